@@ -1,0 +1,23 @@
+/*
+ * Text of failures: formatted into a caller's buffer that may be null or small. What comes from
+ * file names cannot carry control characters to a terminal.
+ */
+#ifndef HARTSIFT_PIPELINE_MESSAGE_H
+#define HARTSIFT_PIPELINE_MESSAGE_H
+
+#include <stddef.h>
+
+#if defined(__GNUC__)
+#  define HS_MESSAGE_FORMAT(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
+#else
+#  define HS_MESSAGE_FORMAT(format_index, first_index)
+#endif
+
+/* Writes the formatted text, cut to `bytes` including the terminating zero, never inside a UTF-8
+   character; control characters become '?'. message null or bytes 0: nothing happens. */
+void hs_message_set(char *message, size_t bytes, const char *format, ...) HS_MESSAGE_FORMAT(3, 4);
+
+/* The same, followed by ": " and the system's sentence for the errno value `error`. */
+void hs_message_set_errno(char *message, size_t bytes, int error, const char *format, ...) HS_MESSAGE_FORMAT(4, 5);
+
+#endif
