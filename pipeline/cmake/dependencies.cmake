@@ -1,0 +1,43 @@
+# Finds what hartsift uses. Sets HARTSIFT_HAVE_<NAME> to 0 or 1 for every optional one and HARTSIFT_LIBRARIES to what the
+# library links. A C compiler is all that is needed.
+
+include(CheckLanguage)
+include(CheckCCompilerFlag)
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+set(HARTSIFT_LIBRARIES Threads::Threads)
+find_library(HARTSIFT_LIBM m)
+mark_as_advanced(HARTSIFT_LIBM)
+if(HARTSIFT_LIBM)
+  list(APPEND HARTSIFT_LIBRARIES m)
+endif()
+
+# hartsift_find_codec(<name> <target>): an optional library, switched by the option HARTSIFT_<name>.
+function(hartsift_find_codec name target)
+  set(found 0)
+  if(NOT HARTSIFT_${name} STREQUAL "OFF")
+    if(HARTSIFT_${name} STREQUAL "AUTO")
+      find_package(${name} QUIET)
+    else()
+      find_package(${name} REQUIRED)
+    endif()
+    if(${name}_FOUND)
+      set(found 1)
+      set(HARTSIFT_LIBRARIES ${HARTSIFT_LIBRARIES} ${target} PARENT_SCOPE)
+    endif()
+  endif()
+  set(HARTSIFT_HAVE_${name} ${found} PARENT_SCOPE)
+endfunction()
+
+hartsift_find_codec(PNG PNG::PNG)
+hartsift_find_codec(JPEG JPEG::JPEG)
+hartsift_find_codec(ZLIB ZLIB::ZLIB)
+
+include(cuda_toolkit)
+
+# C++ serves only the peers' tests, one header test and CUDA's host code.
+check_language(CXX)
+if(CMAKE_CXX_COMPILER AND (HARTSIFT_TESTS OR HARTSIFT_HAVE_CUDA))
+  enable_language(CXX)
+endif()

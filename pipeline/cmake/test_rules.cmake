@@ -1,0 +1,55 @@
+# How a file under tests/ becomes a test. Called from tests/CMakeLists.txt.
+
+# hartsift_register_test(<name> <label> COMMAND ...): exit status 77 means skipped; tests run at the top of the sources.
+function(hartsift_register_test name label)
+  cmake_parse_arguments(test "" "" "COMMAND" ${ARGN})
+  add_test(NAME ${name} COMMAND ${test_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set(environment "HARTSIFT_PROGRAMS=${PROJECT_BINARY_DIR}/tests")
+  if(TARGET hartsift_command)
+    list(APPEND environment "HARTSIFT_COMMAND=$<TARGET_FILE:hartsift_command>")
+  endif()
+  if(Python3_EXECUTABLE)
+    list(APPEND environment "HARTSIFT_PYTHON=${Python3_EXECUTABLE}")
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT 900 ENVIRONMENT "${environment}")
+endfunction()
+
+# hartsift_skip_test(<name> <label> <reason>): a test that cannot be built here; reported as skipped, never as passed.
+function(hartsift_skip_test name label reason)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${reason}")
+  set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_REGULAR_EXPRESSION "^skipped: ")
+endfunction()
+
+# hartsift_add_test_program(<name> <label> <source> [library...]): a cmocka program.
+function(hartsift_add_test_program name label source)
+  cmake_path(GET source STEM target)
+  add_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE hartsift_test_support ${ARGN})
+  hartsift_register_test(${name} ${label}
+    COMMAND bash ${PROJECT_SOURCE_DIR}/tests/run_cmocka.sh $<TARGET_FILE:${target}>)
+endfunction()
+
+# hartsift_add_tests(<folder>): every tests/<folder>/test_*.
+function(hartsift_add_tests folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/test_*.c ${folder}/test_*.cu ${folder}/test_*.py ${folder}/test_*.sh)
+  foreach(source ${sources})
+    cmake_path(GET source STEM stem)
+    cmake_path(GET source EXTENSION LAST_ONLY extension)
+    string(REGEX REPLACE "^test_" "${folder}." name ${stem})
+    if(extension STREQUAL ".sh")
+      hartsift_register_test(${name} ${folder} COMMAND bash ${source})
+    elseif(extension STREQUAL ".py")
+      if(Python3_EXECUTABLE)
+        hartsift_register_test(${name} ${folder} COMMAND ${Python3_EXECUTABLE} -B ${source})
+      else()
+        hartsift_skip_test(${name} ${folder} "no Python 3")
+      endif()
+    elseif(NOT HARTSIFT_HAVE_CMOCKA)
+      hartsift_skip_test(${name} ${folder} "cmocka was not found when this was configured")
+    elseif(extension STREQUAL ".cu" AND NOT HARTSIFT_HAVE_CUDA)
+      hartsift_skip_test(${name} ${folder} "built without CUDA")
+    else()
+      hartsift_add_test_program(${name} ${folder} ${source})
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,63 @@
+"""Compares the names the shared library exports with pipeline/exports.txt, and both with the public headers.
+
+usage: check_exports.py --nm NM --list EXPORTS [--cuda] LIBRARY
+A line of the list is a name; "name cuda" marks one that only a build with CUDA exports; # starts a comment.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def read_list(path, with_cuda):
+    names = []
+    for line in path.read_text().splitlines():
+        words = line.split("#")[0].split()
+        if words and (with_cuda or words[1:] != ["cuda"]):
+            names.append(words[0])
+    return names
+
+
+def exported_names(nm, library):
+    output = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1].split("@")[0] for line in output.splitlines() if line.strip()}
+
+
+def declared_names(folder, with_cuda):
+    names = set()
+    for header in ["hartsift.h"] + (["hartsift_cuda.h"] if with_cuda else []):
+        path = folder / header
+        if path.exists():
+            text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+            names |= set(re.findall(r"^HS_API\b[^;(]*?\b(hs_\w+)\s*\(", text, flags=re.M))
+    return names
+
+
+def report(what, names):
+    for name in sorted(names):
+        print(f"{what}: {name}")
+    return len(names)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nm", default="nm")
+    parser.add_argument("--list", type=pathlib.Path, required=True)
+    parser.add_argument("--cuda", action="store_true")
+    parser.add_argument("library")
+    options = parser.parse_args()
+    listed = read_list(options.list, options.cuda)
+    exported = exported_names(options.nm, options.library)
+    declared = declared_names(options.list.parent, options.cuda)
+    faults = report("listed twice", {name for name in listed if listed.count(name) > 1})
+    faults += report("exported, but not in the list", exported - set(listed))
+    faults += report("in the list, but not exported", set(listed) - exported)
+    faults += report("declared with HS_API, but not in the list", declared - set(listed))
+    faults += report("in the list, but not declared with HS_API", set(listed) - declared)
+    if faults == 0:
+        print(f"{len(exported)} exported names, as listed")
+    return 1 if faults else 0
+
+
+sys.exit(main())

@@ -1,0 +1,121 @@
+"""Scans the tree for the rules of layout: who may include whom, file names that are unique, nothing stray at the top level,
+no marks of unfinished work in sources.
+
+usage: check_layout.py [ROOT]
+"""
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP_LEVEL = {
+    "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "pyproject.toml", ".ci", ".clang-format", ".gitignore",
+    ".gitattributes", "bench", "cpu", "cuda", "pipeline", "python", "stages", "tests",
+}
+# Folders that the sources of a folder may include from. tests and bench are free.
+MAY_INCLUDE = {
+    "stages": {"stages"},
+    "cpu": {"cpu", "stages"},
+    "cuda": {"cuda", "stages"},
+    "pipeline": {"pipeline", "stages", "cpu", "cuda"},
+}
+INSTALLED_HEADERS = {"hartsift.h", "hartsift_cuda.h"}
+# Written for users, who have nothing but the installed headers.
+USER_CODE = ("pipeline/examples/", "python/", "tests/api/consumer/")
+NAMES_THAT_REPEAT = {"CMakeLists.txt", "README.md", "__init__.py", "Makefile"}
+SOURCE_ENDINGS = {".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".cmake"}
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+# Put together from halves, so that this file does not find itself.
+UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK", "not imple" + "mented", "unimple" + "mented"]) + r")\b")
+
+
+def tree_files(root):
+    """Every file that belongs to the tree: git's view where there is one, else all but build output."""
+    try:
+        command = ["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+        return sorted({name for name in listed if name and (root / name).is_file()})
+    except (OSError, subprocess.CalledProcessError):
+        files = []
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if name not in {".git", "build", "__pycache__"}]
+            files += [(pathlib.Path(folder) / name).relative_to(root).as_posix() for name in names]
+        return sorted(files)
+
+
+def check_top_level(files):
+    return [f"{name}: does not belong at the top level" for name in sorted({file.split("/")[0] for file in files} - TOP_LEVEL)]
+
+
+def check_names(files):
+    paths = collections.defaultdict(list)
+    for file in files:
+        name = file.rsplit("/", 1)[-1]
+        if name not in NAMES_THAT_REPEAT and not name.startswith(".git") and not file.startswith("tests/data/"):
+            paths[name].append(file)
+    return [f"{name}: the name stands for {len(places)} files: {', '.join(places)}"
+            for name, places in paths.items() if len(places) > 1]
+
+
+def included_file(root, file, bracket, name):
+    """The project's file that an include line of `file` means, or None for headers from elsewhere."""
+    candidates = [root / name]
+    if bracket == '"':
+        candidates.insert(0, (root / file).parent / name)
+    elif name in INSTALLED_HEADERS:
+        candidates.append(root / "pipeline" / name)
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate.resolve().relative_to(root).as_posix()
+    return None
+
+
+def check_includes(root, file, text):
+    folder = file.split("/")[0]
+    user_code = file.startswith(USER_CODE)
+    faults = []
+    for match in INCLUDE.finditer(text):
+        bracket, name = match.groups()
+        place = f"{file}:{text.count(chr(10), 0, match.start(2)) + 1}"
+        target = included_file(root, file, bracket, name)
+        if user_code:
+            if target and (bracket == '"' or name not in INSTALLED_HEADERS):
+                faults.append(f"{place}: may include only the installed headers, as <hartsift.h>; includes {name}")
+        elif folder in MAY_INCLUDE:
+            if bracket == '"' and target is None:
+                faults.append(f"{place}: includes {name}, which is not in the tree (headers from elsewhere stand in <>)")
+            elif target and target.split("/")[0] not in MAY_INCLUDE[folder]:
+                faults.append(f"{place}: {folder}/ may not include {target}")
+    if file == "pipeline/hartsift.h" and re.search(r"include\s*[<\"]cuda", text):
+        faults.append(f"{file}: the public header must not need CUDA")
+    return faults
+
+
+def check_source(root, file):
+    text = (root / file).read_text(encoding="utf-8", errors="replace")
+    faults = check_includes(root, file, text) if file.endswith((".c", ".h", ".cu", ".cuh", ".cpp")) else []
+    for match in UNFINISHED.finditer(text):
+        faults.append(f"{file}:{text.count(chr(10), 0, match.start()) + 1}: unfinished by its own words: {match.group()}")
+    return faults
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
+    files = tree_files(root)
+    if not files:
+        print(f"no files under {root}")
+        return 1
+    faults = check_top_level(files) + check_names(files)
+    sources = [file for file in files if pathlib.PurePosixPath(file).suffix in SOURCE_ENDINGS
+               or file.endswith("CMakeLists.txt") or file == ".ci/run"]
+    for file in sources:
+        faults += check_source(root, file)
+    for fault in faults:
+        print(fault)
+    print(f"{len(files)} files, {len(sources)} sources, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+sys.exit(main())
