@@ -119,7 +119,8 @@ static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *ex
 FILE *atomic_file_open(atomic_file *file, const char *path) {
   memset(file, 0, sizeof *file);
   if (path == NULL || path[0] == '\0') {
-    return atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "the name of the file to write is", path == NULL ? "null" : "empty");
+    return atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "the name of the file to write is",
+                            path == NULL ? "null" : "empty");
   }
   const size_t length = strlen(path);
   if (length >= sizeof file->target) {
@@ -152,7 +153,8 @@ FILE *atomic_file_open(atomic_file *file, const char *path) {
       return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
     }
     struct stat followed;
-    if (stat(file->target, &followed) != 0 || followed.st_ino != existing.st_ino || followed.st_dev != existing.st_dev) {
+    if (stat(file->target, &followed) != 0 || followed.st_ino != existing.st_ino ||
+        followed.st_dev != existing.st_dev) {
       /* A link such as /proc/self/fd/1 whose text does not lead to the open file. */
       return atomic_file_open_through(file, path);
     }
@@ -181,8 +183,7 @@ hs_status atomic_file_commit(atomic_file *file) {
     error = errno;
   }
   if (error != 0) {
-    atomic_file_fail(file, HS_ERR_IO, error, "cannot write",
-                     file->keeps_stream ? "standard output" : file->target);
+    atomic_file_fail(file, HS_ERR_IO, error, "cannot write", file->keeps_stream ? "standard output" : file->target);
     atomic_file_abandon(file);
     return file->status;
   }

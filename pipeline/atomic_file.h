@@ -20,12 +20,12 @@ enum { ATOMIC_FILE_PATH_BYTES = 4096, ATOMIC_FILE_MESSAGE_BYTES = 512 };
 
 /* Holds no heap memory: after a failed open, a commit or an abandon nothing is left to release. */
 typedef struct atomic_file {
-  FILE *stream;                             /* null when closed */
-  bool temporary_exists;                    /* false: written straight to the target (a pipe, a device, stdout) */
-  bool keeps_stream;                        /* stdout: flushed, never closed */
-  hs_status status;                         /* of the last call */
-  char message[ATOMIC_FILE_MESSAGE_BYTES];  /* why the last call failed, "" after success; names the path */
-  char target[ATOMIC_FILE_PATH_BYTES];      /* path with symbolic links of its last part followed */
+  FILE *stream;                            /* null when closed */
+  bool temporary_exists;                   /* false: written straight to the target (a pipe, a device, stdout) */
+  bool keeps_stream;                       /* stdout: flushed, never closed */
+  hs_status status;                        /* of the last call */
+  char message[ATOMIC_FILE_MESSAGE_BYTES]; /* why the last call failed, "" after success; names the path */
+  char target[ATOMIC_FILE_PATH_BYTES];     /* path with symbolic links of its last part followed */
   char temporary[ATOMIC_FILE_PATH_BYTES];
 } atomic_file;
 

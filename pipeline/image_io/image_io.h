@@ -1,0 +1,109 @@
+/*
+ * Image files inside the library: what the readers and writers of the single formats share. Public
+ * entries are hs_load_image, hs_load_image_memory and hs_image_free (load.c); the commands write
+ * pictures with image_save.
+ *
+ * A reader gets the whole file in memory and trusts none of it: sizes are checked against the limits
+ * and against the number of bytes there before anything of their order is allocated.
+ */
+#ifndef HARTSIFT_PIPELINE_IMAGE_IO_H
+#define HARTSIFT_PIPELINE_IMAGE_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "pipeline/hartsift.h"
+#include "pipeline/message.h"
+
+/* The build says which libraries there are. */
+#ifndef HARTSIFT_HAVE_PNG
+#  error "HARTSIFT_HAVE_PNG must be defined to 0 or 1"
+#endif
+#ifndef HARTSIFT_HAVE_JPEG
+#  error "HARTSIFT_HAVE_JPEG must be defined to 0 or 1"
+#endif
+
+enum { IMAGE_REASON_BYTES = 256 };
+
+/* One decoding: the file's bytes and the caller's wishes, defaults filled in. */
+typedef struct image_request {
+  const char *name; /* for messages: the path, "standard input", "the image in memory" */
+  const uint8_t *bytes;
+  size_t size;
+  uint64_t max_pixels;       /* never 0 */
+  uint64_t max_memory_bytes; /* UINT64_MAX: no limit */
+  bool apply_exif;
+  bool keep_colour;
+  const hs_allocator *allocator;
+  char *message;
+  size_t message_bytes;
+} image_request;
+
+/* Writes "NAME: reason" to the request's message and returns status. */
+hs_status image_fail(const image_request *request, hs_status status, const char *format, ...) HS_MESSAGE_FORMAT(3, 4);
+
+/* Refuses sizes outside the limits: HS_ERR_FORMAT for 0, HS_ERR_LIMIT for more than max_pixels or a
+   side beyond int32_t. */
+hs_status image_check_size(const image_request *request, uint64_t width, uint64_t height);
+
+/* Makes *image of a checked size, rows without gaps, uncleared. working_bytes: what the decoder holds
+   besides; it, the picture and the file together must keep to max_memory_bytes. On failure *image is
+   untouched. HS_ERR_LIMIT, HS_ERR_MEMORY. */
+hs_status image_allocate(const image_request *request, int32_t width, int32_t height, hs_sample_type type,
+                         hs_pixel_layout layout, uint64_t working_bytes, hs_image *image);
+
+/* Channels of a layout; bytes of a sample. */
+size_t image_channels(hs_pixel_layout layout);
+size_t image_sample_bytes(hs_sample_type type);
+
+/* ---- readers: each makes *image, or leaves it untouched and explains itself in the message */
+
+hs_status image_read_png(const image_request *request, hs_image *image);
+hs_status image_read_jpeg(const image_request *request, hs_image *image);
+hs_status image_read_pnm(const image_request *request, hs_image *image);
+
+/* ---- gray.c */
+
+/* Converts a row of `count` pixels with 1 (gray), 2 (gray, alpha), 3 (RGB) or 4 (RGB, alpha) channels
+   to layout HS_GRAY or HS_RGB (HS_RGB only from 3 or 4 channels): alpha is dropped, colour becomes
+   gray as hartsift.h defines it. Samples: uint8_t or native uint16_t. source and target are apart. */
+void gray_convert_row(const void *source, size_t source_channels, hs_sample_type type, size_t count, void *target,
+                      hs_pixel_layout target_layout);
+
+/* ---- exif.c */
+
+/* Orientation 1..8 from the payload of an APP1 segment; 1 when it has none or is damaged. */
+int exif_orientation(const uint8_t *app1, size_t size);
+
+/* Where the pixels of a stored picture go in the picture as it is to be seen. */
+typedef struct exif_placement {
+  int32_t width, height;    /* of the picture to be seen */
+  ptrdiff_t start;          /* pixel index there of the stored pixel (0, 0) */
+  ptrdiff_t step_x, step_y; /* change of that index for the next stored column and row */
+} exif_placement;
+
+/* orientation 1..8; anything else counts as 1. */
+exif_placement exif_place(int orientation, int32_t stored_width, int32_t stored_height);
+
+/* Puts stored row `row` of `count` pixels into the picture (rows without gaps). */
+void exif_put_row(const exif_placement *placement, int32_t row, const uint8_t *pixels, size_t count, size_t pixel_bytes,
+                  uint8_t *picture);
+
+/* ---- writers */
+
+/* Writes an 8-bit gray or RGB picture, whole or not at all; the name's ending tells the format: .png,
+   .jpg, .jpeg, .pgm, .ppm, .pnm. "-": standard output, PNG where the build has it, else PNM.
+   message: null, or where the reason of a failure goes.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_IMAGE, HS_ERR_UNSUPPORTED, HS_ERR_IO, HS_ERR_MEMORY. */
+hs_status image_save(const char *path, const hs_image *image, char *message, size_t message_bytes);
+
+/* The encoders of image_save. image: HS_U8, HS_GRAY or HS_RGB, stride filled in. reason: what went
+   wrong, "" when it was the stream. */
+hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]);
+hs_status image_write_jpeg(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]);
+/* colour: P6, gray pixels repeated; else P5. */
+hs_status image_write_pnm(FILE *stream, const hs_image *image, bool colour);
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * Loading an image: the file's bytes, the kind of its content, the reader for it. See hs_load_image.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/image_io/image_io.h"
+#include "pipeline/memory.h"
+#include "pipeline/scene.h"
+
+#define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)
+
+enum {
+  LOAD_FIRST_READ_BYTES = 4096, /* enough to know the kind; an endless stream of garbage is read no further */
+  LOAD_SIGNATURE_BYTES = 8
+};
+
+typedef enum load_kind { LOAD_UNKNOWN, LOAD_PNG, LOAD_JPEG, LOAD_PNM } load_kind;
+
+/* A growing buffer from the caller's allocator. */
+typedef struct load_buffer {
+  uint8_t *bytes;
+  size_t size, capacity;
+} load_buffer;
+
+/* ---- shared with the readers */
+
+hs_status image_fail(const image_request *request, hs_status status, const char *format, ...) {
+  char reason[IMAGE_REASON_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  if (vsnprintf(reason, sizeof reason, format, arguments) < 0) {
+    reason[0] = '\0';
+  }
+  va_end(arguments);
+  hs_message_set(request->message, request->message_bytes, "%s: %s", request->name, reason);
+  return status;
+}
+
+size_t image_channels(hs_pixel_layout layout) {
+  switch (layout) {
+  case HS_GRAY:
+    return 1;
+  case HS_GRAY_ALPHA:
+    return 2;
+  case HS_RGB:
+  case HS_BGR:
+    return 3;
+  case HS_RGBA:
+  case HS_BGRA:
+    return 4;
+  }
+  return 0;
+}
+
+size_t image_sample_bytes(hs_sample_type type) {
+  return type == HS_U8 ? 1 : type == HS_U16 ? 2 : 4;
+}
+
+hs_status image_check_size(const image_request *request, uint64_t width, uint64_t height) {
+  if (width == 0 || height == 0) {
+    return image_fail(request, HS_ERR_FORMAT, "the picture has no pixels");
+  }
+  if (width > INT32_MAX || height > INT32_MAX || width > request->max_pixels / height) {
+    return image_fail(request, HS_ERR_LIMIT, "%llu x %llu pixels are more than the limit of %llu",
+                      (unsigned long long)width, (unsigned long long)height, (unsigned long long)request->max_pixels);
+  }
+  return HS_OK;
+}
+
+hs_status image_allocate(const image_request *request, int32_t width, int32_t height, hs_sample_type type,
+                         hs_pixel_layout layout, uint64_t working_bytes, hs_image *image) {
+  size_t stride = 0, bytes = 0, need = 0;
+  const bool fits = hs_size_mul((size_t)width, image_channels(layout) * image_sample_bytes(type), &stride) &&
+                    hs_size_mul(stride, (size_t)height, &bytes) && hs_size_add(bytes, request->size, &need) &&
+                    working_bytes <= SIZE_MAX - need;
+  if (!fits || need + working_bytes > request->max_memory_bytes) {
+    return image_fail(request, HS_ERR_LIMIT, "decoding %ld x %ld pixels needs more memory than allowed", (long)width,
+                      (long)height);
+  }
+  void *pixels = hs_memory_alloc(request->allocator, bytes);
+  if (pixels == NULL) {
+    return image_fail(request, HS_ERR_MEMORY, "no memory for %ld x %ld pixels", (long)width, (long)height);
+  }
+  *image = (hs_image){
+      .data = pixels, .width = width, .height = height, .stride_bytes = stride, .type = type, .layout = layout};
+  return HS_OK;
+}
+
+/* ---- kinds of content */
+
+static load_kind load_kind_of(const uint8_t *bytes, size_t size) {
+  static const uint8_t png[LOAD_SIGNATURE_BYTES] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  if (size >= sizeof png && memcmp(bytes, png, sizeof png) == 0) {
+    return LOAD_PNG;
+  }
+  if (size >= 2 && bytes[0] == 0xFF && bytes[1] == 0xD8) {
+    return LOAD_JPEG;
+  }
+  if (size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
+      (bytes[2] == '#' || bytes[2] == ' ' || (bytes[2] >= '\t' && bytes[2] <= '\r'))) {
+    return LOAD_PNM;
+  }
+  return LOAD_UNKNOWN;
+}
+
+static hs_status load_decode(const image_request *request, hs_image *image) {
+  switch (load_kind_of(request->bytes, request->size)) {
+  case LOAD_PNG:
+    return image_read_png(request, image);
+  case LOAD_JPEG:
+    return image_read_jpeg(request, image);
+  case LOAD_PNM:
+    return image_read_pnm(request, image);
+  case LOAD_UNKNOWN:
+    break;
+  }
+  return image_fail(request, HS_ERR_FORMAT,
+                    request->size == 0 ? "the file is empty" : "the content is neither PNG, JPEG nor PNM");
+}
+
+/* ---- the file's bytes */
+
+/* Grows to at least `wanted` bytes. */
+static hs_status load_grow(const image_request *request, load_buffer *buffer, size_t wanted) {
+  if (wanted <= buffer->capacity) {
+    return HS_OK;
+  }
+  uint8_t *bytes = hs_memory_alloc(request->allocator, wanted);
+  if (bytes == NULL) {
+    return image_fail(request, HS_ERR_MEMORY, "no memory for the file's %zu bytes", wanted);
+  }
+  if (buffer->size > 0) {
+    memcpy(bytes, buffer->bytes, buffer->size);
+  }
+  hs_memory_release(request->allocator, buffer->bytes);
+  buffer->bytes = bytes;
+  buffer->capacity = wanted;
+  return HS_OK;
+}
+
+/* Reads the stream to its end, or until the first bytes show that it is no image. expected_bytes: the
+   size of a regular file, else 0; only a hint, the file may change. */
+static hs_status load_read_stream(const image_request *request, FILE *stream, size_t expected_bytes,
+                                  load_buffer *buffer) {
+  size_t wanted = LOAD_FIRST_READ_BYTES;
+  for (;;) {
+    const hs_status status = load_grow(request, buffer, wanted);
+    if (status != HS_OK) {
+      return status;
+    }
+    errno = 0;
+    buffer->size += fread(buffer->bytes + buffer->size, 1, buffer->capacity - buffer->size, stream);
+    if (ferror(stream)) {
+      hs_message_set_errno(request->message, request->message_bytes, errno, "%s: cannot be read", request->name);
+      return HS_ERR_IO;
+    }
+    if (buffer->size > request->max_memory_bytes) {
+      return image_fail(request, HS_ERR_LIMIT, "the file alone needs more memory than the %llu bytes allowed",
+                        (unsigned long long)request->max_memory_bytes);
+    }
+    if (buffer->size < buffer->capacity || load_kind_of(buffer->bytes, buffer->size) == LOAD_UNKNOWN) {
+      return HS_OK;
+    }
+    /* One byte more than expected shows the end without another growth. */
+    size_t doubled = 0;
+    if (!hs_size_mul(buffer->capacity, 2, &doubled)) {
+      return image_fail(request, HS_ERR_MEMORY, "the file is too large for the address space");
+    }
+    wanted = expected_bytes >= buffer->capacity && expected_bytes < SIZE_MAX ? expected_bytes + 1 : doubled;
+  }
+}
+
+/* Opens a file for reading. A pipe without a writer reads as empty instead of blocking for ever. */
+static hs_status load_open(const image_request *request, FILE **stream, size_t *expected_bytes) {
+  const int descriptor = open(request->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  struct stat info;
+  int error = 0;
+  if (descriptor < 0) {
+    error = errno;
+  } else if (fstat(descriptor, &info) != 0 || fcntl(descriptor, F_SETFL, 0) != 0) {
+    error = errno;
+  } else if (S_ISDIR(info.st_mode)) {
+    error = EISDIR;
+  } else {
+    *expected_bytes = S_ISREG(info.st_mode) && info.st_size > 0 ? (size_t)info.st_size : 0;
+    *stream = fdopen(descriptor, "rb");
+    error = *stream == NULL ? errno : 0;
+  }
+  if (error == 0) {
+    return HS_OK;
+  }
+  if (descriptor >= 0) {
+    close(descriptor);
+  }
+  hs_message_set_errno(request->message, request->message_bytes, error, "%s: cannot be opened", request->name);
+  return HS_ERR_IO;
+}
+
+static hs_status load_file(image_request *request, hs_image *image) {
+  FILE *stream = stdin;
+  size_t expected_bytes = 0;
+  const bool standard_input = strcmp(request->name, "-") == 0;
+  if (standard_input) {
+    request->name = "standard input";
+  } else {
+    const hs_status status = load_open(request, &stream, &expected_bytes);
+    if (status != HS_OK) {
+      return status;
+    }
+  }
+  load_buffer buffer = {0};
+  hs_status status = load_read_stream(request, stream, expected_bytes, &buffer);
+  if (!standard_input) {
+    fclose(stream);
+  }
+  if (status == HS_OK) {
+    request->bytes = buffer.bytes;
+    request->size = buffer.size;
+    status = load_decode(request, image);
+  }
+  hs_memory_release(request->allocator, buffer.bytes);
+  return status;
+}
+
+/* ---- scenes */
+
+static hs_status load_scene(const image_request *request, int32_t width, int32_t height, uint32_t seed,
+                            hs_image *image) {
+  hs_status status = image_check_size(request, (uint64_t)width, (uint64_t)height);
+  if (status != HS_OK) {
+    return status;
+  }
+  if ((uint64_t)width * (uint64_t)height > request->max_memory_bytes) {
+    return image_fail(request, HS_ERR_LIMIT, "the picture needs more memory than the %llu bytes allowed",
+                      (unsigned long long)request->max_memory_bytes);
+  }
+  status = hs_render_scene(width, height, seed, NULL, request->allocator, image);
+  return status == HS_OK ? HS_OK : image_fail(request, status, "%s", hs_status_string(status));
+}
+
+/* ---- public entries */
+
+static hs_status load_request(const hs_load_options *options, const char *name, image_request *request) {
+  *request = (image_request){
+      .name = name, .max_pixels = LOAD_DEFAULT_MAX_PIXELS, .max_memory_bytes = UINT64_MAX, .apply_exif = true};
+  if (options == NULL) {
+    return HS_OK;
+  }
+  if (options->struct_size < sizeof *options) {
+    return HS_ERR_ARGUMENT; /* not even the message's place can be relied on */
+  }
+  if (options->max_pixels != 0) {
+    request->max_pixels = options->max_pixels;
+  }
+  if (options->max_memory_bytes != 0) {
+    request->max_memory_bytes = options->max_memory_bytes;
+  }
+  request->apply_exif = options->ignore_exif == 0;
+  request->keep_colour = options->keep_colour != 0;
+  request->allocator = options->allocator;
+  request->message = options->message;
+  request->message_bytes = options->message_bytes;
+  hs_message_set(request->message, request->message_bytes, "%s", "");
+  return HS_OK;
+}
+
+hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image) {
+  if (image == NULL) {
+    return HS_ERR_ARGUMENT;
+  }
+  memset(image, 0, sizeof *image);
+  image_request request;
+  const hs_status status = load_request(options, path, &request);
+  if (status != HS_OK) {
+    return status;
+  }
+  if (path == NULL || path[0] == '\0') {
+    hs_message_set(request.message, request.message_bytes, "the name of the image is %s",
+                   path == NULL ? "null" : "empty");
+    return HS_ERR_ARGUMENT;
+  }
+  int32_t width = 0, height = 0;
+  uint32_t seed = 0;
+  switch (scene_parse_name(path, &width, &height, &seed)) {
+  case 0:
+    return load_file(&request, image);
+  case 1:
+    return load_scene(&request, width, height, seed, image);
+  default:
+    return image_fail(&request, HS_ERR_ARGUMENT, "a scene is named @scene, @scene:WxH or @scene:WxH:SEED");
+  }
+}
+
+hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image) {
+  if (image == NULL) {
+    return HS_ERR_ARGUMENT;
+  }
+  memset(image, 0, sizeof *image);
+  image_request request;
+  const hs_status status = load_request(options, "the image in memory", &request);
+  if (status != HS_OK) {
+    return status;
+  }
+  if (bytes == NULL) {
+    return image_fail(&request, HS_ERR_ARGUMENT, "the pointer is null");
+  }
+  request.bytes = bytes;
+  request.size = size;
+  return load_decode(&request, image);
+}
+
+void hs_image_free(hs_image *image, const hs_allocator *allocator) {
+  if (image != NULL) {
+    hs_memory_release(allocator, (void *)(uintptr_t)image->data); /* the view is const, the memory is ours */
+    memset(image, 0, sizeof *image);
+  }
+}

@@ -1,0 +1,226 @@
+/*
+ * Reader of PNG, on libpng: every colour type, depth and interlacing. Gamma and colour profiles are
+ * left alone, alpha is dropped, a wrong checksum anywhere is an error.
+ */
+#include "pipeline/image_io/image_io.h"
+
+#if HARTSIFT_HAVE_PNG
+
+#  include <png.h>
+#  include <setjmp.h>
+#  include <string.h>
+
+#  include "pipeline/memory.h"
+
+enum {
+  READ_PNG_CHUNKS_CACHED = 128,
+  READ_PNG_CHUNK_BYTES = 8 << 20,     /* largest chunk libpng may buffer; those we need have at most 768 bytes */
+  READ_PNG_DECODER_BYTES = 256 << 10, /* libpng's and zlib's own state, rounded up */
+  READ_PNG_DEFLATE_RATIO = 1032       /* zlib cannot expand data by more */
+};
+
+/* Everything that must outlive a longjmp; lives in the caller of the function that has the setjmp. */
+typedef struct read_png_state {
+  const image_request *request;
+  size_t at; /* read position in the file */
+  png_structp png;
+  png_infop info;
+  size_t channels; /* after the transformations */
+  hs_sample_type type;
+  bool interlaced;
+  uint8_t *rows; /* a row, or the whole picture where it is interlaced */
+  hs_image image;
+  hs_status status;
+  bool out_of_memory;
+  char reason[IMAGE_REASON_BYTES];
+} read_png_state;
+
+/* ---- what libpng calls */
+
+static void read_png_on_error(png_structp png, png_const_charp text) {
+  read_png_state *decoder = png_get_error_ptr(png);
+  if (decoder->status == HS_OK) {
+    decoder->status = decoder->out_of_memory ? HS_ERR_MEMORY : HS_ERR_FORMAT;
+    hs_message_set(decoder->reason, sizeof decoder->reason, "%s", text);
+  }
+  png_longjmp(png, 1);
+}
+
+static void read_png_on_warning(png_structp png, png_const_charp text) {
+  (void)png;
+  (void)text;
+}
+
+static void read_png_on_read(png_structp png, png_bytep target, size_t bytes) {
+  read_png_state *decoder = png_get_io_ptr(png);
+  if (bytes > decoder->request->size - decoder->at) {
+    png_error(png, "the file ends early");
+  }
+  memcpy(target, decoder->request->bytes + decoder->at, bytes);
+  decoder->at += bytes;
+}
+
+static png_voidp read_png_on_alloc(png_structp png, png_alloc_size_t bytes) {
+  read_png_state *decoder = png_get_mem_ptr(png);
+  void *pointer = hs_memory_alloc(decoder->request->allocator, bytes);
+  if (pointer == NULL) {
+    decoder->out_of_memory = true;
+  }
+  return pointer;
+}
+
+static void read_png_on_free(png_structp png, png_voidp pointer) {
+  const read_png_state *decoder = png_get_mem_ptr(png);
+  hs_memory_release(decoder->request->allocator, pointer);
+}
+
+/* ---- steps, all inside the setjmp */
+
+/* Ends the decoding with a status whose message is already written. */
+static void read_png_stop(read_png_state *decoder, hs_status status) {
+  if (status != HS_OK) {
+    decoder->status = status;
+    png_longjmp(decoder->png, 1);
+  }
+}
+
+static void read_png_set_limits(png_structp png) {
+  /* Sizes are checked by image_check_size, with a better message and status. */
+  png_set_user_limits(png, INT32_MAX, INT32_MAX);
+  png_set_chunk_cache_max(png, READ_PNG_CHUNKS_CACHED);
+  png_set_chunk_malloc_max(png, READ_PNG_CHUNK_BYTES);
+  png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+#  ifdef PNG_SET_UNKNOWN_CHUNKS_SUPPORTED
+  /* Text, profiles, times: nothing that the pixels need, so nothing that is worth parsing. */
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+#  endif
+}
+
+/* Refuses what is too large, or too large for the bytes that are there. */
+static void read_png_check_header(read_png_state *decoder) {
+  const uint64_t width = png_get_image_width(decoder->png, decoder->info);
+  const uint64_t height = png_get_image_height(decoder->png, decoder->info);
+  read_png_stop(decoder, image_check_size(decoder->request, width, height));
+  const uint64_t bits =
+      (uint64_t)png_get_channels(decoder->png, decoder->info) * png_get_bit_depth(decoder->png, decoder->info);
+  const uint64_t row_bytes = (width * bits + 7) / 8;
+  if (row_bytes / READ_PNG_DEFLATE_RATIO > decoder->request->size / height + 1) {
+    png_error(decoder->png, "the file is too short for the size it claims");
+  }
+}
+
+/* Asks for 8 or 16 bits and whole samples; alpha is dropped when rows are converted. */
+static void read_png_set_transformations(read_png_state *decoder) {
+  png_structp png = decoder->png;
+  const int colour_type = png_get_color_type(png, decoder->info);
+  const int depth = png_get_bit_depth(png, decoder->info);
+  if (colour_type == PNG_COLOR_TYPE_PALETTE) {
+    png_set_palette_to_rgb(png);
+  } else if (depth < 8) {
+    png_set_expand_gray_1_2_4_to_8(png);
+  }
+  const uint16_t probe = 1;
+  if (depth == 16 && *(const uint8_t *)&probe == 1) {
+    png_set_swap(png);
+  }
+  decoder->interlaced = png_set_interlace_handling(png) > 1;
+  png_read_update_info(png, decoder->info);
+  decoder->channels = png_get_channels(png, decoder->info);
+  decoder->type = depth == 16 ? HS_U16 : HS_U8;
+}
+
+static void read_png_allocate(read_png_state *decoder) {
+  const image_request *request = decoder->request;
+  const int32_t width = (int32_t)png_get_image_width(decoder->png, decoder->info);
+  const int32_t height = (int32_t)png_get_image_height(decoder->png, decoder->info);
+  const hs_pixel_layout layout = request->keep_colour && decoder->channels >= 3 ? HS_RGB : HS_GRAY;
+  const size_t row_bytes = png_get_rowbytes(decoder->png, decoder->info);
+  size_t rows_bytes = row_bytes;
+  if (decoder->interlaced && !hs_size_mul(row_bytes, (size_t)height, &rows_bytes)) {
+    read_png_stop(decoder, image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space"));
+  }
+  /* libpng holds three rows of its own, and the limit must not overflow when all are added up. */
+  const uint64_t working_bytes =
+      rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + 3 * (uint64_t)row_bytes + READ_PNG_DECODER_BYTES;
+  read_png_stop(decoder, image_allocate(request, width, height, decoder->type, layout, working_bytes, &decoder->image));
+  decoder->rows = hs_memory_alloc(request->allocator, rows_bytes);
+  if (decoder->rows == NULL) {
+    read_png_stop(decoder, image_fail(request, HS_ERR_MEMORY, "no memory for %zu bytes of rows", rows_bytes));
+  }
+}
+
+static void read_png_convert_row(const read_png_state *decoder, const uint8_t *row, int32_t y) {
+  uint8_t *target = (uint8_t *)(uintptr_t)decoder->image.data + (size_t)y * decoder->image.stride_bytes;
+  gray_convert_row(row, decoder->channels, decoder->type, (size_t)decoder->image.width, target, decoder->image.layout);
+}
+
+static void read_png_read_pixels(read_png_state *decoder) {
+  const int32_t height = decoder->image.height;
+  if (!decoder->interlaced) {
+    for (int32_t y = 0; y < height; ++y) {
+      png_read_row(decoder->png, decoder->rows, NULL);
+      read_png_convert_row(decoder, decoder->rows, y);
+    }
+    return;
+  }
+  const size_t row_bytes = png_get_rowbytes(decoder->png, decoder->info);
+  for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
+    for (int32_t y = 0; y < height; ++y) {
+      png_read_row(decoder->png, decoder->rows + (size_t)y * row_bytes, NULL);
+    }
+  }
+  for (int32_t y = 0; y < height; ++y) {
+    read_png_convert_row(decoder, decoder->rows + (size_t)y * row_bytes, y);
+  }
+}
+
+/* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
+static void read_png_decode_guarded(read_png_state *decoder) {
+  if (setjmp(png_jmpbuf(decoder->png)) != 0) {
+    return;
+  }
+  read_png_set_limits(decoder->png);
+  png_set_read_fn(decoder->png, decoder, read_png_on_read);
+  png_read_info(decoder->png, decoder->info);
+  read_png_check_header(decoder);
+  read_png_set_transformations(decoder);
+  read_png_allocate(decoder);
+  read_png_read_pixels(decoder);
+  /* The pixels are complete and their checksum was right; what follows, even a missing end chunk, does
+     not change them. */
+}
+
+hs_status image_read_png(const image_request *request, hs_image *image) {
+  read_png_state decoder = {.request = request};
+  decoder.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &decoder, read_png_on_error, read_png_on_warning,
+                                         &decoder, read_png_on_alloc, read_png_on_free);
+  if (decoder.png != NULL) {
+    decoder.info = png_create_info_struct(decoder.png);
+  }
+  if (decoder.info == NULL) {
+    png_destroy_read_struct(&decoder.png, NULL, NULL);
+    return image_fail(request, HS_ERR_MEMORY, "no memory for the PNG decoder");
+  }
+  read_png_decode_guarded(&decoder);
+  png_destroy_read_struct(&decoder.png, &decoder.info, NULL);
+  hs_memory_release(request->allocator, decoder.rows);
+  if (decoder.status == HS_OK) {
+    *image = decoder.image;
+    return HS_OK;
+  }
+  hs_image_free(&decoder.image, request->allocator);
+  if (decoder.reason[0] != '\0') {
+    image_fail(request, decoder.status, "%s: %s",
+               decoder.status == HS_ERR_MEMORY ? "no memory for the PNG" : "damaged PNG", decoder.reason);
+  }
+  return decoder.status;
+}
+
+#else
+
+hs_status image_read_png(const image_request *request, hs_image *image) {
+  (void)image;
+  return image_fail(request, HS_ERR_UNSUPPORTED, "built without PNG support");
+}
+
+#endif
