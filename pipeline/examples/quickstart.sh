@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# From a fresh Debian to pictures of features: installs what the build needs, builds, and extracts and draws the features of
+# the generated scene and of the photo given.
+# usage: bash pipeline/examples/quickstart.sh [PHOTO]
+set -euo pipefail
+
+photo=""
+if [ "$#" -gt 0 ]; then
+  photo=$(realpath "$1")
+fi
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/support/install_deps.sh
+. tests/support/install_deps.sh
+
+install_packages "${BUILD_PACKAGES[@]}"
+
+# GPU code is worth its compile time only where a GPU can run it.
+cuda_options=(-DHARTSIFT_CUDA=OFF)
+if has_gpu && find_nvcc >/dev/null; then
+  cuda_options=(-DHARTSIFT_CUDA=AUTO -DHARTSIFT_CUDA_ARCHITECTURES=native)
+fi
+echo "Building hartsift in build/default"
+run_quietly cmake --preset default "${cuda_options[@]}"
+run_quietly cmake --build --preset default --target hartsift hartsift_command
+
+hartsift=build/default/hartsift
+out=build/quickstart
+mkdir -p "$out"
+show_features() {
+  local image=$1 name=$2
+  "$hartsift" extract "$image" -o "$out/$name.csv"
+  "$hartsift" draw "$image" "$out/$name.csv" -o "$out/$name.png"
+  echo "$PWD/$out/$name.png: $(($(wc -l <"$out/$name.csv") - 1)) features of $image (listed in $name.csv)"
+}
+show_features @scene scene
+if [ -n "$photo" ]; then
+  name=$(basename "$photo")
+  show_features "$photo" "photo_${name%.*}"
+fi

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds and runs them without and with sanitizers, compiles the CUDA part where a toolkit is
+# found (and tests it where there is a GPU), and closes with the line "N passed, N failed, N skipped".
+# usage: bash tests/run_all.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tests/support/install_deps.sh
+. tests/support/install_deps.sh
+
+jobs=$(nproc)
+results=$PWD/build/results
+
+# note_failure NAME: a step outside ctest that failed counts as a failed test.
+note_failure() {
+  printf '<testsuite><testcase name="%s" status="fail"/></testsuite>\n' "$1" >"$results/${1//[ \/]/_}.xml"
+}
+
+# step NAME COMMAND...: a failure is counted; what does not depend on it still runs.
+step() {
+  local name=$1
+  shift
+  echo "== $name"
+  if ! run_quietly "$@"; then
+    note_failure "$name"
+    return 1
+  fi
+}
+
+# run_tests NAME CTEST_OPTION...: the whole output of every test goes to the results, on the terminal only what failed.
+run_tests() {
+  local name=$1
+  shift
+  echo "== test $name"
+  ctest "$@" --output-on-failure --output-junit "$results/$name.xml" \
+    --test-output-size-passed 10000000 --test-output-size-failed 10000000 || true
+  [ -s "$results/$name.xml" ] || note_failure "test $name"
+}
+
+build_and_test() {
+  local preset=$1
+  step "configure $preset" cmake --preset "$preset" || return 0
+  step "build $preset" cmake --build --preset "$preset" -j "$jobs" || return 0
+  run_tests "$preset" --preset "$preset"
+}
+
+# Without a GPU the CUDA part is compiled for one generation, and the tests show that a missing device is no error.
+check_cuda() {
+  local build_dir=build/cuda-check architectures=90-real tests=(-L 'api|prim')
+  if ! find_nvcc >/dev/null || ! compgen -G 'cuda/*.cu' >/dev/null; then
+    return 0
+  fi
+  if has_gpu; then
+    architectures=native
+    tests=()
+  fi
+  step "configure cuda" cmake --preset cuda -B "$build_dir" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" \
+    -DHARTSIFT_PEERS=OFF -DHARTSIFT_BENCH=OFF || return 0
+  step "build cuda" cmake --build "$build_dir" -j "$jobs" || return 0
+  run_tests cuda --test-dir "$build_dir" "${tests[@]}"
+}
+
+rm -rf "$results"
+mkdir -p "$results"
+step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" || true
+build_and_test cpu
+build_and_test asan
+check_cuda
+python3 -B tests/sum_results.py "$results"/*.xml
