@@ -1,0 +1,179 @@
+/*
+ * Helpers of all subcommands; see cli_common.h.
+ */
+#include "pipeline/cli/cli_common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void cli_error(command_id command, const char *format, ...) {
+  const char *name = command_get(command)->name;
+  va_list arguments;
+  va_start(arguments, format);
+  fflush(stdout); /* keeps the order where both go to one place */
+  fprintf(stderr, "hartsift%s%s: ", name[0] != '\0' ? " " : "", name);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+}
+
+/* Puts a value of the command line into the field of hs_options that the table names. */
+static void store_field(const option_spec *spec, const option_value *value, hs_options *options) {
+  char *field = (char *)options + spec->field;
+  if (spec->kind == OPTION_KIND_NUMBER) {
+    const float number = (float)value->number;
+    memcpy(field, &number, sizeof number);
+  } else if (spec->kind == OPTION_KIND_COUNT || spec->kind == OPTION_KIND_BYTES) {
+    memcpy(field, &value->count, sizeof value->count);
+  } else {
+    const int32_t integer = (int32_t)value->integer;
+    memcpy(field, &integer, sizeof integer);
+  }
+}
+
+_Static_assert(sizeof(hs_norm) == sizeof(int32_t), "enumerations of hs_options are stored as 32-bit integers");
+
+void cli_fill_options(const option_set *set, hs_options *options) {
+  const option_value *values = set->values;
+  hs_options_init(options, values[OPTION_PROFILE].given ? (hs_profile)values[OPTION_PROFILE].integer : HS_PROFILE_LOWE);
+  for (int id = 0; id < OPTION_COUNT; ++id) {
+    const option_spec *spec = option_get((option_id)id);
+    if (values[id].given && spec->field != OPTION_NO_FIELD) {
+      store_field(spec, &values[id], options);
+    }
+  }
+  if (values[OPTION_DEVICE].given) {
+    options->device = (hs_device)values[OPTION_DEVICE].integer;
+    options->device_index = values[OPTION_DEVICE].numbers[0];
+  }
+  if (values[OPTION_REGION].given) {
+    options->region_x = values[OPTION_REGION].numbers[0];
+    options->region_y = values[OPTION_REGION].numbers[1];
+    options->region_width = values[OPTION_REGION].numbers[2];
+    options->region_height = values[OPTION_REGION].numbers[3];
+  }
+  if (set->pairs[0] != '\0') {
+    options->variant = set->pairs;
+  }
+}
+
+cli_exit cli_exit_of_create(hs_status status) {
+  switch (status) {
+    case HS_OK: return CLI_DONE;
+    case HS_ERR_OPTION: return CLI_USAGE;
+    case HS_ERR_NO_DEVICE: return CLI_NO_DEVICE;
+    default: return CLI_FAILED;
+  }
+}
+
+cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  cli_fill_options(set, options);
+  const hs_status status = hs_create_explained(context, options, message, sizeof message);
+  if (status != HS_OK) {
+    cli_error(set->command, "%s", message[0] != '\0' ? message : hs_status_string(status));
+  }
+  return cli_exit_of_create(status);
+}
+
+void cli_explain(const hs_context *context, hs_status status, char *message, size_t message_bytes) {
+  const char *reason = context != NULL ? hs_last_error(context) : "";
+  snprintf(message, message_bytes, "%s", reason[0] != '\0' ? reason : hs_status_string(status));
+}
+
+bool cli_is_same_file(const char *one, const char *other) {
+  struct stat a, b;
+  return stat(one, &a) == 0 && stat(other, &b) == 0 && S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+/* Length of the well-formed UTF-8 sequence at text, 0 when there is none. */
+static size_t utf8_length(const unsigned char *text) {
+  size_t length = 0;
+  unsigned char least = 0x80; /* range of the second byte: shuts out overlong forms and surrogates */
+  unsigned char most = 0xBF;
+  if (text[0] < 0x80) {
+    return 1;
+  } else if (text[0] >= 0xC2 && text[0] <= 0xDF) {
+    length = 2;
+  } else if (text[0] >= 0xE0 && text[0] <= 0xEF) {
+    length = 3;
+    least = text[0] == 0xE0 ? 0xA0 : least;
+    most = text[0] == 0xED ? 0x9F : most;
+  } else if (text[0] >= 0xF0 && text[0] <= 0xF4) {
+    length = 4;
+    least = text[0] == 0xF0 ? 0x90 : least;
+    most = text[0] == 0xF4 ? 0x8F : most;
+  } else {
+    return 0;
+  }
+  if (text[1] < least || text[1] > most) {
+    return 0;
+  }
+  for (size_t i = 2; i < length; ++i) {
+    if ((text[i] & 0xC0) != 0x80) {
+      return 0;
+    }
+  }
+  return length;
+}
+
+void cli_write_json_string(FILE *out, const char *text) {
+  if (text == NULL) {
+    fputs("null", out);
+    return;
+  }
+  fputc('"', out);
+  for (const unsigned char *byte = (const unsigned char *)text; *byte != '\0';) {
+    const size_t length = utf8_length(byte);
+    if (length == 0) {
+      fputs("\\ufffd", out);
+      ++byte;
+      continue;
+    }
+    if (*byte == '"' || *byte == '\\') {
+      fprintf(out, "\\%c", *byte);
+    } else if (*byte < 0x20 || *byte == 0x7F) {
+      fprintf(out, "\\u%04x", (unsigned)*byte);
+    } else {
+      fwrite(byte, 1, length, out);
+    }
+    byte += length;
+  }
+  fputc('"', out);
+}
+
+bool cli_stdout_is_gone(void) {
+  struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };
+  if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) {
+    return true;
+  }
+  /* A descriptor that was closed at the start; see reserve_standard_descriptors in main.c. */
+  const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+  return flags == -1 || (flags & O_ACCMODE) == O_RDONLY;
+}
+
+cli_exit cli_finish_stdout(command_id command, cli_exit result) {
+  const bool failed_before = ferror(stdout) != 0;
+  errno = 0;
+  if (fflush(stdout) == 0 && !failed_before) {
+    return result;
+  }
+  const int error = errno;
+  if (!cli_stdout_is_gone()) {
+    cli_error(command, "cannot write to standard output%s%s", error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+  }
+  return result == CLI_DONE ? CLI_FAILED : result;
+}
+
+double cli_milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}

@@ -1,0 +1,83 @@
+/*
+ * What the subcommands share: exit statuses, messages, hs_options and contexts from the command line,
+ * reading of images, JSON text.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_COMMON_H
+#define HARTSIFT_PIPELINE_CLI_COMMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "pipeline/cli/option_table.h"
+#include "pipeline/hartsift.h"
+
+/* Exit statuses of the command: part of its interface. */
+typedef enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DEVICE = 3 } cli_exit;
+
+enum { CLI_MESSAGE_BYTES = 1024 };
+
+/* Prints "hartsift COMMAND: message" as one line on standard error. */
+__attribute__((format(printf, 2, 3))) void cli_error(command_id command, const char *format, ...);
+
+/* hs_options from the profile and the other options given. */
+void cli_fill_options(const option_set *set, hs_options *options);
+
+/* cli_fill_options and a context from them; prints why when there is none. */
+cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context);
+
+/* The exit status that a failed hs_create stands for. */
+cli_exit cli_exit_of_create(hs_status status);
+
+/* Copies the context's last error to message, or the status's sentence where it has none. */
+void cli_explain(const hs_context *context, hs_status status, char *message, size_t message_bytes);
+
+/* ---- images */
+
+/* Source of images. Standard input can be read once only: its bytes are kept for later readers. */
+typedef struct cli_input {
+  hs_load_options load;      /* keep_colour, message and message_bytes are set for each image */
+  unsigned char *stdin_bytes;
+  size_t stdin_size;
+  bool stdin_was_read;
+} cli_input;
+
+void cli_input_init(cli_input *input, const option_set *set, const hs_options *options);
+void cli_input_free(cli_input *input);
+
+/* Loads an image file, a scene or, for "-", standard input. */
+hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,
+                         size_t message_bytes);
+
+/* Loads the image of --mask as one byte a pixel, 0 where it is black. */
+hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes);
+
+/* Reads a feature file in any format. *features is an empty struct. */
+hs_status cli_load_features(const char *path, hs_features *features, char *message, size_t message_bytes);
+
+/* True when both paths name one existing file: the output would destroy the input. */
+bool cli_is_same_file(const char *one, const char *other);
+
+/* ---- output */
+
+/* Writes text as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. null: null. */
+void cli_write_json_string(FILE *out, const char *text);
+
+/* True when nobody reads standard output (a closed pipe or descriptor): then failing to write is no news. */
+bool cli_stdout_is_gone(void);
+
+/* Flushes standard output; turns CLI_DONE into CLI_FAILED when not all of it could be written. */
+cli_exit cli_finish_stdout(command_id command, cli_exit result);
+
+/* Milliseconds of a clock that only runs forward. */
+double cli_milliseconds(void);
+
+/* ---- subcommands, each in its own cmd_*.c */
+
+cli_exit cmd_extract(const option_set *set);
+cli_exit cmd_draw(const option_set *set);
+cli_exit cmd_info(const option_set *set);
+cli_exit cmd_selftest(const option_set *set);
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * Reading of images, masks and feature files for the subcommands; see cli_common.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/cli/cli_common.h"
+
+enum { CLI_STDIN_FIRST_BYTES = 1 << 16 };
+
+void cli_input_init(cli_input *input, const option_set *set, const hs_options *options) {
+  memset(input, 0, sizeof *input);
+  input->load.struct_size = sizeof input->load;
+  /* 0 means "no limit" in hs_options and "the default" in hs_load_options. */
+  input->load.max_pixels = options->max_pixels != 0 ? options->max_pixels : UINT64_MAX;
+  input->load.max_memory_bytes = options->max_memory_bytes;
+  input->load.ignore_exif = set->values[OPTION_NO_EXIF].given;
+}
+
+void cli_input_free(cli_input *input) {
+  free(input->stdin_bytes);
+  input->stdin_bytes = NULL;
+  input->stdin_size = 0;
+}
+
+/* Reads all of standard input. On failure what was read is dropped. */
+static hs_status read_stdin(cli_input *input, char *message, size_t message_bytes) {
+  const uint64_t limit = input->load.max_memory_bytes != 0 ? input->load.max_memory_bytes : SIZE_MAX / 2;
+  size_t capacity = 0;
+  size_t size = 0;
+  unsigned char *bytes = NULL;
+  hs_status status = HS_OK;
+  while (status == HS_OK && !feof(stdin)) {
+    if (size == capacity) {
+      const size_t wanted = capacity == 0 ? CLI_STDIN_FIRST_BYTES : 2 * capacity;
+      unsigned char *larger = capacity <= SIZE_MAX / 4 ? realloc(bytes, wanted) : NULL;
+      if (larger == NULL) {
+        snprintf(message, message_bytes, "standard input: no memory for more than %zu bytes", size);
+        status = HS_ERR_MEMORY;
+        break;
+      }
+      bytes = larger;
+      capacity = wanted;
+    }
+    size += fread(bytes + size, 1, capacity - size, stdin);
+    if (ferror(stdin)) {
+      snprintf(message, message_bytes, "standard input: cannot be read: %s", strerror(errno));
+      status = HS_ERR_IO;
+    } else if (size > limit) {
+      snprintf(message, message_bytes, "standard input: larger than the memory allowed (--max-memory)");
+      status = HS_ERR_LIMIT;
+    }
+  }
+  if (status != HS_OK) {
+    free(bytes);
+    return status;
+  }
+  input->stdin_bytes = bytes;
+  input->stdin_size = size;
+  input->stdin_was_read = true;
+  return HS_OK;
+}
+
+hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,
+                         size_t message_bytes) {
+  hs_status status = HS_OK;
+  message[0] = '\0';
+  input->load.keep_colour = keep_colour;
+  input->load.message = message;
+  input->load.message_bytes = message_bytes;
+  if (strcmp(path, "-") != 0) {
+    status = hs_load_image(path, &input->load, image);
+  } else {
+    status = input->stdin_was_read ? HS_OK : read_stdin(input, message, message_bytes);
+    if (status == HS_OK) {
+      status = hs_load_image_memory(input->stdin_bytes, input->stdin_size, &input->load, image);
+    }
+  }
+  if (status != HS_OK && message[0] == '\0') {
+    snprintf(message, message_bytes, "%s", hs_status_string(status));
+  }
+  return status;
+}
+
+/* One byte a pixel in place: a 16-bit sample is black only when all its bits are 0. */
+static void narrow_mask(hs_image *mask) {
+  unsigned char *bytes = (unsigned char *)mask->data; /* the image is ours, hs_image just has no writable view */
+  const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : 2 * (size_t)mask->width;
+  for (int32_t row = 0; row < mask->height; ++row) {
+    unsigned char *target = bytes + (size_t)row * stride;
+    for (int32_t column = 0; column < mask->width; ++column) {
+      uint16_t sample;
+      memcpy(&sample, target + 2 * (size_t)column, sizeof sample);
+      target[column] = sample != 0;
+    }
+  }
+  mask->type = HS_U8;
+  mask->stride_bytes = stride;
+}
+
+hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes) {
+  const hs_status status = cli_load_image(input, path, false, mask, message, message_bytes);
+  if (status == HS_OK && mask->type == HS_U16) {
+    narrow_mask(mask);
+  }
+  return status;
+}
+
+hs_status cli_load_features(const char *path, hs_features *features, char *message, size_t message_bytes) {
+  message[0] = '\0';
+  const hs_file_options options = { .struct_size = sizeof options, .message = message, .message_bytes = message_bytes };
+  const hs_status status = hs_load_features(path, features, &options);
+  if (status != HS_OK && message[0] == '\0') {
+    snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
+  }
+  return status;
+}

@@ -1,0 +1,201 @@
+/*
+ * Output names of `extract`; see cli_output.h.
+ */
+#include "pipeline/cli/cli_output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* In the order of hs_format. */
+static const char *const format_endings[] = { "", "txt", "npz", "csv", "json", "key", "sift", "yml", "feat", "hsf" };
+#define ALL_ENDINGS ".txt, .npz, .csv, .json, .key, .sift, .yml, .feat, .hsf"
+
+static char *join(const char *first, const char *middle, const char *last) {
+  const size_t a = strlen(first), b = strlen(middle), c = strlen(last);
+  char *text = malloc(a + b + c + 1);
+  if (text != NULL) {
+    memcpy(text, first, a);
+    memcpy(text + a, middle, b);
+    memcpy(text + a + b, last, c + 1);
+  }
+  return text;
+}
+
+/* A scene's name as part of a file name: "@scene:64x48" gives "scene_64x48". */
+static void clean_scene_name(char *name) {
+  memmove(name, name + 1, strlen(name));
+  for (; *name != '\0'; ++name) {
+    if (*name == ':' || *name == '/') {
+      *name = '_';
+    }
+  }
+}
+
+char *output_name(const char *image, hs_format format) {
+  const bool is_scene = strncmp(image, "@scene", 6) == 0;
+  const char *slash = is_scene ? NULL : strrchr(image, '/');
+  const char *last_part = strcmp(image, "-") == 0 ? "stdin" : slash != NULL ? slash + 1 : image;
+  char *base = join(last_part, "", "");
+  if (base == NULL) {
+    return NULL;
+  }
+  if (is_scene) {
+    clean_scene_name(base);
+  } else if (format != HS_FORMAT_COLMAP) {
+    char *dot = strrchr(base, '.');
+    if (dot != NULL && dot != base) {
+      *dot = '\0';
+    }
+  }
+  char *name = join(base, ".", format_endings[format]);
+  free(base);
+  return name;
+}
+
+static bool is_directory(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool exists(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0;
+}
+
+/* mkdir that is content with an existing folder; errno is mkdir's. */
+static bool make_directory(const char *path) {
+  if (mkdir(path, 0777) == 0) {
+    return true;
+  }
+  const int error = errno;
+  const bool is_there = is_directory(path);
+  errno = error;
+  return is_there;
+}
+
+/* Makes a folder and those above it. */
+static bool make_directories(const char *path) {
+  char *part = join(path, "", "");
+  bool done = part != NULL;
+  for (size_t i = 1; done && part[i] != '\0'; ++i) {
+    if (part[i] == '/') {
+      part[i] = '\0';
+      done = make_directory(part);
+      part[i] = '/';
+    }
+  }
+  free(part); /* leaves errno alone (POSIX.1-2024, glibc since 2.33) */
+  return done && make_directory(path);
+}
+
+static int compare_targets(const void *one, const void *other) {
+  const output_target *a = *(const output_target *const *)one;
+  const output_target *b = *(const output_target *const *)other;
+  const int order = strcmp(a->path, b->path);
+  return order != 0 ? order : (a > b) - (a < b); /* same array: the earlier image first */
+}
+
+static bool mark_duplicates(output_plan *plan) {
+  output_target **sorted = malloc((size_t)plan->count * sizeof *sorted);
+  if (sorted == NULL) {
+    return false;
+  }
+  for (int i = 0; i < plan->count; ++i) {
+    sorted[i] = &plan->targets[i];
+  }
+  qsort(sorted, (size_t)plan->count, sizeof *sorted, compare_targets);
+  for (int i = 1; i < plan->count; ++i) {
+    sorted[i]->is_duplicate = strcmp(sorted[i]->path, sorted[i - 1]->path) == 0;
+  }
+  free(sorted);
+  return true;
+}
+
+/* directory: null when there is one output, of the name `single`. */
+static bool fill_targets(output_plan *plan, const option_set *set, const char *directory, const char *single) {
+  plan->targets = calloc((size_t)set->operand_count, sizeof *plan->targets);
+  if (plan->targets == NULL) {
+    return false;
+  }
+  plan->count = set->operand_count;
+  for (int i = 0; i < plan->count; ++i) {
+    if (directory == NULL) {
+      plan->targets[i].path = join(single, "", "");
+    } else {
+      char *name = output_name(set->operands[i], plan->format);
+      const bool has_slash = directory[strlen(directory) - 1] == '/';
+      plan->targets[i].path = name != NULL ? join(directory, has_slash ? "" : "/", name) : NULL;
+      free(name);
+    }
+    if (plan->targets[i].path == NULL) {
+      return false;
+    }
+  }
+  return mark_duplicates(plan);
+}
+
+/* The format of one output file or of standard output; false with a message when none is known. */
+static bool choose_format(output_plan *plan, const char *output, char *message, size_t message_bytes) {
+  if (plan->to_stdout) {
+    if (plan->format == HS_FORMAT_OPENMVG) {
+      snprintf(message, message_bytes, "--format openmvg writes two files: expected -o FILE or -o DIR");
+      return false;
+    }
+    plan->format = plan->format == HS_FORMAT_AUTO ? HS_FORMAT_CSV : plan->format;
+    return true;
+  }
+  plan->format = plan->format == HS_FORMAT_AUTO ? hs_format_of_name(output) : plan->format;
+  if (plan->format == HS_FORMAT_AUTO) {
+    snprintf(message, message_bytes, "--output '%s': expected a name ending in one of " ALL_ENDINGS ", or --format, or a "
+             "directory's name followed by '/'", output);
+    return false;
+  }
+  return true;
+}
+
+cli_exit output_plan_make(output_plan *plan, const option_set *set, char *message, size_t message_bytes) {
+  const option_value *values = set->values;
+  const char *output = values[OPTION_OUTPUT].given ? values[OPTION_OUTPUT].text : NULL;
+  const bool several = set->operand_count > 1;
+  const char *directory = NULL;
+  memset(plan, 0, sizeof *plan);
+  /* The choices of --format stand in the order of hs_format, without HS_FORMAT_AUTO. */
+  plan->format = values[OPTION_FORMAT].given ? (hs_format)(values[OPTION_FORMAT].integer + 1) : HS_FORMAT_AUTO;
+  plan->to_stdout = output == NULL || strcmp(output, "-") == 0;
+  if (several && (plan->to_stdout || (exists(output) && !is_directory(output)))) {
+    snprintf(message, message_bytes, "--output%s%s%s: expected a directory for the features of several images",
+             output != NULL ? " '" : "", output != NULL ? output : "", output != NULL ? "'" : "");
+    return CLI_USAGE;
+  }
+  if (several || (!plan->to_stdout && (is_directory(output) || output[strlen(output) - 1] == '/'))) {
+    directory = output;
+    plan->format = plan->format == HS_FORMAT_AUTO ? HS_FORMAT_NPZ : plan->format;
+  } else if (!choose_format(plan, output, message, message_bytes)) {
+    return CLI_USAGE;
+  }
+  if (!fill_targets(plan, set, directory, plan->to_stdout ? "-" : output)) {
+    output_plan_free(plan);
+    snprintf(message, message_bytes, "no memory for the names of the outputs");
+    return CLI_FAILED;
+  }
+  plan->directory = directory;
+  return CLI_DONE;
+}
+
+cli_exit output_plan_make_directory(const output_plan *plan, char *message, size_t message_bytes) {
+  if (plan->directory != NULL && !make_directories(plan->directory)) {
+    snprintf(message, message_bytes, "cannot make the directory %s: %s", plan->directory, strerror(errno));
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
+}
+
+void output_plan_free(output_plan *plan) {
+  for (int i = 0; i < plan->count; ++i) {
+    free(plan->targets[i].path);
+  }
+  free(plan->targets);
+  memset(plan, 0, sizeof *plan);
+}

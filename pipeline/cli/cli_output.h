@@ -1,0 +1,38 @@
+/*
+ * Where `extract` puts the features of each image: decided for all images before any is read, so that
+ * wrong usage shows at once and no result overwrites another.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_OUTPUT_H
+#define HARTSIFT_PIPELINE_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "pipeline/cli/cli_common.h"
+
+typedef struct output_target {
+  char *path;        /* "-": standard output */
+  bool is_duplicate; /* an earlier image has the same path */
+} output_target;
+
+typedef struct output_plan {
+  hs_format format;
+  bool to_stdout;
+  const char *directory;  /* of all targets, null for one file or standard output */
+  output_target *targets; /* one for each image */
+  int count;
+} output_plan;
+
+/* output: the text of -o or null. format: HS_FORMAT_AUTO when not given. On failure (CLI_USAGE, CLI_FAILED) nothing is left to free and message says why. */
+cli_exit output_plan_make(output_plan *plan, const option_set *set, char *message, size_t message_bytes);
+
+/* Makes the folder of the targets and those above it where absent. */
+cli_exit output_plan_make_directory(const output_plan *plan, char *message, size_t message_bytes);
+
+void output_plan_free(output_plan *plan);
+
+/* The file name, without folder, for an image's features in a format; to be freed, null without memory.
+   photo.jpg and npz: photo.npz; colmap: photo.jpg.txt; @scene:64x48:7: scene_64x48_7; "-": stdin. */
+char *output_name(const char *image, hs_format format);
+
+#endif

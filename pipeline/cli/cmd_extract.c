@@ -1,0 +1,272 @@
+/*
+ * hartsift extract: features of images, to standard output or one file for each image.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/cli_output.h"
+
+enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
+
+/* Everything that stays the same from image to image. */
+typedef struct extract_job {
+  const option_set *set;
+  hs_options options;
+  hs_context *context;      /* null after a device failure that could not be mended */
+  cli_input input;
+  output_plan plan;
+  hs_image mask;            /* data null: none */
+  hs_features given;        /* of --keypoints */
+  hs_features features;     /* of the present image; its room is used again */
+  hs_status shared_status;  /* of --mask and --keypoints; a failure there fails every image */
+  char shared_message[CLI_MESSAGE_BYTES];
+} extract_job;
+
+/* What became of one image. */
+typedef struct extract_result {
+  const char *image, *output; /* output null: none */
+  int32_t width, height;      /* 0 when the image could not be read */
+  size_t features;
+  double milliseconds;
+  hs_status status;
+  char message[CLI_MESSAGE_BYTES];
+} extract_result;
+
+static bool given(const extract_job *job, option_id id) {
+  return job->set->values[id].given;
+}
+
+/* Combinations that the table cannot express. */
+static bool check_combinations(const extract_job *job) {
+  if (given(job, OPTION_JSON) && job->plan.to_stdout) {
+    cli_error(COMMAND_EXTRACT, "--json and the features cannot share standard output: expected -o FILE or -o DIR");
+    return false;
+  }
+  const option_id without_detection[] = { OPTION_MASK, OPTION_REGION, OPTION_MAX_FEATURES };
+  for (size_t i = 0; i < sizeof without_detection / sizeof without_detection[0]; ++i) {
+    if (given(job, OPTION_KEYPOINTS) && given(job, without_detection[i])) {
+      cli_error(COMMAND_EXTRACT, "--%s selects among detected keypoints: expected without --keypoints",
+                option_get(without_detection[i])->name);
+      return false;
+    }
+  }
+  return true;
+}
+
+static void load_shared(extract_job *job) {
+  const option_value *values = job->set->values;
+  char message[CLI_MESSAGE_BYTES - 64] = ""; /* leaves room for the option's name before it */
+  const char *option = "";
+  if (values[OPTION_MASK].given) {
+    option = "--mask: ";
+    job->shared_status = cli_load_mask(&job->input, values[OPTION_MASK].text, &job->mask, message, sizeof message);
+  } else if (values[OPTION_KEYPOINTS].given) {
+    option = "--keypoints: ";
+    job->shared_status = cli_load_features(values[OPTION_KEYPOINTS].text, &job->given, message, sizeof message);
+  }
+  snprintf(job->shared_message, sizeof job->shared_message, "%s%s", option, message);
+}
+
+/* Names the keypoints of --keypoints that have no descriptor. */
+static void report_undescribed(const extract_job *job, const char *image, const hs_status *statuses) {
+  size_t count = 0;
+  char names[EXTRACT_NAMED_KEYPOINTS * 24] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < job->given.count; ++i) {
+    if (statuses[i] == HS_OK) {
+      continue;
+    }
+    if (count < EXTRACT_NAMED_KEYPOINTS) {
+      used += (size_t)snprintf(names + used, sizeof names - used, "%s%zu", count > 0 ? ", " : "", i + 1);
+    }
+    ++count;
+  }
+  if (count > 0) {
+    cli_error(COMMAND_EXTRACT, "%s: %zu of %zu keypoints cannot be described, their descriptors are 0: number %s%s",
+              image, count, job->given.count, names, count > EXTRACT_NAMED_KEYPOINTS ? ", ..." : "");
+  }
+}
+
+static hs_status describe_given(extract_job *job, const hs_image *image, const char *name) {
+  hs_status *statuses = malloc((job->given.count + 1) * sizeof *statuses);
+  if (statuses == NULL) {
+    return HS_ERR_MEMORY;
+  }
+  const hs_status status =
+    hs_describe(job->context, image, job->given.keypoints, job->given.count, &job->features, statuses);
+  if (status == HS_OK) {
+    report_undescribed(job, name, statuses);
+  }
+  free(statuses);
+  return status;
+}
+
+static hs_status compute(extract_job *job, const hs_image *image, extract_result *result) {
+  const double start = cli_milliseconds();
+  hs_status status = HS_OK;
+  if (job->mask.data != NULL && (job->mask.width != image->width || job->mask.height != image->height)) {
+    snprintf(result->message, sizeof result->message, "the mask is %" PRId32 "x%" PRId32 ": expected the image's %"
+             PRId32 "x%" PRId32, job->mask.width, job->mask.height, image->width, image->height);
+    return HS_ERR_ARGUMENT;
+  }
+  if (given(job, OPTION_KEYPOINTS)) {
+    status = describe_given(job, image, result->image);
+  } else {
+    status = hs_extract_masked(job->context, image, job->mask.data != NULL ? &job->mask : NULL, &job->features);
+  }
+  result->milliseconds = cli_milliseconds() - start;
+  if (status != HS_OK) {
+    cli_explain(job->context, status, result->message, sizeof result->message);
+  }
+  return status;
+}
+
+static hs_status save(const extract_job *job, extract_result *result, const char *path) {
+  hs_file_options options = { .struct_size = sizeof options,
+                              .format = job->plan.format,
+                              .layout = job->options.layout,
+                              .image_name = result->image,
+                              .message = result->message,
+                              .message_bytes = sizeof result->message };
+  if (cli_is_same_file(result->image, path)) {
+    snprintf(result->message, sizeof result->message, "the output %s would overwrite the image itself", path);
+    return HS_ERR_ARGUMENT;
+  }
+  const hs_status status = hs_save_features(path, &job->features, &options);
+  if (status == HS_OK) {
+    result->output = path;
+  } else if (result->message[0] == '\0') {
+    snprintf(result->message, sizeof result->message, "%s: %s", path, hs_status_string(status));
+  }
+  return status;
+}
+
+/* After a failure of the device class the context is of no more use: the next image gets a new one. */
+static void renew_context(extract_job *job) {
+  hs_destroy(job->context);
+  job->context = NULL;
+  job->shared_status =
+    hs_create_explained(&job->context, &job->options, job->shared_message, sizeof job->shared_message);
+}
+
+static void extract_one(extract_job *job, const output_target *target, extract_result *result) {
+  hs_image image = { 0 };
+  if (job->shared_status != HS_OK) {
+    result->status = job->shared_status;
+    snprintf(result->message, sizeof result->message, "%s", job->shared_message);
+    return;
+  }
+  if (target->is_duplicate) {
+    result->status = HS_ERR_ARGUMENT;
+    snprintf(result->message, sizeof result->message, "an earlier image has the same output %s", target->path);
+    return;
+  }
+  result->status = cli_load_image(&job->input, result->image, false, &image, result->message, sizeof result->message);
+  if (result->status != HS_OK) {
+    return;
+  }
+  result->width = image.width;
+  result->height = image.height;
+  result->status = compute(job, &image, result);
+  if (result->status == HS_OK) {
+    result->features = job->features.count;
+    result->status = save(job, result, target->path);
+  } else if (hs_status_class_of(result->status) == HS_CLASS_DEVICE) {
+    renew_context(job);
+  }
+  hs_image_free(&image, NULL);
+}
+
+static void print_json(const extract_result *result) {
+  const bool done = result->status == HS_OK;
+  printf("{\"image\": ");
+  cli_write_json_string(stdout, result->image);
+  if (result->width > 0) {
+    printf(", \"width\": %" PRId32 ", \"height\": %" PRId32, result->width, result->height);
+  } else {
+    printf(", \"width\": null, \"height\": null");
+  }
+  if (done) {
+    printf(", \"features\": %zu, \"milliseconds\": %.3f", result->features, result->milliseconds);
+  } else {
+    printf(", \"features\": null, \"milliseconds\": null");
+  }
+  printf(", \"output\": ");
+  cli_write_json_string(stdout, result->output);
+  printf(", \"status\": \"%s\", \"error\": ", hs_status_name(result->status));
+  cli_write_json_string(stdout, done ? NULL : result->message);
+  printf("}\n");
+  fflush(stdout);
+}
+
+/* Messages of readers start with the name of what they read; others get the image's name here. */
+static void print_failure(const extract_result *result) {
+  const size_t length = strlen(result->image);
+  const bool is_named = strncmp(result->message, result->image, length) == 0 && result->message[length] == ':';
+  if (is_named) {
+    cli_error(COMMAND_EXTRACT, "%s", result->message);
+  } else {
+    cli_error(COMMAND_EXTRACT, "%s: %s", result->image, result->message);
+  }
+}
+
+static cli_exit report(const extract_job *job, const extract_result *result) {
+  const bool done = result->status == HS_OK;
+  if (given(job, OPTION_JSON)) {
+    print_json(result);
+  }
+  if (!done && !(job->plan.to_stdout && cli_stdout_is_gone())) {
+    print_failure(result);
+  } else if (done && !given(job, OPTION_QUIET)) {
+    fprintf(stderr, "%s: %" PRId32 "x%" PRId32 ", %zu features, %.0f ms -> %s\n", result->image, result->width,
+            result->height, result->features, result->milliseconds,
+            job->plan.to_stdout ? "standard output" : result->output);
+  }
+  return done ? CLI_DONE : CLI_FAILED;
+}
+
+static cli_exit extract_all(extract_job *job) {
+  cli_exit result = CLI_DONE;
+  load_shared(job);
+  for (int i = 0; i < job->plan.count; ++i) {
+    extract_result one = { .image = job->set->operands[i] };
+    extract_one(job, &job->plan.targets[i], &one);
+    if (report(job, &one) != CLI_DONE) {
+      result = CLI_FAILED;
+    }
+    if (ferror(stdout)) {
+      break; /* nobody reads the records any more */
+    }
+  }
+  return result;
+}
+
+cli_exit cmd_extract(const option_set *set) {
+  extract_job job = { .set = set };
+  char message[CLI_MESSAGE_BYTES] = "";
+  cli_exit result = output_plan_make(&job.plan, set, message, sizeof message);
+  if (result != CLI_DONE) {
+    cli_error(COMMAND_EXTRACT, "%s", message);
+    return result;
+  }
+  result = check_combinations(&job) ? cli_make_context(set, &job.options, &job.context) : CLI_USAGE;
+  if (result == CLI_DONE) {
+    result = output_plan_make_directory(&job.plan, message, sizeof message);
+    if (result != CLI_DONE) {
+      cli_error(COMMAND_EXTRACT, "%s", message);
+    }
+  }
+  if (result == CLI_DONE) {
+    cli_input_init(&job.input, set, &job.options);
+    result = extract_all(&job);
+    cli_input_free(&job.input);
+  }
+  hs_image_free(&job.mask, NULL);
+  hs_features_free(&job.given);
+  hs_features_free(&job.features);
+  hs_destroy(job.context);
+  output_plan_free(&job.plan);
+  return result;
+}

@@ -1,0 +1,102 @@
+/*
+ * The command hartsift: hands the command line to its subcommand.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/option_text.h"
+
+typedef cli_exit (*command_function)(const option_set *set);
+
+static const command_function command_functions[COMMAND_COUNT] = {
+  [COMMAND_EXTRACT] = cmd_extract,
+  [COMMAND_DRAW] = cmd_draw,
+  [COMMAND_INFO] = cmd_info,
+  [COMMAND_SELFTEST] = cmd_selftest,
+};
+
+/* Where one of the descriptors 0..2 is closed, a file opened later would get its number and receive what is
+   meant for it. They are taken by /dev/null in the wrong direction, so that using them still fails. */
+static bool reserve_standard_descriptors(void) {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF &&
+        open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Options of hartsift itself; CLI_DONE with *handled when nothing else is to be done. */
+static cli_exit run_top(const option_set *set, bool *handled) {
+  const option_value *values = set->values;
+  *handled = true;
+  if (values[OPTION_HELP].given) {
+    option_write_help(stdout, COMMAND_TOP);
+  } else if (values[OPTION_VERSION].given) {
+    printf("hartsift %s\n", hs_version_string());
+  } else if (values[OPTION_MAN].given) {
+    option_write_man(stdout);
+  } else if (values[OPTION_COMPLETION].given) {
+    if (values[OPTION_COMPLETION].integer == 0) {
+      option_write_bash_completion(stdout);
+    } else {
+      option_write_zsh_completion(stdout);
+    }
+  } else if (set->operand_count == 0) {
+    cli_error(COMMAND_TOP, "a command is missing: expected one of those that 'hartsift --help' lists");
+    return CLI_USAGE;
+  } else {
+    *handled = false;
+  }
+  return CLI_DONE;
+}
+
+static cli_exit run_command(command_id command, int argc, char **argv) {
+  char message[OPTION_MESSAGE_BYTES] = "";
+  option_set set;
+  if (!option_parse(&set, command, argc, argv, message, sizeof message)) {
+    cli_error(command, "%s", message);
+    return CLI_USAGE;
+  }
+  if (set.values[OPTION_HELP].given) {
+    option_write_help(stdout, command);
+    return CLI_DONE;
+  }
+  return command_functions[command](&set);
+}
+
+static cli_exit run(int argc, char **argv, command_id *command) {
+  char message[OPTION_MESSAGE_BYTES] = "";
+  option_set set;
+  bool handled = true;
+  if (!option_parse(&set, COMMAND_TOP, argc, argv, message, sizeof message)) {
+    cli_error(COMMAND_TOP, "%s", message);
+    return CLI_USAGE;
+  }
+  const cli_exit result = run_top(&set, &handled);
+  if (handled) {
+    return result;
+  }
+  *command = command_find(set.operands[0]);
+  if (*command == COMMAND_COUNT) {
+    *command = COMMAND_TOP;
+    cli_error(COMMAND_TOP, "unknown command '%s': expected one of those that 'hartsift --help' lists", set.operands[0]);
+    return CLI_USAGE;
+  }
+  return run_command(*command, set.operand_count, set.operands);
+}
+
+int main(int argc, char **argv) {
+  if (!reserve_standard_descriptors()) {
+    return CLI_FAILED;
+  }
+  signal(SIGPIPE, SIG_IGN); /* a reader that ends early shows as a failed write */
+  command_id command = COMMAND_TOP;
+  const cli_exit result = run(argc, argv, &command);
+  return (int)cli_finish_stdout(command, result);
+}

@@ -1,0 +1,133 @@
+/*
+ * The command line as one table: every subcommand and every option with its argument, range and help.
+ * Parsing, error messages, --help, the man page and the shell completions are all made from it, so
+ * adding an option is one entry here plus the code that uses its value.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_OPTION_TABLE_H
+#define HARTSIFT_PIPELINE_CLI_OPTION_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum command_id {
+  COMMAND_TOP = 0, /* hartsift itself, before a subcommand */
+  COMMAND_EXTRACT,
+  COMMAND_DRAW,
+  COMMAND_INFO,
+  COMMAND_SELFTEST,
+  COMMAND_COUNT
+} command_id;
+
+typedef struct command_spec {
+  const char *name;            /* "" for COMMAND_TOP */
+  const char *operands;        /* as the synopsis shows them, "" for none */
+  int least_operands, most_operands;
+  const char *summary;         /* one line */
+  const char *const *details;  /* paragraphs, null-terminated */
+} command_spec;
+
+typedef enum option_kind {
+  OPTION_KIND_FLAG,    /* no value */
+  OPTION_KIND_TEXT,    /* a file name or other words */
+  OPTION_KIND_CHOICE,  /* one of choices; its index is kept */
+  OPTION_KIND_INTEGER, /* whole number, low..high */
+  OPTION_KIND_NUMBER,  /* real number, low..high */
+  OPTION_KIND_COUNT,   /* whole number, 0..2^64 - 1 */
+  OPTION_KIND_BYTES,   /* the same with a suffix K, M or G (powers of 1024) */
+  OPTION_KIND_DEVICE,  /* auto, cpu, cuda, cuda:N */
+  OPTION_KIND_REGION,  /* X,Y,W,H */
+  OPTION_KIND_PAIRS    /* NAME=VALUE[,...]; repeated ones are joined by commas */
+} option_kind;
+
+/* Index of an option in the table. */
+typedef enum option_id {
+  OPTION_HELP = 0,
+  OPTION_VERSION,
+  OPTION_MAN,
+  OPTION_COMPLETION,
+  OPTION_OUTPUT,
+  OPTION_FORMAT,
+  OPTION_PROFILE,
+  OPTION_DEVICE,
+  OPTION_THREADS,
+  OPTION_MAX_FEATURES,
+  OPTION_CONTRAST,
+  OPTION_EDGE,
+  OPTION_FIRST_OCTAVE,
+  OPTION_OCTAVES,
+  OPTION_SCALES,
+  OPTION_MAX_ORIENTATIONS,
+  OPTION_UPRIGHT,
+  OPTION_NORM,
+  OPTION_DESCRIPTOR,
+  OPTION_MASK,
+  OPTION_REGION,
+  OPTION_KEYPOINTS,
+  OPTION_UPSAMPLE,
+  OPTION_SIGMA,
+  OPTION_INPUT_BLUR,
+  OPTION_NO_EXIF,
+  OPTION_VARIANT,
+  OPTION_MAX_MEMORY,
+  OPTION_MAX_PIXELS,
+  OPTION_CIRCLE_SCALE,
+  OPTION_JSON,
+  OPTION_PRINT_DIGESTS,
+  OPTION_QUIET,
+  OPTION_COUNT
+} option_id;
+
+/* option_spec.field where an option does not go into hs_options by itself. */
+#define OPTION_NO_FIELD ((size_t)-1)
+
+typedef struct option_spec {
+  const char *name;      /* without the dashes */
+  char letter;           /* one-letter form, or 0 */
+  option_kind kind;
+  const char *argument;  /* what help shows for the value; null for a flag */
+  const char *choices;   /* OPTION_KIND_CHOICE: "a|b|c" */
+  double low, high;      /* OPTION_KIND_INTEGER, OPTION_KIND_NUMBER: range, ends included */
+  unsigned commands;     /* bit 1 << command_id where it is accepted */
+  size_t field;          /* offset in hs_options that the value is stored at, or OPTION_NO_FIELD */
+  const char *help;      /* one sentence without full stop */
+} option_spec;
+
+typedef struct option_value {
+  bool given;
+  const char *text;      /* as typed; the last one */
+  int64_t integer;       /* INTEGER; FLAG: 1; CHOICE: index; DEVICE: hs_device */
+  double number;         /* NUMBER */
+  uint64_t count;        /* COUNT, BYTES */
+  int32_t numbers[4];    /* REGION: X, Y, W, H; DEVICE: index */
+} option_value;
+
+enum { OPTION_PAIRS_BYTES = 1024, OPTION_EXPECTED_BYTES = 256, OPTION_MESSAGE_BYTES = 1024 };
+
+/* A parsed command line. Texts and operands point into argv. */
+typedef struct option_set {
+  command_id command;
+  option_value values[OPTION_COUNT];
+  char pairs[OPTION_PAIRS_BYTES]; /* of the one OPTION_KIND_PAIRS option, "" when not given */
+  char **operands;
+  int operand_count;
+} option_set;
+
+const option_spec *option_get(option_id id);
+const command_spec *command_get(command_id id);
+bool option_belongs_to(option_id id, command_id command);
+/* COMMAND_COUNT when there is no such subcommand. */
+command_id command_find(const char *name);
+
+/* Which value the option wants, as the end of a sentence: "a whole number from -1 to 3". */
+void option_describe_expected(const option_spec *spec, char *text, size_t bytes);
+
+/* Checks one value and puts it into set. False with a message naming option and expectation. */
+bool option_store(option_set *set, option_id id, const char *text, char *message, size_t message_bytes);
+
+/* Parses argv[1..argc-1] with getopt_long (argv is permuted; COMMAND_TOP stops at the first operand) and
+   checks the number of operands, unless --help is among the options. False with a message. Not re-entrant:
+   getopt_long has global state. */
+bool option_parse(option_set *set, command_id command, int argc, char **argv, char *message, size_t message_bytes);
+
+#endif
