@@ -2,6 +2,7 @@
 # The Debian packages that hartsift needs, named in this one place, and a function that installs what is missing.
 # To be sourced: . tests/support/install_deps.sh; install_packages "${BUILD_PACKAGES[@]}"
 
+# shellcheck disable=SC2034  # used by the scripts that source this
 BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev)
 TEST_PACKAGES=(libcmocka-dev libopencv-dev libvlfeat-dev python3)
 # Not needed where pip or another source has already given python3 these modules.
