@@ -1,0 +1,66 @@
+/*
+ * Image files in memory for tests, made with libpng and libjpeg directly, and what they must decode to.
+ */
+#ifndef HARTSIFT_TESTS_IMAGE_MAKER_H
+#define HARTSIFT_TESTS_IMAGE_MAKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A file in memory from malloc. */
+typedef struct image_file {
+  uint8_t *bytes;
+  size_t size;
+} image_file;
+
+void image_file_free(image_file *file);
+
+/* The same arithmetic as the public header's formula, in 64 bits. */
+uint32_t image_maker_gray(uint32_t red, uint32_t green, uint32_t blue);
+
+/* ---- PNG */
+
+typedef struct png_spec {
+  int colour_type; /* as in the file: 0, 2, 3, 4, 6 */
+  int depth;       /* 1, 2, 4, 8, 16 */
+  bool interlaced;
+  bool transparent_value; /* with a tRNS chunk (colour types 0, 2, 3) */
+  int32_t width, height;
+} png_spec;
+
+/* Channels stored in the file. */
+size_t png_spec_channels(const png_spec *spec);
+/* The stored sample: a fixed function of its place, below 2^depth. */
+uint32_t png_spec_sample(const png_spec *spec, int32_t x, int32_t y, size_t channel);
+/* A palette entry's colour channel, 0..255. */
+uint32_t png_spec_palette(uint32_t index, size_t channel);
+/* The full-range sample (8 bits, or 16 for depth 16) of an RGB or gray channel after decoding. */
+uint32_t png_spec_expected(const png_spec *spec, int32_t x, int32_t y, size_t channel);
+image_file png_spec_make(const png_spec *spec);
+
+/* ---- JPEG */
+
+typedef enum jpeg_coding { JPEG_BASELINE, JPEG_PROGRESSIVE, JPEG_ARITHMETIC } jpeg_coding;
+/* What is stored; the input samples are in the same space, except YCbCr and YCCK (from RGB and CMYK). */
+typedef enum jpeg_space { JPEG_GRAY, JPEG_YCBCR, JPEG_RGB, JPEG_CMYK, JPEG_CMYK_PLAIN, JPEG_YCCK } jpeg_space;
+
+typedef struct jpeg_spec {
+  jpeg_space space; /* JPEG_CMYK and JPEG_YCCK with Adobe's marker, JPEG_CMYK_PLAIN without */
+  jpeg_coding coding;
+  int quality;
+  int luma_sampling; /* 1: full chroma; 2: 4:2:0 */
+  int restart_rows;  /* a restart marker every so many MCU rows; 0: none */
+  int32_t width, height;
+  const uint8_t *app1; /* null, or the payload of an APP1 segment */
+  size_t app1_size;
+} jpeg_spec;
+
+/* Channels of the input samples. */
+size_t jpeg_spec_channels(const jpeg_spec *spec);
+/* samples: width x height x channels. Null bytes when the library cannot (arithmetic coding). */
+image_file jpeg_spec_make(const jpeg_spec *spec, const uint8_t *samples);
+/* The luma plane as libjpeg itself gives it; gray for JPEG_GRAY. From malloc. */
+uint8_t *jpeg_luma_by_library(const image_file *file);
+
+#endif

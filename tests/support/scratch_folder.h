@@ -1,0 +1,31 @@
+/*
+ * A folder for a test's files, in TMPDIR or the system's place for temporary files.
+ */
+#ifndef HARTSIFT_TESTS_SCRATCH_FOLDER_H
+#define HARTSIFT_TESTS_SCRATCH_FOLDER_H
+
+#include <stddef.h>
+
+enum { SCRATCH_PATH_BYTES = 1024 };
+
+typedef struct scratch_folder {
+  char path[SCRATCH_PATH_BYTES];
+} scratch_folder;
+
+/* Makes an empty folder. Fails the running cmocka test when it cannot. */
+void scratch_folder_make(scratch_folder *folder);
+
+/* Removes the folder with the files and empty folders in it. */
+void scratch_folder_remove(const scratch_folder *folder);
+
+/* path[SCRATCH_PATH_BYTES] = FOLDER/name; returns path. */
+char *scratch_folder_path(const scratch_folder *folder, const char *name, char *path);
+
+/* Number of entries, hidden ones included. */
+size_t scratch_folder_count(const scratch_folder *folder);
+
+/* Writes a whole file; reads a whole file into memory from malloc, zero-terminated behind its size. */
+void scratch_write_file(const char *path, const void *bytes, size_t size);
+unsigned char *scratch_read_file(const char *path, size_t *size);
+
+#endif

@@ -1,0 +1,296 @@
+/*
+ * Files that appear whole or not at all: what is left behind by success, failure and giving up.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/atomic_file.h"
+#include "tests/support/scratch_folder.h"
+
+static int make_folder(void **state) {
+  scratch_folder *folder = malloc(sizeof *folder);
+  assert_non_null(folder);
+  scratch_folder_make(folder);
+  *state = folder;
+  return 0;
+}
+
+static int remove_folder(void **state) {
+  scratch_folder_remove(*state);
+  free(*state);
+  return 0;
+}
+
+static void assert_content(const char *path, const char *expected) {
+  size_t size = 0;
+  unsigned char *bytes = scratch_read_file(path, &size);
+  assert_int_equal(size, strlen(expected));
+  assert_string_equal((const char *)bytes, expected);
+  free(bytes);
+}
+
+static hs_status write_text(const char *path, const char *text) {
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, path);
+  if (stream == NULL) {
+    assert_true(file.message[0] != '\0');
+    return file.status;
+  }
+  fputs(text, stream);
+  return atomic_file_commit(&file);
+}
+
+static void test_appears_only_at_commit(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  scratch_folder_path(*state, "new", path);
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, path);
+  assert_non_null(stream);
+  fputs("text", stream);
+  assert_int_equal(access(path, F_OK), -1);
+  assert_int_equal(scratch_folder_count(*state), 1);
+  assert_int_equal(atomic_file_commit(&file), HS_OK);
+  assert_string_equal(file.message, "");
+  assert_content(path, "text");
+  assert_int_equal(scratch_folder_count(*state), 1);
+  atomic_file_abandon(&file);
+  assert_content(path, "text");
+}
+
+static void test_new_file_follows_umask(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  struct stat info;
+  scratch_folder_path(*state, "new", path);
+  const mode_t before = umask(027);
+  assert_int_equal(write_text(path, "x"), HS_OK);
+  umask(before);
+  assert_int_equal(stat(path, &info), 0);
+  assert_int_equal(info.st_mode & 07777u, 0640);
+}
+
+static void test_abandon_keeps_old_file(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  scratch_folder_path(*state, "old", path);
+  scratch_write_file(path, "before", 6);
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, path);
+  assert_non_null(stream);
+  fputs("half", stream);
+  atomic_file_abandon(&file);
+  assert_content(path, "before");
+  assert_int_equal(scratch_folder_count(*state), 1);
+}
+
+static void test_existing_file_keeps_permissions(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  struct stat info;
+  scratch_folder_path(*state, "old", path);
+  scratch_write_file(path, "before", 6);
+  assert_int_equal(chmod(path, 0604), 0);
+  assert_int_equal(write_text(path, "after"), HS_OK);
+  assert_content(path, "after");
+  assert_int_equal(stat(path, &info), 0);
+  assert_int_equal(info.st_mode & 07777u, 0604);
+}
+
+static void test_link_stays(void **state) {
+  char target[SCRATCH_PATH_BYTES], link[SCRATCH_PATH_BYTES], second[SCRATCH_PATH_BYTES];
+  struct stat info;
+  scratch_folder_path(*state, "target", target);
+  scratch_folder_path(*state, "link", link);
+  scratch_folder_path(*state, "second", second);
+  assert_int_equal(symlink("target", link), 0);
+  assert_int_equal(symlink(link, second), 0);
+  /* First the link dangles, then it leads to a file. */
+  for (int round = 0; round < 2; ++round) {
+    const char *text = round == 0 ? "first" : "then";
+    assert_int_equal(write_text(second, text), HS_OK);
+    assert_content(target, text);
+    assert_int_equal(lstat(second, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(scratch_folder_count(*state), 3);
+  }
+}
+
+static void test_link_loop_fails(void **state) {
+  char one[SCRATCH_PATH_BYTES], two[SCRATCH_PATH_BYTES];
+  scratch_folder_path(*state, "one", one);
+  scratch_folder_path(*state, "two", two);
+  assert_int_equal(symlink("two", one), 0);
+  assert_int_equal(symlink("one", two), 0);
+  assert_int_equal(write_text(one, "x"), HS_ERR_IO);
+  assert_int_equal(scratch_folder_count(*state), 2);
+}
+
+static void test_device_is_written_through(void **state) {
+  (void)state;
+  struct stat info;
+  assert_int_equal(write_text("/dev/null", "gone"), HS_OK);
+  assert_int_equal(stat("/dev/null", &info), 0);
+  assert_true(S_ISCHR(info.st_mode));
+}
+
+static void test_full_device_fails(void **state) {
+  (void)state;
+  if (access("/dev/full", W_OK) != 0) {
+    skip();
+  }
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, "/dev/full");
+  assert_non_null(stream);
+  fputs("no room", stream);
+  assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
+  assert_non_null(strstr(file.message, "/dev/full"));
+  assert_non_null(strstr(file.message, strerror(ENOSPC)));
+}
+
+static void test_pipe_is_written_through(void **state) {
+  char path[SCRATCH_PATH_BYTES], text[16] = "";
+  scratch_folder_path(*state, "pipe", path);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  const int reader = open(path, O_RDONLY | O_NONBLOCK);
+  assert_true(reader >= 0);
+  assert_int_equal(write_text(path, "through"), HS_OK);
+  assert_int_equal(read(reader, text, sizeof text - 1), 7);
+  assert_string_equal(text, "through");
+  close(reader);
+  struct stat info;
+  assert_int_equal(stat(path, &info), 0);
+  assert_true(S_ISFIFO(info.st_mode));
+}
+
+/* In a child, since it bends standard output. */
+static void test_standard_output(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  scratch_folder_path(*state, "captured", path);
+  fflush(stdout);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    if (freopen(path, "wb", stdout) == NULL) {
+      _exit(1);
+    }
+    const hs_status first = write_text("-", "one ");
+    const hs_status second = write_text("-", "two");
+    _exit(first == HS_OK && second == HS_OK ? 0 : 2);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  assert_content(path, "one two");
+}
+
+static void test_unusable_places_fail(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  atomic_file file;
+  assert_null(atomic_file_open(&file, NULL));
+  assert_int_equal(file.status, HS_ERR_ARGUMENT);
+  assert_null(atomic_file_open(&file, ""));
+  assert_int_equal(file.status, HS_ERR_ARGUMENT);
+
+  assert_null(atomic_file_open(&file, scratch_folder_path(*state, "missing/name", path)));
+  assert_int_equal(file.status, HS_ERR_IO);
+  assert_non_null(strstr(file.message, path));
+  assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
+  atomic_file_abandon(&file);
+
+  assert_int_equal(write_text(((scratch_folder *)*state)->path, "x"), HS_ERR_IO);
+  assert_int_equal(write_text(scratch_folder_path(*state, "slash/", path), "x"), HS_ERR_IO);
+  assert_int_equal(scratch_folder_count(*state), 0);
+
+  char *endless = malloc(2 * ATOMIC_FILE_PATH_BYTES);
+  assert_non_null(endless);
+  memset(endless, 'a', 2 * ATOMIC_FILE_PATH_BYTES - 1);
+  endless[2 * ATOMIC_FILE_PATH_BYTES - 1] = '\0';
+  assert_int_equal(write_text(endless, "x"), HS_ERR_IO);
+  free(endless);
+}
+
+static void test_protection_is_respected(void **state) {
+  if (geteuid() == 0) {
+    skip(); /* the administrator may write anywhere */
+  }
+  char path[SCRATCH_PATH_BYTES];
+  scratch_folder_path(*state, "kept", path);
+  scratch_write_file(path, "before", 6);
+  assert_int_equal(chmod(path, 0444), 0);
+  assert_int_equal(write_text(path, "x"), HS_ERR_IO);
+  assert_content(path, "before");
+  assert_int_equal(chmod(((scratch_folder *)*state)->path, 0500), 0);
+  assert_int_equal(write_text(scratch_folder_path(*state, "new", path), "x"), HS_ERR_IO);
+  assert_int_equal(chmod(((scratch_folder *)*state)->path, 0700), 0);
+}
+
+static void test_longest_name_works(void **state) {
+  char name[256], path[SCRATCH_PATH_BYTES];
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  assert_int_equal(write_text(scratch_folder_path(*state, name, path), "x"), HS_OK);
+  assert_content(path, "x");
+}
+
+static void test_two_writers_do_not_mix(void **state) {
+  char one[SCRATCH_PATH_BYTES], two[SCRATCH_PATH_BYTES];
+  atomic_file first, second, same;
+  FILE *first_stream = atomic_file_open(&first, scratch_folder_path(*state, "one", one));
+  FILE *second_stream = atomic_file_open(&second, scratch_folder_path(*state, "two", two));
+  FILE *same_stream = atomic_file_open(&same, one);
+  assert_non_null(first_stream);
+  assert_non_null(second_stream);
+  assert_non_null(same_stream);
+  fputs("1", first_stream);
+  fputs("2", second_stream);
+  fputs("3", same_stream);
+  assert_int_equal(atomic_file_commit(&first), HS_OK);
+  assert_int_equal(atomic_file_commit(&second), HS_OK);
+  assert_content(one, "1");
+  assert_content(two, "2");
+  assert_int_equal(atomic_file_commit(&same), HS_OK);
+  assert_content(one, "3");
+  assert_int_equal(scratch_folder_count(*state), 2);
+}
+
+static void test_failing_rename_cleans_up(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, scratch_folder_path(*state, "name", path));
+  assert_non_null(stream);
+  fputs("x", stream);
+  assert_int_equal(mkdir(path, 0700), 0); /* a folder takes the name meanwhile */
+  assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
+  assert_non_null(strstr(file.message, path));
+  assert_int_equal(scratch_folder_count(*state), 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_appears_only_at_commit, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_new_file_follows_umask, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_abandon_keeps_old_file, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_existing_file_keeps_permissions, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_link_stays, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_link_loop_fails, make_folder, remove_folder),
+      cmocka_unit_test(test_device_is_written_through),
+      cmocka_unit_test(test_full_device_fails),
+      cmocka_unit_test_setup_teardown(test_pipe_is_written_through, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_standard_output, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_unusable_places_fail, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_protection_is_respected, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_longest_name_works, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_two_writers_do_not_mix, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_failing_rename_cleans_up, make_folder, remove_folder),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/*
+ * Size arithmetic, allocation and failure messages of the pipeline.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/memory.h"
+#include "pipeline/message.h"
+#include "tests/support/counted_allocator.h"
+
+static void test_sizes_report_overflow(void **state) {
+  (void)state;
+  size_t out = 77;
+  assert_true(hs_size_mul(0, SIZE_MAX, &out));
+  assert_int_equal(out, 0);
+  assert_true(hs_size_mul(SIZE_MAX / 3, 3, &out));
+  assert_true(out == SIZE_MAX / 3 * 3);
+  out = 77;
+  assert_false(hs_size_mul(SIZE_MAX / 2 + 1, 2, &out));
+  assert_false(hs_size_mul(2, SIZE_MAX / 2 + 1, &out));
+  assert_false(hs_size_add(SIZE_MAX, 1, &out));
+  assert_int_equal(out, 77);
+  assert_true(hs_size_add(SIZE_MAX - 1, 1, &out));
+  assert_true(out == SIZE_MAX);
+}
+
+static void test_memory_is_aligned(void **state) {
+  (void)state;
+  for (size_t bytes = 0; bytes < 200; bytes += 33) {
+    unsigned char *pointer = hs_memory_alloc(NULL, bytes);
+    assert_non_null(pointer);
+    assert_int_equal((uintptr_t)pointer % HS_MEMORY_ALIGNMENT, 0);
+    memset(pointer, 1, bytes);
+    hs_memory_release(NULL, pointer);
+  }
+  hs_memory_release(NULL, NULL);
+}
+
+static void test_memory_comes_from_the_allocator(void **state) {
+  (void)state;
+  counted_allocator counter = {.fail_at = 2};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  void *first = hs_memory_alloc(&allocator, 10);
+  assert_non_null(first);
+  assert_null(hs_memory_alloc(&allocator, 10));
+  assert_int_equal(counter.made, 2);
+  assert_int_equal(counter.alive, 1);
+  hs_memory_release(&allocator, first);
+  hs_memory_release(&allocator, NULL);
+  assert_int_equal(counter.alive, 0);
+}
+
+static void test_message_never_overruns(void **state) {
+  (void)state;
+  char text[16];
+  for (size_t bytes = 1; bytes <= sizeof text; ++bytes) {
+    memset(text, '~', sizeof text);
+    hs_message_set(text, bytes, "%s", "abcdefghijklmnopqrstuvwxyz");
+    assert_int_equal(strlen(text), bytes - 1);
+    assert_memory_equal(text, "abcdefghijklmnop", bytes - 1);
+    for (size_t i = bytes; i < sizeof text; ++i) {
+      assert_int_equal(text[i], '~');
+    }
+    memset(text, '~', sizeof text);
+    hs_message_set_errno(text, bytes, ENOENT, "abcd");
+    assert_true(memchr(text, 0, bytes) != NULL);
+    for (size_t i = bytes; i < sizeof text; ++i) {
+      assert_int_equal(text[i], '~');
+    }
+  }
+  text[0] = '~';
+  hs_message_set(text, 0, "x");
+  hs_message_set_errno(text, 0, ENOENT, "x");
+  assert_int_equal(text[0], '~');
+  hs_message_set(NULL, 10, "x");
+  hs_message_set_errno(NULL, 10, ENOENT, "x");
+}
+
+static void test_message_gives_the_systems_reason(void **state) {
+  (void)state;
+  char text[200], expected[200];
+  hs_message_set_errno(text, sizeof text, ENOENT, "%s: cannot be opened", "name");
+  hs_message_set(expected, sizeof expected, "name: cannot be opened: %s", strerror(ENOENT));
+  assert_string_equal(text, expected);
+}
+
+static void test_message_has_no_control_characters(void **state) {
+  (void)state;
+  char text[100];
+  hs_message_set(text, sizeof text, "%s",
+                 "a\x1b[31mb\nc\x7f"
+                 "d\xc2\x9b"
+                 "e\xc3\xa9");
+  assert_string_equal(text, "a?[31mb?c?d??e\xc3\xa9");
+}
+
+static void test_message_cuts_between_characters(void **state) {
+  (void)state;
+  char text[8];
+  hs_message_set(text, 4, "%s", "ab\xc3\xa9");
+  assert_string_equal(text, "ab");
+  hs_message_set(text, 5, "%s", "ab\xc3\xa9 and more");
+  assert_string_equal(text, "ab\xc3\xa9");
+  hs_message_set(text, 6, "%s", "ab\xf0\x9f\x98\x80");
+  assert_string_equal(text, "ab");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sizes_report_overflow),
+      cmocka_unit_test(test_memory_is_aligned),
+      cmocka_unit_test(test_memory_comes_from_the_allocator),
+      cmocka_unit_test(test_message_never_overruns),
+      cmocka_unit_test(test_message_gives_the_systems_reason),
+      cmocka_unit_test(test_message_has_no_control_characters),
+      cmocka_unit_test(test_message_cuts_between_characters),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
