@@ -1,0 +1,21 @@
+/*
+ * The CPU backend's choice: which variant of each stage this machine runs.
+ */
+#ifndef HS_CPU_DISPATCH_H
+#define HS_CPU_DISPATCH_H
+
+#include <stdbool.h>
+
+#include "stages/ops.h"
+
+/* Fills the table with the best variants the machine has, narrowed by the environment variable HARTSIFT_CPU
+   (ref|sse2|avx2|avx512|neon) and by `variant` ("stage=name,..." or null). False: a name is unknown or not usable on
+   this machine; message (zero-terminated, may be null) says which and what there is. */
+bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t message_bytes);
+
+/* The highest instruction set this machine has, of those built in: "ref", "avx2", ... */
+const char *cpu_level_name(void);
+/* Cores this process may use; 1 or more. */
+int32_t cpu_usable_threads(void);
+
+#endif

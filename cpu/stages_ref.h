@@ -1,0 +1,19 @@
+/*
+ * The reference backend: every stage in plain C, written to be read and compared with, never tuned.
+ */
+#ifndef HS_CPU_STAGES_REF_H
+#define HS_CPU_STAGES_REF_H
+
+#include "stages/ops.h"
+
+stage_status base_ref(stage_queue *queue, const base_args *args);
+stage_status blur_ref(stage_queue *queue, const blur_args *args);
+stage_status halve_ref(stage_queue *queue, const halve_args *args);
+stage_status extrema_ref(stage_queue *queue, const extrema_args *args);
+stage_status refine_ref(stage_queue *queue, const refine_args *args);
+stage_status locate_ref(stage_queue *queue, const locate_args *args);
+stage_status orient_ref(stage_queue *queue, const orient_args *args);
+stage_status select_ref(stage_queue *queue, const select_args *args);
+stage_status describe_ref(stage_queue *queue, const describe_args *args);
+
+#endif

@@ -1,0 +1,169 @@
+/* Making and ending contexts; their slab; their report. */
+#include "pipeline/context.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/dispatch.h"
+#include "cpu/threads.h"
+#include "pipeline/features.h"
+#include "pipeline/memory.h"
+#include "pipeline/message.h"
+#include "pipeline/options.h"
+
+hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...) {
+  char text[ERROR_TEXT_BYTES / 2];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  const char *slash = strrchr(file, '/');
+  hs_message_set(context->error, sizeof context->error, "%s (%s, %s:%d)", text, hs_status_name(status), slash ? slash + 1 : file, line);
+  return status;
+}
+
+static void make_tables(hs_context *c) {
+  const hs_options *o = &c->options;
+  const author_rule radius = (author_rule)o->blur_radius_rule;
+  c->params = options_params(o);
+  c->rules = options_pyramid_rules(o);
+  scalespace_filter(scalespace_base_sigma((double)o->sigma, (double)o->input_blur, o->first_octave), radius, &c->base_filter);
+  for (int32_t s = 1; s <= o->scales + 2; s++)
+    scalespace_filter(scalespace_step_sigma((double)o->sigma, o->scales, s), radius, &c->step_filter[s]);
+  vote_scales_init(&c->scales);
+}
+
+static void write_report(hs_context *c) {
+  size_t at = 0;
+  for (int i = 0; i < STAGE_COUNT && at < sizeof c->report; i++) {
+    const int n = snprintf(c->report + at, sizeof c->report - at, "%s: %s\n", stage_name((stage_id)i), c->ops.variant[i]);
+    if (n > 0) at += (size_t)n;
+  }
+}
+
+static hs_status start_queue(hs_context *c, char *message, size_t bytes) {
+  const int32_t threads = c->options.threads > 0 ? c->options.threads : cpu_usable_threads();
+  stage_queue *queue = hs_memory_alloc(c->options.allocator, queue_bytes(threads));
+  if (!queue) {
+    hs_message_set(message, bytes, "out of memory: %zu bytes for %d threads", queue_bytes(threads), threads);
+    return HS_ERR_MEMORY;
+  }
+  if (!queue_start(queue, threads)) {
+    hs_memory_release(c->options.allocator, queue);
+    hs_message_set(message, bytes, "cannot start %d threads", threads);
+    return HS_ERR_THREAD;
+  }
+  c->queue = queue;
+  return HS_OK;
+}
+
+static hs_status choose_device(const hs_options *o, char *message, size_t bytes) {
+  if (o->device != HS_DEVICE_CUDA) return HS_OK;
+  hs_message_set(message, bytes, "options.device asks for CUDA device %d, but this build has no CUDA backend", o->device_index);
+  return HS_ERR_NO_DEVICE;
+}
+
+hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
+  hs_message_set(message, message_bytes, "%s", "");
+  if (context) *context = NULL;
+  if (!context || !options) {
+    hs_message_set(message, message_bytes, "hs_create: context or options is null");
+    return HS_ERR_ARGUMENT;
+  }
+  hs_options adopted;
+  hs_status st = options_adopt(&adopted, options, message, message_bytes);
+  if (st == HS_OK) st = options_validate(&adopted, message, message_bytes);
+  if (st == HS_OK) st = choose_device(&adopted, message, message_bytes);
+  if (st != HS_OK) return st;
+  hs_context *c = hs_memory_alloc(adopted.allocator, sizeof *c);
+  if (!c) {
+    hs_message_set(message, message_bytes, "out of memory: %zu bytes for a context", sizeof *c);
+    return HS_ERR_MEMORY;
+  }
+  memset(c, 0, sizeof *c);
+  c->options = adopted;
+  if (adopted.allocator) {
+    c->allocator_copy = *adopted.allocator;
+    c->options.allocator = &c->allocator_copy;
+  }
+  c->options.variant = NULL;
+  make_tables(c);
+  st = cpu_choose_ops(&c->ops, adopted.variant, message, message_bytes) ? HS_OK : HS_ERR_OPTION;
+  if (st == HS_OK) st = start_queue(c, message, message_bytes);
+  if (st != HS_OK) {
+    hs_destroy(c);
+    return st;
+  }
+  write_report(c);
+  *context = c;
+  return HS_OK;
+}
+
+hs_status hs_create(hs_context **context, const hs_options *options) { return hs_create_explained(context, options, NULL, 0); }
+
+void hs_destroy(hs_context *c) {
+  if (!c) return;
+  const hs_allocator allocator = c->allocator_copy;
+  const hs_allocator *a = c->options.allocator ? &allocator : NULL;
+  if (c->queue) queue_stop(c->queue);
+  hs_memory_release(a, c->queue);
+  hs_memory_release(a, c->slab);
+  hs_memory_release(a, c);
+}
+
+hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t source_capacity, size_t descriptor_bytes) {
+  const plan_request request = {.width = width,
+                                .height = height,
+                                .rules = c->rules,
+                                .keypoint_capacity = c->keypoint_capacity,
+                                .feature_capacity = c->feature_capacity,
+                                .source_capacity = source_capacity,
+                                .descriptor_bytes = descriptor_bytes};
+  const hs_status st = plan_make(&request, &c->plan);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height);
+  const uint64_t limit = c->options.max_memory_bytes;
+  if (limit > 0 && c->plan.host_bytes > limit)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes of workspace, max_memory_bytes is %llu", width, height,
+                        c->plan.host_bytes, (unsigned long long)limit);
+  if (c->plan.host_bytes <= c->slab_bytes) return HS_OK;
+  hs_memory_release(c->options.allocator, c->slab);
+  c->slab_bytes = 0;
+  c->slab = hs_memory_alloc(c->options.allocator, c->plan.host_bytes);
+  if (!c->slab) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace", c->plan.host_bytes);
+  c->slab_bytes = c->plan.host_bytes;
+  return HS_OK;
+}
+
+hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes, uint64_t *device_bytes) {
+  if (!options || !host_bytes || !device_bytes || width < 1 || height < 1) return HS_ERR_ARGUMENT;
+  hs_options o;
+  hs_status st = options_adopt(&o, options, NULL, 0);
+  if (st == HS_OK) st = options_validate(&o, NULL, 0);
+  if (st != HS_OK) return st;
+  frame_plan plan;
+  const plan_request request = {.width = width,
+                                .height = height,
+                                .rules = options_pyramid_rules(&o),
+                                .descriptor_bytes = features_descriptor_bytes(o.descriptor)};
+  st = plan_make(&request, &plan);
+  if (st != HS_OK) return st;
+  *host_bytes = plan.host_bytes + sizeof(hs_context);
+  *device_bytes = plan.device_bytes;
+  return HS_OK;
+}
+
+const char *hs_last_error(const hs_context *c) { return c ? c->error : ""; }
+
+const char *hs_backend_report(const hs_context *c) { return c ? c->report : ""; }
+
+hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
+  if (!c || !statistics || statistics->struct_size < sizeof(size_t) || statistics->struct_size > sizeof *statistics)
+    return HS_ERR_ARGUMENT;
+  const size_t size = statistics->struct_size;
+  hs_statistics s = c->statistics;
+  s.struct_size = size;
+  s.workspace_bytes = c->slab_bytes + sizeof *c;
+  memcpy(statistics, &s, size);
+  return HS_OK;
+}

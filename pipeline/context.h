@@ -1,0 +1,44 @@
+/*
+ * What a context holds: its options, the tables made from them, the backend it chose, and its one slab of memory.
+ */
+#ifndef HS_PIPELINE_CONTEXT_H
+#define HS_PIPELINE_CONTEXT_H
+
+#include "pipeline/hartsift.h"
+#include "pipeline/plan.h"
+#include "stages/ops.h"
+
+enum { ERROR_TEXT_BYTES = 512, REPORT_BYTES = 1024 };
+
+struct hs_context {
+  hs_options options;
+  hs_allocator allocator_copy; /* options.allocator points here when the caller gave one */
+  sift_params params;
+  pyramid_rules rules;
+  gaussian_filter base_filter;
+  gaussian_filter step_filter[LEVELS_MAX]; /* [s]: from level s-1 to s; [0] unused */
+  vote_scales scales;
+  stage_ops ops;
+  stage_queue *queue;
+
+  frame_plan plan;          /* of the last frame */
+  bool planned;
+  unsigned char *slab;
+  size_t slab_bytes;
+  uint32_t keypoint_capacity, feature_capacity; /* grown so far; 0: as planned */
+
+  hs_statistics statistics;
+  char error[ERROR_TEXT_BYTES];
+  char report[REPORT_BYTES];
+};
+
+/* Records a failure with the place it was seen and returns the status. */
+hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+#define CONTEXT_FAIL(context, status, ...) context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Makes plan and slab fit a picture; nothing is allocated when the slab is large enough. source_capacity: given
+   keypoints. Statuses: HS_ERR_LIMIT, HS_ERR_MEMORY. */
+hs_status context_prepare(hs_context *context, int32_t width, int32_t height, uint32_t source_capacity, size_t descriptor_bytes);
+
+#endif

@@ -1,0 +1,369 @@
+/*
+ * hartsift - exact SIFT features, the same bytes on every machine.
+ *
+ * Extracts Lowe's scale-invariant keypoints and descriptors (IJCV 2004) from images
+ * in memory or in files: doubled input, sequential Gaussian pyramid, full sub-sample
+ * refinement, every orientation, complete descriptor windows. For one image, one set
+ * of options and one HS_METHOD_VERSION the result is the same sequence of bytes from
+ * every backend (plain C, every SIMD level, any number of threads, GPU). Presets
+ * ("profiles") reproduce the parameters of OpenCV, VLFeat and COLMAP.
+ *
+ *     hs_options opt;  hs_options_init(&opt, HS_PROFILE_LOWE);
+ *     hs_context *ctx; hs_status st = hs_create(&ctx, &opt);
+ *     hs_image img = { .data = pixels, .width = w, .height = h, .stride_bytes = w, .type = HS_U8 };
+ *     hs_features f = {0};
+ *     st = hs_extract(ctx, &img, &f);
+ *     hs_features_free(&f);  hs_destroy(ctx);
+ *
+ * Lifetime and threads. A context holds all state: the library has no globals, prints
+ * nothing, installs no handlers and never ends the process. One thread at a time may
+ * use a context; different contexts may be used at once. Functions without a context
+ * are re-entrant. Every pointer argument is host memory.
+ *
+ * Coordinates. x to the right, y down; the centre of the top-left pixel is (0, 0), in
+ * pixels of the image as given, whatever the octave. sigma is the keypoint's scale in
+ * those pixels (OpenCV's KeyPoint::size is 2 sigma). orientation is in radians in
+ * [0, 2 pi), direction (cos, sin) in the y-down frame, so clockwise on the screen.
+ * response is |D| at the refined extremum, for intensities scaled to [0, 1].
+ *
+ * Descriptors. 4 x 4 cells of 8 orientation bins: index (4*row + column)*8 + bin in the
+ * patch turned to the orientation, bins in Lowe's sense (that of OpenCV, SiftGPU and
+ * COLMAP's database; VLFeat orders each cell 0 7 6 5 4 3 2 1, see hs_options.layout).
+ */
+#ifndef HARTSIFT_H
+#define HARTSIFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ versions */
+
+#define HS_VERSION_MAJOR 0
+#define HS_VERSION_MINOR 1
+#define HS_VERSION_PATCH 0
+/* Version of the arithmetic. Results are comparable byte for byte only within one value. */
+#define HS_METHOD_VERSION 1
+
+#if defined(_WIN32)
+#  define HS_API
+#elif defined(__GNUC__)
+#  define HS_API __attribute__((visibility("default")))
+#else
+#  define HS_API
+#endif
+
+/* ------------------------------------------------------------------ statuses */
+
+typedef enum hs_status {
+  HS_OK = 0,
+  /* Argument class: nothing was done, the context stays usable. */
+  HS_ERR_ARGUMENT = 1,     /* a pointer is null or a plain argument is out of its range */
+  HS_ERR_OPTION = 2,       /* a field of hs_options is out of range; hs_last_error names it */
+  HS_ERR_IMAGE = 3,        /* an image view is inconsistent (size, stride, type, layout) */
+  HS_ERR_KEYPOINT = 4,     /* a keypoint cannot be described (its scale or place is not in the pyramid) */
+  HS_ERR_CAPACITY = 5,     /* the caller's arrays are too small: filled as far as they go, full count given */
+  HS_ERR_LIMIT = 6,        /* the image exceeds max_pixels, or the work max_memory_bytes */
+  HS_ERR_FORMAT = 7,       /* the content of a file is damaged or of no known kind */
+  HS_ERR_UNSUPPORTED = 8,  /* valid, but outside what this build or this format can do */
+  /* Resource class: usable again once the resource is there. */
+  HS_ERR_MEMORY = 32,      /* an allocation failed */
+  HS_ERR_IO = 33,          /* a file cannot be opened, read, written or renamed */
+  HS_ERR_THREAD = 34,      /* a worker thread cannot be started */
+  HS_ERR_NO_DEVICE = 35,   /* the device asked for is not usable; hs_last_error says why */
+  /* Device class: destroy the context. */
+  HS_ERR_DEVICE = 64,      /* the device reported an error */
+  HS_ERR_INTERNAL = 65     /* a broken invariant: please report it */
+} hs_status;
+
+typedef enum hs_status_class {
+  HS_CLASS_OK = 0,
+  HS_CLASS_ARGUMENT = 1,   /* context usable */
+  HS_CLASS_RESOURCE = 2,   /* context usable after the resource is freed */
+  HS_CLASS_DEVICE = 3      /* context must be destroyed */
+} hs_status_class;
+
+/* ------------------------------------------------------------------ images */
+
+typedef enum hs_sample_type {
+  HS_U8 = 0,   /* 0..255, scaled by 1/255 */
+  HS_U16 = 1,  /* 0..65535, native byte order, scaled by 1/65535 */
+  HS_F32 = 2   /* hs_image.range_low..range_high; outside is clamped, NaN counts as the low end */
+} hs_sample_type;
+
+/* Interleaved channels. Colour becomes gray as (9798 R + 19235 G + 3735 B + 16384) >> 15 for
+   integers (same weights for floats); alpha is dropped. */
+typedef enum hs_pixel_layout { HS_GRAY = 0, HS_GRAY_ALPHA = 1, HS_RGB = 2, HS_BGR = 3, HS_RGBA = 4, HS_BGRA = 5 } hs_pixel_layout;
+
+/* A view of the caller's pixels; the library reads them during the call only. */
+typedef struct hs_image {
+  const void *data;        /* first row; aligned for the sample type */
+  int32_t width, height;   /* pixels, 1 or more */
+  size_t stride_bytes;     /* from row to row, at least width * channels * sample size; 0: exactly that */
+  hs_sample_type type;
+  hs_pixel_layout layout;
+  float range_low, range_high; /* HS_F32 only: values of black and white; 0, 0 means 0..1 */
+} hs_image;
+
+/* ------------------------------------------------------------------ results */
+
+/* A feature's place and scale, and where in the pyramid it was found. 24 bytes. */
+typedef struct hs_keypoint {
+  float x, y;              /* pixels of the original image */
+  float sigma;             /* scale, original pixels */
+  float orientation;       /* radians in [0, 2 pi), y down */
+  float response;          /* |D| at the refined extremum, image scaled to [0, 1] */
+  int16_t octave;          /* sampling distance 2^octave original pixels */
+  int16_t level;           /* Gaussian level 1..S; as an input, 0: octave and level follow from sigma */
+} hs_keypoint;
+
+typedef enum hs_descriptor_type {
+  HS_DESCRIPTOR_U8 = 0,    /* min(255, floor(512 v + 0.5)) */
+  HS_DESCRIPTOR_F32 = 1,   /* unit norm; profile opencv: integer values 0..255 */
+  HS_DESCRIPTOR_NONE = 2   /* keypoints with orientations only */
+} hs_descriptor_type;
+
+enum { HS_DESCRIPTOR_LENGTH = 128 };
+
+/* A list of features in the defined order: octave, level, row, column of the settled sample,
+   orientation. Start with {0}; filled by the library, which owns both arrays until
+   hs_features_free, or until the next call that fills the same struct (its room is used again). */
+typedef struct hs_features {
+  size_t count;
+  hs_keypoint *keypoints;              /* count entries */
+  void *descriptors;                   /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
+  hs_descriptor_type descriptor_type;
+  int32_t image_width, image_height;   /* of the image they come from; 0 when unknown */
+  size_t capacity;                     /* entries that both arrays have room for; the library's */
+  size_t descriptor_capacity_bytes;    /* the library's */
+  const struct hs_allocator *allocator; /* that the arrays came from; must outlive them. The library's */
+} hs_features;
+
+/* ------------------------------------------------------------------ options */
+
+/* Memory functions of the caller. alloc returns null when it fails, memory aligned to 64 bytes
+   otherwise; release takes null. Both may be called from one thread at a time per context. */
+typedef struct hs_allocator {
+  void *(*alloc)(size_t bytes, void *user);
+  void (*release)(void *pointer, void *user);
+  void *user;
+} hs_allocator;
+
+typedef enum hs_profile {
+  HS_PROFILE_LOWE = 0,     /* the paper, with what it leaves open chosen by measurement */
+  HS_PROFILE_OPENCV = 1,   /* cv::SIFT of OpenCV 4.x */
+  HS_PROFILE_VLFEAT = 2,   /* the vl_sift program of VLFeat 0.9.21 */
+  HS_PROFILE_COLMAP = 3    /* COLMAP's CPU extractor: VLFeat with RootSIFT, 8192 features */
+} hs_profile;
+
+typedef enum hs_upsample { HS_UPSAMPLE_ALIGNED = 0, HS_UPSAMPLE_HALF_PIXEL = 1 } hs_upsample;
+typedef enum hs_border_rule { HS_BORDER_REFLECT_101 = 0, HS_BORDER_REPLICATE = 1 } hs_border_rule;
+/* Where profiles follow different authors in a rule of several parts, one value names the author. */
+typedef enum hs_rule { HS_RULE_LOWE = 0, HS_RULE_OPENCV = 1, HS_RULE_VLFEAT = 2 } hs_rule;
+typedef enum hs_norm { HS_NORM_L2 = 0, HS_NORM_ROOT = 1 } hs_norm;
+typedef enum hs_bin_layout { HS_LAYOUT_UBC = 0, HS_LAYOUT_VLFEAT = 1 } hs_bin_layout;
+typedef enum hs_selection { HS_SELECT_RESPONSE = 0, HS_SELECT_SCALE = 1 } hs_selection;
+typedef enum hs_device { HS_DEVICE_AUTO = 0, HS_DEVICE_CPU = 1, HS_DEVICE_CUDA = 2 } hs_device;
+
+/* Every default below is the lowe profile's; stages/METHOD.md has the table of all four profiles.
+   Sources: L = Lowe, IJCV 2004; O = OpenCV 4.x; V = VLFeat 0.9.21; C = COLMAP. */
+typedef struct hs_options {
+  size_t struct_size;          /* sizeof(hs_options), set by hs_options_init; fields are only appended */
+  hs_profile profile;          /* the preset these options started from; informative */
+
+  /* Scale space (L section 3) */
+  int32_t first_octave;        /* octave of the first sampling: -1 doubles the image; -1..3; -1 */
+  int32_t octaves;             /* most octaves built, 0: as many as octave_rule gives; 0..32; 0 */
+  hs_rule octave_rule;         /* how many octaves an image has; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
+  int32_t scales;              /* S, scales per octave; 1..8; 3 (L 3.2) */
+  hs_upsample upsample;        /* grid of the doubling; HS_UPSAMPLE_ALIGNED */
+  float sigma;                 /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
+  float input_blur;            /* blur the image is assumed to have, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
+  hs_rule blur_radius_rule;    /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
+  hs_border_rule border_rule;  /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
+
+  /* Keypoints (L sections 4 and 5) */
+  int32_t border;              /* samples at each side that cannot be candidates; 1..64; 5 (O) */
+  float contrast;              /* |D| a keypoint needs, times S; 0..1; 0.04 (L section 4 has 0.03 of one level; O) */
+  hs_rule candidate_rule;      /* first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
+  hs_rule refine_rule;         /* how a Newton step moves and when it has settled; HS_RULE_LOWE */
+  float settle;                /* largest |offset| of a settled sample, samples; 0.5..1; 0.6 (V) */
+  float edge;                  /* r, largest ratio of principal curvatures; 1..1000; 10 (L 4.1) */
+
+  /* Orientation (L section 5) */
+  hs_rule orientation_rule;    /* window, votes, smoothing and comparison of the 36-bin histogram; HS_RULE_LOWE */
+  int32_t max_orientations;    /* features per keypoint, 0: every peak beyond 0.8; the strongest first; 0..18; 0 */
+  int32_t upright;             /* 1: one feature of orientation 0 for each keypoint; 0 or 1; 0 */
+
+  /* Descriptor (L section 6) */
+  hs_rule descriptor_rule;     /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE */
+  hs_norm norm;                /* HS_NORM_L2, or HS_NORM_ROOT: square root of the L1-normalised (Arandjelovic 2012) */
+  hs_bin_layout layout;        /* order of the orientation bins in a cell; HS_LAYOUT_UBC */
+  hs_descriptor_type descriptor; /* HS_DESCRIPTOR_U8 */
+
+  /* Selection */
+  int32_t max_features;        /* exactly this many when there are more, 0: all; 0..2^30; 0 */
+  hs_selection selection;      /* which ones: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order */
+  int32_t region_x, region_y, region_width, region_height; /* keep keypoints whose rounded place lies inside; width 0: everywhere; 0 */
+
+  /* Limits and resources */
+  uint64_t max_pixels;         /* largest image, pixels, 0: no limit but the address space; 2^31 */
+  uint64_t max_memory_bytes;   /* largest workspace the context may hold, 0: no limit; 0 */
+  int32_t threads;             /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
+  hs_device device;            /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
+  int32_t device_index;        /* which GPU; 0 or more; 0 */
+  const char *variant;         /* "stage=name,...": fixes the variant of stages (see hs_backend_report); null: the fastest. Not kept */
+  const hs_allocator *allocator; /* for all host memory; null: the C library's. Must outlive the context */
+} hs_options;
+
+/* Fills *options with a profile's defaults. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */
+HS_API hs_status hs_options_init(hs_options *options, hs_profile profile);
+
+/* ------------------------------------------------------------------ context */
+
+typedef struct hs_context hs_context;
+
+/* Makes a context. options: read only during the call (except allocator). On failure *context is null
+   and, where message is not null, up to message_bytes of the reason are written (zero-terminated).
+   hs_create is hs_create_explained without the message.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE. */
+HS_API hs_status hs_create(hs_context **context, const hs_options *options);
+HS_API hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message, size_t message_bytes);
+/* Ends a context and frees all it holds; null is allowed. hs_features outlive it. */
+HS_API void hs_destroy(hs_context *context);
+
+/* Bytes a context needs for images up to width x height with these options, before anything is
+   allocated: host_bytes (the most held at once in host memory, results excluded; lists are counted at
+   their first planned capacity) and device_bytes. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_LIMIT. */
+HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height,
+                                    uint64_t *host_bytes, uint64_t *device_bytes);
+
+/* ------------------------------------------------------------------ extraction */
+
+/* Extracts the features of one image. Blocks. features: in and out, see hs_features; unchanged on
+   failure. The context grows to the largest image seen; after that, nothing is allocated when
+   *features has room. Statuses: HS_ERR_ARGUMENT, HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_DEVICE. */
+HS_API hs_status hs_extract(hs_context *context, const hs_image *image, hs_features *features);
+
+/* The same with a mask: uint8_t, mask_stride_bytes from row to row (0: width), the image's size; a
+   keypoint whose rounded place (floor(x + 0.5), floor(y + 0.5)) reads 0 is dropped before
+   max_features counts. mask null: none. HS_ERR_ARGUMENT for another mask size. */
+HS_API hs_status hs_extract_masked(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
+
+/* The same into the caller's arrays: keypoints[capacity] and descriptors (capacity x 128 entries of the
+   descriptor type, or null to leave them out). *count gets the full count; with HS_ERR_CAPACITY the first
+   `capacity` features in the defined order were written. */
+HS_API hs_status hs_extract_into(hs_context *context, const hs_image *image, const hs_image *mask,
+                                 hs_keypoint *keypoints, void *descriptors, size_t capacity, size_t *count);
+
+/* Keypoints with orientations, without descriptors. As hs_extract_masked. */
+HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
+
+/* Describes given keypoints. keypoints[count]: x, y, sigma, orientation (any finite value; NaN: its
+   orientations are computed and the keypoint yields one feature each, possibly none) and level 1..S with
+   its octave, or level 0: the octave and level nearest to sigma. features: as hs_extract, one for each
+   keypoint in the order given (several or none where the orientation was NaN), response copied.
+   statuses: null, or [count]: HS_OK, or HS_ERR_KEYPOINT where a keypoint cannot be described (its features'
+   descriptors are zero). keypoints must not be features->keypoints. Describing the library's own keypoints gives the bytes of extraction.
+   Statuses: as hs_extract; HS_ERR_KEYPOINT is only ever in `statuses`. */
+HS_API hs_status hs_describe(hs_context *context, const hs_image *image, const hs_keypoint *keypoints, size_t count,
+                             hs_features *features, hs_status *statuses);
+
+/* Frees what the library filled in and clears the struct; null and {0} are allowed. */
+HS_API void hs_features_free(hs_features *features);
+
+/* ------------------------------------------------------------------ files */
+
+typedef struct hs_load_options {
+  size_t struct_size;          /* sizeof(hs_load_options) */
+  uint64_t max_pixels;         /* refuse larger images before allocating, 0: 2^31 */
+  uint64_t max_memory_bytes;   /* refuse images whose decoding needs more, 0: no limit */
+  int32_t ignore_exif;         /* 1: leave a JPEG as stored; 0: apply its EXIF orientation */
+  int32_t keep_colour;         /* 1: RGB where the file has colour; 0: gray (luma of a YCbCr JPEG as stored) */
+  const hs_allocator *allocator;
+  char *message;               /* null, or where the reason of a failure goes (zero-terminated) */
+  size_t message_bytes;
+} hs_load_options;
+
+/* Decodes PNG, JPEG or PGM/PPM/PAM, told apart by content, not name; or renders a scene for a name
+   "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free releases. 16-bit
+   files keep 16 bits. options may be null. Blocks.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);
+/* The same from memory. */
+HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image);
+/* Frees an image that the library made (allocator: the one it was made with, or null) and clears it. */
+HS_API void hs_image_free(hs_image *image, const hs_allocator *allocator);
+
+/* Renders a picture of natural statistics (dead leaves: opaque discs, radii distributed as r^-3) of
+   exactly the same pixels everywhere, as 8-bit gray. homography: null, or 9 numbers, row-major, that map
+   points of the plain scene to points of the view rendered. HS_ERR_ARGUMENT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
+                                 const hs_allocator *allocator, hs_image *image);
+
+typedef enum hs_format {
+  HS_FORMAT_AUTO = 0,      /* writing: by the name's ending; reading: by ending, then content */
+  HS_FORMAT_COLMAP = 1,    /* .txt: COLMAP text for feature_importer */
+  HS_FORMAT_NPZ = 2,       /* .npz: NumPy arrays */
+  HS_FORMAT_CSV = 3,       /* .csv */
+  HS_FORMAT_JSON = 4,      /* .json */
+  HS_FORMAT_LOWE = 5,      /* .key: Lowe's ASCII */
+  HS_FORMAT_VLFEAT = 6,    /* .sift: VLFeat's text */
+  HS_FORMAT_OPENCV = 7,    /* .yml, .yaml: OpenCV FileStorage */
+  HS_FORMAT_OPENMVG = 8,   /* .feat, with .desc beside it */
+  HS_FORMAT_BIN = 9        /* .hsf: own binary, with checksum */
+} hs_format;
+
+typedef struct hs_file_options {
+  size_t struct_size;          /* sizeof(hs_file_options) */
+  hs_format format;            /* HS_FORMAT_AUTO */
+  hs_bin_layout layout;        /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
+  const char *image_name;      /* kept where the format has room for it, or null */
+  uint64_t max_features;       /* reading: refuse files that claim more; 0: 2^27 */
+  const hs_allocator *allocator;
+  char *message;               /* null, or where the reason of a failure goes (zero-terminated) */
+  size_t message_bytes;
+} hs_file_options;
+
+/* Writes features whole or not at all (temporary name, then rename). path "-": standard output.
+   Descriptors are converted to what the format holds. options may be null.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_IO, HS_ERR_UNSUPPORTED, HS_ERR_MEMORY. */
+HS_API hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options);
+/* Reads what hs_save_features or the original tool wrote; the file is not trusted. *features as in
+   hs_extract. Statuses: HS_ERR_ARGUMENT, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+HS_API hs_status hs_load_features(const char *path, hs_features *features, const hs_file_options *options);
+/* The format a file name's ending stands for, HS_FORMAT_AUTO when none. */
+HS_API hs_format hs_format_of_name(const char *path);
+
+/* ------------------------------------------------------------------ diagnostics */
+
+/* A name such as "HS_ERR_OPTION"; "HS_ERR_?" for other values. Static. */
+HS_API const char *hs_status_name(hs_status status);
+/* One sentence. Static. */
+HS_API const char *hs_status_string(hs_status status);
+HS_API hs_status_class hs_status_class_of(hs_status status);
+/* The context's last failure with expression, file and line; "" when there was none. Valid until the next call. */
+HS_API const char *hs_last_error(const hs_context *context);
+/* "0.1.0 (method 1)". Static. */
+HS_API const char *hs_version_string(void);
+
+/* What was chosen for each stage, one "stage: variant" a line. Valid until the context ends. */
+HS_API const char *hs_backend_report(const hs_context *context);
+
+typedef struct hs_statistics {
+  size_t struct_size;          /* sizeof(hs_statistics) */
+  uint64_t frames;             /* extracted so far */
+  uint64_t regrown_frames;     /* frames repeated because a list overflowed its planned capacity */
+  uint64_t candidates, keypoints, features; /* of the last frame */
+  uint64_t workspace_bytes;    /* held now, host memory */
+  uint64_t device_bytes;       /* held now, device memory */
+} hs_statistics;
+HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *statistics);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/*
+ * The plan of a frame: which octaves there are, how much room every buffer needs, when it is in use, and where it lies.
+ *
+ * Pure arithmetic, tested without pictures or devices. From the table come the size query, the one slab a context holds
+ * and every pointer of a frame. Buffers whose lifetimes are disjoint share space: octaves are worked off one after
+ * another, so the levels of one make room for the next but one.
+ */
+#ifndef HS_PIPELINE_PLAN_H
+#define HS_PIPELINE_PLAN_H
+
+#include "pipeline/hartsift.h"
+#include "stages/pyramid.h"
+
+/* Steps of an octave, the unit of lifetimes: octave index * STEP_COUNT + step. */
+typedef enum plan_step { STEP_PYRAMID, STEP_EXTREMA, STEP_REFINE, STEP_LOCATE, STEP_ORIENT, STEP_DESCRIBE, STEP_COUNT } plan_step;
+
+typedef enum plan_space { SPACE_HOST, SPACE_DEVICE } plan_space;
+
+/* What a buffer holds; those up to PLAN_PER_OCTAVE exist once for each octave. */
+typedef enum plan_buffer {
+  BUFFER_LEVELS,      /* S+3 planes of an octave */
+  BUFFER_BLUR_WORK,   /* one plane: rows filtered, columns not yet */
+  BUFFER_CANDIDATES,  /* a bit a sample of DoG levels 1..S */
+  BUFFER_SETTLED,     /* the same */
+  PLAN_PER_OCTAVE,
+  BUFFER_COUNTS = PLAN_PER_OCTAVE, /* uint32 counts of the lists */
+  BUFFER_KEYPOINTS,   /* the arrays of a keypoint_list, one after another */
+  BUFFER_FEATURES,    /* the arrays of a feature_list */
+  BUFFER_DESCRIPTORS, /* features_capacity descriptors */
+  BUFFER_SOURCES,     /* describing given keypoints: which of them a listed one is */
+  PLAN_BUFFER_COUNT
+} plan_buffer;
+
+enum { PLAN_ALIGNMENT = 256, PLAN_ENTRIES_MAX = PLAN_PER_OCTAVE * OCTAVES_MAX + PLAN_BUFFER_COUNT };
+
+typedef struct plan_entry {
+  plan_buffer buffer;
+  plan_space space;
+  int32_t octave_index;       /* 0..octave_count-1; 0 for buffers of the whole frame */
+  size_t bytes, offset;       /* in the slab of its space; offset a multiple of PLAN_ALIGNMENT */
+  int32_t first_step, last_step;
+} plan_entry;
+
+/* What a plan is made for. */
+typedef struct plan_request {
+  int32_t width, height;
+  pyramid_rules rules;
+  uint32_t keypoint_capacity, feature_capacity; /* 0: estimated from the number of samples */
+  uint32_t source_capacity;                     /* given keypoints, 0 when none are */
+  size_t descriptor_bytes;                      /* of one; 0: none wanted */
+} plan_request;
+
+typedef struct frame_plan {
+  plan_request request;       /* with the capacities decided */
+  pyramid_geometry geometry;
+  size_t stride[OCTAVES_MAX]; /* floats from row to row of a level */
+  size_t level_floats[OCTAVES_MAX];
+  int32_t entry_count;
+  plan_entry entries[PLAN_ENTRIES_MAX];
+  size_t host_bytes, device_bytes; /* size of each slab */
+} frame_plan;
+
+/* Makes the plan. HS_ERR_LIMIT: a size does not fit the address space. */
+hs_status plan_make(const plan_request *request, frame_plan *plan);
+
+/* The entry of a buffer, or null when the plan has none. */
+const plan_entry *plan_find(const frame_plan *plan, plan_buffer buffer, int32_t octave_index);
+
+const char *plan_buffer_name(plan_buffer buffer);
+
+#endif

@@ -1,0 +1,161 @@
+/* One frame in the order of the paper: scale space, extrema, refinement, orientation, descriptor; octave by octave. */
+#include "pipeline/run.h"
+
+#include "pipeline/given.h"
+
+/* The frame being run. */
+typedef struct frame {
+  hs_context *context;
+  const frame_request *request;
+  workspace *work;
+  uint32_t described; /* features that have their descriptors */
+  uint64_t candidates;
+} frame;
+
+/* Level 0 of an octave: from the picture for the first, else every second sample of the octave before. */
+static stage_status build_base(frame *f, int32_t o) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  if (o > 0) {
+    const halve_args args = {.in = octave_level(&w->octaves[o - 1], c->options.scales), .out = octave_level(&w->octaves[o], 0)};
+    return c->ops.halve(c->queue, &args);
+  }
+  /* Levels 1 and 2 are still free: they hold the doubled and the plain picture. */
+  base_args args = {.source = f->request->source,
+                    .first_octave = c->options.first_octave,
+                    .grid = (upsample_grid)c->options.upsample,
+                    .border = (border_mode)c->options.border_rule,
+                    .filter = &c->base_filter,
+                    .gray = octave_level(&w->octaves[0], 2),
+                    .work = w->blur_work[0],
+                    .doubled = octave_level(&w->octaves[0], 1),
+                    .out = octave_level(&w->octaves[0], 0)};
+  if (c->options.first_octave < 0) {
+    args.gray.width = f->request->source.width;
+    args.gray.height = f->request->source.height;
+  }
+  return c->ops.base(c->queue, &args);
+}
+
+/* Levels 1..S+2, each from the one before. */
+static stage_status build_levels(frame *f, int32_t o) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  stage_status st = build_base(f, o);
+  for (int32_t s = 1; s <= c->options.scales + 2 && st == STAGE_OK; s++) {
+    const blur_args args = {.in = octave_level(&w->octaves[o], s - 1),
+                            .out = octave_level(&w->octaves[o], s),
+                            .work = w->blur_work[o],
+                            .border = (border_mode)c->options.border_rule,
+                            .filter = &c->step_filter[s]};
+    st = c->ops.blur(c->queue, &args);
+  }
+  return st;
+}
+
+/* The octave's keypoints, appended in the defined order. */
+static stage_status detect(frame *f, int32_t o) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  uint64_t count = 0;
+  const extrema_args extrema = {w->octaves[o], w->candidates[o], c->params, &count};
+  stage_status st = c->ops.extrema(c->queue, &extrema);
+  f->candidates += count;
+  const refine_args refine = {w->octaves[o], w->candidates[o], w->settled[o], c->params};
+  if (st == STAGE_OK) st = c->ops.refine(c->queue, &refine);
+  const locate_args locate = {w->octaves[o], w->settled[o], c->params, f->request->filter, w->keypoints};
+  if (st == STAGE_OK) st = c->ops.locate(c->queue, &locate);
+  return st;
+}
+
+/* Keypoints first.. get their orientations. */
+static stage_status orient(frame *f, uint32_t first) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  const orient_args args = {w->octaves, c->options.first_octave, first, w->keypoints, w->features, c->params, &c->scales};
+  return c->ops.orient(c->queue, &args);
+}
+
+/* With max_features, what can no longer be among them goes before it is described. */
+static stage_status select_features(frame *f) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  if (c->options.max_features == 0 || f->request->given) return STAGE_OK;
+  const select_args args = {.keypoints = w->keypoints,
+                            .features = w->features,
+                            .max_features = (uint32_t)c->options.max_features,
+                            .by_scale = c->options.selection == HS_SELECT_SCALE,
+                            .descriptors = w->descriptors,
+                            .descriptor_bytes = f->request->descriptor_bytes,
+                            .described_count = f->described,
+                            .kept_described = &f->described};
+  return c->ops.select(c->queue, &args);
+}
+
+/* Features that have no descriptor yet get one, while their octave's levels stand. */
+static stage_status describe(frame *f) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  const describe_args args = {w->octaves, c->options.first_octave, f->described, w->keypoints,
+                              w->features, c->params, &c->scales, w->descriptors};
+  stage_status st = STAGE_OK;
+  if (f->request->descriptor_bytes > 0) st = c->ops.describe(c->queue, &args);
+  f->described = *w->features.count;
+  return st;
+}
+
+static stage_status run_octave(frame *f, int32_t o) {
+  workspace *w = f->work;
+  const uint32_t first = *w->keypoints.count;
+  stage_status st = build_levels(f, o);
+  if (st == STAGE_OK && !f->request->given) st = detect(f, o);
+  if (st == STAGE_OK && f->request->given) given_append(&f->context->plan, f->context, f->request, o, false, w);
+  if (st == STAGE_OK) st = orient(f, first);
+  if (st == STAGE_OK && f->request->given) given_append(&f->context->plan, f->context, f->request, o, true, w);
+  if (st == STAGE_OK) st = select_features(f);
+  if (st == STAGE_OK) st = describe(f);
+  return st;
+}
+
+/* Room for what was counted and a quarter more, so that the next frames of a sequence fit too. */
+static uint32_t grown(uint32_t count, uint32_t capacity) {
+  if (count <= capacity) return capacity;
+  const uint64_t room = (uint64_t)count + count / 4 + 32;
+  return room > UINT32_MAX - 64 ? UINT32_MAX - 64 : (uint32_t)room;
+}
+
+/* True when a list overflowed; its capacity is then raised for the next attempt. */
+static bool grow_lists(hs_context *c, const workspace *w) {
+  const uint32_t keypoints = *w->keypoints.count, features = *w->features.count;
+  if (keypoints <= w->keypoints.capacity && features <= w->features.capacity) return false;
+  c->keypoint_capacity = grown(keypoints, w->keypoints.capacity);
+  c->feature_capacity = grown(features, w->features.capacity);
+  c->statistics.regrown_frames++;
+  return true;
+}
+
+static hs_status status_of(hs_context *c, stage_status st) {
+  if (st == STAGE_OK) return HS_OK;
+  if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "a stage ran out of memory");
+  if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a size does not fit its type");
+  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "a stage failed on its device");
+}
+
+hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
+  do {
+    frame f = {.context = c, .request = r, .work = w};
+    hs_status st = context_prepare(c, r->source.width, r->source.height, r->given_count, r->descriptor_bytes);
+    if (st != HS_OK) return st;
+    workspace_view(&c->plan, c->slab, w);
+    const int32_t octaves = r->given ? given_octaves_needed(&c->plan, c, r) : c->plan.geometry.octave_count;
+    for (int32_t o = 0; o < octaves; o++) {
+      st = status_of(c, run_octave(&f, o));
+      if (st != HS_OK) return st;
+    }
+    c->statistics.candidates = f.candidates;
+  } while (grow_lists(c, w));
+  c->statistics.frames++;
+  c->statistics.keypoints = *w->keypoints.count;
+  c->statistics.features = *w->features.count;
+  return HS_OK;
+}

@@ -1,0 +1,24 @@
+/*
+ * One frame, stage after stage.
+ */
+#ifndef HS_PIPELINE_RUN_H
+#define HS_PIPELINE_RUN_H
+
+#include "pipeline/context.h"
+#include "pipeline/workspace.h"
+
+/* What is asked of a frame. */
+typedef struct frame_request {
+  source_view source;
+  place_filter filter;
+  size_t descriptor_bytes;      /* of one; 0: keypoints and orientations only */
+  const hs_keypoint *given;     /* describe these instead of detecting; null: detect */
+  uint32_t given_count;
+  hs_status *given_statuses;    /* [given_count], or null */
+} frame_request;
+
+/* Runs the frame; its lists stand in *result until the context's next call. A list that overflowed is grown and the
+   frame repeated, so the result never depends on a capacity. */
+hs_status run_frame(hs_context *context, const frame_request *request, workspace *result);
+
+#endif

@@ -1,0 +1,51 @@
+/* Pointers into the slab. */
+#include "pipeline/workspace.h"
+
+#include <string.h>
+
+static void *buffer(const frame_plan *plan, unsigned char *slab, plan_buffer which, int32_t octave) {
+  const plan_entry *e = plan_find(plan, which, octave);
+  return e ? slab + e->offset : NULL;
+}
+
+/* The arrays of the keypoint list, widest items first, so that each is aligned: the capacity is a multiple of 32. */
+static keypoint_list keypoint_arrays(unsigned char *memory, uint32_t capacity, uint32_t *count) {
+  float *f = (float *)(void *)memory;
+  keypoint_list k = {.count = count, .capacity = capacity};
+  k.x = f;
+  k.y = f + capacity;
+  k.sigma = f + 2 * (size_t)capacity;
+  k.response = f + 3 * (size_t)capacity;
+  k.column = (int32_t *)(void *)(f + 4 * (size_t)capacity);
+  k.row = k.column + capacity;
+  k.octave = (int16_t *)(void *)(k.row + capacity);
+  k.level = k.octave + capacity;
+  return k;
+}
+
+void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
+  const pyramid_geometry *g = &plan->geometry;
+  memset(w, 0, sizeof *w);
+  for (int32_t o = 0; o < g->octave_count; o++) {
+    float *work = buffer(plan, slab, BUFFER_BLUR_WORK, o);
+    w->octaves[o] = (octave_view){.levels = buffer(plan, slab, BUFFER_LEVELS, o),
+                                  .level_floats = plan->level_floats[o],
+                                  .stride = plan->stride[o],
+                                  .width = g->width[o],
+                                  .height = g->height[o],
+                                  .octave = g->first_octave + o};
+    w->blur_work[o] = (plane_view){work, g->width[o], g->height[o], plan->stride[o]};
+    w->candidates[o] = (mask_view){buffer(plan, slab, BUFFER_CANDIDATES, o), mask_words_per_row(g->width[o])};
+    w->settled[o] = (mask_view){buffer(plan, slab, BUFFER_SETTLED, o), mask_words_per_row(g->width[o])};
+  }
+  uint32_t *counts = buffer(plan, slab, BUFFER_COUNTS, 0);
+  counts[0] = counts[1] = 0;
+  w->keypoints = keypoint_arrays(buffer(plan, slab, BUFFER_KEYPOINTS, 0), plan->request.keypoint_capacity, &counts[0]);
+  uint32_t *features = buffer(plan, slab, BUFFER_FEATURES, 0);
+  w->features = (feature_list){.count = &counts[1],
+                               .capacity = plan->request.feature_capacity,
+                               .keypoint = features,
+                               .orientation = (float *)(void *)(features + plan->request.feature_capacity)};
+  w->descriptors = buffer(plan, slab, BUFFER_DESCRIPTORS, 0);
+  w->sources = buffer(plan, slab, BUFFER_SOURCES, 0);
+}

@@ -1,0 +1,24 @@
+/*
+ * The frame's buffers as the stages see them: views into the slab, laid out by the plan.
+ */
+#ifndef HS_PIPELINE_WORKSPACE_H
+#define HS_PIPELINE_WORKSPACE_H
+
+#include "pipeline/plan.h"
+#include "stages/image.h"
+#include "stages/keypoint.h"
+
+typedef struct workspace {
+  octave_view octaves[OCTAVES_MAX];
+  plane_view blur_work[OCTAVES_MAX];
+  mask_view candidates[OCTAVES_MAX], settled[OCTAVES_MAX];
+  keypoint_list keypoints;
+  feature_list features;
+  unsigned char *descriptors; /* null when none are wanted */
+  uint32_t *sources;          /* [keypoint]: which given keypoint it is; null when none are given */
+} workspace;
+
+/* Sets the views; counts become 0. */
+void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w);
+
+#endif

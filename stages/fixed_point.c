@@ -1,0 +1,66 @@
+/*
+ * The bound behind fixed_point.h.
+ *
+ * Magnitudes. Half the central difference of samples in [0, 1] is at most 1/2 in size, so m <= sqrt(1/2) < 0.70711.
+ * VLFeat's one-sided differences on the image's edge are at most 1, so m <= sqrt(2) there: at most two rows and two
+ * columns of a window, whose weights sum to no more than one coordinate's sum each (the other factor is at most 1).
+ *
+ * Orientation weights. w = g(dx) g(dy), g(d) = exp(-d^2 / (2 a^2)), a = 1.5 sigma. Over any grid of unit spacing a
+ * unimodal function's sum is at most its integral plus its maximum: sum g <= a sqrt(2 pi) + 1. R >= 4.5 sigma - 1/2
+ * (VLFeat: 4.5 sigma - 1), hence a <= (R + 1) / 3, and the sum of weights is at most side^2, side = (R + 1) / 3 * sqrt(2 pi) + 1;
+ * with the edge's excess counted as weight, side^2 + 4 side.
+ *
+ * Descriptor weights. In the turned frame, in bins of b = 3 sigma samples, a sample at (u, v) gives the 4 x 4 cells
+ * w(u) t(u) w(v) t(v) of its magnitude in all, w(u) = exp(-u^2 / 8), t(u) = 1 for |u| <= 1.5, falling linearly to 0 at
+ * 2.5 (what leaves the cells is cropped). f = w t is unimodal in each coordinate. The unit square about a sample reaches
+ * no further than 1/sqrt(2) samples from it in either coordinate, so the sum over the grid is at most the product of
+ * two integrals of f widened by 1/sqrt(2) samples each way: (C b + sqrt(2))^2 with C the integral of f, below 3.398.
+ * R >= sqrt(2) * 2.5 * b - 1/2, hence b <= (R + 0.5) / 3.5355. Backends that sum the padding of the 6 x 6 x 10 histogram
+ * too keep it apart; a padding cell takes at most what a corner of the window holds, far below the same bound.
+ *
+ * Rounding. Every vote is rounded by at most 1/2; a sample gives at most 8 votes and a window has at most (2R + 1)^2.
+ */
+#include "stages/fixed_point.h"
+
+static const double SQRT_TWO_PI = 2.5066282746310007;
+static const double DESCRIBE_INTEGRAL = 3.398; /* of exp(-u^2/8) t(u): 3.39738 */
+static const double MAGNITUDE_MAX = 0.70711;
+
+double orient_weight_bound(int32_t radius) {
+  const double side = ((double)radius + 1.0) / 3.0 * SQRT_TWO_PI + 1.0;
+  return side * side + 4.0 * side;
+}
+
+double describe_weight_bound(int32_t radius) {
+  const double bin = ((double)radius + 0.5) / 3.5355339059327378;
+  const double side = DESCRIBE_INTEGRAL * bin + 1.4142135623730951;
+  return side * side;
+}
+
+/* The largest q <= VOTE_BITS_MAX with weights * m * 2^q + rounding below 2^31. */
+static int32_t bits_for(double weights, int32_t radius, double votes_per_sample) {
+  const double side = 2.0 * (double)radius + 1.0;
+  const double rounding = 0.5 * votes_per_sample * side * side;
+  int32_t q = VOTE_BITS_MAX;
+  double scale = 1048576.0; /* 2^20 */
+  while (q > 0 && weights * MAGNITUDE_MAX * scale + rounding >= 2147483648.0) {
+    scale *= 0.5;
+    q--;
+  }
+  return q;
+}
+
+int32_t orient_vote_bits(int32_t radius) {
+  return bits_for(orient_weight_bound(radius), radius, 2.0);
+}
+
+int32_t describe_vote_bits(int32_t radius) {
+  return bits_for(describe_weight_bound(radius), radius, 8.0);
+}
+
+void vote_scales_init(vote_scales *scales) {
+  for (int32_t r = 0; r <= WINDOW_RADIUS_MAX; r++) {
+    scales->orient[r] = (float)(1 << orient_vote_bits(r));
+    scales->describe[r] = (float)(1 << describe_vote_bits(r));
+  }
+}

@@ -1,0 +1,56 @@
+/*
+ * Views of images: the caller's picture and the float levels of an octave. Views own nothing.
+ */
+#ifndef HS_STAGES_IMAGE_H
+#define HS_STAGES_IMAGE_H
+
+#include "stages/base.h"
+
+/* Values as hs_sample_type and hs_pixel_layout (asserted where the two meet). */
+typedef enum source_type { SOURCE_U8 = 0, SOURCE_U16 = 1, SOURCE_F32 = 2 } source_type;
+typedef enum source_layout {
+  SOURCE_GRAY = 0,
+  SOURCE_GRAY_ALPHA = 1,
+  SOURCE_RGB = 2,
+  SOURCE_BGR = 3,
+  SOURCE_RGBA = 4,
+  SOURCE_BGRA = 5
+} source_layout;
+
+/* The caller's picture: interleaved channels, rows stride_bytes apart. */
+typedef struct source_view {
+  const void *data;
+  int32_t width, height;
+  size_t stride_bytes;
+  source_type type;
+  source_layout layout;
+  float range_low, range_high; /* SOURCE_F32: the values of black and white, low < high */
+} source_view;
+
+/* One float plane: intensities in [0, 1], row-major, `stride` floats from row to row. */
+typedef struct plane_view {
+  float *data;
+  int32_t width, height;
+  size_t stride;
+} plane_view;
+
+/* All Gaussian levels of one octave, 0..S+2, each level_floats after the one before. Sample (i, j) lies at
+   original position (i * 2^octave, j * 2^octave). DoG level s is the difference of levels s+1 and s. */
+typedef struct octave_view {
+  float *levels;
+  size_t level_floats;
+  size_t stride;
+  int32_t width, height;
+  int32_t octave;
+} octave_view;
+
+/* One bit a sample for the DoG levels 1..S of one octave: bit x%32 of word x/32 of a row, rows one after another,
+   levels one after another. Read in word and bit order it runs in the defined order of keypoints. */
+typedef struct mask_view {
+  uint32_t *words;
+  int32_t words_per_row;
+} mask_view;
+
+static inline int32_t mask_words_per_row(int32_t width) { return (width + 31) / 32; }
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * What a backend provides: one function a stage, over whatever memory and queue it works on.
+ *
+ * A stage_queue is where the work runs (a pool of threads, a stream); the pipeline only hands it through. Every
+ * function writes what its contract in <stage>.h says and nothing else; none allocates. A context fills the table once
+ * (cpu/dispatch.c), each entry with the variant that suits the machine; `variant` names them for the report.
+ */
+#ifndef HS_STAGES_OPS_H
+#define HS_STAGES_OPS_H
+
+#include "stages/describe.h"
+#include "stages/extrema.h"
+#include "stages/orient.h"
+#include "stages/pyramid.h"
+#include "stages/refine.h"
+#include "stages/select.h"
+
+typedef struct stage_queue stage_queue;
+
+typedef enum stage_id {
+  STAGE_BASE,
+  STAGE_BLUR,
+  STAGE_HALVE,
+  STAGE_EXTREMA,
+  STAGE_REFINE,
+  STAGE_LOCATE,
+  STAGE_ORIENT,
+  STAGE_SELECT,
+  STAGE_DESCRIBE,
+  STAGE_COUNT
+} stage_id;
+
+typedef struct stage_ops {
+  const char *variant[STAGE_COUNT];
+  stage_status (*base)(stage_queue *, const base_args *);
+  stage_status (*blur)(stage_queue *, const blur_args *);
+  stage_status (*halve)(stage_queue *, const halve_args *);
+  stage_status (*extrema)(stage_queue *, const extrema_args *);
+  stage_status (*refine)(stage_queue *, const refine_args *);
+  stage_status (*locate)(stage_queue *, const locate_args *);
+  stage_status (*orient)(stage_queue *, const orient_args *);
+  stage_status (*select)(stage_queue *, const select_args *);
+  stage_status (*describe)(stage_queue *, const describe_args *);
+} stage_ops;
+
+/* "base", "blur", ...: the names of --variant and of the report. */
+const char *stage_name(stage_id id);
+
+#endif

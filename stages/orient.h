@@ -1,0 +1,173 @@
+/*
+ * Orientation: the dominant gradient directions about a keypoint. Lowe, IJCV 2004, section 5.
+ *
+ * A 36-bin histogram of gradient directions over a Gaussian window of 1.5 sigma; every local maximum within 0.8 of the
+ * largest gives a feature, its angle from the parabola through the three bins. Gradients come from the Gaussian
+ * level of the settled sample.
+ */
+#ifndef HS_STAGES_ORIENT_H
+#define HS_STAGES_ORIENT_H
+
+#include "stages/elementary.h"
+#include "stages/fixed_point.h"
+#include "stages/image.h"
+#include "stages/keypoint.h"
+#include "stages/params.h"
+
+enum {
+  ORIENT_BINS = 36,
+  ORIENT_PEAKS_MAX = ORIENT_BINS / 2 /* no two neighbours can both be local maxima */
+};
+#define ORIENT_WINDOW_SIGMA 1.5f  /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
+#define ORIENT_WINDOW_RADIUS 4.5f /* 3 of those */
+#define TWO_PI_FLOAT 6.2831855f
+#define LOG2_E_FLOAT 1.442695041f
+
+/* keypoints first_keypoint.. of the list -> features, appended in keypoint order, then by angle. octaves: indexed by
+   octave - first_octave; those of the keypoints treated hold their levels. */
+typedef struct orient_args {
+  const octave_view *octaves;
+  int32_t first_octave;
+  uint32_t first_keypoint;
+  keypoint_list keypoints;
+  feature_list features;
+  sift_params params;
+  const vote_scales *scales;
+} orient_args;
+
+/* The window of one keypoint, in samples of its octave. */
+typedef struct orient_window {
+  float x, y;       /* where distances are measured from */
+  int32_t cx, cy;   /* the sample the window lies about */
+  int32_t radius;   /* its side is 2 radius + 1 samples */
+  float limit;      /* votes come from squared distances below this */
+  float falloff;    /* weight = exp2(-distance^2 * falloff) */
+  int32_t margin;   /* samples at each side of the level without a vote: 1; VLFeat 0 */
+} orient_window;
+
+/* The window radius for a scale in octave samples; may exceed WINDOW_RADIUS_MAX for a user's keypoint. */
+HS_INLINE int32_t orient_radius(float sigma, author_rule rule) {
+  const float r = ORIENT_WINDOW_RADIUS * sigma;
+  if (rule == RULE_VLFEAT) {
+    const int32_t w = hs_floor_int(r);
+    return w > 1 ? w : 1;
+  }
+  return hs_floor_int(r + 0.5f);
+}
+
+/* x, y, sigma in samples of the octave; column, row: the settled sample. */
+HS_INLINE orient_window orient_window_of(float x, float y, float sigma, int32_t column, int32_t row, author_rule rule) {
+  orient_window w;
+  const float a = ORIENT_WINDOW_SIGMA * sigma;
+  const float reach = ORIENT_WINDOW_RADIUS * sigma;
+  w.radius = orient_radius(sigma, rule);
+  w.falloff = (0.5f * LOG2_E_FLOAT) / (a * a);
+  w.margin = rule == RULE_VLFEAT ? 0 : 1;
+  if (rule == RULE_OPENCV) {
+    w.cx = column;
+    w.cy = row;
+    w.x = (float)column;
+    w.y = (float)row;
+    w.limit = 3.0e38f;
+    return w;
+  }
+  w.cx = hs_floor_int(x + 0.5f);
+  w.cy = hs_floor_int(y + 0.5f);
+  w.x = x;
+  w.y = y;
+  w.limit = rule == RULE_VLFEAT ? (float)w.radius * (float)w.radius + 0.6f : reach * reach;
+  return w;
+}
+
+/* Weight of one coordinate's distance; the window is the product of two. */
+HS_INLINE float window_weight(float distance, float falloff) { return hs_exp2(-((distance * distance) * falloff)); }
+
+/* Half the central difference; at the edge of the level (VLFeat's orientation windows only) the one-sided one. */
+HS_INLINE void gradient_at(const plane_view *level, int32_t x, int32_t y, float *gx, float *gy) {
+  const float *p = level->data + (size_t)y * level->stride + (size_t)x;
+  *gx = 0.5f * (p[1] - p[-1]);
+  *gy = 0.5f * (p[level->stride] - *(p - level->stride));
+}
+
+HS_INLINE void gradient_at_edge(const plane_view *level, int32_t x, int32_t y, float *gx, float *gy) {
+  const float *p = level->data + (size_t)y * level->stride + (size_t)x;
+  const int32_t w = level->width, h = level->height;
+  if (w == 1) *gx = 0.0f;
+  else if (x == 0) *gx = p[1] - p[0];
+  else if (x == w - 1) *gx = p[0] - p[-1];
+  else *gx = 0.5f * (p[1] - p[-1]);
+  if (h == 1) *gy = 0.0f;
+  else if (y == 0) *gy = p[level->stride] - p[0];
+  else if (y == h - 1) *gy = p[0] - *(p - level->stride);
+  else *gy = 0.5f * (p[level->stride] - *(p - level->stride));
+}
+
+/* One sample's votes: v0 into bin0, v1 into bin1. weight = w(dx) w(dy) 2^q. */
+typedef struct orient_vote {
+  int32_t bin0, bin1;
+  int32_t v0, v1;
+} orient_vote;
+
+HS_INLINE orient_vote orient_vote_of(float gx, float gy, float weight, author_rule rule) {
+  orient_vote vote;
+  float magnitude, turn;
+  hs_polar(gx, gy, &magnitude, &turn);
+  const float v = magnitude * weight;
+  const float position = (float)ORIENT_BINS * turn;
+  if (rule == RULE_OPENCV) { /* nearest bin, centres at whole numbers */
+    const int32_t b = hs_round_half_even(position);
+    vote.bin0 = b >= ORIENT_BINS ? b - ORIENT_BINS : b;
+    vote.bin1 = vote.bin0;
+    vote.v0 = hs_round_half_even(v);
+    vote.v1 = 0;
+    return vote;
+  }
+  /* linear between the two nearest of the centres i + 0.5 */
+  const float shifted = position - 0.5f;
+  const int32_t b = hs_floor_int(shifted);
+  const float v1 = v * (shifted - (float)b);
+  vote.bin0 = b < 0 ? b + ORIENT_BINS : b;
+  vote.bin1 = b + 1 >= ORIENT_BINS ? b + 1 - ORIENT_BINS : b + 1;
+  vote.v0 = hs_round_half_even(v - v1);
+  vote.v1 = hs_round_half_even(v1);
+  return vote;
+}
+
+HS_INLINE int32_t orient_wrap_bin(int32_t bin) {
+  return bin < 0 ? bin + ORIENT_BINS : (bin >= ORIENT_BINS ? bin - ORIENT_BINS : bin);
+}
+
+/* The smoothed histogram at one bin, exact in integers: 16 [1 4 6 4 1]/16 (OpenCV), or six circular passes of
+   [1 1 1], which are one of (1 + x + x^2)^6, sum 729 (VLFeat, Lowe's demo). */
+HS_INLINE int64_t orient_smooth_bin(const int32_t *histogram, int32_t bin, author_rule rule) {
+  if (rule == RULE_OPENCV) {
+    const int64_t h0 = histogram[bin];
+    const int64_t h1 = (int64_t)histogram[orient_wrap_bin(bin - 1)] + histogram[orient_wrap_bin(bin + 1)];
+    const int64_t h2 = (int64_t)histogram[orient_wrap_bin(bin - 2)] + histogram[orient_wrap_bin(bin + 2)];
+    return 6 * h0 + 4 * h1 + h2;
+  }
+  int64_t sum = 141 * (int64_t)histogram[bin];
+  sum += 126 * ((int64_t)histogram[orient_wrap_bin(bin - 1)] + histogram[orient_wrap_bin(bin + 1)]);
+  sum += 90 * ((int64_t)histogram[orient_wrap_bin(bin - 2)] + histogram[orient_wrap_bin(bin + 2)]);
+  sum += 50 * ((int64_t)histogram[orient_wrap_bin(bin - 3)] + histogram[orient_wrap_bin(bin + 3)]);
+  sum += 21 * ((int64_t)histogram[orient_wrap_bin(bin - 4)] + histogram[orient_wrap_bin(bin + 4)]);
+  sum += 6 * ((int64_t)histogram[orient_wrap_bin(bin - 5)] + histogram[orient_wrap_bin(bin + 5)]);
+  sum += (int64_t)histogram[orient_wrap_bin(bin - 6)] + histogram[orient_wrap_bin(bin + 6)];
+  return sum;
+}
+
+/* A peak: above both neighbours and at least (VLFeat: above) 0.8 of the largest, compared as 5 h against 4 max. */
+HS_INLINE bool orient_is_peak(int64_t left, int64_t centre, int64_t right, int64_t largest, author_rule rule) {
+  if (!(centre > left && centre > right)) return false;
+  return rule == RULE_VLFEAT ? 5 * centre > 4 * largest : 5 * centre >= 4 * largest;
+}
+
+/* The angle of a peak in radians in [0, 2 pi): the vertex of the parabola through three bins. */
+HS_INLINE float orient_peak_angle(int32_t bin, int64_t left, int64_t centre, int64_t right, author_rule rule) {
+  const float offset = (0.5f * (float)(left - right)) / (float)((left + right) - 2 * centre);
+  const float centre_of_bin = rule == RULE_OPENCV ? 0.0f : 0.5f;
+  const float turn = hs_wrap_turn((((float)bin + centre_of_bin) + offset) / (float)ORIENT_BINS);
+  return turn * TWO_PI_FLOAT;
+}
+
+#endif

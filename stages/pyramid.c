@@ -1,0 +1,57 @@
+/* Octave geometry: how many octaves a picture has and how large they are. */
+#include "stages/pyramid.h"
+
+#include "stages/table_math.h"
+
+static int32_t floor_log2(int32_t v) {
+  int32_t n = 0;
+  while (v > 1) {
+    v >>= 1;
+    n++;
+  }
+  return n;
+}
+
+/* OpenCV: round(log2(min side of the first octave's image) - 2) - first octave. */
+static int32_t octaves_opencv(int32_t side, int32_t first_octave) {
+  const double l = table_log2((double)side) - 2.0 - (double)first_octave;
+  return l < 0.0 ? 0 : (int32_t)(l + 0.5);
+}
+
+/* VLFeat: max(floor(log2(min(w, h))) - first octave - 3, 1), of the picture as given. */
+static int32_t octaves_vlfeat(int32_t side, int32_t first_octave) {
+  const int32_t n = floor_log2(side) - first_octave - 3;
+  return n > 1 ? n : 1;
+}
+
+stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules, pyramid_geometry *geometry) {
+  int32_t w = width, h = height;
+  geometry->first_octave = rules->first_octave;
+  geometry->octave_count = 0;
+  if (rules->first_octave < 0) {
+    if (w > INT32_MAX / 4 || h > INT32_MAX / 4) return STAGE_OVERFLOW;
+    w *= 2;
+    h *= 2;
+  } else {
+    /* thinning keeps samples 0, 2^N, 2 * 2^N, ... that have a whole cell: as floor halving does */
+    w >>= rules->first_octave;
+    h >>= rules->first_octave;
+  }
+  const int32_t side = w < h ? w : h;
+  const int32_t source_side = width < height ? width : height;
+  /* The fewest samples that leave room for one candidate between the borders. */
+  const int32_t least = 2 * rules->border + 1;
+  int32_t most = OCTAVES_MAX;
+  if (rules->octave_rule == RULE_OPENCV && side > 0) most = octaves_opencv(side, rules->first_octave);
+  if (rules->octave_rule == RULE_VLFEAT) most = octaves_vlfeat(source_side, rules->first_octave);
+  if (rules->octaves > 0) most = rules->octaves;
+  if (most > OCTAVES_MAX) most = OCTAVES_MAX;
+  for (int32_t o = 0; o < most && w >= least && h >= least; o++) {
+    geometry->width[o] = w;
+    geometry->height[o] = h;
+    geometry->octave_count++;
+    w /= 2;
+    h /= 2;
+  }
+  return STAGE_OK;
+}

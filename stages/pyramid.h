@@ -1,0 +1,98 @@
+/*
+ * The Gaussian pyramid: octave geometry, and the contracts of the steps that fill it.
+ *
+ * Base: the picture as float gray, doubled or thinned to the first octave's grid, blurred to sigma0.
+ * Level step: level s+1 from level s, in order; no level is skipped or made from another.
+ * Halving: the next octave's level 0 is every second sample of level S.
+ */
+#ifndef HS_STAGES_PYRAMID_H
+#define HS_STAGES_PYRAMID_H
+
+#include "stages/image.h"
+#include "stages/portable.h"
+#include "stages/scalespace.h"
+
+/* Sizes of the octaves of one picture. */
+typedef struct pyramid_geometry {
+  int32_t first_octave;
+  int32_t octave_count; /* 0 when the picture is too small for any */
+  int32_t width[OCTAVES_MAX], height[OCTAVES_MAX];
+} pyramid_geometry;
+
+/* How the geometry follows from a picture's size. */
+typedef struct pyramid_rules {
+  int32_t first_octave, scales, border;
+  int32_t octaves;         /* most octaves; 0: as the rule gives */
+  author_rule octave_rule;
+} pyramid_rules;
+
+/* Fills the geometry. STAGE_OVERFLOW when a doubled side leaves the int32 range. */
+stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules, pyramid_geometry *geometry);
+
+typedef enum upsample_grid { GRID_ALIGNED = 0, GRID_HALF_PIXEL = 1 } upsample_grid;
+
+/* Base: source -> level 0 of the first octave. gray: room for the source's picture; work: room for two planes of the
+   first octave's size, used by backends that do not fuse the steps. */
+typedef struct base_args {
+  source_view source;
+  int32_t first_octave;
+  upsample_grid grid;
+  border_mode border;
+  const gaussian_filter *filter; /* host memory, read during the call only */
+  plane_view gray;               /* source size */
+  plane_view work;               /* first octave's size */
+  plane_view doubled;            /* first octave's size; used when first_octave is -1 */
+  plane_view out;
+} base_args;
+
+/* Level step: out = in blurred, rows first, then columns. in and out differ; work is a plane of their size. */
+typedef struct blur_args {
+  plane_view in, out, work;
+  border_mode border;
+  const gaussian_filter *filter; /* host memory, read during the call only */
+} blur_args;
+
+/* Halving: out(i, j) = in(2i, 2j), out of floor(w/2) x floor(h/2). */
+typedef struct halve_args {
+  plane_view in, out;
+} halve_args;
+
+static inline plane_view octave_level(const octave_view *o, int32_t level) {
+  plane_view p = {o->levels + (size_t)level * o->level_floats, o->width, o->height, o->stride};
+  return p;
+}
+
+/* ------------------------------------------------- per-sample arithmetic, one source for every backend */
+
+/* Gray of one colour sample; weights 0.299, 0.587, 0.114 in 15 bits, as OpenCV's for u8. */
+HS_INLINE uint32_t gray_of_rgb_int(uint32_t r, uint32_t g, uint32_t b) {
+  return (uint32_t)((9798u * (uint64_t)r + 19235u * (uint64_t)g + 3735u * (uint64_t)b + 16384u) >> 15);
+}
+
+HS_INLINE float gray_of_rgb_float(float r, float g, float b) {
+  return hs_fmaf(3735.0f / 32768.0f, b, hs_fmaf(19235.0f / 32768.0f, g, (9798.0f / 32768.0f) * r));
+}
+
+/* A float sample scaled from [low, high] to [0, 1]: outside is clamped by comparisons, NaN becomes 0. */
+HS_INLINE float unit_of_float(float v, float low, float high) {
+  float c = v > low ? v : low; /* false for NaN */
+  c = c < high ? c : high;
+  return (c - low) / (high - low);
+}
+
+/* Doubling of one pair of neighbours: the mean, or OpenCV's half-pixel weights (near sample first). */
+HS_INLINE float double_mean(float a, float b) { return 0.5f * (a + b); }
+HS_INLINE float double_half_pixel(float near_sample, float far_sample) {
+  return hs_fmaf(0.75f, near_sample, 0.25f * far_sample);
+}
+
+/* Index of an outside sample (n >= 1). Reflection repeats as often as needed: a radius may exceed a side. */
+HS_INLINE int32_t border_index(int32_t i, int32_t n, border_mode mode) {
+  if (mode == BORDER_REPLICATE || n == 1) return i < 0 ? 0 : (i >= n ? n - 1 : i);
+  int32_t period = 2 * (n - 1);
+  i = i % period;
+  if (i < 0) i += period;
+  return i < n ? i : period - i;
+}
+
+#endif

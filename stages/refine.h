@@ -1,0 +1,223 @@
+/*
+ * Refinement: where between the samples an extremum lies, and whether it is worth keeping.
+ * Brown & Lowe, BMVC 2002; Lowe, IJCV 2004, section 4.
+ *
+ * A keypoint is a function of the sample where the Newton steps end, never of the path there: refinement marks that
+ * sample in a second bit mask, and the keypoint is computed from it alone. So candidates that settle on one sample
+ * are one keypoint, and reading the mask in order gives the defined order without a sort.
+ */
+#ifndef HS_STAGES_REFINE_H
+#define HS_STAGES_REFINE_H
+
+#include "stages/elementary.h"
+#include "stages/extrema.h"
+#include "stages/keypoint.h"
+
+/* Newton evaluations a candidate gets. */
+enum { REFINE_STEPS = 5 };
+
+/* candidates -> settled: the samples on which candidates settle as keypoints. Every word of `settled` is written. */
+typedef struct refine_args {
+  octave_view octave;
+  mask_view candidates, settled;
+  sift_params params;
+} refine_args;
+
+/* What may drop keypoints by place. mask: null, or one byte a pixel of the source, 0 = drop, looked up at the rounded
+   place; region: [x0, x1) x [y0, y1) of rounded places. */
+typedef struct place_filter {
+  const uint8_t *mask;
+  size_t mask_stride;
+  int32_t width, height;     /* of the source */
+  int32_t x0, y0, x1, y1;
+} place_filter;
+
+/* settled -> keypoints, appended in order. */
+typedef struct locate_args {
+  octave_view octave;
+  mask_view settled;
+  sift_params params;
+  place_filter filter;
+  keypoint_list keypoints;
+} locate_args;
+
+/* The 3-D quadratic at one sample. */
+typedef struct quadratic {
+  float value;
+  float gx, gy, gs;
+  float hxx, hyy, hss, hxy, hxs, hys;
+  float dx, dy, ds; /* offset of its extremum */
+} quadratic;
+
+/* A Newton step's outcome. */
+typedef enum refine_step { REFINE_SETTLED, REFINE_MOVED, REFINE_LOST } refine_step;
+
+HS_INLINE void quadratic_derivatives(const octave_view *o, int32_t level, int32_t x, int32_t y, quadratic *q) {
+  const float c = dog_at(o, level, x, y);
+  const float xm = dog_at(o, level, x - 1, y), xp = dog_at(o, level, x + 1, y);
+  const float ym = dog_at(o, level, x, y - 1), yp = dog_at(o, level, x, y + 1);
+  const float sm = dog_at(o, level - 1, x, y), sp = dog_at(o, level + 1, x, y);
+  q->value = c;
+  q->gx = 0.5f * (xp - xm);
+  q->gy = 0.5f * (yp - ym);
+  q->gs = 0.5f * (sp - sm);
+  q->hxx = (xp + xm) - 2.0f * c;
+  q->hyy = (yp + ym) - 2.0f * c;
+  q->hss = (sp + sm) - 2.0f * c;
+  q->hxy = 0.25f * ((dog_at(o, level, x + 1, y + 1) + dog_at(o, level, x - 1, y - 1)) -
+                    (dog_at(o, level, x + 1, y - 1) + dog_at(o, level, x - 1, y + 1)));
+  q->hxs = 0.25f * ((dog_at(o, level + 1, x + 1, y) + dog_at(o, level - 1, x - 1, y)) -
+                    (dog_at(o, level + 1, x - 1, y) + dog_at(o, level - 1, x + 1, y)));
+  q->hys = 0.25f * ((dog_at(o, level + 1, x, y + 1) + dog_at(o, level - 1, x, y - 1)) -
+                    (dog_at(o, level + 1, x, y - 1) + dog_at(o, level - 1, x, y + 1)));
+}
+
+/* Swaps rows a and b of the augmented 3x4 system. */
+HS_INLINE void solve_swap(float m[3][4], int32_t a, int32_t b) {
+  for (int32_t j = 0; j < 4; j++) {
+    float t = m[a][j];
+    m[a][j] = m[b][j];
+    m[b][j] = t;
+  }
+}
+
+/* Solves H d = -g by elimination with partial pivoting: the largest absolute value, the lowest row on ties. False when
+   a pivot's absolute value is not above pivot_above. */
+HS_INLINE bool quadratic_solve(quadratic *q, float pivot_above) {
+  float m[3][4] = {{q->hxx, q->hxy, q->hxs, -q->gx}, {q->hxy, q->hyy, q->hys, -q->gy}, {q->hxs, q->hys, q->hss, -q->gs}};
+  float a0 = hs_fabsf(m[0][0]), a1 = hs_fabsf(m[1][0]), a2 = hs_fabsf(m[2][0]);
+  if (a1 > a0 && !(a2 > a1)) solve_swap(m, 0, 1);
+  else if (a2 > a0 && a2 > a1) solve_swap(m, 0, 2);
+  if (!(hs_fabsf(m[0][0]) > pivot_above)) return false;
+  for (int32_t i = 1; i < 3; i++) {
+    const float f = m[i][0] / m[0][0];
+    for (int32_t j = 1; j < 4; j++) m[i][j] = m[i][j] - f * m[0][j];
+  }
+  if (hs_fabsf(m[2][1]) > hs_fabsf(m[1][1])) solve_swap(m, 1, 2);
+  if (!(hs_fabsf(m[1][1]) > pivot_above)) return false;
+  const float f = m[2][1] / m[1][1];
+  m[2][2] = m[2][2] - f * m[1][2];
+  m[2][3] = m[2][3] - f * m[1][3];
+  if (!(hs_fabsf(m[2][2]) > pivot_above)) return false;
+  q->ds = m[2][3] / m[2][2];
+  q->dy = (m[1][3] - m[1][2] * q->ds) / m[1][1];
+  q->dx = ((m[0][3] - m[0][1] * q->dy) - m[0][2] * q->ds) / m[0][0];
+  return true;
+}
+
+/* Derivatives and offset at a sample; false: there is no usable offset. RULE_VLFEAT takes offset 0 for a tiny pivot. */
+HS_INLINE bool quadratic_fit(const octave_view *o, int32_t level, int32_t x, int32_t y, author_rule rule, quadratic *q) {
+  quadratic_derivatives(o, level, x, y, q);
+  if (rule == RULE_VLFEAT) {
+    if (!quadratic_solve(q, 0.99999994e-10f)) q->dx = q->dy = q->ds = 0.0f;
+    return hs_is_finite(q->dx) && hs_is_finite(q->dy) && hs_is_finite(q->ds);
+  }
+  return quadratic_solve(q, 0.0f) && hs_is_finite(q->dx) && hs_is_finite(q->dy) && hs_is_finite(q->ds);
+}
+
+/* +1, -1 or 0: one sample towards an offset beyond the limit. */
+HS_INLINE int32_t step_towards(float offset, float limit) { return (offset > limit) - (offset < -limit); }
+
+/* Moves (level, x, y) as the rule says. An offset too large for an int is lost before it is converted. */
+HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, const quadratic *q, int32_t *level, int32_t *x,
+                                  int32_t *y) {
+  int32_t mx, my, ms = 0;
+  if (p->refine_rule == RULE_OPENCV) {
+    const float ax = hs_fabsf(q->dx), ay = hs_fabsf(q->dy), as = hs_fabsf(q->ds);
+    if (ax < p->settle && ay < p->settle && as < p->settle) return REFINE_SETTLED;
+    if (ax > 1048576.0f || ay > 1048576.0f || as > 1048576.0f) return REFINE_LOST;
+    mx = hs_round_half_even(q->dx);
+    my = hs_round_half_even(q->dy);
+    ms = hs_round_half_even(q->ds);
+  } else if (p->refine_rule == RULE_VLFEAT) {
+    mx = step_towards(q->dx, p->settle);
+    my = step_towards(q->dy, p->settle);
+    /* VLFeat stays where the next sample would have no neighbour, and never changes the level. */
+    if ((mx > 0 && *x >= o->width - 2) || (mx < 0 && *x <= 1)) mx = 0;
+    if ((my > 0 && *y >= o->height - 2) || (my < 0 && *y <= 1)) my = 0;
+    if (mx == 0 && my == 0) return REFINE_SETTLED;
+    *x += mx;
+    *y += my;
+    return REFINE_MOVED;
+  } else {
+    mx = step_towards(q->dx, p->settle);
+    my = step_towards(q->dy, p->settle);
+    ms = step_towards(q->ds, p->settle);
+    if (mx == 0 && my == 0 && ms == 0) return REFINE_SETTLED;
+  }
+  *x += mx;
+  *y += my;
+  *level += ms;
+  if (*level < 1 || *level > p->scales || *x < p->border || *x >= o->width - p->border || *y < p->border ||
+      *y >= o->height - p->border)
+    return REFINE_LOST;
+  return REFINE_MOVED;
+}
+
+/* Whether the quadratic fitted at the sample where the steps ended is a keypoint: place, contrast, edge. */
+HS_INLINE bool refine_accept(const octave_view *o, const sift_params *p, const quadratic *q, int32_t level, int32_t x, int32_t y) {
+  if (p->refine_rule == RULE_VLFEAT) {
+    if (!(hs_fabsf(q->dx) < 1.5f && hs_fabsf(q->dy) < 1.5f && hs_fabsf(q->ds) < 1.5f)) return false;
+    const float fx = (float)x + q->dx, fy = (float)y + q->dy, fs = (float)level + q->ds;
+    if (!(fx >= 0.0f && fx <= (float)(o->width - 1) && fy >= 0.0f && fy <= (float)(o->height - 1))) return false;
+    if (!(fs >= 0.0f && fs <= (float)(p->scales + 2))) return false;
+  }
+  const float trace = q->hxx + q->hyy;
+  const float det = q->hxx * q->hyy - q->hxy * q->hxy;
+  const float r1 = p->edge + 1.0f;
+  return det > 0.0f && (trace * trace) * p->edge < (r1 * r1) * det;
+}
+
+/* |D| at the refined extremum. */
+HS_INLINE float refine_response(const quadratic *q) {
+  const float slope = hs_fmaf(q->gs, q->ds, hs_fmaf(q->gy, q->dy, q->gx * q->dx));
+  return hs_fabsf(hs_fmaf(0.5f, slope, q->value));
+}
+
+/* Follows a candidate to the sample where it settles. True: (level, x, y) is a keypoint's sample. */
+HS_INLINE bool refine_follow(const octave_view *o, const sift_params *p, int32_t *level, int32_t *x, int32_t *y) {
+  quadratic q;
+  for (int32_t step = 0; step < REFINE_STEPS; step++) {
+    if (!quadratic_fit(o, *level, *x, *y, p->refine_rule, &q)) return false;
+    int32_t l = *level, i = *x, j = *y;
+    const refine_step outcome = refine_move(o, p, &q, &l, &i, &j);
+    if (outcome == REFINE_LOST) return false;
+    /* VLFeat keeps where the fifth evaluation was made, even if that asks to move on. */
+    const bool last = p->refine_rule == RULE_VLFEAT && step == REFINE_STEPS - 1;
+    if (outcome == REFINE_SETTLED || last)
+      return refine_accept(o, p, &q, *level, *x, *y) && refine_response(&q) > p->contrast_above;
+    *level = l;
+    *x = i;
+    *y = j;
+  }
+  return false;
+}
+
+/* One keypoint's numbers, from its settled sample. */
+typedef struct located {
+  float x, y, sigma, response; /* original pixels */
+} located;
+
+HS_INLINE located locate_sample(const octave_view *o, const sift_params *p, int32_t level, int32_t x, int32_t y) {
+  quadratic q;
+  located k;
+  (void)quadratic_fit(o, level, x, y, p->refine_rule, &q); /* fitted before: settled samples have an offset */
+  const float scale = hs_power_of_two(o->octave);
+  k.x = ((float)x + q.dx) * scale;
+  k.y = ((float)y + q.dy) * scale;
+  k.sigma = (p->sigma0 * hs_exp2(((float)level + q.ds) / (float)p->scales)) * scale;
+  k.response = refine_response(&q);
+  return k;
+}
+
+/* Whether a place passes mask and region. A place rounds to floor(v + 0.5); one that rounds outside the picture reads
+   the nearest pixel of the mask. */
+HS_INLINE bool place_kept(const place_filter *f, float x, float y) {
+  const int32_t i = hs_floor_int(x + 0.5f), j = hs_floor_int(y + 0.5f);
+  if (i < f->x0 || i >= f->x1 || j < f->y0 || j >= f->y1) return false;
+  if (!f->mask) return true;
+  const int32_t ci = i < 0 ? 0 : (i >= f->width ? f->width - 1 : i), cj = j < 0 ? 0 : (j >= f->height ? f->height - 1 : j);
+  return f->mask[(size_t)cj * f->mask_stride + (size_t)ci] != 0;
+}
+
+#endif
