@@ -9,9 +9,12 @@
 
 size_t features_descriptor_bytes(hs_descriptor_type type) {
   switch (type) {
-    case HS_DESCRIPTOR_U8: return HS_DESCRIPTOR_LENGTH;
-    case HS_DESCRIPTOR_F32: return HS_DESCRIPTOR_LENGTH * sizeof(float);
-    case HS_DESCRIPTOR_NONE: break;
+  case HS_DESCRIPTOR_U8:
+    return HS_DESCRIPTOR_LENGTH;
+  case HS_DESCRIPTOR_F32:
+    return HS_DESCRIPTOR_LENGTH * sizeof(float);
+  case HS_DESCRIPTOR_NONE:
+    break;
   }
   return 0;
 }
@@ -48,7 +51,8 @@ static hs_status features_regrow(hs_features *features, size_t keypoint_bytes, s
   return HS_OK;
 }
 
-hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator) {
+hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type,
+                           const hs_allocator *allocator) {
   if (features == NULL) return HS_ERR_ARGUMENT;
   if (type != HS_DESCRIPTOR_U8 && type != HS_DESCRIPTOR_F32 && type != HS_DESCRIPTOR_NONE) return HS_ERR_ARGUMENT;
   size_t keypoint_bytes = 0;

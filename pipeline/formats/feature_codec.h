@@ -1,0 +1,51 @@
+/*
+ * Conversions between what hs_features holds and what files hold: bin order, descriptor type, angles,
+ * and the checks of keypoint values that every reader makes.
+ */
+#ifndef HARTSIFT_FORMATS_FEATURE_CODEC_H
+#define HARTSIFT_FORMATS_FEATURE_CODEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/formats/feature_sink.h"
+#include "pipeline/hartsift.h"
+
+/* How the descriptors of a list are to be written. */
+typedef struct descriptor_codec {
+  const hs_features *features;
+  bool swap_bins; /* the file's bin order is the other one */
+  float u8_scale; /* floats to bytes: 512 for unit norm, 1 where some value exceeds 1.5 (scaled already) */
+} descriptor_codec;
+
+descriptor_codec descriptor_codec_make(const hs_features *features, hs_bin_layout memory, hs_bin_layout file);
+/* Descriptor `index` as bytes: bytes as they are, floats min(255, floor(scale v + 0.5)), negative ones 0. */
+void descriptor_to_u8(const descriptor_codec *codec, size_t index, uint8_t out[HS_DESCRIPTOR_LENGTH]);
+/* Descriptor `index` of a float list. */
+void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS_DESCRIPTOR_LENGTH]);
+/* Descriptor `index` in its own type as little-endian bytes. Returns how many. */
+size_t descriptor_to_bytes(const descriptor_codec *codec, size_t index,
+                           uint8_t out[HS_DESCRIPTOR_LENGTH * sizeof(float)]);
+/* The 128 numbers in the descriptor's own type with `separator` between them. */
+void descriptor_put_text(const descriptor_codec *codec, size_t index, const char *separator, feature_sink *sink);
+/* Changes the bin order of every cell of a byte descriptor; its own inverse. */
+void descriptor_swap_bins(uint8_t descriptor[HS_DESCRIPTOR_LENGTH]);
+
+/* Where descriptor `index` of a list stands. */
+uint8_t *descriptor_u8_at(const hs_features *features, size_t index);
+float *descriptor_f32_at(const hs_features *features, size_t index);
+
+/* Sets entry `entry` (0 .. count*128 - 1) of the list's descriptors. Null, or why the value cannot be one. */
+const char *descriptor_store(const hs_features *features, size_t entry, double value);
+
+/* A finite angle in radians, brought to [0, 2 pi) also after rounding to float. Floats already there stay. */
+float angle_wrap(double radians);
+
+/* Fills x, y, sigma and orientation and clears the rest. Null, or why the values cannot be a keypoint. */
+const char *keypoint_fill(hs_keypoint *keypoint, double x, double y, double sigma, double orientation);
+/* Sets response, octave and level. Null, or why they cannot be. */
+const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double octave, double level);
+/* Whether a double is finite and stays finite as a float. */
+bool fits_float(double value);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Buffered output of the feature writers: bytes and numbers to a stream, with an optional running
+ * check. Without a stream it only counts and checks, which gives sizes and checksums that stand
+ * before the data in a file.
+ */
+#ifndef HARTSIFT_FORMATS_FEATURE_SINK_H
+#define HARTSIFT_FORMATS_FEATURE_SINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef uint32_t (*sink_check)(uint32_t check, const void *bytes, size_t size);
+
+typedef struct feature_sink {
+  FILE *stream;      /* null: nothing is written */
+  sink_check update; /* null: no check */
+  uint32_t check;    /* valid after sink_flush */
+  uint64_t total;    /* bytes put so far */
+  size_t used;
+  uint8_t buffer[8192];
+} feature_sink;
+
+void sink_begin(feature_sink *sink, FILE *stream, sink_check update);
+void sink_bytes(feature_sink *sink, const void *bytes, size_t size);
+void sink_text(feature_sink *sink, const char *text);
+void sink_float(feature_sink *sink, float value);
+void sink_double(feature_sink *sink, double value);
+void sink_int(feature_sink *sink, int64_t value);
+/* `count` zero bytes. */
+void sink_zeros(feature_sink *sink, size_t count);
+/* Hands what is buffered to the stream. Errors stay in the stream (ferror). */
+void sink_flush(feature_sink *sink);
+
+#endif

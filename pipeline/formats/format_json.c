@@ -1,0 +1,255 @@
+/*
+ * JSON: one object with the image size, the descriptor type and "features", an array of objects with x, y,
+ * sigma, orientation, response, octave, level and, where there is one, descriptor. Nothing is rounded.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/formats.h"
+#include "pipeline/formats/json_reader.h"
+#include "pipeline/formats/json_writer.h"
+
+enum { JSON_PLACES = 7, JSON_PLACES_NEEDED = 4, JSON_VERSION = 1 };
+/* {"x":0,"y":0,"sigma":1,"orientation":0} and, with descriptors, two characters an entry more. */
+enum { JSON_FEATURE_LEAST_BYTES = 39, JSON_DESCRIPTOR_LEAST_BYTES = 2 * HS_DESCRIPTOR_LENGTH };
+
+static const char json_format_name[] = "hartsift-features";
+static const char *const json_places[JSON_PLACES] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
+static const char *const json_types[] = {"u8", "f32", "none"};
+
+static void json_write_feature(feature_sink *sink, const descriptor_codec *codec, size_t index) {
+  const hs_keypoint *keypoint = &codec->features->keypoints[index];
+  const float places[5] = {keypoint->x, keypoint->y, keypoint->sigma, angle_wrap((double)keypoint->orientation),
+                           keypoint->response};
+  for (size_t k = 0; k < 5; k++) {
+    sink_text(sink, k == 0 ? "{\"" : ", \"");
+    sink_text(sink, json_places[k]);
+    sink_text(sink, "\": ");
+    sink_float(sink, places[k]);
+  }
+  sink_text(sink, ", \"octave\": ");
+  sink_int(sink, keypoint->octave);
+  sink_text(sink, ", \"level\": ");
+  sink_int(sink, keypoint->level);
+  if (codec->features->descriptor_type != HS_DESCRIPTOR_NONE) {
+    sink_text(sink, ", \"descriptor\": [");
+    descriptor_put_text(codec, index, ", ", sink);
+    sink_text(sink, "]");
+  }
+  sink_text(sink, "}");
+}
+
+static void json_write_head(feature_sink *sink, const feature_target *target) {
+  const hs_features *features = target->features;
+  sink_text(sink, "{\n\"format\": \"");
+  sink_text(sink, json_format_name);
+  sink_text(sink, "\",\n\"version\": ");
+  sink_int(sink, JSON_VERSION);
+  sink_text(sink, ",\n\"method_version\": ");
+  sink_int(sink, HS_METHOD_VERSION);
+  sink_text(sink, ",\n\"image_name\": ");
+  json_put_string(sink, target->image_name);
+  sink_text(sink, ",\n\"image_width\": ");
+  sink_int(sink, features->image_width);
+  sink_text(sink, ",\n\"image_height\": ");
+  sink_int(sink, features->image_height);
+  sink_text(sink, ",\n\"descriptor_type\": \"");
+  sink_text(sink, json_types[features->descriptor_type]);
+  sink_text(sink, "\",\n\"count\": ");
+  sink_int(sink, (int64_t)features->count);
+  sink_text(sink, ",\n\"features\": [");
+}
+
+static hs_status json_write(const feature_target *target) {
+  feature_sink sink;
+  sink_begin(&sink, target->stream, NULL);
+  json_write_head(&sink, target);
+  descriptor_codec codec = descriptor_codec_make(target->features, target->layout, HS_LAYOUT_UBC);
+  for (size_t i = 0; i < target->features->count; i++) {
+    sink_text(&sink, i == 0 ? "\n" : ",\n");
+    json_write_feature(&sink, &codec, i);
+  }
+  sink_text(&sink, "\n]\n}\n");
+  sink_flush(&sink);
+  return HS_OK;
+}
+
+/* What the members of the outer object say; the features are counted and remembered for a second pass. */
+typedef struct json_head {
+  double version, count, width, height;
+  hs_descriptor_type type;
+  bool typed;
+  text_cursor features; /* at null: absent */
+  uint64_t elements;
+} json_head;
+
+static hs_status json_count_features(text_cursor *cursor, json_head *head) {
+  if (head->features.at != NULL) return cursor_fail(cursor, "features stands there twice");
+  head->features = *cursor;
+  bool first = true;
+  bool more = true;
+  while (more) {
+    hs_status status = json_next_element(cursor, &first, &more);
+    if (status == HS_OK && more) status = json_skip(cursor);
+    if (status != HS_OK) return status;
+    if (more) head->elements++;
+  }
+  return HS_OK;
+}
+
+static hs_status json_read_type(text_cursor *cursor, json_head *head) {
+  json_text text;
+  hs_status status = json_string(cursor, &text);
+  if (status != HS_OK) return status;
+  for (size_t i = 0; i < sizeof json_types / sizeof json_types[0]; i++) {
+    if (!json_text_is(text, json_types[i])) continue;
+    head->type = (hs_descriptor_type)i;
+    head->typed = true;
+    return HS_OK;
+  }
+  return cursor_fail(cursor, "descriptor_type is none of u8, f32 and none");
+}
+
+static hs_status json_read_format(text_cursor *cursor) {
+  json_text text;
+  hs_status status = json_string(cursor, &text);
+  if (status == HS_OK && !json_text_is(text, json_format_name))
+    return cursor_fail(cursor, "the format is not %s", json_format_name);
+  return status;
+}
+
+static hs_status json_read_member(text_cursor *cursor, json_text name, json_head *head) {
+  if (json_text_is(name, "features")) return json_count_features(cursor, head);
+  if (json_text_is(name, "descriptor_type")) return json_read_type(cursor, head);
+  if (json_text_is(name, "format")) return json_read_format(cursor);
+  if (json_text_is(name, "version")) return json_number(cursor, &head->version);
+  if (json_text_is(name, "count")) return json_number(cursor, &head->count);
+  if (json_text_is(name, "image_width")) return json_number(cursor, &head->width);
+  if (json_text_is(name, "image_height")) return json_number(cursor, &head->height);
+  return json_skip(cursor);
+}
+
+static bool json_is_size(double value) {
+  return value >= 0.0 && value <= (double)INT32_MAX && value == floor(value);
+}
+
+static hs_status json_read_head(text_cursor *cursor, json_head *head) {
+  *head = (json_head){.version = JSON_VERSION, .count = -1.0, .type = HS_DESCRIPTOR_NONE};
+  bool first = true;
+  bool more = true;
+  while (more) {
+    json_text name;
+    hs_status status = json_next_member(cursor, &first, &more, &name);
+    if (status == HS_OK && more) status = json_read_member(cursor, name, head);
+    if (status != HS_OK) return status;
+  }
+  if (!cursor_at_end(cursor)) return cursor_fail(cursor, "something follows the closing bracket");
+  if (head->features.at == NULL) return cursor_fail(cursor, "there is no \"features\"");
+  if (!head->typed) return cursor_fail(cursor, "there is no \"descriptor_type\"");
+  if (head->version != JSON_VERSION) {
+    (void)cursor_fail(cursor, "this version of the format is not known here");
+    return HS_ERR_UNSUPPORTED;
+  }
+  if (head->count >= 0.0 && head->count != (double)head->elements) {
+    return cursor_fail(cursor, "count does not agree with the number of features");
+  }
+  if (!json_is_size(head->width) || !json_is_size(head->height))
+    return cursor_fail(cursor, "the image size is out of range");
+  return HS_OK;
+}
+
+static hs_status json_read_descriptor(text_cursor *cursor, hs_features *features, size_t index) {
+  bool first = true;
+  bool more = true;
+  size_t entry = 0;
+  if (features->descriptor_type == HS_DESCRIPTOR_NONE)
+    return cursor_fail(cursor, "a descriptor where the type is none");
+  for (;;) {
+    double value;
+    hs_status status = json_next_element(cursor, &first, &more);
+    if (status != HS_OK) return status;
+    if (!more) break;
+    if (entry == HS_DESCRIPTOR_LENGTH) return cursor_fail(cursor, "a descriptor has more than 128 entries");
+    status = json_number(cursor, &value);
+    if (status != HS_OK) return status;
+    const char *fault = descriptor_store(features, index * HS_DESCRIPTOR_LENGTH + entry++, value);
+    if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+  }
+  return entry == HS_DESCRIPTOR_LENGTH ? HS_OK : cursor_fail(cursor, "a descriptor has fewer than 128 entries");
+}
+
+/* One member of a feature; `seen` has a bit for each place and one for the descriptor. */
+static hs_status json_read_value(text_cursor *cursor, json_text name, double places[JSON_PLACES], unsigned *seen,
+                                 hs_features *features, size_t index) {
+  for (unsigned k = 0; k < JSON_PLACES; k++) {
+    if (!json_text_is(name, json_places[k])) continue;
+    if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s stands there twice", json_places[k]);
+    *seen |= 1u << k;
+    return json_number(cursor, &places[k]);
+  }
+  if (!json_text_is(name, "descriptor")) return json_skip(cursor);
+  if ((*seen & (1u << JSON_PLACES)) != 0) return cursor_fail(cursor, "descriptor stands there twice");
+  *seen |= 1u << JSON_PLACES;
+  return json_read_descriptor(cursor, features, index);
+}
+
+static hs_status json_read_feature(text_cursor *cursor, hs_features *features, size_t index) {
+  double places[JSON_PLACES] = {0};
+  unsigned seen = 0;
+  bool first = true;
+  bool more = true;
+  while (more) {
+    json_text name;
+    hs_status status = json_next_member(cursor, &first, &more, &name);
+    if (status == HS_OK && more) status = json_read_value(cursor, name, places, &seen, features, index);
+    if (status != HS_OK) return status;
+  }
+  for (unsigned k = 0; k < JSON_PLACES_NEEDED; k++) {
+    if ((seen & (1u << k)) == 0) return cursor_fail(cursor, "a feature has no %s", json_places[k]);
+  }
+  if (features->descriptor_type != HS_DESCRIPTOR_NONE && (seen & (1u << JSON_PLACES)) == 0) {
+    return cursor_fail(cursor, "a feature has no descriptor");
+  }
+  hs_keypoint *keypoint = &features->keypoints[index];
+  const char *fault = keypoint_fill(keypoint, places[0], places[1], places[2], places[3]);
+  if (fault == NULL) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);
+  return fault != NULL ? cursor_fail(cursor, "%s", fault) : HS_OK;
+}
+
+static hs_status json_read(const feature_source *source, hs_features *features) {
+  text_cursor cursor = cursor_make(source);
+  json_head head = {0};
+  hs_status status = json_read_head(&cursor, &head);
+  if (status != HS_OK) return status;
+  uint64_t least = JSON_FEATURE_LEAST_BYTES + (head.type == HS_DESCRIPTOR_NONE ? 0 : JSON_DESCRIPTOR_LEAST_BYTES);
+  cursor = head.features;
+  if (head.elements > source->size / least) return cursor_fail(&cursor, "the entries are too short for features");
+  status = source_reserve(source, features, head.elements, head.type);
+  bool first = true;
+  bool more = true;
+  for (size_t i = 0; status == HS_OK && i < (size_t)head.elements; i++) {
+    status = json_next_element(&cursor, &first, &more);
+    if (status == HS_OK) status = json_read_feature(&cursor, features, i);
+  }
+  if (status != HS_OK) return status;
+  features->count = (size_t)head.elements;
+  features->image_width = (int32_t)head.width;
+  features->image_height = (int32_t)head.height;
+  return HS_OK;
+}
+
+static bool json_probe(const uint8_t *bytes, size_t size) {
+  size_t at = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+  while (at < size && (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r' || bytes[at] == '\n')) at++;
+  return at < size && bytes[at] == '{';
+}
+
+const feature_format format_json = {.id = HS_FORMAT_JSON,
+                                    .name = "json",
+                                    .summary = "JSON, one object a feature",
+                                    .endings = {".json"},
+                                    .without_descriptors = true,
+                                    .write = json_write,
+                                    .read = json_read,
+                                    .probe = json_probe};

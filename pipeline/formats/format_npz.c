@@ -1,0 +1,268 @@
+/*
+ * NumPy's .npz: keypoints float32 [N,4], descriptors uint8 or float32 [N,128], responses float32 [N],
+ * octaves and levels int8 [N], image_size int32 [2] (width, height), method_version int32, convention.
+ */
+#include <string.h>
+
+#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/formats.h"
+#include "pipeline/formats/npy_array.h"
+#include "pipeline/formats/zip_archive.h"
+
+/* What a reader of the arrays has to know. */
+static const char npz_convention[] =
+    "keypoints: x, y (top-left pixel centre at 0,0), sigma, orientation (radians, clockwise on the screen, 0 to 2 pi); "
+    "descriptors: UBC bin order";
+
+/* The widest item that is accepted for a descriptor entry, and room for headers, bytes. */
+enum { NPZ_ITEM_MOST = 8, NPZ_HEADER_MOST = 1 << 20 };
+
+/* ------------------------------------------------------------------ writing */
+
+static void npz_put_keypoints(feature_sink *sink, const void *user) {
+  const hs_features *features = ((const feature_target *)user)->features;
+  npy_put_header(sink, "<f4", 2, features->count, 4);
+  for (size_t i = 0; i < features->count; i++) {
+    const hs_keypoint *keypoint = &features->keypoints[i];
+    uint8_t row[16];
+    bytes_put_f32(row, keypoint->x);
+    bytes_put_f32(row + 4, keypoint->y);
+    bytes_put_f32(row + 8, keypoint->sigma);
+    bytes_put_f32(row + 12, angle_wrap((double)keypoint->orientation));
+    sink_bytes(sink, row, sizeof row);
+  }
+}
+
+static void npz_put_descriptors(feature_sink *sink, const void *user) {
+  const feature_target *target = user;
+  const hs_features *features = target->features;
+  const char *descr = features->descriptor_type == HS_DESCRIPTOR_F32 ? "<f4" : "|u1";
+  descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
+  npy_put_header(sink, descr, 2, features->count, HS_DESCRIPTOR_LENGTH);
+  for (size_t i = 0; i < features->count; i++) {
+    uint8_t row[HS_DESCRIPTOR_LENGTH * sizeof(float)];
+    size_t size = descriptor_to_bytes(&codec, i, row);
+    sink_bytes(sink, row, size);
+  }
+}
+
+static void npz_put_responses(feature_sink *sink, const void *user) {
+  const hs_features *features = ((const feature_target *)user)->features;
+  npy_put_header(sink, "<f4", 1, features->count, 0);
+  for (size_t i = 0; i < features->count; i++) {
+    uint8_t item[4];
+    bytes_put_f32(item, features->keypoints[i].response);
+    sink_bytes(sink, item, sizeof item);
+  }
+}
+
+static void npz_put_octaves(feature_sink *sink, const void *user) {
+  const hs_features *features = ((const feature_target *)user)->features;
+  npy_put_header(sink, "|i1", 1, features->count, 0);
+  for (size_t i = 0; i < features->count; i++) {
+    uint8_t item = (uint8_t)features->keypoints[i].octave;
+    sink_bytes(sink, &item, 1);
+  }
+}
+
+static void npz_put_levels(feature_sink *sink, const void *user) {
+  const hs_features *features = ((const feature_target *)user)->features;
+  npy_put_header(sink, "|i1", 1, features->count, 0);
+  for (size_t i = 0; i < features->count; i++) {
+    uint8_t item = (uint8_t)features->keypoints[i].level;
+    sink_bytes(sink, &item, 1);
+  }
+}
+
+static void npz_put_image_size(feature_sink *sink, const void *user) {
+  const hs_features *features = ((const feature_target *)user)->features;
+  uint8_t items[8];
+  bytes_put_u32(items, (uint32_t)features->image_width);
+  bytes_put_u32(items + 4, (uint32_t)features->image_height);
+  npy_put_header(sink, "<i4", 1, 2, 0);
+  sink_bytes(sink, items, sizeof items);
+}
+
+static void npz_put_method_version(feature_sink *sink, const void *user) {
+  (void)user;
+  uint8_t item[4];
+  bytes_put_u32(item, HS_METHOD_VERSION);
+  npy_put_header(sink, "<i4", 0, 0, 0);
+  sink_bytes(sink, item, sizeof item);
+}
+
+/* NumPy keeps text as an array without dimensions of UTF-32 characters. */
+static void npz_put_convention(feature_sink *sink, const void *user) {
+  (void)user;
+  size_t length = sizeof npz_convention - 1;
+  char descr[16];
+  (void)snprintf(descr, sizeof descr, "<U%zu", length);
+  npy_put_header(sink, descr, 0, 0, 0);
+  for (size_t i = 0; i < length; i++) {
+    uint8_t item[4];
+    bytes_put_u32(item, (uint32_t)npz_convention[i]);
+    sink_bytes(sink, item, sizeof item);
+  }
+}
+
+static hs_status npz_check_ranges(const feature_target *target) {
+  for (size_t i = 0; i < target->features->count; i++) {
+    const hs_keypoint *keypoint = &target->features->keypoints[i];
+    if (keypoint->octave < INT8_MIN || keypoint->octave > INT8_MAX || keypoint->level > INT8_MAX) {
+      return target_fail(target, HS_ERR_UNSUPPORTED, "keypoint %zu: octave or level do not fit 8 bits", i);
+    }
+  }
+  return HS_OK;
+}
+
+static hs_status npz_write(const feature_target *target) {
+  static const struct {
+    const char *name;
+    zip_produce produce;
+  } entries[] = {{"keypoints.npy", npz_put_keypoints},
+                 {"descriptors.npy", npz_put_descriptors},
+                 {"responses.npy", npz_put_responses},
+                 {"octaves.npy", npz_put_octaves},
+                 {"levels.npy", npz_put_levels},
+                 {"image_size.npy", npz_put_image_size},
+                 {"method_version.npy", npz_put_method_version},
+                 {"convention.npy", npz_put_convention}};
+  hs_status status = npz_check_ranges(target);
+  if (status != HS_OK) return status;
+  zip_writer writer;
+  zip_write_begin(&writer, target->stream);
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    if (entries[i].produce == npz_put_descriptors && target->features->descriptor_type == HS_DESCRIPTOR_NONE) continue;
+    if (!zip_write_entry(&writer, entries[i].name, entries[i].produce, target)) {
+      return target_fail(target, HS_ERR_UNSUPPORTED, "an .npz file of more than 4 GiB is not written");
+    }
+  }
+  zip_write_end(&writer);
+  return HS_OK;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+/* The arrays of the archive; absent ones have no bytes. */
+typedef struct npz_arrays {
+  zip_entry entries[6];
+  npy_array arrays[6];
+} npz_arrays;
+
+enum { NPZ_KEYPOINTS, NPZ_DESCRIPTORS, NPZ_RESPONSES, NPZ_OCTAVES, NPZ_LEVELS, NPZ_IMAGE_SIZE, NPZ_ARRAYS };
+
+static const char *const npz_names[NPZ_ARRAYS] = {"keypoints.npy", "descriptors.npy", "responses.npy",
+                                                  "octaves.npy",   "levels.npy",      "image_size.npy"};
+
+static bool npz_has(const npz_arrays *all, int which) {
+  return all->entries[which].bytes != NULL;
+}
+
+static hs_status npz_open(const feature_source *source, npz_arrays *all) {
+  uint64_t item = HS_DESCRIPTOR_LENGTH * NPZ_ITEM_MOST;
+  uint64_t most =
+      source->max_features > UINT64_MAX / (2 * item) ? UINT64_MAX : source->max_features * item + NPZ_HEADER_MOST;
+  for (int i = 0; i < NPZ_ARRAYS; i++) {
+    hs_status status = zip_read_entry(source, npz_names[i], most, &all->entries[i]);
+    if (status != HS_OK) return status;
+    if (!npz_has(all, i)) continue;
+    const char *fault = npy_parse(all->entries[i].bytes, all->entries[i].size, &all->arrays[i]);
+    if (fault != NULL) return source_fail(source, HS_ERR_FORMAT, "%s: %s", npz_names[i], fault);
+    if (!npy_is_numeric(&all->arrays[i]))
+      return source_fail(source, HS_ERR_FORMAT, "%s holds no numbers", npz_names[i]);
+  }
+  return HS_OK;
+}
+
+/* Lengths that belong together, and the descriptors' type. */
+static hs_status npz_check(const feature_source *source, const npz_arrays *all, hs_descriptor_type *type) {
+  const npy_array *keypoints = &all->arrays[NPZ_KEYPOINTS];
+  const npy_array *descriptors = &all->arrays[NPZ_DESCRIPTORS];
+  if (!npz_has(all, NPZ_KEYPOINTS)) return source_fail(source, HS_ERR_FORMAT, "there is no array keypoints");
+  if (keypoints->rank != 2 || keypoints->shape[1] != 4) {
+    return source_fail(source, HS_ERR_FORMAT, "keypoints is not of shape [N,4]");
+  }
+  *type = HS_DESCRIPTOR_NONE;
+  if (npz_has(all, NPZ_DESCRIPTORS)) {
+    if (descriptors->rank != 2 || descriptors->shape[0] != keypoints->shape[0] ||
+        descriptors->shape[1] != HS_DESCRIPTOR_LENGTH) {
+      return source_fail(source, HS_ERR_FORMAT, "descriptors is not of shape [N,128] with the N of keypoints");
+    }
+    bool bytes = descriptors->kind == 'u' && descriptors->item_bytes == 1;
+    if (!bytes && descriptors->kind != 'f') {
+      return source_fail(source, HS_ERR_FORMAT, "descriptors is neither of type uint8 nor float");
+    }
+    *type = bytes ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
+  }
+  for (int i = NPZ_RESPONSES; i <= NPZ_LEVELS; i++) {
+    const npy_array *array = &all->arrays[i];
+    if (npz_has(all, i) && (array->shape[0] != keypoints->shape[0] || array->shape[1] != 1 || array->rank == 0)) {
+      return source_fail(source, HS_ERR_FORMAT, "%s has not the length of keypoints", npz_names[i]);
+    }
+  }
+  const npy_array *size = &all->arrays[NPZ_IMAGE_SIZE];
+  if (npz_has(all, NPZ_IMAGE_SIZE) && (size->rank != 1 || size->shape[0] != 2 || size->kind == 'f')) {
+    return source_fail(source, HS_ERR_FORMAT, "image_size is not two integers");
+  }
+  return HS_OK;
+}
+
+static double npz_column(const npz_arrays *all, int which, size_t row) {
+  return npz_has(all, which) ? npy_value(&all->arrays[which], row, 0) : 0.0;
+}
+
+static hs_status npz_fill(const feature_source *source, const npz_arrays *all, hs_features *features) {
+  const npy_array *keypoints = &all->arrays[NPZ_KEYPOINTS];
+  size_t count = (size_t)keypoints->shape[0];
+  for (size_t i = 0; i < count; i++) {
+    hs_keypoint *keypoint = &features->keypoints[i];
+    const char *fault = keypoint_fill(keypoint, npy_value(keypoints, i, 0), npy_value(keypoints, i, 1),
+                                      npy_value(keypoints, i, 2), npy_value(keypoints, i, 3));
+    if (fault == NULL) {
+      fault = keypoint_fill_origin(keypoint, npz_column(all, NPZ_RESPONSES, i), npz_column(all, NPZ_OCTAVES, i),
+                                   npz_column(all, NPZ_LEVELS, i));
+    }
+    for (size_t k = 0; fault == NULL && npz_has(all, NPZ_DESCRIPTORS) && k < HS_DESCRIPTOR_LENGTH; k++) {
+      double value = npy_value(&all->arrays[NPZ_DESCRIPTORS], i, k);
+      fault = descriptor_store(features, i * HS_DESCRIPTOR_LENGTH + k, value);
+    }
+    if (fault != NULL) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
+  }
+  if (npz_has(all, NPZ_IMAGE_SIZE)) {
+    double width = npy_value(&all->arrays[NPZ_IMAGE_SIZE], 0, 0);
+    double height = npy_value(&all->arrays[NPZ_IMAGE_SIZE], 1, 0);
+    if (!(width >= 0.0 && width <= (double)INT32_MAX && height >= 0.0 && height <= (double)INT32_MAX)) {
+      return source_fail(source, HS_ERR_FORMAT, "image_size is out of range");
+    }
+    features->image_width = (int32_t)width;
+    features->image_height = (int32_t)height;
+  }
+  features->count = count;
+  return HS_OK;
+}
+
+static hs_status npz_read(const feature_source *source, hs_features *features) {
+  npz_arrays all = {0};
+  hs_descriptor_type type = HS_DESCRIPTOR_NONE;
+  hs_status status = npz_open(source, &all);
+  if (status == HS_OK) status = npz_check(source, &all, &type);
+  if (status == HS_OK) status = source_reserve(source, features, all.arrays[NPZ_KEYPOINTS].shape[0], type);
+  if (status == HS_OK) status = npz_fill(source, &all, features);
+  for (int i = 0; i < NPZ_ARRAYS; i++) zip_release_entry(source, &all.entries[i]);
+  return status;
+}
+
+/* The first record of an archive with entries, or the end record of an empty one. */
+static bool npz_probe(const uint8_t *bytes, size_t size) {
+  return size >= 4 && (memcmp(bytes, "PK\x03\x04", 4) == 0 || memcmp(bytes, "PK\x05\x06", 4) == 0);
+}
+
+const feature_format format_npz = {.id = HS_FORMAT_NPZ,
+                                   .name = "npz",
+                                   .summary = "NumPy arrays",
+                                   .endings = {".npz"},
+                                   .without_descriptors = true,
+                                   .write = npz_write,
+                                   .read = npz_read,
+                                   .probe = npz_probe};

@@ -1,0 +1,104 @@
+/*
+ * openMVG's and AliceVision's pair of files: .feat with "x y scale orientation" a line, and .desc with a
+ * 64-bit little-endian count and 128 bytes a feature in VLFeat's bin order.
+ */
+#include <string.h>
+
+#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/formats.h"
+#include "pipeline/formats/text_cursor.h"
+
+enum { OPENMVG_COUNT_BYTES = 8, OPENMVG_WORDS = 4 };
+
+static void openmvg_write_places(const feature_target *target) {
+  feature_sink sink;
+  sink_begin(&sink, target->stream, NULL);
+  for (size_t i = 0; i < target->features->count; i++) {
+    const hs_keypoint *keypoint = &target->features->keypoints[i];
+    sink_float(&sink, keypoint->x);
+    sink_text(&sink, " ");
+    sink_float(&sink, keypoint->y);
+    sink_text(&sink, " ");
+    sink_float(&sink, keypoint->sigma);
+    sink_text(&sink, " ");
+    sink_float(&sink, angle_wrap((double)keypoint->orientation));
+    sink_text(&sink, "\n");
+  }
+  sink_flush(&sink);
+}
+
+static hs_status openmvg_write(const feature_target *target) {
+  openmvg_write_places(target);
+  feature_sink sink;
+  sink_begin(&sink, target->beside_stream, NULL);
+  uint8_t count[OPENMVG_COUNT_BYTES];
+  bytes_put_u64(count, target->features->count);
+  sink_bytes(&sink, count, sizeof count);
+  descriptor_codec codec = descriptor_codec_make(target->features, target->layout, HS_LAYOUT_VLFEAT);
+  for (size_t i = 0; i < target->features->count; i++) {
+    uint8_t descriptor[HS_DESCRIPTOR_LENGTH];
+    descriptor_to_u8(&codec, i, descriptor);
+    sink_bytes(&sink, descriptor, sizeof descriptor);
+  }
+  sink_flush(&sink);
+  return HS_OK;
+}
+
+static hs_status openmvg_read_line(text_cursor *cursor, hs_features *features, size_t index) {
+  static const char *const names[OPENMVG_WORDS] = {"x", "y", "scale", "orientation"};
+  double values[OPENMVG_WORDS];
+  cursor_skip_blanks(cursor, true);
+  for (size_t k = 0; k < OPENMVG_WORDS; k++) {
+    hs_status status = cursor_double(cursor, false, names[k], &values[k]);
+    if (status != HS_OK) return status;
+  }
+  const char *fault = keypoint_fill(&features->keypoints[index], values[0], values[1], values[2], values[3]);
+  if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+  return cursor_end_line(cursor);
+}
+
+/* The size of the .desc file settles the count; the lines of .feat must agree with it. */
+static hs_status openmvg_read(const feature_source *source, hs_features *features) {
+  feature_source beside = *source;
+  if (source->beside_path != NULL) beside.path = source->beside_path;
+  if (source->beside_bytes == NULL || source->beside_size < OPENMVG_COUNT_BYTES) {
+    return source_fail(&beside, HS_ERR_FORMAT, "the file is too short for its count");
+  }
+  uint64_t count = bytes_get_u64(source->beside_bytes);
+  size_t held = source->beside_size - OPENMVG_COUNT_BYTES;
+  if (held % HS_DESCRIPTOR_LENGTH != 0 || count != held / HS_DESCRIPTOR_LENGTH) {
+    return source_fail(&beside, HS_ERR_FORMAT, "the count of %llu does not fit the file's size",
+                       (unsigned long long)count);
+  }
+  hs_status status = source_reserve(source, features, count, HS_DESCRIPTOR_U8);
+  text_cursor cursor = cursor_make(source);
+  for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = openmvg_read_line(&cursor, features, i);
+  if (status != HS_OK) return status;
+  if (!cursor_at_end(&cursor)) {
+    return cursor_fail(&cursor, "more lines than the %llu descriptors beside it", (unsigned long long)count);
+  }
+  for (size_t i = 0; i < (size_t)count; i++) {
+    uint8_t *descriptor = descriptor_u8_at(features, i);
+    memcpy(descriptor, source->beside_bytes + OPENMVG_COUNT_BYTES + i * HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH);
+    descriptor_swap_bins(descriptor);
+  }
+  features->count = (size_t)count;
+  return HS_OK;
+}
+
+/* Meant for files with the right ending: without it, four numbers a line are taken for VLFeat's frames. */
+static bool openmvg_probe(const uint8_t *bytes, size_t size) {
+  if (size == 0) return true;
+  return text_begins_with_number(bytes, size) &&
+         text_count_words(bytes, size, OPENMVG_WORDS + 1, NULL) == OPENMVG_WORDS;
+}
+
+const feature_format format_openmvg = {.id = HS_FORMAT_OPENMVG,
+                                       .name = "openmvg",
+                                       .summary = "openMVG and AliceVision: .feat with .desc beside it",
+                                       .endings = {".feat"},
+                                       .beside_ending = ".desc",
+                                       .write = openmvg_write,
+                                       .read = openmvg_read,
+                                       .probe = openmvg_probe};

@@ -1,0 +1,32 @@
+/*
+ * NumPy's .npy arrays of up to two dimensions: headers written (version 1.0) and read (1.0 to 3.0), and
+ * single values of any real dtype.
+ */
+#ifndef HARTSIFT_FORMATS_NPY_ARRAY_H
+#define HARTSIFT_FORMATS_NPY_ARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/formats/feature_sink.h"
+
+typedef struct npy_array {
+  char kind; /* f, u, i, b as in NumPy; others are not read as numbers */
+  bool big_endian;
+  bool fortran; /* first index fastest */
+  size_t item_bytes;
+  size_t rank;         /* 0, 1 or 2 */
+  uint64_t shape[2];   /* 1 for absent dimensions */
+  const uint8_t *data; /* shape[0] x shape[1] items */
+} npy_array;
+
+/* Writes a header; descr such as "<f4"; rank 0..2. */
+void npy_put_header(feature_sink *sink, const char *descr, size_t rank, uint64_t rows, uint64_t columns);
+/* Views the array in `size` bytes, which it must fill exactly. Null, or why it cannot. */
+const char *npy_parse(const uint8_t *bytes, size_t size, npy_array *array);
+/* Whether npy_value can read it: f2, f4, f8, and integers of 1 to 8 bytes. */
+bool npy_is_numeric(const npy_array *array);
+double npy_value(const npy_array *array, size_t row, size_t column);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Reading of text files that are not trusted: words and numbers, the current line for messages.
+ */
+#ifndef HARTSIFT_FORMATS_TEXT_CURSOR_H
+#define HARTSIFT_FORMATS_TEXT_CURSOR_H
+
+#include "pipeline/formats/formats.h"
+
+typedef struct text_cursor {
+  const feature_source *source;
+  const char *at, *end;
+  size_t line; /* from 1 */
+} text_cursor;
+
+/* Starts at the beginning of the source; a UTF-8 byte order mark is passed over. */
+text_cursor cursor_make(const feature_source *source);
+/* Sets "path:line: reason" and returns HS_ERR_FORMAT. */
+hs_status cursor_fail(const text_cursor *cursor, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+/* Passes over spaces, tabs and carriage returns, with across_lines also over line ends. */
+void cursor_skip_blanks(text_cursor *cursor, bool across_lines);
+/* True when nothing but blanks and line ends is left; stands at the end then. */
+bool cursor_at_end(text_cursor *cursor);
+/* The next word of the line (or of the rest, with across_lines); false when there is none. */
+bool cursor_word(text_cursor *cursor, bool across_lines, const char **word, size_t *size);
+/* The next word as a number; `what` names it in the message. */
+hs_status cursor_double(text_cursor *cursor, bool across_lines, const char *what, double *value);
+hs_status cursor_int(text_cursor *cursor, bool across_lines, const char *what, int64_t *value);
+/* 128 integers 0..255. */
+hs_status cursor_descriptor(text_cursor *cursor, bool across_lines, uint8_t *descriptor);
+/* Leaves a line in which nothing but blanks is left. */
+hs_status cursor_end_line(text_cursor *cursor);
+
+/* Words of the first line that has any, counted up to `limit`; 0 for blank content. *rest, where not
+   null, gets the offset behind that line. Looks at no more than the first 64 KiB. */
+size_t text_count_words(const uint8_t *bytes, size_t size, size_t limit, size_t *rest);
+/* Whether the first word of the text is a number. */
+bool text_begins_with_number(const uint8_t *bytes, size_t size);
+
+#endif

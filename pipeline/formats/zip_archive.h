@@ -1,0 +1,50 @@
+/*
+ * Zip archives as NumPy's savez uses them: writing of stored entries, reading of stored and, with zlib,
+ * deflated ones.
+ */
+#ifndef HARTSIFT_FORMATS_ZIP_ARCHIVE_H
+#define HARTSIFT_FORMATS_ZIP_ARCHIVE_H
+
+#include "pipeline/formats/feature_sink.h"
+#include "pipeline/formats/formats.h"
+
+enum { ZIP_ENTRIES_MOST = 16 };
+
+/* ------------------------------------------------------------------ writing */
+
+/* Produces an entry's bytes; called twice, so it must give the same bytes each time. */
+typedef void (*zip_produce)(feature_sink *sink, const void *user);
+
+typedef struct zip_written {
+  const char *name;
+  uint32_t check, size, offset;
+} zip_written;
+
+typedef struct zip_writer {
+  feature_sink sink;
+  size_t count;
+  zip_written entries[ZIP_ENTRIES_MOST];
+} zip_writer;
+
+void zip_write_begin(zip_writer *writer, FILE *stream);
+/* Adds a stored entry; `name` must last until zip_write_end. False when the archive would pass 4 GiB,
+   beyond which readers need other records, or ZIP_ENTRIES_MOST entries. */
+bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, const void *user);
+void zip_write_end(zip_writer *writer);
+
+/* ------------------------------------------------------------------ reading */
+
+/* The bytes of one entry: a view of the source where it is stored, else owned. */
+typedef struct zip_entry {
+  const uint8_t *bytes; /* null: no such entry */
+  size_t size;
+  uint8_t *owned;
+} zip_entry;
+
+/* Finds the entry of this name, checks its extent and CRC-32, inflates it where needed. An absent entry
+   gives HS_OK with bytes null. Statuses: HS_ERR_FORMAT, HS_ERR_LIMIT (larger than most_bytes),
+   HS_ERR_UNSUPPORTED (compression this build cannot undo), HS_ERR_MEMORY. */
+hs_status zip_read_entry(const feature_source *source, const char *name, uint64_t most_bytes, zip_entry *entry);
+void zip_release_entry(const feature_source *source, zip_entry *entry);
+
+#endif

@@ -1,0 +1,235 @@
+/*
+ * Reading single entries of zip archives that are not trusted: every offset is checked against the
+ * content, sizes against limits, data against its CRC-32.
+ */
+#include <string.h>
+
+#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/crc.h"
+#include "pipeline/formats/zip_archive.h"
+#include "pipeline/formats/zip_layout.h"
+#include "pipeline/memory.h"
+
+#ifndef HARTSIFT_HAVE_ZLIB
+#  define HARTSIFT_HAVE_ZLIB 0
+#endif
+#if HARTSIFT_HAVE_ZLIB
+#  include <zlib.h>
+#endif
+
+/* The archive's comment, which may follow the end record, has at most this many bytes. */
+enum { ZIP_COMMENT_MOST = 65535, ZIP64_EXTRA = 1 };
+/* Deflate cannot expand by more; a larger claim is false. */
+enum { DEFLATE_EXPANSION_MOST = 1032 };
+
+/* An entry as the directory describes it. */
+typedef struct zip_found {
+  uint16_t flags, method;
+  uint32_t check;
+  uint64_t packed_size, size, offset;
+} zip_found;
+
+/* The directory's place. */
+typedef struct zip_directory {
+  size_t at, end;
+  uint32_t count;
+} zip_directory;
+
+static hs_status zip_find_directory(const feature_source *source, zip_directory *directory) {
+  size_t size = source->size;
+  if (size < ZIP_END_BYTES) return source_fail(source, HS_ERR_FORMAT, "too short for a zip archive");
+  size_t last = size - ZIP_END_BYTES;
+  size_t least = last > ZIP_COMMENT_MOST ? last - ZIP_COMMENT_MOST : 0;
+  size_t at = last;
+  while (at > least && bytes_get_u32(source->bytes + at) != ZIP_END_MARK) at--;
+  const uint8_t *record = source->bytes + at;
+  if (bytes_get_u32(record) != ZIP_END_MARK || at + ZIP_END_BYTES + bytes_get_u16(record + 20) != size) {
+    return source_fail(source, HS_ERR_FORMAT, "the zip archive has no end record: truncated?");
+  }
+  uint32_t directory_size = bytes_get_u32(record + 12);
+  uint32_t directory_at = bytes_get_u32(record + 16);
+  if (directory_at == UINT32_MAX || directory_size == UINT32_MAX) {
+    return source_fail(source, HS_ERR_UNSUPPORTED, "zip archives beyond 4 GiB are not read");
+  }
+  if (directory_at > at || directory_size > at - directory_at) {
+    return source_fail(source, HS_ERR_FORMAT, "the directory of the zip archive lies outside it");
+  }
+  directory->at = directory_at;
+  directory->end = directory_at + directory_size;
+  directory->count = bytes_get_u16(record + 10);
+  return HS_OK;
+}
+
+/* Sizes of 32 bits that are all ones stand in the zip64 extra field, in this order. */
+static bool zip_read_extra(const uint8_t *extra, size_t extra_size, zip_found *found) {
+  uint64_t *const fields[] = {&found->size, &found->packed_size, &found->offset};
+  while (extra_size >= 4) {
+    size_t id = bytes_get_u16(extra);
+    size_t length = bytes_get_u16(extra + 2);
+    if (length > extra_size - 4) return false;
+    const uint8_t *at = extra + 4;
+    size_t left = id == ZIP64_EXTRA ? length : 0;
+    for (size_t i = 0; i < 3 && id == ZIP64_EXTRA; i++) {
+      if (*fields[i] != UINT32_MAX) continue;
+      if (left < 8) return false;
+      *fields[i] = bytes_get_u64(at);
+      at += 8;
+      left -= 8;
+    }
+    extra += 4 + length;
+    extra_size -= 4 + length;
+  }
+  return true;
+}
+
+/* Searches the directory; *present tells the result. */
+static hs_status zip_find_entry(const feature_source *source, const char *name, zip_found *found, bool *present) {
+  zip_directory directory = {0};
+  hs_status status = zip_find_directory(source, &directory);
+  size_t at = directory.at;
+  *present = false;
+  for (uint32_t i = 0; status == HS_OK && i < directory.count && !*present; i++) {
+    const uint8_t *record = source->bytes + at;
+    if (directory.end - at < ZIP_CENTRAL_BYTES || bytes_get_u32(record) != ZIP_CENTRAL_MARK) {
+      return source_fail(source, HS_ERR_FORMAT, "the directory of the zip archive is damaged");
+    }
+    size_t name_size = bytes_get_u16(record + 28);
+    size_t extra_size = bytes_get_u16(record + 30);
+    size_t record_size = ZIP_CENTRAL_BYTES + name_size + extra_size + bytes_get_u16(record + 32);
+    if (record_size > directory.end - at) {
+      return source_fail(source, HS_ERR_FORMAT, "the directory of the zip archive is damaged");
+    }
+    at += record_size;
+    const uint8_t *record_name = record + ZIP_CENTRAL_BYTES;
+    if (name_size != strlen(name) || memcmp(record_name, name, name_size) != 0) continue;
+    *found = (zip_found){.flags = bytes_get_u16(record + 8),
+                         .method = bytes_get_u16(record + 10),
+                         .check = bytes_get_u32(record + 16),
+                         .packed_size = bytes_get_u32(record + 20),
+                         .size = bytes_get_u32(record + 24),
+                         .offset = bytes_get_u32(record + 42)};
+    if (!zip_read_extra(record_name + name_size, extra_size, found)) {
+      return source_fail(source, HS_ERR_FORMAT, "%s: damaged extra field in the zip archive", name);
+    }
+    *present = true;
+  }
+  return status;
+}
+
+/* The packed bytes of an entry, after its local header. */
+static hs_status zip_locate(const feature_source *source, const char *name, const zip_found *found,
+                            const uint8_t **packed) {
+  uint64_t size = source->size;
+  if (found->offset > size || size - found->offset < ZIP_LOCAL_BYTES) {
+    return source_fail(source, HS_ERR_FORMAT, "%s lies outside the zip archive", name);
+  }
+  const uint8_t *header = source->bytes + found->offset;
+  uint64_t start = found->offset + ZIP_LOCAL_BYTES + bytes_get_u16(header + 26) + bytes_get_u16(header + 28);
+  if (bytes_get_u32(header) != ZIP_LOCAL_MARK || start > size || size - start < found->packed_size) {
+    return source_fail(source, HS_ERR_FORMAT, "%s lies outside the zip archive", name);
+  }
+  *packed = source->bytes + start;
+  return HS_OK;
+}
+
+#if HARTSIFT_HAVE_ZLIB
+static voidpf zip_inflate_alloc(voidpf user, uInt items, uInt size) {
+  size_t bytes;
+  const hs_allocator *const *allocator = user;
+  return hs_size_mul(items, size, &bytes) ? hs_memory_alloc(*allocator, bytes) : NULL;
+}
+
+static void zip_inflate_release(voidpf user, voidpf pointer) {
+  const hs_allocator *const *allocator = user;
+  hs_memory_release(*allocator, pointer);
+}
+
+/* Raw deflate data of known sizes; false when it is damaged or gives another size. */
+static hs_status zip_inflate(const feature_source *source, const uint8_t *packed, size_t packed_size, uint8_t *out,
+                             size_t size) {
+  const hs_allocator *allocator = source->allocator;
+  z_stream stream = {.zalloc = zip_inflate_alloc, .zfree = zip_inflate_release, .opaque = (voidpf)&allocator};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return HS_ERR_MEMORY;
+  int result = Z_OK;
+  size_t in_at = 0;
+  size_t out_at = 0;
+  while (result == Z_OK) {
+    uInt in_part = packed_size - in_at < UINT32_MAX / 2 ? (uInt)(packed_size - in_at) : (uInt)(UINT32_MAX / 2);
+    uInt out_part = size - out_at < UINT32_MAX / 2 ? (uInt)(size - out_at) : (uInt)(UINT32_MAX / 2);
+    stream.next_in = (z_const Bytef *)(packed + in_at);
+    stream.avail_in = in_part;
+    stream.next_out = out + out_at;
+    stream.avail_out = out_part;
+    result = inflate(&stream, Z_NO_FLUSH);
+    in_at += in_part - stream.avail_in;
+    out_at += out_part - stream.avail_out;
+  }
+  (void)inflateEnd(&stream);
+  if (result == Z_MEM_ERROR) return HS_ERR_MEMORY;
+  return result == Z_STREAM_END && out_at == size && in_at == packed_size ? HS_OK : HS_ERR_FORMAT;
+}
+
+static hs_status zip_unpack(const feature_source *source, const char *name, const zip_found *found,
+                            const uint8_t *packed, zip_entry *entry) {
+  if (found->size / DEFLATE_EXPANSION_MOST > found->packed_size) {
+    return source_fail(source, HS_ERR_FORMAT, "%s claims more bytes than its data can give", name);
+  }
+  entry->size = (size_t)found->size;
+  /* One byte more, so that zlib has somewhere to point even for no bytes. */
+  entry->owned = hs_memory_alloc(source->allocator, entry->size + 1);
+  if (entry->owned == NULL) return source_fail(source, HS_ERR_MEMORY, "no memory for %s", name);
+  entry->bytes = entry->owned;
+  hs_status status = zip_inflate(source, packed, (size_t)found->packed_size, entry->owned, entry->size);
+  if (status == HS_ERR_MEMORY) return source_fail(source, status, "no memory for %s", name);
+  return status == HS_OK ? HS_OK : source_fail(source, status, "%s: damaged compressed data", name);
+}
+#else
+static hs_status zip_unpack(const feature_source *source, const char *name, const zip_found *found,
+                            const uint8_t *packed, zip_entry *entry) {
+  (void)found;
+  (void)packed;
+  (void)entry;
+  return source_fail(source, HS_ERR_UNSUPPORTED, "%s is compressed, and this build has no zlib", name);
+}
+#endif
+
+static hs_status zip_open_entry(const feature_source *source, const char *name, const zip_found *found,
+                                zip_entry *entry) {
+  const uint8_t *packed = NULL;
+  hs_status status = zip_locate(source, name, found, &packed);
+  if (status != HS_OK) return status;
+  if ((found->flags & 1u) != 0) return source_fail(source, HS_ERR_UNSUPPORTED, "%s is encrypted", name);
+  if (found->method == ZIP_STORED) {
+    if (found->size != found->packed_size) return source_fail(source, HS_ERR_FORMAT, "%s has two sizes", name);
+    entry->bytes = packed;
+    entry->size = (size_t)found->size;
+  } else if (found->method == ZIP_DEFLATED) {
+    status = zip_unpack(source, name, found, packed, entry);
+    if (status != HS_OK) return status;
+  } else {
+    return source_fail(source, HS_ERR_UNSUPPORTED, "%s is compressed by an unknown method", name);
+  }
+  if (crc_zip(0, entry->bytes, entry->size) != found->check) {
+    return source_fail(source, HS_ERR_FORMAT, "%s: the checksum is wrong", name);
+  }
+  return HS_OK;
+}
+
+hs_status zip_read_entry(const feature_source *source, const char *name, uint64_t most_bytes, zip_entry *entry) {
+  zip_found found = {0};
+  bool present = false;
+  *entry = (zip_entry){0};
+  hs_status status = zip_find_entry(source, name, &found, &present);
+  if (status != HS_OK || !present) return status;
+  if (found.size > most_bytes || found.size > SIZE_MAX - 1) {
+    return source_fail(source, HS_ERR_LIMIT, "%s is larger than the limit on features allows", name);
+  }
+  status = zip_open_entry(source, name, &found, entry);
+  if (status != HS_OK) zip_release_entry(source, entry);
+  return status;
+}
+
+void zip_release_entry(const feature_source *source, zip_entry *entry) {
+  hs_memory_release(source->allocator, entry->owned);
+  *entry = (zip_entry){0};
+}
