@@ -1,0 +1,95 @@
+/*
+ * Room of feature lists: growing, keeping, failing without a change.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/features.h"
+#include "tests/support/counted_allocator.h"
+
+static void test_room_is_kept(void **state) {
+  (void)state;
+  counted_allocator counter = {0};
+  hs_allocator allocator = counted_allocator_make(&counter);
+  hs_features features = {0};
+  assert_int_equal(features_reserve(&features, 10, HS_DESCRIPTOR_F32, &allocator), HS_OK);
+  assert_int_equal(counter.made, 2);
+  features.count = 10;
+  memset(features.descriptors, 0, 10 * 512);
+  features.keypoints[9].x = 5.0f;
+  assert_int_equal(features_reserve(&features, 10, HS_DESCRIPTOR_U8, NULL), HS_OK);
+  assert_int_equal(features_reserve(&features, 3, HS_DESCRIPTOR_F32, NULL), HS_OK);
+  assert_int_equal(counter.made, 2);
+  assert_int_equal(features.count, 10);
+  assert_true(features.keypoints[9].x == 5.0f);
+  assert_int_equal(features_reserve(&features, 11, HS_DESCRIPTOR_U8, &allocator), HS_OK);
+  assert_int_equal(counter.made, 4);
+  assert_int_equal(counter.alive, 2);
+  assert_int_equal(features.count, 0);
+  hs_features_free(&features);
+  assert_int_equal(counter.alive, 0);
+  assert_null(features.keypoints);
+  assert_int_equal(features.capacity, 0);
+}
+
+static void test_none_has_no_descriptors(void **state) {
+  (void)state;
+  counted_allocator counter = {0};
+  hs_allocator allocator = counted_allocator_make(&counter);
+  hs_features features = {0};
+  assert_int_equal(features_reserve(&features, 4, HS_DESCRIPTOR_U8, &allocator), HS_OK);
+  assert_non_null(features.descriptors);
+  assert_int_equal(features_reserve(&features, 4, HS_DESCRIPTOR_NONE, &allocator), HS_OK);
+  assert_null(features.descriptors);
+  assert_int_equal(features.descriptor_capacity_bytes, 0);
+  assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_NONE);
+  assert_int_equal(counter.alive, 1);
+  hs_features_free(&features);
+  assert_int_equal(counter.alive, 0);
+}
+
+static void test_failure_changes_nothing(void **state) {
+  (void)state;
+  for (size_t n = 1; n <= 2; n++) {
+    counted_allocator counter = {0};
+    hs_allocator allocator = counted_allocator_make(&counter);
+    hs_features features = {0};
+    assert_int_equal(features_reserve(&features, 2, HS_DESCRIPTOR_U8, &allocator), HS_OK);
+    features.count = 2;
+    hs_features before = features;
+    counter.fail_at = counter.made + n;
+    assert_int_equal(features_reserve(&features, 20, HS_DESCRIPTOR_F32, &allocator), HS_ERR_MEMORY);
+    assert_memory_equal(&features, &before, sizeof features);
+    assert_int_equal(counter.alive, 2);
+    hs_features_free(&features);
+    assert_int_equal(counter.alive, 0);
+  }
+}
+
+static void test_limits(void **state) {
+  (void)state;
+  hs_features features = {0};
+  assert_int_equal(features_reserve(&features, SIZE_MAX / 2, HS_DESCRIPTOR_NONE, NULL), HS_ERR_MEMORY);
+  assert_int_equal(features_reserve(&features, SIZE_MAX / 30, HS_DESCRIPTOR_F32, NULL), HS_ERR_MEMORY);
+  assert_int_equal(features_reserve(&features, 1, (hs_descriptor_type)9, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(features_reserve(NULL, 1, HS_DESCRIPTOR_U8, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(features_reserve(&features, 0, HS_DESCRIPTOR_U8, NULL), HS_OK);
+  assert_null(features.keypoints);
+  hs_features_free(&features);
+  hs_features_free(NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_room_is_kept),
+      cmocka_unit_test(test_none_has_no_descriptors),
+      cmocka_unit_test(test_failure_changes_nothing),
+      cmocka_unit_test(test_limits),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
