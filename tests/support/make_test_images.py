@@ -210,8 +210,9 @@ def add_good_jpeg(files):
         files.add(f"jpeg_exif{orientation}.jpg", with_exif(corners, exif_tiff(orientation, order)), "valid", 24, 16,
                   f"EXIF orientation {orientation}, stored size listed")
     broken = {"value9": exif_tiff(9), "value0": exif_tiff(0), "count0": exif_tiff(6, count=0),
-              "long": exif_tiff(6, kind=4), "far": exif_tiff(6, directory=0xFFFFFFFF), "order": b"XX" + exif_tiff(6)[2:], "cut": exif_tiff(6)[:30],
-              "short": exif_tiff(6)[:9]}
+              "long": exif_tiff(6, kind=4), "far": exif_tiff(6, directory=0xFFFFFFFF),
+              "order": b"XX" + exif_tiff(6)[2:],
+              "cut": exif_tiff(6)[:30], "short": exif_tiff(6)[:9]}
     for name, tiff in broken.items():
         files.add(f"jpeg_exif_{name}.jpg", with_exif(corners, tiff), "valid", 24, 16, "odd or damaged EXIF data")
 

@@ -1,0 +1,372 @@
+/*
+ * JPEG files of every colour space and coding, compared with libjpeg's own planes and with each other;
+ * files cut anywhere; EXIF orientations on a picture without symmetry.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/hartsift.h"
+#include "pipeline/image_io/image_io.h"
+#include "tests/support/counted_allocator.h"
+#include "tests/support/image_maker.h"
+
+enum { WIDTH = 43, HEIGHT = 29 };
+
+/* ---- EXIF, needs no library */
+
+/* A TIFF structure with one entry, behind the segment's signature. order: 'M' or 'I'. */
+static size_t make_exif(char order, uint32_t type, uint32_t count, uint32_t value, uint8_t out[32]) {
+  const int big = order == 'M';
+  const uint32_t fields[] = {0x0112, type};
+  size_t at = 0;
+  memcpy(out, "Exif\0", 6);
+  memcpy(out + 6, big ? "MM\0*\0\0\0\x08\0\x01" : "II*\0\x08\0\0\0\x01\0", 10);
+  at = 16;
+  for (size_t i = 0; i < 2; ++i, at += 2) {
+    out[at] = (uint8_t)(fields[i] >> (big ? 8 : 0));
+    out[at + 1] = (uint8_t)(fields[i] >> (big ? 0 : 8));
+  }
+  for (unsigned i = 0; i < 4; ++i) {
+    out[at + i] = (uint8_t)(count >> (big ? 24 - 8 * i : 8 * i));
+  }
+  at += 4;
+  const unsigned bytes = type == 3 ? 2 : 4;
+  memset(out + at, 0, 4);
+  for (unsigned i = 0; i < bytes; ++i) {
+    out[at + i] = (uint8_t)(value >> (big ? 8 * (bytes - 1 - i) : 8 * i));
+  }
+  return at + 4;
+}
+
+static void test_exif_orientation(void **state) {
+  (void)state;
+  uint8_t exif[32];
+  for (uint32_t value = 0; value < 12; ++value) {
+    const int expected = value >= 1 && value <= 8 ? (int)value : 1;
+    for (int i = 0; i < 2; ++i) {
+      assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 3, 1, value, exif)), expected);
+      assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 4, 1, value, exif)), expected);
+      assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 3, 2, value, exif)), 1);
+      assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 2, 1, value, exif)), 1);
+    }
+  }
+}
+
+static void test_exif_trusts_nothing(void **state) {
+  (void)state;
+  uint8_t exif[32];
+  const size_t size = make_exif('M', 3, 1, 6, exif);
+  for (size_t cut = 0; cut < size; ++cut) {
+    uint8_t *part = malloc(cut + 1);
+    assert_non_null(part);
+    memcpy(part, exif, cut);
+    assert_int_equal(exif_orientation(part, cut), 1);
+    free(part);
+  }
+  for (uint32_t offset = 0; offset < 64; ++offset) {
+    exif[13] = (uint8_t)offset; /* where the directory is said to be */
+    const int orientation = exif_orientation(exif, size);
+    assert_true(offset == 8 ? orientation == 6 : orientation == 1);
+  }
+  memset(exif + 10, 0xFF, 4);
+  assert_int_equal(exif_orientation(exif, size), 1);
+  make_exif('M', 3, 1, 6, exif);
+  exif[14] = exif[15] = 0xFF; /* 65535 entries */
+  assert_int_equal(exif_orientation(exif, size), 6);
+  exif[17] = 0;
+  assert_int_equal(exif_orientation(exif, size), 1);
+}
+
+/* The standard's words: what side of the picture the stored row 0 and column 0 are. */
+static void test_exif_placement(void **state) {
+  (void)state;
+  enum { W = 3, H = 2 };
+  /* Stored: 0 1 2 / 3 4 5. */
+  static const uint8_t seen[9][W * H] = {{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3},
+                                         {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2}, {0, 3, 1, 4, 2, 5},
+                                         {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
+  for (int orientation = 0; orientation <= 9; ++orientation) {
+    const int known = orientation <= 8 ? orientation : 1;
+    const exif_placement placement = exif_place(orientation, W, H);
+    assert_int_equal(placement.width, known >= 5 ? H : W);
+    assert_int_equal(placement.height, known >= 5 ? W : H);
+    for (size_t pixel_bytes = 1; pixel_bytes <= 3; pixel_bytes += 2) {
+      uint8_t picture[W * H * 3], row[W * 3];
+      memset(picture, 0xEE, sizeof picture);
+      for (int32_t y = 0; y < H; ++y) {
+        for (size_t i = 0; i < W * pixel_bytes; ++i) {
+          row[i] = (uint8_t)((size_t)y * W + i / pixel_bytes + 16 * (i % pixel_bytes));
+        }
+        exif_put_row(&placement, y, row, W, pixel_bytes, picture);
+      }
+      for (size_t i = 0; i < W * H * pixel_bytes; ++i) {
+        assert_int_equal(picture[i], seen[known][i / pixel_bytes] + 16 * (i % pixel_bytes));
+      }
+    }
+  }
+}
+
+#if HARTSIFT_HAVE_JPEG
+
+/* Smooth in every channel, so that coding keeps it, and without symmetry. */
+static void fill_samples(uint8_t *samples, size_t channels, int32_t width, int32_t height) {
+  for (int32_t y = 0; y < height; ++y) {
+    for (int32_t x = 0; x < width; ++x) {
+      for (size_t c = 0; c < channels; ++c) {
+        *samples++ = (uint8_t)(20 + 2 * x * (int32_t)(c + 1) / 3 + y * (5 - (int32_t)c));
+      }
+    }
+  }
+}
+
+static image_file make_jpeg(jpeg_space space, jpeg_coding coding, int luma_sampling) {
+  static uint8_t samples[WIDTH * HEIGHT * 4];
+  const jpeg_spec spec = {.space = space,
+                          .coding = coding,
+                          .quality = 92,
+                          .luma_sampling = luma_sampling,
+                          .restart_rows = coding == JPEG_BASELINE ? 1 : 0,
+                          .width = WIDTH,
+                          .height = HEIGHT};
+  fill_samples(samples, jpeg_spec_channels(&spec), WIDTH, HEIGHT);
+  return jpeg_spec_make(&spec, samples);
+}
+
+static void load(const image_file *file, int keep_colour, hs_image *image) {
+  const hs_load_options options = {.struct_size = sizeof options, .keep_colour = keep_colour};
+  assert_int_equal(hs_load_image_memory(file->bytes, file->size, &options, image), HS_OK);
+  assert_int_equal(image->type, HS_U8);
+}
+
+static void test_luma_is_taken_as_stored(void **state) {
+  (void)state;
+  for (jpeg_space space = JPEG_GRAY; space <= JPEG_YCBCR; ++space) {
+    for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; ++coding) {
+      for (int sampling = 1; sampling <= 2; ++sampling) {
+        image_file file = make_jpeg(space, coding, sampling);
+        if (file.bytes == NULL) {
+          continue; /* built without arithmetic coding */
+        }
+        hs_image image;
+        load(&file, 0, &image);
+        uint8_t *luma = jpeg_luma_by_library(&file);
+        assert_int_equal(image.width, WIDTH);
+        assert_int_equal(image.height, HEIGHT);
+        assert_int_equal(image.layout, HS_GRAY);
+        assert_memory_equal(image.data, luma, WIDTH * HEIGHT);
+        free(luma);
+        hs_image_free(&image, NULL);
+        image_file_free(&file);
+      }
+    }
+  }
+}
+
+/* Colour as it was put in, within what coding loses; gray from it by the formula, exactly. */
+static void test_rgb_coded(void **state) {
+  (void)state;
+  static uint8_t samples[WIDTH * HEIGHT * 3];
+  fill_samples(samples, 3, WIDTH, HEIGHT);
+  for (jpeg_space space = JPEG_YCBCR; space <= JPEG_RGB; ++space) {
+    image_file file = make_jpeg(space, JPEG_BASELINE, 1);
+    hs_image gray, colour;
+    load(&file, 0, &gray);
+    load(&file, 1, &colour);
+    assert_int_equal(gray.layout, HS_GRAY);
+    assert_int_equal(colour.layout, HS_RGB);
+    const uint8_t *rgb = colour.data, *light = gray.data;
+    for (size_t i = 0; i < WIDTH * HEIGHT; ++i) {
+      for (size_t c = 0; c < 3; ++c) {
+        assert_true(abs(rgb[3 * i + c] - samples[3 * i + c]) <= 12);
+      }
+      const int formula = (int)image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
+      assert_true(abs(light[i] - formula) <= (space == JPEG_RGB ? 0 : 3));
+    }
+    hs_image_free(&gray, NULL);
+    hs_image_free(&colour, NULL);
+    image_file_free(&file);
+  }
+}
+
+/* One flat colour in all the ways of storing ink. */
+static void test_cmyk(void **state) {
+  (void)state;
+  static const uint8_t ink[4] = {30, 200, 90, 60};
+  static uint8_t samples[16 * 16 * 4];
+  for (jpeg_space space = JPEG_CMYK; space <= JPEG_YCCK; ++space) {
+    /* Adobe's files hold 255 - ink. */
+    const int flip = space == JPEG_CMYK_PLAIN ? 0 : 255;
+    for (size_t i = 0; i < sizeof samples; ++i) {
+      samples[i] = (uint8_t)(ink[i % 4] ^ flip);
+    }
+    const jpeg_spec spec = {.space = space, .quality = 100, .luma_sampling = 1, .width = 16, .height = 16};
+    image_file file = jpeg_spec_make(&spec, samples);
+    hs_image gray, colour;
+    load(&file, 0, &gray);
+    load(&file, 1, &colour);
+    const uint8_t *rgb = colour.data;
+    for (size_t c = 0; c < 3; ++c) {
+      assert_true(abs(rgb[c] - (255 - ink[c]) * (255 - ink[3]) / 255) <= 3);
+    }
+    for (size_t i = 0; i < 16 * 16; ++i) {
+      const uint32_t formula = image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
+      assert_int_equal(((const uint8_t *)gray.data)[i], formula);
+    }
+    hs_image_free(&gray, NULL);
+    hs_image_free(&colour, NULL);
+    image_file_free(&file);
+  }
+}
+
+/* A file cut anywhere is an error or the whole picture, never a partly gray one. */
+static void test_every_cut(void **state) {
+  (void)state;
+  size_t accepted = 0;
+  for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; ++coding) {
+    image_file file = make_jpeg(JPEG_YCBCR, coding, 2);
+    if (file.bytes == NULL) {
+      continue;
+    }
+    hs_image whole;
+    load(&file, 0, &whole);
+    for (size_t size = 0; size < file.size; ++size) {
+      uint8_t *part = malloc(size + 1); /* the reader must not look behind the end */
+      assert_non_null(part);
+      memcpy(part, file.bytes, size);
+      hs_image image;
+      const hs_status status = hs_load_image_memory(part, size, NULL, &image);
+      free(part);
+      if (status == HS_OK) {
+        assert_true(size + 8 >= file.size);
+        assert_memory_equal(image.data, whole.data, WIDTH * HEIGHT);
+        ++accepted;
+      } else {
+        assert_int_equal(status, HS_ERR_FORMAT);
+        assert_null(image.data);
+      }
+      hs_image_free(&image, NULL);
+    }
+    hs_image_free(&whole, NULL);
+    image_file_free(&file);
+  }
+  assert_true(accepted >= 2); /* a missing end marker alone does no harm */
+}
+
+static void test_orientation_is_applied(void **state) {
+  (void)state;
+  static uint8_t samples[WIDTH * HEIGHT * 3];
+  uint8_t exif[32];
+  for (uint32_t orientation = 1; orientation <= 8; ++orientation) {
+    const size_t exif_size = make_exif("MI"[orientation % 2], 3, 1, orientation, exif);
+    const jpeg_spec spec = {.space = JPEG_YCBCR,
+                            .quality = 90,
+                            .luma_sampling = 1,
+                            .width = WIDTH,
+                            .height = HEIGHT,
+                            .app1 = exif,
+                            .app1_size = exif_size};
+    fill_samples(samples, 3, WIDTH, HEIGHT);
+    image_file file = jpeg_spec_make(&spec, samples);
+    for (int keep_colour = 0; keep_colour < 2; ++keep_colour) {
+      const hs_load_options as_stored = {.struct_size = sizeof as_stored, .ignore_exif = 1, .keep_colour = keep_colour};
+      hs_image stored, seen;
+      assert_int_equal(hs_load_image_memory(file.bytes, file.size, &as_stored, &stored), HS_OK);
+      load(&file, keep_colour, &seen);
+      assert_int_equal(stored.width, WIDTH);
+      assert_int_equal(seen.width, orientation >= 5 ? HEIGHT : WIDTH);
+      assert_int_equal(seen.height, orientation >= 5 ? WIDTH : HEIGHT);
+      const size_t pixel_bytes = keep_colour ? 3 : 1;
+      const exif_placement place = exif_place((int)orientation, WIDTH, HEIGHT);
+      for (ptrdiff_t i = 0; i < WIDTH * HEIGHT; ++i) {
+        const ptrdiff_t target = place.start + i % WIDTH * place.step_x + i / WIDTH * place.step_y;
+        assert_memory_equal((const uint8_t *)seen.data + (size_t)target * pixel_bytes,
+                            (const uint8_t *)stored.data + (size_t)i * pixel_bytes, pixel_bytes);
+      }
+      hs_image_free(&stored, NULL);
+      hs_image_free(&seen, NULL);
+    }
+    image_file_free(&file);
+  }
+}
+
+/* libjpeg's own memory is not the caller's; what is must be asked for and given back. */
+static void test_every_allocation_fails_once(void **state) {
+  (void)state;
+  image_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2);
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  const hs_load_options options = {.struct_size = sizeof options, .allocator = &allocator};
+  hs_status status = HS_ERR_MEMORY;
+  size_t fail_at = 0;
+  while (status != HS_OK) {
+    counter = (counted_allocator){.fail_at = ++fail_at};
+    hs_image image;
+    status = hs_load_image_memory(file.bytes, file.size, &options, &image);
+    assert_true(status == HS_OK || status == HS_ERR_MEMORY);
+    assert_int_equal(counter.alive, status == HS_OK ? 1 : 0);
+    hs_image_free(&image, &allocator);
+  }
+  assert_int_equal(counter.alive, 0);
+  assert_true(fail_at >= 3);
+  image_file_free(&file);
+}
+
+/* A progressive file needs all coefficients at once: more than the picture. */
+static void test_memory_limit(void **state) {
+  (void)state;
+  static uint8_t samples[640 * 480 * 3];
+  const jpeg_spec spec = {
+      .space = JPEG_YCBCR, .coding = JPEG_PROGRESSIVE, .quality = 80, .luma_sampling = 1, .width = 640, .height = 480};
+  fill_samples(samples, 3, 640, 480);
+  image_file file = jpeg_spec_make(&spec, samples);
+  hs_load_options options = {.struct_size = sizeof options};
+  hs_image image;
+  options.max_memory_bytes = 640 * 480 * 6;
+  assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
+  options.max_memory_bytes = 640 * 480 * 9;
+  assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_OK);
+  hs_image_free(&image, NULL);
+  image_file_free(&file);
+}
+
+#else
+
+/* Without libjpeg the reader says so. */
+static void test_unsupported(void **state) {
+  (void)state;
+  static const uint8_t start[4] = {0xFF, 0xD8, 0xFF, 0xE0};
+  char message[200];
+  hs_load_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
+  hs_image image;
+  assert_int_equal(hs_load_image_memory(start, sizeof start, &options, &image), HS_ERR_UNSUPPORTED);
+  assert_non_null(strstr(message, "without JPEG"));
+}
+
+#endif
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_exif_orientation),
+    cmocka_unit_test(test_exif_trusts_nothing),
+    cmocka_unit_test(test_exif_placement),
+#if HARTSIFT_HAVE_JPEG
+    cmocka_unit_test(test_luma_is_taken_as_stored),
+    cmocka_unit_test(test_rgb_coded),
+    cmocka_unit_test(test_cmyk),
+    cmocka_unit_test(test_every_cut),
+    cmocka_unit_test(test_orientation_is_applied),
+    cmocka_unit_test(test_every_allocation_fails_once),
+    cmocka_unit_test(test_memory_limit),
+#else
+    cmocka_unit_test(test_unsupported),
+#endif
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
