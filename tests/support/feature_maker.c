@@ -81,7 +81,8 @@ bool feature_maker_consistent(const hs_features *features) {
     if (!(k->orientation >= 0.0f && (double)k->orientation < 6.283185307179586)) return false;
   }
   const float *values = features->descriptors;
-  for (size_t i = 0; features->descriptor_type == HS_DESCRIPTOR_F32 && i < features->count * HS_DESCRIPTOR_LENGTH; i++) {
+  for (size_t i = 0; features->descriptor_type == HS_DESCRIPTOR_F32 && i < features->count * HS_DESCRIPTOR_LENGTH;
+       i++) {
     if (!isfinite(values[i])) return false;
   }
   return features->descriptor_type != HS_DESCRIPTOR_NONE || features->descriptors == NULL;

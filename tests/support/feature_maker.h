@@ -12,8 +12,8 @@
 
 typedef enum feature_style {
   FEATURES_U8,
-  FEATURES_UNIT_F32,    /* unit norm */
-  FEATURES_SCALED_F32,  /* integer values 0..255 */
+  FEATURES_UNIT_F32,   /* unit norm */
+  FEATURES_SCALED_F32, /* integer values 0..255 */
   FEATURES_NONE
 } feature_style;
 

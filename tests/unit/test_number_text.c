@@ -47,8 +47,9 @@ static void check_many_floats(bool also_strtof) {
     if (isfinite(float_of_bits(bits))) check_float(float_of_bits(bits), also_strtof);
     check_float((float)feature_maker_random(&seed) / 16384.0f, also_strtof);
   }
-  const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.1f, 1e7f, 16777216.0f, 9999999.0f, 1e-4f, 9.9999997e-5f,
-                           1e-45f, 1.17549435e-38f, 3.40282347e38f, -3.40282347e38f, 999999984.0f, 1e9f, 0.99999994f};
+  const float special[] = {0.0f,           -0.0f,           1.0f,         -1.0f,         0.1f,       1e7f,
+                           16777216.0f,    9999999.0f,      1e-4f,        9.9999997e-5f, 1e-45f,     1.17549435e-38f,
+                           3.40282347e38f, -3.40282347e38f, 999999984.0f, 1e9f,          0.99999994f};
   for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) check_float(special[i], also_strtof);
 }
 
@@ -62,7 +63,8 @@ static void test_float_text_is_short(void **state) {
   const struct {
     float value;
     const char *text;
-  } cases[] = {{0.1f, "0.1"}, {2.5f, "2.5"}, {3.0f, "3"}, {-0.0f, "-0"}, {0.001f, "0.001"}, {123456.5f, "123456.5"}, {-7.25f, "-7.25"}};
+  } cases[] = {{0.1f, "0.1"},     {2.5f, "2.5"},           {3.0f, "3"},      {-0.0f, "-0"},
+               {0.001f, "0.001"}, {123456.5f, "123456.5"}, {-7.25f, "-7.25"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char text[NUMBER_TEXT_BYTES];
     number_from_float(cases[i].value, text);
@@ -74,7 +76,8 @@ static void test_doubles_keep_twelve_digits(void **state) {
   (void)state;
   uint32_t seed = 3;
   for (int i = 0; i < 100000; i++) {
-    double value = ldexp((double)feature_maker_random(&seed) / 16777216.0 + 0.5, (int)(feature_maker_random(&seed) % 60) - 30);
+    double value =
+        ldexp((double)feature_maker_random(&seed) / 16777216.0 + 0.5, (int)(feature_maker_random(&seed) % 60) - 30);
     char text[NUMBER_TEXT_BYTES];
     double again = 0.0;
     assert_true(number_to_double(text, number_from_double(value, text), &again));
@@ -96,12 +99,13 @@ static void test_integers(void **state) {
 
 static void test_reading_is_strict(void **state) {
   (void)state;
-  const char *const wrong[] = {"", "-", "+", ".", "1.2.3", "nan", "inf", "-inf", "0x10", "1e", "1e+", "1,5", "1 2", "e5", "--1",
-                               "1e999", "1e99999999", "1f", " 1"};
+  const char *const wrong[] = {"",    "-",   "+",   ".",  "1.2.3", "nan",   "inf",        "-inf", "0x10", "1e",
+                               "1e+", "1,5", "1 2", "e5", "--1",   "1e999", "1e99999999", "1f",   " 1"};
   const char *const wrong_integers[] = {"", "-", "1.0", "1e3", "0x1", "1234567890123456789", "nan", "1 "};
   double value;
   int64_t integer;
-  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) assert_false(number_to_double(wrong[i], strlen(wrong[i]), &value));
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    assert_false(number_to_double(wrong[i], strlen(wrong[i]), &value));
   for (size_t i = 0; i < sizeof wrong_integers / sizeof wrong_integers[0]; i++) {
     assert_false(number_to_int(wrong_integers[i], strlen(wrong_integers[i]), &integer));
   }
@@ -109,7 +113,8 @@ static void test_reading_is_strict(void **state) {
   memset(longest, '1', sizeof longest);
   assert_false(number_to_double(longest, NUMBER_TEXT_LONGEST + 1, &value));
   assert_true(number_to_double(longest, NUMBER_TEXT_LONGEST, &value));
-  const char *const right[] = {"2.", ".5", "-3.25e-2", "+7", "1.0250000000000000e+01", "0.1000000000000000055511151231257827"};
+  const char *const right[] = {
+      "2.", ".5", "-3.25e-2", "+7", "1.0250000000000000e+01", "0.1000000000000000055511151231257827"};
   for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
     assert_true(number_to_double(right[i], strlen(right[i]), &value));
     assert_true(value == strtod(right[i], NULL));
@@ -119,7 +124,8 @@ static void test_reading_is_strict(void **state) {
 static void test_points_of_other_locales_are_replaced(void **state) {
   (void)state;
   char comma[] = "-1,5e-07";
-  char arabic[] = "12\xd9\xab" "5";
+  char arabic[] = "12\xd9\xab"
+                  "5";
   char plain[] = "1e+20";
   assert_int_equal(number_normalise_point(comma), 8);
   assert_string_equal(comma, "-1.5e-07");
