@@ -112,6 +112,10 @@ static void read_jpeg_on_source(j_decompress_ptr jpeg) {
 /* The whole file is there from the start: being called means that it has ended. */
 static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
   read_jpeg_state *decoder = jpeg->client_data;
+  if (jpeg->arith_code) {
+    /* These codes may end in zeros that are not stored, so that any end looks right: trust none. */
+    read_jpeg_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
+  }
   decoder->ran_out = true;
   decoder->source.next_input_byte = read_jpeg_end_marker;
   decoder->source.bytes_in_buffer = sizeof read_jpeg_end_marker;
@@ -272,8 +276,7 @@ static void read_jpeg_read_pixels(read_jpeg_state *decoder) {
 /* A file cut between two scans gives no warning: looks for what is missing. */
 static void read_jpeg_check_complete(read_jpeg_state *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  /* Arithmetic codes may end in zeros that are not stored, so that any end looks right: trust none. */
-  bool complete = !(decoder->ran_out && jpeg->arith_code);
+  bool complete = true;
   for (int i = 0; i < jpeg->num_components; ++i) {
     complete = complete && jpeg->comp_info[i].quant_table != NULL; /* set by the component's first scan */
     for (int k = 0; decoder->ran_out && jpeg->coef_bits != NULL && k < DCTSIZE2; ++k) {
