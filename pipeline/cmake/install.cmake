@@ -1,10 +1,7 @@
-# Install rules: header, library, command, CMake package and pkg-config file.
+# Install rules: public_headers, library, command, CMake package and pkg-config file.
 include(CMakePackageConfigHelpers)
 
-install(FILES hartsift.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(HARTSIFT_HAVE_CUDA AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/hartsift_cuda.h)
-  install(FILES hartsift_cuda.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-endif()
+install(FILES ${public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS hartsift EXPORT hartsift-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET hartsift_command)
