@@ -183,9 +183,11 @@ static double npy_from_bits(const npy_array *array, uint64_t bits) {
     return (double)value;
   }
   if (array->kind == 'u') return (double)bits;
-  /* The sign bit counts negative: subtracting its weight twice avoids a conversion that C leaves open. */
   uint64_t sign = UINT64_C(1) << (8 * array->item_bytes - 1);
-  return (bits & sign) != 0 ? (double)(bits & (sign - 1)) - (double)sign : (double)bits;
+  if ((bits & sign) == 0) return (double)bits;
+  /* Two's complement: the magnitude first, so that no large number loses its last digits before a subtraction. */
+  uint64_t mask = sign | (sign - 1);
+  return -(double)((~bits + 1) & mask);
 }
 
 double npy_value(const npy_array *array, size_t row, size_t column) {

@@ -1,0 +1,427 @@
+/*
+ * Feature files that are damaged, lie, or meet a failing allocator: a status and a reason, never a crash,
+ * a leak or features that are not consistent.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/formats/formats.h"
+#include "tests/support/counted_allocator.h"
+#include "tests/support/feature_maker.h"
+#include "tests/support/scratch_folder.h"
+
+enum { MESSAGE_BYTES = 256, MAX_FEATURES = 1000 };
+
+/* A file's bytes as a writer made them; beside is null except for openMVG. */
+typedef struct written_file {
+  unsigned char *bytes, *beside;
+  size_t size, beside_size;
+} written_file;
+
+static written_file write_file(const feature_format *format, const hs_features *features) {
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  written_file file = {0};
+  scratch_folder_make(&folder);
+  scratch_folder_path(&folder, "file", path);
+  strcat(path, format->endings[0]);
+  assert_int_equal(hs_save_features(path, features, NULL), HS_OK);
+  file.bytes = scratch_read_file(path, &file.size);
+  if (format->beside_ending != NULL) {
+    scratch_folder_path(&folder, "file", path);
+    strcat(path, format->beside_ending);
+    file.beside = scratch_read_file(path, &file.beside_size);
+  }
+  scratch_folder_remove(&folder);
+  return file;
+}
+
+static void free_file(written_file *file) {
+  free(file->bytes);
+  free(file->beside);
+}
+
+static unsigned char *copy_exactly(const unsigned char *bytes, size_t size) {
+  unsigned char *copy = malloc(size > 0 ? size : 1);
+  assert_non_null(copy);
+  if (size > 0) memcpy(copy, bytes, size);
+  return copy;
+}
+
+/* Reads from exact-sized copies, so that a sanitizer sees every byte read too far. */
+static hs_status read_file(const feature_format *format, const written_file *file, hs_features *features,
+                           char *message) {
+  unsigned char *bytes = copy_exactly(file->bytes, file->size);
+  unsigned char *beside = file->beside != NULL ? copy_exactly(file->beside, file->beside_size) : NULL;
+  feature_source source = {.path = "file",
+                           .bytes = bytes,
+                           .size = file->size,
+                           .beside_bytes = beside,
+                           .beside_size = file->beside_size,
+                           .max_features = MAX_FEATURES,
+                           .message = message,
+                           .message_bytes = MESSAGE_BYTES};
+  message[0] = '\0';
+  hs_status status = features_read_memory(format, &source, features);
+  free(bytes);
+  free(beside);
+  return status;
+}
+
+/* Either a clear failure, or features that can be used. Returns whether it was a failure. */
+static bool check_outcome(const feature_format *format, const written_file *file) {
+  char message[MESSAGE_BYTES];
+  hs_features features = {0};
+  hs_status status = read_file(format, file, &features, message);
+  if (status == HS_OK) {
+    assert_true(feature_maker_consistent(&features));
+    hs_features_free(&features);
+    return false;
+  }
+  assert_true(status == HS_ERR_FORMAT || status == HS_ERR_LIMIT || status == HS_ERR_UNSUPPORTED);
+  assert_null(features.keypoints);
+  assert_memory_equal(message, "file", 4);
+  assert_true(strlen(message) > 8);
+  return true;
+}
+
+static bool has_checksum(const feature_format *format) {
+  return format->id == HS_FORMAT_BIN || format->id == HS_FORMAT_NPZ;
+}
+
+static void truncate_everywhere(const feature_format *format, feature_style style) {
+  hs_features features = {0};
+  feature_maker_fill(&features, 3, style, 21);
+  written_file file = write_file(format, &features);
+  written_file cut = file;
+  size_t step = file.size > 4000 ? 3 : 1;
+  for (cut.size = 0; cut.size < file.size; cut.size += step) {
+    bool failed = check_outcome(format, &cut);
+    if (has_checksum(format)) assert_true(failed);
+  }
+  cut = file;
+  for (cut.beside_size = 0; cut.beside_size < file.beside_size; cut.beside_size++)
+    assert_true(check_outcome(format, &cut));
+  free_file(&file);
+  hs_features_free(&features);
+}
+
+static void test_truncated_files(void **state) {
+  (void)state;
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    truncate_everywhere(format_at(i), FEATURES_U8);
+    truncate_everywhere(format_at(i), FEATURES_UNIT_F32);
+    if (format_at(i)->without_descriptors) truncate_everywhere(format_at(i), FEATURES_NONE);
+  }
+}
+
+static void flip_everywhere(const feature_format *format, unsigned char *bytes, size_t size, const written_file *file) {
+  static const unsigned char masks[] = {0x01, 0x80, 0x10, 0xff};
+  size_t step = size > 4000 ? 3 : 1;
+  for (size_t at = 0; at < size; at += step) {
+    unsigned char kept = bytes[at];
+    bytes[at] ^= masks[at % sizeof masks];
+    bool failed = check_outcome(format, file);
+    if (format->id == HS_FORMAT_BIN) assert_true(failed);
+    bytes[at] = kept;
+  }
+}
+
+static void test_flipped_bytes(void **state) {
+  (void)state;
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    for (feature_style style = FEATURES_U8; style <= FEATURES_UNIT_F32; style++) {
+      hs_features features = {0};
+      feature_maker_fill(&features, 2, style, 4);
+      written_file file = write_file(format_at(i), &features);
+      flip_everywhere(format_at(i), file.bytes, file.size, &file);
+      flip_everywhere(format_at(i), file.beside, file.beside_size, &file);
+      free_file(&file);
+      hs_features_free(&features);
+    }
+  }
+}
+
+/* Every array of an .npz stands under its CRC-32: no flipped byte of data goes unseen. */
+static void test_npz_data_is_checked(void **state) {
+  (void)state;
+  const feature_format *format = format_by_name("npz");
+  hs_features features = {0};
+  feature_maker_fill(&features, 3, FEATURES_U8, 4);
+  written_file file = write_file(format, &features);
+  /* The descriptors fill the middle of the archive: 384 of some 2900 bytes, behind 512 of keypoints and headers. */
+  for (size_t at = 400; at < 700; at++) {
+    file.bytes[at] ^= 0x04;
+    assert_true(check_outcome(format, &file));
+    file.bytes[at] ^= 0x04;
+  }
+  assert_false(check_outcome(format, &file));
+  free_file(&file);
+  hs_features_free(&features);
+}
+
+static void test_trailing_bytes(void **state) {
+  (void)state;
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    const feature_format *format = format_at(i);
+    hs_features features = {0};
+    feature_maker_fill(&features, 2, FEATURES_U8, 4);
+    written_file file = write_file(format, &features);
+    written_file longer = file;
+    longer.size += 4;
+    longer.bytes = malloc(longer.size);
+    assert_non_null(longer.bytes);
+    memcpy(longer.bytes, file.bytes, file.size);
+    memcpy(longer.bytes + file.size, "1 2\n", 4);
+    /* In YAML more lines may follow the values. */
+    if (format->id != HS_FORMAT_OPENCV) assert_true(check_outcome(format, &longer));
+    free(longer.bytes);
+    free_file(&file);
+    hs_features_free(&features);
+  }
+}
+
+/* A text and a part of the message that it must lead to. */
+typedef struct wrong_text {
+  const char *format, *text, *reason;
+} wrong_text;
+
+#define OPENCV_HEAD "%YAML:1.0\n---\n"
+#define OPENCV_ONE  OPENCV_HEAD "keypoints:\n   - [ 1, 2, 3, 4, 0, 0, -1 ]\n"
+#define CSV_HEAD    "x,y,sigma,orientation\n"
+#define JSON_HEAD   "{\"descriptor_type\": \"none\", \"features\": ["
+
+static const wrong_text wrong_texts[] = {
+    {"colmap", "", "file:1: the number of features is missing"},
+    {"colmap", "-1 128\n", "file:1: the number of features is negative"},
+    {"colmap", "1 64\n1 2 3 4\n", "file:1: the descriptor length is not 128"},
+    {"colmap", "1000000000000 128\n", "too short for 1000000000000"},
+    {"colmap", "0 128\n1 2 3 4\n", "file:2: more lines"},
+    {"colmap", "0 128 5\n", "file:1: more values"},
+    {"colmap", "x 128\n", "file:1: the number of features: expected an integer, found \"x\""},
+    {"lowe", "0 128\n1", "more values"},
+    {"lowe", "-5 128\n", "negative"},
+    {"lowe", "99999999999999999999 128\n", "expected an integer"},
+    {"vlfeat", "1 2 3 4\n1 2 0 4\n", "file:2: the scale is not a positive"},
+    {"vlfeat", "1 2 3 4\n1 2 -1 4\n", "file:2: the scale"},
+    {"vlfeat", "1 2 3 4\n\n\n1 nan 3 4\n", "file:4: y: expected a finite number, found \"nan\""},
+    {"vlfeat", "1 2 3 4\n1 2 3 4 5\n", "file:2: more values"},
+    {"vlfeat", "1e39 2 3 4\n", "a coordinate is not a finite"},
+    {"vlfeat", "1 2 3\n1 2 3\n1 2 3\n", "too short"},
+    {"vlfeat", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "too short"},
+    {"csv", "", "file:1: the header has no column x"},
+    {"csv", "x,y,sigma\n", "no column orientation"},
+    {"csv", "x,y,sigma,orientation,colour\n", "column 5 of the header has no known name"},
+    {"csv", "x,y,sigma,orientation,x\n", "column 5 of the header repeats"},
+    {"csv", "x,y,sigma,orientation,d0,f1\n", "mixes"},
+    {"csv", "x,y,sigma,orientation,d0\n", "no column for descriptor entry 1"},
+    {"csv", CSV_HEAD "1,2,3\n", "too short|fewer fields|shorter"},
+    {"csv", CSV_HEAD "1,2,3,4\n1,2,3,inf\n", "file:3: field 4 is not a finite number"},
+    {"csv", CSV_HEAD "1,2,3,4,5\n", "file:2: more values"},
+    {"csv", "x,y,sigma,orientation,octave\n1,2,3,4,0.5\n", "octave"},
+    {"csv", "x,y,sigma,orientation,level\n1,2,3,4,-1\n", "level"},
+    {"json", "", "ends where {"},
+    {"json", "[]", "expected {"},
+    {"json", "{}", "there is no \"features\""},
+    {"json", "{\"features\": []}", "there is no \"descriptor_type\""},
+    {"json", "{\"descriptor_type\": \"u16\", \"features\": []}", "none of u8"},
+    {"json", JSON_HEAD "]} 1", "something follows"},
+    {"json", JSON_HEAD "], \"count\": 2}", "count does not agree"},
+    {"json", JSON_HEAD "], \"image_width\": -4}", "image size"},
+    {"json", JSON_HEAD "], \"version\": 2}", "version"},
+    {"json", JSON_HEAD "], \"features\": []}", "twice"},
+    {"json", JSON_HEAD "{\"x\": 1, \"y\": 2, \"sigma\": 3, \"orient\": 1111111111}]}", "a feature has no orientation"},
+    {"json", JSON_HEAD "{\"x\": 1, \"x\": 2, \"sigma\": 3, \"orientation\": 4}]}", "x stands there twice"},
+    {"json", JSON_HEAD "{\"x\": 1, \"y\": 2, \"sigma\": -3, \"orientation\": 4}]}", "the scale"},
+    {"json", JSON_HEAD "{\"x\": 01, \"y\": 2, \"sigma\": -3, \"orientation\": 4}]}", "finite number"},
+    {"json", JSON_HEAD "{\"x\": NaN, \"y\": 2, \"sigma\": -3, \"orientation\": 4}]}", "finite number"},
+    {"json", JSON_HEAD "1,2,3,4,5,6,7,8,9]}", "too short"},
+    {"json", JSON_HEAD "], \"a\": \"\\q\"}", "unknown escape"},
+    {"json", JSON_HEAD "], \"a\": \"\t\"}", "control character"},
+    {"json", JSON_HEAD "], \"a\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "nested too deeply"},
+    {"opencv", "keypoints: []\n", "no %YAML"},
+    {"opencv", OPENCV_HEAD "descriptors: []\n", "no \"keypoints\""},
+    {"opencv", OPENCV_HEAD "keypoints: [ 1, 2, 3 ]\n", "multiple of seven"},
+    {"opencv", OPENCV_HEAD "keypoints:\n   - [ 1, 2, 3 ]\n", "has not seven"},
+    {"opencv", OPENCV_HEAD "keypoints:\n   - [ 1, 2, 0, 4, 0, 0, -1 ]\n", "file:4: the scale"},
+    {"opencv", OPENCV_HEAD "keypoints:\n   - [ 1, .Nan, 3, 4, 0, 0, -1 ]\n", "file:4: a list entry is not a finite"},
+    {"opencv", OPENCV_HEAD "keypoints:\n   - [ 1, 2, 3, 4, 0, 3e9, -1 ]\n", "packed octave"},
+    {"opencv", OPENCV_HEAD "keypoints: []\nkeypoints: []\n", "keypoints stands there twice"},
+    {"opencv", OPENCV_ONE "   rest\n", "more than the keypoints"},
+    {"opencv", OPENCV_ONE "descriptors: 5\n", "no opencv-matrix"},
+    {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 64\n   dt: u\n   data: [ 1 ]\n",
+     "128 columns"},
+    {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 128\n   dt: d\n   data: [ 1 ]\n",
+     "neither of type"},
+    {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 128\n   dt: u\n   data: [ 1 ]\n",
+     "fewer values"},
+    {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 128\n   dt: u\n   data: [ 300 ]\n",
+     "0..255"},
+    {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 2\n   cols: 128\n   dt: u\n   data: [ 1 ]\n",
+     "2 descriptors for 1"},
+    {"opencv", OPENCV_HEAD "image_width: -5\nkeypoints: []\n", "out of range"},
+    {"bin", "short", "shorter than a header"},
+    {"npz", "PK", "too short for a zip"},
+};
+
+/* Whether one of the reasons, separated by |, stands in the message. */
+static bool message_has(const char *message, const char *reasons) {
+  char copy[128];
+  (void)snprintf(copy, sizeof copy, "%s", reasons);
+  for (char *start = copy; start != NULL;) {
+    char *bar = strchr(start, '|');
+    if (bar != NULL) *bar = '\0';
+    if (strstr(message, start) != NULL) return true;
+    start = bar != NULL ? bar + 1 : NULL;
+  }
+  return false;
+}
+
+static void test_wrong_texts_are_explained(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof wrong_texts / sizeof wrong_texts[0]; i++) {
+    const wrong_text *wrong = &wrong_texts[i];
+    written_file file = {.bytes = (unsigned char *)(uintptr_t)wrong->text, .size = strlen(wrong->text)};
+    char message[MESSAGE_BYTES];
+    hs_features features = {0};
+    hs_status status = read_file(format_by_name(wrong->format), &file, &features, message);
+    if (status == HS_OK || !message_has(message, wrong->reason)) {
+      fail_msg("%s, \"%s\": status %d, message \"%s\"", wrong->format, wrong->text, (int)status, message);
+    }
+    hs_features_free(&features);
+  }
+}
+
+/* max_features is honoured before anything of that size is allocated. */
+static void test_claims_are_limited_first(void **state) {
+  (void)state;
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    scratch_folder folder;
+    char path[SCRATCH_PATH_BYTES];
+    char message[MESSAGE_BYTES] = "";
+    counted_allocator counter = {0};
+    hs_allocator allocator = counted_allocator_make(&counter);
+    hs_features features = {0};
+    hs_features loaded = {0};
+    scratch_folder_make(&folder);
+    scratch_folder_path(&folder, "limit", path);
+    strcat(path, format_at(i)->endings[0]);
+    feature_maker_fill(&features, 30, FEATURES_U8, 3);
+    assert_int_equal(hs_save_features(path, &features, NULL), HS_OK);
+    hs_file_options options = {.struct_size = sizeof options,
+                               .max_features = 29,
+                               .allocator = &allocator,
+                               .message = message,
+                               .message_bytes = sizeof message};
+    assert_int_equal(hs_load_features(path, &loaded, &options), HS_ERR_LIMIT);
+    assert_non_null(strstr(message, "30 features, more than the limit of 29"));
+    assert_int_equal(counter.alive, 0);
+    options.max_features = 30;
+    assert_int_equal(hs_load_features(path, &loaded, &options), HS_OK);
+    assert_int_equal(counter.alive, 2);
+    hs_features_free(&loaded);
+    hs_features_free(&features);
+    scratch_folder_remove(&folder);
+  }
+}
+
+/* Files whose claims are far beyond their size are refused without a large allocation. */
+static void test_claims_beyond_the_size_allocate_nothing(void **state) {
+  (void)state;
+  const struct {
+    const char *name, *text;
+  } claims[] = {{"a.txt", "100000000 128\n"}, {"a.key", "100000000 128\n"}, {"a.sift", "1 2 3 4 5\n"}};
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  scratch_folder_make(&folder);
+  for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
+    counted_allocator counter = {0};
+    hs_allocator allocator = counted_allocator_make(&counter);
+    hs_file_options options = {.struct_size = sizeof options, .allocator = &allocator};
+    hs_features loaded = {0};
+    scratch_write_file(scratch_folder_path(&folder, claims[i].name, path), claims[i].text, strlen(claims[i].text));
+    assert_int_equal(hs_load_features(path, &loaded, &options), HS_ERR_FORMAT);
+    assert_true(counter.peak_bytes < 1000);
+    assert_int_equal(counter.alive, 0);
+  }
+  scratch_folder_remove(&folder);
+}
+
+/* Every allocation fails once: HS_ERR_MEMORY, nothing leaks, the caller's features stay as they were. */
+static void test_failing_allocations(void **state) {
+  (void)state;
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    scratch_folder folder;
+    char path[SCRATCH_PATH_BYTES];
+    hs_features features = {0};
+    scratch_folder_make(&folder);
+    scratch_folder_path(&folder, "memory", path);
+    strcat(path, format_at(i)->endings[0]);
+    feature_maker_fill(&features, 10, FEATURES_U8, 3);
+    assert_int_equal(hs_save_features(path, &features, NULL), HS_OK);
+    hs_features before = features;
+    hs_status status = HS_ERR_MEMORY;
+    size_t failures = 0;
+    for (size_t n = 1; status == HS_ERR_MEMORY; n++) {
+      counted_allocator counter = {.fail_at = n};
+      hs_allocator allocator = counted_allocator_make(&counter);
+      hs_file_options options = {.struct_size = sizeof options, .allocator = &allocator};
+      status = hs_load_features(path, &features, &options);
+      if (status == HS_OK) {
+        assert_int_equal(counter.alive, 2);
+        hs_features_free(&features);
+      } else {
+        assert_memory_equal(&features, &before, sizeof features);
+        failures++;
+      }
+      assert_int_equal(counter.alive, 0);
+    }
+    assert_int_equal(status, HS_OK);
+    assert_true(failures >= 3);
+    scratch_folder_remove(&folder);
+  }
+}
+
+static void test_what_is_no_file(void **state) {
+  (void)state;
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  char message[MESSAGE_BYTES] = "";
+  hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
+  hs_features loaded = {0};
+  scratch_folder_make(&folder);
+  assert_int_equal(hs_load_features(scratch_folder_path(&folder, "absent.npz", path), &loaded, &options), HS_ERR_IO);
+  assert_non_null(strstr(message, "absent.npz: cannot open"));
+  assert_int_equal(hs_load_features(folder.path, &loaded, &options), HS_ERR_IO);
+  assert_non_null(strstr(message, "not a regular file"));
+  assert_int_equal(mkfifo(scratch_folder_path(&folder, "pipe.npz", path), 0600), 0);
+  assert_int_equal(hs_load_features(path, &loaded, &options), HS_ERR_IO);
+  scratch_write_file(scratch_folder_path(&folder, "unknown", path), "\x01\x02", 2);
+  assert_int_equal(hs_load_features(path, &loaded, &options), HS_ERR_FORMAT);
+  scratch_write_file(scratch_folder_path(&folder, "empty", path), "", 0);
+  assert_int_equal(hs_load_features(path, &loaded, &options), HS_ERR_FORMAT);
+  scratch_folder_remove(&folder);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_truncated_files),
+      cmocka_unit_test(test_flipped_bytes),
+      cmocka_unit_test(test_npz_data_is_checked),
+      cmocka_unit_test(test_trailing_bytes),
+      cmocka_unit_test(test_wrong_texts_are_explained),
+      cmocka_unit_test(test_claims_are_limited_first),
+      cmocka_unit_test(test_claims_beyond_the_size_allocate_nothing),
+      cmocka_unit_test(test_failing_allocations),
+      cmocka_unit_test(test_what_is_no_file),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
