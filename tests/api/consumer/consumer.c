@@ -5,8 +5,8 @@
 int main(void) {
   static unsigned char pixels[64 * 64];
   for (int i = 0; i < 64 * 64; i++) {
-    int dx = i % 64 - 30, dy = i / 64 - 33;
-    pixels[i] = dx * dx + dy * dy < 81 ? 230 : 20;
+    int column = i % 64 / 8, row = i / 64 / 8;
+    pixels[i] = (unsigned char)((column * column * 3 + row * 5 + column * row) % 7 * 40);
   }
   hs_options options;
   hs_context *context = NULL;
