@@ -1,0 +1,50 @@
+/*
+ * Launchers of the Gaussian pyramid: base and level step. All pointers are device memory (the source may also be pinned
+ * host memory that the device can address). Results are the bytes of base_ref and blur_ref.
+ *
+ * Planes of an octave have a stride that is a multiple of PLANE_STRIDE_FLOATS, start on 256 bytes, and are followed by
+ * PLANE_SLACK_FLOATS floats that kernels may read (never write). Launchers enqueue kernels only: no allocation, no
+ * waiting; they may be captured into a graph. Run pyramid_prepare once per device before.
+ */
+#ifndef HS_CUDA_PYRAMID_H
+#define HS_CUDA_PYRAMID_H
+
+#include "cuda/stream.h"
+#include "stages/pyramid.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PLANE_STRIDE_FLOATS = 32, PLANE_SLACK_FLOATS = 64 };
+
+/* One level step, and what may be written on the way. A plane with null data is not wanted. */
+typedef struct blur_launch_args {
+  plane_view in, out; /* the same size, differ */
+  plane_view work;    /* the same size; needed only where blur_needs_work says so */
+  plane_view halved;  /* floor(w/2) x floor(h/2): out(2i, 2j), the next octave's level 0 */
+  plane_view dog;     /* the same size and stride as out: out - in. Wants the uber kernel */
+  border_mode border;
+  const gaussian_filter *filter; /* host memory, read during the call only */
+  bool reversed;      /* work from the last row upwards: what the step before wrote last is still in the L2 cache */
+} blur_launch_args;
+
+/* Raises the shared-memory limits of this file's kernels on the current device. */
+stage_status pyramid_prepare(void);
+
+/* Radii without a kernel of their own filter rows into `work` first, then columns. */
+bool blur_needs_work(int32_t radius);
+
+/* Level step; one kernel, or two where blur_needs_work. Empty planes are allowed. */
+stage_status blur_launch(const blur_launch_args *args, cuda_stream stream);
+
+/* Base. `gray`, `work` and `doubled` are used when base_is_fused says no. */
+stage_status base_launch(const base_args *args, cuda_stream stream);
+
+/* Whether one kernel does it all: u8 gray, doubled on the aligned grid, a radius that has a kernel. */
+bool base_is_fused(const base_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
