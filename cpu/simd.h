@@ -1,0 +1,53 @@
+/*
+ * One thin layer over the vector instructions of each instruction set: a type, and the operations the stages need.
+ *
+ * A *_simd.c is compiled once for each instruction set, with HARTSIFT_ISA naming it. Every operation rounds as the
+ * scalar one of the same name does (simd_fma as hs_fmaf), so a lane computes what the reference computes.
+ *
+ *   simd_f32   SIMD_WIDTH floats          simd_load, simd_store (any alignment), simd_load_first, simd_store_first
+ *   simd_i32   SIMD_WIDTH int32           simd_i32_...
+ *   simd_mask  one truth value a lane     from comparisons; simd_bits gives bit i for lane i
+ */
+#ifndef HS_CPU_SIMD_H
+#define HS_CPU_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define SIMD_PASTE_(a, b) a##b
+#define SIMD_PASTE(a, b)  SIMD_PASTE_(a, b)
+/* blur -> blur_avx2: the names of one instruction set's variants */
+#define SIMD_NAME(stage) SIMD_PASTE(stage##_, HARTSIFT_ISA)
+
+#define SIMD_ISA_sse2   1
+#define SIMD_ISA_avx2   2
+#define SIMD_ISA_avx512 3
+#define SIMD_ISA_neon   4
+#define SIMD_ISA        SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
+
+#define SIMD_INLINE static inline
+
+#if SIMD_ISA == SIMD_ISA_avx512
+#  include "cpu/simd_avx512.h"
+#elif SIMD_ISA == SIMD_ISA_avx2
+#  include "cpu/simd_avx2.h"
+#elif SIMD_ISA == SIMD_ISA_sse2
+#  include "cpu/simd_sse2.h"
+#elif SIMD_ISA == SIMD_ISA_neon
+#  include "cpu/simd_neon.h"
+#else
+#  error "HARTSIFT_ISA must be sse2, avx2, avx512 or neon"
+#endif
+
+/* ------------------------------------------------- the same for every instruction set */
+
+SIMD_INLINE simd_f32 simd_zero(void) { return simd_set1(0.0f); }
+
+SIMD_INLINE simd_mask simd_ge(simd_f32 a, simd_f32 b) { return simd_le(b, a); }
+SIMD_INLINE simd_mask simd_gt(simd_f32 a, simd_f32 b) { return simd_lt(b, a); }
+
+/* Whether any lane is set, whether all are. */
+SIMD_INLINE int simd_any(simd_mask m) { return simd_bits(m) != 0; }
+SIMD_INLINE int simd_all(simd_mask m) { return simd_bits(m) == (1u << SIMD_WIDTH) - 1u; }
+
+#endif

@@ -1,0 +1,101 @@
+/* The vector layer on AArch64 NEON. Included by simd.h only. */
+#ifndef HS_CPU_SIMD_NEON_H
+#define HS_CPU_SIMD_NEON_H
+
+#include <arm_neon.h>
+
+#define SIMD_WIDTH    4
+#define SIMD_HAS_JOIN 1 /* simd_join is one instruction */
+
+typedef float32x4_t simd_f32;
+typedef int32x4_t simd_i32;
+typedef uint32x4_t simd_mask; /* all bits of a lane, or none */
+
+SIMD_INLINE simd_f32 simd_load(const float *p) { return vld1q_f32(p); }
+SIMD_INLINE void simd_store(float *p, simd_f32 v) { vst1q_f32(p, v); }
+SIMD_INLINE simd_f32 simd_set1(float v) { return vdupq_n_f32(v); }
+/* The first n lanes (0..SIMD_WIDTH), others 0; memory beyond them is not touched. */
+SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) {
+  float lanes[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  memcpy(lanes, p, sizeof(float) * (size_t)n);
+  return vld1q_f32(lanes);
+}
+SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
+  float lanes[4];
+  vst1q_f32(lanes, v);
+  memcpy(p, lanes, sizeof(float) * (size_t)n);
+}
+/* Lanes n.. of low, then lanes 0..n-1 of high: what lies n samples after low. n a constant, 0..SIMD_WIDTH-1. */
+#define simd_join(high, low, n) vextq_f32((low), (high), (n))
+
+SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return vaddq_f32(a, b); }
+SIMD_INLINE simd_f32 simd_sub(simd_f32 a, simd_f32 b) { return vsubq_f32(a, b); }
+SIMD_INLINE simd_f32 simd_mul(simd_f32 a, simd_f32 b) { return vmulq_f32(a, b); }
+SIMD_INLINE simd_f32 simd_div(simd_f32 a, simd_f32 b) { return vdivq_f32(a, b); }
+SIMD_INLINE simd_f32 simd_sqrt(simd_f32 a) { return vsqrtq_f32(a); }
+/* a * b + c, rounded once */
+SIMD_INLINE simd_f32 simd_fma(simd_f32 a, simd_f32 b, simd_f32 c) { return vfmaq_f32(c, a, b); }
+/* a < b ? a : b, and a > b ? a : b */
+SIMD_INLINE simd_f32 simd_min(simd_f32 a, simd_f32 b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return vabsq_f32(a); }
+SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return vnegq_f32(a); }
+SIMD_INLINE simd_f32 simd_floor(simd_f32 a) { return vrndmq_f32(a); }
+
+SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return vcltq_f32(a, b); }
+SIMD_INLINE simd_mask simd_le(simd_f32 a, simd_f32 b) { return vcleq_f32(a, b); }
+SIMD_INLINE simd_mask simd_eq(simd_f32 a, simd_f32 b) { return vceqq_f32(a, b); }
+SIMD_INLINE uint32_t simd_bits(simd_mask m) {
+  const uint32_t weights[4] = {1, 2, 4, 8};
+  return vaddvq_u32(vandq_u32(m, vld1q_u32(weights)));
+}
+SIMD_INLINE simd_mask simd_mask_and(simd_mask a, simd_mask b) { return vandq_u32(a, b); }
+SIMD_INLINE simd_mask simd_mask_or(simd_mask a, simd_mask b) { return vorrq_u32(a, b); }
+SIMD_INLINE simd_mask simd_mask_andnot(simd_mask a, simd_mask b) { return vbicq_u32(a, b); } /* a and not b */
+SIMD_INLINE simd_f32 simd_select(simd_mask m, simd_f32 yes, simd_f32 no) { return vbslq_f32(m, yes, no); }
+
+SIMD_INLINE simd_i32 simd_i32_load(const int32_t *p) { return vld1q_s32(p); }
+SIMD_INLINE void simd_i32_store(int32_t *p, simd_i32 v) { vst1q_s32(p, v); }
+SIMD_INLINE simd_i32 simd_i32_set1(int32_t v) { return vdupq_n_s32(v); }
+SIMD_INLINE simd_i32 simd_i32_add(simd_i32 a, simd_i32 b) { return vaddq_s32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_sub(simd_i32 a, simd_i32 b) { return vsubq_s32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return vandq_s32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return vorrq_s32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return veorq_s32(a, b); }
+/* n a constant, 1..31 */
+#define simd_i32_shift_left(a, n)     vshlq_n_s32((a), (n))
+#define simd_i32_shift_right(a, n)    vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), (n))) /* zeros come in */
+#define simd_i32_shift_right_sign(a, n) vshrq_n_s32((a), (n))
+SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return vcgtq_s32(a, b); }
+SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return vceqq_s32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_select(simd_mask m, simd_i32 yes, simd_i32 no) { return vbslq_s32(m, yes, no); }
+
+SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return vcvtnq_s32_f32(a); } /* to nearest, halves to even */
+SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return vcvtq_s32_f32(a); }
+SIMD_INLINE simd_f32 simd_from_i32(simd_i32 a) { return vcvtq_f32_s32(a); }
+SIMD_INLINE simd_i32 simd_cast_i32(simd_f32 a) { return vreinterpretq_s32_f32(a); }
+SIMD_INLINE simd_f32 simd_cast_f32(simd_i32 a) { return vreinterpretq_f32_s32(a); }
+
+/* Widening loads of SIMD_WIDTH unsigned values. */
+SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
+  uint32_t four;
+  memcpy(&four, p, sizeof four);
+  const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four));
+  return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
+}
+SIMD_INLINE simd_i32 simd_i32_load_u16(const uint16_t *p) { return vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p))); }
+/* The lanes of a and b by turns: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
+SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
+  const float32x4x2_t pair = {{a, b}};
+  vst2q_f32(p, pair);
+}
+/* Every second of 2 * SIMD_WIDTH floats, from the first. */
+SIMD_INLINE simd_f32 simd_load_even(const float *p) { return vuzp1q_f32(vld1q_f32(p), vld1q_f32(p + SIMD_WIDTH)); }
+SIMD_INLINE simd_f32 simd_gather(const float *base, simd_i32 index) {
+  int32_t i[4];
+  simd_i32_store(i, index);
+  const float lanes[4] = {base[i[0]], base[i[1]], base[i[2]], base[i[3]]};
+  return vld1q_f32(lanes);
+}
+
+#endif
