@@ -40,8 +40,11 @@ void json_put_string(feature_sink *sink, const char *text) {
     if (size == 0) {
       sink_text(sink, "\\ufffd");
       size = 1;
-    } else if (*at < 0x20u || *at == '"' || *at == '\\') {
+    } else if (*at < 0x20u) {
       json_put_escape(sink, *at);
+    } else if (*at == '"' || *at == '\\') {
+      sink_text(sink, "\\");
+      sink_bytes(sink, at, 1);
     } else {
       sink_bytes(sink, at, size);
     }
