@@ -1,6 +1,6 @@
 /*
  * Launchers of the fused ("uber") kernels, which do several steps of the pyramid in one launch with the device functions
- * of the split kernels. Device memory and planes as cuda/pyramid.h says; results are the bytes of the split kernels.
+ * of the split kernels. Device memory and planes as cuda/pyramid_cuda.h says; results are the bytes of the split kernels.
  *
  * Level: Gaussian level s+1 and DoG level s together; the new sample is still in a register when its difference is stored.
  * Chain: several level steps of one small octave in one launch; blocks recompute their neighbours' halos.
@@ -9,8 +9,8 @@
 #ifndef HS_CUDA_UBER_H
 #define HS_CUDA_UBER_H
 
-#include "cuda/extrema.h"
-#include "cuda/pyramid.h"
+#include "cuda/extrema_cuda.h"
+#include "cuda/pyramid_cuda.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,8 +6,8 @@
  * PLANE_SLACK_FLOATS floats that kernels may read (never write). Launchers enqueue kernels only: no allocation, no
  * waiting; they may be captured into a graph. Run pyramid_prepare once per device before.
  */
-#ifndef HS_CUDA_PYRAMID_H
-#define HS_CUDA_PYRAMID_H
+#ifndef HS_CUDA_PYRAMID_CUDA_H
+#define HS_CUDA_PYRAMID_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/pyramid.h"

@@ -1,9 +1,9 @@
 /*
  * Launcher of the extremum search: Gaussian levels, or stored DoG levels, to candidate bits. Device memory throughout;
- * planes as cuda/pyramid.h says. Every word of a mask is written. Results are the bits of extrema_ref.
+ * planes as cuda/pyramid_cuda.h says. Every word of a mask is written. Results are the bits of extrema_ref.
  */
-#ifndef HS_CUDA_EXTREMA_H
-#define HS_CUDA_EXTREMA_H
+#ifndef HS_CUDA_EXTREMA_CUDA_H
+#define HS_CUDA_EXTREMA_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/extrema.h"
