@@ -4,6 +4,7 @@
 #include "tests/support/counted_allocator.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void *counted_allocator_alloc(size_t bytes, void *user) {
   counted_allocator *counter = user;
@@ -15,6 +16,7 @@ static void *counted_allocator_alloc(size_t bytes, void *user) {
   if (posix_memalign(&pointer, 64, bytes) != 0) {
     return NULL;
   }
+  memset(pointer, counter->fill, bytes);
   ++counter->alive;
   if (bytes > counter->peak_bytes) {
     counter->peak_bytes = bytes;

@@ -9,10 +9,11 @@
 #include "pipeline/hartsift.h"
 
 typedef struct counted_allocator {
-  size_t made;       /* allocations asked for, the failed one included */
-  size_t alive;      /* not yet released */
-  size_t fail_at;    /* this allocation fails, counted from 1; 0: none */
-  size_t peak_bytes; /* largest single allocation */
+  size_t made;        /* allocations asked for, the failed one included */
+  size_t alive;       /* not yet released */
+  size_t fail_at;     /* this allocation fails, counted from 1; 0: none */
+  size_t peak_bytes;  /* largest single allocation */
+  unsigned char fill; /* what new memory holds */
 } counted_allocator;
 
 /* The allocator that counts in *counter. */
