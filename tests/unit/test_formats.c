@@ -28,9 +28,9 @@ typedef struct format_promise {
   bool keeps_response, keeps_octave, keeps_size, keeps_floats, holds_none;
 } format_promise;
 
-/* COLMAP's origin costs coordinates below about 1 some digits of their tiny values. */
+/* COLMAP's origin costs coordinates next to 0 the last digits of their tiny values. */
 static const format_promise promises[] = {
-    {HS_FORMAT_COLMAP, "colmap", ".txt", 1e-6f, false, false, false, false, false},
+    {HS_FORMAT_COLMAP, "colmap", ".txt", 1e-12f, false, false, false, false, false},
     {HS_FORMAT_NPZ, "npz", ".npz", 0, true, true, true, true, true},
     {HS_FORMAT_CSV, "csv", ".csv", 0, true, true, false, true, true},
     {HS_FORMAT_JSON, "json", ".json", 0, true, true, true, true, true},

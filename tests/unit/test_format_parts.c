@@ -1,0 +1,224 @@
+/*
+ * Parts under the feature formats: checksums, angles, bin order, .npy values, JSON strings, zip records.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/formats/crc.h"
+#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/json_writer.h"
+#include "pipeline/formats/npy_array.h"
+#include "pipeline/formats/zip_archive.h"
+
+static void test_checksums(void **state) {
+  (void)state;
+  /* The customary test words and values of both polynomials. */
+  assert_int_equal(crc_zip(0, "123456789", 9), 0xcbf43926u);
+  assert_int_equal(crc_castagnoli(0, "123456789", 9), 0xe3069283u);
+  assert_int_equal(crc_zip(crc_zip(0, "1234", 4), "56789", 5), 0xcbf43926u);
+  assert_int_equal(crc_zip(0, "", 0), 0);
+}
+
+static void test_angles(void **state) {
+  (void)state;
+  const double two_pi = 6.283185307179586;
+  assert_true(angle_wrap(0.0) == 0.0f);
+  assert_true(angle_wrap(two_pi) == 0.0f);
+  assert_true(angle_wrap(-1e-12) == 0.0f);
+  assert_true(angle_wrap(two_pi - 1e-9) == 0.0f);
+  assert_true(fabs((double)angle_wrap(-0.5) - (two_pi - 0.5)) < 1e-6);
+  assert_true(fabs((double)angle_wrap(1000.0) - fmod(1000.0, two_pi)) < 1e-6);
+  for (float a = 0.0f; a < 6.28f; a += 0.01f) assert_true(angle_wrap((double)a) == a);
+  float largest = nextafterf(6.2831855f, 0.0f);
+  assert_true(angle_wrap((double)largest) == largest);
+}
+
+static void test_bins_are_exchanged(void **state) {
+  (void)state;
+  uint8_t descriptor[HS_DESCRIPTOR_LENGTH];
+  for (size_t k = 0; k < sizeof descriptor; k++) descriptor[k] = (uint8_t)k;
+  descriptor_swap_bins(descriptor);
+  const uint8_t last_cell[8] = {120, 127, 126, 125, 124, 123, 122, 121};
+  assert_memory_equal(descriptor + 120, last_cell, 8);
+  descriptor_swap_bins(descriptor);
+  for (size_t k = 0; k < sizeof descriptor; k++) assert_int_equal(descriptor[k], k);
+}
+
+static void test_bytes_of_floats(void **state) {
+  (void)state;
+  float values[HS_DESCRIPTOR_LENGTH] = {0.0f, 1.0f, 0.4990234375f, 0.001f, -0.5f, 0.00097656f, 0.5f};
+  const uint8_t unit[7] = {0, 255, 255, 1, 0, 0, 255};
+  const uint8_t scaled[7] = {0, 1, 0, 0, 0, 0, 1};
+  uint8_t out[HS_DESCRIPTOR_LENGTH];
+  hs_features features = {.count = 1, .descriptors = values, .descriptor_type = HS_DESCRIPTOR_F32};
+  descriptor_codec codec = descriptor_codec_make(&features, HS_LAYOUT_UBC, HS_LAYOUT_UBC);
+  descriptor_to_u8(&codec, 0, out);
+  assert_memory_equal(out, unit, sizeof unit);
+  values[7] = 300.0f;
+  codec = descriptor_codec_make(&features, HS_LAYOUT_UBC, HS_LAYOUT_UBC);
+  descriptor_to_u8(&codec, 0, out);
+  assert_memory_equal(out, scaled, sizeof scaled);
+  assert_int_equal(out[7], 255);
+}
+
+static void test_keypoint_values(void **state) {
+  (void)state;
+  hs_keypoint keypoint;
+  assert_null(keypoint_fill(&keypoint, 1.0, 2.0, 3.0, -1.0));
+  assert_non_null(keypoint_fill(&keypoint, (double)NAN, 2.0, 3.0, 0.0));
+  assert_non_null(keypoint_fill(&keypoint, 1.0, 1e300, 3.0, 0.0));
+  assert_non_null(keypoint_fill(&keypoint, 1.0, 2.0, 1e-60, 0.0));
+  assert_non_null(keypoint_fill(&keypoint, 1.0, 2.0, 3.0, (double)INFINITY));
+  assert_null(keypoint_fill_origin(&keypoint, 0.5, -1.0, 3.0));
+  assert_int_equal(keypoint.octave, -1);
+  assert_non_null(keypoint_fill_origin(&keypoint, (double)NAN, 0.0, 1.0));
+  assert_non_null(keypoint_fill_origin(&keypoint, 0.5, 40000.0, 1.0));
+  assert_non_null(keypoint_fill_origin(&keypoint, 0.5, (double)NAN, 1.0));
+  assert_non_null(keypoint_fill_origin(&keypoint, 0.5, 0.0, 1.5));
+}
+
+/* Bytes of an array with the given header text. */
+static size_t make_npy(const char *header, const void *data, size_t size, uint8_t out[512]) {
+  size_t length = strlen(header);
+  memcpy(out, "\x93NUMPY\x01\x00", 8);
+  out[8] = (uint8_t)length;
+  out[9] = 0;
+  memcpy(out + 10, header, length);
+  if (size > 0) memcpy(out + 10 + length, data, size);
+  return 10 + length + size;
+}
+
+static double npy_single(const char *descr, const void *data, size_t size) {
+  char header[128];
+  uint8_t bytes[512];
+  npy_array array;
+  (void)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }\n", descr);
+  size_t total = make_npy(header, data, size, bytes);
+  assert_null(npy_parse(bytes, total, &array));
+  assert_true(npy_is_numeric(&array));
+  return npy_value(&array, 0, 0);
+}
+
+static void test_npy_items(void **state) {
+  (void)state;
+  assert_true(npy_single("<i8", "\xfe\xff\xff\xff\xff\xff\xff\xff", 8) == -2.0);
+  assert_true(npy_single(">i2", "\xff\xfe", 2) == -2.0);
+  assert_true(npy_single("<i8", "\0\0\0\0\0\0\0\x80", 8) == -9223372036854775808.0);
+  assert_true(npy_single("|i1", "\x80", 1) == -128.0);
+  assert_true(npy_single("|u1", "\x80", 1) == 128.0);
+  assert_true(npy_single(">u4", "\0\0\1\0", 4) == 256.0);
+  assert_true(npy_single("<f2", "\x00\x3c", 2) == 1.0);
+  assert_true(npy_single("<f2", "\x01\x00", 2) == ldexp(1.0, -24));
+  assert_true(npy_single("<f2", "\x00\xfc", 2) == (double)-INFINITY);
+  assert_true(isnan(npy_single("<f2", "\x01\x7c", 2)));
+  assert_true(npy_single(">f4", "\xbf\x80\x00\x00", 4) == -1.0);
+  assert_true(npy_single("<f8", "\0\0\0\0\0\0\xf8\x3f", 8) == 1.5);
+}
+
+static void test_npy_headers_that_are_wrong(void **state) {
+  (void)state;
+  const char *const wrong[] = {
+      "",
+      "{}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1), }",
+      "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,), }",
+      "{'descr': '<f4', 'shape': (1,), }",
+      "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,), }",
+      "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387905, 4), }",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)",
+      "{'descr': '<f4",
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    uint8_t bytes[512];
+    npy_array array;
+    size_t total = make_npy(wrong[i], "\0\0\0\0", 4, bytes);
+    if (npy_parse(bytes, total, &array) == NULL) fail_msg("accepted: %s", wrong[i]);
+  }
+}
+
+static void check_json_string(const char *text, const char *expected) {
+  char *bytes = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&bytes, &size);
+  assert_non_null(stream);
+  feature_sink sink;
+  sink_begin(&sink, stream, NULL);
+  json_put_string(&sink, text);
+  sink_flush(&sink);
+  assert_int_equal(fclose(stream), 0);
+  assert_string_equal(bytes, expected);
+  free(bytes);
+}
+
+static void test_json_strings(void **state) {
+  (void)state;
+  check_json_string(NULL, "null");
+  check_json_string("a\"b\\c\n", "\"a\\\"b\\\\c\\u000a\"");
+  check_json_string("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+  check_json_string("\xc3(\xff\xed\xa0\x80", "\"\\ufffd(\\ufffd\\ufffd\\ufffd\\ufffd\"");
+  check_json_string("\xc0\x80\xe2\x82", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
+}
+
+static void produce_word(feature_sink *sink, const void *user) { sink_text(sink, user); }
+
+static void test_zip_entries(void **state) {
+  (void)state;
+  char *bytes = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&bytes, &size);
+  assert_non_null(stream);
+  zip_writer writer;
+  zip_write_begin(&writer, stream);
+  assert_true(zip_write_entry(&writer, "first", produce_word, "some text"));
+  assert_true(zip_write_entry(&writer, "second", produce_word, ""));
+  zip_write_end(&writer);
+  assert_int_equal(fclose(stream), 0);
+  char message[128] = "";
+  feature_source source = {.path = "zip",
+                           .bytes = (const uint8_t *)bytes,
+                           .size = size,
+                           .message = message,
+                           .message_bytes = sizeof message};
+  zip_entry entry;
+  assert_int_equal(zip_read_entry(&source, "first", 100, &entry), HS_OK);
+  assert_int_equal(entry.size, 9);
+  assert_memory_equal(entry.bytes, "some text", 9);
+  assert_int_equal(zip_read_entry(&source, "first", 8, &entry), HS_ERR_LIMIT);
+  assert_int_equal(zip_read_entry(&source, "second", 100, &entry), HS_OK);
+  assert_non_null(entry.bytes);
+  assert_int_equal(entry.size, 0);
+  assert_int_equal(zip_read_entry(&source, "third", 100, &entry), HS_OK);
+  assert_null(entry.bytes);
+  bytes[36] ^= 1;
+  assert_int_equal(zip_read_entry(&source, "first", 100, &entry), HS_ERR_FORMAT);
+  assert_string_equal(message, "zip: first: the checksum is wrong");
+  free(bytes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_checksums),
+      cmocka_unit_test(test_angles),
+      cmocka_unit_test(test_bins_are_exchanged),
+      cmocka_unit_test(test_bytes_of_floats),
+      cmocka_unit_test(test_keypoint_values),
+      cmocka_unit_test(test_npy_items),
+      cmocka_unit_test(test_npy_headers_that_are_wrong),
+      cmocka_unit_test(test_json_strings),
+      cmocka_unit_test(test_zip_entries),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
