@@ -15,7 +15,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     for style in ("u8", "f32", "none"):
         with tempfile.TemporaryDirectory() as place:
-            subprocess.run([program, place, "2", style], check=True)
+            subprocess.run([program, place, "1", style], check=True)
             for number, name in enumerate(FORMATS, start=1):
                 path = pathlib.Path(place) / name
                 if not path.exists():
