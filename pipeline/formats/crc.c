@@ -21,9 +21,7 @@ static uint32_t crc_update(const uint32_t table[16], uint32_t crc, const uint8_t
   return ~crc;
 }
 
-uint32_t crc_zip(uint32_t crc, const void *bytes, size_t size) {
-  return crc_update(crc_zip_table, crc, bytes, size);
-}
+uint32_t crc_zip(uint32_t crc, const void *bytes, size_t size) { return crc_update(crc_zip_table, crc, bytes, size); }
 
 uint32_t crc_castagnoli(uint32_t crc, const void *bytes, size_t size) {
   return crc_update(crc_castagnoli_table, crc, bytes, size);

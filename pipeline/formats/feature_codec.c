@@ -126,9 +126,7 @@ float angle_wrap(double radians) {
   return (double)rounded < two_pi ? rounded : 0.0f;
 }
 
-bool fits_float(double value) {
-  return isfinite(value) && fabs(value) <= (double)FLT_MAX;
-}
+bool fits_float(double value) { return isfinite(value) && fabs(value) <= (double)FLT_MAX; }
 
 const char *keypoint_fill(hs_keypoint *keypoint, double x, double y, double sigma, double orientation) {
   memset(keypoint, 0, sizeof *keypoint);
@@ -142,9 +140,7 @@ const char *keypoint_fill(hs_keypoint *keypoint, double x, double y, double sigm
   return NULL;
 }
 
-static bool fits_int16(double value) {
-  return value >= INT16_MIN && value <= INT16_MAX && value == floor(value);
-}
+static bool fits_int16(double value) { return value >= INT16_MIN && value <= INT16_MAX && value == floor(value); }
 
 const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double octave, double level) {
   if (!fits_float(response)) return "the response is not a finite number";

@@ -38,9 +38,7 @@ void sink_bytes(feature_sink *sink, const void *bytes, size_t size) {
   }
 }
 
-void sink_text(feature_sink *sink, const char *text) {
-  sink_bytes(sink, text, strlen(text));
-}
+void sink_text(feature_sink *sink, const char *text) { sink_bytes(sink, text, strlen(text)); }
 
 void sink_float(feature_sink *sink, float value) {
   char text[NUMBER_TEXT_BYTES];

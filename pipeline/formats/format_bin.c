@@ -43,9 +43,7 @@ typedef struct bin_header {
   uint32_t check;
 } bin_header;
 
-static uint64_t bin_align(uint64_t offset) {
-  return (offset + BIN_ALIGNMENT - 1) / BIN_ALIGNMENT * BIN_ALIGNMENT;
-}
+static uint64_t bin_align(uint64_t offset) { return (offset + BIN_ALIGNMENT - 1) / BIN_ALIGNMENT * BIN_ALIGNMENT; }
 
 static uint32_t bin_descriptor_bytes(hs_descriptor_type type) {
   if (type == HS_DESCRIPTOR_NONE) return 0;

@@ -130,9 +130,7 @@ static hs_status json_read_member(text_cursor *cursor, json_text name, json_head
   return json_skip(cursor);
 }
 
-static bool json_is_size(double value) {
-  return value >= 0.0 && value <= (double)INT32_MAX && value == floor(value);
-}
+static bool json_is_size(double value) { return value >= 0.0 && value <= (double)INT32_MAX && value == floor(value); }
 
 static hs_status json_read_head(text_cursor *cursor, json_head *head) {
   *head = (json_head){.version = JSON_VERSION, .count = -1.0, .type = HS_DESCRIPTOR_NONE};

@@ -155,9 +155,7 @@ enum { NPZ_KEYPOINTS, NPZ_DESCRIPTORS, NPZ_RESPONSES, NPZ_OCTAVES, NPZ_LEVELS, N
 static const char *const npz_names[NPZ_ARRAYS] = {"keypoints.npy", "descriptors.npy", "responses.npy",
                                                   "octaves.npy",   "levels.npy",      "image_size.npy"};
 
-static bool npz_has(const npz_arrays *all, int which) {
-  return all->entries[which].bytes != NULL;
-}
+static bool npz_has(const npz_arrays *all, int which) { return all->entries[which].bytes != NULL; }
 
 static hs_status npz_open(const feature_source *source, npz_arrays *all) {
   uint64_t item = HS_DESCRIPTOR_LENGTH * NPZ_ITEM_MOST;

@@ -18,9 +18,7 @@ static const double number_powers[POWER_LIMIT + 1] = {1e0,  1e1,  1e2,  1e3,  1e
                                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-static bool number_is_plain(char c) {
-  return (c >= '0' && c <= '9') || c == '+' || c == '-' || c == 'e' || c == 'E';
-}
+static bool number_is_plain(char c) { return (c >= '0' && c <= '9') || c == '+' || c == '-' || c == 'e' || c == 'E'; }
 
 size_t number_normalise_point(char *text) {
   size_t kept = 0;
@@ -78,9 +76,7 @@ static size_t number_by_library(double value, int significant, char *text) {
   return number_normalise_point(text);
 }
 
-static bool number_in_fixed_range(double magnitude) {
-  return magnitude >= 1e-4 && magnitude < 1e9;
-}
+static bool number_in_fixed_range(double magnitude) { return magnitude >= 1e-4 && magnitude < 1e9; }
 
 /* A double half-way between floats: readers that round once and readers that round twice may differ. */
 static bool number_is_float_midpoint(double value) {

@@ -12,9 +12,7 @@
 
 enum { TEXT_PROBE_BYTES = 65536 };
 
-static bool text_is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r';
-}
+static bool text_is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 text_cursor cursor_make(const feature_source *source) {
   text_cursor cursor = {.source = source, .line = 1};

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 
-FORMATS = ["colmap.txt", "npz.npz", "csv.csv", "json.json", "lowe.key", "vlfeat.sift", "opencv.yml", "openmvg.feat", "bin.hsf"]
+FORMATS = ["colmap.txt", "npz.npz", "csv.csv", "json.json", "lowe.key", "vlfeat.sift",
+           "opencv.yml", "openmvg.feat", "bin.hsf"]
 
 
 def main():

@@ -86,7 +86,8 @@ def check_json(folder, truth, style):
     if style == "none":
         assert all("descriptor" not in feature for feature in features)
     else:
-        equal("json descriptors", numpy.array([f["descriptor"] for f in features], dtype=numpy.float32), truth.descriptors)
+        entries = numpy.array([feature["descriptor"] for feature in features], dtype=numpy.float32)
+        equal("json descriptors", entries, truth.descriptors)
 
 
 def check_csv(folder, truth, style):
