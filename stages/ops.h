@@ -41,6 +41,9 @@ typedef struct stage_ops {
   stage_status (*orient)(stage_queue *, const orient_args *);
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
+  /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a
+     plane of that size. */
+  size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
 } stage_ops;
 
 /* "base", "blur", ...: the names of --variant and of the report. */

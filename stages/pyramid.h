@@ -31,8 +31,8 @@ stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_ru
 
 typedef enum upsample_grid { GRID_ALIGNED = 0, GRID_HALF_PIXEL = 1 } upsample_grid;
 
-/* Base: source -> level 0 of the first octave. gray: room for the source's picture; work: room for two planes of the
-   first octave's size, used by backends that do not fuse the steps. */
+/* Base: source -> level 0 of the first octave. gray: room for the source's picture; work and doubled: for backends
+   that do not fuse the steps. work.data holds a plane, or what the backend asks for (stage_ops.pyramid_work_floats). */
 typedef struct base_args {
   source_view source;
   int32_t first_octave;
@@ -45,7 +45,8 @@ typedef struct base_args {
   plane_view out;
 } base_args;
 
-/* Level step: out = in blurred, rows first, then columns. in and out differ; work is a plane of their size. */
+/* Level step: out = in blurred, rows first, then columns. in and out differ; work.data holds a plane of their size, or
+   what the backend asks for. */
 typedef struct blur_args {
   plane_view in, out, work;
   border_mode border;

@@ -199,7 +199,7 @@ typedef struct located {
 } located;
 
 HS_INLINE located locate_sample(const octave_view *o, const sift_params *p, int32_t level, int32_t x, int32_t y) {
-  quadratic q;
+  quadratic q = {0};
   located k;
   (void)quadratic_fit(o, level, x, y, p->refine_rule, &q); /* fitted before: settled samples have an offset */
   const float scale = hs_power_of_two(o->octave);

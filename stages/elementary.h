@@ -1,0 +1,120 @@
+/*
+ * The elementary functions of the data path: small polynomials of sums, products and hs_fmaf, so that every CPU and
+ * GPU computes the same bits. No C library and no intrinsic of unequal rounding.
+ *
+ * The coefficients come from tests/support/fit_elementary.py; the errors stated were measured over the whole range by
+ * tests/unit/test_elementary.c. Everything is free of branches (selects only), so loops over it vectorise.
+ */
+#ifndef HS_STAGES_ELEMENTARY_H
+#define HS_STAGES_ELEMENTARY_H
+
+#include "stages/portable.h"
+
+/* 1/x for x in [2^-100, 2^100], relative error at most 1.2e-7. A first guess from the exponent and mantissa as an
+   integer (12 % off), then two steps r += r (e + e^2), e = 1 - x r, each of which cubes the error. 6 operations. */
+HS_INLINE float hs_reciprocal(float x) {
+  float r = hs_bits_float(0x7ef311c7u - hs_float_bits(x));
+  float e = hs_fmaf(-x, r, 1.0f);
+  r = hs_fmaf(r, hs_fmaf(e, e, e), r);
+  e = hs_fmaf(-x, r, 1.0f);
+  return hs_fmaf(r, hs_fmaf(e, e, e), r);
+}
+
+/* Length and direction of (gx, gy): magnitude with a relative error of at most 4e-7, and the angle from the x axis
+   towards y in turns, in [0, 1), with an error of at most 1.3e-7 turns (8e-7 rad). (0, 0) gives 0 and 0. |gx|, |gy| below
+   2^60. About 33 operations.
+
+   With t = min/max of the absolute values and z = t^2 the magnitude is max * sqrt(1 + z) and the angle within the octant
+   t * atan(t)/t, both by polynomials in z; the octants follow by reflection. One reciprocal serves both, and no
+   square root is needed. A maximum below 1e-30 is divided as if it were that, which only keeps 0/0 away. */
+HS_INLINE void hs_polar(float gx, float gy, float *magnitude, float *turn) {
+  const float ax = hs_fabsf(gx), ay = hs_fabsf(gy);
+  const float largest = ax > ay ? ax : ay, smallest = ax > ay ? ay : ax;
+  const float t = smallest * hs_reciprocal(largest > 1.0e-30f ? largest : 1.0e-30f);
+  const float z = t * t;
+  float p = hs_fmaf(-0.00267836335f, z, 0.013004262f);
+  p = hs_fmaf(p, z, -0.0318147242f);
+  p = hs_fmaf(p, z, 0.0604230724f);
+  p = hs_fmaf(p, z, -0.124705367f);
+  p = hs_fmaf(p, z, 0.499984354f);
+  p = hs_fmaf(p, z, 1.00000012f);
+  *magnitude = largest * p;
+  float q = hs_fmaf(0.00123429019f, z, -0.00583966542f);
+  q = hs_fmaf(q, z, 0.0132917035f);
+  q = hs_fmaf(q, z, -0.021436587f);
+  q = hs_fmaf(q, z, 0.0316357501f);
+  q = hs_fmaf(q, z, -0.0530402511f);
+  q = hs_fmaf(q, z, 0.159154832f);
+  float a = q * t;
+  a = ay > ax ? 0.25f - a : a;
+  a = gx < 0.0f ? 0.5f - a : a;
+  a = gy < 0.0f ? 1.0f - a : a;
+  *turn = a >= 1.0f ? 0.0f : a;
+}
+
+/* 2^x for x in [-126, 127]; below that 2^-126, above 2^127. Relative error at most 2.4e-7. 11 operations. */
+HS_INLINE float hs_exp2(float x) {
+  x = x > -126.0f ? x : -126.0f;
+  x = x < 127.0f ? x : 127.0f;
+  const int32_t n = hs_round_half_even(x);
+  const float f = x - (float)n;
+  float p = hs_fmaf(0.00134022732f, f, 0.00967948139f);
+  p = hs_fmaf(p, f, 0.0555027686f);
+  p = hs_fmaf(p, f, 0.240219846f);
+  p = hs_fmaf(p, f, 0.693147242f);
+  p = hs_fmaf(p, f, 1.00000012f);
+  return p * hs_power_of_two(n);
+}
+
+/* log2(x) for normal x > 0; absolute error at most 4e-7 plus one rounding of the result. */
+HS_INLINE float hs_log2(float x) {
+  const uint32_t bits = hs_float_bits(x);
+  /* the exponent that leaves a mantissa in [sqrt(1/2), sqrt(2)) */
+  const int32_t n = (int32_t)(bits - 0x3f3504f3u) >> 23;
+  const float f = hs_bits_float(bits - ((uint32_t)n << 23)) - 1.0f;
+  float p = hs_fmaf(0.125575364f, f, -0.20994769f);
+  p = hs_fmaf(p, f, 0.217124432f);
+  p = hs_fmaf(p, f, -0.238570228f);
+  p = hs_fmaf(p, f, 0.287698507f);
+  p = hs_fmaf(p, f, -0.360719115f);
+  p = hs_fmaf(p, f, 0.480920315f);
+  p = hs_fmaf(p, f, -0.721347153f);
+  p = hs_fmaf(p, f, 1.4426949f);
+  return hs_fmaf(p, f, (float)n);
+}
+
+/* Sine and cosine of 2 pi turn for turn in [0, 1]; absolute error at most 1.2e-7; exact at multiples of 1/4. */
+HS_INLINE void hs_sincos_turn(float turn, float *sine, float *cosine) {
+  const int32_t quarter = hs_round_half_even(4.0f * turn);
+  const float r = hs_fmaf(-0.25f, (float)quarter, turn); /* exact, |r| <= 1/8 */
+  const float z = r * r;
+  float s = hs_fmaf(-76.7749557f, z, 81.6256256f);
+  s = hs_fmaf(s, z, -41.3418655f);
+  s = hs_fmaf(s, z, 6.28318548f);
+  s = s * r;
+  float c = hs_fmaf(58.5601921f, z, -85.423111f);
+  c = hs_fmaf(c, z, 64.9391403f);
+  c = hs_fmaf(c, z, -19.7392082f);
+  c = hs_fmaf(c, z, 1.0f);
+  const bool swapped = (quarter & 1) != 0;
+  const float sin_abs = swapped ? c : s, cos_abs = swapped ? s : c;
+  *sine = (quarter & 2) != 0 ? -sin_abs : sin_abs;
+  *cosine = ((quarter + 1) & 2) != 0 ? -cos_abs : cos_abs;
+}
+
+/* A turn in (-1, 2) wrapped to [0, 1) after rounding: 1 itself never appears. */
+HS_INLINE float hs_wrap_turn(float turn) {
+  turn = turn < 0.0f ? turn + 1.0f : turn;
+  turn = turn >= 1.0f ? turn - 1.0f : turn;
+  return turn;
+}
+
+/* floor(sqrt(n)) for n < 2^63: the double square root is off by at most one, which integers then settle. */
+HS_INLINE uint64_t hs_isqrt64(uint64_t n) {
+  uint64_t r = (uint64_t)hs_sqrt_double((double)n);
+  r -= r * r > n;
+  r += (r + 1) * (r + 1) <= n;
+  return r;
+}
+
+#endif

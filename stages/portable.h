@@ -1,0 +1,90 @@
+/*
+ * One source for C and CUDA: inline functions, exact operations, bits of floats.
+ *
+ * Arithmetic in these headers is float32 in a fixed order. Products and sums are never fused by the compiler
+ * (-ffp-contract=off, -fmad=false); where they are to be fused, hs_fmaf says so.
+ */
+#ifndef HS_STAGES_PORTABLE_H
+#define HS_STAGES_PORTABLE_H
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#  define HS_INLINE static __host__ __device__ __forceinline__
+#else
+#  define HS_INLINE static inline
+_Static_assert(FLT_EVAL_METHOD == 0, "float expressions must be evaluated as float");
+#endif
+
+/* a * b + c rounded once. On x86 without FMA instructions this is the C library's, exact but slow: such a build is for
+   correctness. (A double product and sum rounded to float would round twice.) */
+HS_INLINE float hs_fmaf(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  return __fmaf_rn(a, b, c);
+#else
+  return fmaf(a, b, c);
+#endif
+}
+
+/* Correctly rounded square roots. */
+HS_INLINE float hs_sqrtf(float v) {
+#ifdef __CUDA_ARCH__
+  return __fsqrt_rn(v);
+#else
+  return sqrtf(v);
+#endif
+}
+
+HS_INLINE double hs_sqrt_double(double v) {
+#ifdef __CUDA_ARCH__
+  return __dsqrt_rn(v);
+#else
+  return sqrt(v);
+#endif
+}
+
+HS_INLINE uint32_t hs_float_bits(float v) {
+#ifdef __CUDA_ARCH__
+  return __float_as_uint(v);
+#else
+  uint32_t bits;
+  memcpy(&bits, &v, sizeof bits);
+  return bits;
+#endif
+}
+
+HS_INLINE float hs_bits_float(uint32_t bits) {
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(bits);
+#else
+  float v;
+  memcpy(&v, &bits, sizeof v);
+  return v;
+#endif
+}
+
+HS_INLINE float hs_fabsf(float v) { return hs_bits_float(hs_float_bits(v) & 0x7fffffffu); }
+
+/* Neither infinite nor NaN. */
+HS_INLINE bool hs_is_finite(float v) { return (hs_float_bits(v) & 0x7f800000u) != 0x7f800000u; }
+
+/* 2^n, n in -126..127. */
+HS_INLINE float hs_power_of_two(int32_t n) { return hs_bits_float((uint32_t)(n + 127) << 23); }
+
+/* The nearest integer, halves to even, for |v| < 2^22: what lrintf gives in round-to-nearest. The sum's last bit is 1,
+   so the addition rounds to an integer, which then stands in its low bits. */
+HS_INLINE int32_t hs_round_half_even(float v) {
+  return (int32_t)(hs_float_bits(v + 12582912.0f) - 0x4b400000u);
+}
+
+/* The largest integer not above v, for |v| < 2^31. */
+HS_INLINE int32_t hs_floor_int(float v) {
+  const int32_t i = (int32_t)v;
+  return i - ((float)i > v);
+}
+
+#endif
