@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/pyramid_work.h"
 #include "cpu/stages_ref.h"
+#include "cpu/stages_simd.h"
 
 /* One instruction set's variants; a null entry falls back to the table before. */
 typedef struct cpu_variant {
@@ -18,12 +20,58 @@ typedef struct cpu_variant {
 
 static bool always(void) { return true; }
 
+#if HARTSIFT_HAVE_ISA_AVX2
+static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+
+#if HARTSIFT_HAVE_ISA_AVX512
+static bool has_avx512(void) {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+/* The stages that are written with vectors; the others stay null. */
+#define SIMD_VARIANT(ISA, USABLE)                \
+  {                                              \
+    .name = #ISA, .usable = USABLE, .ops = {     \
+      .base = base_##ISA,                        \
+      .blur = blur_##ISA,                        \
+      .halve = halve_##ISA,                      \
+      .extrema = extrema_##ISA,                  \
+      .pyramid_work_floats = pyramid_work_floats \
+    }                                            \
+  }
+
 /* Weakest first. */
 static const cpu_variant variants[] = {
-    {"ref", always, {{NULL}, base_ref, blur_ref, halve_ref, extrema_ref, refine_ref, locate_ref, orient_ref, select_ref, describe_ref}},
+    {"ref", always, {{NULL}, base_ref, blur_ref, halve_ref, extrema_ref, refine_ref, locate_ref, orient_ref, select_ref, describe_ref, NULL}},
+#if HARTSIFT_HAVE_ISA_SSE2
+    SIMD_VARIANT(sse2, always),
+#endif
+#if HARTSIFT_HAVE_ISA_AVX2
+    SIMD_VARIANT(avx2, has_avx2),
+#endif
+#if HARTSIFT_HAVE_ISA_AVX512
+    SIMD_VARIANT(avx512, has_avx512),
+#endif
+#if HARTSIFT_HAVE_ISA_NEON
+    SIMD_VARIANT(neon, always),
+#endif
 };
 
 enum { VARIANT_COUNT = sizeof variants / sizeof variants[0] };
+
+static const cpu_variant *find_variant(const char *name, size_t length) {
+  for (size_t i = 0; i < VARIANT_COUNT; i++)
+    if (strlen(variants[i].name) == length && memcmp(variants[i].name, name, length) == 0) return &variants[i];
+  return NULL;
+}
+
+const stage_ops *cpu_variant_ops(const char *name) {
+  const cpu_variant *v = find_variant(name, strlen(name));
+  return v && v->usable() ? &v->ops : NULL;
+}
 
 const char *cpu_level_name(void) {
   const char *best = "ref";
@@ -61,12 +109,6 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
     case STAGE_COUNT: return;
   }
   ops->variant[id] = v->name;
-}
-
-static const cpu_variant *find_variant(const char *name, size_t length) {
-  for (size_t i = 0; i < VARIANT_COUNT; i++)
-    if (strlen(variants[i].name) == length && memcmp(variants[i].name, name, length) == 0) return &variants[i];
-  return NULL;
 }
 
 static bool refuse(char *message, size_t bytes, const char *what, const char *text, size_t length) {
@@ -112,5 +154,8 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
     if (length > 0 && !apply_choice(ops, variant, length, message, bytes)) return false;
     variant += length + (variant[length] == ',');
   }
+  /* The reference needs a plane for work; so does a mixture with it. */
+  const bool plane = ops->base == base_ref || ops->blur == blur_ref;
+  ops->pyramid_work_floats = plane ? NULL : pyramid_work_floats;
   return true;
 }

@@ -13,6 +13,10 @@
    this machine; message (zero-terminated, may be null) says which and what there is. */
 bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t message_bytes);
 
+/* The stages that one variant has (others null); null when the name is unknown or not usable on this machine. For tests
+   and benches that compare variants. */
+const stage_ops *cpu_variant_ops(const char *name);
+
 /* The highest instruction set this machine has, of those built in: "ref", "avx2", ... */
 const char *cpu_level_name(void);
 /* Cores this process may use; 1 or more. */

@@ -5,7 +5,7 @@
 #include <arm_neon.h>
 
 #define SIMD_WIDTH    4
-#define SIMD_HAS_JOIN 1 /* simd_join is one instruction */
+#define SIMD_HAS_JOIN 0
 
 typedef float32x4_t simd_f32;
 typedef int32x4_t simd_i32;
@@ -25,8 +25,6 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   vst1q_f32(lanes, v);
   memcpy(p, lanes, sizeof(float) * (size_t)n);
 }
-/* Lanes n.. of low, then lanes 0..n-1 of high: what lies n samples after low. n a constant, 0..SIMD_WIDTH-1. */
-#define simd_join(high, low, n) vextq_f32((low), (high), (n))
 
 SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return vaddq_f32(a, b); }
 SIMD_INLINE simd_f32 simd_sub(simd_f32 a, simd_f32 b) { return vsubq_f32(a, b); }
@@ -40,6 +38,9 @@ SIMD_INLINE simd_f32 simd_min(simd_f32 a, simd_f32 b) { return vbslq_f32(vcltq_f
 SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return vabsq_f32(a); }
 SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return vnegq_f32(a); }
+SIMD_INLINE simd_f32 simd_xor(simd_f32 a, simd_f32 b) {
+  return vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
 SIMD_INLINE simd_f32 simd_floor(simd_f32 a) { return vrndmq_f32(a); }
 
 SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return vcltq_f32(a, b); }

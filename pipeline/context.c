@@ -34,6 +34,23 @@ static void make_tables(hs_context *c) {
   vote_scales_init(&c->scales);
 }
 
+static int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
+
+/* The largest radius of the filters that make_tables makes. */
+static int32_t filter_radius_max(const hs_options *o) {
+  const author_rule rule = (author_rule)o->blur_radius_rule;
+  gaussian_filter f;
+  scalespace_filter(scalespace_base_sigma((double)o->sigma, (double)o->input_blur, o->first_octave), rule, &f);
+  int32_t radius = f.radius;
+  for (int32_t s = 1; s <= o->scales + 2; s++) {
+    scalespace_filter(scalespace_step_sigma((double)o->sigma, o->scales, s), rule, &f);
+    radius = larger(radius, f.radius);
+  }
+  return radius;
+}
+
+static int32_t thread_count(const hs_options *o) { return o->threads > 0 ? o->threads : cpu_usable_threads(); }
+
 static void write_report(hs_context *c) {
   size_t at = 0;
   for (int i = 0; i < STAGE_COUNT && at < sizeof c->report; i++) {
@@ -43,7 +60,7 @@ static void write_report(hs_context *c) {
 }
 
 static hs_status start_queue(hs_context *c, char *message, size_t bytes) {
-  const int32_t threads = c->options.threads > 0 ? c->options.threads : cpu_usable_threads();
+  const int32_t threads = thread_count(&c->options);
   stage_queue *queue = hs_memory_alloc(c->options.allocator, queue_bytes(threads));
   if (!queue) {
     hs_message_set(message, bytes, "out of memory: %zu bytes for %d threads", queue_bytes(threads), threads);
@@ -119,7 +136,10 @@ hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t
                                 .keypoint_capacity = c->keypoint_capacity,
                                 .feature_capacity = c->feature_capacity,
                                 .source_capacity = source_capacity,
-                                .descriptor_bytes = descriptor_bytes};
+                                .descriptor_bytes = descriptor_bytes,
+                                .threads = queue_threads(c->queue),
+                                .radius_max = filter_radius_max(&c->options),
+                                .pyramid_work_floats = c->ops.pyramid_work_floats};
   const hs_status st = plan_make(&request, &c->plan);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height);
   const uint64_t limit = c->options.max_memory_bytes;
@@ -140,12 +160,17 @@ hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t h
   hs_options o;
   hs_status st = options_adopt(&o, options, NULL, 0);
   if (st == HS_OK) st = options_validate(&o, NULL, 0);
+  stage_ops ops;
+  if (st == HS_OK) st = cpu_choose_ops(&ops, o.variant, NULL, 0) ? HS_OK : HS_ERR_OPTION;
   if (st != HS_OK) return st;
   frame_plan plan;
   const plan_request request = {.width = width,
                                 .height = height,
                                 .rules = options_pyramid_rules(&o),
-                                .descriptor_bytes = features_descriptor_bytes(o.descriptor)};
+                                .descriptor_bytes = features_descriptor_bytes(o.descriptor),
+                                .threads = thread_count(&o),
+                                .radius_max = filter_radius_max(&o),
+                                .pyramid_work_floats = ops.pyramid_work_floats};
   st = plan_make(&request, &plan);
   if (st != HS_OK) return st;
   *host_bytes = plan.host_bytes + sizeof(hs_context);

@@ -67,7 +67,8 @@ static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t cou
 
 static bool add_octave(frame_plan *plan, int32_t o) {
   const pyramid_geometry *g = &plan->geometry;
-  const int32_t scales = plan->request.rules.scales, step = o * STEP_COUNT;
+  const plan_request *r = &plan->request;
+  const int32_t scales = r->rules.scales, step = o * STEP_COUNT;
   size_t floats, level_bytes, mask_words;
   plan->stride[o] = ((size_t)g->width[o] + STRIDE_FLOATS - 1) & ~(size_t)(STRIDE_FLOATS - 1);
   if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) || !hs_size_add(floats, LEVEL_SLACK_FLOATS, &floats) ||
@@ -76,9 +77,12 @@ static bool add_octave(frame_plan *plan, int32_t o) {
   plan->level_floats[o] = floats;
   if (!hs_size_mul(floats, sizeof(float), &level_bytes)) return false;
   if (!hs_size_mul((size_t)mask_words_per_row(g->width[o]), (size_t)g->height[o] * (size_t)scales, &mask_words)) return false;
+  const size_t work_floats = r->pyramid_work_floats
+                                 ? r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads)
+                                 : floats;
   /* The levels live until the next octave has been halved from them. */
   return add(plan, BUFFER_LEVELS, o, (size_t)scales + 3, level_bytes, step + STEP_PYRAMID, step + STEP_COUNT + STEP_PYRAMID) &&
-         add(plan, BUFFER_BLUR_WORK, o, 1, level_bytes, step + STEP_PYRAMID, step + STEP_PYRAMID) &&
+         add(plan, BUFFER_BLUR_WORK, o, work_floats, sizeof(float), step + STEP_PYRAMID, step + STEP_PYRAMID) &&
          add(plan, BUFFER_CANDIDATES, o, mask_words, sizeof(uint32_t), step + STEP_EXTREMA, step + STEP_REFINE) &&
          add(plan, BUFFER_SETTLED, o, mask_words, sizeof(uint32_t), step + STEP_REFINE, step + STEP_LOCATE);
 }

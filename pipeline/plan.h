@@ -19,7 +19,7 @@ typedef enum plan_space { SPACE_HOST, SPACE_DEVICE } plan_space;
 /* What a buffer holds; those up to PLAN_PER_OCTAVE exist once for each octave. */
 typedef enum plan_buffer {
   BUFFER_LEVELS,      /* S+3 planes of an octave */
-  BUFFER_BLUR_WORK,   /* one plane: rows filtered, columns not yet */
+  BUFFER_BLUR_WORK,   /* scratch of base and level step: what the backend asks for, else one plane */
   BUFFER_CANDIDATES,  /* a bit a sample of DoG levels 1..S */
   BUFFER_SETTLED,     /* the same */
   PLAN_PER_OCTAVE,
@@ -48,6 +48,9 @@ typedef struct plan_request {
   uint32_t keypoint_capacity, feature_capacity; /* 0: estimated from the number of samples */
   uint32_t source_capacity;                     /* given keypoints, 0 when none are */
   size_t descriptor_bytes;                      /* of one; 0: none wanted */
+  int32_t threads;                              /* of the CPU */
+  int32_t radius_max;                           /* of the filters */
+  size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads); /* as in stage_ops */
 } plan_request;
 
 typedef struct frame_plan {

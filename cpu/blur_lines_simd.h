@@ -1,0 +1,226 @@
+/*
+ * Blurring by strips: the vector loops, shared by the level step and the base. Included by *_simd.c only.
+ */
+#ifndef HS_CPU_BLUR_LINES_SIMD_H
+#define HS_CPU_BLUR_LINES_SIMD_H
+
+#include "cpu/pyramid_work.h"
+#include "cpu/simd.h"
+#include "cpu/threads.h"
+#include "stages/pyramid.h"
+
+/* What a strip's lines are: samples [x0 - radius, x1 + radius), those outside the plane continued by the border. */
+typedef struct line_strip {
+  int32_t x0, x1;     /* the strip */
+  int32_t first, end; /* samples of the plane within radius of it */
+  int32_t width, height, radius;
+  border_mode border;
+  float *memory; /* four lines of line_floats */
+  size_t line_floats;
+  int32_t kept[2]; /* rows of the picture that the base keeps in them, -1: none */
+} line_strip;
+
+/* Line y of the plane that is blurred: a pointer to sample x0 with the samples of the strip about it and WORK_OVERREAD
+   readable floats beyond either end. Lines are asked for once and in ascending order. */
+typedef const float *(*line_reader)(const void *source, line_strip *strip, int32_t y);
+
+typedef struct blur_job {
+  const void *source;
+  line_reader read;
+  plane_view out;
+  float *scratch;
+  border_mode border;
+  const gaussian_filter *filter;
+  pyramid_work work;
+} blur_job;
+
+/* A strip's line in scratch memory, from sample x0. */
+static inline float *line_of_strip(const line_strip *s, int32_t index) {
+  return s->memory + (size_t)index * s->line_floats + s->radius + WORK_OVERREAD;
+}
+
+/* Fills what of the line lies outside the plane; the samples inside are in place. */
+static inline void line_continue(const line_strip *s, float *line) {
+  float *at = line - s->x0;
+  for (int32_t i = s->x0 - s->radius; i < s->first; i++) at[i] = at[border_index(i, s->width, s->border)];
+  for (int32_t i = s->end; i < s->x1 + s->radius; i++) at[i] = at[border_index(i, s->width, s->border)];
+}
+
+/* ------------------------------------------------- along x */
+
+#if SIMD_HAS_JOIN
+/* Left neighbours by joining registers, right ones by loading: a load that crosses a cache line costs two. */
+#define ROW_JOIN_TAP(J)                                                                    \
+  if (radius < (J)) break;                                                                 \
+  c = simd_set1(taps[J]);                                                                  \
+  a0 = simd_fma(c, simd_add(simd_join(v0, before, SIMD_WIDTH - (J)), simd_load(at + (J))), a0);               \
+  a1 = simd_fma(c, simd_add(simd_join(v1, v0, SIMD_WIDTH - (J)), simd_load(at + SIMD_WIDTH + (J))), a1);      \
+  a2 = simd_fma(c, simd_add(simd_join(v2, v1, SIMD_WIDTH - (J)), simd_load(at + 2 * SIMD_WIDTH + (J))), a2);  \
+  a3 = simd_fma(c, simd_add(simd_join(v3, v2, SIMD_WIDTH - (J)), simd_load(at + 3 * SIMD_WIDTH + (J))), a3)
+#endif
+
+/* Four vectors of outputs at once. */
+static inline void filter_four_vectors(const float *taps, int32_t radius, const float *at, float *out) {
+  simd_f32 c = simd_set1(taps[0]);
+  const simd_f32 v0 = simd_load(at), v1 = simd_load(at + SIMD_WIDTH), v2 = simd_load(at + 2 * SIMD_WIDTH),
+                 v3 = simd_load(at + 3 * SIMD_WIDTH);
+  simd_f32 a0 = simd_mul(c, v0), a1 = simd_mul(c, v1), a2 = simd_mul(c, v2), a3 = simd_mul(c, v3);
+  int32_t j = 1;
+#if SIMD_HAS_JOIN
+  const simd_f32 before = simd_load(at - SIMD_WIDTH);
+  do {
+    ROW_JOIN_TAP(1);
+    ROW_JOIN_TAP(2);
+    ROW_JOIN_TAP(3);
+    ROW_JOIN_TAP(4);
+    ROW_JOIN_TAP(5);
+    ROW_JOIN_TAP(6);
+    ROW_JOIN_TAP(7);
+    ROW_JOIN_TAP(8);
+    ROW_JOIN_TAP(9);
+    ROW_JOIN_TAP(10);
+    ROW_JOIN_TAP(11);
+    ROW_JOIN_TAP(12);
+    ROW_JOIN_TAP(13);
+    ROW_JOIN_TAP(14);
+    ROW_JOIN_TAP(15);
+  } while (0);
+  j = SIMD_WIDTH;
+#endif
+  for (; j <= radius; j++) {
+    c = simd_set1(taps[j]);
+    const float *l = at - j, *r = at + j;
+    a0 = simd_fma(c, simd_add(simd_load(l), simd_load(r)), a0);
+    a1 = simd_fma(c, simd_add(simd_load(l + SIMD_WIDTH), simd_load(r + SIMD_WIDTH)), a1);
+    a2 = simd_fma(c, simd_add(simd_load(l + 2 * SIMD_WIDTH), simd_load(r + 2 * SIMD_WIDTH)), a2);
+    a3 = simd_fma(c, simd_add(simd_load(l + 3 * SIMD_WIDTH), simd_load(r + 3 * SIMD_WIDTH)), a3);
+  }
+  simd_store(out, a0);
+  simd_store(out + SIMD_WIDTH, a1);
+  simd_store(out + 2 * SIMD_WIDTH, a2);
+  simd_store(out + 3 * SIMD_WIDTH, a3);
+}
+
+/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. */
+static inline void filter_row(const gaussian_filter *f, const float *line, float *out, int32_t n) {
+  int32_t x = 0;
+  for (; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) filter_four_vectors(f->taps, f->radius, line + x, out + x);
+  for (; x < n; x += SIMD_WIDTH) {
+    simd_f32 a = simd_mul(simd_set1(f->taps[0]), simd_load(line + x));
+    for (int32_t j = 1; j <= f->radius; j++)
+      a = simd_fma(simd_set1(f->taps[j]), simd_add(simd_load(line + x - j), simd_load(line + x + j)), a);
+    simd_store(out + x, a);
+  }
+}
+
+/* ------------------------------------------------- along y */
+
+/* One tap of four rows: u0..u3 are the samples j above rows 0..3, d0..d3 those j below; each step brings one new of either. */
+#define COLUMN_TAP(J, U0, U1, U2, U3, D0, D1, D2, D3)    \
+  c = simd_set1(taps[J]);                                \
+  U0 = simd_load(rows[-(J)] + x);                        \
+  D3 = simd_load(rows[3 + (J)] + x);                     \
+  a0 = simd_fma(c, simd_add(U0, D0), a0);                \
+  a1 = simd_fma(c, simd_add(U1, D1), a1);                \
+  a2 = simd_fma(c, simd_add(U2, D2), a2);                \
+  a3 = simd_fma(c, simd_add(U3, D3), a3)
+
+/* One vector of rows 0..3, to out[0..3]. */
+static inline void filter_four_rows(const float *taps, int32_t radius, const float *const *rows, int32_t x, simd_f32 out[4]) {
+  simd_f32 c = simd_set1(taps[0]);
+  simd_f32 d0 = simd_load(rows[0] + x), d1 = simd_load(rows[1] + x), d2 = simd_load(rows[2] + x), d3 = simd_load(rows[3] + x);
+  simd_f32 u0 = d0, u1 = d1, u2 = d2, u3 = d3;
+  simd_f32 a0 = simd_mul(c, d0), a1 = simd_mul(c, d1), a2 = simd_mul(c, d2), a3 = simd_mul(c, d3);
+  int32_t j = 1;
+  for (; j + 3 <= radius; j += 4) {
+    COLUMN_TAP(j, u3, u0, u1, u2, d1, d2, d3, d0);
+    COLUMN_TAP(j + 1, u2, u3, u0, u1, d2, d3, d0, d1);
+    COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2);
+    COLUMN_TAP(j + 3, u0, u1, u2, u3, d0, d1, d2, d3);
+  }
+  if (j <= radius) { COLUMN_TAP(j, u3, u0, u1, u2, d1, d2, d3, d0); }
+  if (j + 1 <= radius) { COLUMN_TAP(j + 1, u2, u3, u0, u1, d2, d3, d0, d1); }
+  if (j + 2 <= radius) { COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2); }
+  out[0] = a0;
+  out[1] = a1;
+  out[2] = a2;
+  out[3] = a3;
+}
+
+/* Columns [x0, x1) of up to four rows. rows[k]: the row-filtered row k from the first output row, -radius.. . */
+static inline void filter_columns(const gaussian_filter *f, const float *const *rows, int32_t x0, int32_t x1, float *out,
+                                  size_t stride, int32_t count) {
+  for (int32_t x = x0; x < x1; x += SIMD_WIDTH) {
+    simd_f32 v[4];
+    filter_four_rows(f->taps, f->radius, rows, x, v);
+    if (count == 4 && x + SIMD_WIDTH <= x1) {
+      simd_store(out + x, v[0]);
+      simd_store(out + stride + x, v[1]);
+      simd_store(out + 2 * stride + x, v[2]);
+      simd_store(out + 3 * stride + x, v[3]);
+      continue;
+    }
+    const int32_t lanes = x1 - x < SIMD_WIDTH ? x1 - x : SIMD_WIDTH;
+    for (int32_t k = 0; k < count; k++) simd_store_first(out + (size_t)k * stride + x, v[k], lanes);
+  }
+}
+
+/* Columns filtered at once: the rows of a block of so many stay in the L1 cache. */
+enum { COLUMN_TILE = 128 };
+
+/* Rows y..y+count-1 (at most WORK_BLOCK_ROWS) of the strip, from the ring. */
+static inline void filter_block(const blur_job *job, const line_strip *s, const float *ring, int32_t y, int32_t count) {
+  const pyramid_work *w = &job->work;
+  const int32_t radius = job->filter->radius, columns = s->x1 - s->x0;
+  const float *rows[2 * FILTER_RADIUS_MAX + WORK_BLOCK_ROWS];
+  for (int32_t i = 0; i < 2 * radius + WORK_BLOCK_ROWS; i++) {
+    const int32_t k = i < 2 * radius + count ? i : 2 * radius + count - 1; /* unused rows repeat the last */
+    const int32_t row = border_index(y - radius + k, s->height, s->border);
+    rows[i] = ring + (size_t)(row % w->ring_rows) * w->ring_stride;
+  }
+  for (int32_t x = 0; x < columns; x += COLUMN_TILE) {
+    const int32_t end = x + COLUMN_TILE < columns ? x + COLUMN_TILE : columns;
+    for (int32_t k = 0; k < count; k += 4) {
+      float *out = job->out.data + (size_t)(y + k) * job->out.stride + s->x0;
+      filter_columns(job->filter, rows + radius + k, x, end, out, job->out.stride, count - k < 4 ? count - k : 4);
+    }
+  }
+}
+
+static inline line_strip strip_of_chunk(const blur_job *job, int32_t strip, float *memory) {
+  const pyramid_work *w = &job->work;
+  line_strip s = {.width = job->out.width, .height = job->out.height, .radius = job->filter->radius, .border = job->border};
+  s.x0 = strip * w->strip;
+  s.x1 = s.width - s.x0 < w->strip ? s.width : s.x0 + w->strip;
+  s.first = s.x0 > s.radius ? s.x0 - s.radius : 0;
+  s.end = s.width - s.x1 > s.radius ? s.x1 + s.radius : s.width;
+  s.memory = memory;
+  s.line_floats = w->line_floats;
+  s.kept[0] = s.kept[1] = -1;
+  return s;
+}
+
+/* One strip of one band. */
+static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
+  const blur_job *job = argument;
+  const pyramid_work *w = &job->work;
+  const int32_t radius = job->filter->radius, height = job->out.height;
+  float *ring = job->scratch + (size_t)worker * w->thread_floats;
+  line_strip s = strip_of_chunk(job, chunk % w->strips, ring + w->ring_stride * (size_t)w->ring_rows);
+  const int32_t first = chunk / w->strips * w->band, end = height - first < w->band ? height : first + w->band;
+  int32_t next = first > radius ? first - radius : 0;
+  for (int32_t y = first; y < end; y += WORK_BLOCK_ROWS) {
+    const int32_t count = end - y < WORK_BLOCK_ROWS ? end - y : WORK_BLOCK_ROWS;
+    const int32_t needed = height - y - count < radius ? height : y + count + radius;
+    for (; next < needed; next++)
+      filter_row(job->filter, job->read(job->source, &s, next), ring + (size_t)(next % w->ring_rows) * w->ring_stride, s.x1 - s.x0);
+    filter_block(job, &s, ring, y, count);
+  }
+}
+
+static inline void blur_run(stage_queue *queue, blur_job *job) {
+  job->work = pyramid_work_of(job->out.width, job->out.height, job->filter->radius, queue_threads(queue));
+  queue_run(queue, job->work.strips * job->work.bands, blur_chunk, job);
+}
+
+#endif

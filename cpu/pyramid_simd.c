@@ -1,0 +1,58 @@
+/*
+ * The level step and the halving with vectors.
+ *
+ * A strip of columns is worked off downwards, 16 rows at a time: the rows that these need beyond the last ones are
+ * filtered along x into the thread's ring, then the ring is filtered along y, 4 rows at once, because neighbouring
+ * rows share all but one of the samples either side. Lanes are outputs; each has the reference's order of operations.
+ */
+#include "cpu/blur_lines_simd.h"
+#include "cpu/stages_simd.h"
+#include "cpu/threads.h"
+
+/* A level's line where the strip and what is read beyond it lie inside; a copy with the border continued elsewhere. */
+static const float *read_plane_line(const void *source, line_strip *s, int32_t y) {
+  const plane_view *in = source;
+  const float *row = in->data + (size_t)y * in->stride;
+  if (s->x0 - s->radius - WORK_OVERREAD >= 0 && s->x1 + s->radius + WORK_OVERREAD <= in->width) return row + s->x0;
+  float *line = line_of_strip(s, 0);
+  memcpy(line + (s->first - s->x0), row + s->first, sizeof(float) * (size_t)(s->end - s->first));
+  line_continue(s, line);
+  return line;
+}
+
+stage_status SIMD_NAME(blur)(stage_queue *queue, const blur_args *args) {
+  assert(args->in.data != args->out.data);
+  blur_job job = {.source = &args->in,
+                  .read = read_plane_line,
+                  .out = args->out,
+                  .scratch = args->work.data,
+                  .border = args->border,
+                  .filter = args->filter};
+  blur_run(queue, &job);
+  return STAGE_OK;
+}
+
+typedef struct halve_job {
+  const halve_args *args;
+  int32_t rows; /* of a chunk */
+} halve_job;
+
+static void halve_chunk(void *argument, int32_t chunk, int32_t worker) {
+  const halve_job *job = argument;
+  const plane_view in = job->args->in, out = job->args->out;
+  (void)worker;
+  const int32_t first = chunk * job->rows, end = first + job->rows < out.height ? first + job->rows : out.height;
+  for (int32_t y = first; y < end; y++) {
+    const float *from = in.data + (size_t)(2 * y) * in.stride;
+    float *to = out.data + (size_t)y * out.stride;
+    int32_t x = 0;
+    for (; x + SIMD_WIDTH <= out.width; x += SIMD_WIDTH) simd_store(to + x, simd_load_even(from + 2 * x));
+    for (; x < out.width; x++) to[x] = from[2 * x];
+  }
+}
+
+stage_status SIMD_NAME(halve)(stage_queue *queue, const halve_args *args) {
+  halve_job job = {args, WORK_BAND_MIN};
+  if (args->out.height > 0) queue_run(queue, (args->out.height - 1) / job.rows + 1, halve_chunk, &job);
+  return STAGE_OK;
+}

@@ -1,0 +1,20 @@
+/*
+ * The vector backends: what each *_simd.c gives, for every instruction set it may be built for.
+ */
+#ifndef HS_CPU_STAGES_SIMD_H
+#define HS_CPU_STAGES_SIMD_H
+
+#include "stages/ops.h"
+
+#define STAGES_SIMD_DECLARE(ISA)                                         \
+  stage_status base_##ISA(stage_queue *queue, const base_args *args);    \
+  stage_status blur_##ISA(stage_queue *queue, const blur_args *args);    \
+  stage_status halve_##ISA(stage_queue *queue, const halve_args *args);  \
+  stage_status extrema_##ISA(stage_queue *queue, const extrema_args *args)
+
+STAGES_SIMD_DECLARE(sse2);
+STAGES_SIMD_DECLARE(avx2);
+STAGES_SIMD_DECLARE(avx512);
+STAGES_SIMD_DECLARE(neon);
+
+#endif

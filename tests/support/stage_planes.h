@@ -1,0 +1,38 @@
+/*
+ * Planes with guard values about them, and patterns to fill them with, for tests that compare variants of a stage.
+ */
+#ifndef HS_TESTS_STAGE_PLANES_H
+#define HS_TESTS_STAGE_PLANES_H
+
+#include "stages/image.h"
+
+/* A plane in a block of its own: guard floats before, behind, and between the rows where stride > width. */
+typedef struct guarded_plane {
+  plane_view view;
+  float *block;
+  size_t block_floats;
+} guarded_plane;
+
+typedef enum plane_pattern { PATTERN_CONSTANT, PATTERN_NOISE, PATTERN_CHECKERBOARD, PATTERN_RAMP, PATTERN_COUNT } plane_pattern;
+
+/* Fails the test when there is no memory. Samples start as guard values. */
+guarded_plane plane_make(int32_t width, int32_t height, size_t stride);
+void plane_free(guarded_plane *plane);
+/* Samples in [0, 1]. */
+void plane_fill(guarded_plane *plane, plane_pattern pattern, uint32_t seed);
+/* Fails the test when a guard value has changed. */
+void plane_check_guards(const guarded_plane *plane, const char *what);
+/* Fails the test when samples differ in any bit. */
+void plane_check_equal(const guarded_plane *expected, const guarded_plane *got, const char *what);
+
+/* A repeatable sequence. */
+uint32_t stage_random(uint32_t *state);
+
+/* A pool of threads for a stage; 1 thread: null. */
+struct stage_queue *stage_queue_make(int32_t threads);
+void stage_queue_free(struct stage_queue *queue);
+
+/* The variants to compare with the reference; null after the last. */
+extern const char *const stage_variant_names[];
+
+#endif
