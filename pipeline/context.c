@@ -3,10 +3,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cpu/dispatch.h"
 #include "cpu/threads.h"
+#include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
@@ -52,7 +54,12 @@ static int32_t filter_radius_max(const hs_options *o) {
 static int32_t thread_count(const hs_options *o) { return o->threads > 0 ? o->threads : cpu_usable_threads(); }
 
 static void write_report(hs_context *c) {
-  size_t at = 0;
+  if (c->cuda) {
+    (void)cuda_frame_report(c, c->report, sizeof c->report);
+    return;
+  }
+  const int head = snprintf(c->report, sizeof c->report, c->no_device[0] ? "device: CPU (%s)\n" : "device: CPU\n", c->no_device);
+  size_t at = head > 0 ? (size_t)head : 0;
   for (int i = 0; i < STAGE_COUNT && at < sizeof c->report; i++) {
     const int n = snprintf(c->report + at, sizeof c->report - at, "%s: %s\n", stage_name((stage_id)i), c->ops.variant[i]);
     if (n > 0) at += (size_t)n;
@@ -75,10 +82,36 @@ static hs_status start_queue(hs_context *c, char *message, size_t bytes) {
   return HS_OK;
 }
 
-static hs_status choose_device(const hs_options *o, char *message, size_t bytes) {
-  if (o->device != HS_DEVICE_CUDA) return HS_OK;
-  hs_message_set(message, bytes, "options.device asks for CUDA device %d, but this build has no CUDA backend", o->device_index);
-  return HS_ERR_NO_DEVICE;
+/* Reads HARTSIFT_DEVICE (cpu | cuda:N), which narrows HS_DEVICE_AUTO. */
+static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
+  const char *text = getenv("HARTSIFT_DEVICE");
+  if (o->device != HS_DEVICE_AUTO || !text || !*text) return HS_OK;
+  if (strcmp(text, "cpu") == 0) {
+    o->device = HS_DEVICE_CPU;
+    return HS_OK;
+  }
+  if (strncmp(text, "cuda", 4) == 0 && (text[4] == '\0' || (text[4] == ':' && text[5] >= '0' && text[5] <= '9' && !text[6]))) {
+    o->device = HS_DEVICE_CUDA;
+    o->device_index = text[4] ? text[5] - '0' : 0;
+    return HS_OK;
+  }
+  hs_message_set(message, bytes, "HARTSIFT_DEVICE is \"%s\", expected cpu, cuda or cuda:0..9", text);
+  return HS_ERR_OPTION;
+}
+
+/* The CPU's stages, and the device if one is asked for or, with HS_DEVICE_AUTO, usable. The CPU's stand in a device
+   context too: they describe given keypoints. */
+static hs_status choose_backend(hs_context *c, const char *variant, char *message, size_t bytes) {
+  hs_status st = narrow_device(&c->options, message, bytes);
+  if (st == HS_OK && c->options.device != HS_DEVICE_CPU) {
+    st = cuda_frame_create(c, variant, message, bytes);
+    if (st == HS_ERR_NO_DEVICE && c->options.device == HS_DEVICE_AUTO) {
+      hs_message_set(c->no_device, sizeof c->no_device, "%s", message ? message : "");
+      st = HS_OK;
+    }
+  }
+  if (st != HS_OK) return st;
+  return cpu_choose_ops(&c->ops, c->cuda ? NULL : variant, message, bytes) ? HS_OK : HS_ERR_OPTION;
 }
 
 hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
@@ -91,7 +124,6 @@ hs_status hs_create_explained(hs_context **context, const hs_options *options, c
   hs_options adopted;
   hs_status st = options_adopt(&adopted, options, message, message_bytes);
   if (st == HS_OK) st = options_validate(&adopted, message, message_bytes);
-  if (st == HS_OK) st = choose_device(&adopted, message, message_bytes);
   if (st != HS_OK) return st;
   hs_context *c = hs_memory_alloc(adopted.allocator, sizeof *c);
   if (!c) {
@@ -106,7 +138,9 @@ hs_status hs_create_explained(hs_context **context, const hs_options *options, c
   }
   c->options.variant = NULL;
   make_tables(c);
-  st = cpu_choose_ops(&c->ops, adopted.variant, message, message_bytes) ? HS_OK : HS_ERR_OPTION;
+  char why[ERROR_TEXT_BYTES];
+  st = choose_backend(c, adopted.variant, why, sizeof why);
+  if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
   if (st == HS_OK) st = start_queue(c, message, message_bytes);
   if (st != HS_OK) {
     hs_destroy(c);
@@ -125,6 +159,8 @@ void hs_destroy(hs_context *c) {
   const hs_allocator *a = c->options.allocator ? &allocator : NULL;
   if (c->queue) queue_stop(c->queue);
   hs_memory_release(a, c->queue);
+  cuda_frame_destroy(c);
+  hs_features_free(&c->view);
   hs_memory_release(a, c->slab);
   hs_memory_release(a, c);
 }
@@ -188,7 +224,9 @@ hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
   const size_t size = statistics->struct_size;
   hs_statistics s = c->statistics;
   s.struct_size = size;
-  s.workspace_bytes = c->slab_bytes + sizeof *c;
+  uint64_t pinned;
+  cuda_frame_memory(c, &s.device_bytes, &pinned);
+  s.workspace_bytes = c->slab_bytes + sizeof *c + pinned;
   memcpy(statistics, &s, size);
   return HS_OK;
 }

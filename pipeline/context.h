@@ -20,6 +20,7 @@ struct hs_context {
   vote_scales scales;
   stage_ops ops;
   stage_queue *queue;
+  struct cuda_state *cuda;  /* null: the CPU does the work */
 
   frame_plan plan;          /* of the last frame */
   bool planned;
@@ -27,7 +28,10 @@ struct hs_context {
   size_t slab_bytes;
   uint32_t keypoint_capacity, feature_capacity; /* grown so far; 0: as planned */
 
+  hs_features view;         /* of hs_extract_view on the CPU */
+  hs_features pinned_view;  /* of hs_extract_view on a device: points to its pinned results */
   hs_statistics statistics;
+  char no_device[ERROR_TEXT_BYTES]; /* why HS_DEVICE_AUTO chose the CPU; "" when it did not have to */
   char error[ERROR_TEXT_BYTES];
   char report[REPORT_BYTES];
 };

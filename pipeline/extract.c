@@ -3,6 +3,7 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/context.h"
+#include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
 #include "pipeline/memory.h"
 #include "pipeline/run.h"
@@ -77,14 +78,40 @@ static hs_keypoint keypoint_of(const keypoint_list *k, uint32_t n, float orienta
   return (hs_keypoint){k->x[n], k->y[n], k->sigma[n], orientation, k->response[n], k->octave[n], k->level[n]};
 }
 
-/* Checks, runs, and leaves the lists in *w. */
-static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request, workspace *w) {
+/* The features of a frame, wherever it ran: as records (from a device), else in the lists of the workspace. */
+typedef struct frame_output {
+  uint32_t count;
+  const hs_keypoint *records;
+  const void *descriptors;
+  workspace lists;
+} frame_output;
+
+static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32_t count) {
+  if (f->records && count > 0) memcpy(keypoints, f->records, count * sizeof *keypoints);
+  if (f->records) return;
+  for (uint32_t i = 0; i < count; i++)
+    keypoints[i] = keypoint_of(&f->lists.keypoints, f->lists.features.keypoint[i], f->lists.features.orientation[i]);
+}
+
+/* Checks, and runs on the context's device; given keypoints are described by the CPU. */
+static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request, frame_output *out) {
   hs_status st = view_source(c, image, &request->source);
   if (st == HS_OK) st = view_filter(c, image, mask, &request->filter);
   if (st != HS_OK) return st;
+  *out = (frame_output){0};
   float_environment saved;
   float_environment_enter(&saved);
-  st = run_frame(c, request, w);
+  if (c->cuda && !request->given) {
+    cuda_frame_result result = {0};
+    st = cuda_frame_run(c, request, &result);
+    out->count = result.count;
+    out->records = result.keypoints;
+    out->descriptors = result.descriptors;
+  } else {
+    st = run_frame(c, request, &out->lists);
+    if (st == HS_OK) out->count = *out->lists.features.count;
+    out->descriptors = out->lists.descriptors;
+  }
   float_environment_leave(&saved);
   return st;
 }
@@ -94,18 +121,39 @@ static hs_status extract(hs_context *c, const hs_image *image, const hs_image *m
   c->error[0] = '\0';
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
   frame_request request = {.descriptor_bytes = features_descriptor_bytes(type)};
-  workspace w;
-  hs_status st = run_checked(c, image, mask, &request, &w);
+  frame_output out;
+  hs_status st = run_checked(c, image, mask, &request, &out);
   if (st != HS_OK) return st;
-  const uint32_t count = *w.features.count;
-  st = features_reserve(features, count, type, c->options.allocator);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", count);
-  for (uint32_t i = 0; i < count; i++) features->keypoints[i] = keypoint_of(&w.keypoints, w.features.keypoint[i], w.features.orientation[i]);
-  if (count > 0 && request.descriptor_bytes > 0) memcpy(features->descriptors, w.descriptors, count * request.descriptor_bytes);
-  features->count = count;
+  st = features_reserve(features, out.count, type, c->options.allocator);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out.count);
+  copy_keypoints(&out, features->keypoints, out.count);
+  if (out.count > 0 && request.descriptor_bytes > 0) memcpy(features->descriptors, out.descriptors, out.count * request.descriptor_bytes);
+  features->count = out.count;
   features->image_width = image->width;
   features->image_height = image->height;
   return HS_OK;
+}
+
+hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *mask, const hs_features **features) {
+  if (!c) return HS_ERR_ARGUMENT;
+  if (features) *features = NULL;
+  hs_status st = HS_OK;
+  if (!c->cuda || !image || !features) {
+    st = extract(c, image, mask, c->options.descriptor, features ? &c->view : NULL);
+  } else {
+    c->error[0] = '\0';
+    frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+    frame_output out;
+    st = run_checked(c, image, mask, &request, &out);
+    c->pinned_view = (hs_features){.count = out.count,
+                                   .keypoints = (hs_keypoint *)(uintptr_t)out.records,
+                                   .descriptors = (void *)(uintptr_t)out.descriptors,
+                                   .descriptor_type = c->options.descriptor,
+                                   .image_width = image->width,
+                                   .image_height = image->height};
+  }
+  if (st == HS_OK) *features = c->cuda ? &c->pinned_view : &c->view;
+  return st;
 }
 
 hs_status hs_extract_masked(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
@@ -126,13 +174,12 @@ hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *
   c->error[0] = '\0';
   if (!image || !count || (!keypoints && capacity > 0)) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or count is null");
   frame_request request = {.descriptor_bytes = descriptors ? features_descriptor_bytes(c->options.descriptor) : 0};
-  workspace w;
-  const hs_status st = run_checked(c, image, mask, &request, &w);
+  frame_output out;
+  const hs_status st = run_checked(c, image, mask, &request, &out);
   if (st != HS_OK) return st;
-  const uint32_t full = *w.features.count;
-  const uint32_t fits = full < capacity ? full : (uint32_t)capacity;
-  for (uint32_t i = 0; i < fits; i++) keypoints[i] = keypoint_of(&w.keypoints, w.features.keypoint[i], w.features.orientation[i]);
-  if (fits > 0 && request.descriptor_bytes > 0) memcpy(descriptors, w.descriptors, fits * request.descriptor_bytes);
+  const uint32_t full = out.count, fits = full < capacity ? full : (uint32_t)capacity;
+  copy_keypoints(&out, keypoints, fits);
+  if (fits > 0 && request.descriptor_bytes > 0) memcpy(descriptors, out.descriptors, fits * request.descriptor_bytes);
   *count = full;
   if (fits < full) return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%u features, room for %zu", full, capacity);
   return HS_OK;
@@ -172,14 +219,14 @@ static uint64_t count_slots(const frame_request *r, const workspace *w, uint32_t
 }
 
 static hs_status describe_given(hs_context *c, const hs_image *image, frame_request *request, uint32_t *slot, hs_features *features) {
-  workspace w;
-  hs_status st = run_checked(c, image, NULL, request, &w);
+  frame_output out;
+  hs_status st = run_checked(c, image, NULL, request, &out);
   if (st != HS_OK) return st;
-  const uint64_t count = count_slots(request, &w, slot);
+  const uint64_t count = count_slots(request, &out.lists, slot);
   if (count > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%llu features", (unsigned long long)count);
   st = features_reserve(features, (size_t)count, c->options.descriptor, c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
-  copy_given(request, &w, slot, features);
+  copy_given(request, &out.lists, slot, features);
   features->count = (size_t)count;
   features->image_width = image->width;
   features->image_height = image->height;

@@ -259,6 +259,10 @@ HS_API hs_status hs_extract_masked(hs_context *context, const hs_image *image, c
 HS_API hs_status hs_extract_into(hs_context *context, const hs_image *image, const hs_image *mask,
                                  hs_keypoint *keypoints, void *descriptors, size_t capacity, size_t *count);
 
+/* The same without a copy: *features points to a list that the context owns and that stays valid until its next call
+   or its end. On a GPU this is pinned memory that the device wrote, the fastest way to the host. Not to be freed. */
+HS_API hs_status hs_extract_view(hs_context *context, const hs_image *image, const hs_image *mask, const hs_features **features);
+
 /* Keypoints with orientations, without descriptors. As hs_extract_masked. */
 HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
 

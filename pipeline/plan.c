@@ -14,15 +14,11 @@ enum { SAMPLES_PER_KEYPOINT = 192, KEYPOINTS_LEAST = 1024 };
 /* Rows begin on a cache line, and a level holds a few floats more than its rows, so that vector loads may run over. */
 enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
 
-/* Bytes of one keypoint and one feature in their lists. */
-enum {
-  KEYPOINT_BYTES = 4 * sizeof(float) + 2 * sizeof(int32_t) + 2 * sizeof(int16_t),
-  FEATURE_BYTES = sizeof(uint32_t) + sizeof(float)
-};
 
 const char *plan_buffer_name(plan_buffer buffer) {
-  static const char *const names[PLAN_BUFFER_COUNT] = {"levels", "blur work", "candidates",  "settled", "counts",
-                                                       "keypoints", "features",  "descriptors", "sources"};
+  static const char *const names[PLAN_BUFFER_COUNT] = {"levels", "blur work", "candidates",  "settled", "dog", "counts",
+                                                       "keypoints", "features",  "descriptors", "sources",
+                                                       "picture",   "mask",      "selected",    "scratch"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 
@@ -54,15 +50,19 @@ static bool place(frame_plan *plan, plan_entry *entry) {
   return true;
 }
 
-/* Adds a buffer of count * item bytes (none when 0). */
-static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item, int32_t first, int32_t last) {
-  plan_entry e = {.buffer = buffer, .space = SPACE_HOST, .octave_index = octave, .first_step = first, .last_step = last};
+bool plan_add(frame_plan *plan, plan_entry e, size_t count, size_t item) {
   if (!hs_size_mul(count, item, &e.bytes) || !align_up(e.bytes, PLAN_ALIGNMENT, &e.bytes)) return false;
   if (e.bytes == 0) return true;
   assert(plan->entry_count < PLAN_ENTRIES_MAX);
   if (e.bytes > SIZE_MAX / 4 || !place(plan, &e)) return false;
   plan->entries[plan->entry_count++] = e;
   return true;
+}
+
+/* Adds a host buffer. */
+static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item, int32_t first, int32_t last) {
+  const plan_entry e = {.buffer = buffer, .space = SPACE_HOST, .octave_index = octave, .first_step = first, .last_step = last};
+  return plan_add(plan, e, count, item);
 }
 
 static bool add_octave(frame_plan *plan, int32_t o) {
@@ -97,8 +97,7 @@ static bool add_lists(frame_plan *plan) {
          add(plan, BUFFER_SOURCES, 0, r->source_capacity, sizeof(uint32_t), 0, end);
 }
 
-/* First capacities, rounded to whole cache lines of every array. */
-static void decide_capacities(frame_plan *plan) {
+void plan_decide_capacities(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
   plan_request *r = &plan->request;
   uint64_t keypoints = KEYPOINTS_LEAST;
@@ -115,7 +114,7 @@ hs_status plan_make(const plan_request *request, frame_plan *plan) {
   memset(plan, 0, sizeof *plan);
   plan->request = *request;
   if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK) return HS_ERR_LIMIT;
-  decide_capacities(plan);
+  plan_decide_capacities(plan);
   if (!add_lists(plan)) return HS_ERR_LIMIT;
   for (int32_t o = 0; o < plan->geometry.octave_count; o++)
     if (!add_octave(plan, o)) return HS_ERR_LIMIT;

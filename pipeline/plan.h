@@ -22,14 +22,25 @@ typedef enum plan_buffer {
   BUFFER_BLUR_WORK,   /* scratch of base and level step: what the backend asks for, else one plane */
   BUFFER_CANDIDATES,  /* a bit a sample of DoG levels 1..S */
   BUFFER_SETTLED,     /* the same */
+  BUFFER_DOG,         /* device: S+2 planes of differences, where the uber kernel stores them */
   PLAN_PER_OCTAVE,
   BUFFER_COUNTS = PLAN_PER_OCTAVE, /* uint32 counts of the lists */
   BUFFER_KEYPOINTS,   /* the arrays of a keypoint_list, one after another */
   BUFFER_FEATURES,    /* the arrays of a feature_list */
   BUFFER_DESCRIPTORS, /* features_capacity descriptors */
   BUFFER_SOURCES,     /* describing given keypoints: which of them a listed one is */
+  BUFFER_PICTURE,     /* device: the source as the caller laid it out */
+  BUFFER_MASK,        /* device: the caller's mask */
+  BUFFER_SELECTED,    /* device: a second feature_list, which selection fills */
+  BUFFER_SCRATCH,     /* device: scratch of the keypoint stages */
   PLAN_BUFFER_COUNT
 } plan_buffer;
+
+/* Bytes of one keypoint and one feature in their lists. */
+enum {
+  KEYPOINT_BYTES = 4 * sizeof(float) + 2 * sizeof(int32_t) + 2 * sizeof(int16_t),
+  FEATURE_BYTES = sizeof(uint32_t) + sizeof(float)
+};
 
 enum { PLAN_ALIGNMENT = 256, PLAN_ENTRIES_MAX = PLAN_PER_OCTAVE * OCTAVES_MAX + PLAN_BUFFER_COUNT };
 
@@ -65,6 +76,25 @@ typedef struct frame_plan {
 
 /* Makes the plan. HS_ERR_LIMIT: a size does not fit the address space. */
 hs_status plan_make(const plan_request *request, frame_plan *plan);
+
+/* What a device frame needs besides. */
+typedef struct device_request {
+  size_t picture_bytes, mask_bytes;
+  bool blur_work;      /* some filter wants a work plane */
+  bool dog;            /* differences are stored */
+  bool selection;
+  size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features);
+} device_request;
+
+/* The plan of a frame on a device: all octaves stand at once, because their keypoints are worked off together.
+   Candidate and settled masks of all octaves lie one after another, each beginning at mask_offset words. */
+hs_status plan_make_device(const plan_request *request, const device_request *device, frame_plan *plan,
+                           uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words);
+
+/* For the plan's own files: adds an entry of count * item bytes (none when 0) at the lowest free offset; false when a
+   size does not fit. First capacities of the lists, rounded to whole cache lines of every array. */
+bool plan_add(frame_plan *plan, plan_entry entry, size_t count, size_t item);
+void plan_decide_capacities(frame_plan *plan);
 
 /* The entry of a buffer, or null when the plan has none. */
 const plan_entry *plan_find(const frame_plan *plan, plan_buffer buffer, int32_t octave_index);

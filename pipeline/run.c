@@ -124,12 +124,10 @@ static uint32_t grown(uint32_t count, uint32_t capacity) {
   return room > UINT32_MAX - 64 ? UINT32_MAX - 64 : (uint32_t)room;
 }
 
-/* True when a list overflowed; its capacity is then raised for the next attempt. */
-static bool grow_lists(hs_context *c, const workspace *w) {
-  const uint32_t keypoints = *w->keypoints.count, features = *w->features.count;
-  if (keypoints <= w->keypoints.capacity && features <= w->features.capacity) return false;
-  c->keypoint_capacity = grown(keypoints, w->keypoints.capacity);
-  c->feature_capacity = grown(features, w->features.capacity);
+bool run_grow_lists(hs_context *c, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity, uint32_t feature_capacity) {
+  if (keypoints <= keypoint_capacity && features <= feature_capacity) return false;
+  c->keypoint_capacity = grown(keypoints, keypoint_capacity);
+  c->feature_capacity = grown(features, feature_capacity);
   c->statistics.regrown_frames++;
   return true;
 }
@@ -153,7 +151,7 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
       if (st != HS_OK) return st;
     }
     c->statistics.candidates = f.candidates;
-  } while (grow_lists(c, w));
+  } while (run_grow_lists(c, *w->keypoints.count, *w->features.count, w->keypoints.capacity, w->features.capacity));
   c->statistics.frames++;
   c->statistics.keypoints = *w->keypoints.count;
   c->statistics.features = *w->features.count;

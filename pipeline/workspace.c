@@ -9,7 +9,7 @@ static void *buffer(const frame_plan *plan, unsigned char *slab, plan_buffer whi
 }
 
 /* The arrays of the keypoint list, widest items first, so that each is aligned: the capacity is a multiple of 32. */
-static keypoint_list keypoint_arrays(unsigned char *memory, uint32_t capacity, uint32_t *count) {
+keypoint_list workspace_keypoints(unsigned char *memory, uint32_t capacity, uint32_t *count) {
   float *f = (float *)(void *)memory;
   keypoint_list k = {.count = count, .capacity = capacity};
   k.x = f;
@@ -21,6 +21,13 @@ static keypoint_list keypoint_arrays(unsigned char *memory, uint32_t capacity, u
   k.octave = (int16_t *)(void *)(k.row + capacity);
   k.level = k.octave + capacity;
   return k;
+}
+
+feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32_t *count) {
+  uint32_t *keypoint = (uint32_t *)(void *)memory;
+  const feature_list f = {
+      .count = count, .capacity = capacity, .keypoint = keypoint, .orientation = (float *)(void *)(keypoint + capacity)};
+  return f;
 }
 
 void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
@@ -40,12 +47,8 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
   }
   uint32_t *counts = buffer(plan, slab, BUFFER_COUNTS, 0);
   counts[0] = counts[1] = 0;
-  w->keypoints = keypoint_arrays(buffer(plan, slab, BUFFER_KEYPOINTS, 0), plan->request.keypoint_capacity, &counts[0]);
-  uint32_t *features = buffer(plan, slab, BUFFER_FEATURES, 0);
-  w->features = (feature_list){.count = &counts[1],
-                               .capacity = plan->request.feature_capacity,
-                               .keypoint = features,
-                               .orientation = (float *)(void *)(features + plan->request.feature_capacity)};
+  w->keypoints = workspace_keypoints(buffer(plan, slab, BUFFER_KEYPOINTS, 0), plan->request.keypoint_capacity, &counts[0]);
+  w->features = workspace_features(buffer(plan, slab, BUFFER_FEATURES, 0), plan->request.feature_capacity, &counts[1]);
   w->descriptors = buffer(plan, slab, BUFFER_DESCRIPTORS, 0);
   w->sources = buffer(plan, slab, BUFFER_SOURCES, 0);
 }

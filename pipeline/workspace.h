@@ -18,6 +18,10 @@ typedef struct workspace {
   uint32_t *sources;          /* [keypoint]: which given keypoint it is; null when none are given */
 } workspace;
 
+/* The lists in their memory (room as the plan gives it). */
+keypoint_list workspace_keypoints(unsigned char *memory, uint32_t capacity, uint32_t *count);
+feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32_t *count);
+
 /* Sets the views; counts become 0. */
 void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w);
 

@@ -199,8 +199,9 @@ typedef struct located {
 } located;
 
 HS_INLINE located locate_sample(const octave_view *o, const sift_params *p, int32_t level, int32_t x, int32_t y) {
-  quadratic q = {0};
+  quadratic q;
   located k;
+  q.dx = q.dy = q.ds = 0.0f;
   (void)quadratic_fit(o, level, x, y, p->refine_rule, &q); /* fitted before: settled samples have an offset */
   const float scale = hs_power_of_two(o->octave);
   k.x = ((float)x + q.dx) * scale;

@@ -1,0 +1,337 @@
+/* A context's device: opening, memory, the graphs kept, and one frame. */
+#include "pipeline/cuda_frame.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/memory.h"
+#include "pipeline/message.h"
+#include "pipeline/options.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+#include "cuda/pyramid_cuda.h"
+#include "cuda/uber.h"
+#include "pipeline/cuda_state.h"
+#include "pipeline/cuda_variants.h"
+
+_Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
+
+static const size_t sample_bytes[] = {1, 2, 4};
+static const size_t channels[] = {1, 2, 3, 3, 4, 4};
+
+enum { PICTURE_ALIGNMENT = 128 };
+
+static size_t align(size_t bytes) { return (bytes + PICTURE_ALIGNMENT - 1) & ~(size_t)(PICTURE_ALIGNMENT - 1); }
+
+static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features) {
+  cuda_keypoint_scratch scratch;
+  const cuda_keypoint_capacity capacity = {mask_words, keypoints * 4, keypoints, features};
+  return cuda_keypoint_scratch_place(&capacity, NULL, &scratch);
+}
+
+static hs_status device_failure(hs_context *c, stage_status st, const char *what) {
+  const char *why = device_error_text();
+  if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "%s: %s", what, why);
+  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "%s: %s", what, why);
+}
+
+static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
+  stage_status st = device_stream_create(&s->stream);
+  if (st == STAGE_OK) st = device_stream_create(&s->side);
+  if (st == STAGE_OK) st = device_event_create(&s->joined, false);
+  for (int32_t o = 0; o < OCTAVES_MAX && st == STAGE_OK; o++) st = device_event_create(&s->forked[o], false);
+  void *memory = NULL, *device = NULL;
+  if (st == STAGE_OK) st = device_alloc(&memory, sizeof *scales);
+  s->scales = memory;
+  if (st == STAGE_OK) st = device_copy_to(memory, scales, sizeof *scales, s->stream);
+  if (st == STAGE_OK) st = device_stream_wait(s->stream);
+  if (st == STAGE_OK) st = device_alloc_pinned(&memory, &device, sizeof *s->counts);
+  if (st != STAGE_OK) return st;
+  s->counts = memory;
+  s->d_counts = device;
+  st = pyramid_prepare();
+  if (st == STAGE_OK) st = uber_prepare();
+  return st;
+}
+
+hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
+  char reason[256];
+  const int32_t index = c->options.device_index, count = device_count(reason, sizeof reason);
+  if (count == 0) {
+    hs_message_set(message, bytes, "%s", reason);
+    return HS_ERR_NO_DEVICE;
+  }
+  if (index >= count) {
+    hs_message_set(message, bytes, "options.device_index is %d, but there are %d CUDA devices", index, count);
+    return HS_ERR_NO_DEVICE;
+  }
+  cuda_state *s = hs_memory_alloc(c->options.allocator, sizeof *s);
+  if (!s) return HS_ERR_MEMORY;
+  memset(s, 0, sizeof *s);
+  s->device = index;
+  c->cuda = s;
+  int32_t previous = -1;
+  hs_status st = cuda_variants_parse(&s->variants, variant, message, bytes) ? HS_OK : HS_ERR_OPTION;
+  if (st == HS_OK && device_query(index, &s->info, reason, sizeof reason) != STAGE_OK) {
+    hs_message_set(message, bytes, "CUDA device %d (%s): %s", index, s->info.name, reason);
+    st = HS_ERR_NO_DEVICE;
+  }
+  if (st == HS_OK && (device_enter(index, &previous) != STAGE_OK || open_streams(s, &c->scales) != STAGE_OK)) {
+    hs_message_set(message, bytes, "CUDA device %d (%s) does not start: %s", index, s->info.name, device_error_text());
+    st = HS_ERR_NO_DEVICE;
+  }
+  device_leave(previous);
+  if (st != HS_OK) cuda_frame_destroy(c);
+  return st;
+}
+
+static void drop_graphs(cuda_state *s) {
+  for (int i = 0; i < GRAPHS_KEPT; i++) {
+    device_graph_destroy(s->graphs[i].graph);
+    s->graphs[i].graph = NULL;
+  }
+}
+
+void cuda_frame_destroy(hs_context *c) {
+  cuda_state *s = c->cuda;
+  int32_t previous = -1;
+  if (!s) return;
+  if (device_enter(s->device, &previous) == STAGE_OK) {
+    if (s->stream) (void)device_stream_wait(s->stream);
+    drop_graphs(s);
+    for (int32_t o = 0; o < OCTAVES_MAX; o++) device_event_destroy(s->forked[o]);
+    device_event_destroy(s->joined);
+    device_stream_destroy(s->side);
+    device_stream_destroy(s->stream);
+    device_free(s->scales);
+    device_free(s->slab);
+    device_free_pinned(s->counts);
+    device_free_pinned(s->records);
+    device_free_pinned(s->descriptors);
+  }
+  device_leave(previous);
+  hs_memory_release(c->options.allocator, s);
+  c->cuda = NULL;
+}
+
+/* Whether any filter of the options needs a work plane. */
+static bool wants_blur_work(const hs_context *c) {
+  bool wanted = blur_needs_work(c->base_filter.radius);
+  for (int32_t l = 1; l <= c->options.scales + 2; l++) wanted = wanted || blur_needs_work(c->step_filter[l].radius);
+  return wanted;
+}
+
+/* Plan, slab and pinned results for a picture. */
+static hs_status make_room(hs_context *c, const frame_request *r) {
+  cuda_state *s = c->cuda;
+  const source_view *v = &r->source;
+  const plan_request request = {.width = v->width,
+                                .height = v->height,
+                                .rules = c->rules,
+                                .keypoint_capacity = c->keypoint_capacity,
+                                .feature_capacity = c->feature_capacity,
+                                .descriptor_bytes = r->descriptor_bytes};
+  s->picture_pitch = align((size_t)v->width * channels[v->layout] * sample_bytes[v->type]);
+  s->mask_pitch = align((size_t)v->width);
+  const device_request device = {.picture_bytes = s->picture_pitch * (size_t)v->height,
+                                 .mask_bytes = r->filter.mask ? s->mask_pitch * (size_t)v->height : 0,
+                                 .blur_work = wants_blur_work(c),
+                                 .dog = s->variants.pyramid == PYRAMID_UBER && !wants_blur_work(c),
+                                 .selection = c->options.max_features > 0,
+                                 .scratch_bytes = scratch_bytes};
+  const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
+  const uint64_t limit = c->options.max_memory_bytes;
+  if (limit > 0 && s->plan.device_bytes > limit)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes on the device, max_memory_bytes is %llu", v->width,
+                        v->height, s->plan.device_bytes, (unsigned long long)limit);
+  if (s->plan.device_bytes <= s->slab_bytes) return HS_OK;
+  drop_graphs(s);
+  device_free(s->slab);
+  s->slab_bytes = 0;
+  s->memory_generation++;
+  void *slab;
+  const stage_status got = device_alloc(&slab, s->plan.device_bytes);
+  s->slab = slab;
+  if (got != STAGE_OK) return device_failure(c, got, "device memory for the frame");
+  s->slab_bytes = s->plan.device_bytes;
+  return HS_OK;
+}
+
+static hs_status make_result_room(hs_context *c, size_t descriptor_bytes) {
+  cuda_state *s = c->cuda;
+  const uint32_t features = s->plan.request.feature_capacity;
+  const size_t descriptors = features * descriptor_bytes;
+  if (features <= s->pinned_features && descriptors <= s->pinned_descriptor_bytes) return HS_OK;
+  drop_graphs(s);
+  s->memory_generation++;
+  device_free_pinned(s->records);
+  device_free_pinned(s->descriptors);
+  s->records = s->d_records = NULL;
+  s->descriptors = s->d_descriptors = NULL;
+  s->pinned_features = 0;
+  s->pinned_descriptor_bytes = 0;
+  void *host = NULL, *device = NULL;
+  stage_status st = device_alloc_pinned(&host, &device, features * sizeof *s->records);
+  s->records = host;
+  s->d_records = device;
+  if (st == STAGE_OK && descriptors > 0) {
+    st = device_alloc_pinned(&s->descriptors, &device, descriptors);
+    s->d_descriptors = device;
+  }
+  if (st != STAGE_OK) return device_failure(c, st, "pinned memory for the results");
+  s->pinned_features = features;
+  s->pinned_descriptor_bytes = descriptors;
+  return HS_OK;
+}
+
+static graph_key key_of(const hs_context *c, const frame_request *r) {
+  const cuda_state *s = c->cuda;
+  graph_key k;
+  memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
+  k.width = r->source.width;
+  k.height = r->source.height;
+  k.type = (int32_t)r->source.type;
+  k.layout = (int32_t)r->source.layout;
+  k.range_low = r->source.range_low;
+  k.range_high = r->source.range_high;
+  k.masked = r->filter.mask != NULL;
+  k.described = r->descriptor_bytes > 0;
+  k.keypoint_capacity = s->plan.request.keypoint_capacity;
+  k.feature_capacity = s->plan.request.feature_capacity;
+  k.memory_generation = s->memory_generation;
+  return k;
+}
+
+/* The picture's place on the device. */
+static source_view device_source(const cuda_state *s, const frame_request *r) {
+  source_view v = r->source;
+  v.data = s->slab + plan_find(&s->plan, BUFFER_PICTURE, 0)->offset;
+  v.stride_bytes = s->picture_pitch;
+  return v;
+}
+
+/* The graph of this frame, recorded when it is met first. */
+static hs_status find_graph(hs_context *c, const frame_request *r, cuda_graph *graph) {
+  cuda_state *s = c->cuda;
+  const graph_key key = key_of(c, r);
+  for (int i = 0; i < GRAPHS_KEPT; i++)
+    if (s->graphs[i].graph && memcmp(&s->graphs[i].key, &key, sizeof key) == 0) {
+      *graph = s->graphs[i].graph;
+      return HS_OK;
+    }
+  graph_entry *e = &s->graphs[s->next_graph];
+  s->next_graph = (s->next_graph + 1) % GRAPHS_KEPT;
+  device_graph_destroy(e->graph);
+  e->graph = NULL;
+  const source_view source = device_source(s, r);
+  stage_status st = device_capture_begin(s->stream);
+  if (st != STAGE_OK) return device_failure(c, st, "recording the frame");
+  st = cuda_record_frame(c, r, &source);
+  if (st != STAGE_OK) {
+    const hs_status failed = device_failure(c, st, "recording the frame");
+    device_capture_abandon(s->stream);
+    return failed;
+  }
+  st = device_capture_end(s->stream, &e->graph);
+  if (st != STAGE_OK) return device_failure(c, st, "making the frame's graph");
+  e->key = key;
+  *graph = e->graph;
+  return HS_OK;
+}
+
+static stage_status upload(const cuda_state *s, const frame_request *r) {
+  const source_view *v = &r->source;
+  unsigned char *picture = s->slab + plan_find(&s->plan, BUFFER_PICTURE, 0)->offset;
+  const size_t row = (size_t)v->width * channels[v->layout] * sample_bytes[v->type];
+  stage_status st = device_copy_rows_to(picture, s->picture_pitch, v->data, v->stride_bytes, row, (size_t)v->height, s->stream);
+  if (st != STAGE_OK || !r->filter.mask) return st;
+  unsigned char *mask = s->slab + plan_find(&s->plan, BUFFER_MASK, 0)->offset;
+  return device_copy_rows_to(mask, s->mask_pitch, r->filter.mask, r->filter.mask_stride, (size_t)v->width, (size_t)v->height,
+                             s->stream);
+}
+
+/* One attempt; *overflow: a list was too short, capacities have been raised. */
+static hs_status run_once(hs_context *c, const frame_request *r, bool *overflow) {
+  cuda_state *s = c->cuda;
+  cuda_graph graph = NULL;
+  *overflow = false;
+  hs_status st = make_room(c, r);
+  if (st == HS_OK) st = make_result_room(c, r->descriptor_bytes);
+  if (st != HS_OK || s->plan.geometry.octave_count == 0) {
+    memset(s->counts, 0, sizeof *s->counts);
+    return st;
+  }
+  st = find_graph(c, r, &graph);
+  if (st != HS_OK) return st;
+  stage_status done = upload(s, r);
+  if (done == STAGE_OK) done = device_graph_launch(graph, s->stream);
+  if (done == STAGE_OK) done = device_stream_wait(s->stream);
+  if (done != STAGE_OK) return device_failure(c, done, "running the frame");
+  *overflow = run_grow_lists(c, s->counts->keypoints, s->counts->oriented, s->plan.request.keypoint_capacity,
+                             s->plan.request.feature_capacity);
+  return HS_OK;
+}
+
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+  cuda_state *s = c->cuda;
+  int32_t previous;
+  bool overflow = true;
+  hs_status st = HS_OK;
+  if (device_enter(s->device, &previous) != STAGE_OK) return device_failure(c, STAGE_DEVICE, "entering the device");
+  while (st == HS_OK && overflow) st = run_once(c, r, &overflow);
+  device_leave(previous);
+  if (st != HS_OK) return st;
+  result->count = s->counts->features;
+  result->keypoints = s->records;
+  result->descriptors = s->descriptors;
+  c->statistics.frames++;
+  c->statistics.candidates = s->counts->candidates;
+  c->statistics.keypoints = s->counts->keypoints;
+  c->statistics.features = s->counts->features;
+  return HS_OK;
+}
+
+int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
+  const cuda_state *s = c->cuda;
+  const int n = snprintf(text, bytes, "device: CUDA %d, %s, compute capability %d.%d, driver %d.%d\n", s->device, s->info.name,
+                         s->info.major, s->info.minor, s->info.driver / 1000, s->info.driver % 1000 / 10);
+  const size_t at = n > 0 && (size_t)n < bytes ? (size_t)n : 0;
+  return (int)at + cuda_variants_report(&s->variants, text + at, bytes - at);
+}
+
+void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
+  const cuda_state *s = c->cuda;
+  *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) : 0;
+  *pinned_bytes = s ? s->pinned_features * sizeof *s->records + s->pinned_descriptor_bytes + sizeof *s->counts : 0;
+}
+
+#else /* no CUDA in this build */
+
+hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
+  (void)variant;
+  c->cuda = NULL;
+  hs_message_set(message, bytes, "CUDA device %d: this build has no CUDA backend", c->options.device_index);
+  return HS_ERR_NO_DEVICE;
+}
+
+void cuda_frame_destroy(hs_context *c) { (void)c; }
+
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+  (void)r;
+  (void)result;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+}
+
+int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
+  (void)c;
+  return snprintf(text, bytes, "%s", "");
+}
+
+void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
+  (void)c;
+  *device_bytes = *pinned_bytes = 0;
+}
+
+#endif

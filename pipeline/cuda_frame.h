@@ -1,0 +1,37 @@
+/*
+ * A frame on a CUDA device: what a context holds there, and one frame from picture to features.
+ *
+ * One frame is one graph, recorded once for a geometry and replayed. All device memory is one slab laid out by
+ * pipeline/plan_device.c; results are written by the kernels straight into pinned host memory. A build without CUDA
+ * has the same functions, which say so.
+ */
+#ifndef HS_PIPELINE_CUDA_FRAME_H
+#define HS_PIPELINE_CUDA_FRAME_H
+
+#include "pipeline/run.h"
+
+/* Opens device options.device_index for the context: context->cuda. On failure it stays null and message says why.
+   Statuses: HS_ERR_NO_DEVICE, HS_ERR_OPTION (a variant's name), HS_ERR_MEMORY. */
+hs_status cuda_frame_create(hs_context *context, const char *variant, char *message, size_t message_bytes);
+void cuda_frame_destroy(hs_context *context);
+
+/* The features of a frame, in pinned memory of the context until its next frame. */
+typedef struct cuda_frame_result {
+  uint32_t count;
+  const hs_keypoint *keypoints;
+  const void *descriptors;
+} cuda_frame_result;
+
+/* Runs a frame (request->given is null). */
+hs_status cuda_frame_run(hs_context *context, const frame_request *request, cuda_frame_result *result);
+
+/* One "stage: variant" a line. Returns the characters written, as snprintf. */
+int cuda_frame_report(const hs_context *context, char *text, size_t bytes);
+
+/* Bytes held on the device, and pinned on the host. */
+void cuda_frame_memory(const hs_context *context, uint64_t *device_bytes, uint64_t *pinned_bytes);
+
+/* A plan of device memory for a size query. */
+hs_status cuda_frame_query(const hs_options *options, int32_t width, int32_t height, uint64_t *device_bytes);
+
+#endif

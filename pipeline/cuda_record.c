@@ -1,0 +1,202 @@
+/* The stages of a frame in the order a device works them off: recorded once into a graph. */
+#include "pipeline/cuda_state.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+#include "cuda/extrema_cuda.h"
+#include "cuda/pyramid_cuda.h"
+#include "cuda/select_cuda.h"
+#include "cuda/uber.h"
+
+/* A frame being recorded. */
+typedef struct recording {
+  const hs_context *context;
+  const cuda_state *state;
+  const frame_request *request;
+  cuda_frame_view view;
+  extrema_octave octaves[OCTAVES_MAX];
+  plane_view blur_work[OCTAVES_MAX];
+  float *dog[OCTAVES_MAX];
+} recording;
+
+static unsigned char *buffer(const cuda_state *s, plan_buffer which, int32_t octave) {
+  const plan_entry *e = plan_find(&s->plan, which, octave);
+  return e ? s->slab + e->offset : NULL;
+}
+
+static void view_octaves(recording *r) {
+  const cuda_state *s = r->state;
+  const pyramid_geometry *g = &s->plan.geometry;
+  cuda_frame_view *v = &r->view;
+  v->octave_count = g->octave_count;
+  v->first_octave = g->first_octave;
+  v->mask_words = s->mask_words;
+  v->candidate_words = (uint32_t *)(void *)buffer(s, BUFFER_CANDIDATES, 0);
+  v->settled_words = (uint32_t *)(void *)buffer(s, BUFFER_SETTLED, 0);
+  for (int32_t o = 0; o < g->octave_count; o++) {
+    float *work = (float *)(void *)buffer(s, BUFFER_BLUR_WORK, o);
+    v->octaves[o] = (octave_view){.levels = (float *)(void *)buffer(s, BUFFER_LEVELS, o),
+                                  .level_floats = s->plan.level_floats[o],
+                                  .stride = s->plan.stride[o],
+                                  .width = g->width[o],
+                                  .height = g->height[o],
+                                  .octave = g->first_octave + o};
+    v->mask_offset[o] = s->mask_offset[o];
+    r->dog[o] = (float *)(void *)buffer(s, BUFFER_DOG, o);
+    r->blur_work[o] = (plane_view){work, g->width[o], g->height[o], s->plan.stride[o]};
+    r->octaves[o] = (extrema_octave){v->octaves[o], r->dog[o],
+                                     {v->candidate_words + s->mask_offset[o], mask_words_per_row(g->width[o])}};
+  }
+}
+
+static void view_lists(recording *r) {
+  const cuda_state *s = r->state;
+  const plan_request *p = &s->plan.request;
+  cuda_frame_view *v = &r->view;
+  uint32_t *counts = (uint32_t *)(void *)buffer(s, BUFFER_COUNTS, 0);
+  const cuda_keypoint_capacity capacity = {s->mask_words, p->keypoint_capacity * 4, p->keypoint_capacity, p->feature_capacity};
+  v->params = r->context->params;
+  v->filter = r->request->filter;
+  v->filtered = v->filter.mask || r->context->options.region_width > 0;
+  if (v->filter.mask) {
+    v->filter.mask = buffer(s, BUFFER_MASK, 0);
+    v->filter.mask_stride = s->mask_pitch;
+  }
+  v->max_features = (uint32_t)r->context->options.max_features;
+  v->by_scale = r->context->options.selection == HS_SELECT_SCALE;
+  v->keypoints = workspace_keypoints(buffer(s, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
+  v->oriented = workspace_features(buffer(s, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
+  v->features = v->oriented;
+  if (v->max_features > 0)
+    v->features = workspace_features(buffer(s, BUFFER_SELECTED, 0), p->feature_capacity, &counts[2]);
+  v->scales = s->scales;
+  (void)cuda_keypoint_scratch_place(&capacity, buffer(s, BUFFER_SCRATCH, 0), &v->scratch);
+}
+
+static stage_status record_base(const recording *r, const source_view *source) {
+  const hs_context *c = r->context;
+  const octave_view *o = &r->view.octaves[0];
+  /* Levels 1 to 3 are still free: they hold the plain picture, the doubled one and filtered rows where no kernel does
+     it all at once. */
+  base_args args = {.source = *source,
+                    .first_octave = c->options.first_octave,
+                    .grid = (upsample_grid)c->options.upsample,
+                    .border = (border_mode)c->options.border_rule,
+                    .filter = &c->base_filter,
+                    .gray = octave_level(o, 2),
+                    .work = octave_level(o, 3),
+                    .doubled = octave_level(o, 1),
+                    .out = octave_level(o, 0)};
+  if (c->options.first_octave < 0) {
+    args.gray.width = source->width;
+    args.gray.height = source->height;
+  }
+  return base_launch(&args, r->state->stream);
+}
+
+/* Level s of octave o from the level before; `halved` as the next octave's level 0 too. */
+static stage_status record_level(const recording *r, int32_t o, int32_t s, bool halved, cuda_stream stream) {
+  const hs_context *c = r->context;
+  const octave_view *v = &r->view.octaves[o];
+  blur_launch_args args = {.in = octave_level(v, s - 1),
+                           .out = octave_level(v, s),
+                           .work = r->blur_work[o],
+                           .border = (border_mode)c->options.border_rule,
+                           .filter = &c->step_filter[s],
+                           .reversed = o == 0 && (s & 1) != 0};
+  if (halved && o + 1 < r->view.octave_count) args.halved = octave_level(&r->view.octaves[o + 1], 0);
+  if (!r->dog[o]) return blur_launch(&args, stream);
+  args.dog = (plane_view){r->dog[o] + (size_t)(s - 1) * v->level_floats, v->width, v->height, v->stride};
+  return uber_level_launch(&args, stream);
+}
+
+/* Levels 1..S, what the next octave waits for. */
+static stage_status record_octave(const recording *r, int32_t o) {
+  const hs_context *c = r->context;
+  const int32_t scales = c->options.scales;
+  chain_launch_args chain = {.octave = r->view.octaves[o],
+                             .border = (border_mode)c->options.border_rule,
+                             .filters = c->step_filter,
+                             .scales = scales};
+  if (o + 1 < r->view.octave_count) chain.halved = octave_level(&r->view.octaves[o + 1], 0);
+  if (!r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, r->state->stream);
+  stage_status st = STAGE_OK;
+  for (int32_t s = 1; s <= scales && st == STAGE_OK; s++) st = record_level(r, o, s, s == scales, r->state->stream);
+  return st;
+}
+
+/* Levels S+1 and S+2, beside the next octave. */
+static stage_status record_upper_levels(const recording *r, int32_t o) {
+  const cuda_state *s = r->state;
+  const int32_t scales = r->context->options.scales;
+  stage_status st = device_event_record(s->forked[o], s->stream);
+  if (st == STAGE_OK) st = device_event_wait(s->forked[o], s->side);
+  for (int32_t l = scales + 1; l <= scales + 2 && st == STAGE_OK; l++) st = record_level(r, o, l, false, s->side);
+  return st;
+}
+
+static stage_status record_extrema(const recording *r, int32_t first, int32_t end) {
+  if (first >= end) return STAGE_OK;
+  const extrema_launch_args args = {.octaves = &r->octaves[first], .octave_count = end - first, .params = r->context->params};
+  return extrema_launch(&args, r->state->side);
+}
+
+/* The first octave that the tail kernel takes, with all after it; octave_count: none. */
+static int32_t tail_start(const recording *r) {
+  int32_t o = 0;
+  while (o < r->view.octave_count &&
+         (r->dog[o] || !tail_fits(r->view.octaves[o].width, r->view.octaves[o].height, &r->context->params)))
+    o++;
+  return o;
+}
+
+static stage_status record_tail(const recording *r, int32_t first) {
+  if (first >= r->view.octave_count) return STAGE_OK;
+  const tail_launch_args args = {.octaves = &r->octaves[first],
+                                 .octave_count = r->view.octave_count - first,
+                                 .border = (border_mode)r->context->options.border_rule,
+                                 .filters = r->context->step_filter,
+                                 .params = r->context->params};
+  return tail_launch(&args, r->state->stream);
+}
+
+/* All levels and candidate masks: the large octaves one after another, their upper levels and searches beside. */
+static stage_status record_pyramid(const recording *r, const source_view *source) {
+  const cuda_state *s = r->state;
+  const int32_t tail = tail_start(r);
+  stage_status st = record_base(r, source);
+  for (int32_t o = 0; o < tail && st == STAGE_OK; o++) {
+    st = record_octave(r, o);
+    if (st == STAGE_OK) st = record_upper_levels(r, o);
+    if (st == STAGE_OK && o == 0) st = record_extrema(r, 0, 1);
+  }
+  if (st == STAGE_OK) st = record_tail(r, tail);
+  if (st == STAGE_OK) st = record_extrema(r, 1, tail);
+  if (tail == 0 || st != STAGE_OK) return st;
+  st = device_event_record(s->joined, s->side);
+  return st == STAGE_OK ? device_event_wait(s->joined, s->stream) : st;
+}
+
+stage_status cuda_record_frame(const hs_context *c, const frame_request *request, const source_view *source) {
+  const cuda_state *s = c->cuda;
+  recording r = {.context = c, .state = s, .request = request};
+  view_octaves(&r);
+  view_lists(&r);
+  const cuda_frame_view *v = &r.view;
+  stage_status st = cuda_keypoint_reset_launch(v, s->stream);
+  if (v->octave_count > 0) {
+    if (st == STAGE_OK) st = record_pyramid(&r, source);
+    if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->stream);
+  }
+  if (st == STAGE_OK) st = cuda_locate_launch(v, s->stream);
+  if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->stream);
+  if (st == STAGE_OK && v->max_features > 0) st = cuda_select_launch(v, s->stream);
+  if (st == STAGE_OK && request->descriptor_bytes > 0)
+    st = cuda_describe_launch(v, s->variants.describe, s->d_descriptors, s->stream);
+  if (st != STAGE_OK) return st;
+  return cuda_results_launch(v, (cuda_feature_record *)(void *)s->d_records, s->pinned_features, s->d_counts, s->stream);
+}
+
+#else
+typedef int cuda_record_is_empty; /* a translation unit needs a declaration */
+#endif

@@ -1,0 +1,69 @@
+/*
+ * What cuda_frame.c and cuda_record.c share: a context's state on its device.
+ */
+#ifndef HS_PIPELINE_CUDA_STATE_H
+#define HS_PIPELINE_CUDA_STATE_H
+
+#include "cuda/describe_cuda.h"
+#include "cuda/device.h"
+#include "cuda/orient_cuda.h"
+#include "cuda/refine_cuda.h"
+#include "cuda/results_cuda.h"
+#include "pipeline/cuda_frame.h"
+
+/* How the paper's mechanisms are set; the first of each is the default. */
+typedef enum pyramid_variant { PYRAMID_SPLIT, PYRAMID_UBER } pyramid_variant;
+
+typedef struct cuda_variants {
+  pyramid_variant pyramid;
+  cuda_refine_variant refine;
+  cuda_orient_variant orient;
+  cuda_describe_variant describe;
+} cuda_variants;
+
+/* What a recorded graph depends on. */
+typedef struct graph_key {
+  int32_t width, height, type, layout;
+  float range_low, range_high;
+  bool masked, described;
+  uint32_t keypoint_capacity, feature_capacity;
+  uint64_t memory_generation; /* raised when the slab or the pinned results move */
+} graph_key;
+
+typedef struct graph_entry {
+  graph_key key;
+  cuda_graph graph;
+} graph_entry;
+
+enum { GRAPHS_KEPT = 8 };
+
+typedef struct cuda_state {
+  int32_t device;
+  device_info info;
+  cuda_variants variants;
+  cuda_stream stream, side;
+  cuda_event forked[OCTAVES_MAX], joined;
+
+  vote_scales *scales;        /* device */
+  unsigned char *slab;        /* device */
+  size_t slab_bytes;
+  /* pinned host memory and its addresses on the device */
+  cuda_frame_counts *counts, *d_counts;
+  hs_keypoint *records, *d_records;
+  void *descriptors, *d_descriptors;
+  uint32_t pinned_features;
+  size_t pinned_descriptor_bytes;
+  uint64_t memory_generation;
+
+  frame_plan plan;            /* of the frame being prepared */
+  uint32_t mask_offset[OCTAVES_MAX], mask_words;
+  size_t picture_pitch, mask_pitch;
+  graph_entry graphs[GRAPHS_KEPT];
+  int32_t next_graph;         /* the one replaced next */
+} cuda_state;
+
+/* Enqueues a frame on state->stream (and its side stream), being captured. source.data is the picture's place on the
+   device. */
+stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const source_view *source);
+
+#endif
