@@ -1,0 +1,60 @@
+/*
+ * Reductions over the 32 lanes of a warp.
+ *
+ * Called by all 32 lanes of a converged warp. The result is valid on every lane. No shared memory, no barrier; the
+ * calls themselves order the lanes' shared-memory accesses no more than __shfl_xor_sync does. Sums wrap around.
+ */
+#ifndef HS_CUDA_WARP_REDUCE_CUH
+#define HS_CUDA_WARP_REDUCE_CUH
+
+#include <stdint.h>
+
+#define WARP_ALL 0xffffffffu
+enum { WARP_LANES = 32 };
+
+static __device__ __forceinline__ uint32_t warp_reduce_sum(uint32_t v) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(WARP_ALL, v);
+#else
+  for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(WARP_ALL, v, d);
+  return v;
+#endif
+}
+
+static __device__ __forceinline__ int32_t warp_reduce_min(int32_t v) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(WARP_ALL, v);
+#else
+  for (int d = 16; d > 0; d >>= 1) v = min(v, __shfl_xor_sync(WARP_ALL, v, d));
+  return v;
+#endif
+}
+
+static __device__ __forceinline__ int32_t warp_reduce_max(int32_t v) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(WARP_ALL, v);
+#else
+  for (int d = 16; d > 0; d >>= 1) v = max(v, __shfl_xor_sync(WARP_ALL, v, d));
+  return v;
+#endif
+}
+
+static __device__ __forceinline__ uint64_t warp_reduce_sum_u64(uint64_t v) {
+  for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(WARP_ALL, v, d);
+  return v;
+}
+
+static __device__ __forceinline__ int64_t warp_reduce_max_i64(int64_t v) {
+  for (int d = 16; d > 0; d >>= 1) {
+    const int64_t other = __shfl_xor_sync(WARP_ALL, v, d);
+    v = other > v ? other : v;
+  }
+  return v;
+}
+
+/* The lane of the largest value; the lowest one on ties. */
+static __device__ __forceinline__ int warp_reduce_arg_max(int32_t v) {
+  return __ffs((int)__ballot_sync(WARP_ALL, v == warp_reduce_max(v))) - 1;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * Selection kernels: radix search for the smallest key that is kept, then an order-keeping compaction.
+ */
+#include "cuda/select_cuda.h"
+
+#include "cuda/describe_cuda.h"
+#include "cuda/launch_shape.h"
+#include "cuda/prim/block_hist.cuh"
+#include "cuda/prim/compact.cuh"
+
+enum { SELECT_BINS_PER_THREAD = SELECT_DIGITS / LIST_TILE };
+
+/* What the digits found so far say: keys whose upper bits are above `prefix` are kept, `ties` of those equal to it. */
+typedef struct select_state {
+  uint32_t prefix, ties;
+} select_state;
+
+/* Bits below the digit of a pass. */
+static __device__ __forceinline__ uint32_t digit_shift(int32_t pass) { return pass == 0 ? 21u : (pass == 1 ? 10u : 0u); }
+static __device__ __forceinline__ uint32_t digit_of(uint32_t key, int32_t pass) {
+  return (key >> digit_shift(pass)) & (pass == SELECT_PASSES - 1 ? 1023u : (uint32_t)SELECT_DIGITS - 1u);
+}
+
+/* Responses and sigmas are not negative, so their bits order as they do. */
+static __device__ __forceinline__ uint32_t select_key(const cuda_frame_view &v, uint32_t n) {
+  const uint32_t k = v.oriented.keypoint[n];
+  return hs_float_bits(v.by_scale ? v.keypoints.sigma[k] : v.keypoints.response[k]);
+}
+
+/* The state after `passes` complete histograms. All threads of a block of LIST_TILE; valid on each. Thread t looks at
+   bins from the top: 2047 - 8 t downwards. */
+static __device__ __forceinline__ select_state select_search(const cuda_frame_view &v, int32_t passes, uint32_t *s_scan, select_state *s_found) {
+  select_state state = {0, v.max_features};
+  for (int32_t pass = 0; pass < passes; pass++) {
+    const uint32_t *bins = v.scratch.select_digits + pass * SELECT_DIGITS;
+    const uint32_t top = SELECT_DIGITS - 1u - threadIdx.x * SELECT_BINS_PER_THREAD;
+    uint32_t counts[SELECT_BINS_PER_THREAD], sum = 0, total;
+#pragma unroll
+    for (uint32_t j = 0; j < SELECT_BINS_PER_THREAD; j++) sum += counts[j] = bins[top - j];
+    uint32_t above = block_scan_exclusive(sum, s_scan, &total);
+    if (above < state.ties && above + sum >= state.ties) {
+#pragma unroll
+      for (uint32_t j = 0; j < SELECT_BINS_PER_THREAD; j++) {
+        if (above < state.ties && above + counts[j] >= state.ties) {
+          s_found->prefix = state.prefix | (top - j) << digit_shift(pass);
+          s_found->ties = state.ties - above;
+        }
+        above += counts[j];
+      }
+    }
+    __syncthreads(); /* exactly one thread has found it */
+    state = *s_found;
+    __syncthreads();
+  }
+  return state;
+}
+
+/* Features to select among; 0 when all are kept. */
+static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v) {
+  const uint32_t n = min(*v.oriented.count, v.oriented.capacity);
+  return n <= v.max_features ? 0u : n;
+}
+
+/*
+ * Does      histogram of one digit of the keys that match the digits found before; the first pass also stores the keys.
+ * Launch    resident blocks of 256 threads, a thread a feature, looping over tiles.
+ * Shared    8.2 KiB.
+ * Reads     oriented, keypoints (first pass), select_keys, select_digits of earlier passes. Writes select_keys, select_digits.
+ * Barriers  of the search and of the block's histogram.
+ * Limits    no more features than are kept: returns at once. Keys are bits of floats from 0 upwards.
+ * Order     repeatable. Cost: 12 bytes a feature in the first pass, then 4: bound by latency.
+ */
+__global__ void __launch_bounds__(LIST_TILE) select_digit_kernel(const __grid_constant__ cuda_frame_view v, int32_t pass) {
+  __shared__ uint32_t s_scan[WARP_LANES], s_bins[SELECT_DIGITS];
+  __shared__ select_state s_found;
+  const uint32_t count = select_count(v);
+  if (blockIdx.x * LIST_TILE >= count) return;
+  const select_state state = select_search(v, pass, s_scan, &s_found);
+  const uint32_t known = pass == 0 ? 0u : UINT32_MAX << digit_shift(pass - 1);
+  block_hist_clear(s_bins, SELECT_DIGITS);
+  for (uint32_t n = blockIdx.x * LIST_TILE + threadIdx.x; n < count; n += gridDim.x * LIST_TILE) {
+    const uint32_t key = pass == 0 ? select_key(v, n) : v.scratch.select_keys[n];
+    if (pass == 0) v.scratch.select_keys[n] = key;
+    if ((key & known) == state.prefix) block_hist_add(s_bins, digit_of(key, pass), 1u);
+  }
+  block_hist_flush(s_bins, SELECT_DIGITS, v.scratch.select_digits + pass * SELECT_DIGITS);
+}
+
+/*
+ * Does      counts the features above and at the threshold in each tile.
+ * Launch    resident blocks of 256 threads, looping over tiles of 256 features.
+ * Shared    0.3 KiB. Barriers: of the search and of the sums.
+ * Reads     select_keys, select_digits. Writes select_above, select_equal.
+ * Limits    no more features than are kept: returns at once. Order: repeatable. Cost: 4 bytes a feature, bound by latency.
+ */
+__global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_constant__ cuda_frame_view v) {
+  __shared__ uint32_t s_scan[WARP_LANES];
+  __shared__ select_state s_found;
+  const uint32_t count = select_count(v);
+  if (blockIdx.x * LIST_TILE >= count) return;
+  const select_state state = select_search(v, SELECT_PASSES, s_scan, &s_found);
+  for (uint32_t tile = blockIdx.x; tile * LIST_TILE < count; tile += gridDim.x) {
+    const uint32_t n = tile * LIST_TILE + threadIdx.x, key = n < count ? v.scratch.select_keys[n] : 0u;
+    const uint32_t above = (uint32_t)__syncthreads_count(n < count && key > state.prefix);
+    const uint32_t equal = (uint32_t)__syncthreads_count(n < count && key == state.prefix);
+    if (threadIdx.x == 0) {
+      v.scratch.select_above[tile] = above;
+      v.scratch.select_equal[tile] = equal;
+    }
+  }
+}
+
+/*
+ * Does      the kept features, order kept: select_ref.
+ * Launch    resident blocks of 256 threads, looping over tiles of 256 features.
+ * Shared    0.3 KiB. Barriers: of the search and of the scans.
+ * Reads     oriented, select_keys, select_digits, select_above, select_equal. Writes features, block 0 their count.
+ * Limits    no more features than are kept: copies them all. Past the capacity nothing is written.
+ * Order     repeatable: places follow from counts. Cost: 20 bytes a feature, bound by latency.
+ */
+__global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_constant__ cuda_frame_view v) {
+  __shared__ uint32_t s_scan[WARP_LANES];
+  __shared__ select_state s_found;
+  const uint32_t listed = min(*v.oriented.count, v.oriented.capacity), count = select_count(v);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *v.features.count = count ? v.max_features : listed;
+  if (blockIdx.x * LIST_TILE >= listed) return;
+  select_state state = {0, UINT32_MAX};
+  if (count) state = select_search(v, SELECT_PASSES, s_scan, &s_found);
+  for (uint32_t tile = blockIdx.x; tile * LIST_TILE < listed; tile += gridDim.x) {
+    const uint32_t n = tile * LIST_TILE + threadIdx.x;
+    uint32_t to = n, total;
+    bool kept = n < listed;
+    if (count) {
+      const uint32_t key = n < count ? v.scratch.select_keys[n] : 0u;
+      const uint32_t above = n < count && key > state.prefix, equal = n < count && key == state.prefix;
+      const uint32_t above_before = compact_before(v.scratch.select_above, tile, s_scan) + block_scan_exclusive(above, s_scan, &total);
+      const uint32_t equal_before = compact_before(v.scratch.select_equal, tile, s_scan) + block_scan_exclusive(equal, s_scan, &total);
+      kept = above || (equal && equal_before < state.ties);
+      to = above_before + min(equal_before, state.ties);
+    }
+    if (!kept || to >= v.features.capacity) continue;
+    v.features.keypoint[to] = v.oriented.keypoint[n];
+    v.features.orientation[to] = v.oriented.orientation[n];
+  }
+}
+
+stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream) {
+  assert(view->max_features > 0 && view->oriented.capacity > 0 && view->features.capacity > 0);
+  assert(view->features.keypoint != view->oriented.keypoint && view->features.count != view->oriented.count);
+  const unsigned tiles = (view->oriented.capacity + LIST_TILE - 1u) / LIST_TILE;
+  const unsigned resident = launch_resident_blocks((const void *)select_digit_kernel, LIST_TILE, 0);
+  const unsigned blocks = tiles < resident ? tiles : resident;
+  for (int32_t pass = 0; pass < SELECT_PASSES; pass++) {
+    select_digit_kernel<<<blocks, LIST_TILE, 0, stream>>>(*view, pass);
+    if (launch_status() != STAGE_OK) return STAGE_DEVICE;
+  }
+  select_count_kernel<<<blocks, LIST_TILE, 0, stream>>>(*view);
+  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
+  select_emit_kernel<<<blocks, LIST_TILE, 0, stream>>>(*view);
+  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
+  return cuda_work_order_launch(view, stream);
+}

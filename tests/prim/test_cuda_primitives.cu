@@ -1,0 +1,185 @@
+/*
+ * The CUDA primitives against host loops: 1, 31, 32, 33, 127 and 1024 items with uniform, one-bin and random keys.
+ * A block of 1024 threads holds all items; those beyond the count vote nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+extern "C" {
+#include <cmocka.h>
+}
+
+#include "cuda/device.h"
+#include "cuda/prim/block_hist.cuh"
+#include "cuda/prim/compact.cuh"
+#include "cuda/prim/warp_hist.cuh"
+
+enum { ITEMS_MAX = 1024, KEYS = 37, TILES = 1024 / 32 };
+enum key_kind { KEYS_UNIFORM, KEYS_ONE_BIN, KEYS_RANDOM, KEY_KINDS };
+
+struct items {
+  int32_t count;
+  int32_t key[ITEMS_MAX], vote[ITEMS_MAX];
+};
+
+struct results {
+  uint32_t warp_sum[TILES];
+  uint64_t warp_sum64[TILES];
+  int32_t warp_min[TILES], warp_max[TILES], warp_arg_max[TILES];
+  int64_t warp_max64[TILES];
+  uint32_t block_sum;
+  int32_t block_max;
+  uint32_t warp_scan[ITEMS_MAX], block_scan[ITEMS_MAX], scan_total, before[TILES];
+  int32_t warp_hist[KEYS], block_hist[KEYS];
+};
+
+static int64_t wide(int32_t vote) { return (int64_t)vote * 3000000019ll; }
+
+/*
+ * Does      every primitive on the items, one a thread. Launch: 1 block of 1024 threads. Shared: 4.9 KiB.
+ * Reads     items. Writes results (histograms zero before). Barriers: of the primitives. Order: repeatable.
+ */
+__global__ void __launch_bounds__(ITEMS_MAX) primitives_kernel(const items *in, results *out) {
+  __shared__ uint32_t s_words[WARP_LANES], s_bins[KEYS];
+  __shared__ int32_t s_hist[TILES][KEYS];
+  const int32_t i = (int32_t)threadIdx.x, lane = i % WARP_LANES, warp = i / WARP_LANES;
+  const bool valid = i < in->count;
+  const int32_t vote = valid ? in->vote[i] : 0, key = valid ? in->key[i] : 0;
+  const int32_t wide_key = key * 7919 - 100000; /* grouping works for any keys */
+  out->warp_sum[warp] = warp_reduce_sum((uint32_t)vote);
+  out->warp_sum64[warp] = warp_reduce_sum_u64((uint64_t)((int64_t)vote * 3000000019ll));
+  out->warp_min[warp] = warp_reduce_min(vote);
+  out->warp_max[warp] = warp_reduce_max(vote);
+  out->warp_max64[warp] = warp_reduce_max_i64((int64_t)vote * 3000000019ll);
+  out->warp_arg_max[warp] = warp_reduce_arg_max(vote);
+  out->block_sum = block_reduce_sum((uint32_t)vote, s_words);
+  out->block_max = block_reduce_max(vote, (int32_t *)s_words);
+  out->warp_scan[i] = warp_scan_exclusive((uint32_t)vote);
+  uint32_t total;
+  out->block_scan[i] = block_scan_exclusive((uint32_t)vote, s_words, &total);
+  out->scan_total = total;
+  for (uint32_t t = 0; t < TILES; t++) {
+    const uint32_t before = compact_before(out->warp_sum, t, s_words); /* written by this block, before a barrier */
+    if (i == 0) out->before[t] = before;
+  }
+  for (int32_t k = lane; k < KEYS; k += WARP_LANES) s_hist[warp][k] = 0;
+  warp_hist_add(s_hist[warp], key, vote);
+  __syncwarp();
+  for (int32_t k = lane; k < KEYS; k += WARP_LANES) atomicAdd(&out->warp_hist[k], s_hist[warp][k]);
+  if (warp_hist_group(wide_key) != warp_hist_group(key)) atomicAdd(&out->warp_hist[0], 1 << 30);
+  block_hist_clear(s_bins, KEYS);
+  block_hist_add(s_bins, (uint32_t)key, (uint32_t)vote);
+  block_hist_flush(s_bins, KEYS, (uint32_t *)out->block_hist);
+}
+
+/* Votes between -1000000 and 1000000, reproducible. */
+static void fill(items *in, int32_t count, key_kind kind) {
+  uint32_t state = (uint32_t)(count * 3 + kind) * 747796405u + 1u;
+  memset(in, 0, sizeof *in);
+  in->count = count;
+  for (int32_t i = 0; i < count; i++) {
+    state = state * 1664525u + 1013904223u;
+    in->vote[i] = (int32_t)(state >> 8) % 2000001 - 1000000;
+    state = state * 1664525u + 1013904223u;
+    in->key[i] = kind == KEYS_UNIFORM ? i % KEYS : (kind == KEYS_ONE_BIN ? KEYS - 1 : (int32_t)((state >> 8) % KEYS));
+  }
+}
+
+static void expect_warp(const items *in, int32_t warp, results *r) {
+  const int32_t *v = in->vote + warp * WARP_LANES;
+  uint32_t sum = 0;
+  int32_t least = v[0], most = v[0], at = 0;
+  for (int32_t i = 0; i < WARP_LANES; i++) {
+    r->warp_scan[warp * WARP_LANES + i] = sum;
+    sum += (uint32_t)v[i];
+    r->warp_sum64[warp] += (uint64_t)wide(v[i]);
+    if (v[i] < least) least = v[i];
+    if (v[i] > most) {
+      most = v[i];
+      at = i;
+    }
+  }
+  r->warp_sum[warp] = sum;
+  r->warp_min[warp] = least;
+  r->warp_max[warp] = most;
+  r->warp_max64[warp] = wide(most);
+  r->warp_arg_max[warp] = at;
+}
+
+static void expect(const items *in, results *r) {
+  memset(r, 0, sizeof *r);
+  r->block_max = INT32_MIN;
+  uint32_t sum = 0;
+  for (int32_t w = 0; w < TILES; w++) {
+    expect_warp(in, w, r);
+    r->before[w] = sum;
+    sum += r->warp_sum[w];
+    if (r->warp_max[w] > r->block_max) r->block_max = r->warp_max[w];
+  }
+  sum = 0;
+  for (int32_t i = 0; i < ITEMS_MAX; i++) {
+    r->block_scan[i] = sum;
+    sum += (uint32_t)in->vote[i];
+    if (i < in->count) r->warp_hist[in->key[i]] += in->vote[i];
+  }
+  r->block_sum = r->scan_total = sum;
+  memcpy(r->block_hist, r->warp_hist, sizeof r->block_hist);
+}
+
+static void run_on_device(const items *in, results *out) {
+  void *d_in = nullptr, *d_out = nullptr;
+  cuda_stream stream = nullptr;
+  assert_int_equal(device_stream_create(&stream), STAGE_OK);
+  assert_int_equal(device_alloc(&d_in, sizeof *in), STAGE_OK);
+  assert_int_equal(device_alloc(&d_out, sizeof *out), STAGE_OK);
+  assert_int_equal(device_copy_to(d_in, in, sizeof *in, stream), STAGE_OK);
+  assert_int_equal(device_clear(d_out, sizeof *out, stream), STAGE_OK);
+  primitives_kernel<<<1, ITEMS_MAX, 0, stream>>>((const items *)d_in, (results *)d_out);
+  assert_int_equal(cudaGetLastError(), cudaSuccess);
+  assert_int_equal(device_copy_from(out, d_out, sizeof *out, stream), STAGE_OK);
+  assert_int_equal(device_stream_wait(stream), STAGE_OK);
+  device_free(d_in);
+  device_free(d_out);
+  device_stream_destroy(stream);
+}
+
+static void check(const items *in) {
+  static results expected, got;
+  expect(in, &expected);
+  run_on_device(in, &got);
+  assert_memory_equal(got.warp_sum, expected.warp_sum, sizeof got.warp_sum);
+  assert_memory_equal(got.warp_sum64, expected.warp_sum64, sizeof got.warp_sum64);
+  assert_memory_equal(got.warp_min, expected.warp_min, sizeof got.warp_min);
+  assert_memory_equal(got.warp_max, expected.warp_max, sizeof got.warp_max);
+  assert_memory_equal(got.warp_max64, expected.warp_max64, sizeof got.warp_max64);
+  assert_memory_equal(got.warp_arg_max, expected.warp_arg_max, sizeof got.warp_arg_max);
+  assert_int_equal(got.block_sum, expected.block_sum);
+  assert_int_equal(got.block_max, expected.block_max);
+  assert_memory_equal(got.warp_scan, expected.warp_scan, sizeof got.warp_scan);
+  assert_memory_equal(got.block_scan, expected.block_scan, sizeof got.block_scan);
+  assert_int_equal(got.scan_total, expected.scan_total);
+  assert_memory_equal(got.before, expected.before, sizeof got.before);
+  assert_memory_equal(got.warp_hist, expected.warp_hist, sizeof got.warp_hist);
+  assert_memory_equal(got.block_hist, expected.block_hist, sizeof got.block_hist);
+}
+
+static void primitives_agree(void **state) {
+  (void)state;
+  char reason[DEVICE_NAME_BYTES];
+  if (device_count(reason, sizeof reason) == 0) skip();
+  static const int32_t counts[] = {1, 31, 32, 33, 127, 1024};
+  static items in;
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    for (int kind = 0; kind < KEY_KINDS; kind++) {
+      fill(&in, counts[i], (key_kind)kind);
+      check(&in);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(primitives_agree)};
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
