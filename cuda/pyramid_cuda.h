@@ -32,6 +32,9 @@ typedef struct blur_launch_args {
 /* Raises the shared-memory limits of this file's kernels on the current device. */
 stage_status pyramid_prepare(void);
 
+/* The base's part of it; pyramid_prepare calls it. */
+stage_status base_prepare(void);
+
 /* Radii without a kernel of their own filter rows into `work` first, then columns. */
 bool blur_needs_work(int32_t radius);
 

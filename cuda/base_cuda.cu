@@ -1,0 +1,226 @@
+/*
+ * Base of the pyramid: the source picture as gray in [0, 1], doubled or thinned, blurred. One fused kernel for u8 gray
+ * doubled on the aligned grid; for everything else a kernel that makes gray, one that doubles, and the level step.
+ */
+#include "cuda/blur_march.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/pyramid_cuda.h"
+
+/* v / 255.0f for v = 0..255 with the bits of the division: one Newton correction of v * (1 / 255) is exact for all 256. */
+__device__ __forceinline__ float unit_of_u8(uint8_t v) {
+  const float f = (float)v, q = f * (1.0f / 255.0f);
+  return hs_fmaf(hs_fmaf(-q, 255.0f, f), 1.0f / 255.0f, q);
+}
+
+/* The u8 picture behind a fused base. */
+struct byte_picture {
+  const uint8_t *data;
+  size_t stride_bytes;
+  int32_t width, height;
+};
+
+/* Rows doubled: sample x of 2w, from source row y. */
+__device__ __forceinline__ float doubled_along_row(const byte_picture &s, int32_t x, const uint8_t *row) {
+  const int32_t left = x >> 1;
+  const float c = unit_of_u8(row[left]);
+  return x & 1 ? double_mean(c, unit_of_u8(row[min(left + 1, s.width - 1)])) : c;
+}
+
+/* Sample (x, y) of the doubled picture: along rows first, then along columns. */
+__device__ __forceinline__ float doubled_at(const byte_picture &s, int32_t x, int32_t y) {
+  const int32_t upper = y >> 1;
+  const float a = doubled_along_row(s, x, s.data + (size_t)upper * s.stride_bytes);
+  if (!(y & 1)) return a;
+  return double_mean(a, doubled_along_row(s, x, s.data + (size_t)min(upper + 1, s.height - 1) * s.stride_bytes));
+}
+
+/* Four doubled samples of one row from three bytes, x0 even: x0 is source column `left`. */
+__device__ __forceinline__ float4 doubled_four(const byte_picture &s, const uint8_t *row, int32_t left) {
+  const float a = unit_of_u8(row[left]), b = unit_of_u8(row[left + 1]), c = unit_of_u8(row[min(left + 2, s.width - 1)]);
+  return make_float4(a, double_mean(a, b), b, double_mean(b, c));
+}
+
+__device__ __forceinline__ float4 mean_of_four(float4 a, float4 b) {
+  return make_float4(double_mean(a.x, b.x), double_mean(a.y, b.y), double_mean(a.z, b.z), double_mean(a.w, b.w));
+}
+
+/* Four doubled samples of row y (inside the picture): even rows are the mean of a row with itself, which is exact. */
+__device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, int32_t x, int32_t y) {
+  const int32_t upper = y >> 1, lower = y & 1 ? min(upper + 1, s.height - 1) : upper;
+  return mean_of_four(doubled_four(s, s.data + (size_t)upper * s.stride_bytes, x >> 1),
+                      doubled_four(s, s.data + (size_t)lower * s.stride_bytes, x >> 1));
+}
+
+/* Stages the doubled rows of one step, as stage_plane_rows. A work item is four columns of two rows, which share their
+   source bytes: the walk starts at an even row (march_params::first_row sees to it) and goes down. */
+template <int R>
+__device__ __forceinline__ void stage_doubled_rows(const march_params<R> &p, const byte_picture &s, const march_place &place,
+                                                   int32_t step, float *s_rows) {
+  using shape = march_shape<R>;
+  constexpr int vectors = shape::staged_columns / 4;
+  const int32_t needed = place.rows + 2 * R - step * MARCH_ROWS;
+#pragma unroll
+  for (int32_t n = 0; n < (MARCH_ROWS / 2 * vectors + shape::threads - 1) / shape::threads; n++) {
+    const int32_t i = n * shape::threads + (int32_t)threadIdx.x, pair = i / vectors, vector = i - pair * vectors;
+    const int32_t x = place.column - shape::halo + 4 * vector, y = place.origin + step * MARCH_ROWS + 2 * pair - R;
+    if (2 * pair >= min(needed, MARCH_ROWS) || x < 0 || x + 4 > p.width) continue;
+    float4 even, odd;
+    if (y >= 0 && y + 2 <= p.height) {
+      even = doubled_four(s, s.data + (size_t)(y >> 1) * s.stride_bytes, x >> 1);
+      odd = mean_of_four(even, doubled_four(s, s.data + (size_t)min((y >> 1) + 1, s.height - 1) * s.stride_bytes, x >> 1));
+    } else {
+      even = doubled_four_at(s, x, fold_index(y, p.height, p.border));
+      odd = doubled_four_at(s, x, fold_index(y + 1, p.height, p.border));
+    }
+    float *s_to = s_rows + 2 * pair * shape::staged_stride + 4 * vector;
+    *reinterpret_cast<float4 *>(s_to) = even;
+    *reinterpret_cast<float4 *>(s_to + shape::staged_stride) = odd;
+  }
+  const strip_edges edges = strip_edges_of(p, place);
+  const int32_t row = (int32_t)threadIdx.x & 31;
+  if (edges.left + edges.right == 0 || row >= needed) return;
+  const int32_t y = march_row(p, place, step * MARCH_ROWS + row);
+  for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
+    const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
+    s_rows[row * shape::staged_stride + shape::halo + x - place.column] = doubled_at(s, fold_index(x, p.width, p.border), y);
+  }
+}
+
+/*
+ * Does: base_ref for u8 gray, first_octave -1, GRID_ALIGNED. Launch, Shared, Barriers, Limits, Order: as
+ *   blur_march_kernel. Reads: source bytes, any stride (also pinned host memory). Writes: level 0.
+ * Cost: a quarter byte read and 4 bytes written a sample; bounded by the issue of conversions and filter.
+ */
+template <int R>
+__global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
+    base_march_kernel(const __grid_constant__ march_params<R> p, const byte_picture s) {
+  using shape = march_shape<R>;
+  extern __shared__ float4 s_vectors[];
+  float *s_all = reinterpret_cast<float *>(s_vectors), *s_ring = s_all + 2 * shape::staged_floats;
+  const march_place place = march_place_of(p);
+  stage_doubled_rows(p, s, place, 0, s_all);
+  for (int32_t step = 0; step < p.steps && step * MARCH_ROWS < place.rows + 2 * R; step++) {
+    float *s_now = s_all + (step & 1) * shape::staged_floats, *s_next = s_all + (~step & 1) * shape::staged_floats;
+    __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
+    stage_doubled_rows(p, s, place, step + 1, s_next);
+    filter_step_rows<R>(p.taps, step, s_now, s_ring);
+    __syncthreads(); /* the ring's new rows are complete */
+    filter_step_columns<R, false>(p, place, step, s_ring);
+  }
+}
+
+/* One channel of the source as a float in [0, 1]. */
+__device__ __forceinline__ float channel_unit(const source_view &s, const uint8_t *sample) {
+  if (s.type == SOURCE_U8) return (float)*sample / 255.0f;
+  if (s.type == SOURCE_U16) return (float)*reinterpret_cast<const uint16_t *>(sample) / 65535.0f;
+  return unit_of_float(*reinterpret_cast<const float *>(sample), s.range_low, s.range_high);
+}
+
+__device__ __forceinline__ uint32_t channel_int(const source_view &s, const uint8_t *sample) {
+  return s.type == SOURCE_U8 ? *sample : *reinterpret_cast<const uint16_t *>(sample);
+}
+
+/* Gray of pixel (x, y) in [0, 1]. */
+__device__ __forceinline__ float source_gray(const source_view &s, int32_t x, int32_t y) {
+  const uint32_t size = s.type == SOURCE_U8 ? 1 : (s.type == SOURCE_U16 ? 2 : 4);
+  const uint32_t channels = s.layout < SOURCE_RGB ? 1u + s.layout : (s.layout < SOURCE_RGBA ? 3u : 4u);
+  const uint8_t *pixel = static_cast<const uint8_t *>(s.data) + (size_t)y * s.stride_bytes + (size_t)x * channels * size;
+  if (s.layout < SOURCE_RGB) return channel_unit(s, pixel);
+  const bool blue_first = s.layout == SOURCE_BGR || s.layout == SOURCE_BGRA;
+  const uint8_t *r = pixel + (blue_first ? 2 * size : 0), *g = pixel + size, *b = pixel + (blue_first ? 0 : 2 * size);
+  if (s.type == SOURCE_F32) return gray_of_rgb_float(channel_unit(s, r), channel_unit(s, g), channel_unit(s, b));
+  const uint32_t gray = gray_of_rgb_int(channel_int(s, r), channel_int(s, g), channel_int(s, b));
+  return s.type == SOURCE_U8 ? (float)gray / 255.0f : (float)gray / 65535.0f;
+}
+
+/*
+ * Does: every 2^N-th pixel as gray, the first part of base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and threads a
+ *   block, rows beyond the grid by stride. Shared, Barriers: none. Reads: the source, samples aligned to their type.
+ * Writes: `out`. Limits: any size. Order: no sums. Cost: the source's bytes and 4 written a sample.
+ */
+__global__ void gray_kernel(const source_view source, const plane_view out, int32_t step) {
+  const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
+  if (x >= out.width) return;
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height; y += (int32_t)(gridDim.y * PLAIN_ROWS))
+    out.data[(size_t)y * out.stride + (size_t)x] = source_gray(source, x * step, y * step);
+}
+
+/* Rows doubled: sample x of 2w. */
+__device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, int32_t n, upsample_grid grid) {
+  const int32_t near_x = x >> 1;
+  if (grid == GRID_ALIGNED) return x & 1 ? double_mean(row[near_x], row[min(near_x + 1, n - 1)]) : row[near_x];
+  return double_half_pixel(row[near_x], row[x & 1 ? min(near_x + 1, n - 1) : max(near_x - 1, 0)]);
+}
+
+/*
+ * Does: doubling along rows, then columns, on either grid, as base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS outputs and
+ *   threads a block, rows beyond the grid by stride. Shared, Barriers: none. Reads: `in` through the L1 cache. Writes:
+ *   `out`, 2w x 2h. Limits: any size. Order: fixed. Cost: 5 bytes a sample of the result; bounded by memory.
+ */
+__global__ void double_kernel(const plane_view in, const plane_view out, upsample_grid grid) {
+  const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
+  if (x >= out.width) return;
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height; y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
+    const int32_t near_y = y >> 1;
+    const int32_t far_y = y & 1 ? min(near_y + 1, in.height - 1) : (grid == GRID_ALIGNED ? near_y : max(near_y - 1, 0));
+    const float a = doubled_plane_row(in.data + (size_t)near_y * in.stride, x, in.width, grid);
+    const float b = doubled_plane_row(in.data + (size_t)far_y * in.stride, x, in.width, grid);
+    const float mean = y & 1 ? double_mean(a, b) : a;
+    out.data[(size_t)y * out.stride + (size_t)x] = grid == GRID_ALIGNED ? mean : double_half_pixel(a, b);
+  }
+}
+
+bool base_is_fused(const base_args *args) {
+  return args->source.type == SOURCE_U8 && args->source.layout == SOURCE_GRAY && args->first_octave < 0 &&
+         args->grid == GRID_ALIGNED && !blur_needs_work(args->filter->radius);
+}
+
+template <int R> static stage_status base_march(const base_args *args, cuda_stream stream) {
+  const plane_view none = {NULL, 0, 0, 0};
+  /* the marching kernel's `in` is made of source bytes: `out` only lends its geometry */
+  const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter, false};
+  march_params<R> p = march_params_of<R>(&blur);
+  p.first_row = -(R & 1);
+  const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
+                               args->source.width, args->source.height};
+  assert(p.width == 2 * source.width && p.height == 2 * source.height);
+  base_march_kernel<R><<<march_grid(p), march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, source);
+  return launch_status();
+}
+
+static stage_status base_split(const base_args *args, cuda_stream stream) {
+  const bool doubled = args->first_octave < 0;
+  const plane_view gray = doubled ? args->gray : args->doubled, none = {NULL, 0, 0, 0};
+  const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
+  assert(gray.width <= args->source.width && gray.height <= args->source.height);
+  gray_kernel<<<launch_grid_2d(gray.width, PLAIN_COLUMNS, gray.height, PLAIN_ROWS), threads, 0, stream>>>(
+      args->source, gray, doubled ? 1 : 1 << args->first_octave);
+  if (doubled) {
+    const plane_view out = args->doubled;
+    assert(out.width == 2 * gray.width && out.height == 2 * gray.height);
+    double_kernel<<<launch_grid_2d(out.width, PLAIN_COLUMNS, out.height, PLAIN_ROWS), threads, 0, stream>>>(gray, out, args->grid);
+  }
+  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter, false};
+  const stage_status status = launch_status();
+  return status == STAGE_OK ? blur_launch(&blur, stream) : status;
+}
+
+stage_status base_launch(const base_args *args, cuda_stream stream) {
+  if (args->out.width <= 0 || args->out.height <= 0) return STAGE_OK;
+  if (!base_is_fused(args)) return base_split(args, stream);
+  switch (args->filter->radius) {
+#define RADIUS_CASE(R) case R: return base_march<R>(args, stream);
+    TUNE_MARCH_RADII(RADIUS_CASE)
+#undef RADIUS_CASE
+    default: return base_split(args, stream);
+  }
+}
+
+stage_status base_prepare(void) {
+  stage_status status = STAGE_OK;
+#define RADIUS_PREPARE(R) \
+  if (status == STAGE_OK) status = launch_prepare((const void *)base_march_kernel<R>, march_shape<R>::shared_bytes);
+  TUNE_MARCH_RADII(RADIUS_PREPARE)
+#undef RADIUS_PREPARE
+  return status;
+}

@@ -1,0 +1,387 @@
+/*
+ * The extremum search: Gaussian levels, or stored DoG levels, to one bit a sample. A marching kernel for three scales an
+ * octave (every profile), a plain one for any other number.
+ */
+#include "cuda/extrema_cuda.h"
+
+#include "cuda/launch.cuh"
+#include "cuda/pyramid_cuda.h"
+#include "cuda/tune.h"
+
+enum { MARCH_LEVELS = 3, LANE_COLUMNS = 4, STRIP_COLUMNS = 32 * LANE_COLUMNS };
+
+/* One octave of a launch. */
+struct extrema_part {
+  const float *planes; /* Gaussian levels 0..S+2, or DoG levels 0..S+1 */
+  uint32_t *words;
+  size_t plane_floats;
+  int32_t stride, width, height, words_per_row;
+  int32_t first_block; /* of this octave */
+  int32_t rows;        /* of a warp, or of a block in the plain kernel */
+};
+
+struct extrema_params {
+  extrema_part parts[OCTAVES_MAX];
+  int32_t part_count, scales, border;
+  float above;
+};
+
+/* D at offset `at` of DoG level `level`. */
+template <bool STORED> __device__ __forceinline__ float dog_of(const extrema_part &o, int32_t level, size_t at) {
+  const float *lower = o.planes + (size_t)level * o.plane_floats + at;
+  return STORED ? *lower : lower[o.plane_floats] - *lower;
+}
+
+__device__ __forceinline__ const extrema_part &part_of_block(const extrema_params &p, int32_t *block) {
+  int32_t part = 0;
+  while (part + 1 < p.part_count && (int32_t)blockIdx.x >= p.parts[part + 1].first_block) part++;
+  *block = (int32_t)blockIdx.x - p.parts[part].first_block;
+  return p.parts[part];
+}
+
+/* One row of DoG levels 1..3: four columns a lane, and for the outer lanes of a warp the column beyond. */
+struct dog_row {
+  float d[MARCH_LEVELS][LANE_COLUMNS];
+  float beyond[MARCH_LEVELS];
+};
+
+/* What a lane of the marching kernel knows of its strip. */
+struct strip_place {
+  int32_t first_row, strip_column; /* of the warp */
+  int32_t column, beyond; /* the lane's first column; the neighbour of the strip that lanes 0 and 31 look at, or -1 */
+  uint32_t allowed;       /* bits of the lane's columns that are `border` from the sides */
+};
+
+/* The samples that one row's differences need, as loaded: kept apart so that loads are in flight during a test. */
+template <bool STORED> struct raw_row {
+  static constexpr int planes = STORED ? MARCH_LEVELS : MARCH_LEVELS + 1;
+  float4 v[planes];
+  float beyond[planes];
+};
+
+template <bool STORED>
+__device__ __forceinline__ void load_raw_row(const extrema_part &o, const strip_place &place, int32_t y, raw_row<STORED> *raw) {
+  const float *from = o.planes + o.plane_floats + (size_t)min(max(y, 0), o.height - 1) * (size_t)o.stride;
+#pragma unroll
+  for (int l = 0; l < raw_row<STORED>::planes; l++) {
+    const float *plane = from + (size_t)l * o.plane_floats;
+    raw->v[l] = place.column < o.width ? __ldg(reinterpret_cast<const float4 *>(plane + place.column)) : make_float4(0, 0, 0, 0);
+    raw->beyond[l] = place.beyond >= 0 ? __ldg(plane + place.beyond) : 0.0f;
+  }
+}
+
+template <bool STORED> __device__ __forceinline__ void take_dog_row(const raw_row<STORED> &raw, dog_row *row) {
+  constexpr int upper = STORED ? 0 : 1;
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++) {
+    const float4 u = raw.v[l + upper], v = raw.v[l];
+    row->d[l][0] = STORED ? u.x : u.x - v.x;
+    row->d[l][1] = STORED ? u.y : u.y - v.y;
+    row->d[l][2] = STORED ? u.z : u.z - v.z;
+    row->d[l][3] = STORED ? u.w : u.w - v.w;
+    row->beyond[l] = STORED ? raw.beyond[l] : raw.beyond[l + upper] - raw.beyond[l];
+  }
+}
+
+/* Larger or smaller of two, so that one source serves maxima (SIGN 1) and minima (-1). */
+template <int SIGN> __device__ __forceinline__ float outer_of(float a, float b) { return SIGN > 0 ? fmaxf(a, b) : fminf(a, b); }
+
+/* Whether c is beyond (or, with ties, at) n on the side of SIGN. */
+template <int SIGN, bool TIES> __device__ __forceinline__ bool is_beyond(float c, float n) {
+  return SIGN > 0 ? (TIES ? c >= n : c > n) : (TIES ? c <= n : c < n);
+}
+
+/* Outermost of a level's eight neighbours around each of the lane's samples, and of all nine: along columns first, then
+   beside. All lanes call it. */
+template <int SIGN>
+__device__ __forceinline__ void outermost_of_level(const dog_row &up, const dog_row &mid, const dog_row &down, int l,
+                                                   float eight[LANE_COLUMNS], float nine[LANE_COLUMNS]) {
+  const int lane = (int)threadIdx.x & 31;
+  float column[LANE_COLUMNS + 2];
+#pragma unroll
+  for (int k = 0; k < LANE_COLUMNS; k++) {
+    eight[k] = outer_of<SIGN>(up.d[l][k], down.d[l][k]);
+    column[k + 1] = outer_of<SIGN>(eight[k], mid.d[l][k]);
+  }
+  const float beyond = outer_of<SIGN>(outer_of<SIGN>(up.beyond[l], down.beyond[l]), mid.beyond[l]);
+  const float left = __shfl_up_sync(0xffffffffu, column[LANE_COLUMNS], 1);
+  const float right = __shfl_down_sync(0xffffffffu, column[1], 1);
+  column[0] = lane == 0 ? beyond : left;
+  column[LANE_COLUMNS + 1] = lane == 31 ? beyond : right;
+#pragma unroll
+  for (int k = 0; k < LANE_COLUMNS; k++) {
+    eight[k] = outer_of<SIGN>(eight[k], outer_of<SIGN>(column[k], column[k + 2]));
+    nine[k] = outer_of<SIGN>(eight[k], mid.d[l][k]);
+  }
+}
+
+/* Bits of the lane's samples that are beyond all their neighbours in DoG levels 1..3, on one side: bit 4l + k is column k
+   of level l + 1. All lanes call it. */
+template <int SIGN, bool TIES>
+__device__ __forceinline__ uint32_t inner_extrema(const dog_row &up, const dog_row &mid, const dog_row &down) {
+  float around[LANE_COLUMNS], below[LANE_COLUMNS], eight[LANE_COLUMNS], nine[LANE_COLUMNS];
+  uint32_t bits = 0;
+  outermost_of_level<SIGN>(up, mid, down, 0, around, below);
+#pragma unroll
+  for (int l = 1; l < MARCH_LEVELS; l++) {
+    outermost_of_level<SIGN>(up, mid, down, l, eight, nine);
+#pragma unroll
+    for (int k = 0; k < LANE_COLUMNS; k++) {
+      if (is_beyond<SIGN, TIES>(mid.d[l - 1][k], outer_of<SIGN>(around[k], nine[k]))) bits |= 1u << (LANE_COLUMNS * (l - 1) + k);
+      around[k] = outer_of<SIGN>(eight[k], below[k]);
+      below[k] = nine[k];
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < LANE_COLUMNS; k++)
+    if (is_beyond<SIGN, TIES>(mid.d[MARCH_LEVELS - 1][k], around[k])) bits |= 1u << (LANE_COLUMNS * (MARCH_LEVELS - 1) + k);
+  return bits;
+}
+
+/* Samples of a warp that are extrema among DoG levels 1..3, waiting to be compared with levels 0 and 4, and the words they
+   end in. These two levels are not marched through: few samples ask for them. An entry has the bits of inner_extrema, the
+   lane from bit 12 and the row of the walk from bit 17. Collected, so that one wait for memory serves many samples. */
+enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
+struct warp_candidates {
+  uint32_t waiting[WAITING_MAX];
+  uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
+};
+
+/* Whether c at (x, y) is beyond all nine samples of a DoG level, on the side of its own sign. */
+template <bool STORED, bool TIES>
+__device__ __forceinline__ bool is_beyond_level(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c) {
+  bool largest = c > 0.0f, smallest = c < 0.0f;
+#pragma unroll
+  for (int j = -1; j <= 1; j++)
+#pragma unroll
+    for (int i = -1; i <= 1; i++) {
+      const float n = dog_of<STORED>(o, level, (size_t)(y + j) * (size_t)o.stride + (size_t)(x + i));
+      largest = is_beyond<1, TIES>(c, n) & largest;
+      smallest = is_beyond<-1, TIES>(c, n) & smallest;
+    }
+  return largest | smallest;
+}
+
+/* Compares the waiting samples, an entry a lane, and sets the bits of those that pass. Starts and ends in step. */
+template <bool STORED, bool TIES>
+__device__ __forceinline__ void settle_waiting(const extrema_part &o, int32_t strip_column, int32_t first_row, int32_t count, warp_candidates *s) {
+  __syncwarp();
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < count; i += 32) {
+    const uint32_t entry = s->waiting[i];
+    const int32_t lane = (int32_t)(entry >> LANE_SHIFT & 31u), row = (int32_t)(entry >> ROW_SHIFT), y = first_row + row;
+    for (uint32_t left = entry & ((1u << LANE_SHIFT) - 1u); left; left &= left - 1) {
+      const int32_t bit = __ffs((int)left) - 1, l = bit / LANE_COLUMNS, k = bit % LANE_COLUMNS;
+      const int32_t column = LANE_COLUMNS * lane + k, x = strip_column + column;
+      bool kept = l == 1;
+      if (!kept) {
+        const float c = dog_of<STORED>(o, l + 1, (size_t)y * (size_t)o.stride + (size_t)x);
+        kept = is_beyond_level<STORED, TIES>(o, l == 0 ? 0 : MARCH_LEVELS + 1, x, y, c);
+      }
+      if (kept) atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
+    }
+  }
+  __syncwarp();
+}
+
+/* Bits of row y that are extrema among DoG levels 1..3, from its row and those above and below. */
+template <bool TIES>
+__device__ __forceinline__ uint32_t test_dog_row(uint32_t allowed, float above, const dog_row &up, const dog_row &mid, const dog_row &down) {
+  uint32_t positive = 0, negative = 0;
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++)
+#pragma unroll
+    for (int k = 0; k < LANE_COLUMNS; k++) {
+      const float c = mid.d[l][k];
+      if (hs_fabsf(c) > above && c > 0.0f) positive |= 1u << (LANE_COLUMNS * l + k);
+      if (hs_fabsf(c) > above && c < 0.0f) negative |= 1u << (LANE_COLUMNS * l + k);
+    }
+  positive &= allowed;
+  negative &= allowed;
+  if (__any_sync(0xffffffffu, positive)) positive &= inner_extrema<1, TIES>(up, mid, down);
+  if (__any_sync(0xffffffffu, negative)) negative &= inner_extrema<-1, TIES>(up, mid, down);
+  return positive | negative;
+}
+
+/* The test of one row and what follows from it; returns the number of waiting entries. */
+template <bool TIES>
+__device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const extrema_params &p, const strip_place &place, int32_t row,
+                                                 const dog_row &up, const dog_row &mid, const dog_row &down, int32_t count, warp_candidates *s) {
+  const int32_t y = place.first_row + row, lane = (int32_t)threadIdx.x & 31;
+  if (y < p.border || y >= o.height - p.border) return count;
+  const uint32_t bits = test_dog_row<TIES>(place.allowed, p.above, up, mid, down);
+  const uint32_t lanes = __ballot_sync(0xffffffffu, bits != 0);
+  if (!lanes) return count;
+  if (bits) s->waiting[count + __popc(lanes & ((1u << lane) - 1u))] = bits | (uint32_t)lane << LANE_SHIFT | (uint32_t)row << ROW_SHIFT;
+  return count + __popc(lanes);
+}
+
+/* Writes a warp's words. */
+__device__ __forceinline__ void store_words(const extrema_part &o, const strip_place &place, int32_t rows, const warp_candidates *s) {
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < rows * MARCH_LEVELS * STRIP_WORDS; i += 32) {
+    const int32_t row = i / (MARCH_LEVELS * STRIP_WORDS), l = i / STRIP_WORDS % MARCH_LEVELS;
+    const int32_t word = place.strip_column / 32 + i % STRIP_WORDS;
+    if (word >= o.words_per_row) continue;
+    o.words[((size_t)l * (size_t)o.height + (size_t)(place.first_row + row)) * (size_t)o.words_per_row + (size_t)word] = s->words[i];
+  }
+}
+
+__device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, const extrema_params &p, int32_t block) {
+  const int32_t strips = (o.width + STRIP_COLUMNS - 1) / STRIP_COLUMNS;
+  const int32_t lane = (int32_t)threadIdx.x & 31, warp = (int32_t)threadIdx.x >> 5;
+  strip_place place;
+  place.first_row = (block / strips * EXTREMA_WARPS + warp) * o.rows;
+  place.strip_column = block % strips * STRIP_COLUMNS;
+  place.column = place.strip_column + LANE_COLUMNS * lane;
+  place.beyond = lane == 0 ? place.column - 1 : (lane == 31 && place.column + LANE_COLUMNS < o.width ? place.column + LANE_COLUMNS : -1);
+  place.allowed = 0;
+  for (int32_t k = 0; k < LANE_COLUMNS; k++)
+    if (place.column + k >= p.border && place.column + k < o.width - p.border) place.allowed |= 0x111u << k; /* on each level */
+  return place;
+}
+
+/*
+ * Does: extrema_ref for S = 3, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with STRIP_COLUMNS
+ *   columns and extrema_part::rows rows; the warps of a block lie one below another.
+ * Shared: a warp_candidates for each warp. Three rows of three DoG levels stay in registers; the next is loaded meanwhile.
+ * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that are extrema of all that was read.
+ *   Up to 3 floats right of the picture are read and not used. Writes: every word of the masks.
+ * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >= 1; any
+ *   size. Order: no sums. Cost: 16 bytes (12 with stored DoG) a sample and about 60 comparisons; bounded by memory.
+ */
+template <bool STORED, bool TIES>
+__global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
+    extrema_march_kernel(const __grid_constant__ extrema_params p) {
+  __shared__ warp_candidates s_candidates[EXTREMA_WARPS];
+  int32_t block;
+  const extrema_part &o = part_of_block(p, &block);
+  const strip_place place = strip_place_of(o, p, block);
+  warp_candidates *s = &s_candidates[threadIdx.x >> 5];
+  const int32_t rows = min(o.rows, o.height - place.first_row);
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;
+  dog_row a, b, c;
+  raw_row<STORED> raw;
+  load_raw_row(o, place, place.first_row - 1, &raw);
+  take_dog_row(raw, &a);
+  load_raw_row(o, place, place.first_row, &raw);
+  take_dog_row(raw, &b);
+  load_raw_row(o, place, place.first_row + 1, &raw);
+  int32_t count = 0;
+  for (int32_t row = 0; row < rows; row += 3) {
+    const int32_t y = place.first_row + row;
+    take_dog_row(raw, &c);
+    load_raw_row(o, place, y + 2, &raw);
+    count = march_dog_row<TIES>(o, p, place, row, a, b, c, count, s);
+    if (row + 1 >= rows) break;
+    take_dog_row(raw, &a);
+    load_raw_row(o, place, y + 3, &raw);
+    count = march_dog_row<TIES>(o, p, place, row + 1, b, c, a, count, s);
+    if (row + 2 >= rows) break;
+    take_dog_row(raw, &b);
+    load_raw_row(o, place, y + 4, &raw);
+    count = march_dog_row<TIES>(o, p, place, row + 2, c, a, b, count, s);
+    if (count <= WAITING_MAX - 96) continue; /* three rows add 96 at most */
+    settle_waiting<STORED, TIES>(o, place.strip_column, place.first_row, count, s);
+    count = 0;
+  }
+  settle_waiting<STORED, TIES>(o, place.strip_column, place.first_row, count, s);
+  store_words(o, place, rows, s);
+}
+
+/* Whether D at (level, x, y) is beyond its neighbours on one side. */
+template <int SIGN, bool STORED, bool TIES>
+__device__ bool is_plain_extremum(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c) {
+  for (int32_t s = level - 1; s <= level + 1; s++)
+    for (int32_t j = -1; j <= 1; j++)
+      for (int32_t i = -1; i <= 1; i++) {
+        if (s == level && j == 0 && i == 0) continue;
+        const size_t at = (size_t)(y + j) * (size_t)o.stride + (size_t)(x + i);
+        if (!is_beyond<SIGN, TIES>(c, dog_of<STORED>(o, s, at))) return false;
+      }
+  return true;
+}
+
+/*
+ * Does: extrema_ref for any S, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with one mask word of
+ *   one row of all levels. Shared, Barriers: none. Reads: levels through the L1 cache, only inside the picture. Writes:
+ *   every word of the masks, by ballot. Limits: border >= 1; any size. Order: no sums. Cost: 8 bytes a sample and level
+ *   for most samples, which fail the threshold.
+ */
+template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __grid_constant__ extrema_params p) {
+  int32_t block;
+  const extrema_part &o = part_of_block(p, &block);
+  const int32_t lane = (int32_t)threadIdx.x & 31, word = block % o.words_per_row, x = word * 32 + lane;
+  const int32_t y = block / o.words_per_row * EXTREMA_WARPS + ((int32_t)threadIdx.x >> 5);
+  if (y >= o.height) return;
+  const bool allowed = x >= p.border && x < o.width - p.border && y >= p.border && y < o.height - p.border;
+  for (int32_t level = 1; level <= p.scales; level++) {
+    bool candidate = false;
+    if (allowed) {
+      const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
+      if (hs_fabsf(c) > p.above && c > 0.0f) candidate = is_plain_extremum<1, STORED, TIES>(o, level, x, y, c);
+      if (hs_fabsf(c) > p.above && c < 0.0f) candidate = is_plain_extremum<-1, STORED, TIES>(o, level, x, y, c);
+    }
+    const uint32_t bits = __ballot_sync(0xffffffffu, candidate);
+    if (lane == 0) o.words[((size_t)(level - 1) * (size_t)o.height + (size_t)y) * (size_t)o.words_per_row + (size_t)word] = bits;
+  }
+}
+
+/* Rows of a warp: long walks where there is work for every multiprocessor, short ones where latency counts. */
+static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
+  const int64_t warps = (int64_t)launch_parts(o->width, STRIP_COLUMNS) * o->height / (EXTREMA_WARPS_PER_SM * (int64_t)multiprocessors);
+  if (warps < EXTREMA_ROWS_MIN) return EXTREMA_ROWS_MIN;
+  return warps > EXTREMA_ROWS_MAX ? (int32_t)EXTREMA_ROWS_MAX : (int32_t)warps;
+}
+
+/* Fills the parts; returns the number of blocks, or -1 where a grid cannot hold them. */
+static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_params *p) {
+  const int32_t multiprocessors = launch_multiprocessors();
+  int64_t blocks = 0;
+  for (int32_t i = 0; i < args->octave_count; i++) {
+    const extrema_octave *from = &args->octaves[i];
+    const octave_view *o = &from->octave;
+    if (o->width <= 0 || o->height <= 0) continue;
+    assert(o->stride % PLANE_STRIDE_FLOATS == 0 && o->stride <= INT32_MAX && o->level_floats % PLANE_STRIDE_FLOATS == 0);
+    assert((uintptr_t)o->levels % 256 == 0 && from->candidates.words_per_row == mask_words_per_row(o->width));
+    extrema_part *to = &p->parts[p->part_count++];
+    to->planes = from->dog ? from->dog : o->levels;
+    to->words = from->candidates.words;
+    to->plane_floats = o->level_floats;
+    to->stride = (int32_t)o->stride;
+    to->width = o->width;
+    to->height = o->height;
+    to->words_per_row = from->candidates.words_per_row;
+    to->first_block = (int32_t)blocks;
+    to->rows = march ? rows_of_warp(o, multiprocessors) : 1;
+    blocks += (int64_t)launch_parts(o->width, march ? STRIP_COLUMNS : 32) * launch_parts(o->height, to->rows * EXTREMA_WARPS);
+    if (blocks > INT32_MAX) return -1;
+  }
+  return blocks;
+}
+
+template <bool STORED, bool TIES> static void extrema_run(const extrema_params *p, bool march, unsigned blocks, cuda_stream stream) {
+  if (march)
+    extrema_march_kernel<STORED, TIES><<<blocks, 32 * EXTREMA_WARPS, 0, stream>>>(*p);
+  else
+    extrema_plain_kernel<STORED, TIES><<<blocks, 32 * EXTREMA_WARPS, 0, stream>>>(*p);
+}
+
+stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream) {
+  assert(args->octave_count >= 0 && args->octave_count <= OCTAVES_MAX);
+  assert(args->params.border >= 1 && args->params.scales >= 1 && args->params.scales <= SCALES_MAX);
+  extrema_params p;
+  p.part_count = 0;
+  p.scales = args->params.scales;
+  p.border = args->params.border;
+  p.above = args->params.candidate_above;
+  const bool march = p.scales == MARCH_LEVELS, ties = args->params.extremum_ties;
+  const int64_t blocks = fill_parts(args, march, &p);
+  if (blocks < 0) return STAGE_OVERFLOW;
+  if (blocks == 0) return STAGE_OK;
+  const bool stored = args->octaves[0].dog != NULL;
+  for (int32_t i = 1; i < args->octave_count; i++) assert((args->octaves[i].dog != NULL) == stored);
+  if (stored && ties) extrema_run<true, true>(&p, march, (unsigned)blocks, stream);
+  if (stored && !ties) extrema_run<true, false>(&p, march, (unsigned)blocks, stream);
+  if (!stored && ties) extrema_run<false, true>(&p, march, (unsigned)blocks, stream);
+  if (!stored && !ties) extrema_run<false, false>(&p, march, (unsigned)blocks, stream);
+  return launch_status();
+}

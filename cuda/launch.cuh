@@ -1,0 +1,35 @@
+/*
+ * What launchers of the pyramid share: grids, the status of a launch, shared-memory limits.
+ */
+#ifndef HS_CUDA_LAUNCH_CUH
+#define HS_CUDA_LAUNCH_CUH
+
+#include "stages/base.h"
+
+enum { GRID_Y_MAX = 65535 };
+
+static inline int32_t launch_parts(int32_t n, int32_t part) { return n / part + (n % part != 0); }
+
+/* A grid over columns and rows; more rows than the hardware's grid can have are left to a loop in the kernel. */
+static inline dim3 launch_grid_2d(int32_t columns, int32_t columns_a_block, int32_t rows, int32_t rows_a_block) {
+  const int32_t y = launch_parts(rows, rows_a_block);
+  return dim3((unsigned)launch_parts(columns, columns_a_block), (unsigned)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
+}
+
+static inline stage_status launch_status(void) { return cudaPeekAtLastError() == cudaSuccess ? STAGE_OK : STAGE_DEVICE; }
+
+/* Lets a kernel have that much dynamic shared memory. */
+static inline stage_status launch_prepare(const void *kernel, int32_t shared_bytes) {
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
+}
+
+/* Multiprocessors of the current device; 1 when that cannot be told. */
+static inline int32_t launch_multiprocessors(void) {
+  int device = 0, count = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 1;
+  if (cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
+  return count > 0 ? count : 1;
+}
+
+#endif
