@@ -166,7 +166,7 @@ cli_exit cli_finish_stdout(command_id command, cli_exit result) {
     return result;
   }
   const int error = errno;
-  if (!cli_stdout_is_gone()) {
+  if (result == CLI_DONE && !cli_stdout_is_gone()) { /* otherwise a message has been printed */
     cli_error(command, "cannot write to standard output%s%s", error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
   }
   return result == CLI_DONE ? CLI_FAILED : result;

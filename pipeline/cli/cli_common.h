@@ -35,12 +35,13 @@ void cli_explain(const hs_context *context, hs_status status, char *message, siz
 
 /* ---- images */
 
-/* Source of images. Standard input can be read once only: its bytes are kept for later readers. */
+/* Source of images. */
 typedef struct cli_input {
   hs_load_options load;      /* keep_colour, message and message_bytes are set for each image */
+  bool keeps_stdin;          /* standard input is decoded more than once: its bytes are kept */
   unsigned char *stdin_bytes;
   size_t stdin_size;
-  bool stdin_was_read;
+  bool has_stdin;
 } cli_input;
 
 void cli_input_init(cli_input *input, const option_set *set, const hs_options *options);

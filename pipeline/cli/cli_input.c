@@ -58,7 +58,7 @@ static hs_status read_stdin(cli_input *input, char *message, size_t message_byte
   }
   input->stdin_bytes = bytes;
   input->stdin_size = size;
-  input->stdin_was_read = true;
+  input->has_stdin = true;
   return HS_OK;
 }
 
@@ -69,10 +69,10 @@ hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, h
   input->load.keep_colour = keep_colour;
   input->load.message = message;
   input->load.message_bytes = message_bytes;
-  if (strcmp(path, "-") != 0) {
+  if (!input->keeps_stdin || strcmp(path, "-") != 0) {
     status = hs_load_image(path, &input->load, image);
   } else {
-    status = input->stdin_was_read ? HS_OK : read_stdin(input, message, message_bytes);
+    status = input->has_stdin ? HS_OK : read_stdin(input, message, message_bytes);
     if (status == HS_OK) {
       status = hs_load_image_memory(input->stdin_bytes, input->stdin_size, &input->load, image);
     }

@@ -8,9 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* In the order of hs_format. */
-static const char *const format_endings[] = { "", "txt", "npz", "csv", "json", "key", "sift", "yml", "feat", "hsf" };
-#define ALL_ENDINGS ".txt, .npz, .csv, .json, .key, .sift, .yml, .feat, .hsf"
+#include "pipeline/formats/formats.h"
 
 static char *join(const char *first, const char *middle, const char *last) {
   const size_t a = strlen(first), b = strlen(middle), c = strlen(last);
@@ -49,7 +47,7 @@ char *output_name(const char *image, hs_format format) {
       *dot = '\0';
     }
   }
-  char *name = join(base, ".", format_endings[format]);
+  char *name = join(base, format_by_id(format)->endings[0], "");
   free(base);
   return name;
 }
@@ -136,6 +134,14 @@ static bool fill_targets(output_plan *plan, const option_set *set, const char *d
   return mark_duplicates(plan);
 }
 
+/* ".txt, .npz, ..." */
+static void list_endings(char *text, size_t bytes) {
+  size_t used = 0;
+  for (size_t i = 0; format_at(i) != NULL && used < bytes; ++i) {
+    used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : "", format_at(i)->endings[0]);
+  }
+}
+
 /* The format of one output file or of standard output; false with a message when none is known. */
 static bool choose_format(output_plan *plan, const char *output, char *message, size_t message_bytes) {
   if (plan->to_stdout) {
@@ -148,8 +154,10 @@ static bool choose_format(output_plan *plan, const char *output, char *message, 
   }
   plan->format = plan->format == HS_FORMAT_AUTO ? hs_format_of_name(output) : plan->format;
   if (plan->format == HS_FORMAT_AUTO) {
-    snprintf(message, message_bytes, "--output '%s': expected a name ending in one of " ALL_ENDINGS ", or --format, or a "
-             "directory's name followed by '/'", output);
+    char endings[OPTION_EXPECTED_BYTES] = "";
+    list_endings(endings, sizeof endings);
+    snprintf(message, message_bytes, "--output '%s': expected a name ending in %s, or --format, or a directory's name "
+             "followed by '/'", output, endings);
     return false;
   }
   return true;
@@ -161,12 +169,11 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
   const bool several = set->operand_count > 1;
   const char *directory = NULL;
   memset(plan, 0, sizeof *plan);
-  /* The choices of --format stand in the order of hs_format, without HS_FORMAT_AUTO. */
-  plan->format = values[OPTION_FORMAT].given ? (hs_format)(values[OPTION_FORMAT].integer + 1) : HS_FORMAT_AUTO;
+  plan->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_AUTO;
   plan->to_stdout = output == NULL || strcmp(output, "-") == 0;
   if (several && (plan->to_stdout || (exists(output) && !is_directory(output)))) {
-    snprintf(message, message_bytes, "--output%s%s%s: expected a directory for the features of several images",
-             output != NULL ? " '" : "", output != NULL ? output : "", output != NULL ? "'" : "");
+    snprintf(message, message_bytes, "--output %s%s%s: expected a directory for the features of several images",
+             output != NULL ? "'" : "is missing", output != NULL ? output : "", output != NULL ? "'" : "");
     return CLI_USAGE;
   }
   if (several || (!plan->to_stdout && (is_directory(output) || output[strlen(output) - 1] == '/'))) {

@@ -223,6 +223,7 @@ cli_exit cmd_draw(const option_set *set) {
   if (result == CLI_DONE) {
     cli_fill_options(set, &options);
     cli_input_init(&job.input, set, &options);
+    job.input.keeps_stdin = extracts; /* decoded in colour for the picture and in gray for its features */
     result = load_picture(&job, set->operands[0]);
   }
   if (result == CLI_DONE) {

@@ -8,19 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWING_CHANNELS = 3 };
+#include "pipeline/image_io/image_io.h"
 
-static int layout_channels(hs_pixel_layout layout) {
-  switch (layout) {
-    case HS_GRAY: return 1;
-    case HS_GRAY_ALPHA: return 2;
-    case HS_RGB:
-    case HS_BGR: return 3;
-    case HS_RGBA:
-    case HS_BGRA: return 4;
-  }
-  return 0;
-}
+enum { DRAWING_CHANNELS = 3 };
 
 /* Sample `index` of a row as 0..255. */
 static uint8_t sample_as_u8(const hs_image *image, const void *row, size_t index) {
@@ -36,12 +26,8 @@ static uint8_t sample_as_u8(const hs_image *image, const void *row, size_t index
   return share >= 1.0f ? 255 : share > 0.0f ? (uint8_t)(share * 255.0f + 0.5f) : 0; /* NaN: black */
 }
 
-static size_t sample_bytes(hs_sample_type type) {
-  return type == HS_U8 ? 1 : type == HS_U16 ? 2 : 4;
-}
-
 static void copy_row(const hs_image *image, const void *row, uint8_t *target) {
-  const size_t channels = (size_t)layout_channels(image->layout);
+  const size_t channels = image_channels(image->layout);
   const bool is_colour = channels >= DRAWING_CHANNELS;
   const bool is_reversed = image->layout == HS_BGR || image->layout == HS_BGRA;
   for (size_t x = 0; x < (size_t)image->width; ++x) {
@@ -53,7 +39,7 @@ static void copy_row(const hs_image *image, const void *row, uint8_t *target) {
 }
 
 hs_status drawing_from_image(drawing *picture, const hs_image *image) {
-  const size_t channels = (size_t)layout_channels(image->layout);
+  const size_t channels = image_channels(image->layout);
   memset(picture, 0, sizeof *picture);
   if (image->data == NULL || image->width < 1 || image->height < 1 || channels == 0) {
     return HS_ERR_IMAGE;
@@ -69,7 +55,7 @@ hs_status drawing_from_image(drawing *picture, const hs_image *image) {
   picture->width = image->width;
   picture->height = image->height;
   const size_t stride = image->stride_bytes != 0 ? image->stride_bytes
-                                                 : (size_t)image->width * channels * sample_bytes(image->type);
+                                                 : (size_t)image->width * channels * image_sample_bytes(image->type);
   for (int32_t y = 0; y < image->height; ++y) {
     copy_row(image, (const uint8_t *)image->data + (size_t)y * stride, picture->pixels + (size_t)y * row_bytes);
   }

@@ -47,7 +47,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
 
   [OPTION_OUTPUT] = { .name = "output", .letter = 'o', .kind = OPTION_KIND_TEXT, .argument = "FILE|DIR",
                       .commands = IN_BOTH, .field = OPTION_NO_FIELD,
-                      .help = "where the result goes; a DIR exists or ends in '/' and is made if absent" },
+                      .help = "where the result goes; a DIR (extract) exists or ends in '/' and is made if absent" },
   [OPTION_FORMAT] = CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin", IN_EXTRACT, OPTION_NO_FIELD,
                            "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
   [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_BOTH, OPTION_NO_FIELD,
@@ -143,7 +143,7 @@ static const char *const selftest_details[] = {
 };
 
 static const command_spec command_specs[COMMAND_COUNT] = {
-  [COMMAND_TOP] = { "", "COMMAND ...", 0, 1, "exact SIFT features, the same bytes on every machine", top_details },
+  [COMMAND_TOP] = { "", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details },
   [COMMAND_EXTRACT] = { "extract", "IMAGE...", 1, -1, "extract features from images", extract_details },
   [COMMAND_DRAW] = { "draw", "IMAGE [FEATURES]", 1, 2, "draw keypoints over a picture", draw_details },
   [COMMAND_INFO] = { "info", "", 0, 0, "what this build and this machine can do", info_details },
@@ -171,11 +171,28 @@ command_id command_find(const char *name) {
   return COMMAND_COUNT;
 }
 
+/* "a|b|c" as "a, b or c". */
+static void describe_choices(const char *choices, char *text, size_t bytes) {
+  size_t used = 0;
+  while (used < bytes) {
+    const size_t length = strcspn(choices, "|");
+    const char *next = choices + length;
+    const bool is_last = *next == '\0';
+    const bool is_last_but_one = !is_last && strchr(next + 1, '|') == NULL;
+    used += (size_t)snprintf(text + used, bytes - used, "%.*s%s", (int)length, choices,
+                             is_last ? "" : is_last_but_one ? " or " : ", ");
+    if (is_last) {
+      return;
+    }
+    choices = next + 1;
+  }
+}
+
 void option_describe_expected(const option_spec *spec, char *text, size_t bytes) {
   switch (spec->kind) {
     case OPTION_KIND_FLAG: snprintf(text, bytes, "no value"); break;
     case OPTION_KIND_TEXT: snprintf(text, bytes, "%s", spec->argument); break;
-    case OPTION_KIND_CHOICE: snprintf(text, bytes, "one of %s", spec->choices); break;
+    case OPTION_KIND_CHOICE: describe_choices(spec->choices, text, bytes); break;
     case OPTION_KIND_INTEGER: snprintf(text, bytes, "a whole number from %.0f to %.0f", spec->low, spec->high); break;
     case OPTION_KIND_NUMBER: snprintf(text, bytes, "a number from %g to %g", spec->low, spec->high); break;
     case OPTION_KIND_COUNT: snprintf(text, bytes, "a whole number, 0 or more"); break;

@@ -316,6 +316,8 @@ static void write_zsh_option(FILE *out, const option_spec *spec, bool letter) {
     write_zsh_text(out, spec->argument);
     if (choices == NULL) {
       fputs(":_files", out);
+    } else if (choices[0] == '\0') {
+      fputs(": ", out);
     } else {
       fputs(":(", out);
       write_choices(out, choices);
@@ -349,7 +351,7 @@ void option_write_zsh_completion(FILE *out) {
   }
   fprintf(out, " )\n    _describe command commands\n");
   write_zsh_options(out, COMMAND_TOP);
-  fprintf(out, "\n    return\n  fi\n  case \"$words[2]\" in\n");
+  fprintf(out, "\n    return\n  fi\n  local command=\"$words[2]\"\n  shift words\n  (( CURRENT-- ))\n  case \"$command\" in\n");
   for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
     fprintf(out, "    %s)\n", command_get((command_id)id)->name);
     write_zsh_options(out, (command_id)id);

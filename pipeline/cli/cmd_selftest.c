@@ -1,0 +1,344 @@
+/*
+ * hartsift selftest: every implementation that this machine can run against the plain C reference, byte for
+ * byte, on built-in scenes; and the reference against the digests stored for this method version, which ties
+ * this machine to all others.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/selftest_digests.h"
+
+#define SELFTEST_CPU_VARIABLE "HARTSIFT_CPU"
+
+/* One picture and options; 0 leaves an option at its profile's default. */
+typedef struct selftest_scene {
+  const char *name;
+  hs_profile profile;
+  int32_t width, height;
+  uint32_t seed;
+  hs_descriptor_type descriptor;
+  hs_norm norm;
+  int32_t max_features, scales, upright;
+  bool not_doubled; /* first octave 0 */
+} selftest_scene;
+
+static const selftest_scene selftest_scenes[] = {
+  { "lowe 320x240", HS_PROFILE_LOWE, 320, 240, .seed = 1 },
+  { "lowe 257x193 f32", HS_PROFILE_LOWE, 257, 193, .seed = 2, .descriptor = HS_DESCRIPTOR_F32 },
+  { "lowe 97x301 root", HS_PROFILE_LOWE, 97, 301, .seed = 3, .norm = HS_NORM_ROOT },
+  { "lowe 401x203 first octave 0", HS_PROFILE_LOWE, 401, 203, .seed = 4, .not_doubled = true },
+  { "lowe 320x240 best 100", HS_PROFILE_LOWE, 320, 240, .seed = 5, .max_features = 100 },
+  { "lowe 191x255 5 scales", HS_PROFILE_LOWE, 191, 255, .seed = 6, .scales = 5 },
+  { "lowe 160x120 upright", HS_PROFILE_LOWE, 160, 120, .seed = 7, .upright = 1 },
+  { "lowe 31x33", HS_PROFILE_LOWE, 31, 33, .seed = 8 },
+  { "lowe 400x13", HS_PROFILE_LOWE, 400, 13, .seed = 9 },
+  { "lowe 1x1", HS_PROFILE_LOWE, 1, 1, .seed = 10 },
+  { "opencv 320x240", HS_PROFILE_OPENCV, 320, 240, .seed = 11 },
+  { "opencv 203x151 f32", HS_PROFILE_OPENCV, 203, 151, .seed = 12, .descriptor = HS_DESCRIPTOR_F32 },
+  { "vlfeat 320x240", HS_PROFILE_VLFEAT, 320, 240, .seed = 13 },
+  { "vlfeat 203x151 f32", HS_PROFILE_VLFEAT, 203, 151, .seed = 14, .descriptor = HS_DESCRIPTOR_F32 },
+  { "colmap 320x240", HS_PROFILE_COLMAP, 320, 240, .seed = 15 },
+  { "colmap 203x151 best 64", HS_PROFILE_COLMAP, 203, 151, .seed = 16, .max_features = 64 },
+};
+enum { SELFTEST_SCENES = sizeof selftest_scenes / sizeof selftest_scenes[0] };
+
+/* One way of computing. */
+typedef struct selftest_backend {
+  const char *name;
+  const char *cpu;     /* value of HARTSIFT_CPU; null: as the user has it */
+  const char *variant; /* hs_options.variant */
+  hs_device device;
+  int32_t threads;
+} selftest_backend;
+
+static const selftest_backend selftest_reference = { "plain C, 1 thread", "ref", NULL, HS_DEVICE_CPU, 1 };
+
+static const selftest_backend selftest_backends[] = {
+  { "plain C, 3 threads", "ref", NULL, HS_DEVICE_CPU, 3 },
+  { "default, 1 thread", NULL, NULL, HS_DEVICE_CPU, 1 },
+  { "default, 2 threads", NULL, NULL, HS_DEVICE_CPU, 2 },
+  { "default, 3 threads", NULL, NULL, HS_DEVICE_CPU, 3 },
+  { "default, 7 threads", NULL, NULL, HS_DEVICE_CPU, 7 },
+  { "sse2, 2 threads", "sse2", NULL, HS_DEVICE_CPU, 2 },
+  { "avx2, 2 threads", "avx2", NULL, HS_DEVICE_CPU, 2 },
+  { "avx512, 2 threads", "avx512", NULL, HS_DEVICE_CPU, 2 },
+  { "neon, 2 threads", "neon", NULL, HS_DEVICE_CPU, 2 },
+  { "cuda", NULL, NULL, HS_DEVICE_CUDA, 2 },
+};
+enum { SELFTEST_BACKENDS = sizeof selftest_backends / sizeof selftest_backends[0] };
+
+typedef struct selftest_state {
+  const option_set *set;
+  const char *user_cpu;  /* HARTSIFT_CPU at the start, or null */
+  bool usable[SELFTEST_BACKENDS];
+  int failed_scenes[SELFTEST_BACKENDS];
+  hs_features expected;  /* of the reference, for the present scene */
+  hs_features found;
+} selftest_state;
+
+static hs_status create_backend(const selftest_state *state, const selftest_backend *backend, hs_options *options,
+                                hs_context **context, char *message, size_t message_bytes) {
+  const char *cpu = backend->cpu != NULL ? backend->cpu : state->user_cpu;
+  if (cpu != NULL) {
+    setenv(SELFTEST_CPU_VARIABLE, cpu, 1);
+  } else {
+    unsetenv(SELFTEST_CPU_VARIABLE);
+  }
+  options->device = backend->device;
+  options->threads = backend->threads;
+  options->variant = backend->variant;
+  message[0] = '\0';
+  const hs_status status = hs_create_explained(context, options, message, message_bytes);
+  if (status != HS_OK && message[0] == '\0') {
+    snprintf(message, message_bytes, "%s", hs_status_string(status));
+  }
+  return status;
+}
+
+static void scene_options(const selftest_scene *scene, hs_options *options) {
+  hs_options_init(options, scene->profile);
+  options->descriptor = scene->descriptor;
+  options->upright = scene->upright;
+  options->norm = scene->norm != HS_NORM_L2 ? scene->norm : options->norm;
+  options->max_features = scene->max_features != 0 ? scene->max_features : options->max_features;
+  options->scales = scene->scales != 0 ? scene->scales : options->scales;
+  options->first_octave = scene->not_doubled ? 0 : options->first_octave;
+}
+
+static hs_status extract_scene(const selftest_state *state, const selftest_backend *backend,
+                               const selftest_scene *scene, const hs_image *image, hs_features *features,
+                               char *message, size_t message_bytes) {
+  hs_options options;
+  hs_context *context = NULL;
+  scene_options(scene, &options);
+  hs_status status = create_backend(state, backend, &options, &context, message, message_bytes);
+  if (status == HS_OK) {
+    status = hs_extract(context, image, features);
+    if (status != HS_OK) {
+      cli_explain(context, status, message, message_bytes);
+    }
+  }
+  hs_destroy(context);
+  return status;
+}
+
+static uint64_t hash_bytes(uint64_t hash, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) {
+    hash = (hash ^ (value >> (8 * i) & 0xFF)) * UINT64_C(0x100000001B3);
+  }
+  return hash;
+}
+
+static uint64_t hash_float(uint64_t hash, float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return hash_bytes(hash, bits, 4);
+}
+
+/* FNV-1a over count, keypoints and descriptors, every number least byte first: the same on all machines. */
+static uint64_t digest_features(const hs_features *features) {
+  uint64_t hash = hash_bytes(UINT64_C(0xCBF29CE484222325), features->count, 8);
+  for (size_t i = 0; i < features->count; ++i) {
+    const hs_keypoint *keypoint = &features->keypoints[i];
+    hash = hash_float(hash, keypoint->x);
+    hash = hash_float(hash, keypoint->y);
+    hash = hash_float(hash, keypoint->sigma);
+    hash = hash_float(hash, keypoint->orientation);
+    hash = hash_float(hash, keypoint->response);
+    hash = hash_bytes(hash, (uint16_t)keypoint->octave, 2);
+    hash = hash_bytes(hash, (uint16_t)keypoint->level, 2);
+  }
+  const size_t values = features->count * HS_DESCRIPTOR_LENGTH;
+  for (size_t i = 0; i < values; ++i) {
+    if (features->descriptor_type == HS_DESCRIPTOR_F32) {
+      hash = hash_float(hash, ((const float *)features->descriptors)[i]);
+    } else {
+      hash = hash_bytes(hash, ((const uint8_t *)features->descriptors)[i], 1);
+    }
+  }
+  return hash;
+}
+
+/* Says where two results differ first; false and nothing where they are equal. */
+static bool describe_difference(const hs_features *expected, const hs_features *found, char *text, size_t bytes) {
+  if (expected->count != found->count || expected->descriptor_type != found->descriptor_type) {
+    snprintf(text, bytes, "%zu features, expected %zu", found->count, expected->count);
+    return true;
+  }
+  const size_t descriptor_bytes = HS_DESCRIPTOR_LENGTH * (found->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : 1);
+  for (size_t i = 0; i < expected->count; ++i) {
+    if (memcmp(&expected->keypoints[i], &found->keypoints[i], sizeof expected->keypoints[i]) != 0) {
+      snprintf(text, bytes, "keypoint %zu of %zu differs", i + 1, expected->count);
+      return true;
+    }
+    if (memcmp((const uint8_t *)expected->descriptors + i * descriptor_bytes,
+               (const uint8_t *)found->descriptors + i * descriptor_bytes, descriptor_bytes) != 0) {
+      snprintf(text, bytes, "descriptor %zu of %zu differs", i + 1, expected->count);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Finds out which backends there are here; says why others are not. One that an earlier backend equals in every
+   stage and in its threads is left out. */
+static void probe_backends(selftest_state *state) {
+  char *reports[SELFTEST_BACKENDS] = { NULL };
+  char message[CLI_MESSAGE_BYTES];
+  hs_options options;
+  const bool quiet = state->set->values[OPTION_QUIET].given;
+  hs_options_init(&options, HS_PROFILE_LOWE);
+  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+    const selftest_backend *backend = &selftest_backends[i];
+    hs_context *context = NULL;
+    const hs_status status = create_backend(state, backend, &options, &context, message, sizeof message);
+    /* Other failures than these say nothing about the machine: they show again, as failures, with each scene. */
+    state->usable[i] = status != HS_ERR_OPTION && status != HS_ERR_NO_DEVICE && status != HS_ERR_UNSUPPORTED;
+    if (status == HS_OK) {
+      reports[i] = strdup(hs_backend_report(context));
+      for (int j = 0; j < i && state->usable[i] && reports[i] != NULL; ++j) {
+        const bool is_same = reports[j] != NULL && strcmp(reports[i], reports[j]) == 0 &&
+                             backend->threads == selftest_backends[j].threads;
+        state->usable[i] = !is_same;
+        snprintf(message, sizeof message, "the same as %s", selftest_backends[j].name);
+      }
+    }
+    hs_destroy(context);
+    if (!state->usable[i] && !quiet) {
+      printf("skipped   %s: %s\n", backend->name, message);
+    }
+  }
+  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+    free(reports[i]);
+  }
+}
+
+/* How many digests are stored for this method version; *stored: that of the scene, or null. */
+static int find_digest(const char *scene, const selftest_digest **stored) {
+  int count = 0;
+  *stored = NULL;
+  if (selftest_digests_method_version != HS_METHOD_VERSION) {
+    return 0;
+  }
+  for (; selftest_digests[count].scene != NULL; ++count) {
+    if (strcmp(selftest_digests[count].scene, scene) == 0) {
+      *stored = &selftest_digests[count];
+    }
+  }
+  return count;
+}
+
+static bool check_digest(const selftest_scene *scene, const hs_features *features) {
+  const selftest_digest *stored = NULL;
+  const uint64_t digest = digest_features(features);
+  const int count = find_digest(scene->name, &stored);
+  if (stored == NULL) {
+    if (count > 0) {
+      cli_error(COMMAND_SELFTEST, "%s: no stored digest", scene->name);
+    }
+    return count == 0;
+  }
+  if (stored->digest != digest) {
+    cli_error(COMMAND_SELFTEST, "%s: digest %016" PRIx64 ", stored %016" PRIx64, scene->name, digest, stored->digest);
+  }
+  return stored->digest == digest;
+}
+
+static void compare_backends(selftest_state *state, const selftest_scene *scene, const hs_image *image) {
+  char message[CLI_MESSAGE_BYTES];
+  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+    if (!state->usable[i]) {
+      continue;
+    }
+    const hs_status status =
+      extract_scene(state, &selftest_backends[i], scene, image, &state->found, message, sizeof message);
+    if (status != HS_OK || describe_difference(&state->expected, &state->found, message, sizeof message)) {
+      cli_error(COMMAND_SELFTEST, "%s: %s: %s", selftest_backends[i].name, scene->name, message);
+      ++state->failed_scenes[i];
+    }
+  }
+}
+
+/* False when the reference fails or does not have the stored digest. */
+static bool run_scene(selftest_state *state, const selftest_scene *scene) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  hs_image image = { 0 };
+  bool passed = false;
+  hs_status status = hs_render_scene(scene->width, scene->height, scene->seed, NULL, NULL, &image);
+  if (status != HS_OK) {
+    snprintf(message, sizeof message, "%s", hs_status_string(status));
+  } else {
+    status = extract_scene(state, &selftest_reference, scene, &image, &state->expected, message, sizeof message);
+  }
+  if (status != HS_OK) {
+    cli_error(COMMAND_SELFTEST, "%s: %s: %s", selftest_reference.name, scene->name, message);
+  } else if (state->set->values[OPTION_PRINT_DIGESTS].given) {
+    printf("  { \"%s\", UINT64_C(0x%016" PRIX64 ") },\n", scene->name, digest_features(&state->expected));
+    passed = true;
+  } else {
+    passed = check_digest(scene, &state->expected);
+    compare_backends(state, scene, &image);
+  }
+  hs_image_free(&image, NULL);
+  return passed;
+}
+
+static int run_scenes(selftest_state *state) {
+  int failed = 0;
+  for (int i = 0; i < SELFTEST_SCENES; ++i) {
+    failed += run_scene(state, &selftest_scenes[i]) ? 0 : 1;
+  }
+  return failed;
+}
+
+static cli_exit print_digests(selftest_state *state) {
+  printf("/*\n * Digests of the features of selftest's scenes. Made by: hartsift selftest --print-digests\n */\n"
+         "#include \"pipeline/cli/selftest_digests.h\"\n\n#include <stddef.h>\n\n"
+         "const int selftest_digests_method_version = %d;\n\nconst selftest_digest selftest_digests[] = {\n",
+         HS_METHOD_VERSION);
+  const int failed = run_scenes(state);
+  printf("  { NULL, 0 },\n};\n");
+  return failed == 0 ? CLI_DONE : CLI_FAILED;
+}
+
+static cli_exit compare_all(selftest_state *state) {
+  const bool quiet = state->set->values[OPTION_QUIET].given;
+  const selftest_digest *unused;
+  const int digests = find_digest("", &unused);
+  probe_backends(state);
+  const int reference_failures = run_scenes(state);
+  int failures = reference_failures;
+  if (!quiet) {
+    const char *verdict = reference_failures > 0 ? "FAILED" : digests > 0 ? "passed" : "no digest";
+    printf("%-10s%s: %d of %d scenes against %d digests stored for method version %d\n", verdict,
+           selftest_reference.name, SELFTEST_SCENES - reference_failures, SELFTEST_SCENES, digests, HS_METHOD_VERSION);
+  }
+  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+    if (state->usable[i]) {
+      failures += state->failed_scenes[i];
+    }
+    if (state->usable[i] && !quiet) {
+      printf("%-10s%s: %d of %d scenes equal to the reference\n", state->failed_scenes[i] > 0 ? "FAILED" : "passed",
+             selftest_backends[i].name, SELFTEST_SCENES - state->failed_scenes[i], SELFTEST_SCENES);
+    }
+  }
+  if (!quiet) {
+    printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
+  }
+  return failures > 0 ? CLI_FAILED : CLI_DONE;
+}
+
+cli_exit cmd_selftest(const option_set *set) {
+  selftest_state state = { .set = set };
+  const char *user_cpu = getenv(SELFTEST_CPU_VARIABLE);
+  /* A copy: setenv may release what getenv gave. */
+  char *copy = user_cpu != NULL ? strdup(user_cpu) : NULL;
+  state.user_cpu = copy;
+  const cli_exit result = set->values[OPTION_PRINT_DIGESTS].given ? print_digests(&state) : compare_all(&state);
+  hs_features_free(&state.expected);
+  hs_features_free(&state.found);
+  free(copy);
+  return result;
+}
