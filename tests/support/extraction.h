@@ -1,0 +1,65 @@
+/*
+ * Whole frames in tests: contexts, pictures, and comparisons of what comes out. Everything here fails the test itself.
+ */
+#ifndef HARTSIFT_TESTS_EXTRACTION_H
+#define HARTSIFT_TESTS_EXTRACTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/hartsift.h"
+
+enum { EXTRACTION_PROFILES = HS_PROFILE_COLMAP + 1 };
+
+/* A profile's options on the CPU. */
+hs_options extraction_options(hs_profile profile);
+hs_context *extraction_context(const hs_options *options);
+
+/* hs_render_scene; freed by hs_image_free(&image, NULL). */
+hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const double *homography);
+/* A float picture of zeros, range 0..1; its samples may be written through extraction_floats. Freed as above. */
+hs_image extraction_blank(int32_t width, int32_t height);
+float *extraction_floats(const hs_image *image);
+/* An 8-bit gray picture as floats of range 0..255 / 1: their quotients by the range equal the 8-bit ones. */
+hs_image extraction_as_floats(const hs_image *bytes);
+
+/* Features of one picture; freed by hs_features_free. */
+hs_features extraction_run(hs_context *context, const hs_image *image);
+/* The same with a context of its own. */
+hs_features extraction_once(const hs_options *options, const hs_image *image);
+
+/* Bytes of one descriptor in a list; pointer to that of feature i. */
+size_t extraction_descriptor_bytes(const hs_features *features);
+const void *extraction_descriptor(const hs_features *features, size_t i);
+/* Euclidean distance of two descriptors of the same type, in units of their norm (512 for bytes and opencv's floats). */
+double extraction_distance(const hs_features *a, size_t i, const hs_features *b, size_t j);
+
+/* Fails unless two lists hold the same bytes. */
+void extraction_check_equal(const hs_features *expected, const hs_features *got, const char *what);
+/* Fails unless `got` is the features of `full` whose `keep` is set, in the same order. */
+void extraction_check_filtered(const hs_features *full, const bool *keep, const hs_features *got, const char *what);
+
+/* Where a feature of one picture should lie in another: x, y, sigma and orientation of *k are replaced. False: it is not
+   asked for (it lies too near a border, say). */
+typedef bool (*extraction_map)(hs_keypoint *k, const void *data);
+
+typedef struct extraction_tolerance {
+  double place;       /* pixels for a feature of sigma 1; grows with sigma */
+  double sigma_ratio; /* largest of |log2| of the ratio */
+  double angle_rad;
+} extraction_tolerance;
+
+/* How many of the features asked for have a counterpart. */
+typedef struct extraction_share {
+  size_t asked, found;
+  double share;             /* found / asked */
+  double median_distance;   /* of the descriptors of those found; 0 without descriptors */
+} extraction_share;
+extraction_share extraction_match(const hs_features *from, extraction_map map, const void *data, const hs_features *to,
+                                  const extraction_tolerance *tolerance);
+
+/* |a - b| of two angles, at most pi. */
+double extraction_angle_between(double a, double b);
+
+#endif

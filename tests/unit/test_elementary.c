@@ -1,0 +1,275 @@
+/*
+ * The elementary functions: the errors stated beside them hold over their whole ranges, and their bits are those of
+ * every other machine (a digest over a fixed set of arguments).
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "stages/elementary.h"
+#include "stages/table_math.h"
+
+#define TWO_PI 6.283185307179586476925
+enum { MANTISSAS = 1 << 23 };
+#define ONE_BITS 0x3f800000u
+
+/* Keeps the largest error and where it was. */
+typedef struct worst {
+  double error;
+  float at, at2;
+} worst;
+
+static void note(worst *w, double error, float at, float at2) {
+  if (error > w->error || !(error == error)) *w = (worst){error, at, at2};
+}
+
+static void expect_within(const worst *w, double bound, const char *what) {
+  printf("             %s: largest error %.4g at (%a, %a)\n", what, w->error, (double)w->at, (double)w->at2);
+  if (!(w->error <= bound)) fail_msg("%s: error %.4g at (%a, %a), stated %.4g", what, w->error, (double)w->at, (double)w->at2, bound);
+}
+
+static uint32_t next_random(uint32_t *state) {
+  *state ^= *state << 13;
+  *state ^= *state >> 17;
+  *state ^= *state << 5;
+  return *state;
+}
+
+/* Every mantissa in five binades. Its error depends on the exponent through the first guess only, which is
+   the same but for its sign of exponent, so the binades differ little. */
+static void test_reciprocal(void **state) {
+  (void)state;
+  worst w = {0};
+  const int exponents[] = {-100, -30, 0, 1, 99};
+  for (size_t e = 0; e < 5; e++)
+    for (uint32_t m = 0; m < MANTISSAS; m++) {
+      const float x = hs_bits_float((ONE_BITS + ((uint32_t)exponents[e] << 23)) + m);
+      note(&w, fabs((double)hs_reciprocal(x) * (double)x - 1.0), x, 0.0f);
+    }
+  const float last = hs_power_of_two(100);
+  note(&w, fabs((double)hs_reciprocal(last) * (double)last - 1.0), last, 0.0f);
+  expect_within(&w, 6.0e-8, "reciprocal");
+}
+
+static void polar_errors(float gx, float gy, worst *length, worst *angle) {
+  float magnitude, turn;
+  hs_polar(gx, gy, &magnitude, &turn);
+  const double exact = sqrt((double)gx * (double)gx + (double)gy * (double)gy);
+  double turns = atan2((double)gy, (double)gx) / TWO_PI;
+  if (turns < 0.0) turns += 1.0;
+  double d = fabs((double)turn - turns);
+  if (d > 0.5) d = 1.0 - d; /* both sides of 0 */
+  if (!(turn >= 0.0f && turn < 1.0f)) d = INFINITY;
+  note(length, exact > 0.0 ? fabs((double)magnitude / exact - 1.0) : (double)magnitude, gx, gy);
+  note(angle, d, gx, gy);
+}
+
+/* One octant densely, and arguments of every sign, octant and exponent at random. */
+static void test_polar(void **state) {
+  (void)state;
+  worst length = {0}, angle = {0};
+  uint32_t seed = 2463534242u;
+  for (uint32_t m = 0; m < MANTISSAS; m += 5) { /* min/max in [1/2, 1), and below */
+    const float t = hs_bits_float(ONE_BITS - (1u << 23) + m);
+    polar_errors(1.0f, t, &length, &angle);
+    polar_errors(t * 0.0625f, -0.7f, &length, &angle);
+  }
+  for (int i = 0; i < 3000000; i++) {
+    const uint32_t a = next_random(&seed), b = next_random(&seed);
+    /* exponents -40..59 for one, up to 31 apart for the other */
+    const int32_t ea = (int32_t)(a >> 24) % 100 - 40, eb = ea - (int32_t)(b >> 27);
+    float gx = hs_bits_float(ONE_BITS | (a & 0x7fffffu)) * hs_power_of_two(ea);
+    float gy = hs_bits_float(ONE_BITS | (b & 0x7fffffu)) * hs_power_of_two(eb);
+    if (a & 1u << 23) gx = -gx;
+    if (b & 1u << 23) gy = -gy;
+    if (b & 1u << 24) polar_errors(gy, gx, &length, &angle);
+    else polar_errors(gx, gy, &length, &angle);
+  }
+  expect_within(&length, 3.0e-7, "magnitude");
+  expect_within(&angle, 1.3e-7, "angle in turns");
+}
+
+static void test_polar_axes(void **state) {
+  (void)state;
+  const float g[][4] = {{0, 0, 0, 0},     {1, 0, 1, 0},        {0, 1, 1, 0.25f}, {-1, 0, 1, 0.5f}, {0, -1, 1, 0.75f},
+                        {-0.0f, -0.0f, 0, 0}, {0.0f, -0.0f, 0, 0}, {-2, -0.0f, 2, 0.5f}};
+  for (size_t i = 0; i < sizeof g / sizeof g[0]; i++) {
+    float magnitude, turn;
+    hs_polar(g[i][0], g[i][1], &magnitude, &turn);
+    assert_true(fabsf(magnitude - g[i][2]) <= 3.0e-7f * g[i][2]);
+    assert_true(turn == g[i][3]);
+  }
+  float magnitude, turn;
+  hs_polar(1.0f, -1.0e-20f, &magnitude, &turn); /* an angle that rounds to a whole turn is 0 */
+  assert_true(turn == 0.0f);
+}
+
+static void test_exp2(void **state) {
+  (void)state;
+  worst w = {0};
+  for (int32_t i = -126 * 40000; i <= 127 * 40000; i++) {
+    const float x = (float)i / 40000.0f;
+    note(&w, fabs((double)hs_exp2(x) / exp2((double)x) - 1.0), x, 0.0f);
+  }
+  for (uint32_t m = 0; m < MANTISSAS; m += 3) { /* the end of the reduced range, both sides */
+    const float x = hs_bits_float(ONE_BITS - (2u << 23) + m);
+    note(&w, fabs((double)hs_exp2(x) / exp2((double)x) - 1.0), x, 0.0f);
+    note(&w, fabs((double)hs_exp2(-x) / exp2((double)-x) - 1.0), -x, 0.0f);
+  }
+  expect_within(&w, 2.0e-7, "exp2");
+  const float low = hs_exp2(-126.0f), high = hs_exp2(127.0f);
+  assert_true(hs_exp2(-1000.0f) == low && hs_exp2(-INFINITY) == low && hs_exp2(1000.0f) == high);
+}
+
+static void test_log2(void **state) {
+  (void)state;
+  worst w = {0};
+  for (int32_t e = -126; e <= 127; e++) {
+    const uint32_t step = e >= -2 && e <= 1 ? 1 : 1021;
+    for (uint32_t m = 0; m < MANTISSAS; m += step) {
+      const float x = hs_bits_float((ONE_BITS + ((uint32_t)e << 23)) + m);
+      const double exact = log2((double)x), rounding = fabs(exact) * 5.97e-8;
+      note(&w, fabs((double)hs_log2(x) - exact) - rounding, x, 0.0f);
+    }
+  }
+  expect_within(&w, 5.0e-8, "log2 beyond its rounding");
+  for (int32_t n = -126; n <= 127; n++) assert_true(hs_log2(hs_power_of_two(n)) == (float)n);
+}
+
+static void test_sincos(void **state) {
+  (void)state;
+  worst w = {0};
+  for (int32_t i = 0; i <= 1 << 23; i += 1) {
+    const float turn = (float)i / 8388608.0f;
+    float s, c;
+    hs_sincos_turn(turn, &s, &c);
+    const double a = TWO_PI * (double)turn;
+    note(&w, fabs((double)s - sin(a)), turn, 0.0f);
+    note(&w, fabs((double)c - cos(a)), turn, 1.0f);
+  }
+  expect_within(&w, 9.0e-8, "sine and cosine");
+  const float exact[][3] = {{0, 0, 1}, {0.25f, 1, 0}, {0.5f, 0, -1}, {0.75f, -1, 0}, {1, 0, 1}};
+  for (size_t i = 0; i < 5; i++) {
+    float s, c;
+    hs_sincos_turn(exact[i][0], &s, &c);
+    assert_true(s == exact[i][1] && c == exact[i][2]);
+  }
+}
+
+static void test_wrap(void **state) {
+  (void)state;
+  const float below = nextafterf(1.0f, 0.0f);
+  assert_true(hs_wrap_turn(1.0f) == 0.0f && hs_wrap_turn(below) == below && hs_wrap_turn(-1.0e-20f) == 0.0f);
+  assert_true(hs_wrap_turn(-0.25f) == 0.75f && hs_wrap_turn(1.25f) == 0.25f && hs_wrap_turn(0.0f) == 0.0f);
+  for (int32_t i = 1 - (1 << 20); i < 2 << 20; i++) {
+    const float t = hs_wrap_turn((float)i * 0.9999999f / 1048576.0f);
+    assert_true(t >= 0.0f && t < 1.0f);
+  }
+}
+
+/* Against the C library: halves, signs, and values that round up to the next power of two. */
+static void test_roundings(void **state) {
+  (void)state;
+  for (int32_t i = -(1 << 21); i <= 1 << 21; i++) {
+    const float v = (float)i / 8.0f;
+    assert_int_equal(hs_round_half_even(v), lrintf(v));
+    assert_int_equal(hs_floor_int(v), (int32_t)floorf(v));
+  }
+  uint32_t seed = 88172645u;
+  for (int i = 0; i < 2000000; i++) {
+    const float v = ((float)next_random(&seed) / 4294967296.0f - 0.5f) * hs_power_of_two((int32_t)(next_random(&seed) % 23u));
+    assert_int_equal(hs_round_half_even(v), lrintf(v));
+    assert_int_equal(hs_floor_int(v), (int32_t)floorf(v));
+  }
+  assert_int_equal(hs_floor_int(-2147483520.0f), -2147483520);
+  assert_int_equal(hs_floor_int(2147483520.0f), 2147483520);
+  for (int32_t n = -126; n <= 127; n++) assert_true(hs_power_of_two(n) == ldexpf(1.0f, n));
+}
+
+static void expect_isqrt(uint64_t n) {
+  const uint64_t r = hs_isqrt64(n);
+  if (r * r > n || (r + 1) * (r + 1) <= n) fail_msg("isqrt(%llu) is %llu", (unsigned long long)n, (unsigned long long)r);
+}
+
+static void test_isqrt(void **state) {
+  (void)state;
+  uint32_t seed = 5u;
+  for (uint64_t n = 0; n < 100000; n++) expect_isqrt(n);
+  for (int i = 0; i < 300000; i++) {
+    const uint64_t root = (((uint64_t)next_random(&seed) << 32) | next_random(&seed)) >> (33 + next_random(&seed) % 31u);
+    const uint64_t square = root * root; /* below 2^62 */
+    expect_isqrt(square);
+    if (square > 0) expect_isqrt(square - 1);
+    expect_isqrt(square + 2 * root);
+  }
+  const uint64_t largest = UINT64_C(3037000499); /* its square is the last below 2^63 */
+  expect_isqrt(largest * largest);
+  expect_isqrt(largest * largest - 1);
+  expect_isqrt((UINT64_C(1) << 63) - 1);
+}
+
+/* Against the C library's long double functions. */
+static void test_tables(void **state) {
+  (void)state;
+  double exp2_worst = 0.0, exp_worst = 0.0, log2_worst = 0.0;
+  for (int32_t i = -400000; i <= 400000; i++) {
+    const double x = (double)i / 401.0, y = (double)i / 600.0;
+    exp2_worst = fmax(exp2_worst, (double)fabsl((long double)table_exp2(x) / exp2l((long double)x) - 1.0L));
+    exp_worst = fmax(exp_worst, (double)fabsl((long double)table_exp(y) / expl((long double)y) - 1.0L));
+    const double z = exp2(x);
+    const long double l = log2l((long double)z);
+    if (fabsl(l) > 1e-3L) log2_worst = fmax(log2_worst, (double)fabsl((long double)table_log2(z) / l - 1.0L));
+  }
+  printf("             table_exp2 %.3g, table_exp %.3g, table_log2 %.3g\n", exp2_worst, exp_worst, log2_worst);
+  assert_true(exp2_worst < 4e-16 && exp_worst < 4e-16 && log2_worst < 4e-16);
+  for (int32_t n = -900; n <= 900; n += 7) assert_true(table_exp2((double)n) == ldexp(1.0, n) && table_log2(ldexp(1.0, n)) == (double)n);
+}
+
+/* FNV-1a over bits of floats. */
+static void digest_float(uint64_t *digest, float v) {
+  const uint32_t bits = hs_float_bits(v);
+  for (int i = 0; i < 4; i++) *digest = (*digest ^ (bits >> (8 * i) & 255u)) * UINT64_C(1099511628211);
+}
+
+static uint64_t digest_of_functions(void) {
+  uint64_t digest = UINT64_C(14695981039346656037);
+  uint32_t seed = 123456789u;
+  for (int i = 0; i < 200000; i++) {
+    const float a = (float)(next_random(&seed) >> 8) / 16777216.0f, b = (float)(next_random(&seed) >> 8) / 16777216.0f - 0.5f;
+    float r[2];
+    digest_float(&digest, hs_reciprocal(a + 1.0e-6f));
+    hs_polar(a - 0.5f, b, &r[0], &r[1]);
+    digest_float(&digest, r[0]);
+    digest_float(&digest, r[1]);
+    digest_float(&digest, hs_exp2(b * 250.0f));
+    digest_float(&digest, hs_log2(a * 1000.0f + 1.0e-3f));
+    hs_sincos_turn(a, &r[0], &r[1]);
+    digest_float(&digest, r[0]);
+    digest_float(&digest, r[1]);
+    digest_float(&digest, (float)table_exp((double)b * 30.0));
+    digest_float(&digest, (float)table_log2((double)a + 0.01));
+  }
+  return digest;
+}
+
+/* A change of any of these functions changes features: HS_METHOD_VERSION rises with this number. */
+static void test_digest(void **state) {
+  (void)state;
+  const uint64_t digest = digest_of_functions();
+  if (digest != UINT64_C(0x9913bdc94408e598)) fail_msg("digest is 0x%016llx", (unsigned long long)digest);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_reciprocal), cmocka_unit_test(test_polar),     cmocka_unit_test(test_polar_axes),
+      cmocka_unit_test(test_exp2),       cmocka_unit_test(test_log2),      cmocka_unit_test(test_sincos),
+      cmocka_unit_test(test_wrap),       cmocka_unit_test(test_roundings), cmocka_unit_test(test_isqrt),
+      cmocka_unit_test(test_tables),     cmocka_unit_test(test_digest),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,360 @@
+/*
+ * Options: the profiles' table, ranges and their messages, and structs of older and newer headers.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/options.h"
+
+static hs_options options_of(hs_profile profile) {
+  hs_options o;
+  assert_int_equal(hs_options_init(&o, profile), HS_OK);
+  return o;
+}
+
+/* ------------------------------------------------------------------ profiles */
+
+/* A row of the table in stages/METHOD.md: a whole-number field in the order lowe, opencv, vlfeat, colmap. */
+typedef struct int_row {
+  const char *name;
+  size_t offset;
+  int32_t values[4];
+} int_row;
+
+typedef struct float_row {
+  const char *name;
+  size_t offset;
+  float values[4];
+} float_row;
+
+#define ROW(FIELD, A, B, C, D) {#FIELD, offsetof(hs_options, FIELD), {A, B, C, D}}
+
+static const int_row int_rows[] = {
+    ROW(first_octave, -1, -1, -1, -1),
+    ROW(octaves, 0, 0, 0, 4),
+    ROW(octave_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
+    ROW(scales, 3, 3, 3, 3),
+    ROW(upsample, HS_UPSAMPLE_ALIGNED, HS_UPSAMPLE_HALF_PIXEL, HS_UPSAMPLE_ALIGNED, HS_UPSAMPLE_ALIGNED),
+    ROW(blur_radius_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
+    ROW(border_rule, HS_BORDER_REFLECT_101, HS_BORDER_REFLECT_101, HS_BORDER_REPLICATE, HS_BORDER_REPLICATE),
+    ROW(border, 5, 5, 1, 1),
+    ROW(candidate_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
+    ROW(refine_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
+    ROW(orientation_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
+    ROW(max_orientations, 0, 0, 4, 2),
+    ROW(upright, 0, 0, 0, 0),
+    ROW(norm, HS_NORM_L2, HS_NORM_L2, HS_NORM_L2, HS_NORM_ROOT),
+    ROW(layout, HS_LAYOUT_UBC, HS_LAYOUT_UBC, HS_LAYOUT_VLFEAT, HS_LAYOUT_UBC),
+    ROW(descriptor, HS_DESCRIPTOR_U8, HS_DESCRIPTOR_F32, HS_DESCRIPTOR_F32, HS_DESCRIPTOR_U8),
+    ROW(max_features, 0, 0, 0, 8192),
+    ROW(region_x, 0, 0, 0, 0),
+    ROW(region_y, 0, 0, 0, 0),
+    ROW(region_width, 0, 0, 0, 0),
+    ROW(region_height, 0, 0, 0, 0),
+    ROW(threads, 0, 0, 0, 0),
+    ROW(device, HS_DEVICE_AUTO, HS_DEVICE_AUTO, HS_DEVICE_AUTO, HS_DEVICE_AUTO),
+    ROW(device_index, 0, 0, 0, 0),
+};
+
+static const float_row float_rows[] = {
+    ROW(sigma, 1.6f, 1.6f, 1.6f, 1.6f),
+    ROW(input_blur, 0.5f, 0.5f, 0.5f, 0.5f),
+    ROW(contrast, 0.04f, 0.04f, 0.0f, 0.02f),
+    ROW(settle, 0.6f, 0.5f, 0.6f, 0.6f),
+    ROW(edge, 10.0f, 10.0f, 10.0f, 10.0f),
+};
+enum { INT_ROWS = sizeof int_rows / sizeof int_rows[0], FLOAT_ROWS = sizeof float_rows / sizeof float_rows[0] };
+
+static int32_t int_at(const hs_options *o, size_t offset) {
+  int32_t v;
+  memcpy(&v, (const unsigned char *)o + offset, sizeof v);
+  return v;
+}
+
+static float float_at(const hs_options *o, size_t offset) {
+  float v;
+  memcpy(&v, (const unsigned char *)o + offset, sizeof v);
+  return v;
+}
+
+static void test_profiles(void **state) {
+  (void)state;
+  for (int p = 0; p < 4; p++) {
+    const hs_options o = options_of((hs_profile)p);
+    assert_int_equal(o.struct_size, sizeof o);
+    assert_int_equal(o.profile, p);
+    for (size_t i = 0; i < INT_ROWS; i++)
+      if (int_at(&o, int_rows[i].offset) != int_rows[i].values[p])
+        fail_msg("profile %d: %s is %d, expected %d", p, int_rows[i].name, int_at(&o, int_rows[i].offset), int_rows[i].values[p]);
+    for (size_t i = 0; i < FLOAT_ROWS; i++)
+      if (float_at(&o, float_rows[i].offset) != float_rows[i].values[p])
+        fail_msg("profile %d: %s is %g", p, float_rows[i].name, (double)float_at(&o, float_rows[i].offset));
+    assert_int_equal(o.selection, p == HS_PROFILE_COLMAP ? HS_SELECT_SCALE : HS_SELECT_RESPONSE);
+    assert_true(o.descriptor_rule == HS_RULE_OPENCV ? p == HS_PROFILE_OPENCV : p != HS_PROFILE_OPENCV);
+    assert_true(o.max_pixels == (uint64_t)1 << 31 && o.max_memory_bytes == 0);
+    assert_null(o.variant);
+    assert_null(o.allocator);
+    assert_int_equal(options_validate(&o, NULL, 0), HS_OK);
+  }
+}
+
+static void test_init_arguments(void **state) {
+  (void)state;
+  hs_options o;
+  assert_int_equal(hs_options_init(NULL, HS_PROFILE_LOWE), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_options_init(&o, (hs_profile)4), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_options_init(&o, (hs_profile)-1), HS_ERR_ARGUMENT);
+}
+
+/* ------------------------------------------------------------------ ranges */
+
+/* Refused through the public call, with a message that names the field; and no context. */
+static void expect_refused(const hs_options *o, const char *field) {
+  char message[256], name[64];
+  hs_context *context = (hs_context *)(void *)message;
+  assert_int_equal(hs_create_explained(&context, o, message, sizeof message), HS_ERR_OPTION);
+  assert_null(context);
+  snprintf(name, sizeof name, "options.%s", field);
+  if (!strstr(message, name)) fail_msg("\"%s\" does not name %s", message, name);
+  uint64_t host, device;
+  assert_int_equal(hs_workspace_query(o, 64, 64, &host, &device), HS_ERR_OPTION);
+}
+
+static void expect_accepted(const hs_options *o, const char *field) {
+  char message[256];
+  if (options_validate(o, message, sizeof message) != HS_OK) fail_msg("%s: %s", field, message);
+}
+
+typedef struct int_range_case {
+  const char *name;
+  size_t offset;
+  int32_t low, high;
+} int_range_case;
+
+#define RANGE(FIELD, LOW, HIGH) {#FIELD, offsetof(hs_options, FIELD), LOW, HIGH}
+
+static const int_range_case int_ranges[] = {
+    RANGE(first_octave, -1, 3),      RANGE(octaves, 0, 32),        RANGE(octave_rule, 0, 2),
+    RANGE(scales, 1, 8),             RANGE(upsample, 0, 1),        RANGE(blur_radius_rule, 0, 2),
+    RANGE(border_rule, 0, 1),        RANGE(border, 1, 64),         RANGE(candidate_rule, 0, 2),
+    RANGE(refine_rule, 0, 2),        RANGE(orientation_rule, 0, 2), RANGE(max_orientations, 0, 18),
+    RANGE(upright, 0, 1),            RANGE(descriptor_rule, 0, 2), RANGE(norm, 0, 1),
+    RANGE(layout, 0, 1),             RANGE(descriptor, 0, 2),      RANGE(max_features, 0, 1 << 30),
+    RANGE(selection, 0, 1),          RANGE(region_width, 0, INT32_MAX), RANGE(region_height, 0, INT32_MAX),
+    RANGE(threads, 0, 1024),         RANGE(device, 0, 2),
+};
+
+static void put_int(hs_options *o, size_t offset, int32_t v) { memcpy((unsigned char *)o + offset, &v, sizeof v); }
+static void put_float(hs_options *o, size_t offset, float v) { memcpy((unsigned char *)o + offset, &v, sizeof v); }
+
+static void test_int_ranges(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof int_ranges / sizeof int_ranges[0]; i++) {
+    const int_range_case *c = &int_ranges[i];
+    hs_options o = options_of(HS_PROFILE_LOWE);
+    put_int(&o, c->offset, c->low - 1);
+    expect_refused(&o, c->name);
+    put_int(&o, c->offset, INT32_MIN);
+    expect_refused(&o, c->name);
+    if (c->high < INT32_MAX) {
+      put_int(&o, c->offset, c->high + 1);
+      expect_refused(&o, c->name);
+      put_int(&o, c->offset, INT32_MAX);
+      expect_refused(&o, c->name);
+    }
+    put_int(&o, c->offset, c->high);
+    if (strcmp(c->name, "region_width") == 0) o.region_height = 1;
+    if (strcmp(c->name, "first_octave") == 0) o.input_blur = 0.5f;
+    expect_accepted(&o, c->name);
+    put_int(&o, c->offset, c->low);
+    expect_accepted(&o, c->name);
+  }
+  hs_options o = options_of(HS_PROFILE_LOWE);
+  o.device_index = -1;
+  expect_refused(&o, "device_index");
+  o = options_of(HS_PROFILE_LOWE);
+  o.region_width = 10; /* a region has both sides */
+  expect_refused(&o, "region_height");
+}
+
+typedef struct float_range_case {
+  const char *name;
+  size_t offset;
+  float low, high;
+} float_range_case;
+
+static const float_range_case float_ranges[] = {
+    RANGE(sigma, 0.8f, 4.0f), RANGE(input_blur, 0.0f, 0.8f), RANGE(contrast, 0.0f, 1.0f),
+    RANGE(settle, 0.5f, 1.0f), RANGE(edge, 1.0f, 1000.0f),
+};
+
+static void test_float_ranges(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof float_ranges / sizeof float_ranges[0]; i++) {
+    const float_range_case *c = &float_ranges[i];
+    hs_options o = options_of(HS_PROFILE_LOWE);
+    if (strcmp(c->name, "sigma") == 0) o.input_blur = 0.1f;
+    const float bad[] = {nextafterf(c->low, -INFINITY), nextafterf(c->high, INFINITY), -INFINITY, INFINITY, NAN, -NAN};
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+      put_float(&o, c->offset, bad[k]);
+      expect_refused(&o, c->name);
+    }
+    put_float(&o, c->offset, c->low);
+    expect_accepted(&o, c->name);
+    put_float(&o, c->offset, c->high);
+    expect_accepted(&o, c->name);
+  }
+}
+
+/* The assumed blur may reach sigma of the first octave: half of it when the image is doubled. */
+static void test_input_blur_follows_sigma(void **state) {
+  (void)state;
+  hs_options o = options_of(HS_PROFILE_LOWE);
+  o.sigma = 2.0f;
+  o.input_blur = 1.0f;
+  expect_accepted(&o, "input_blur");
+  o.input_blur = 1.01f;
+  expect_refused(&o, "input_blur");
+  o.first_octave = 0;
+  expect_accepted(&o, "input_blur");
+  o.input_blur = 2.01f;
+  expect_refused(&o, "input_blur");
+}
+
+static void *no_memory(size_t bytes, void *user) {
+  (void)bytes;
+  (void)user;
+  return NULL;
+}
+
+static void release_nothing(void *pointer, void *user) {
+  (void)pointer;
+  (void)user;
+}
+
+static void test_pointers(void **state) {
+  (void)state;
+  hs_options o = options_of(HS_PROFILE_LOWE);
+  hs_allocator a = {.alloc = no_memory};
+  o.allocator = &a;
+  expect_refused(&o, "allocator");
+  a = (hs_allocator){.release = release_nothing};
+  expect_refused(&o, "allocator");
+  o = options_of(HS_PROFILE_LOWE);
+  const char *bad[] = {"blur=none", "none=ref", "blur", "blur=", "=ref", "blur=ref,blur=none", "blur=refx"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    char message[256];
+    hs_context *context;
+    o.variant = bad[i];
+    assert_int_equal(hs_create_explained(&context, &o, message, sizeof message), HS_ERR_OPTION);
+    assert_non_null(strstr(message, "variant"));
+    assert_non_null(strstr(message, "ref")); /* what there is */
+  }
+}
+
+/* ------------------------------------------------------------------ structs of other headers */
+
+static void test_older_header(void **state) {
+  (void)state;
+  const hs_options given = options_of(HS_PROFILE_COLMAP);
+  hs_options older = given, mine;
+  char message[256];
+  /* a header that ended before max_features: the rest of the struct is not the caller's memory */
+  older.struct_size = offsetof(hs_options, max_features);
+  older.scales = 5;
+  memset((unsigned char *)&older + older.struct_size, 0xee, sizeof older - older.struct_size);
+  assert_int_equal(options_adopt(&mine, &older, message, sizeof message), HS_OK);
+  assert_int_equal(mine.struct_size, sizeof mine);
+  assert_int_equal(mine.scales, 5);
+  assert_int_equal(mine.max_features, 8192);
+  assert_int_equal(mine.selection, HS_SELECT_SCALE);
+  assert_true(mine.max_pixels == given.max_pixels);
+  assert_null(mine.allocator);
+  older.struct_size = offsetof(hs_options, profile) + sizeof older.profile; /* the shortest there may be */
+  assert_int_equal(options_adopt(&mine, &older, message, sizeof message), HS_OK);
+  assert_int_equal(mine.scales, 3);
+}
+
+static void test_newer_header(void **state) {
+  (void)state;
+  struct {
+    hs_options o;
+    unsigned char tail[64];
+  } newer;
+  hs_options mine;
+  char message[256] = "";
+  memset(&newer, 0, sizeof newer);
+  newer.o = options_of(HS_PROFILE_LOWE);
+  newer.o.struct_size = sizeof newer;
+  newer.o.border = 7;
+  assert_int_equal(options_adopt(&mine, &newer.o, message, sizeof message), HS_OK);
+  assert_int_equal(mine.border, 7);
+  assert_int_equal(mine.struct_size, sizeof mine);
+  for (size_t i = 0; i < sizeof newer.tail; i += 21) {
+    newer.tail[i] = 1;
+    assert_int_equal(options_adopt(&mine, &newer.o, message, sizeof message), HS_ERR_OPTION);
+    assert_non_null(strstr(message, "does not know"));
+    newer.tail[i] = 0;
+  }
+}
+
+static void test_wrong_struct_sizes(void **state) {
+  (void)state;
+  const size_t sizes[] = {0, 1, sizeof(size_t), offsetof(hs_options, profile) + sizeof(hs_profile) - 1, 65537, SIZE_MAX};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    hs_options o = options_of(HS_PROFILE_LOWE);
+    o.struct_size = sizes[i];
+    expect_refused(&o, "struct_size");
+  }
+  hs_options o = options_of(HS_PROFILE_LOWE);
+  o.profile = (hs_profile)77;
+  expect_refused(&o, "profile");
+}
+
+/* ------------------------------------------------------------------ what the stages compare with */
+
+/* "At least t" becomes "above the float before t", "above t" stays. */
+static void test_thresholds(void **state) {
+  (void)state;
+  hs_options o = options_of(HS_PROFILE_LOWE);
+  sift_params p = options_params(&o);
+  const float contrast = (float)((double)0.04f / 3.0);
+  assert_true(p.contrast_above < contrast && nextafterf(p.contrast_above, 1.0f) == contrast);
+  assert_true(fabs((double)p.candidate_above - 0.02 / 3.0) < 1e-9);
+  assert_false(p.extremum_ties);
+  o = options_of(HS_PROFILE_OPENCV);
+  p = options_params(&o);
+  assert_true(p.contrast_above < contrast && nextafterf(p.contrast_above, 1.0f) == contrast);
+  assert_true(p.candidate_above == (float)(1.0 / 255.0)); /* floor(127.5 * 0.04 / 3) = 1 */
+  assert_true(p.extremum_ties);
+  o = options_of(HS_PROFILE_COLMAP);
+  p = options_params(&o);
+  assert_true(p.contrast_above == (float)((double)0.02f / 3.0));
+  assert_true(nextafterf(p.candidate_above, 1.0f) == (float)(0.8 * (double)0.02f / 3.0));
+  o = options_of(HS_PROFILE_VLFEAT); /* at least 0: every |D| passes */
+  p = options_params(&o);
+  assert_true(p.candidate_above < 0.0f && p.contrast_above == 0.0f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_profiles),
+      cmocka_unit_test(test_init_arguments),
+      cmocka_unit_test(test_int_ranges),
+      cmocka_unit_test(test_float_ranges),
+      cmocka_unit_test(test_input_blur_follows_sigma),
+      cmocka_unit_test(test_pointers),
+      cmocka_unit_test(test_older_header),
+      cmocka_unit_test(test_newer_header),
+      cmocka_unit_test(test_wrong_struct_sizes),
+      cmocka_unit_test(test_thresholds),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

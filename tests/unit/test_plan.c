@@ -1,0 +1,194 @@
+/*
+ * The plan of a frame: every buffer has its room, aligned and inside the slab, shared only by those not alive together.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "cpu/pyramid_work.h"
+#include "pipeline/options.h"
+#include "pipeline/plan.h"
+#include "stages/keypoint.h"
+
+static plan_request request_of(int32_t width, int32_t height, hs_profile profile) {
+  hs_options o;
+  assert_int_equal(hs_options_init(&o, profile), HS_OK);
+  return (plan_request){.width = width,
+                        .height = height,
+                        .rules = options_pyramid_rules(&o),
+                        .descriptor_bytes = o.descriptor == HS_DESCRIPTOR_F32 ? 512 : 128,
+                        .threads = 4,
+                        .radius_max = 16};
+}
+
+static bool alive_together(const plan_entry *a, const plan_entry *b) {
+  return a->space == b->space && a->first_step <= b->last_step && b->first_step <= a->last_step;
+}
+
+static void check_layout(const frame_plan *p) {
+  size_t end = 0;
+  for (int32_t i = 0; i < p->entry_count; i++) {
+    const plan_entry *a = &p->entries[i];
+    assert_int_equal(a->space, SPACE_HOST);
+    assert_int_equal(a->offset % PLAN_ALIGNMENT, 0);
+    assert_true(a->bytes > 0 && a->bytes % PLAN_ALIGNMENT == 0);
+    assert_true(a->first_step <= a->last_step);
+    assert_true(a->offset + a->bytes <= p->host_bytes);
+    if (a->offset + a->bytes > end) end = a->offset + a->bytes;
+    for (int32_t j = 0; j < i; j++) {
+      const plan_entry *b = &p->entries[j];
+      const bool overlap = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+      if (overlap && alive_together(a, b))
+        fail_msg("%d x %d: %s of octave %d and %s of octave %d share bytes while both are in use", p->request.width,
+                 p->request.height, plan_buffer_name(a->buffer), a->octave_index, plan_buffer_name(b->buffer), b->octave_index);
+    }
+  }
+  assert_int_equal(end, p->host_bytes); /* the slab is no larger than its last buffer */
+  assert_int_equal(p->device_bytes, 0);
+}
+
+static void check_entry(const frame_plan *p, plan_buffer buffer, int32_t octave, uint64_t least, int32_t first, int32_t last) {
+  const plan_entry *e = plan_find(p, buffer, octave);
+  if (!e) fail_msg("no %s of octave %d", plan_buffer_name(buffer), octave);
+  assert_true(e->bytes >= least && e->bytes < least + PLAN_ALIGNMENT);
+  assert_int_equal(e->first_step, first);
+  assert_int_equal(e->last_step, last);
+}
+
+/* Sizes and lifetimes, counted anew. */
+static void check_sizes(const frame_plan *p) {
+  const plan_request *r = &p->request;
+  const int32_t scales = r->rules.scales, end = OCTAVES_MAX * STEP_COUNT;
+  for (int32_t o = 0; o < p->geometry.octave_count; o++) {
+    const uint64_t width = (uint64_t)p->geometry.width[o], height = (uint64_t)p->geometry.height[o];
+    const uint64_t mask = (width + 31) / 32 * 4 * height * (uint64_t)scales;
+    const int32_t step = o * STEP_COUNT;
+    assert_true(p->stride[o] >= width && p->stride[o] < width + 16 && p->stride[o] % 16 == 0);
+    assert_true(p->level_floats[o] >= p->stride[o] * height + 64);
+    const uint64_t work = r->pyramid_work_floats
+                              ? r->pyramid_work_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads)
+                              : p->level_floats[o];
+    /* An octave's levels stand until the next has been made from them. */
+    check_entry(p, BUFFER_LEVELS, o, p->level_floats[o] * 4 * (uint64_t)(scales + 3), step + STEP_PYRAMID, step + STEP_COUNT);
+    check_entry(p, BUFFER_BLUR_WORK, o, work * 4, step, step);
+    check_entry(p, BUFFER_CANDIDATES, o, mask, step + STEP_EXTREMA, step + STEP_REFINE);
+    check_entry(p, BUFFER_SETTLED, o, mask, step + STEP_REFINE, step + STEP_LOCATE);
+  }
+  check_entry(p, BUFFER_COUNTS, 0, 16, 0, end);
+  check_entry(p, BUFFER_KEYPOINTS, 0, (uint64_t)r->keypoint_capacity * 28, 0, end);
+  check_entry(p, BUFFER_FEATURES, 0, (uint64_t)r->feature_capacity * 8, 0, end);
+  if (r->descriptor_bytes > 0) check_entry(p, BUFFER_DESCRIPTORS, 0, r->feature_capacity * r->descriptor_bytes, 0, end);
+  if (r->source_capacity > 0) check_entry(p, BUFFER_SOURCES, 0, r->source_capacity * 4u, 0, end);
+  else assert_null(plan_find(p, BUFFER_SOURCES, 0));
+  assert_true(r->keypoint_capacity >= r->source_capacity && r->keypoint_capacity % 32 == 0 && r->feature_capacity % 32 == 0);
+}
+
+static const int32_t sides[] = {1, 2, 5, 6, 11, 17, 31, 33, 64, 100, 257, 640, 1023, 4000};
+enum { SIDES = sizeof sides / sizeof sides[0] };
+
+static void test_layout_for_many_sizes(void **state) {
+  (void)state;
+  static frame_plan p;
+  for (size_t i = 0; i < SIDES; i++)
+    for (size_t j = 0; j < SIDES; j++) {
+      plan_request r = request_of(sides[i], sides[j], (hs_profile)((i + j) % 4));
+      r.rules.first_octave = (int32_t)((i + 2 * j) % 5) - 1;
+      r.rules.scales = 1 + (int32_t)((3 * i + j) % SCALES_MAX);
+      r.descriptor_bytes = (size_t)((i + j) % 3) * 256;
+      r.source_capacity = (uint32_t)(i % 3 * 777);
+      r.keypoint_capacity = j % 4 == 0 ? (uint32_t)i * 5 : 0;
+      if (j % 2) r.pyramid_work_floats = pyramid_work_floats;
+      assert_int_equal(plan_make(&r, &p), HS_OK);
+      check_layout(&p);
+      check_sizes(&p);
+    }
+}
+
+/* A larger picture never needs less. */
+static void test_monotone(void **state) {
+  (void)state;
+  static frame_plan p;
+  for (int profile = 0; profile < 4; profile++) {
+    size_t before = 0;
+    for (int32_t side = 1; side < 700; side++) {
+      const plan_request r = request_of(side, side, (hs_profile)profile);
+      assert_int_equal(plan_make(&r, &p), HS_OK);
+      assert_true(p.host_bytes >= before);
+      before = p.host_bytes;
+    }
+  }
+}
+
+/* Octaves share space: all octaves but the first two together cost little more than those. */
+static void test_octaves_share_space(void **state) {
+  (void)state;
+  static frame_plan whole, first;
+  plan_request r = request_of(1500, 1100, HS_PROFILE_LOWE);
+  assert_int_equal(plan_make(&r, &whole), HS_OK);
+  r.rules.octaves = 2;
+  assert_int_equal(plan_make(&r, &first), HS_OK);
+  assert_true(whole.geometry.octave_count > 5);
+  assert_int_equal(whole.host_bytes, first.host_bytes);
+}
+
+static void test_capacities(void **state) {
+  (void)state;
+  static frame_plan p;
+  plan_request r = request_of(640, 480, HS_PROFILE_LOWE);
+  assert_int_equal(plan_make(&r, &p), HS_OK);
+  /* a keypoint in 192 samples of 1280 x 960, and 1024 */
+  assert_int_equal(p.request.keypoint_capacity, 7424);
+  assert_int_equal(p.request.feature_capacity, 11136);
+  r.keypoint_capacity = 33;
+  r.feature_capacity = 1;
+  assert_int_equal(plan_make(&r, &p), HS_OK);
+  assert_int_equal(p.request.keypoint_capacity, 64);
+  assert_int_equal(p.request.feature_capacity, 32);
+  r.source_capacity = 1000;
+  assert_int_equal(plan_make(&r, &p), HS_OK);
+  assert_int_equal(p.request.keypoint_capacity, 1024);
+}
+
+/* What does not fit the address space is refused, not wrapped. */
+static void test_huge_sizes(void **state) {
+  (void)state;
+  static frame_plan p;
+  for (int profile = 0; profile < 4; profile++) {
+    plan_request r = request_of(INT32_MAX, INT32_MAX, (hs_profile)profile);
+    assert_int_equal(plan_make(&r, &p), HS_ERR_LIMIT);
+    r = request_of(INT32_MAX / 4, INT32_MAX / 4, (hs_profile)profile);
+    r.rules.scales = SCALES_MAX;
+    assert_int_equal(plan_make(&r, &p), HS_ERR_LIMIT);
+    r = request_of(INT32_MAX, INT32_MAX, (hs_profile)profile);
+    r.rules.first_octave = 0;
+    assert_int_equal(plan_make(&r, &p), HS_ERR_LIMIT);
+    r = request_of(100, 100, (hs_profile)profile);
+    r.descriptor_bytes = SIZE_MAX / 1024;
+    assert_int_equal(plan_make(&r, &p), HS_ERR_LIMIT);
+  }
+}
+
+static void test_names(void **state) {
+  (void)state;
+  for (int b = 0; b < PLAN_BUFFER_COUNT; b++) {
+    assert_string_not_equal(plan_buffer_name((plan_buffer)b), "?");
+    for (int c = 0; c < b; c++) assert_string_not_equal(plan_buffer_name((plan_buffer)b), plan_buffer_name((plan_buffer)c));
+  }
+  assert_string_equal(plan_buffer_name(PLAN_BUFFER_COUNT), "?");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_layout_for_many_sizes),
+      cmocka_unit_test(test_monotone),
+      cmocka_unit_test(test_octaves_share_space),
+      cmocka_unit_test(test_capacities),
+      cmocka_unit_test(test_huge_sizes),
+      cmocka_unit_test(test_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
