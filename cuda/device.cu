@@ -126,10 +126,10 @@ stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda
   return bytes == 0 ? STAGE_OK : status_of(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
 }
 
-stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *host, size_t host_pitch, size_t row_bytes,
+stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch, size_t row_bytes,
                                  size_t rows, cuda_stream stream) {
   if (row_bytes == 0 || rows == 0) return STAGE_OK;
-  return status_of(cudaMemcpy2DAsync(device, device_pitch, host, host_pitch, row_bytes, rows, cudaMemcpyHostToDevice, stream));
+  return status_of(cudaMemcpy2DAsync(device, device_pitch, source, source_pitch, row_bytes, rows, cudaMemcpyDefault, stream));
 }
 
 stage_status device_clear(void *device, size_t bytes, cuda_stream stream) {

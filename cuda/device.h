@@ -52,10 +52,10 @@ stage_status device_stream_create(cuda_stream *stream);
 void device_stream_destroy(cuda_stream stream);
 stage_status device_stream_wait(cuda_stream stream); /* blocks the host */
 
-/* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. */
+/* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too. */
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream);
 stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream);
-stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *host, size_t host_pitch, size_t row_bytes,
+stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch, size_t row_bytes,
                                  size_t rows, cuda_stream stream);
 stage_status device_clear(void *device, size_t bytes, cuda_stream stream);
 

@@ -123,7 +123,7 @@ static bool wants_blur_work(const hs_context *c) {
 }
 
 /* Plan, slab and pinned results for a picture. */
-static hs_status make_room(hs_context *c, const frame_request *r) {
+static hs_status make_room(hs_context *c, const frame_request *r, bool resident) {
   cuda_state *s = c->cuda;
   const source_view *v = &r->source;
   const plan_request request = {.width = v->width,
@@ -139,6 +139,7 @@ static hs_status make_room(hs_context *c, const frame_request *r) {
                                  .blur_work = wants_blur_work(c),
                                  .dog = s->variants.pyramid == PYRAMID_UBER && !wants_blur_work(c),
                                  .selection = c->options.max_features > 0,
+                                 .resident = resident,
                                  .scratch_bytes = scratch_bytes};
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
@@ -186,7 +187,7 @@ static hs_status make_result_room(hs_context *c, size_t descriptor_bytes) {
   return HS_OK;
 }
 
-static graph_key key_of(const hs_context *c, const frame_request *r) {
+static graph_key key_of(const hs_context *c, const frame_request *r, bool resident) {
   const cuda_state *s = c->cuda;
   graph_key k;
   memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
@@ -198,24 +199,35 @@ static graph_key key_of(const hs_context *c, const frame_request *r) {
   k.range_high = r->source.range_high;
   k.masked = r->filter.mask != NULL;
   k.described = r->descriptor_bytes > 0;
+  k.resident = resident;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;
   k.feature_capacity = s->plan.request.feature_capacity;
   k.memory_generation = s->memory_generation;
   return k;
 }
 
-/* The picture's place on the device. */
-static source_view device_source(const cuda_state *s, const frame_request *r) {
-  source_view v = r->source;
-  v.data = s->slab + plan_find(&s->plan, BUFFER_PICTURE, 0)->offset;
-  v.stride_bytes = s->picture_pitch;
-  return v;
+static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
+  const plan_entry *e = plan_find(&s->plan, which, 0);
+  return e ? s->slab + e->offset : NULL;
+}
+
+/* Where the frame's picture is and its results go. */
+static record_target target_of(const cuda_state *s, const frame_request *r, bool resident) {
+  record_target t = {.source = r->source, .records = s->d_records, .capacity = s->pinned_features, .descriptors = s->d_descriptors};
+  t.source.data = slab_buffer(s, BUFFER_PICTURE);
+  t.source.stride_bytes = s->picture_pitch;
+  if (resident) {
+    t.records = slab_buffer(s, BUFFER_RECORDS);
+    t.capacity = s->plan.request.feature_capacity;
+    t.descriptors = slab_buffer(s, BUFFER_DESCRIPTORS);
+  }
+  return t;
 }
 
 /* The graph of this frame, recorded when it is met first. */
-static hs_status find_graph(hs_context *c, const frame_request *r, cuda_graph *graph) {
+static hs_status find_graph(hs_context *c, const frame_request *r, bool resident, cuda_graph *graph) {
   cuda_state *s = c->cuda;
-  const graph_key key = key_of(c, r);
+  const graph_key key = key_of(c, r, resident);
   for (int i = 0; i < GRAPHS_KEPT; i++)
     if (s->graphs[i].graph && memcmp(&s->graphs[i].key, &key, sizeof key) == 0) {
       *graph = s->graphs[i].graph;
@@ -225,10 +237,10 @@ static hs_status find_graph(hs_context *c, const frame_request *r, cuda_graph *g
   s->next_graph = (s->next_graph + 1) % GRAPHS_KEPT;
   device_graph_destroy(e->graph);
   e->graph = NULL;
-  const source_view source = device_source(s, r);
+  const record_target target = target_of(s, r, resident);
   stage_status st = device_capture_begin(s->stream);
   if (st != STAGE_OK) return device_failure(c, st, "recording the frame");
-  st = cuda_record_frame(c, r, &source);
+  st = cuda_record_frame(c, r, &target);
   if (st != STAGE_OK) {
     const hs_status failed = device_failure(c, st, "recording the frame");
     device_capture_abandon(s->stream);
@@ -241,51 +253,52 @@ static hs_status find_graph(hs_context *c, const frame_request *r, cuda_graph *g
   return HS_OK;
 }
 
-static stage_status upload(const cuda_state *s, const frame_request *r) {
+static stage_status upload(const cuda_state *s, const frame_request *r, cuda_stream stream) {
   const source_view *v = &r->source;
-  unsigned char *picture = s->slab + plan_find(&s->plan, BUFFER_PICTURE, 0)->offset;
   const size_t row = (size_t)v->width * channels[v->layout] * sample_bytes[v->type];
-  stage_status st = device_copy_rows_to(picture, s->picture_pitch, v->data, v->stride_bytes, row, (size_t)v->height, s->stream);
+  stage_status st = device_copy_rows_to(slab_buffer(s, BUFFER_PICTURE), s->picture_pitch, v->data, v->stride_bytes, row,
+                                        (size_t)v->height, stream);
   if (st != STAGE_OK || !r->filter.mask) return st;
-  unsigned char *mask = s->slab + plan_find(&s->plan, BUFFER_MASK, 0)->offset;
-  return device_copy_rows_to(mask, s->mask_pitch, r->filter.mask, r->filter.mask_stride, (size_t)v->width, (size_t)v->height,
-                             s->stream);
+  return device_copy_rows_to(slab_buffer(s, BUFFER_MASK), s->mask_pitch, r->filter.mask, r->filter.mask_stride,
+                             (size_t)v->width, (size_t)v->height, stream);
 }
 
 /* One attempt; *overflow: a list was too short, capacities have been raised. */
-static hs_status run_once(hs_context *c, const frame_request *r, bool *overflow) {
+static hs_status run_once(hs_context *c, const frame_request *r, const cuda_frame_place *place, bool *overflow) {
   cuda_state *s = c->cuda;
   cuda_graph graph = NULL;
   *overflow = false;
-  hs_status st = make_room(c, r);
-  if (st == HS_OK) st = make_result_room(c, r->descriptor_bytes);
+  const cuda_stream stream = place->stream ? place->stream : s->stream;
+  hs_status st = make_room(c, r, place->resident);
+  if (st == HS_OK && !place->resident) st = make_result_room(c, r->descriptor_bytes);
   if (st != HS_OK || s->plan.geometry.octave_count == 0) {
     memset(s->counts, 0, sizeof *s->counts);
     return st;
   }
-  st = find_graph(c, r, &graph);
+  st = find_graph(c, r, place->resident, &graph);
   if (st != HS_OK) return st;
-  stage_status done = upload(s, r);
-  if (done == STAGE_OK) done = device_graph_launch(graph, s->stream);
-  if (done == STAGE_OK) done = device_stream_wait(s->stream);
+  stage_status done = upload(s, r, stream);
+  if (done == STAGE_OK) done = device_graph_launch(graph, stream);
+  if (done == STAGE_OK) done = device_stream_wait(stream);
   if (done != STAGE_OK) return device_failure(c, done, "running the frame");
   *overflow = run_grow_lists(c, s->counts->keypoints, s->counts->oriented, s->plan.request.keypoint_capacity,
                              s->plan.request.feature_capacity);
   return HS_OK;
 }
 
-hs_status cuda_frame_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place, cuda_frame_result *result) {
   cuda_state *s = c->cuda;
   int32_t previous;
   bool overflow = true;
   hs_status st = HS_OK;
   if (device_enter(s->device, &previous) != STAGE_OK) return device_failure(c, STAGE_DEVICE, "entering the device");
-  while (st == HS_OK && overflow) st = run_once(c, r, &overflow);
+  while (st == HS_OK && overflow) st = run_once(c, r, place, &overflow);
   device_leave(previous);
   if (st != HS_OK) return st;
   result->count = s->counts->features;
-  result->keypoints = s->records;
-  result->descriptors = s->descriptors;
+  const record_target target = target_of(s, r, place->resident);
+  result->keypoints = place->resident ? target.records : s->records;
+  result->descriptors = place->resident ? target.descriptors : s->descriptors;
   c->statistics.frames++;
   c->statistics.candidates = s->counts->candidates;
   c->statistics.keypoints = s->counts->keypoints;
@@ -318,8 +331,9 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
 
 void cuda_frame_destroy(hs_context *c) { (void)c; }
 
-hs_status cuda_frame_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place, cuda_frame_result *result) {
   (void)r;
+  (void)place;
   (void)result;
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
 }

@@ -8,6 +8,7 @@
 #ifndef HS_PIPELINE_CUDA_FRAME_H
 #define HS_PIPELINE_CUDA_FRAME_H
 
+#include "cuda/stream.h"
 #include "pipeline/run.h"
 
 /* Opens device options.device_index for the context: context->cuda. On failure it stays null and message says why.
@@ -15,7 +16,14 @@
 hs_status cuda_frame_create(hs_context *context, const char *variant, char *message, size_t message_bytes);
 void cuda_frame_destroy(hs_context *context);
 
-/* The features of a frame, in pinned memory of the context until its next frame. */
+/* Where a frame's picture and mask lie, where its results are to be, and the stream it runs on (null: the context's). */
+typedef struct cuda_frame_place {
+  cuda_stream stream;
+  bool source_on_device, resident;
+} cuda_frame_place;
+
+/* The features of a frame, in memory of the context until its next frame: pinned host memory, or device memory where
+   results were to stay. */
 typedef struct cuda_frame_result {
   uint32_t count;
   const hs_keypoint *keypoints;
@@ -23,15 +31,12 @@ typedef struct cuda_frame_result {
 } cuda_frame_result;
 
 /* Runs a frame (request->given is null). */
-hs_status cuda_frame_run(hs_context *context, const frame_request *request, cuda_frame_result *result);
+hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place, cuda_frame_result *result);
 
 /* One "stage: variant" a line. Returns the characters written, as snprintf. */
 int cuda_frame_report(const hs_context *context, char *text, size_t bytes);
 
 /* Bytes held on the device, and pinned on the host. */
 void cuda_frame_memory(const hs_context *context, uint64_t *device_bytes, uint64_t *pinned_bytes);
-
-/* A plan of device memory for a size query. */
-hs_status cuda_frame_query(const hs_options *options, int32_t width, int32_t height, uint64_t *device_bytes);
 
 #endif

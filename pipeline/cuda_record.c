@@ -177,7 +177,7 @@ static stage_status record_pyramid(const recording *r, const source_view *source
   return st == STAGE_OK ? device_event_wait(s->joined, s->stream) : st;
 }
 
-stage_status cuda_record_frame(const hs_context *c, const frame_request *request, const source_view *source) {
+stage_status cuda_record_frame(const hs_context *c, const frame_request *request, const record_target *target) {
   const cuda_state *s = c->cuda;
   recording r = {.context = c, .state = s, .request = request};
   view_octaves(&r);
@@ -185,16 +185,16 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   const cuda_frame_view *v = &r.view;
   stage_status st = cuda_keypoint_reset_launch(v, s->stream);
   if (v->octave_count > 0) {
-    if (st == STAGE_OK) st = record_pyramid(&r, source);
+    if (st == STAGE_OK) st = record_pyramid(&r, &target->source);
     if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->stream);
   }
   if (st == STAGE_OK) st = cuda_locate_launch(v, s->stream);
   if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->stream);
   if (st == STAGE_OK && v->max_features > 0) st = cuda_select_launch(v, s->stream);
   if (st == STAGE_OK && request->descriptor_bytes > 0)
-    st = cuda_describe_launch(v, s->variants.describe, s->d_descriptors, s->stream);
+    st = cuda_describe_launch(v, s->variants.describe, target->descriptors, s->stream);
   if (st != STAGE_OK) return st;
-  return cuda_results_launch(v, (cuda_feature_record *)(void *)s->d_records, s->pinned_features, s->d_counts, s->stream);
+  return cuda_results_launch(v, target->records, target->capacity, s->d_counts, s->stream);
 }
 
 #else

@@ -25,7 +25,7 @@ typedef struct cuda_variants {
 typedef struct graph_key {
   int32_t width, height, type, layout;
   float range_low, range_high;
-  bool masked, described;
+  bool masked, described, resident;
   uint32_t keypoint_capacity, feature_capacity;
   uint64_t memory_generation; /* raised when the slab or the pinned results move */
 } graph_key;
@@ -62,8 +62,15 @@ typedef struct cuda_state {
   int32_t next_graph;         /* the one replaced next */
 } cuda_state;
 
-/* Enqueues a frame on state->stream (and its side stream), being captured. source.data is the picture's place on the
-   device. */
-stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const source_view *source);
+/* What a recorded frame reads and writes, as addresses of the device. */
+typedef struct record_target {
+  source_view source;
+  void *records;      /* hs_keypoint [capacity] */
+  uint32_t capacity;
+  void *descriptors;
+} record_target;
+
+/* Enqueues a frame on state->stream (and its side stream), being captured. */
+stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
 
 #endif

@@ -77,3 +77,15 @@ void hs_features_free(hs_features *features) {
   features_release_arrays(features);
   memset(features, 0, sizeof *features);
 }
+
+hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator) {
+  const hs_status st = features_reserve(features, found->count, found->descriptor_type, allocator);
+  if (st != HS_OK) return st;
+  const size_t bytes = features_descriptor_bytes(found->descriptor_type);
+  if (found->count > 0) memcpy(features->keypoints, found->keypoints, found->count * sizeof *found->keypoints);
+  if (found->count > 0 && bytes > 0) memcpy(features->descriptors, found->descriptors, found->count * bytes);
+  features->count = found->count;
+  features->image_width = found->image_width;
+  features->image_height = found->image_height;
+  return HS_OK;
+}

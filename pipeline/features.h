@@ -16,4 +16,7 @@ size_t features_descriptor_bytes(hs_descriptor_type type);
    On failure *features is unchanged. Statuses: HS_ERR_ARGUMENT (unknown type), HS_ERR_MEMORY. */
 hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator);
 
+/* Makes *features a copy of what *found views, with its own room (features_reserve). Statuses as there. */
+hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator);
+
 #endif

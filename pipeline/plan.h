@@ -32,6 +32,7 @@ typedef enum plan_buffer {
   BUFFER_PICTURE,     /* device: the source as the caller laid it out */
   BUFFER_MASK,        /* device: the caller's mask */
   BUFFER_SELECTED,    /* device: a second feature_list, which selection fills */
+  BUFFER_RECORDS,     /* device: the features as hs_keypoint, when results stay there */
   BUFFER_SCRATCH,     /* device: scratch of the keypoint stages */
   PLAN_BUFFER_COUNT
 } plan_buffer;
@@ -83,6 +84,7 @@ typedef struct device_request {
   bool blur_work;      /* some filter wants a work plane */
   bool dog;            /* differences are stored */
   bool selection;
+  bool resident;       /* results stay on the device */
   size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features);
 } device_request;
 

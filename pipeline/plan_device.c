@@ -53,6 +53,8 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
             add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES) &&
             add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES) &&
             add(plan, BUFFER_SELECTED, 0, device->selection ? r->feature_capacity : 0, FEATURE_BYTES) &&
+            add(plan, BUFFER_RECORDS, 0, device->resident ? r->feature_capacity : 0, sizeof(hs_keypoint)) &&
+            add(plan, BUFFER_DESCRIPTORS, 0, device->resident ? r->feature_capacity : 0, r->descriptor_bytes) &&
             add(plan, BUFFER_SCRATCH, 0, 1, scratch) && add(plan, BUFFER_CANDIDATES, 0, *mask_words, sizeof(uint32_t)) &&
             add(plan, BUFFER_SETTLED, 0, *mask_words, sizeof(uint32_t));
   for (int32_t o = 0; o < plan->geometry.octave_count && ok; o++) ok = add_octave(plan, device, o);

@@ -1,0 +1,41 @@
+/*
+ * hartsift_cuda.h - extraction from and to CUDA device memory, on the caller's stream.
+ *
+ * For contexts that work on a CUDA device (hs_backend_report names it). Needs no CUDA header: a stream is passed as the
+ * pointer that cudaStream_t is. All functions leave the calling thread's current device as it was. Everything said in
+ * hartsift.h about contexts, options, order and bytes holds here too.
+ */
+#ifndef HARTSIFT_CUDA_H
+#define HARTSIFT_CUDA_H
+
+#include <hartsift.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Features in the memory of the context's device; both arrays belong to the context and stay valid until its next call
+   or its end. */
+typedef struct hs_cuda_features {
+  size_t count;
+  const hs_keypoint *keypoints;        /* device memory, count entries */
+  const void *descriptors;             /* device memory, count x 128 uint8_t or float; null for HS_DESCRIPTOR_NONE */
+  hs_descriptor_type descriptor_type;
+  int32_t image_width, image_height;
+} hs_cuda_features;
+
+/* Extracts from a picture in device memory: image->data is a pointer that the context's device can read (any type,
+   layout and stride of hs_image), mask null or likewise a device pointer. stream: a cudaStream_t of that device, null:
+   the context's own; the picture must be complete there in stream order, and may be overwritten in stream order after
+   the call. Blocks until the features are in *features (host memory, as hs_extract).
+   Statuses: as hs_extract; HS_ERR_NO_DEVICE when the context works on the CPU. */
+HS_API hs_status hs_cuda_extract(hs_context *context, const hs_image *image, const hs_image *mask, void *stream, hs_features *features);
+
+/* The same with the results left on the device. Blocks until they are complete there. */
+HS_API hs_status hs_cuda_extract_resident(hs_context *context, const hs_image *image, const hs_image *mask, void *stream,
+                                          hs_cuda_features *features);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
