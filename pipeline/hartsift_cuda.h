@@ -8,7 +8,7 @@
 #ifndef HARTSIFT_CUDA_H
 #define HARTSIFT_CUDA_H
 
-#include <hartsift.h>
+#include "hartsift.h"
 
 #ifdef __cplusplus
 extern "C" {
