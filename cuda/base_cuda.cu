@@ -51,38 +51,48 @@ __device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, int32_t
                       doubled_four(s, s.data + (size_t)lower * s.stride_bytes, x >> 1));
 }
 
-/* Stages the doubled rows of one step, as stage_plane_rows. A work item is four columns of two rows, which share their
-   source bytes: the walk starts at an even row (march_params::first_row sees to it) and goes down. */
+/* Stages the doubled rows of one step, as stage_plane_rows. A thread keeps to one column of vectors and makes a run of
+   row pairs, so that a pair's lower source row is the next one's upper: the walk starts at an even row of the doubled
+   picture (march_params::first_row sees to it) and goes down. */
 template <int R>
 __device__ __forceinline__ void stage_doubled_rows(const march_params<R> &p, const byte_picture &s, const march_place &place,
                                                    int32_t step, float *s_rows) {
   using shape = march_shape<R>;
-  constexpr int vectors = shape::staged_columns / 4;
+  constexpr int vectors = shape::staged_columns / 4, runs = shape::threads / vectors, pairs = (MARCH_ROWS / 2 + runs - 1) / runs;
   const int32_t needed = place.rows + 2 * R - step * MARCH_ROWS;
+  const int32_t run = (int32_t)threadIdx.x / vectors, vector = (int32_t)threadIdx.x - run * vectors;
+  const int32_t x = place.column - shape::halo + 4 * vector, first = 2 * pairs * run, y = place.origin + step * MARCH_ROWS + first - R;
+  if (run < runs && x >= 0 && x + 4 <= p.width) {
+    float *s_to = s_rows + first * shape::staged_stride + 4 * vector;
+    const bool inside = y >= 0 && y + 2 * pairs <= p.height;
+    const uint8_t *source = s.data + (size_t)(max(y, 0) >> 1) * s.stride_bytes;
+    float4 even = make_float4(0, 0, 0, 0);
+    if (inside) even = doubled_four(s, source, x >> 1);
 #pragma unroll
-  for (int32_t n = 0; n < (MARCH_ROWS / 2 * vectors + shape::threads - 1) / shape::threads; n++) {
-    const int32_t i = n * shape::threads + (int32_t)threadIdx.x, pair = i / vectors, vector = i - pair * vectors;
-    const int32_t x = place.column - shape::halo + 4 * vector, y = place.origin + step * MARCH_ROWS + 2 * pair - R;
-    if (2 * pair >= min(needed, MARCH_ROWS) || x < 0 || x + 4 > p.width) continue;
-    float4 even, odd;
-    if (y >= 0 && y + 2 <= p.height) {
-      even = doubled_four(s, s.data + (size_t)(y >> 1) * s.stride_bytes, x >> 1);
-      odd = mean_of_four(even, doubled_four(s, s.data + (size_t)min((y >> 1) + 1, s.height - 1) * s.stride_bytes, x >> 1));
-    } else {
-      even = doubled_four_at(s, x, fold_index(y, p.height, p.border));
-      odd = doubled_four_at(s, x, fold_index(y + 1, p.height, p.border));
+    for (int n = 0; n < pairs; n++, s_to += 2 * shape::staged_stride) {
+      if (first + 2 * n >= min(needed, MARCH_ROWS)) break;
+      float4 odd;
+      if (inside) {
+        if ((y >> 1) + n + 1 < s.height) source += s.stride_bytes;
+        const float4 below = doubled_four(s, source, x >> 1);
+        *reinterpret_cast<float4 *>(s_to) = even;
+        odd = mean_of_four(even, below);
+        even = below;
+      } else {
+        *reinterpret_cast<float4 *>(s_to) = doubled_four_at(s, x, fold_index(y + 2 * n, p.height, p.border));
+        odd = doubled_four_at(s, x, fold_index(y + 2 * n + 1, p.height, p.border));
+      }
+      *reinterpret_cast<float4 *>(s_to + shape::staged_stride) = odd;
     }
-    float *s_to = s_rows + 2 * pair * shape::staged_stride + 4 * vector;
-    *reinterpret_cast<float4 *>(s_to) = even;
-    *reinterpret_cast<float4 *>(s_to + shape::staged_stride) = odd;
   }
   const strip_edges edges = strip_edges_of(p, place);
   const int32_t row = (int32_t)threadIdx.x & 31;
   if (edges.left + edges.right == 0 || row >= needed) return;
-  const int32_t y = march_row(p, place, step * MARCH_ROWS + row);
+  const int32_t edge_y = march_row(p, place, step * MARCH_ROWS + row);
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
-    const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
-    s_rows[row * shape::staged_stride + shape::halo + x - place.column] = doubled_at(s, fold_index(x, p.width, p.border), y);
+    const int32_t edge_x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
+    s_rows[row * shape::staged_stride + shape::halo + edge_x - place.column] =
+        doubled_at(s, fold_index(edge_x, p.width, p.border), edge_y);
   }
 }
 

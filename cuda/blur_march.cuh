@@ -116,21 +116,10 @@ template <int R> __device__ __forceinline__ strip_edges strip_edges_of(const mar
   return e;
 }
 
-/* Stages the input rows of one step; rows that no output needs are left as they are. Vectors inside the picture first,
-   then, in the outer strips, single samples: a lane takes a row, a warp a column. */
+/* The samples of a step that no whole vector reaches: a lane takes a row, a warp a column. */
 template <int R>
-__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_place &place, int32_t step, float *s_rows) {
+__device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_place &place, int32_t step, int32_t needed, float *s_rows) {
   using shape = march_shape<R>;
-  constexpr int vectors = shape::staged_columns / 4;
-  const int32_t needed = place.rows + 2 * R - step * MARCH_ROWS; /* rows of this step that some output needs */
-#pragma unroll
-  for (int32_t n = 0; n < (MARCH_ROWS * vectors + shape::threads - 1) / shape::threads; n++) {
-    const int32_t i = n * shape::threads + (int32_t)threadIdx.x, row = i / vectors, vector = i - row * vectors;
-    const int32_t x = place.column - shape::halo + 4 * vector;
-    if (row >= min(needed, MARCH_ROWS) || x < 0 || x + 4 > p.width) continue;
-    const int32_t y = march_row(p, place, step * MARCH_ROWS + row);
-    copy_16_async(s_rows + row * shape::staged_stride + 4 * vector, p.in + (size_t)y * p.stride + x);
-  }
   const strip_edges edges = strip_edges_of(p, place);
   const int32_t row = (int32_t)threadIdx.x & 31;
   if (edges.left + edges.right == 0 || row >= needed) return;
@@ -138,6 +127,46 @@ __device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
     const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
     copy_4_async(s_rows + row * shape::staged_stride + shape::halo + x - place.column, from + fold_index(x, p.width, p.border));
+  }
+}
+
+/* Stages the input rows of one step; rows that no output needs are left as they are. A thread keeps to one column of
+   vectors and takes every rows_a_round-th row. */
+template <int R>
+__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_place &place, int32_t step, float *s_rows) {
+  using shape = march_shape<R>;
+  constexpr int vectors = shape::staged_columns / 4, rows_a_round = shape::threads / vectors;
+  constexpr int rounds = (MARCH_ROWS + rows_a_round - 1) / rows_a_round;
+  const int32_t needed = place.rows + 2 * R - step * MARCH_ROWS; /* rows of this step that some output needs */
+  const int32_t first = (int32_t)threadIdx.x / vectors, vector = (int32_t)threadIdx.x - first * vectors;
+  const int32_t x = place.column - shape::halo + 4 * vector;
+  if (first < rows_a_round && x >= 0 && x + 4 <= p.width) {
+    const int32_t y = place.origin + place.sign * (step * MARCH_ROWS - R), y_last = y + place.sign * (MARCH_ROWS - 1);
+    float *s_to = s_rows + first * shape::staged_stride + 4 * vector;
+    if (needed >= MARCH_ROWS && min(y, y_last) >= 0 && max(y, y_last) < p.height) {
+      const float *from = p.in + (size_t)(y + place.sign * first) * p.stride + x;
+      const int32_t down = place.sign * rows_a_round * (int32_t)p.stride;
+#pragma unroll
+      for (int n = 0; n < rounds; n++)
+        if (n + 1 < rounds || first + n * rows_a_round < MARCH_ROWS)
+          copy_16_async(s_to + n * rows_a_round * shape::staged_stride, from + (ptrdiff_t)n * down);
+    } else {
+#pragma unroll 1
+      for (int32_t row = first; row < min(needed, MARCH_ROWS); row += rows_a_round, s_to += rows_a_round * shape::staged_stride)
+        copy_16_async(s_to, p.in + (size_t)march_row(p, place, step * MARCH_ROWS + row) * p.stride + x);
+    }
+  }
+  stage_plane_edges(p, place, step, needed, s_rows);
+}
+
+/* COUNT outputs from a window whose sample R is the centre of output 0, in the order of the contract. */
+template <int R, int COUNT> __device__ __forceinline__ void filter_window(const float *taps, const float *v, float a[COUNT]) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) {
+    float acc = taps[0] * v[i + R];
+#pragma unroll
+    for (int j = 1; j <= R; j++) acc = hs_fmaf(taps[j], v[i + R - j] + v[i + R + j], acc);
+    a[i] = acc;
   }
 }
 
@@ -156,45 +185,57 @@ template <int R> __device__ __forceinline__ void filter_step_rows(const float *t
     v[4 * i + 2] = f.z;
     v[4 * i + 3] = f.w;
   }
-#pragma unroll
-  for (int i = 0; i < MARCH_SEGMENT; i++) {
-    float acc = taps[0] * v[shape::halo + i];
-#pragma unroll
-    for (int j = 1; j <= R; j++) acc = hs_fmaf(taps[j], v[shape::halo + i - j] + v[shape::halo + i + j], acc);
-    a[i] = acc;
-  }
+  filter_window<R, MARCH_SEGMENT>(taps, v + shape::halo - R, a);
 #pragma unroll
   for (int i = 0; i < MARCH_SEGMENT / 4; i++) s_to[i] = make_float4(a[4 * i], a[4 * i + 1], a[4 * i + 2], a[4 * i + 3]);
+}
+
+/* Every second sample of MARCH_SEGMENT outputs of a column, from row y on: the next octave's level 0. */
+template <int R>
+__device__ __forceinline__ void store_halved(const march_params<R> &p, const march_place &place, int32_t x, int32_t y, int32_t first,
+                                             bool whole, const float a[MARCH_SEGMENT]) {
+  if ((x & 1) || x / 2 >= p.halved_width) return;
+  const int32_t odd = y & 1; /* a[odd], a[odd + 2], ... are even rows */
+  int32_t row = (y + place.sign * odd) / 2;
+  float *to = p.halved + (ptrdiff_t)row * (ptrdiff_t)p.halved_stride + x / 2;
+  const int32_t down = place.sign * (int32_t)p.halved_stride, last = row + place.sign * (MARCH_SEGMENT / 2 - 1);
+  whole = whole && max(row, last) < p.halved_height;
+#pragma unroll
+  for (int i = 0; i < MARCH_SEGMENT; i += 2) {
+    const int32_t at = first + i + odd;
+    if (whole || (at >= 0 && at < place.rows && row >= 0 && row < p.halved_height)) to[(ptrdiff_t)(i / 2) * down] = odd ? a[i + 1] : a[i];
+    row += place.sign;
+  }
 }
 
 /* Stores MARCH_SEGMENT outputs of a column, from counted output row `first` on. */
 template <int R, bool DOG>
 __device__ __forceinline__ void store_column(const march_params<R> &p, const march_place &place, int32_t x, int32_t first,
                                              const float a[MARCH_SEGMENT]) {
-  const int32_t y = place.origin + place.sign * first;
-  const ptrdiff_t down = (ptrdiff_t)place.sign * (ptrdiff_t)p.stride;
+  const int32_t y = place.origin + place.sign * first, down = place.sign * (int32_t)p.stride;
   const ptrdiff_t at = (ptrdiff_t)y * (ptrdiff_t)p.stride + x;
   float *out = p.out + at, *dog = DOG ? p.dog + at : NULL;
   const float *in = p.in + at;
   /* all rows are stored: everywhere but in a walk's first and last step */
   const bool whole = first >= 0 && first + MARCH_SEGMENT <= place.rows && place.origin >= 0;
+  if (whole) {
+    float before[MARCH_SEGMENT];
 #pragma unroll
-  for (int i = 0; i < MARCH_SEGMENT; i++) {
-    if (whole || (first + i >= 0 && first + i < place.rows && y + place.sign * i >= 0)) {
-      *out = a[i];
-      if (DOG) *dog = a[i] - *in;
+    for (int i = 0; i < MARCH_SEGMENT; i++) before[i] = DOG ? in[(ptrdiff_t)i * down] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < MARCH_SEGMENT; i++) {
+      out[(ptrdiff_t)i * down] = a[i];
+      if (DOG) dog[(ptrdiff_t)i * down] = a[i] - before[i];
     }
-    out += down;
-    in += down;
-    if (DOG) dog += down;
-  }
-  if (!p.halved || (x & 1) || x / 2 >= p.halved_width) return;
+  } else {
 #pragma unroll
-  for (int i = 0; i < MARCH_SEGMENT; i++) {
-    const int32_t row = y + place.sign * i;
-    if (first + i >= 0 && first + i < place.rows && row >= 0 && !(row & 1) && row / 2 < p.halved_height)
-      p.halved[(size_t)(row / 2) * p.halved_stride + (size_t)(x / 2)] = a[i];
+    for (int i = 0; i < MARCH_SEGMENT; i++) {
+      if (first + i < 0 || first + i >= place.rows || y + place.sign * i < 0) continue;
+      out[(ptrdiff_t)i * down] = a[i];
+      if (DOG) dog[(ptrdiff_t)i * down] = a[i] - in[(ptrdiff_t)i * down];
+    }
   }
+  if (p.halved) store_halved(p, place, x, y, first, whole, a);
 }
 
 /* Column pass of one step: outputs first..first+15 of a column for each lane, first = 32 step - 2R (+ 16). The ring's
@@ -220,13 +261,7 @@ __device__ __forceinline__ void filter_step_columns(const march_params<R> &p, co
   }
   if (x >= p.width) return;
   float a[count];
-#pragma unroll
-  for (int i = 0; i < count; i++) {
-    float acc = p.taps[0] * v[i + R];
-#pragma unroll
-    for (int j = 1; j <= R; j++) acc = hs_fmaf(p.taps[j], v[i + R - j] + v[i + R + j], acc);
-    a[i] = acc;
-  }
+  filter_window<R, count>(p.taps, v, a);
   store_column<R, DOG>(p, place, x, first, a);
 }
 
@@ -260,7 +295,9 @@ static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height)
   int64_t best_cost = INT64_MAX;
   for (int32_t steps = 1; steps <= MARCH_STEPS_MAX; steps++) {
     const int64_t blocks = strips * launch_parts(height + 1, steps * MARCH_ROWS - 2 * radius);
-    const int64_t depth = (blocks + sms - 1) / sms, cost = (depth > MARCH_DEPTH_MIN ? depth : MARCH_DEPTH_MIN) * steps;
+    int64_t cost = (blocks + sms - 1) / sms;
+    if (cost < MARCH_DEPTH_MIN) cost = MARCH_DEPTH_MIN;
+    cost *= steps;
     if (cost < best_cost || (cost == best_cost && blocks >= sms * MARCH_BLOCKS_PER_SM)) {
       best_cost = cost;
       best = steps;
@@ -274,6 +311,7 @@ template <int R> static march_params<R> march_params_of(const blur_launch_args *
   assert(args->filter->radius == R);
   assert(args->out.width == args->in.width && args->out.height == args->in.height && args->in.stride == args->out.stride);
   assert(args->in.stride % PLANE_STRIDE_FLOATS == 0 && args->in.stride >= (size_t)args->in.width);
+  assert(args->in.stride <= INT32_MAX / MARCH_ROWS && args->halved.stride <= INT32_MAX / MARCH_ROWS);
   assert((uintptr_t)args->in.data % 256 == 0 && (uintptr_t)args->out.data % 256 == 0);
   march_params<R> p;
   p.in = args->in.data;

@@ -23,7 +23,7 @@ struct extrema_part {
 struct extrema_params {
   extrema_part parts[OCTAVES_MAX];
   int32_t part_count, scales, border;
-  float above;
+  float above; /* not negative */
 };
 
 /* D at offset `at` of DoG level `level`. */
@@ -115,10 +115,10 @@ __device__ __forceinline__ void outermost_of_level(const dog_row &up, const dog_
   }
 }
 
-/* Bits of the lane's samples that are beyond all their neighbours in DoG levels 1..3, on one side: bit 4l + k is column k
-   of level l + 1. All lanes call it. */
+/* Bits of the lane's samples that are beyond the threshold and all their neighbours in DoG levels 1..3, on one side: bit
+   4l + k is column k of level l + 1. All lanes call it. */
 template <int SIGN, bool TIES>
-__device__ __forceinline__ uint32_t inner_extrema(const dog_row &up, const dog_row &mid, const dog_row &down) {
+__device__ __forceinline__ uint32_t inner_extrema(const dog_row &up, const dog_row &mid, const dog_row &down, float threshold) {
   float around[LANE_COLUMNS], below[LANE_COLUMNS], eight[LANE_COLUMNS], nine[LANE_COLUMNS];
   uint32_t bits = 0;
   outermost_of_level<SIGN>(up, mid, down, 0, around, below);
@@ -127,14 +127,18 @@ __device__ __forceinline__ uint32_t inner_extrema(const dog_row &up, const dog_r
     outermost_of_level<SIGN>(up, mid, down, l, eight, nine);
 #pragma unroll
     for (int k = 0; k < LANE_COLUMNS; k++) {
-      if (is_beyond<SIGN, TIES>(mid.d[l - 1][k], outer_of<SIGN>(around[k], nine[k]))) bits |= 1u << (LANE_COLUMNS * (l - 1) + k);
+      const float c = mid.d[l - 1][k];
+      if (is_beyond<SIGN, TIES>(c, outer_of<SIGN>(around[k], nine[k])) && is_beyond<SIGN, false>(c, threshold))
+        bits |= 1u << (LANE_COLUMNS * (l - 1) + k);
       around[k] = outer_of<SIGN>(eight[k], below[k]);
       below[k] = nine[k];
     }
   }
 #pragma unroll
-  for (int k = 0; k < LANE_COLUMNS; k++)
-    if (is_beyond<SIGN, TIES>(mid.d[MARCH_LEVELS - 1][k], around[k])) bits |= 1u << (LANE_COLUMNS * (MARCH_LEVELS - 1) + k);
+  for (int k = 0; k < LANE_COLUMNS; k++) {
+    const float c = mid.d[MARCH_LEVELS - 1][k];
+    if (is_beyond<SIGN, TIES>(c, around[k]) && is_beyond<SIGN, false>(c, threshold)) bits |= 1u << (LANE_COLUMNS * (MARCH_LEVELS - 1) + k);
+  }
   return bits;
 }
 
@@ -186,20 +190,18 @@ __device__ __forceinline__ void settle_waiting(const extrema_part &o, int32_t st
 /* Bits of row y that are extrema among DoG levels 1..3, from its row and those above and below. */
 template <bool TIES>
 __device__ __forceinline__ uint32_t test_dog_row(uint32_t allowed, float above, const dog_row &up, const dog_row &mid, const dog_row &down) {
-  uint32_t positive = 0, negative = 0;
+  float largest = mid.d[0][0], smallest = mid.d[0][0];
 #pragma unroll
   for (int l = 0; l < MARCH_LEVELS; l++)
 #pragma unroll
     for (int k = 0; k < LANE_COLUMNS; k++) {
-      const float c = mid.d[l][k];
-      if (hs_fabsf(c) > above && c > 0.0f) positive |= 1u << (LANE_COLUMNS * l + k);
-      if (hs_fabsf(c) > above && c < 0.0f) negative |= 1u << (LANE_COLUMNS * l + k);
+      largest = fmaxf(largest, mid.d[l][k]);
+      smallest = fminf(smallest, mid.d[l][k]);
     }
-  positive &= allowed;
-  negative &= allowed;
-  if (__any_sync(0xffffffffu, positive)) positive &= inner_extrema<1, TIES>(up, mid, down);
-  if (__any_sync(0xffffffffu, negative)) negative &= inner_extrema<-1, TIES>(up, mid, down);
-  return positive | negative;
+  uint32_t bits = 0;
+  if (__any_sync(0xffffffffu, largest > above)) bits |= inner_extrema<1, TIES>(up, mid, down, above);
+  if (__any_sync(0xffffffffu, smallest < -above)) bits |= inner_extrema<-1, TIES>(up, mid, down, -above);
+  return bits & allowed;
 }
 
 /* The test of one row and what follows from it; returns the number of waiting entries. */
@@ -317,19 +319,20 @@ template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __g
     bool candidate = false;
     if (allowed) {
       const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
-      if (hs_fabsf(c) > p.above && c > 0.0f) candidate = is_plain_extremum<1, STORED, TIES>(o, level, x, y, c);
-      if (hs_fabsf(c) > p.above && c < 0.0f) candidate = is_plain_extremum<-1, STORED, TIES>(o, level, x, y, c);
+      if (c > p.above) candidate = is_plain_extremum<1, STORED, TIES>(o, level, x, y, c);
+      if (c < -p.above) candidate = is_plain_extremum<-1, STORED, TIES>(o, level, x, y, c);
     }
     const uint32_t bits = __ballot_sync(0xffffffffu, candidate);
     if (lane == 0) o.words[((size_t)(level - 1) * (size_t)o.height + (size_t)y) * (size_t)o.words_per_row + (size_t)word] = bits;
   }
 }
 
-/* Rows of a warp: long walks where there is work for every multiprocessor, short ones where latency counts. */
+/* Rows of a warp: as long a walk as lets all blocks run at once. */
 static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
-  const int64_t warps = (int64_t)launch_parts(o->width, STRIP_COLUMNS) * o->height / (EXTREMA_WARPS_PER_SM * (int64_t)multiprocessors);
-  if (warps < EXTREMA_ROWS_MIN) return EXTREMA_ROWS_MIN;
-  return warps > EXTREMA_ROWS_MAX ? (int32_t)EXTREMA_ROWS_MAX : (int32_t)warps;
+  const int64_t groups = (int64_t)multiprocessors * EXTREMA_BLOCKS_PER_SM / launch_parts(o->width, STRIP_COLUMNS);
+  const int32_t rows = launch_parts(o->height, EXTREMA_WARPS * (int32_t)(groups > 1 ? groups : 1));
+  if (rows < EXTREMA_ROWS_MIN) return EXTREMA_ROWS_MIN;
+  return rows > EXTREMA_ROWS_MAX ? (int32_t)EXTREMA_ROWS_MAX : rows;
 }
 
 /* Fills the parts; returns the number of blocks, or -1 where a grid cannot hold them. */
@@ -372,7 +375,8 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
   p.part_count = 0;
   p.scales = args->params.scales;
   p.border = args->params.border;
-  p.above = args->params.candidate_above;
+  /* |c| > t and c > 0 is c > max(t, 0); likewise for c < 0 */
+  p.above = args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f;
   const bool march = p.scales == MARCH_LEVELS, ties = args->params.extremum_ties;
   const int64_t blocks = fill_parts(args, march, &p);
   if (blocks < 0) return STAGE_OVERFLOW;

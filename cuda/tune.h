@@ -18,10 +18,14 @@ enum { MARCH_BLOCKS_PER_SM = 5 };
 /* Choice of a walk's length: the longest considered, and how many blocks an SM must hold before they slow one another. */
 enum { MARCH_STEPS_MAX = 24, MARCH_DEPTH_MIN = 3 };
 
+/* Chains of level steps: X(radius, radius, radius or 0) for each; the largest octave that is chained, samples. */
+#define TUNE_CHAINS(X) X(5, 7, 8) X(5, 6, 8) X(10, 13, 0)
+enum { CHAIN_TILE = 32, CHAIN_SEGMENT = 8, CHAIN_THREADS = 576, CHAIN_SAMPLES_MAX = 640 * 480 };
+
 /* General blur: one output a thread. */
 enum { PLAIN_COLUMNS = 64, PLAIN_ROWS = 4 };
 
 /* Extremum search: warps a block and blocks an SM (registers allow it), rows of a warp's walk. */
-enum { EXTREMA_WARPS = 4, EXTREMA_BLOCKS_PER_SM = 4, EXTREMA_WARPS_PER_SM = 32, EXTREMA_ROWS_MIN = 4, EXTREMA_ROWS_MAX = 48 };
+enum { EXTREMA_WARPS = 4, EXTREMA_BLOCKS_PER_SM = 4, EXTREMA_ROWS_MIN = 4, EXTREMA_ROWS_MAX = 48 };
 
 #endif

@@ -3,8 +3,8 @@
  * of the split kernels. Device memory and planes as cuda/pyramid_cuda.h says; results are the bytes of the split kernels.
  *
  * Level: Gaussian level s+1 and DoG level s together; the new sample is still in a register when its difference is stored.
- * Chain: several level steps of one small octave in one launch; blocks recompute their neighbours' halos.
- * Tail:  every level and every candidate mask of the last, smallest octaves in one block, which never waits for a launch.
+ * Chain: two or three level steps of a small octave in one launch; blocks recompute their neighbours' halos. A small
+ *   level takes the time of a launch whatever its size, so fewer launches are what counts there.
  */
 #ifndef HS_CUDA_UBER_H
 #define HS_CUDA_UBER_H
@@ -22,31 +22,19 @@ stage_status uber_prepare(void);
 /* Level step with DoG; radii with a kernel of their own only (!blur_needs_work). */
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream);
 
-/* Levels 1..S of an octave from its level 0, and the next octave's level 0. */
+/* Levels first_level .. first_level + count - 1 of an octave, from level first_level - 1. */
 typedef struct chain_launch_args {
   octave_view octave;
-  plane_view halved;              /* null data: not wanted */
+  int32_t first_level, count;     /* count 2 or 3 */
+  plane_view halved;              /* every second sample of the last level made; null data: not wanted */
   border_mode border;
-  const gaussian_filter *filters; /* host memory: filters[s] makes level s, s = 1..scales */
-  int32_t scales;
+  const gaussian_filter *filters; /* host memory: filters[s] makes level s */
 } chain_launch_args;
 
-/* Whether the chain has a kernel for these radii, and pays at this size. */
+/* Whether the chain has a kernel for these radii, is exact for this border (reflection only: a blurred reflection is the
+   reflection of the blurred, a blurred repeated edge is not one), and pays at this size. */
 bool chain_fits(const chain_launch_args *args);
 stage_status chain_launch(const chain_launch_args *args, cuda_stream stream);
-
-/* The last octaves from level 0 of the first of them: all levels 1..S+2, all level 0s after the first, all masks. */
-typedef struct tail_launch_args {
-  const extrema_octave *octaves;  /* host memory, each half of the one before; dog is ignored */
-  int32_t octave_count;
-  border_mode border;
-  const gaussian_filter *filters; /* host memory: filters[s] makes level s, s = 1..scales + 2 */
-  sift_params params;
-} tail_launch_args;
-
-/* Whether the tail may start with an octave of this size (it then takes all octaves after it too). */
-bool tail_fits(int32_t width, int32_t height, const sift_params *params);
-stage_status tail_launch(const tail_launch_args *args, cuda_stream stream);
 
 #ifdef __cplusplus
 }
