@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
+#include "cpu/float_environment.h"
 #include "cpu/threads.h"
 #include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
@@ -114,13 +115,7 @@ static hs_status choose_backend(hs_context *c, const char *variant, char *messag
   return cpu_choose_ops(&c->ops, c->cuda ? NULL : variant, message, bytes) ? HS_OK : HS_ERR_OPTION;
 }
 
-hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
-  hs_message_set(message, message_bytes, "%s", "");
-  if (context) *context = NULL;
-  if (!context || !options) {
-    hs_message_set(message, message_bytes, "hs_create: context or options is null");
-    return HS_ERR_ARGUMENT;
-  }
+static hs_status create(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
   hs_options adopted;
   hs_status st = options_adopt(&adopted, options, message, message_bytes);
   if (st == HS_OK) st = options_validate(&adopted, message, message_bytes);
@@ -132,10 +127,6 @@ hs_status hs_create_explained(hs_context **context, const hs_options *options, c
   }
   memset(c, 0, sizeof *c);
   c->options = adopted;
-  if (adopted.allocator) {
-    c->allocator_copy = *adopted.allocator;
-    c->options.allocator = &c->allocator_copy;
-  }
   c->options.variant = NULL;
   make_tables(c);
   char why[ERROR_TEXT_BYTES];
@@ -151,18 +142,38 @@ hs_status hs_create_explained(hs_context **context, const hs_options *options, c
   return HS_OK;
 }
 
+hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
+  hs_message_set(message, message_bytes, "%s", "");
+  if (context) *context = NULL;
+  if (!context || !options) {
+    hs_message_set(message, message_bytes, "hs_create: context or options is null");
+    return HS_ERR_ARGUMENT;
+  }
+  /* Filters and thresholds are rounded here, so the caller's rounding must not reach them. */
+  float_environment saved;
+  float_environment_enter(&saved);
+  const hs_status st = create(context, options, message, message_bytes);
+  float_environment_leave(&saved);
+  return st;
+}
+
 hs_status hs_create(hs_context **context, const hs_options *options) { return hs_create_explained(context, options, NULL, 0); }
 
 void hs_destroy(hs_context *c) {
   if (!c) return;
-  const hs_allocator allocator = c->allocator_copy;
-  const hs_allocator *a = c->options.allocator ? &allocator : NULL;
+  const hs_allocator *a = c->options.allocator;
   if (c->queue) queue_stop(c->queue);
   hs_memory_release(a, c->queue);
   cuda_frame_destroy(c);
   hs_features_free(&c->view);
   hs_memory_release(a, c->slab);
   hs_memory_release(a, c);
+}
+
+/* A frame that cannot have its room is over; what its lists grew to must not burden the next, smaller one. */
+static hs_status give_up_room(hs_context *c, hs_status status) {
+  c->keypoint_capacity = c->feature_capacity = 0;
+  return status;
 }
 
 hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t source_capacity, size_t descriptor_bytes) {
@@ -177,22 +188,26 @@ hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t
                                 .radius_max = filter_radius_max(&c->options),
                                 .pyramid_work_floats = c->ops.pyramid_work_floats};
   const hs_status st = plan_make(&request, &c->plan);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height);
+  if (st != HS_OK)
+    return give_up_room(c, CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && c->plan.host_bytes > limit)
-    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes of workspace, max_memory_bytes is %llu", width, height,
-                        c->plan.host_bytes, (unsigned long long)limit);
+    return give_up_room(c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes of workspace, max_memory_bytes is %llu",
+                                        width, height, c->plan.host_bytes, (unsigned long long)limit));
   if (c->plan.host_bytes <= c->slab_bytes) return HS_OK;
   hs_memory_release(c->options.allocator, c->slab);
   c->slab_bytes = 0;
   c->slab = hs_memory_alloc(c->options.allocator, c->plan.host_bytes);
-  if (!c->slab) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace", c->plan.host_bytes);
+  if (!c->slab)
+    return give_up_room(c, CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace", c->plan.host_bytes));
   c->slab_bytes = c->plan.host_bytes;
   return HS_OK;
 }
 
-hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes, uint64_t *device_bytes) {
-  if (!options || !host_bytes || !device_bytes || width < 1 || height < 1) return HS_ERR_ARGUMENT;
+/* What a context holds besides its slab. */
+static uint64_t fixed_bytes(int32_t threads) { return sizeof(hs_context) + queue_bytes(threads); }
+
+static hs_status query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes, uint64_t *device_bytes) {
   hs_options o;
   hs_status st = options_adopt(&o, options, NULL, 0);
   if (st == HS_OK) st = options_validate(&o, NULL, 0);
@@ -209,9 +224,18 @@ hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t h
                                 .pyramid_work_floats = ops.pyramid_work_floats};
   st = plan_make(&request, &plan);
   if (st != HS_OK) return st;
-  *host_bytes = plan.host_bytes + sizeof(hs_context);
+  *host_bytes = plan.host_bytes + fixed_bytes(request.threads);
   *device_bytes = plan.device_bytes;
   return HS_OK;
+}
+
+hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes, uint64_t *device_bytes) {
+  if (!options || !host_bytes || !device_bytes || width < 1 || height < 1) return HS_ERR_ARGUMENT;
+  float_environment saved;
+  float_environment_enter(&saved);
+  const hs_status st = query(options, width, height, host_bytes, device_bytes);
+  float_environment_leave(&saved);
+  return st;
 }
 
 const char *hs_last_error(const hs_context *c) { return c ? c->error : ""; }
@@ -226,7 +250,7 @@ hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
   s.struct_size = size;
   uint64_t pinned;
   cuda_frame_memory(c, &s.device_bytes, &pinned);
-  s.workspace_bytes = c->slab_bytes + sizeof *c + pinned;
+  s.workspace_bytes = c->slab_bytes + fixed_bytes(queue_threads(c->queue)) + pinned;
   memcpy(statistics, &s, size);
   return HS_OK;
 }

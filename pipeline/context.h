@@ -11,8 +11,7 @@
 enum { ERROR_TEXT_BYTES = 512, REPORT_BYTES = 1024 };
 
 struct hs_context {
-  hs_options options;
-  hs_allocator allocator_copy; /* options.allocator points here when the caller gave one */
+  hs_options options;       /* options.allocator is the caller's: features outlive the context and release through it */
   sift_params params;
   pyramid_rules rules;
   gaussian_filter base_filter;

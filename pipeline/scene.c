@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/hartsift.h"
 #include "pipeline/memory.h"
 
@@ -360,14 +361,8 @@ static void scene_render_frame(scene_work *work, const scene_view *view, int32_t
   }
 }
 
-hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
-                          const hs_allocator *allocator, hs_image *image) {
-  if (image == NULL || width < 1 || height < 1) {
-    return HS_ERR_ARGUMENT;
-  }
-  if (width > SCENE_MAX_SIDE || height > SCENE_MAX_SIDE) {
-    return HS_ERR_LIMIT;
-  }
+static hs_status scene_render(int32_t width, int32_t height, uint32_t seed, const double *homography,
+                              const hs_allocator *allocator, hs_image *image) {
   scene_view view = {{1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0}};
   if (homography != NULL && !scene_invert(homography, &view)) {
     return HS_ERR_ARGUMENT;
@@ -385,6 +380,21 @@ hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const do
   *image = (hs_image){.data = pixels, .width = width, .height = height, .stride_bytes = (size_t)width,
                       .type = HS_U8, .layout = HS_GRAY};
   return HS_OK;
+}
+
+hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
+                          const hs_allocator *allocator, hs_image *image) {
+  if (image == NULL || width < 1 || height < 1) {
+    return HS_ERR_ARGUMENT;
+  }
+  if (width > SCENE_MAX_SIDE || height > SCENE_MAX_SIDE) {
+    return HS_ERR_LIMIT;
+  }
+  float_environment saved;
+  float_environment_enter(&saved);
+  const hs_status status = scene_render(width, height, seed, homography, allocator, image);
+  float_environment_leave(&saved);
+  return status;
 }
 
 /* ---------------------------------------------------------------- names */
