@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/keypoints_threads.h"
 #include "cpu/pyramid_work.h"
 #include "cpu/stages_ref.h"
 #include "cpu/stages_simd.h"
@@ -31,7 +32,7 @@ static bool has_avx512(void) {
 }
 #endif
 
-/* The stages that are written with vectors; the others stay null. */
+/* The stages that are written with vectors or for threads; the others stay null. */
 #define SIMD_VARIANT(ISA, USABLE)                \
   {                                              \
     .name = #ISA, .usable = USABLE, .ops = {     \
@@ -39,6 +40,10 @@ static bool has_avx512(void) {
       .blur = blur_##ISA,                        \
       .halve = halve_##ISA,                      \
       .extrema = extrema_##ISA,                  \
+      .refine = refine_threads,                  \
+      .locate = locate_threads,                  \
+      .orient = orient_##ISA,                    \
+      .describe = describe_##ISA,                \
       .pyramid_work_floats = pyramid_work_floats \
     }                                            \
   }

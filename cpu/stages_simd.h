@@ -6,11 +6,13 @@
 
 #include "stages/ops.h"
 
-#define STAGES_SIMD_DECLARE(ISA)                                         \
-  stage_status base_##ISA(stage_queue *queue, const base_args *args);    \
-  stage_status blur_##ISA(stage_queue *queue, const blur_args *args);    \
-  stage_status halve_##ISA(stage_queue *queue, const halve_args *args);  \
-  stage_status extrema_##ISA(stage_queue *queue, const extrema_args *args)
+#define STAGES_SIMD_DECLARE(ISA)                                              \
+  stage_status base_##ISA(stage_queue *queue, const base_args *args);         \
+  stage_status blur_##ISA(stage_queue *queue, const blur_args *args);         \
+  stage_status halve_##ISA(stage_queue *queue, const halve_args *args);       \
+  stage_status extrema_##ISA(stage_queue *queue, const extrema_args *args);   \
+  stage_status orient_##ISA(stage_queue *queue, const orient_args *args);     \
+  stage_status describe_##ISA(stage_queue *queue, const describe_args *args)
 
 STAGES_SIMD_DECLARE(sse2);
 STAGES_SIMD_DECLARE(avx2);

@@ -1,0 +1,302 @@
+/*
+ * Orientation with vectors.
+ *
+ * The samples of a window are gathered row by row into a block without gaps, as for descriptors; full vectors of them
+ * give directions, magnitudes and votes. A sample's two votes go to neighbouring bins and are added as one 64-bit number;
+ * each lane of a vector has a histogram of its own, so that no two additions of a vector meet. Smoothing works in double:
+ * all its values are whole numbers below 2^53, hence exact.
+ */
+#include <string.h>
+
+#include "cpu/elementary_simd.h"
+#include "cpu/ordered.h"
+#include "cpu/stages_simd.h"
+#include "cpu/threads.h"
+
+enum {
+  BLOCK = 512, /* samples gathered before they vote */
+  BAND = 64,   /* rows whose weights and intervals are computed at a time */
+  COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
+  BINS_ROOM = 40, /* from one histogram to the next */
+  REACH = 6,      /* of the smoothing, bins either side */
+  COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
+};
+
+/* A row's interval is exact but for roundings of its ends, well below this many samples. */
+#define INTERVAL_MARGIN 0.25f
+
+/* Samples that vote, and the votes' sums: bin b's in the low half of sums[b], bin b + 1's in its high half. */
+typedef struct sample_block {
+  _Alignas(64) uint64_t sums[COPIES * BINS_ROOM];
+  float gx[BLOCK + 2 * SIMD_WIDTH], gy[BLOCK + 2 * SIMD_WIDTH], weight[BLOCK + 2 * SIMD_WIDTH];
+  int32_t count;
+} sample_block;
+
+/* What depends on a column alone; a vector more than there are, which lies outside every window. */
+typedef struct column_values {
+  float dx[COLUMNS_MAX], weight[COLUMNS_MAX];
+} column_values;
+
+/* What depends on a row alone. */
+typedef struct row_values {
+  float dy[BAND], weight[BAND];
+  int32_t from[BAND], to[BAND]; /* columns that may lie in the window: from..to */
+} row_values;
+
+/* The part of the window within the level. */
+typedef struct window_clip {
+  int32_t x0, x1, y0, y1; /* inclusive */
+} window_clip;
+
+static window_clip clip_window(const plane_view *level, const orient_window *w) {
+  window_clip c = {w->cx - w->radius, w->cx + w->radius, w->cy - w->radius, w->cy + w->radius};
+  if (c.x0 < w->margin) c.x0 = w->margin;
+  if (c.y0 < w->margin) c.y0 = w->margin;
+  if (c.x1 > level->width - 1 - w->margin) c.x1 = level->width - 1 - w->margin;
+  if (c.y1 > level->height - 1 - w->margin) c.y1 = level->height - 1 - w->margin;
+  return c;
+}
+
+static void compute_columns(const orient_window *w, const window_clip *c, column_values *columns) {
+  const simd_f32 x = simd_set1(w->x), falloff = simd_set1(w->falloff);
+  const int32_t n = c->x1 - c->x0 + 1;
+  for (int32_t k = 0; k < n; k += SIMD_WIDTH) {
+    const simd_f32 dx = simd_sub(simd_add(simd_set1((float)(c->x0 + k)), simd_lane_numbers()), x);
+    simd_store(columns->dx + k, dx);
+    simd_store(columns->weight + k, simd_window_weight(dx, falloff));
+  }
+  simd_store(columns->dx + n, simd_set1(3.0e38f)); /* its square is infinite */
+}
+
+/* Weights and intervals of `rows` rows from y. */
+static void compute_rows(const orient_window *w, const window_clip *c, float scale, int32_t y, int32_t rows, row_values *out) {
+  const simd_f32 falloff = simd_set1(w->falloff), x = simd_set1(w->x), zero = simd_zero();
+  const simd_f32 low_limit = simd_set1((float)c->x0), high_limit = simd_set1((float)c->x1);
+  for (int32_t k = 0; k < rows; k += SIMD_WIDTH) {
+    const simd_f32 dy = simd_sub(simd_add(simd_set1((float)(y + k)), simd_lane_numbers()), simd_set1(w->y));
+    const simd_f32 left = simd_max(simd_sub(simd_set1(w->limit), simd_mul(dy, dy)), zero);
+    const simd_f32 half = simd_add(simd_sqrt(left), simd_set1(INTERVAL_MARGIN));
+    const simd_f32 low = simd_max(simd_sub(x, half), low_limit), high = simd_min(simd_add(x, half), high_limit);
+    /* The first whole column at or above low; the last at or below high. */
+    const simd_f32 from = simd_neg(simd_floor(simd_neg(simd_min(low, simd_add(high_limit, simd_set1(1.0f))))));
+    const simd_f32 to = simd_floor(simd_max(high, simd_sub(low_limit, simd_set1(1.0f))));
+    simd_i32_store(out->from + k, simd_trunc_i32(from));
+    simd_i32_store(out->to + k, simd_trunc_i32(to));
+    simd_store(out->dy + k, dy);
+    simd_store(out->weight + k, simd_mul(simd_window_weight(dy, falloff), simd_set1(scale)));
+  }
+}
+
+/* The votes of SIMD_WIDTH samples of the block from sample n, and the lower bin of each. */
+static inline void compute_votes(const sample_block *b, int32_t n, author_rule rule, uint64_t pairs[SIMD_WIDTH],
+                                 int32_t bins[SIMD_WIDTH]) {
+  const simd_i32 count = simd_i32_set1(ORIENT_BINS);
+  simd_f32 magnitude, turn, pair[2];
+  simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), &magnitude, &turn);
+  const simd_f32 v = simd_mul(magnitude, simd_load(b->weight + n));
+  const simd_f32 position = simd_mul(simd_set1((float)ORIENT_BINS), turn);
+  if (rule == RULE_OPENCV) {
+    const simd_i32 bin = simd_round_i32(position);
+    const simd_mask beyond = simd_i32_gt(bin, simd_i32_set1(ORIENT_BINS - 1));
+    simd_i32_store(bins, simd_i32_select(beyond, simd_i32_sub(bin, count), bin));
+    pair[0] = simd_cast_f32(simd_round_i32(v));
+    pair[1] = simd_zero();
+  } else {
+    const simd_f32 shifted = simd_sub(position, simd_set1(0.5f)), lower = simd_floor(shifted);
+    const simd_i32 bin = simd_trunc_i32(lower);
+    const simd_mask before = simd_i32_gt(simd_i32_set1(0), bin);
+    simd_i32_store(bins, simd_i32_select(before, simd_i32_add(bin, count), bin));
+    const simd_f32 v1 = simd_mul(v, simd_sub(shifted, lower));
+    pair[0] = simd_cast_f32(simd_round_i32(simd_sub(v, v1)));
+    pair[1] = simd_cast_f32(simd_round_i32(v1));
+  }
+  float halves[2 * SIMD_WIDTH];
+  simd_store_interleaved(halves, pair[0], pair[1]);
+  memcpy(pairs, halves, sizeof halves);
+}
+
+/* Adds the votes of the block's samples and empties it. */
+static void vote(sample_block *b, author_rule rule) {
+  const simd_f32 zero = simd_zero();
+  /* What is left of the last vector: samples without weight. */
+  simd_store(b->gx + b->count, zero);
+  simd_store(b->gy + b->count, zero);
+  simd_store(b->weight + b->count, zero);
+  for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
+    uint64_t pairs[SIMD_WIDTH];
+    int32_t bins[SIMD_WIDTH];
+    compute_votes(b, n, rule, pairs, bins);
+    for (int32_t i = 0; i < SIMD_WIDTH; i++) b->sums[i % COPIES * BINS_ROOM + bins[i]] += pairs[i];
+  }
+  b->count = 0;
+}
+
+/* The one-sided differences at the ends of a level's rows, of the vector of samples from x put at block sample n. */
+static void mend_edges(sample_block *b, const plane_view *level, const float *line, int32_t x, int32_t n) {
+  const int32_t w = level->width;
+  if (x == 0) b->gx[n] = w == 1 ? 0.0f : line[1] - line[0];
+  if (w > 1 && w - 1 - x < SIMD_WIDTH) b->gx[n + w - 1 - x] = line[w - 1] - line[w - 2];
+}
+
+/* Appends the samples of one row. */
+static inline void gather_row(sample_block *b, const plane_view *level, const orient_window *w, const window_clip *c,
+                              const column_values *columns, const row_values *rows, int32_t y, author_rule rule) {
+  const int32_t at = (y - c->y0) % BAND;
+  const float *line = level->data + (size_t)y * level->stride;
+  const float *above = y > 0 ? line - level->stride : line, *below = y < level->height - 1 ? line + level->stride : line;
+  const simd_f32 vertical = simd_set1(y > 0 && y < level->height - 1 ? 0.5f : 1.0f), half = simd_set1(0.5f);
+  const simd_f32 dy = simd_set1(rows->dy[at]), row_weight = simd_set1(rows->weight[at]), limit = simd_set1(w->limit);
+  for (int32_t x = rows->from[at]; x <= rows->to[at]; x += SIMD_WIDTH) {
+    const int32_t k = x - c->x0, n = b->count;
+    const simd_f32 dx = simd_load(columns->dx + k);
+    const simd_mask inside = simd_lt(simd_add(simd_mul(dx, dx), simd_mul(dy, dy)), limit);
+    const simd_f32 weight = simd_mul(simd_load(columns->weight + k), row_weight);
+    simd_store(b->gx + n, simd_mul(half, simd_sub(simd_load(line + x + 1), simd_load(line + x - 1))));
+    simd_store(b->gy + n, simd_mul(vertical, simd_sub(simd_load(below + x), simd_load(above + x))));
+    simd_store(b->weight + n, simd_select(inside, weight, simd_zero()));
+    if (w->margin == 0) mend_edges(b, level, line, x, n);
+    /* Up to the last lane inside; lanes before the first have no weight. */
+    b->count = n + 31 - __builtin_clz((simd_bits(inside) << 1) | 1u);
+    if (b->count > BLOCK) vote(b, rule);
+  }
+}
+
+/* The 36 bins of a window. */
+static void compute_bins(const plane_view *level, const orient_window *w, float scale, author_rule rule, int32_t bins[ORIENT_BINS]) {
+  sample_block block;
+  column_values columns;
+  row_values rows;
+  const window_clip clip = clip_window(level, w);
+  memset(block.sums, 0, sizeof block.sums);
+  block.count = 0;
+  if (clip.x0 <= clip.x1) {
+    compute_columns(w, &clip, &columns);
+    for (int32_t y = clip.y0; y <= clip.y1; y++) {
+      const int32_t left = clip.y1 - y + 1;
+      if ((y - clip.y0) % BAND == 0) compute_rows(w, &clip, scale, y, left < BAND ? left : BAND, &rows);
+      gather_row(&block, level, w, &clip, &columns, &rows, y, rule);
+    }
+  }
+  vote(&block, rule);
+  for (int32_t copy = 1; copy < COPIES; copy++)
+    for (int32_t b = 0; b < BINS_ROOM; b++) block.sums[b] += block.sums[copy * BINS_ROOM + b];
+  for (int32_t b = 0; b < ORIENT_BINS; b++)
+    bins[b] = (int32_t)(uint32_t)block.sums[b] + (int32_t)(block.sums[b > 0 ? b - 1 : ORIENT_BINS - 1] >> 32);
+}
+
+/* orient_smooth_bin of every bin. */
+static void smooth(const int32_t bins[ORIENT_BINS], author_rule rule, double smoothed[ORIENT_BINS]) {
+  static const double opencv[REACH + 1] = {6, 4, 1}, boxes[REACH + 1] = {141, 126, 90, 50, 21, 6, 1};
+  const double *taps = rule == RULE_OPENCV ? opencv : boxes;
+  double ring[ORIENT_BINS + 2 * REACH];
+  for (int32_t b = 0; b < ORIENT_BINS; b++) ring[REACH + b] = bins[b];
+  for (int32_t i = 0; i < REACH; i++) {
+    ring[i] = ring[ORIENT_BINS + i];
+    ring[REACH + ORIENT_BINS + i] = ring[REACH + i];
+  }
+  for (int32_t b = 0; b < ORIENT_BINS; b++) smoothed[b] = taps[0] * ring[REACH + b];
+  for (int32_t j = 1; j <= REACH; j++)
+    for (int32_t b = 0; b < ORIENT_BINS; b++) smoothed[b] += taps[j] * (ring[REACH + b - j] + ring[REACH + b + j]);
+}
+
+static double largest_of(const double h[ORIENT_BINS]) {
+  double most[4] = {0.0, 0.0, 0.0, 0.0};
+  for (int32_t b = 0; b < ORIENT_BINS; b += 4)
+    for (int32_t i = 0; i < 4; i++) most[i] = h[b + i] > most[i] ? h[b + i] : most[i];
+  const double a = most[0] > most[1] ? most[0] : most[1], b = most[2] > most[3] ? most[2] : most[3];
+  return a > b ? a : b;
+}
+
+/* orient_is_peak of every bin: bit b for bin b. */
+static uint64_t peak_bits(const double h[ORIENT_BINS], author_rule rule) {
+  const double least = 4.0 * largest_of(h);
+  double ring[ORIENT_BINS + 2];
+  uint64_t bits = 0;
+  memcpy(ring + 1, h, sizeof(double) * ORIENT_BINS);
+  ring[0] = h[ORIENT_BINS - 1];
+  ring[ORIENT_BINS + 1] = h[0];
+  for (int32_t b = 0; b < ORIENT_BINS; b++) {
+    const double five = 5.0 * h[b];
+    const int high = rule == RULE_VLFEAT ? five > least : five >= least;
+    bits |= (uint64_t)((h[b] > ring[b]) & (h[b] > ring[b + 2]) & high) << b;
+  }
+  return bits;
+}
+
+/* Drops the lowest peaks (the higher bin on ties) until `most` are left. */
+static uint64_t keep_highest(uint64_t bits, const double h[ORIENT_BINS], int32_t most) {
+  while (most > 0 && __builtin_popcountll(bits) > most) {
+    int lowest = __builtin_ctzll(bits);
+    for (uint64_t left = bits; left != 0; left &= left - 1) {
+      const int b = __builtin_ctzll(left);
+      if (h[b] <= h[lowest]) lowest = b;
+    }
+    bits &= ~(UINT64_C(1) << lowest);
+  }
+  return bits;
+}
+
+/* Angles of the peaks, rising. Returns how many. */
+static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p, float angles[ORIENT_PEAKS_MAX]) {
+  const author_rule rule = p->orientation_rule;
+  double h[ORIENT_BINS];
+  int32_t n = 0;
+  smooth(bins, rule, h);
+  for (uint64_t bits = keep_highest(peak_bits(h, rule), h, p->max_orientations); bits != 0; bits &= bits - 1) {
+    const int32_t b = __builtin_ctzll(bits);
+    const int64_t left = (int64_t)h[orient_wrap_bin(b - 1)], right = (int64_t)h[orient_wrap_bin(b + 1)];
+    const float angle = orient_peak_angle(b, left, (int64_t)h[b], right, rule);
+    /* A peak of the first or last bin may turn past a whole turn; equal angles stay in the order of bins. */
+    int32_t at = n++;
+    for (; at > 0 && angle < angles[at - 1]; at--) angles[at] = angles[at - 1];
+    angles[at] = angle;
+  }
+  return n;
+}
+
+static int32_t orient_keypoint(const orient_args *args, uint32_t n, float angles[ORIENT_PEAKS_MAX]) {
+  const keypoint_list *k = &args->keypoints;
+  const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
+  const plane_view level = octave_level(o, k->level[n]);
+  const float unit = hs_power_of_two(-o->octave);
+  const author_rule rule = args->params.orientation_rule;
+  const orient_window w =
+      orient_window_of(k->x[n] * unit, k->y[n] * unit, k->sigma[n] * unit, k->column[n], k->row[n], rule);
+  int32_t bins[ORIENT_BINS];
+  assert(w.radius <= WINDOW_RADIUS_MAX);
+  compute_bins(&level, &w, args->scales->orient[w.radius], rule, bins);
+  return peak_angles(bins, &args->params, angles);
+}
+
+typedef struct orient_job {
+  const orient_args *args;
+  uint32_t end;
+  ordered_list list;
+} orient_job;
+
+static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
+  orient_job *job = argument;
+  ordered_chunk c = {.first = job->args->first_keypoint + (uint32_t)chunk * ORDERED_ITEMS};
+  (void)worker;
+  c.items = job->end - c.first < ORDERED_ITEMS ? (int32_t)(job->end - c.first) : ORDERED_ITEMS;
+  for (int32_t i = 0; i < c.items; i++) {
+    float *angles = c.angle + c.angles;
+    c.count[i] = 1;
+    if (job->args->params.upright) *angles = 0.0f;
+    else c.count[i] = (uint8_t)orient_keypoint(job->args, c.first + (uint32_t)i, angles);
+    c.angles += c.count[i];
+  }
+  ordered_append(&job->list, chunk, &c);
+}
+
+stage_status SIMD_NAME(orient)(stage_queue *queue, const orient_args *args) {
+  const keypoint_list *k = &args->keypoints;
+  orient_job job;
+  job.args = args;
+  job.end = *k->count < k->capacity ? *k->count : k->capacity;
+  if (job.end <= args->first_keypoint) return STAGE_OK;
+  if (!ordered_start(&job.list, &args->features)) return STAGE_OUT_OF_MEMORY;
+  queue_run(queue, (int32_t)((job.end - args->first_keypoint + ORDERED_ITEMS - 1) / ORDERED_ITEMS), orient_chunk, &job);
+  ordered_end(&job.list);
+  return STAGE_OK;
+}

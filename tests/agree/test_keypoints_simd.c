@@ -1,0 +1,290 @@
+/*
+ * Refinement, location, orientation and descriptors of whole frames: every variant this machine can run against the
+ * reference, byte for byte, on what the reference made of generated pictures.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/dispatch.h"
+#include "tests/support/reference_frame.h"
+#include "tests/support/stage_planes.h"
+
+static const int32_t thread_counts[] = {1, 2, 3, 7};
+enum { THREAD_COUNTS = sizeof thread_counts / sizeof thread_counts[0] };
+
+/* A variant on so many threads. */
+typedef struct runner {
+  const stage_ops *ops;
+  stage_queue *queue;
+  char what[96];
+} runner;
+
+typedef void (*runner_check)(const runner *r, const reference_frame *f, const void *more);
+
+/* Calls check for every usable variant and number of threads. */
+static void for_all(stage_queue *const *queues, const char *stage, const reference_frame *f, runner_check check, const void *more) {
+  for (int v = 0; stage_variant_names[v]; v++) {
+    runner r = {.ops = cpu_variant_ops(stage_variant_names[v])};
+    for (int t = 0; r.ops && t < THREAD_COUNTS; t++) {
+      r.queue = queues[t];
+      snprintf(r.what, sizeof r.what, "%s %s, %d threads", stage, stage_variant_names[v], thread_counts[t]);
+      check(&r, f, more);
+    }
+  }
+}
+
+static void *room(size_t count, size_t size) {
+  void *p = malloc(count * size + 1);
+  assert_non_null(p);
+  memset(p, 0xA5, count * size + 1);
+  return p;
+}
+
+static void check_array(const runner *r, const char *name, const void *expected, const void *got, size_t count, size_t size) {
+  for (size_t i = 0; i < count; i++)
+    if (memcmp((const char *)expected + i * size, (const char *)got + i * size, size) != 0)
+      fail_msg("%s: %s[%zu] of %zu differs from the reference", r->what, name, i, count);
+}
+
+/* What a stage may not touch still holds room()'s bytes. */
+static void check_untouched(const runner *r, const char *name, const void *array, size_t from, size_t to, size_t size) {
+  const unsigned char *bytes = array;
+  for (size_t i = from * size; i < to * size; i++)
+    if (bytes[i] != 0xA5) fail_msg("%s: wrote %s[%zu], beyond its capacity", r->what, name, i / size);
+}
+
+static void check_refine(const runner *r, const reference_frame *f, const void *more) {
+  (void)more;
+  uint32_t *settled = room(f->mask_words, sizeof(uint32_t));
+  for (int32_t o = 0; o < f->geometry.octave_count; o++) {
+    const octave_view *view = &f->octaves[o];
+    const int32_t words = mask_words_per_row(view->width);
+    const size_t count = (size_t)f->params.scales * (size_t)view->height * (size_t)words;
+    const refine_args args = {*view, {f->candidates + f->mask_offset[o], words}, {settled + f->mask_offset[o], words}, f->params};
+    assert_int_equal(r->ops->refine(r->queue, &args), STAGE_OK);
+    check_array(r, "settled", f->settled + f->mask_offset[o], settled + f->mask_offset[o], count, sizeof(uint32_t));
+    const size_t end = o + 1 < f->geometry.octave_count ? f->mask_offset[o + 1] : f->mask_words;
+    check_untouched(r, "settled", settled + f->mask_offset[o], count, end - f->mask_offset[o], sizeof(uint32_t));
+  }
+  free(settled);
+}
+
+static keypoint_list make_keypoints(uint32_t *count, uint32_t capacity, uint32_t space) {
+  keypoint_list k = {.count = count, .capacity = capacity};
+  k.x = room(space, sizeof(float));
+  k.y = room(space, sizeof(float));
+  k.sigma = room(space, sizeof(float));
+  k.response = room(space, sizeof(float));
+  k.column = room(space, sizeof(int32_t));
+  k.row = room(space, sizeof(int32_t));
+  k.octave = room(space, sizeof(int16_t));
+  k.level = room(space, sizeof(int16_t));
+  return k;
+}
+
+static void free_keypoints(const keypoint_list *k) {
+  void *all[] = {k->x, k->y, k->sigma, k->response, k->column, k->row, k->octave, k->level};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
+}
+
+/* more: the capacity (uint32_t). */
+static void check_locate(const runner *r, const reference_frame *f, const void *more) {
+  const uint32_t capacity = *(const uint32_t *)more, space = f->counts[0] + 8;
+  const uint32_t kept = f->counts[0] < capacity ? f->counts[0] : capacity;
+  uint32_t count = 0;
+  const keypoint_list k = make_keypoints(&count, capacity, space), *e = &f->keypoints;
+  for (int32_t o = 0; o < f->geometry.octave_count; o++) {
+    const mask_view settled = {f->settled + f->mask_offset[o], mask_words_per_row(f->octaves[o].width)};
+    const locate_args args = {f->octaves[o], settled, f->params, f->filter, k};
+    assert_int_equal(r->ops->locate(r->queue, &args), STAGE_OK);
+  }
+  assert_int_equal(count, f->counts[0]);
+#define CHECK_FIELD(FIELD)                                                   \
+  check_array(r, #FIELD, e->FIELD, k.FIELD, kept, sizeof *k.FIELD);          \
+  check_untouched(r, #FIELD, k.FIELD, kept, space, sizeof *k.FIELD)
+  CHECK_FIELD(x);
+  CHECK_FIELD(y);
+  CHECK_FIELD(sigma);
+  CHECK_FIELD(response);
+  CHECK_FIELD(column);
+  CHECK_FIELD(row);
+  CHECK_FIELD(octave);
+  CHECK_FIELD(level);
+#undef CHECK_FIELD
+  free_keypoints(&k);
+}
+
+/* Runs orientation from keypoint `first` on after `before` features into a list of a capacity. */
+static void check_orient_part(const runner *r, const reference_frame *f, uint32_t first, uint32_t before, uint32_t capacity) {
+  uint32_t skipped = 0, count = before;
+  while (skipped < f->counts[1] && f->oriented.keypoint[skipped] < first) skipped++;
+  const uint32_t total = before + f->counts[1] - skipped, kept = total < capacity ? total : capacity;
+  const feature_list out = {&count, capacity, room(total + 8, sizeof(uint32_t)), room(total + 8, sizeof(float))};
+  const orient_args args = {f->octaves, f->geometry.first_octave, first, f->keypoints, out, f->params, f->scales};
+  assert_int_equal(r->ops->orient(r->queue, &args), STAGE_OK);
+  assert_int_equal(count, total);
+  const uint32_t written = kept > before ? kept - before : 0;
+  check_array(r, "keypoint", f->oriented.keypoint + skipped, out.keypoint + before, written, sizeof(uint32_t));
+  check_array(r, "orientation", f->oriented.orientation + skipped, out.orientation + before, written, sizeof(float));
+  check_untouched(r, "keypoint", out.keypoint, 0, before, sizeof(uint32_t));
+  check_untouched(r, "orientation", out.orientation, before + written, total + 8, sizeof(float));
+  free(out.keypoint);
+  free(out.orientation);
+}
+
+static void check_orient(const runner *r, const reference_frame *f, const void *more) {
+  (void)more;
+  const uint32_t n = f->counts[1];
+  check_orient_part(r, f, 0, 0, n + 8);
+  check_orient_part(r, f, 0, 0, n / 2);
+  check_orient_part(r, f, f->counts[0] / 3, 5, n + 8);
+  check_orient_part(r, f, f->counts[0], 3, n + 8);
+  check_orient_part(r, f, 0, 7, 0);
+}
+
+static void check_describe(const runner *r, const reference_frame *f, const void *more) {
+  (void)more;
+  const uint32_t n = f->counts[2], first = n / 5;
+  unsigned char *out = room(n, f->descriptor_bytes);
+  const describe_args args = {f->octaves, f->geometry.first_octave, first, f->keypoints, f->features, f->params, f->scales, out};
+  assert_int_equal(r->ops->describe(r->queue, &args), STAGE_OK);
+  for (size_t i = 0; i < first * f->descriptor_bytes; i++) assert_int_equal(out[i], 0xA5);
+  const size_t skipped = first * f->descriptor_bytes;
+  check_array(r, "descriptor", (const unsigned char *)f->descriptors + skipped, out + skipped, n - first, f->descriptor_bytes);
+  free(out);
+}
+
+/* Makes the frame and compares all stages on it; returns the number of features. */
+static uint32_t check_frame(stage_queue *const *queues, const hs_image *image, const hs_options *options, const place_filter *filter) {
+  reference_frame f;
+  assert_true(reference_frame_make(&f, image, options, filter, 64));
+  const uint32_t capacities[] = {f.counts[0] + 8, f.counts[0] / 2, 0};
+  const uint32_t features = f.counts[2];
+  for_all(queues, "refine", &f, check_refine, NULL);
+  for (int i = 0; i < 3; i++) for_all(queues, "locate", &f, check_locate, &capacities[i]);
+  for_all(queues, "orient", &f, check_orient, NULL);
+  for_all(queues, "describe", &f, check_describe, NULL);
+  reference_frame_free(&f);
+  return features;
+}
+
+static hs_options options_of(hs_profile profile) {
+  hs_options o;
+  assert_int_equal(hs_options_init(&o, profile), HS_OK);
+  return o;
+}
+
+static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
+  hs_image image;
+  assert_int_equal(hs_render_scene(width, height, seed, NULL, NULL, &image), HS_OK);
+  return image;
+}
+
+static void test_profiles(void **state) {
+  hs_image image = scene(233, 171, 5);
+  for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_COLMAP; profile++) {
+    const hs_options o = options_of((hs_profile)profile);
+    assert_true(check_frame(*state, &image, &o, NULL) > 50);
+  }
+  hs_image_free(&image, NULL);
+}
+
+/* Every rule with every other form of its output. */
+static void test_options(void **state) {
+  hs_image image = scene(128, 140, 9);
+  for (int i = 0; i < 9; i++) {
+    hs_options o = options_of(HS_PROFILE_LOWE);
+    o.orientation_rule = (hs_rule)(i % 3);
+    o.descriptor_rule = (hs_rule)(i / 3);
+    o.refine_rule = (hs_rule)((i + i / 3) % 3);
+    o.contrast = 0.01f;
+    o.descriptor = i % 2 ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
+    o.norm = i / 2 % 2 ? HS_NORM_ROOT : HS_NORM_L2;
+    o.layout = i % 4 == 1 ? HS_LAYOUT_VLFEAT : HS_LAYOUT_UBC;
+    o.max_orientations = i % 5;
+    o.upright = i == 7;
+    o.scales = 1 + i % 4;
+    assert_true(check_frame(*state, &image, &o, NULL) > 30);
+  }
+  hs_image_free(&image, NULL);
+}
+
+/* Noise has keypoints everywhere: many in a word of the mask, many peaks in a histogram. */
+static void test_noise(void **state) {
+  for (int smooth = 0; smooth < 2; smooth++) {
+    uint8_t *pixels = reference_noise(150, 90, 77, smooth);
+    assert_non_null(pixels);
+    const hs_image image = {.data = pixels, .width = 150, .height = 90, .type = HS_U8, .layout = HS_GRAY};
+    hs_options o = options_of(smooth ? HS_PROFILE_VLFEAT : HS_PROFILE_LOWE);
+    o.contrast = 0.0f;
+    o.edge = 1000.0f;
+    o.border = 1;
+    o.sigma = 0.8f; /* little blur leaves the noise its extrema */
+    o.input_blur = 0.2f;
+    assert_true(check_frame(*state, &image, &o, NULL) > 500);
+    free(pixels);
+  }
+}
+
+static void test_filter(void **state) {
+  hs_image image = scene(160, 120, 3);
+  uint8_t *mask = room(160 * 120, 1);
+  for (int i = 0; i < 160 * 120; i++) mask[i] = (uint8_t)(i / 7 % 3);
+  const place_filter region = {.width = 160, .height = 120, .x0 = 20, .y0 = 30, .x1 = 140, .y1 = 100};
+  place_filter masked = {.mask = mask, .mask_stride = 160, .width = 160, .height = 120, .x0 = 0, .y0 = 0, .x1 = 160, .y1 = 120};
+  hs_options o = options_of(HS_PROFILE_OPENCV);
+  o.contrast = 0.01f;
+  const uint32_t all = check_frame(*state, &image, &o, NULL), in_region = check_frame(*state, &image, &o, &region);
+  const uint32_t in_mask = check_frame(*state, &image, &o, &masked);
+  assert_true(in_region > 0 && in_region < all && in_mask > 0 && in_mask < all);
+  hs_image_free(&image, NULL);
+  free(mask);
+}
+
+/* Pictures that hardly hold a window, or nothing at all. */
+static void test_small(void **state) {
+  static const int32_t sizes[][2] = {{1, 1}, {2, 3}, {3, 3}, {5, 40}, {40, 5}, {9, 9}, {17, 11}, {33, 64}};
+  uint32_t found = 0;
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    const int32_t w = sizes[i][0], h = sizes[i][1];
+    uint8_t *pixels = reference_noise(w, h, 5 + (uint32_t)i, 1);
+    assert_non_null(pixels);
+    const hs_image image = {.data = pixels, .width = w, .height = h, .type = HS_U8, .layout = HS_GRAY};
+    for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_VLFEAT; profile++) {
+      hs_options o = options_of((hs_profile)profile);
+      o.contrast = 0.0f;
+      o.border = 1;
+      found += check_frame(*state, &image, &o, NULL);
+    }
+    free(pixels);
+  }
+  assert_true(found > 20);
+}
+
+static int make_queues(void **state) {
+  stage_queue **queues = calloc(THREAD_COUNTS, sizeof *queues);
+  if (!queues) return -1;
+  for (int i = 0; i < THREAD_COUNTS; i++) queues[i] = stage_queue_make(thread_counts[i]);
+  *state = queues;
+  return 0;
+}
+
+static int free_queues(void **state) {
+  stage_queue **queues = *state;
+  for (int i = 0; i < THREAD_COUNTS; i++) stage_queue_free(queues[i]);
+  free(queues);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_options), cmocka_unit_test(test_noise),
+                                     cmocka_unit_test(test_filter), cmocka_unit_test(test_small)};
+  return cmocka_run_group_tests(tests, make_queues, free_queues);
+}

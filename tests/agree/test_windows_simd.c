@@ -1,0 +1,189 @@
+/*
+ * Orientation and descriptor windows wherever they may lie: keypoints at random places of levels down to one sample, on
+ * and beyond every border, of scales up to the largest window. Every variant against the reference, byte for byte.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/dispatch.h"
+#include "tests/support/stage_planes.h"
+
+enum { SCALES = 2, LEVELS = SCALES + 3, KEYPOINTS = 48, SLACK = 64 };
+
+/* Levels of noise and keypoints on them, each with one orientation. */
+typedef struct window_case {
+  octave_view octave;
+  sift_params params;
+  vote_scales scales;
+  uint32_t counts[2];
+  keypoint_list keypoints;
+  feature_list features;
+} window_case;
+
+static float unit_random(uint32_t *state) { return (float)stage_random(state) / 16777216.0f; }
+
+static void *room(size_t count, size_t size) {
+  void *p = calloc(count, size);
+  assert_non_null(p);
+  return p;
+}
+
+/* values: 0 for any, else how many a sample may have (1: a constant; 2: black and white, the largest gradients). */
+static void make_levels(window_case *c, int32_t width, int32_t height, int32_t values, uint32_t *random) {
+  const size_t stride = (size_t)width + 3;
+  c->octave = (octave_view){.level_floats = stride * (size_t)height, .stride = stride, .width = width, .height = height, .octave = -1};
+  c->octave.levels = room(LEVELS * c->octave.level_floats + SLACK, sizeof(float));
+  for (size_t i = 0; i < LEVELS * c->octave.level_floats; i++) {
+    const float v = unit_random(random);
+    c->octave.levels[i] = values == 1 ? 0.4375f : (values ? (float)(int32_t)(v * (float)values) / (float)(values - 1) : v);
+  }
+}
+
+/* sigma: the largest, in samples of the octave. */
+static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
+  static const float turns[] = {0.0f, 0.125f, 0.25f, 0.5f, 0.75f, 0.9999999f, 0.2499f, 0.0005f};
+  keypoint_list *k = &c->keypoints;
+  *k = (keypoint_list){.count = &c->counts[0], .capacity = KEYPOINTS};
+  k->x = room(KEYPOINTS, sizeof(float));
+  k->y = room(KEYPOINTS, sizeof(float));
+  k->sigma = room(KEYPOINTS, sizeof(float));
+  k->column = room(KEYPOINTS, sizeof(int32_t));
+  k->row = room(KEYPOINTS, sizeof(int32_t));
+  k->octave = room(KEYPOINTS, sizeof(int16_t));
+  k->level = room(KEYPOINTS, sizeof(int16_t));
+  c->features = (feature_list){.count = &c->counts[1], .capacity = KEYPOINTS};
+  c->features.keypoint = room(KEYPOINTS, sizeof(uint32_t));
+  c->features.orientation = room(KEYPOINTS, sizeof(float));
+  c->counts[0] = c->counts[1] = KEYPOINTS;
+  for (uint32_t i = 0; i < KEYPOINTS; i++) {
+    const float w = (float)c->octave.width, h = (float)c->octave.height;
+    /* Places in the octave's samples, some up to a sample outside; a few exactly on samples. */
+    float x = unit_random(random) * (w + 1.0f) - 1.0f, y = unit_random(random) * (h + 1.0f) - 1.0f;
+    if (i % 6 == 0) x = (float)hs_floor_int(x), y = (float)hs_floor_int(y);
+    k->x[i] = 0.5f * x;
+    k->y[i] = 0.5f * y;
+    k->sigma[i] = 0.5f * (i == 0 ? sigma : 0.3f + unit_random(random) * (sigma - 0.3f));
+    k->column[i] = (int32_t)(unit_random(random) * w);
+    k->row[i] = (int32_t)(unit_random(random) * h);
+    k->octave[i] = -1;
+    k->level[i] = (int16_t)(1 + i % SCALES);
+    c->features.keypoint[i] = i;
+    c->features.orientation[i] = (i % 3 ? unit_random(random) : turns[i / 3 % 8]) * 6.2831855f;
+  }
+}
+
+static void free_case(window_case *c) {
+  void *all[] = {c->octave.levels,    c->keypoints.x,      c->keypoints.y,     c->keypoints.sigma,      c->keypoints.column,
+                 c->keypoints.row,    c->keypoints.octave, c->keypoints.level, c->features.keypoint, c->features.orientation};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
+}
+
+typedef struct window_output {
+  uint32_t count;
+  uint32_t keypoint[KEYPOINTS * ORIENT_PEAKS_MAX];
+  float orientation[KEYPOINTS * ORIENT_PEAKS_MAX];
+  float descriptors[KEYPOINTS * DESCRIBE_LENGTH]; /* or bytes */
+} window_output;
+
+static window_output *run(const stage_ops *ops, stage_queue *queue, const window_case *c, bool orient) {
+  window_output *out = room(1, sizeof *out);
+  if (orient) {
+    const feature_list list = {&out->count, KEYPOINTS * ORIENT_PEAKS_MAX, out->keypoint, out->orientation};
+    const orient_args args = {&c->octave, -1, 0, c->keypoints, list, c->params, &c->scales};
+    assert_int_equal(ops->orient(queue, &args), STAGE_OK);
+  } else {
+    const describe_args args = {&c->octave, -1, 0, c->keypoints, c->features, c->params, &c->scales, out->descriptors};
+    assert_int_equal(ops->describe(queue, &args), STAGE_OK);
+  }
+  return out;
+}
+
+/* Returns the sum of descriptor bytes or the number of peaks, so that tests can ask for some. */
+static uint32_t compare(const window_case *c, bool orient) {
+  window_output *expected = run(cpu_variant_ops("ref"), NULL, c, orient);
+  uint32_t found = expected->count;
+  if (!orient)
+    for (size_t i = 0; i < sizeof expected->descriptors; i++) found += ((const uint8_t *)expected->descriptors)[i];
+  for (int v = 0; stage_variant_names[v]; v++) {
+    const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
+    if (!ops) continue;
+    window_output *got = run(ops, NULL, c, orient);
+    if (memcmp(expected, got, sizeof *got) != 0)
+      fail_msg("%s %s: %d x %d, rules %d and %d differ from the reference", orient ? "orient" : "describe", stage_variant_names[v],
+               c->octave.width, c->octave.height, (int)c->params.orientation_rule, (int)c->params.descriptor_rule);
+    free(got);
+  }
+  free(expected);
+  return found;
+}
+
+/* All rules and forms on one set of levels. Largest sigmas: of orientation and of descriptor windows. */
+static uint32_t check_windows(int32_t width, int32_t height, int32_t values, float orient_sigma, float describe_sigma) {
+  window_case c;
+  uint32_t random = 99u + (uint32_t)(width * 31 + height), found = 0;
+  memset(&c, 0, sizeof c);
+  vote_scales_init(&c.scales);
+  make_levels(&c, width, height, values, &random);
+  for (int pass = 0; pass < 2; pass++) {
+    make_keypoints(&c, pass == 0 ? orient_sigma : describe_sigma, &random);
+    for (int i = 0; i < 6; i++) {
+      c.params = (sift_params){.scales = SCALES,
+                               .orientation_rule = (author_rule)(i % 3),
+                               .max_orientations = i < 3 ? 0 : i - 2,
+                               .descriptor_rule = (author_rule)(i % 3),
+                               .root = i >= 3,
+                               .vlfeat_layout = i == 2 || i == 4,
+                               .descriptor_float = i % 2 == 0};
+      found += compare(&c, pass == 0);
+    }
+    float *levels = c.octave.levels;
+    if (pass == 0) {
+      c.octave.levels = NULL;
+      free_case(&c);
+      c.octave.levels = levels;
+    }
+  }
+  free_case(&c);
+  return found;
+}
+
+static void test_tiny_levels(void **state) {
+  (void)state;
+  uint32_t found = 0;
+  static const int32_t sizes[][2] = {{1, 1}, {1, 5}, {5, 1}, {2, 2}, {2, 9}, {3, 3}, {4, 3}, {5, 40}, {40, 5}, {15, 17}, {16, 16}, {17, 15}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) found += check_windows(sizes[i][0], sizes[i][1], 0, 4.0f, 4.0f);
+  assert_true(found > 1000);
+}
+
+static void test_borders(void **state) {
+  (void)state;
+  assert_true(check_windows(90, 70, 0, 6.0f, 6.0f) > 1000);
+  assert_true(check_windows(131, 65, 2, 12.0f, 8.0f) > 1000);
+}
+
+/* A chunk's features on a level of one value: no gradient, no peak, empty descriptors. */
+static void test_constant(void **state) {
+  (void)state;
+  assert_int_equal(check_windows(50, 40, 1, 3.0f, 3.0f), 0);
+}
+
+/* Windows of up to WINDOW_RADIUS_MAX samples, whole in one direction and cut in the other. */
+static void test_huge(void **state) {
+  (void)state;
+  assert_true(check_windows(4300, 7, 2, 455.0f, 193.0f) > 100);
+  assert_true(check_windows(7, 4300, 2, 455.0f, 193.0f) > 100);
+  assert_true(check_windows(300, 290, 2, 60.0f, 30.0f) > 100);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiny_levels), cmocka_unit_test(test_borders),
+                                     cmocka_unit_test(test_constant), cmocka_unit_test(test_huge)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
