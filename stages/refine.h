@@ -15,6 +15,9 @@
 
 /* Newton evaluations a candidate gets. */
 enum { REFINE_STEPS = 5 };
+/* An extremum that has not settled by then is kept when every |offset| is below this (METHOD.md, section 5). */
+#define REFINE_REACH 1.0f
+#define REFINE_REACH_VLFEAT 1.5f
 
 /* candidates -> settled: the samples on which candidates settle as keypoints. Every word of `settled` is written. */
 typedef struct refine_args {
@@ -156,8 +159,9 @@ HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, co
 
 /* Whether the quadratic fitted at the sample where the steps ended is a keypoint: place, contrast, edge. */
 HS_INLINE bool refine_accept(const octave_view *o, const sift_params *p, const quadratic *q, int32_t level, int32_t x, int32_t y) {
+  const float reach = p->refine_rule == RULE_VLFEAT ? REFINE_REACH_VLFEAT : REFINE_REACH;
+  if (!(hs_fabsf(q->dx) < reach && hs_fabsf(q->dy) < reach && hs_fabsf(q->ds) < reach)) return false;
   if (p->refine_rule == RULE_VLFEAT) {
-    if (!(hs_fabsf(q->dx) < 1.5f && hs_fabsf(q->dy) < 1.5f && hs_fabsf(q->ds) < 1.5f)) return false;
     const float fx = (float)x + q->dx, fy = (float)y + q->dy, fs = (float)level + q->ds;
     if (!(fx >= 0.0f && fx <= (float)(o->width - 1) && fy >= 0.0f && fy <= (float)(o->height - 1))) return false;
     if (!(fs >= 0.0f && fs <= (float)(p->scales + 2))) return false;
@@ -182,8 +186,8 @@ HS_INLINE bool refine_follow(const octave_view *o, const sift_params *p, int32_t
     int32_t l = *level, i = *x, j = *y;
     const refine_step outcome = refine_move(o, p, &q, &l, &i, &j);
     if (outcome == REFINE_LOST) return false;
-    /* VLFeat keeps where the fifth evaluation was made, even if that asks to move on. */
-    const bool last = p->refine_rule == RULE_VLFEAT && step == REFINE_STEPS - 1;
+    /* Where the fifth evaluation was made may be kept even if that asks to move on: refine_accept bounds its offset. */
+    const bool last = p->refine_rule != RULE_OPENCV && step == REFINE_STEPS - 1;
     if (outcome == REFINE_SETTLED || last)
       return refine_accept(o, p, &q, *level, *x, *y) && refine_response(&q) > p->contrast_above;
     *level = l;
