@@ -65,11 +65,37 @@ void cli_fill_options(const option_set *set, hs_options *options) {
 
 cli_exit cli_exit_of_create(hs_status status) {
   switch (status) {
-    case HS_OK: return CLI_DONE;
-    case HS_ERR_OPTION: return CLI_USAGE;
-    case HS_ERR_NO_DEVICE: return CLI_NO_DEVICE;
-    default: return CLI_FAILED;
+  case HS_OK:
+    return CLI_DONE;
+  case HS_ERR_OPTION:
+    return CLI_USAGE;
+  case HS_ERR_NO_DEVICE:
+    return CLI_NO_DEVICE;
+  default:
+    return CLI_FAILED;
   }
+}
+
+/* The library names a field of hs_options, "options.input_blur is 3, ...": prints the option's name instead. */
+static void print_option_error(command_id command, const char *message) {
+  static const char prefix[] = "options.";
+  const size_t prefix_length = sizeof prefix - 1;
+  if (strncmp(message, prefix, prefix_length) == 0) {
+    const char *field = message + prefix_length;
+    const size_t length = strcspn(field, " ");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)length, field);
+    for (char *letter = strchr(name, '_'); letter != NULL; letter = strchr(letter, '_')) {
+      *letter = '-';
+    }
+    for (int id = 0; id < OPTION_COUNT; ++id) {
+      if (strcmp(option_get((option_id)id)->name, name) == 0) {
+        cli_error(command, "--%s%s", name, field + length);
+        return;
+      }
+    }
+  }
+  cli_error(command, "%s", message);
 }
 
 cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context) {
@@ -77,7 +103,7 @@ cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context
   cli_fill_options(set, options);
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
   if (status != HS_OK) {
-    cli_error(set->command, "%s", message[0] != '\0' ? message : hs_status_string(status));
+    print_option_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
   }
   return cli_exit_of_create(status);
 }
@@ -150,7 +176,7 @@ void cli_write_json_string(FILE *out, const char *text) {
 }
 
 bool cli_stdout_is_gone(void) {
-  struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };
+  struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
   if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) {
     return true;
   }
@@ -167,7 +193,8 @@ cli_exit cli_finish_stdout(command_id command, cli_exit result) {
   }
   const int error = errno;
   if (result == CLI_DONE && !cli_stdout_is_gone()) { /* otherwise a message has been printed */
-    cli_error(command, "cannot write to standard output%s%s", error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+    cli_error(command, "cannot write to standard output%s%s", error != 0 ? ": " : "",
+              error != 0 ? strerror(error) : "");
   }
   return result == CLI_DONE ? CLI_FAILED : result;
 }

@@ -37,8 +37,8 @@ void cli_explain(const hs_context *context, hs_status status, char *message, siz
 
 /* Source of images. */
 typedef struct cli_input {
-  hs_load_options load;      /* keep_colour, message and message_bytes are set for each image */
-  bool keeps_stdin;          /* standard input is decoded more than once: its bytes are kept */
+  hs_load_options load; /* keep_colour, message and message_bytes are set for each image */
+  bool keeps_stdin;     /* standard input is decoded more than once: its bytes are kept */
   unsigned char *stdin_bytes;
   size_t stdin_size;
   bool has_stdin;

@@ -156,8 +156,10 @@ static bool choose_format(output_plan *plan, const char *output, char *message, 
   if (plan->format == HS_FORMAT_AUTO) {
     char endings[OPTION_EXPECTED_BYTES] = "";
     list_endings(endings, sizeof endings);
-    snprintf(message, message_bytes, "--output '%s': expected a name ending in %s, or --format, or a directory's name "
-             "followed by '/'", output, endings);
+    snprintf(message, message_bytes,
+             "--output '%s': expected a name ending in %s, or --format, or a directory's name "
+             "followed by '/'",
+             output, endings);
     return false;
   }
   return true;

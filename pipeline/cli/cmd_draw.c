@@ -22,13 +22,13 @@ typedef struct draw_colour {
 
 /* Okabe and Ito's palette without black, told apart with every common colour blindness; by octave. */
 static const draw_colour draw_palette[] = {
-  { 230, 159, 0 },  /* orange */
-  { 86, 180, 233 }, /* sky blue */
-  { 0, 158, 115 },  /* bluish green */
-  { 240, 228, 66 }, /* yellow */
-  { 204, 121, 167 }, /* reddish purple */
-  { 213, 94, 0 },   /* vermilion */
-  { 0, 114, 178 },  /* blue */
+    {230, 159, 0},   /* orange */
+    {86, 180, 233},  /* sky blue */
+    {0, 158, 115},   /* bluish green */
+    {240, 228, 66},  /* yellow */
+    {204, 121, 167}, /* reddish purple */
+    {213, 94, 0},    /* vermilion */
+    {0, 114, 178},   /* blue */
 };
 enum { DRAW_COLOURS = sizeof draw_palette / sizeof draw_palette[0], DRAW_LEAST_OCTAVE = -1 };
 
@@ -40,7 +40,7 @@ typedef struct draw_job {
 } draw_job;
 
 static bool has_picture_ending(const char *path) {
-  static const char *const endings[] = { ".png", ".jpg", ".jpeg", ".ppm", ".pnm" };
+  static const char *const endings[] = {".png", ".jpg", ".jpeg", ".ppm", ".pnm"};
   const char *dot = strrchr(path, '.');
   for (size_t i = 0; dot != NULL && i < sizeof endings / sizeof endings[0]; ++i) {
     if (strcasecmp(dot, endings[i]) == 0) {
@@ -87,8 +87,8 @@ static void draw_keypoint(drawing *picture, const hs_keypoint *keypoint, double 
   const double end_x = x + radius * cos((double)keypoint->orientation);
   const double end_y = y + radius * sin((double)keypoint->orientation);
   /* A dark rim keeps the colours visible on bright ground. */
-  const drawing_pen rim = { .opacity = 0.5, .width = 2.0 * width };
-  const drawing_pen pen = { colour.red, colour.green, colour.blue, .opacity = 1.0, .width = width };
+  const drawing_pen rim = {.opacity = 0.5, .width = 2.0 * width};
+  const drawing_pen pen = {colour.red, colour.green, colour.blue, .opacity = 1.0, .width = width};
   drawing_circle(picture, x, y, radius, rim);
   drawing_line(picture, x, y, end_x, end_y, rim);
   drawing_circle(picture, x, y, radius, pen);
@@ -133,15 +133,16 @@ static cli_exit fail(const char *name, const char *message) {
 /* Extracts from the gray image, as `extract` does: a JPEG's own luma is not that of its RGB pixels. */
 static cli_exit extract_features(draw_job *job, hs_context *context, const char *path) {
   char message[CLI_MESSAGE_BYTES] = "";
-  hs_image gray = { 0 };
-  hs_image mask = { 0 };
+  hs_image gray = {0};
+  hs_image mask = {0};
   const option_value *mask_value = &job->set->values[OPTION_MASK];
   hs_status status = cli_load_image(&job->input, path, false, &gray, message, sizeof message);
   if (status == HS_OK && mask_value->given) {
     status = cli_load_mask(&job->input, mask_value->text, &mask, message, sizeof message);
     if (status == HS_OK && (mask.width != gray.width || mask.height != gray.height)) {
-      snprintf(message, sizeof message, "the mask is %" PRId32 "x%" PRId32 ": expected the image's %" PRId32 "x%" PRId32,
-               mask.width, mask.height, gray.width, gray.height);
+      snprintf(message, sizeof message,
+               "the mask is %" PRId32 "x%" PRId32 ": expected the image's %" PRId32 "x%" PRId32, mask.width,
+               mask.height, gray.width, gray.height);
       status = HS_ERR_ARGUMENT;
     }
   }
@@ -158,7 +159,7 @@ static cli_exit extract_features(draw_job *job, hs_context *context, const char 
 
 static cli_exit load_picture(draw_job *job, const char *path) {
   char message[CLI_MESSAGE_BYTES] = "";
-  hs_image image = { 0 };
+  hs_image image = {0};
   hs_status status = cli_load_image(&job->input, path, true, &image, message, sizeof message);
   if (status == HS_OK) {
     status = drawing_from_image(&job->picture, &image);
@@ -176,11 +177,12 @@ static cli_exit load_features(draw_job *job, const char *path) {
     return fail(path, message);
   }
   const hs_features *features = &job->features;
-  const bool fits = features->image_width == 0 || (features->image_width == job->picture.width &&
-                                                   features->image_height == job->picture.height);
+  const bool fits = features->image_width == 0 ||
+                    (features->image_width == job->picture.width && features->image_height == job->picture.height);
   if (!fits) {
-    snprintf(message, sizeof message, "these are features of an image of %" PRId32 "x%" PRId32 ": expected %" PRId32
-             "x%" PRId32, features->image_width, features->image_height, job->picture.width, job->picture.height);
+    snprintf(message, sizeof message,
+             "these are features of an image of %" PRId32 "x%" PRId32 ": expected %" PRId32 "x%" PRId32,
+             features->image_width, features->image_height, job->picture.width, job->picture.height);
     return fail(path, message);
   }
   return CLI_DONE;
@@ -188,6 +190,8 @@ static cli_exit load_features(draw_job *job, const char *path) {
 
 static cli_exit save_picture(draw_job *job) {
   const char *path = job->set->values[OPTION_OUTPUT].text;
+  const bool to_stdout = strcmp(path, "-") == 0;
+  const char *name = to_stdout ? "standard output" : path;
   const option_value *scale = &job->set->values[OPTION_CIRCLE_SCALE];
   char message[CLI_MESSAGE_BYTES] = "";
   for (int i = 0; i < job->set->operand_count; ++i) {
@@ -201,18 +205,18 @@ static cli_exit save_picture(draw_job *job) {
   const hs_image view = drawing_view(&job->picture);
   const hs_status status = image_save(path, &view, message, sizeof message);
   if (status != HS_OK) {
-    const bool nobody_reads = strcmp(path, "-") == 0 && cli_stdout_is_gone();
-    return nobody_reads ? CLI_FAILED : fail(path, message[0] != '\0' ? message : hs_status_string(status));
+    return to_stdout && cli_stdout_is_gone() ? CLI_FAILED
+                                             : fail(name, message[0] != '\0' ? message : hs_status_string(status));
   }
   if (!job->set->values[OPTION_QUIET].given) {
     fprintf(stderr, "%s: %" PRId32 "x%" PRId32 ", %zu features -> %s\n", job->set->operands[0], job->picture.width,
-            job->picture.height, job->features.count, path);
+            job->picture.height, job->features.count, name);
   }
   return CLI_DONE;
 }
 
 cli_exit cmd_draw(const option_set *set) {
-  draw_job job = { .set = set };
+  draw_job job = {.set = set};
   hs_options options;
   hs_context *context = NULL;
   const bool extracts = set->operand_count == 1;

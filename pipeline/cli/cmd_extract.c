@@ -14,13 +14,13 @@ enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so 
 typedef struct extract_job {
   const option_set *set;
   hs_options options;
-  hs_context *context;      /* null after a device failure that could not be mended */
+  hs_context *context; /* null after a device failure that could not be mended */
   cli_input input;
   output_plan plan;
-  hs_image mask;            /* data null: none */
-  hs_features given;        /* of --keypoints */
-  hs_features features;     /* of the present image; its room is used again */
-  hs_status shared_status;  /* of --mask and --keypoints; a failure there fails every image */
+  hs_image mask;           /* data null: none */
+  hs_features given;       /* of --keypoints */
+  hs_features features;    /* of the present image; its room is used again */
+  hs_status shared_status; /* of --mask and --keypoints; a failure there fails every image */
   char shared_message[CLI_MESSAGE_BYTES];
 } extract_job;
 
@@ -34,9 +34,7 @@ typedef struct extract_result {
   char message[CLI_MESSAGE_BYTES];
 } extract_result;
 
-static bool given(const extract_job *job, option_id id) {
-  return job->set->values[id].given;
-}
+static bool given(const extract_job *job, option_id id) { return job->set->values[id].given; }
 
 /* Combinations that the table cannot express. */
 static bool check_combinations(const extract_job *job) {
@@ -44,7 +42,7 @@ static bool check_combinations(const extract_job *job) {
     cli_error(COMMAND_EXTRACT, "--json and the features cannot share standard output: expected -o FILE or -o DIR");
     return false;
   }
-  const option_id without_detection[] = { OPTION_MASK, OPTION_REGION, OPTION_MAX_FEATURES };
+  const option_id without_detection[] = {OPTION_MASK, OPTION_REGION, OPTION_MAX_FEATURES};
   for (size_t i = 0; i < sizeof without_detection / sizeof without_detection[0]; ++i) {
     if (given(job, OPTION_KEYPOINTS) && given(job, without_detection[i])) {
       cli_error(COMMAND_EXTRACT, "--%s selects among detected keypoints: expected without --keypoints",
@@ -95,7 +93,7 @@ static hs_status describe_given(extract_job *job, const hs_image *image, const c
     return HS_ERR_MEMORY;
   }
   const hs_status status =
-    hs_describe(job->context, image, job->given.keypoints, job->given.count, &job->features, statuses);
+      hs_describe(job->context, image, job->given.keypoints, job->given.count, &job->features, statuses);
   if (status == HS_OK) {
     report_undescribed(job, name, statuses);
   }
@@ -107,8 +105,9 @@ static hs_status compute(extract_job *job, const hs_image *image, extract_result
   const double start = cli_milliseconds();
   hs_status status = HS_OK;
   if (job->mask.data != NULL && (job->mask.width != image->width || job->mask.height != image->height)) {
-    snprintf(result->message, sizeof result->message, "the mask is %" PRId32 "x%" PRId32 ": expected the image's %"
-             PRId32 "x%" PRId32, job->mask.width, job->mask.height, image->width, image->height);
+    snprintf(result->message, sizeof result->message,
+             "the mask is %" PRId32 "x%" PRId32 ": expected the image's %" PRId32 "x%" PRId32, job->mask.width,
+             job->mask.height, image->width, image->height);
     return HS_ERR_ARGUMENT;
   }
   if (given(job, OPTION_KEYPOINTS)) {
@@ -124,12 +123,12 @@ static hs_status compute(extract_job *job, const hs_image *image, extract_result
 }
 
 static hs_status save(const extract_job *job, extract_result *result, const char *path) {
-  hs_file_options options = { .struct_size = sizeof options,
-                              .format = job->plan.format,
-                              .layout = job->options.layout,
-                              .image_name = result->image,
-                              .message = result->message,
-                              .message_bytes = sizeof result->message };
+  hs_file_options options = {.struct_size = sizeof options,
+                             .format = job->plan.format,
+                             .layout = job->options.layout,
+                             .image_name = result->image,
+                             .message = result->message,
+                             .message_bytes = sizeof result->message};
   if (cli_is_same_file(result->image, path)) {
     snprintf(result->message, sizeof result->message, "the output %s would overwrite the image itself", path);
     return HS_ERR_ARGUMENT;
@@ -148,11 +147,11 @@ static void renew_context(extract_job *job) {
   hs_destroy(job->context);
   job->context = NULL;
   job->shared_status =
-    hs_create_explained(&job->context, &job->options, job->shared_message, sizeof job->shared_message);
+      hs_create_explained(&job->context, &job->options, job->shared_message, sizeof job->shared_message);
 }
 
 static void extract_one(extract_job *job, const output_target *target, extract_result *result) {
-  hs_image image = { 0 };
+  hs_image image = {0};
   if (job->shared_status != HS_OK) {
     result->status = job->shared_status;
     snprintf(result->message, sizeof result->message, "%s", job->shared_message);
@@ -231,7 +230,7 @@ static cli_exit extract_all(extract_job *job) {
   cli_exit result = CLI_DONE;
   load_shared(job);
   for (int i = 0; i < job->plan.count; ++i) {
-    extract_result one = { .image = job->set->operands[i] };
+    extract_result one = {.image = job->set->operands[i]};
     extract_one(job, &job->plan.targets[i], &one);
     if (report(job, &one) != CLI_DONE) {
       result = CLI_FAILED;
@@ -244,7 +243,7 @@ static cli_exit extract_all(extract_job *job) {
 }
 
 cli_exit cmd_extract(const option_set *set) {
-  extract_job job = { .set = set };
+  extract_job job = {.set = set};
   char message[CLI_MESSAGE_BYTES] = "";
   cli_exit result = output_plan_make(&job.plan, set, message, sizeof message);
   if (result != CLI_DONE) {

@@ -12,11 +12,9 @@ typedef struct info_codec {
 } info_codec;
 
 static const info_codec info_codecs[] = {
-  { "png", "PNG images", HARTSIFT_HAVE_PNG },
-  { "jpeg", "JPEG images", HARTSIFT_HAVE_JPEG },
-  { "pnm", "PGM, PPM and PAM images", true },
-  { "zlib", "compressed npz files", HARTSIFT_HAVE_ZLIB },
-  { "cuda", "NVIDIA GPUs", HARTSIFT_HAVE_CUDA },
+    {"png", "PNG images", HARTSIFT_HAVE_PNG},    {"jpeg", "JPEG images", HARTSIFT_HAVE_JPEG},
+    {"pnm", "PGM, PPM and PAM images", true},    {"zlib", "compressed npz files", HARTSIFT_HAVE_ZLIB},
+    {"cuda", "NVIDIA GPUs", HARTSIFT_HAVE_CUDA},
 };
 enum { INFO_CODECS = sizeof info_codecs / sizeof info_codecs[0] };
 
@@ -24,8 +22,8 @@ enum { INFO_CODECS = sizeof info_codecs / sizeof info_codecs[0] };
 typedef struct info_facts {
   const char *version;
   const char *cpu_level;
-  int threads;             /* that the CPU offers to this process */
-  hs_context *context;     /* with the options given; null: see context_message */
+  int threads;         /* that the CPU offers to this process */
+  hs_context *context; /* with the options given; null: see context_message */
   hs_status context_status;
   char context_message[CLI_MESSAGE_BYTES];
   bool gpu_is_usable;
@@ -48,8 +46,7 @@ static void gather(const option_set *set, info_facts *facts) {
   facts->cpu_level = cpu_level_name();
   facts->threads = cpu_usable_threads();
   cli_fill_options(set, &options);
-  facts->context_status =
-    try_create(&facts->context, &options, facts->context_message, sizeof facts->context_message);
+  facts->context_status = try_create(&facts->context, &options, facts->context_message, sizeof facts->context_message);
   /* The reason against a GPU comes from asking for one. */
   options.device = HS_DEVICE_CUDA;
   options.variant = NULL;

@@ -25,22 +25,22 @@ typedef struct selftest_scene {
 } selftest_scene;
 
 static const selftest_scene selftest_scenes[] = {
-  { "lowe 320x240", HS_PROFILE_LOWE, 320, 240, .seed = 1 },
-  { "lowe 257x193 f32", HS_PROFILE_LOWE, 257, 193, .seed = 2, .descriptor = HS_DESCRIPTOR_F32 },
-  { "lowe 97x301 root", HS_PROFILE_LOWE, 97, 301, .seed = 3, .norm = HS_NORM_ROOT },
-  { "lowe 401x203 first octave 0", HS_PROFILE_LOWE, 401, 203, .seed = 4, .not_doubled = true },
-  { "lowe 320x240 best 100", HS_PROFILE_LOWE, 320, 240, .seed = 5, .max_features = 100 },
-  { "lowe 191x255 5 scales", HS_PROFILE_LOWE, 191, 255, .seed = 6, .scales = 5 },
-  { "lowe 160x120 upright", HS_PROFILE_LOWE, 160, 120, .seed = 7, .upright = 1 },
-  { "lowe 31x33", HS_PROFILE_LOWE, 31, 33, .seed = 8 },
-  { "lowe 400x13", HS_PROFILE_LOWE, 400, 13, .seed = 9 },
-  { "lowe 1x1", HS_PROFILE_LOWE, 1, 1, .seed = 10 },
-  { "opencv 320x240", HS_PROFILE_OPENCV, 320, 240, .seed = 11 },
-  { "opencv 203x151 f32", HS_PROFILE_OPENCV, 203, 151, .seed = 12, .descriptor = HS_DESCRIPTOR_F32 },
-  { "vlfeat 320x240", HS_PROFILE_VLFEAT, 320, 240, .seed = 13 },
-  { "vlfeat 203x151 f32", HS_PROFILE_VLFEAT, 203, 151, .seed = 14, .descriptor = HS_DESCRIPTOR_F32 },
-  { "colmap 320x240", HS_PROFILE_COLMAP, 320, 240, .seed = 15 },
-  { "colmap 203x151 best 64", HS_PROFILE_COLMAP, 203, 151, .seed = 16, .max_features = 64 },
+    {"lowe 320x240", HS_PROFILE_LOWE, 320, 240, .seed = 1},
+    {"lowe 257x193 f32", HS_PROFILE_LOWE, 257, 193, .seed = 2, .descriptor = HS_DESCRIPTOR_F32},
+    {"lowe 97x301 root", HS_PROFILE_LOWE, 97, 301, .seed = 3, .norm = HS_NORM_ROOT},
+    {"lowe 401x203 first octave 0", HS_PROFILE_LOWE, 401, 203, .seed = 4, .not_doubled = true},
+    {"lowe 320x240 best 100", HS_PROFILE_LOWE, 320, 240, .seed = 5, .max_features = 100},
+    {"lowe 191x255 5 scales", HS_PROFILE_LOWE, 191, 255, .seed = 6, .scales = 5},
+    {"lowe 160x120 upright", HS_PROFILE_LOWE, 160, 120, .seed = 7, .upright = 1},
+    {"lowe 31x33", HS_PROFILE_LOWE, 31, 33, .seed = 8},
+    {"lowe 400x13", HS_PROFILE_LOWE, 400, 13, .seed = 9},
+    {"lowe 1x1", HS_PROFILE_LOWE, 1, 1, .seed = 10},
+    {"opencv 320x240", HS_PROFILE_OPENCV, 320, 240, .seed = 11},
+    {"opencv 203x151 f32", HS_PROFILE_OPENCV, 203, 151, .seed = 12, .descriptor = HS_DESCRIPTOR_F32},
+    {"vlfeat 320x240", HS_PROFILE_VLFEAT, 320, 240, .seed = 13},
+    {"vlfeat 203x151 f32", HS_PROFILE_VLFEAT, 203, 151, .seed = 14, .descriptor = HS_DESCRIPTOR_F32},
+    {"colmap 320x240", HS_PROFILE_COLMAP, 320, 240, .seed = 15},
+    {"colmap 203x151 best 64", HS_PROFILE_COLMAP, 203, 151, .seed = 16, .max_features = 64},
 };
 enum { SELFTEST_SCENES = sizeof selftest_scenes / sizeof selftest_scenes[0] };
 
@@ -53,28 +53,23 @@ typedef struct selftest_backend {
   int32_t threads;
 } selftest_backend;
 
-static const selftest_backend selftest_reference = { "plain C, 1 thread", "ref", NULL, HS_DEVICE_CPU, 1 };
+static const selftest_backend selftest_reference = {"plain C, 1 thread", "ref", NULL, HS_DEVICE_CPU, 1};
 
 static const selftest_backend selftest_backends[] = {
-  { "plain C, 3 threads", "ref", NULL, HS_DEVICE_CPU, 3 },
-  { "default, 1 thread", NULL, NULL, HS_DEVICE_CPU, 1 },
-  { "default, 2 threads", NULL, NULL, HS_DEVICE_CPU, 2 },
-  { "default, 3 threads", NULL, NULL, HS_DEVICE_CPU, 3 },
-  { "default, 7 threads", NULL, NULL, HS_DEVICE_CPU, 7 },
-  { "sse2, 2 threads", "sse2", NULL, HS_DEVICE_CPU, 2 },
-  { "avx2, 2 threads", "avx2", NULL, HS_DEVICE_CPU, 2 },
-  { "avx512, 2 threads", "avx512", NULL, HS_DEVICE_CPU, 2 },
-  { "neon, 2 threads", "neon", NULL, HS_DEVICE_CPU, 2 },
-  { "cuda", NULL, NULL, HS_DEVICE_CUDA, 2 },
+    {"plain C, 3 threads", "ref", NULL, HS_DEVICE_CPU, 3}, {"default, 1 thread", NULL, NULL, HS_DEVICE_CPU, 1},
+    {"default, 2 threads", NULL, NULL, HS_DEVICE_CPU, 2},  {"default, 3 threads", NULL, NULL, HS_DEVICE_CPU, 3},
+    {"default, 7 threads", NULL, NULL, HS_DEVICE_CPU, 7},  {"sse2, 2 threads", "sse2", NULL, HS_DEVICE_CPU, 2},
+    {"avx2, 2 threads", "avx2", NULL, HS_DEVICE_CPU, 2},   {"avx512, 2 threads", "avx512", NULL, HS_DEVICE_CPU, 2},
+    {"neon, 2 threads", "neon", NULL, HS_DEVICE_CPU, 2},   {"cuda", NULL, NULL, HS_DEVICE_CUDA, 2},
 };
 enum { SELFTEST_BACKENDS = sizeof selftest_backends / sizeof selftest_backends[0] };
 
 typedef struct selftest_state {
   const option_set *set;
-  const char *user_cpu;  /* HARTSIFT_CPU at the start, or null */
+  const char *user_cpu; /* HARTSIFT_CPU at the start, or null */
   bool usable[SELFTEST_BACKENDS];
   int failed_scenes[SELFTEST_BACKENDS];
-  hs_features expected;  /* of the reference, for the present scene */
+  hs_features expected; /* of the reference, for the present scene */
   hs_features found;
 } selftest_state;
 
@@ -108,8 +103,8 @@ static void scene_options(const selftest_scene *scene, hs_options *options) {
 }
 
 static hs_status extract_scene(const selftest_state *state, const selftest_backend *backend,
-                               const selftest_scene *scene, const hs_image *image, hs_features *features,
-                               char *message, size_t message_bytes) {
+                               const selftest_scene *scene, const hs_image *image, hs_features *features, char *message,
+                               size_t message_bytes) {
   hs_options options;
   hs_context *context = NULL;
   scene_options(scene, &options);
@@ -167,7 +162,8 @@ static bool describe_difference(const hs_features *expected, const hs_features *
     snprintf(text, bytes, "%zu features, expected %zu", found->count, expected->count);
     return true;
   }
-  const size_t descriptor_bytes = HS_DESCRIPTOR_LENGTH * (found->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : 1);
+  const size_t descriptor_bytes =
+      HS_DESCRIPTOR_LENGTH * (found->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : 1);
   for (size_t i = 0; i < expected->count; ++i) {
     if (memcmp(&expected->keypoints[i], &found->keypoints[i], sizeof expected->keypoints[i]) != 0) {
       snprintf(text, bytes, "keypoint %zu of %zu differs", i + 1, expected->count);
@@ -185,7 +181,7 @@ static bool describe_difference(const hs_features *expected, const hs_features *
 /* Finds out which backends there are here; says why others are not. One that an earlier backend equals in every
    stage and in its threads is left out. */
 static void probe_backends(selftest_state *state) {
-  char *reports[SELFTEST_BACKENDS] = { NULL };
+  char *reports[SELFTEST_BACKENDS] = {NULL};
   char message[CLI_MESSAGE_BYTES];
   hs_options options;
   const bool quiet = state->set->values[OPTION_QUIET].given;
@@ -253,7 +249,7 @@ static void compare_backends(selftest_state *state, const selftest_scene *scene,
       continue;
     }
     const hs_status status =
-      extract_scene(state, &selftest_backends[i], scene, image, &state->found, message, sizeof message);
+        extract_scene(state, &selftest_backends[i], scene, image, &state->found, message, sizeof message);
     if (status != HS_OK || describe_difference(&state->expected, &state->found, message, sizeof message)) {
       cli_error(COMMAND_SELFTEST, "%s: %s: %s", selftest_backends[i].name, scene->name, message);
       ++state->failed_scenes[i];
@@ -264,7 +260,7 @@ static void compare_backends(selftest_state *state, const selftest_scene *scene,
 /* False when the reference fails or does not have the stored digest. */
 static bool run_scene(selftest_state *state, const selftest_scene *scene) {
   char message[CLI_MESSAGE_BYTES] = "";
-  hs_image image = { 0 };
+  hs_image image = {0};
   bool passed = false;
   hs_status status = hs_render_scene(scene->width, scene->height, scene->seed, NULL, NULL, &image);
   if (status != HS_OK) {
@@ -275,7 +271,7 @@ static bool run_scene(selftest_state *state, const selftest_scene *scene) {
   if (status != HS_OK) {
     cli_error(COMMAND_SELFTEST, "%s: %s: %s", selftest_reference.name, scene->name, message);
   } else if (state->set->values[OPTION_PRINT_DIGESTS].given) {
-    printf("  { \"%s\", UINT64_C(0x%016" PRIX64 ") },\n", scene->name, digest_features(&state->expected));
+    printf("    {\"%s\", UINT64_C(0x%016" PRIX64 ")},\n", scene->name, digest_features(&state->expected));
     passed = true;
   } else {
     passed = check_digest(scene, &state->expected);
@@ -299,7 +295,7 @@ static cli_exit print_digests(selftest_state *state) {
          "const int selftest_digests_method_version = %d;\n\nconst selftest_digest selftest_digests[] = {\n",
          HS_METHOD_VERSION);
   const int failed = run_scenes(state);
-  printf("  { NULL, 0 },\n};\n");
+  printf("    {NULL, 0},\n};\n");
   return failed == 0 ? CLI_DONE : CLI_FAILED;
 }
 
@@ -331,7 +327,7 @@ static cli_exit compare_all(selftest_state *state) {
 }
 
 cli_exit cmd_selftest(const option_set *set) {
-  selftest_state state = { .set = set };
+  selftest_state state = {.set = set};
   const char *user_cpu = getenv(SELFTEST_CPU_VARIABLE);
   /* A copy: setenv may release what getenv gave. */
   char *copy = user_cpu != NULL ? strdup(user_cpu) : NULL;

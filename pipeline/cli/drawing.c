@@ -68,12 +68,12 @@ void drawing_free(drawing *picture) {
 }
 
 hs_image drawing_view(const drawing *picture) {
-  const hs_image view = { .data = picture->pixels,
-                          .width = picture->width,
-                          .height = picture->height,
-                          .stride_bytes = DRAWING_CHANNELS * (size_t)picture->width,
-                          .type = HS_U8,
-                          .layout = HS_RGB };
+  const hs_image view = {.data = picture->pixels,
+                         .width = picture->width,
+                         .height = picture->height,
+                         .stride_bytes = DRAWING_CHANNELS * (size_t)picture->width,
+                         .type = HS_U8,
+                         .layout = HS_RGB};
   return view;
 }
 
@@ -100,14 +100,12 @@ typedef struct pixel_range {
 static pixel_range clip_range(double low, double high, int32_t count) {
   const double first = fmax(ceil(low), 0.0);
   const double last = fmin(floor(high), (double)count - 1.0);
-  const pixel_range range = { first <= last ? (int32_t)first : 1, first <= last ? (int32_t)last : 0 };
+  const pixel_range range = {first <= last ? (int32_t)first : 1, first <= last ? (int32_t)last : 0};
   return range;
 }
 
 /* Half the chord of a circle at distance dy from its centre, 0 where it does not reach. */
-static double half_chord(double radius, double dy) {
-  return radius > fabs(dy) ? sqrt(radius * radius - dy * dy) : 0.0;
-}
+static double half_chord(double radius, double dy) { return radius > fabs(dy) ? sqrt(radius * radius - dy * dy) : 0.0; }
 
 void drawing_circle(drawing *picture, double x, double y, double radius, drawing_pen pen) {
   if (!isfinite(x) || !isfinite(y) || !isfinite(radius) || radius < 0.0) {

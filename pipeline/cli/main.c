@@ -13,10 +13,10 @@
 typedef cli_exit (*command_function)(const option_set *set);
 
 static const command_function command_functions[COMMAND_COUNT] = {
-  [COMMAND_EXTRACT] = cmd_extract,
-  [COMMAND_DRAW] = cmd_draw,
-  [COMMAND_INFO] = cmd_info,
-  [COMMAND_SELFTEST] = cmd_selftest,
+    [COMMAND_EXTRACT] = cmd_extract,
+    [COMMAND_DRAW] = cmd_draw,
+    [COMMAND_INFO] = cmd_info,
+    [COMMAND_SELFTEST] = cmd_selftest,
 };
 
 /* Where one of the descriptors 0..2 is closed, a file opened later would get its number and receive what is

@@ -147,16 +147,27 @@ static bool append_pairs(option_set *set, const char *text) {
 
 static bool parse_value(option_set *set, const option_spec *spec, const char *text, option_value *value) {
   switch (spec->kind) {
-    case OPTION_KIND_FLAG: value->integer = 1; return true;
-    case OPTION_KIND_TEXT: return text[0] != '\0';
-    case OPTION_KIND_CHOICE: return parse_choice(text, spec->choices, &value->integer);
-    case OPTION_KIND_INTEGER: return parse_whole(text, (int64_t)spec->low, (int64_t)spec->high, &value->integer);
-    case OPTION_KIND_NUMBER: return parse_real(text, spec->low, spec->high, &value->number);
-    case OPTION_KIND_COUNT: return parse_unsigned(text, false, &value->count);
-    case OPTION_KIND_BYTES: return parse_unsigned(text, true, &value->count);
-    case OPTION_KIND_DEVICE: return parse_device(text, value);
-    case OPTION_KIND_REGION: return parse_region(text, value->numbers);
-    case OPTION_KIND_PAIRS: return pairs_are_valid(text) && append_pairs(set, text);
+  case OPTION_KIND_FLAG:
+    value->integer = 1;
+    return true;
+  case OPTION_KIND_TEXT:
+    return text[0] != '\0';
+  case OPTION_KIND_CHOICE:
+    return parse_choice(text, spec->choices, &value->integer);
+  case OPTION_KIND_INTEGER:
+    return parse_whole(text, (int64_t)spec->low, (int64_t)spec->high, &value->integer);
+  case OPTION_KIND_NUMBER:
+    return parse_real(text, spec->low, spec->high, &value->number);
+  case OPTION_KIND_COUNT:
+    return parse_unsigned(text, false, &value->count);
+  case OPTION_KIND_BYTES:
+    return parse_unsigned(text, true, &value->count);
+  case OPTION_KIND_DEVICE:
+    return parse_device(text, value);
+  case OPTION_KIND_REGION:
+    return parse_region(text, value->numbers);
+  case OPTION_KIND_PAIRS:
+    return pairs_are_valid(text) && append_pairs(set, text);
   }
   return false;
 }
@@ -196,9 +207,8 @@ static void make_getopt_tables(command_id command, getopt_tables *tables) {
       continue;
     }
     const bool has_value = spec->kind != OPTION_KIND_FLAG;
-    tables->longs[longs++] = (struct option){ .name = spec->name,
-                                              .has_arg = has_value ? required_argument : no_argument,
-                                              .val = OPTION_FIRST_CODE + id };
+    tables->longs[longs++] = (struct option){
+        .name = spec->name, .has_arg = has_value ? required_argument : no_argument, .val = OPTION_FIRST_CODE + id};
     if (spec->letter != 0) {
       tables->letters[letters++] = spec->letter;
       if (has_value) {
@@ -253,7 +263,7 @@ static bool fail_getopt(command_id command, int code, char *const *argv, char *m
     return option_fail(message, bytes, "--%s takes no value", option_get((option_id)id)->name);
   }
   if (optopt != 0) {
-    const char letter[] = { '-', (char)optopt, '\0' };
+    const char letter[] = {'-', (char)optopt, '\0'};
     return fail_unknown(command, letter, message, bytes);
   }
   return fail_unknown(command, argv[optind - 1], message, bytes);

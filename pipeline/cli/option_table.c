@@ -9,158 +9,175 @@
 
 #include "pipeline/hartsift.h"
 
-#define IN_TOP (1u << COMMAND_TOP)
-#define IN_EXTRACT (1u << COMMAND_EXTRACT)
-#define IN_DRAW (1u << COMMAND_DRAW)
-#define IN_INFO (1u << COMMAND_INFO)
+#define IN_TOP      (1u << COMMAND_TOP)
+#define IN_EXTRACT  (1u << COMMAND_EXTRACT)
+#define IN_DRAW     (1u << COMMAND_DRAW)
+#define IN_INFO     (1u << COMMAND_INFO)
 #define IN_SELFTEST (1u << COMMAND_SELFTEST)
-#define IN_BOTH (IN_EXTRACT | IN_DRAW)
-#define IN_ALL (IN_TOP | IN_EXTRACT | IN_DRAW | IN_INFO | IN_SELFTEST)
+#define IN_BOTH     (IN_EXTRACT | IN_DRAW)
+#define IN_ALL      (IN_TOP | IN_EXTRACT | IN_DRAW | IN_INFO | IN_SELFTEST)
 
 #define AT(member) offsetof(hs_options, member)
 
 /* Shorthands for the columns that most entries share. */
-#define FLAG(name_, commands_, field_, help_) \
+#define FLAG(name_, commands_, field_, help_)                                                                          \
   { .name = name_, .kind = OPTION_KIND_FLAG, .commands = commands_, .field = field_, .help = help_ }
-#define TEXT(name_, argument_, commands_, help_) \
-  { .name = name_, .kind = OPTION_KIND_TEXT, .argument = argument_, .commands = commands_, .field = OPTION_NO_FIELD, \
-    .help = help_ }
-#define CHOICE(name_, choices_, commands_, field_, help_) \
-  { .name = name_, .kind = OPTION_KIND_CHOICE, .argument = choices_, .choices = choices_, .commands = commands_, \
-    .field = field_, .help = help_ }
-#define INTEGER(name_, low_, high_, commands_, field_, help_) \
-  { .name = name_, .kind = OPTION_KIND_INTEGER, .argument = "N", .low = low_, .high = high_, .commands = commands_, \
-    .field = field_, .help = help_ }
-#define NUMBER(name_, argument_, low_, high_, commands_, field_, help_) \
-  { .name = name_, .kind = OPTION_KIND_NUMBER, .argument = argument_, .low = low_, .high = high_, \
-    .commands = commands_, .field = field_, .help = help_ }
-#define OTHER(name_, kind_, argument_, commands_, field_, help_) \
+#define TEXT(name_, argument_, commands_, help_)                                                                       \
+  {                                                                                                                    \
+    .name = name_, .kind = OPTION_KIND_TEXT, .argument = argument_, .commands = commands_, .field = OPTION_NO_FIELD,   \
+    .help = help_                                                                                                      \
+  }
+#define CHOICE(name_, choices_, commands_, field_, help_)                                                              \
+  {                                                                                                                    \
+    .name = name_, .kind = OPTION_KIND_CHOICE, .argument = choices_, .choices = choices_, .commands = commands_,       \
+    .field = field_, .help = help_                                                                                     \
+  }
+#define INTEGER(name_, low_, high_, commands_, field_, help_)                                                          \
+  {                                                                                                                    \
+    .name = name_, .kind = OPTION_KIND_INTEGER, .argument = "N", .low = low_, .high = high_, .commands = commands_,    \
+    .field = field_, .help = help_                                                                                     \
+  }
+#define NUMBER(name_, argument_, low_, high_, commands_, field_, help_)                                                \
+  {                                                                                                                    \
+    .name = name_, .kind = OPTION_KIND_NUMBER, .argument = argument_, .low = low_, .high = high_,                      \
+    .commands = commands_, .field = field_, .help = help_                                                              \
+  }
+#define OTHER(name_, kind_, argument_, commands_, field_, help_)                                                       \
   { .name = name_, .kind = kind_, .argument = argument_, .commands = commands_, .field = field_, .help = help_ }
 
 static const option_spec option_specs[OPTION_COUNT] = {
-  [OPTION_HELP] = { .name = "help", .letter = 'h', .kind = OPTION_KIND_FLAG, .commands = IN_ALL,
-                    .field = OPTION_NO_FIELD, .help = "print this help and end" },
-  [OPTION_VERSION] = FLAG("version", IN_TOP, OPTION_NO_FIELD, "print the version and the method version, and end"),
-  [OPTION_MAN] = FLAG("man", IN_TOP, OPTION_NO_FIELD, "print the manual page (roff) and end"),
-  [OPTION_COMPLETION] = CHOICE("completion", "bash|zsh", IN_TOP, OPTION_NO_FIELD,
-                               "print a completion script for that shell and end"),
+    [OPTION_HELP] = {.name = "help",
+                     .letter = 'h',
+                     .kind = OPTION_KIND_FLAG,
+                     .commands = IN_ALL,
+                     .field = OPTION_NO_FIELD,
+                     .help = "print this help and end"},
+    [OPTION_VERSION] = FLAG("version", IN_TOP, OPTION_NO_FIELD, "print the version and the method version, and end"),
+    [OPTION_MAN] = FLAG("man", IN_TOP, OPTION_NO_FIELD, "print the manual page (roff) and end"),
+    [OPTION_COMPLETION] =
+        CHOICE("completion", "bash|zsh", IN_TOP, OPTION_NO_FIELD, "print a completion script for that shell and end"),
 
-  [OPTION_OUTPUT] = { .name = "output", .letter = 'o', .kind = OPTION_KIND_TEXT, .argument = "FILE|DIR",
-                      .commands = IN_BOTH, .field = OPTION_NO_FIELD,
-                      .help = "where the result goes; a DIR (extract) exists or ends in '/' and is made if absent" },
-  [OPTION_FORMAT] = CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin", IN_EXTRACT, OPTION_NO_FIELD,
-                           "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
-  [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_BOTH, OPTION_NO_FIELD,
-                            "parameters to start from [lowe]; the other options override it wherever they stand"),
-  [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]", IN_BOTH | IN_INFO, OPTION_NO_FIELD,
-                          "where to compute [auto: a GPU where one is usable, else the CPU]"),
-  [OPTION_THREADS] = INTEGER("threads", 0, 1024, IN_BOTH | IN_INFO, AT(threads),
-                             "CPU threads, 0: one for each usable core [0]"),
-  [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_BOTH, AT(max_features),
-                                  "keep exactly N when there are more, 0: all [0; colmap 8192]"),
-  [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_BOTH, AT(contrast),
-                             "contrast a keypoint needs, divided by the scales [0.04; vlfeat 0; colmap 0.02]"),
-  [OPTION_EDGE] = NUMBER("edge", "R", 1, 1000, IN_BOTH, AT(edge), "largest ratio of principal curvatures [10]"),
-  [OPTION_FIRST_OCTAVE] = INTEGER("first-octave", -1, 3, IN_BOTH, AT(first_octave),
-                                  "octave of the first sampling, -1 doubles the image [-1]"),
-  [OPTION_OCTAVES] = INTEGER("octaves", 0, 32, IN_BOTH, AT(octaves),
-                             "most octaves, 0: as many as the image's size gives [0; colmap 4]"),
-  [OPTION_SCALES] = INTEGER("scales", 1, 8, IN_BOTH, AT(scales), "scales in an octave [3]"),
-  [OPTION_MAX_ORIENTATIONS] = INTEGER("max-orientations", 0, 18, IN_BOTH, AT(max_orientations),
-                                      "most features from one keypoint, 0: every strong peak [0; vlfeat 4; colmap 2]"),
-  [OPTION_UPRIGHT] = FLAG("upright", IN_BOTH, AT(upright), "give each keypoint one feature of orientation 0"),
-  [OPTION_NORM] = CHOICE("norm", "l2|root", IN_BOTH, AT(norm),
-                         "normalisation of descriptors; root is RootSIFT [l2; colmap root]"),
-  [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_BOTH, AT(descriptor), "type of the descriptors [u8]"),
-  [OPTION_MASK] = TEXT("mask", "IMAGE", IN_BOTH,
-                       "drop the keypoints where this image, of the same size, is black (0)"),
-  [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
-                          "keep the keypoints inside this rectangle only"),
-  [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
-                            "describe the keypoints of this feature file (any format) instead of detecting"),
-  [OPTION_UPSAMPLE] = CHOICE("upsample", "aligned|half-pixel", IN_BOTH, AT(upsample),
-                             "grid of the doubled image [aligned; opencv half-pixel]"),
-  [OPTION_SIGMA] = NUMBER("sigma", "S0", 0.8, 4, IN_BOTH, AT(sigma), "blur of an octave's first level [1.6]"),
-  [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_BOTH, AT(input_blur),
-                               "blur that the image is assumed to have, in pixels [0.5]"),
-  [OPTION_NO_EXIF] = FLAG("no-exif", IN_BOTH, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
-  [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_BOTH | IN_INFO, OPTION_NO_FIELD,
-                           "fix the implementation of a stage (for measurements); may be repeated"),
-  [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_BOTH, AT(max_memory_bytes),
-                              "refuse images that need more memory, 0: no limit; K, M and G multiply by 1024 [0]"),
-  [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", IN_BOTH, AT(max_pixels),
-                              "refuse larger images, 0: no limit [2147483648]"),
-  [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
-                                 "radius of the circles, in units of the keypoint's sigma [3]"),
-  [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_INFO, OPTION_NO_FIELD, "report on standard output as JSON"),
-  [OPTION_PRINT_DIGESTS] = FLAG("print-digests", IN_SELFTEST, OPTION_NO_FIELD,
-                                "print the C source of the table of stored digests instead of comparing with it"),
-  [OPTION_QUIET] = { .name = "quiet", .letter = 'q', .kind = OPTION_KIND_FLAG,
-                     .commands = IN_BOTH | IN_SELFTEST, .field = OPTION_NO_FIELD,
-                     .help = "no progress and no summary; failures are still named" },
+    [OPTION_OUTPUT] = {.name = "output",
+                       .letter = 'o',
+                       .kind = OPTION_KIND_TEXT,
+                       .argument = "FILE|DIR",
+                       .commands = IN_BOTH,
+                       .field = OPTION_NO_FIELD,
+                       .help = "where the result goes; a DIR (extract) exists or ends in '/' and is made if absent"},
+    [OPTION_FORMAT] =
+        CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin", IN_EXTRACT, OPTION_NO_FIELD,
+               "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
+    [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_BOTH, OPTION_NO_FIELD,
+                              "parameters to start from [lowe]; the other options override it wherever they stand"),
+    [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]", IN_BOTH | IN_INFO, OPTION_NO_FIELD,
+                            "where to compute [auto: a GPU where one is usable, else the CPU]"),
+    [OPTION_THREADS] =
+        INTEGER("threads", 0, 1024, IN_BOTH | IN_INFO, AT(threads), "CPU threads, 0: one for each usable core [0]"),
+    [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_BOTH, AT(max_features),
+                                    "keep exactly N when there are more, 0: all [0; colmap 8192]"),
+    [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_BOTH, AT(contrast),
+                               "contrast a keypoint needs, divided by the scales [0.04; vlfeat 0; colmap 0.02]"),
+    [OPTION_EDGE] = NUMBER("edge", "R", 1, 1000, IN_BOTH, AT(edge), "largest ratio of principal curvatures [10]"),
+    [OPTION_FIRST_OCTAVE] = INTEGER("first-octave", -1, 3, IN_BOTH, AT(first_octave),
+                                    "octave of the first sampling, -1 doubles the image [-1]"),
+    [OPTION_OCTAVES] = INTEGER("octaves", 0, 32, IN_BOTH, AT(octaves),
+                               "most octaves, 0: as many as the image's size gives [0; colmap 4]"),
+    [OPTION_SCALES] = INTEGER("scales", 1, 8, IN_BOTH, AT(scales), "scales in an octave [3]"),
+    [OPTION_MAX_ORIENTATIONS] =
+        INTEGER("max-orientations", 0, 18, IN_BOTH, AT(max_orientations),
+                "most features from one keypoint, 0: every strong peak [0; vlfeat 4; colmap 2]"),
+    [OPTION_UPRIGHT] = FLAG("upright", IN_BOTH, AT(upright), "give each keypoint one feature of orientation 0"),
+    [OPTION_NORM] = CHOICE("norm", "l2|root", IN_BOTH, AT(norm),
+                           "normalisation of descriptors; root is RootSIFT [l2; colmap root]"),
+    [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_BOTH, AT(descriptor), "type of the descriptors [u8]"),
+    [OPTION_MASK] =
+        TEXT("mask", "IMAGE", IN_BOTH, "drop the keypoints where this image, of the same size, is black (0)"),
+    [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
+                            "keep the keypoints inside this rectangle only"),
+    [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
+                              "describe the keypoints of this feature file (any format) instead of detecting"),
+    [OPTION_UPSAMPLE] = CHOICE("upsample", "aligned|half-pixel", IN_BOTH, AT(upsample),
+                               "grid of the doubled image [aligned; opencv half-pixel]"),
+    [OPTION_SIGMA] = NUMBER("sigma", "S0", 0.8, 4, IN_BOTH, AT(sigma), "blur of an octave's first level [1.6]"),
+    [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_BOTH, AT(input_blur),
+                                 "blur that the image is assumed to have, in pixels [0.5]"),
+    [OPTION_NO_EXIF] =
+        FLAG("no-exif", IN_BOTH, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
+    [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_BOTH | IN_INFO, OPTION_NO_FIELD,
+                             "fix the implementation of a stage (for measurements); may be repeated"),
+    [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_BOTH, AT(max_memory_bytes),
+                                "refuse images that need more memory, 0: no limit; K, M and G multiply by 1024 [0]"),
+    [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", IN_BOTH, AT(max_pixels),
+                                "refuse larger images, 0: no limit [2147483648]"),
+    [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
+                                   "radius of the circles, in units of the keypoint's sigma [3]"),
+    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_INFO, OPTION_NO_FIELD, "report on standard output as JSON"),
+    [OPTION_PRINT_DIGESTS] = FLAG("print-digests", IN_SELFTEST, OPTION_NO_FIELD,
+                                  "print the C source of the table of stored digests instead of comparing with it"),
+    [OPTION_QUIET] = {.name = "quiet",
+                      .letter = 'q',
+                      .kind = OPTION_KIND_FLAG,
+                      .commands = IN_BOTH | IN_SELFTEST,
+                      .field = OPTION_NO_FIELD,
+                      .help = "no progress and no summary; failures are still named"},
 };
 
 static const char *const top_details[] = {
-  "Extracts Lowe's scale-invariant keypoints and descriptors (IJCV 2004) from images: the same bytes on every "
-  "machine, from every backend and any number of threads.",
-  "Results go to standard output or to files, everything else to standard error. Files appear whole or not at all.",
-  NULL,
+    "Extracts Lowe's scale-invariant keypoints and descriptors (IJCV 2004) from images: the same bytes on every "
+    "machine, from every backend and any number of threads.",
+    "Results go to standard output or to files, everything else to standard error. Files appear whole or not at all.",
+    NULL,
 };
 
 static const char *const extract_details[] = {
-  "Each IMAGE is a PNG, JPEG, PGM, PPM or PAM file, '-' for standard input, or @scene[:WxH[:SEED]] for a generated "
-  "picture. One image without -o: its features go to standard output. One image with -o FILE: to that file. "
-  "With -o DIR, and always with several images: one file for each image in DIR, named after the image with the "
-  "ending of the format (photo.jpg gives photo.npz; format colmap keeps the whole name, photo.jpg.txt, as "
-  "COLMAP's feature_importer expects). No two images may give the same name: the second one fails.",
-  "Values in brackets are the defaults of profile lowe, and of other profiles where they differ.",
-  "With --keypoints, each keypoint's octave and level come from the file where it has them, else from its scale. "
-  "Those that cannot be described are named on standard error and get a descriptor of zeros.",
-  "With --json, standard output gets one record a line for each image: image, width, height, features, milliseconds "
-  "(of the extraction alone), output, status, error.",
-  NULL,
+    "Each IMAGE is a PNG, JPEG, PGM, PPM or PAM file, '-' for standard input, or @scene[:WxH[:SEED]] for a generated "
+    "picture. One image without -o: its features go to standard output. One image with -o FILE: to that file. "
+    "With -o DIR, and always with several images: one file for each image in DIR, named after the image with the "
+    "ending of the format (photo.jpg gives photo.npz; format colmap keeps the whole name, photo.jpg.txt, as "
+    "COLMAP's feature_importer expects). No two images may give the same name: the second one fails.",
+    "Values in brackets are the defaults of profile lowe, and of other profiles where they differ.",
+    "With --keypoints, each keypoint's octave and level come from the file where it has them, else from its scale. "
+    "Those that cannot be described are named on standard error and get a descriptor of zeros.",
+    "With --json, standard output gets one record a line for each image: image, width, height, features, milliseconds "
+    "(of the extraction alone), output, status, error.",
+    NULL,
 };
 
 static const char *const draw_details[] = {
-  "Draws a circle for each feature, of a radius proportional to its scale, with a line from the centre in the "
-  "direction of its orientation, over IMAGE. FEATURES is a feature file in any format; without it the features are "
-  "extracted, with the options of extract. The colour tells the octave; the palette is safe for colour-blind readers. "
-  "The ending of the output (.png, .jpg, .ppm) tells the format.",
-  NULL,
+    "Draws a circle for each feature, of a radius proportional to its scale, with a line from the centre in the "
+    "direction of its orientation, over IMAGE. FEATURES is a feature file in any format; without it the features are "
+    "extracted, with the options of extract. The colour tells the octave; the palette is safe for colour-blind "
+    "readers. "
+    "The ending of the output (.png, .jpg, .ppm) tells the format.",
+    NULL,
 };
 
 static const char *const info_details[] = {
-  "Prints the version, what this build can read, the CPU level and threads, the devices, and the implementation "
-  "chosen for each stage; where no GPU is used, why.",
-  NULL,
+    "Prints the version, what this build can read, the CPU level and threads, the devices, and the implementation "
+    "chosen for each stage; where no GPU is used, why.",
+    NULL,
 };
 
 static const char *const selftest_details[] = {
-  "Extracts built-in scenes with every implementation that this machine can run and compares the results byte for "
-  "byte with the plain C reference, and their digests with those stored for this method version. Exit status 0 only "
-  "if all agree.",
-  NULL,
+    "Extracts built-in scenes with every implementation that this machine can run and compares the results byte for "
+    "byte with the plain C reference, and their digests with those stored for this method version. Exit status 0 only "
+    "if all agree.",
+    NULL,
 };
 
 static const command_spec command_specs[COMMAND_COUNT] = {
-  [COMMAND_TOP] = { "", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details },
-  [COMMAND_EXTRACT] = { "extract", "IMAGE...", 1, -1, "extract features from images", extract_details },
-  [COMMAND_DRAW] = { "draw", "IMAGE [FEATURES]", 1, 2, "draw keypoints over a picture", draw_details },
-  [COMMAND_INFO] = { "info", "", 0, 0, "what this build and this machine can do", info_details },
-  [COMMAND_SELFTEST] = { "selftest", "", 0, 0, "compare every backend of this machine", selftest_details },
+    [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details},
+    [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details},
+    [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES]", 1, 2, "draw keypoints over a picture", draw_details},
+    [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},
+    [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details},
 };
 
-const option_spec *option_get(option_id id) {
-  return &option_specs[id];
-}
+const option_spec *option_get(option_id id) { return &option_specs[id]; }
 
-const command_spec *command_get(command_id id) {
-  return &command_specs[id];
-}
+const command_spec *command_get(command_id id) { return &command_specs[id]; }
 
-bool option_belongs_to(option_id id, command_id command) {
-  return (option_specs[id].commands >> command & 1u) != 0;
-}
+bool option_belongs_to(option_id id, command_id command) { return (option_specs[id].commands >> command & 1u) != 0; }
 
 command_id command_find(const char *name) {
   for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
@@ -180,7 +197,9 @@ static void describe_choices(const char *choices, char *text, size_t bytes) {
     const bool is_last = *next == '\0';
     const bool is_last_but_one = !is_last && strchr(next + 1, '|') == NULL;
     used += (size_t)snprintf(text + used, bytes - used, "%.*s%s", (int)length, choices,
-                             is_last ? "" : is_last_but_one ? " or " : ", ");
+                             is_last           ? ""
+                             : is_last_but_one ? " or "
+                                               : ", ");
     if (is_last) {
       return;
     }
@@ -190,17 +209,35 @@ static void describe_choices(const char *choices, char *text, size_t bytes) {
 
 void option_describe_expected(const option_spec *spec, char *text, size_t bytes) {
   switch (spec->kind) {
-    case OPTION_KIND_FLAG: snprintf(text, bytes, "no value"); break;
-    case OPTION_KIND_TEXT: snprintf(text, bytes, "%s", spec->argument); break;
-    case OPTION_KIND_CHOICE: describe_choices(spec->choices, text, bytes); break;
-    case OPTION_KIND_INTEGER: snprintf(text, bytes, "a whole number from %.0f to %.0f", spec->low, spec->high); break;
-    case OPTION_KIND_NUMBER: snprintf(text, bytes, "a number from %g to %g", spec->low, spec->high); break;
-    case OPTION_KIND_COUNT: snprintf(text, bytes, "a whole number, 0 or more"); break;
-    case OPTION_KIND_BYTES: snprintf(text, bytes, "a number of bytes such as 65536, 64K, 500M or 2G"); break;
-    case OPTION_KIND_DEVICE: snprintf(text, bytes, "auto, cpu, cuda or cuda:N"); break;
-    case OPTION_KIND_REGION:
-      snprintf(text, bytes, "%s: four whole numbers, X and Y 0 or more, W and H 1 or more", spec->argument);
-      break;
-    case OPTION_KIND_PAIRS: snprintf(text, bytes, "%s or several of them joined by commas", spec->argument); break;
+  case OPTION_KIND_FLAG:
+    snprintf(text, bytes, "no value");
+    break;
+  case OPTION_KIND_TEXT:
+    snprintf(text, bytes, "%s", spec->argument);
+    break;
+  case OPTION_KIND_CHOICE:
+    describe_choices(spec->choices, text, bytes);
+    break;
+  case OPTION_KIND_INTEGER:
+    snprintf(text, bytes, "a whole number from %.0f to %.0f", spec->low, spec->high);
+    break;
+  case OPTION_KIND_NUMBER:
+    snprintf(text, bytes, "a number from %g to %g", spec->low, spec->high);
+    break;
+  case OPTION_KIND_COUNT:
+    snprintf(text, bytes, "a whole number, 0 or more");
+    break;
+  case OPTION_KIND_BYTES:
+    snprintf(text, bytes, "a number of bytes such as 65536, 64K, 500M or 2G");
+    break;
+  case OPTION_KIND_DEVICE:
+    snprintf(text, bytes, "auto, cpu, cuda or cuda:N");
+    break;
+  case OPTION_KIND_REGION:
+    snprintf(text, bytes, "%s: four whole numbers, X and Y 0 or more, W and H 1 or more", spec->argument);
+    break;
+  case OPTION_KIND_PAIRS:
+    snprintf(text, bytes, "%s or several of them joined by commas", spec->argument);
+    break;
   }
 }

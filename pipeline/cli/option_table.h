@@ -20,11 +20,11 @@ typedef enum command_id {
 } command_id;
 
 typedef struct command_spec {
-  const char *name;            /* "" for COMMAND_TOP */
-  const char *operands;        /* as the synopsis shows them, "" for none */
+  const char *name;     /* "" for COMMAND_TOP */
+  const char *operands; /* as the synopsis shows them, "" for none */
   int least_operands, most_operands;
-  const char *summary;         /* one line */
-  const char *const *details;  /* paragraphs, null-terminated */
+  const char *summary;        /* one line */
+  const char *const *details; /* paragraphs, null-terminated */
 } command_spec;
 
 typedef enum option_kind {
@@ -82,24 +82,24 @@ typedef enum option_id {
 #define OPTION_NO_FIELD ((size_t)-1)
 
 typedef struct option_spec {
-  const char *name;      /* without the dashes */
-  char letter;           /* one-letter form, or 0 */
+  const char *name; /* without the dashes */
+  char letter;      /* one-letter form, or 0 */
   option_kind kind;
-  const char *argument;  /* what help shows for the value; null for a flag */
-  const char *choices;   /* OPTION_KIND_CHOICE: "a|b|c" */
-  double low, high;      /* OPTION_KIND_INTEGER, OPTION_KIND_NUMBER: range, ends included */
-  unsigned commands;     /* bit 1 << command_id where it is accepted */
-  size_t field;          /* offset in hs_options that the value is stored at, or OPTION_NO_FIELD */
-  const char *help;      /* one sentence without full stop */
+  const char *argument; /* what help shows for the value; null for a flag */
+  const char *choices;  /* OPTION_KIND_CHOICE: "a|b|c" */
+  double low, high;     /* OPTION_KIND_INTEGER, OPTION_KIND_NUMBER: range, ends included */
+  unsigned commands;    /* bit 1 << command_id where it is accepted */
+  size_t field;         /* offset in hs_options that the value is stored at, or OPTION_NO_FIELD */
+  const char *help;     /* one sentence without full stop */
 } option_spec;
 
 typedef struct option_value {
   bool given;
-  const char *text;      /* as typed; the last one */
-  int64_t integer;       /* INTEGER; FLAG: 1; CHOICE: index; DEVICE: hs_device */
-  double number;         /* NUMBER */
-  uint64_t count;        /* COUNT, BYTES */
-  int32_t numbers[4];    /* REGION: X, Y, W, H; DEVICE: index */
+  const char *text;   /* as typed; the last one */
+  int64_t integer;    /* INTEGER; FLAG: 1; CHOICE: index; DEVICE: hs_device */
+  double number;      /* NUMBER */
+  uint64_t count;     /* COUNT, BYTES */
+  int32_t numbers[4]; /* REGION: X, Y, W, H; DEVICE: index */
 } option_value;
 
 enum { OPTION_PAIRS_BYTES = 1024, OPTION_EXPECTED_BYTES = 256, OPTION_MESSAGE_BYTES = 1024 };

@@ -15,21 +15,21 @@ typedef struct text_pair {
 } text_pair;
 
 static const text_pair exit_statuses[] = {
-  { "0", "all done" },
-  { "1", "some input failed: each is named with its reason, the others are done" },
-  { "2", "wrong usage: the message says which option and what was expected" },
-  { "3", "the device asked for is not usable: the message says why" },
+    {"0", "all done"},
+    {"1", "some input failed: each is named with its reason, the others are done"},
+    {"2", "wrong usage: the message says which option and what was expected"},
+    {"3", "the device asked for is not usable: the message says why"},
 };
 
 static const text_pair environment[] = {
-  { "HARTSIFT_CPU", "ref, sse2, avx2, avx512 or neon: use no better instruction set than this" },
-  { "HARTSIFT_DEVICE", "cpu or cuda:N: what --device auto may use" },
+    {"HARTSIFT_CPU", "ref, sse2, avx2, avx512 or neon: use no better instruction set than this"},
+    {"HARTSIFT_DEVICE", "cpu or cuda:N: what --device auto may use"},
 };
 
 static const text_pair examples[] = {
-  { "hartsift extract photo.jpg > photo.csv", "the features of one photo as CSV" },
-  { "hartsift extract *.jpg -o features/ --format colmap", "one text file an image for COLMAP" },
-  { "hartsift draw photo.jpg --max-features 500 -o keypoints.png", "a picture of the 500 strongest" },
+    {"hartsift extract photo.jpg > photo.csv", "the features of one photo as CSV"},
+    {"hartsift extract *.jpg -o features/ --format colmap", "one text file an image for COLMAP"},
+    {"hartsift draw photo.jpg --max-features 500 -o keypoints.png", "a picture of the 500 strongest"},
 };
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
@@ -221,10 +221,14 @@ static void write_choices(FILE *out, const char *choices) {
 /* What may be completed for an option's value; null where file names are. */
 static const char *completion_choices(const option_spec *spec) {
   switch (spec->kind) {
-    case OPTION_KIND_CHOICE: return spec->choices;
-    case OPTION_KIND_DEVICE: return "auto|cpu|cuda";
-    case OPTION_KIND_TEXT: return NULL;
-    default: return "";
+  case OPTION_KIND_CHOICE:
+    return spec->choices;
+  case OPTION_KIND_DEVICE:
+    return "auto|cpu|cuda";
+  case OPTION_KIND_TEXT:
+    return NULL;
+  default:
+    return "";
   }
 }
 
@@ -243,12 +247,12 @@ static void write_bash_option_names(FILE *out, command_id command) {
 }
 
 void option_write_bash_completion(FILE *out) {
-  fprintf(out,
-          "# bash completion for hartsift, made by: hartsift --completion bash\n"
-          "_hartsift() {\n"
-          "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" command=\"${COMP_WORDS[1]}\"\n"
-          "  COMPREPLY=()\n"
-          "  case \"$previous\" in\n");
+  fprintf(out, "# bash completion for hartsift, made by: hartsift --completion bash\n"
+               "_hartsift() {\n"
+               "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" "
+               "command=\"${COMP_WORDS[1]}\"\n"
+               "  COMPREPLY=()\n"
+               "  case \"$previous\" in\n");
   for (int id = 0; id < OPTION_COUNT; ++id) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->kind == OPTION_KIND_FLAG) {
@@ -351,7 +355,9 @@ void option_write_zsh_completion(FILE *out) {
   }
   fprintf(out, " )\n    _describe command commands\n");
   write_zsh_options(out, COMMAND_TOP);
-  fprintf(out, "\n    return\n  fi\n  local command=\"$words[2]\"\n  shift words\n  (( CURRENT-- ))\n  case \"$command\" in\n");
+  fprintf(
+      out,
+      "\n    return\n  fi\n  local command=\"$words[2]\"\n  shift words\n  (( CURRENT-- ))\n  case \"$command\" in\n");
   for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
     fprintf(out, "    %s)\n", command_get((command_id)id)->name);
     write_zsh_options(out, (command_id)id);

@@ -8,5 +8,5 @@
 const int selftest_digests_method_version = 1;
 
 const selftest_digest selftest_digests[] = {
-  { NULL, 0 },
+    {NULL, 0},
 };

@@ -1,0 +1,341 @@
+/*
+ * The command line's table: every entry is complete, values are parsed or refused with a message that
+ * names the option and what was expected, and the texts made from the table hold every option.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/cli_output.h"
+#include "pipeline/cli/option_table.h"
+#include "pipeline/cli/option_text.h"
+#include "pipeline/formats/formats.h"
+
+enum { MOST_WORDS = 32 };
+
+/* A command line of space-separated words; argv must live as long as the set. */
+typedef struct command_line {
+  char text[512];
+  char *argv[MOST_WORDS + 1];
+  int argc;
+  option_set set;
+  char message[OPTION_MESSAGE_BYTES];
+} command_line;
+
+static bool parse(command_line *line, command_id command, const char *words) {
+  memset(line, 0, sizeof *line);
+  snprintf(line->text, sizeof line->text, "command %s", words);
+  for (char *word = strtok(line->text, " "); word != NULL; word = strtok(NULL, " ")) {
+    assert_true(line->argc < MOST_WORDS);
+    line->argv[line->argc++] = word;
+  }
+  return option_parse(&line->set, command, line->argc, line->argv, line->message, sizeof line->message);
+}
+
+/* The command line is refused and the message holds both texts. */
+static void assert_refused(command_id command, const char *words, const char *option, const char *expected) {
+  command_line line;
+  if (parse(&line, command, words)) {
+    fail_msg("accepted: %s", words);
+  }
+  if (strstr(line.message, option) == NULL || strstr(line.message, expected) == NULL) {
+    fail_msg("'%s' gives the message '%s'", words, line.message);
+  }
+}
+
+static void entries_are_complete(void **state) {
+  (void)state;
+  for (int id = 0; id < OPTION_COUNT; ++id) {
+    const option_spec *spec = option_get((option_id)id);
+    assert_non_null(spec->name);
+    assert_non_null(spec->help);
+    assert_true(spec->commands != 0);
+    assert_true((spec->kind == OPTION_KIND_FLAG) == (spec->argument == NULL));
+    assert_true((spec->kind == OPTION_KIND_CHOICE) == (spec->choices != NULL));
+    if (spec->kind == OPTION_KIND_INTEGER || spec->kind == OPTION_KIND_NUMBER) {
+      assert_true(spec->low < spec->high);
+    }
+    for (int other = 0; other < id; ++other) {
+      assert_string_not_equal(spec->name, option_get((option_id)other)->name);
+      assert_true(spec->letter == 0 || spec->letter != option_get((option_id)other)->letter);
+    }
+  }
+}
+
+static void choices_are_the_formats(void **state) {
+  (void)state;
+  char names[256] = "";
+  for (size_t i = 0; format_at(i) != NULL; ++i) {
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? "|" : "", format_at(i)->name);
+  }
+  assert_string_equal(option_get(OPTION_FORMAT)->choices, names);
+}
+
+static void values_are_parsed(void **state) {
+  (void)state;
+  command_line line;
+  assert_true(parse(&line, COMMAND_EXTRACT,
+                    "a.png --threads 3 --contrast=2.5e-2 -o out.csv b.png --first-octave -1 "
+                    "--norm root --region 1,2,30,40 --max-memory 3M -q"));
+  const option_value *values = line.set.values;
+  assert_int_equal(values[OPTION_THREADS].integer, 3);
+  assert_true(values[OPTION_CONTRAST].number == 0.025);
+  assert_string_equal(values[OPTION_OUTPUT].text, "out.csv");
+  assert_int_equal(values[OPTION_FIRST_OCTAVE].integer, -1);
+  assert_int_equal(values[OPTION_NORM].integer, HS_NORM_ROOT);
+  assert_int_equal(values[OPTION_REGION].numbers[1], 2);
+  assert_int_equal(values[OPTION_REGION].numbers[3], 40);
+  assert_int_equal(values[OPTION_MAX_MEMORY].count, 3 * 1024 * 1024);
+  assert_true(values[OPTION_QUIET].given);
+  assert_false(values[OPTION_JSON].given);
+  assert_int_equal(line.set.operand_count, 2);
+  assert_string_equal(line.set.operands[0], "a.png");
+  assert_string_equal(line.set.operands[1], "b.png");
+}
+
+static void devices_are_parsed(void **state) {
+  (void)state;
+  command_line line;
+  assert_true(parse(&line, COMMAND_INFO, "--device cuda:12"));
+  assert_int_equal(line.set.values[OPTION_DEVICE].integer, HS_DEVICE_CUDA);
+  assert_int_equal(line.set.values[OPTION_DEVICE].numbers[0], 12);
+  assert_true(parse(&line, COMMAND_INFO, "--device cpu"));
+  assert_int_equal(line.set.values[OPTION_DEVICE].integer, HS_DEVICE_CPU);
+  assert_true(parse(&line, COMMAND_INFO, "--device cuda:3 --device auto"));
+  assert_int_equal(line.set.values[OPTION_DEVICE].integer, HS_DEVICE_AUTO);
+  assert_int_equal(line.set.values[OPTION_DEVICE].numbers[0], 0);
+}
+
+static void variants_are_joined(void **state) {
+  (void)state;
+  command_line line;
+  assert_true(parse(&line, COMMAND_EXTRACT, "a --variant blur=ref --variant orient=avx2,base=ref"));
+  assert_string_equal(line.set.pairs, "blur=ref,orient=avx2,base=ref");
+}
+
+static void abbreviations_and_dashes(void **state) {
+  (void)state;
+  command_line line;
+  assert_true(parse(&line, COMMAND_EXTRACT, "--max-f 7 -- --json -"));
+  assert_int_equal(line.set.values[OPTION_MAX_FEATURES].integer, 7);
+  assert_false(line.set.values[OPTION_JSON].given);
+  assert_int_equal(line.set.operand_count, 2);
+  assert_string_equal(line.set.operands[0], "--json");
+  assert_string_equal(line.set.operands[1], "-");
+  assert_refused(COMMAND_EXTRACT, "a --max 7", "--max", "--max-memory");
+}
+
+static void wrong_values_are_refused(void **state) {
+  (void)state;
+  static const char *const cases[][3] = {
+      {"a --threads -1", "--threads", "from 0 to 1024"},
+      {"a --threads 1025", "--threads", "from 0 to 1024"},
+      {"a --threads 1.5", "--threads", "whole number"},
+      {"a --threads 99999999999999999999", "--threads", "whole number"},
+      {"a --threads=", "--threads", "whole number"},
+      {"a --contrast nan", "--contrast", "from 0 to 1"},
+      {"a --contrast inf", "--contrast", "from 0 to 1"},
+      {"a --contrast 0x1p-4", "--contrast", "from 0 to 1"},
+      {"a --contrast 0.1x", "--contrast", "from 0 to 1"},
+      {"a --sigma 0.79", "--sigma", "from 0.8 to 4"},
+      {"a --norm l3", "--norm", "l2 or root"},
+      {"a --norm l2|root", "--norm", "l2 or root"},
+      {"a --norm=", "--norm", "l2 or root"},
+      {"a --format sift", "--format", "colmap, npz"},
+      {"a --device cuda:", "--device", "cuda:N"},
+      {"a --device cuda:-1", "--device", "cuda:N"},
+      {"a --device cuda:99999999999", "--device", "cuda:N"},
+      {"a --region 1,2,3", "--region", "X,Y,W,H"},
+      {"a --region 1,2,3,4,5", "--region", "X,Y,W,H"},
+      {"a --region 1,2,0,4", "--region", "W and H 1 or more"},
+      {"a --region 1,,3,4", "--region", "X,Y,W,H"},
+      {"a --max-memory 1T", "--max-memory", "500M"},
+      {"a --max-memory 99999999999G", "--max-memory", "500M"},
+      {"a --max-memory -1", "--max-memory", "500M"},
+      {"a --max-pixels 1K", "--max-pixels", "whole number"},
+      {"a --variant blur", "--variant", "STAGE=NAME"},
+      {"a --variant blur=", "--variant", "STAGE=NAME"},
+      {"a --variant =ref", "--variant", "STAGE=NAME"},
+      {"a --variant blur=ref,", "--variant", "STAGE=NAME"},
+      {"a --variant blur=a=b", "--variant", "STAGE=NAME"},
+      {"a --output=", "--output", "FILE|DIR"},
+      {"a --json=1", "--json", "takes no value"},
+      {"a --edge", "--edge", "from 1 to 1000"},
+      {"a -o", "--output", "needs a value"},
+      {"a --circle-scale 2", "--circle-scale", "unknown option"},
+      {"a -x", "-x", "unknown option"},
+      {"", "operand", "IMAGE..."},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    assert_refused(COMMAND_EXTRACT, cases[i][0], cases[i][1], cases[i][2]);
+  }
+  assert_refused(COMMAND_DRAW, "a b c", "'c'", "IMAGE [FEATURES]");
+  assert_refused(COMMAND_INFO, "a", "'a'", "none");
+}
+
+static void options_reach_their_fields(void **state) {
+  (void)state;
+  command_line line;
+  hs_options options;
+  /* The profile is given last and still only sets what the others leave open. */
+  assert_true(parse(&line, COMMAND_EXTRACT,
+                    "a --contrast 0.5 --max-features 3 --upright --descriptor none --upsample half-pixel "
+                    "--max-pixels 77 --device cuda:2 --region 5,6,7,8 --profile colmap"));
+  cli_fill_options(&line.set, &options);
+  assert_int_equal(options.profile, HS_PROFILE_COLMAP);
+  assert_int_equal(options.norm, HS_NORM_ROOT);
+  assert_int_equal(options.octaves, 4);
+  assert_true(options.contrast == 0.5f);
+  assert_int_equal(options.max_features, 3);
+  assert_int_equal(options.upright, 1);
+  assert_int_equal(options.descriptor, HS_DESCRIPTOR_NONE);
+  assert_int_equal(options.upsample, HS_UPSAMPLE_HALF_PIXEL);
+  assert_int_equal(options.max_pixels, 77);
+  assert_int_equal(options.device, HS_DEVICE_CUDA);
+  assert_int_equal(options.device_index, 2);
+  assert_int_equal(options.region_x, 5);
+  assert_int_equal(options.region_height, 8);
+  assert_null(options.variant);
+}
+
+/* Every range of the table is one that the library accepts at both ends. */
+static void ranges_agree_with_the_library(void **state) {
+  (void)state;
+  for (int id = 0; id < OPTION_COUNT; ++id) {
+    const option_spec *spec = option_get((option_id)id);
+    if (spec->field == OPTION_NO_FIELD || (spec->kind != OPTION_KIND_INTEGER && spec->kind != OPTION_KIND_NUMBER) ||
+        id == OPTION_INPUT_BLUR || id == OPTION_THREADS) {
+      continue; /* input_blur's end depends on sigma; 1024 threads would really start */
+    }
+    for (int end = 0; end < 2; ++end) {
+      char words[128], message[512];
+      command_line line;
+      hs_options options;
+      hs_context *context = NULL;
+      snprintf(words, sizeof words, "a --device cpu --input-blur 0.4 --%s %.10g", spec->name,
+               end == 0 ? spec->low : spec->high);
+      assert_true(parse(&line, COMMAND_EXTRACT, words));
+      cli_fill_options(&line.set, &options);
+      if (hs_create_explained(&context, &options, message, sizeof message) != HS_OK) {
+        fail_msg("%s: %s", words, message);
+      }
+      hs_destroy(context);
+    }
+  }
+}
+
+typedef void (*text_writer)(FILE *out);
+
+/* What a writer prints, to be freed. */
+static char *text_of(text_writer write, command_id help_of) {
+  FILE *file = tmpfile();
+  assert_non_null(file);
+  if (write != NULL) {
+    write(file);
+  } else {
+    option_write_help(file, help_of);
+  }
+  const long size = ftell(file);
+  assert_true(size > 0);
+  char *text = calloc((size_t)size + 1, 1);
+  assert_non_null(text);
+  rewind(file);
+  assert_int_equal(fread(text, 1, (size_t)size, file), (size_t)size);
+  fclose(file);
+  return text;
+}
+
+static void texts_hold_every_option(void **state) {
+  (void)state;
+  char *bash = text_of(option_write_bash_completion, COMMAND_TOP);
+  char *zsh = text_of(option_write_zsh_completion, COMMAND_TOP);
+  char *man = text_of(option_write_man, COMMAND_TOP);
+  for (int id = 0; id < OPTION_COUNT; ++id) {
+    char dashed[64], escaped[128] = "\\-\\-";
+    const char *name = option_get((option_id)id)->name;
+    snprintf(dashed, sizeof dashed, "--%s", name);
+    for (size_t used = strlen(escaped); *name != '\0'; ++name) {
+      used += (size_t)snprintf(escaped + used, sizeof escaped - used, *name == '-' ? "\\-" : "%c", *name);
+    }
+    assert_non_null(strstr(bash, dashed));
+    assert_non_null(strstr(zsh, dashed));
+    assert_non_null(strstr(man, escaped));
+    for (int command = COMMAND_TOP; command < COMMAND_COUNT; ++command) {
+      char *help = text_of(NULL, (command_id)command);
+      char listed[80];
+      snprintf(listed, sizeof listed, " %s", dashed);
+      if (option_belongs_to((option_id)id, (command_id)command)) {
+        assert_non_null(strstr(help, listed));
+      }
+      free(help);
+    }
+  }
+  free(bash);
+  free(zsh);
+  free(man);
+}
+
+static void outputs_are_named(void **state) {
+  (void)state;
+  static const struct {
+    const char *image;
+    hs_format format;
+    const char *name;
+  } cases[] = {
+      {"photo.jpg", HS_FORMAT_NPZ, "photo.npz"},
+      {"a.b/photo.tar.png", HS_FORMAT_CSV, "photo.tar.csv"},
+      {"a.b/photo", HS_FORMAT_OPENMVG, "photo.feat"},
+      {"dir/.png", HS_FORMAT_JSON, ".png.json"},
+      {"dir/photo.jpg", HS_FORMAT_COLMAP, "photo.jpg.txt"},
+      {"-", HS_FORMAT_LOWE, "stdin.key"},
+      {"@scene:64x48:7", HS_FORMAT_BIN, "scene_64x48_7.hsf"},
+      {"@scene", HS_FORMAT_OPENCV, "scene.yml"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    char *name = output_name(cases[i].image, cases[i].format);
+    assert_non_null(name);
+    assert_string_equal(name, cases[i].name);
+    free(name);
+  }
+}
+
+static void duplicate_outputs_are_marked(void **state) {
+  (void)state;
+  command_line line;
+  output_plan plan;
+  char message[CLI_MESSAGE_BYTES];
+  assert_true(parse(&line, COMMAND_EXTRACT, "b.png a.jpg c/b.jpg a.png b.x -o no/such/folder"));
+  assert_int_equal(output_plan_make(&plan, &line.set, message, sizeof message), CLI_DONE);
+  static const bool duplicates[] = {false, false, true, true, true};
+  assert_int_equal(plan.count, 5);
+  for (int i = 0; i < plan.count; ++i) {
+    assert_int_equal(plan.targets[i].is_duplicate, duplicates[i]);
+  }
+  assert_string_equal(plan.targets[2].path, "no/such/folder/b.npz");
+  output_plan_free(&plan);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(entries_are_complete),
+      cmocka_unit_test(choices_are_the_formats),
+      cmocka_unit_test(values_are_parsed),
+      cmocka_unit_test(devices_are_parsed),
+      cmocka_unit_test(variants_are_joined),
+      cmocka_unit_test(abbreviations_and_dashes),
+      cmocka_unit_test(wrong_values_are_refused),
+      cmocka_unit_test(options_reach_their_fields),
+      cmocka_unit_test(ranges_agree_with_the_library),
+      cmocka_unit_test(texts_hold_every_option),
+      cmocka_unit_test(outputs_are_named),
+      cmocka_unit_test(duplicate_outputs_are_marked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
