@@ -110,29 +110,28 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
   return uber_level_launch(&args, stream);
 }
 
-/* Levels 1..S, what the next octave waits for. */
-static stage_status record_octave(const recording *r, int32_t o) {
+/* Levels first..last of octave o, in one launch where a chain fits; `halved`: the last is the next octave's base too. */
+static stage_status record_levels(const recording *r, int32_t o, int32_t first, int32_t last, bool halved, cuda_stream stream) {
   const hs_context *c = r->context;
-  const int32_t scales = c->options.scales;
   chain_launch_args chain = {.octave = r->view.octaves[o],
+                             .first_level = first,
+                             .count = last - first + 1,
                              .border = (border_mode)c->options.border_rule,
-                             .filters = c->step_filter,
-                             .scales = scales};
-  if (o + 1 < r->view.octave_count) chain.halved = octave_level(&r->view.octaves[o + 1], 0);
-  if (!r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, r->state->stream);
+                             .filters = c->step_filter};
+  if (halved && o + 1 < r->view.octave_count) chain.halved = octave_level(&r->view.octaves[o + 1], 0);
+  if (!r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, stream);
   stage_status st = STAGE_OK;
-  for (int32_t s = 1; s <= scales && st == STAGE_OK; s++) st = record_level(r, o, s, s == scales, r->state->stream);
+  for (int32_t s = first; s <= last && st == STAGE_OK; s++) st = record_level(r, o, s, halved && s == last, stream);
   return st;
 }
 
-/* Levels S+1 and S+2, beside the next octave. */
+/* Levels S+1 and S+2, which no other octave waits for, on the side stream. */
 static stage_status record_upper_levels(const recording *r, int32_t o) {
   const cuda_state *s = r->state;
   const int32_t scales = r->context->options.scales;
   stage_status st = device_event_record(s->forked[o], s->stream);
   if (st == STAGE_OK) st = device_event_wait(s->forked[o], s->side);
-  for (int32_t l = scales + 1; l <= scales + 2 && st == STAGE_OK; l++) st = record_level(r, o, l, false, s->side);
-  return st;
+  return st == STAGE_OK ? record_levels(r, o, scales + 1, scales + 2, false, s->side) : st;
 }
 
 static stage_status record_extrema(const recording *r, int32_t first, int32_t end) {
@@ -141,39 +140,18 @@ static stage_status record_extrema(const recording *r, int32_t first, int32_t en
   return extrema_launch(&args, r->state->side);
 }
 
-/* The first octave that the tail kernel takes, with all after it; octave_count: none. */
-static int32_t tail_start(const recording *r) {
-  int32_t o = 0;
-  while (o < r->view.octave_count &&
-         (r->dog[o] || !tail_fits(r->view.octaves[o].width, r->view.octaves[o].height, &r->context->params)))
-    o++;
-  return o;
-}
-
-static stage_status record_tail(const recording *r, int32_t first) {
-  if (first >= r->view.octave_count) return STAGE_OK;
-  const tail_launch_args args = {.octaves = &r->octaves[first],
-                                 .octave_count = r->view.octave_count - first,
-                                 .border = (border_mode)r->context->options.border_rule,
-                                 .filters = r->context->step_filter,
-                                 .params = r->context->params};
-  return tail_launch(&args, r->state->stream);
-}
-
-/* All levels and candidate masks: the large octaves one after another, their upper levels and searches beside. */
+/* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. */
 static stage_status record_pyramid(const recording *r, const source_view *source) {
   const cuda_state *s = r->state;
-  const int32_t tail = tail_start(r);
+  const int32_t scales = r->context->options.scales;
   stage_status st = record_base(r, source);
-  for (int32_t o = 0; o < tail && st == STAGE_OK; o++) {
-    st = record_octave(r, o);
+  for (int32_t o = 0; o < r->view.octave_count && st == STAGE_OK; o++) {
+    st = record_levels(r, o, 1, scales, true, s->stream);
     if (st == STAGE_OK) st = record_upper_levels(r, o);
     if (st == STAGE_OK && o == 0) st = record_extrema(r, 0, 1);
   }
-  if (st == STAGE_OK) st = record_tail(r, tail);
-  if (st == STAGE_OK) st = record_extrema(r, 1, tail);
-  if (tail == 0 || st != STAGE_OK) return st;
-  st = device_event_record(s->joined, s->side);
+  if (st == STAGE_OK) st = record_extrema(r, 1, r->view.octave_count);
+  if (st == STAGE_OK) st = device_event_record(s->joined, s->side);
   return st == STAGE_OK ? device_event_wait(s->joined, s->stream) : st;
 }
 
