@@ -1,0 +1,280 @@
+/*
+ * Every bad argument has its status and a message, changes nothing, and leaves the context as good as before.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+
+static hs_image scene;
+static hs_context *context;
+static hs_features expected;
+
+static int set_up(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scene = extraction_scene(120, 90, 4, NULL);
+  context = extraction_context(&o);
+  expected = extraction_run(context, &scene);
+  return expected.count > 20 ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_features_free(&expected);
+  hs_destroy(context);
+  hs_image_free(&scene, NULL);
+  return 0;
+}
+
+/* The context does its work as before. */
+static void check_usable(void) {
+  hs_features f = extraction_run(context, &scene);
+  assert_string_equal(hs_last_error(context), "");
+  extraction_check_equal(&expected, &f, "after an error");
+  hs_features_free(&f);
+}
+
+/* A refused call of each kind, with features that must stay as they are. */
+static void expect_image_refused(const hs_image *image, hs_status status, const char *word) {
+  hs_features f = {.count = 77, .image_width = 5};
+  const hs_features *view = &f;
+  size_t count = 99;
+  assert_int_equal(hs_extract(context, image, &f), status);
+  if (!strstr(hs_last_error(context), word)) fail_msg("\"%s\" does not say %s", hs_last_error(context), word);
+  assert_non_null(strstr(hs_last_error(context), hs_status_name(status)));
+  assert_int_equal(hs_detect(context, image, NULL, &f), status);
+  assert_int_equal(hs_describe(context, image, expected.keypoints, 1, &f, NULL), status);
+  assert_int_equal(hs_extract_into(context, image, NULL, NULL, NULL, 0, &count), status);
+  assert_int_equal(hs_extract_view(context, image, NULL, &view), status);
+  assert_true(f.count == 77 && f.image_width == 5 && f.keypoints == NULL && count == 99 && view == NULL);
+}
+
+static void test_bad_images(void **state) {
+  (void)state;
+  hs_image i = scene;
+  i.data = NULL;
+  expect_image_refused(&i, HS_ERR_IMAGE, "image.data is null");
+  const int32_t sizes[] = {0, -1, INT32_MIN};
+  for (size_t k = 0; k < 3; k++) {
+    i = scene;
+    i.width = sizes[k];
+    expect_image_refused(&i, HS_ERR_IMAGE, "expected at least 1 x 1");
+    i = scene;
+    i.height = sizes[k];
+    expect_image_refused(&i, HS_ERR_IMAGE, "expected at least 1 x 1");
+  }
+  i = scene;
+  i.type = (hs_sample_type)3;
+  expect_image_refused(&i, HS_ERR_IMAGE, "image.type is 3");
+  i.type = (hs_sample_type)-1;
+  expect_image_refused(&i, HS_ERR_IMAGE, "image.type");
+  i = scene;
+  i.layout = (hs_pixel_layout)6;
+  expect_image_refused(&i, HS_ERR_IMAGE, "image.layout is 6");
+  i = scene;
+  i.stride_bytes = 119;
+  expect_image_refused(&i, HS_ERR_IMAGE, "stride_bytes is 119, expected at least 120");
+  i.layout = HS_RGB;
+  i.stride_bytes = 359;
+  expect_image_refused(&i, HS_ERR_IMAGE, "expected at least 360");
+  check_usable();
+}
+
+static void test_bad_float_and_wide_images(void **state) {
+  (void)state;
+  hs_image floats = extraction_as_floats(&scene), i = floats;
+  i.stride_bytes = 4 * 120 + 2;
+  expect_image_refused(&i, HS_ERR_IMAGE, "multiple of 4");
+  i = floats;
+  i.data = (const unsigned char *)floats.data + 1;
+  i.height = 10;
+  expect_image_refused(&i, HS_ERR_IMAGE, "aligned");
+  const float ranges[][2] = {{1, 1}, {2, 1}, {NAN, 1}, {0, NAN}, {-INFINITY, 0}, {0, INFINITY}, {-3e38f, 3e38f}};
+  for (size_t k = 0; k < sizeof ranges / sizeof ranges[0]; k++) {
+    i = floats;
+    i.range_low = ranges[k][0];
+    i.range_high = ranges[k][1];
+    expect_image_refused(&i, HS_ERR_IMAGE, "image.range");
+  }
+  hs_image_free(&floats, NULL);
+  i = scene; /* more pixels than max_pixels, which is checked before anything is read */
+  i.width = 1 << 20;
+  i.height = 1 << 20;
+  i.stride_bytes = 0;
+  expect_image_refused(&i, HS_ERR_LIMIT, "max_pixels is 2147483648");
+  i = scene;
+  i.stride_bytes = SIZE_MAX / 2;
+  expect_image_refused(&i, HS_ERR_LIMIT, "address space");
+  check_usable();
+}
+
+static void test_null_arguments(void **state) {
+  (void)state;
+  hs_features f = {0};
+  const hs_features *view;
+  hs_keypoint k = expected.keypoints[0];
+  size_t count;
+  assert_int_equal(hs_extract(NULL, &scene, &f), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_detect(NULL, &scene, NULL, &f), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_describe(NULL, &scene, &k, 1, &f, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_extract_into(NULL, &scene, NULL, &k, NULL, 1, &count), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_extract_view(NULL, &scene, NULL, &view), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_extract(context, NULL, &f), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_last_error(context), "null"));
+  assert_int_equal(hs_extract(context, &scene, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_detect(context, NULL, NULL, &f), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_describe(context, &scene, NULL, 1, &f, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_describe(context, &scene, &k, 1, NULL, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_extract_into(context, &scene, NULL, NULL, NULL, 1, &count), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_extract_into(context, &scene, NULL, &k, NULL, 1, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_extract_view(context, NULL, NULL, &view), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_extract_view(context, &scene, NULL, NULL), HS_ERR_ARGUMENT);
+  check_usable();
+  hs_destroy(NULL);
+  hs_features_free(NULL);
+  hs_features_free(&f);
+  assert_string_equal(hs_last_error(NULL), "");
+  assert_string_equal(hs_backend_report(NULL), "");
+}
+
+static void test_bad_creation(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  char message[64];
+  hs_context *c = context;
+  assert_int_equal(hs_create(NULL, &o), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_create_explained(&c, NULL, message, sizeof message), HS_ERR_ARGUMENT);
+  assert_null(c);
+  assert_non_null(strstr(message, "null"));
+  hs_options bad = o;
+  bad.scales = 0;
+  char small[8] = "xxxxxxx"; /* a short buffer is filled, terminated and not overrun */
+  assert_int_equal(hs_create_explained(&c, &bad, small, 5), HS_ERR_OPTION);
+  assert_memory_equal(small, "opti\0xx", 8);
+  assert_int_equal(hs_create_explained(&c, &bad, NULL, 100), HS_ERR_OPTION);
+  assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
+  assert_string_equal(message, ""); /* nothing to explain */
+  hs_destroy(c);
+}
+
+static void test_bad_masks(void **state) {
+  (void)state;
+  hs_features f = {0};
+  hs_image bad[6];
+  for (int i = 0; i < 6; i++) bad[i] = scene;
+  bad[0].width--;
+  bad[1].height++;
+  bad[2].type = HS_U16;
+  bad[3].layout = HS_RGB;
+  bad[4].stride_bytes = 100;
+  bad[5].data = NULL;
+  for (int i = 0; i < 6; i++) {
+    assert_int_equal(hs_extract_masked(context, &scene, &bad[i], &f), HS_ERR_ARGUMENT);
+    assert_non_null(strstr(hs_last_error(context), "mask is"));
+    assert_int_equal(hs_detect(context, &scene, &bad[i], &f), HS_ERR_ARGUMENT);
+  }
+  assert_int_equal(f.count, 0);
+  check_usable();
+}
+
+/* ------------------------------------------------------------------ extraction into the caller's arrays */
+
+static void check_prefix(const hs_keypoint *keypoints, const uint8_t *descriptors, size_t n) {
+  assert_memory_equal(keypoints, expected.keypoints, n * sizeof *keypoints);
+  assert_memory_equal(descriptors, expected.descriptors, n * HS_DESCRIPTOR_LENGTH);
+}
+
+static void test_extract_into(void **state) {
+  (void)state;
+  const size_t full = expected.count, capacities[] = {0, 1, 7, full - 1, full, full + 1, full + 100};
+  hs_keypoint *keypoints = malloc(sizeof *keypoints * (full + 100));
+  uint8_t *descriptors = malloc(HS_DESCRIPTOR_LENGTH * (full + 100));
+  assert_true(keypoints && descriptors);
+  for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+    const size_t capacity = capacities[i], fits = capacity < full ? capacity : full;
+    size_t count = 0;
+    memset(keypoints, 0xee, sizeof *keypoints * (full + 100));
+    memset(descriptors, 0xee, HS_DESCRIPTOR_LENGTH * (full + 100));
+    const hs_status st = hs_extract_into(context, &scene, NULL, keypoints, descriptors, capacity, &count);
+    assert_int_equal(st, capacity < full ? HS_ERR_CAPACITY : HS_OK);
+    assert_int_equal(count, full);
+    if (fits > 0) check_prefix(keypoints, descriptors, fits);
+    assert_int_equal(*(const unsigned char *)(keypoints + fits), 0xee); /* nothing beyond */
+    assert_int_equal(descriptors[fits * HS_DESCRIPTOR_LENGTH], 0xee);
+  }
+  size_t count = 0;
+  assert_int_equal(hs_extract_into(context, &scene, NULL, keypoints, NULL, full, &count), HS_OK);
+  assert_memory_equal(keypoints, expected.keypoints, full * sizeof *keypoints);
+  assert_int_equal(hs_extract_into(context, &scene, NULL, NULL, NULL, 0, &count), HS_ERR_CAPACITY);
+  assert_int_equal(count, full);
+  free(keypoints);
+  free(descriptors);
+}
+
+/* ------------------------------------------------------------------ given keypoints */
+
+/* Each of these cannot be described; the others beside it can. */
+static void test_undescribable_keypoints(void **state) {
+  (void)state;
+  const hs_keypoint good = expected.keypoints[5];
+  hs_keypoint bad[12];
+  for (int i = 0; i < 12; i++) bad[i] = good;
+  bad[0].x = NAN;
+  bad[1].y = INFINITY;
+  bad[2].sigma = 0.0f;
+  bad[3].sigma = -1.0f;
+  bad[4].sigma = NAN;
+  bad[5].orientation = INFINITY;
+  bad[6].level = 4;
+  bad[7].level = -1;
+  bad[8].octave = 20;
+  bad[9].octave = -2;
+  bad[10].x = 1.0e6f;
+  bad[11].level = 0, bad[11].sigma = 5000.0f;
+  for (int i = 0; i < 12; i++) {
+    const hs_keypoint all[3] = {good, bad[i], good};
+    static const uint8_t zeros[HS_DESCRIPTOR_LENGTH];
+    hs_status statuses[3];
+    hs_features f = {0};
+    assert_int_equal(hs_describe(context, &scene, all, 3, &f, statuses), HS_OK);
+    assert_int_equal(f.count, 3);
+    if (statuses[0] != HS_OK || statuses[1] != HS_ERR_KEYPOINT || statuses[2] != HS_OK) fail_msg("keypoint %d", i);
+    assert_memory_equal(extraction_descriptor(&f, 1), zeros, sizeof zeros);
+    assert_memory_equal(extraction_descriptor(&f, 0), extraction_descriptor(&expected, 5), HS_DESCRIPTOR_LENGTH);
+    assert_memory_equal(extraction_descriptor(&f, 2), extraction_descriptor(&expected, 5), HS_DESCRIPTOR_LENGTH);
+    hs_features_free(&f);
+  }
+  check_usable();
+}
+
+static void test_describe_edge_cases(void **state) {
+  (void)state;
+  hs_features f = {0};
+  assert_int_equal(hs_describe(context, &scene, NULL, 0, &f, NULL), HS_OK);
+  assert_int_equal(f.count, 0);
+  assert_int_equal(hs_extract(context, &scene, &f), HS_OK);
+  assert_int_equal(hs_describe(context, &scene, f.keypoints, f.count, &f, NULL), HS_ERR_ARGUMENT);
+  extraction_check_equal(&expected, &f, "after describing in place was refused");
+  assert_int_equal(hs_describe(context, &scene, f.keypoints, ((size_t)1 << 28) + 1, &f, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_describe(context, &scene, expected.keypoints, ((size_t)1 << 28) + 1, &f, NULL), HS_ERR_LIMIT);
+  hs_features_free(&f);
+  check_usable();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_bad_images),       cmocka_unit_test(test_bad_float_and_wide_images),
+      cmocka_unit_test(test_null_arguments),   cmocka_unit_test(test_bad_creation),
+      cmocka_unit_test(test_bad_masks),        cmocka_unit_test(test_extract_into),
+      cmocka_unit_test(test_undescribable_keypoints), cmocka_unit_test(test_describe_edge_cases),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

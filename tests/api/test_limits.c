@@ -1,0 +1,195 @@
+/*
+ * Limits, statistics, and pictures at the ends of what there is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+#include "tests/support/reference_frame.h"
+
+static void test_max_pixels(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.max_pixels = 60 * 50;
+  hs_context *c = extraction_context(&o);
+  hs_image i = extraction_scene(60, 51, 1, NULL);
+  hs_features f = {0};
+  assert_int_equal(hs_extract(c, &i, &f), HS_ERR_LIMIT);
+  assert_non_null(strstr(hs_last_error(c), "max_pixels is 3000"));
+  i.height = 50;
+  assert_int_equal(hs_extract(c, &i, &f), HS_OK);
+  hs_features_free(&f);
+  hs_image_free(&i, NULL);
+  hs_destroy(c);
+}
+
+static void test_max_memory(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  uint64_t small, large, device;
+  assert_int_equal(hs_workspace_query(&o, 60, 50, &small, &device), HS_OK);
+  assert_int_equal(hs_workspace_query(&o, 300, 200, &large, &device), HS_OK);
+  assert_true(small < large);
+  o.max_memory_bytes = small;
+  hs_context *c = extraction_context(&o);
+  hs_image i = extraction_scene(300, 200, 1, NULL);
+  hs_features f = {0};
+  assert_int_equal(hs_extract(c, &i, &f), HS_ERR_LIMIT);
+  assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
+  i.width = 60;
+  i.height = 50;
+  assert_int_equal(hs_extract(c, &i, &f), HS_OK);
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  assert_true(s.workspace_bytes <= small);
+  hs_features_free(&f);
+  hs_image_free(&i, NULL);
+  hs_destroy(c);
+}
+
+/* Lists that would have to grow beyond the limit: refused, and the next frame is not burdened with their size. */
+static void test_lists_beyond_the_limit(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_VLFEAT);
+  /* noise without thresholds, finely sampled: far more features than lists first have room for */
+  o.edge = 1000.0f;
+  o.first_octave = 0;
+  o.sigma = 0.8f;
+  o.scales = 6;
+  uint64_t room, device;
+  assert_int_equal(hs_workspace_query(&o, 150, 120, &room, &device), HS_OK);
+  uint8_t *noise = reference_noise(150, 120, 9u, 0);
+  assert_non_null(noise);
+  const hs_image image = {.data = noise, .width = 150, .height = 120};
+  hs_image plain = extraction_scene(60, 50, 1, NULL);
+  o.max_memory_bytes = room;
+  hs_context *c = extraction_context(&o);
+  hs_features f = {0};
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(hs_extract(c, &image, &f), HS_ERR_LIMIT);
+    assert_int_equal(hs_extract(c, &plain, &f), HS_OK);
+    assert_true(f.count > 0);
+  }
+  hs_destroy(c);
+  o.max_memory_bytes = 0;
+  c = extraction_context(&o);
+  assert_int_equal(hs_extract(c, &image, &f), HS_OK);
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  /* once for the keypoints, and perhaps once more for the features that those then had */
+  assert_true((s.regrown_frames == 1 || s.regrown_frames == 2) && s.frames == 1 && s.features == f.count);
+  const uint64_t regrown = s.regrown_frames;
+  assert_int_equal(hs_extract(c, &image, &f), HS_OK); /* grown once, kept */
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  assert_true(s.regrown_frames == regrown && s.frames == 2);
+  hs_features_free(&f);
+  hs_destroy(c);
+  hs_image_free(&plain, NULL);
+  free(noise);
+}
+
+static void test_statistics(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *c = extraction_context(&o);
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  assert_true(s.frames == 0 && s.features == 0 && s.workspace_bytes > 0 && s.device_bytes == 0);
+  hs_image i = extraction_scene(120, 90, 4, NULL);
+  hs_features f = extraction_run(c, &i);
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  assert_true(s.frames == 1 && s.features == f.count && s.regrown_frames == 0);
+  assert_true(s.candidates >= s.keypoints && s.features >= s.keypoints && s.keypoints > 10);
+  /* an older header's struct is shorter, and nothing is written behind it */
+  hs_statistics shorter;
+  memset(&shorter, 0xee, sizeof shorter);
+  shorter.struct_size = offsetof(hs_statistics, regrown_frames);
+  assert_int_equal(hs_get_statistics(c, &shorter), HS_OK);
+  assert_true(shorter.frames == 1 && shorter.regrown_frames == UINT64_C(0xeeeeeeeeeeeeeeee));
+  s.struct_size = 0;
+  assert_int_equal(hs_get_statistics(c, &s), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_get_statistics(NULL, &s), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_get_statistics(c, NULL), HS_ERR_ARGUMENT);
+  hs_features_free(&f);
+  hs_image_free(&i, NULL);
+  hs_destroy(c);
+}
+
+static void test_backend_report(void **state) {
+  (void)state;
+  static const char *const stages[] = {"base", "blur", "halve", "extrema", "refine", "locate", "orient", "select", "describe"};
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.variant = "blur=ref,extrema=ref";
+  hs_context *c = extraction_context(&o);
+  const char *report = hs_backend_report(c);
+  for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+    char start[32] = "\n";
+    strcat(strcat(start, stages[i]), ": ");
+    assert_non_null(strstr(report, start));
+  }
+  assert_non_null(strstr(report, "\nblur: ref\n"));
+  assert_non_null(strstr(report, "\nextrema: ref\n"));
+  hs_destroy(c);
+}
+
+/* Sizes that leave no room for a keypoint give none; thin and tiny ones do no harm in any profile. */
+static void test_extreme_sizes(void **state) {
+  (void)state;
+  static const int32_t sizes[][2] = {{1, 1}, {1, 100000}, {100000, 1}, {3, 3}, {2, 5}, {5, 2}, {1, 2}, {100000, 2}};
+  uint8_t *noise = reference_noise(100000, 2, 3u, 0);
+  assert_non_null(noise);
+  for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
+    hs_options o = extraction_options((hs_profile)profile);
+    hs_context *c = extraction_context(&o);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+      const hs_image image = {.data = noise, .width = sizes[i][0], .height = sizes[i][1]};
+      hs_features f = {.count = 9};
+      assert_int_equal(hs_extract(c, &image, &f), HS_OK);
+      /* border 1 finds samples with room about them from 2 pixels on */
+      if (profile < HS_PROFILE_VLFEAT || image.width == 1 || image.height == 1) assert_int_equal(f.count, 0);
+      assert_true(f.image_width == image.width && f.image_height == image.height);
+      hs_features_free(&f);
+    }
+    hs_destroy(c);
+  }
+  free(noise);
+}
+
+/* Small sizes one after another, in one context, at every first octave. */
+static void test_all_small_sizes(void **state) {
+  (void)state;
+  uint8_t *noise = reference_noise(40, 40, 3u, 1);
+  assert_non_null(noise);
+  for (int32_t first = -1; first <= 3; first++) {
+    hs_options o = extraction_options((hs_profile)((first + 1) % 4));
+    o.first_octave = first;
+    o.border = 1;
+    o.scales = 1 + (first + 1) % 3;
+    hs_context *c = extraction_context(&o);
+    hs_features f = {0};
+    for (int32_t h = 1; h < 40; h += 3)
+      for (int32_t w = 1; w < 40; w += 2) {
+        const hs_image image = {.data = noise, .width = w, .height = h, .stride_bytes = 40};
+        assert_int_equal(hs_extract(c, &image, &f), HS_OK);
+        for (size_t i = 0; i < f.count; i++) assert_true(f.keypoints[i].x >= 0.0f && f.keypoints[i].y >= 0.0f);
+      }
+    hs_features_free(&f);
+    hs_destroy(c);
+  }
+  free(noise);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_max_pixels),   cmocka_unit_test(test_max_memory),     cmocka_unit_test(test_lists_beyond_the_limit),
+      cmocka_unit_test(test_statistics),   cmocka_unit_test(test_backend_report), cmocka_unit_test(test_extreme_sizes),
+      cmocka_unit_test(test_all_small_sizes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
