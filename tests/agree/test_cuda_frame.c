@@ -1,0 +1,282 @@
+/*
+ * Whole frames on a CUDA device against the CPU's reference: the same bytes for every profile, size, picture, option and
+ * variant, over many runs, and through the device-pointer entries. Skipped where there is no device.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pipeline/context.h"
+#include "pipeline/hartsift.h"
+
+#if HARTSIFT_HAVE_CUDA
+#include "cuda/device.h"
+#include "pipeline/hartsift_cuda.h"
+#endif
+
+static bool have_device(void) {
+#if HARTSIFT_HAVE_CUDA
+  return device_count(NULL, 0) > 0;
+#else
+  return false;
+#endif
+}
+
+#define NEED_DEVICE() \
+  if (!have_device()) skip()
+
+static hs_context *open_context(const hs_options *options, hs_device device) {
+  hs_options o = *options;
+  hs_context *c = NULL;
+  char why[512];
+  o.device = device;
+  if (device == HS_DEVICE_CPU) o.variant = NULL;
+  if (hs_create_explained(&c, &o, why, sizeof why) != HS_OK) fail_msg("%s", why);
+  return c;
+}
+
+static void assert_same(const hs_features *a, const hs_features *b) {
+  assert_int_equal(a->count, b->count);
+  if (a->count == 0) return;
+  const size_t bytes = a->descriptor_type == HS_DESCRIPTOR_F32 ? 512 : (a->descriptor_type == HS_DESCRIPTOR_U8 ? 128 : 0);
+  assert_memory_equal(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints);
+  if (bytes > 0) assert_memory_equal(a->descriptors, b->descriptors, a->count * bytes);
+}
+
+/* Both backends on one picture; returns how many features they agree on. */
+static size_t compare(const hs_options *options, const hs_image *image, const hs_image *mask) {
+  hs_context *cpu = open_context(options, HS_DEVICE_CPU), *gpu = open_context(options, HS_DEVICE_CUDA);
+  hs_features a = {0}, b = {0};
+  assert_int_equal(hs_extract_masked(cpu, image, mask, &a), HS_OK);
+  if (hs_extract_masked(gpu, image, mask, &b) != HS_OK) fail_msg("%s", hs_last_error(gpu));
+  assert_same(&b, &a);
+  const size_t count = a.count;
+  hs_features_free(&a);
+  hs_features_free(&b);
+  hs_destroy(gpu);
+  hs_destroy(cpu);
+  return count;
+}
+
+static hs_options profile(hs_profile p) {
+  hs_options o;
+  assert_int_equal(hs_options_init(&o, p), HS_OK);
+  return o;
+}
+
+static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
+  hs_image im = {0};
+  assert_int_equal(hs_render_scene(width, height, seed, NULL, NULL, &im), HS_OK);
+  return im;
+}
+
+static void test_profiles_and_sizes(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  static const int32_t sizes[][2] = {{1, 1},   {2, 1},   {1, 97},  {5, 5},    {6, 5},    {7, 300}, {11, 11},  {17, 13},  {31, 33},
+                                     {64, 64}, {97, 61}, {127, 5}, {129, 65}, {240, 135}, {333, 251}, {641, 479}, {1000, 3}};
+  for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++)
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+      const hs_options o = profile((hs_profile)p);
+      hs_image im = scene(sizes[i][0], sizes[i][1], 3);
+      const size_t found = compare(&o, &im, NULL);
+      if (sizes[i][0] > 600) assert_true(found > 1000);
+      hs_image_free(&im, NULL);
+    }
+}
+
+static uint32_t next_random(uint32_t *s) { return *s = *s * 1664525u + 1013904223u; }
+
+static void test_hard_pictures(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  enum { W = 203, H = 155 };
+  static uint8_t pixels[W * H];
+  for (int kind = 0; kind < 5; kind++) {
+    uint32_t s = 7;
+    for (int i = 0; i < W * H; i++) {
+      const int x = i % W, y = i / W;
+      const uint8_t values[5] = {128, (uint8_t)(next_random(&s) >> 24), (uint8_t)(((x ^ y) & 1) * 255), (uint8_t)(((x / 8 + y / 8) & 1) * 255),
+                                 (uint8_t)(x < W / 2 ? 0 : 255)};
+      pixels[i] = values[kind];
+    }
+    const hs_image im = {.data = pixels, .width = W, .height = H, .stride_bytes = W};
+    for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
+      const hs_options o = profile((hs_profile)p);
+      (void)compare(&o, &im, NULL);
+    }
+  }
+}
+
+static void test_options(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  hs_image im = scene(321, 243, 5);
+  for (int k = 0; k < 16; k++) {
+    hs_options o = profile(k == 9 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE);
+    if (k == 0) o.max_features = 100;
+    if (k == 1) o.first_octave = 0;
+    if (k == 2) o.first_octave = 2;
+    if (k == 3) o.scales = 5;
+    if (k == 4) o.scales = 1;
+    if (k == 5) o.sigma = 2.3f;
+    if (k == 6) o.upright = 1;
+    if (k == 7) o.norm = HS_NORM_ROOT;
+    if (k == 8) o.descriptor = HS_DESCRIPTOR_F32;
+    if (k == 9) o.descriptor = HS_DESCRIPTOR_U8;
+    if (k == 10) o.descriptor = HS_DESCRIPTOR_NONE;
+    if (k == 11) o.max_orientations = 1;
+    if (k == 12) o.upsample = HS_UPSAMPLE_HALF_PIXEL;
+    if (k == 13) o.contrast = 0.0f;
+    if (k == 14) o.octaves = 2;
+    if (k == 15) o.region_x = 40, o.region_y = 30, o.region_width = 100, o.region_height = 90;
+    assert_true(compare(&o, &im, NULL) > 0);
+  }
+  hs_image_free(&im, NULL);
+}
+
+static void test_types_and_masks(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  enum { W = 160, H = 121 };
+  static uint8_t rgb[W * H * 4], mask[W * H];
+  static uint16_t wide[W * H * 3];
+  static float real[W * H];
+  uint32_t s = 11;
+  hs_image base = scene(W, H, 9);
+  const uint8_t *gray = base.data;
+  for (int i = 0; i < W * H; i++) {
+    mask[i] = (uint8_t)((i % W) > W / 3 ? 1 : 0);
+    real[i] = (float)gray[i] * 3.0f - 100.0f;
+    for (int c = 0; c < 4; c++) rgb[4 * i + c] = (uint8_t)(gray[i] / 2 + (next_random(&s) >> 28));
+    for (int c = 0; c < 3; c++) wide[3 * i + c] = (uint16_t)(gray[i] * 200 + (int)(next_random(&s) >> 24));
+  }
+  const hs_image images[] = {
+      {.data = gray, .width = W, .height = H, .type = HS_U8},
+      {.data = rgb, .width = W, .height = H, .type = HS_U8, .layout = HS_RGBA},
+      {.data = rgb, .width = W, .height = H, .type = HS_U8, .layout = HS_BGRA},
+      {.data = wide, .width = W, .height = H, .type = HS_U16, .layout = HS_RGB},
+      {.data = wide, .width = W, .height = H, .stride_bytes = W * 6, .type = HS_U16, .layout = HS_GRAY},
+      {.data = real, .width = W, .height = H, .type = HS_F32, .range_low = -50.0f, .range_high = 500.0f},
+  };
+  const hs_image m = {.data = mask, .width = W, .height = H};
+  const hs_options o = profile(HS_PROFILE_LOWE);
+  for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
+    const size_t all = compare(&o, &images[i], NULL);
+    assert_true(compare(&o, &images[i], &m) < all);
+  }
+  hs_image_free(&base, NULL);
+}
+
+static void test_variants(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  static const char *const variants[] = {"pyramid=uber", "refine=plain", "orient=warp-histogram", "describe=atomic2", "describe=multi-key",
+                                         "pyramid=uber,refine=plain,orient=warp-histogram,describe=multi-key"};
+  hs_image im = scene(400, 301, 2);
+  for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+    hs_options o = profile(HS_PROFILE_LOWE);
+    o.variant = variants[i];
+    assert_true(compare(&o, &im, NULL) > 500);
+  }
+  hs_image_free(&im, NULL);
+}
+
+static void test_same_over_runs(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  const hs_options o = profile(HS_PROFILE_LOWE);
+  hs_image im = scene(480, 360, 4), other = scene(99, 77, 4);
+  hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
+  hs_features expected = {0}, between = {0};
+  assert_int_equal(hs_extract(cpu, &im, &expected), HS_OK);
+  for (int i = 0; i < 100; i++) {
+    const hs_features *view = NULL;
+    if (i % 10 == 5) assert_int_equal(hs_extract(gpu, &other, &between), HS_OK);
+    assert_int_equal(hs_extract_view(gpu, &im, NULL, &view), HS_OK);
+    assert_same(view, &expected);
+  }
+  hs_features_free(&expected);
+  hs_features_free(&between);
+  hs_destroy(gpu);
+  hs_destroy(cpu);
+  hs_image_free(&im, NULL);
+  hs_image_free(&other, NULL);
+}
+
+/* Lists far too short at first: the frame is repeated, the result the same. */
+static void test_overflow(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  const hs_options o = profile(HS_PROFILE_LOWE);
+  hs_image im = scene(320, 240, 8);
+  hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
+  hs_features a = {0}, b = {0};
+  gpu->keypoint_capacity = 32;
+  gpu->feature_capacity = 32;
+  assert_int_equal(hs_extract(cpu, &im, &a), HS_OK);
+  assert_int_equal(hs_extract(gpu, &im, &b), HS_OK);
+  assert_same(&b, &a);
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(gpu, &s), HS_OK);
+  assert_true(s.regrown_frames >= 1);
+  hs_features_free(&a);
+  hs_features_free(&b);
+  hs_destroy(gpu);
+  hs_destroy(cpu);
+  hs_image_free(&im, NULL);
+}
+
+static void test_device_pointers(void **state) {
+  (void)state;
+  NEED_DEVICE();
+#if HARTSIFT_HAVE_CUDA
+  const hs_options o = profile(HS_PROFILE_LOWE);
+  hs_image im = scene(300, 200, 6);
+  hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
+  hs_features expected = {0}, found = {0}, left = {0};
+  void *pixels = NULL;
+  cuda_stream stream = NULL;
+  assert_int_equal(hs_extract(cpu, &im, &expected), HS_OK);
+  assert_int_equal(device_alloc(&pixels, 300 * 200), STAGE_OK);
+  assert_int_equal(device_stream_create(&stream), STAGE_OK);
+  assert_int_equal(device_copy_to(pixels, im.data, 300 * 200, stream), STAGE_OK);
+  const hs_image on_device = {.data = pixels, .width = 300, .height = 200};
+  assert_int_equal(hs_cuda_extract(gpu, &on_device, NULL, stream, &found), HS_OK);
+  assert_same(&found, &expected);
+
+  hs_cuda_features resident = {0};
+  assert_int_equal(hs_cuda_extract_resident(gpu, &on_device, NULL, stream, &resident), HS_OK);
+  assert_int_equal(resident.count, expected.count);
+  left = (hs_features){.count = resident.count, .descriptor_type = resident.descriptor_type};
+  left.keypoints = malloc(resident.count * sizeof *left.keypoints);
+  left.descriptors = malloc(resident.count * 128);
+  assert_int_equal(device_copy_from(left.keypoints, resident.keypoints, resident.count * sizeof *left.keypoints, stream), STAGE_OK);
+  assert_int_equal(device_copy_from(left.descriptors, resident.descriptors, resident.count * 128, stream), STAGE_OK);
+  assert_int_equal(device_stream_wait(stream), STAGE_OK);
+  assert_same(&left, &expected);
+  free(left.keypoints);
+  free(left.descriptors);
+  device_stream_destroy(stream);
+  device_free(pixels);
+  assert_int_equal(hs_cuda_extract(cpu, &on_device, NULL, NULL, &found), HS_ERR_NO_DEVICE);
+  hs_features_free(&expected);
+  hs_features_free(&found);
+  hs_destroy(gpu);
+  hs_destroy(cpu);
+  hs_image_free(&im, NULL);
+#endif
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_profiles_and_sizes), cmocka_unit_test(test_hard_pictures), cmocka_unit_test(test_options),
+      cmocka_unit_test(test_types_and_masks),    cmocka_unit_test(test_variants),      cmocka_unit_test(test_same_over_runs),
+      cmocka_unit_test(test_overflow),           cmocka_unit_test(test_device_pointers),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
