@@ -38,8 +38,11 @@ static hs_status device_failure(hs_context *c, stage_status st, const char *what
 
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   stage_status st = device_stream_create(&s->stream);
-  if (st == STAGE_OK) st = device_stream_create(&s->side);
-  if (st == STAGE_OK) st = device_event_create(&s->joined, false);
+  if (st == STAGE_OK) st = device_event_create(&s->listed, false);
+  for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
+    st = device_stream_create(&s->side[i]);
+    if (st == STAGE_OK) st = device_event_create(&s->joined[i], false);
+  }
   for (int32_t o = 0; o < OCTAVES_MAX && st == STAGE_OK; o++) st = device_event_create(&s->forked[o], false);
   void *memory = NULL, *device = NULL;
   if (st == STAGE_OK) st = device_alloc(&memory, sizeof *scales);
@@ -101,8 +104,11 @@ void cuda_frame_destroy(hs_context *c) {
     if (s->stream) (void)device_stream_wait(s->stream);
     drop_graphs(s);
     for (int32_t o = 0; o < OCTAVES_MAX; o++) device_event_destroy(s->forked[o]);
-    device_event_destroy(s->joined);
-    device_stream_destroy(s->side);
+    device_event_destroy(s->listed);
+    for (int i = 0; i < SIDE_STREAMS; i++) {
+      device_event_destroy(s->joined[i]);
+      device_stream_destroy(s->side[i]);
+    }
     device_stream_destroy(s->stream);
     device_free(s->scales);
     device_free(s->slab);

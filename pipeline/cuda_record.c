@@ -102,8 +102,7 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
                            .out = octave_level(v, s),
                            .work = r->blur_work[o],
                            .border = (border_mode)c->options.border_rule,
-                           .filter = &c->step_filter[s],
-                           .reversed = o == 0 && (s & 1) != 0};
+                           .filter = &c->step_filter[s]};
   if (halved && o + 1 < r->view.octave_count) args.halved = octave_level(&r->view.octaves[o + 1], 0);
   if (!r->dog[o]) return blur_launch(&args, stream);
   args.dog = (plane_view){r->dog[o] + (size_t)(s - 1) * v->level_floats, v->width, v->height, v->stride};
@@ -125,34 +124,55 @@ static stage_status record_levels(const recording *r, int32_t o, int32_t first, 
   return st;
 }
 
-/* Levels S+1 and S+2, which no other octave waits for, on the side stream. */
+/* The side stream of an octave's levels S+1 and S+2 and its search, which no other octave waits for: the first octave's
+   takes as long as all the others' together. */
+static cuda_stream side_of(const recording *r, int32_t o) { return r->state->side[o == 0 ? 0 : 1]; }
+
 static stage_status record_upper_levels(const recording *r, int32_t o) {
   const cuda_state *s = r->state;
   const int32_t scales = r->context->options.scales;
   stage_status st = device_event_record(s->forked[o], s->stream);
-  if (st == STAGE_OK) st = device_event_wait(s->forked[o], s->side);
-  return st == STAGE_OK ? record_levels(r, o, scales + 1, scales + 2, false, s->side) : st;
+  if (st == STAGE_OK) st = device_event_wait(s->forked[o], side_of(r, o));
+  return st == STAGE_OK ? record_levels(r, o, scales + 1, scales + 2, false, side_of(r, o)) : st;
 }
 
+/* Candidate masks of octaves first..end-1, in one launch. */
 static stage_status record_extrema(const recording *r, int32_t first, int32_t end) {
   if (first >= end) return STAGE_OK;
   const extrema_launch_args args = {.octaves = &r->octaves[first], .octave_count = end - first, .params = r->context->params};
-  return extrema_launch(&args, r->state->side);
+  return extrema_launch(&args, side_of(r, first));
 }
 
-/* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. */
+/* The main stream waits for a side stream. */
+static stage_status join(const cuda_state *s, int side) {
+  const stage_status st = device_event_record(s->joined[side], s->side[side]);
+  return st == STAGE_OK ? device_event_wait(s->joined[side], s->stream) : st;
+}
+
+/* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. The two largest
+   octaves are searched as soon as they stand, the small ones together. */
 static stage_status record_pyramid(const recording *r, const source_view *source) {
-  const cuda_state *s = r->state;
-  const int32_t scales = r->context->options.scales;
+  const int32_t octaves = r->view.octave_count;
   stage_status st = record_base(r, source);
-  for (int32_t o = 0; o < r->view.octave_count && st == STAGE_OK; o++) {
-    st = record_levels(r, o, 1, scales, true, s->stream);
+  for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
+    st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
     if (st == STAGE_OK) st = record_upper_levels(r, o);
-    if (st == STAGE_OK && o == 0) st = record_extrema(r, 0, 1);
+    if (st == STAGE_OK && o < 2) st = record_extrema(r, o, o + 1);
   }
-  if (st == STAGE_OK) st = record_extrema(r, 1, r->view.octave_count);
-  if (st == STAGE_OK) st = device_event_record(s->joined, s->side);
-  return st == STAGE_OK ? device_event_wait(s->joined, s->stream) : st;
+  if (st == STAGE_OK) st = record_extrema(r, 2, octaves);
+  if (st == STAGE_OK) st = join(r->state, 0);
+  return st == STAGE_OK && octaves > 1 ? join(r->state, 1) : st;
+}
+
+/* The public records, beside the descriptors: neither waits for the other. */
+static stage_status record_results(const recording *r, const record_target *target) {
+  const cuda_state *s = r->state;
+  stage_status st = device_event_record(s->listed, s->stream);
+  if (st == STAGE_OK) st = device_event_wait(s->listed, s->side[0]);
+  if (st == STAGE_OK) st = cuda_results_launch(&r->view, target->records, target->capacity, s->d_counts, s->side[0]);
+  if (st == STAGE_OK && r->request->descriptor_bytes > 0)
+    st = cuda_describe_launch(&r->view, s->variants.describe, target->descriptors, s->stream);
+  return st == STAGE_OK ? join(s, 0) : st;
 }
 
 stage_status cuda_record_frame(const hs_context *c, const frame_request *request, const record_target *target) {
@@ -169,10 +189,7 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   if (st == STAGE_OK) st = cuda_locate_launch(v, s->stream);
   if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->stream);
   if (st == STAGE_OK && v->max_features > 0) st = cuda_select_launch(v, s->stream);
-  if (st == STAGE_OK && request->descriptor_bytes > 0)
-    st = cuda_describe_launch(v, s->variants.describe, target->descriptors, s->stream);
-  if (st != STAGE_OK) return st;
-  return cuda_results_launch(v, target->records, target->capacity, s->d_counts, s->stream);
+  return st == STAGE_OK ? record_results(&r, target) : st;
 }
 
 #else

@@ -35,14 +35,15 @@ typedef struct graph_entry {
   cuda_graph graph;
 } graph_entry;
 
-enum { GRAPHS_KEPT = 8 };
+/* Beside the main stream: one for what is left of the first octave, one for that of all others. */
+enum { GRAPHS_KEPT = 8, SIDE_STREAMS = 2 };
 
 typedef struct cuda_state {
   int32_t device;
   device_info info;
   cuda_variants variants;
-  cuda_stream stream, side;
-  cuda_event forked[OCTAVES_MAX], joined;
+  cuda_stream stream, side[SIDE_STREAMS];
+  cuda_event forked[OCTAVES_MAX], listed, joined[SIDE_STREAMS];
 
   vote_scales *scales;        /* device */
   unsigned char *slab;        /* device */
@@ -70,7 +71,7 @@ typedef struct record_target {
   void *descriptors;
 } record_target;
 
-/* Enqueues a frame on state->stream (and its side stream), being captured. */
+/* Enqueues a frame on state->stream (and its side streams), being captured. */
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
 
 #endif
