@@ -51,6 +51,6 @@ typedef struct mask_view {
   int32_t words_per_row;
 } mask_view;
 
-static inline int32_t mask_words_per_row(int32_t width) { return (width + 31) / 32; }
+static inline int32_t mask_words_per_row(int32_t width) { return width / 32 + (width % 32 != 0); }
 
 #endif
