@@ -29,6 +29,7 @@ size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void 
   s->counter_bytes = at;
   s->candidates = (uint64_t *)take(b, &at, capacity->candidates, sizeof(uint64_t));
   s->candidate_capacity = capacity->candidates;
+  s->histograms = (int32_t *)take(b, &at, (size_t)capacity->keypoints * ORIENT_BINS, sizeof(int32_t));
   s->peak_counts = (uint8_t *)take(b, &at, capacity->keypoints, 1);
   s->peak_angles = (float *)take(b, &at, (size_t)capacity->keypoints * ORIENT_PEAKS_MAX, sizeof(float));
   s->select_keys = (uint32_t *)take(b, &at, capacity->features, word);

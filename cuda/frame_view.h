@@ -52,6 +52,7 @@ typedef struct cuda_keypoint_scratch {
   uint64_t *candidates;       /* mask word * 32 + bit */
   uint32_t candidate_capacity;
   uint8_t *peak_counts;       /* features of each keypoint */
+  int32_t *histograms;        /* [keypoint][ORIENT_BINS] */
   float *peak_angles;         /* [keypoint][ORIENT_PEAKS_MAX] */
   uint32_t *select_keys;
   uint32_t *order;            /* features, largest descriptor window first: the order of execution only */

@@ -16,17 +16,33 @@ static __device__ __forceinline__ uint32_t work_order_bin(const cuda_frame_view 
   return (uint32_t)(WORK_BINS - 1 - (radius < WORK_BINS - 1 ? radius : WORK_BINS - 1));
 }
 
-/* The first place of each bin, into shared memory. All threads of a block of WORK_BINS; ends with a barrier. */
-static __device__ __forceinline__ void work_order_bases(const uint32_t *counts, uint32_t *s_bases, uint32_t *s_scan) {
+/* A block's shared memory for giving places. */
+typedef struct work_order_shared {
+  uint32_t scan[WARP_LANES];
+  uint32_t base[WORK_BINS];  /* first place of each bin */
+  uint32_t local[WORK_BINS]; /* the tile's features in each bin, then the first place of those */
+} work_order_shared;
+
+/* The first place of each bin. All threads of a block of WORK_BINS; ends with a barrier. */
+static __device__ __forceinline__ void work_order_bases(const uint32_t *counts, work_order_shared *s) {
   uint32_t total;
-  s_bases[threadIdx.x] = block_scan_exclusive(counts[threadIdx.x], s_scan, &total);
+  s->base[threadIdx.x] = block_scan_exclusive(counts[threadIdx.x], s->scan, &total);
   __syncthreads();
 }
 
-/* Gives features first..first + count of one keypoint their places. Any thread. */
-static __device__ __forceinline__ void work_order_put(const cuda_frame_view &v, const uint32_t *s_bases, uint32_t *cursors, uint32_t bin,
+/* Gives features first..first + count of one keypoint their places; count may be 0. All threads of a block of WORK_BINS;
+   one global addition a bin and tile, for those to one address wait for each other. */
+static __device__ __forceinline__ void work_order_put(const cuda_frame_view &v, work_order_shared *s, uint32_t *cursors, uint32_t bin,
                                                       uint32_t first, uint32_t count, uint32_t capacity) {
-  const uint32_t at = s_bases[bin] + atomicAdd(&cursors[bin], count);
+  __syncthreads(); /* the tile before is placed */
+  s->local[threadIdx.x] = 0;
+  __syncthreads();
+  uint32_t at = count > 0 ? atomicAdd(&s->local[bin], count) : 0u;
+  __syncthreads();
+  const uint32_t here = s->local[threadIdx.x];
+  if (here > 0) s->local[threadIdx.x] = s->base[threadIdx.x] + atomicAdd(&cursors[threadIdx.x], here);
+  __syncthreads();
+  if (count > 0) at += s->local[bin];
   for (uint32_t i = 0; i < count; i++)
     if (at + i < capacity) v.scratch.order[at + i] = first + i;
 }

@@ -1,0 +1,23 @@
+/*
+ * Adding to shared memory at a byte address, so that address arithmetic stays in 32 bits and may carry constants that
+ * cancel (bits of floats). Any thread; atomic among the threads of the block; nothing is returned.
+ */
+#ifndef HS_CUDA_SHARED_ADD_CUH
+#define HS_CUDA_SHARED_ADD_CUH
+
+#include <stdint.h>
+
+/* The address of something in shared memory. */
+static __device__ __forceinline__ uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+
+static __device__ __forceinline__ void shared_add(uint32_t address, int32_t v) {
+  asm volatile("red.shared.add.s32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+/* Keeps the compiler from taking a pointer apart again into what it was computed from, once for each use in a loop. */
+static __device__ __forceinline__ const float *pinned(const float *p) {
+  asm("" : "+l"(p));
+  return p;
+}
+
+#endif
