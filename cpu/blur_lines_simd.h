@@ -17,22 +17,28 @@ typedef struct line_strip {
   border_mode border;
   float *memory; /* four lines of line_floats */
   size_t line_floats;
-  int32_t kept[2]; /* rows of the picture that the base keeps in them, -1: none */
+  int32_t kept[2];    /* rows of the picture that the base keeps in them, -1: none */
+  int32_t rows_ahead; /* how many rows before its turn a line is asked for, 0: not */
+  const float *ahead; /* the line to ask for now, or null */
 } line_strip;
 
 /* Line y of the plane that is blurred: a pointer to sample x0 with the samples of the strip about it and WORK_OVERREAD
    readable floats beyond either end. Lines are asked for once and in ascending order. */
 typedef const float *(*line_reader)(const void *source, line_strip *strip, int32_t y);
 
-typedef struct blur_job {
+/* A step's way down a strip. */
+typedef struct blur_walk {
   const void *source;
   line_reader read;
   plane_view out;
-  float *scratch;
-  border_mode border;
   const gaussian_filter *filter;
-  pyramid_work work;
-} blur_job;
+  line_strip strip;
+  float *ring; /* rows filtered along x: row y at slot y % ring_rows */
+  size_t ring_stride;
+  int32_t ring_rows;
+  int32_t next; /* the next row to filter along x */
+  bool stream;  /* the output goes past the caches */
+} blur_walk;
 
 /* A strip's line in scratch memory, from sample x0. */
 static inline float *line_of_strip(const line_strip *s, int32_t index) {
@@ -101,10 +107,15 @@ static inline void filter_four_vectors(const float *taps, int32_t radius, const 
   simd_store(out + 3 * SIMD_WIDTH, a3);
 }
 
-/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. */
-static inline void filter_row(const gaussian_filter *f, const float *line, float *out, int32_t n) {
+/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. ahead: a line that will be wanted soon, or null: what a
+   strip reads of one row is too short for the hardware to foresee. */
+static inline void filter_row(const gaussian_filter *f, const float *line, const float *ahead, float *out, int32_t n) {
   int32_t x = 0;
-  for (; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) filter_four_vectors(f->taps, f->radius, line + x, out + x);
+  for (; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) {
+    if (ahead)
+      for (int32_t i = 0; i < 4 * SIMD_WIDTH; i += 16) __builtin_prefetch(ahead + x + i);
+    filter_four_vectors(f->taps, f->radius, line + x, out + x);
+  }
   for (; x < n; x += SIMD_WIDTH) {
     simd_f32 a = simd_mul(simd_set1(f->taps[0]), simd_load(line + x));
     for (int32_t j = 1; j <= f->radius; j++)
@@ -148,11 +159,19 @@ static inline void filter_four_rows(const float *taps, int32_t radius, const flo
 }
 
 /* Columns [x0, x1) of up to four rows. rows[k]: the row-filtered row k from the first output row, -radius.. . */
-static inline void filter_columns(const gaussian_filter *f, const float *const *rows, int32_t x0, int32_t x1, float *out,
-                                  size_t stride, int32_t count) {
+static inline void filter_columns(const blur_walk *w, const float *const *rows, int32_t x0, int32_t x1, float *out, int32_t count) {
+  const gaussian_filter *f = w->filter;
+  const size_t stride = w->out.stride;
   for (int32_t x = x0; x < x1; x += SIMD_WIDTH) {
     simd_f32 v[4];
     filter_four_rows(f->taps, f->radius, rows, x, v);
+    if (w->stream && count == 4 && x + SIMD_WIDTH <= x1) {
+      simd_stream(out + x, v[0]);
+      simd_stream(out + stride + x, v[1]);
+      simd_stream(out + 2 * stride + x, v[2]);
+      simd_stream(out + 3 * stride + x, v[3]);
+      continue;
+    }
     if (count == 4 && x + SIMD_WIDTH <= x1) {
       simd_store(out + x, v[0]);
       simd_store(out + stride + x, v[1]);
@@ -169,57 +188,96 @@ static inline void filter_columns(const gaussian_filter *f, const float *const *
 enum { COLUMN_TILE = 128 };
 
 /* Rows y..y+count-1 (at most WORK_BLOCK_ROWS) of the strip, from the ring. */
-static inline void filter_block(const blur_job *job, const line_strip *s, const float *ring, int32_t y, int32_t count) {
-  const pyramid_work *w = &job->work;
-  const int32_t radius = job->filter->radius, columns = s->x1 - s->x0;
+static inline void walk_columns(const blur_walk *w, int32_t y, int32_t count) {
+  const line_strip *s = &w->strip;
+  const int32_t radius = w->filter->radius, columns = s->x1 - s->x0;
   const float *rows[2 * FILTER_RADIUS_MAX + WORK_BLOCK_ROWS];
   for (int32_t i = 0; i < 2 * radius + WORK_BLOCK_ROWS; i++) {
     const int32_t k = i < 2 * radius + count ? i : 2 * radius + count - 1; /* unused rows repeat the last */
     const int32_t row = border_index(y - radius + k, s->height, s->border);
-    rows[i] = ring + (size_t)(row % w->ring_rows) * w->ring_stride;
+    rows[i] = w->ring + (size_t)(row % w->ring_rows) * w->ring_stride;
   }
   for (int32_t x = 0; x < columns; x += COLUMN_TILE) {
     const int32_t end = x + COLUMN_TILE < columns ? x + COLUMN_TILE : columns;
     for (int32_t k = 0; k < count; k += 4) {
-      float *out = job->out.data + (size_t)(y + k) * job->out.stride + s->x0;
-      filter_columns(job->filter, rows + radius + k, x, end, out, job->out.stride, count - k < 4 ? count - k : 4);
+      float *out = w->out.data + (size_t)(y + k) * w->out.stride + s->x0;
+      filter_columns(w, rows + radius + k, x, end, out, count - k < 4 ? count - k : 4);
     }
   }
 }
 
-static inline line_strip strip_of_chunk(const blur_job *job, int32_t strip, float *memory) {
-  const pyramid_work *w = &job->work;
-  line_strip s = {.width = job->out.width, .height = job->out.height, .radius = job->filter->radius, .border = job->border};
-  s.x0 = strip * w->strip;
-  s.x1 = s.width - s.x0 < w->strip ? s.width : s.x0 + w->strip;
-  s.first = s.x0 > s.radius ? s.x0 - s.radius : 0;
-  s.end = s.width - s.x1 > s.radius ? s.x1 + s.radius : s.width;
+/* How many rows of the source the output's rows up to `end` need. */
+static inline int32_t walk_needs(const blur_walk *w, int32_t end) {
+  return w->strip.height - end < w->filter->radius ? w->strip.height : end + w->filter->radius;
+}
+
+/* The next output rows, y..y+count-1. */
+static inline void walk_block(blur_walk *w, int32_t y, int32_t count) {
+  line_strip *s = &w->strip;
+  for (const int32_t needed = walk_needs(w, y + count); w->next < needed; w->next++) {
+    const float *line = w->read(w->source, s, w->next);
+    filter_row(w->filter, line, s->ahead, w->ring + (size_t)(w->next % w->ring_rows) * w->ring_stride, s->x1 - s->x0);
+  }
+  walk_columns(w, y, count);
+}
+
+/* Columns [x0, x1) of the plane; the border is `border`; memory: line_floats a line. */
+static inline line_strip strip_of(const plane_view *plane, int32_t x0, int32_t x1, int32_t radius, border_mode border, float *memory,
+                                  size_t line_floats) {
+  line_strip s = {.x0 = x0, .x1 = x1, .width = plane->width, .height = plane->height, .radius = radius, .border = border};
+  s.first = x0 > radius ? x0 - radius : 0;
+  s.end = s.width - x1 > radius ? x1 + radius : s.width;
   s.memory = memory;
-  s.line_floats = w->line_floats;
+  s.line_floats = line_floats;
   s.kept[0] = s.kept[1] = -1;
   return s;
+}
+
+/* ------------------------------------------------- one step, for base and blur */
+
+typedef struct blur_job {
+  const void *source;
+  line_reader read;
+  plane_view out;
+  float *scratch;
+  border_mode border;
+  const gaussian_filter *filter;
+  int32_t rows_ahead;
+  bool stream;
+  pyramid_work work;
+} blur_job;
+
+/* A plane that no cache holds until its next reader comes is written past the caches: that saves reading each line
+   before it is overwritten. Rows must begin on whole vectors. */
+enum { STREAM_BYTES = 8 << 20, STREAM_ALIGNMENT = 64 };
+
+static inline bool worth_streaming(const plane_view *p) {
+  const size_t row_bytes = sizeof(float) * p->stride;
+  return row_bytes * (size_t)p->height >= STREAM_BYTES && (uintptr_t)p->data % STREAM_ALIGNMENT == 0 && row_bytes % STREAM_ALIGNMENT == 0;
 }
 
 /* One strip of one band. */
 static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   const blur_job *job = argument;
   const pyramid_work *w = &job->work;
-  const int32_t radius = job->filter->radius, height = job->out.height;
+  const int32_t radius = job->filter->radius, height = job->out.height, width = job->out.width;
   float *ring = job->scratch + (size_t)worker * w->thread_floats;
-  line_strip s = strip_of_chunk(job, chunk % w->strips, ring + w->ring_stride * (size_t)w->ring_rows);
+  const int32_t x0 = chunk % w->strips * w->strip, x1 = width - x0 < w->strip ? width : x0 + w->strip;
   const int32_t first = chunk / w->strips * w->band, end = height - first < w->band ? height : first + w->band;
-  int32_t next = first > radius ? first - radius : 0;
-  for (int32_t y = first; y < end; y += WORK_BLOCK_ROWS) {
-    const int32_t count = end - y < WORK_BLOCK_ROWS ? end - y : WORK_BLOCK_ROWS;
-    const int32_t needed = height - y - count < radius ? height : y + count + radius;
-    for (; next < needed; next++)
-      filter_row(job->filter, job->read(job->source, &s, next), ring + (size_t)(next % w->ring_rows) * w->ring_stride, s.x1 - s.x0);
-    filter_block(job, &s, ring, y, count);
-  }
+  blur_walk walk = {.source = job->source, .read = job->read, .out = job->out, .filter = job->filter, .ring = ring};
+  walk.ring_stride = w->ring_stride;
+  walk.ring_rows = w->ring_rows;
+  walk.strip = strip_of(&job->out, x0, x1, radius, job->border, ring + w->ring_stride * (size_t)w->ring_rows, w->line_floats);
+  walk.strip.rows_ahead = job->rows_ahead;
+  walk.stream = job->stream;
+  walk.next = first > radius ? first - radius : 0;
+  for (int32_t y = first; y < end; y += WORK_BLOCK_ROWS) walk_block(&walk, y, end - y < WORK_BLOCK_ROWS ? end - y : WORK_BLOCK_ROWS);
+  if (walk.stream) simd_stream_end();
 }
 
 static inline void blur_run(stage_queue *queue, blur_job *job) {
   job->work = pyramid_work_of(job->out.width, job->out.height, job->filter->radius, queue_threads(queue));
+  job->stream = worth_streaming(&job->out);
   queue_run(queue, job->work.strips * job->work.bands, blur_chunk, job);
 }
 

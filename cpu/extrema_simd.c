@@ -42,16 +42,25 @@ typedef struct extrema_strip {
 /* Row y of every level's difference, and one sample beside the strip (0 where there is none: never a candidate's). */
 static void take_differences(const extrema_strip *s, dog_rows *d, int32_t y) {
   const octave_view *o = &s->args->octave;
-  const int32_t n = s->x1 - s->x0;
-  for (int32_t level = 0; level < s->args->params.scales + 2; level++) {
-    const float *lower = o->levels + (size_t)level * o->level_floats + (size_t)y * o->stride + (size_t)s->x0;
-    const float *upper = lower + o->level_floats;
-    float *out = d->values[y % 3][level] + MARGIN;
-    int32_t x = 0;
-    for (; x + SIMD_WIDTH <= n; x += SIMD_WIDTH) simd_store(out + x, simd_sub(simd_load(upper + x), simd_load(lower + x)));
-    for (; x < n; x++) out[x] = upper[x] - lower[x];
-    out[-1] = s->x0 > 0 ? upper[-1] - lower[-1] : 0.0f;
-    out[n] = s->x1 < o->width ? upper[n] - lower[n] : 0.0f;
+  const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 2;
+  const float *row = o->levels + (size_t)y * o->stride + (size_t)s->x0;
+  float(*out)[ROW] = d->values[y % 3];
+  int32_t x = 0;
+  for (; x + SIMD_WIDTH <= n; x += SIMD_WIDTH) {
+    const float *at = row + x;
+    simd_f32 lower = simd_load(at);
+    for (int32_t level = 0; level < levels; level++) {
+      at += o->level_floats;
+      const simd_f32 upper = simd_load(at);
+      simd_store(out[level] + MARGIN + x, simd_sub(upper, lower));
+      lower = upper;
+    }
+  }
+  for (int32_t level = 0; level < levels; level++) {
+    const float *lower = row + (size_t)level * o->level_floats, *upper = lower + o->level_floats;
+    for (int32_t i = x; i < n; i++) out[level][MARGIN + i] = upper[i] - lower[i];
+    out[level][MARGIN - 1] = s->x0 > 0 ? upper[-1] - lower[-1] : 0.0f;
+    out[level][MARGIN + n] = s->x1 < o->width ? upper[n] - lower[n] : 0.0f;
   }
 }
 

@@ -7,12 +7,15 @@
  */
 #include "cpu/blur_lines_simd.h"
 #include "cpu/stages_simd.h"
-#include "cpu/threads.h"
+
+/* How far ahead a line is asked for. */
+enum { ROWS_AHEAD = 4 };
 
 /* A level's line where the strip and what is read beyond it lie inside; a copy with the border continued elsewhere. */
 static const float *read_plane_line(const void *source, line_strip *s, int32_t y) {
   const plane_view *in = source;
   const float *row = in->data + (size_t)y * in->stride;
+  s->ahead = s->rows_ahead > 0 && y + s->rows_ahead < s->height ? row + (size_t)s->rows_ahead * in->stride + s->x0 : NULL;
   if (s->x0 - s->radius - WORK_OVERREAD >= 0 && s->x1 + s->radius + WORK_OVERREAD <= in->width) return row + s->x0;
   float *line = line_of_strip(s, 0);
   memcpy(line + (s->first - s->x0), row + s->first, sizeof(float) * (size_t)(s->end - s->first));
@@ -27,7 +30,8 @@ stage_status SIMD_NAME(blur)(stage_queue *queue, const blur_args *args) {
                   .out = args->out,
                   .scratch = args->work.data,
                   .border = args->border,
-                  .filter = args->filter};
+                  .filter = args->filter,
+                  .rows_ahead = ROWS_AHEAD};
   blur_run(queue, &job);
   return STAGE_OK;
 }

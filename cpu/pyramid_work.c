@@ -20,6 +20,20 @@ static int32_t strip_of(int32_t width, int32_t threads) {
   return strip < WORK_STRIP_MAX ? strip : WORK_STRIP_MAX;
 }
 
+/* Nine lines more than a multiple of eight: rows of a column begin in different sets of the L1 cache. */
+static size_t ring_stride_of(int32_t columns) {
+  return (whole_lines((size_t)columns + 7 * LINE_FLOATS) & ~(size_t)(8 * LINE_FLOATS - 1)) + 9 * LINE_FLOATS;
+}
+
+static int32_t ring_rows_of(int32_t height, int32_t radius) {
+  const int32_t rows = 2 * radius + WORK_BLOCK_ROWS;
+  return rows < height ? rows : height;
+}
+
+static size_t line_floats_of(int32_t columns, int32_t radius) {
+  return whole_lines((size_t)columns + 2 * (size_t)radius + 2 * WORK_OVERREAD);
+}
+
 pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t radius, int32_t threads) {
   pyramid_work w;
   assert(width >= 1 && height >= 1 && radius >= 0 && threads >= 1);
@@ -33,12 +47,10 @@ pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t radius, int3
     if (w.band < WORK_BAND_MIN) w.band = WORK_BAND_MIN;
   }
   w.bands = ceil_div(height, w.band);
-  w.ring_rows = 2 * radius + WORK_BLOCK_ROWS;
-  if (w.ring_rows > height) w.ring_rows = height;
   const int32_t columns = w.strip < width ? w.strip : width;
-  /* Nine lines more than a multiple of eight: rows of a column begin in different sets of the L1 cache. */
-  w.ring_stride = (whole_lines((size_t)columns + 7 * LINE_FLOATS) & ~(size_t)(8 * LINE_FLOATS - 1)) + 9 * LINE_FLOATS;
-  w.line_floats = whole_lines((size_t)columns + 2 * (size_t)radius + 2 * WORK_OVERREAD);
+  w.ring_rows = ring_rows_of(height, radius);
+  w.ring_stride = ring_stride_of(columns);
+  w.line_floats = line_floats_of(columns, radius);
   w.thread_floats = w.ring_stride * (size_t)w.ring_rows + LINES_BESIDE_RING * w.line_floats;
   return w;
 }

@@ -3,7 +3,7 @@
  *
  * A chunk is a strip of columns of a band of rows. Strips share no work; a band filters the rows above and below it
  * again, so the plane is cut into bands only where strips do not give every thread enough chunks. Each thread keeps
- * the row-filtered rows that the columns of its chunk still need in a ring: a few hundred KiB that stay in its L2.
+ * the row-filtered rows that the columns of its chunk still need in a ring, which stays in its L2: less than 1 MiB for the usual radii.
  */
 #ifndef HS_CPU_PYRAMID_WORK_H
 #define HS_CPU_PYRAMID_WORK_H
@@ -11,7 +11,7 @@
 #include "stages/base.h"
 
 enum {
-  WORK_STRIP_MAX = 1024, /* columns of a strip */
+  WORK_STRIP_MAX = 4096, /* columns of a strip */
   WORK_STRIP_MIN = 256,
   WORK_BLOCK_ROWS = 16,  /* rows that are finished at a time */
   WORK_BAND_MIN = 64,    /* rows of a band */

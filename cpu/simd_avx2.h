@@ -13,6 +13,9 @@ typedef __m256 simd_mask; /* all bits of a lane, or none */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return _mm256_loadu_ps(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { _mm256_storeu_ps(p, v); }
+/* Past the caches, p aligned to a vector; simd_stream_end before another thread reads it. */
+SIMD_INLINE void simd_stream(float *p, simd_f32 v) { _mm256_stream_ps(p, v); }
+SIMD_INLINE void simd_stream_end(void) { _mm_sfence(); }
 SIMD_INLINE simd_f32 simd_set1(float v) { return _mm256_set1_ps(v); }
 SIMD_INLINE __m256i simd_first_lanes(int n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

@@ -13,6 +13,9 @@ typedef uint32x4_t simd_mask; /* all bits of a lane, or none */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return vld1q_f32(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { vst1q_f32(p, v); }
+/* As simd_store: this instruction set has no store past the caches for one vector. */
+SIMD_INLINE void simd_stream(float *p, simd_f32 v) { vst1q_f32(p, v); }
+SIMD_INLINE void simd_stream_end(void) {}
 SIMD_INLINE simd_f32 simd_set1(float v) { return vdupq_n_f32(v); }
 /* The first n lanes (0..SIMD_WIDTH), others 0; memory beyond them is not touched. */
 SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) {

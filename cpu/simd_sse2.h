@@ -13,6 +13,9 @@ typedef __m128 simd_mask; /* all bits of a lane, or none */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return _mm_loadu_ps(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { _mm_storeu_ps(p, v); }
+/* Past the caches, p aligned to a vector; simd_stream_end before another thread reads it. */
+SIMD_INLINE void simd_stream(float *p, simd_f32 v) { _mm_stream_ps(p, v); }
+SIMD_INLINE void simd_stream_end(void) { _mm_sfence(); }
 SIMD_INLINE simd_f32 simd_set1(float v) { return _mm_set1_ps(v); }
 /* The first n lanes (0..SIMD_WIDTH), others 0; memory beyond them is not touched. */
 SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) {

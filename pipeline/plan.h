@@ -62,7 +62,8 @@ typedef struct plan_request {
   size_t descriptor_bytes;                      /* of one; 0: none wanted */
   int32_t threads;                              /* of the CPU */
   int32_t radius_max;                           /* of the filters */
-  size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads); /* as in stage_ops */
+  /* as in stage_ops */
+  size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
 } plan_request;
 
 typedef struct frame_plan {

@@ -135,6 +135,13 @@ static void test_blur_strips(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_blur(*state, &cases[i]);
 }
 
+/* Planes large enough to be written past the caches, with whole and with partial vectors at the right. */
+static void test_blur_large(void **state) {
+  static const blur_case cases[] = {{2048, 1025, 2, BORDER_REFLECT_101, PATTERN_NOISE, 0},
+                                    {2050, 1030, 3, BORDER_REPLICATE, PATTERN_NOISE, 14}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_blur(*state, &cases[i]);
+}
+
 /* Products and sums whose last bits a multiplication and an addition with two roundings get wrong, and denormals. */
 static void test_blur_small_values(void **state) {
   const pools *p = *state;
@@ -298,7 +305,7 @@ static void test_halve(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_blur_sizes),  cmocka_unit_test(test_blur_radii),        cmocka_unit_test(test_blur_patterns),
-      cmocka_unit_test(test_blur_strips), cmocka_unit_test(test_blur_small_values), cmocka_unit_test(test_base_sources),
+      cmocka_unit_test(test_blur_large), cmocka_unit_test(test_blur_strips), cmocka_unit_test(test_blur_small_values), cmocka_unit_test(test_base_sources),
       cmocka_unit_test(test_base_sizes),  cmocka_unit_test(test_base_strips),       cmocka_unit_test(test_halve),
   };
   return cmocka_run_group_tests_name("vector pyramid", tests, make_pools, free_pools);

@@ -18,7 +18,7 @@ const char *const stage_variant_names[] = {"sse2", "avx2", "avx512", "neon", NUL
 guarded_plane plane_make(int32_t width, int32_t height, size_t stride) {
   guarded_plane p;
   p.block_floats = 2 * GUARD_FLOATS + stride * (size_t)height;
-  p.block = malloc(sizeof(float) * p.block_floats);
+  p.block = aligned_alloc(64, (sizeof(float) * p.block_floats + 63) & ~(size_t)63); /* sample 0 begins a cache line */
   assert_non_null(p.block);
   for (size_t i = 0; i < p.block_floats; i++) p.block[i] = GUARD;
   p.view = (plane_view){p.block + GUARD_FLOATS, width, height, stride};
