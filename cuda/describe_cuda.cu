@@ -11,8 +11,8 @@
 #include "cuda/work_order.cuh"
 
 enum {
-  DESCRIBE_WARPS = 4,  /* a block */
-  DESCRIBE_TILE = 96,  /* samples along a tile: a window of radius 47, sigma 4.4 */
+  DESCRIBE_WARPS = 4, /* a block */
+  DESCRIBE_TILE = 96, /* samples along a tile: a window of radius 47, sigma 4.4 */
   DESCRIBE_GROUP_BITS = 3,
   DESCRIBE_GROUP = 1 << DESCRIBE_GROUP_BITS /* lanes along a row */
 };
@@ -25,21 +25,20 @@ enum {
 enum { DESCRIBE_PLANE = 40, DESCRIBE_STORED = DESCRIBE_PADDED_BINS * DESCRIBE_PLANE };
 
 /* One warp's shared memory. */
-template <int COPIES>
-struct describe_shared {
+template <int COPIES> struct describe_shared {
   int32_t votes[DESCRIBE_STORED * COPIES]; /* (direction * plane + cell) * copies + copy */
   window_tile<DESCRIBE_TILE> tile;
 };
 
-/* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), which floats' bits leave in it. */
+/* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), which floats' bits leave in. */
 typedef struct described_sample {
   uint32_t index;
   int32_t v[8];
 } described_sample;
 
-#define TWO_TO_23 8388608.0f /* floats from here to 2^24 are the whole numbers */
+#define TWO_TO_23      8388608.0f /* floats from here to 2^24 are the whole numbers */
 #define TWO_TO_23_BITS 0x4b000000u
-#define DESCRIBE_BIAS (TWO_TO_23_BITS * (DESCRIBE_PLANE + DESCRIBE_PADDED_CELLS + 1u))
+#define DESCRIBE_BIAS  (TWO_TO_23_BITS * (DESCRIBE_PLANE + DESCRIBE_PADDED_CELLS + 1u))
 
 /*
  * Half the patch's side in cells, as far as it matters. describe_place lets in what lies strictly between 0 and 5 after
@@ -48,9 +47,9 @@ typedef struct described_sample {
  */
 #define DESCRIBE_REACH 2.49999976f
 
-/* The same operations as describe_votes_of, with its floors by additions to 2^23 rounded down, which are exact from 0. */
-static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight, float row, float column,
-                                                       described_sample *out) {
+/* The same operations as describe_votes_of, its floors by additions to 2^23 rounded down, which are exact from 0 on. */
+static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight,
+                                                       float row, float column, described_sample *out) {
   float magnitude, turn;
   hs_polar(gx, gy, &magnitude, &turn);
   float direction = w->turn - turn;
@@ -78,17 +77,17 @@ static __device__ __forceinline__ int32_t vote_offset(int32_t j) {
   return (j & 1 ? DESCRIBE_PLANE : 0) + (j & 4 ? DESCRIBE_PADDED_CELLS : 0) + (j & 2 ? 1 : 0);
 }
 
-/* The copy of the histogram a lane adds to: lanes that share one are far apart in the patch, so that they seldom meet in
-   a bin. In a row those are half or a quarter of it apart; the row of the next pair of groups takes them shifted. */
-template <int COPIES>
-static __device__ __forceinline__ int32_t vote_copy(void) {
+/* The copy of the histogram a lane adds to: lanes that share one are far apart in the patch, so they seldom meet in a
+   bin. In a row those are half or a quarter of it apart; the row of the next pair of groups takes them shifted. */
+template <int COPIES> static __device__ __forceinline__ int32_t vote_copy(void) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), pair = lane / DESCRIBE_GROUP / 2;
   return (lane + pair * (COPIES / 2)) % COPIES;
 }
 
 /* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lane_votes, bool inside, const described_sample *sample) {
+static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lane_votes, bool inside,
+                                                    const described_sample *sample) {
   if (COPIES > 0) {
     if (!inside) return;
     const uint32_t at = lane_votes + sample->index * (COPIES * 4u);
@@ -103,11 +102,12 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
 
 /*
  * The columns of each row that can lie inside the turned square |u|, |v| < 2.5 cells; a superset, widened by a
- * thousandth of a cell and a hundredth of a sample, each sample is tested again. Along a row u and v are linear in dx; a coefficient
- * of zero gives an infinite bound or, where even that is undefined, none.
+ * thousandth of a cell and a hundredth of a sample, each sample is tested again. Along a row u and v are linear in dx;
+ * a coefficient of zero gives an infinite bound or, where even that is undefined, none.
  */
-static __device__ __forceinline__ void describe_spans(window_tile<DESCRIBE_TILE> *tile, const describe_window *w, int32_t first_row, int32_t rows,
-                                                      int32_t first_column, int32_t last_column) {
+static __device__ __forceinline__ void describe_spans(window_tile<DESCRIBE_TILE> *tile, const describe_window *w,
+                                                      int32_t first_row, int32_t rows, int32_t first_column,
+                                                      int32_t last_column) {
   const float reach = 0.5f * (DESCRIBE_CELLS + 1) + 0.001f, shift = w->x - (float)w->cx, limit = 4096.0f;
   const float per_cosine = 1.0f / w->cosine, per_sine = 1.0f / w->sine;
   for (int32_t i = (int32_t)(threadIdx.x % WARP_LANES); i < rows; i += WARP_LANES) {
@@ -117,26 +117,27 @@ static __device__ __forceinline__ void describe_spans(window_tile<DESCRIBE_TILE>
     const float v0 = (v - reach) * per_sine, v1 = (v + reach) * per_sine;
     const float low = fmaxf(fmaxf(fminf(u0, u1), fminf(v0, v1)), -limit);
     const float high = fminf(fminf(fmaxf(u0, u1), fmaxf(v0, v1)), limit);
-    const int32_t first = (int32_t)ceilf(fminf(low, limit) + shift - 0.01f), last = (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f);
+    const int32_t first = (int32_t)ceilf(fminf(low, limit) + shift - 0.01f),
+                  last = (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f);
     tile->span[i] = make_short2((short)max(first, first_column), (short)min(last, last_column));
   }
 }
 
 /* One lane's run of samples along a row. */
 typedef struct describe_run {
-  const float *p;        /* the first sample */
-  int32_t stride;        /* floats from row to row */
-  int32_t length;        /* of this lane's run; may be 0 */
-  float x, dy;           /* of the first sample: column, and distance from the centre's row */
+  const float *p; /* the first sample */
+  int32_t stride; /* floats from row to row */
+  int32_t length; /* of this lane's run; may be 0 */
+  float x, dy;    /* of the first sample: column, and distance from the centre's row */
   float row_weight;
-  const float *weight;   /* of the first sample's column */
+  const float *weight; /* of the first sample's column */
 } describe_run;
 
-/* Votes of a run; `steps`: the longest run among the lanes. The samples of the next step are read ahead. lane_votes: the
-   shared address of the lane's copy of bin 0, less what DESCRIBE_BIAS adds. */
+/* Votes of a run; `steps`: the longest run among the lanes. The samples of the next step are read ahead. lane_votes:
+   the shared address of the lane's copy of bin 0, less what DESCRIBE_BIAS adds. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_row(int32_t *votes, uint32_t lane_votes, const describe_window *w, const describe_run *run,
-                                                    int32_t steps) {
+static __device__ __forceinline__ void describe_row(int32_t *votes, uint32_t lane_votes, const describe_window *w,
+                                                    const describe_run *run, int32_t steps) {
   const float *p = run->p, *above = pinned(p - run->stride), *below = pinned(p + run->stride);
   float x = run->x, left = 0.0f, centre = 0.0f, right = 0.0f, up = 0.0f, down = 0.0f;
   if (run->length > 0) left = p[-1], centre = p[0], right = p[1], up = above[0], down = below[0];
@@ -149,7 +150,8 @@ static __device__ __forceinline__ void describe_row(int32_t *votes, uint32_t lan
     const bool inside = step < run->length && fabsf(u) < DESCRIBE_REACH && fabsf(v) < DESCRIBE_REACH;
     described_sample sample;
     if (inside)
-      describe_sample(w, 0.5f * (right - left), 0.5f * (down - up), run->weight[step] * run->row_weight, v + 2.5f, u + 2.5f, &sample);
+      describe_sample(w, 0.5f * (right - left), 0.5f * (down - up), run->weight[step] * run->row_weight, v + 2.5f,
+                      u + 2.5f, &sample);
     describe_add<COPIES>(votes, lane_votes, inside, &sample);
     left = centre, centre = right, right = next_right, up = next_up, down = next_down;
     x += 1.0f;
@@ -158,27 +160,34 @@ static __device__ __forceinline__ void describe_row(int32_t *votes, uint32_t lan
 
 /* Votes of one tile, its tables in place. The lanes of a group share a row in equal runs. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_walk(int32_t *votes, const window_tile<DESCRIBE_TILE> *tile, const plane_view *level,
-                                                     const describe_window *w, int32_t first_row, int32_t rows, int32_t first_column) {
+static __device__ __forceinline__ void describe_walk(int32_t *votes, const window_tile<DESCRIBE_TILE> *tile,
+                                                     const plane_view *level, const describe_window *w,
+                                                     int32_t first_row, int32_t rows, int32_t first_column) {
   const int32_t turns = window_tile_turns<DESCRIBE_GROUP>(rows), sub = (int32_t)(threadIdx.x % DESCRIBE_GROUP);
   const int32_t stride = (int32_t)level->stride, y = w->cy + first_row;
   const float *base = pinned(level->data + (size_t)y * level->stride + (size_t)w->cx);
-  const uint32_t lane_votes = shared_address(votes + vote_copy<(COPIES > 1 ? COPIES : 1)>()) - DESCRIBE_BIAS * (COPIES * 4u);
+  const uint32_t lane_votes =
+      shared_address(votes + vote_copy<(COPIES > 1 ? COPIES : 1)>()) - DESCRIBE_BIAS * (COPIES * 4u);
   for (int32_t turn = 0; turn < turns; turn++) {
     const int32_t r = window_tile_row<DESCRIBE_GROUP>(turn, rows), row = max(r, 0);
     const short2 span = tile->span[row];
     const int32_t share = r < 0 ? 0 : max((span.y - span.x + DESCRIBE_GROUP) >> DESCRIBE_GROUP_BITS, 0);
     const int32_t at = span.x + sub * share;
-    const describe_run run = {base + (row * stride + at), stride, min(share, span.y - at + 1), (float)(w->cx + at), (float)(y + row) - w->y,
-                              tile->row_weight[row], tile->column_weight + (at - first_column)};
+    const describe_run run = {base + (row * stride + at),
+                              stride,
+                              min(share, span.y - at + 1),
+                              (float)(w->cx + at),
+                              (float)(y + row) - w->y,
+                              tile->row_weight[row],
+                              tile->column_weight + (at - first_column)};
     describe_row<COPIES>(votes, lane_votes, w, &run, warp_reduce_max(share));
   }
 }
 
 /* The padded histogram of one feature, complete for every lane at the end. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_fill(int32_t *votes, window_tile<DESCRIBE_TILE> *tile, const plane_view *level,
-                                                     const describe_window *w, float scale) {
+static __device__ __forceinline__ void describe_fill(int32_t *votes, window_tile<DESCRIBE_TILE> *tile,
+                                                     const plane_view *level, const describe_window *w, float scale) {
   enum { STORED = COPIES > 1 ? COPIES : 1 };
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   const window_place place = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, scale};
@@ -189,7 +198,8 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, window_tile
   const int32_t right = window_tile_last(left, INT16_MAX, w->radius, w->cx, level->width, 1);
   for (int32_t row = top; row <= bottom; row += DESCRIBE_TILE)
     for (int32_t column = left; column <= right; column += DESCRIBE_TILE) {
-      const int32_t rows = min((int32_t)DESCRIBE_TILE, bottom - row + 1), columns = min((int32_t)DESCRIBE_TILE, right - column + 1);
+      const int32_t rows = min((int32_t)DESCRIBE_TILE, bottom - row + 1),
+                    columns = min((int32_t)DESCRIBE_TILE, right - column + 1);
       __syncwarp(); /* the tile before is read */
       window_tile_weights(tile, &place, column, columns, row, rows);
       describe_spans(tile, w, row, rows, column, column + columns - 1);
@@ -200,8 +210,7 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, window_tile
 }
 
 /* Sum of the copies of one stored bin. */
-template <int COPIES>
-static __device__ __forceinline__ int32_t describe_stored(const int32_t *votes, int32_t bin) {
+template <int COPIES> static __device__ __forceinline__ int32_t describe_stored(const int32_t *votes, int32_t bin) {
   int32_t sum = 0;
 #pragma unroll
   for (int32_t c = 0; c < COPIES; c++) sum += votes[bin * COPIES + c];
@@ -209,17 +218,18 @@ static __device__ __forceinline__ int32_t describe_stored(const int32_t *votes, 
 }
 
 /* Bin i of the cropped histogram: as describe_crop, from this layout. */
-template <int COPIES>
-static __device__ __forceinline__ int32_t describe_cropped(const int32_t *votes, int32_t i) {
+template <int COPIES> static __device__ __forceinline__ int32_t describe_cropped(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
-  const int32_t at = d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PADDED_CELLS + cell % DESCRIBE_CELLS + 1;
+  const int32_t at =
+      d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PADDED_CELLS + cell % DESCRIBE_CELLS + 1;
   const int32_t sum = describe_stored<COPIES>(votes, at);
   return d < 2 ? sum + describe_stored<COPIES>(votes, at + DESCRIBE_BINS * DESCRIBE_PLANE) : sum;
 }
 
 /* Crops, clips and normalises; a lane writes entries 4 lane .. 4 lane + 3, the warp whole lines of 128 bytes. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_write(const int32_t *votes, const sift_params *p, uint32_t n, void *descriptors) {
+static __device__ __forceinline__ void describe_write(const int32_t *votes, const sift_params *p, uint32_t n,
+                                                      void *descriptors) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   int32_t h[4];
   uint64_t squares = 0, clipped_squares = 0;
@@ -247,22 +257,25 @@ static __device__ __forceinline__ void describe_write(const int32_t *votes, cons
     if (p->descriptor_rule == RULE_OPENCV) v[j] = (float)b[j];
   }
   const size_t at = (size_t)n * WARP_LANES + (size_t)lane;
-  if (p->descriptor_float) ((float4 *)descriptors)[at] = make_float4(v[0], v[1], v[2], v[3]);
-  else ((uchar4 *)descriptors)[at] = make_uchar4((uint8_t)b[0], (uint8_t)b[1], (uint8_t)b[2], (uint8_t)b[3]);
+  if (p->descriptor_float)
+    ((float4 *)descriptors)[at] = make_float4(v[0], v[1], v[2], v[3]);
+  else
+    ((uchar4 *)descriptors)[at] = make_uchar4((uint8_t)b[0], (uint8_t)b[1], (uint8_t)b[2], (uint8_t)b[3]);
 }
 
 /* One feature by one warp. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v, int32_t *votes, window_tile<DESCRIBE_TILE> *tile,
-                                                        uint32_t n, void *descriptors) {
+static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v, int32_t *votes,
+                                                        window_tile<DESCRIBE_TILE> *tile, uint32_t n,
+                                                        void *descriptors) {
   const keypoint_list &k = v.keypoints;
   const uint32_t i = v.features.keypoint[n];
   const int32_t octave = k.octave[i];
   const octave_view &o = v.octaves[octave - v.first_octave];
   const plane_view level = {o.levels + (size_t)k.level[i] * o.level_floats, o.width, o.height, o.stride};
   const float unit = hs_power_of_two(-octave);
-  const describe_window w =
-      describe_window_of(k.x[i] * unit, k.y[i] * unit, k.sigma[i] * unit, v.features.orientation[n], v.params.descriptor_rule);
+  const describe_window w = describe_window_of(k.x[i] * unit, k.y[i] * unit, k.sigma[i] * unit,
+                                               v.features.orientation[n], v.params.descriptor_rule);
   describe_fill<COPIES>(votes, tile, &level, &w, v.scales->describe[w.radius]);
   describe_write<(COPIES > 1 ? COPIES : 1)>(votes, &v.params, n, descriptors);
 }
@@ -279,7 +292,7 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
  * Cost      225 sigma^2 samples of about 110 operations and 8 votes a feature: bound by issue, then by shared atomics.
  */
 template <int COPIES>
-__global__ void __launch_bounds__(DESCRIBE_WARPS * WARP_LANES, 6)
+__global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, 6)
     describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view v, void *descriptors) {
   __shared__ __align__(16) describe_shared<(COPIES > 1 ? COPIES : 1)> s_warps[DESCRIBE_WARPS];
   describe_shared<(COPIES > 1 ? COPIES : 1)> *s = &s_warps[threadIdx.x / WARP_LANES];
@@ -347,7 +360,8 @@ static stage_status launch_describe(const cuda_frame_view *view, void *descripto
   return launch_status();
 }
 
-stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors, cuda_stream stream) {
+stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors,
+                                  cuda_stream stream) {
   assert(view->features.capacity > 0 && view->scales && (uintptr_t)descriptors % 128u == 0);
   if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4>(view, descriptors, stream);
   if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2>(view, descriptors, stream);

@@ -20,13 +20,13 @@ extern "C" {
 #endif
 
 enum {
-  MASK_TILE_WORDS = 1024,     /* settled samples are counted per tile of at least so many mask words ... */
-  MASK_TILES_MAX = 2048,      /* ... and larger ones where there would be more tiles than this */
-  LIST_TILE = 256,            /* keypoints or features of a list are counted per tile of so many */
-  WORK_BINS = 256,            /* window radii by which descriptor work is ordered; the last bin takes all larger ones */
+  MASK_TILE_WORDS = 1024, /* settled samples are counted per tile of at least so many mask words ... */
+  MASK_TILES_MAX = 2048,  /* ... and larger ones where there would be more tiles than this */
+  LIST_TILE = 256,        /* keypoints or features of a list are counted per tile of so many */
+  WORK_BINS = 256,        /* window radii by which descriptor work is ordered; the last bin takes all larger ones */
   SELECT_DIGIT_BITS = 11,
   SELECT_DIGITS = 1 << SELECT_DIGIT_BITS,
-  SELECT_PASSES = 3           /* 11 + 11 + 10 bits of a 32-bit key */
+  SELECT_PASSES = 3 /* 11 + 11 + 10 bits of a 32-bit key */
 };
 
 /* Room for the lists of one frame. */
@@ -34,44 +34,44 @@ typedef struct cuda_keypoint_capacity {
   uint32_t mask_words; /* as cuda_frame_view */
   uint32_t candidates; /* more are followed too, only with less balance */
   uint32_t keypoints;
-  uint32_t features;   /* of the longer of the two feature lists */
+  uint32_t features; /* of the longer of the two feature lists */
 } cuda_keypoint_capacity;
 
 /* Scratch of the keypoint stages. Everything from `counters` for counter_bytes is zero at the start of a frame. */
 typedef struct cuda_keypoint_scratch {
   void *counters;
   size_t counter_bytes;
-  uint32_t *candidate_count;  /* candidates of the frame, also past the capacity */
-  uint32_t *tickets;          /* [2]: next keypoint to orient, next feature to describe */
-  uint32_t *settled_tiles;    /* [MASK_TILES_MAX] settled samples in each tile of the masks */
-  uint32_t *work_counts;      /* [2][WORK_BINS] features by window radius: oriented, selected */
-  uint32_t *work_cursors;     /* [2][WORK_BINS] how many of those have their place in `order` */
-  uint32_t *select_digits;    /* [SELECT_PASSES][SELECT_DIGITS] */
-  uint32_t *peak_tiles;       /* features in each tile of keypoints */
+  uint32_t *candidate_count;             /* candidates of the frame, also past the capacity */
+  uint32_t *tickets;                     /* [2]: next keypoint to orient, next feature to describe */
+  uint32_t *settled_tiles;               /* [MASK_TILES_MAX] settled samples in each tile of the masks */
+  uint32_t *work_counts;                 /* [2][WORK_BINS] features by window radius: oriented, selected */
+  uint32_t *work_cursors;                /* [2][WORK_BINS] how many of those have their place in `order` */
+  uint32_t *select_digits;               /* [SELECT_PASSES][SELECT_DIGITS] */
+  uint32_t *peak_tiles;                  /* features in each tile of keypoints */
   uint32_t *select_above, *select_equal; /* features above and at the threshold in each tile of features */
-  uint64_t *candidates;       /* mask word * 32 + bit */
+  uint64_t *candidates;                  /* mask word * 32 + bit */
   uint32_t candidate_capacity;
-  uint8_t *peak_counts;       /* features of each keypoint */
-  int32_t *histograms;        /* [keypoint][ORIENT_BINS] */
-  float *peak_angles;         /* [keypoint][ORIENT_PEAKS_MAX] */
+  uint8_t *peak_counts; /* features of each keypoint */
+  int32_t *histograms;  /* [keypoint][ORIENT_BINS] */
+  float *peak_angles;   /* [keypoint][ORIENT_PEAKS_MAX] */
   uint32_t *select_keys;
-  uint32_t *order;            /* features, largest descriptor window first: the order of execution only */
+  uint32_t *order; /* features, largest descriptor window first: the order of execution only */
 } cuda_keypoint_scratch;
 
 /* Every pointer is device memory. */
 typedef struct cuda_frame_view {
   octave_view octaves[OCTAVES_MAX];
-  int32_t octave_count, first_octave;     /* first_octave is octaves[0].octave */
-  uint32_t mask_offset[OCTAVES_MAX];      /* first mask word of each octave: ascending, multiples of 4 */
-  uint32_t mask_words;                    /* of all octaves, a multiple of 4; what lies between octaves is ignored */
+  int32_t octave_count, first_octave;        /* first_octave is octaves[0].octave */
+  uint32_t mask_offset[OCTAVES_MAX];         /* first mask word of each octave: ascending, multiples of 4 */
+  uint32_t mask_words;                       /* of all octaves, a multiple of 4; what lies between octaves is ignored */
   uint32_t *candidate_words, *settled_words; /* 16-byte aligned; each octave's part as mask_view */
   sift_params params;
-  place_filter filter;                    /* mask: device memory or null */
-  bool filtered;                          /* false: the filter keeps every place and is not consulted */
+  place_filter filter; /* mask: device memory or null */
+  bool filtered;       /* false: the filter keeps every place and is not consulted */
   keypoint_list keypoints;
-  feature_list oriented;                  /* what orientation gives */
-  feature_list features;                  /* what is described: `oriented` again, or the list that selection fills */
-  uint32_t max_features;                  /* 0: no selection */
+  feature_list oriented; /* what orientation gives */
+  feature_list features; /* what is described: `oriented` again, or the list that selection fills */
+  uint32_t max_features; /* 0: no selection */
   bool by_scale;
   const vote_scales *scales;
   cuda_keypoint_scratch scratch;

@@ -11,11 +11,14 @@ static inline unsigned launch_resident_blocks(const void *kernel, int threads, s
   int device = 0, processors = 0, blocks = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return 1;
   if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
-  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_shared_bytes) != cudaSuccess) return 1;
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_shared_bytes) != cudaSuccess)
+    return 1;
   return processors * blocks > 0 ? (unsigned)(processors * blocks) : 1u;
 }
 
 /* The status of the launch just made. */
-static inline stage_status launch_status(void) { return cudaPeekAtLastError() == cudaSuccess ? STAGE_OK : STAGE_DEVICE; }
+static inline stage_status launch_status(void) {
+  return cudaPeekAtLastError() == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
+}
 
 #endif

@@ -12,7 +12,8 @@ typedef struct mask_site {
 } mask_site;
 
 /* False: the word lies between two octaves' masks. */
-static __device__ __forceinline__ bool mask_site_of(const cuda_frame_view &v, uint32_t word, uint32_t bit, mask_site *s) {
+static __device__ __forceinline__ bool mask_site_of(const cuda_frame_view &v, uint32_t word, uint32_t bit,
+                                                    mask_site *s) {
   int32_t o = 0;
   while (o + 1 < v.octave_count && word >= v.mask_offset[o + 1]) o++;
   const uint32_t words = (uint32_t)(v.octaves[o].width + 31) / 32u, height = (uint32_t)v.octaves[o].height;
@@ -26,7 +27,8 @@ static __device__ __forceinline__ bool mask_site_of(const cuda_frame_view &v, ui
 
 static __device__ __forceinline__ uint32_t mask_word_of(const cuda_frame_view &v, const mask_site *s) {
   const octave_view &o = v.octaves[s->octave];
-  return v.mask_offset[s->octave] + ((uint32_t)(s->level - 1) * (uint32_t)o.height + (uint32_t)s->y) * ((uint32_t)(o.width + 31) / 32u) +
+  return v.mask_offset[s->octave] +
+         ((uint32_t)(s->level - 1) * (uint32_t)o.height + (uint32_t)s->y) * ((uint32_t)(o.width + 31) / 32u) +
          (uint32_t)(s->x >> 5);
 }
 

@@ -11,11 +11,11 @@
 #include "cuda/work_order.cuh"
 
 enum {
-  ORIENT_WARPS = 4,    /* a block */
-  ORIENT_TILE = 48,    /* samples along a tile: a window of radius 23, sigma 5.1 */
-  ORIENT_COPIES = 8,   /* of the histogram, for the atomic variant */
+  ORIENT_WARPS = 4,                /* a block */
+  ORIENT_TILE = 48,                /* samples along a tile: a window of radius 23, sigma 5.1 */
+  ORIENT_COPIES = 8,               /* of the histogram, for the atomic variant */
   ORIENT_STORED = ORIENT_BINS + 4, /* bins -1..36 and what makes it a multiple of 4 */
-  PEAK_LANES = 4,      /* a keypoint, in the peak kernel */
+  PEAK_LANES = 4,                  /* a keypoint, in the peak kernel */
   PEAK_BINS = ORIENT_BINS / PEAK_LANES,
   PEAK_THREADS = 128,
   PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES
@@ -29,9 +29,9 @@ typedef struct orient_shared {
 
 /* What a walk over one tile's samples needs: the tile from its corner on. */
 typedef struct orient_tile {
-  int32_t x, y;           /* its first sample */
+  int32_t x, y; /* its first sample */
   int32_t columns, rows;
-  float limit;            /* of the squared distance */
+  float limit; /* of the squared distance */
 } orient_tile;
 
 /* One sample's votes: v0 into `bin`, v1 into the next; bin -1..35. */
@@ -80,8 +80,10 @@ static __device__ __forceinline__ void orient_add(int32_t *votes, bool inside, c
  * circle wastes a fifth of them, less than spans by row would cost.
  */
 template <bool ATOMIC, author_rule RULE>
-static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane_view *level, const window_place *w, const orient_tile *t) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), total = t->columns * t->rows, stride = (int32_t)level->stride;
+static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane_view *level, const window_place *w,
+                                                   const orient_tile *t) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), total = t->columns * t->rows,
+                stride = (int32_t)level->stride;
   const int32_t row_step = WARP_LANES / t->columns, column_step = WARP_LANES - row_step * t->columns;
   int32_t *votes = ATOMIC ? s->votes + ORIENT_COPIES + lane % ORIENT_COPIES : s->votes + 1;
   const float *base = pinned(level->data + (size_t)t->y * level->stride + (size_t)t->x);
@@ -94,8 +96,10 @@ static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane
     if (inside) {
       float gx, gy;
       const int32_t at = row * stride + column;
-      if (RULE == RULE_VLFEAT) gradient_at_edge(level, t->x + column, t->y + row, &gx, &gy);
-      else gx = 0.5f * (base[at + 1] - base[at - 1]), gy = 0.5f * (below[at] - above[at]);
+      if (RULE == RULE_VLFEAT)
+        gradient_at_edge(level, t->x + column, t->y + row, &gx, &gy);
+      else
+        gx = 0.5f * (base[at + 1] - base[at - 1]), gy = 0.5f * (below[at] - above[at]);
       sample = orient_sample<RULE>(gx, gy, s->tile.column_weight[column] * s->tile.row_weight[row]);
     }
     orient_add<ATOMIC>(votes, inside, &sample);
@@ -108,8 +112,7 @@ static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane
 }
 
 /* Sum of the copies of stored bin b, 0..37. */
-template <bool ATOMIC>
-static __device__ __forceinline__ int32_t orient_stored(const orient_shared *s, int32_t b) {
+template <bool ATOMIC> static __device__ __forceinline__ int32_t orient_stored(const orient_shared *s, int32_t b) {
   if (!ATOMIC) return s->votes[b];
   const int4 low = ((const int4 *)s->votes)[2 * b], high = ((const int4 *)s->votes)[2 * b + 1];
   return ((low.x + low.y) + (low.z + low.w)) + ((high.x + high.y) + (high.z + high.w));
@@ -117,13 +120,14 @@ static __device__ __forceinline__ int32_t orient_stored(const orient_shared *s, 
 
 /* The keypoint's histogram, to `histogram` in global memory. */
 template <bool ATOMIC, author_rule RULE>
-static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane_view *level, const window_place *w, float limit,
-                                                   int32_t *histogram) {
+static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane_view *level, const window_place *w,
+                                                   float limit, int32_t *histogram) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   __syncwarp(); /* the keypoint before is done */
   for (int32_t i = lane; i < ORIENT_STORED * (ATOMIC ? ORIENT_COPIES : 1) / 4; i += WARP_LANES)
     ((int4 *)s->votes)[i] = make_int4(0, 0, 0, 0);
-  const int32_t top = window_tile_first(w->radius, w->cy, w->margin), left = window_tile_first(w->radius, w->cx, w->margin);
+  const int32_t top = window_tile_first(w->radius, w->cy, w->margin),
+                left = window_tile_first(w->radius, w->cx, w->margin);
   const int32_t bottom = window_tile_last(top, INT16_MAX, w->radius, w->cy, level->height, w->margin);
   const int32_t right = window_tile_last(left, INT16_MAX, w->radius, w->cx, level->width, w->margin);
   for (int32_t row = top; row <= bottom; row += ORIENT_TILE)
@@ -145,8 +149,8 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
 }
 
 /*
- * Does      the orientation histogram of each keypoint, first part of orient_ref. ATOMIC: votes by shared-memory atomics
- *           on ORIENT_COPIES interleaved copies; otherwise by the warp-level histogram. RULE: whose votes.
+ * Does      the orientation histogram of each keypoint, first part of orient_ref. ATOMIC: votes by shared atomics on
+ *           ORIENT_COPIES interleaved copies; otherwise by the warp-level histogram. RULE: whose votes.
  * Launch    resident blocks of 4 warps, a warp a keypoint; warps draw keypoints by ticket.
  * Shared    1856 bytes a warp.
  * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes a keypoint.
@@ -156,7 +160,8 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
  * Cost      about 64 sigma^2 samples of about 75 operations and 2 votes a keypoint: bound by issue.
  */
 template <bool ATOMIC, author_rule RULE>
-__global__ void __launch_bounds__(ORIENT_WARPS * WARP_LANES, 10) orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
+__global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, 8)
+    orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ __align__(16) orient_shared s_warps[ORIENT_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * ORIENT_WARPS;
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
@@ -169,8 +174,8 @@ __global__ void __launch_bounds__(ORIENT_WARPS * WARP_LANES, 10) orient_warp_per
     const octave_view &o = v.octaves[octave - v.first_octave];
     const plane_view level = {o.levels + (size_t)k.level[n] * o.level_floats, o.width, o.height, o.stride};
     const float unit = hs_power_of_two(-octave);
-    const orient_window w =
-        orient_window_of(k.x[n] * unit, k.y[n] * unit, k.sigma[n] * unit, k.column[n], k.row[n], v.params.orientation_rule);
+    const orient_window w = orient_window_of(k.x[n] * unit, k.y[n] * unit, k.sigma[n] * unit, k.column[n], k.row[n],
+                                             v.params.orientation_rule);
     const window_place place = {w.x, w.y, w.cx, w.cy, w.radius, w.falloff, w.margin, v.scales->orient[w.radius]};
     orient_fill<ATOMIC, RULE>(&s_warps[threadIdx.x / WARP_LANES], &level, &place, w.limit,
                               v.scratch.histograms + (size_t)n * ORIENT_BINS);
@@ -186,7 +191,8 @@ typedef struct peak_shared {
 } peak_shared;
 
 /* The peaks in the lane's own bins, as bits of the keypoint's 36. Smoothed bins are whole. */
-static __device__ __forceinline__ uint64_t own_peaks(const int64_t *h, int32_t first, int64_t largest, author_rule rule) {
+static __device__ __forceinline__ uint64_t own_peaks(const int64_t *h, int32_t first, int64_t largest,
+                                                     author_rule rule) {
   uint64_t peaks = 0;
   for (int32_t b = first; b < first + PEAK_BINS; b++)
     if (orient_is_peak(h[orient_wrap_bin(b - 1)], h[b], h[orient_wrap_bin(b + 1)], largest, rule)) peaks |= 1ull << b;
@@ -229,7 +235,8 @@ static __device__ __forceinline__ void write_angles(const float *angle, uint64_t
 
 /* Smooths the lane's own bins of histogram `raw` into h, finds and keeps peaks, writes their angles; returns their
    number on each of the keypoint's lanes. All lanes of the warp. */
-static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int64_t *h, float *angle, const sift_params *p, float *out) {
+static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int64_t *h, float *angle,
+                                                        const sift_params *p, float *out) {
   const author_rule rule = p->orientation_rule;
   const int32_t first = (int32_t)(threadIdx.x % PEAK_LANES) * PEAK_BINS;
   int64_t largest = 0;
@@ -268,7 +275,8 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
  * Launch    blocks of 128 threads, 4 lanes a keypoint, looping.
  * Shared    19 KiB.
  * Reads     histograms, keypoints. Writes peak_angles, peak_counts; peak_tiles and work_counts by atomics.
- * Barriers  block: histograms before use and after, counts of work before they are added; warp: smoothed bins and angles before other lanes read them.
+ * Barriers  block: histograms before use and after, counts of work before they are added; warp: smoothed bins and angles
+ *           before other lanes read them.
  * Limits    no keypoints: returns at once. Order: repeatable.
  * Cost      144 bytes and about 2000 lane operations a keypoint: bound by latency.
  */
@@ -282,7 +290,8 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
     const uint32_t n = first + local, here = min(count - first, (uint32_t)PEAK_KEYPOINTS);
     __syncthreads(); /* the histograms before are used */
     for (uint32_t i = threadIdx.x; i < PEAK_KEYPOINTS * ORIENT_BINS; i += PEAK_THREADS)
-      (&s.histogram[0][0])[i] = !v.params.upright && i < here * ORIENT_BINS ? v.scratch.histograms[(size_t)first * ORIENT_BINS + i] : 0;
+      (&s.histogram[0][0])[i] =
+          !v.params.upright && i < here * ORIENT_BINS ? v.scratch.histograms[(size_t)first * ORIENT_BINS + i] : 0;
     __syncthreads();
     float *angles = v.scratch.peak_angles + (size_t)n * ORIENT_PEAKS_MAX;
     uint32_t peaks = orient_peaks(s.histogram[local], s.smooth[local], s.angle[local], &v.params, angles);
@@ -300,7 +309,8 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
  * Does      peaks -> features in keypoint order, and their order of work: the list of orient_ref.
  * Launch    blocks of 256 threads, a thread a keypoint, looping over tiles of 256 keypoints.
  * Shared    2.2 KiB.
- * Reads     peak_counts, peak_angles, peak_tiles, work_counts. Writes oriented, its count (block of the last tile), order.
+ * Reads     peak_counts, peak_angles, peak_tiles, work_counts.
+ * Writes    oriented, its count (block of the last tile), order.
  * Barriers  of the scans and of the places.
  * Limits    past the capacity features are counted, not written; no keypoints: block 0 writes count 0.
  * Order     features repeatable; `order` only within equal radii.
@@ -313,7 +323,8 @@ __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_con
   if (blockIdx.x * LIST_TILE >= count) return;
   work_order_bases(v.scratch.work_counts, &s_order);
   for (uint32_t tile = blockIdx.x; tile * LIST_TILE < count; tile += gridDim.x) {
-    const uint32_t n = tile * LIST_TILE + threadIdx.x, before = compact_before(v.scratch.peak_tiles, tile, s_order.scan);
+    const uint32_t n = tile * LIST_TILE + threadIdx.x,
+                   before = compact_before(v.scratch.peak_tiles, tile, s_order.scan);
     const uint32_t mine = n < count ? v.scratch.peak_counts[n] : 0u;
     uint32_t total;
     const uint32_t first = before + block_scan_exclusive(mine, s_order.scan, &total);
@@ -322,20 +333,21 @@ __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_con
       v.oriented.keypoint[first + i] = n;
       v.oriented.orientation[first + i] = v.scratch.peak_angles[(size_t)n * ORIENT_PEAKS_MAX + i];
     }
-    work_order_put(v, &s_order, v.scratch.work_cursors, mine > 0 ? work_order_bin(v, n) : 0u, first, mine, v.oriented.capacity);
+    work_order_put(v, &s_order, v.scratch.work_cursors, mine > 0 ? work_order_bin(v, n) : 0u, first, mine,
+                   v.oriented.capacity);
   }
 }
 
 template <bool ATOMIC, author_rule RULE>
 static stage_status launch_histograms(const cuda_frame_view *view, cudaStream_t stream) {
   const int threads = ORIENT_WARPS * WARP_LANES;
-  const unsigned blocks = launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE>, threads, 0);
+  const unsigned blocks =
+      launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE>, threads, 0);
   orient_warp_per_keypoint_kernel<ATOMIC, RULE><<<blocks, threads, 0, stream>>>(*view);
   return launch_status();
 }
 
-template <bool ATOMIC>
-static stage_status launch_by_rule(const cuda_frame_view *view, cudaStream_t stream) {
+template <bool ATOMIC> static stage_status launch_by_rule(const cuda_frame_view *view, cudaStream_t stream) {
   if (view->params.orientation_rule == RULE_VLFEAT) return launch_histograms<ATOMIC, RULE_VLFEAT>(view, stream);
   if (view->params.orientation_rule == RULE_OPENCV) return launch_histograms<ATOMIC, RULE_OPENCV>(view, stream);
   return launch_histograms<ATOMIC, RULE_LOWE>(view, stream);
@@ -354,10 +366,11 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
   if (!view->params.upright)
     st = variant == CUDA_ORIENT_ATOMIC ? launch_by_rule<true>(view, stream) : launch_by_rule<false>(view, stream);
   if (st != STAGE_OK) return st;
-  orient_peak_kernel<<<tiled_blocks((const void *)orient_peak_kernel, PEAK_THREADS, (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS), PEAK_THREADS,
-                       0, stream>>>(*view);
+  orient_peak_kernel<<<tiled_blocks((const void *)orient_peak_kernel, PEAK_THREADS,
+                                    (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
+                       PEAK_THREADS, 0, stream>>>(*view);
   if (launch_status() != STAGE_OK) return STAGE_DEVICE;
-  orient_emit_kernel<<<tiled_blocks((const void *)orient_emit_kernel, LIST_TILE, (room + LIST_TILE - 1u) / LIST_TILE), LIST_TILE, 0, stream>>>(
-      *view);
+  orient_emit_kernel<<<tiled_blocks((const void *)orient_emit_kernel, LIST_TILE, (room + LIST_TILE - 1u) / LIST_TILE),
+                       LIST_TILE, 0, stream>>>(*view);
   return launch_status();
 }

@@ -14,7 +14,8 @@ extern "C" {
    histogram without atomics (Li, Jia, Zhang, ICPADS 2017). */
 typedef enum cuda_orient_variant { CUDA_ORIENT_ATOMIC = 0, CUDA_ORIENT_WARP_HISTOGRAM = 1 } cuda_orient_variant;
 
-/* keypoints -> oriented, count included, and scratch.order for describing that list. As orient_ref with first_keypoint 0. */
+/* keypoints -> oriented, count included, and scratch.order for describing that list. As orient_ref with
+   first_keypoint 0. */
 stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream);
 
 #ifdef __cplusplus

@@ -65,11 +65,12 @@ __global__ void __launch_bounds__(MASK_THREADS) refine_compact_kernel(const __gr
 }
 
 /*
- * Does      follows the listed candidates, one a thread, and sets the bits of the samples where they settle: refine_ref.
+ * Does      follows the listed candidates, a thread each, and sets the bits of the samples where they settle: refine_ref.
  *           A list that overflowed is left aside and the masks are walked as by refine_plain_kernel.
  * Launch    resident blocks of 128 threads, looping over the count.
  * Shared    none.
- * Reads     candidates, candidate_count, Gaussian levels (38 floats a step). Writes settled_words, settled_tiles by atomics.
+ * Reads     candidates, candidate_count, Gaussian levels (38 floats a step).
+ * Writes    settled_words, settled_tiles by atomics.
  * Barriers  none.
  * Limits    no candidates: returns at once.
  * Order     repeatable: bits are set by OR, tiles count distinct bits.
@@ -136,7 +137,8 @@ static __device__ __forceinline__ void list_bits(uint4 w, uint32_t rank, uint32_
  * Does      settled bits -> keypoints in word and bit order, with their numbers: locate_ref (filtered before).
  * Launch    a block of 256 threads for each tile of 1024 << shift mask words.
  * Shared    2 KiB of list, 32 words of scan.
- * Reads     settled_tiles, settled_words (16 bytes a thread), Gaussian levels. Writes keypoints; the last block the count.
+ * Reads     settled_tiles, settled_words (16 bytes a thread), Gaussian levels.
+ * Writes    keypoints; the last block the count.
  * Barriers  around the scan and the list of each chunk of 1024 words.
  * Limits    any density: lists longer than LOCATE_LIST go in turns. Past the capacity nothing is written.
  * Order     repeatable: places follow from counts.
@@ -195,7 +197,8 @@ static stage_status refine_rebalanced(const cuda_frame_view *view, cudaStream_t 
 stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant variant, cuda_stream stream) {
   assert_view(view);
   if (variant == CUDA_REFINE_REBALANCED) return refine_rebalanced(view, stream);
-  if (cudaMemsetAsync(view->settled_words, 0, sizeof(uint32_t) * (size_t)view->mask_words, stream) != cudaSuccess) return STAGE_DEVICE;
+  if (cudaMemsetAsync(view->settled_words, 0, sizeof(uint32_t) * (size_t)view->mask_words, stream) != cudaSuccess)
+    return STAGE_DEVICE;
   const unsigned resident = launch_resident_blocks((const void *)refine_plain_kernel, REFINE_THREADS, 0);
   refine_plain_kernel<<<resident, REFINE_THREADS, 0, stream>>>(*view);
   return launch_status();

@@ -17,14 +17,16 @@ static_assert(sizeof(cuda_feature_record) == 24, "the record's layout is the pub
  * Order     repeatable. Cost: 24 bytes out a feature; into host memory bound by the bus.
  */
 __global__ void __launch_bounds__(RESULTS_THREADS)
-    results_kernel(const __grid_constant__ cuda_frame_view v, cuda_feature_record *records, uint32_t capacity, cuda_frame_counts *counts) {
+    results_kernel(const __grid_constant__ cuda_frame_view v, cuda_feature_record *records, uint32_t capacity,
+                   cuda_frame_counts *counts) {
   __shared__ __align__(16) uint32_t s_words[RESULTS_THREADS * RECORD_WORDS];
   const uint32_t lane = threadIdx.x % WARP_LANES;
   uint32_t *s_warp = s_words + threadIdx.x / WARP_LANES * WARP_LANES * RECORD_WORDS;
   if (blockIdx.x == 0 && threadIdx.x == 0)
     *(uint4 *)counts = make_uint4(*v.scratch.candidate_count, *v.keypoints.count, *v.oriented.count, *v.features.count);
   const uint32_t count = min(min(*v.features.count, v.features.capacity), capacity);
-  for (uint32_t first = blockIdx.x * RESULTS_THREADS + threadIdx.x - lane; first < count; first += gridDim.x * RESULTS_THREADS) {
+  for (uint32_t first = blockIdx.x * RESULTS_THREADS + threadIdx.x - lane; first < count;
+       first += gridDim.x * RESULTS_THREADS) {
     const uint32_t n = first + lane;
     if (n < count) {
       const uint32_t k = v.features.keypoint[n];
@@ -40,18 +42,20 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
     uint32_t *out = (uint32_t *)(records + first);
     const uint32_t words = min(count - first, (uint32_t)WARP_LANES) * RECORD_WORDS;
     for (uint32_t i = lane; i < RECORD_QUADS; i += WARP_LANES) {
-      if (4u * i + 4u <= words) ((uint4 *)out)[i] = ((const uint4 *)s_warp)[i];
-      else if (4u * i < words) ((uint2 *)out)[2u * i] = ((const uint2 *)s_warp)[2u * i]; /* an odd count ends in 8 bytes */
+      if (4u * i + 4u <= words)
+        ((uint4 *)out)[i] = ((const uint4 *)s_warp)[i];
+      else if (4u * i < words)
+        ((uint2 *)out)[2u * i] = ((const uint2 *)s_warp)[2u * i]; /* an odd count ends in 8 bytes */
     }
     __syncwarp();
   }
 }
 
-stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_record *records, uint32_t capacity, cuda_frame_counts *counts,
-                                 cuda_stream stream) {
+stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_record *records, uint32_t capacity,
+                                 cuda_frame_counts *counts, cuda_stream stream) {
   assert(counts && (records || capacity == 0) && (uintptr_t)records % 16u == 0 && (uintptr_t)counts % 16u == 0);
   const unsigned resident = launch_resident_blocks((const void *)results_kernel, RESULTS_THREADS, 0);
   const unsigned tiles = (view->features.capacity + RESULTS_THREADS - 1u) / RESULTS_THREADS;
-  results_kernel<<<tiles < resident ? tiles : resident, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
+  results_kernel < <<tiles<resident ? tiles : resident, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
   return launch_status();
 }

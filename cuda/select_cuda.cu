@@ -16,7 +16,9 @@ typedef struct select_state {
 } select_state;
 
 /* Bits below the digit of a pass. */
-static __device__ __forceinline__ uint32_t digit_shift(int32_t pass) { return pass == 0 ? 21u : (pass == 1 ? 10u : 0u); }
+static __device__ __forceinline__ uint32_t digit_shift(int32_t pass) {
+  return pass == 0 ? 21u : (pass == 1 ? 10u : 0u);
+}
 static __device__ __forceinline__ uint32_t digit_of(uint32_t key, int32_t pass) {
   return (key >> digit_shift(pass)) & (pass == SELECT_PASSES - 1 ? 1023u : (uint32_t)SELECT_DIGITS - 1u);
 }
@@ -29,7 +31,8 @@ static __device__ __forceinline__ uint32_t select_key(const cuda_frame_view &v, 
 
 /* The state after `passes` complete histograms. All threads of a block of LIST_TILE; valid on each. Thread t looks at
    bins from the top: 2047 - 8 t downwards. */
-static __device__ __forceinline__ select_state select_search(const cuda_frame_view &v, int32_t passes, uint32_t *s_scan, select_state *s_found) {
+static __device__ __forceinline__ select_state select_search(const cuda_frame_view &v, int32_t passes, uint32_t *s_scan,
+                                                             select_state *s_found) {
   select_state state = {0, v.max_features};
   for (int32_t pass = 0; pass < passes; pass++) {
     const uint32_t *bins = v.scratch.select_digits + pass * SELECT_DIGITS;
@@ -65,12 +68,14 @@ static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v
  * Does      histogram of one digit of the keys that match the digits found before; the first pass also stores the keys.
  * Launch    resident blocks of 256 threads, a thread a feature, looping over tiles.
  * Shared    8.2 KiB.
- * Reads     oriented, keypoints (first pass), select_keys, select_digits of earlier passes. Writes select_keys, select_digits.
+ * Reads     oriented, keypoints (first pass), select_keys, select_digits of earlier passes.
+ * Writes    select_keys, select_digits.
  * Barriers  of the search and of the block's histogram.
  * Limits    no more features than are kept: returns at once. Keys are bits of floats from 0 upwards.
  * Order     repeatable. Cost: 12 bytes a feature in the first pass, then 4: bound by latency.
  */
-__global__ void __launch_bounds__(LIST_TILE) select_digit_kernel(const __grid_constant__ cuda_frame_view v, int32_t pass) {
+__global__ void __launch_bounds__(LIST_TILE)
+    select_digit_kernel(const __grid_constant__ cuda_frame_view v, int32_t pass) {
   __shared__ uint32_t s_scan[WARP_LANES], s_bins[SELECT_DIGITS];
   __shared__ select_state s_found;
   const uint32_t count = select_count(v);
@@ -91,7 +96,8 @@ __global__ void __launch_bounds__(LIST_TILE) select_digit_kernel(const __grid_co
  * Launch    resident blocks of 256 threads, looping over tiles of 256 features.
  * Shared    0.3 KiB. Barriers: of the search and of the sums.
  * Reads     select_keys, select_digits. Writes select_above, select_equal.
- * Limits    no more features than are kept: returns at once. Order: repeatable. Cost: 4 bytes a feature, bound by latency.
+ * Limits    no more features than are kept: returns at once.
+ * Order     repeatable. Cost: 4 bytes a feature, bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];
@@ -133,8 +139,10 @@ __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_con
     if (count) {
       const uint32_t key = n < count ? v.scratch.select_keys[n] : 0u;
       const uint32_t above = n < count && key > state.prefix, equal = n < count && key == state.prefix;
-      const uint32_t above_before = compact_before(v.scratch.select_above, tile, s_scan) + block_scan_exclusive(above, s_scan, &total);
-      const uint32_t equal_before = compact_before(v.scratch.select_equal, tile, s_scan) + block_scan_exclusive(equal, s_scan, &total);
+      const uint32_t above_before =
+          compact_before(v.scratch.select_above, tile, s_scan) + block_scan_exclusive(above, s_scan, &total);
+      const uint32_t equal_before =
+          compact_before(v.scratch.select_equal, tile, s_scan) + block_scan_exclusive(equal, s_scan, &total);
       kept = above || (equal && equal_before < state.ties);
       to = above_before + min(equal_before, state.ties);
     }

@@ -30,10 +30,10 @@ static __device__ __forceinline__ void work_order_bases(const uint32_t *counts, 
   __syncthreads();
 }
 
-/* Gives features first..first + count of one keypoint their places; count may be 0. All threads of a block of WORK_BINS;
-   one global addition a bin and tile, for those to one address wait for each other. */
-static __device__ __forceinline__ void work_order_put(const cuda_frame_view &v, work_order_shared *s, uint32_t *cursors, uint32_t bin,
-                                                      uint32_t first, uint32_t count, uint32_t capacity) {
+/* Gives features first..first + count of one keypoint their places; count may be 0. All threads of a block of
+   WORK_BINS; one global addition a bin and tile, for those to one address wait for each other. */
+static __device__ __forceinline__ void work_order_put(const cuda_frame_view &v, work_order_shared *s, uint32_t *cursors,
+                                                      uint32_t bin, uint32_t first, uint32_t count, uint32_t capacity) {
   __syncthreads(); /* the tile before is placed */
   s->local[threadIdx.x] = 0;
   __syncthreads();

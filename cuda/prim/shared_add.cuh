@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 /* The address of something in shared memory. */
-static __device__ __forceinline__ uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+static __device__ __forceinline__ uint32_t shared_address(const void *p) {
+  return (uint32_t)__cvta_generic_to_shared(p);
+}
 
 static __device__ __forceinline__ void shared_add(uint32_t address, int32_t v) {
   asm volatile("red.shared.add.s32 [%0], %1;" ::"r"(address), "r"(v) : "memory");

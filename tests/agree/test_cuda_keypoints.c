@@ -10,15 +10,15 @@
 
 #include <cmocka.h>
 
-#include "reference_frame.h"
+#include "tests/support/reference_frame.h"
 
 #if HARTSIFT_HAVE_CUDA
-#include "cuda/describe_cuda.h"
-#include "cuda/device.h"
-#include "cuda/orient_cuda.h"
-#include "cuda/refine_cuda.h"
-#include "cuda/results_cuda.h"
-#include "cuda/select_cuda.h"
+#  include "cuda/describe_cuda.h"
+#  include "cuda/device.h"
+#  include "cuda/orient_cuda.h"
+#  include "cuda/refine_cuda.h"
+#  include "cuda/results_cuda.h"
+#  include "cuda/select_cuda.h"
 
 /* How a case runs on the device. */
 typedef struct device_run {
@@ -44,8 +44,10 @@ static void *take(device_frame *d, size_t bytes, const void *content) {
   assert_true(d->block_count < sizeof d->blocks / sizeof d->blocks[0]);
   assert_int_equal(device_alloc(&block, bytes ? bytes : 16), STAGE_OK);
   d->blocks[d->block_count++] = block;
-  if (content) assert_int_equal(device_copy_to(block, content, bytes, d->stream), STAGE_OK);
-  else assert_int_equal(device_clear(block, bytes, d->stream), STAGE_OK);
+  if (content)
+    assert_int_equal(device_copy_to(block, content, bytes, d->stream), STAGE_OK);
+  else
+    assert_int_equal(device_clear(block, bytes, d->stream), STAGE_OK);
   return block;
 }
 
@@ -83,9 +85,10 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   memset(d, 0, sizeof *d);
   assert_int_equal(device_stream_create(&d->stream), STAGE_OK);
   cuda_frame_view *v = &d->view;
-  const uint32_t keypoints = run->keypoints ? run->keypoints : r->counts[0] + 7, features = run->features ? run->features : r->counts[1] + 5;
-  const cuda_keypoint_capacity capacity = {r->mask_words, run->candidates ? run->candidates : (uint32_t)r->candidate_count + 3, keypoints,
-                                           features};
+  const uint32_t keypoints = run->keypoints ? run->keypoints : r->counts[0] + 7,
+                 features = run->features ? run->features : r->counts[1] + 5;
+  const cuda_keypoint_capacity capacity = {
+      r->mask_words, run->candidates ? run->candidates : (uint32_t)r->candidate_count + 3, keypoints, features};
   float *levels = take(d, r->level_count * sizeof(float), r->levels);
   v->octave_count = r->geometry.octave_count;
   v->first_octave = r->geometry.first_octave;
@@ -148,7 +151,7 @@ static void check_records(device_frame *d, const reference_frame *r, uint32_t n)
   cuda_feature_record *records = fetch(d, d->records, n * sizeof *records);
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t k = r->features.keypoint[i];
-    const cuda_feature_record expected = {r->keypoints.x[k],        r->keypoints.y[k],      r->keypoints.sigma[k],
+    const cuda_feature_record expected = {r->keypoints.x[k],          r->keypoints.y[k],        r->keypoints.sigma[k],
                                           r->features.orientation[i], r->keypoints.response[k], r->keypoints.octave[k],
                                           r->keypoints.level[k]};
     assert_memory_equal(&records[i], &expected, sizeof expected);
@@ -189,7 +192,8 @@ static void compare(const reference_frame *r, const device_run *run) {
   for (int32_t repeat = 0; repeat < 2; repeat++) { /* the second frame finds what the first left behind */
     launch(&d, run);
     check_lists(&d, r);
-    const bool whole = r->counts[0] <= d.view.keypoints.capacity && (r->counts[1] <= d.view.oriented.capacity || !d.view.max_features);
+    const bool whole =
+        r->counts[0] <= d.view.keypoints.capacity && (r->counts[1] <= d.view.oriented.capacity || !d.view.max_features);
     const uint32_t n = whole ? least(r->counts[2], d.view.features.capacity) : 0;
     if (whole) check_bytes(&d, d.view.features.keypoint, r->features.keypoint, (size_t)n * 4, "feature");
     check_records(&d, r, n);
@@ -209,8 +213,8 @@ static void compare_variants(const reference_frame *r) {
 }
 
 /* One picture under one set of options, all variants. */
-static void compare_image(const uint8_t *pixels, int32_t width, int32_t height, const hs_options *options, const place_filter *filter,
-                          bool expect_features) {
+static void compare_image(const uint8_t *pixels, int32_t width, int32_t height, const hs_options *options,
+                          const place_filter *filter, bool expect_features) {
   const hs_image image = {.data = pixels, .width = width, .height = height};
   reference_frame r;
   assert_true(reference_frame_make(&r, &image, options, filter, width % 3 * 4));
@@ -302,7 +306,8 @@ static void filters_agree(void **state) {
     for (int32_t x = 0; x < W; x++) mask[y * (W + 5) + x] = (x / 16 + y / 16) % 2 == 0;
   hs_options options = options_of(HS_PROFILE_LOWE);
   options.contrast = 0.01f;
-  place_filter filter = {.mask = mask, .mask_stride = W + 5, .width = W, .height = H, .x0 = 0, .y0 = 0, .x1 = W, .y1 = H};
+  place_filter filter = {
+      .mask = mask, .mask_stride = W + 5, .width = W, .height = H, .x0 = 0, .y0 = 0, .x1 = W, .y1 = H};
   compare_image(noise, W, H, &options, &filter, true);
   filter.mask = NULL;
   filter.x0 = 31, filter.x1 = 97, filter.y1 = 50;
@@ -340,9 +345,11 @@ static void capacities_agree(void **state) {
   reference_frame r;
   assert_true(reference_frame_make(&r, &image, &options, NULL, 0));
   assert_true(r.counts[0] > 300 && r.counts[1] > r.counts[0]);
-  const device_run runs[] = {{.candidates = 1}, {.candidates = 100}, {.keypoints = 1}, {.keypoints = 257}, {.features = 1}, {.features = 300}};
+  const device_run runs[] = {{.candidates = 1},  {.candidates = 100}, {.keypoints = 1},
+                             {.keypoints = 257}, {.features = 1},     {.features = 300}};
   for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) compare(&r, &runs[i]);
-  const device_run exact = {.candidates = (uint32_t)r.candidate_count, .keypoints = r.counts[0], .features = r.counts[1]};
+  const device_run exact = {
+      .candidates = (uint32_t)r.candidate_count, .keypoints = r.counts[0], .features = r.counts[1]};
   compare(&r, &exact);
   reference_frame_free(&r);
   free(noise);
@@ -350,7 +357,7 @@ static void capacities_agree(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(profiles_agree), cmocka_unit_test(sizes_agree),     cmocka_unit_test(dense_and_constant_agree),
+      cmocka_unit_test(profiles_agree),     cmocka_unit_test(sizes_agree),   cmocka_unit_test(dense_and_constant_agree),
       cmocka_unit_test(wide_windows_agree), cmocka_unit_test(filters_agree), cmocka_unit_test(selection_agrees),
       cmocka_unit_test(capacities_agree),
   };

@@ -1,5 +1,5 @@
 /* One frame by the reference: stage after stage over whole lists. */
-#include "reference_frame.h"
+#include "tests/support/reference_frame.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,11 @@ static bool lay_out(reference_frame *f, int32_t stride_padding) {
       const int32_t w = f->geometry.width[o], h = f->geometry.height[o];
       const size_t stride = (size_t)(w + 3) / 4 * 4 + (size_t)stride_padding;
       octave_view *v = &f->octaves[o];
-      *v = (octave_view){.level_floats = stride * (size_t)h, .stride = stride, .width = w, .height = h, .octave = f->geometry.first_octave + o};
+      *v = (octave_view){.level_floats = stride * (size_t)h,
+                         .stride = stride,
+                         .width = w,
+                         .height = h,
+                         .octave = f->geometry.first_octave + o};
       v->levels = pass ? f->levels + floats : NULL;
       f->mask_offset[o] = (uint32_t)words;
       floats += (size_t)levels * v->level_floats;
@@ -67,7 +71,8 @@ static void build_levels(reference_frame *f, const source_view *source, int32_t 
   gaussian_filter filter;
   octave_view *v = &f->octaves[o];
   if (o == 0) {
-    scalespace_filter(scalespace_base_sigma((double)p->sigma, (double)p->input_blur, p->first_octave), (author_rule)p->blur_radius_rule, &filter);
+    scalespace_filter(scalespace_base_sigma((double)p->sigma, (double)p->input_blur, p->first_octave),
+                      (author_rule)p->blur_radius_rule, &filter);
     base_args base = {.source = *source,
                       .first_octave = p->first_octave,
                       .grid = (upsample_grid)p->upsample,
@@ -115,7 +120,8 @@ static bool build_pyramid(reference_frame *f, const hs_image *image) {
 static void detect(reference_frame *f) {
   for (int32_t o = 0; o < f->geometry.octave_count; o++) {
     const int32_t words = mask_words_per_row(f->octaves[o].width);
-    const mask_view candidates = {f->candidates + f->mask_offset[o], words}, settled = {f->settled + f->mask_offset[o], words};
+    const mask_view candidates = {f->candidates + f->mask_offset[o], words},
+                    settled = {f->settled + f->mask_offset[o], words};
     uint64_t count = 0;
     const extrema_args extrema = {f->octaves[o], candidates, f->params, &count};
     const refine_args refine = {f->octaves[o], candidates, settled, f->params};
@@ -140,19 +146,25 @@ static bool describe(reference_frame *f) {
   if (f->options.max_features > 0) select_ref(NULL, &select);
   f->descriptor_bytes = DESCRIBE_LENGTH * (f->params.descriptor_float ? sizeof(float) : 1);
   f->descriptors = room(f->counts[2], f->descriptor_bytes);
-  const describe_args args = {f->octaves, f->geometry.first_octave, 0, f->keypoints, f->features, f->params, f->scales, f->descriptors};
+  const describe_args args = {
+      f->octaves, f->geometry.first_octave, 0, f->keypoints, f->features, f->params, f->scales, f->descriptors};
   if (f->descriptors) describe_ref(NULL, &args);
   return f->descriptors != NULL;
 }
 
-bool reference_frame_make(reference_frame *f, const hs_image *image, const hs_options *options, const place_filter *filter,
-                          int32_t stride_padding) {
+bool reference_frame_make(reference_frame *f, const hs_image *image, const hs_options *options,
+                          const place_filter *filter, int32_t stride_padding) {
   memset(f, 0, sizeof *f);
   f->options = *options;
   f->params = options_params(options);
   const pyramid_rules rules = options_pyramid_rules(options);
   if (pyramid_geometry_of(image->width, image->height, &rules, &f->geometry) != STAGE_OK) return false;
-  f->filter = (place_filter){.width = image->width, .height = image->height, .x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
+  f->filter = (place_filter){.width = image->width,
+                             .height = image->height,
+                             .x0 = INT32_MIN,
+                             .y0 = INT32_MIN,
+                             .x1 = INT32_MAX,
+                             .y1 = INT32_MAX};
   if (filter) f->filter = *filter;
   f->scales = room(1, sizeof(vote_scales));
   if (!f->scales || !make_lists(f) || !lay_out(f, stride_padding) || !build_pyramid(f, image)) return false;
@@ -164,10 +176,22 @@ bool reference_frame_make(reference_frame *f, const hs_image *image, const hs_op
 }
 
 void reference_frame_free(reference_frame *f) {
-  void *all[] = {f->levels,          f->candidates,       f->settled,           f->scales,
-                 f->keypoints.x,     f->keypoints.y,      f->keypoints.sigma,   f->keypoints.response,
-                 f->keypoints.column, f->keypoints.row,   f->keypoints.octave,  f->keypoints.level,
-                 f->oriented.keypoint, f->oriented.orientation, f->features.keypoint, f->features.orientation,
+  void *all[] = {f->levels,
+                 f->candidates,
+                 f->settled,
+                 f->scales,
+                 f->keypoints.x,
+                 f->keypoints.y,
+                 f->keypoints.sigma,
+                 f->keypoints.response,
+                 f->keypoints.column,
+                 f->keypoints.row,
+                 f->keypoints.octave,
+                 f->keypoints.level,
+                 f->oriented.keypoint,
+                 f->oriented.orientation,
+                 f->features.keypoint,
+                 f->features.orientation,
                  f->descriptors};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
   memset(f, 0, sizeof *f);
@@ -184,6 +208,7 @@ uint8_t *reference_noise(int32_t width, int32_t height, uint32_t seed, int32_t s
   }
   for (int32_t pass = 0; pass < smooth; pass++)
     for (size_t i = 0; i + (size_t)width + 1 < count; i++)
-      pixels[i] = (uint8_t)((pixels[i] + pixels[i + 1] + pixels[i + (size_t)width] + pixels[i + (size_t)width + 1]) / 4);
+      pixels[i] =
+          (uint8_t)((pixels[i] + pixels[i + 1] + pixels[i + (size_t)width] + pixels[i + (size_t)width + 1]) / 4);
   return pixels;
 }

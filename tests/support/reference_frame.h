@@ -14,8 +14,8 @@ typedef struct reference_frame {
   sift_params params;
   pyramid_geometry geometry;
   place_filter filter;
-  float *levels;            /* of all octaves */
-  size_t level_count;       /* floats */
+  float *levels;      /* of all octaves */
+  size_t level_count; /* floats */
   octave_view octaves[OCTAVES_MAX];
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
   uint32_t *candidates, *settled;
@@ -23,16 +23,16 @@ typedef struct reference_frame {
   vote_scales *scales;
   uint32_t counts[3];
   keypoint_list keypoints;
-  feature_list oriented;    /* before selection */
-  feature_list features;    /* what is described */
+  feature_list oriented; /* before selection */
+  feature_list features; /* what is described */
   void *descriptors;
-  size_t descriptor_bytes;  /* of one */
+  size_t descriptor_bytes; /* of one */
 } reference_frame;
 
-/* Runs all stages. filter null: everything is kept. stride_padding: floats between rows. The geometry may have no octave;
-   lists are then empty. False when memory is short. */
-bool reference_frame_make(reference_frame *frame, const hs_image *image, const hs_options *options, const place_filter *filter,
-                          int32_t stride_padding);
+/* Runs all stages. filter null: everything is kept. stride_padding: floats between rows. The geometry may have no
+   octave; lists are then empty. False when memory is short. */
+bool reference_frame_make(reference_frame *frame, const hs_image *image, const hs_options *options,
+                          const place_filter *filter, int32_t stride_padding);
 void reference_frame_free(reference_frame *frame);
 
 /* An 8-bit picture of reproducible noise, blurred a little; from malloc. smooth 0: the noise itself. */
