@@ -56,6 +56,7 @@ stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_recor
   assert(counts && (records || capacity == 0) && (uintptr_t)records % 16u == 0 && (uintptr_t)counts % 16u == 0);
   const unsigned resident = launch_resident_blocks((const void *)results_kernel, RESULTS_THREADS, 0);
   const unsigned tiles = (view->features.capacity + RESULTS_THREADS - 1u) / RESULTS_THREADS;
-  results_kernel < <<tiles<resident ? tiles : resident, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
+  const unsigned blocks = tiles < resident ? tiles : resident;
+  results_kernel<<<blocks, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
   return launch_status();
 }
