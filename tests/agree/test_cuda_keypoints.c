@@ -123,7 +123,7 @@ static void device_frame_free(device_frame *d) {
   device_stream_destroy(d->stream);
 }
 
-static void launch(device_frame *d, const device_run *run) {
+static void launch_stages(device_frame *d, const device_run *run) {
   const cuda_frame_view *v = &d->view;
   assert_int_equal(cuda_keypoint_reset_launch(v, d->stream), STAGE_OK);
   assert_int_equal(cuda_refine_launch(v, run->refine, d->stream), STAGE_OK);
@@ -132,9 +132,21 @@ static void launch(device_frame *d, const device_run *run) {
   if (v->max_features) assert_int_equal(cuda_select_launch(v, d->stream), STAGE_OK);
   assert_int_equal(cuda_describe_launch(v, run->describe, d->descriptors, d->stream), STAGE_OK);
   assert_int_equal(cuda_results_launch(v, d->records, v->features.capacity, d->counts, d->stream), STAGE_OK);
+}
+
+/* One frame; captured: recorded into a graph, and that launched. */
+static void launch(device_frame *d, const device_run *run, bool captured) {
+  cuda_graph graph = NULL;
+  if (captured) assert_int_equal(device_capture_begin(d->stream), STAGE_OK);
+  launch_stages(d, run);
+  if (captured) {
+    assert_int_equal(device_capture_end(d->stream, &graph), STAGE_OK);
+    assert_int_equal(device_graph_launch(graph, d->stream), STAGE_OK);
+  }
   const stage_status st = device_stream_wait(d->stream);
   if (st != STAGE_OK) print_error("%s\n", device_error_text());
   assert_int_equal(st, STAGE_OK);
+  if (captured) device_graph_destroy(graph);
 }
 
 static void check_bytes(device_frame *d, const void *device, const void *expected, size_t bytes, const char *what) {
@@ -190,7 +202,7 @@ static void compare(const reference_frame *r, const device_run *run) {
   device_frame d;
   device_frame_make(&d, r, run);
   for (int32_t repeat = 0; repeat < 2; repeat++) { /* the second frame finds what the first left behind */
-    launch(&d, run);
+    launch(&d, run, repeat == 1);
     check_lists(&d, r);
     const bool whole =
         r->counts[0] <= d.view.keypoints.capacity && (r->counts[1] <= d.view.oriented.capacity || !d.view.max_features);
