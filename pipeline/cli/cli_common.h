@@ -80,5 +80,6 @@ cli_exit cmd_extract(const option_set *set);
 cli_exit cmd_draw(const option_set *set);
 cli_exit cmd_info(const option_set *set);
 cli_exit cmd_selftest(const option_set *set);
+cli_exit cmd_bench(const option_set *set);
 
 #endif

@@ -17,6 +17,7 @@ static const command_function command_functions[COMMAND_COUNT] = {
     [COMMAND_DRAW] = cmd_draw,
     [COMMAND_INFO] = cmd_info,
     [COMMAND_SELFTEST] = cmd_selftest,
+    [COMMAND_BENCH] = cmd_bench,
 };
 
 /* Where one of the descriptors 0..2 is closed, a file opened later would get its number and receive what is

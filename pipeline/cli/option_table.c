@@ -14,8 +14,9 @@
 #define IN_DRAW     (1u << COMMAND_DRAW)
 #define IN_INFO     (1u << COMMAND_INFO)
 #define IN_SELFTEST (1u << COMMAND_SELFTEST)
+#define IN_BENCH    (1u << COMMAND_BENCH)
 #define IN_BOTH     (IN_EXTRACT | IN_DRAW)
-#define IN_ALL      (IN_TOP | IN_EXTRACT | IN_DRAW | IN_INFO | IN_SELFTEST)
+#define IN_ALL      (IN_TOP | IN_EXTRACT | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
 
@@ -67,18 +68,18 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_FORMAT] =
         CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin", IN_EXTRACT, OPTION_NO_FIELD,
                "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
-    [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_BOTH, OPTION_NO_FIELD,
+    [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_BOTH | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it wherever they stand"),
-    [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]", IN_BOTH | IN_INFO, OPTION_NO_FIELD,
+    [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]", IN_BOTH | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
                             "where to compute [auto: a GPU where one is usable, else the CPU]"),
     [OPTION_THREADS] =
-        INTEGER("threads", 0, 1024, IN_BOTH | IN_INFO, AT(threads), "CPU threads, 0: one for each usable core [0]"),
-    [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_BOTH, AT(max_features),
+        INTEGER("threads", 0, 1024, IN_BOTH | IN_INFO | IN_BENCH, AT(threads), "CPU threads, 0: one for each usable core [0]"),
+    [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_BOTH | IN_BENCH, AT(max_features),
                                     "keep exactly N when there are more, 0: all [0; colmap 8192]"),
-    [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_BOTH, AT(contrast),
+    [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_BOTH | IN_BENCH, AT(contrast),
                                "contrast a keypoint needs, divided by the scales [0.04; vlfeat 0; colmap 0.02]"),
     [OPTION_EDGE] = NUMBER("edge", "R", 1, 1000, IN_BOTH, AT(edge), "largest ratio of principal curvatures [10]"),
-    [OPTION_FIRST_OCTAVE] = INTEGER("first-octave", -1, 3, IN_BOTH, AT(first_octave),
+    [OPTION_FIRST_OCTAVE] = INTEGER("first-octave", -1, 3, IN_BOTH | IN_BENCH, AT(first_octave),
                                     "octave of the first sampling, -1 doubles the image [-1]"),
     [OPTION_OCTAVES] = INTEGER("octaves", 0, 32, IN_BOTH, AT(octaves),
                                "most octaves, 0: as many as the image's size gives [0; colmap 4]"),
@@ -89,7 +90,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_UPRIGHT] = FLAG("upright", IN_BOTH, AT(upright), "give each keypoint one feature of orientation 0"),
     [OPTION_NORM] = CHOICE("norm", "l2|root", IN_BOTH, AT(norm),
                            "normalisation of descriptors; root is RootSIFT [l2; colmap root]"),
-    [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_BOTH, AT(descriptor), "type of the descriptors [u8]"),
+    [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_BOTH | IN_BENCH, AT(descriptor), "type of the descriptors [u8]"),
     [OPTION_MASK] =
         TEXT("mask", "IMAGE", IN_BOTH, "drop the keypoints where this image, of the same size, is black (0)"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
@@ -103,7 +104,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                                  "blur that the image is assumed to have, in pixels [0.5]"),
     [OPTION_NO_EXIF] =
         FLAG("no-exif", IN_BOTH, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
-    [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_BOTH | IN_INFO, OPTION_NO_FIELD,
+    [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_BOTH | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
                              "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_BOTH, AT(max_memory_bytes),
                                 "refuse images that need more memory, 0: no limit; K, M and G multiply by 1024 [0]"),
@@ -112,6 +113,11 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
     [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_INFO, OPTION_NO_FIELD, "report on standard output as JSON"),
+    [OPTION_JSON_FILE] = TEXT("json", "FILE", IN_BENCH, "write the records there as JSON, '-': standard output"),
+    [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
+                               "rounds that are timed, 0: as many as fit into a few seconds, 5 to 50 [0]"),
+    [OPTION_AGAINST] = CHOICE("against", "opencv|vlfeat", IN_BENCH, OPTION_NO_FIELD,
+                              "time that library beside hartsift, by turns in one process"),
     [OPTION_PRINT_DIGESTS] = FLAG("print-digests", IN_SELFTEST, OPTION_NO_FIELD,
                                   "print the C source of the table of stored digests instead of comparing with it"),
     [OPTION_QUIET] = {.name = "quiet",
@@ -165,12 +171,24 @@ static const char *const selftest_details[] = {
     NULL,
 };
 
+static const char *const bench_details[] = {
+    "Times a frame from pixels in memory to features in memory, on one thread, on all (or those of --threads), and on "
+    "the GPU where one is usable. Each IMAGE is a file or @scene[:WxH[:SEED]]; without one, scenes of four sizes. All "
+    "ways are verified first and timed by turns. Prints a table in Markdown; --json has a list of records: name, width, "
+    "height, program, profile, device, threads, features, median_ms, min_ms, p90_ms, ratio (to the first way).",
+    "--against compares with OpenCV's cv::SIFT (and profile opencv) or with VLFeat (and profile vlfeat, both at contrast "
+    "0.04) on the CPU, with the peak memory of each; it needs hartsift-bench-peers beside this command, which is built "
+    "where the libraries are found.",
+    NULL,
+};
+
 static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details},
     [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES]", 1, 2, "draw keypoints over a picture", draw_details},
     [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},
     [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details},
+    [COMMAND_BENCH] = {"bench", "[IMAGE...]", 0, -1, "time of a frame on this machine", bench_details},
 };
 
 const option_spec *option_get(option_id id) { return &option_specs[id]; }

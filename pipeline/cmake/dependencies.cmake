@@ -36,8 +36,8 @@ hartsift_find_codec(ZLIB ZLIB::ZLIB)
 
 include(cuda_toolkit)
 
-# C++ serves only the peers' tests, one header test and CUDA's host code.
+# C++ serves only the peers' tests and bench, one header test and CUDA's host code.
 check_language(CXX)
-if(CMAKE_CXX_COMPILER AND (HARTSIFT_TESTS OR HARTSIFT_HAVE_CUDA))
+if(CMAKE_CXX_COMPILER AND (HARTSIFT_TESTS OR HARTSIFT_BENCH OR HARTSIFT_HAVE_CUDA))
   enable_language(CXX)
 endif()

@@ -79,8 +79,7 @@ public:
   }
 
   /* Calls visit(index) for every feature within one pixel in x and in y, and some further ones. */
-  template <typename visitor>
-  void around(const feature &f, visitor visit) const {
+  template <typename visitor> void around(const feature &f, visitor visit) const {
     for (double dy = -1; dy <= 1; dy++) {
       for (double dx = -1; dx <= 1; dx++) {
         const auto cell = cells_.find(key(std::floor(f.x) + dx, std::floor(f.y) + dy));
@@ -101,7 +100,8 @@ private:
 };
 
 /* Looks for each feature of `mine` in `theirs`; distances of descriptors go to *distances where it is not null. */
-inline partner_counts find_partners(const feature_list &mine, const feature_list &theirs, std::vector<double> *distances) {
+inline partner_counts find_partners(const feature_list &mine, const feature_list &theirs,
+                                    std::vector<double> *distances) {
   const place_index index(theirs);
   partner_counts counts;
   counts.total = mine.size();
@@ -109,7 +109,8 @@ inline partner_counts find_partners(const feature_list &mine, const feature_list
     bool nearby = false, keypoint = false;
     double angle = 360.0, distance = 0.0;
     index.around(f, [&](const feature &other) {
-      const double pixels = std::hypot(other.x - f.x, other.y - f.y), ratio = std::fabs(std::log(other.sigma / f.sigma));
+      const double pixels = std::hypot(other.x - f.x, other.y - f.y),
+                   ratio = std::fabs(std::log(other.sigma / f.sigma));
       nearby = nearby || (pixels <= 1.0 && ratio <= 0.5 * std::log(2.0));
       if (pixels > partner_pixels || ratio > std::log1p(partner_sigma)) {
         return;
@@ -146,9 +147,10 @@ inline double quantile(std::vector<double> values, double share) {
 }
 
 inline void print_counts(const char *direction, const partner_counts &c) {
-  std::printf("  %s: %zu of %zu have a partner (%.3f %%); of the others %zu with an angle 1 to 10 degrees off, %zu with "
-              "an angle missing, %zu keypoints moved, %zu keypoints missing\n",
-              direction, c.partner, c.total, 100.0 * c.share(), c.angle_close, c.angle_absent, c.nearby, c.absent);
+  std::printf(
+      "  %s: %zu of %zu have a partner (%.3f %%); of the others %zu with an angle 1 to 10 degrees off, %zu with "
+      "an angle missing, %zu keypoints moved, %zu keypoints missing\n",
+      direction, c.partner, c.total, 100.0 * c.share(), c.angle_close, c.angle_absent, c.nearby, c.absent);
 }
 
 /* Both directions of a comparison over several images. */
@@ -195,8 +197,9 @@ inline bool extract(const hs_image &image, const hs_options &options, feature_li
     feature f = {double(k.x), double(k.y), double(k.sigma), double(k.orientation), {}};
     for (size_t j = 0; j < HS_DESCRIPTOR_LENGTH; j++) {
       const size_t at = i * HS_DESCRIPTOR_LENGTH + j;
-      f.descriptor[j] = found.descriptor_type == HS_DESCRIPTOR_F32 ? static_cast<const float *>(found.descriptors)[at]
-                                                                   : float(static_cast<const uint8_t *>(found.descriptors)[at]);
+      f.descriptor[j] = found.descriptor_type == HS_DESCRIPTOR_F32
+                            ? static_cast<const float *>(found.descriptors)[at]
+                            : float(static_cast<const uint8_t *>(found.descriptors)[at]);
     }
     make_unit(f.descriptor);
     out->push_back(f);
@@ -225,7 +228,8 @@ inline std::vector<std::string> photo_names() {
 #if defined(__SANITIZE_ADDRESS__)
   const std::vector<std::string> names = {"pairs/box.png"};
 #else
-  const std::vector<std::string> names = {"homography/boat/1.png", "homography/leuven/6.png", "bench/bench_640x480.png"};
+  const std::vector<std::string> names = {"homography/boat/1.png", "homography/leuven/6.png",
+                                          "bench/bench_640x480.png"};
 #endif
   std::vector<std::string> found;
   for (const std::string &name : names) {

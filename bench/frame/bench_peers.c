@@ -1,0 +1,295 @@
+/*
+ * hartsift beside OpenCV's cv::SIFT or VLFeat on the CPU: the same pictures, by turns in one process, on one thread and on
+ * all; then the peak memory of each, every one in a process of its own. Installed as hartsift-bench-peers, which
+ * `hartsift bench --against` becomes.
+ *
+ * usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--repeats N] [--threads N] [--] [IMAGE ...]
+ * Profile lowe and the profile that follows the other library are timed; profile vlfeat at contrast 0.04, as VLFeat.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/frame/peer_library.h"
+#include "cpu/dispatch.h"
+#include "pipeline/atomic_file.h"
+#include "pipeline/cli/bench_frame_job.h"
+
+enum { CONTENDERS = 3, MESSAGE_BYTES = 1024, TEXT_BYTES = 64 };
+
+typedef struct peers_options {
+  const char *against, *json, *child; /* child: "N", only the N-th contender (or none) and its peak memory */
+  int32_t repeats, threads;           /* 0: the default */
+  const char *const *images;
+  int count;
+} peers_options;
+
+/* All contenders of one picture and one number of threads: profile lowe, the profile after the peer, the peer. */
+typedef struct peers_group {
+  bool is_opencv;
+  bench_frame_job frames[CONTENDERS - 1];
+  bench_contender contenders[CONTENDERS];
+  size_t open;
+} peers_group;
+
+static int complain(const char *what, const char *why) {
+  fprintf(stderr, "hartsift-bench-peers: %s: %s\n", what, why);
+  return 1;
+}
+
+static bool peer_is_built(bool is_opencv) { return is_opencv ? HARTSIFT_BENCH_OPENCV : HARTSIFT_BENCH_VLFEAT; }
+
+static bool open_peer(peers_group *group, const hs_image *image, int32_t threads) {
+  bench_contender *contender = &group->contenders[CONTENDERS - 1];
+  (void)threads;
+#if HARTSIFT_BENCH_OPENCV
+  if (group->is_opencv) {
+    return peer_opencv_open(contender, image, threads);
+  }
+#endif
+#if HARTSIFT_BENCH_VLFEAT
+  if (!group->is_opencv) {
+    return peer_vlfeat_open(contender, image);
+  }
+#endif
+  (void)contender;
+  (void)image;
+  return false;
+}
+
+static void close_contender(peers_group *group, size_t which) {
+  if (which < CONTENDERS - 1) {
+    bench_frame_job_close(&group->frames[which]);
+    return;
+  }
+#if HARTSIFT_BENCH_OPENCV
+  if (group->is_opencv) {
+    peer_opencv_close(&group->contenders[which]);
+  }
+#endif
+#if HARTSIFT_BENCH_VLFEAT
+  if (!group->is_opencv) {
+    peer_vlfeat_close(&group->contenders[which]);
+  }
+#endif
+}
+
+/* The which-th contender; false with a message. */
+static bool open_contender(peers_group *group, size_t which, const hs_image *image, int32_t threads, char *message) {
+  if (which == CONTENDERS - 1) {
+    snprintf(message, MESSAGE_BYTES, "out of memory");
+    return open_peer(group, image, threads);
+  }
+  hs_options options;
+  hs_options_init(&options, which == 0 ? HS_PROFILE_LOWE : group->is_opencv ? HS_PROFILE_OPENCV : HS_PROFILE_VLFEAT);
+  options.device = HS_DEVICE_CPU;
+  options.threads = threads;
+  options.contrast = 0.04f;
+  return bench_frame_job_open(&group->frames[which], &options, image, &group->contenders[which], message,
+                              MESSAGE_BYTES) == HS_OK;
+}
+
+static bool time_group(const peers_options *o, bench_report *report, const char *name, const hs_image *image,
+                       int32_t threads) {
+  char message[MESSAGE_BYTES] = "";
+  peers_group group = {.is_opencv = strcmp(o->against, "opencv") == 0};
+  while (group.open < CONTENDERS && open_contender(&group, group.open, image, threads, message)) {
+    ++group.open;
+  }
+  const bool done =
+      group.open == CONTENDERS && bench_rounds_run(group.contenders, CONTENDERS, o->repeats, message, sizeof message);
+  for (size_t i = 0; done && i < CONTENDERS; ++i) {
+    bench_report_add(report, name, image->width, image->height, &group.contenders[i]);
+  }
+  if (!done) {
+    (void)complain(name, message);
+  }
+  for (size_t i = 0; i < group.open; ++i) {
+    close_contender(&group, i);
+  }
+  return done;
+}
+
+static bool load_picture(const char *name, hs_image *image) {
+  char message[MESSAGE_BYTES] = "";
+  const hs_load_options load = {.struct_size = sizeof load, .message = message, .message_bytes = sizeof message};
+  if (hs_load_image(name, &load, image) != HS_OK) {
+    (void)complain(name, message);
+    return false;
+  }
+  if (image->type != HS_U8) {
+    (void)complain(name, "not an 8-bit picture, which is what all of the libraries take");
+    hs_image_free(image, NULL);
+    return false;
+  }
+  return true;
+}
+
+static bool time_picture(const peers_options *o, bench_report *report, const char *name) {
+  hs_image image = {0};
+  const int32_t most = o->threads > 0 ? o->threads : cpu_usable_threads();
+  if (!load_picture(name, &image)) {
+    return false;
+  }
+  bool done = true;
+  if (o->threads == 0 && most > 1) {
+    done = time_group(o, report, name, &image, 1);
+  }
+  done = time_group(o, report, name, &image, most) && done;
+  hs_image_free(&image, NULL);
+  return done;
+}
+
+/* ---- peak memory: a process for each contender, which prints its largest resident size in KiB */
+
+static int run_child(const peers_options *o) {
+  char message[MESSAGE_BYTES] = "";
+  hs_image image = {0};
+  struct rusage usage;
+  const size_t which = (size_t)strtoul(o->child, NULL, 10);
+  peers_group group = {.is_opencv = strcmp(o->against, "opencv") == 0};
+  if (o->count != 1 || !load_picture(o->images[0], &image)) {
+    return 1;
+  }
+  if (which < CONTENDERS) { /* otherwise: what a process with nothing but the picture needs */
+    const int32_t threads = o->threads > 0 ? o->threads : cpu_usable_threads();
+    if (!open_contender(&group, which, &image, threads, message)) {
+      return complain(o->images[0], message);
+    }
+    if (!group.contenders[which].run(group.contenders[which].state)) {
+      return complain(o->images[0], "the frame failed");
+    }
+  }
+  if (getrusage(RUSAGE_SELF, &usage) != 0) {
+    return complain(o->images[0], "no resource usage");
+  }
+  printf("%ld\n", usage.ru_maxrss);
+  return 0;
+}
+
+/* Peak resident size of a child in KiB, 0 when it failed. */
+static long child_peak(const peers_options *o, const char *program, const char *image, size_t which) {
+  char number[TEXT_BYTES], threads[TEXT_BYTES], answer[TEXT_BYTES] = "";
+  int ends[2];
+  snprintf(number, sizeof number, "%zu", which);
+  snprintf(threads, sizeof threads, "%" PRId32, o->threads);
+  if (pipe(ends) != 0) {
+    return 0;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    execl(program, program, "--against", o->against, "--child", number, "--threads", threads, "--", image,
+          (char *)NULL);
+    _exit(127);
+  }
+  close(ends[1]);
+  size_t used = 0;
+  for (ssize_t got = 1; got > 0 && used < sizeof answer - 1; used += (size_t)(got > 0 ? got : 0)) {
+    got = read(ends[0], answer + used, sizeof answer - 1 - used);
+  }
+  close(ends[0]);
+  int status = 0;
+  const bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return ended ? strtol(answer, NULL, 10) : 0;
+}
+
+static bool report_memory(const peers_options *o, const char *program) {
+  static const char *const opencv_names[CONTENDERS + 1] = {"hartsift lowe", "hartsift opencv", "OpenCV", "none"};
+  static const char *const vlfeat_names[CONTENDERS + 1] = {"hartsift lowe", "hartsift vlfeat", "VLFeat", "none"};
+  const char *const *names = strcmp(o->against, "opencv") == 0 ? opencv_names : vlfeat_names;
+  bool done = true;
+  printf("| image | program | peak resident MiB | above a process with the picture only |\n|---|---|--:|--:|\n");
+  for (int i = 0; i < o->count; ++i) {
+    const long idle = child_peak(o, program, o->images[i], CONTENDERS);
+    for (size_t which = 0; which < CONTENDERS; ++which) {
+      const long peak = child_peak(o, program, o->images[i], which);
+      const char *slash = strrchr(o->images[i], '/');
+      done = done && peak > 0 && idle > 0;
+      printf("| %s | %s | %.1f | %.1f |\n", slash != NULL ? slash + 1 : o->images[i], names[which],
+             (double)peak / 1024.0, (double)(peak - idle) / 1024.0);
+    }
+  }
+  printf("\n");
+  fflush(stdout);
+  return done;
+}
+
+/* ---- the program */
+
+static bool parse(peers_options *o, int argc, char **argv) {
+  static const char *const default_images[] = {"@scene:640x480", "@scene:1280x960", "@scene:1920x1080",
+                                               "@scene:3840x2160"};
+  int i = 1;
+  *o = (peers_options){.images = default_images, .count = (int)(sizeof default_images / sizeof default_images[0])};
+  for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0'; i += 2) {
+    const char *value = argv[i + 1];
+    if (strcmp(argv[i], "--against") == 0) {
+      o->against = value;
+    } else if (strcmp(argv[i], "--json") == 0) {
+      o->json = value;
+    } else if (strcmp(argv[i], "--child") == 0) {
+      o->child = value;
+    } else if (strcmp(argv[i], "--repeats") == 0) {
+      o->repeats = (int32_t)strtol(value, NULL, 10);
+    } else if (strcmp(argv[i], "--threads") == 0) {
+      o->threads = (int32_t)strtol(value, NULL, 10);
+    } else {
+      return false;
+    }
+  }
+  i += i < argc && strcmp(argv[i], "--") == 0;
+  if (i < argc) {
+    o->images = (const char *const *)(argv + i);
+    o->count = argc - i;
+  }
+  return o->against != NULL && (strcmp(o->against, "opencv") == 0 || strcmp(o->against, "vlfeat") == 0);
+}
+
+static bool time_all(const peers_options *o) {
+  atomic_file file = {0};
+  const bool json_on_stdout = o->json != NULL && strcmp(o->json, "-") == 0;
+  bench_report report = {.table = json_on_stdout ? NULL : stdout, .with_ratio = true};
+  if (o->json != NULL) {
+    report.json = atomic_file_open(&file, o->json);
+    if (report.json == NULL) {
+      (void)complain(o->json, file.message);
+      return false;
+    }
+  }
+  bool done = true;
+  bench_report_start(&report);
+  for (int i = 0; i < o->count; ++i) {
+    done = time_picture(o, &report, o->images[i]) && done;
+  }
+  bench_report_end(&report);
+  if (o->json != NULL && atomic_file_commit(&file) != HS_OK) {
+    (void)complain(o->json, file.message);
+    return false;
+  }
+  return done;
+}
+
+int main(int argc, char **argv) {
+  peers_options options;
+  if (!parse(&options, argc, argv)) {
+    fprintf(stderr, "usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--repeats N] [--threads N] "
+                    "[--] [IMAGE ...]\n");
+    return 2;
+  }
+  if (!peer_is_built(strcmp(options.against, "opencv") == 0)) {
+    return complain(options.against, "this program was built without that library");
+  }
+  if (options.child != NULL) {
+    return run_child(&options);
+  }
+  /* Memory first: a child starts with the peak of what it was forked from, so this process must still be small. */
+  const bool to_stdout = options.json == NULL || strcmp(options.json, "-") != 0;
+  const bool measured = !to_stdout || report_memory(&options, argv[0]);
+  return time_all(&options) && measured ? 0 : 1;
+}

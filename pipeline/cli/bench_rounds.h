@@ -1,0 +1,57 @@
+/*
+ * Times several ways of doing the same work by turns in one process, so that a change of the machine's speed meets
+ * all of them. Used by the subcommand bench and by the comparison with other programs' libraries.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_BENCH_ROUNDS_H
+#define HARTSIFT_PIPELINE_CLI_BENCH_ROUNDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { BENCH_NAME_BYTES = 64, BENCH_ROUNDS_MAX = 10000 };
+
+/* What came out for one contender. */
+typedef struct bench_figures {
+  size_t features;
+  double median_ms, min_ms, p90_ms;
+  double ratio; /* median over the rounds of this one's time over the first one's in the same round */
+} bench_figures;
+
+/* One way of doing the work. */
+typedef struct bench_contender {
+  char name[BENCH_NAME_BYTES];
+  const char *profile, *device; /* as the records name them */
+  int32_t threads;
+  void *state;
+  bool (*run)(void *state);              /* one frame, from pixels in memory to features in memory */
+  size_t (*features)(const void *state); /* of the last run */
+  uint64_t (*digest)(const void *state); /* of the last run's features */
+  bench_figures figures;                 /* filled by bench_rounds_run */
+} bench_contender;
+
+/* Verifies every contender (two runs give the same features), warms up, times `rounds` rounds and fills the figures.
+   rounds 0: as many as fit into a few seconds, 5 to 50. False with a message. */
+bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds, char *message, size_t message_bytes);
+
+/* A digest of bytes, to be chained: FNV-1a, starting at bench_digest_start. */
+extern const uint64_t bench_digest_start;
+uint64_t bench_digest(uint64_t digest, const void *bytes, size_t size);
+
+/* ---- the report: a table in Markdown and a list of records in JSON */
+
+typedef struct bench_report {
+  FILE *table; /* null: none */
+  FILE *json;  /* null: none */
+  bool with_ratio;
+  bool has_records;
+} bench_report;
+
+void bench_report_start(bench_report *report);
+/* name: of the image. */
+void bench_report_add(bench_report *report, const char *name, int32_t width, int32_t height,
+                      const bench_contender *contender);
+void bench_report_end(bench_report *report);
+
+#endif

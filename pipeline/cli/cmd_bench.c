@@ -1,0 +1,211 @@
+/*
+ * hartsift bench: time of a frame on this machine, as a table and as records in JSON; beside another library where the
+ * program that links those was built.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu/dispatch.h"
+#include "pipeline/atomic_file.h"
+#include "pipeline/cli/bench_frame_job.h"
+#include "pipeline/cli/cli_common.h"
+
+/* Stands beside the command; built where OpenCV or VLFeat is found. */
+#define BENCH_PEERS_PROGRAM "hartsift-bench-peers"
+
+static char *const bench_default_images[] = {"@scene:640x480", "@scene:1280x960", "@scene:1920x1080",
+                                             "@scene:3840x2160"};
+enum { BENCH_DEFAULT_IMAGES = sizeof bench_default_images / sizeof bench_default_images[0] };
+
+/* Ways of computing a frame: one thread, all threads, the GPU. */
+enum { BENCH_JOBS_MAX = 3 };
+
+typedef struct bench_job {
+  const option_set *set;
+  cli_input input;
+  bench_report report;
+  hs_options options[BENCH_JOBS_MAX];
+  size_t count;
+} bench_job;
+
+static bool has_value(const bench_job *job, option_id id) { return job->set->values[id].given; }
+
+static bool gpu_is_usable(const hs_options *options) {
+  hs_context *context = NULL;
+  const bool usable = hs_create(&context, options) == HS_OK;
+  hs_destroy(context);
+  return usable;
+}
+
+/* One thread, then all of them or what --threads says; the GPU where it is asked for or, with auto, usable. */
+static void plan_ways(bench_job *job) {
+  hs_options options;
+  cli_fill_options(job->set, &options);
+  const hs_device device = options.device;
+  if (device != HS_DEVICE_CUDA) {
+    options.device = HS_DEVICE_CPU;
+    const int32_t most = options.threads > 0 ? options.threads : cpu_usable_threads();
+    const bool only_given = has_value(job, OPTION_THREADS) && options.threads > 0;
+    options.threads = most;
+    if (!only_given && most > 1) {
+      job->options[job->count] = options;
+      job->options[job->count++].threads = 1;
+    }
+    job->options[job->count++] = options;
+  }
+  options.device = HS_DEVICE_CUDA;
+  if (device == HS_DEVICE_CUDA || (device == HS_DEVICE_AUTO && gpu_is_usable(&options))) {
+    job->options[job->count++] = options;
+  }
+}
+
+static cli_exit fail(const char *name, const char *message) {
+  const size_t length = strlen(name);
+  const bool is_named = strncmp(message, name, length) == 0 && message[length] == ':';
+  cli_error(COMMAND_BENCH, is_named ? "%s%s" : "%s: %s", is_named ? "" : name, message);
+  return CLI_FAILED;
+}
+
+static cli_exit time_image(bench_job *job, const char *name, const hs_image *image) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  bench_frame_job frames[BENCH_JOBS_MAX];
+  bench_contender contenders[BENCH_JOBS_MAX];
+  size_t open = 0;
+  hs_status status = HS_OK;
+  while (open < job->count && status == HS_OK) {
+    status =
+        bench_frame_job_open(&frames[open], &job->options[open], image, &contenders[open], message, sizeof message);
+    open += status == HS_OK;
+  }
+  cli_exit result = cli_exit_of_create(status);
+  if (result != CLI_DONE) {
+    (void)fail(name, message);
+  } else if (!bench_rounds_run(contenders, open, (int32_t)job->set->values[OPTION_REPEATS].integer, message,
+                               sizeof message)) {
+    const char *reason = hs_last_error(frames[0].context);
+    result = fail(name, reason[0] != '\0' ? reason : message);
+  }
+  for (size_t i = 0; i < open; ++i) {
+    if (result == CLI_DONE) {
+      bench_report_add(&job->report, name, image->width, image->height, &contenders[i]);
+    }
+    bench_frame_job_close(&frames[i]);
+  }
+  return result;
+}
+
+static cli_exit time_images(bench_job *job) {
+  const bool has_images = job->set->operand_count > 0;
+  char *const *names = has_images ? job->set->operands : bench_default_images;
+  const int count = has_images ? job->set->operand_count : BENCH_DEFAULT_IMAGES;
+  cli_exit result = CLI_DONE;
+  bench_report_start(&job->report);
+  for (int i = 0; i < count; ++i) {
+    char message[CLI_MESSAGE_BYTES] = "";
+    hs_image image = {0};
+    const hs_status status = cli_load_image(&job->input, names[i], false, &image, message, sizeof message);
+    const cli_exit one = status == HS_OK ? time_image(job, names[i], &image) : fail(names[i], message);
+    hs_image_free(&image, NULL);
+    result = one != CLI_DONE ? one : result;
+    if (result == CLI_USAGE || result == CLI_NO_DEVICE) {
+      break; /* no image can do better */
+    }
+  }
+  bench_report_end(&job->report);
+  return result;
+}
+
+/* The path of the program beside this one. */
+static bool find_peers_program(char *path, size_t bytes) {
+  const ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
+  if (length <= 0) {
+    return false;
+  }
+  path[length] = '\0';
+  char *slash = strrchr(path, '/');
+  const size_t used = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+  if (used + sizeof BENCH_PEERS_PROGRAM > bytes) {
+    return false;
+  }
+  memcpy(path + used, BENCH_PEERS_PROGRAM, sizeof BENCH_PEERS_PROGRAM);
+  return access(path, X_OK) == 0;
+}
+
+/* Becomes the program that links the other libraries; returns only when that fails. */
+static cli_exit run_peers(const option_set *set) {
+  static const option_id passed[] = {OPTION_AGAINST, OPTION_JSON_FILE, OPTION_REPEATS, OPTION_THREADS};
+  enum { PASSED = sizeof passed / sizeof passed[0] };
+  static const option_id refused[] = {OPTION_PROFILE,      OPTION_DEVICE,     OPTION_CONTRAST, OPTION_MAX_FEATURES,
+                                      OPTION_FIRST_OCTAVE, OPTION_DESCRIPTOR, OPTION_VARIANT};
+  char path[PATH_MAX];
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
+    if (set->values[refused[i]].given) {
+      cli_error(COMMAND_BENCH, "--%s does not go with --against, which sets both programs alike",
+                option_get(refused[i])->name);
+      return CLI_USAGE;
+    }
+  }
+  if (!find_peers_program(path, sizeof path)) {
+    cli_error(COMMAND_BENCH, "--against needs " BENCH_PEERS_PROGRAM
+                             " beside this command: it is built where OpenCV or VLFeat is found");
+    return CLI_FAILED;
+  }
+  char **arguments = calloc((size_t)set->operand_count + 2 * PASSED + 3, sizeof *arguments);
+  char flags[PASSED][32];
+  size_t count = 0;
+  if (arguments == NULL) {
+    cli_error(COMMAND_BENCH, "%s", hs_status_string(HS_ERR_MEMORY));
+    return CLI_FAILED;
+  }
+  arguments[count++] = path;
+  for (size_t i = 0; i < PASSED; ++i) {
+    if (set->values[passed[i]].given) {
+      snprintf(flags[i], sizeof flags[i], "--%s", option_get(passed[i])->name);
+      arguments[count++] = flags[i];
+      arguments[count++] =
+          (char *)(uintptr_t)set->values[passed[i]].text; /* execv takes no const, and changes nothing */
+    }
+  }
+  arguments[count++] = (char *)(uintptr_t) "--";
+  for (int i = 0; i < set->operand_count; ++i) {
+    arguments[count++] = set->operands[i];
+  }
+  execv(path, arguments);
+  cli_error(COMMAND_BENCH, "%s: %s", path, strerror(errno));
+  free(arguments);
+  return CLI_FAILED;
+}
+
+cli_exit cmd_bench(const option_set *set) {
+  if (set->values[OPTION_AGAINST].given) {
+    return run_peers(set);
+  }
+  bench_job job = {.set = set};
+  atomic_file file = {0};
+  const option_value *json = &set->values[OPTION_JSON_FILE];
+  const bool json_on_stdout = json->given && strcmp(json->text, "-") == 0;
+  plan_ways(&job);
+  cli_input_init(&job.input, set, &job.options[0]);
+  job.report.table = json_on_stdout ? NULL : stdout;
+  if (json->given) {
+    job.report.json = atomic_file_open(&file, json->text);
+    if (job.report.json == NULL) {
+      cli_error(COMMAND_BENCH, "%s", file.message);
+      cli_input_free(&job.input);
+      return CLI_FAILED;
+    }
+  }
+  cli_exit result = time_images(&job);
+  if (json->given && !job.report.has_records) {
+    atomic_file_abandon(&file);
+  } else if (json->given && atomic_file_commit(&file) != HS_OK) {
+    cli_error(COMMAND_BENCH, "%s", file.message);
+    result = CLI_FAILED;
+  }
+  cli_input_free(&job.input);
+  return result;
+}
