@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Accuracy of hartsift's profiles beside OpenCV and VLFeat: repeatability, matching and localisation on photographs with known
-# homographies and on synthetic views of exact geometry. Writes bench/results/accuracy.md.
+# Accuracy of hartsift's profiles beside OpenCV and VLFeat: repeatability, matching and localisation on photographs with
+# known homographies and on synthetic views of exact geometry. Writes bench/results/accuracy.md.
 # usage: bash bench/frame/accuracy.sh [BUILD_FOLDER]        (build/cpu by default)
-# Needs the evaluation programs (HARTSIFT_EVAL, ../shared/eval by default), the photographs (HARTSIFT_DATA, ../shared/data by
-# default), OpenCV and VLFeat with headers, and Python with NumPy, SciPy and OpenCV. Takes some minutes.
+# Needs the evaluation programs (HARTSIFT_EVAL, ../shared/eval by default), the photographs (HARTSIFT_DATA,
+# ../shared/data by default), OpenCV and VLFeat with headers, and Python with NumPy, SciPy and OpenCV. Takes a while.
 # HARTSIFT_ACCURACY_LOWE: further variants of profile lowe, "name=options" separated by ';'.
 # HARTSIFT_ACCURACY_SETS: which of "small homography large" to run; what ran before is kept in the tables.
 set -euo pipefail
@@ -34,7 +34,7 @@ build_drivers() {
     -lopencv_core -lopencv_imgcodecs -lvl -lm
 }
 
-# Two small photographs, and two larger ones: one of them at half size, which takes away the noise of its sensor's mosaic.
+# Two small photographs, and two larger ones, one of them at half size: no trace of its sensor's mosaic is left then.
 make_views() {
   [ -e "$work/views.done" ] && return
   rm -rf "$work/small" "$work/large" "$work/photos"
@@ -45,8 +45,10 @@ picture = cv2.imread(sys.argv[1], cv2.IMREAD_GRAYSCALE)
 cv2.imwrite(sys.argv[2], cv2.resize(picture, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA))' \
     "$data_dir/large/Dragonfly_by_Bolly.jpg" "$work/photos/dragonfly.png"
   cp "$data_dir/formats/exif/Landscape_1.jpg" "$work/photos/landscape.jpg"
-  python3 -B "$eval_dir/evaluate.py" --make-synthetic "$work/small" "$data_dir/pairs/home.jpg" "$data_dir/pairs/building.jpg"
-  python3 -B "$eval_dir/evaluate.py" --make-synthetic "$work/large" "$work/photos/dragonfly.png" "$work/photos/landscape.jpg"
+  python3 -B "$eval_dir/evaluate.py" --make-synthetic "$work/small" \
+    "$data_dir/pairs/home.jpg" "$data_dir/pairs/building.jpg"
+  python3 -B "$eval_dir/evaluate.py" --make-synthetic "$work/large" \
+    "$work/photos/dragonfly.png" "$work/photos/landscape.jpg"
   touch "$work/views.done"
 }
 
@@ -83,8 +85,8 @@ write_results() {
       "hartsift $("$command" --version | cut -d' ' -f2-), commit $(git rev-parse --short HEAD)," \
       "OpenCV $(pkg-config --modversion opencv4), VLFeat 0.9.21."
     echo
-    echo "Lower-case names are profiles of hartsift, the others are the original programs. OpenCV's points lie a quarter"
-    echo "of a pixel to the right and down, and so do those of profile opencv; \"drift taken off\" subtracts it."
+    echo "Lower-case names are profiles of hartsift, the others are the original programs. OpenCV's points lie a"
+    echo "quarter of a pixel to the right and down, and so do those of profile opencv: \"drift taken off\"."
     echo "VLFeat at Lowe's thresholds: peak threshold 0.04/3. Columns:"
     echo
     echo '```'
@@ -95,7 +97,7 @@ write_results() {
       [ -e "$work/tables_$set.txt" ] || continue
       case $set in
         small) echo "## Synthetic views of exact geometry from two small photographs" ;;
-        homography) echo "## Photographs: boat, graf, leuven (their true homographies are good to about a pixel)" ;;
+        homography) echo "## Photographs: boat, graf, leuven (true homographies good to about a pixel)" ;;
         large) echo "## Synthetic views of exact geometry from two larger photographs" ;;
       esac
       echo
@@ -111,7 +113,8 @@ list_extractors
 for set in ${HARTSIFT_ACCURACY_SETS:-small homography large}; do
   folder=$work/$set
   [ "$set" = homography ] && folder=$data_dir/homography
-  python3 -B "$eval_dir/evaluate.py" "${extractors[@]}" --seq "$folder" --json "$work/pairs_$set.json" >"$work/tables.txt"
+  python3 -B "$eval_dir/evaluate.py" "${extractors[@]}" --seq "$folder" --json "$work/pairs_$set.json" \
+    >"$work/tables.txt"
   mv "$work/tables.txt" "$work/tables_$set.txt"
   write_results
 done

@@ -1,6 +1,6 @@
 /*
- * hartsift beside OpenCV's cv::SIFT or VLFeat on the CPU: the same pictures, by turns in one process, on one thread and on
- * all; then the peak memory of each, every one in a process of its own. Installed as hartsift-bench-peers, which
+ * hartsift beside OpenCV's cv::SIFT or VLFeat on the CPU: the peak memory of each, every one in a process of its own;
+ * then the same pictures, by turns in one process, on one thread and on all. Installed as hartsift-bench-peers, which
  * `hartsift bench --against` becomes.
  *
  * usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--repeats N] [--threads N] [--] [IMAGE ...]

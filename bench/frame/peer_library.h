@@ -1,5 +1,6 @@
 /*
- * Other libraries as contenders of pipeline/cli/bench_rounds.h. Each file behind it is built where its library is found.
+ * Other libraries as contenders of pipeline/cli/bench_rounds.h. Each file behind it is built where its library is
+ * found.
  */
 #ifndef HARTSIFT_BENCH_PEER_LIBRARY_H
 #define HARTSIFT_BENCH_PEER_LIBRARY_H
