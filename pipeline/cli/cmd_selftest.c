@@ -26,21 +26,21 @@ typedef struct selftest_scene {
 
 static const selftest_scene selftest_scenes[] = {
     {"lowe 320x240", HS_PROFILE_LOWE, 320, 240, .seed = 1},
-    {"lowe 257x193 f32", HS_PROFILE_LOWE, 257, 193, .seed = 2, .descriptor = HS_DESCRIPTOR_F32},
-    {"lowe 97x301 root", HS_PROFILE_LOWE, 97, 301, .seed = 3, .norm = HS_NORM_ROOT},
-    {"lowe 401x203 first octave 0", HS_PROFILE_LOWE, 401, 203, .seed = 4, .not_doubled = true},
-    {"lowe 320x240 best 100", HS_PROFILE_LOWE, 320, 240, .seed = 5, .max_features = 100},
-    {"lowe 191x255 5 scales", HS_PROFILE_LOWE, 191, 255, .seed = 6, .scales = 5},
-    {"lowe 160x120 upright", HS_PROFILE_LOWE, 160, 120, .seed = 7, .upright = 1},
+    {"lowe 157x123 f32", HS_PROFILE_LOWE, 157, 123, .seed = 2, .descriptor = HS_DESCRIPTOR_F32},
+    {"lowe 61x201 root", HS_PROFILE_LOWE, 61, 201, .seed = 3, .norm = HS_NORM_ROOT},
+    {"lowe 251x143 first octave 0", HS_PROFILE_LOWE, 251, 143, .seed = 4, .not_doubled = true},
+    {"lowe 200x150 best 40", HS_PROFILE_LOWE, 200, 150, .seed = 5, .max_features = 40},
+    {"lowe 111x145 5 scales", HS_PROFILE_LOWE, 111, 145, .seed = 6, .scales = 5},
+    {"lowe 120x90 upright", HS_PROFILE_LOWE, 120, 90, .seed = 7, .upright = 1},
     {"lowe 31x33", HS_PROFILE_LOWE, 31, 33, .seed = 8},
     {"lowe 400x13", HS_PROFILE_LOWE, 400, 13, .seed = 9},
     {"lowe 1x1", HS_PROFILE_LOWE, 1, 1, .seed = 10},
-    {"opencv 320x240", HS_PROFILE_OPENCV, 320, 240, .seed = 11},
-    {"opencv 203x151 f32", HS_PROFILE_OPENCV, 203, 151, .seed = 12, .descriptor = HS_DESCRIPTOR_F32},
-    {"vlfeat 320x240", HS_PROFILE_VLFEAT, 320, 240, .seed = 13},
-    {"vlfeat 203x151 f32", HS_PROFILE_VLFEAT, 203, 151, .seed = 14, .descriptor = HS_DESCRIPTOR_F32},
-    {"colmap 320x240", HS_PROFILE_COLMAP, 320, 240, .seed = 15},
-    {"colmap 203x151 best 64", HS_PROFILE_COLMAP, 203, 151, .seed = 16, .max_features = 64},
+    {"opencv 200x150", HS_PROFILE_OPENCV, 200, 150, .seed = 11},
+    {"opencv 131x97 f32", HS_PROFILE_OPENCV, 131, 97, .seed = 12, .descriptor = HS_DESCRIPTOR_F32},
+    {"vlfeat 200x150", HS_PROFILE_VLFEAT, 200, 150, .seed = 13},
+    {"vlfeat 131x97 f32", HS_PROFILE_VLFEAT, 131, 97, .seed = 14, .descriptor = HS_DESCRIPTOR_F32},
+    {"colmap 200x150", HS_PROFILE_COLMAP, 200, 150, .seed = 15},
+    {"colmap 131x97 best 30", HS_PROFILE_COLMAP, 131, 97, .seed = 16, .max_features = 30},
 };
 enum { SELFTEST_SCENES = sizeof selftest_scenes / sizeof selftest_scenes[0] };
 

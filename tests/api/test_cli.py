@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
         """Runs the command in the test's folder; returns standard output (bytes) and standard error (text)."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
         environment.update(settings.pop("environment", {}))
-        run = subprocess.run([COMMAND, *arguments], input=stdin, cwd=self.folder, env=environment, timeout=300,
+        run = subprocess.run([COMMAND, *arguments], input=stdin, cwd=self.folder, env=environment, timeout=800,
                              check=False, stdout=settings.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
                              **settings)
         errors = run.stderr.decode("utf-8", "replace")
