@@ -6,7 +6,8 @@
 #include "cuda/launch.cuh"
 #include "cuda/pyramid_cuda.h"
 
-/* v / 255.0f for v = 0..255 with the bits of the division: one Newton correction of v * (1 / 255) is exact for all 256. */
+/* v / 255.0f for v = 0..255 with the bits of the division: one Newton correction of v * (1 / 255) is exact for all
+   256. */
 __device__ __forceinline__ float unit_of_u8(uint8_t v) {
   const float f = (float)v, q = f * (1.0f / 255.0f);
   return hs_fmaf(hs_fmaf(-q, 255.0f, f), 1.0f / 255.0f, q);
@@ -51,48 +52,76 @@ __device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, int32_t
                       doubled_four(s, s.data + (size_t)lower * s.stride_bytes, x >> 1));
 }
 
-/* Stages the doubled rows of one step, as stage_plane_rows. A thread keeps to one column of vectors and makes a run of
-   row pairs, so that a pair's lower source row is the next one's upper: the walk starts at an even row of the doubled
-   picture (march_params::first_row sees to it) and goes down. */
+/* The part of a step's staging that a thread has: one column of vectors, and a run of row pairs, so that a pair's lower
+   source row is the next one's upper. The walk starts at an even row of the doubled picture (march_params::first_row
+   sees to it). Bytes are loaded before the row pass and used after it. */
+template <int R> struct byte_run {
+  static constexpr int vectors = march_shape<R>::staged_columns / 4, runs = march_shape<R>::threads / vectors;
+  static constexpr int pairs = (MARCH_ROWS / 2 + runs - 1) / runs;
+  int32_t x, y, first, needed; /* doubled column and row; first row within the step; rows of the step that are needed */
+  bool inside;                 /* no row of the run needs reflection */
+  uint8_t bytes[pairs + 1][3];
+};
+
 template <int R>
-__device__ __forceinline__ void stage_doubled_rows(const march_params<R> &p, const byte_picture &s, const march_place &place,
-                                                   int32_t step, float *s_rows) {
-  using shape = march_shape<R>;
-  constexpr int vectors = shape::staged_columns / 4, runs = shape::threads / vectors, pairs = (MARCH_ROWS / 2 + runs - 1) / runs;
-  const int32_t needed = place.rows + 2 * R - step * MARCH_ROWS;
-  const int32_t run = (int32_t)threadIdx.x / vectors, vector = (int32_t)threadIdx.x - run * vectors;
-  const int32_t x = place.column - shape::halo + 4 * vector, first = 2 * pairs * run, y = place.origin + step * MARCH_ROWS + first - R;
-  if (run < runs && x >= 0 && x + 4 <= p.width) {
-    float *s_to = s_rows + first * shape::staged_stride + 4 * vector;
-    const bool inside = y >= 0 && y + 2 * pairs <= p.height;
-    const uint8_t *source = s.data + (size_t)(max(y, 0) >> 1) * s.stride_bytes;
-    float4 even = make_float4(0, 0, 0, 0);
-    if (inside) even = doubled_four(s, source, x >> 1);
+__device__ __forceinline__ void load_byte_run(const march_params<R> &p, const byte_picture &s, const march_place &place,
+                                              int32_t step, byte_run<R> *run) {
+  constexpr int vectors = byte_run<R>::vectors, pairs = byte_run<R>::pairs;
+  const int32_t index = (int32_t)threadIdx.x / vectors;
+  run->x = place.column - march_shape<R>::halo + 4 * ((int32_t)threadIdx.x - index * vectors);
+  run->first = 2 * pairs * index;
+  run->y = place.origin + step * MARCH_ROWS + run->first - R;
+  run->needed =
+      run->x >= 0 && run->x + 4 <= p.width ? min(place.rows + 2 * R - step * MARCH_ROWS, (int32_t)MARCH_ROWS) : 0;
+  run->inside = run->y >= 0 && run->y + 2 * pairs <= p.height;
+  if (!run->inside || run->first >= run->needed) return;
+  const int32_t left = run->x >> 1, right = min(left + 2, s.width - 1);
 #pragma unroll
-    for (int n = 0; n < pairs; n++, s_to += 2 * shape::staged_stride) {
-      if (first + 2 * n >= min(needed, MARCH_ROWS)) break;
-      float4 odd;
-      if (inside) {
-        if ((y >> 1) + n + 1 < s.height) source += s.stride_bytes;
-        const float4 below = doubled_four(s, source, x >> 1);
-        *reinterpret_cast<float4 *>(s_to) = even;
-        odd = mean_of_four(even, below);
-        even = below;
-      } else {
-        *reinterpret_cast<float4 *>(s_to) = doubled_four_at(s, x, fold_index(y + 2 * n, p.height, p.border));
-        odd = doubled_four_at(s, x, fold_index(y + 2 * n + 1, p.height, p.border));
-      }
-      *reinterpret_cast<float4 *>(s_to + shape::staged_stride) = odd;
+  for (int n = 0; n <= pairs; n++) {
+    const uint8_t *row = s.data + (size_t)min((run->y >> 1) + n, s.height - 1) * s.stride_bytes;
+    run->bytes[n][0] = row[left];
+    run->bytes[n][1] = row[left + 1];
+    run->bytes[n][2] = row[right];
+  }
+}
+
+__device__ __forceinline__ float4 doubled_bytes(const uint8_t bytes[3]) {
+  const float a = unit_of_u8(bytes[0]), b = unit_of_u8(bytes[1]), c = unit_of_u8(bytes[2]);
+  return make_float4(a, double_mean(a, b), b, double_mean(b, c));
+}
+
+/* Writes a thread's run to the stage, and what no whole vector reaches. */
+template <int R>
+__device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const byte_picture &s,
+                                               const march_place &place, int32_t step, const byte_run<R> &run,
+                                               float *s_rows) {
+  using shape = march_shape<R>;
+  float4 *s_to =
+      reinterpret_cast<float4 *>(s_rows + run.first * shape::staged_stride + run.x - place.column + shape::halo);
+  constexpr int stride = shape::staged_stride / 4;
+  if (run.inside) {
+    float4 even = doubled_bytes(run.bytes[0]);
+#pragma unroll
+    for (int n = 0; n < byte_run<R>::pairs; n++) {
+      if (run.first + 2 * n >= run.needed) break;
+      const float4 below = doubled_bytes(run.bytes[n + 1]);
+      s_to[2 * n * stride] = even;
+      s_to[(2 * n + 1) * stride] = mean_of_four(even, below);
+      even = below;
     }
+  } else {
+#pragma unroll 1
+    for (int n = 0; run.first + n < run.needed && n < 2 * byte_run<R>::pairs; n++)
+      s_to[n * stride] = doubled_four_at(s, run.x, fold_index(run.y + n, p.height, p.border));
   }
   const strip_edges edges = strip_edges_of(p, place);
   const int32_t row = (int32_t)threadIdx.x & 31;
-  if (edges.left + edges.right == 0 || row >= needed) return;
-  const int32_t edge_y = march_row(p, place, step * MARCH_ROWS + row);
+  if (edges.left + edges.right == 0 || row >= place.rows + 2 * R - step * MARCH_ROWS) return;
+  const int32_t y = march_row(p, place, step * MARCH_ROWS + row);
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
-    const int32_t edge_x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
-    s_rows[row * shape::staged_stride + shape::halo + edge_x - place.column] =
-        doubled_at(s, fold_index(edge_x, p.width, p.border), edge_y);
+    const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
+    s_rows[row * shape::staged_stride + shape::halo + x - place.column] =
+        doubled_at(s, fold_index(x, p.width, p.border), y);
   }
 }
 
@@ -108,12 +137,15 @@ __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
   extern __shared__ float4 s_vectors[];
   float *s_all = reinterpret_cast<float *>(s_vectors), *s_ring = s_all + 2 * shape::staged_floats;
   const march_place place = march_place_of(p);
-  stage_doubled_rows(p, s, place, 0, s_all);
+  byte_run<R> run;
+  load_byte_run(p, s, place, 0, &run);
+  stage_byte_run(p, s, place, 0, run, s_all);
   for (int32_t step = 0; step < p.steps && step * MARCH_ROWS < place.rows + 2 * R; step++) {
     float *s_now = s_all + (step & 1) * shape::staged_floats, *s_next = s_all + (~step & 1) * shape::staged_floats;
     __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
-    stage_doubled_rows(p, s, place, step + 1, s_next);
+    load_byte_run(p, s, place, step + 1, &run);
     filter_step_rows<R>(p.taps, step, s_now, s_ring);
+    stage_byte_run(p, s, place, step + 1, run, s_next);
     __syncthreads(); /* the ring's new rows are complete */
     filter_step_columns<R, false>(p, place, step, s_ring);
   }
@@ -134,7 +166,8 @@ __device__ __forceinline__ uint32_t channel_int(const source_view &s, const uint
 __device__ __forceinline__ float source_gray(const source_view &s, int32_t x, int32_t y) {
   const uint32_t size = s.type == SOURCE_U8 ? 1 : (s.type == SOURCE_U16 ? 2 : 4);
   const uint32_t channels = s.layout < SOURCE_RGB ? 1u + s.layout : (s.layout < SOURCE_RGBA ? 3u : 4u);
-  const uint8_t *pixel = static_cast<const uint8_t *>(s.data) + (size_t)y * s.stride_bytes + (size_t)x * channels * size;
+  const uint8_t *pixel =
+      static_cast<const uint8_t *>(s.data) + (size_t)y * s.stride_bytes + (size_t)x * channels * size;
   if (s.layout < SOURCE_RGB) return channel_unit(s, pixel);
   const bool blue_first = s.layout == SOURCE_BGR || s.layout == SOURCE_BGRA;
   const uint8_t *r = pixel + (blue_first ? 2 * size : 0), *g = pixel + size, *b = pixel + (blue_first ? 0 : 2 * size);
@@ -144,14 +177,16 @@ __device__ __forceinline__ float source_gray(const source_view &s, int32_t x, in
 }
 
 /*
- * Does: every 2^N-th pixel as gray, the first part of base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and threads a
- *   block, rows beyond the grid by stride. Shared, Barriers: none. Reads: the source, samples aligned to their type.
+ * Does: every 2^N-th pixel as gray, the first part of base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and
+ * threads a block, rows beyond the grid by stride. Shared, Barriers: none. Reads: the source, samples aligned to
+ * their type.
  * Writes: `out`. Limits: any size. Order: no sums. Cost: the source's bytes and 4 written a sample.
  */
 __global__ void gray_kernel(const source_view source, const plane_view out, int32_t step) {
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
   if (x >= out.width) return;
-  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height; y += (int32_t)(gridDim.y * PLAIN_ROWS))
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
+       y += (int32_t)(gridDim.y * PLAIN_ROWS))
     out.data[(size_t)y * out.stride + (size_t)x] = source_gray(source, x * step, y * step);
 }
 
@@ -170,7 +205,8 @@ __device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, 
 __global__ void double_kernel(const plane_view in, const plane_view out, upsample_grid grid) {
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
   if (x >= out.width) return;
-  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height; y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
+       y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
     const int32_t near_y = y >> 1;
     const int32_t far_y = y & 1 ? min(near_y + 1, in.height - 1) : (grid == GRID_ALIGNED ? near_y : max(near_y - 1, 0));
     const float a = doubled_plane_row(in.data + (size_t)near_y * in.stride, x, in.width, grid);
@@ -188,7 +224,7 @@ bool base_is_fused(const base_args *args) {
 template <int R> static stage_status base_march(const base_args *args, cuda_stream stream) {
   const plane_view none = {NULL, 0, 0, 0};
   /* the marching kernel's `in` is made of source bytes: `out` only lends its geometry */
-  const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter, false};
+  const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter};
   march_params<R> p = march_params_of<R>(&blur);
   p.first_row = -(R & 1);
   const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
@@ -208,9 +244,10 @@ static stage_status base_split(const base_args *args, cuda_stream stream) {
   if (doubled) {
     const plane_view out = args->doubled;
     assert(out.width == 2 * gray.width && out.height == 2 * gray.height);
-    double_kernel<<<launch_grid_2d(out.width, PLAIN_COLUMNS, out.height, PLAIN_ROWS), threads, 0, stream>>>(gray, out, args->grid);
+    double_kernel<<<launch_grid_2d(out.width, PLAIN_COLUMNS, out.height, PLAIN_ROWS), threads, 0, stream>>>(gray, out,
+                                                                                                            args->grid);
   }
-  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter, false};
+  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter};
   const stage_status status = launch_status();
   return status == STAGE_OK ? blur_launch(&blur, stream) : status;
 }
@@ -219,16 +256,19 @@ stage_status base_launch(const base_args *args, cuda_stream stream) {
   if (args->out.width <= 0 || args->out.height <= 0) return STAGE_OK;
   if (!base_is_fused(args)) return base_split(args, stream);
   switch (args->filter->radius) {
-#define RADIUS_CASE(R) case R: return base_march<R>(args, stream);
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return base_march<R>(args, stream);
     TUNE_MARCH_RADII(RADIUS_CASE)
 #undef RADIUS_CASE
-    default: return base_split(args, stream);
+  default:
+    return base_split(args, stream);
   }
 }
 
 stage_status base_prepare(void) {
   stage_status status = STAGE_OK;
-#define RADIUS_PREPARE(R) \
+#define RADIUS_PREPARE(R)                                                                                              \
   if (status == STAGE_OK) status = launch_prepare((const void *)base_march_kernel<R>, march_shape<R>::shared_bytes);
   TUNE_MARCH_RADII(RADIUS_PREPARE)
 #undef RADIUS_PREPARE

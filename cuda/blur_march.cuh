@@ -1,17 +1,16 @@
 /*
  * Device functions of the marching blur, shared by the split and the uber kernels.
  *
- * A block walks down a strip of MARCH_COLUMNS columns. Each step stages MARCH_ROWS input rows in shared memory (the next
- * step's are in flight meanwhile), filters them along x into a ring of rows, and filters the ring along y into outputs.
- * In the row pass a lane owns a row and slides along it; in the column pass a lane owns a column. So every sample is
- * read from shared memory about twice a pass, without bank conflicts, and no row is filtered twice but for the 2R rows
- * above a block's first output.
- *
- * Walking upwards instead swaps the two samples of each pair; float addition commutes, so the bytes stay.
+ * A block walks down a strip of MARCH_COLUMNS columns. Each step stages MARCH_ROWS input rows in shared memory (the
+ * next step's are in flight meanwhile), filters them along x into a ring of rows, and filters the ring along y into
+ * outputs. In the row pass a lane owns a row and slides along it; in the column pass a lane owns a column. So every
+ * sample is read from shared memory about twice a pass, without bank conflicts, and no row is filtered twice but
+ * for the 2R rows above a block's first output.
  */
 #ifndef HS_CUDA_BLUR_MARCH_CUH
 #define HS_CUDA_BLUR_MARCH_CUH
 
+#include "cuda/async_copy.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/pyramid_cuda.h"
 #include "cuda/tune.h"
@@ -20,20 +19,19 @@
 template <int R> struct march_params {
   const float *in;
   float *out, *halved, *dog;
-  size_t stride, halved_stride;      /* in, out and dog share a stride */
+  size_t stride, halved_stride; /* in, out and dog share a stride */
   int32_t width, height;
   int32_t halved_width, halved_height;
-  int32_t steps;                     /* of MARCH_ROWS rows for each block: steps * MARCH_ROWS - 2R outputs */
-  int32_t first_row;                 /* of the first block: 0, or -1 where the base needs an even start */
+  int32_t steps;     /* of MARCH_ROWS rows for each block: steps * MARCH_ROWS - 2R outputs */
+  int32_t first_row; /* of the first block: 0, or -1 where the base needs an even start */
   border_mode border;
-  bool reversed;
   float taps[R + 1];
 };
 
 template <int R> struct march_shape {
-  static constexpr int halo = (R + 3) / 4 * 4;                       /* columns staged at each side, whole vectors */
+  static constexpr int halo = (R + 3) / 4 * 4; /* columns staged at each side, whole vectors */
   static constexpr int staged_columns = MARCH_COLUMNS + 2 * halo;
-  static constexpr int staged_stride = staged_columns + 4;           /* an odd number of 16-byte units: no conflicts */
+  static constexpr int staged_stride = staged_columns + 4; /* an odd number of 16-byte units: no conflicts */
   static constexpr int ring_stride = MARCH_COLUMNS + 4;
   static constexpr int staged_floats = MARCH_ROWS * staged_stride;
   static constexpr int shared_bytes = (2 * staged_floats + MARCH_RING_ROWS * ring_stride) * (int)sizeof(float);
@@ -41,52 +39,19 @@ template <int R> struct march_shape {
   static_assert(R <= MARCH_RADIUS_MAX, "the ring holds 32 + 2R rows");
 };
 
-/* Where a block stands: rows run from `origin` in direction `sign`; outputs are rows 0..rows-1 counted from there. */
+/* Where a block stands: its first column, and its first output row, from which rows are counted. */
 struct march_place {
-  int32_t column, origin, sign, rows;
+  int32_t column, origin, rows;
 };
 
 template <int R> __device__ __forceinline__ march_place march_place_of(const march_params<R> &p) {
   const int32_t length = p.steps * MARCH_ROWS - 2 * R;
   const int32_t top = p.first_row + (int32_t)blockIdx.y * length;
-  const int32_t end = min(top + length, p.height);
   march_place place;
   place.column = (int32_t)blockIdx.x * MARCH_COLUMNS;
-  place.sign = p.reversed ? -1 : 1;
-  place.origin = p.reversed ? end - 1 : top;
-  place.rows = end - top;
+  place.origin = top;
+  place.rows = min(length, p.height - top);
   return place;
-}
-
-/* 16 bytes from global to shared memory without passing registers where the hardware can (8.0 on). */
-__device__ __forceinline__ void copy_16_async(float *s_to, const float *from) {
-#if __CUDA_ARCH__ >= 800
-  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(from) : "memory");
-#else
-  *reinterpret_cast<float4 *>(s_to) = *reinterpret_cast<const float4 *>(from);
-#endif
-}
-
-__device__ __forceinline__ void copy_4_async(float *s_to, const float *from) {
-#if __CUDA_ARCH__ >= 800
-  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n" ::"r"(to), "l"(from) : "memory");
-#else
-  *s_to = *from;
-#endif
-}
-
-__device__ __forceinline__ void copies_commit() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;\n" ::: "memory");
-#endif
-}
-
-__device__ __forceinline__ void copies_wait() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group 0;\n" ::: "memory");
-#endif
 }
 
 /* border_index with the usual case first: one reflection, no division. */
@@ -98,8 +63,9 @@ __device__ __forceinline__ int32_t fold_index(int32_t i, int32_t n, border_mode 
 }
 
 /* Input row of counted row q of a walk (q = 0 is R rows before the first output). */
-template <int R> __device__ __forceinline__ int32_t march_row(const march_params<R> &p, const march_place &place, int32_t q) {
-  return fold_index(place.origin + place.sign * (q - R), p.height, p.border);
+template <int R>
+__device__ __forceinline__ int32_t march_row(const march_params<R> &p, const march_place &place, int32_t q) {
+  return fold_index(place.origin + q - R, p.height, p.border);
 }
 
 /* Columns of a strip that whole vectors do not reach, because the picture ends there: `left` of them at its left side
@@ -108,7 +74,8 @@ struct strip_edges {
   int32_t left, right, right_first;
 };
 
-template <int R> __device__ __forceinline__ strip_edges strip_edges_of(const march_params<R> &p, const march_place &place) {
+template <int R>
+__device__ __forceinline__ strip_edges strip_edges_of(const march_params<R> &p, const march_place &place) {
   strip_edges e;
   e.right_first = p.width & ~3;
   e.left = place.column == 0 ? R : 0;
@@ -118,7 +85,8 @@ template <int R> __device__ __forceinline__ strip_edges strip_edges_of(const mar
 
 /* The samples of a step that no whole vector reaches: a lane takes a row, a warp a column. */
 template <int R>
-__device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_place &place, int32_t step, int32_t needed, float *s_rows) {
+__device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_place &place, int32_t step,
+                                                  int32_t needed, float *s_rows) {
   using shape = march_shape<R>;
   const strip_edges edges = strip_edges_of(p, place);
   const int32_t row = (int32_t)threadIdx.x & 31;
@@ -126,14 +94,16 @@ __device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, cons
   const float *from = p.in + (size_t)march_row(p, place, step * MARCH_ROWS + row) * p.stride;
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
     const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
-    copy_4_async(s_rows + row * shape::staged_stride + shape::halo + x - place.column, from + fold_index(x, p.width, p.border));
+    copy_4_async(s_rows + row * shape::staged_stride + shape::halo + x - place.column,
+                 from + fold_index(x, p.width, p.border));
   }
 }
 
 /* Stages the input rows of one step; rows that no output needs are left as they are. A thread keeps to one column of
    vectors and takes every rows_a_round-th row. */
 template <int R>
-__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_place &place, int32_t step, float *s_rows) {
+__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_place &place, int32_t step,
+                                                 float *s_rows) {
   using shape = march_shape<R>;
   constexpr int vectors = shape::staged_columns / 4, rows_a_round = shape::threads / vectors;
   constexpr int rounds = (MARCH_ROWS + rows_a_round - 1) / rows_a_round;
@@ -141,18 +111,19 @@ __device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const
   const int32_t first = (int32_t)threadIdx.x / vectors, vector = (int32_t)threadIdx.x - first * vectors;
   const int32_t x = place.column - shape::halo + 4 * vector;
   if (first < rows_a_round && x >= 0 && x + 4 <= p.width) {
-    const int32_t y = place.origin + place.sign * (step * MARCH_ROWS - R), y_last = y + place.sign * (MARCH_ROWS - 1);
+    const int32_t y = place.origin + step * MARCH_ROWS - R;
     float *s_to = s_rows + first * shape::staged_stride + 4 * vector;
-    if (needed >= MARCH_ROWS && min(y, y_last) >= 0 && max(y, y_last) < p.height) {
-      const float *from = p.in + (size_t)(y + place.sign * first) * p.stride + x;
-      const int32_t down = place.sign * rows_a_round * (int32_t)p.stride;
+    if (needed >= MARCH_ROWS && y >= 0 && y + MARCH_ROWS <= p.height) {
+      const float *from = p.in + (size_t)(y + first) * p.stride + x;
+      const int32_t down = rows_a_round * (int32_t)p.stride;
 #pragma unroll
       for (int n = 0; n < rounds; n++)
         if (n + 1 < rounds || first + n * rows_a_round < MARCH_ROWS)
           copy_16_async(s_to + n * rows_a_round * shape::staged_stride, from + (ptrdiff_t)n * down);
     } else {
 #pragma unroll 1
-      for (int32_t row = first; row < min(needed, MARCH_ROWS); row += rows_a_round, s_to += rows_a_round * shape::staged_stride)
+      for (int32_t row = first; row < min(needed, MARCH_ROWS);
+           row += rows_a_round, s_to += rows_a_round * shape::staged_stride)
         copy_16_async(s_to, p.in + (size_t)march_row(p, place, step * MARCH_ROWS + row) * p.stride + x);
     }
   }
@@ -160,7 +131,8 @@ __device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const
 }
 
 /* COUNT outputs from a window whose sample R is the centre of output 0, in the order of the contract. */
-template <int R, int COUNT> __device__ __forceinline__ void filter_window(const float *taps, const float *v, float a[COUNT]) {
+template <int R, int COUNT>
+__device__ __forceinline__ void filter_window(const float *taps, const float *v, float a[COUNT]) {
 #pragma unroll
   for (int i = 0; i < COUNT; i++) {
     float acc = taps[0] * v[i + R];
@@ -171,11 +143,13 @@ template <int R, int COUNT> __device__ __forceinline__ void filter_window(const 
 }
 
 /* Row pass of one step: staged rows to ring rows. A lane filters MARCH_SEGMENT columns of one row. */
-template <int R> __device__ __forceinline__ void filter_step_rows(const float *taps, int32_t step, const float *s_rows, float *s_ring) {
+template <int R>
+__device__ __forceinline__ void filter_step_rows(const float *taps, int32_t step, const float *s_rows, float *s_ring) {
   using shape = march_shape<R>;
   const int32_t lane = (int32_t)threadIdx.x & 31, column = (int32_t)(threadIdx.x >> 5) * MARCH_SEGMENT;
   const float4 *s_from = reinterpret_cast<const float4 *>(s_rows + lane * shape::staged_stride + column);
-  float4 *s_to = reinterpret_cast<float4 *>(s_ring + ((step * MARCH_ROWS + lane) & (MARCH_RING_ROWS - 1)) * shape::ring_stride + column);
+  float4 *s_to = reinterpret_cast<float4 *>(
+      s_ring + ((step * MARCH_ROWS + lane) & (MARCH_RING_ROWS - 1)) * shape::ring_stride + column);
   float v[MARCH_SEGMENT + 2 * shape::halo], a[MARCH_SEGMENT];
 #pragma unroll
   for (int i = 0; i < (MARCH_SEGMENT + 2 * shape::halo) / 4; i++) {
@@ -192,28 +166,27 @@ template <int R> __device__ __forceinline__ void filter_step_rows(const float *t
 
 /* Every second sample of MARCH_SEGMENT outputs of a column, from row y on: the next octave's level 0. */
 template <int R>
-__device__ __forceinline__ void store_halved(const march_params<R> &p, const march_place &place, int32_t x, int32_t y, int32_t first,
-                                             bool whole, const float a[MARCH_SEGMENT]) {
+__device__ __forceinline__ void store_halved(const march_params<R> &p, const march_place &place, int32_t x,
+                                             int32_t first, bool whole, const float a[MARCH_SEGMENT]) {
   if ((x & 1) || x / 2 >= p.halved_width) return;
-  const int32_t odd = y & 1; /* a[odd], a[odd + 2], ... are even rows */
-  int32_t row = (y + place.sign * odd) / 2;
-  float *to = p.halved + (ptrdiff_t)row * (ptrdiff_t)p.halved_stride + x / 2;
-  const int32_t down = place.sign * (int32_t)p.halved_stride, last = row + place.sign * (MARCH_SEGMENT / 2 - 1);
-  whole = whole && max(row, last) < p.halved_height;
+  const int32_t odd = (place.origin + first) & 1; /* a[odd], a[odd + 2], ... are even rows */
+  const int32_t row = (place.origin + first + odd) / 2, down = (int32_t)p.halved_stride;
+  float *to = p.halved + (ptrdiff_t)row * down + x / 2;
+  whole = whole && row + MARCH_SEGMENT / 2 <= p.halved_height;
 #pragma unroll
   for (int i = 0; i < MARCH_SEGMENT; i += 2) {
     const int32_t at = first + i + odd;
-    if (whole || (at >= 0 && at < place.rows && row >= 0 && row < p.halved_height)) to[(ptrdiff_t)(i / 2) * down] = odd ? a[i + 1] : a[i];
-    row += place.sign;
+    if (whole || (at >= 0 && at < place.rows && row + i / 2 < p.halved_height))
+      to[(ptrdiff_t)(i / 2) * down] = odd ? a[i + 1] : a[i];
   }
 }
 
 /* Stores MARCH_SEGMENT outputs of a column, from counted output row `first` on. */
 template <int R, bool DOG>
-__device__ __forceinline__ void store_column(const march_params<R> &p, const march_place &place, int32_t x, int32_t first,
-                                             const float a[MARCH_SEGMENT]) {
-  const int32_t y = place.origin + place.sign * first, down = place.sign * (int32_t)p.stride;
-  const ptrdiff_t at = (ptrdiff_t)y * (ptrdiff_t)p.stride + x;
+__device__ __forceinline__ void store_column(const march_params<R> &p, const march_place &place, int32_t x,
+                                             int32_t first, const float a[MARCH_SEGMENT]) {
+  const int32_t down = (int32_t)p.stride;
+  const ptrdiff_t at = (ptrdiff_t)(place.origin + first) * down + x;
   float *out = p.out + at, *dog = DOG ? p.dog + at : NULL;
   const float *in = p.in + at;
   /* all rows are stored: everywhere but in a walk's first and last step */
@@ -230,18 +203,19 @@ __device__ __forceinline__ void store_column(const march_params<R> &p, const mar
   } else {
 #pragma unroll
     for (int i = 0; i < MARCH_SEGMENT; i++) {
-      if (first + i < 0 || first + i >= place.rows || y + place.sign * i < 0) continue;
+      if (first + i < 0 || first + i >= place.rows || place.origin + first + i < 0) continue;
       out[(ptrdiff_t)i * down] = a[i];
       if (DOG) dog[(ptrdiff_t)i * down] = a[i] - in[(ptrdiff_t)i * down];
     }
   }
-  if (p.halved) store_halved(p, place, x, y, first, whole, a);
+  if (p.halved) store_halved(p, place, x, first, whole, a);
 }
 
 /* Column pass of one step: outputs first..first+15 of a column for each lane, first = 32 step - 2R (+ 16). The ring's
    rows are addressed in blocks of 16, whose bounds are known at compile time. */
 template <int R, bool DOG>
-__device__ __forceinline__ void filter_step_columns(const march_params<R> &p, const march_place &place, int32_t step, const float *s_ring) {
+__device__ __forceinline__ void filter_step_columns(const march_params<R> &p, const march_place &place, int32_t step,
+                                                    const float *s_ring) {
   using shape = march_shape<R>;
   constexpr int groups = MARCH_COLUMNS / 32, count = MARCH_ROWS / (shape::threads / 32 / groups), block = 16;
   static_assert(count == block, "16 rows a warp");
@@ -287,8 +261,8 @@ template <int R, bool DOG> __device__ __forceinline__ void march_plane(const mar
 /* ------------------------------------------------------------------------------ host side of a launch */
 
 /* Steps a block: the fewest rows filtered twice against blocks spread evenly over the multiprocessors. The cost is the
-   number of steps that the fullest multiprocessor works off, as if it never held fewer than MARCH_DEPTH_MIN blocks: alone,
-   a block mostly waits. Ties go to fewer, longer blocks. */
+   number of steps that the fullest multiprocessor works off, as if it never held fewer than MARCH_DEPTH_MIN blocks:
+   alone, a block mostly waits. Ties go to fewer, longer blocks. */
 static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height) {
   const int64_t strips = launch_parts(width, MARCH_COLUMNS), sms = launch_multiprocessors();
   int32_t best = 1;
@@ -309,7 +283,8 @@ static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height)
 
 template <int R> static march_params<R> march_params_of(const blur_launch_args *args) {
   assert(args->filter->radius == R);
-  assert(args->out.width == args->in.width && args->out.height == args->in.height && args->in.stride == args->out.stride);
+  assert(args->out.width == args->in.width && args->out.height == args->in.height &&
+         args->in.stride == args->out.stride);
   assert(args->in.stride % PLANE_STRIDE_FLOATS == 0 && args->in.stride >= (size_t)args->in.width);
   assert(args->in.stride <= INT32_MAX / MARCH_ROWS && args->halved.stride <= INT32_MAX / MARCH_ROWS);
   assert((uintptr_t)args->in.data % 256 == 0 && (uintptr_t)args->out.data % 256 == 0);
@@ -327,7 +302,6 @@ template <int R> static march_params<R> march_params_of(const blur_launch_args *
   p.steps = march_steps(R, p.width, p.height);
   p.first_row = 0;
   p.border = args->border;
-  p.reversed = args->reversed;
   for (int32_t j = 0; j <= R; j++) p.taps[j] = args->filter->taps[j];
   return p;
 }

@@ -1,9 +1,12 @@
 /*
- * The extremum search: Gaussian levels, or stored DoG levels, to one bit a sample. A marching kernel for three scales an
- * octave (every profile), a plain one for any other number.
+ * The extremum search: Gaussian levels, or stored DoG levels, to one bit a sample. A marching kernel for three
+ * scales an octave (every profile), a plain one for any other number.
  */
 #include "cuda/extrema_cuda.h"
 
+#include <cuda_fp16.h>
+
+#include "cuda/async_copy.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/pyramid_cuda.h"
 #include "cuda/tune.h"
@@ -39,191 +42,225 @@ __device__ __forceinline__ const extrema_part &part_of_block(const extrema_param
   return p.parts[part];
 }
 
-/* One row of DoG levels 1..3: four columns a lane, and for the outer lanes of a warp the column beyond. */
+/* One row of DoG levels 1..3, rounded to half precision: four columns a lane, two to a register, and for the outer
+   lanes of a warp the column beyond, of levels 1 and 2 and of level 3. Rounding never turns an order round, so
+   whatever is an extremum stands out, or is level with others, among the rounded samples too. */
 struct dog_row {
-  float d[MARCH_LEVELS][LANE_COLUMNS];
-  float beyond[MARCH_LEVELS];
+  __half2 d[MARCH_LEVELS][2];
+  __half2 beyond[2];
 };
 
 /* What a lane of the marching kernel knows of its strip. */
 struct strip_place {
-  int32_t first_row, strip_column; /* of the warp */
-  int32_t column, beyond; /* the lane's first column; the neighbour of the strip that lanes 0 and 31 look at, or -1 */
-  uint32_t allowed;       /* bits of the lane's columns that are `border` from the sides */
+  int32_t first_row, rows, strip_column; /* of the warp */
+  int32_t column;                        /* of the lane */
+  int32_t beyond;   /* lanes 0 and 31: the vector whose nearer end is the strip's neighbour, from `column`; else 0 */
+  uint32_t allowed; /* sample bits of the columns that are `border` from the sides, the same for each level */
 };
 
-/* The samples that one row's differences need, as loaded: kept apart so that loads are in flight during a test. */
-template <bool STORED> struct raw_row {
+/* Rows on their way from global memory, for one warp: MARCH_SLOTS of them, each with a vector at either side of the
+   strip. A lane reads only what it copied itself. */
+enum { MARCH_SLOTS = 3, STAGED_COLUMNS = STRIP_COLUMNS + 2 * LANE_COLUMNS };
+template <bool STORED> struct staged_rows {
   static constexpr int planes = STORED ? MARCH_LEVELS : MARCH_LEVELS + 1;
-  float4 v[planes];
-  float beyond[planes];
+  float4 v[MARCH_SLOTS][planes][STAGED_COLUMNS / LANE_COLUMNS];
 };
 
-template <bool STORED>
-__device__ __forceinline__ void load_raw_row(const extrema_part &o, const strip_place &place, int32_t y, raw_row<STORED> *raw) {
-  const float *from = o.planes + o.plane_floats + (size_t)min(max(y, 0), o.height - 1) * (size_t)o.stride;
-#pragma unroll
-  for (int l = 0; l < raw_row<STORED>::planes; l++) {
-    const float *plane = from + (size_t)l * o.plane_floats;
-    raw->v[l] = place.column < o.width ? __ldg(reinterpret_cast<const float4 *>(plane + place.column)) : make_float4(0, 0, 0, 0);
-    raw->beyond[l] = place.beyond >= 0 ? __ldg(plane + place.beyond) : 0.0f;
-  }
-}
-
-template <bool STORED> __device__ __forceinline__ void take_dog_row(const raw_row<STORED> &raw, dog_row *row) {
-  constexpr int upper = STORED ? 0 : 1;
-#pragma unroll
-  for (int l = 0; l < MARCH_LEVELS; l++) {
-    const float4 u = raw.v[l + upper], v = raw.v[l];
-    row->d[l][0] = STORED ? u.x : u.x - v.x;
-    row->d[l][1] = STORED ? u.y : u.y - v.y;
-    row->d[l][2] = STORED ? u.z : u.z - v.z;
-    row->d[l][3] = STORED ? u.w : u.w - v.w;
-    row->beyond[l] = STORED ? raw.beyond[l] : raw.beyond[l + upper] - raw.beyond[l];
-  }
-}
-
-/* Larger or smaller of two, so that one source serves maxima (SIGN 1) and minima (-1). */
-template <int SIGN> __device__ __forceinline__ float outer_of(float a, float b) { return SIGN > 0 ? fmaxf(a, b) : fminf(a, b); }
-
-/* Whether c is beyond (or, with ties, at) n on the side of SIGN. */
-template <int SIGN, bool TIES> __device__ __forceinline__ bool is_beyond(float c, float n) {
-  return SIGN > 0 ? (TIES ? c >= n : c > n) : (TIES ? c <= n : c < n);
-}
-
-/* Outermost of a level's eight neighbours around each of the lane's samples, and of all nine: along columns first, then
-   beside. All lanes call it. */
-template <int SIGN>
-__device__ __forceinline__ void outermost_of_level(const dog_row &up, const dog_row &mid, const dog_row &down, int l,
-                                                   float eight[LANE_COLUMNS], float nine[LANE_COLUMNS]) {
-  const int lane = (int)threadIdx.x & 31;
-  float column[LANE_COLUMNS + 2];
-#pragma unroll
-  for (int k = 0; k < LANE_COLUMNS; k++) {
-    eight[k] = outer_of<SIGN>(up.d[l][k], down.d[l][k]);
-    column[k + 1] = outer_of<SIGN>(eight[k], mid.d[l][k]);
-  }
-  const float beyond = outer_of<SIGN>(outer_of<SIGN>(up.beyond[l], down.beyond[l]), mid.beyond[l]);
-  const float left = __shfl_up_sync(0xffffffffu, column[LANE_COLUMNS], 1);
-  const float right = __shfl_down_sync(0xffffffffu, column[1], 1);
-  column[0] = lane == 0 ? beyond : left;
-  column[LANE_COLUMNS + 1] = lane == 31 ? beyond : right;
-#pragma unroll
-  for (int k = 0; k < LANE_COLUMNS; k++) {
-    eight[k] = outer_of<SIGN>(eight[k], outer_of<SIGN>(column[k], column[k + 2]));
-    nine[k] = outer_of<SIGN>(eight[k], mid.d[l][k]);
-  }
-}
-
-/* Bits of the lane's samples that are beyond the threshold and all their neighbours in DoG levels 1..3, on one side: bit
-   4l + k is column k of level l + 1. All lanes call it. */
-template <int SIGN, bool TIES>
-__device__ __forceinline__ uint32_t inner_extrema(const dog_row &up, const dog_row &mid, const dog_row &down, float threshold) {
-  float around[LANE_COLUMNS], below[LANE_COLUMNS], eight[LANE_COLUMNS], nine[LANE_COLUMNS];
-  uint32_t bits = 0;
-  outermost_of_level<SIGN>(up, mid, down, 0, around, below);
-#pragma unroll
-  for (int l = 1; l < MARCH_LEVELS; l++) {
-    outermost_of_level<SIGN>(up, mid, down, l, eight, nine);
-#pragma unroll
-    for (int k = 0; k < LANE_COLUMNS; k++) {
-      const float c = mid.d[l - 1][k];
-      if (is_beyond<SIGN, TIES>(c, outer_of<SIGN>(around[k], nine[k])) && is_beyond<SIGN, false>(c, threshold))
-        bits |= 1u << (LANE_COLUMNS * (l - 1) + k);
-      around[k] = outer_of<SIGN>(eight[k], below[k]);
-      below[k] = nine[k];
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < LANE_COLUMNS; k++) {
-    const float c = mid.d[MARCH_LEVELS - 1][k];
-    if (is_beyond<SIGN, TIES>(c, around[k]) && is_beyond<SIGN, false>(c, threshold)) bits |= 1u << (LANE_COLUMNS * (MARCH_LEVELS - 1) + k);
-  }
-  return bits;
-}
-
-/* Samples of a warp that are extrema among DoG levels 1..3, waiting to be compared with levels 0 and 4, and the words they
-   end in. These two levels are not marched through: few samples ask for them. An entry has the bits of inner_extrema, the
-   lane from bit 12 and the row of the walk from bit 17. Collected, so that one wait for memory serves many samples. */
+/* Samples of a warp that may be extrema, waiting for the exact test, and the words they end in. Collected, so that one
+   wait for memory serves many samples. An entry has the sample bits, the lane from bit 12 and the row of the walk from
+   bit 17. */
 enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
 struct warp_candidates {
   uint32_t waiting[WAITING_MAX];
   uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
 };
 
-/* Whether c at (x, y) is beyond all nine samples of a DoG level, on the side of its own sign. */
-template <bool STORED, bool TIES>
-__device__ __forceinline__ bool is_beyond_level(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c) {
-  bool largest = c > 0.0f, smallest = c < 0.0f;
+/* Sample bits of a lane: bit 2l + p is level l + 1, column 2p; bit 16 higher is column 2p + 1. In an entry the upper
+   six follow the lower six. */
+__device__ __forceinline__ uint32_t pair_bits(int l, int p) { return 0x00010001u << (2 * l + p); }
+__device__ __forceinline__ uint32_t entry_bits(uint32_t bits) { return (bits & 0x3fu) | (bits >> 10 & 0xfc0u); }
+
+/* Sends for row `row` of the walk, counted from its first output row; rows past the walk are left out. */
+template <bool STORED>
+__device__ __forceinline__ void send_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
+                                         staged_rows<STORED> *s) {
+  const int32_t lane = (int32_t)threadIdx.x & 31;
+  if (row <= place.rows && place.column < o.width) {
+    const int32_t y = min(max(place.first_row + row, 0), o.height - 1);
+    const float *from = o.planes + o.plane_floats + (size_t)y * (size_t)o.stride + (size_t)place.column;
 #pragma unroll
-  for (int j = -1; j <= 1; j++)
-#pragma unroll
-    for (int i = -1; i <= 1; i++) {
-      const float n = dog_of<STORED>(o, level, (size_t)(y + j) * (size_t)o.stride + (size_t)(x + i));
-      largest = is_beyond<1, TIES>(c, n) & largest;
-      smallest = is_beyond<-1, TIES>(c, n) & smallest;
+    for (int l = 0; l < staged_rows<STORED>::planes; l++, from += o.plane_floats) {
+      copy_16_async(reinterpret_cast<float *>(&s->v[slot][l][lane + 1]), from);
+      if (place.beyond)
+        copy_16_async(reinterpret_cast<float *>(&s->v[slot][l][lane + 1 + place.beyond]),
+                      from + LANE_COLUMNS * place.beyond);
     }
-  return largest | smallest;
+  }
+  copies_commit();
 }
 
-/* Compares the waiting samples, an entry a lane, and sets the bits of those that pass. Starts and ends in step. */
-template <bool STORED, bool TIES>
-__device__ __forceinline__ void settle_waiting(const extrema_part &o, int32_t strip_column, int32_t first_row, int32_t count, warp_candidates *s) {
+/* Sends for the row two after `row`, waits for `row` itself and takes its differences. */
+template <bool STORED>
+__device__ __forceinline__ void take_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
+                                         staged_rows<STORED> *s, dog_row *to) {
+  constexpr int planes = staged_rows<STORED>::planes, upper = STORED ? 0 : 1;
+  const int32_t lane = (int32_t)threadIdx.x & 31;
+  /* the slot that is sent for has been read, one row ago: a copy is not ordered behind reads without this */
   __syncwarp();
+  send_row(o, place, row + 2, (slot + 2) % MARCH_SLOTS, s);
+  copies_wait_but<2>();
+  float4 v[planes];
+  float b[planes], beyond[MARCH_LEVELS];
+#pragma unroll
+  for (int l = 0; l < planes; l++) {
+    v[l] = s->v[slot][l][lane + 1];
+    const float4 *outside = &s->v[slot][l][lane + 1 + place.beyond];
+    b[l] = place.beyond < 0 ? outside->w : outside->x; /* of use where place.beyond is not 0 */
+  }
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++) {
+    const float4 u = v[l + upper], w = v[l];
+    to->d[l][0] = STORED ? __floats2half2_rn(u.x, u.y) : __floats2half2_rn(u.x - w.x, u.y - w.y);
+    to->d[l][1] = STORED ? __floats2half2_rn(u.z, u.w) : __floats2half2_rn(u.z - w.z, u.w - w.w);
+    beyond[l] = STORED ? b[l] : b[l + upper] - b[l];
+  }
+  to->beyond[0] = __floats2half2_rn(beyond[0], beyond[1]);
+  to->beyond[1] = __floats2half2_rn(beyond[2], beyond[2]);
+}
+
+/* Larger or smaller of two, so that one source serves maxima (SIGN 1) and minima (-1). */
+template <int SIGN> __device__ __forceinline__ __half2 outer_of(__half2 a, __half2 b) {
+  return SIGN > 0 ? __hmax2(a, b) : __hmin2(a, b);
+}
+template <int SIGN> __device__ __forceinline__ __half2 outer_of(__half2 a, __half2 b, __half2 c) {
+  return outer_of<SIGN>(outer_of<SIGN>(a, b), c);
+}
+
+__device__ __forceinline__ uint32_t bits_of(__half2 v) { return *reinterpret_cast<const uint32_t *>(&v); }
+__device__ __forceinline__ __half2 half2_of(uint32_t bits) { return *reinterpret_cast<const __half2 *>(&bits); }
+
+/* Upper half of a, lower half of b: the pair between two pairs. */
+__device__ __forceinline__ __half2 pair_between(uint32_t a, uint32_t b) { return half2_of(__byte_perm(a, b, 0x5432)); }
+
+/* Outermost of the nine samples around and at each of the lane's samples of a level: along columns, then along rows.
+   `edge` has the columns' outermost beyond the strip in both halves, for lanes 0 and 31. All lanes call it. */
+template <int SIGN>
+__device__ __forceinline__ void outermost_of_nine(const dog_row &up, const dog_row &mid, const dog_row &down, int l,
+                                                  uint32_t edge, __half2 nine[2]) {
+  const int lane = (int)threadIdx.x & 31;
+  const __half2 a = outer_of<SIGN>(up.d[l][0], down.d[l][0], mid.d[l][0]),
+                b = outer_of<SIGN>(up.d[l][1], down.d[l][1], mid.d[l][1]);
+  const uint32_t from_left = __shfl_up_sync(0xffffffffu, bits_of(b), 1),
+                 from_right = __shfl_down_sync(0xffffffffu, bits_of(a), 1);
+  const __half2 middle = pair_between(bits_of(a), bits_of(b));
+  nine[0] = outer_of<SIGN>(a, middle, pair_between(lane == 0 ? edge : from_left, bits_of(a)));
+  nine[1] = outer_of<SIGN>(b, middle, pair_between(bits_of(b), lane == 31 ? edge : from_right));
+}
+
+/* The outermost of all samples around and at each sample in DoG levels 1..3 (of two levels for levels 1 and 3). */
+template <int SIGN>
+__device__ __forceinline__ void outermost_of_all(const dog_row &up, const dog_row &mid, const dog_row &down,
+                                                 __half2 all[MARCH_LEVELS][2]) {
+  const uint32_t edges = bits_of(outer_of<SIGN>(up.beyond[0], down.beyond[0], mid.beyond[0]));
+  const uint32_t edge2 = bits_of(outer_of<SIGN>(up.beyond[1], down.beyond[1], mid.beyond[1]));
+  __half2 middle[2];
+  outermost_of_nine<SIGN>(up, mid, down, 1, __byte_perm(edges, edges, 0x3232), middle);
+  outermost_of_nine<SIGN>(up, mid, down, 0, __byte_perm(edges, edges, 0x1010), all[0]);
+  outermost_of_nine<SIGN>(up, mid, down, 2, edge2, all[2]);
+#pragma unroll
+  for (int p = 0; p < 2; p++) {
+    all[0][p] = outer_of<SIGN>(all[0][p], middle[p]);
+    all[1][p] = outer_of<SIGN>(all[0][p], all[2][p]);
+    all[2][p] = outer_of<SIGN>(all[2][p], middle[p]);
+  }
+}
+
+/* Sample bits of a row that, rounded, reach the threshold and are as far out as anything at or around them in DoG
+   levels 1..3. Every extremum is among them. */
+__device__ __forceinline__ uint32_t outstanding_samples(float above, const dog_row &up, const dog_row &mid,
+                                                        const dog_row &down) {
+  const __half2 threshold = __float2half2_rn(above);
+  uint32_t bits = 0, far = 0;
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++)
+#pragma unroll
+    for (int p = 0; p < 2; p++) far |= __hge2_mask(__habs2(mid.d[l][p]), threshold) & pair_bits(l, p);
+  if (!__any_sync(0xffffffffu, far)) return 0;
+  __half2 largest[MARCH_LEVELS][2], smallest[MARCH_LEVELS][2];
+  outermost_of_all<1>(up, mid, down, largest);
+  outermost_of_all<-1>(up, mid, down, smallest);
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++)
+#pragma unroll
+    for (int p = 0; p < 2; p++)
+      bits |= (__heq2_mask(mid.d[l][p], largest[l][p]) | __heq2_mask(mid.d[l][p], smallest[l][p])) & pair_bits(l, p);
+  return bits & far;
+}
+
+/* The exact test: whether c at (x, y) of a DoG level is beyond its 26 neighbours, on the side of its own sign. A row of
+   all three levels is in flight at a time. */
+template <bool STORED, bool TIES>
+__device__ __forceinline__ bool is_extremum(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c) {
+  bool largest = c > 0.0f, smallest = c < 0.0f;
+#pragma unroll 1
+  for (int j = -1; j <= 1 && (largest || smallest); j++)
+#pragma unroll
+    for (int s = -1; s <= 1; s++)
+#pragma unroll
+      for (int i = -1; i <= 1; i++) {
+        const bool self = s == 0 && i == 0 && j == 0;
+        const float n = dog_of<STORED>(o, level + s, (size_t)(y + j) * (size_t)o.stride + (size_t)(x + i));
+        largest = largest & (self | (TIES ? c >= n : c > n));
+        smallest = smallest & (self | (TIES ? c <= n : c < n));
+      }
+  return largest || smallest;
+}
+
+/* Tests the waiting samples, an entry a lane, and sets the bits of those that pass. Starts and ends in step. */
+template <bool STORED, bool TIES>
+__device__ __forceinline__ void settle_waiting(const extrema_part &o, const strip_place &place, float above,
+                                               int32_t count, warp_candidates *s) {
+  __syncwarp();
+#pragma unroll 1
   for (int32_t i = (int32_t)threadIdx.x & 31; i < count; i += 32) {
     const uint32_t entry = s->waiting[i];
-    const int32_t lane = (int32_t)(entry >> LANE_SHIFT & 31u), row = (int32_t)(entry >> ROW_SHIFT), y = first_row + row;
+    const int32_t lane = (int32_t)(entry >> LANE_SHIFT & 31u), row = (int32_t)(entry >> ROW_SHIFT),
+                  y = place.first_row + row;
+#pragma unroll 1
     for (uint32_t left = entry & ((1u << LANE_SHIFT) - 1u); left; left &= left - 1) {
-      const int32_t bit = __ffs((int)left) - 1, l = bit / LANE_COLUMNS, k = bit % LANE_COLUMNS;
-      const int32_t column = LANE_COLUMNS * lane + k, x = strip_column + column;
-      bool kept = l == 1;
-      if (!kept) {
-        const float c = dog_of<STORED>(o, l + 1, (size_t)y * (size_t)o.stride + (size_t)x);
-        kept = is_beyond_level<STORED, TIES>(o, l == 0 ? 0 : MARCH_LEVELS + 1, x, y, c);
-      }
-      if (kept) atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
+      const int32_t bit = __ffs((int)left) - 1, upper = bit >= 6, l = (bit - 6 * upper) / 2;
+      const int32_t column = LANE_COLUMNS * lane + 2 * (bit & 1) + upper, x = place.strip_column + column;
+      const float c = dog_of<STORED>(o, l + 1, (size_t)y * (size_t)o.stride + (size_t)x);
+      if (hs_fabsf(c) > above && is_extremum<STORED, TIES>(o, l + 1, x, y, c))
+        atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
     }
   }
   __syncwarp();
 }
 
-/* Bits of row y that are extrema among DoG levels 1..3, from its row and those above and below. */
-template <bool TIES>
-__device__ __forceinline__ uint32_t test_dog_row(uint32_t allowed, float above, const dog_row &up, const dog_row &mid, const dog_row &down) {
-  float largest = mid.d[0][0], smallest = mid.d[0][0];
-#pragma unroll
-  for (int l = 0; l < MARCH_LEVELS; l++)
-#pragma unroll
-    for (int k = 0; k < LANE_COLUMNS; k++) {
-      largest = fmaxf(largest, mid.d[l][k]);
-      smallest = fminf(smallest, mid.d[l][k]);
-    }
-  uint32_t bits = 0;
-  if (__any_sync(0xffffffffu, largest > above)) bits |= inner_extrema<1, TIES>(up, mid, down, above);
-  if (__any_sync(0xffffffffu, smallest < -above)) bits |= inner_extrema<-1, TIES>(up, mid, down, -above);
-  return bits & allowed;
-}
-
-/* The test of one row and what follows from it; returns the number of waiting entries. */
-template <bool TIES>
-__device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const extrema_params &p, const strip_place &place, int32_t row,
-                                                 const dog_row &up, const dog_row &mid, const dog_row &down, int32_t count, warp_candidates *s) {
+/* Tests one row of the walk; returns the number of waiting entries. */
+__device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const extrema_params &p,
+                                                 const strip_place &place, int32_t row, const dog_row &up,
+                                                 const dog_row &mid, const dog_row &down, int32_t count,
+                                                 warp_candidates *s) {
   const int32_t y = place.first_row + row, lane = (int32_t)threadIdx.x & 31;
   if (y < p.border || y >= o.height - p.border) return count;
-  const uint32_t bits = test_dog_row<TIES>(place.allowed, p.above, up, mid, down);
+  const uint32_t bits = outstanding_samples(p.above, up, mid, down) & place.allowed;
   const uint32_t lanes = __ballot_sync(0xffffffffu, bits != 0);
-  if (!lanes) return count;
-  if (bits) s->waiting[count + __popc(lanes & ((1u << lane) - 1u))] = bits | (uint32_t)lane << LANE_SHIFT | (uint32_t)row << ROW_SHIFT;
+  if (bits)
+    s->waiting[count + __popc(lanes & ((1u << lane) - 1u))] =
+        entry_bits(bits) | (uint32_t)lane << LANE_SHIFT | (uint32_t)row << ROW_SHIFT;
   return count + __popc(lanes);
 }
 
 /* Writes a warp's words. */
-__device__ __forceinline__ void store_words(const extrema_part &o, const strip_place &place, int32_t rows, const warp_candidates *s) {
-  for (int32_t i = (int32_t)threadIdx.x & 31; i < rows * MARCH_LEVELS * STRIP_WORDS; i += 32) {
+__device__ __forceinline__ void store_words(const extrema_part &o, const strip_place &place, const warp_candidates *s) {
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < place.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) {
     const int32_t row = i / (MARCH_LEVELS * STRIP_WORDS), l = i / STRIP_WORDS % MARCH_LEVELS;
     const int32_t word = place.strip_column / 32 + i % STRIP_WORDS;
     if (word >= o.words_per_row) continue;
-    o.words[((size_t)l * (size_t)o.height + (size_t)(place.first_row + row)) * (size_t)o.words_per_row + (size_t)word] = s->words[i];
+    o.words[((size_t)l * (size_t)o.height + (size_t)(place.first_row + row)) * (size_t)o.words_per_row + (size_t)word] =
+        s->words[i];
   }
 }
 
@@ -234,79 +271,66 @@ __device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, con
   place.first_row = (block / strips * EXTREMA_WARPS + warp) * o.rows;
   place.strip_column = block % strips * STRIP_COLUMNS;
   place.column = place.strip_column + LANE_COLUMNS * lane;
-  place.beyond = lane == 0 ? place.column - 1 : (lane == 31 && place.column + LANE_COLUMNS < o.width ? place.column + LANE_COLUMNS : -1);
+  place.rows = min(o.rows, o.height - place.first_row);
+  place.beyond = 0;
+  if (lane == 0 && place.column > 0) place.beyond = -1;
+  if (lane == 31 && place.column + LANE_COLUMNS < o.width) place.beyond = 1;
   place.allowed = 0;
   for (int32_t k = 0; k < LANE_COLUMNS; k++)
-    if (place.column + k >= p.border && place.column + k < o.width - p.border) place.allowed |= 0x111u << k; /* on each level */
+    if (place.column + k >= p.border && place.column + k < o.width - p.border)
+      place.allowed |= 0x15u << (k / 2 + 16 * (k & 1));
   return place;
 }
 
 /*
  * Does: extrema_ref for S = 3, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with STRIP_COLUMNS
  *   columns and extrema_part::rows rows; the warps of a block lie one below another.
- * Shared: a warp_candidates for each warp. Three rows of three DoG levels stay in registers; the next is loaded meanwhile.
- * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that are extrema of all that was read.
- *   Up to 3 floats right of the picture are read and not used. Writes: every word of the masks.
- * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >= 1; any
- *   size. Order: no sums. Cost: 16 bytes (12 with stored DoG) a sample and about 60 comparisons; bounded by memory.
+ * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers.
+ * Reads: levels 1..4, 16 bytes a lane, aligned; all levels again around samples that stand out in them. Up to 7 floats
+ *   right of the picture, within its rows, are read and not used. Writes: every word of the masks.
+ * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >=
+ *   1; any size. Flat areas stand out where the threshold is 0 and cost the exact test: slower, never wrong.
+ * Order: no sums. Cost: 16 bytes (12 with stored DoG) a sample and about 25 comparisons; bounded by memory.
  */
 template <bool STORED, bool TIES>
 __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
     extrema_march_kernel(const __grid_constant__ extrema_params p) {
   __shared__ warp_candidates s_candidates[EXTREMA_WARPS];
+  __shared__ staged_rows<STORED> s_staged[EXTREMA_WARPS];
   int32_t block;
   const extrema_part &o = part_of_block(p, &block);
   const strip_place place = strip_place_of(o, p, block);
   warp_candidates *s = &s_candidates[threadIdx.x >> 5];
-  const int32_t rows = min(o.rows, o.height - place.first_row);
-  for (int32_t i = (int32_t)threadIdx.x & 31; i < rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;
+  staged_rows<STORED> *staged = &s_staged[threadIdx.x >> 5];
+  send_row(o, place, -1, 0, staged);
+  send_row(o, place, 0, 1, staged);
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < place.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;
   dog_row a, b, c;
-  raw_row<STORED> raw;
-  load_raw_row(o, place, place.first_row - 1, &raw);
-  take_dog_row(raw, &a);
-  load_raw_row(o, place, place.first_row, &raw);
-  take_dog_row(raw, &b);
-  load_raw_row(o, place, place.first_row + 1, &raw);
+  take_row(o, place, -1, 0, staged, &a);
+  take_row(o, place, 0, 1, staged, &b);
   int32_t count = 0;
-  for (int32_t row = 0; row < rows; row += 3) {
-    const int32_t y = place.first_row + row;
-    take_dog_row(raw, &c);
-    load_raw_row(o, place, y + 2, &raw);
-    count = march_dog_row<TIES>(o, p, place, row, a, b, c, count, s);
-    if (row + 1 >= rows) break;
-    take_dog_row(raw, &a);
-    load_raw_row(o, place, y + 3, &raw);
-    count = march_dog_row<TIES>(o, p, place, row + 1, b, c, a, count, s);
-    if (row + 2 >= rows) break;
-    take_dog_row(raw, &b);
-    load_raw_row(o, place, y + 4, &raw);
-    count = march_dog_row<TIES>(o, p, place, row + 2, c, a, b, count, s);
+  for (int32_t row = 0; row < place.rows; row += 3) {
+    take_row(o, place, row + 1, 2, staged, &c);
+    count = march_dog_row(o, p, place, row, a, b, c, count, s);
+    if (row + 1 >= place.rows) break;
+    take_row(o, place, row + 2, 0, staged, &a);
+    count = march_dog_row(o, p, place, row + 1, b, c, a, count, s);
+    if (row + 2 >= place.rows) break;
+    take_row(o, place, row + 3, 1, staged, &b);
+    count = march_dog_row(o, p, place, row + 2, c, a, b, count, s);
     if (count <= WAITING_MAX - 96) continue; /* three rows add 96 at most */
-    settle_waiting<STORED, TIES>(o, place.strip_column, place.first_row, count, s);
+    settle_waiting<STORED, TIES>(o, place, p.above, count, s);
     count = 0;
   }
-  settle_waiting<STORED, TIES>(o, place.strip_column, place.first_row, count, s);
-  store_words(o, place, rows, s);
-}
-
-/* Whether D at (level, x, y) is beyond its neighbours on one side. */
-template <int SIGN, bool STORED, bool TIES>
-__device__ bool is_plain_extremum(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c) {
-  for (int32_t s = level - 1; s <= level + 1; s++)
-    for (int32_t j = -1; j <= 1; j++)
-      for (int32_t i = -1; i <= 1; i++) {
-        if (s == level && j == 0 && i == 0) continue;
-        const size_t at = (size_t)(y + j) * (size_t)o.stride + (size_t)(x + i);
-        if (!is_beyond<SIGN, TIES>(c, dog_of<STORED>(o, s, at))) return false;
-      }
-  return true;
+  settle_waiting<STORED, TIES>(o, place, p.above, count, s);
+  store_words(o, place, s);
 }
 
 /*
- * Does: extrema_ref for any S, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with one mask word of
- *   one row of all levels. Shared, Barriers: none. Reads: levels through the L1 cache, only inside the picture. Writes:
- *   every word of the masks, by ballot. Limits: border >= 1; any size. Order: no sums. Cost: 8 bytes a sample and level
- *   for most samples, which fail the threshold.
+ * Does: extrema_ref for any S, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with one mask
+ * word of one row of all levels. Shared, Barriers: none. Reads: levels through the L1 cache, only inside the
+ * picture. Writes: every word of the masks, by ballot. Limits: border >= 1; any size. Order: no sums. Cost: 8 bytes
+ * a sample and level for most samples, which fail the threshold.
  */
 template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __grid_constant__ extrema_params p) {
   int32_t block;
@@ -319,11 +343,11 @@ template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __g
     bool candidate = false;
     if (allowed) {
       const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
-      if (c > p.above) candidate = is_plain_extremum<1, STORED, TIES>(o, level, x, y, c);
-      if (c < -p.above) candidate = is_plain_extremum<-1, STORED, TIES>(o, level, x, y, c);
+      candidate = hs_fabsf(c) > p.above && is_extremum<STORED, TIES>(o, level, x, y, c);
     }
     const uint32_t bits = __ballot_sync(0xffffffffu, candidate);
-    if (lane == 0) o.words[((size_t)(level - 1) * (size_t)o.height + (size_t)y) * (size_t)o.words_per_row + (size_t)word] = bits;
+    if (lane == 0)
+      o.words[((size_t)(level - 1) * (size_t)o.height + (size_t)y) * (size_t)o.words_per_row + (size_t)word] = bits;
   }
 }
 
@@ -343,7 +367,8 @@ static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_p
     const extrema_octave *from = &args->octaves[i];
     const octave_view *o = &from->octave;
     if (o->width <= 0 || o->height <= 0) continue;
-    assert(o->stride % PLANE_STRIDE_FLOATS == 0 && o->stride <= INT32_MAX && o->level_floats % PLANE_STRIDE_FLOATS == 0);
+    assert(o->stride % PLANE_STRIDE_FLOATS == 0 && o->stride <= INT32_MAX &&
+           o->level_floats % PLANE_STRIDE_FLOATS == 0);
     assert((uintptr_t)o->levels % 256 == 0 && from->candidates.words_per_row == mask_words_per_row(o->width));
     extrema_part *to = &p->parts[p->part_count++];
     to->planes = from->dog ? from->dog : o->levels;
@@ -355,13 +380,15 @@ static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_p
     to->words_per_row = from->candidates.words_per_row;
     to->first_block = (int32_t)blocks;
     to->rows = march ? rows_of_warp(o, multiprocessors) : 1;
-    blocks += (int64_t)launch_parts(o->width, march ? STRIP_COLUMNS : 32) * launch_parts(o->height, to->rows * EXTREMA_WARPS);
+    blocks +=
+        (int64_t)launch_parts(o->width, march ? STRIP_COLUMNS : 32) * launch_parts(o->height, to->rows * EXTREMA_WARPS);
     if (blocks > INT32_MAX) return -1;
   }
   return blocks;
 }
 
-template <bool STORED, bool TIES> static void extrema_run(const extrema_params *p, bool march, unsigned blocks, cuda_stream stream) {
+template <bool STORED, bool TIES>
+static void extrema_run(const extrema_params *p, bool march, unsigned blocks, cuda_stream stream) {
   if (march)
     extrema_march_kernel<STORED, TIES><<<blocks, 32 * EXTREMA_WARPS, 0, stream>>>(*p);
   else

@@ -1,10 +1,10 @@
 /*
- * What launchers of the pyramid share: grids, the status of a launch, shared-memory limits.
+ * What launchers of the pyramid share: grids and shared-memory limits.
  */
 #ifndef HS_CUDA_LAUNCH_CUH
 #define HS_CUDA_LAUNCH_CUH
 
-#include "stages/base.h"
+#include "cuda/launch_shape.h"
 
 enum { GRID_Y_MAX = 65535 };
 
@@ -15,8 +15,6 @@ static inline dim3 launch_grid_2d(int32_t columns, int32_t columns_a_block, int3
   const int32_t y = launch_parts(rows, rows_a_block);
   return dim3((unsigned)launch_parts(columns, columns_a_block), (unsigned)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
 }
-
-static inline stage_status launch_status(void) { return cudaPeekAtLastError() == cudaSuccess ? STAGE_OK : STAGE_DEVICE; }
 
 /* Lets a kernel have that much dynamic shared memory. */
 static inline stage_status launch_prepare(const void *kernel, int32_t shared_bytes) {

@@ -39,7 +39,8 @@ struct plain_params {
 __global__ void blur_plain_rows_kernel(const __grid_constant__ plain_params p) {
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x), n = p.in.width;
   if (x >= n) return;
-  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < p.in.height; y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < p.in.height;
+       y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
     const float *row = p.in.data + (size_t)y * p.in.stride;
     const bool inside = x >= p.filter.radius && x + p.filter.radius < n;
     float acc = p.filter.taps[0] * row[x];
@@ -95,10 +96,13 @@ template <int R> static stage_status blur_march(const blur_launch_args *args, cu
 
 bool blur_needs_work(int32_t radius) {
   switch (radius) {
-#define RADIUS_CASE(R) case R: return false;
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return false;
     TUNE_MARCH_RADII(RADIUS_CASE)
 #undef RADIUS_CASE
-    default: return true;
+  default:
+    return true;
   }
 }
 
@@ -107,16 +111,19 @@ stage_status blur_launch(const blur_launch_args *args, cuda_stream stream) {
   assert(args->filter->radius >= 0 && args->filter->radius <= FILTER_RADIUS_MAX);
   if (args->in.width <= 0 || args->in.height <= 0) return STAGE_OK;
   switch (args->filter->radius) {
-#define RADIUS_CASE(R) case R: return blur_march<R>(args, stream);
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return blur_march<R>(args, stream);
     TUNE_MARCH_RADII(RADIUS_CASE)
 #undef RADIUS_CASE
-    default: return blur_plain(args, stream);
+  default:
+    return blur_plain(args, stream);
   }
 }
 
 stage_status pyramid_prepare(void) {
   stage_status status = base_prepare();
-#define RADIUS_PREPARE(R) \
+#define RADIUS_PREPARE(R)                                                                                              \
   if (status == STAGE_OK) status = launch_prepare((const void *)blur_march_kernel<R>, march_shape<R>::shared_bytes);
   TUNE_MARCH_RADII(RADIUS_PREPARE)
 #undef RADIUS_PREPARE

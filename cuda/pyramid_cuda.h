@@ -26,7 +26,6 @@ typedef struct blur_launch_args {
   plane_view dog;     /* the same size and stride as out: out - in. Wants the uber kernel */
   border_mode border;
   const gaussian_filter *filter; /* host memory, read during the call only */
-  bool reversed;      /* work from the last row upwards: what the step before wrote last is still in the L2 cache */
 } blur_launch_args;
 
 /* Raises the shared-memory limits of this file's kernels on the current device. */

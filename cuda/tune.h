@@ -8,24 +8,33 @@
    not doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each. */
 #define TUNE_MARCH_RADII(X) X(5) X(6) X(7) X(8) X(10) X(13)
 
-/* Marching blur: a block walks down a strip of MARCH_COLUMNS columns, MARCH_ROWS input rows a step. The row pass gives a
-   lane a row and a warp MARCH_SEGMENT columns; the ring holds two steps of filtered rows, enough for radii up to 16. */
-enum { MARCH_COLUMNS = 64, MARCH_ROWS = 32, MARCH_SEGMENT = 16, MARCH_RING_ROWS = 2 * MARCH_ROWS, MARCH_RADIUS_MAX = 16 };
+/* Marching blur: a block walks down a strip of MARCH_COLUMNS columns, MARCH_ROWS input rows a step. The row pass
+   gives a lane a row and a warp MARCH_SEGMENT columns; the ring holds two steps of filtered rows, enough for radii
+   up to 16. */
+enum {
+  MARCH_COLUMNS = 64,
+  MARCH_ROWS = 32,
+  MARCH_SEGMENT = 16,
+  MARCH_RING_ROWS = 2 * MARCH_ROWS,
+  MARCH_RADIUS_MAX = 16
+};
 
 /* Blocks of the marching blur that an SM is asked to hold (__launch_bounds__): registers and shared memory allow it. */
 enum { MARCH_BLOCKS_PER_SM = 5 };
 
-/* Choice of a walk's length: the longest considered, and how many blocks an SM must hold before they slow one another. */
+/* Choice of a walk's length: the longest considered, and how many blocks an SM must hold before they slow one
+   another. */
 enum { MARCH_STEPS_MAX = 24, MARCH_DEPTH_MIN = 3 };
 
-/* Chains of level steps: X(radius, radius, radius or 0) for each; the largest octave that is chained, samples. */
+/* Chains of level steps: X(radius, radius, radius or 0) for each; the largest octave that is chained, and that is
+   chained in small tiles, samples. */
 #define TUNE_CHAINS(X) X(5, 7, 8) X(5, 6, 8) X(10, 13, 0)
-enum { CHAIN_TILE = 32, CHAIN_SEGMENT = 8, CHAIN_THREADS = 576, CHAIN_SAMPLES_MAX = 640 * 480 };
+enum { CHAIN_SAMPLES_MAX = 640 * 480, CHAIN_SMALL_SAMPLES_MAX = 320 * 240 };
 
 /* General blur: one output a thread. */
 enum { PLAIN_COLUMNS = 64, PLAIN_ROWS = 4 };
 
 /* Extremum search: warps a block and blocks an SM (registers allow it), rows of a warp's walk. */
-enum { EXTREMA_WARPS = 4, EXTREMA_BLOCKS_PER_SM = 4, EXTREMA_ROWS_MIN = 4, EXTREMA_ROWS_MAX = 48 };
+enum { EXTREMA_WARPS = 4, EXTREMA_BLOCKS_PER_SM = 6, EXTREMA_ROWS_MIN = 4, EXTREMA_ROWS_MAX = 48 };
 
 #endif

@@ -28,10 +28,14 @@ stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream)
   assert(args->in.data != args->out.data && args->dog.data && args->dog.stride == args->out.stride);
   if (args->in.width <= 0 || args->in.height <= 0) return STAGE_OK;
   switch (args->filter->radius) {
-#define RADIUS_CASE(R) case R: return uber_level<R>(args, stream);
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return uber_level<R>(args, stream);
     TUNE_MARCH_RADII(RADIUS_CASE)
 #undef RADIUS_CASE
-    default: assert(!"a radius without a marching kernel"); return STAGE_OVERFLOW;
+  default:
+    assert(!"a radius without a marching kernel");
+    return STAGE_OVERFLOW;
   }
 }
 
@@ -47,26 +51,34 @@ struct chain_params {
   float taps[3][MARCH_RADIUS_MAX + 1];
 };
 
-/* Regions of a chain: square, each smaller than the one before by twice a radius. Region 0 starts `halo` samples left of
-   and above the tile; `halo` is rounded up so that its rows are whole aligned vectors. */
-template <int R1, int R2, int R3> struct chain_shape {
+/* Tiles of a chain: large ones filter less of their neighbours, small ones spread a tiny octave over more
+   multiprocessors. */
+template <bool SMALL> struct chain_tile {
+  static constexpr int side = SMALL ? 16 : 32, segment = SMALL ? 4 : 8, threads = SMALL ? 704 : 576;
+};
+
+/* Regions of a chain: square, each smaller than the one before by twice a radius. Region 0 starts `halo` samples
+   left of and above the tile; `halo` is rounded up so that its rows are whole aligned vectors. */
+template <bool SMALL, int R1, int R2, int R3> struct chain_shape {
+  static constexpr int tile = chain_tile<SMALL>::side, segment = chain_tile<SMALL>::segment;
   static constexpr int halo = (R1 + R2 + R3 + 3) / 4 * 4;
-  static constexpr int side0 = (CHAIN_TILE + halo + R1 + R2 + R3 + 3) / 4 * 4;
-  static constexpr int segments = (side0 - 2 * R1 + CHAIN_SEGMENT - 1) / CHAIN_SEGMENT; /* of the first step's rows */
-  static constexpr int rows = segments * CHAIN_SEGMENT + 2 * R1 > side0 ? segments * CHAIN_SEGMENT + 2 * R1 : side0;
+  static constexpr int side0 = (tile + halo + R1 + R2 + R3 + 3) / 4 * 4;
+  static constexpr int segments = (side0 - 2 * R1 + segment - 1) / segment; /* of the first step's rows */
+  static constexpr int rows = segments * segment + 2 * R1 > side0 ? segments *segment + 2 * R1 : side0;
   static constexpr int stride = (rows + 3) / 8 * 8 + 4; /* an odd number of 16-byte units: no conflicts */
   static constexpr int shared_bytes = 2 * rows * stride * (int)sizeof(float);
 };
 
-/* Row pass of a chain's step: a lane takes CHAIN_SEGMENT outputs of a row; window sample i of output 0 is column i. */
-template <int R, int STRIDE>
+/* Row pass of a chain's step: a lane takes a segment of outputs of a row; window sample i of output 0 is column i. */
+template <bool SMALL, int R, int STRIDE>
 __device__ __forceinline__ void chain_rows(const float *taps, const float *s_from, float *s_to, int32_t side) {
-  const int32_t segments = (side - 2 * R + CHAIN_SEGMENT - 1) / CHAIN_SEGMENT;
-  constexpr int vectors = (CHAIN_SEGMENT + 2 * R + 3) / 4;
-  for (int32_t i = (int32_t)threadIdx.x; i < segments * side; i += CHAIN_THREADS) {
+  constexpr int count = chain_tile<SMALL>::segment;
+  const int32_t segments = (side - 2 * R + count - 1) / count;
+  constexpr int vectors = (count + 2 * R + 3) / 4;
+  for (int32_t i = (int32_t)threadIdx.x; i < segments * side; i += chain_tile<SMALL>::threads) {
     const int32_t segment = i / side, row = i - segment * side;
-    const float4 *from = reinterpret_cast<const float4 *>(s_from + row * STRIDE + CHAIN_SEGMENT * segment);
-    float v[4 * vectors], a[CHAIN_SEGMENT];
+    const float4 *from = reinterpret_cast<const float4 *>(s_from + row * STRIDE + count * segment);
+    float v[4 * vectors], a[count];
 #pragma unroll
     for (int n = 0; n < vectors; n++) {
       const float4 f = from[n];
@@ -75,33 +87,35 @@ __device__ __forceinline__ void chain_rows(const float *taps, const float *s_fro
       v[4 * n + 2] = f.z;
       v[4 * n + 3] = f.w;
     }
-    filter_window<R, CHAIN_SEGMENT>(taps, v, a);
-    float4 *to = reinterpret_cast<float4 *>(s_to + row * STRIDE + CHAIN_SEGMENT * segment);
+    filter_window<R, count>(taps, v, a);
+    float4 *to = reinterpret_cast<float4 *>(s_to + row * STRIDE + count * segment);
 #pragma unroll
-    for (int n = 0; n < CHAIN_SEGMENT / 4; n++) to[n] = make_float4(a[4 * n], a[4 * n + 1], a[4 * n + 2], a[4 * n + 3]);
+    for (int n = 0; n < count / 4; n++) to[n] = make_float4(a[4 * n], a[4 * n + 1], a[4 * n + 2], a[4 * n + 3]);
   }
 }
 
-/* Column pass: a lane takes CHAIN_SEGMENT outputs of a column. What lies in the tile and the picture is stored as the
+/* Column pass: a lane takes a segment of outputs of a column. What lies in the tile and the picture is stored as the
    step's level; all of it is the next step's input. `before` is how far the output region starts before the tile. */
-template <int R, int STRIDE, bool LAST>
-__device__ __forceinline__ void chain_columns(const chain_params &p, int32_t step, const float *s_from, float *s_to, int32_t side, int32_t before) {
-  const int32_t out_side = side - 2 * R, segments = (out_side + CHAIN_SEGMENT - 1) / CHAIN_SEGMENT;
-  const int32_t left = (int32_t)blockIdx.x * CHAIN_TILE, top = (int32_t)blockIdx.y * CHAIN_TILE;
+template <bool SMALL, int R, int STRIDE, bool LAST>
+__device__ __forceinline__ void chain_columns(const chain_params &p, int32_t step, const float *s_from, float *s_to,
+                                              int32_t side, int32_t before) {
+  constexpr int count = chain_tile<SMALL>::segment, tile = chain_tile<SMALL>::side;
+  const int32_t out_side = side - 2 * R, segments = (out_side + count - 1) / count;
+  const int32_t left = (int32_t)blockIdx.x * tile, top = (int32_t)blockIdx.y * tile;
   float *level = p.out + (size_t)step * p.level_floats;
-  for (int32_t i = (int32_t)threadIdx.x; i < segments * out_side; i += CHAIN_THREADS) {
+  for (int32_t i = (int32_t)threadIdx.x; i < segments * out_side; i += chain_tile<SMALL>::threads) {
     const int32_t segment = i / out_side, column = i - segment * out_side, x = left - before + column;
-    const float *from = s_from + CHAIN_SEGMENT * segment * STRIDE + column;
-    float v[CHAIN_SEGMENT + 2 * R], a[CHAIN_SEGMENT];
+    const float *from = s_from + count * segment * STRIDE + column;
+    float v[count + 2 * R], a[count];
 #pragma unroll
-    for (int n = 0; n < CHAIN_SEGMENT + 2 * R; n++) v[n] = from[n * STRIDE];
-    filter_window<R, CHAIN_SEGMENT>(p.taps[step], v, a);
-    const bool column_stored = x >= left && x < min(left + CHAIN_TILE, p.width);
+    for (int n = 0; n < count + 2 * R; n++) v[n] = from[n * STRIDE];
+    filter_window<R, count>(p.taps[step], v, a);
+    const bool column_stored = x >= left && x < min(left + tile, p.width);
 #pragma unroll
-    for (int n = 0; n < CHAIN_SEGMENT; n++) {
-      const int32_t row = CHAIN_SEGMENT * segment + n, y = top - before + row;
+    for (int n = 0; n < count; n++) {
+      const int32_t row = count * segment + n, y = top - before + row;
       if (!LAST) s_to[row * STRIDE + column] = a[n];
-      if (!column_stored || y < top || y >= min(top + CHAIN_TILE, p.height)) continue;
+      if (!column_stored || y < top || y >= min(top + tile, p.height)) continue;
       level[(size_t)y * p.stride + (size_t)x] = a[n];
       if (LAST && p.halved && !((x | y) & 1) && x / 2 < p.halved_width && y / 2 < p.halved_height)
         p.halved[(size_t)(y / 2) * p.halved_stride + (size_t)(x / 2)] = a[n];
@@ -110,9 +124,11 @@ __device__ __forceinline__ void chain_columns(const chain_params &p, int32_t ste
 }
 
 /* Region 0: the input around the tile, reflected at the picture's sides. */
-template <int SIDE, int STRIDE> __device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo, float *s_to) {
-  const int32_t left = (int32_t)blockIdx.x * CHAIN_TILE - halo, top = (int32_t)blockIdx.y * CHAIN_TILE - halo;
-  for (int32_t i = (int32_t)threadIdx.x; i < SIDE * (SIDE / 4); i += CHAIN_THREADS) {
+template <bool SMALL, int SIDE, int STRIDE>
+__device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo, float *s_to) {
+  const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - halo,
+                top = (int32_t)blockIdx.y * chain_tile<SMALL>::side - halo;
+  for (int32_t i = (int32_t)threadIdx.x; i < SIDE * (SIDE / 4); i += chain_tile<SMALL>::threads) {
     const int32_t row = i / (SIDE / 4), vector = i - row * (SIDE / 4), x = left + 4 * vector;
     const float *from = p.in + (size_t)fold_index(top + row, p.height, BORDER_REFLECT_101) * p.stride;
     float *to = s_to + row * STRIDE + 4 * vector;
@@ -128,34 +144,37 @@ template <int SIDE, int STRIDE> __device__ __forceinline__ void chain_stage(cons
 
 /*
  * Does: two or three level steps, as that many blur_ref with reflection, and halve_ref of the last. Launch: a block for
- *   each CHAIN_TILE x CHAIN_TILE samples, CHAIN_THREADS threads.
+ *   each chain_tile::side x side samples, chain_tile::threads threads.
  * Shared: chain_shape::shared_bytes, dynamic: a level's region, and the same with rows filtered.
  * Reads: the input level, the tile with a halo of all radii. Writes: the tile of each level; `halved` where wanted.
  * Barriers: after staging and after each pass: what one pass writes the next reads.
  * Limits: reflect-101 only. Outside the picture a region holds the blur of the reflected input; that is the reflection
  *   of the blurred level, bit for bit, because the two samples of a pair only change places. Any size.
  * Order: each output is one fixed chain of operations; repeatable bit for bit.
- * Cost: radii 5, 7, 8 filter 2.8 times the samples that single steps would; bounded by latency at the sizes it is for.
+ * Cost: radii 5, 7, 8 filter 2.8 times (small tiles: 5 times) the samples that single steps would; bounded by
+ *   latency at the sizes it is for.
  */
-template <int R1, int R2, int R3> __global__ void __launch_bounds__(CHAIN_THREADS) blur_chain_kernel(const __grid_constant__ chain_params p) {
-  using shape = chain_shape<R1, R2, R3>;
+template <bool SMALL, int R1, int R2, int R3>
+__global__ void __launch_bounds__(chain_tile<SMALL>::threads)
+    blur_chain_kernel(const __grid_constant__ chain_params p) {
+  using shape = chain_shape<SMALL, R1, R2, R3>;
   constexpr int side1 = shape::side0 - 2 * R1, side2 = side1 - 2 * R2, stride = shape::stride;
   extern __shared__ float4 s_vectors[];
   float *s_level = reinterpret_cast<float *>(s_vectors), *s_rows = s_level + shape::rows * stride;
-  chain_stage<shape::side0, stride>(p, shape::halo, s_level);
+  chain_stage<SMALL, shape::side0, stride>(p, shape::halo, s_level);
   __syncthreads();
-  chain_rows<R1, stride>(p.taps[0], s_level, s_rows, shape::side0);
+  chain_rows<SMALL, R1, stride>(p.taps[0], s_level, s_rows, shape::side0);
   __syncthreads();
-  chain_columns<R1, stride, false>(p, 0, s_rows, s_level, shape::side0, shape::halo - R1);
+  chain_columns<SMALL, R1, stride, false>(p, 0, s_rows, s_level, shape::side0, shape::halo - R1);
   __syncthreads();
-  chain_rows<R2, stride>(p.taps[1], s_level, s_rows, side1);
+  chain_rows<SMALL, R2, stride>(p.taps[1], s_level, s_rows, side1);
   __syncthreads();
-  chain_columns<R2, stride, R3 == 0>(p, 1, s_rows, s_level, side1, shape::halo - R1 - R2);
+  chain_columns<SMALL, R2, stride, R3 == 0>(p, 1, s_rows, s_level, side1, shape::halo - R1 - R2);
   if (R3 == 0) return;
   __syncthreads();
-  chain_rows<R3, stride>(p.taps[2], s_level, s_rows, side2);
+  chain_rows<SMALL, R3, stride>(p.taps[2], s_level, s_rows, side2);
   __syncthreads();
-  chain_columns<R3, stride, true>(p, 2, s_rows, s_level, side2, shape::halo - R1 - R2 - R3);
+  chain_columns<SMALL, R3, stride, true>(p, 2, s_rows, s_level, side2, shape::halo - R1 - R2 - R3);
 }
 
 static chain_params chain_params_of(const chain_launch_args *args) {
@@ -178,10 +197,14 @@ static chain_params chain_params_of(const chain_launch_args *args) {
   return p;
 }
 
-template <int R1, int R2, int R3> static stage_status chain_run(const chain_launch_args *args, cuda_stream stream) {
+template <bool SMALL, int R1, int R2, int R3>
+static stage_status chain_run(const chain_launch_args *args, cuda_stream stream) {
+  using shape = chain_shape<SMALL, R1, R2, R3>;
   const octave_view *o = &args->octave;
-  const dim3 grid((unsigned)launch_parts(o->width, CHAIN_TILE), (unsigned)launch_parts(o->height, CHAIN_TILE));
-  blur_chain_kernel<R1, R2, R3><<<grid, CHAIN_THREADS, chain_shape<R1, R2, R3>::shared_bytes, stream>>>(chain_params_of(args));
+  assert(launch_parts(o->height, shape::tile) <= GRID_Y_MAX);
+  const dim3 grid((unsigned)launch_parts(o->width, shape::tile), (unsigned)launch_parts(o->height, shape::tile));
+  blur_chain_kernel<SMALL, R1, R2, R3>
+      <<<grid, chain_tile<SMALL>::threads, shape::shared_bytes, stream>>>(chain_params_of(args));
   return launch_status();
 }
 
@@ -191,12 +214,15 @@ static bool chain_step_is(const chain_launch_args *args, int32_t i, int32_t radi
 }
 
 static bool chain_is(const chain_launch_args *args, int32_t r1, int32_t r2, int32_t r3) {
-  return chain_step_is(args, 0, r1) && chain_step_is(args, 1, r2) && chain_step_is(args, 2, r3) && args->count == (r3 ? 3 : 2);
+  return chain_step_is(args, 0, r1) && chain_step_is(args, 1, r2) && chain_step_is(args, 2, r3) &&
+         args->count == (r3 ? 3 : 2);
 }
 
 bool chain_fits(const chain_launch_args *args) {
-  if (args->border != BORDER_REFLECT_101 || (int64_t)args->octave.width * args->octave.height > CHAIN_SAMPLES_MAX) return false;
-#define CHAIN_CASE(R1, R2, R3) if (chain_is(args, R1, R2, R3)) return true;
+  if (args->border != BORDER_REFLECT_101 || (int64_t)args->octave.width * args->octave.height > CHAIN_SAMPLES_MAX)
+    return false;
+#define CHAIN_CASE(R1, R2, R3)                                                                                         \
+  if (chain_is(args, R1, R2, R3)) return true;
   TUNE_CHAINS(CHAIN_CASE)
 #undef CHAIN_CASE
   return false;
@@ -205,8 +231,10 @@ bool chain_fits(const chain_launch_args *args) {
 stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
   assert(args->border == BORDER_REFLECT_101);
   if (args->octave.width <= 0 || args->octave.height <= 0) return STAGE_OK;
-  assert(launch_parts(args->octave.height, CHAIN_TILE) <= GRID_Y_MAX);
-#define CHAIN_CASE(R1, R2, R3) if (chain_is(args, R1, R2, R3)) return chain_run<R1, R2, R3>(args, stream);
+  const bool small_tiles = (int64_t)args->octave.width * args->octave.height <= CHAIN_SMALL_SAMPLES_MAX;
+#define CHAIN_CASE(R1, R2, R3)                                                                                         \
+  if (chain_is(args, R1, R2, R3))                                                                                      \
+    return small_tiles ? chain_run<true, R1, R2, R3>(args, stream) : chain_run<false, R1, R2, R3>(args, stream);
   TUNE_CHAINS(CHAIN_CASE)
 #undef CHAIN_CASE
   assert(!"radii without a chain");
@@ -215,12 +243,17 @@ stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
 
 stage_status uber_prepare(void) {
   stage_status status = STAGE_OK;
-#define RADIUS_PREPARE(R) \
+#define RADIUS_PREPARE(R)                                                                                              \
   if (status == STAGE_OK) status = launch_prepare((const void *)uber_level_kernel<R>, march_shape<R>::shared_bytes);
   TUNE_MARCH_RADII(RADIUS_PREPARE)
 #undef RADIUS_PREPARE
-#define CHAIN_PREPARE(R1, R2, R3) \
-  if (status == STAGE_OK) status = launch_prepare((const void *)blur_chain_kernel<R1, R2, R3>, chain_shape<R1, R2, R3>::shared_bytes);
+#define CHAIN_PREPARE(R1, R2, R3)                                                                                      \
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)blur_chain_kernel<true, R1, R2, R3>,                                         \
+                            chain_shape<true, R1, R2, R3>::shared_bytes);                                              \
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)blur_chain_kernel<false, R1, R2, R3>,                                        \
+                            chain_shape<false, R1, R2, R3>::shared_bytes);
   TUNE_CHAINS(CHAIN_PREPARE)
 #undef CHAIN_PREPARE
   return status;

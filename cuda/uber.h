@@ -25,8 +25,8 @@ stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream)
 /* Levels first_level .. first_level + count - 1 of an octave, from level first_level - 1. */
 typedef struct chain_launch_args {
   octave_view octave;
-  int32_t first_level, count;     /* count 2 or 3 */
-  plane_view halved;              /* every second sample of the last level made; null data: not wanted */
+  int32_t first_level, count; /* count 2 or 3 */
+  plane_view halved;          /* every second sample of the last level made; null data: not wanted */
   border_mode border;
   const gaussian_filter *filters; /* host memory: filters[s] makes level s */
 } chain_launch_args;

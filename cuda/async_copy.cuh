@@ -1,0 +1,42 @@
+/*
+ * Copies from global to shared memory that run while the thread goes on (cp.async, from compute capability 8.0;
+ * before, the thread copies).
+ */
+#ifndef HS_CUDA_ASYNC_COPY_CUH
+#define HS_CUDA_ASYNC_COPY_CUH
+
+/* 16 bytes from global to shared memory without passing registers where the hardware can (8.0 on). */
+__device__ __forceinline__ void copy_16_async(float *s_to, const float *from) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(from) : "memory");
+#else
+  *reinterpret_cast<float4 *>(s_to) = *reinterpret_cast<const float4 *>(from);
+#endif
+}
+
+__device__ __forceinline__ void copy_4_async(float *s_to, const float *from) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n" ::"r"(to), "l"(from) : "memory");
+#else
+  *s_to = *from;
+#endif
+}
+
+__device__ __forceinline__ void copies_commit() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+
+/* Waits until the thread's own copies are done, but for the newest COUNT commits. */
+template <int COUNT> __device__ __forceinline__ void copies_wait_but() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(COUNT) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copies_wait() { copies_wait_but<0>(); }
+
+#endif
