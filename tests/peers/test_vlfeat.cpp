@@ -10,11 +10,11 @@
  *   contrast 0.04            97.12 %      99.53 %           99.97 %      99.98 %       of 7841 and 15421
  *   as COLMAP uses it        96.82 %      99.18 %           99.97 %      99.995 %      of 9132 and 18684
  * What is left, in these classes:
- * - Orientations, 1150 of our 1177 features without a partner. VLFeat's vl_fast_atan2_f is off by up to 0.6 degrees.
- *   Where many gradients point alike, as at the edges of the scenes' discs, the peak moves by some of it, or falls
- *   below 0.8 of the largest. And COLMAP takes the first two orientations in the order of bins, ours are the strongest
- *   two: most of the 201 angles that are missing there. With an exact arctangent on VLFeat's pyramid, and the strongest ones
- *   taken, not one orientation of ours is missing or a degree off.
+ * - Orientations, 1150 of our 1177 features without a partner. VLFeat's vl_fast_atan2_f is off by up to 0.6
+ *   degrees. Where many gradients point alike, as at the edges of the scenes' discs, the peak moves by some of it,
+ *   or falls below 0.8 of the largest. And COLMAP takes the first two orientations in the order of bins, ours are
+ *   the strongest two: most of the 201 angles that are missing there. With an exact arctangent on VLFeat's pyramid,
+ *   and the strongest ones taken, not one orientation of ours is missing or a degree off.
  * - 16 features of the scenes and 11 of the photographs, of keypoints that settle on another sample or pass a threshold
  *   on one side only: VLFeat computes on 0..255 and rounds otherwise. With contrast 0 the smallest differences count.
  * - VLFeat reports a keypoint twice when two candidates settle on one sample: up to 15 features in the photographs,
