@@ -50,7 +50,7 @@ static bool has_avx512(void) {
 
 /* Weakest first. */
 static const cpu_variant variants[] = {
-    {"ref", always, {{NULL}, base_ref, blur_ref, halve_ref, extrema_ref, refine_ref, locate_ref, orient_ref, select_ref, describe_ref, NULL}},
+    {"ref", always, {{NULL}, base_ref, blur_ref, halve_ref, extrema_ref, refine_ref, locate_ref, orient_ref, select_ref, describe_ref, NULL, false}},
 #if HARTSIFT_HAVE_ISA_SSE2
     SIMD_VARIANT(sse2, always),
 #endif
@@ -159,8 +159,9 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
     if (length > 0 && !apply_choice(ops, variant, length, message, bytes)) return false;
     variant += length + (variant[length] == ',');
   }
-  /* The reference needs a plane for work; so does a mixture with it. */
-  const bool plane = ops->base == base_ref || ops->blur == blur_ref;
-  ops->pyramid_work_floats = plane ? NULL : pyramid_work_floats;
+  /* The reference works in a plane, the vector backend in scratch of its own, which for a small picture is more. */
+  const bool base_plane = ops->base == base_ref, blur_plane = ops->blur == blur_ref;
+  ops->pyramid_work_floats = base_plane && blur_plane ? NULL : pyramid_work_floats;
+  ops->pyramid_work_plane = base_plane || blur_plane;
   return true;
 }

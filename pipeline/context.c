@@ -186,7 +186,8 @@ hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t
                                 .descriptor_bytes = descriptor_bytes,
                                 .threads = queue_threads(c->queue),
                                 .radius_max = filter_radius_max(&c->options),
-                                .pyramid_work_floats = c->ops.pyramid_work_floats};
+                                .pyramid_work_floats = c->ops.pyramid_work_floats,
+                                .pyramid_work_plane = c->ops.pyramid_work_plane};
   const hs_status st = plan_make(&request, &c->plan);
   if (st != HS_OK)
     return give_up_room(c, CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
@@ -221,7 +222,8 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
                                 .descriptor_bytes = features_descriptor_bytes(o.descriptor),
                                 .threads = thread_count(&o),
                                 .radius_max = filter_radius_max(&o),
-                                .pyramid_work_floats = ops.pyramid_work_floats};
+                                .pyramid_work_floats = ops.pyramid_work_floats,
+                                .pyramid_work_plane = ops.pyramid_work_plane};
   st = plan_make(&request, &plan);
   if (st != HS_OK) return st;
   *host_bytes = plan.host_bytes + fixed_bytes(request.threads);

@@ -77,9 +77,11 @@ static bool add_octave(frame_plan *plan, int32_t o) {
   plan->level_floats[o] = floats;
   if (!hs_size_mul(floats, sizeof(float), &level_bytes)) return false;
   if (!hs_size_mul((size_t)mask_words_per_row(g->width[o]), (size_t)g->height[o] * (size_t)scales, &mask_words)) return false;
-  const size_t work_floats = r->pyramid_work_floats
-                                 ? r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads)
-                                 : floats;
+  size_t work_floats = floats;
+  if (r->pyramid_work_floats) {
+    const size_t scratch = r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads);
+    if (!r->pyramid_work_plane || scratch > floats) work_floats = scratch;
+  }
   /* The levels live until the next octave has been halved from them. */
   return add(plan, BUFFER_LEVELS, o, (size_t)scales + 3, level_bytes, step + STEP_PYRAMID, step + STEP_COUNT + STEP_PYRAMID) &&
          add(plan, BUFFER_BLUR_WORK, o, work_floats, sizeof(float), step + STEP_PYRAMID, step + STEP_PYRAMID) &&

@@ -64,6 +64,7 @@ typedef struct plan_request {
   int32_t radius_max;                           /* of the filters */
   /* as in stage_ops */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
+  bool pyramid_work_plane;
 } plan_request;
 
 typedef struct frame_plan {

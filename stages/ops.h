@@ -44,6 +44,7 @@ typedef struct stage_ops {
   /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a
      plane of that size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
+  bool pyramid_work_plane; /* a mixture: room for a plane as well, whichever is larger */
 } stage_ops;
 
 /* "base", "blur", ...: the names of --variant and of the report. */

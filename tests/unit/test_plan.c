@@ -69,9 +69,11 @@ static void check_sizes(const frame_plan *p) {
     const int32_t step = o * STEP_COUNT;
     assert_true(p->stride[o] >= width && p->stride[o] < width + 16 && p->stride[o] % 16 == 0);
     assert_true(p->level_floats[o] >= p->stride[o] * height + 64);
-    const uint64_t work = r->pyramid_work_floats
-                              ? r->pyramid_work_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads)
-                              : p->level_floats[o];
+    uint64_t work = p->level_floats[o];
+    if (r->pyramid_work_floats) {
+      const uint64_t scratch = r->pyramid_work_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads);
+      work = r->pyramid_work_plane && work > scratch ? work : scratch; /* a mixture needs the larger */
+    }
     /* An octave's levels stand until the next has been made from them. */
     check_entry(p, BUFFER_LEVELS, o, p->level_floats[o] * 4 * (uint64_t)(scales + 3), step + STEP_PYRAMID, step + STEP_COUNT);
     check_entry(p, BUFFER_BLUR_WORK, o, work * 4, step, step);
@@ -102,6 +104,8 @@ static void test_layout_for_many_sizes(void **state) {
       r.source_capacity = (uint32_t)(i % 3 * 777);
       r.keypoint_capacity = j % 4 == 0 ? (uint32_t)i * 5 : 0;
       if (j % 2) r.pyramid_work_floats = pyramid_work_floats;
+      r.pyramid_work_plane = i % 2 == 1;
+      r.pyramid_work_plane = i % 2 == 1;
       assert_int_equal(plan_make(&r, &p), HS_OK);
       check_layout(&p);
       check_sizes(&p);

@@ -1,0 +1,273 @@
+/*
+ * Given keypoints and forms of descriptors: describing one's own keypoints gives the bytes of extraction, and one form
+ * follows from another.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+
+static hs_image scene;
+
+static int set_up(void **state) {
+  (void)state;
+  scene = extraction_scene(107, 85, 11, NULL);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_image_free(&scene, NULL);
+  return 0;
+}
+
+static hs_keypoint *copy_keypoints(const hs_features *f) {
+  hs_keypoint *k = malloc(sizeof *k * (f->count + 1));
+  assert_non_null(k);
+  memcpy(k, f->keypoints, sizeof *k * f->count);
+  return k;
+}
+
+static void test_own_keypoints(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = extraction_options((hs_profile)p);
+    hs_context *c = extraction_context(&o);
+    hs_features full = extraction_run(c, &scene), f = {0};
+    hs_status *statuses = malloc(sizeof *statuses * full.count);
+    assert_non_null(statuses);
+    assert_int_equal(hs_describe(c, &scene, full.keypoints, full.count, &f, statuses), HS_OK);
+    for (size_t i = 0; i < full.count; i++) assert_int_equal(statuses[i], HS_OK);
+    extraction_check_equal(&full, &f, "own keypoints");
+    free(statuses);
+    hs_features_free(&f);
+    hs_features_free(&full);
+    hs_destroy(c);
+  }
+}
+
+/* Any order in gives that order out. */
+static void test_reversed(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *c = extraction_context(&o);
+  hs_features full = extraction_run(c, &scene), f = {0};
+  hs_keypoint *k = copy_keypoints(&full);
+  for (size_t i = 0; i < full.count; i++) k[i] = full.keypoints[full.count - 1 - i];
+  assert_int_equal(hs_describe(c, &scene, k, full.count, &f, NULL), HS_OK);
+  assert_int_equal(f.count, full.count);
+  for (size_t i = 0; i < full.count; i++) {
+    const size_t j = full.count - 1 - i;
+    assert_memory_equal(&f.keypoints[i], &full.keypoints[j], sizeof *k);
+    assert_memory_equal(extraction_descriptor(&f, i), extraction_descriptor(&full, j), extraction_descriptor_bytes(&f));
+  }
+  free(k);
+  hs_features_free(&f);
+  hs_features_free(&full);
+  hs_destroy(c);
+}
+
+/* Level 0: octave and level follow from sigma. */
+static void test_levels_from_sigma(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = extraction_options((hs_profile)p);
+    hs_context *c = extraction_context(&o);
+    hs_features full = extraction_run(c, &scene), f = {0};
+    hs_keypoint *k = copy_keypoints(&full);
+    hs_status *statuses = malloc(sizeof *statuses * full.count);
+    assert_non_null(statuses);
+    for (size_t i = 0; i < full.count; i++) k[i].level = 0, k[i].octave = 99;
+    assert_int_equal(hs_describe(c, &scene, k, full.count, &f, statuses), HS_OK);
+    assert_int_equal(f.count, full.count);
+    size_t same = 0;
+    for (size_t i = 0; i < full.count; i++) {
+      const double t = 3.0 * log2((double)k[i].sigma / (double)o.sigma), distance = t - floor(t + 0.5);
+      if (fabs(fabs(distance) - 0.5) < 1e-4) continue; /* between two levels */
+      const int step = (int)floor(t + 0.5) - 1, octave = (int)floor((double)step / 3.0), level = step - 3 * octave + 1;
+      if (statuses[i] != HS_OK) continue; /* beyond the last octave's levels */
+      if (octave < -1) assert_true(f.keypoints[i].octave == -1 && f.keypoints[i].level == 1);
+      else assert_true(f.keypoints[i].octave == octave && f.keypoints[i].level == level);
+      if (f.keypoints[i].octave != full.keypoints[i].octave || f.keypoints[i].level != full.keypoints[i].level) continue;
+      same++;
+      assert_memory_equal(&f.keypoints[i], &full.keypoints[i], sizeof *k);
+      assert_memory_equal(extraction_descriptor(&f, i), extraction_descriptor(&full, i), extraction_descriptor_bytes(&f));
+    }
+    printf("             profile %d: %zu of %zu keypoints get their own level from sigma\n", p, same, full.count);
+    assert_true((double)same > 0.85 * (double)full.count);
+    free(k);
+    free(statuses);
+    hs_features_free(&f);
+    hs_features_free(&full);
+    hs_destroy(c);
+  }
+}
+
+/* Orientations that are asked for (NaN) are those of extraction, a keypoint's features beside one another. */
+static void test_computed_orientations(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = extraction_options((hs_profile)p);
+    hs_context *c = extraction_context(&o);
+    hs_features full = extraction_run(c, &scene), f = {0};
+    hs_keypoint *k = copy_keypoints(&full);
+    size_t n = 0;
+    for (size_t i = 0; i < full.count; i++) {
+      k[n] = full.keypoints[i];
+      k[n].orientation = NAN;
+      if (n == 0 || memcmp(&k[n], &k[n - 1], 12) != 0 || k[n].response != k[n - 1].response) n++;
+    }
+    assert_true(n < full.count || o.max_orientations == 1);
+    assert_int_equal(hs_describe(c, &scene, k, n, &f, NULL), HS_OK);
+    extraction_check_equal(&full, &f, "computed orientations");
+    free(k);
+    hs_features_free(&f);
+    hs_features_free(&full);
+    hs_destroy(c);
+  }
+}
+
+/* Turned by whole turns, an orientation is the same angle; its bits may differ in the last place. */
+static void test_orientations_wrap(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *c = extraction_context(&o);
+  hs_keypoint k[6];
+  const float angles[6] = {1.0f, 1.0f + 6.2831853f, 1.0f - 6.2831853f, 1.0f + 10 * 6.2831853f, -1.0e30f, -0.0f};
+  for (int i = 0; i < 6; i++) k[i] = (hs_keypoint){70.0f, 50.0f, 3.0f, angles[i], 0.0f, 0, 0};
+  hs_features f = {0};
+  assert_int_equal(hs_describe(c, &scene, k, 6, &f, NULL), HS_OK);
+  for (size_t i = 0; i < 6; i++) assert_true(f.keypoints[i].orientation >= 0.0f && f.keypoints[i].orientation < 6.2831855f);
+  for (size_t i = 1; i < 4; i++) {
+    assert_true(fabsf(f.keypoints[i].orientation - 1.0f) < 1e-5f);
+    assert_true(extraction_distance(&f, 0, &f, i) < 0.01);
+  }
+  hs_features_free(&f);
+  hs_destroy(c);
+}
+
+/* ------------------------------------------------------------------ forms of one descriptor */
+
+static hs_features with_form(hs_profile profile, hs_norm norm, hs_descriptor_type type, hs_bin_layout layout) {
+  hs_options o = extraction_options(profile);
+  o.norm = norm;
+  o.descriptor = type;
+  o.layout = layout;
+  return extraction_once(&o, &scene);
+}
+
+static void check_same_keypoints(const hs_features *a, const hs_features *b) {
+  assert_int_equal(a->count, b->count);
+  assert_memory_equal(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints);
+}
+
+/* Bytes are the floats of unit norm times 512, rounded and cut at 255; OpenCV's floats are its bytes. */
+static void test_bytes_are_rounded_floats(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (int norm = HS_NORM_L2; norm <= HS_NORM_ROOT; norm++) {
+      hs_features bytes = with_form((hs_profile)p, (hs_norm)norm, HS_DESCRIPTOR_U8, HS_LAYOUT_UBC);
+      hs_features floats = with_form((hs_profile)p, (hs_norm)norm, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
+      check_same_keypoints(&bytes, &floats);
+      for (size_t i = 0; i < bytes.count * HS_DESCRIPTOR_LENGTH; i++) {
+        const float v = ((const float *)floats.descriptors)[i];
+        const float scaled = p == HS_PROFILE_OPENCV ? v : floorf(512.0f * v + 0.5f);
+        assert_int_equal(((const uint8_t *)bytes.descriptors)[i], (int)fminf(scaled, 255.0f));
+      }
+      hs_features_free(&bytes);
+      hs_features_free(&floats);
+    }
+}
+
+/* RootSIFT: the square root of the clipped vector over its sum. */
+static void test_root(void **state) {
+  (void)state;
+  hs_features plain = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
+  hs_features root = with_form(HS_PROFILE_LOWE, HS_NORM_ROOT, HS_DESCRIPTOR_F32, HS_LAYOUT_UBC);
+  check_same_keypoints(&plain, &root);
+  for (size_t n = 0; n < plain.count; n++) {
+    const float *d = extraction_descriptor(&plain, n), *r = extraction_descriptor(&root, n);
+    double sum = 0.0, squares = 0.0;
+    for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) {
+      sum += (double)d[i];
+      squares += (double)r[i] * (double)r[i];
+    }
+    assert_true(fabs(squares - 1.0) < 1e-5);
+    for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) assert_true(fabs((double)r[i] - sqrt((double)d[i] / sum)) < 1e-6);
+  }
+  hs_features_free(&plain);
+  hs_features_free(&root);
+}
+
+static void test_layouts(void **state) {
+  (void)state;
+  static const int order[8] = {0, 7, 6, 5, 4, 3, 2, 1};
+  hs_features ubc = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_UBC);
+  hs_features vlfeat = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_VLFEAT);
+  check_same_keypoints(&ubc, &vlfeat);
+  for (size_t i = 0; i < ubc.count * HS_DESCRIPTOR_LENGTH; i++)
+    assert_int_equal(((const uint8_t *)vlfeat.descriptors)[i], ((const uint8_t *)ubc.descriptors)[i / 8 * 8 + (size_t)order[i % 8]]);
+  hs_features_free(&ubc);
+  hs_features_free(&vlfeat);
+}
+
+static void test_detection_alone(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = extraction_options((hs_profile)p);
+    hs_context *c = extraction_context(&o);
+    hs_features full = extraction_run(c, &scene), f = {0};
+    assert_int_equal(hs_detect(c, &scene, NULL, &f), HS_OK);
+    assert_null(f.descriptors);
+    assert_int_equal(f.descriptor_type, HS_DESCRIPTOR_NONE);
+    check_same_keypoints(&full, &f);
+    hs_features none = with_form((hs_profile)p, HS_NORM_L2, HS_DESCRIPTOR_NONE, HS_LAYOUT_UBC);
+    assert_null(none.descriptors);
+    check_same_keypoints(&full, &none);
+    hs_features_free(&none);
+    hs_features_free(&full);
+    hs_features_free(&f);
+    hs_destroy(c);
+  }
+}
+
+/* Upright: one feature of angle 0 a keypoint, described as if given so. */
+static void test_upright(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    hs_options o = extraction_options((hs_profile)p);
+    hs_context *turned = extraction_context(&o);
+    o.upright = 1;
+    hs_context *c = extraction_context(&o);
+    hs_features f = extraction_run(c, &scene), g = {0};
+    hs_statistics s = {.struct_size = sizeof s};
+    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    assert_int_equal(s.keypoints, f.count);
+    for (size_t i = 0; i < f.count; i++) assert_true(f.keypoints[i].orientation == 0.0f);
+    assert_int_equal(hs_describe(turned, &scene, f.keypoints, f.count, &g, NULL), HS_OK);
+    extraction_check_equal(&f, &g, "upright");
+    hs_features_free(&f);
+    hs_features_free(&g);
+    hs_destroy(c);
+    hs_destroy(turned);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_own_keypoints),     cmocka_unit_test(test_reversed),
+      cmocka_unit_test(test_levels_from_sigma), cmocka_unit_test(test_computed_orientations),
+      cmocka_unit_test(test_orientations_wrap), cmocka_unit_test(test_bytes_are_rounded_floats),
+      cmocka_unit_test(test_root),              cmocka_unit_test(test_layouts),
+      cmocka_unit_test(test_detection_alone),   cmocka_unit_test(test_upright),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,138 @@
+/*
+ * The same bytes: over runs, contexts, threads, other pictures in between, and whatever room the lists start with.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/context.h"
+#include "tests/support/extraction.h"
+
+static hs_image scene, others[3];
+static hs_features expected[EXTRACTION_PROFILES];
+
+static int set_up(void **state) {
+  (void)state;
+  scene = extraction_scene(107, 85, 11, NULL);
+  others[0] = extraction_scene(40, 90, 2, NULL);
+  others[1] = extraction_scene(120, 95, 3, NULL);
+  others[2] = extraction_scene(9, 9, 4, NULL);
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = extraction_options((hs_profile)p);
+    expected[p] = extraction_once(&o, &scene);
+    if (expected[p].count < 50) return -1;
+  }
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) hs_features_free(&expected[p]);
+  for (int i = 0; i < 3; i++) hs_image_free(&others[i], NULL);
+  hs_image_free(&scene, NULL);
+  return 0;
+}
+
+static void test_after_other_pictures(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = extraction_options((hs_profile)p);
+    hs_context *c = extraction_context(&o);
+    hs_features f = {0};
+    for (int i = 0; i < 4; i++) {
+      assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+      extraction_check_equal(&expected[p], &f, "after other pictures");
+      if (i < 3) assert_int_equal(hs_extract(c, &others[i], &f), HS_OK);
+      if (i == 1) assert_int_equal(hs_detect(c, &scene, NULL, &f), HS_OK);
+      if (i == 2) assert_int_equal(hs_describe(c, &scene, expected[p].keypoints, 5, &f, NULL), HS_OK);
+    }
+    hs_features_free(&f);
+    hs_destroy(c);
+  }
+}
+
+static void test_thread_counts(void **state) {
+  (void)state;
+  const int32_t counts[] = {1, 3, 8, 0};
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+      hs_options o = extraction_options((hs_profile)p);
+      o.threads = counts[i];
+      hs_features f = extraction_once(&o, &scene);
+      extraction_check_equal(&expected[p], &f, "with other threads");
+      hs_features_free(&f);
+    }
+}
+
+/* Lists that are too small at first, one or both, with and without selection. */
+static void check_capacities(hs_profile profile, int32_t max_features, const hs_features *wanted) {
+  static const uint32_t rooms[][2] = {{1, 1}, {100000, 1}, {33, 33}};
+  for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+    hs_options o = extraction_options(profile);
+    o.max_features = max_features;
+    hs_context *c = extraction_context(&o);
+    c->keypoint_capacity = rooms[i][0];
+    c->feature_capacity = rooms[i][1];
+    hs_features f = extraction_run(c, &scene);
+    hs_statistics s = {.struct_size = sizeof s};
+    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    assert_true(s.regrown_frames >= 1 && s.frames == 1);
+    extraction_check_equal(wanted, &f, "with little room");
+    hs_features_free(&f);
+    hs_destroy(c);
+  }
+}
+
+static void test_capacities(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    hs_options o = extraction_options((hs_profile)p);
+    check_capacities((hs_profile)p, o.max_features, &expected[p]);
+    o.max_features = 45;
+    hs_features selected = extraction_once(&o, &scene);
+    assert_int_equal(selected.count, 45);
+    check_capacities((hs_profile)p, 45, &selected);
+    hs_features_free(&selected);
+  }
+}
+
+/* Each stage by the reference, one at a time, the others as chosen. */
+static void test_mixed_variants(void **state) {
+  (void)state;
+  static const char *const mixtures[] = {"base=ref", "blur=ref", "halve=ref", "extrema=ref", "refine=ref",
+                                         "locate=ref", "orient=ref", "select=ref", "describe=ref",
+                                         "base=ref,blur=ref,halve=ref,extrema=ref,refine=ref,locate=ref,orient=ref,select=ref,describe=ref"};
+  for (size_t i = 0; i < sizeof mixtures / sizeof mixtures[0]; i++) {
+    hs_options o = extraction_options((hs_profile)(i % EXTRACTION_PROFILES));
+    o.variant = mixtures[i];
+    hs_features f = extraction_once(&o, &scene);
+    extraction_check_equal(&expected[i % EXTRACTION_PROFILES], &f, mixtures[i]);
+    hs_features_free(&f);
+  }
+}
+
+static void test_defined_order(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (size_t i = 0; i < expected[p].count; i++) {
+      const hs_keypoint *k = &expected[p].keypoints[i], *before = k - 1;
+      assert_true(k->orientation >= 0.0f && k->orientation < 6.2831855f);
+      assert_true(k->level >= 1 && k->level <= 3 && k->sigma > 0.0f && k->response >= 0.0f);
+      if (i == 0) continue;
+      assert_true(before->octave <= k->octave);
+      if (before->octave == k->octave) assert_true(before->level <= k->level);
+      if (before->x == k->x && before->y == k->y && before->sigma == k->sigma) assert_true(before->orientation < k->orientation);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_after_other_pictures), cmocka_unit_test(test_thread_counts), cmocka_unit_test(test_capacities),
+      cmocka_unit_test(test_mixed_variants),       cmocka_unit_test(test_defined_order),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,194 @@
+/*
+ * Selection, masks and regions give what sorting and filtering the full list gives.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+
+enum { WIDTH = 107, HEIGHT = 85, FEATURES_MAX = 20000 };
+
+static hs_image scene;
+
+/* What a feature is ranked by; the list of the comparison below. */
+static const hs_features *ranked;
+static hs_selection ranked_by;
+
+static int compare_rank(const void *a, const void *b) {
+  const size_t i = *(const size_t *)a, j = *(const size_t *)b;
+  const hs_keypoint *p = &ranked->keypoints[i], *q = &ranked->keypoints[j];
+  const float u = ranked_by == HS_SELECT_SCALE ? p->sigma : p->response, v = ranked_by == HS_SELECT_SCALE ? q->sigma : q->response;
+  if (u != v) return u > v ? -1 : 1;
+  return i < j ? -1 : i > j;
+}
+
+/* Of the features kept so far leaves the best `most`; ties by the order. */
+static void keep_best(const hs_features *full, bool *keep, size_t most, hs_selection by) {
+  size_t *order = malloc(sizeof *order * (full->count + 1)), n = 0;
+  assert_non_null(order);
+  for (size_t i = 0; i < full->count; i++)
+    if (keep[i]) order[n++] = i;
+  ranked = full;
+  ranked_by = by;
+  qsort(order, n, sizeof *order, compare_rank);
+  for (size_t i = most; i < n; i++) keep[order[i]] = false;
+  free(order);
+}
+
+static hs_options full_options(hs_profile profile) {
+  hs_options o = extraction_options(profile);
+  o.max_features = 0;
+  return o;
+}
+
+static void test_max_features(void **state) {
+  (void)state;
+  static bool keep[FEATURES_MAX];
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (int by = HS_SELECT_RESPONSE; by <= HS_SELECT_SCALE; by++) {
+      hs_options o = full_options((hs_profile)p);
+      hs_features full = extraction_once(&o, &scene);
+      assert_true(full.count > 50 && full.count < FEATURES_MAX);
+      const size_t counts[] = {1, 17, full.count / 2, full.count - 1, full.count};
+      for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        o.max_features = (int32_t)counts[i];
+        o.selection = (hs_selection)by;
+        hs_features f = extraction_once(&o, &scene);
+        memset(keep, 1, sizeof keep);
+        keep_best(&full, keep, counts[i], (hs_selection)by);
+        extraction_check_filtered(&full, keep, &f, "max_features");
+        hs_features_free(&f);
+      }
+      hs_features_free(&full);
+    }
+}
+
+static int32_t rounded(float v) { return (int32_t)floorf(v + 0.5f); }
+
+static bool in_region(const hs_keypoint *k, const hs_options *o) {
+  const int32_t x = rounded(k->x), y = rounded(k->y);
+  return x >= o->region_x && x < o->region_x + o->region_width && y >= o->region_y && y < o->region_y + o->region_height;
+}
+
+static int32_t clamped(int32_t v, int32_t n) { return v < 0 ? 0 : (v < n ? v : n - 1); }
+
+static bool in_mask(const hs_keypoint *k, const uint8_t *mask, size_t stride) {
+  return mask[(size_t)clamped(rounded(k->y), HEIGHT) * stride + (size_t)clamped(rounded(k->x), WIDTH)] != 0;
+}
+
+/* A mask of fields, some of them dropped; values other than 0 all count. */
+static void make_mask(uint8_t *mask, size_t stride) {
+  memset(mask, 0xff, stride * HEIGHT);
+  for (int32_t y = 0; y < HEIGHT; y++)
+    for (int32_t x = 0; x < WIDTH; x++) mask[(size_t)y * stride + (size_t)x] = (uint8_t)(((x / 7) * 5 + (y / 9) * 3) % 4);
+}
+
+typedef struct filter_case {
+  bool masked;
+  int32_t region[4];
+  int32_t most;
+} filter_case;
+
+/* Region and mask together, before max_features counts. */
+static const filter_case filters[] = {
+    {false, {30, 20, 50, 40}, 0}, {false, {-10, -10, 50, 1000}, 0}, {false, {0, 0, WIDTH, HEIGHT}, 0}, {false, {500, 0, 5, 5}, 0},
+    {false, {40, 30, 1, 1}, 0},   {true, {0, 0, 0, 0}, 0},          {true, {0, 0, 0, 0}, 20},          {true, {20, 10, 70, 60}, 10},
+};
+
+static void check_filter(hs_profile profile, const filter_case *c, const hs_features *full) {
+  enum { STRIDE = WIDTH + 13 };
+  static uint8_t mask[STRIDE * HEIGHT];
+  static bool keep[FEATURES_MAX];
+  hs_options o = full_options(profile);
+  o.region_x = c->region[0];
+  o.region_y = c->region[1];
+  o.region_width = c->region[2];
+  o.region_height = c->region[3];
+  o.max_features = c->most;
+  make_mask(mask, STRIDE);
+  const hs_image view = {.data = mask, .width = WIDTH, .height = HEIGHT, .stride_bytes = STRIDE};
+  for (size_t i = 0; i < full->count; i++)
+    keep[i] = (c->region[2] == 0 || in_region(&full->keypoints[i], &o)) && (!c->masked || in_mask(&full->keypoints[i], mask, STRIDE));
+  if (c->most > 0) keep_best(full, keep, (size_t)c->most, o.selection);
+  hs_context *context = extraction_context(&o);
+  hs_features f = {0};
+  assert_int_equal(hs_extract_masked(context, &scene, c->masked ? &view : NULL, &f), HS_OK);
+  extraction_check_filtered(full, keep, &f, "filtered");
+  hs_features_free(&f);
+  hs_destroy(context);
+}
+
+static void test_masks_and_regions(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = full_options((hs_profile)p);
+    hs_features full = extraction_once(&o, &scene);
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) check_filter((hs_profile)p, &filters[i], &full);
+    hs_features_free(&full);
+  }
+}
+
+static void test_empty_and_full_masks(void **state) {
+  (void)state;
+  static uint8_t mask[WIDTH * HEIGHT];
+  const hs_image view = {.data = mask, .width = WIDTH, .height = HEIGHT};
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *c = extraction_context(&o);
+  hs_features full = extraction_run(c, &scene), f = {0};
+  memset(mask, 0, sizeof mask);
+  assert_int_equal(hs_extract_masked(c, &scene, &view, &f), HS_OK);
+  assert_int_equal(f.count, 0);
+  memset(mask, 1, sizeof mask);
+  assert_int_equal(hs_extract_masked(c, &scene, &view, &f), HS_OK);
+  extraction_check_equal(&full, &f, "a mask of ones");
+  hs_features_free(&f);
+  hs_features_free(&full);
+  hs_destroy(c);
+}
+
+/* max_orientations keeps the strongest peaks: with 1 each keypoint has one feature, which is among its own. */
+static void test_max_orientations(void **state) {
+  (void)state;
+  hs_options o = full_options(HS_PROFILE_LOWE);
+  hs_features full = extraction_once(&o, &scene);
+  o.max_orientations = 1;
+  hs_features one = extraction_once(&o, &scene);
+  size_t i = 0;
+  assert_true(one.count < full.count);
+  for (size_t n = 0; n < one.count; n++) { /* a subsequence, one of each run of equal places */
+    while (i < full.count && memcmp(&full.keypoints[i], &one.keypoints[n], sizeof *one.keypoints) != 0) i++;
+    assert_true(i < full.count);
+    if (n > 0) assert_false(one.keypoints[n].x == one.keypoints[n - 1].x && one.keypoints[n].y == one.keypoints[n - 1].y &&
+                            one.keypoints[n].sigma == one.keypoints[n - 1].sigma);
+  }
+  hs_features_free(&one);
+  hs_features_free(&full);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  scene = extraction_scene(WIDTH, HEIGHT, 11, NULL);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_image_free(&scene, NULL);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_max_features),         cmocka_unit_test(test_masks_and_regions),
+      cmocka_unit_test(test_empty_and_full_masks), cmocka_unit_test(test_max_orientations),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

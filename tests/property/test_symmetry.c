@@ -1,0 +1,249 @@
+/*
+ * Symmetries: a mirrored, turned or shifted picture gives mirrored, turned or shifted features.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+
+#define PI 3.14159265358979323846
+
+/* ------------------------------------------------------------------ pictures and places under a symmetry */
+
+typedef enum symmetry { MIRROR_X, MIRROR_Y, QUARTER_TURN, HALF_TURN, SYMMETRIES } symmetry;
+
+static const char *const names[] = {"mirrored left to right", "mirrored top to bottom", "turned by 90 degrees", "turned by 180 degrees"};
+
+/* A place of the plain picture (width x height) in the other; the quarter turn is clockwise on the screen. */
+static void place_of(symmetry s, double width, double height, double x, double y, double *u, double *v) {
+  *u = s == MIRROR_X || s == HALF_TURN ? width - 1.0 - x : (s == QUARTER_TURN ? height - 1.0 - y : x);
+  *v = s == MIRROR_Y || s == HALF_TURN ? height - 1.0 - y : (s == QUARTER_TURN ? x : y);
+}
+
+static double angle_of(symmetry s, double a) {
+  if (s == MIRROR_X) return PI - a;
+  if (s == MIRROR_Y) return -a;
+  return s == QUARTER_TURN ? a + 0.5 * PI : a + PI;
+}
+
+static hs_image picture_under(symmetry s, const hs_image *image) {
+  hs_image out = extraction_as_floats(image);
+  if (s == QUARTER_TURN) {
+    out.width = image->height;
+    out.height = image->width;
+  }
+  for (int32_t y = 0; y < image->height; y++)
+    for (int32_t x = 0; x < image->width; x++) {
+      double u, v;
+      place_of(s, image->width, image->height, x, y, &u, &v);
+      extraction_floats(&out)[(int32_t)v * out.width + (int32_t)u] = (float)((const uint8_t *)image->data)[y * image->width + x];
+    }
+  return out;
+}
+
+typedef struct symmetry_map {
+  symmetry s;
+  int32_t width, height;
+  double margin; /* in sigma: features nearer to a border are not asked for */
+} symmetry_map;
+
+static bool map_symmetry(hs_keypoint *k, const void *data) {
+  const symmetry_map *m = data;
+  const double room = m->margin * (double)k->sigma;
+  double u, v;
+  if (m->margin > 0.0 && ((double)k->x < room || (double)k->y < room || (double)k->x > m->width - 1 - room || (double)k->y > m->height - 1 - room))
+    return false;
+  place_of(m->s, m->width, m->height, (double)k->x, (double)k->y, &u, &v);
+  k->x = (float)u;
+  k->y = (float)v;
+  k->orientation = (float)angle_of(m->s, (double)k->orientation);
+  return true;
+}
+
+/* ------------------------------------------------------------------ one octave on the picture's own grid: exact */
+
+static hs_options one_octave(hs_profile profile) {
+  hs_options o = extraction_options(profile);
+  o.first_octave = 0;
+  o.octaves = 1;
+  o.max_features = 0;
+  return o;
+}
+
+/* Mirrored, every sum and difference is the same or changes its sign: the same keypoints, scale and response to the
+   bit, places to the rounding of one addition. */
+static void test_mirrors_are_exact(void **state) {
+  (void)state;
+  hs_image scene = extraction_scene(121, 94, 8, NULL);
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (int s = MIRROR_X; s <= MIRROR_Y; s++) {
+      hs_options o = one_octave((hs_profile)p);
+      o.upright = 1;
+      hs_image other = picture_under((symmetry)s, &scene);
+      hs_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
+      assert_true(a.count > 20);
+      assert_int_equal(a.count, b.count);
+      for (size_t i = 0; i < a.count; i++) {
+        const hs_keypoint *k = &a.keypoints[i];
+        double u, v;
+        size_t found = 0;
+        place_of((symmetry)s, scene.width, scene.height, (double)k->x, (double)k->y, &u, &v);
+        for (size_t j = 0; j < b.count; j++)
+          found += b.keypoints[j].sigma == k->sigma && b.keypoints[j].response == k->response && b.keypoints[j].level == k->level &&
+                   fabs((double)b.keypoints[j].x - u) < 2e-5 && fabs((double)b.keypoints[j].y - v) < 2e-5;
+        if (found != 1) fail_msg("profile %d, %s: (%g, %g) has %zu counterparts", p, names[s], (double)k->x, (double)k->y, found);
+      }
+      hs_features_free(&a);
+      hs_features_free(&b);
+      hs_image_free(&other, NULL);
+    }
+  hs_image_free(&scene, NULL);
+}
+
+/* The mirrored patch has its rows (across the orientation) and its bins the other way round. */
+static void test_mirrored_descriptors(void **state) {
+  (void)state;
+  hs_image scene = extraction_scene(121, 94, 8, NULL), other = picture_under(MIRROR_X, &scene);
+  hs_options o = one_octave(HS_PROFILE_LOWE);
+  hs_features a = extraction_once(&o, &scene), b = extraction_once(&o, &other);
+  const symmetry_map map = {MIRROR_X, scene.width, scene.height, 0.0};
+  size_t found = 0;
+  for (size_t i = 0; i < a.count; i++) {
+    hs_keypoint k = a.keypoints[i];
+    assert_true(map_symmetry(&k, &map));
+    for (size_t j = 0; j < b.count; j++) {
+      if (fabsf(b.keypoints[j].x - k.x) > 1e-3f || fabsf(b.keypoints[j].y - k.y) > 1e-3f || b.keypoints[j].sigma != k.sigma ||
+          extraction_angle_between((double)k.orientation, (double)b.keypoints[j].orientation) > 1e-3)
+        continue;
+      const uint8_t *d = extraction_descriptor(&a, i), *e = extraction_descriptor(&b, j);
+      found++;
+      for (int row = 0; row < 4; row++)
+        for (int n = 0; n < 32; n++) {
+          const int mirrored = (3 - row) * 32 + n / 8 * 8 + (8 - n % 8) % 8;
+          assert_true(abs((int)d[row * 32 + n] - (int)e[mirrored]) <= 2);
+        }
+    }
+  }
+  printf("             %zu of %zu mirrored features, descriptors within 2\n", found, a.count);
+  assert_true((double)found >= 0.98 * (double)a.count);
+  hs_features_free(&a);
+  hs_features_free(&b);
+  hs_image_free(&scene, NULL);
+  hs_image_free(&other, NULL);
+}
+
+/* Share of features with a counterpart under each symmetry. */
+static void check_shares(const hs_options *o, const hs_image *scene, double margin, const extraction_tolerance *t, double least) {
+  hs_features a = extraction_once(o, scene);
+  for (int s = 0; s < SYMMETRIES; s++) {
+    hs_image other = picture_under((symmetry)s, scene);
+    hs_features b = extraction_once(o, &other);
+    const symmetry_map map = {(symmetry)s, scene->width, scene->height, margin};
+    const extraction_share share = extraction_match(&a, map_symmetry, &map, &b, t);
+    printf("             profile %d, %s: %zu of %zu (%.4f), median distance of descriptors %.4f\n", (int)o->profile, names[s], share.found,
+           share.asked, share.share, share.median_distance);
+    assert_true(share.asked > 25);
+    if (!(share.share >= least)) fail_msg("share %.4f, expected %.4f", share.share, least);
+    if (s >= QUARTER_TURN) assert_true(share.median_distance < 0.01); /* mirrored descriptors are others */
+    hs_features_free(&b);
+    hs_image_free(&other, NULL);
+  }
+  hs_features_free(&a);
+}
+
+/* Turned by 90 degrees rows are filtered where columns were, so rounding differs, and a bin's edge may fall elsewhere. */
+static void test_turns_of_one_octave(void **state) {
+  (void)state;
+  hs_image scene = extraction_scene(121, 94, 8, NULL);
+  const extraction_tolerance t = {1e-3, 1e-3, 2e-3};
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    hs_options o = one_octave((hs_profile)p);
+    check_shares(&o, &scene, 0.0, &t, 0.95);
+  }
+  hs_image_free(&scene, NULL);
+}
+
+/* All octaves. On the aligned grid samples lie symmetric when a side is 1 more than a multiple of the coarsest octave's
+   step; the last row and column of the doubled picture, and octaves' floor, are not, so borders are left out. */
+static void test_turns_of_all_octaves(void **state) {
+  (void)state;
+  hs_image scene = extraction_scene(161, 129, 8, NULL);
+  const extraction_tolerance t = {0.02, 0.01, 0.02};
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    if (p == HS_PROFILE_OPENCV) continue; /* its grid is shifted to one side */
+    hs_options o = extraction_options((hs_profile)p);
+    o.max_features = 0;
+    check_shares(&o, &scene, 10.0, &t, 0.97);
+  }
+  hs_image_free(&scene, NULL);
+}
+
+/* ------------------------------------------------------------------ shifts */
+
+enum { SHIFT_X = 16, SHIFT_Y = 8, CUT_WIDTH = 240, CUT_HEIGHT = 216 };
+
+/* What lies so far inside that no filter, of its octave or those before, reaches a border of either cut. */
+static bool map_shift(hs_keypoint *k, const void *data) {
+  (void)data;
+  const float margin = k->octave < 0 ? 40.0f : 80.0f;
+  k->x -= SHIFT_X;
+  k->y -= SHIFT_Y;
+  return k->x > margin && k->y > margin && k->x < CUT_WIDTH - 1 - margin - SHIFT_X && k->y < CUT_HEIGHT - 1 - margin - SHIFT_Y;
+}
+
+/* Two cuts of one scene, shifted by whole samples of the coarsest octave: every feature of the inside is in both, its
+   scale and response to the bit. Places round differently, by 2^-17 px at most, and descriptors by a unit. */
+static void test_shifts(void **state) {
+  (void)state;
+  hs_image scene = extraction_scene(CUT_WIDTH + SHIFT_X, CUT_HEIGHT + SHIFT_Y, 14, NULL);
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    hs_options o = extraction_options((hs_profile)p);
+    o.octaves = 2;
+    o.max_features = 0;
+    o.descriptor = HS_DESCRIPTOR_U8;
+    hs_image a = scene, b = scene;
+    a.width = b.width = CUT_WIDTH;
+    a.height = b.height = CUT_HEIGHT;
+    b.data = (const uint8_t *)scene.data + SHIFT_Y * scene.width + SHIFT_X;
+    hs_features f = extraction_once(&o, &a), g = extraction_once(&o, &b);
+    size_t asked = 0, equal = 0, coarse = 0;
+    for (size_t i = 0; i < f.count; i++) {
+      hs_keypoint k = f.keypoints[i];
+      if (!map_shift(&k, NULL)) continue;
+      size_t j = 0;
+      while (j < g.count && !(g.keypoints[j].sigma == k.sigma && g.keypoints[j].response == k.response && g.keypoints[j].octave == k.octave &&
+                              fabsf(g.keypoints[j].x - k.x) < 5e-5f && fabsf(g.keypoints[j].y - k.y) < 5e-5f &&
+                              extraction_angle_between((double)g.keypoints[j].orientation, (double)k.orientation) < 1e-3))
+        j++;
+      if (j == g.count) fail_msg("profile %d: (%g, %g) sigma %g has no counterpart", p, (double)k.x, (double)k.y, (double)k.sigma);
+      const uint8_t *d = extraction_descriptor(&f, i), *e = extraction_descriptor(&g, j);
+      for (int n = 0; n < HS_DESCRIPTOR_LENGTH; n++) assert_true(abs((int)d[n] - (int)e[n]) <= 1);
+      asked++;
+      coarse += k.octave == 0;
+      equal += memcmp(d, e, HS_DESCRIPTOR_LENGTH) == 0;
+    }
+    printf("             profile %d: %zu features of the inside (%zu of octave 0), %zu descriptors equal to the bit\n", p, asked, coarse, equal);
+    assert_true(asked > 50 && coarse > 0 && (double)equal > 0.8 * (double)asked);
+    hs_features_free(&f);
+    hs_features_free(&g);
+  }
+  hs_image_free(&scene, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_mirrors_are_exact),   cmocka_unit_test(test_mirrored_descriptors),
+      cmocka_unit_test(test_turns_of_one_octave), cmocka_unit_test(test_turns_of_all_octaves),
+      cmocka_unit_test(test_shifts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
