@@ -57,7 +57,9 @@ static void gray_run_f32(const source_view *s, const pixel_run *r, float *out) {
 
 /* Colour: plain loops, which compilers turn into vectors where that pays. The weighted sum of 16-bit channels stays
    below 2^32, so 32-bit arithmetic gives what the reference's 64-bit arithmetic gives. */
-static inline uint32_t weigh(uint32_t r, uint32_t g, uint32_t b) { return (9798u * r + 19235u * g + 3735u * b + 16384u) >> 15; }
+static inline uint32_t weigh(uint32_t r, uint32_t g, uint32_t b) {
+  return (9798u * r + 19235u * g + 3735u * b + 16384u) >> 15;
+}
 
 static inline void colour_run_u8(const pixel_run *r, size_t step_bytes, float *out) {
   const uint8_t *red = r->first + r->red_bytes, *green = r->first + r->green_bytes, *blue = r->first + r->blue_bytes;
@@ -80,7 +82,8 @@ static void colour_run_u16(const pixel_run *r, float *out) {
 static void colour_run_f32(const source_view *s, const pixel_run *r, float *out) {
   for (int32_t i = 0; i < r->count; i++) {
     const unsigned char *at = r->first + (size_t)i * r->step_bytes;
-    out[i] = gray_of_rgb_float(f32_at(at + r->red_bytes, s), f32_at(at + r->green_bytes, s), f32_at(at + r->blue_bytes, s));
+    out[i] =
+        gray_of_rgb_float(f32_at(at + r->red_bytes, s), f32_at(at + r->green_bytes, s), f32_at(at + r->blue_bytes, s));
   }
 }
 
@@ -95,13 +98,19 @@ static void gray_line(const source_view *s, int32_t step, int32_t y, int32_t x, 
   r.green_bytes = size;
   r.blue_bytes = blue_first ? 0 : 2 * size;
   if (s->layout == SOURCE_GRAY || s->layout == SOURCE_GRAY_ALPHA) {
-    if (s->type == SOURCE_U8) gray_run_u8(&r, out);
-    else if (s->type == SOURCE_U16) gray_run_u16(&r, out);
-    else gray_run_f32(s, &r, out);
+    if (s->type == SOURCE_U8)
+      gray_run_u8(&r, out);
+    else if (s->type == SOURCE_U16)
+      gray_run_u16(&r, out);
+    else
+      gray_run_f32(s, &r, out);
   } else if (s->type == SOURCE_U8) {
-    if (r.step_bytes == 3) colour_run_u8(&r, 3, out);
-    else if (r.step_bytes == 4) colour_run_u8(&r, 4, out);
-    else colour_run_u8(&r, r.step_bytes, out);
+    if (r.step_bytes == 3)
+      colour_run_u8(&r, 3, out);
+    else if (r.step_bytes == 4)
+      colour_run_u8(&r, 4, out);
+    else
+      colour_run_u8(&r, r.step_bytes, out);
   } else if (s->type == SOURCE_U16) {
     colour_run_u16(&r, out);
   } else {
@@ -136,7 +145,8 @@ static void double_pair(const float *a, const float *b, int32_t count, upsample_
   const simd_f32 half = simd_set1(0.5f), near_weight = simd_set1(0.75f), far_weight = simd_set1(0.25f);
   for (; i + SIMD_WIDTH <= count; i += SIMD_WIDTH) {
     const simd_f32 va = simd_load(a + i), vb = simd_load(b + i);
-    simd_store(out + i, grid == GRID_ALIGNED ? simd_mul(half, simd_add(va, vb)) : simd_fma(near_weight, va, simd_mul(far_weight, vb)));
+    simd_store(out + i, grid == GRID_ALIGNED ? simd_mul(half, simd_add(va, vb))
+                                             : simd_fma(near_weight, va, simd_mul(far_weight, vb)));
   }
   for (; i < count; i++) out[i] = grid == GRID_ALIGNED ? double_mean(a[i], b[i]) : double_half_pixel(a[i], b[i]);
 }
@@ -174,8 +184,10 @@ static const float *read_doubled_line(const void *source, line_strip *s, int32_t
     a = wide_line(args, s, row) + skip;
     b = args->grid == GRID_ALIGNED && !odd ? a : wide_line(args, s, other) + skip;
   }
-  if (args->grid == GRID_ALIGNED && !odd) memcpy(at, a, sizeof(float) * (size_t)count);
-  else double_pair(a, b, count, args->grid, at);
+  if (args->grid == GRID_ALIGNED && !odd)
+    memcpy(at, a, sizeof(float) * (size_t)count);
+  else
+    double_pair(a, b, count, args->grid, at);
   line_continue(s, line);
   return line;
 }

@@ -56,13 +56,13 @@ static inline void line_continue(const line_strip *s, float *line) {
 
 #if SIMD_HAS_JOIN
 /* Left neighbours by joining registers, right ones by loading: a load that crosses a cache line costs two. */
-#define ROW_JOIN_TAP(J)                                                                    \
-  if (radius < (J)) break;                                                                 \
-  c = simd_set1(taps[J]);                                                                  \
-  a0 = simd_fma(c, simd_add(simd_join(v0, before, SIMD_WIDTH - (J)), simd_load(at + (J))), a0);               \
-  a1 = simd_fma(c, simd_add(simd_join(v1, v0, SIMD_WIDTH - (J)), simd_load(at + SIMD_WIDTH + (J))), a1);      \
-  a2 = simd_fma(c, simd_add(simd_join(v2, v1, SIMD_WIDTH - (J)), simd_load(at + 2 * SIMD_WIDTH + (J))), a2);  \
-  a3 = simd_fma(c, simd_add(simd_join(v3, v2, SIMD_WIDTH - (J)), simd_load(at + 3 * SIMD_WIDTH + (J))), a3)
+#  define ROW_JOIN_TAP(J)                                                                                              \
+    if (radius < (J)) break;                                                                                           \
+    c = simd_set1(taps[J]);                                                                                            \
+    a0 = simd_fma(c, simd_add(simd_join(v0, before, SIMD_WIDTH - (J)), simd_load(at + (J))), a0);                      \
+    a1 = simd_fma(c, simd_add(simd_join(v1, v0, SIMD_WIDTH - (J)), simd_load(at + SIMD_WIDTH + (J))), a1);             \
+    a2 = simd_fma(c, simd_add(simd_join(v2, v1, SIMD_WIDTH - (J)), simd_load(at + 2 * SIMD_WIDTH + (J))), a2);         \
+    a3 = simd_fma(c, simd_add(simd_join(v3, v2, SIMD_WIDTH - (J)), simd_load(at + 3 * SIMD_WIDTH + (J))), a3)
 #endif
 
 /* Four vectors of outputs at once. */
@@ -127,19 +127,21 @@ static inline void filter_row(const gaussian_filter *f, const float *line, const
 /* ------------------------------------------------- along y */
 
 /* One tap of four rows: u0..u3 are the samples j above rows 0..3, d0..d3 those j below; each step brings one new of either. */
-#define COLUMN_TAP(J, U0, U1, U2, U3, D0, D1, D2, D3)    \
-  c = simd_set1(taps[J]);                                \
-  U0 = simd_load(rows[-(J)] + x);                        \
-  D3 = simd_load(rows[3 + (J)] + x);                     \
-  a0 = simd_fma(c, simd_add(U0, D0), a0);                \
-  a1 = simd_fma(c, simd_add(U1, D1), a1);                \
-  a2 = simd_fma(c, simd_add(U2, D2), a2);                \
+#define COLUMN_TAP(J, U0, U1, U2, U3, D0, D1, D2, D3)                                                                  \
+  c = simd_set1(taps[J]);                                                                                              \
+  U0 = simd_load(rows[-(J)] + x);                                                                                      \
+  D3 = simd_load(rows[3 + (J)] + x);                                                                                   \
+  a0 = simd_fma(c, simd_add(U0, D0), a0);                                                                              \
+  a1 = simd_fma(c, simd_add(U1, D1), a1);                                                                              \
+  a2 = simd_fma(c, simd_add(U2, D2), a2);                                                                              \
   a3 = simd_fma(c, simd_add(U3, D3), a3)
 
 /* One vector of rows 0..3, to out[0..3]. */
-static inline void filter_four_rows(const float *taps, int32_t radius, const float *const *rows, int32_t x, simd_f32 out[4]) {
+static inline void filter_four_rows(const float *taps, int32_t radius, const float *const *rows, int32_t x,
+                                    simd_f32 out[4]) {
   simd_f32 c = simd_set1(taps[0]);
-  simd_f32 d0 = simd_load(rows[0] + x), d1 = simd_load(rows[1] + x), d2 = simd_load(rows[2] + x), d3 = simd_load(rows[3] + x);
+  simd_f32 d0 = simd_load(rows[0] + x), d1 = simd_load(rows[1] + x), d2 = simd_load(rows[2] + x),
+           d3 = simd_load(rows[3] + x);
   simd_f32 u0 = d0, u1 = d1, u2 = d2, u3 = d3;
   simd_f32 a0 = simd_mul(c, d0), a1 = simd_mul(c, d1), a2 = simd_mul(c, d2), a3 = simd_mul(c, d3);
   int32_t j = 1;
@@ -149,9 +151,15 @@ static inline void filter_four_rows(const float *taps, int32_t radius, const flo
     COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2);
     COLUMN_TAP(j + 3, u0, u1, u2, u3, d0, d1, d2, d3);
   }
-  if (j <= radius) { COLUMN_TAP(j, u3, u0, u1, u2, d1, d2, d3, d0); }
-  if (j + 1 <= radius) { COLUMN_TAP(j + 1, u2, u3, u0, u1, d2, d3, d0, d1); }
-  if (j + 2 <= radius) { COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2); }
+  if (j <= radius) {
+    COLUMN_TAP(j, u3, u0, u1, u2, d1, d2, d3, d0);
+  }
+  if (j + 1 <= radius) {
+    COLUMN_TAP(j + 1, u2, u3, u0, u1, d2, d3, d0, d1);
+  }
+  if (j + 2 <= radius) {
+    COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2);
+  }
   out[0] = a0;
   out[1] = a1;
   out[2] = a2;
@@ -159,7 +167,8 @@ static inline void filter_four_rows(const float *taps, int32_t radius, const flo
 }
 
 /* Columns [x0, x1) of up to four rows. rows[k]: the row-filtered row k from the first output row, -radius.. . */
-static inline void filter_columns(const blur_walk *w, const float *const *rows, int32_t x0, int32_t x1, float *out, int32_t count) {
+static inline void filter_columns(const blur_walk *w, const float *const *rows, int32_t x0, int32_t x1, float *out,
+                                  int32_t count) {
   const gaussian_filter *f = w->filter;
   const size_t stride = w->out.stride;
   for (int32_t x = x0; x < x1; x += SIMD_WIDTH) {
@@ -222,9 +231,10 @@ static inline void walk_block(blur_walk *w, int32_t y, int32_t count) {
 }
 
 /* Columns [x0, x1) of the plane; the border is `border`; memory: line_floats a line. */
-static inline line_strip strip_of(const plane_view *plane, int32_t x0, int32_t x1, int32_t radius, border_mode border, float *memory,
-                                  size_t line_floats) {
-  line_strip s = {.x0 = x0, .x1 = x1, .width = plane->width, .height = plane->height, .radius = radius, .border = border};
+static inline line_strip strip_of(const plane_view *plane, int32_t x0, int32_t x1, int32_t radius, border_mode border,
+                                  float *memory, size_t line_floats) {
+  line_strip s = {
+      .x0 = x0, .x1 = x1, .width = plane->width, .height = plane->height, .radius = radius, .border = border};
   s.first = x0 > radius ? x0 - radius : 0;
   s.end = s.width - x1 > radius ? x1 + radius : s.width;
   s.memory = memory;
@@ -253,7 +263,8 @@ enum { STREAM_BYTES = 8 << 20, STREAM_ALIGNMENT = 64 };
 
 static inline bool worth_streaming(const plane_view *p) {
   const size_t row_bytes = sizeof(float) * p->stride;
-  return row_bytes * (size_t)p->height >= STREAM_BYTES && (uintptr_t)p->data % STREAM_ALIGNMENT == 0 && row_bytes % STREAM_ALIGNMENT == 0;
+  return row_bytes * (size_t)p->height >= STREAM_BYTES && (uintptr_t)p->data % STREAM_ALIGNMENT == 0 &&
+         row_bytes % STREAM_ALIGNMENT == 0;
 }
 
 /* One strip of one band. */
@@ -267,11 +278,13 @@ static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   blur_walk walk = {.source = job->source, .read = job->read, .out = job->out, .filter = job->filter, .ring = ring};
   walk.ring_stride = w->ring_stride;
   walk.ring_rows = w->ring_rows;
-  walk.strip = strip_of(&job->out, x0, x1, radius, job->border, ring + w->ring_stride * (size_t)w->ring_rows, w->line_floats);
+  walk.strip =
+      strip_of(&job->out, x0, x1, radius, job->border, ring + w->ring_stride * (size_t)w->ring_rows, w->line_floats);
   walk.strip.rows_ahead = job->rows_ahead;
   walk.stream = job->stream;
   walk.next = first > radius ? first - radius : 0;
-  for (int32_t y = first; y < end; y += WORK_BLOCK_ROWS) walk_block(&walk, y, end - y < WORK_BLOCK_ROWS ? end - y : WORK_BLOCK_ROWS);
+  for (int32_t y = first; y < end; y += WORK_BLOCK_ROWS)
+    walk_block(&walk, y, end - y < WORK_BLOCK_ROWS ? end - y : WORK_BLOCK_ROWS);
   if (walk.stream) simd_stream_end();
 }
 

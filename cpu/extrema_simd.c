@@ -13,9 +13,10 @@
 #include "cpu/threads.h"
 
 enum {
-  STRIP = 512, /* columns; a multiple of 32, so that a word of the mask has one writer */
-  BAND = 64,   /* rows */
-  MARGIN = 16, /* floats beside a row of differences, so that its samples begin on a cache line */
+  STRIP = 512,    /* columns; a multiple of 32, so that a word of the mask has one writer */
+  BAND = 64,      /* rows */
+  ROWS_AHEAD = 2, /* how far ahead rows are asked for */
+  MARGIN = 16,    /* floats beside a row of differences, so that its samples begin on a cache line */
   ROW = STRIP + 2 * MARGIN,
   DOG_LEVELS_MAX = SCALES_MAX + 2
 };
@@ -107,14 +108,29 @@ static uint32_t allowed_bits(const extrema_strip *s, int32_t x) {
   return bits;
 }
 
+/* Asks for 32 columns of the Gaussian levels first..end of a row that will be wanted soon: comparing reads no memory,
+   so the two go on at once. */
+static inline void ask_for(const octave_view *o, const float *row, int32_t first, int32_t end) {
+  for (int32_t level = first; level < end; level++) {
+    __builtin_prefetch(row + (size_t)level * o->level_floats);
+    __builtin_prefetch(row + (size_t)level * o->level_floats + 16);
+  }
+}
+
 /* Writes the words of one row of one level. Returns the number of bits. */
-static inline uint32_t search_row(const extrema_strip *s, const dog_rows *d, int32_t level, int32_t y, uint32_t *words, int ties) {
+static inline uint32_t search_row(const extrema_strip *s, const dog_rows *d, int32_t level, int32_t y, uint32_t *words,
+                                  int ties) {
+  const octave_view *o = &s->args->octave;
+  const int32_t scales = s->args->params.scales, ahead = y + ROWS_AHEAD < o->height ? y + ROWS_AHEAD : y;
+  const float *ahead_row = o->levels + (size_t)ahead * o->stride + (size_t)s->x0;
+  const int32_t first = (level - 1) * (scales + 3) / scales, last = level * (scales + 3) / scales;
   const float *rows[3][3];
   uint32_t count = 0;
   for (int32_t r = 0; r < 3; r++)
     for (int32_t l = 0; l < 3; l++) rows[r][l] = d->values[(y + r + 2) % 3][level + l - 1] + MARGIN;
   for (int32_t x = 0; x < s->x1 - s->x0; x += 32) {
     uint32_t word = 0;
+    ask_for(o, ahead_row + x, first, last);
     for (int32_t i = 0; i < 32; i += SIMD_WIDTH) word |= extremum_bits(rows, x + i, s->threshold, ties) << i;
     if (word != 0) word &= allowed_bits(s, s->x0 + x);
     words[x >> 5] = word;
@@ -125,7 +141,8 @@ static inline uint32_t search_row(const extrema_strip *s, const dog_rows *d, int
 
 static uint32_t *words_of(const extrema_strip *s, int32_t level, int32_t y) {
   const mask_view *m = &s->args->candidates;
-  return m->words + ((size_t)(level - 1) * (size_t)s->args->octave.height + (size_t)y) * (size_t)m->words_per_row + (s->x0 >> 5);
+  return m->words + ((size_t)(level - 1) * (size_t)s->args->octave.height + (size_t)y) * (size_t)m->words_per_row +
+         (s->x0 >> 5);
 }
 
 static void extrema_chunk(void *argument, int32_t chunk, int32_t worker) {
@@ -150,8 +167,11 @@ static void extrema_chunk(void *argument, int32_t chunk, int32_t worker) {
       for (next = next < y - 1 ? y - 1 : next; next <= y + 1; next++) take_differences(&s, &d, next);
     for (int32_t level = 1; level <= scales; level++) {
       uint32_t *words = words_of(&s, level, y);
-      if (!searched) memset(words, 0, row_bytes);
-      else count += args->params.extremum_ties ? search_row(&s, &d, level, y, words, 1) : search_row(&s, &d, level, y, words, 0);
+      if (!searched)
+        memset(words, 0, row_bytes);
+      else
+        count += args->params.extremum_ties ? search_row(&s, &d, level, y, words, 1)
+                                            : search_row(&s, &d, level, y, words, 0);
     }
   }
   atomic_fetch_add_explicit(&job->count, count, memory_order_relaxed);

@@ -15,7 +15,8 @@ enum { ROWS_AHEAD = 4 };
 static const float *read_plane_line(const void *source, line_strip *s, int32_t y) {
   const plane_view *in = source;
   const float *row = in->data + (size_t)y * in->stride;
-  s->ahead = s->rows_ahead > 0 && y + s->rows_ahead < s->height ? row + (size_t)s->rows_ahead * in->stride + s->x0 : NULL;
+  s->ahead =
+      s->rows_ahead > 0 && y + s->rows_ahead < s->height ? row + (size_t)s->rows_ahead * in->stride + s->x0 : NULL;
   if (s->x0 - s->radius - WORK_OVERREAD >= 0 && s->x1 + s->radius + WORK_OVERREAD <= in->width) return row + s->x0;
   float *line = line_of_strip(s, 0);
   memcpy(line + (s->first - s->x0), row + s->first, sizeof(float) * (size_t)(s->end - s->first));

@@ -2,9 +2,9 @@
 #include "cpu/pyramid_work.h"
 
 enum {
-  LINE_FLOATS = 16,          /* of a cache line */
-  CHUNKS_PER_THREAD = 3,     /* so that a thread that was held up leaves work to the others */
-  LINES_BESIDE_RING = 4          /* what the base needs: see base_simd.c */
+  LINE_FLOATS = 16,      /* of a cache line */
+  CHUNKS_PER_THREAD = 3, /* so that a thread that was held up leaves work to the others */
+  LINES_BESIDE_RING = 4  /* what the base needs: see base_simd.c */
 };
 
 static int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }

@@ -13,18 +13,18 @@
 enum {
   WORK_STRIP_MAX = 4096, /* columns of a strip */
   WORK_STRIP_MIN = 256,
-  WORK_BLOCK_ROWS = 16,  /* rows that are finished at a time */
-  WORK_BAND_MIN = 64,    /* rows of a band */
-  WORK_OVERREAD = 64     /* floats beyond its samples that a line may be read, either side */
+  WORK_BLOCK_ROWS = 16, /* rows that are finished at a time */
+  WORK_BAND_MIN = 64,   /* rows of a band */
+  WORK_OVERREAD = 64    /* floats beyond its samples that a line may be read, either side */
 };
 
 typedef struct pyramid_work {
   int32_t strip, strips; /* columns of a strip; how many */
   int32_t band, bands;
   int32_t ring_rows;
-  size_t ring_stride;    /* floats */
-  size_t line_floats;    /* of one padded line of a strip */
-  size_t thread_floats;  /* scratch of a thread */
+  size_t ring_stride;   /* floats */
+  size_t line_floats;   /* of one padded line of a strip */
+  size_t thread_floats; /* scratch of a thread */
 } pyramid_work;
 
 pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t radius, int32_t threads);

@@ -57,8 +57,8 @@ SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return _mm256_and_si
 SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return _mm256_or_si256(a, b); }
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm256_xor_si256(a, b); }
 /* n a constant */
-#define simd_i32_shift_left(a, n)     _mm256_slli_epi32((a), (n))
-#define simd_i32_shift_right(a, n)    _mm256_srli_epi32((a), (n)) /* zeros come in */
+#define simd_i32_shift_left(a, n)       _mm256_slli_epi32((a), (n))
+#define simd_i32_shift_right(a, n)      _mm256_srli_epi32((a), (n)) /* zeros come in */
 #define simd_i32_shift_right_sign(a, n) _mm256_srai_epi32((a), (n))
 SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b)); }
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }

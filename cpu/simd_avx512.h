@@ -25,7 +25,7 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), v);
 }
 /* Lanes n.. of low, then lanes 0..n-1 of high: what lies n samples after low. n a constant, 0..SIMD_WIDTH-1. */
-#define simd_join(high, low, n) \
+#define simd_join(high, low, n)                                                                                        \
   _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(high), _mm512_castps_si512(low), (n)))
 
 SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return _mm512_add_ps(a, b); }
@@ -41,7 +41,9 @@ SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return _mm512_max_ps(a, 
 SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return _mm512_abs_ps(a); }
 SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
 SIMD_INLINE simd_f32 simd_xor(simd_f32 a, simd_f32 b) { return _mm512_xor_ps(a, b); } /* of the bits */
-SIMD_INLINE simd_f32 simd_floor(simd_f32 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+SIMD_INLINE simd_f32 simd_floor(simd_f32 a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
 
 SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 SIMD_INLINE simd_mask simd_le(simd_f32 a, simd_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
@@ -61,12 +63,14 @@ SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return _mm512_and_si
 SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return _mm512_or_si512(a, b); }
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm512_xor_si512(a, b); }
 /* n a constant */
-#define simd_i32_shift_left(a, n)     _mm512_slli_epi32((a), (n))
-#define simd_i32_shift_right(a, n)    _mm512_srli_epi32((a), (n)) /* zeros come in */
+#define simd_i32_shift_left(a, n)       _mm512_slli_epi32((a), (n))
+#define simd_i32_shift_right(a, n)      _mm512_srli_epi32((a), (n)) /* zeros come in */
 #define simd_i32_shift_right_sign(a, n) _mm512_srai_epi32((a), (n))
 SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return _mm512_cmpgt_epi32_mask(a, b); }
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return _mm512_cmpeq_epi32_mask(a, b); }
-SIMD_INLINE simd_i32 simd_i32_select(simd_mask m, simd_i32 yes, simd_i32 no) { return _mm512_mask_blend_epi32(m, no, yes); }
+SIMD_INLINE simd_i32 simd_i32_select(simd_mask m, simd_i32 yes, simd_i32 no) {
+  return _mm512_mask_blend_epi32(m, no, yes);
+}
 
 SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return _mm512_cvtps_epi32(a); } /* to nearest, halves to even */
 SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return _mm512_cvttps_epi32(a); }

@@ -67,8 +67,8 @@ SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return vandq_s32(a, 
 SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return vorrq_s32(a, b); }
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return veorq_s32(a, b); }
 /* n a constant, 1..31 */
-#define simd_i32_shift_left(a, n)     vshlq_n_s32((a), (n))
-#define simd_i32_shift_right(a, n)    vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), (n))) /* zeros come in */
+#define simd_i32_shift_left(a, n)       vshlq_n_s32((a), (n))
+#define simd_i32_shift_right(a, n)      vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), (n))) /* zeros come in */
 #define simd_i32_shift_right_sign(a, n) vshrq_n_s32((a), (n))
 SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return vcgtq_s32(a, b); }
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return vceqq_s32(a, b); }

@@ -85,8 +85,8 @@ SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return _mm_and_si128
 SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return _mm_or_si128(a, b); }
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm_xor_si128(a, b); }
 /* n a constant */
-#define simd_i32_shift_left(a, n)     _mm_slli_epi32((a), (n))
-#define simd_i32_shift_right(a, n)    _mm_srli_epi32((a), (n)) /* zeros come in */
+#define simd_i32_shift_left(a, n)       _mm_slli_epi32((a), (n))
+#define simd_i32_shift_right(a, n)      _mm_srli_epi32((a), (n)) /* zeros come in */
 #define simd_i32_shift_right_sign(a, n) _mm_srai_epi32((a), (n))
 SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return _mm_castsi128_ps(_mm_cmpgt_epi32(a, b)); }
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return _mm_castsi128_ps(_mm_cmpeq_epi32(a, b)); }

@@ -52,7 +52,9 @@ static void *take(size_t bytes) {
 
 static void make_pyramid(pyramid *p, const hs_image *image, int32_t threads) {
   const pyramid_rules rules = {.first_octave = -1, .scales = SCALES, .border = 5, .octave_rule = RULE_LOWE};
-  p->source = (source_view){.data = image->data, .width = image->width, .height = image->height,
+  p->source = (source_view){.data = image->data,
+                            .width = image->width,
+                            .height = image->height,
                             .stride_bytes = image->stride_bytes ? image->stride_bytes : (size_t)image->width};
   if (pyramid_geometry_of(image->width, image->height, &rules, &p->geometry) != STAGE_OK) exit(1);
   scalespace_filter(scalespace_base_sigma(1.6, 0.5, -1), RULE_LOWE, &p->base_filter);
@@ -85,8 +87,8 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
     work.data = p->work;
     const double start = now_ms();
     if (o == 0) {
-      const base_args base = {.source = p->source, .first_octave = -1, .filter = &p->base_filter, .work = work,
-                              .out = octave_level(v, 0)};
+      const base_args base = {
+          .source = p->source, .first_octave = -1, .filter = &p->base_filter, .work = work, .out = octave_level(v, 0)};
       ops->base(queue, &base);
     } else {
       const halve_args halve = {octave_level(&p->octaves[o - 1], SCALES), octave_level(v, 0)};
@@ -159,7 +161,8 @@ static void print_variant(const pyramid *p, variant_times *t, int32_t threads, i
     const double median = t->ms[s][repeats / 2], least = t->ms[s][0];
     sum += median;
     if (json)
-      printf("  {\"name\": \"%s\", \"variant\": \"%s\", \"width\": %d, \"height\": %d, \"threads\": %d, \"median_ms\": %.4f, "
+      printf("  {\"name\": \"%s\", \"variant\": \"%s\", \"width\": %d, \"height\": %d, \"threads\": %d, \"median_ms\": "
+             "%.4f, "
              "\"min_ms\": %.4f, \"gb_per_s\": %.2f, \"gflop_per_s\": %.2f},\n",
              stage_names[s], t->name, p->source.width, p->source.height, threads, median, least, bytes / median * 1e-6,
              operations / median * 1e-6);
@@ -204,7 +207,9 @@ int main(int argc, char **argv) {
       run_pass(times[v].ops, queue, &p, ms);
       for (int s = 0; s < STAGES; s++) times[v].ms[s][r] = ms[s];
     }
-  printf(json ? "[\n" : "%d x %d, doubled, %d threads, median of %d, %llu candidates\nvariant  stage           ms       min      GB/s   GFLOP/s\n",
+  printf(json ? "[\n"
+              : "%d x %d, doubled, %d threads, median of %d, %llu candidates\nvariant  stage           ms       min    "
+                "  GB/s   GFLOP/s\n",
          width, height, threads, repeats, (unsigned long long)p.found);
   for (int v = 0; v < count; v++) print_variant(&p, &times[v], threads, repeats, json);
   if (json) printf("  {}\n]\n");

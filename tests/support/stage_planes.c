@@ -8,12 +8,19 @@
 
 #include <cmocka.h>
 
+#include "cpu/dispatch.h"
 #include "cpu/threads.h"
 
 enum { GUARD_FLOATS = 16 };
 #define GUARD 12345.5f
 
 const char *const stage_variant_names[] = {"sse2", "avx2", "avx512", "neon", NULL};
+
+int stage_variants_usable(void) {
+  int count = 0;
+  for (int v = 0; stage_variant_names[v]; v++) count += cpu_variant_ops(stage_variant_names[v]) != NULL;
+  return count;
+}
 
 guarded_plane plane_make(int32_t width, int32_t height, size_t stride) {
   guarded_plane p;
@@ -57,7 +64,8 @@ void plane_check_guards(const guarded_plane *plane, const char *what) {
     check_guard(plane, plane->block_floats - 1 - i, what);
   }
   for (int32_t y = 0; y < v->height; y++)
-    for (size_t x = (size_t)v->width; x < v->stride; x++) check_guard(plane, GUARD_FLOATS + (size_t)y * v->stride + x, what);
+    for (size_t x = (size_t)v->width; x < v->stride; x++)
+      check_guard(plane, GUARD_FLOATS + (size_t)y * v->stride + x, what);
 }
 
 void plane_check_equal(const guarded_plane *expected, const guarded_plane *got, const char *what) {
@@ -68,7 +76,8 @@ void plane_check_equal(const guarded_plane *expected, const guarded_plane *got, 
     for (int32_t x = 0; x < e->width; x++) {
       const float *a = e->data + (size_t)y * e->stride + (size_t)x, *b = g->data + (size_t)y * g->stride + (size_t)x;
       if (memcmp(a, b, sizeof *a) != 0)
-        fail_msg("%s: %d x %d, sample (%d, %d) is %a, the reference has %a", what, e->width, e->height, x, y, (double)*b, (double)*a);
+        fail_msg("%s: %d x %d, sample (%d, %d) is %a, the reference has %a", what, e->width, e->height, x, y,
+                 (double)*b, (double)*a);
     }
 }
 

@@ -13,7 +13,13 @@ typedef struct guarded_plane {
   size_t block_floats;
 } guarded_plane;
 
-typedef enum plane_pattern { PATTERN_CONSTANT, PATTERN_NOISE, PATTERN_CHECKERBOARD, PATTERN_RAMP, PATTERN_COUNT } plane_pattern;
+typedef enum plane_pattern {
+  PATTERN_CONSTANT,
+  PATTERN_NOISE,
+  PATTERN_CHECKERBOARD,
+  PATTERN_RAMP,
+  PATTERN_COUNT
+} plane_pattern;
 
 /* Fails the test when there is no memory. Samples start as guard values. */
 guarded_plane plane_make(int32_t width, int32_t height, size_t stride);
@@ -34,5 +40,7 @@ void stage_queue_free(struct stage_queue *queue);
 
 /* The variants to compare with the reference; null after the last. */
 extern const char *const stage_variant_names[];
+/* How many of them this machine can run. */
+int stage_variants_usable(void);
 
 #endif
