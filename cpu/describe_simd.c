@@ -13,10 +13,12 @@
 #include "cpu/stages_simd.h"
 #include "cpu/threads.h"
 #include "cpu/votes_simd.h"
+#include "cpu/window_prefetch.h"
 
 enum {
   CHUNK = 8,         /* features */
-  BLOCK = 512,       /* samples gathered before they vote */
+  BLOCK = 256,       /* samples gathered before they vote */
+  BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
   BAND = 64,         /* rows whose weights and intervals are computed at a time */
   CORNERS = DESCRIBE_CELLS + 1, /* places of a sample's lower cell along a side: 0..4 */
   SUM_VOTES = 8,
@@ -33,9 +35,12 @@ enum {
 /* Samples that vote, and the votes' sums. */
 typedef struct sample_block {
   _Alignas(64) int32_t sums[SUM_COUNT];
-  float row[BLOCK + 2 * SIMD_WIDTH], column[BLOCK + 2 * SIMD_WIDTH]; /* in cells, as describe_place gives them */
-  float gx[BLOCK + 2 * SIMD_WIDTH], gy[BLOCK + 2 * SIMD_WIDTH], weight[BLOCK + 2 * SIMD_WIDTH];
+  _Alignas(64) vote_block votes[BLOCK_ROOM / SIMD_WIDTH];
+  float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* in cells, as describe_place gives them */
+  float gx[BLOCK_ROOM], gy[BLOCK_ROOM], weight[BLOCK_ROOM]; /* gy, weight: later direction and their product with magnitude */
+  int32_t place[BLOCK_ROOM];
   int32_t count;
+  window_ahead ahead; /* of the next feature */
 } sample_block;
 
 /* What depends on a column alone, from column x0; a vector more than there are, which lies outside the square. */
@@ -46,7 +51,7 @@ typedef struct column_values {
 /* What depends on a row alone. */
 typedef struct row_values {
   float dy[BAND], weight[BAND];
-  int32_t from[BAND], to[BAND]; /* columns that may lie in the square: from..to */
+  int32_t from[BAND + 1], to[BAND]; /* columns that may lie in the square: from..to; one more `from` may be read */
 } row_values;
 
 /* The part of the window within the level. */
@@ -111,79 +116,99 @@ static void compute_rows(const describe_window *w, const window_clip *c, float s
   }
 }
 
-/* The votes of SIMD_WIDTH samples of the block from sample n, and each sample's place among the sums. */
-static inline void compute_votes(const sample_block *b, int32_t n, simd_f32 window_turn, vote_block *votes, int32_t place[SIMD_WIDTH]) {
-  simd_f32 magnitude, turn;
-  simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), &magnitude, &turn);
-  simd_f32 direction = simd_sub(window_turn, turn);
-  direction = simd_select(simd_lt(direction, simd_zero()), simd_add(direction, simd_set1(1.0f)), direction);
-  direction = simd_mul(direction, simd_set1((float)DESCRIBE_BINS));
-  const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n);
+/* The block's gradients become magnitudes times weights, and directions in bins from the feature's orientation. */
+static void turn_gradients(sample_block *b, simd_f32 window_turn) {
+  window_ahead ahead = b->ahead;
+  for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
+    simd_f32 magnitude, turn;
+    window_ahead_fetch(&ahead);
+    simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), &magnitude, &turn);
+    simd_f32 direction = simd_sub(window_turn, turn);
+    direction = simd_select(simd_lt(direction, simd_zero()), simd_add(direction, simd_set1(1.0f)), direction);
+    simd_store(b->gy + n, simd_mul(direction, simd_set1((float)DESCRIBE_BINS)));
+    simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
+  }
+  b->ahead = ahead;
+}
+
+/* The votes of the SIMD_WIDTH samples of the block from sample n, and each sample's place among the sums. */
+static inline void compute_votes(sample_block *b, int32_t n) {
+  const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n), direction = simd_load(b->gy + n);
   const simd_f32 r = simd_floor(row), c = simd_floor(column), d = simd_floor(direction);
   const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d);
   /* Direction 8 (a rounding to a whole turn) is direction 0: nothing of it reaches the next. */
   const simd_i32 corner = simd_trunc_i32(simd_add(simd_mul(r, simd_set1((float)CORNERS)), c));
   const simd_i32 bin = simd_i32_and(simd_trunc_i32(d), simd_i32_set1(DESCRIBE_BINS - 1));
   const simd_i32 cell = simd_i32_add(simd_i32_shift_left(corner, 3), bin);
-  simd_i32_store(place, simd_i32_shift_left(cell, 3));
-  const simd_f32 v = simd_mul(magnitude, simd_load(b->weight + n));
+  simd_i32_store(b->place + n, simd_i32_shift_left(cell, 3));
+  const simd_f32 v = simd_load(b->weight + n);
   const simd_f32 v1 = simd_mul(v, fr), v0 = simd_sub(v, v1);
   const simd_f32 v11 = simd_mul(v1, fc), v10 = simd_sub(v1, v11), v01 = simd_mul(v0, fc), v00 = simd_sub(v0, v01);
   const simd_f32 v111 = simd_mul(v11, fd), v101 = simd_mul(v10, fd), v011 = simd_mul(v01, fd), v001 = simd_mul(v00, fd);
   const simd_i32 low[4] = {simd_round_i32(simd_sub(v00, v001)), simd_round_i32(v001), simd_round_i32(simd_sub(v01, v011)),
                            simd_round_i32(v011)};
-  votes_turn(votes, 0, low);
+  votes_turn(&b->votes[n / SIMD_WIDTH], 0, low);
   const simd_i32 high[4] = {simd_round_i32(simd_sub(v10, v101)), simd_round_i32(v101), simd_round_i32(simd_sub(v11, v111)),
                             simd_round_i32(v111)};
-  votes_turn(votes, 1, high);
+  votes_turn(&b->votes[n / SIMD_WIDTH], 1, high);
 }
 
-/* Adds the votes of the block's samples and empties it. */
+/* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations are
+   long, and many turns of a short loop overlap where few of a long one do. */
 static void vote(sample_block *b, float window_turn) {
-  const simd_f32 turn = simd_set1(window_turn), zero = simd_zero();
+  const simd_f32 zero = simd_zero();
   /* What is left of the last vector: samples without weight. */
   simd_store(b->row + b->count, zero);
   simd_store(b->column + b->count, zero);
   simd_store(b->gx + b->count, zero);
   simd_store(b->gy + b->count, zero);
   simd_store(b->weight + b->count, zero);
+  turn_gradients(b, simd_set1(window_turn));
+  for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n);
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
-    _Alignas(64) vote_block votes;
-    _Alignas(64) int32_t place[SIMD_WIDTH];
-    compute_votes(b, n, turn, &votes, place);
+    const vote_block *votes = &b->votes[n / SIMD_WIDTH];
     /* Lane after lane, so that samples beside each other, which often meet in a sum, do not follow each other. */
     for (int k = 0; k < 4; k++)
-      for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(b->sums + place[4 * lane + k], &votes, k, lane);
+      for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(b->sums + b->place[n + 4 * lane + k], votes, k, lane);
   }
   b->count = 0;
 }
 
-/* Appends the samples of one row. */
-static inline void gather_row(sample_block *b, const plane_view *level, const describe_window *w, const window_clip *c,
-                              const column_values *columns, const row_values *rows, int32_t y, int32_t at) {
-  const float *line = level->data + (size_t)y * level->stride;
-  const float *above = line - level->stride, *below = line + level->stride;
-  const simd_f32 dy = simd_set1(rows->dy[at]), row_weight = simd_set1(rows->weight[at]);
+/* Appends the samples of `count` rows from y, voting whenever the block is full. One loop over the vectors of all rows: rows
+   are short and of different lengths, and a loop for each would end where no processor expects it. */
+static void gather_rows(sample_block *b, const plane_view *level, const describe_window *w, int32_t x0,
+                        const column_values *columns, const row_values *rows, int32_t y, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine);
   const simd_f32 zero = simd_zero(), five = simd_set1(5.0f), middle = simd_set1(2.5f), half = simd_set1(0.5f);
-  for (int32_t x = rows->from[at]; x <= rows->to[at]; x += SIMD_WIDTH) {
-    const int32_t k = x - c->x0, n = b->count;
-    const simd_f32 column = simd_add(simd_fma(dy, sine, simd_load(columns->across + k)), middle);
-    const simd_f32 row = simd_add(simd_fma(dy, cosine, simd_load(columns->along + k)), middle);
+  const float *line = level->data + (size_t)y * level->stride;
+  int32_t x = rows->from[0], n = b->count;
+  for (int32_t i = 0; i < count;) {
+    const simd_f32 dy = simd_set1(rows->dy[i]);
+    const float *at = line + x, *above = at - level->stride, *below = at + level->stride;
+    const float *across = columns->across + (x - x0), *along = columns->along + (x - x0), *weights = columns->weight + (x - x0);
+    const simd_f32 column = simd_add(simd_fma(dy, sine, simd_load(across)), middle);
+    const simd_f32 row = simd_add(simd_fma(dy, cosine, simd_load(along)), middle);
     const simd_mask inside = simd_mask_and(simd_mask_and(simd_gt(row, zero), simd_lt(row, five)),
                                            simd_mask_and(simd_gt(column, zero), simd_lt(column, five)));
-    const simd_f32 gx = simd_mul(half, simd_sub(simd_load(line + x + 1), simd_load(line + x - 1)));
-    const simd_f32 gy = simd_mul(half, simd_sub(simd_load(below + x), simd_load(above + x)));
-    const simd_f32 weight = simd_mul(simd_load(columns->weight + k), row_weight);
+    const simd_f32 weight = simd_mul(simd_load(weights), simd_set1(rows->weight[i]));
     simd_store(b->row + n, simd_select(inside, row, zero));
     simd_store(b->column + n, simd_select(inside, column, zero));
-    simd_store(b->gx + n, gx);
-    simd_store(b->gy + n, gy);
+    simd_store(b->gx + n, simd_mul(half, simd_sub(simd_load(at + 1), simd_load(at - 1))));
+    simd_store(b->gy + n, simd_mul(half, simd_sub(simd_load(below), simd_load(above))));
     simd_store(b->weight + n, simd_select(inside, weight, zero));
     /* Up to the last lane inside; lanes before the first have no weight. */
-    b->count = n + 31 - __builtin_clz((simd_bits(inside) << 1) | 1u);
-    if (b->count > BLOCK) vote(b, w->turn);
+    n += 31 - __builtin_clz((simd_bits(inside) << 1) | 1u);
+    x += SIMD_WIDTH;
+    const bool ended = x > rows->to[i];
+    i += ended;
+    line += ended ? level->stride : 0;
+    x = ended ? rows->from[i] : x;
+    if (n <= BLOCK) continue;
+    b->count = n;
+    vote(b, w->turn);
+    n = 0;
   }
+  b->count = n;
 }
 
 /* The 128 bins. Votes of directions d and d + 1 lie beside each other and are added as one 64-bit number: no sum
@@ -211,19 +236,21 @@ static void fold_sums(const int32_t *sums, int32_t bins[DESCRIBE_LENGTH]) {
 }
 
 /* The bins of one feature. */
-static void compute_bins(const plane_view *level, const describe_window *w, float scale, int32_t bins[DESCRIBE_LENGTH]) {
+static void compute_bins(const plane_view *level, const describe_window *w, float scale, window_ahead ahead,
+                         int32_t bins[DESCRIBE_LENGTH]) {
   sample_block block;
   column_values columns;
   row_values rows;
   const window_clip clip = clip_window(level, w);
   memset(block.sums, 0, sizeof block.sums);
   block.count = 0;
+  block.ahead = ahead;
   if (clip.x0 <= clip.x1) {
     compute_columns(w, &clip, &columns);
     for (int32_t y = clip.y0; y <= clip.y1; y += BAND) {
       const int32_t n = clip.y1 - y + 1 < BAND ? clip.y1 - y + 1 : BAND;
       compute_rows(w, &clip, scale, y, n, &rows);
-      for (int32_t i = 0; i < n; i++) gather_row(&block, level, w, &clip, &columns, &rows, y + i, i);
+      gather_rows(&block, level, w, clip.x0, &columns, &rows, y, n);
     }
   }
   vote(&block, w->turn);
@@ -279,7 +306,21 @@ static void write_descriptor(int32_t bins[DESCRIBE_LENGTH], const describe_args 
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) out[i] = (uint8_t)(int32_t)from[i];
 }
 
-static void describe_feature(const describe_args *args, uint32_t n) {
+/* The window of the first feature after n of another keypoint. */
+static window_ahead next_window(const describe_args *args, uint32_t n, uint32_t end) {
+  const keypoint_list *k = &args->keypoints;
+  const uint32_t *keypoint = args->features.keypoint;
+  uint32_t next = n + 1;
+  while (next < end && keypoint[next] == keypoint[n]) next++;
+  if (next >= end) return (window_ahead){.rows = 0};
+  const uint32_t i = keypoint[next];
+  const octave_view *o = &args->octaves[k->octave[i] - args->first_octave];
+  const plane_view level = octave_level(o, k->level[i]);
+  const float unit = hs_power_of_two(-o->octave);
+  return window_ahead_of(&level, (int32_t)(k->x[i] * unit), (int32_t)(k->y[i] * unit), describe_radius(k->sigma[i] * unit));
+}
+
+static void describe_feature(const describe_args *args, uint32_t n, uint32_t end) {
   const keypoint_list *k = &args->keypoints;
   const uint32_t i = args->features.keypoint[n];
   const octave_view *o = &args->octaves[k->octave[i] - args->first_octave];
@@ -289,7 +330,7 @@ static void describe_feature(const describe_args *args, uint32_t n) {
                                                args->params.descriptor_rule);
   int32_t bins[DESCRIBE_LENGTH];
   assert(w.radius <= WINDOW_RADIUS_MAX);
-  compute_bins(&level, &w, args->scales->describe[w.radius], bins);
+  compute_bins(&level, &w, args->scales->describe[w.radius], next_window(args, n, end), bins);
   write_descriptor(bins, args, n);
 }
 
@@ -303,7 +344,7 @@ static void describe_chunk(void *argument, int32_t chunk, int32_t worker) {
   const uint32_t first = job->args->first_feature + (uint32_t)chunk * CHUNK;
   const uint32_t end = job->end - first < CHUNK ? job->end : first + CHUNK;
   (void)worker;
-  for (uint32_t n = first; n < end; n++) describe_feature(job->args, n);
+  for (uint32_t n = first; n < end; n++) describe_feature(job->args, n, job->end);
 }
 
 stage_status SIMD_NAME(describe)(stage_queue *queue, const describe_args *args) {

@@ -12,9 +12,11 @@
 #include "cpu/ordered.h"
 #include "cpu/stages_simd.h"
 #include "cpu/threads.h"
+#include "cpu/window_prefetch.h"
 
 enum {
   BLOCK = 512, /* samples gathered before they vote */
+  BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
   BAND = 64,   /* rows whose weights and intervals are computed at a time */
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
   BINS_ROOM = 40, /* from one histogram to the next */
@@ -28,8 +30,11 @@ enum {
 /* Samples that vote, and the votes' sums: bin b's in the low half of sums[b], bin b + 1's in its high half. */
 typedef struct sample_block {
   _Alignas(64) uint64_t sums[COPIES * BINS_ROOM];
-  float gx[BLOCK + 2 * SIMD_WIDTH], gy[BLOCK + 2 * SIMD_WIDTH], weight[BLOCK + 2 * SIMD_WIDTH];
+  float gx[BLOCK_ROOM], gy[BLOCK_ROOM], weight[BLOCK_ROOM]; /* gy, weight: later direction and their product with magnitude */
+  float pairs[2 * BLOCK_ROOM];                              /* bits of two int32 votes */
+  int32_t place[BLOCK_ROOM];
   int32_t count;
+  window_ahead ahead; /* of the next keypoint */
 } sample_block;
 
 /* What depends on a column alone; a vector more than there are, which lies outside every window. */
@@ -87,46 +92,57 @@ static void compute_rows(const orient_window *w, const window_clip *c, float sca
   }
 }
 
-/* The votes of SIMD_WIDTH samples of the block from sample n, and the lower bin of each. */
-static inline void compute_votes(const sample_block *b, int32_t n, author_rule rule, uint64_t pairs[SIMD_WIDTH],
-                                 int32_t bins[SIMD_WIDTH]) {
-  const simd_i32 count = simd_i32_set1(ORIENT_BINS);
-  simd_f32 magnitude, turn, pair[2];
-  simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), &magnitude, &turn);
-  const simd_f32 v = simd_mul(magnitude, simd_load(b->weight + n));
-  const simd_f32 position = simd_mul(simd_set1((float)ORIENT_BINS), turn);
-  if (rule == RULE_OPENCV) {
-    const simd_i32 bin = simd_round_i32(position);
-    const simd_mask beyond = simd_i32_gt(bin, simd_i32_set1(ORIENT_BINS - 1));
-    simd_i32_store(bins, simd_i32_select(beyond, simd_i32_sub(bin, count), bin));
-    pair[0] = simd_cast_f32(simd_round_i32(v));
-    pair[1] = simd_zero();
-  } else {
-    const simd_f32 shifted = simd_sub(position, simd_set1(0.5f)), lower = simd_floor(shifted);
-    const simd_i32 bin = simd_trunc_i32(lower);
-    const simd_mask before = simd_i32_gt(simd_i32_set1(0), bin);
-    simd_i32_store(bins, simd_i32_select(before, simd_i32_add(bin, count), bin));
-    const simd_f32 v1 = simd_mul(v, simd_sub(shifted, lower));
-    pair[0] = simd_cast_f32(simd_round_i32(simd_sub(v, v1)));
-    pair[1] = simd_cast_f32(simd_round_i32(v1));
+/* The block's gradients become magnitudes times weights, and directions in bins. */
+static void turn_gradients(sample_block *b) {
+  window_ahead ahead = b->ahead;
+  for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
+    simd_f32 magnitude, turn;
+    window_ahead_fetch(&ahead);
+    simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), &magnitude, &turn);
+    simd_store(b->gy + n, simd_mul(simd_set1((float)ORIENT_BINS), turn));
+    simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
   }
-  float halves[2 * SIMD_WIDTH];
-  simd_store_interleaved(halves, pair[0], pair[1]);
-  memcpy(pairs, halves, sizeof halves);
+  b->ahead = ahead;
 }
 
-/* Adds the votes of the block's samples and empties it. */
+/* The votes of the SIMD_WIDTH samples of the block from sample n, and the lower bin of each, in its lane's histogram. */
+static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, simd_i32 histogram) {
+  const simd_i32 count = simd_i32_set1(ORIENT_BINS);
+  const simd_f32 position = simd_load(b->gy + n), v = simd_load(b->weight + n);
+  simd_i32 bin, v0, v1 = simd_i32_set1(0);
+  if (rule == RULE_OPENCV) {
+    bin = simd_round_i32(position);
+    bin = simd_i32_select(simd_i32_gt(bin, simd_i32_set1(ORIENT_BINS - 1)), simd_i32_sub(bin, count), bin);
+    v0 = simd_round_i32(v);
+  } else {
+    const simd_f32 shifted = simd_sub(position, simd_set1(0.5f)), lower = simd_floor(shifted);
+    const simd_f32 upper_part = simd_mul(v, simd_sub(shifted, lower));
+    bin = simd_trunc_i32(lower);
+    bin = simd_i32_select(simd_i32_gt(simd_i32_set1(0), bin), simd_i32_add(bin, count), bin);
+    v0 = simd_round_i32(simd_sub(v, upper_part));
+    v1 = simd_round_i32(upper_part);
+  }
+  simd_i32_store(b->place + n, simd_i32_add(bin, histogram));
+  simd_store_interleaved(b->pairs + 2 * n, simd_cast_f32(v0), simd_cast_f32(v1));
+}
+
+/* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations are
+   long, and many turns of a short loop overlap where few of a long one do. */
 static void vote(sample_block *b, author_rule rule) {
   const simd_f32 zero = simd_zero();
+  int32_t histograms[SIMD_WIDTH];
+  for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_ROOM;
   /* What is left of the last vector: samples without weight. */
   simd_store(b->gx + b->count, zero);
   simd_store(b->gy + b->count, zero);
   simd_store(b->weight + b->count, zero);
-  for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
-    uint64_t pairs[SIMD_WIDTH];
-    int32_t bins[SIMD_WIDTH];
-    compute_votes(b, n, rule, pairs, bins);
-    for (int32_t i = 0; i < SIMD_WIDTH; i++) b->sums[i % COPIES * BINS_ROOM + bins[i]] += pairs[i];
+  turn_gradients(b);
+  const simd_i32 histogram = simd_i32_load(histograms);
+  for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n, rule, histogram);
+  for (int32_t n = 0; n < b->count; n++) {
+    uint64_t pair;
+    memcpy(&pair, b->pairs + 2 * n, sizeof pair);
+    b->sums[b->place[n]] += pair;
   }
   b->count = 0;
 }
@@ -146,8 +162,9 @@ static inline void gather_row(sample_block *b, const plane_view *level, const or
   const float *above = y > 0 ? line - level->stride : line, *below = y < level->height - 1 ? line + level->stride : line;
   const simd_f32 vertical = simd_set1(y > 0 && y < level->height - 1 ? 0.5f : 1.0f), half = simd_set1(0.5f);
   const simd_f32 dy = simd_set1(rows->dy[at]), row_weight = simd_set1(rows->weight[at]), limit = simd_set1(w->limit);
+  int32_t n = b->count;
   for (int32_t x = rows->from[at]; x <= rows->to[at]; x += SIMD_WIDTH) {
-    const int32_t k = x - c->x0, n = b->count;
+    const int32_t k = x - c->x0;
     const simd_f32 dx = simd_load(columns->dx + k);
     const simd_mask inside = simd_lt(simd_add(simd_mul(dx, dx), simd_mul(dy, dy)), limit);
     const simd_f32 weight = simd_mul(simd_load(columns->weight + k), row_weight);
@@ -156,19 +173,25 @@ static inline void gather_row(sample_block *b, const plane_view *level, const or
     simd_store(b->weight + n, simd_select(inside, weight, simd_zero()));
     if (w->margin == 0) mend_edges(b, level, line, x, n);
     /* Up to the last lane inside; lanes before the first have no weight. */
-    b->count = n + 31 - __builtin_clz((simd_bits(inside) << 1) | 1u);
-    if (b->count > BLOCK) vote(b, rule);
+    n += 31 - __builtin_clz((simd_bits(inside) << 1) | 1u);
+    if (n <= BLOCK) continue;
+    b->count = n;
+    vote(b, rule);
+    n = 0;
   }
+  b->count = n;
 }
 
 /* The 36 bins of a window. */
-static void compute_bins(const plane_view *level, const orient_window *w, float scale, author_rule rule, int32_t bins[ORIENT_BINS]) {
+static void compute_bins(const plane_view *level, const orient_window *w, float scale, author_rule rule, window_ahead ahead,
+                         int32_t bins[ORIENT_BINS]) {
   sample_block block;
   column_values columns;
   row_values rows;
   const window_clip clip = clip_window(level, w);
   memset(block.sums, 0, sizeof block.sums);
   block.count = 0;
+  block.ahead = ahead;
   if (clip.x0 <= clip.x1) {
     compute_columns(w, &clip, &columns);
     for (int32_t y = clip.y0; y <= clip.y1; y++) {
@@ -254,7 +277,18 @@ static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p
   return n;
 }
 
-static int32_t orient_keypoint(const orient_args *args, uint32_t n, float angles[ORIENT_PEAKS_MAX]) {
+/* The window of keypoint n; none from the end on. */
+static window_ahead next_window(const orient_args *args, uint32_t n, uint32_t end) {
+  const keypoint_list *k = &args->keypoints;
+  if (n >= end) return (window_ahead){.rows = 0};
+  const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
+  const plane_view level = octave_level(o, k->level[n]);
+  const float unit = hs_power_of_two(-o->octave);
+  const int32_t radius = orient_radius(k->sigma[n] * unit, args->params.orientation_rule);
+  return window_ahead_of(&level, (int32_t)(k->x[n] * unit), (int32_t)(k->y[n] * unit), radius);
+}
+
+static int32_t orient_keypoint(const orient_args *args, uint32_t n, uint32_t end, float angles[ORIENT_PEAKS_MAX]) {
   const keypoint_list *k = &args->keypoints;
   const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
   const plane_view level = octave_level(o, k->level[n]);
@@ -264,7 +298,7 @@ static int32_t orient_keypoint(const orient_args *args, uint32_t n, float angles
       orient_window_of(k->x[n] * unit, k->y[n] * unit, k->sigma[n] * unit, k->column[n], k->row[n], rule);
   int32_t bins[ORIENT_BINS];
   assert(w.radius <= WINDOW_RADIUS_MAX);
-  compute_bins(&level, &w, args->scales->orient[w.radius], rule, bins);
+  compute_bins(&level, &w, args->scales->orient[w.radius], rule, next_window(args, n + 1, end), bins);
   return peak_angles(bins, &args->params, angles);
 }
 
@@ -283,7 +317,7 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
     float *angles = c.angle + c.angles;
     c.count[i] = 1;
     if (job->args->params.upright) *angles = 0.0f;
-    else c.count[i] = (uint8_t)orient_keypoint(job->args, c.first + (uint32_t)i, angles);
+    else c.count[i] = (uint8_t)orient_keypoint(job->args, c.first + (uint32_t)i, job->end, angles);
     c.angles += c.count[i];
   }
   ordered_append(&job->list, chunk, &c);
