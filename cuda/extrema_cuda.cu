@@ -4,8 +4,6 @@
  */
 #include "cuda/extrema_cuda.h"
 
-#include <cuda_fp16.h>
-
 #include "cuda/async_copy.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/pyramid_cuda.h"
@@ -42,12 +40,10 @@ __device__ __forceinline__ const extrema_part &part_of_block(const extrema_param
   return p.parts[part];
 }
 
-/* One row of DoG levels 1..3, rounded to half precision: four columns a lane, two to a register, and for the outer
-   lanes of a warp the column beyond, of levels 1 and 2 and of level 3. Rounding never turns an order round, so
-   whatever is an extremum stands out, or is level with others, among the rounded samples too. */
+/* One row of DoG levels 1..3: four columns a lane, and for the outer lanes of a warp the column beyond. */
 struct dog_row {
-  __half2 d[MARCH_LEVELS][2];
-  __half2 beyond[2];
+  float d[MARCH_LEVELS][LANE_COLUMNS];
+  float beyond[MARCH_LEVELS];
 };
 
 /* What a lane of the marching kernel knows of its strip. */
@@ -55,7 +51,7 @@ struct strip_place {
   int32_t first_row, rows, strip_column; /* of the warp */
   int32_t column;                        /* of the lane */
   int32_t beyond;   /* lanes 0 and 31: the vector whose nearer end is the strip's neighbour, from `column`; else 0 */
-  uint32_t allowed; /* sample bits of the columns that are `border` from the sides, the same for each level */
+  uint32_t allowed; /* bits of the columns that are `border` from the sides, the same for each level */
 };
 
 /* Rows on their way from global memory, for one warp: MARCH_SLOTS of them, each with a vector at either side of the
@@ -66,19 +62,15 @@ template <bool STORED> struct staged_rows {
   float4 v[MARCH_SLOTS][planes][STAGED_COLUMNS / LANE_COLUMNS];
 };
 
-/* Samples of a warp that may be extrema, waiting for the exact test, and the words they end in. Collected, so that one
-   wait for memory serves many samples. An entry has the sample bits, the lane from bit 12 and the row of the walk from
+/* Samples of a warp that are extrema among DoG levels 1..3, waiting to be compared with levels 0 and 4, and the words
+   they end in. These two levels are not marched through: few samples ask for them. Collected, so that one wait for
+   memory serves many samples. An entry has the bits of inner_extrema, the lane from bit 12 and the row of the walk from
    bit 17. */
 enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
 struct warp_candidates {
   uint32_t waiting[WAITING_MAX];
   uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
 };
-
-/* Sample bits of a lane: bit 2l + p is level l + 1, column 2p; bit 16 higher is column 2p + 1. In an entry the upper
-   six follow the lower six. */
-__device__ __forceinline__ uint32_t pair_bits(int l, int p) { return 0x00010001u << (2 * l + p); }
-__device__ __forceinline__ uint32_t entry_bits(uint32_t bits) { return (bits & 0x3fu) | (bits >> 10 & 0xfc0u); }
 
 /* Sends for row `row` of the walk, counted from its first output row; rows past the walk are left out. */
 template <bool STORED>
@@ -110,7 +102,7 @@ __device__ __forceinline__ void take_row(const extrema_part &o, const strip_plac
   send_row(o, place, row + 2, (slot + 2) % MARCH_SLOTS, s);
   copies_wait_but<2>();
   float4 v[planes];
-  float b[planes], beyond[MARCH_LEVELS];
+  float b[planes];
 #pragma unroll
   for (int l = 0; l < planes; l++) {
     v[l] = s->v[slot][l][lane + 1];
@@ -120,136 +112,142 @@ __device__ __forceinline__ void take_row(const extrema_part &o, const strip_plac
 #pragma unroll
   for (int l = 0; l < MARCH_LEVELS; l++) {
     const float4 u = v[l + upper], w = v[l];
-    to->d[l][0] = STORED ? __floats2half2_rn(u.x, u.y) : __floats2half2_rn(u.x - w.x, u.y - w.y);
-    to->d[l][1] = STORED ? __floats2half2_rn(u.z, u.w) : __floats2half2_rn(u.z - w.z, u.w - w.w);
-    beyond[l] = STORED ? b[l] : b[l + upper] - b[l];
+    to->d[l][0] = STORED ? u.x : u.x - w.x;
+    to->d[l][1] = STORED ? u.y : u.y - w.y;
+    to->d[l][2] = STORED ? u.z : u.z - w.z;
+    to->d[l][3] = STORED ? u.w : u.w - w.w;
+    to->beyond[l] = STORED ? b[l] : b[l + upper] - b[l];
   }
-  to->beyond[0] = __floats2half2_rn(beyond[0], beyond[1]);
-  to->beyond[1] = __floats2half2_rn(beyond[2], beyond[2]);
 }
 
 /* Larger or smaller of two, so that one source serves maxima (SIGN 1) and minima (-1). */
-template <int SIGN> __device__ __forceinline__ __half2 outer_of(__half2 a, __half2 b) {
-  return SIGN > 0 ? __hmax2(a, b) : __hmin2(a, b);
-}
-template <int SIGN> __device__ __forceinline__ __half2 outer_of(__half2 a, __half2 b, __half2 c) {
-  return outer_of<SIGN>(outer_of<SIGN>(a, b), c);
+template <int SIGN> __device__ __forceinline__ float outer_of(float a, float b) {
+  return SIGN > 0 ? fmaxf(a, b) : fminf(a, b);
 }
 
-__device__ __forceinline__ uint32_t bits_of(__half2 v) { return *reinterpret_cast<const uint32_t *>(&v); }
-__device__ __forceinline__ __half2 half2_of(uint32_t bits) { return *reinterpret_cast<const __half2 *>(&bits); }
+/* Whether c is beyond (or, with ties, at) n on the side of SIGN. */
+template <int SIGN, bool TIES> __device__ __forceinline__ bool is_beyond(float c, float n) {
+  return SIGN > 0 ? (TIES ? c >= n : c > n) : (TIES ? c <= n : c < n);
+}
 
-/* Upper half of a, lower half of b: the pair between two pairs. */
-__device__ __forceinline__ __half2 pair_between(uint32_t a, uint32_t b) { return half2_of(__byte_perm(a, b, 0x5432)); }
-
-/* Outermost of the nine samples around and at each of the lane's samples of a level: along columns, then along rows.
-   `edge` has the columns' outermost beyond the strip in both halves, for lanes 0 and 31. All lanes call it. */
+/* Outermost of a level's eight neighbours around each of the lane's samples, and of all nine: along columns first, then
+   beside. All lanes call it. */
 template <int SIGN>
-__device__ __forceinline__ void outermost_of_nine(const dog_row &up, const dog_row &mid, const dog_row &down, int l,
-                                                  uint32_t edge, __half2 nine[2]) {
+__device__ __forceinline__ void outermost_of_level(const dog_row &up, const dog_row &mid, const dog_row &down, int l,
+                                                   float eight[LANE_COLUMNS], float nine[LANE_COLUMNS]) {
   const int lane = (int)threadIdx.x & 31;
-  const __half2 a = outer_of<SIGN>(up.d[l][0], down.d[l][0], mid.d[l][0]),
-                b = outer_of<SIGN>(up.d[l][1], down.d[l][1], mid.d[l][1]);
-  const uint32_t from_left = __shfl_up_sync(0xffffffffu, bits_of(b), 1),
-                 from_right = __shfl_down_sync(0xffffffffu, bits_of(a), 1);
-  const __half2 middle = pair_between(bits_of(a), bits_of(b));
-  nine[0] = outer_of<SIGN>(a, middle, pair_between(lane == 0 ? edge : from_left, bits_of(a)));
-  nine[1] = outer_of<SIGN>(b, middle, pair_between(bits_of(b), lane == 31 ? edge : from_right));
-}
-
-/* The outermost of all samples around and at each sample in DoG levels 1..3 (of two levels for levels 1 and 3). */
-template <int SIGN>
-__device__ __forceinline__ void outermost_of_all(const dog_row &up, const dog_row &mid, const dog_row &down,
-                                                 __half2 all[MARCH_LEVELS][2]) {
-  const uint32_t edges = bits_of(outer_of<SIGN>(up.beyond[0], down.beyond[0], mid.beyond[0]));
-  const uint32_t edge2 = bits_of(outer_of<SIGN>(up.beyond[1], down.beyond[1], mid.beyond[1]));
-  __half2 middle[2];
-  outermost_of_nine<SIGN>(up, mid, down, 1, __byte_perm(edges, edges, 0x3232), middle);
-  outermost_of_nine<SIGN>(up, mid, down, 0, __byte_perm(edges, edges, 0x1010), all[0]);
-  outermost_of_nine<SIGN>(up, mid, down, 2, edge2, all[2]);
+  float column[LANE_COLUMNS + 2];
 #pragma unroll
-  for (int p = 0; p < 2; p++) {
-    all[0][p] = outer_of<SIGN>(all[0][p], middle[p]);
-    all[1][p] = outer_of<SIGN>(all[0][p], all[2][p]);
-    all[2][p] = outer_of<SIGN>(all[2][p], middle[p]);
+  for (int k = 0; k < LANE_COLUMNS; k++) {
+    eight[k] = outer_of<SIGN>(up.d[l][k], down.d[l][k]);
+    column[k + 1] = outer_of<SIGN>(eight[k], mid.d[l][k]);
+  }
+  const float beyond = outer_of<SIGN>(outer_of<SIGN>(up.beyond[l], down.beyond[l]), mid.beyond[l]);
+  const float left = __shfl_up_sync(0xffffffffu, column[LANE_COLUMNS], 1);
+  const float right = __shfl_down_sync(0xffffffffu, column[1], 1);
+  column[0] = lane == 0 ? beyond : left;
+  column[LANE_COLUMNS + 1] = lane == 31 ? beyond : right;
+#pragma unroll
+  for (int k = 0; k < LANE_COLUMNS; k++) {
+    eight[k] = outer_of<SIGN>(eight[k], outer_of<SIGN>(column[k], column[k + 2]));
+    nine[k] = outer_of<SIGN>(eight[k], mid.d[l][k]);
   }
 }
 
-/* Sample bits of a row that, rounded, reach the threshold and are as far out as anything at or around them in DoG
-   levels 1..3. Every extremum is among them. */
-__device__ __forceinline__ uint32_t outstanding_samples(float above, const dog_row &up, const dog_row &mid,
-                                                        const dog_row &down) {
-  const __half2 threshold = __float2half2_rn(above);
-  uint32_t bits = 0, far = 0;
+/* Bits of the lane's samples that are beyond the threshold and all their neighbours in DoG levels 1..3, on one side:
+   bit 4l + k is column k of level l + 1. All lanes call it. */
+template <int SIGN, bool TIES>
+__device__ __forceinline__ uint32_t inner_extrema(const dog_row &up, const dog_row &mid, const dog_row &down,
+                                                  float threshold) {
+  float around[LANE_COLUMNS], below[LANE_COLUMNS], eight[LANE_COLUMNS], nine[LANE_COLUMNS];
+  uint32_t bits = 0;
+  outermost_of_level<SIGN>(up, mid, down, 0, around, below);
 #pragma unroll
-  for (int l = 0; l < MARCH_LEVELS; l++)
+  for (int l = 1; l <= MARCH_LEVELS; l++) {
+    if (l < MARCH_LEVELS) outermost_of_level<SIGN>(up, mid, down, l, eight, nine);
 #pragma unroll
-    for (int p = 0; p < 2; p++) far |= __hge2_mask(__habs2(mid.d[l][p]), threshold) & pair_bits(l, p);
-  if (!__any_sync(0xffffffffu, far)) return 0;
-  __half2 largest[MARCH_LEVELS][2], smallest[MARCH_LEVELS][2];
-  outermost_of_all<1>(up, mid, down, largest);
-  outermost_of_all<-1>(up, mid, down, smallest);
-#pragma unroll
-  for (int l = 0; l < MARCH_LEVELS; l++)
-#pragma unroll
-    for (int p = 0; p < 2; p++)
-      bits |= (__heq2_mask(mid.d[l][p], largest[l][p]) | __heq2_mask(mid.d[l][p], smallest[l][p])) & pair_bits(l, p);
-  return bits & far;
+    for (int k = 0; k < LANE_COLUMNS; k++) {
+      const float c = mid.d[l - 1][k], n = l < MARCH_LEVELS ? outer_of<SIGN>(around[k], nine[k]) : around[k];
+      if (is_beyond<SIGN, TIES>(c, n) && is_beyond<SIGN, false>(c, threshold))
+        bits |= 1u << (LANE_COLUMNS * (l - 1) + k);
+      around[k] = outer_of<SIGN>(eight[k], below[k]);
+      below[k] = nine[k];
+    }
+  }
+  return bits;
 }
 
-/* The exact test: whether c at (x, y) of a DoG level is beyond its 26 neighbours, on the side of its own sign. A row of
-   all three levels is in flight at a time. */
+/* Bits of a row that are extrema among DoG levels 1..3, from it and the rows above and below. */
+template <bool TIES>
+__device__ __forceinline__ uint32_t test_dog_row(float above, const dog_row &up, const dog_row &mid,
+                                                 const dog_row &down) {
+  float farthest = 0.0f;
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++)
+#pragma unroll
+    for (int k = 0; k < LANE_COLUMNS; k++) farthest = fmaxf(farthest, hs_fabsf(mid.d[l][k]));
+  if (!__any_sync(0xffffffffu, farthest > above)) return 0;
+  return inner_extrema<1, TIES>(up, mid, down, above) | inner_extrema<-1, TIES>(up, mid, down, -above);
+}
+
+/* Whether c is beyond the nine samples about (x, y) of a DoG level, without the one at (x, y) where `self`, on the side
+   of its own sign. */
 template <bool STORED, bool TIES>
-__device__ __forceinline__ bool is_extremum(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c) {
+__device__ __forceinline__ bool is_beyond_level(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c,
+                                                bool self) {
   bool largest = c > 0.0f, smallest = c < 0.0f;
-#pragma unroll 1
-  for (int j = -1; j <= 1 && (largest || smallest); j++)
 #pragma unroll
-    for (int s = -1; s <= 1; s++)
+  for (int j = -1; j <= 1; j++)
 #pragma unroll
-      for (int i = -1; i <= 1; i++) {
-        const bool self = s == 0 && i == 0 && j == 0;
-        const float n = dog_of<STORED>(o, level + s, (size_t)(y + j) * (size_t)o.stride + (size_t)(x + i));
-        largest = largest & (self | (TIES ? c >= n : c > n));
-        smallest = smallest & (self | (TIES ? c <= n : c < n));
-      }
-  return largest || smallest;
+    for (int i = -1; i <= 1; i++) {
+      const bool skipped = self && i == 0 && j == 0;
+      const float n = dog_of<STORED>(o, level, (size_t)(y + j) * (size_t)o.stride + (size_t)(x + i));
+      largest = largest & (skipped | is_beyond<1, TIES>(c, n));
+      smallest = smallest & (skipped | is_beyond<-1, TIES>(c, n));
+    }
+  return largest | smallest;
 }
 
-/* Tests the waiting samples, an entry a lane, and sets the bits of those that pass. Starts and ends in step. */
+/* Settles the waiting samples, an entry a lane: sets the bits of those that are beyond the level not marched through.
+   Starts and ends in step. */
 template <bool STORED, bool TIES>
-__device__ __forceinline__ void settle_waiting(const extrema_part &o, const strip_place &place, float above,
-                                               int32_t count, warp_candidates *s) {
+__device__ __forceinline__ void settle_waiting(const extrema_part &o, const strip_place &place, int32_t count,
+                                               warp_candidates *s) {
   __syncwarp();
 #pragma unroll 1
   for (int32_t i = (int32_t)threadIdx.x & 31; i < count; i += 32) {
     const uint32_t entry = s->waiting[i];
-    const int32_t lane = (int32_t)(entry >> LANE_SHIFT & 31u), row = (int32_t)(entry >> ROW_SHIFT),
-                  y = place.first_row + row;
+    const int32_t lane = (int32_t)(entry >> LANE_SHIFT & 31u), row = (int32_t)(entry >> ROW_SHIFT);
+    const int32_t y = place.first_row + row;
 #pragma unroll 1
     for (uint32_t left = entry & ((1u << LANE_SHIFT) - 1u); left; left &= left - 1) {
-      const int32_t bit = __ffs((int)left) - 1, upper = bit >= 6, l = (bit - 6 * upper) / 2;
-      const int32_t column = LANE_COLUMNS * lane + 2 * (bit & 1) + upper, x = place.strip_column + column;
-      const float c = dog_of<STORED>(o, l + 1, (size_t)y * (size_t)o.stride + (size_t)x);
-      if (hs_fabsf(c) > above && is_extremum<STORED, TIES>(o, l + 1, x, y, c))
-        atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
+      const int32_t bit = __ffs((int)left) - 1, l = bit / LANE_COLUMNS,
+                    column = LANE_COLUMNS * lane + bit % LANE_COLUMNS;
+      const int32_t x = place.strip_column + column;
+      bool kept = l == 1;
+      if (!kept) {
+        const float c = dog_of<STORED>(o, l + 1, (size_t)y * (size_t)o.stride + (size_t)x);
+        kept = is_beyond_level<STORED, TIES>(o, l == 0 ? 0 : MARCH_LEVELS + 1, x, y, c, false);
+      }
+      if (kept) atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
     }
   }
   __syncwarp();
 }
 
 /* Tests one row of the walk; returns the number of waiting entries. */
+template <bool TIES>
 __device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const extrema_params &p,
                                                  const strip_place &place, int32_t row, const dog_row &up,
                                                  const dog_row &mid, const dog_row &down, int32_t count,
                                                  warp_candidates *s) {
   const int32_t y = place.first_row + row, lane = (int32_t)threadIdx.x & 31;
   if (y < p.border || y >= o.height - p.border) return count;
-  const uint32_t bits = outstanding_samples(p.above, up, mid, down) & place.allowed;
+  const uint32_t bits = test_dog_row<TIES>(p.above, up, mid, down) & place.allowed;
   const uint32_t lanes = __ballot_sync(0xffffffffu, bits != 0);
   if (bits)
     s->waiting[count + __popc(lanes & ((1u << lane) - 1u))] =
-        entry_bits(bits) | (uint32_t)lane << LANE_SHIFT | (uint32_t)row << ROW_SHIFT;
+        bits | (uint32_t)lane << LANE_SHIFT | (uint32_t)row << ROW_SHIFT;
   return count + __popc(lanes);
 }
 
@@ -277,8 +275,7 @@ __device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, con
   if (lane == 31 && place.column + LANE_COLUMNS < o.width) place.beyond = 1;
   place.allowed = 0;
   for (int32_t k = 0; k < LANE_COLUMNS; k++)
-    if (place.column + k >= p.border && place.column + k < o.width - p.border)
-      place.allowed |= 0x15u << (k / 2 + 16 * (k & 1));
+    if (place.column + k >= p.border && place.column + k < o.width - p.border) place.allowed |= 0x111u << k;
   return place;
 }
 
@@ -286,11 +283,11 @@ __device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, con
  * Does: extrema_ref for S = 3, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with STRIP_COLUMNS
  *   columns and extrema_part::rows rows; the warps of a block lie one below another.
  * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers.
- * Reads: levels 1..4, 16 bytes a lane, aligned; all levels again around samples that stand out in them. Up to 7 floats
- *   right of the picture, within its rows, are read and not used. Writes: every word of the masks.
- * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >=
- *   1; any size. Flat areas stand out where the threshold is 0 and cost the exact test: slower, never wrong.
- * Order: no sums. Cost: 16 bytes (12 with stored DoG) a sample and about 25 comparisons; bounded by memory.
+ * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that are extrema of all that was read.
+ *   Up to 7 floats right of the picture, within its rows, are read and not used. Writes: every word of the masks.
+ * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >= 1;
+ *   any size. Order: no sums.
+ * Cost: 16 bytes (12 with stored DoG) a sample and about 55 comparisons; bounded by both.
  */
 template <bool STORED, bool TIES>
 __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
@@ -311,18 +308,18 @@ __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
   int32_t count = 0;
   for (int32_t row = 0; row < place.rows; row += 3) {
     take_row(o, place, row + 1, 2, staged, &c);
-    count = march_dog_row(o, p, place, row, a, b, c, count, s);
+    count = march_dog_row<TIES>(o, p, place, row, a, b, c, count, s);
     if (row + 1 >= place.rows) break;
     take_row(o, place, row + 2, 0, staged, &a);
-    count = march_dog_row(o, p, place, row + 1, b, c, a, count, s);
+    count = march_dog_row<TIES>(o, p, place, row + 1, b, c, a, count, s);
     if (row + 2 >= place.rows) break;
     take_row(o, place, row + 3, 1, staged, &b);
-    count = march_dog_row(o, p, place, row + 2, c, a, b, count, s);
+    count = march_dog_row<TIES>(o, p, place, row + 2, c, a, b, count, s);
     if (count <= WAITING_MAX - 96) continue; /* three rows add 96 at most */
-    settle_waiting<STORED, TIES>(o, place, p.above, count, s);
+    settle_waiting<STORED, TIES>(o, place, count, s);
     count = 0;
   }
-  settle_waiting<STORED, TIES>(o, place, p.above, count, s);
+  settle_waiting<STORED, TIES>(o, place, count, s);
   store_words(o, place, s);
 }
 
@@ -343,7 +340,9 @@ template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __g
     bool candidate = false;
     if (allowed) {
       const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
-      candidate = hs_fabsf(c) > p.above && is_extremum<STORED, TIES>(o, level, x, y, c);
+      candidate = hs_fabsf(c) > p.above;
+      for (int32_t s = level - 1; s <= level + 1 && candidate; s++)
+        candidate = is_beyond_level<STORED, TIES>(o, s, x, y, c, s == level);
     }
     const uint32_t bits = __ballot_sync(0xffffffffu, candidate);
     if (lane == 0)

@@ -219,8 +219,9 @@ static bool chain_is(const chain_launch_args *args, int32_t r1, int32_t r2, int3
 }
 
 bool chain_fits(const chain_launch_args *args) {
-  if (args->border != BORDER_REFLECT_101 || (int64_t)args->octave.width * args->octave.height > CHAIN_SAMPLES_MAX)
-    return false;
+  const int64_t samples = (int64_t)args->octave.width * args->octave.height;
+  const int64_t most = args->count == 3 ? CHAIN_THREE_SAMPLES_MAX : CHAIN_TWO_SAMPLES_MAX;
+  if (args->border != BORDER_REFLECT_101 || samples > most) return false;
 #define CHAIN_CASE(R1, R2, R3)                                                                                         \
   if (chain_is(args, R1, R2, R3)) return true;
   TUNE_CHAINS(CHAIN_CASE)

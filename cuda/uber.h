@@ -1,8 +1,10 @@
 /*
- * Launchers of the fused ("uber") kernels, which do several steps of the pyramid in one launch with the device functions
- * of the split kernels. Device memory and planes as cuda/pyramid_cuda.h says; results are the bytes of the split kernels.
+ * Launchers of the fused ("uber") kernels, which do several steps of the pyramid in one launch with the device
+ * functions of the split kernels. Device memory and planes as cuda/pyramid_cuda.h says; results are the bytes of the
+ * split kernels.
  *
- * Level: Gaussian level s+1 and DoG level s together; the new sample is still in a register when its difference is stored.
+ * Level: Gaussian level s+1 and DoG level s together; the new sample is still in a register when its difference is
+ *   stored.
  * Chain: two or three level steps of a small octave in one launch; blocks recompute their neighbours' halos. A small
  *   level takes the time of a launch whatever its size, so fewer launches are what counts there.
  */
@@ -31,8 +33,8 @@ typedef struct chain_launch_args {
   const gaussian_filter *filters; /* host memory: filters[s] makes level s */
 } chain_launch_args;
 
-/* Whether the chain has a kernel for these radii, is exact for this border (reflection only: a blurred reflection is the
-   reflection of the blurred, a blurred repeated edge is not one), and pays at this size. */
+/* Whether the chain has a kernel for these radii, is exact for this border (reflection only: a blurred reflection is
+   the reflection of the blurred, a blurred repeated edge is not one), and pays at this size. */
 bool chain_fits(const chain_launch_args *args);
 stage_status chain_launch(const chain_launch_args *args, cuda_stream stream);
 

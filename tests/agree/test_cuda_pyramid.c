@@ -193,7 +193,7 @@ static void test_chains(void **state) {
   }
   check_chain(*state, 401, 300, lowe, 3); /* large tiles */
   check_chain(*state, 401, 300, opencv, 3);
-  check_chain(*state, 401, 300, upper, 2);
+  check_chain(*state, 301, 250, upper, 2);
 }
 
 /* ------------------------------------------------- base */
