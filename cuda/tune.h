@@ -27,8 +27,8 @@ enum { MARCH_BLOCKS_PER_SM = 5 };
 enum { MARCH_STEPS_MAX = 24, MARCH_DEPTH_MIN = 3 };
 
 /* Chains of level steps: X(radius, radius, radius or 0) for each. The largest octaves, in samples, that are chained:
-   three steps 8.9 us against 10.9 at 480x270, 12.9 against 11.7 at 640x480; two steps 7.2 against 7.8 at 320x240, 9.5 against
-   8.6 at 480x270. Small tiles: 6.6 against 7.0 us at 240x135, 9.4 against 7.0 at 320x240. */
+   three steps 8.9 us against 10.9 at 480x270, 12.9 against 11.7 at 640x480; two steps 7.2 against 7.8 at 320x240, 9.5
+   against 8.6 at 480x270. Small tiles: 6.6 against 7.0 us at 240x135, 9.4 against 7.0 at 320x240. */
 #define TUNE_CHAINS(X) X(5, 7, 8) X(5, 6, 8) X(10, 13, 0)
 enum { CHAIN_THREE_SAMPLES_MAX = 400 * 400, CHAIN_TWO_SAMPLES_MAX = 320 * 240, CHAIN_SMALL_SAMPLES_MAX = 1 << 15 };
 
