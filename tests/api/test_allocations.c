@@ -147,8 +147,10 @@ static hs_status view_and_end(hs_allocator *allocator) {
   hs_status st = hs_create(&c, &o);
   if (st != HS_OK) return st;
   st = hs_extract_view(c, &scene, NULL, &f);
-  if (st != HS_OK) assert_null(f);
-  else extraction_check_equal(&expected, f, "view");
+  if (st != HS_OK)
+    assert_null(f);
+  else
+    extraction_check_equal(&expected, f, "view");
   hs_destroy(c);
   return st;
 }
@@ -190,7 +192,8 @@ static hs_status render_and_free(hs_allocator *allocator) {
 static hs_status load_scene_and_free(hs_allocator *allocator) {
   hs_image image = {0};
   char message[256];
-  const hs_load_options o = {.struct_size = sizeof o, .allocator = allocator, .message = message, .message_bytes = sizeof message};
+  const hs_load_options o = {
+      .struct_size = sizeof o, .allocator = allocator, .message = message, .message_bytes = sizeof message};
   const hs_status st = hs_load_image("@scene:40x30:3", &o, &image);
   if (st == HS_OK) hs_image_free(&image, allocator);
   return st;
@@ -289,8 +292,10 @@ static hs_status save_and_load(hs_allocator *allocator) {
   const hs_file_options o = {.struct_size = sizeof o, .allocator = allocator};
   hs_status st = hs_save_features(file_path, &expected, &o);
   if (st == HS_OK) st = hs_load_features(file_path, &f, &o);
-  if (st == HS_OK) assert_int_equal(f.count, expected.count);
-  else assert_null(f.keypoints);
+  if (st == HS_OK)
+    assert_int_equal(f.count, expected.count);
+  else
+    assert_null(f.keypoints);
   hs_features_free(&f);
   return st;
 }
@@ -327,11 +332,16 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_create),          cmocka_unit_test(test_extract),
-      cmocka_unit_test(test_describe),        cmocka_unit_test(test_view),
-      cmocka_unit_test(test_regrown_frame),   cmocka_unit_test(test_render_and_load),
-      cmocka_unit_test(test_known_size_allocates_nothing), cmocka_unit_test(test_query_is_what_is_held),
-      cmocka_unit_test(test_query_arguments), cmocka_unit_test(test_save_and_load),
+      cmocka_unit_test(test_create),
+      cmocka_unit_test(test_extract),
+      cmocka_unit_test(test_describe),
+      cmocka_unit_test(test_view),
+      cmocka_unit_test(test_regrown_frame),
+      cmocka_unit_test(test_render_and_load),
+      cmocka_unit_test(test_known_size_allocates_nothing),
+      cmocka_unit_test(test_query_is_what_is_held),
+      cmocka_unit_test(test_query_arguments),
+      cmocka_unit_test(test_save_and_load),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -271,10 +271,14 @@ static void test_describe_edge_cases(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bad_images),       cmocka_unit_test(test_bad_float_and_wide_images),
-      cmocka_unit_test(test_null_arguments),   cmocka_unit_test(test_bad_creation),
-      cmocka_unit_test(test_bad_masks),        cmocka_unit_test(test_extract_into),
-      cmocka_unit_test(test_undescribable_keypoints), cmocka_unit_test(test_describe_edge_cases),
+      cmocka_unit_test(test_bad_images),
+      cmocka_unit_test(test_bad_float_and_wide_images),
+      cmocka_unit_test(test_null_arguments),
+      cmocka_unit_test(test_bad_creation),
+      cmocka_unit_test(test_bad_masks),
+      cmocka_unit_test(test_extract_into),
+      cmocka_unit_test(test_undescribable_keypoints),
+      cmocka_unit_test(test_describe_edge_cases),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -122,8 +122,10 @@ typedef struct float_mode {
   bool flush; /* denormals to zero, where the machine can */
 } float_mode;
 
-static const float_mode modes[] = {
-    {"upward", FE_UPWARD, false}, {"downward", FE_DOWNWARD, false}, {"toward zero", FE_TOWARDZERO, true}, {"flush", FE_TONEAREST, true}};
+static const float_mode modes[] = {{"upward", FE_UPWARD, false},
+                                   {"downward", FE_DOWNWARD, false},
+                                   {"toward zero", FE_TOWARDZERO, true},
+                                   {"flush", FE_TONEAREST, true}};
 enum { MODES = sizeof modes / sizeof modes[0] };
 
 static void enter_mode(const float_mode *m) {
@@ -169,7 +171,8 @@ static void check_mode(const float_mode *m, hs_profile profile, const hs_image *
   stands[5] = mode_stands(m);
   fesetenv(&saved);
   for (int i = 0; i < 6; i++)
-    if (st[i] != HS_OK || !stands[i]) fail_msg("%s: call %d gave %s%s", m->name, i, hs_status_name(st[i]), stands[i] ? "" : " and changed the mode");
+    if (st[i] != HS_OK || !stands[i])
+      fail_msg("%s: call %d gave %s%s", m->name, i, hs_status_name(st[i]), stands[i] ? "" : " and changed the mode");
   extraction_check_equal(expected, &f, m->name);
   extraction_check_equal(expected, &g, m->name);
   assert_memory_equal(view.data, plain_view.data, 60 * 40);

@@ -2,15 +2,17 @@
  * Gaussian blobs: their place, scale, polarity and orientation are known in advance.
  *
  * A blob of standard deviation t, seen through a picture's assumed blur b, is in level sigma a Gaussian of variance
- * t^2 - b^2 + sigma^2. The difference of levels sigma and k sigma at its centre is largest for
- * sigma^2 = (t^2 - b^2) / k, k = 2^(1/S): the scale that is to be found.
+ * t^2 - b^2 + sigma^2. The difference of levels sigma and k sigma at its centre is largest for sigma^2 = (t^2 -
+ * b^2) / k, k = 2^(1/S): the scale that is to be found.
  *
- * Doubling interpolates linearly, which is a little blur too: on the mean of the two axes' samples 1/8 px^2 on the aligned
- * grid (0 for even, 1/4 for odd samples), 3/16 px^2 on OpenCV's. With it scales agree within 0.5 %; without it the finest
- * are up to 3 % off. A quadratic fitted nearly half a sample away from a peak is 0.07 samples off at most.
+ * Doubling interpolates linearly, which is a little blur too: on the mean of the two axes' samples 1/8 px^2 on the
+ * aligned grid (0 for even, 1/4 for odd samples), 3/16 px^2 on OpenCV's. With it scales agree within 0.5 %; without
+ * it the finest are up to 3 % off. A quadratic fitted nearly half a sample away from a peak is 0.07 samples off at
+ * most.
  *
- * Places keep clear of exact halves of a sample of any octave, where two samples are equal to the bit and neither is a
- * strict extremum. Where only place and scale matter features are upright: the histogram of a symmetric blob has no peak.
+ * Places keep clear of exact halves of a sample of any octave, where two samples are equal to the bit and neither
+ * is a strict extremum. Where only place and scale matter features are upright: the histogram of a symmetric blob
+ * has no peak.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -86,8 +88,8 @@ static void check_blob(hs_profile profile, const blob *b, worst_case *worst) {
   const double place = fmax(fabs((double)k->x - drift(profile) - b->x), fabs((double)k->y - drift(profile) - b->y));
   const double scale = fabs((double)k->sigma / sigma - 1.0);
   if (!(place < place_room(k) && scale < (k->octave <= 0 ? 0.006 : 0.02)))
-    fail_msg("profile %d: blob (%g, %g) t %g: found at (%g, %g) sigma %g, expected sigma %g", (int)profile, b->x, b->y, b->t,
-             (double)k->x, (double)k->y, (double)k->sigma, sigma);
+    fail_msg("profile %d: blob (%g, %g) t %g: found at (%g, %g) sigma %g, expected sigma %g", (int)profile, b->x, b->y,
+             b->t, (double)k->x, (double)k->y, (double)k->sigma, sigma);
   worst->place = fmax(worst->place, place);
   worst->scale = fmax(worst->scale, scale);
   hs_features_free(&f);
@@ -103,7 +105,8 @@ static void check_profile(hs_profile profile) {
       const blob b = {45.0 + shifts[k], 41.0 + shifts[(k + 1 + i) % 4], sizes[i], k % 2 ? -0.45 : 0.45};
       check_blob(profile, &b, &worst);
     }
-  printf("             profile %d: places within %.4f px, scales within %.4f\n", (int)profile, worst.place, worst.scale);
+  printf("             profile %d: places within %.4f px, scales within %.4f\n", (int)profile, worst.place,
+         worst.scale);
 }
 
 static void test_blobs_lowe(void **state) {
@@ -137,8 +140,10 @@ static void test_first_octaves(void **state) {
     const double sigma = scale_of(HS_PROFILE_LOWE, t, 3, false);
     const hs_keypoint *k = nearest(&f, &b, sigma);
     const double room = place_room(k);
-    if (!(fabs((double)k->x - b.x) < room && fabs((double)k->y - b.y) < room && fabs((double)k->sigma / sigma - 1.0) < 0.02))
-      fail_msg("first octave %d: (%g, %g) sigma %g, expected %g", first, (double)k->x, (double)k->y, (double)k->sigma, sigma);
+    if (!(fabs((double)k->x - b.x) < room && fabs((double)k->y - b.y) < room &&
+          fabs((double)k->sigma / sigma - 1.0) < 0.02))
+      fail_msg("first octave %d: (%g, %g) sigma %g, expected %g", first, (double)k->x, (double)k->y, (double)k->sigma,
+               sigma);
     hs_features_free(&f);
     hs_image_free(&image, NULL);
   }
@@ -159,7 +164,8 @@ static void test_scales(void **state) {
     const double sigma = scale_of(HS_PROFILE_LOWE, b.t, scales, true);
     const hs_keypoint *k = nearest(&f, &b, sigma);
     assert_true(fabs((double)k->x - b.x) < place_room(k) && fabs((double)k->y - b.y) < place_room(k));
-    if (!(fabs((double)k->sigma / sigma - 1.0) < 0.02)) fail_msg("S = %d: sigma %g, expected %g", scales, (double)k->sigma, sigma);
+    if (!(fabs((double)k->sigma / sigma - 1.0) < 0.02))
+      fail_msg("S = %d: sigma %g, expected %g", scales, (double)k->sigma, sigma);
     hs_features_free(&f);
     hs_image_free(&image, NULL);
   }
@@ -185,8 +191,8 @@ static void test_count(void **state) {
   hs_image_free(&image, NULL);
 }
 
-/* The response is |D| at the extremum: for a blob of height h that is h (t^2 - b^2) (1/v1 - 1/v2), v = t^2 - b^2 + sigma^2
-   of the two levels. */
+/* The response is |D| at the extremum: for a blob of height h that is h (t^2 - b^2) (1/v1 - 1/v2), v = t^2 - b^2 +
+   sigma^2 of the two levels. */
 static void test_response(void **state) {
   (void)state;
   const blob b = {45.1, 41.1, 3.3, 0.5};
@@ -198,7 +204,8 @@ static void test_response(void **state) {
   const double v = b.t * b.t - 0.25, sigma2 = v / cbrt(2.0), k2 = pow(2.0, 2.0 / 3.0);
   const double expected = b.height * b.t * b.t * (1.0 / (v + sigma2) - 1.0 / (v + k2 * sigma2));
   const hs_keypoint *k = nearest(&f, &b, sqrt(sigma2));
-  if (!(fabs((double)k->response / expected - 1.0) < 0.02)) fail_msg("response %g, expected %g", (double)k->response, expected);
+  if (!(fabs((double)k->response / expected - 1.0) < 0.02))
+    fail_msg("response %g, expected %g", (double)k->response, expected);
   hs_features_free(&f);
   hs_image_free(&image, NULL);
 }
@@ -215,7 +222,8 @@ static void check_angle(hs_profile profile, double degrees, double tolerance_deg
   hs_image image = extraction_blank(101, 97);
   float *v = extraction_floats(&image);
   for (int32_t y = 0; y < image.height; y++)
-    for (int32_t x = 0; x < image.width; x++) v[y * image.width + x] = (float)(0.5 + 0.04 * ((x - 50) * cos(a) + (y - 48) * sin(a)));
+    for (int32_t x = 0; x < image.width; x++)
+      v[y * image.width + x] = (float)(0.5 + 0.04 * ((x - 50) * cos(a) + (y - 48) * sin(a)));
   image.range_low = -3.0f; /* room for the ramp */
   image.range_high = 4.0f;
   add_blob(&image, &b);
@@ -239,9 +247,9 @@ static void test_orientation(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_blobs_lowe), cmocka_unit_test(test_blobs_opencv), cmocka_unit_test(test_blobs_vlfeat),
-      cmocka_unit_test(test_first_octaves), cmocka_unit_test(test_scales),    cmocka_unit_test(test_count),
-      cmocka_unit_test(test_response),   cmocka_unit_test(test_orientation),
+      cmocka_unit_test(test_blobs_lowe),    cmocka_unit_test(test_blobs_opencv), cmocka_unit_test(test_blobs_vlfeat),
+      cmocka_unit_test(test_first_octaves), cmocka_unit_test(test_scales),       cmocka_unit_test(test_count),
+      cmocka_unit_test(test_response),      cmocka_unit_test(test_orientation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

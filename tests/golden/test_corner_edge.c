@@ -53,7 +53,8 @@ static void test_bar_end(void **state) {
       const double axis = fabs((double)k->y - 52.3 - (profile == HS_PROFILE_OPENCV ? 0.25 : 0.0));
       at_end += axis < 0.3 && k->x > 50.0f && k->x < 62.0f && k->sigma > 2.0f && k->sigma < 6.0f;
       if (axis < 4.0 && k->x > 20.0f && k->x < 40.0f)
-        fail_msg("profile %d: a feature on the bar at (%g, %g) sigma %g", profile, (double)k->x, (double)k->y, (double)k->sigma);
+        fail_msg("profile %d: a feature on the bar at (%g, %g) sigma %g", profile, (double)k->x, (double)k->y,
+                 (double)k->sigma);
     }
     if (at_end == 0) fail_msg("profile %d: no feature at the bar's end (%zu in all)", profile, f.count);
     hs_features_free(&f);
@@ -75,7 +76,8 @@ static void test_edges(void **state) {
         const hs_keypoint *k = &f.keypoints[i];
         const double room = 4.0 * (double)k->sigma;
         if ((double)k->x > room && (double)k->y > room && (double)k->x < 119.0 - room && (double)k->y < 103.0 - room)
-          fail_msg("profile %d: a feature on the edge at (%g, %g) sigma %g", profile, (double)k->x, (double)k->y, (double)k->sigma);
+          fail_msg("profile %d: a feature on the edge at (%g, %g) sigma %g", profile, (double)k->x, (double)k->y,
+                   (double)k->sigma);
       }
       hs_features_free(&f);
     }
@@ -115,7 +117,8 @@ static void test_checkerboard(void **state) {
     const double cx = fmod((double)k->x - 4.0, 9.0), cy = fmod((double)k->y - 4.0, 9.0);
     at_centres += fmin(cx, 9.0 - cx) < 0.2 && fmin(cy, 9.0 - cy) < 0.2;
   }
-  printf("             %zu features, %zu in the middle, %zu of them at centres of fields\n", f.count, central, at_centres);
+  printf("             %zu features, %zu in the middle, %zu of them at centres of fields\n", f.count, central,
+         at_centres);
   assert_true(central >= 25);
   assert_int_equal(at_centres, central);
   hs_features_free(&f);
@@ -143,11 +146,13 @@ static hs_image cell_picture(double turn, int row, int column) {
   const double u = 6.0 * (column - 1.5), w = 6.0 * (row - 1.5);
   const double bx = CX + u * cos(turn) - w * sin(turn), by = CY + u * sin(turn) + w * cos(turn);
   for (int32_t y = 0; y < HEIGHT; y++)
-    for (int32_t x = 0; x < WIDTH; x++) *v++ = (float)(0.1 + 0.8 * exp(-((x - bx) * (x - bx) + (y - by) * (y - by)) / (2.0 * 1.2 * 1.2)));
+    for (int32_t x = 0; x < WIDTH; x++)
+      *v++ = (float)(0.1 + 0.8 * exp(-((x - bx) * (x - bx) + (y - by) * (y - by)) / (2.0 * 1.2 * 1.2)));
   return image;
 }
 
-static void describe_at(const hs_image *image, double turn, hs_bin_layout layout, hs_rule rule, float d[HS_DESCRIPTOR_LENGTH]) {
+static void describe_at(const hs_image *image, double turn, hs_bin_layout layout, hs_rule rule,
+                        float d[HS_DESCRIPTOR_LENGTH]) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.descriptor = HS_DESCRIPTOR_F32;
   o.layout = layout;
@@ -193,7 +198,8 @@ static void test_cells(void **state) {
       describe_at(&image, turns[t], HS_LAYOUT_UBC, HS_RULE_LOWE, d);
       for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) sums[i / 8] += d[i];
       for (int i = 0; i < 16; i++)
-        if (i != cell && sums[i] > 0.7f * sums[cell]) fail_msg("turn %g: cell %d holds %g, cell %d %g", turns[t], i, (double)sums[i], cell, (double)sums[cell]);
+        if (i != cell && sums[i] > 0.7f * sums[cell])
+          fail_msg("turn %g: cell %d holds %g, cell %d %g", turns[t], i, (double)sums[i], cell, (double)sums[cell]);
       hs_image_free(&image, NULL);
     }
 }
@@ -230,10 +236,9 @@ static void test_norm_and_clip(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bar_end),        cmocka_unit_test(test_edges),        cmocka_unit_test(test_constant),
-      cmocka_unit_test(test_checkerboard),   cmocka_unit_test(test_bins),           cmocka_unit_test(test_cells),
-      cmocka_unit_test(test_vlfeat_order),
-      cmocka_unit_test(test_norm_and_clip),
+      cmocka_unit_test(test_bar_end),      cmocka_unit_test(test_edges),         cmocka_unit_test(test_constant),
+      cmocka_unit_test(test_checkerboard), cmocka_unit_test(test_bins),          cmocka_unit_test(test_cells),
+      cmocka_unit_test(test_vlfeat_order), cmocka_unit_test(test_norm_and_clip),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

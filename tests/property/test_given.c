@@ -94,12 +94,16 @@ static void test_levels_from_sigma(void **state) {
       if (fabs(fabs(distance) - 0.5) < 1e-4) continue; /* between two levels */
       const int step = (int)floor(t + 0.5) - 1, octave = (int)floor((double)step / 3.0), level = step - 3 * octave + 1;
       if (statuses[i] != HS_OK) continue; /* beyond the last octave's levels */
-      if (octave < -1) assert_true(f.keypoints[i].octave == -1 && f.keypoints[i].level == 1);
-      else assert_true(f.keypoints[i].octave == octave && f.keypoints[i].level == level);
-      if (f.keypoints[i].octave != full.keypoints[i].octave || f.keypoints[i].level != full.keypoints[i].level) continue;
+      if (octave < -1)
+        assert_true(f.keypoints[i].octave == -1 && f.keypoints[i].level == 1);
+      else
+        assert_true(f.keypoints[i].octave == octave && f.keypoints[i].level == level);
+      if (f.keypoints[i].octave != full.keypoints[i].octave || f.keypoints[i].level != full.keypoints[i].level)
+        continue;
       same++;
       assert_memory_equal(&f.keypoints[i], &full.keypoints[i], sizeof *k);
-      assert_memory_equal(extraction_descriptor(&f, i), extraction_descriptor(&full, i), extraction_descriptor_bytes(&f));
+      assert_memory_equal(extraction_descriptor(&f, i), extraction_descriptor(&full, i),
+                          extraction_descriptor_bytes(&f));
     }
     printf("             profile %d: %zu of %zu keypoints get their own level from sigma\n", p, same, full.count);
     assert_true((double)same > 0.85 * (double)full.count);
@@ -145,7 +149,8 @@ static void test_orientations_wrap(void **state) {
   for (int i = 0; i < 6; i++) k[i] = (hs_keypoint){70.0f, 50.0f, 3.0f, angles[i], 0.0f, 0, 0};
   hs_features f = {0};
   assert_int_equal(hs_describe(c, &scene, k, 6, &f, NULL), HS_OK);
-  for (size_t i = 0; i < 6; i++) assert_true(f.keypoints[i].orientation >= 0.0f && f.keypoints[i].orientation < 6.2831855f);
+  for (size_t i = 0; i < 6; i++)
+    assert_true(f.keypoints[i].orientation >= 0.0f && f.keypoints[i].orientation < 6.2831855f);
   for (size_t i = 1; i < 4; i++) {
     assert_true(fabsf(f.keypoints[i].orientation - 1.0f) < 1e-5f);
     assert_true(extraction_distance(&f, 0, &f, i) < 0.01);
@@ -214,7 +219,8 @@ static void test_layouts(void **state) {
   hs_features vlfeat = with_form(HS_PROFILE_LOWE, HS_NORM_L2, HS_DESCRIPTOR_U8, HS_LAYOUT_VLFEAT);
   check_same_keypoints(&ubc, &vlfeat);
   for (size_t i = 0; i < ubc.count * HS_DESCRIPTOR_LENGTH; i++)
-    assert_int_equal(((const uint8_t *)vlfeat.descriptors)[i], ((const uint8_t *)ubc.descriptors)[i / 8 * 8 + (size_t)order[i % 8]]);
+    assert_int_equal(((const uint8_t *)vlfeat.descriptors)[i],
+                     ((const uint8_t *)ubc.descriptors)[i / 8 * 8 + (size_t)order[i % 8]]);
   hs_features_free(&ubc);
   hs_features_free(&vlfeat);
 }
@@ -263,11 +269,16 @@ static void test_upright(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_own_keypoints),     cmocka_unit_test(test_reversed),
-      cmocka_unit_test(test_levels_from_sigma), cmocka_unit_test(test_computed_orientations),
-      cmocka_unit_test(test_orientations_wrap), cmocka_unit_test(test_bytes_are_rounded_floats),
-      cmocka_unit_test(test_root),              cmocka_unit_test(test_layouts),
-      cmocka_unit_test(test_detection_alone),   cmocka_unit_test(test_upright),
+      cmocka_unit_test(test_own_keypoints),
+      cmocka_unit_test(test_reversed),
+      cmocka_unit_test(test_levels_from_sigma),
+      cmocka_unit_test(test_computed_orientations),
+      cmocka_unit_test(test_orientations_wrap),
+      cmocka_unit_test(test_bytes_are_rounded_floats),
+      cmocka_unit_test(test_root),
+      cmocka_unit_test(test_layouts),
+      cmocka_unit_test(test_detection_alone),
+      cmocka_unit_test(test_upright),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -51,21 +51,32 @@ static const int channels_of[] = {1, 2, 3, 3, 4, 4};
 /* The scene with its gray in every colour channel, alpha full of other numbers, rows padded with rubbish. */
 static hs_image in_form(hs_sample_type type, hs_pixel_layout layout, void *memory) {
   const int channels = channels_of[layout];
-  const size_t size = type == HS_U8 ? 1 : (type == HS_U16 ? 2 : 4), stride = (size_t)WIDTH * (size_t)channels * size + PADDING;
+  const size_t size = type == HS_U8 ? 1 : (type == HS_U16 ? 2 : 4),
+               stride = (size_t)WIDTH * (size_t)channels * size + PADDING;
   memset(memory, 0xcd, stride * HEIGHT);
   for (int32_t y = 0; y < HEIGHT; y++)
     for (int32_t x = 0; x < WIDTH; x++)
       for (int c = 0; c < channels; c++) {
         const bool alpha = (channels == 2 || channels == 4) && c == channels - 1;
         const uint8_t v = alpha ? (uint8_t)(x * 31 + y * 17) : gray_at(y * WIDTH + x);
-        unsigned char *at = (unsigned char *)memory + (size_t)y * stride + ((size_t)x * (size_t)channels + (size_t)c) * size;
+        unsigned char *at =
+            (unsigned char *)memory + (size_t)y * stride + ((size_t)x * (size_t)channels + (size_t)c) * size;
         const uint16_t wide = (uint16_t)(v * 257u);
         const float real = (float)v;
-        if (type == HS_U8) *at = v;
-        else if (type == HS_U16) memcpy(at, &wide, 2);
-        else memcpy(at, &real, 4);
+        if (type == HS_U8)
+          *at = v;
+        else if (type == HS_U16)
+          memcpy(at, &wide, 2);
+        else
+          memcpy(at, &real, 4);
       }
-  return (hs_image){.data = memory, .width = WIDTH, .height = HEIGHT, .stride_bytes = stride, .type = type, .layout = layout, .range_high = 255.0f};
+  return (hs_image){.data = memory,
+                    .width = WIDTH,
+                    .height = HEIGHT,
+                    .stride_bytes = stride,
+                    .type = type,
+                    .layout = layout,
+                    .range_high = 255.0f};
 }
 
 /* Gray in all channels is that gray exactly: the weights sum to 2^15. 16-bit samples v * 257 are 8-bit samples v:
@@ -178,7 +189,8 @@ static void test_default_range(void **state) {
 /* Outside the range is its end; NaN is the low end. */
 static void test_samples_outside(void **state) {
   (void)state;
-  static const float low[] = {-0.5f, -1.0e30f, -INFINITY, NAN, -NAN}, high[] = {255.5f, 1.0e30f, INFINITY, 3.4e38f, 256.0f};
+  static const float low[] = {-0.5f, -1.0e30f, -INFINITY, NAN, -NAN},
+                     high[] = {255.5f, 1.0e30f, INFINITY, 3.4e38f, 256.0f};
   hs_image clean = extraction_as_floats(&scene), wild = extraction_as_floats(&scene);
   for (int32_t i = 0; i < PIXELS; i += 7) {
     extraction_floats(&clean)[i] = i % 2 ? 0.0f : 255.0f;
@@ -225,10 +237,14 @@ static void test_brightness(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_types_and_layouts), cmocka_unit_test(test_wide_samples_are_the_same_numbers),
-      cmocka_unit_test(test_float_colour),      cmocka_unit_test(test_colour_formula),
-      cmocka_unit_test(test_ranges),            cmocka_unit_test(test_default_range),
-      cmocka_unit_test(test_samples_outside),   cmocka_unit_test(test_brightness),
+      cmocka_unit_test(test_types_and_layouts),
+      cmocka_unit_test(test_wide_samples_are_the_same_numbers),
+      cmocka_unit_test(test_float_colour),
+      cmocka_unit_test(test_colour_formula),
+      cmocka_unit_test(test_ranges),
+      cmocka_unit_test(test_default_range),
+      cmocka_unit_test(test_samples_outside),
+      cmocka_unit_test(test_brightness),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -103,9 +103,17 @@ static void test_capacities(void **state) {
 /* Each stage by the reference, one at a time, the others as chosen. */
 static void test_mixed_variants(void **state) {
   (void)state;
-  static const char *const mixtures[] = {"base=ref", "blur=ref", "halve=ref", "extrema=ref", "refine=ref",
-                                         "locate=ref", "orient=ref", "select=ref", "describe=ref",
-                                         "base=ref,blur=ref,halve=ref,extrema=ref,refine=ref,locate=ref,orient=ref,select=ref,describe=ref"};
+  static const char *const mixtures[] = {
+      "base=ref",
+      "blur=ref",
+      "halve=ref",
+      "extrema=ref",
+      "refine=ref",
+      "locate=ref",
+      "orient=ref",
+      "select=ref",
+      "describe=ref",
+      "base=ref,blur=ref,halve=ref,extrema=ref,refine=ref,locate=ref,orient=ref,select=ref,describe=ref"};
   for (size_t i = 0; i < sizeof mixtures / sizeof mixtures[0]; i++) {
     hs_options o = extraction_options((hs_profile)(i % EXTRACTION_PROFILES));
     o.variant = mixtures[i];
@@ -125,14 +133,16 @@ static void test_defined_order(void **state) {
       if (i == 0) continue;
       assert_true(before->octave <= k->octave);
       if (before->octave == k->octave) assert_true(before->level <= k->level);
-      if (before->x == k->x && before->y == k->y && before->sigma == k->sigma) assert_true(before->orientation < k->orientation);
+      if (before->x == k->x && before->y == k->y && before->sigma == k->sigma)
+        assert_true(before->orientation < k->orientation);
     }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_after_other_pictures), cmocka_unit_test(test_thread_counts), cmocka_unit_test(test_capacities),
-      cmocka_unit_test(test_mixed_variants),       cmocka_unit_test(test_defined_order),
+      cmocka_unit_test(test_after_other_pictures), cmocka_unit_test(test_thread_counts),
+      cmocka_unit_test(test_capacities),           cmocka_unit_test(test_mixed_variants),
+      cmocka_unit_test(test_defined_order),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

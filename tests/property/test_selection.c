@@ -25,7 +25,8 @@ static hs_selection ranked_by;
 static int compare_rank(const void *a, const void *b) {
   const size_t i = *(const size_t *)a, j = *(const size_t *)b;
   const hs_keypoint *p = &ranked->keypoints[i], *q = &ranked->keypoints[j];
-  const float u = ranked_by == HS_SELECT_SCALE ? p->sigma : p->response, v = ranked_by == HS_SELECT_SCALE ? q->sigma : q->response;
+  const float u = ranked_by == HS_SELECT_SCALE ? p->sigma : p->response,
+              v = ranked_by == HS_SELECT_SCALE ? q->sigma : q->response;
   if (u != v) return u > v ? -1 : 1;
   return i < j ? -1 : i > j;
 }
@@ -75,7 +76,8 @@ static int32_t rounded(float v) { return (int32_t)floorf(v + 0.5f); }
 
 static bool in_region(const hs_keypoint *k, const hs_options *o) {
   const int32_t x = rounded(k->x), y = rounded(k->y);
-  return x >= o->region_x && x < o->region_x + o->region_width && y >= o->region_y && y < o->region_y + o->region_height;
+  return x >= o->region_x && x < o->region_x + o->region_width && y >= o->region_y &&
+         y < o->region_y + o->region_height;
 }
 
 static int32_t clamped(int32_t v, int32_t n) { return v < 0 ? 0 : (v < n ? v : n - 1); }
@@ -88,7 +90,8 @@ static bool in_mask(const hs_keypoint *k, const uint8_t *mask, size_t stride) {
 static void make_mask(uint8_t *mask, size_t stride) {
   memset(mask, 0xff, stride * HEIGHT);
   for (int32_t y = 0; y < HEIGHT; y++)
-    for (int32_t x = 0; x < WIDTH; x++) mask[(size_t)y * stride + (size_t)x] = (uint8_t)(((x / 7) * 5 + (y / 9) * 3) % 4);
+    for (int32_t x = 0; x < WIDTH; x++)
+      mask[(size_t)y * stride + (size_t)x] = (uint8_t)(((x / 7) * 5 + (y / 9) * 3) % 4);
 }
 
 typedef struct filter_case {
@@ -99,8 +102,9 @@ typedef struct filter_case {
 
 /* Region and mask together, before max_features counts. */
 static const filter_case filters[] = {
-    {false, {30, 20, 50, 40}, 0}, {false, {-10, -10, 50, 1000}, 0}, {false, {0, 0, WIDTH, HEIGHT}, 0}, {false, {500, 0, 5, 5}, 0},
-    {false, {40, 30, 1, 1}, 0},   {true, {0, 0, 0, 0}, 0},          {true, {0, 0, 0, 0}, 20},          {true, {20, 10, 70, 60}, 10},
+    {false, {30, 20, 50, 40}, 0}, {false, {-10, -10, 50, 1000}, 0}, {false, {0, 0, WIDTH, HEIGHT}, 0},
+    {false, {500, 0, 5, 5}, 0},   {false, {40, 30, 1, 1}, 0},       {true, {0, 0, 0, 0}, 0},
+    {true, {0, 0, 0, 0}, 20},     {true, {20, 10, 70, 60}, 10},
 };
 
 static void check_filter(hs_profile profile, const filter_case *c, const hs_features *full) {
@@ -116,7 +120,8 @@ static void check_filter(hs_profile profile, const filter_case *c, const hs_feat
   make_mask(mask, STRIDE);
   const hs_image view = {.data = mask, .width = WIDTH, .height = HEIGHT, .stride_bytes = STRIDE};
   for (size_t i = 0; i < full->count; i++)
-    keep[i] = (c->region[2] == 0 || in_region(&full->keypoints[i], &o)) && (!c->masked || in_mask(&full->keypoints[i], mask, STRIDE));
+    keep[i] = (c->region[2] == 0 || in_region(&full->keypoints[i], &o)) &&
+              (!c->masked || in_mask(&full->keypoints[i], mask, STRIDE));
   if (c->most > 0) keep_best(full, keep, (size_t)c->most, o.selection);
   hs_context *context = extraction_context(&o);
   hs_features f = {0};
@@ -166,8 +171,9 @@ static void test_max_orientations(void **state) {
   for (size_t n = 0; n < one.count; n++) { /* a subsequence, one of each run of equal places */
     while (i < full.count && memcmp(&full.keypoints[i], &one.keypoints[n], sizeof *one.keypoints) != 0) i++;
     assert_true(i < full.count);
-    if (n > 0) assert_false(one.keypoints[n].x == one.keypoints[n - 1].x && one.keypoints[n].y == one.keypoints[n - 1].y &&
-                            one.keypoints[n].sigma == one.keypoints[n - 1].sigma);
+    if (n > 0)
+      assert_false(one.keypoints[n].x == one.keypoints[n - 1].x && one.keypoints[n].y == one.keypoints[n - 1].y &&
+                   one.keypoints[n].sigma == one.keypoints[n - 1].sigma);
   }
   hs_features_free(&one);
   hs_features_free(&full);
@@ -187,8 +193,10 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_max_features),         cmocka_unit_test(test_masks_and_regions),
-      cmocka_unit_test(test_empty_and_full_masks), cmocka_unit_test(test_max_orientations),
+      cmocka_unit_test(test_max_features),
+      cmocka_unit_test(test_masks_and_regions),
+      cmocka_unit_test(test_empty_and_full_masks),
+      cmocka_unit_test(test_max_orientations),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -21,7 +21,8 @@
 
 typedef enum symmetry { MIRROR_X, MIRROR_Y, QUARTER_TURN, HALF_TURN, SYMMETRIES } symmetry;
 
-static const char *const names[] = {"mirrored left to right", "mirrored top to bottom", "turned by 90 degrees", "turned by 180 degrees"};
+static const char *const names[] = {"mirrored left to right", "mirrored top to bottom", "turned by 90 degrees",
+                                    "turned by 180 degrees"};
 
 /* A place of the plain picture (width x height) in the other; the quarter turn is clockwise on the screen. */
 static void place_of(symmetry s, double width, double height, double x, double y, double *u, double *v) {
@@ -45,7 +46,8 @@ static hs_image picture_under(symmetry s, const hs_image *image) {
     for (int32_t x = 0; x < image->width; x++) {
       double u, v;
       place_of(s, image->width, image->height, x, y, &u, &v);
-      extraction_floats(&out)[(int32_t)v * out.width + (int32_t)u] = (float)((const uint8_t *)image->data)[y * image->width + x];
+      extraction_floats(&out)[(int32_t)v * out.width + (int32_t)u] =
+          (float)((const uint8_t *)image->data)[y * image->width + x];
     }
   return out;
 }
@@ -60,7 +62,8 @@ static bool map_symmetry(hs_keypoint *k, const void *data) {
   const symmetry_map *m = data;
   const double room = m->margin * (double)k->sigma;
   double u, v;
-  if (m->margin > 0.0 && ((double)k->x < room || (double)k->y < room || (double)k->x > m->width - 1 - room || (double)k->y > m->height - 1 - room))
+  if (m->margin > 0.0 && ((double)k->x < room || (double)k->y < room || (double)k->x > m->width - 1 - room ||
+                          (double)k->y > m->height - 1 - room))
     return false;
   place_of(m->s, m->width, m->height, (double)k->x, (double)k->y, &u, &v);
   k->x = (float)u;
@@ -98,9 +101,11 @@ static void test_mirrors_are_exact(void **state) {
         size_t found = 0;
         place_of((symmetry)s, scene.width, scene.height, (double)k->x, (double)k->y, &u, &v);
         for (size_t j = 0; j < b.count; j++)
-          found += b.keypoints[j].sigma == k->sigma && b.keypoints[j].response == k->response && b.keypoints[j].level == k->level &&
-                   fabs((double)b.keypoints[j].x - u) < 2e-5 && fabs((double)b.keypoints[j].y - v) < 2e-5;
-        if (found != 1) fail_msg("profile %d, %s: (%g, %g) has %zu counterparts", p, names[s], (double)k->x, (double)k->y, found);
+          found += b.keypoints[j].sigma == k->sigma && b.keypoints[j].response == k->response &&
+                   b.keypoints[j].level == k->level && fabs((double)b.keypoints[j].x - u) < 2e-5 &&
+                   fabs((double)b.keypoints[j].y - v) < 2e-5;
+        if (found != 1)
+          fail_msg("profile %d, %s: (%g, %g) has %zu counterparts", p, names[s], (double)k->x, (double)k->y, found);
       }
       hs_features_free(&a);
       hs_features_free(&b);
@@ -121,7 +126,8 @@ static void test_mirrored_descriptors(void **state) {
     hs_keypoint k = a.keypoints[i];
     assert_true(map_symmetry(&k, &map));
     for (size_t j = 0; j < b.count; j++) {
-      if (fabsf(b.keypoints[j].x - k.x) > 1e-3f || fabsf(b.keypoints[j].y - k.y) > 1e-3f || b.keypoints[j].sigma != k.sigma ||
+      if (fabsf(b.keypoints[j].x - k.x) > 1e-3f || fabsf(b.keypoints[j].y - k.y) > 1e-3f ||
+          b.keypoints[j].sigma != k.sigma ||
           extraction_angle_between((double)k.orientation, (double)b.keypoints[j].orientation) > 1e-3)
         continue;
       const uint8_t *d = extraction_descriptor(&a, i), *e = extraction_descriptor(&b, j);
@@ -142,15 +148,16 @@ static void test_mirrored_descriptors(void **state) {
 }
 
 /* Share of features with a counterpart under each symmetry. */
-static void check_shares(const hs_options *o, const hs_image *scene, double margin, const extraction_tolerance *t, double least) {
+static void check_shares(const hs_options *o, const hs_image *scene, double margin, const extraction_tolerance *t,
+                         double least) {
   hs_features a = extraction_once(o, scene);
   for (int s = 0; s < SYMMETRIES; s++) {
     hs_image other = picture_under((symmetry)s, scene);
     hs_features b = extraction_once(o, &other);
     const symmetry_map map = {(symmetry)s, scene->width, scene->height, margin};
     const extraction_share share = extraction_match(&a, map_symmetry, &map, &b, t);
-    printf("             profile %d, %s: %zu of %zu (%.4f), median distance of descriptors %.4f\n", (int)o->profile, names[s], share.found,
-           share.asked, share.share, share.median_distance);
+    printf("             profile %d, %s: %zu of %zu (%.4f), median distance of descriptors %.4f\n", (int)o->profile,
+           names[s], share.found, share.asked, share.share, share.median_distance);
     assert_true(share.asked > 25);
     if (!(share.share >= least)) fail_msg("share %.4f, expected %.4f", share.share, least);
     if (s >= QUARTER_TURN) assert_true(share.median_distance < 0.01); /* mirrored descriptors are others */
@@ -160,7 +167,8 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
   hs_features_free(&a);
 }
 
-/* Turned by 90 degrees rows are filtered where columns were, so rounding differs, and a bin's edge may fall elsewhere. */
+/* Turned by 90 degrees rows are filtered where columns were, so rounding differs, and a bin's edge may fall
+   elsewhere. */
 static void test_turns_of_one_octave(void **state) {
   (void)state;
   hs_image scene = extraction_scene(121, 94, 8, NULL);
@@ -197,7 +205,8 @@ static bool map_shift(hs_keypoint *k, const void *data) {
   const float margin = k->octave < 0 ? 40.0f : 80.0f;
   k->x -= SHIFT_X;
   k->y -= SHIFT_Y;
-  return k->x > margin && k->y > margin && k->x < CUT_WIDTH - 1 - margin - SHIFT_X && k->y < CUT_HEIGHT - 1 - margin - SHIFT_Y;
+  return k->x > margin && k->y > margin && k->x < CUT_WIDTH - 1 - margin - SHIFT_X &&
+         k->y < CUT_HEIGHT - 1 - margin - SHIFT_Y;
 }
 
 /* Two cuts of one scene, shifted by whole samples of the coarsest octave: every feature of the inside is in both, its
@@ -220,18 +229,22 @@ static void test_shifts(void **state) {
       hs_keypoint k = f.keypoints[i];
       if (!map_shift(&k, NULL)) continue;
       size_t j = 0;
-      while (j < g.count && !(g.keypoints[j].sigma == k.sigma && g.keypoints[j].response == k.response && g.keypoints[j].octave == k.octave &&
-                              fabsf(g.keypoints[j].x - k.x) < 5e-5f && fabsf(g.keypoints[j].y - k.y) < 5e-5f &&
-                              extraction_angle_between((double)g.keypoints[j].orientation, (double)k.orientation) < 1e-3))
+      while (j < g.count &&
+             !(g.keypoints[j].sigma == k.sigma && g.keypoints[j].response == k.response &&
+               g.keypoints[j].octave == k.octave && fabsf(g.keypoints[j].x - k.x) < 5e-5f &&
+               fabsf(g.keypoints[j].y - k.y) < 5e-5f &&
+               extraction_angle_between((double)g.keypoints[j].orientation, (double)k.orientation) < 1e-3))
         j++;
-      if (j == g.count) fail_msg("profile %d: (%g, %g) sigma %g has no counterpart", p, (double)k.x, (double)k.y, (double)k.sigma);
+      if (j == g.count)
+        fail_msg("profile %d: (%g, %g) sigma %g has no counterpart", p, (double)k.x, (double)k.y, (double)k.sigma);
       const uint8_t *d = extraction_descriptor(&f, i), *e = extraction_descriptor(&g, j);
       for (int n = 0; n < HS_DESCRIPTOR_LENGTH; n++) assert_true(abs((int)d[n] - (int)e[n]) <= 1);
       asked++;
       coarse += k.octave == 0;
       equal += memcmp(d, e, HS_DESCRIPTOR_LENGTH) == 0;
     }
-    printf("             profile %d: %zu features of the inside (%zu of octave 0), %zu descriptors equal to the bit\n", p, asked, coarse, equal);
+    printf("             profile %d: %zu features of the inside (%zu of octave 0), %zu descriptors equal to the bit\n",
+           p, asked, coarse, equal);
     assert_true(asked > 50 && coarse > 0 && (double)equal > 0.8 * (double)asked);
     hs_features_free(&f);
     hs_features_free(&g);
@@ -241,8 +254,10 @@ static void test_shifts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_mirrors_are_exact),   cmocka_unit_test(test_mirrored_descriptors),
-      cmocka_unit_test(test_turns_of_one_octave), cmocka_unit_test(test_turns_of_all_octaves),
+      cmocka_unit_test(test_mirrors_are_exact),
+      cmocka_unit_test(test_mirrored_descriptors),
+      cmocka_unit_test(test_turns_of_one_octave),
+      cmocka_unit_test(test_turns_of_all_octaves),
       cmocka_unit_test(test_shifts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

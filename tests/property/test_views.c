@@ -53,8 +53,8 @@ static bool map_view(hs_keypoint *k, const void *data) {
   return u > room && v > room && u < WIDTH - 1 - room && v < HEIGHT - 1 - room && k->sigma > 1.5f;
 }
 
-/* Of the features whose nearest descriptor in the view is clearly nearer than the second (0.8), the share that lies where
-   it must. */
+/* Of the features whose nearest descriptor in the view is clearly nearer than the second (0.8), the share that
+   lies where it must. */
 static double matched_share(const hs_features *a, const hs_features *b, const double *h, size_t *asked) {
   size_t right = 0;
   *asked = 0;
@@ -65,8 +65,10 @@ static double matched_share(const hs_features *a, const hs_features *b, const do
     size_t best = 0;
     for (size_t j = 0; j < b->count; j++) {
       const double d = extraction_distance(a, i, b, j);
-      if (d < first) second = first, first = d, best = j;
-      else if (d < second) second = d;
+      if (d < first)
+        second = first, first = d, best = j;
+      else if (d < second)
+        second = d;
     }
     if (first > 0.8 * second) continue; /* Lowe's ratio test */ /* Lowe's ratio test */
     (*asked)++;
@@ -88,8 +90,8 @@ static void test_views(void **state) {
       size_t asked;
       const extraction_share share = extraction_match(&a, map_view, views[i].h, &b, &t);
       const double matched = matched_share(&a, &b, views[i].h, &asked);
-      printf("             profile %d, %s: %zu of %zu found (%.3f); of %zu matches %.3f right\n", p, views[i].name, share.found,
-             share.asked, share.share, asked, matched);
+      printf("             profile %d, %s: %zu of %zu found (%.3f); of %zu matches %.3f right\n", p, views[i].name,
+             share.found, share.asked, share.share, asked, matched);
       assert_true(share.asked > 30 && asked > 15);
       assert_true(share.share >= views[i].found && matched >= views[i].matched);
       hs_features_free(&b);

@@ -80,7 +80,8 @@ const void *extraction_descriptor(const hs_features *features, size_t i) {
 
 static double entry(const hs_features *features, size_t i, size_t bin) {
   const void *d = extraction_descriptor(features, i);
-  return features->descriptor_type == HS_DESCRIPTOR_F32 ? (double)((const float *)d)[bin] : (double)((const uint8_t *)d)[bin];
+  return features->descriptor_type == HS_DESCRIPTOR_F32 ? (double)((const float *)d)[bin]
+                                                        : (double)((const uint8_t *)d)[bin];
 }
 
 double extraction_distance(const hs_features *a, size_t i, const hs_features *b, size_t j) {
@@ -99,10 +100,11 @@ static void check_feature(const hs_features *a, size_t i, const hs_features *b, 
   const hs_keypoint *p = &a->keypoints[i], *q = &b->keypoints[j];
   const size_t bytes = extraction_descriptor_bytes(a);
   if (memcmp(p, q, sizeof *p) != 0)
-    fail_msg("%s: feature %zu is (%a, %a) sigma %a angle %a response %a at %d/%d, expected (%a, %a) sigma %a angle %a response %a at %d/%d",
-             what, j, (double)q->x, (double)q->y, (double)q->sigma, (double)q->orientation, (double)q->response, q->octave,
-             q->level, (double)p->x, (double)p->y, (double)p->sigma, (double)p->orientation, (double)p->response, p->octave,
-             p->level);
+    fail_msg("%s: feature %zu is (%a, %a) sigma %a angle %a response %a at %d/%d, expected (%a, %a) sigma %a angle %a "
+             "response %a at %d/%d",
+             what, j, (double)q->x, (double)q->y, (double)q->sigma, (double)q->orientation, (double)q->response,
+             q->octave, q->level, (double)p->x, (double)p->y, (double)p->sigma, (double)p->orientation,
+             (double)p->response, p->octave, p->level);
   if (bytes > 0 && memcmp(extraction_descriptor(a, i), extraction_descriptor(b, j), bytes) != 0)
     fail_msg("%s: descriptor %zu at (%g, %g) sigma %g differs", what, j, (double)q->x, (double)q->y, (double)q->sigma);
 }

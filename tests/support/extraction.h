@@ -32,7 +32,8 @@ hs_features extraction_once(const hs_options *options, const hs_image *image);
 /* Bytes of one descriptor in a list; pointer to that of feature i. */
 size_t extraction_descriptor_bytes(const hs_features *features);
 const void *extraction_descriptor(const hs_features *features, size_t i);
-/* Euclidean distance of two descriptors of the same type, in units of their norm (512 for bytes and opencv's floats). */
+/* Euclidean distance of two descriptors of the same type, in units of their norm (512 for bytes and opencv's
+   floats). */
 double extraction_distance(const hs_features *a, size_t i, const hs_features *b, size_t j);
 
 /* Fails unless two lists hold the same bytes. */
@@ -40,8 +41,8 @@ void extraction_check_equal(const hs_features *expected, const hs_features *got,
 /* Fails unless `got` is the features of `full` whose `keep` is set, in the same order. */
 void extraction_check_filtered(const hs_features *full, const bool *keep, const hs_features *got, const char *what);
 
-/* Where a feature of one picture should lie in another: x, y, sigma and orientation of *k are replaced. False: it is not
-   asked for (it lies too near a border, say). */
+/* Where a feature of one picture should lie in another: x, y, sigma and orientation of *k are replaced. False: it
+   is not asked for (it lies too near a border, say). */
 typedef bool (*extraction_map)(hs_keypoint *k, const void *data);
 
 typedef struct extraction_tolerance {
@@ -53,8 +54,8 @@ typedef struct extraction_tolerance {
 /* How many of the features asked for have a counterpart. */
 typedef struct extraction_share {
   size_t asked, found;
-  double share;             /* found / asked */
-  double median_distance;   /* of the descriptors of those found; 0 without descriptors */
+  double share;           /* found / asked */
+  double median_distance; /* of the descriptors of those found; 0 without descriptors */
 } extraction_share;
 extraction_share extraction_match(const hs_features *from, extraction_map map, const void *data, const hs_features *to,
                                   const extraction_tolerance *tolerance);

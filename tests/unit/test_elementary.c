@@ -30,7 +30,8 @@ static void note(worst *w, double error, float at, float at2) {
 
 static void expect_within(const worst *w, double bound, const char *what) {
   printf("             %s: largest error %.4g at (%a, %a)\n", what, w->error, (double)w->at, (double)w->at2);
-  if (!(w->error <= bound)) fail_msg("%s: error %.4g at (%a, %a), stated %.4g", what, w->error, (double)w->at, (double)w->at2, bound);
+  if (!(w->error <= bound))
+    fail_msg("%s: error %.4g at (%a, %a), stated %.4g", what, w->error, (double)w->at, (double)w->at2, bound);
 }
 
 static uint32_t next_random(uint32_t *state) {
@@ -87,8 +88,10 @@ static void test_polar(void **state) {
     float gy = hs_bits_float(ONE_BITS | (b & 0x7fffffu)) * hs_power_of_two(eb);
     if (a & 1u << 23) gx = -gx;
     if (b & 1u << 23) gy = -gy;
-    if (b & 1u << 24) polar_errors(gy, gx, &length, &angle);
-    else polar_errors(gx, gy, &length, &angle);
+    if (b & 1u << 24)
+      polar_errors(gy, gx, &length, &angle);
+    else
+      polar_errors(gx, gy, &length, &angle);
   }
   expect_within(&length, 3.0e-7, "magnitude");
   expect_within(&angle, 1.3e-7, "angle in turns");
@@ -96,8 +99,8 @@ static void test_polar(void **state) {
 
 static void test_polar_axes(void **state) {
   (void)state;
-  const float g[][4] = {{0, 0, 0, 0},     {1, 0, 1, 0},        {0, 1, 1, 0.25f}, {-1, 0, 1, 0.5f}, {0, -1, 1, 0.75f},
-                        {-0.0f, -0.0f, 0, 0}, {0.0f, -0.0f, 0, 0}, {-2, -0.0f, 2, 0.5f}};
+  const float g[][4] = {{0, 0, 0, 0},      {1, 0, 1, 0},         {0, 1, 1, 0.25f},    {-1, 0, 1, 0.5f},
+                        {0, -1, 1, 0.75f}, {-0.0f, -0.0f, 0, 0}, {0.0f, -0.0f, 0, 0}, {-2, -0.0f, 2, 0.5f}};
   for (size_t i = 0; i < sizeof g / sizeof g[0]; i++) {
     float magnitude, turn;
     hs_polar(g[i][0], g[i][1], &magnitude, &turn);
@@ -182,7 +185,8 @@ static void test_roundings(void **state) {
   }
   uint32_t seed = 88172645u;
   for (int i = 0; i < 2000000; i++) {
-    const float v = ((float)next_random(&seed) / 4294967296.0f - 0.5f) * hs_power_of_two((int32_t)(next_random(&seed) % 23u));
+    const float v =
+        ((float)next_random(&seed) / 4294967296.0f - 0.5f) * hs_power_of_two((int32_t)(next_random(&seed) % 23u));
     assert_int_equal(hs_round_half_even(v), lrintf(v));
     assert_int_equal(hs_floor_int(v), (int32_t)floorf(v));
   }
@@ -193,7 +197,8 @@ static void test_roundings(void **state) {
 
 static void expect_isqrt(uint64_t n) {
   const uint64_t r = hs_isqrt64(n);
-  if (r * r > n || (r + 1) * (r + 1) <= n) fail_msg("isqrt(%llu) is %llu", (unsigned long long)n, (unsigned long long)r);
+  if (r * r > n || (r + 1) * (r + 1) <= n)
+    fail_msg("isqrt(%llu) is %llu", (unsigned long long)n, (unsigned long long)r);
 }
 
 static void test_isqrt(void **state) {
@@ -201,7 +206,8 @@ static void test_isqrt(void **state) {
   uint32_t seed = 5u;
   for (uint64_t n = 0; n < 100000; n++) expect_isqrt(n);
   for (int i = 0; i < 300000; i++) {
-    const uint64_t root = (((uint64_t)next_random(&seed) << 32) | next_random(&seed)) >> (33 + next_random(&seed) % 31u);
+    const uint64_t root =
+        (((uint64_t)next_random(&seed) << 32) | next_random(&seed)) >> (33 + next_random(&seed) % 31u);
     const uint64_t square = root * root; /* below 2^62 */
     expect_isqrt(square);
     if (square > 0) expect_isqrt(square - 1);
@@ -227,7 +233,8 @@ static void test_tables(void **state) {
   }
   printf("             table_exp2 %.3g, table_exp %.3g, table_log2 %.3g\n", exp2_worst, exp_worst, log2_worst);
   assert_true(exp2_worst < 4e-16 && exp_worst < 4e-16 && log2_worst < 4e-16);
-  for (int32_t n = -900; n <= 900; n += 7) assert_true(table_exp2((double)n) == ldexp(1.0, n) && table_log2(ldexp(1.0, n)) == (double)n);
+  for (int32_t n = -900; n <= 900; n += 7)
+    assert_true(table_exp2((double)n) == ldexp(1.0, n) && table_log2(ldexp(1.0, n)) == (double)n);
 }
 
 /* FNV-1a over bits of floats. */
@@ -240,7 +247,8 @@ static uint64_t digest_of_functions(void) {
   uint64_t digest = UINT64_C(14695981039346656037);
   uint32_t seed = 123456789u;
   for (int i = 0; i < 200000; i++) {
-    const float a = (float)(next_random(&seed) >> 8) / 16777216.0f, b = (float)(next_random(&seed) >> 8) / 16777216.0f - 0.5f;
+    const float a = (float)(next_random(&seed) >> 8) / 16777216.0f,
+                b = (float)(next_random(&seed) >> 8) / 16777216.0f - 0.5f;
     float r[2];
     digest_float(&digest, hs_reciprocal(a + 1.0e-6f));
     hs_polar(a - 0.5f, b, &r[0], &r[1]);

@@ -1,5 +1,6 @@
 /*
- * Fixed-point votes at their limit: the proof's bounds hold, no sum of votes reaches 2^31, and what rounding votes costs.
+ * Fixed-point votes at their limit: the proof's bounds hold, no sum of votes reaches 2^31, and what rounding votes
+ * costs.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -76,9 +77,9 @@ static float largest_sigma_of_describe(int32_t radius) {
 
 typedef struct sums {
   double weights;
-  int64_t votes;     /* that reach the result */
-  int64_t all;       /* padding included */
-  int64_t largest;   /* bin */
+  int64_t votes;   /* that reach the result */
+  int64_t all;     /* padding included */
+  int64_t largest; /* bin */
 } sums;
 
 static sums orient_sums(const plane_view *level, const orient_window *w, author_rule rule, float scale) {
@@ -90,8 +91,10 @@ static sums orient_sums(const plane_view *level, const orient_window *w, author_
       const float dx = (float)i - w->x, dy = (float)j - w->y;
       if (!(dx * dx + dy * dy < w->limit)) continue;
       float gx, gy;
-      if (w->margin == 0) gradient_at_edge(level, i, j, &gx, &gy);
-      else gradient_at(level, i, j, &gx, &gy);
+      if (w->margin == 0)
+        gradient_at_edge(level, i, j, &gx, &gy);
+      else
+        gradient_at(level, i, j, &gx, &gy);
       const float weight = window_weight(dx, w->falloff) * (window_weight(dy, w->falloff) * scale);
       const orient_vote v = orient_vote_of(gx, gy, weight, rule);
       assert_true(v.v0 >= 0 && v.v1 >= 0);
@@ -116,12 +119,14 @@ static void test_orientation_stays_below_the_limit(void **state) {
     for (int rule = RULE_LOWE; rule <= RULE_VLFEAT; rule++)
       for (size_t k = 0; k < 16; k += 3) {
         const int32_t r = radii[n];
-        const float sigma = largest_sigma_of_orient(r, (author_rule)rule), x = 259.0f + shifts[k % 4], y = 260.0f + shifts[k / 4];
+        const float sigma = largest_sigma_of_orient(r, (author_rule)rule), x = 259.0f + shifts[k % 4],
+                    y = 260.0f + shifts[k / 4];
         const orient_window w = orient_window_of(x, y, sigma, 259, 260, (author_rule)rule);
         if (w.radius != r) continue; /* VLFeat has no radius 0 */
         const float scale = ldexpf(1.0f, orient_vote_bits(r));
         const sums s = orient_sums(&p, &w, (author_rule)rule, scale);
-        if (!(s.weights <= orient_weight_bound(r))) fail_msg("radius %d: weights %g above the bound %g", r, s.weights, orient_weight_bound(r));
+        if (!(s.weights <= orient_weight_bound(r)))
+          fail_msg("radius %d: weights %g above the bound %g", r, s.weights, orient_weight_bound(r));
         assert_true((double)s.votes < LIMIT);
         if ((double)s.votes / LIMIT > closest) closest = (double)s.votes / LIMIT;
       }
@@ -191,17 +196,20 @@ static void test_descriptor_stays_below_the_limit(void **state) {
       const int32_t r = radii[n];
       if (r < 2) continue;
       const float angle = (float)k * 0.2618f, x = 260.0f + shifts[k / 2 % 4], y = 259.0f + shifts[k / 8];
-      const describe_window w = describe_window_of(x, y, largest_sigma_of_describe(r), angle, k % 3 ? RULE_LOWE : RULE_OPENCV);
+      const describe_window w =
+          describe_window_of(x, y, largest_sigma_of_describe(r), angle, k % 3 ? RULE_LOWE : RULE_OPENCV);
       assert_int_equal(w.radius, r);
       const sums s = describe_sums(&p, &w, ldexpf(1.0f, describe_vote_bits(r)));
-      if (!(s.weights <= describe_weight_bound(r))) fail_msg("radius %d: weights %g above the bound %g", r, s.weights, describe_weight_bound(r));
+      if (!(s.weights <= describe_weight_bound(r)))
+        fail_msg("radius %d: weights %g above the bound %g", r, s.weights, describe_weight_bound(r));
       assert_true((double)s.votes < LIMIT && (double)s.largest < LIMIT);
       closest = fmax(closest, (double)s.votes / LIMIT);
       padded = fmax(padded, (double)s.all / LIMIT);
       if (r > 20) tightest = fmin(tightest, describe_weight_bound(r) / s.weights);
     }
-  printf("             largest sum of descriptor votes: %.3f of 2^31 (padding included %.3f); bound / weights from %.3f\n", closest,
-         padded, tightest);
+  printf(
+      "             largest sum of descriptor votes: %.3f of 2^31 (padding included %.3f); bound / weights from %.3f\n",
+      closest, padded, tightest);
   assert_true(closest > 0.3);
   free(p.data);
 }
@@ -245,8 +253,8 @@ static double compare_descriptor(const reference_frame *f, uint32_t n) {
   const octave_view *o = &f->octaves[f->keypoints.octave[k] - f->geometry.first_octave];
   const plane_view level = octave_level(o, f->keypoints.level[k]);
   const float unit = hs_power_of_two(-o->octave);
-  const describe_window w = describe_window_of(f->keypoints.x[k] * unit, f->keypoints.y[k] * unit, f->keypoints.sigma[k] * unit,
-                                               f->features.orientation[n], RULE_LOWE);
+  const describe_window w = describe_window_of(f->keypoints.x[k] * unit, f->keypoints.y[k] * unit,
+                                               f->keypoints.sigma[k] * unit, f->features.orientation[n], RULE_LOWE);
   double exact[DESCRIBE_LENGTH], squares = 0.0;
   unrounded(&level, &w, exact);
   const float *got = (const float *)f->descriptors + (size_t)n * DESCRIBE_LENGTH;
@@ -282,7 +290,8 @@ static void test_rounding_error(void **state) {
   for (size_t i = 0; i < 4; i++) {
     size_t features;
     const double error = rounding_error(levels[i], &features);
-    printf("             %3u gray levels, %zu features: descriptors within %.3g of unrounded votes\n", levels[i], features, error);
+    printf("             %3u gray levels, %zu features: descriptors within %.3g of unrounded votes\n", levels[i],
+           features, error);
     assert_true(features > 30);
     assert_true(error < bounds[i]);
   }

@@ -34,7 +34,10 @@ typedef struct float_row {
   float values[4];
 } float_row;
 
-#define ROW(FIELD, A, B, C, D) {#FIELD, offsetof(hs_options, FIELD), {A, B, C, D}}
+#define ROW(FIELD, A, B, C, D)                                                                                         \
+  {                                                                                                                    \
+#    FIELD, offsetof(hs_options, FIELD), { A, B, C, D }                                                                \
+  }
 
 static const int_row int_rows[] = {
     ROW(first_octave, -1, -1, -1, -1),
@@ -64,10 +67,8 @@ static const int_row int_rows[] = {
 };
 
 static const float_row float_rows[] = {
-    ROW(sigma, 1.6f, 1.6f, 1.6f, 1.6f),
-    ROW(input_blur, 0.5f, 0.5f, 0.5f, 0.5f),
-    ROW(contrast, 0.04f, 0.04f, 0.0f, 0.02f),
-    ROW(settle, 0.6f, 0.5f, 0.6f, 0.6f),
+    ROW(sigma, 1.6f, 1.6f, 1.6f, 1.6f),       ROW(input_blur, 0.5f, 0.5f, 0.5f, 0.5f),
+    ROW(contrast, 0.04f, 0.04f, 0.0f, 0.02f), ROW(settle, 0.6f, 0.5f, 0.6f, 0.6f),
     ROW(edge, 10.0f, 10.0f, 10.0f, 10.0f),
 };
 enum { INT_ROWS = sizeof int_rows / sizeof int_rows[0], FLOAT_ROWS = sizeof float_rows / sizeof float_rows[0] };
@@ -92,7 +93,8 @@ static void test_profiles(void **state) {
     assert_int_equal(o.profile, p);
     for (size_t i = 0; i < INT_ROWS; i++)
       if (int_at(&o, int_rows[i].offset) != int_rows[i].values[p])
-        fail_msg("profile %d: %s is %d, expected %d", p, int_rows[i].name, int_at(&o, int_rows[i].offset), int_rows[i].values[p]);
+        fail_msg("profile %d: %s is %d, expected %d", p, int_rows[i].name, int_at(&o, int_rows[i].offset),
+                 int_rows[i].values[p]);
     for (size_t i = 0; i < FLOAT_ROWS; i++)
       if (float_at(&o, float_rows[i].offset) != float_rows[i].values[p])
         fail_msg("profile %d: %s is %g", p, float_rows[i].name, (double)float_at(&o, float_rows[i].offset));
@@ -138,17 +140,33 @@ typedef struct int_range_case {
   int32_t low, high;
 } int_range_case;
 
-#define RANGE(FIELD, LOW, HIGH) {#FIELD, offsetof(hs_options, FIELD), LOW, HIGH}
+#define RANGE(FIELD, LOW, HIGH)                                                                                        \
+  { #FIELD, offsetof(hs_options, FIELD), LOW, HIGH }
 
 static const int_range_case int_ranges[] = {
-    RANGE(first_octave, -1, 3),      RANGE(octaves, 0, 32),        RANGE(octave_rule, 0, 2),
-    RANGE(scales, 1, 8),             RANGE(upsample, 0, 1),        RANGE(blur_radius_rule, 0, 2),
-    RANGE(border_rule, 0, 1),        RANGE(border, 1, 64),         RANGE(candidate_rule, 0, 2),
-    RANGE(refine_rule, 0, 2),        RANGE(orientation_rule, 0, 2), RANGE(max_orientations, 0, 18),
-    RANGE(upright, 0, 1),            RANGE(descriptor_rule, 0, 2), RANGE(norm, 0, 1),
-    RANGE(layout, 0, 1),             RANGE(descriptor, 0, 2),      RANGE(max_features, 0, 1 << 30),
-    RANGE(selection, 0, 1),          RANGE(region_width, 0, INT32_MAX), RANGE(region_height, 0, INT32_MAX),
-    RANGE(threads, 0, 1024),         RANGE(device, 0, 2),
+    RANGE(first_octave, -1, 3),
+    RANGE(octaves, 0, 32),
+    RANGE(octave_rule, 0, 2),
+    RANGE(scales, 1, 8),
+    RANGE(upsample, 0, 1),
+    RANGE(blur_radius_rule, 0, 2),
+    RANGE(border_rule, 0, 1),
+    RANGE(border, 1, 64),
+    RANGE(candidate_rule, 0, 2),
+    RANGE(refine_rule, 0, 2),
+    RANGE(orientation_rule, 0, 2),
+    RANGE(max_orientations, 0, 18),
+    RANGE(upright, 0, 1),
+    RANGE(descriptor_rule, 0, 2),
+    RANGE(norm, 0, 1),
+    RANGE(layout, 0, 1),
+    RANGE(descriptor, 0, 2),
+    RANGE(max_features, 0, 1 << 30),
+    RANGE(selection, 0, 1),
+    RANGE(region_width, 0, INT32_MAX),
+    RANGE(region_height, 0, INT32_MAX),
+    RANGE(threads, 0, 1024),
+    RANGE(device, 0, 2),
 };
 
 static void put_int(hs_options *o, size_t offset, int32_t v) { memcpy((unsigned char *)o + offset, &v, sizeof v); }
@@ -191,7 +209,7 @@ typedef struct float_range_case {
 } float_range_case;
 
 static const float_range_case float_ranges[] = {
-    RANGE(sigma, 0.8f, 4.0f), RANGE(input_blur, 0.0f, 0.8f), RANGE(contrast, 0.0f, 1.0f),
+    RANGE(sigma, 0.8f, 4.0f),  RANGE(input_blur, 0.0f, 0.8f), RANGE(contrast, 0.0f, 1.0f),
     RANGE(settle, 0.5f, 1.0f), RANGE(edge, 1.0f, 1000.0f),
 };
 
@@ -307,7 +325,8 @@ static void test_newer_header(void **state) {
 
 static void test_wrong_struct_sizes(void **state) {
   (void)state;
-  const size_t sizes[] = {0, 1, sizeof(size_t), offsetof(hs_options, profile) + sizeof(hs_profile) - 1, 65537, SIZE_MAX};
+  const size_t sizes[] = {0,     1,       sizeof(size_t), offsetof(hs_options, profile) + sizeof(hs_profile) - 1,
+                          65537, SIZE_MAX};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     hs_options o = options_of(HS_PROFILE_LOWE);
     o.struct_size = sizes[i];

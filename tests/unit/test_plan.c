@@ -44,14 +44,16 @@ static void check_layout(const frame_plan *p) {
       const bool overlap = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
       if (overlap && alive_together(a, b))
         fail_msg("%d x %d: %s of octave %d and %s of octave %d share bytes while both are in use", p->request.width,
-                 p->request.height, plan_buffer_name(a->buffer), a->octave_index, plan_buffer_name(b->buffer), b->octave_index);
+                 p->request.height, plan_buffer_name(a->buffer), a->octave_index, plan_buffer_name(b->buffer),
+                 b->octave_index);
     }
   }
   assert_int_equal(end, p->host_bytes); /* the slab is no larger than its last buffer */
   assert_int_equal(p->device_bytes, 0);
 }
 
-static void check_entry(const frame_plan *p, plan_buffer buffer, int32_t octave, uint64_t least, int32_t first, int32_t last) {
+static void check_entry(const frame_plan *p, plan_buffer buffer, int32_t octave, uint64_t least, int32_t first,
+                        int32_t last) {
   const plan_entry *e = plan_find(p, buffer, octave);
   if (!e) fail_msg("no %s of octave %d", plan_buffer_name(buffer), octave);
   assert_true(e->bytes >= least && e->bytes < least + PLAN_ALIGNMENT);
@@ -75,7 +77,8 @@ static void check_sizes(const frame_plan *p) {
       work = r->pyramid_work_plane && work > scratch ? work : scratch; /* a mixture needs the larger */
     }
     /* An octave's levels stand until the next has been made from them. */
-    check_entry(p, BUFFER_LEVELS, o, p->level_floats[o] * 4 * (uint64_t)(scales + 3), step + STEP_PYRAMID, step + STEP_COUNT);
+    check_entry(p, BUFFER_LEVELS, o, p->level_floats[o] * 4 * (uint64_t)(scales + 3), step + STEP_PYRAMID,
+                step + STEP_COUNT);
     check_entry(p, BUFFER_BLUR_WORK, o, work * 4, step, step);
     check_entry(p, BUFFER_CANDIDATES, o, mask, step + STEP_EXTREMA, step + STEP_REFINE);
     check_entry(p, BUFFER_SETTLED, o, mask, step + STEP_REFINE, step + STEP_LOCATE);
@@ -84,9 +87,12 @@ static void check_sizes(const frame_plan *p) {
   check_entry(p, BUFFER_KEYPOINTS, 0, (uint64_t)r->keypoint_capacity * 28, 0, end);
   check_entry(p, BUFFER_FEATURES, 0, (uint64_t)r->feature_capacity * 8, 0, end);
   if (r->descriptor_bytes > 0) check_entry(p, BUFFER_DESCRIPTORS, 0, r->feature_capacity * r->descriptor_bytes, 0, end);
-  if (r->source_capacity > 0) check_entry(p, BUFFER_SOURCES, 0, r->source_capacity * 4u, 0, end);
-  else assert_null(plan_find(p, BUFFER_SOURCES, 0));
-  assert_true(r->keypoint_capacity >= r->source_capacity && r->keypoint_capacity % 32 == 0 && r->feature_capacity % 32 == 0);
+  if (r->source_capacity > 0)
+    check_entry(p, BUFFER_SOURCES, 0, r->source_capacity * 4u, 0, end);
+  else
+    assert_null(plan_find(p, BUFFER_SOURCES, 0));
+  assert_true(r->keypoint_capacity >= r->source_capacity && r->keypoint_capacity % 32 == 0 &&
+              r->feature_capacity % 32 == 0);
 }
 
 static const int32_t sides[] = {1, 2, 5, 6, 11, 17, 31, 33, 64, 100, 257, 640, 1023, 4000};
@@ -180,7 +186,8 @@ static void test_names(void **state) {
   (void)state;
   for (int b = 0; b < PLAN_BUFFER_COUNT; b++) {
     assert_string_not_equal(plan_buffer_name((plan_buffer)b), "?");
-    for (int c = 0; c < b; c++) assert_string_not_equal(plan_buffer_name((plan_buffer)b), plan_buffer_name((plan_buffer)c));
+    for (int c = 0; c < b; c++)
+      assert_string_not_equal(plan_buffer_name((plan_buffer)b), plan_buffer_name((plan_buffer)c));
   }
   assert_string_equal(plan_buffer_name(PLAN_BUFFER_COUNT), "?");
 }

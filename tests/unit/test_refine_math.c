@@ -54,13 +54,15 @@ static double dyadic(uint32_t *state) { return ((double)(next_random(state) % 65
 static bool cramer(const model *m, double d[3]) {
   const double a[3][3] = {{m->h[0], m->h[3], m->h[4]}, {m->h[3], m->h[1], m->h[5]}, {m->h[4], m->h[5], m->h[2]}};
   double det = 0.0;
-  for (int k = 0; k < 3; k++) det += a[0][k] * (a[1][(k + 1) % 3] * a[2][(k + 2) % 3] - a[1][(k + 2) % 3] * a[2][(k + 1) % 3]);
+  for (int k = 0; k < 3; k++)
+    det += a[0][k] * (a[1][(k + 1) % 3] * a[2][(k + 2) % 3] - a[1][(k + 2) % 3] * a[2][(k + 1) % 3]);
   if (fabs(det) < 0.5) return false;
   for (int column = 0; column < 3; column++) {
     double b[3][3], t = 0.0;
     for (int i = 0; i < 3; i++)
       for (int j = 0; j < 3; j++) b[i][j] = j == column ? -m->g[i] : a[i][j];
-    for (int k = 0; k < 3; k++) t += b[0][k] * (b[1][(k + 1) % 3] * b[2][(k + 2) % 3] - b[1][(k + 2) % 3] * b[2][(k + 1) % 3]);
+    for (int k = 0; k < 3; k++)
+      t += b[0][k] * (b[1][(k + 1) % 3] * b[2][(k + 2) % 3] - b[1][(k + 2) % 3] * b[2][(k + 1) % 3]);
     d[column] = t / det;
   }
   return true;
@@ -87,7 +89,8 @@ static void test_exact_quadratics(void **state) {
     const float got[3] = {q.dx, q.dy, q.ds};
     const double size = 1.0 + fabs(expected[0]) + fabs(expected[1]) + fabs(expected[2]);
     for (int i = 0; i < 3; i++)
-      if (fabs((double)got[i] - expected[i]) > 2e-5 * size) fail_msg("offset %d is %.9g, expected %.9g", i, (double)got[i], expected[i]);
+      if (fabs((double)got[i] - expected[i]) > 2e-5 * size)
+        fail_msg("offset %d is %.9g, expected %.9g", i, (double)got[i], expected[i]);
     const double value = m.c + 0.5 * (m.g[0] * expected[0] + m.g[1] * expected[1] + m.g[2] * expected[2]);
     assert_true(fabs((double)refine_response(&q) - fabs(value)) < 1e-4 * size);
     solved++;
@@ -117,7 +120,8 @@ static bool eliminate(float m[3][4], float d[3]) {
   return true;
 }
 
-/* Small whole numbers give ties and zero pivots in plenty; thirds make a wrong choice of row visible in the rounding. */
+/* Small whole numbers give ties and zero pivots in plenty; thirds make a wrong choice of row visible in the
+   rounding. */
 static void test_pivots_and_ties(void **state) {
   (void)state;
   uint32_t seed = 7;
@@ -163,7 +167,8 @@ static refine_step move(author_rule rule, float dx, float dy, float ds, int32_t 
   return refine_move(&o, &p, &q, &at[0], &at[1], &at[2]);
 }
 
-static void expect_move(author_rule rule, const float d[3], const int32_t from[3], refine_step step, const int32_t to[3]) {
+static void expect_move(author_rule rule, const float d[3], const int32_t from[3], refine_step step,
+                        const int32_t to[3]) {
   int32_t at[3] = {from[0], from[1], from[2]};
   assert_int_equal(move(rule, d[0], d[1], d[2], at), step);
   if (step == REFINE_LOST) return;
@@ -171,7 +176,7 @@ static void expect_move(author_rule rule, const float d[3], const int32_t from[3
 }
 
 #define V3F (const float[3])
-#define V3 (const int32_t[3])
+#define V3  (const int32_t[3])
 
 /* Offsets are (x, y, s), samples (level, x, y). */
 static void test_moves(void **state) {
@@ -244,7 +249,14 @@ static void test_vlfeat_places(void **state) {
 static void test_places_kept(void **state) {
   (void)state;
   const uint8_t mask[2 * 5] = {0, 1, 0, 9, 9, 1, 0, 255, 9, 9}; /* 3 x 2, stride 5 */
-  place_filter f = {.mask = mask, .mask_stride = 5, .width = 3, .height = 2, .x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
+  place_filter f = {.mask = mask,
+                    .mask_stride = 5,
+                    .width = 3,
+                    .height = 2,
+                    .x0 = INT32_MIN,
+                    .y0 = INT32_MIN,
+                    .x1 = INT32_MAX,
+                    .y1 = INT32_MAX};
   assert_false(place_kept(&f, 0.49f, 0.0f));
   assert_true(place_kept(&f, 0.5f, 0.0f));
   assert_true(place_kept(&f, 1.49f, 0.49f));
@@ -262,8 +274,12 @@ static void test_places_kept(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_exact_quadratics), cmocka_unit_test(test_pivots_and_ties), cmocka_unit_test(test_singular),
-      cmocka_unit_test(test_moves),            cmocka_unit_test(test_edges),           cmocka_unit_test(test_vlfeat_places),
+      cmocka_unit_test(test_exact_quadratics),
+      cmocka_unit_test(test_pivots_and_ties),
+      cmocka_unit_test(test_singular),
+      cmocka_unit_test(test_moves),
+      cmocka_unit_test(test_edges),
+      cmocka_unit_test(test_vlfeat_places),
       cmocka_unit_test(test_places_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,8 @@ static void test_steps_lead_from_level_to_level(void **state) {
       for (int32_t level = 1; level <= scales + 2; level++) {
         const double from = scalespace_level_sigma(sigmas[i], scales, level - 1);
         const double step = scalespace_step_sigma(sigmas[i], scales, level);
-        assert_close(from * from + step * step, pow(scalespace_level_sigma(sigmas[i], scales, level), 2.0), 4e-15, "step");
+        assert_close(from * from + step * step, pow(scalespace_level_sigma(sigmas[i], scales, level), 2.0), 4e-15,
+                     "step");
       }
 }
 
@@ -110,12 +111,9 @@ static void test_options_stay_below_the_largest_radius(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_level_sigmas),
-      cmocka_unit_test(test_steps_lead_from_level_to_level),
-      cmocka_unit_test(test_base_sigma),
-      cmocka_unit_test(test_taps),
-      cmocka_unit_test(test_radii),
-      cmocka_unit_test(test_options_stay_below_the_largest_radius),
+      cmocka_unit_test(test_level_sigmas), cmocka_unit_test(test_steps_lead_from_level_to_level),
+      cmocka_unit_test(test_base_sigma),   cmocka_unit_test(test_taps),
+      cmocka_unit_test(test_radii),        cmocka_unit_test(test_options_stay_below_the_largest_radius),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

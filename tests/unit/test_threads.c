@@ -1,5 +1,6 @@
 /*
- * The pool of threads: every chunk once, on a worker of its own, in a floating-point environment the caller cannot reach.
+ * The pool of threads: every chunk once, on a worker of its own, in a floating-point environment the caller cannot
+ * reach.
  */
 #include <fenv.h>
 #include <setjmp.h>
@@ -32,8 +33,10 @@ static void tally_chunk(void *job, int32_t chunk, int32_t worker) {
   }
   if (atomic_fetch_add(&t->inside[worker], 1) != 0) atomic_fetch_add(&t->wrong, 1);
   /* a worker's number stands for one thread throughout */
-  if (atomic_exchange(&t->seen[worker], 1) == 0) t->thread[worker] = pthread_self();
-  else if (!pthread_equal(t->thread[worker], pthread_self())) atomic_fetch_add(&t->wrong, 1);
+  if (atomic_exchange(&t->seen[worker], 1) == 0)
+    t->thread[worker] = pthread_self();
+  else if (!pthread_equal(t->thread[worker], pthread_self()))
+    atomic_fetch_add(&t->wrong, 1);
   atomic_fetch_add(&t->done[chunk], 1);
   atomic_fetch_sub(&t->inside[worker], 1);
 }
@@ -155,8 +158,10 @@ static void test_environment_of_workers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_chunk_once), cmocka_unit_test(test_no_queue),
-      cmocka_unit_test(test_many_jobs),        cmocka_unit_test(test_start_and_stop),
+      cmocka_unit_test(test_every_chunk_once),
+      cmocka_unit_test(test_no_queue),
+      cmocka_unit_test(test_many_jobs),
+      cmocka_unit_test(test_start_and_stop),
       cmocka_unit_test(test_environment_of_workers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
