@@ -124,9 +124,8 @@ static stage_status record_levels(const recording *r, int32_t o, int32_t first, 
   return st;
 }
 
-/* The side stream of an octave's levels S+1 and S+2 and its search, which no other octave waits for: the first octave's
-   takes as long as all the others' together. */
-static cuda_stream side_of(const recording *r, int32_t o) { return r->state->side[o == 0 ? 0 : 1]; }
+/* The side stream of an octave's levels S+1 and S+2 and its search, which no other octave waits for. */
+static cuda_stream side_of(const recording *r, int32_t o) { return r->state->side[o < SIDE_STREAMS ? o : SIDE_STREAMS - 1]; }
 
 static stage_status record_upper_levels(const recording *r, int32_t o) {
   const cuda_state *s = r->state;
@@ -136,11 +135,9 @@ static stage_status record_upper_levels(const recording *r, int32_t o) {
   return st == STAGE_OK ? record_levels(r, o, scales + 1, scales + 2, false, side_of(r, o)) : st;
 }
 
-/* Candidate masks of octaves first..end-1, in one launch. */
-static stage_status record_extrema(const recording *r, int32_t first, int32_t end) {
-  if (first >= end) return STAGE_OK;
-  const extrema_launch_args args = {.octaves = &r->octaves[first], .octave_count = end - first, .params = r->context->params};
-  return extrema_launch(&args, side_of(r, first));
+static stage_status record_extrema(const recording *r, int32_t o) {
+  const extrema_launch_args args = {.octaves = &r->octaves[o], .octave_count = 1, .params = r->context->params};
+  return extrema_launch(&args, side_of(r, o));
 }
 
 /* The main stream waits for a side stream. */
@@ -149,19 +146,17 @@ static stage_status join(const cuda_state *s, int side) {
   return st == STAGE_OK ? device_event_wait(s->joined[side], s->stream) : st;
 }
 
-/* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. The two largest
-   octaves are searched as soon as they stand, the small ones together. */
+/* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. */
 static stage_status record_pyramid(const recording *r, const source_view *source) {
   const int32_t octaves = r->view.octave_count;
   stage_status st = record_base(r, source);
   for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
     if (st == STAGE_OK) st = record_upper_levels(r, o);
-    if (st == STAGE_OK && o < 2) st = record_extrema(r, o, o + 1);
+    if (st == STAGE_OK) st = record_extrema(r, o);
   }
-  if (st == STAGE_OK) st = record_extrema(r, 2, octaves);
-  if (st == STAGE_OK) st = join(r->state, 0);
-  return st == STAGE_OK && octaves > 1 ? join(r->state, 1) : st;
+  for (int side = 0; side < SIDE_STREAMS && side < octaves && st == STAGE_OK; side++) st = join(r->state, side);
+  return st;
 }
 
 /* The public records, beside the descriptors: neither waits for the other. */

@@ -35,8 +35,8 @@ typedef struct graph_entry {
   cuda_graph graph;
 } graph_entry;
 
-/* Beside the main stream: one for what is left of the first octave, one for that of all others. */
-enum { GRAPHS_KEPT = 8, SIDE_STREAMS = 2 };
+/* Side streams: one for what is left of each octave when the next has begun; the smallest octaves share the last. */
+enum { GRAPHS_KEPT = 8, SIDE_STREAMS = 8 };
 
 typedef struct cuda_state {
   int32_t device;
