@@ -41,9 +41,7 @@ SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return _mm512_max_ps(a, 
 SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return _mm512_abs_ps(a); }
 SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
 SIMD_INLINE simd_f32 simd_xor(simd_f32 a, simd_f32 b) { return _mm512_xor_ps(a, b); } /* of the bits */
-SIMD_INLINE simd_f32 simd_floor(simd_f32 a) {
-  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-}
+SIMD_INLINE simd_f32 simd_floor(simd_f32 a) { return _mm512_floor_ps(a); }
 
 SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 SIMD_INLINE simd_mask simd_le(simd_f32 a, simd_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
@@ -97,6 +95,10 @@ SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return _mm512_permutex2var_ps(_mm512_loadu_ps(p), even, _mm512_loadu_ps(p + SIMD_WIDTH));
 }
+/* Without optimisation the intrinsic is a macro of the compiler's, with a conversion of its own that it warns of. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 SIMD_INLINE simd_f32 simd_gather(const float *base, simd_i32 index) { return _mm512_i32gather_ps(index, base, 4); }
+#pragma GCC diagnostic pop
 
 #endif
