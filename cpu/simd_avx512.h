@@ -98,11 +98,7 @@ SIMD_INLINE simd_f32 simd_load_even(const float *p) {
 /* Without optimisation the intrinsic is a macro of the compiler's, with a conversion of its own that it warns of. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
-/* Without optimisation the compiler's own header makes this a macro that warns of its mask. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wsign-conversion"
 SIMD_INLINE simd_f32 simd_gather(const float *base, simd_i32 index) { return _mm512_i32gather_ps(index, base, 4); }
-#pragma GCC diagnostic pop
 #pragma GCC diagnostic pop
 
 #endif
