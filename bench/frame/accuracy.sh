@@ -6,6 +6,7 @@
 # ../shared/data by default), OpenCV and VLFeat with headers, and Python with NumPy, SciPy and OpenCV. Takes a while.
 # HARTSIFT_ACCURACY_LOWE: further variants of profile lowe, "name=options" separated by ';'.
 # HARTSIFT_ACCURACY_SETS: which of "small homography large" to run; what ran before is kept in the tables.
+# HARTSIFT_ACCURACY_ONLY: regular expression that a sequence's name has to match, as in synthetic_rot/landscape.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -81,7 +82,7 @@ write_results() {
   {
     echo "# Accuracy"
     echo
-    echo "Written by \`bash bench/frame/accuracy.sh $build\` on $(date -u +%Y-%m-%d);" \
+    echo "Written by \`bash bench/frame/accuracy.sh\` on $(date -u +%Y-%m-%d);" \
       "hartsift $("$command" --version | cut -d' ' -f2-), commit $(git rev-parse --short HEAD)," \
       "OpenCV $(pkg-config --modversion opencv4), VLFeat 0.9.21."
     echo
@@ -114,7 +115,7 @@ for set in ${HARTSIFT_ACCURACY_SETS:-small homography large}; do
   folder=$work/$set
   [ "$set" = homography ] && folder=$data_dir/homography
   python3 -B "$eval_dir/evaluate.py" "${extractors[@]}" --seq "$folder" --json "$work/pairs_$set.json" \
-    >"$work/tables.txt"
+    --only "${HARTSIFT_ACCURACY_ONLY:-}" >"$work/tables.txt"
   mv "$work/tables.txt" "$work/tables_$set.txt"
   write_results
 done
