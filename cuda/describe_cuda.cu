@@ -12,22 +12,32 @@
 
 enum {
   DESCRIBE_WARPS = 4, /* a block */
-  DESCRIBE_TILE = 96, /* samples along a tile: a window of radius 47, sigma 4.4 */
-  DESCRIBE_GROUP_BITS = 3,
-  DESCRIBE_GROUP = 1 << DESCRIBE_GROUP_BITS /* lanes along a row */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  DESCRIBE_BLOCKS = 2, /* a multiprocessor: what shared memory holds */
+#else
+  DESCRIBE_BLOCKS = 6,
+#endif
+  DESCRIBE_TILE = 80 /* samples along a part of the window: all of one of radius 39, sigma 3.7 */
 };
 
+typedef window_tile<DESCRIBE_TILE> describe_tile;
+
 /*
- * Where the bins of the padded histogram lie: direction by direction, a plane of 6 x 6 cells each; with 4 copies planes
- * are a multiple of 32 words apart. So the bank of a vote follows from its cell, not from its direction, and lanes far
- * apart in the patch seldom meet in one.
+ * Where the bins lie: direction by direction, a plane of 4 rows of 5 cells each, of which the fifth takes what votes
+ * beside the patch. Rows above and below it are left out, for their votes are made zero and may go anywhere. Padded
+ * cell (r, c) of direction d is at d * plane + r * pitch + c, before the first of the patch and past the last by a row
+ * and a cell. Cells next to each other in any direction lie in different banks.
  */
-enum { DESCRIBE_PLANE = 40, DESCRIBE_STORED = DESCRIBE_PADDED_BINS * DESCRIBE_PLANE };
+enum {
+  DESCRIBE_PITCH = DESCRIBE_CELLS + 1,
+  DESCRIBE_PLANE = DESCRIBE_CELLS * DESCRIBE_PITCH,
+  DESCRIBE_STORED = (DESCRIBE_PADDED_BINS * DESCRIBE_PLANE + 2 * DESCRIBE_PITCH + 1 + 3) / 4 * 4
+};
 
 /* One warp's shared memory. */
-template <int COPIES> struct describe_shared {
+template <int COPIES> struct __align__(16) describe_shared {
   int32_t votes[DESCRIBE_STORED * COPIES]; /* (direction * plane + cell) * copies + copy */
-  window_tile<DESCRIBE_TILE> tile;
+  describe_tile tile;
 };
 
 /* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), which floats' bits leave in. */
@@ -38,7 +48,7 @@ typedef struct described_sample {
 
 #define TWO_TO_23      8388608.0f /* floats from here to 2^24 are the whole numbers */
 #define TWO_TO_23_BITS 0x4b000000u
-#define DESCRIBE_BIAS  (TWO_TO_23_BITS * (DESCRIBE_PLANE + DESCRIBE_PADDED_CELLS + 1u))
+#define DESCRIBE_BIAS  (TWO_TO_23_BITS * (DESCRIBE_PLANE + DESCRIBE_PITCH + 1u))
 
 /*
  * Half the patch's side in cells, as far as it matters. describe_place lets in what lies strictly between 0 and 5 after
@@ -50,18 +60,18 @@ typedef struct described_sample {
 /* The same operations as describe_votes_of, its floors by additions to 2^23 rounded down, which are exact from 0 on. */
 static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight,
                                                        float row, float column, described_sample *out) {
-  float magnitude, turn;
-  hs_polar(gx, gy, &magnitude, &turn);
-  float direction = w->turn - turn;
-  direction = direction < 0.0f ? direction + 1.0f : direction;
-  direction = direction * (float)DESCRIBE_BINS;
+  float magnitude, angle; /* in eighths of a turn, as the direction: scaled exactly */
+  hs_polar_in(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
+  float direction = (float)DESCRIBE_BINS * w->turn - angle;
+  direction = direction < 0.0f ? direction + (float)DESCRIBE_BINS : direction;
   const float r = __fadd_rd(row, TWO_TO_23), c = __fadd_rd(column, TWO_TO_23), d = __fadd_rd(direction, TWO_TO_23);
   const float fr = row - (r - TWO_TO_23), fc = column - (c - TWO_TO_23), fd = direction - (d - TWO_TO_23);
   const float v = magnitude * weight;
-  const float v1 = v * fr, v0 = v - v1;
+  const float below = v * fr, above = v - below;
+  const float v0 = row < 1.0f ? 0.0f : above, v1 = row < (float)DESCRIBE_CELLS ? below : 0.0f;
   const float v11 = v1 * fc, v10 = v1 - v11, v01 = v0 * fc, v00 = v0 - v01;
   const float v111 = v11 * fd, v101 = v10 * fd, v011 = v01 * fd, v001 = v00 * fd;
-  out->index = __float_as_uint(d) * DESCRIBE_PLANE + (__float_as_uint(r) * DESCRIBE_PADDED_CELLS + __float_as_uint(c));
+  out->index = __float_as_uint(d) * DESCRIBE_PLANE + (__float_as_uint(r) * DESCRIBE_PITCH + __float_as_uint(c));
   out->v[0] = __float2int_rn(v00 - v001);
   out->v[1] = __float2int_rn(v001);
   out->v[2] = __float2int_rn(v01 - v011);
@@ -74,14 +84,7 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
 
 /* Bin of vote j from the first one's. */
 static __device__ __forceinline__ int32_t vote_offset(int32_t j) {
-  return (j & 1 ? DESCRIBE_PLANE : 0) + (j & 4 ? DESCRIBE_PADDED_CELLS : 0) + (j & 2 ? 1 : 0);
-}
-
-/* The copy of the histogram a lane adds to: lanes that share one are far apart in the patch, so they seldom meet in a
-   bin. In a row those are half or a quarter of it apart; the row of the next pair of groups takes them shifted. */
-template <int COPIES> static __device__ __forceinline__ int32_t vote_copy(void) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), pair = lane / DESCRIBE_GROUP / 2;
-  return (lane + pair * (COPIES / 2)) % COPIES;
+  return (j & 1 ? DESCRIBE_PLANE : 0) + (j & 4 ? DESCRIBE_PITCH : 0) + (j & 2 ? 1 : 0);
 }
 
 /* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics. */
@@ -100,113 +103,138 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
   }
 }
 
+/* Where (dx, dy) from the centre lies in the patch, in cells from its centre; true: it votes. */
+static __device__ __forceinline__ bool describe_inside(const describe_window *w, float dx, float dy, float *u,
+                                                       float *v) {
+  *u = hs_fmaf(dy, w->sine, dx * w->cosine);
+  *v = hs_fmaf(dy, w->cosine, -(dx * w->sine));
+  return fabsf(*u) < DESCRIBE_REACH && fabsf(*v) < DESCRIBE_REACH;
+}
+
 /*
- * The columns of each row that can lie inside the turned square |u|, |v| < 2.5 cells; a superset, widened by a
- * thousandth of a cell and a hundredth of a sample, each sample is tested again. Along a row u and v are linear in dx;
- * a coefficient of zero gives an infinite bound or, where even that is undefined, none.
+ * The columns of a row that vote, within a part's. First bounds by rough division, widened by a thousandth of a cell
+ * and a hundredth of a sample; a coefficient of zero gives an infinite bound or, where even that is undefined, none.
+ * Then each end moves in until its sample votes. What lies between votes too: u and v as computed never turn back along
+ * a row, because sums, products and their rounding do not.
  */
-static __device__ __forceinline__ void describe_spans(window_tile<DESCRIBE_TILE> *tile, const describe_window *w,
-                                                      int32_t first_row, int32_t rows, int32_t first_column,
-                                                      int32_t last_column) {
+static __device__ __forceinline__ window_span describe_span(const describe_window *w, const window_part *part,
+                                                            int32_t row) {
   const float reach = 0.5f * (DESCRIBE_CELLS + 1) + 0.001f, shift = w->x - (float)w->cx, limit = 4096.0f;
-  const float per_cosine = 1.0f / w->cosine, per_sine = 1.0f / w->sine;
-  for (int32_t i = (int32_t)(threadIdx.x % WARP_LANES); i < rows; i += WARP_LANES) {
-    const float dy = (float)(w->cy + first_row + i) - w->y;
-    const float u = dy * w->sine, v = dy * w->cosine;
-    const float u0 = (-reach - u) * per_cosine, u1 = (reach - u) * per_cosine;
-    const float v0 = (v - reach) * per_sine, v1 = (v + reach) * per_sine;
-    const float low = fmaxf(fmaxf(fminf(u0, u1), fminf(v0, v1)), -limit);
-    const float high = fminf(fminf(fmaxf(u0, u1), fmaxf(v0, v1)), limit);
-    const int32_t first = (int32_t)ceilf(fminf(low, limit) + shift - 0.01f),
-                  last = (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f);
-    tile->span[i] = make_short2((short)max(first, first_column), (short)min(last, last_column));
-  }
+  const float per_cosine = __fdividef(1.0f, w->cosine), per_sine = __fdividef(1.0f, w->sine);
+  const float dy = (float)(part->y + row) - w->y;
+  const float u = dy * w->sine, v = dy * w->cosine;
+  const float u0 = (-reach - u) * per_cosine, u1 = (reach - u) * per_cosine;
+  const float v0 = (v - reach) * per_sine, v1 = (v + reach) * per_sine;
+  const float low = fmaxf(fmaxf(fminf(u0, u1), fminf(v0, v1)), -limit);
+  const float high = fminf(fminf(fmaxf(u0, u1), fmaxf(v0, v1)), limit);
+  const int32_t first_x = max(w->cx + (int32_t)ceilf(fminf(low, limit) + shift - 0.01f), part->x);
+  const int32_t last_x = min(w->cx + (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f), part->x + part->columns - 1);
+  float x = (float)first_x, end = (float)last_x, ignored_u, ignored_v;
+  while (x <= end && !describe_inside(w, x - w->x, dy, &ignored_u, &ignored_v)) x += 1.0f;
+  while (x <= end && !describe_inside(w, end - w->x, dy, &ignored_u, &ignored_v)) end -= 1.0f;
+  const window_span span = {(int32_t)x - part->x, (int32_t)end - (int32_t)x + 1};
+  return span;
 }
 
-/* One lane's run of samples along a row. */
-typedef struct describe_run {
-  const float *p; /* the first sample */
-  int32_t stride; /* floats from row to row */
-  int32_t length; /* of this lane's run; may be 0 */
-  float x, dy;    /* of the first sample: column, and distance from the centre's row */
-  float row_weight;
-  const float *weight; /* of the first sample's column */
-} describe_run;
+/* What a lane reads for one sample, a step ahead of its use; the four are of no meaning outside. */
+typedef struct described_read {
+  float left, right, up, down;
+  uint32_t run;
+  bool inside;
+} described_read;
 
-/* Votes of a run; `steps`: the longest run among the lanes. The samples of the next step are read ahead. lane_votes:
-   the shared address of the lane's copy of bin 0, less what DESCRIBE_BIAS adds. */
+static __device__ __forceinline__ described_read describe_read(const float *base, const float *above,
+                                                               const float *below, int32_t stride, uint32_t run,
+                                                               bool listed) {
+  described_read read;
+  read.inside = listed && (int32_t)(threadIdx.x % RUN_LENGTH) < window_run_length(run);
+  read.run = run;
+  const int32_t at = window_run_row(run) * stride + window_run_column(run);
+  asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\t"
+               "@p ld.global.nc.f32 %0, [%5 + -4];\n\t@p ld.global.nc.f32 %1, [%5 + 4];\n\t"
+               "@p ld.global.nc.f32 %2, [%6];\n\t@p ld.global.nc.f32 %3, [%7];\n\t}"
+               : "=f"(read.left), "=f"(read.right), "=f"(read.up), "=f"(read.down)
+               : "r"((int32_t)read.inside), "l"(base + at), "l"(above + at), "l"(below + at));
+  return read;
+}
+
+/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run. lane_votes: the shared
+   address of the lane's copy of bin 0, less what DESCRIBE_BIAS adds. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_row(int32_t *votes, uint32_t lane_votes, const describe_window *w,
-                                                    const describe_run *run, int32_t steps) {
-  const float *p = run->p, *above = pinned(p - run->stride), *below = pinned(p + run->stride);
-  float x = run->x, left = 0.0f, centre = 0.0f, right = 0.0f, up = 0.0f, down = 0.0f;
-  if (run->length > 0) left = p[-1], centre = p[0], right = p[1], up = above[0], down = below[0];
-#pragma unroll 2
-  for (int32_t step = 0; step < steps; step++) {
-    float next_right = right, next_up = up, next_down = down;
-    if (step + 1 < run->length) next_right = p[step + 2], next_up = above[step + 1], next_down = below[step + 1];
-    const float dx = x - w->x;
-    const float u = hs_fmaf(run->dy, w->sine, dx * w->cosine), v = hs_fmaf(run->dy, w->cosine, -(dx * w->sine));
-    const bool inside = step < run->length && fabsf(u) < DESCRIBE_REACH && fabsf(v) < DESCRIBE_REACH;
+static __device__ __forceinline__ void describe_runs(int32_t *votes, const describe_tile *tile, const window_part *part,
+                                                     const describe_window *w, int32_t listed) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
+  const int32_t stride = pinned_int(part->stride);
+  const uint32_t lane_votes = shared_address(votes + lane % (COPIES > 1 ? COPIES : 1)) - DESCRIBE_BIAS * (COPIES * 4u);
+  const uint32_t columns = shared_address(tile->column + sub), rows = shared_address(tile->row);
+  const uint16_t *runs = tile->runs + group;
+  const float *base = pinned(part->corner + sub), *above = pinned(base - stride), *below = pinned(base + stride);
+  described_read next = describe_read(base, above, below, stride, runs[0], group < listed);
+#pragma unroll 1
+  for (int32_t first = 0; first < listed; first += RUN_GROUPS) {
+    const described_read read = next;
+    next = describe_read(base, above, below, stride, runs[first + RUN_GROUPS], first + RUN_GROUPS + group < listed);
     described_sample sample;
-    if (inside)
-      describe_sample(w, 0.5f * (right - left), 0.5f * (down - up), run->weight[step] * run->row_weight, v + 2.5f,
-                      u + 2.5f, &sample);
-    describe_add<COPIES>(votes, lane_votes, inside, &sample);
-    left = centre, centre = right, right = next_right, up = next_up, down = next_down;
-    x += 1.0f;
+    if (read.inside) {
+      const float2 column = shared_pair(columns + 8u * (uint32_t)window_run_column(read.run)),
+                   row = shared_pair(rows + 8u * (uint32_t)window_run_row(read.run));
+      const float dx = column.x, dy = row.x;
+      const float u = hs_fmaf(dy, w->sine, dx * w->cosine), v = hs_fmaf(dy, w->cosine, -(dx * w->sine));
+      describe_sample(w, read.right - read.left, read.down - read.up, column.y * row.y, v + 2.5f, u + 2.5f, &sample);
+    }
+    describe_add<COPIES>(votes, lane_votes, read.inside, &sample);
   }
 }
 
-/* Votes of one tile, its tables in place. The lanes of a group share a row in equal runs. */
+/* Votes of one part of the window, its weights in place. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_walk(int32_t *votes, const window_tile<DESCRIBE_TILE> *tile,
-                                                     const plane_view *level, const describe_window *w,
-                                                     int32_t first_row, int32_t rows, int32_t first_column) {
-  const int32_t turns = window_tile_turns<DESCRIBE_GROUP>(rows), sub = (int32_t)(threadIdx.x % DESCRIBE_GROUP);
-  const int32_t stride = (int32_t)level->stride, y = w->cy + first_row;
-  const float *base = pinned(level->data + (size_t)y * level->stride + (size_t)w->cx);
-  const uint32_t lane_votes =
-      shared_address(votes + vote_copy<(COPIES > 1 ? COPIES : 1)>()) - DESCRIBE_BIAS * (COPIES * 4u);
-  for (int32_t turn = 0; turn < turns; turn++) {
-    const int32_t r = window_tile_row<DESCRIBE_GROUP>(turn, rows), row = max(r, 0);
-    const short2 span = tile->span[row];
-    const int32_t share = r < 0 ? 0 : max((span.y - span.x + DESCRIBE_GROUP) >> DESCRIBE_GROUP_BITS, 0);
-    const int32_t at = span.x + sub * share;
-    const describe_run run = {base + (row * stride + at),
-                              stride,
-                              min(share, span.y - at + 1),
-                              (float)(w->cx + at),
-                              (float)(y + row) - w->y,
-                              tile->row_weight[row],
-                              tile->column_weight + (at - first_column)};
-    describe_row<COPIES>(votes, lane_votes, w, &run, warp_reduce_max(share));
+static __device__ __forceinline__ void describe_walk(int32_t *votes, describe_tile *tile, const window_part *part,
+                                                     const describe_window *w) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
+  int32_t listed = 0;
+  for (int32_t first = 0;; first += WARP_LANES) {
+    window_span span = {0, 0};
+    if (first + lane < part->rows) span = describe_span(w, part, first + lane);
+    const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
+    const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
+    if (first >= part->rows || listed + more > tile->RUNS) {
+      __syncwarp(); /* the list and the weights are whole */
+      describe_runs<COPIES>(votes, tile, part, w, listed);
+      __syncwarp(); /* and read */
+      if (first >= part->rows) return;
+      listed = 0;
+    }
+    window_list_runs(tile->runs + listed + before, span, first + lane);
+    listed += more;
   }
 }
 
 /* The padded histogram of one feature, complete for every lane at the end. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_fill(int32_t *votes, window_tile<DESCRIBE_TILE> *tile,
-                                                     const plane_view *level, const describe_window *w, float scale) {
+static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_tile *tile, const plane_view *level,
+                                                     const describe_window *w, float scale) {
   enum { STORED = COPIES > 1 ? COPIES : 1 };
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
-  const window_place place = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, scale};
+  /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
+     1e-30, where a vote rounds to nothing. */
+  const window_place place = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
   __syncwarp(); /* the feature before is done */
   for (int32_t i = lane; i < DESCRIBE_STORED * STORED / 4; i += WARP_LANES) ((int4 *)votes)[i] = make_int4(0, 0, 0, 0);
   const int32_t top = window_tile_first(w->radius, w->cy, 1), left = window_tile_first(w->radius, w->cx, 1);
-  const int32_t bottom = window_tile_last(top, INT16_MAX, w->radius, w->cy, level->height, 1);
-  const int32_t right = window_tile_last(left, INT16_MAX, w->radius, w->cx, level->width, 1);
+  const int32_t bottom = window_tile_last(w->radius, w->cy, level->height, 1);
+  const int32_t right = window_tile_last(w->radius, w->cx, level->width, 1);
   for (int32_t row = top; row <= bottom; row += DESCRIBE_TILE)
     for (int32_t column = left; column <= right; column += DESCRIBE_TILE) {
-      const int32_t rows = min((int32_t)DESCRIBE_TILE, bottom - row + 1),
-                    columns = min((int32_t)DESCRIBE_TILE, right - column + 1);
-      __syncwarp(); /* the tile before is read */
-      window_tile_weights(tile, &place, column, columns, row, rows);
-      describe_spans(tile, w, row, rows, column, column + columns - 1);
-      __syncwarp();
-      describe_walk<COPIES>(votes, tile, level, w, row, rows, column);
+      const int32_t x = w->cx + column, y = w->cy + row, stride = (int32_t)level->stride;
+      const window_part part = {x,
+                                y,
+                                min((int32_t)DESCRIBE_TILE, right - column + 1),
+                                min((int32_t)DESCRIBE_TILE, bottom - row + 1),
+                                stride,
+                                level->data + (size_t)y * level->stride + (size_t)x};
+      window_tile_weights(tile, &place, &part);
+      describe_walk<COPIES>(votes, tile, &part, w);
     }
-  __syncwarp();
 }
 
 /* Sum of the copies of one stored bin. */
@@ -220,8 +248,7 @@ template <int COPIES> static __device__ __forceinline__ int32_t describe_stored(
 /* Bin i of the cropped histogram: as describe_crop, from this layout. */
 template <int COPIES> static __device__ __forceinline__ int32_t describe_cropped(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
-  const int32_t at =
-      d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PADDED_CELLS + cell % DESCRIBE_CELLS + 1;
+  const int32_t at = d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + cell % DESCRIBE_CELLS + 1;
   const int32_t sum = describe_stored<COPIES>(votes, at);
   return d < 2 ? sum + describe_stored<COPIES>(votes, at + DESCRIBE_BINS * DESCRIBE_PLANE) : sum;
 }
@@ -265,9 +292,8 @@ static __device__ __forceinline__ void describe_write(const int32_t *votes, cons
 
 /* One feature by one warp. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v, int32_t *votes,
-                                                        window_tile<DESCRIBE_TILE> *tile, uint32_t n,
-                                                        void *descriptors) {
+static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
+                                                        uint32_t n, void *descriptors) {
   const keypoint_list &k = v.keypoints;
   const uint32_t i = v.features.keypoint[n];
   const int32_t octave = k.octave[i];
@@ -283,16 +309,17 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
 /*
  * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
  * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket in the order of work.
- * Shared    1600 bytes a copy and 1152 of tables, a warp.
- * Reads     order, features, keypoints, Gaussian levels (each window 4 floats a sample, through L1).
+ * Shared    848 bytes a copy and 2576 of tables, a warp.
+ * Reads     order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
- * Barriers  warp only: tables before use, votes before folding, folding before cropping.
- * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in tiles; no features: returns at once.
+ * Barriers  warp only: tables and list before use and after, votes before folding, folding before cropping.
+ * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in parts; no features: returns at once.
  * Order     repeatable: votes are integers, each feature's output has its own place.
- * Cost      225 sigma^2 samples of about 110 operations and 8 votes a feature: bound by issue, then by shared atomics.
+ * Cost      225 sigma^2 samples of about 130 operations and 8 votes a feature: bound by issue and, nearly as much, by
+ *           shared atomics.
  */
 template <int COPIES>
-__global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, 6)
+__global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
     describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view v, void *descriptors) {
   __shared__ __align__(16) describe_shared<(COPIES > 1 ? COPIES : 1)> s_warps[DESCRIBE_WARPS];
   describe_shared<(COPIES > 1 ? COPIES : 1)> *s = &s_warps[threadIdx.x / WARP_LANES];

@@ -3,6 +3,7 @@
  */
 #include "cuda/orient_cuda.h"
 
+#include "cuda/async_copy.cuh"
 #include "cuda/launch_shape.h"
 #include "cuda/prim/block_hist.cuh"
 #include "cuda/prim/shared_add.cuh"
@@ -12,7 +13,9 @@
 
 enum {
   ORIENT_WARPS = 4,                /* a block */
-  ORIENT_TILE = 48,                /* samples along a tile: a window of radius 23, sigma 5.1 */
+  ORIENT_BLOCKS = 6,               /* a multiprocessor */
+  ORIENT_TILE = 36,                /* samples along a part of the window: all of one of radius 17, sigma 3.8 */
+  ORIENT_PITCH = ORIENT_TILE + 2,  /* of the part's samples in shared memory, with one more to each side */
   ORIENT_COPIES = 8,               /* of the histogram, for the atomic variant */
   ORIENT_STORED = ORIENT_BINS + 4, /* bins -1..36 and what makes it a multiple of 4 */
   PEAK_LANES = 4,                  /* a keypoint, in the peak kernel */
@@ -22,22 +25,22 @@ enum {
 };
 
 /* One warp's shared memory. The bins before 0 and after 35 are folded at the end, so that no vote has to wrap. */
-typedef struct orient_shared {
+typedef struct __align__(16) orient_shared {
   int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* (bin + 1) * copies + copy */
   window_tile<ORIENT_TILE> tile;
-} orient_shared;
+  float samples[ORIENT_PITCH * ORIENT_PITCH]; /* of the level, from one above and left of the part */
+}
+orient_shared;
 
-/* What a walk over one tile's samples needs: the tile from its corner on. */
-typedef struct orient_tile {
-  int32_t x, y; /* its first sample */
-  int32_t columns, rows;
-  float limit; /* of the squared distance */
-} orient_tile;
-
-/* One sample's votes: v0 into `bin`, v1 into the next; bin -1..35. */
+/* One sample's votes: v0 into `bin`, v1 into the next; bin -1..35, plus ORIENT_BIAS (wrapped around), which a float's
+   bits leave in it. */
 typedef struct oriented_sample {
-  int32_t bin, v0, v1;
+  uint32_t bin;
+  int32_t v0, v1;
 } oriented_sample;
+
+#define ORIENT_SHIFT 12582912.0f /* 2^23 + 2^22: makes a float from -1 on a whole number in its low bits */
+#define ORIENT_BIAS  0x4b400000u
 
 /* The same operations as orient_vote_of, without wrapping and with the floor by an addition to 2^23 rounded down. */
 template <author_rule RULE>
@@ -48,66 +51,116 @@ static __device__ __forceinline__ oriented_sample orient_sample(float gx, float 
   const float v = magnitude * weight, position = (float)ORIENT_BINS * turn;
   if (RULE == RULE_OPENCV) {
     const int32_t b = __float2int_rn(position);
-    sample.bin = b >= ORIENT_BINS ? b - ORIENT_BINS : b;
+    sample.bin = (uint32_t)(b >= ORIENT_BINS ? b - ORIENT_BINS : b) + ORIENT_BIAS;
     sample.v0 = __float2int_rn(v);
     sample.v1 = 0;
     return sample;
   }
-  const float shifted = position - 0.5f, low = __fadd_rd(shifted, 12582912.0f); /* 2^23 + 2^22: from -1 on */
-  const float v1 = v * (shifted - (low - 12582912.0f));
-  sample.bin = __float_as_int(low) - 0x4b400000;
+  const float shifted = position - 0.5f, low = __fadd_rd(shifted, ORIENT_SHIFT);
+  const float v1 = v * (shifted - (low - ORIENT_SHIFT));
+  sample.bin = __float_as_uint(low);
   sample.v0 = __float2int_rn(v - v1);
   sample.v1 = __float2int_rn(v1);
   return sample;
 }
 
-/* Adds one sample's votes; `votes` at the lane's copy of bin 0. Without atomics: called by all lanes. */
+/* Adds one sample's votes; lane_votes: the shared address of the lane's copy of bin 0, less what ORIENT_BIAS adds.
+   Without atomics: called by all lanes. */
 template <bool ATOMIC>
-static __device__ __forceinline__ void orient_add(int32_t *votes, bool inside, const oriented_sample *sample) {
+static __device__ __forceinline__ void orient_add(int32_t *votes, uint32_t lane_votes, bool inside,
+                                                  const oriented_sample *sample) {
   if (ATOMIC) {
     if (!inside) return;
-    const uint32_t at = shared_address(votes) + (uint32_t)sample->bin * (ORIENT_COPIES * 4u);
+    const uint32_t at = lane_votes + sample->bin * (ORIENT_COPIES * 4u);
     shared_add(at, sample->v0);
     shared_add(at + ORIENT_COPIES * 4u, sample->v1);
   } else {
-    warp_hist_add(votes, inside ? sample->bin : 0, inside ? sample->v0 : 0);
-    warp_hist_add(votes, inside ? sample->bin + 1 : 0, inside ? sample->v1 : 0);
+    const int32_t bin = inside ? (int32_t)(sample->bin - ORIENT_BIAS) : 0;
+    warp_hist_add(votes, bin, inside ? sample->v0 : 0);
+    warp_hist_add(votes, bin + 1, inside ? sample->v1 : 0);
   }
 }
 
-/*
- * Votes of one tile, its weights in place. Lanes take the tile's samples in row order, 32 at a time: a square about a
- * circle wastes a fifth of them, less than spans by row would cost.
- */
+/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run. */
 template <bool ATOMIC, author_rule RULE>
-static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane_view *level, const window_place *w,
-                                                   const orient_tile *t) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), total = t->columns * t->rows,
-                stride = (int32_t)level->stride;
-  const int32_t row_step = WARP_LANES / t->columns, column_step = WARP_LANES - row_step * t->columns;
-  int32_t *votes = ATOMIC ? s->votes + ORIENT_COPIES + lane % ORIENT_COPIES : s->votes + 1;
-  const float *base = pinned(level->data + (size_t)t->y * level->stride + (size_t)t->x);
-  const float *above = pinned(base - stride), *below = pinned(base + stride);
-  int32_t row = lane / t->columns, column = lane - row * t->columns;
-  for (int32_t first = 0; first < total; first += WARP_LANES) {
-    const float dx = (float)(t->x + column) - w->x, dy = (float)(t->y + row) - w->y;
-    const bool inside = first + lane < total && dx * dx + dy * dy < t->limit;
+static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane_view *level, const window_part *part,
+                                                   int32_t listed) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
+  const uint32_t lane_votes =
+      shared_address(s->votes + ORIENT_COPIES + lane % ORIENT_COPIES) - ORIENT_BIAS * (ORIENT_COPIES * 4u);
+  const float2 *columns = s->tile.column + sub;
+  const float *samples = s->samples + ORIENT_PITCH + 1 + sub;
+  const uint16_t *runs = s->tile.runs + group;
+  for (int32_t first = 0; first < listed; first += RUN_GROUPS) {
+    const uint32_t run = runs[first];
+    const bool inside = first + group < listed && sub < window_run_length(run);
     oriented_sample sample;
     if (inside) {
+      const int32_t x = window_run_column(run), y = window_run_row(run);
       float gx, gy;
-      const int32_t at = row * stride + column;
-      if (RULE == RULE_VLFEAT)
-        gradient_at_edge(level, t->x + column, t->y + row, &gx, &gy);
-      else
-        gx = 0.5f * (base[at + 1] - base[at - 1]), gy = 0.5f * (below[at] - above[at]);
-      sample = orient_sample<RULE>(gx, gy, s->tile.column_weight[column] * s->tile.row_weight[row]);
+      if (RULE == RULE_VLFEAT) {
+        gradient_at_edge(level, part->x + sub + x, part->y + y, &gx, &gy);
+      } else {
+        const float *p = samples + y * ORIENT_PITCH + x;
+        gx = p[1] - p[-1], gy = p[ORIENT_PITCH] - p[-ORIENT_PITCH];
+      }
+      sample = orient_sample<RULE>(gx, gy, columns[x].y * s->tile.row[y].y);
     }
-    orient_add<ATOMIC>(votes, inside, &sample);
-    row += row_step;
-    column += column_step;
-    const bool wraps = column >= t->columns;
-    column -= wraps ? t->columns : 0;
-    row += wraps;
+    orient_add<ATOMIC>(s->votes + 1, lane_votes, inside, &sample);
+  }
+}
+
+/* The columns of a row that vote, within a part's: first bounds by a rough root, a hundredth of a sample too wide, then
+   each end moves in until its sample votes. What lies between votes too: squares, sums and rounding never turn back. */
+static __device__ __forceinline__ window_span orient_span(const window_place *w, float limit, const window_part *part,
+                                                          int32_t row) {
+  const float dy = (float)(part->y + row) - w->y, rest = limit - dy * dy, shift = w->x - (float)w->cx;
+  window_span span = {0, 0};
+  if (!(rest > 0.0f)) return span;
+  const float reach = fminf(rest * rsqrtf(rest), 4096.0f) + 0.01f;
+  float x = (float)max(w->cx + (int32_t)ceilf(shift - reach), part->x);
+  float end = (float)min(w->cx + (int32_t)floorf(shift + reach), part->x + part->columns - 1);
+  while (x <= end && !((x - w->x) * (x - w->x) + dy * dy < limit)) x += 1.0f;
+  while (x <= end && !((end - w->x) * (end - w->x) + dy * dy < limit)) end -= 1.0f;
+  span.first = (int32_t)x - part->x;
+  span.length = (int32_t)end - (int32_t)x + 1;
+  return span;
+}
+
+/* Copies a part and one sample to each side of it to shared memory: all reads of a window are under way at once. */
+static __device__ __forceinline__ void orient_fetch(orient_shared *s, const window_part *part) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), width = part->columns + 2;
+  const float *from = part->corner - part->stride - 1 + lane;
+  float *to = s->samples + lane;
+#pragma unroll 4
+  for (int32_t row = 0; row < part->rows + 2; row++, from += part->stride, to += ORIENT_PITCH) {
+    if (lane < width) copy_4_async(to, from);
+    if (lane + WARP_LANES < width) copy_4_async(to + WARP_LANES, from + WARP_LANES);
+  }
+  copies_commit();
+}
+
+/* Votes of one part of the window, its weights in place. */
+template <bool ATOMIC, author_rule RULE>
+static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane_view *level, const window_place *w,
+                                                   float limit, const window_part *part) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
+  int32_t listed = 0;
+  for (int32_t first = 0;; first += WARP_LANES) {
+    window_span span = {0, 0};
+    if (first + lane < part->rows) span = orient_span(w, limit, part, first + lane);
+    const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
+    const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
+    if (first >= part->rows || listed + more > s->tile.RUNS) {
+      copies_wait();
+      __syncwarp(); /* the list, the weights and the samples are whole */
+      orient_runs<ATOMIC, RULE>(s, level, part, listed);
+      __syncwarp(); /* and read */
+      if (first >= part->rows) return;
+      listed = 0;
+    }
+    window_list_runs(s->tile.runs + listed + before, span, first + lane);
+    listed += more;
   }
 }
 
@@ -128,16 +181,20 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
     ((int4 *)s->votes)[i] = make_int4(0, 0, 0, 0);
   const int32_t top = window_tile_first(w->radius, w->cy, w->margin),
                 left = window_tile_first(w->radius, w->cx, w->margin);
-  const int32_t bottom = window_tile_last(top, INT16_MAX, w->radius, w->cy, level->height, w->margin);
-  const int32_t right = window_tile_last(left, INT16_MAX, w->radius, w->cx, level->width, w->margin);
+  const int32_t bottom = window_tile_last(w->radius, w->cy, level->height, w->margin);
+  const int32_t right = window_tile_last(w->radius, w->cx, level->width, w->margin);
   for (int32_t row = top; row <= bottom; row += ORIENT_TILE)
     for (int32_t column = left; column <= right; column += ORIENT_TILE) {
-      const orient_tile tile = {w->cx + column, w->cy + row, min((int32_t)ORIENT_TILE, right - column + 1),
-                                min((int32_t)ORIENT_TILE, bottom - row + 1), limit};
-      __syncwarp(); /* the tile before is read */
-      window_tile_weights(&s->tile, w, column, tile.columns, row, tile.rows);
-      __syncwarp();
-      orient_walk<ATOMIC, RULE>(s, level, w, &tile);
+      const int32_t x = w->cx + column, y = w->cy + row, stride = (int32_t)level->stride;
+      const window_part part = {x,
+                                y,
+                                min((int32_t)ORIENT_TILE, right - column + 1),
+                                min((int32_t)ORIENT_TILE, bottom - row + 1),
+                                stride,
+                                level->data + (size_t)y * level->stride + (size_t)x};
+      if (RULE != RULE_VLFEAT) orient_fetch(s, &part); /* VLFeat's windows reach the level's edge */
+      window_tile_weights(&s->tile, w, &part);
+      orient_walk<ATOMIC, RULE>(s, level, w, limit, &part);
     }
   __syncwarp();
   for (int32_t b = lane; b < ORIENT_BINS; b += WARP_LANES) {
@@ -148,38 +205,60 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
   }
 }
 
+/* What orientation reads of a keypoint. */
+typedef struct orient_item {
+  float x, y, sigma;
+  int32_t column, row, octave, level;
+} orient_item;
+
+/* Keypoint n of `count`; of no meaning from there on. */
+static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list *k, uint32_t n, uint32_t count) {
+  orient_item item = {0.0f, 0.0f, 0.0f, 0, 0, 0, 0};
+  if (n >= count) return item;
+  item.x = k->x[n], item.y = k->y[n], item.sigma = k->sigma[n];
+  item.column = k->column[n], item.row = k->row[n], item.octave = k->octave[n], item.level = k->level[n];
+  return item;
+}
+
 /*
  * Does      the orientation histogram of each keypoint, first part of orient_ref. ATOMIC: votes by shared atomics on
  *           ORIENT_COPIES interleaved copies; otherwise by the warp-level histogram. RULE: whose votes.
  * Launch    resident blocks of 4 warps, a warp a keypoint; warps draw keypoints by ticket.
- * Shared    1856 bytes a warp.
- * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes a keypoint.
- * Barriers  warp only: tables before use, votes before folding.
- * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in tiles; no keypoints: returns at once.
+ * Shared    8224 bytes a warp.
+ * Reads     keypoints, Gaussian levels (each window once, copied to shared memory). Writes histograms, 144 bytes a
+ *           keypoint.
+ * Barriers  warp only: tables, list and samples before use and after, votes before folding.
+ * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in parts; no keypoints: returns at once.
  * Order     repeatable: votes are integers.
- * Cost      about 64 sigma^2 samples of about 75 operations and 2 votes a keypoint: bound by issue.
+ * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes a keypoint: bound by issue.
  */
 template <bool ATOMIC, author_rule RULE>
-__global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, 8)
+__global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ __align__(16) orient_shared s_warps[ORIENT_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * ORIENT_WARPS;
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
-  uint32_t n = blockIdx.x * ORIENT_WARPS + threadIdx.x / WARP_LANES;
+  uint32_t n = blockIdx.x * ORIENT_WARPS + threadIdx.x / WARP_LANES, following = n + warps;
+  orient_item item = orient_item_at(&v.keypoints, n, count);
   while (n < count) {
-    uint32_t next = 0;
-    if (lane == 0) next = warps + atomicAdd(&v.scratch.tickets[0], 1u);
-    const keypoint_list &k = v.keypoints;
-    const int32_t octave = k.octave[n];
-    const octave_view &o = v.octaves[octave - v.first_octave];
-    const plane_view level = {o.levels + (size_t)k.level[n] * o.level_floats, o.width, o.height, o.stride};
-    const float unit = hs_power_of_two(-octave);
-    const orient_window w = orient_window_of(k.x[n] * unit, k.y[n] * unit, k.sigma[n] * unit, k.column[n], k.row[n],
+    /* Tickets are drawn two keypoints ahead and what the next one is read one ahead: both take long to come. */
+    uint32_t ticket = 0;
+    if (lane == 0) ticket = 2 * warps + atomicAdd(&v.scratch.tickets[0], 1u);
+    const orient_item next = orient_item_at(&v.keypoints, following, count);
+    const octave_view &o = v.octaves[item.octave - v.first_octave];
+    const plane_view level = {o.levels + (size_t)item.level * o.level_floats, o.width, o.height, o.stride};
+    const float unit = hs_power_of_two(-item.octave);
+    const orient_window w = orient_window_of(item.x * unit, item.y * unit, item.sigma * unit, item.column, item.row,
                                              v.params.orientation_rule);
-    const window_place place = {w.x, w.y, w.cx, w.cy, w.radius, w.falloff, w.margin, v.scales->orient[w.radius]};
+    /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
+       1e-30, where a vote rounds to nothing. VLFeat's one-sided differences at the edge are whole. */
+    const float scale = v.scales->orient[w.radius] * (RULE == RULE_VLFEAT ? 1.0f : 0.5f);
+    const window_place place = {w.x, w.y, w.cx, w.cy, w.radius, w.falloff, w.margin, scale};
     orient_fill<ATOMIC, RULE>(&s_warps[threadIdx.x / WARP_LANES], &level, &place, w.limit,
                               v.scratch.histograms + (size_t)n * ORIENT_BINS);
-    n = __shfl_sync(WARP_ALL, next, 0);
+    n = following;
+    item = next;
+    following = __shfl_sync(WARP_ALL, ticket, 0);
   }
 }
 
@@ -275,8 +354,8 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
  * Launch    blocks of 128 threads, 4 lanes a keypoint, looping.
  * Shared    19 KiB.
  * Reads     histograms, keypoints. Writes peak_angles, peak_counts; peak_tiles and work_counts by atomics.
- * Barriers  block: histograms before use and after, counts of work before they are added; warp: smoothed bins and angles
- *           before other lanes read them.
+ * Barriers  block: histograms before use and after, counts of work before they are added; warp: smoothed bins and
+ *           angles before other lanes read them.
  * Limits    no keypoints: returns at once. Order: repeatable.
  * Cost      144 bytes and about 2000 lane operations a keypoint: bound by latency.
  */

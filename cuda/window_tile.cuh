@@ -1,10 +1,8 @@
 /*
- * The samples about a feature as one warp walks them: tiles of at most SIZE x SIZE samples, with the window's weights
- * by column and by row, and the span of each row that can vote, computed once and kept in shared memory.
- *
- * A warp's lanes form groups of GROUP lanes that take neighbouring samples of one row. Pairs of groups take rows from
- * the two ends of the tile: windows are point-symmetric, so such rows are of equal length, and their samples lie in
- * different cells of a histogram.
+ * The samples about a feature as one warp walks them: the window in parts of at most SIZE x SIZE samples, with the
+ * weights by column and by row, and a list of runs: up to RUN_LENGTH neighbouring samples of one row, all of which
+ * vote. In each step the warp takes RUN_GROUPS runs, RUN_LENGTH lanes each, so that few lanes idle whatever the
+ * window's shape.
  */
 #ifndef HS_CUDA_WINDOW_TILE_CUH
 #define HS_CUDA_WINDOW_TILE_CUH
@@ -22,48 +20,79 @@ typedef struct window_place {
   float scale;    /* 2^q */
 } window_place;
 
-/* One tile in shared memory; offsets are from (cx, cy). */
-template <int SIZE> struct window_tile {
-  float column_weight[SIZE]; /* w(dx) */
-  float row_weight[SIZE];    /* w(dy) 2^q */
-  short2 span[SIZE];         /* first and last column offset of a row; empty when the last is smaller */
+enum {
+  RUN_BITS = 2, /* log2 of a run's length */
+  RUN_LENGTH = 1 << RUN_BITS,
+  RUN_GROUPS = WARP_LANES / RUN_LENGTH,
+  RUN_PLACE_BITS = 7 /* of a column and of a row */
 };
 
-/* Extent of a tile that starts at offset `first`: offsets first..*last within the window and the level. */
-static __device__ __forceinline__ int32_t window_tile_last(int32_t first, int32_t size, int32_t radius, int32_t centre,
-                                                           int32_t length, int32_t margin) {
-  return min(min(first + size - 1, radius), length - 1 - margin - centre);
-}
+/* A part of a window, within the level. */
+typedef struct window_part {
+  int32_t x, y; /* its first sample, in the level */
+  int32_t columns, rows;
+  int32_t stride;
+  const float *corner; /* the first sample */
+} window_part;
 
+/* Samples of one row: the first one's column in the part, and how many; none when that is not positive. */
+typedef struct window_span {
+  int32_t first, length;
+} window_span;
+
+/* One part in shared memory: distance from the centre and weight of each column and row, and the list of runs. */
+template <int SIZE> struct window_tile {
+  enum { RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* room for any 32 rows */
+  float2 column[SIZE];
+  float2 row[SIZE];                 /* weights times 2^q */
+  uint16_t runs[RUNS + RUN_GROUPS]; /* a step may read past the last */
+};
+
+/* The first and the last offset from the centre within the window and the level. */
 static __device__ __forceinline__ int32_t window_tile_first(int32_t radius, int32_t centre, int32_t margin) {
   return max(-radius, margin - centre);
 }
 
-/* The weights of columns first_column.. and rows first_row..; all 32 lanes, __syncwarp before others read. */
+static __device__ __forceinline__ int32_t window_tile_last(int32_t radius, int32_t centre, int32_t length,
+                                                           int32_t margin) {
+  return min(radius, length - 1 - margin - centre);
+}
+
+/* The distances and weights of a part; all 32 lanes, __syncwarp before others read. */
 template <int SIZE>
 static __device__ __forceinline__ void window_tile_weights(window_tile<SIZE> *tile, const window_place *w,
-                                                           int32_t first_column, int32_t columns, int32_t first_row,
-                                                           int32_t rows) {
-  for (int32_t i = (int32_t)(threadIdx.x % WARP_LANES); i < columns; i += WARP_LANES)
-    tile->column_weight[i] = window_weight((float)(w->cx + first_column + i) - w->x, w->falloff);
-  for (int32_t i = (int32_t)(threadIdx.x % WARP_LANES); i < rows; i += WARP_LANES)
-    tile->row_weight[i] = window_weight((float)(w->cy + first_row + i) - w->y, w->falloff) * w->scale;
+                                                           const window_part *part) {
+  for (int32_t i = (int32_t)(threadIdx.x % WARP_LANES); i < max(part->columns, part->rows); i += WARP_LANES) {
+    const float dx = (float)(part->x + i) - w->x, dy = (float)(part->y + i) - w->y;
+    if (i < part->columns) tile->column[i] = make_float2(dx, window_weight(dx, w->falloff));
+    if (i < part->rows) tile->row[i] = make_float2(dy, window_weight(dy, w->falloff) * w->scale);
+  }
 }
 
-/* Row of a lane's group in turn k of a tile with `rows` rows; -1: none. */
-template <int GROUP> static __device__ __forceinline__ int32_t window_tile_row(int32_t turn, int32_t rows) {
-  enum { PAIRS = WARP_LANES / GROUP / 2 };
-  const int32_t group = (int32_t)(threadIdx.x % WARP_LANES) / GROUP;
-  const int32_t k = turn * PAIRS + (group >> 1);
-  const int32_t mirrored = rows - 1 - k;
-  if (k > mirrored || ((group & 1) && k == mirrored)) return -1;
-  return group & 1 ? mirrored : k;
+/* Runs that hold a span. */
+static __device__ __forceinline__ int32_t window_runs_of(window_span span) {
+  return max(span.length + RUN_LENGTH - 1, 0) >> RUN_BITS;
 }
 
-/* Turns that cover `rows` rows. */
-template <int GROUP> static __device__ __forceinline__ int32_t window_tile_turns(int32_t rows) {
-  enum { PAIRS = WARP_LANES / GROUP / 2 };
-  return ((rows + 1) / 2 + PAIRS - 1) / PAIRS;
+/* Writes a span's runs: length less one, row and column from the high bits down. */
+static __device__ __forceinline__ void window_list_runs(uint16_t *runs, window_span span, int32_t row) {
+  uint32_t run = (uint32_t)(RUN_LENGTH - 1) << 2 * RUN_PLACE_BITS | (uint32_t)row << RUN_PLACE_BITS;
+  run |= (uint32_t)span.first;
+  int32_t left = span.length;
+  for (; left > RUN_LENGTH; left -= RUN_LENGTH, run += RUN_LENGTH) *runs++ = (uint16_t)run;
+  if (left > 0) *runs = (uint16_t)(run - ((uint32_t)(RUN_LENGTH - left) << 2 * RUN_PLACE_BITS));
+}
+
+static __device__ __forceinline__ int32_t window_run_length(uint32_t run) {
+  return (int32_t)(run >> 2 * RUN_PLACE_BITS) + 1;
+}
+
+static __device__ __forceinline__ int32_t window_run_row(uint32_t run) {
+  return (int32_t)(run >> RUN_PLACE_BITS & ((1u << RUN_PLACE_BITS) - 1u));
+}
+
+static __device__ __forceinline__ int32_t window_run_column(uint32_t run) {
+  return (int32_t)(run & ((1u << RUN_PLACE_BITS) - 1u));
 }
 
 #endif

@@ -26,10 +26,14 @@ HS_INLINE float hs_reciprocal(float x) {
 
    With t = min/max of the absolute values and z = t^2 the magnitude is max * sqrt(1 + z) and the angle within the octant
    t * atan(t)/t, both by polynomials in z; the octants follow by reflection. One reciprocal serves both, and no
-   square root is needed. A maximum below 1e-30 is divided as if it were that, which only keeps 0/0 away. */
-HS_INLINE void hs_polar(float gx, float gy, float *magnitude, float *turn) {
+   square root is needed. A maximum below 1e-30 is divided as if it were that, which only keeps 0/0 away.
+
+   hs_polar_in gives the angle in parts of a turn, `unit` of them a turn: for a power of two every operation scales
+   exactly, so the bits are those of turns times the unit. */
+HS_INLINE void hs_polar_in(float gx, float gy, float unit, float *magnitude, float *angle) {
   const float ax = hs_fabsf(gx), ay = hs_fabsf(gy);
-  const float largest = ax > ay ? ax : ay, smallest = ax > ay ? ay : ax;
+  const bool steep = ay > ax;
+  const float largest = steep ? ay : ax, smallest = steep ? ax : ay;
   const float t = smallest * hs_reciprocal(largest > 1.0e-30f ? largest : 1.0e-30f);
   const float z = t * t;
   float p = hs_fmaf(-0.00267836335f, z, 0.013004262f);
@@ -39,17 +43,21 @@ HS_INLINE void hs_polar(float gx, float gy, float *magnitude, float *turn) {
   p = hs_fmaf(p, z, 0.499984354f);
   p = hs_fmaf(p, z, 1.00000012f);
   *magnitude = largest * p;
-  float q = hs_fmaf(0.00123429019f, z, -0.00583966542f);
-  q = hs_fmaf(q, z, 0.0132917035f);
-  q = hs_fmaf(q, z, -0.021436587f);
-  q = hs_fmaf(q, z, 0.0316357501f);
-  q = hs_fmaf(q, z, -0.0530402511f);
-  q = hs_fmaf(q, z, 0.159154832f);
+  float q = hs_fmaf(0.00123429019f * unit, z, -0.00583966542f * unit);
+  q = hs_fmaf(q, z, 0.0132917035f * unit);
+  q = hs_fmaf(q, z, -0.021436587f * unit);
+  q = hs_fmaf(q, z, 0.0316357501f * unit);
+  q = hs_fmaf(q, z, -0.0530402511f * unit);
+  q = hs_fmaf(q, z, 0.159154832f * unit);
   float a = q * t;
-  a = ay > ax ? 0.25f - a : a;
-  a = gx < 0.0f ? 0.5f - a : a;
-  a = gy < 0.0f ? 1.0f - a : a;
-  *turn = a >= 1.0f ? 0.0f : a;
+  a = steep ? 0.25f * unit - a : a;
+  a = gx < 0.0f ? 0.5f * unit - a : a;
+  a = gy < 0.0f ? unit - a : a;
+  *angle = a >= unit ? 0.0f : a;
+}
+
+HS_INLINE void hs_polar(float gx, float gy, float *magnitude, float *turn) {
+  hs_polar_in(gx, gy, 1.0f, magnitude, turn);
 }
 
 /* 2^x for x in [-126, 127]; below that 2^-126, above 2^127. Relative error at most 2e-7. 11 operations. */

@@ -67,7 +67,13 @@ HS_INLINE float hs_bits_float(uint32_t bits) {
 #endif
 }
 
-HS_INLINE float hs_fabsf(float v) { return hs_bits_float(hs_float_bits(v) & 0x7fffffffu); }
+HS_INLINE float hs_fabsf(float v) {
+#ifdef __CUDA_ARCH__
+  return fabsf(v); /* a modifier of whatever reads it */
+#else
+  return hs_bits_float(hs_float_bits(v) & 0x7fffffffu);
+#endif
+}
 
 /* Neither infinite nor NaN. */
 HS_INLINE bool hs_is_finite(float v) { return (hs_float_bits(v) & 0x7f800000u) != 0x7f800000u; }

@@ -16,10 +16,23 @@ static __device__ __forceinline__ void shared_add(uint32_t address, int32_t v) {
   asm volatile("red.shared.add.s32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 }
 
+/* Two floats of shared memory at a byte address (a multiple of 8) plus a constant. */
+static __device__ __forceinline__ float2 shared_pair(uint32_t address) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(address) : "memory");
+  return v;
+}
+
 /* Keeps the compiler from taking a pointer apart again into what it was computed from, once for each use in a loop. */
 static __device__ __forceinline__ const float *pinned(const float *p) {
   asm("" : "+l"(p));
   return p;
+}
+
+/* The same of a number: without this the compiler may read it anew in each turn of a loop. */
+static __device__ __forceinline__ int32_t pinned_int(int32_t v) {
+  asm("" : "+r"(v));
+  return v;
 }
 
 #endif
