@@ -16,13 +16,13 @@ static uint32_t source_int(const source_view *s, const unsigned char *sample) {
 
 /* Gray of pixel (x, y) in [0, 1]. */
 static float source_gray(const source_view *s, int32_t x, int32_t y) {
-  static const uint8_t channels[] = {1, 2, 3, 3, 4, 4};
-  const size_t size = s->type == SOURCE_U8 ? 1 : (s->type == SOURCE_U16 ? 2 : 4);
+  const size_t size = source_sample_bytes(s->type);
   const unsigned char *pixel =
-      (const unsigned char *)s->data + (size_t)y * s->stride_bytes + (size_t)x * channels[s->layout] * size;
+      (const unsigned char *)s->data + (size_t)y * s->stride_bytes + (size_t)x * source_pixel_bytes(s->type, s->layout);
   if (s->layout == SOURCE_GRAY || s->layout == SOURCE_GRAY_ALPHA) return source_unit(s, pixel);
   const bool blue_first = s->layout == SOURCE_BGR || s->layout == SOURCE_BGRA;
-  const unsigned char *r = pixel + (blue_first ? 2 * size : 0), *g = pixel + size, *b = pixel + (blue_first ? 0 : 2 * size);
+  const unsigned char *r = pixel + (blue_first ? 2 * size : 0), *g = pixel + size,
+                      *b = pixel + (blue_first ? 0 : 2 * size);
   if (s->type == SOURCE_F32) return gray_of_rgb_float(source_unit(s, r), source_unit(s, g), source_unit(s, b));
   const uint32_t gray = gray_of_rgb_int(source_int(s, r), source_int(s, g), source_int(s, b));
   return s->type == SOURCE_U8 ? (float)gray / 255.0f : (float)gray / 65535.0f;
@@ -74,7 +74,8 @@ stage_status base_ref(stage_queue *queue, const base_args *args) {
 }
 
 /* One output: acc = c0 x0, then acc = fma(cj, x[-j] + x[+j], acc) for j upwards. */
-static float convolve_at(const gaussian_filter *f, const float *line, ptrdiff_t step, int32_t i, int32_t n, border_mode b) {
+static float convolve_at(const gaussian_filter *f, const float *line, ptrdiff_t step, int32_t i, int32_t n,
+                         border_mode b) {
   float acc = f->taps[0] * line[(ptrdiff_t)i * step];
   for (int32_t j = 1; j <= f->radius; j++) {
     const float lower = line[(ptrdiff_t)border_index(i - j, n, b) * step];
@@ -103,6 +104,7 @@ stage_status halve_ref(stage_queue *queue, const halve_args *args) {
   (void)queue;
   for (int32_t y = 0; y < args->out.height; y++)
     for (int32_t x = 0; x < args->out.width; x++)
-      args->out.data[(size_t)y * args->out.stride + (size_t)x] = args->in.data[(size_t)(2 * y) * args->in.stride + (size_t)(2 * x)];
+      args->out.data[(size_t)y * args->out.stride + (size_t)x] =
+          args->in.data[(size_t)(2 * y) * args->in.stride + (size_t)(2 * x)];
   return STAGE_OK;
 }

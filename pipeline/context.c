@@ -22,34 +22,28 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
   const char *slash = strrchr(file, '/');
-  hs_message_set(context->error, sizeof context->error, "%s (%s, %s:%d)", text, hs_status_name(status), slash ? slash + 1 : file, line);
+  hs_message_set(context->error, sizeof context->error, "%s (%s, %s:%d)", text, hs_status_name(status),
+                 slash ? slash + 1 : file, line);
   return status;
 }
 
-static void make_tables(hs_context *c) {
-  const hs_options *o = &c->options;
-  const author_rule radius = (author_rule)o->blur_radius_rule;
-  c->params = options_params(o);
-  c->rules = options_pyramid_rules(o);
-  scalespace_filter(scalespace_base_sigma((double)o->sigma, (double)o->input_blur, o->first_octave), radius, &c->base_filter);
-  for (int32_t s = 1; s <= o->scales + 2; s++)
-    scalespace_filter(scalespace_step_sigma((double)o->sigma, o->scales, s), radius, &c->step_filter[s]);
-  vote_scales_init(&c->scales);
-}
-
-static int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
-
-/* The largest radius of the filters that make_tables makes. */
-static int32_t filter_radius_max(const hs_options *o) {
+/* The filters of the options: base, and steps [1..S+2]. Returns their largest radius. */
+static int32_t make_filters(const hs_options *o, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]) {
   const author_rule rule = (author_rule)o->blur_radius_rule;
-  gaussian_filter f;
-  scalespace_filter(scalespace_base_sigma((double)o->sigma, (double)o->input_blur, o->first_octave), rule, &f);
-  int32_t radius = f.radius;
+  scalespace_filter(scalespace_base_sigma((double)o->sigma, (double)o->input_blur, o->first_octave), rule, base);
+  int32_t radius = base->radius;
   for (int32_t s = 1; s <= o->scales + 2; s++) {
-    scalespace_filter(scalespace_step_sigma((double)o->sigma, o->scales, s), rule, &f);
-    radius = larger(radius, f.radius);
+    scalespace_filter(scalespace_step_sigma((double)o->sigma, o->scales, s), rule, &step[s]);
+    if (step[s].radius > radius) radius = step[s].radius;
   }
   return radius;
+}
+
+static void make_tables(hs_context *c) {
+  c->params = options_params(&c->options);
+  c->rules = options_pyramid_rules(&c->options);
+  c->radius_max = make_filters(&c->options, &c->base_filter, c->step_filter);
+  vote_scales_init(&c->scales);
 }
 
 static int32_t thread_count(const hs_options *o) { return o->threads > 0 ? o->threads : cpu_usable_threads(); }
@@ -59,10 +53,12 @@ static void write_report(hs_context *c) {
     (void)cuda_frame_report(c, c->report, sizeof c->report);
     return;
   }
-  const int head = snprintf(c->report, sizeof c->report, c->no_device[0] ? "device: CPU (%s)\n" : "device: CPU\n", c->no_device);
+  const int head =
+      snprintf(c->report, sizeof c->report, c->no_device[0] ? "device: CPU (%s)\n" : "device: CPU\n", c->no_device);
   size_t at = head > 0 ? (size_t)head : 0;
   for (int i = 0; i < STAGE_COUNT && at < sizeof c->report; i++) {
-    const int n = snprintf(c->report + at, sizeof c->report - at, "%s: %s\n", stage_name((stage_id)i), c->ops.variant[i]);
+    const int n =
+        snprintf(c->report + at, sizeof c->report - at, "%s: %s\n", stage_name((stage_id)i), c->ops.variant[i]);
     if (n > 0) at += (size_t)n;
   }
 }
@@ -83,7 +79,7 @@ static hs_status start_queue(hs_context *c, char *message, size_t bytes) {
   return HS_OK;
 }
 
-/* Reads HARTSIFT_DEVICE (cpu | cuda:N), which narrows HS_DEVICE_AUTO. */
+/* Reads HARTSIFT_DEVICE (cpu | cuda | cuda:N), which narrows HS_DEVICE_AUTO; cuda alone leaves options.device_index. */
 static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
   const char *text = getenv("HARTSIFT_DEVICE");
   if (o->device != HS_DEVICE_AUTO || !text || !*text) return HS_OK;
@@ -91,9 +87,10 @@ static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
     o->device = HS_DEVICE_CPU;
     return HS_OK;
   }
-  if (strncmp(text, "cuda", 4) == 0 && (text[4] == '\0' || (text[4] == ':' && text[5] >= '0' && text[5] <= '9' && !text[6]))) {
+  if (strncmp(text, "cuda", 4) == 0 &&
+      (text[4] == '\0' || (text[4] == ':' && text[5] >= '0' && text[5] <= '9' && !text[6]))) {
     o->device = HS_DEVICE_CUDA;
-    o->device_index = text[4] ? text[5] - '0' : 0;
+    if (text[4]) o->device_index = text[5] - '0';
     return HS_OK;
   }
   hs_message_set(message, bytes, "HARTSIFT_DEVICE is \"%s\", expected cpu, cuda or cuda:0..9", text);
@@ -129,7 +126,7 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   c->options = adopted;
   c->options.variant = NULL;
   make_tables(c);
-  char why[ERROR_TEXT_BYTES];
+  char why[ERROR_TEXT_BYTES] = "";
   st = choose_backend(c, adopted.variant, why, sizeof why);
   if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
   if (st == HS_OK) st = start_queue(c, message, message_bytes);
@@ -157,7 +154,9 @@ hs_status hs_create_explained(hs_context **context, const hs_options *options, c
   return st;
 }
 
-hs_status hs_create(hs_context **context, const hs_options *options) { return hs_create_explained(context, options, NULL, 0); }
+hs_status hs_create(hs_context **context, const hs_options *options) {
+  return hs_create_explained(context, options, NULL, 0);
+}
 
 void hs_destroy(hs_context *c) {
   if (!c) return;
@@ -170,13 +169,13 @@ void hs_destroy(hs_context *c) {
   hs_memory_release(a, c);
 }
 
-/* A frame that cannot have its room is over; what its lists grew to must not burden the next, smaller one. */
-static hs_status give_up_room(hs_context *c, hs_status status) {
+hs_status context_give_up_room(hs_context *c, hs_status status) {
   c->keypoint_capacity = c->feature_capacity = 0;
   return status;
 }
 
-hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t source_capacity, size_t descriptor_bytes) {
+hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t source_capacity,
+                          size_t descriptor_bytes) {
   const plan_request request = {.width = width,
                                 .height = height,
                                 .rules = c->rules,
@@ -185,22 +184,25 @@ hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t
                                 .source_capacity = source_capacity,
                                 .descriptor_bytes = descriptor_bytes,
                                 .threads = queue_threads(c->queue),
-                                .radius_max = filter_radius_max(&c->options),
+                                .radius_max = c->radius_max,
                                 .pyramid_work_floats = c->ops.pyramid_work_floats,
                                 .pyramid_work_plane = c->ops.pyramid_work_plane};
   const hs_status st = plan_make(&request, &c->plan);
   if (st != HS_OK)
-    return give_up_room(c, CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
+    return context_give_up_room(c,
+                                CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && c->plan.host_bytes > limit)
-    return give_up_room(c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes of workspace, max_memory_bytes is %llu",
-                                        width, height, c->plan.host_bytes, (unsigned long long)limit));
+    return context_give_up_room(
+        c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes of workspace, max_memory_bytes is %llu",
+                        width, height, c->plan.host_bytes, (unsigned long long)limit));
   if (c->plan.host_bytes <= c->slab_bytes) return HS_OK;
   hs_memory_release(c->options.allocator, c->slab);
   c->slab_bytes = 0;
   c->slab = hs_memory_alloc(c->options.allocator, c->plan.host_bytes);
   if (!c->slab)
-    return give_up_room(c, CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace", c->plan.host_bytes));
+    return context_give_up_room(
+        c, CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace", c->plan.host_bytes));
   c->slab_bytes = c->plan.host_bytes;
   return HS_OK;
 }
@@ -208,7 +210,8 @@ hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t
 /* What a context holds besides its slab. */
 static uint64_t fixed_bytes(int32_t threads) { return sizeof(hs_context) + queue_bytes(threads); }
 
-static hs_status query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes, uint64_t *device_bytes) {
+static hs_status query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
+                       uint64_t *device_bytes) {
   hs_options o;
   hs_status st = options_adopt(&o, options, NULL, 0);
   if (st == HS_OK) st = options_validate(&o, NULL, 0);
@@ -216,12 +219,13 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
   if (st == HS_OK) st = cpu_choose_ops(&ops, o.variant, NULL, 0) ? HS_OK : HS_ERR_OPTION;
   if (st != HS_OK) return st;
   frame_plan plan;
+  gaussian_filter base, step[LEVELS_MAX];
   const plan_request request = {.width = width,
                                 .height = height,
                                 .rules = options_pyramid_rules(&o),
                                 .descriptor_bytes = features_descriptor_bytes(o.descriptor),
                                 .threads = thread_count(&o),
-                                .radius_max = filter_radius_max(&o),
+                                .radius_max = make_filters(&o, &base, step),
                                 .pyramid_work_floats = ops.pyramid_work_floats,
                                 .pyramid_work_plane = ops.pyramid_work_plane};
   st = plan_make(&request, &plan);
@@ -231,7 +235,8 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
   return HS_OK;
 }
 
-hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes, uint64_t *device_bytes) {
+hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
+                             uint64_t *device_bytes) {
   if (!options || !host_bytes || !device_bytes || width < 1 || height < 1) return HS_ERR_ARGUMENT;
   float_environment saved;
   float_environment_enter(&saved);

@@ -11,24 +11,24 @@
 enum { ERROR_TEXT_BYTES = 512, REPORT_BYTES = 1024 };
 
 struct hs_context {
-  hs_options options;       /* options.allocator is the caller's: features outlive the context and release through it */
+  hs_options options; /* options.allocator is the caller's: features outlive the context and release through it */
   sift_params params;
   pyramid_rules rules;
   gaussian_filter base_filter;
   gaussian_filter step_filter[LEVELS_MAX]; /* [s]: from level s-1 to s; [0] unused */
+  int32_t radius_max;                      /* the largest of these filters' */
   vote_scales scales;
   stage_ops ops;
   stage_queue *queue;
-  struct cuda_state *cuda;  /* null: the CPU does the work */
+  struct cuda_state *cuda; /* null: the CPU does the work */
 
-  frame_plan plan;          /* of the last frame */
-  bool planned;
+  frame_plan plan; /* of the last frame */
   unsigned char *slab;
   size_t slab_bytes;
   uint32_t keypoint_capacity, feature_capacity; /* grown so far; 0: as planned */
 
-  hs_features view;         /* of hs_extract_view on the CPU */
-  hs_features pinned_view;  /* of hs_extract_view on a device: points to its pinned results */
+  hs_features view;        /* of hs_extract_view on the CPU */
+  hs_features pinned_view; /* of hs_extract_view on a device: points to its pinned results */
   hs_statistics statistics;
   char no_device[ERROR_TEXT_BYTES]; /* why HS_DEVICE_AUTO chose the CPU; "" when it did not have to */
   char error[ERROR_TEXT_BYTES];
@@ -42,6 +42,11 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
 
 /* Makes plan and slab fit a picture; nothing is allocated when the slab is large enough. source_capacity: given
    keypoints. Statuses: HS_ERR_LIMIT, HS_ERR_MEMORY. */
-hs_status context_prepare(hs_context *context, int32_t width, int32_t height, uint32_t source_capacity, size_t descriptor_bytes);
+hs_status context_prepare(hs_context *context, int32_t width, int32_t height, uint32_t source_capacity,
+                          size_t descriptor_bytes);
+
+/* For a frame that cannot have its room: what its lists grew to must not burden the next, smaller one. Returns the
+   status given. */
+hs_status context_give_up_room(hs_context *context, hs_status status);
 
 #endif

@@ -10,15 +10,12 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#include "cuda/pyramid_cuda.h"
-#include "cuda/uber.h"
-#include "pipeline/cuda_state.h"
-#include "pipeline/cuda_variants.h"
+#  include "cuda/pyramid_cuda.h"
+#  include "cuda/uber.h"
+#  include "pipeline/cuda_state.h"
+#  include "pipeline/cuda_variants.h"
 
 _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
-
-static const size_t sample_bytes[] = {1, 2, 4};
-static const size_t channels[] = {1, 2, 3, 3, 4, 4};
 
 enum { PICTURE_ALIGNMENT = 128 };
 
@@ -70,7 +67,10 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
     return HS_ERR_NO_DEVICE;
   }
   cuda_state *s = hs_memory_alloc(c->options.allocator, sizeof *s);
-  if (!s) return HS_ERR_MEMORY;
+  if (!s) {
+    hs_message_set(message, bytes, "out of memory: %zu bytes for a device context", sizeof *s);
+    return HS_ERR_MEMORY;
+  }
   memset(s, 0, sizeof *s);
   s->device = index;
   c->cuda = s;
@@ -138,7 +138,7 @@ static hs_status make_room(hs_context *c, const frame_request *r, bool resident)
                                 .keypoint_capacity = c->keypoint_capacity,
                                 .feature_capacity = c->feature_capacity,
                                 .descriptor_bytes = r->descriptor_bytes};
-  s->picture_pitch = align((size_t)v->width * channels[v->layout] * sample_bytes[v->type]);
+  s->picture_pitch = align((size_t)v->width * source_pixel_bytes(v->type, v->layout));
   s->mask_pitch = align((size_t)v->width);
   const device_request device = {.picture_bytes = s->picture_pitch * (size_t)v->height,
                                  .mask_bytes = r->filter.mask ? s->mask_pitch * (size_t)v->height : 0,
@@ -148,11 +148,12 @@ static hs_status make_room(hs_context *c, const frame_request *r, bool resident)
                                  .resident = resident,
                                  .scratch_bytes = scratch_bytes};
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
+  if (st != HS_OK)
+    return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && s->plan.device_bytes > limit)
-    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes on the device, max_memory_bytes is %llu", v->width,
-                        v->height, s->plan.device_bytes, (unsigned long long)limit);
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes on the device, max_memory_bytes is %llu",
+                        v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
   if (s->plan.device_bytes <= s->slab_bytes) return HS_OK;
   drop_graphs(s);
   device_free(s->slab);
@@ -219,7 +220,8 @@ static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
 
 /* Where the frame's picture is and its results go. */
 static record_target target_of(const cuda_state *s, const frame_request *r, bool resident) {
-  record_target t = {.source = r->source, .records = s->d_records, .capacity = s->pinned_features, .descriptors = s->d_descriptors};
+  record_target t = {
+      .source = r->source, .records = s->d_records, .capacity = s->pinned_features, .descriptors = s->d_descriptors};
   t.source.data = slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
   if (resident) {
@@ -261,7 +263,7 @@ static hs_status find_graph(hs_context *c, const frame_request *r, bool resident
 
 static stage_status upload(const cuda_state *s, const frame_request *r, cuda_stream stream) {
   const source_view *v = &r->source;
-  const size_t row = (size_t)v->width * channels[v->layout] * sample_bytes[v->type];
+  const size_t row = (size_t)v->width * source_pixel_bytes(v->type, v->layout);
   stage_status st = device_copy_rows_to(slab_buffer(s, BUFFER_PICTURE), s->picture_pitch, v->data, v->stride_bytes, row,
                                         (size_t)v->height, stream);
   if (st != STAGE_OK || !r->filter.mask) return st;
@@ -277,9 +279,10 @@ static hs_status run_once(hs_context *c, const frame_request *r, const cuda_fram
   const cuda_stream stream = place->stream ? place->stream : s->stream;
   hs_status st = make_room(c, r, place->resident);
   if (st == HS_OK && !place->resident) st = make_result_room(c, r->descriptor_bytes);
-  if (st != HS_OK || s->plan.geometry.octave_count == 0) {
+  if (st != HS_OK) return context_give_up_room(c, st);
+  if (s->plan.geometry.octave_count == 0) {
     memset(s->counts, 0, sizeof *s->counts);
-    return st;
+    return HS_OK;
   }
   st = find_graph(c, r, place->resident, &graph);
   if (st != HS_OK) return st;
@@ -292,7 +295,8 @@ static hs_status run_once(hs_context *c, const frame_request *r, const cuda_fram
   return HS_OK;
 }
 
-hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place, cuda_frame_result *result) {
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place,
+                         cuda_frame_result *result) {
   cuda_state *s = c->cuda;
   int32_t previous;
   bool overflow = true;
@@ -314,8 +318,8 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
 
 int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
   const cuda_state *s = c->cuda;
-  const int n = snprintf(text, bytes, "device: CUDA %d, %s, compute capability %d.%d, driver %d.%d\n", s->device, s->info.name,
-                         s->info.major, s->info.minor, s->info.driver / 1000, s->info.driver % 1000 / 10);
+  const int n = snprintf(text, bytes, "device: CUDA %d, %s, compute capability %d.%d, driver %d.%d\n", s->device,
+                         s->info.name, s->info.major, s->info.minor, s->info.driver / 1000, s->info.driver % 1000 / 10);
   const size_t at = n > 0 && (size_t)n < bytes ? (size_t)n : 0;
   return (int)at + cuda_variants_report(&s->variants, text + at, bytes - at);
 }
@@ -337,7 +341,8 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
 
 void cuda_frame_destroy(hs_context *c) { (void)c; }
 
-hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place, cuda_frame_result *result) {
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place,
+                         cuda_frame_result *result) {
   (void)r;
   (void)place;
   (void)result;

@@ -16,10 +16,11 @@
 hs_status cuda_frame_create(hs_context *context, const char *variant, char *message, size_t message_bytes);
 void cuda_frame_destroy(hs_context *context);
 
-/* Where a frame's picture and mask lie, where its results are to be, and the stream it runs on (null: the context's). */
+/* The stream a frame runs on (null: the context's), and where its results are to be. Its picture and mask may lie in
+   host or device memory. */
 typedef struct cuda_frame_place {
   cuda_stream stream;
-  bool source_on_device, resident;
+  bool resident; /* results stay on the device */
 } cuda_frame_place;
 
 /* The features of a frame, in memory of the context until its next frame: pinned host memory, or device memory where
@@ -31,7 +32,8 @@ typedef struct cuda_frame_result {
 } cuda_frame_result;
 
 /* Runs a frame (request->given is null). */
-hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place, cuda_frame_result *result);
+hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place,
+                         cuda_frame_result *result);
 
 /* One "stage: variant" a line. Returns the characters written, as snprintf. */
 int cuda_frame_report(const hs_context *context, char *text, size_t bytes);

@@ -3,10 +3,10 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#include "cuda/extrema_cuda.h"
-#include "cuda/pyramid_cuda.h"
-#include "cuda/select_cuda.h"
-#include "cuda/uber.h"
+#  include "cuda/extrema_cuda.h"
+#  include "cuda/pyramid_cuda.h"
+#  include "cuda/select_cuda.h"
+#  include "cuda/uber.h"
 
 /* A frame being recorded. */
 typedef struct recording {
@@ -44,8 +44,8 @@ static void view_octaves(recording *r) {
     v->mask_offset[o] = s->mask_offset[o];
     r->dog[o] = (float *)(void *)buffer(s, BUFFER_DOG, o);
     r->blur_work[o] = (plane_view){work, g->width[o], g->height[o], s->plan.stride[o]};
-    r->octaves[o] = (extrema_octave){v->octaves[o], r->dog[o],
-                                     {v->candidate_words + s->mask_offset[o], mask_words_per_row(g->width[o])}};
+    r->octaves[o] = (extrema_octave){
+        v->octaves[o], r->dog[o], {v->candidate_words + s->mask_offset[o], mask_words_per_row(g->width[o])}};
   }
 }
 
@@ -54,7 +54,8 @@ static void view_lists(recording *r) {
   const plan_request *p = &s->plan.request;
   cuda_frame_view *v = &r->view;
   uint32_t *counts = (uint32_t *)(void *)buffer(s, BUFFER_COUNTS, 0);
-  const cuda_keypoint_capacity capacity = {s->mask_words, p->keypoint_capacity * 4, p->keypoint_capacity, p->feature_capacity};
+  const cuda_keypoint_capacity capacity = {s->mask_words, p->keypoint_capacity * 4, p->keypoint_capacity,
+                                           p->feature_capacity};
   v->params = r->context->params;
   v->filter = r->request->filter;
   v->filtered = v->filter.mask || r->context->options.region_width > 0;
@@ -110,7 +111,8 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
 }
 
 /* Levels first..last of octave o, in one launch where a chain fits; `halved`: the last is the next octave's base too. */
-static stage_status record_levels(const recording *r, int32_t o, int32_t first, int32_t last, bool halved, cuda_stream stream) {
+static stage_status record_levels(const recording *r, int32_t o, int32_t first, int32_t last, bool halved,
+                                  cuda_stream stream) {
   const hs_context *c = r->context;
   chain_launch_args chain = {.octave = r->view.octaves[o],
                              .first_level = first,
@@ -125,7 +127,9 @@ static stage_status record_levels(const recording *r, int32_t o, int32_t first, 
 }
 
 /* The side stream of an octave's levels S+1 and S+2 and its search, which no other octave waits for. */
-static cuda_stream side_of(const recording *r, int32_t o) { return r->state->side[o < SIDE_STREAMS ? o : SIDE_STREAMS - 1]; }
+static cuda_stream side_of(const recording *r, int32_t o) {
+  return r->state->side[o < SIDE_STREAMS ? o : SIDE_STREAMS - 1];
+}
 
 static stage_status record_upper_levels(const recording *r, int32_t o) {
   const cuda_state *s = r->state;
@@ -176,11 +180,10 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   view_octaves(&r);
   view_lists(&r);
   const cuda_frame_view *v = &r.view;
+  assert(v->octave_count > 0);
   stage_status st = cuda_keypoint_reset_launch(v, s->stream);
-  if (v->octave_count > 0) {
-    if (st == STAGE_OK) st = record_pyramid(&r, &target->source);
-    if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->stream);
-  }
+  if (st == STAGE_OK) st = record_pyramid(&r, &target->source);
+  if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->stream);
   if (st == STAGE_OK) st = cuda_locate_launch(v, s->stream);
   if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->stream);
   if (st == STAGE_OK && v->max_features > 0) st = cuda_select_launch(v, s->stream);

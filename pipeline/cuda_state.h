@@ -71,7 +71,7 @@ typedef struct record_target {
   void *descriptors;
 } record_target;
 
-/* Enqueues a frame on state->stream (and its side streams), being captured. */
+/* Enqueues a frame of at least one octave on state->stream (and its side streams), being captured. */
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
 
 #endif

@@ -34,10 +34,14 @@ static int value_of(const cuda_variants *v, const char *stage) {
 }
 
 static void set_value(cuda_variants *v, const variant_name *n) {
-  if (strcmp(n->stage, "pyramid") == 0) v->pyramid = (pyramid_variant)n->value;
-  else if (strcmp(n->stage, "refine") == 0) v->refine = (cuda_refine_variant)n->value;
-  else if (strcmp(n->stage, "orient") == 0) v->orient = (cuda_orient_variant)n->value;
-  else v->describe = (cuda_describe_variant)n->value;
+  if (strcmp(n->stage, "pyramid") == 0)
+    v->pyramid = (pyramid_variant)n->value;
+  else if (strcmp(n->stage, "refine") == 0)
+    v->refine = (cuda_refine_variant)n->value;
+  else if (strcmp(n->stage, "orient") == 0)
+    v->orient = (cuda_orient_variant)n->value;
+  else
+    v->describe = (cuda_describe_variant)n->value;
 }
 
 /* The entry that "stage=name" of this length names, or null. */
@@ -59,9 +63,10 @@ bool cuda_variants_parse(cuda_variants *v, const char *text, char *message, size
     if (!n && length > 0) {
       char known[256];
       size_t at = 0;
-      for (int i = 0; i < NAME_COUNT; i++)
+      for (int i = 0; i < NAME_COUNT && at < sizeof known; i++)
         at += (size_t)snprintf(known + at, sizeof known - at, " %s=%s", names[i].stage, names[i].name);
-      hs_message_set(message, bytes, "variant \"%.*s\" is unknown on a CUDA device; there is%s", (int)length, text, known);
+      hs_message_set(message, bytes, "variant \"%.*s\" is unknown on a CUDA device; there is%s", (int)length, text,
+                     known);
       return false;
     }
     if (n) set_value(v, n);

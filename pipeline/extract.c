@@ -34,7 +34,8 @@ static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32
 }
 
 /* Checks, and runs on the context's device; given keypoints are described by the CPU. */
-static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request, frame_output *out) {
+static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
+                             frame_output *out) {
   hs_status st = image_view_source(c, image, &request->source);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
   if (st != HS_OK) return st;
@@ -57,7 +58,8 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   return st;
 }
 
-static hs_status extract(hs_context *c, const hs_image *image, const hs_image *mask, hs_descriptor_type type, hs_features *features) {
+static hs_status extract(hs_context *c, const hs_image *image, const hs_image *mask, hs_descriptor_type type,
+                         hs_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
   c->error[0] = '\0';
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
@@ -68,7 +70,8 @@ static hs_status extract(hs_context *c, const hs_image *image, const hs_image *m
   st = features_reserve(features, out.count, type, c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out.count);
   copy_keypoints(&out, features->keypoints, out.count);
-  if (out.count > 0 && request.descriptor_bytes > 0) memcpy(features->descriptors, out.descriptors, out.count * request.descriptor_bytes);
+  if (out.count > 0 && request.descriptor_bytes > 0)
+    memcpy(features->descriptors, out.descriptors, out.count * request.descriptor_bytes);
   features->count = out.count;
   features->image_width = image->width;
   features->image_height = image->height;
@@ -86,6 +89,7 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
     frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
     frame_output out;
     st = run_checked(c, image, mask, &request, &out);
+    if (st != HS_OK) return st;
     c->pinned_view = (hs_features){.count = out.count,
                                    .keypoints = (hs_keypoint *)(uintptr_t)out.records,
                                    .descriptors = (void *)(uintptr_t)out.descriptors,
@@ -109,11 +113,12 @@ hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *
   return extract(context, image, mask, HS_DESCRIPTOR_NONE, features);
 }
 
-hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *mask, hs_keypoint *keypoints, void *descriptors,
-                          size_t capacity, size_t *count) {
+hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *mask, hs_keypoint *keypoints,
+                          void *descriptors, size_t capacity, size_t *count) {
   if (!c) return HS_ERR_ARGUMENT;
   c->error[0] = '\0';
-  if (!image || !count || (!keypoints && capacity > 0)) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or count is null");
+  if (!image || !count || (!keypoints && capacity > 0))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or count is null");
   frame_request request = {.descriptor_bytes = descriptors ? features_descriptor_bytes(c->options.descriptor) : 0};
   frame_output out;
   const hs_status st = run_checked(c, image, mask, &request, &out);
@@ -159,7 +164,8 @@ static uint64_t count_slots(const frame_request *r, const workspace *w, uint32_t
   return at;
 }
 
-static hs_status describe_given(hs_context *c, const hs_image *image, frame_request *request, uint32_t *slot, hs_features *features) {
+static hs_status describe_given(hs_context *c, const hs_image *image, frame_request *request, uint32_t *slot,
+                                hs_features *features) {
   frame_output out;
   hs_status st = run_checked(c, image, NULL, request, &out);
   if (st != HS_OK) return st;
@@ -174,12 +180,19 @@ static hs_status describe_given(hs_context *c, const hs_image *image, frame_requ
   return HS_OK;
 }
 
-hs_status hs_describe(hs_context *c, const hs_image *image, const hs_keypoint *keypoints, size_t count, hs_features *features,
-                      hs_status *statuses) {
+/* Whether these keypoints are some of the list that the call fills, and so may be freed by it. */
+static bool within(const hs_keypoint *keypoints, const hs_features *features) {
+  const uintptr_t at = (uintptr_t)keypoints, first = (uintptr_t)features->keypoints;
+  return keypoints && features->keypoints && at >= first && at < first + features->capacity * sizeof *keypoints;
+}
+
+hs_status hs_describe(hs_context *c, const hs_image *image, const hs_keypoint *keypoints, size_t count,
+                      hs_features *features, hs_status *statuses) {
   if (!c) return HS_ERR_ARGUMENT;
   c->error[0] = '\0';
-  if (!image || !features || (!keypoints && count > 0)) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or features is null");
-  if (count > 0 && keypoints == features->keypoints)
+  if (!image || !features || (!keypoints && count > 0))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or features is null");
+  if (within(keypoints, features))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "keypoints must not be features' own, which this call fills");
   if (count > (size_t)1 << 28) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu keypoints, at most 2^28", count);
   const hs_allocator *a = c->options.allocator;

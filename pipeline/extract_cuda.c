@@ -3,12 +3,12 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#include "cpu/float_environment.h"
-#include "cuda/device.h"
-#include "pipeline/cuda_frame.h"
-#include "pipeline/cuda_state.h"
-#include "pipeline/features.h"
-#include "pipeline/image_view.h"
+#  include "cpu/float_environment.h"
+#  include "cuda/device.h"
+#  include "pipeline/cuda_frame.h"
+#  include "pipeline/cuda_state.h"
+#  include "pipeline/features.h"
+#  include "pipeline/image_view.h"
 
 /* Checks and runs a frame whose picture is on the device. */
 static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const cuda_frame_place *place,
@@ -30,7 +30,7 @@ hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const h
   if (!c) return HS_ERR_ARGUMENT;
   c->error[0] = '\0';
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  const cuda_frame_place place = {.stream = stream, .source_on_device = true, .resident = true};
+  const cuda_frame_place place = {.stream = stream, .resident = true};
   cuda_frame_result result = {0};
   const hs_status st = run(c, image, mask, &place, &result);
   if (st != HS_OK) return st;
@@ -43,11 +43,12 @@ hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const h
   return HS_OK;
 }
 
-hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *mask, void *stream, hs_features *features) {
+hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *mask, void *stream,
+                          hs_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
   c->error[0] = '\0';
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  const cuda_frame_place place = {.stream = stream, .source_on_device = true};
+  const cuda_frame_place place = {.stream = stream};
   cuda_frame_result result = {0};
   hs_status st = run(c, image, mask, &place, &result);
   if (st != HS_OK) return st;

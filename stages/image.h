@@ -17,6 +17,20 @@ typedef enum source_layout {
   SOURCE_BGRA = 5
 } source_layout;
 
+/* Bytes of one sample, channels of one pixel, bytes of one pixel. */
+static inline size_t source_sample_bytes(source_type type) {
+  return type == SOURCE_U8 ? 1 : (type == SOURCE_U16 ? 2 : 4);
+}
+
+static inline size_t source_channels(source_layout layout) {
+  static const uint8_t channels[] = {1, 2, 3, 3, 4, 4};
+  return channels[layout];
+}
+
+static inline size_t source_pixel_bytes(source_type type, source_layout layout) {
+  return source_sample_bytes(type) * source_channels(layout);
+}
+
 /* The caller's picture: interleaved channels, rows stride_bytes apart. */
 typedef struct source_view {
   const void *data;

@@ -262,6 +262,7 @@ static void test_describe_edge_cases(void **state) {
   assert_int_equal(f.count, 0);
   assert_int_equal(hs_extract(context, &scene, &f), HS_OK);
   assert_int_equal(hs_describe(context, &scene, f.keypoints, f.count, &f, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_describe(context, &scene, f.keypoints + 1, f.count - 1, &f, NULL), HS_ERR_ARGUMENT);
   extraction_check_equal(&expected, &f, "after describing in place was refused");
   assert_int_equal(hs_describe(context, &scene, f.keypoints, ((size_t)1 << 28) + 1, &f, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_describe(context, &scene, expected.keypoints, ((size_t)1 << 28) + 1, &f, NULL), HS_ERR_LIMIT);
