@@ -25,7 +25,8 @@ static bool windows_fit(const sift_params *p, float octave_sigma) {
 given_place given_place_of(const frame_plan *plan, const sift_params *p, const hs_keypoint *k) {
   const given_place nowhere = {-1, 0};
   const pyramid_geometry *g = &plan->geometry;
-  if (!isfinite(k->x) || !isfinite(k->y) || !(k->sigma > 0.0f) || !isfinite(k->sigma) || isinf(k->orientation)) return nowhere;
+  if (!isfinite(k->x) || !isfinite(k->y) || !(k->sigma > 0.0f) || !isfinite(k->sigma) || isinf(k->orientation))
+    return nowhere;
   if (k->sigma < 1.0e-6f || k->sigma > 1.0e9f || k->level < 0 || k->level > p->scales) return nowhere;
   int32_t octave = k->octave, level = k->level;
   if (level == 0) nearest_level(p, g->first_octave, k->sigma, &octave, &level);
@@ -42,7 +43,7 @@ int32_t given_octaves_needed(const frame_plan *plan, const hs_context *c, const 
   int32_t needed = 0;
   for (uint32_t i = 0; i < r->given_count; i++) {
     const given_place place = given_place_of(plan, &c->params, &r->given[i]);
-    if (r->given_statuses) r->given_statuses[i] = place.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
+    r->given_statuses[i] = place.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
     if (place.octave_index + 1 > needed) needed = place.octave_index + 1;
   }
   return needed;
@@ -78,7 +79,8 @@ static void append(const workspace *w, const hs_keypoint *k, uint32_t source, in
   w->features.orientation[m] = wrap_angle(k->orientation);
 }
 
-void given_append(const frame_plan *plan, const hs_context *c, const frame_request *r, int32_t o, bool oriented, workspace *w) {
+void given_append(const frame_plan *plan, const hs_context *c, const frame_request *r, int32_t o, bool oriented,
+                  workspace *w) {
   for (uint32_t i = 0; i < r->given_count; i++) {
     const hs_keypoint *k = &r->given[i];
     if (isnan(k->orientation) == oriented) continue;

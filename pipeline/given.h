@@ -8,8 +8,8 @@
 
 /* Where a given keypoint is described. */
 typedef struct given_place {
-  int32_t octave_index;       /* 0..octave_count-1, or -1: it cannot be described */
-  int32_t level;              /* 1..S */
+  int32_t octave_index; /* 0..octave_count-1, or -1: it cannot be described */
+  int32_t level;        /* 1..S */
 } given_place;
 
 /* Octave and level of a keypoint: as it says (level 1..S), or for level 0 the nearest to its sigma. Not describable: a
@@ -17,12 +17,12 @@ typedef struct given_place {
    picture, or the window wider than WINDOW_RADIUS_MAX. */
 given_place given_place_of(const frame_plan *plan, const sift_params *params, const hs_keypoint *keypoint);
 
-/* Octaves that must be built for the keypoints given. */
+/* Octaves that must be built for the keypoints given; writes their statuses. */
 int32_t given_octaves_needed(const frame_plan *plan, const hs_context *context, const frame_request *request);
 
 /* Appends octave o's given keypoints, in the order given: those that bring their orientation with a feature each, or
-   (oriented false) those whose orientation is to be computed, keypoints only. Writes their statuses. */
-void given_append(const frame_plan *plan, const hs_context *context, const frame_request *request, int32_t o, bool oriented,
-                  workspace *w);
+   (oriented false) those whose orientation is to be computed, keypoints only. */
+void given_append(const frame_plan *plan, const hs_context *context, const frame_request *request, int32_t o,
+                  bool oriented, workspace *w);
 
 #endif

@@ -96,7 +96,14 @@ typedef enum hs_sample_type {
 
 /* Interleaved channels. Colour becomes gray as (9798 R + 19235 G + 3735 B + 16384) >> 15 for
    integers (same weights for floats); alpha is dropped. */
-typedef enum hs_pixel_layout { HS_GRAY = 0, HS_GRAY_ALPHA = 1, HS_RGB = 2, HS_BGR = 3, HS_RGBA = 4, HS_BGRA = 5 } hs_pixel_layout;
+typedef enum hs_pixel_layout {
+  HS_GRAY = 0,
+  HS_GRAY_ALPHA = 1,
+  HS_RGB = 2,
+  HS_BGR = 3,
+  HS_RGBA = 4,
+  HS_BGRA = 5
+} hs_pixel_layout;
 
 /* A view of the caller's pixels; the library reads them during the call only. */
 typedef struct hs_image {
@@ -177,11 +184,11 @@ typedef struct hs_options {
   /* Scale space (L section 3) */
   int32_t first_octave;        /* octave of the first sampling: -1 doubles the image; -1..3; -1 */
   int32_t octaves;             /* most octaves built, 0: as many as octave_rule gives; 0..32; 0 */
-  hs_rule octave_rule;         /* how many octaves an image has; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
+  hs_rule octave_rule;         /* how many octaves; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
   int32_t scales;              /* S, scales per octave; 1..8; 3 (L 3.2) */
   hs_upsample upsample;        /* grid of the doubling; HS_UPSAMPLE_ALIGNED */
   float sigma;                 /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
-  float input_blur;            /* blur the image is assumed to have, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
+  float input_blur;            /* assumed blur of the image, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
   hs_rule blur_radius_rule;    /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
   hs_border_rule border_rule;  /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
 
@@ -207,15 +214,17 @@ typedef struct hs_options {
   /* Selection */
   int32_t max_features;        /* exactly this many when there are more, 0: all; 0..2^30; 0 */
   hs_selection selection;      /* which ones: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order */
-  int32_t region_x, region_y, region_width, region_height; /* keep keypoints whose rounded place lies inside; width 0: everywhere; 0 */
+  /* Keep keypoints whose rounded place lies inside, pixels; width 0: everywhere; 0 */
+  int32_t region_x, region_y, region_width, region_height;
 
   /* Limits and resources */
   uint64_t max_pixels;         /* largest image, pixels, 0: no limit but the address space; 2^31 */
-  uint64_t max_memory_bytes;   /* largest workspace the context may hold, 0: no limit; 0 */
+  uint64_t max_memory_bytes;   /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0 */
   int32_t threads;             /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
   hs_device device;            /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
   int32_t device_index;        /* which GPU; 0 or more; 0 */
-  const char *variant;         /* "stage=name,...": fixes the variant of stages (see hs_backend_report); null: the fastest. Not kept */
+  const char *variant;         /* "stage=name,...": variants of stages, by the names of the device in use (see
+                                  hs_backend_report); null: the fastest. Read by hs_create only */
   const hs_allocator *allocator; /* for all host memory; null: the C library's. Must outlive the context */
 } hs_options;
 
@@ -228,10 +237,12 @@ typedef struct hs_context hs_context;
 
 /* Makes a context. options: read only during the call (except allocator). On failure *context is null
    and, where message is not null, up to message_bytes of the reason are written (zero-terminated).
-   hs_create is hs_create_explained without the message.
+   hs_create is hs_create_explained without the message. Two environment variables narrow what is chosen: HARTSIFT_CPU
+   (ref, sse2, avx2, avx512, neon) the instruction set, HARTSIFT_DEVICE (cpu, cuda, cuda:0..9) HS_DEVICE_AUTO.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE. */
 HS_API hs_status hs_create(hs_context **context, const hs_options *options);
-HS_API hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message, size_t message_bytes);
+HS_API hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message,
+                                     size_t message_bytes);
 /* Ends a context and frees all it holds; null is allowed. hs_features outlive it. */
 HS_API void hs_destroy(hs_context *context);
 
@@ -251,7 +262,8 @@ HS_API hs_status hs_extract(hs_context *context, const hs_image *image, hs_featu
 /* The same with a mask: uint8_t, mask_stride_bytes from row to row (0: width), the image's size; a
    keypoint whose rounded place (floor(x + 0.5), floor(y + 0.5)) reads 0 is dropped before
    max_features counts. mask null: none. HS_ERR_ARGUMENT for another mask size. */
-HS_API hs_status hs_extract_masked(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
+HS_API hs_status hs_extract_masked(hs_context *context, const hs_image *image, const hs_image *mask,
+                                   hs_features *features);
 
 /* The same into the caller's arrays: keypoints[capacity] and descriptors (capacity x 128 entries of the
    descriptor type, or null to leave them out). *count gets the full count; with HS_ERR_CAPACITY the first
@@ -260,18 +272,21 @@ HS_API hs_status hs_extract_into(hs_context *context, const hs_image *image, con
                                  hs_keypoint *keypoints, void *descriptors, size_t capacity, size_t *count);
 
 /* The same without a copy: *features points to a list that the context owns and that stays valid until its next call
-   or its end. On a GPU this is pinned memory that the device wrote, the fastest way to the host. Not to be freed. */
-HS_API hs_status hs_extract_view(hs_context *context, const hs_image *image, const hs_image *mask, const hs_features **features);
+   or its end; null on failure. On a GPU this is pinned memory that the device wrote, the fastest way to the host. Not to
+   be freed. */
+HS_API hs_status hs_extract_view(hs_context *context, const hs_image *image, const hs_image *mask,
+                                 const hs_features **features);
 
 /* Keypoints with orientations, without descriptors. As hs_extract_masked. */
 HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
 
-/* Describes given keypoints. keypoints[count]: x, y, sigma, orientation (any finite value; NaN: its
-   orientations are computed and the keypoint yields one feature each, possibly none) and level 1..S with
-   its octave, or level 0: the octave and level nearest to sigma. features: as hs_extract, one for each
+/* Describes given keypoints; on the CPU, also in a context of a GPU. Blocks. keypoints[count]: x, y, sigma, orientation
+   (any finite value; NaN: its orientations are computed and the keypoint yields one feature each, possibly none) and
+   level 1..S with its octave, or level 0: the octave and level nearest to sigma. features: as hs_extract, one for each
    keypoint in the order given (several or none where the orientation was NaN), response copied.
    statuses: null, or [count]: HS_OK, or HS_ERR_KEYPOINT where a keypoint cannot be described (its features'
-   descriptors are zero). keypoints must not be features->keypoints. Describing the library's own keypoints gives the bytes of extraction.
+   descriptors are zero). keypoints must not lie in features->keypoints. Describing the library's own keypoints gives the
+   bytes of extraction. max_features, mask and region do not apply.
    Statuses: as hs_extract; HS_ERR_KEYPOINT is only ever in `statuses`. */
 HS_API hs_status hs_describe(hs_context *context, const hs_image *image, const hs_keypoint *keypoints, size_t count,
                              hs_features *features, hs_status *statuses);
@@ -365,6 +380,7 @@ typedef struct hs_statistics {
   uint64_t workspace_bytes;    /* held now, host memory */
   uint64_t device_bytes;       /* held now, device memory */
 } hs_statistics;
+/* Fills what struct_size has room for. HS_ERR_ARGUMENT: null, or struct_size not set or larger than this library's. */
 HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *statistics);
 
 #ifdef __cplusplus

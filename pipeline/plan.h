@@ -12,7 +12,15 @@
 #include "stages/pyramid.h"
 
 /* Steps of an octave, the unit of lifetimes: octave index * STEP_COUNT + step. */
-typedef enum plan_step { STEP_PYRAMID, STEP_EXTREMA, STEP_REFINE, STEP_LOCATE, STEP_ORIENT, STEP_DESCRIBE, STEP_COUNT } plan_step;
+typedef enum plan_step {
+  STEP_PYRAMID,
+  STEP_EXTREMA,
+  STEP_REFINE,
+  STEP_LOCATE,
+  STEP_ORIENT,
+  STEP_DESCRIBE,
+  STEP_COUNT
+} plan_step;
 
 typedef enum plan_space { SPACE_HOST, SPACE_DEVICE } plan_space;
 
@@ -27,7 +35,7 @@ typedef enum plan_buffer {
   BUFFER_COUNTS = PLAN_PER_OCTAVE, /* uint32 counts of the lists */
   BUFFER_KEYPOINTS,   /* the arrays of a keypoint_list, one after another */
   BUFFER_FEATURES,    /* the arrays of a feature_list */
-  BUFFER_DESCRIPTORS, /* features_capacity descriptors */
+  BUFFER_DESCRIPTORS, /* feature_capacity descriptors */
   BUFFER_SOURCES,     /* describing given keypoints: which of them a listed one is */
   BUFFER_PICTURE,     /* device: the source as the caller laid it out */
   BUFFER_MASK,        /* device: the caller's mask */
@@ -96,8 +104,9 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
                            uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words);
 
 /* For the plan's own files: adds an entry of count * item bytes (none when 0) at the lowest free offset; false when a
-   size does not fit. First capacities of the lists, rounded to whole cache lines of every array. */
+   size does not fit. */
 bool plan_add(frame_plan *plan, plan_entry entry, size_t count, size_t item);
+/* Likewise: first capacities of the lists where none are asked for, rounded to whole cache lines of every array. */
 void plan_decide_capacities(frame_plan *plan);
 
 /* The entry of a buffer, or null when the plan has none. */

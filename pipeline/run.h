@@ -11,10 +11,10 @@
 typedef struct frame_request {
   source_view source;
   place_filter filter;
-  size_t descriptor_bytes;      /* of one; 0: keypoints and orientations only */
-  const hs_keypoint *given;     /* describe these instead of detecting; null: detect */
+  size_t descriptor_bytes;  /* of one; 0: keypoints and orientations only */
+  const hs_keypoint *given; /* describe these instead of detecting; null: detect */
   uint32_t given_count;
-  hs_status *given_statuses;    /* [given_count], or null */
+  hs_status *given_statuses; /* [given_count]; with given only */
 } frame_request;
 
 /* Runs the frame; its lists stand in *result until the context's next call. A list that overflowed is grown and the
@@ -22,6 +22,7 @@ typedef struct frame_request {
 hs_status run_frame(hs_context *context, const frame_request *request, workspace *result);
 
 /* For a backend that counts its own lists: true when one overflowed; capacities are then raised for the next attempt. */
-bool run_grow_lists(hs_context *context, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity, uint32_t feature_capacity);
+bool run_grow_lists(hs_context *context, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,
+                    uint32_t feature_capacity);
 
 #endif

@@ -9,8 +9,9 @@
 #include "stages/portable.h"
 
 /* Sets the bit of each sample of DoG levels 1..S, at least params.border from every side, whose |D| is greater than
-   params.candidate_above and that is strictly greater or strictly smaller than its 26 neighbours (extremum_ties: or
-   equal to some). Every word of `candidates` is written. *count, when not null, gets the number of bits. */
+   params.candidate_above and that is positive and strictly greater, or negative and strictly smaller, than its 26
+   neighbours (extremum_ties: or equal to some). Every word of `candidates` is written. *count, when not null, gets the
+   number of bits. */
 typedef struct extrema_args {
   octave_view octave;
   mask_view candidates;

@@ -7,7 +7,7 @@
 
 #include "stages/base.h"
 
-/* Largest filter radius any option gives: sigma0 = 4, S = 1 blurs level S+2 by 4 * 2^2 * sqrt(3) = 27.8 samples. */
+/* Largest filter radius any option gives: sigma0 = 4, S = 1 blurs level S+2 by 4 * 2^2 * sqrt(3) = 27.7 samples. */
 enum { FILTER_RADIUS_MAX = 128 };
 
 /* A symmetric filter: taps[0] weighs the centre, taps[j] both samples j away; taps[0] + 2 sum taps[j] = 1 in double. */
