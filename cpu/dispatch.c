@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cpu/keypoints_threads.h"
 #include "cpu/pyramid_work.h"
@@ -50,7 +51,17 @@ static bool has_avx512(void) {
 
 /* Weakest first. */
 static const cpu_variant variants[] = {
-    {"ref", always, {{NULL}, base_ref, blur_ref, halve_ref, extrema_ref, refine_ref, locate_ref, orient_ref, select_ref, describe_ref, NULL, false}},
+    {.name = "ref", .usable = always, .ops = {
+      .base = base_ref,
+      .blur = blur_ref,
+      .halve = halve_ref,
+      .extrema = extrema_ref,
+      .refine = refine_ref,
+      .locate = locate_ref,
+      .orient = orient_ref,
+      .select = select_ref,
+      .describe = describe_ref
+    }},
 #if HARTSIFT_HAVE_ISA_SSE2
     SIMD_VARIANT(sse2, always),
 #endif
@@ -87,7 +98,11 @@ const char *cpu_level_name(void) {
 
 int32_t cpu_usable_threads(void) {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  /* A machine of more cores than the set holds refuses the call. */
+  if (sched_getaffinity(0, sizeof set, &set) != 0) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 && online < CPU_SETSIZE ? (int32_t)online : CPU_SETSIZE;
+  }
   const int n = CPU_COUNT(&set);
   return n > 0 ? n : 1;
 }

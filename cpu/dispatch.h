@@ -19,7 +19,7 @@ const stage_ops *cpu_variant_ops(const char *name);
 
 /* The highest instruction set this machine has, of those built in: "ref", "avx2", ... */
 const char *cpu_level_name(void);
-/* Cores this process may use; 1 or more. */
+/* Cores this process may use: 1..1024, the most threads that the options allow. */
 int32_t cpu_usable_threads(void);
 
 #endif
