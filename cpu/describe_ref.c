@@ -4,7 +4,8 @@
 #include "cpu/stages_ref.h"
 
 /* Votes of all samples of the window; the outermost samples of a level give none. */
-static void fill_padded(const plane_view *level, const describe_window *w, float scale, int32_t padded[DESCRIBE_PADDED_LENGTH]) {
+static void fill_padded(const plane_view *level, const describe_window *w, float scale,
+                        int32_t padded[DESCRIBE_PADDED_LENGTH]) {
   memset(padded, 0, sizeof(int32_t) * DESCRIBE_PADDED_LENGTH);
   for (int32_t j = w->cy - w->radius; j <= w->cy + w->radius; j++)
     for (int32_t i = w->cx - w->radius; i <= w->cx + w->radius; i++) {
@@ -46,8 +47,10 @@ static void write_descriptor(const int32_t padded[DESCRIBE_PADDED_LENGTH], const
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) {
     const float v = describe_value(h[i], divisor, p->root);
     const size_t at = (size_t)n * DESCRIBE_LENGTH + (size_t)(p->vlfeat_layout ? describe_vlfeat_index(i) : i);
-    if (!p->descriptor_float) ((uint8_t *)args->descriptors)[at] = (uint8_t)describe_byte(v, p->descriptor_rule);
-    else ((float *)args->descriptors)[at] = p->descriptor_rule == RULE_OPENCV ? (float)describe_byte(v, RULE_OPENCV) : v;
+    if (!p->descriptor_float)
+      ((uint8_t *)args->descriptors)[at] = (uint8_t)describe_byte(v, p->descriptor_rule);
+    else
+      ((float *)args->descriptors)[at] = p->descriptor_rule == RULE_OPENCV ? (float)describe_byte(v, RULE_OPENCV) : v;
   }
 }
 

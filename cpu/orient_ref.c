@@ -11,7 +11,8 @@ typedef struct peak {
 } peak;
 
 /* Votes of all samples of the window. */
-static void fill_histogram(const plane_view *level, const orient_window *w, const orient_args *args, int32_t histogram[ORIENT_BINS]) {
+static void fill_histogram(const plane_view *level, const orient_window *w, const orient_args *args,
+                           int32_t histogram[ORIENT_BINS]) {
   const author_rule rule = args->params.orientation_rule;
   const float scale = args->scales->orient[w->radius];
   memset(histogram, 0, sizeof(int32_t) * ORIENT_BINS);
@@ -21,8 +22,10 @@ static void fill_histogram(const plane_view *level, const orient_window *w, cons
       const float dx = (float)i - w->x, dy = (float)j - w->y;
       if (!(dx * dx + dy * dy < w->limit)) continue;
       float gx, gy;
-      if (w->margin == 0) gradient_at_edge(level, i, j, &gx, &gy);
-      else gradient_at(level, i, j, &gx, &gy);
+      if (w->margin == 0)
+        gradient_at_edge(level, i, j, &gx, &gy);
+      else
+        gradient_at(level, i, j, &gx, &gy);
       const float weight = window_weight(dx, w->falloff) * (window_weight(dy, w->falloff) * scale);
       const orient_vote v = orient_vote_of(gx, gy, weight, rule);
       histogram[v.bin0] += v.v0;
@@ -86,8 +89,8 @@ stage_status orient_ref(stage_queue *queue, const orient_args *args) {
     const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
     const plane_view level = octave_level(o, k->level[n]);
     const float unit = hs_power_of_two(-o->octave);
-    const orient_window w = orient_window_of(k->x[n] * unit, k->y[n] * unit, k->sigma[n] * unit, k->column[n], k->row[n],
-                                             args->params.orientation_rule);
+    const orient_window w = orient_window_of(k->x[n] * unit, k->y[n] * unit, k->sigma[n] * unit, k->column[n],
+                                             k->row[n], args->params.orientation_rule);
     int32_t histogram[ORIENT_BINS];
     peak peaks[ORIENT_PEAKS_MAX];
     assert(w.radius <= WINDOW_RADIUS_MAX);

@@ -84,11 +84,13 @@ hs_status hs_options_init(hs_options *options, hs_profile profile) {
 hs_status options_adopt(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes) {
   const size_t least = offsetof(hs_options, profile) + sizeof callers->profile;
   if (callers->struct_size < least || callers->struct_size > 65536) {
-    hs_message_set(message, message_bytes, "options.struct_size is %zu: call hs_options_init first", callers->struct_size);
+    hs_message_set(message, message_bytes, "options.struct_size is %zu: call hs_options_init first",
+                   callers->struct_size);
     return HS_ERR_OPTION;
   }
   if (hs_options_init(mine, callers->profile) != HS_OK) {
-    hs_message_set(message, message_bytes, "options.profile is %d, expected 0..%d", (int)callers->profile, HS_PROFILE_COLMAP);
+    hs_message_set(message, message_bytes, "options.profile is %d, expected 0..%d", (int)callers->profile,
+                   HS_PROFILE_COLMAP);
     return HS_ERR_OPTION;
   }
   const size_t known = callers->struct_size < sizeof *mine ? callers->struct_size : sizeof *mine;
@@ -164,8 +166,8 @@ hs_status options_validate(const hs_options *o, char *message, size_t message_by
   for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
     const float_range *r = &ranges[i];
     if (r->value >= r->low && r->value <= r->high) continue; /* NaN fails */
-    hs_message_set(message, message_bytes, "options.%s is %g, expected %g..%g", r->name, (double)r->value, (double)r->low,
-                   (double)r->high);
+    hs_message_set(message, message_bytes, "options.%s is %g, expected %g..%g", r->name, (double)r->value,
+                   (double)r->low, (double)r->high);
     return HS_ERR_OPTION;
   }
   if (o->allocator && (!o->allocator->alloc || !o->allocator->release)) {

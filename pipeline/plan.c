@@ -14,11 +14,10 @@ enum { SAMPLES_PER_KEYPOINT = 192, KEYPOINTS_LEAST = 1024 };
 /* Rows begin on a cache line, and a level holds a few floats more than its rows, so that vector loads may run over. */
 enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
 
-
 const char *plan_buffer_name(plan_buffer buffer) {
-  static const char *const names[PLAN_BUFFER_COUNT] = {"levels", "blur work", "candidates",  "settled", "dog", "counts",
-                                                       "keypoints", "features",  "descriptors", "sources",
-                                                       "picture",   "mask",      "selected",    "records",  "scratch"};
+  static const char *const names[PLAN_BUFFER_COUNT] = {"levels",  "blur work", "candidates", "settled",     "dog",
+                                                       "counts",  "keypoints", "features",   "descriptors", "sources",
+                                                       "picture", "mask",      "selected",   "records",     "scratch"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 
@@ -60,8 +59,10 @@ bool plan_add(frame_plan *plan, plan_entry e, size_t count, size_t item) {
 }
 
 /* Adds a host buffer. */
-static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item, int32_t first, int32_t last) {
-  const plan_entry e = {.buffer = buffer, .space = SPACE_HOST, .octave_index = octave, .first_step = first, .last_step = last};
+static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item, int32_t first,
+                int32_t last) {
+  const plan_entry e = {
+      .buffer = buffer, .space = SPACE_HOST, .octave_index = octave, .first_step = first, .last_step = last};
   return plan_add(plan, e, count, item);
 }
 
@@ -71,19 +72,21 @@ static bool add_octave(frame_plan *plan, int32_t o) {
   const int32_t scales = r->rules.scales, step = o * STEP_COUNT;
   size_t floats, level_bytes, mask_words;
   plan->stride[o] = ((size_t)g->width[o] + STRIDE_FLOATS - 1) & ~(size_t)(STRIDE_FLOATS - 1);
-  if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) || !hs_size_add(floats, LEVEL_SLACK_FLOATS, &floats) ||
-      !align_up(floats, PLAN_ALIGNMENT / sizeof(float), &floats))
+  if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) ||
+      !hs_size_add(floats, LEVEL_SLACK_FLOATS, &floats) || !align_up(floats, PLAN_ALIGNMENT / sizeof(float), &floats))
     return false;
   plan->level_floats[o] = floats;
   if (!hs_size_mul(floats, sizeof(float), &level_bytes)) return false;
-  if (!hs_size_mul((size_t)mask_words_per_row(g->width[o]), (size_t)g->height[o] * (size_t)scales, &mask_words)) return false;
+  if (!hs_size_mul((size_t)mask_words_per_row(g->width[o]), (size_t)g->height[o] * (size_t)scales, &mask_words))
+    return false;
   size_t work_floats = floats;
   if (r->pyramid_work_floats) {
     const size_t scratch = r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads);
     if (!r->pyramid_work_plane || scratch > floats) work_floats = scratch;
   }
   /* The levels live until the next octave has been halved from them. */
-  return add(plan, BUFFER_LEVELS, o, (size_t)scales + 3, level_bytes, step + STEP_PYRAMID, step + STEP_COUNT + STEP_PYRAMID) &&
+  return add(plan, BUFFER_LEVELS, o, (size_t)scales + 3, level_bytes, step + STEP_PYRAMID,
+             step + STEP_COUNT + STEP_PYRAMID) &&
          add(plan, BUFFER_BLUR_WORK, o, work_floats, sizeof(float), step + STEP_PYRAMID, step + STEP_PYRAMID) &&
          add(plan, BUFFER_CANDIDATES, o, mask_words, sizeof(uint32_t), step + STEP_EXTREMA, step + STEP_REFINE) &&
          add(plan, BUFFER_SETTLED, o, mask_words, sizeof(uint32_t), step + STEP_REFINE, step + STEP_LOCATE);
@@ -115,7 +118,8 @@ void plan_decide_capacities(frame_plan *plan) {
 hs_status plan_make(const plan_request *request, frame_plan *plan) {
   memset(plan, 0, sizeof *plan);
   plan->request = *request;
-  if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK) return HS_ERR_LIMIT;
+  if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK)
+    return HS_ERR_LIMIT;
   plan_decide_capacities(plan);
   if (!add_lists(plan)) return HS_ERR_LIMIT;
   for (int32_t o = 0; o < plan->geometry.octave_count; o++)

@@ -9,7 +9,11 @@
 enum { DEVICE_STRIDE_FLOATS = 32, DEVICE_SLACK_FLOATS = 64, DEVICE_LEVEL_FLOATS = PLAN_ALIGNMENT / sizeof(float) };
 
 static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item) {
-  const plan_entry e = {.buffer = buffer, .space = SPACE_DEVICE, .octave_index = octave, .first_step = 0, .last_step = OCTAVES_MAX * STEP_COUNT};
+  const plan_entry e = {.buffer = buffer,
+                        .space = SPACE_DEVICE,
+                        .octave_index = octave,
+                        .first_step = 0,
+                        .last_step = OCTAVES_MAX * STEP_COUNT};
   return plan_add(plan, e, count, item);
 }
 
@@ -43,20 +47,22 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
                            uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words) {
   memset(plan, 0, sizeof *plan);
   plan->request = *request;
-  if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK) return HS_ERR_LIMIT;
+  if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK)
+    return HS_ERR_LIMIT;
   plan_decide_capacities(plan);
   const plan_request *r = &plan->request;
   if (!lay_masks(plan, mask_offset, mask_words)) return HS_ERR_LIMIT;
   const size_t scratch = device->scratch_bytes(*mask_words, r->keypoint_capacity, r->feature_capacity);
-  bool ok = add(plan, BUFFER_COUNTS, 0, 4, sizeof(uint32_t)) &&
-            add(plan, BUFFER_PICTURE, 0, 1, device->picture_bytes) && add(plan, BUFFER_MASK, 0, 1, device->mask_bytes) &&
-            add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES) &&
-            add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES) &&
-            add(plan, BUFFER_SELECTED, 0, device->selection ? r->feature_capacity : 0, FEATURE_BYTES) &&
-            add(plan, BUFFER_RECORDS, 0, device->resident ? r->feature_capacity : 0, sizeof(hs_keypoint)) &&
-            add(plan, BUFFER_DESCRIPTORS, 0, device->resident ? r->feature_capacity : 0, r->descriptor_bytes) &&
-            add(plan, BUFFER_SCRATCH, 0, 1, scratch) && add(plan, BUFFER_CANDIDATES, 0, *mask_words, sizeof(uint32_t)) &&
-            add(plan, BUFFER_SETTLED, 0, *mask_words, sizeof(uint32_t));
+  bool ok =
+      add(plan, BUFFER_COUNTS, 0, 4, sizeof(uint32_t)) && add(plan, BUFFER_PICTURE, 0, 1, device->picture_bytes) &&
+      add(plan, BUFFER_MASK, 0, 1, device->mask_bytes) &&
+      add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES) &&
+      add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES) &&
+      add(plan, BUFFER_SELECTED, 0, device->selection ? r->feature_capacity : 0, FEATURE_BYTES) &&
+      add(plan, BUFFER_RECORDS, 0, device->resident ? r->feature_capacity : 0, sizeof(hs_keypoint)) &&
+      add(plan, BUFFER_DESCRIPTORS, 0, device->resident ? r->feature_capacity : 0, r->descriptor_bytes) &&
+      add(plan, BUFFER_SCRATCH, 0, 1, scratch) && add(plan, BUFFER_CANDIDATES, 0, *mask_words, sizeof(uint32_t)) &&
+      add(plan, BUFFER_SETTLED, 0, *mask_words, sizeof(uint32_t));
   for (int32_t o = 0; o < plan->geometry.octave_count && ok; o++) ok = add_octave(plan, device, o);
   return ok ? HS_OK : HS_ERR_LIMIT;
 }

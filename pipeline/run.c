@@ -17,7 +17,8 @@ static stage_status build_base(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
   if (o > 0) {
-    const halve_args args = {.in = octave_level(&w->octaves[o - 1], c->options.scales), .out = octave_level(&w->octaves[o], 0)};
+    const halve_args args = {.in = octave_level(&w->octaves[o - 1], c->options.scales),
+                             .out = octave_level(&w->octaves[o], 0)};
     return c->ops.halve(c->queue, &args);
   }
   /* Levels 1 and 2 are still free: they hold the doubled and the plain picture. */
@@ -72,7 +73,8 @@ static stage_status detect(frame *f, int32_t o) {
 static stage_status orient(frame *f, uint32_t first) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  const orient_args args = {w->octaves, c->options.first_octave, first, w->keypoints, w->features, c->params, &c->scales};
+  const orient_args args = {w->octaves, c->options.first_octave, first, w->keypoints, w->features, c->params,
+                            &c->scales};
   return c->ops.orient(c->queue, &args);
 }
 
@@ -96,8 +98,8 @@ static stage_status select_features(frame *f) {
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  const describe_args args = {w->octaves, c->options.first_octave, f->described, w->keypoints,
-                              w->features, c->params, &c->scales, w->descriptors};
+  const describe_args args = {w->octaves, c->options.first_octave, f->described, w->keypoints, w->features, c->params,
+                              &c->scales, w->descriptors};
   stage_status st = STAGE_OK;
   if (f->request->descriptor_bytes > 0) st = c->ops.describe(c->queue, &args);
   f->described = *w->features.count;
@@ -124,7 +126,8 @@ static uint32_t grown(uint32_t count, uint32_t capacity) {
   return room > UINT32_MAX - 64 ? UINT32_MAX - 64 : (uint32_t)room;
 }
 
-bool run_grow_lists(hs_context *c, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity, uint32_t feature_capacity) {
+bool run_grow_lists(hs_context *c, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,
+                    uint32_t feature_capacity) {
   if (keypoints <= keypoint_capacity && features <= feature_capacity) return false;
   c->keypoint_capacity = grown(keypoints, keypoint_capacity);
   c->feature_capacity = grown(features, feature_capacity);

@@ -1,7 +1,7 @@
 /* Names, sentences and classes of the statuses; the version. */
 #include "pipeline/hartsift.h"
 
-#define HS_TEXT(x) #x
+#define HS_TEXT(x)    #x
 #define HS_TEXT_OF(x) HS_TEXT(x)
 
 typedef struct status_text {
@@ -14,7 +14,8 @@ static const status_text texts[] = {
     {HS_ERR_ARGUMENT, "HS_ERR_ARGUMENT", "A pointer is null or a plain argument is out of its range."},
     {HS_ERR_OPTION, "HS_ERR_OPTION", "An option is out of its range."},
     {HS_ERR_IMAGE, "HS_ERR_IMAGE", "The image view is inconsistent: size, stride, type or layout."},
-    {HS_ERR_KEYPOINT, "HS_ERR_KEYPOINT", "The keypoint's scale or place is outside the pyramid, so it cannot be described."},
+    {HS_ERR_KEYPOINT, "HS_ERR_KEYPOINT",
+     "The keypoint's scale or place is outside the pyramid, so it cannot be described."},
     {HS_ERR_CAPACITY, "HS_ERR_CAPACITY", "The caller's arrays are too small; the full count was given."},
     {HS_ERR_LIMIT, "HS_ERR_LIMIT", "The image or the work is larger than the limits allow."},
     {HS_ERR_FORMAT, "HS_ERR_FORMAT", "The content is damaged or of no known kind."},
@@ -50,6 +51,6 @@ hs_status_class hs_status_class_of(hs_status status) {
 }
 
 const char *hs_version_string(void) {
-  return HS_TEXT_OF(HS_VERSION_MAJOR) "." HS_TEXT_OF(HS_VERSION_MINOR) "." HS_TEXT_OF(HS_VERSION_PATCH) " (method " HS_TEXT_OF(
-      HS_METHOD_VERSION) ")";
+  return HS_TEXT_OF(HS_VERSION_MAJOR) "." HS_TEXT_OF(HS_VERSION_MINOR) "." HS_TEXT_OF(
+      HS_VERSION_PATCH) " (method " HS_TEXT_OF(HS_METHOD_VERSION) ")";
 }

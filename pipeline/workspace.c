@@ -25,8 +25,10 @@ keypoint_list workspace_keypoints(unsigned char *memory, uint32_t capacity, uint
 
 feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32_t *count) {
   uint32_t *keypoint = (uint32_t *)(void *)memory;
-  const feature_list f = {
-      .count = count, .capacity = capacity, .keypoint = keypoint, .orientation = (float *)(void *)(keypoint + capacity)};
+  const feature_list f = {.count = count,
+                          .capacity = capacity,
+                          .keypoint = keypoint,
+                          .orientation = (float *)(void *)(keypoint + capacity)};
   return f;
 }
 
@@ -47,7 +49,8 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
   }
   uint32_t *counts = buffer(plan, slab, BUFFER_COUNTS, 0);
   counts[0] = counts[1] = 0;
-  w->keypoints = workspace_keypoints(buffer(plan, slab, BUFFER_KEYPOINTS, 0), plan->request.keypoint_capacity, &counts[0]);
+  w->keypoints =
+      workspace_keypoints(buffer(plan, slab, BUFFER_KEYPOINTS, 0), plan->request.keypoint_capacity, &counts[0]);
   w->features = workspace_features(buffer(plan, slab, BUFFER_FEATURES, 0), plan->request.feature_capacity, &counts[1]);
   w->descriptors = buffer(plan, slab, BUFFER_DESCRIPTORS, 0);
   w->sources = buffer(plan, slab, BUFFER_SOURCES, 0);

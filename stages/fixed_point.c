@@ -7,8 +7,8 @@
  *
  * Orientation weights. w = g(dx) g(dy), g(d) = exp(-d^2 / (2 a^2)), a = 1.5 sigma. Over any grid of unit spacing a
  * unimodal function's sum is at most its integral plus its maximum: sum g <= a sqrt(2 pi) + 1. R >= 4.5 sigma - 1/2
- * (VLFeat: 4.5 sigma - 1), hence a <= (R + 1) / 3, and the sum of weights is at most side^2, side = (R + 1) / 3 * sqrt(2 pi) + 1;
- * with the edge's excess counted as weight, side^2 + 4 side.
+ * (VLFeat: 4.5 sigma - 1), hence a <= (R + 1) / 3, and the sum of weights is at most side^2,
+ * side = (R + 1) / 3 * sqrt(2 pi) + 1; with the edge's excess counted as weight, side^2 + 4 side.
  *
  * Descriptor weights. In the turned frame, in bins of b = 3 sigma samples, a sample at (u, v) gives the 4 x 4 cells
  * w(u) t(u) w(v) t(v) of its magnitude in all, w(u) = exp(-u^2 / 8), t(u) = 1 for |u| <= 1.5, falling linearly to 0 at

@@ -24,7 +24,8 @@ static int32_t octaves_vlfeat(int32_t side, int32_t first_octave) {
   return n > 1 ? n : 1;
 }
 
-stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules, pyramid_geometry *geometry) {
+stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules,
+                                 pyramid_geometry *geometry) {
   int32_t w = width, h = height;
   geometry->first_octave = rules->first_octave;
   geometry->octave_count = 0;

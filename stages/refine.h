@@ -122,8 +122,8 @@ HS_INLINE bool quadratic_fit(const octave_view *o, int32_t level, int32_t x, int
 HS_INLINE int32_t step_towards(float offset, float limit) { return (offset > limit) - (offset < -limit); }
 
 /* Moves (level, x, y) as the rule says. An offset too large for an int is lost before it is converted. */
-HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, const quadratic *q, int32_t *level, int32_t *x,
-                                  int32_t *y) {
+HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, const quadratic *q, int32_t *level,
+                                  int32_t *x, int32_t *y) {
   int32_t mx, my, ms = 0;
   if (p->refine_rule == RULE_OPENCV) {
     const float ax = hs_fabsf(q->dx), ay = hs_fabsf(q->dy), as = hs_fabsf(q->ds);
@@ -158,7 +158,8 @@ HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, co
 }
 
 /* Whether the quadratic fitted at the sample where the steps ended is a keypoint: place, contrast, edge. */
-HS_INLINE bool refine_accept(const octave_view *o, const sift_params *p, const quadratic *q, int32_t level, int32_t x, int32_t y) {
+HS_INLINE bool refine_accept(const octave_view *o, const sift_params *p, const quadratic *q, int32_t level, int32_t x,
+                             int32_t y) {
   const float reach = p->refine_rule == RULE_VLFEAT ? REFINE_REACH_VLFEAT : REFINE_REACH;
   if (!(hs_fabsf(q->dx) < reach && hs_fabsf(q->dy) < reach && hs_fabsf(q->ds) < reach)) return false;
   if (p->refine_rule == RULE_VLFEAT) {
@@ -221,7 +222,8 @@ HS_INLINE bool place_kept(const place_filter *f, float x, float y) {
   const int32_t i = hs_floor_int(x + 0.5f), j = hs_floor_int(y + 0.5f);
   if (i < f->x0 || i >= f->x1 || j < f->y0 || j >= f->y1) return false;
   if (!f->mask) return true;
-  const int32_t ci = i < 0 ? 0 : (i >= f->width ? f->width - 1 : i), cj = j < 0 ? 0 : (j >= f->height ? f->height - 1 : j);
+  const int32_t ci = i < 0 ? 0 : (i >= f->width ? f->width - 1 : i);
+  const int32_t cj = j < 0 ? 0 : (j >= f->height ? f->height - 1 : j);
   return f->mask[(size_t)cj * f->mask_stride + (size_t)ci] != 0;
 }
 

@@ -50,5 +50,6 @@ void scalespace_filter(double sigma, author_rule radius_rule, gaussian_filter *f
     taps[j] = table_exp(-((double)j * (double)j) / (2.0 * sigma * sigma));
     sum += j == 0 ? taps[j] : 2.0 * taps[j];
   }
-  for (int32_t j = 0; j <= FILTER_RADIUS_MAX; j++) filter->taps[j] = j <= filter->radius ? (float)(taps[j] / sum) : 0.0f;
+  for (int32_t j = 0; j <= FILTER_RADIUS_MAX; j++)
+    filter->taps[j] = j <= filter->radius ? (float)(taps[j] / sum) : 0.0f;
 }
