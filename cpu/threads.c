@@ -42,7 +42,15 @@ bool queue_start(stage_queue *q, int32_t threads) {
   *q = (stage_queue){.threads = threads};
   atomic_init(&q->next, 0);
   if (pthread_mutex_init(&q->lock, NULL) != 0) return false;
-  if (pthread_cond_init(&q->work, NULL) != 0 || pthread_cond_init(&q->done, NULL) != 0) return false;
+  if (pthread_cond_init(&q->work, NULL) != 0) {
+    pthread_mutex_destroy(&q->lock);
+    return false;
+  }
+  if (pthread_cond_init(&q->done, NULL) != 0) {
+    pthread_cond_destroy(&q->work);
+    pthread_mutex_destroy(&q->lock);
+    return false;
+  }
   for (int32_t i = 1; i < threads; i++) {
     if (pthread_create(&q->worker[i], NULL, worker_main, q) == 0) continue;
     q->threads = i;

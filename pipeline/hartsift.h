@@ -225,7 +225,8 @@ typedef struct hs_options {
   int32_t device_index;        /* which GPU; 0 or more; 0 */
   const char *variant;         /* "stage=name,...": variants of stages, by the names of the device in use (see
                                   hs_backend_report); null: the fastest. Read by hs_create only */
-  const hs_allocator *allocator; /* for all host memory; null: the C library's. Must outlive the context */
+  const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
+                                   Must outlive the context */
 } hs_options;
 
 /* Fills *options with a profile's defaults. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */

@@ -1,8 +1,9 @@
 /*
- * What a backend provides: one function a stage, over whatever memory and queue it works on.
+ * What a backend of the host provides: one function a stage. (The CUDA backend has launchers instead, which
+ * pipeline/cuda_record.c records into a graph.)
  *
- * A stage_queue is where the work runs (a pool of threads, a stream); the pipeline only hands it through. Every
- * function writes what its contract in <stage>.h says and nothing else; none allocates. A context fills the table once
+ * A stage_queue is where the work runs (a pool of threads); the pipeline only hands it through. Every function
+ * writes what its contract in <stage>.h says and nothing else; none allocates. A context fills the table once
  * (cpu/dispatch.c), each entry with the variant that suits the machine; `variant` names them for the report.
  */
 #ifndef HS_STAGES_OPS_H
