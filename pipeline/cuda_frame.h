@@ -16,11 +16,11 @@
 hs_status cuda_frame_create(hs_context *context, const char *variant, char *message, size_t message_bytes);
 void cuda_frame_destroy(hs_context *context);
 
-/* The stream a frame runs on (null: the context's), and where its results are to be. Its picture and mask may lie in
-   host or device memory. */
+/* The stream a frame runs on (null: the context's), where its picture and mask lie, and where its results are to be. */
 typedef struct cuda_frame_place {
   cuda_stream stream;
-  bool resident; /* results stay on the device */
+  bool source_on_device; /* picture and mask are there already; else in host memory */
+  bool resident;         /* results stay on the device */
 } cuda_frame_place;
 
 /* The features of a frame, in memory of the context until its next frame: pinned host memory, or device memory where

@@ -30,7 +30,7 @@ hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const h
   if (!c) return HS_ERR_ARGUMENT;
   c->error[0] = '\0';
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  const cuda_frame_place place = {.stream = stream, .resident = true};
+  const cuda_frame_place place = {.stream = stream, .source_on_device = true, .resident = true};
   cuda_frame_result result = {0};
   const hs_status st = run(c, image, mask, &place, &result);
   if (st != HS_OK) return st;
@@ -48,7 +48,7 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
   if (!c) return HS_ERR_ARGUMENT;
   c->error[0] = '\0';
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  const cuda_frame_place place = {.stream = stream};
+  const cuda_frame_place place = {.stream = stream, .source_on_device = true};
   cuda_frame_result result = {0};
   hs_status st = run(c, image, mask, &place, &result);
   if (st != HS_OK) return st;
