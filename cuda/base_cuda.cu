@@ -221,16 +221,49 @@ bool base_is_fused(const base_args *args) {
          args->grid == GRID_ALIGNED && !blur_needs_work(args->filter->radius);
 }
 
-template <int R> static stage_status base_march(const base_args *args, cuda_stream stream) {
+template <int R> static march_params<R> base_params_of(const base_args *args) {
   const plane_view none = {NULL, 0, 0, 0};
   /* the marching kernel's `in` is made of source bytes: `out` only lends its geometry */
   const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter};
   march_params<R> p = march_params_of<R>(&blur);
   p.first_row = -(R & 1);
+  assert(p.width == 2 * args->source.width && p.height == 2 * args->source.height);
+  return p;
+}
+
+/* The rows of blocks of one band: [first, end) of all. */
+struct band_blocks {
+  int32_t first, end, all;
+};
+
+template <int R> static band_blocks blocks_of_band(const march_params<R> &p, int32_t band, int32_t bands) {
+  band_blocks b;
+  b.all = (int32_t)march_grid(p).y;
+  b.first = (int32_t)((int64_t)b.all * band / bands);
+  b.end = (int32_t)((int64_t)b.all * (band + 1) / bands);
+  return b;
+}
+
+template <int R> static int32_t base_march_rows(const base_args *args, int32_t band, int32_t bands) {
+  const march_params<R> p = base_params_of<R>(args);
+  const band_blocks blocks = blocks_of_band(p, band, bands);
+  /* the rows of the last block's filter, and a step that may be asked for ahead; two doubled rows come from one */
+  const int64_t doubled = p.first_row + (int64_t)blocks.end * (p.steps * MARCH_ROWS - 2 * R) + R + MARCH_ROWS;
+  const int64_t rows = doubled / 2 + 2;
+  return blocks.end == blocks.all || rows > args->source.height ? args->source.height : (int32_t)rows;
+}
+
+template <int R>
+static stage_status base_march(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
+  march_params<R> p = base_params_of<R>(args);
+  const band_blocks blocks = blocks_of_band(p, band, bands);
+  if (blocks.first == blocks.end) return STAGE_OK;
+  dim3 grid = march_grid(p);
+  grid.y = (unsigned)(blocks.end - blocks.first);
+  p.first_row += blocks.first * (p.steps * MARCH_ROWS - 2 * R);
   const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
                                args->source.width, args->source.height};
-  assert(p.width == 2 * source.width && p.height == 2 * source.height);
-  base_march_kernel<R><<<march_grid(p), march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, source);
+  base_march_kernel<R><<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, source);
   return launch_status();
 }
 
@@ -252,18 +285,35 @@ static stage_status base_split(const base_args *args, cuda_stream stream) {
   return status == STAGE_OK ? blur_launch(&blur, stream) : status;
 }
 
-stage_status base_launch(const base_args *args, cuda_stream stream) {
-  if (args->out.width <= 0 || args->out.height <= 0) return STAGE_OK;
-  if (!base_is_fused(args)) return base_split(args, stream);
+int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
+  assert(base_is_fused(args) && band >= 0 && band < bands);
   switch (args->filter->radius) {
 #define RADIUS_CASE(R)                                                                                                 \
   case R:                                                                                                              \
-    return base_march<R>(args, stream);
+    return base_march_rows<R>(args, band, bands);
     TUNE_MARCH_RADII(RADIUS_CASE)
 #undef RADIUS_CASE
   default:
-    return base_split(args, stream);
+    return args->source.height;
   }
+}
+
+stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
+  assert(base_is_fused(args) && band >= 0 && band < bands);
+  switch (args->filter->radius) {
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return base_march<R>(args, band, bands, stream);
+    TUNE_MARCH_RADII(RADIUS_CASE)
+#undef RADIUS_CASE
+  default:
+    return STAGE_DEVICE;
+  }
+}
+
+stage_status base_launch(const base_args *args, cuda_stream stream) {
+  if (args->out.width <= 0 || args->out.height <= 0) return STAGE_OK;
+  return base_is_fused(args) ? base_band_launch(args, 0, 1, stream) : base_split(args, stream);
 }
 
 stage_status base_prepare(void) {

@@ -43,6 +43,11 @@ stage_status blur_launch(const blur_launch_args *args, cuda_stream stream);
 /* Base. `gray`, `work` and `doubled` are used when base_is_fused says no. */
 stage_status base_launch(const base_args *args, cuda_stream stream);
 
+/* Part `band` (0..bands-1) of a base that is fused: the bands together are what base_launch makes. It reads only source
+   rows below base_band_rows, so a picture can still be on its way while its upper part is worked on. */
+int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands);
+stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream);
+
 /* Whether one kernel does it all: u8 gray, doubled on the aligned grid, a radius that has a kernel. */
 bool base_is_fused(const base_args *args);
 

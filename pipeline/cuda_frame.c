@@ -35,7 +35,10 @@ static hs_status device_failure(hs_context *c, stage_status st, const char *what
 
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   stage_status st = device_stream_create(&s->stream);
+  if (st == STAGE_OK) st = device_event_create(&s->begun, false);
   if (st == STAGE_OK) st = device_event_create(&s->listed, false);
+  if (st == STAGE_OK) st = device_stream_create(&s->upload);
+  for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
   for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
     st = device_stream_create(&s->side[i]);
     if (st == STAGE_OK) st = device_event_create(&s->joined[i], false);
@@ -59,7 +62,7 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
   char reason[256];
   const int32_t index = c->options.device_index, count = device_count(reason, sizeof reason);
   if (count == 0) {
-    hs_message_set(message, bytes, "%s", reason);
+    hs_message_set(message, bytes, "CUDA device %d: %s", index, reason);
     return HS_ERR_NO_DEVICE;
   }
   if (index >= count) {
@@ -104,7 +107,10 @@ void cuda_frame_destroy(hs_context *c) {
     if (s->stream) (void)device_stream_wait(s->stream);
     drop_graphs(s);
     for (int32_t o = 0; o < OCTAVES_MAX; o++) device_event_destroy(s->forked[o]);
+    device_event_destroy(s->begun);
     device_event_destroy(s->listed);
+    device_stream_destroy(s->upload);
+    for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
     for (int i = 0; i < SIDE_STREAMS; i++) {
       device_event_destroy(s->joined[i]);
       device_stream_destroy(s->side[i]);
@@ -163,6 +169,10 @@ static hs_status make_room(hs_context *c, const frame_request *r, bool resident)
   const stage_status got = device_alloc(&slab, s->plan.device_bytes);
   s->slab = slab;
   if (got != STAGE_OK) return device_failure(c, got, "device memory for the frame");
+  /* Kernels may read, and never use, the floats between a row's end and its stride: let them be defined. */
+  stage_status cleared = device_clear(slab, s->plan.device_bytes, s->stream);
+  if (cleared == STAGE_OK) cleared = device_stream_wait(s->stream);
+  if (cleared != STAGE_OK) return device_failure(c, cleared, "clearing device memory");
   s->slab_bytes = s->plan.device_bytes;
   return HS_OK;
 }
@@ -194,7 +204,7 @@ static hs_status make_result_room(hs_context *c, size_t descriptor_bytes) {
   return HS_OK;
 }
 
-static graph_key key_of(const hs_context *c, const frame_request *r, bool resident) {
+static graph_key key_of(const hs_context *c, const frame_request *r, bool resident, bool base_apart) {
   const cuda_state *s = c->cuda;
   graph_key k;
   memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
@@ -207,6 +217,7 @@ static graph_key key_of(const hs_context *c, const frame_request *r, bool reside
   k.masked = r->filter.mask != NULL;
   k.described = r->descriptor_bytes > 0;
   k.resident = resident;
+  k.base_apart = base_apart;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;
   k.feature_capacity = s->plan.request.feature_capacity;
   k.memory_generation = s->memory_generation;
@@ -219,11 +230,12 @@ static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
 }
 
 /* Where the frame's picture is and its results go. */
-static record_target target_of(const cuda_state *s, const frame_request *r, bool resident) {
+static record_target target_of(const cuda_state *s, const frame_request *r, bool resident, bool base_apart) {
   record_target t = {
       .source = r->source, .records = s->d_records, .capacity = s->pinned_features, .descriptors = s->d_descriptors};
   t.source.data = slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
+  t.base_apart = base_apart;
   if (resident) {
     t.records = slab_buffer(s, BUFFER_RECORDS);
     t.capacity = s->plan.request.feature_capacity;
@@ -233,9 +245,10 @@ static record_target target_of(const cuda_state *s, const frame_request *r, bool
 }
 
 /* The graph of this frame, recorded when it is met first. */
-static hs_status find_graph(hs_context *c, const frame_request *r, bool resident, cuda_graph *graph) {
+static hs_status find_graph(hs_context *c, const frame_request *r, bool resident, const record_target *target,
+                            cuda_graph *graph) {
   cuda_state *s = c->cuda;
-  const graph_key key = key_of(c, r, resident);
+  const graph_key key = key_of(c, r, resident, target->base_apart);
   for (int i = 0; i < GRAPHS_KEPT; i++)
     if (s->graphs[i].graph && memcmp(&s->graphs[i].key, &key, sizeof key) == 0) {
       *graph = s->graphs[i].graph;
@@ -245,10 +258,9 @@ static hs_status find_graph(hs_context *c, const frame_request *r, bool resident
   s->next_graph = (s->next_graph + 1) % GRAPHS_KEPT;
   device_graph_destroy(e->graph);
   e->graph = NULL;
-  const record_target target = target_of(s, r, resident);
   stage_status st = device_capture_begin(s->stream);
   if (st != STAGE_OK) return device_failure(c, st, "recording the frame");
-  st = cuda_record_frame(c, r, &target);
+  st = cuda_record_frame(c, r, target);
   if (st != STAGE_OK) {
     const hs_status failed = device_failure(c, st, "recording the frame");
     device_capture_abandon(s->stream);
@@ -259,16 +271,6 @@ static hs_status find_graph(hs_context *c, const frame_request *r, bool resident
   e->key = key;
   *graph = e->graph;
   return HS_OK;
-}
-
-static stage_status upload(const cuda_state *s, const frame_request *r, cuda_stream stream) {
-  const source_view *v = &r->source;
-  const size_t row = (size_t)v->width * source_pixel_bytes(v->type, v->layout);
-  stage_status st = device_copy_rows_to(slab_buffer(s, BUFFER_PICTURE), s->picture_pitch, v->data, v->stride_bytes, row,
-                                        (size_t)v->height, stream);
-  if (st != STAGE_OK || !r->filter.mask) return st;
-  return device_copy_rows_to(slab_buffer(s, BUFFER_MASK), s->mask_pitch, r->filter.mask, r->filter.mask_stride,
-                             (size_t)v->width, (size_t)v->height, stream);
 }
 
 /* One attempt; *overflow: a list was too short, capacities have been raised. */
@@ -284,9 +286,11 @@ static hs_status run_once(hs_context *c, const frame_request *r, const cuda_fram
     memset(s->counts, 0, sizeof *s->counts);
     return HS_OK;
   }
-  st = find_graph(c, r, place->resident, &graph);
+  const int32_t bands = cuda_upload_bands(c, r, place);
+  const record_target target = target_of(s, r, place->resident, bands > 1);
+  st = find_graph(c, r, place->resident, &target, &graph);
   if (st != HS_OK) return st;
-  stage_status done = upload(s, r, stream);
+  stage_status done = cuda_upload(c, r, &target, bands, stream);
   if (done == STAGE_OK) done = device_graph_launch(graph, stream);
   if (done == STAGE_OK) done = device_stream_wait(stream);
   if (done != STAGE_OK) return device_failure(c, done, "running the frame");
@@ -306,7 +310,7 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
   device_leave(previous);
   if (st != HS_OK) return st;
   result->count = s->counts->features;
-  const record_target target = target_of(s, r, place->resident);
+  const record_target target = target_of(s, r, place->resident, false);
   result->keypoints = place->resident ? target.records : s->records;
   result->descriptors = place->resident ? target.descriptors : s->descriptors;
   c->statistics.frames++;

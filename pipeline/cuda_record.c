@@ -24,6 +24,17 @@ static unsigned char *buffer(const cuda_state *s, plan_buffer which, int32_t oct
   return e ? s->slab + e->offset : NULL;
 }
 
+static octave_view view_octave(const cuda_state *s, int32_t o) {
+  const pyramid_geometry *g = &s->plan.geometry;
+  const octave_view v = {.levels = (float *)(void *)buffer(s, BUFFER_LEVELS, o),
+                         .level_floats = s->plan.level_floats[o],
+                         .stride = s->plan.stride[o],
+                         .width = g->width[o],
+                         .height = g->height[o],
+                         .octave = g->first_octave + o};
+  return v;
+}
+
 static void view_octaves(recording *r) {
   const cuda_state *s = r->state;
   const pyramid_geometry *g = &s->plan.geometry;
@@ -35,12 +46,7 @@ static void view_octaves(recording *r) {
   v->settled_words = (uint32_t *)(void *)buffer(s, BUFFER_SETTLED, 0);
   for (int32_t o = 0; o < g->octave_count; o++) {
     float *work = (float *)(void *)buffer(s, BUFFER_BLUR_WORK, o);
-    v->octaves[o] = (octave_view){.levels = (float *)(void *)buffer(s, BUFFER_LEVELS, o),
-                                  .level_floats = s->plan.level_floats[o],
-                                  .stride = s->plan.stride[o],
-                                  .width = g->width[o],
-                                  .height = g->height[o],
-                                  .octave = g->first_octave + o};
+    v->octaves[o] = view_octave(s, o);
     v->mask_offset[o] = s->mask_offset[o];
     r->dog[o] = (float *)(void *)buffer(s, BUFFER_DOG, o);
     r->blur_work[o] = (plane_view){work, g->width[o], g->height[o], s->plan.stride[o]};
@@ -74,9 +80,8 @@ static void view_lists(recording *r) {
   (void)cuda_keypoint_scratch_place(&capacity, buffer(s, BUFFER_SCRATCH, 0), &v->scratch);
 }
 
-static stage_status record_base(const recording *r, const source_view *source) {
-  const hs_context *c = r->context;
-  const octave_view *o = &r->view.octaves[0];
+base_args cuda_base_args(const hs_context *c, const source_view *source) {
+  const octave_view o = view_octave(c->cuda, 0);
   /* Levels 1 to 3 are still free: they hold the plain picture, the doubled one and filtered rows where no kernel does
      it all at once. */
   base_args args = {.source = *source,
@@ -84,15 +89,15 @@ static stage_status record_base(const recording *r, const source_view *source) {
                     .grid = (upsample_grid)c->options.upsample,
                     .border = (border_mode)c->options.border_rule,
                     .filter = &c->base_filter,
-                    .gray = octave_level(o, 2),
-                    .work = octave_level(o, 3),
-                    .doubled = octave_level(o, 1),
-                    .out = octave_level(o, 0)};
+                    .gray = octave_level(&o, 2),
+                    .work = octave_level(&o, 3),
+                    .doubled = octave_level(&o, 1),
+                    .out = octave_level(&o, 0)};
   if (c->options.first_octave < 0) {
     args.gray.width = source->width;
     args.gray.height = source->height;
   }
-  return base_launch(&args, r->state->stream);
+  return args;
 }
 
 /* Level s of octave o from the level before; `halved` as the next octave's level 0 too. */
@@ -151,9 +156,10 @@ static stage_status join(const cuda_state *s, int side) {
 }
 
 /* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. */
-static stage_status record_pyramid(const recording *r, const source_view *source) {
+static stage_status record_pyramid(const recording *r, const record_target *target) {
   const int32_t octaves = r->view.octave_count;
-  stage_status st = record_base(r, source);
+  const base_args base = cuda_base_args(r->context, &target->source);
+  stage_status st = target->base_apart ? STAGE_OK : base_launch(&base, r->state->stream);
   for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
     if (st == STAGE_OK) st = record_upper_levels(r, o);
@@ -174,6 +180,14 @@ static stage_status record_results(const recording *r, const record_target *targ
   return st == STAGE_OK ? join(s, 0) : st;
 }
 
+/* Counters are cleared beside the pyramid; the first octave's side stream is joined before they are used. */
+static stage_status record_reset(const recording *r) {
+  const cuda_state *s = r->state;
+  stage_status st = device_event_record(s->begun, s->stream);
+  if (st == STAGE_OK) st = device_event_wait(s->begun, s->side[0]);
+  return st == STAGE_OK ? cuda_keypoint_reset_launch(&r->view, s->side[0]) : st;
+}
+
 stage_status cuda_record_frame(const hs_context *c, const frame_request *request, const record_target *target) {
   const cuda_state *s = c->cuda;
   recording r = {.context = c, .state = s, .request = request};
@@ -181,8 +195,8 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   view_lists(&r);
   const cuda_frame_view *v = &r.view;
   assert(v->octave_count > 0);
-  stage_status st = cuda_keypoint_reset_launch(v, s->stream);
-  if (st == STAGE_OK) st = record_pyramid(&r, &target->source);
+  stage_status st = record_reset(&r);
+  if (st == STAGE_OK) st = record_pyramid(&r, target);
   if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->stream);
   if (st == STAGE_OK) st = cuda_locate_launch(v, s->stream);
   if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->stream);

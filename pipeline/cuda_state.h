@@ -7,6 +7,7 @@
 #include "cuda/describe_cuda.h"
 #include "cuda/device.h"
 #include "cuda/orient_cuda.h"
+#include "cuda/pyramid_cuda.h"
 #include "cuda/refine_cuda.h"
 #include "cuda/results_cuda.h"
 #include "pipeline/cuda_frame.h"
@@ -25,7 +26,7 @@ typedef struct cuda_variants {
 typedef struct graph_key {
   int32_t width, height, type, layout;
   float range_low, range_high;
-  bool masked, described, resident;
+  bool masked, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity;
   uint64_t memory_generation; /* raised when the slab or the pinned results move */
 } graph_key;
@@ -36,17 +37,19 @@ typedef struct graph_entry {
 } graph_entry;
 
 /* Side streams: one for what is left of each octave when the next has begun; the smallest octaves share the last. */
-enum { GRAPHS_KEPT = 8, SIDE_STREAMS = 8 };
+enum { GRAPHS_KEPT = 8, SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
 
 typedef struct cuda_state {
   int32_t device;
   device_info info;
   cuda_variants variants;
   cuda_stream stream, side[SIDE_STREAMS];
-  cuda_event forked[OCTAVES_MAX], listed, joined[SIDE_STREAMS];
+  cuda_event begun, forked[OCTAVES_MAX], listed, joined[SIDE_STREAMS];
+  cuda_stream upload; /* bands of the picture, while the base of those that came is made */
+  cuda_event uploaded[UPLOAD_BANDS_MAX];
 
-  vote_scales *scales;        /* device */
-  unsigned char *slab;        /* device */
+  vote_scales *scales; /* device */
+  unsigned char *slab; /* device */
   size_t slab_bytes;
   /* pinned host memory and its addresses on the device */
   cuda_frame_counts *counts, *d_counts;
@@ -56,20 +59,30 @@ typedef struct cuda_state {
   size_t pinned_descriptor_bytes;
   uint64_t memory_generation;
 
-  frame_plan plan;            /* of the frame being prepared */
+  frame_plan plan; /* of the frame being prepared */
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
   size_t picture_pitch, mask_pitch;
   graph_entry graphs[GRAPHS_KEPT];
-  int32_t next_graph;         /* the one replaced next */
+  int32_t next_graph; /* the one replaced next */
 } cuda_state;
 
 /* What a recorded frame reads and writes, as addresses of the device. */
 typedef struct record_target {
   source_view source;
-  void *records;      /* hs_keypoint [capacity] */
+  void *records; /* hs_keypoint [capacity] */
   uint32_t capacity;
   void *descriptors;
+  bool base_apart; /* the base is made outside the graph, beside the upload */
 } record_target;
+
+/* The first octave's base from a picture on the device. */
+base_args cuda_base_args(const hs_context *context, const source_view *source);
+
+/* Bands in which a picture is uploaded while its base is made: 1 where the base is part of the graph instead. */
+int32_t cuda_upload_bands(const hs_context *context, const frame_request *request, const cuda_frame_place *place);
+/* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
+stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
+                         int32_t bands, cuda_stream stream);
 
 /* Enqueues a frame of at least one octave on state->stream (and its side streams), being captured. */
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
