@@ -14,8 +14,8 @@
 #include "pipeline/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
-#include "cuda/device.h"
-#include "pipeline/hartsift_cuda.h"
+#  include "cuda/device.h"
+#  include "pipeline/hartsift_cuda.h"
 #endif
 
 static bool have_device(void) {
@@ -26,7 +26,7 @@ static bool have_device(void) {
 #endif
 }
 
-#define NEED_DEVICE() \
+#define NEED_DEVICE()                                                                                                  \
   if (!have_device()) skip()
 
 static hs_context *open_context(const hs_options *options, hs_device device) {
@@ -42,7 +42,8 @@ static hs_context *open_context(const hs_options *options, hs_device device) {
 static void assert_same(const hs_features *a, const hs_features *b) {
   assert_int_equal(a->count, b->count);
   if (a->count == 0) return;
-  const size_t bytes = a->descriptor_type == HS_DESCRIPTOR_F32 ? 512 : (a->descriptor_type == HS_DESCRIPTOR_U8 ? 128 : 0);
+  const size_t bytes =
+      a->descriptor_type == HS_DESCRIPTOR_F32 ? 512 : (a->descriptor_type == HS_DESCRIPTOR_U8 ? 128 : 0);
   assert_memory_equal(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints);
   if (bytes > 0) assert_memory_equal(a->descriptors, b->descriptors, a->count * bytes);
 }
@@ -77,8 +78,9 @@ static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
 static void test_profiles_and_sizes(void **state) {
   (void)state;
   NEED_DEVICE();
-  static const int32_t sizes[][2] = {{1, 1},   {2, 1},   {1, 97},  {5, 5},    {6, 5},    {7, 300}, {11, 11},  {17, 13},  {31, 33},
-                                     {64, 64}, {97, 61}, {127, 5}, {129, 65}, {240, 135}, {333, 251}, {641, 479}, {1000, 3}};
+  static const int32_t sizes[][2] = {{1, 1},    {2, 1},     {1, 97},    {5, 5},     {6, 5},   {7, 300},
+                                     {11, 11},  {17, 13},   {31, 33},   {64, 64},   {97, 61}, {127, 5},
+                                     {129, 65}, {240, 135}, {333, 251}, {641, 479}, {1000, 3}};
   for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
       const hs_options o = profile((hs_profile)p);
@@ -87,6 +89,19 @@ static void test_profiles_and_sizes(void **state) {
       if (sizes[i][1] > 400) assert_true(found > 1000);
       hs_image_free(&im, NULL);
     }
+}
+
+/* Pictures large enough to be uploaded in bands while their base is made: two, three and eight of them. */
+static void test_large_pictures(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  static const int32_t sizes[][2] = {{1301, 1001}, {1601, 1203}, {2501, 1701}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    const hs_options o = profile(HS_PROFILE_LOWE);
+    hs_image im = scene(sizes[i][0], sizes[i][1], 6);
+    assert_true(compare(&o, &im, NULL) > 5000);
+    hs_image_free(&im, NULL);
+  }
 }
 
 static uint32_t next_random(uint32_t *s) { return *s = *s * 1664525u + 1013904223u; }
@@ -100,8 +115,8 @@ static void test_hard_pictures(void **state) {
     uint32_t s = 7;
     for (int i = 0; i < W * H; i++) {
       const int x = i % W, y = i / W;
-      const uint8_t values[5] = {128, (uint8_t)(next_random(&s) >> 24), (uint8_t)(((x ^ y) & 1) * 255), (uint8_t)(((x / 8 + y / 8) & 1) * 255),
-                                 (uint8_t)(x < W / 2 ? 0 : 255)};
+      const uint8_t values[5] = {128, (uint8_t)(next_random(&s) >> 24), (uint8_t)(((x ^ y) & 1) * 255),
+                                 (uint8_t)(((x / 8 + y / 8) & 1) * 255), (uint8_t)(x < W / 2 ? 0 : 255)};
       pixels[i] = values[kind];
     }
     const hs_image im = {.data = pixels, .width = W, .height = H, .stride_bytes = W};
@@ -175,8 +190,9 @@ static void test_types_and_masks(void **state) {
 static void test_variants(void **state) {
   (void)state;
   NEED_DEVICE();
-  static const char *const variants[] = {"pyramid=uber", "refine=plain", "orient=warp-histogram", "describe=atomic2", "describe=multi-key",
-                                         "pyramid=uber,refine=plain,orient=warp-histogram,describe=multi-key"};
+  static const char *const variants[] = {
+      "pyramid=uber",     "refine=plain",       "orient=warp-histogram",
+      "describe=atomic2", "describe=multi-key", "pyramid=uber,refine=plain,orient=warp-histogram,describe=multi-key"};
   hs_image im = scene(400, 301, 2);
   for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
     hs_options o = profile(HS_PROFILE_LOWE);
@@ -255,7 +271,8 @@ static void test_device_pointers(void **state) {
   left = (hs_features){.count = resident.count, .descriptor_type = resident.descriptor_type};
   left.keypoints = malloc(resident.count * sizeof *left.keypoints);
   left.descriptors = malloc(resident.count * 128);
-  assert_int_equal(device_copy_from(left.keypoints, resident.keypoints, resident.count * sizeof *left.keypoints, stream), STAGE_OK);
+  assert_int_equal(
+      device_copy_from(left.keypoints, resident.keypoints, resident.count * sizeof *left.keypoints, stream), STAGE_OK);
   assert_int_equal(device_copy_from(left.descriptors, resident.descriptors, resident.count * 128, stream), STAGE_OK);
   assert_int_equal(device_stream_wait(stream), STAGE_OK);
   assert_same(&left, &expected);
@@ -274,9 +291,11 @@ static void test_device_pointers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_profiles_and_sizes), cmocka_unit_test(test_hard_pictures), cmocka_unit_test(test_options),
-      cmocka_unit_test(test_types_and_masks),    cmocka_unit_test(test_variants),      cmocka_unit_test(test_same_over_runs),
-      cmocka_unit_test(test_overflow),           cmocka_unit_test(test_device_pointers),
+      cmocka_unit_test(test_profiles_and_sizes), cmocka_unit_test(test_large_pictures),
+      cmocka_unit_test(test_hard_pictures),      cmocka_unit_test(test_options),
+      cmocka_unit_test(test_types_and_masks),    cmocka_unit_test(test_variants),
+      cmocka_unit_test(test_same_over_runs),     cmocka_unit_test(test_overflow),
+      cmocka_unit_test(test_device_pointers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,21 @@ static void test_polar_axes(void **state) {
   assert_true(turn == 0.0f);
 }
 
+/* In eighths of a turn the angle has the bits of eight times the angle in turns. */
+static void test_polar_in_eighths(void **state) {
+  (void)state;
+  uint32_t seed = 88172645u;
+  for (int i = 0; i < 2000000; i++) {
+    const float gx = (float)(int32_t)next_random(&seed) * 2.3283064e-10f,
+                gy = (float)(int32_t)next_random(&seed) * 2.3283064e-10f;
+    float magnitude, turn, same, eighths;
+    hs_polar(gx, i % 7 == 0 ? gy * 1.0e-6f : gy, &magnitude, &turn);
+    hs_polar_in(gx, i % 7 == 0 ? gy * 1.0e-6f : gy, 8.0f, &same, &eighths);
+    assert_true(hs_float_bits(magnitude) == hs_float_bits(same));
+    assert_true(hs_float_bits(8.0f * turn) == hs_float_bits(eighths));
+  }
+}
+
 static void test_exp2(void **state) {
   (void)state;
   worst w = {0};
@@ -274,9 +289,11 @@ static void test_digest(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reciprocal), cmocka_unit_test(test_polar),     cmocka_unit_test(test_polar_axes),
-      cmocka_unit_test(test_exp2),       cmocka_unit_test(test_log2),      cmocka_unit_test(test_sincos),
-      cmocka_unit_test(test_wrap),       cmocka_unit_test(test_roundings), cmocka_unit_test(test_isqrt),
+      cmocka_unit_test(test_reciprocal), cmocka_unit_test(test_polar),
+      cmocka_unit_test(test_polar_axes), cmocka_unit_test(test_polar_in_eighths),
+      cmocka_unit_test(test_exp2),       cmocka_unit_test(test_log2),
+      cmocka_unit_test(test_sincos),     cmocka_unit_test(test_wrap),
+      cmocka_unit_test(test_roundings),  cmocka_unit_test(test_isqrt),
       cmocka_unit_test(test_tables),     cmocka_unit_test(test_digest),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
