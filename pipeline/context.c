@@ -210,11 +210,30 @@ hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t
 /* What a context holds besides its slab. */
 static uint64_t fixed_bytes(int32_t threads) { return sizeof(hs_context) + queue_bytes(threads); }
 
+/* On a device the plan follows from what the device's context chose, so one is made for the question. */
+static hs_status query_device(hs_context *c, int32_t threads, int32_t width, int32_t height, uint64_t *host_bytes,
+                              uint64_t *device_bytes) {
+  uint64_t pinned = 0;
+  const hs_status st = cuda_frame_query(c, width, height, device_bytes, &pinned);
+  *host_bytes = fixed_bytes(threads) + pinned;
+  return st;
+}
+
 static hs_status query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                        uint64_t *device_bytes) {
   hs_options o;
   hs_status st = options_adopt(&o, options, NULL, 0);
   if (st == HS_OK) st = options_validate(&o, NULL, 0);
+  if (HARTSIFT_HAVE_CUDA && st == HS_OK && o.device != HS_DEVICE_CPU) {
+    hs_context *c = NULL;
+    hs_options asking = o;
+    asking.threads = 1;
+    st = hs_create(&c, &asking);
+    const bool on_device = c && c->cuda;
+    if (on_device) st = query_device(c, thread_count(&o), width, height, host_bytes, device_bytes);
+    hs_destroy(c);
+    if (st != HS_OK || on_device) return st;
+  }
   stage_ops ops;
   if (st == HS_OK) st = cpu_choose_ops(&ops, o.variant, NULL, 0) ? HS_OK : HS_ERR_OPTION;
   if (st != HS_OK) return st;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/features.h"
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 #include "pipeline/options.h"
@@ -105,6 +106,7 @@ void cuda_frame_destroy(hs_context *c) {
   if (!s) return;
   if (device_enter(s->device, &previous) == STAGE_OK) {
     if (s->stream) (void)device_stream_wait(s->stream);
+    if (s->upload) (void)device_stream_wait(s->upload);
     drop_graphs(s);
     for (int32_t o = 0; o < OCTAVES_MAX; o++) device_event_destroy(s->forked[o]);
     device_event_destroy(s->begun);
@@ -134,8 +136,8 @@ static bool wants_blur_work(const hs_context *c) {
   return wanted;
 }
 
-/* Plan, slab and pinned results for a picture. */
-static hs_status make_room(hs_context *c, const frame_request *r, bool resident) {
+/* The plan of a frame: state->plan and what goes with it. */
+static hs_status make_plan(hs_context *c, const frame_request *r, bool resident) {
   cuda_state *s = c->cuda;
   const source_view *v = &r->source;
   const plan_request request = {.width = v->width,
@@ -156,6 +158,15 @@ static hs_status make_room(hs_context *c, const frame_request *r, bool resident)
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
   if (st != HS_OK)
     return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
+  return HS_OK;
+}
+
+/* Plan and slab for a frame. */
+static hs_status make_room(hs_context *c, const frame_request *r, bool resident) {
+  cuda_state *s = c->cuda;
+  const source_view *v = &r->source;
+  const hs_status st = make_plan(c, r, resident);
+  if (st != HS_OK) return st;
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && s->plan.device_bytes > limit)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes on the device, max_memory_bytes is %llu",
@@ -293,7 +304,13 @@ static hs_status run_once(hs_context *c, const frame_request *r, const cuda_fram
   stage_status done = cuda_upload(c, r, &target, bands, stream);
   if (done == STAGE_OK) done = device_graph_launch(graph, stream);
   if (done == STAGE_OK) done = device_stream_wait(stream);
-  if (done != STAGE_OK) return device_failure(c, done, "running the frame");
+  if (done != STAGE_OK) {
+    const hs_status failed = device_failure(c, done, "running the frame");
+    /* Copies may still be reading the caller's picture. */
+    (void)device_stream_wait(stream);
+    (void)device_stream_wait(s->upload);
+    return failed;
+  }
   *overflow = run_grow_lists(c, s->counts->keypoints, s->counts->oriented, s->plan.request.keypoint_capacity,
                              s->plan.request.feature_capacity);
   return HS_OK;
@@ -334,6 +351,19 @@ void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   *pinned_bytes = s ? s->pinned_features * sizeof *s->records + s->pinned_descriptor_bytes + sizeof *s->counts : 0;
 }
 
+hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
+                           uint64_t *pinned_bytes) {
+  const size_t descriptor_bytes = features_descriptor_bytes(c->options.descriptor);
+  const frame_request request = {.source = {.width = width, .height = height, .type = SOURCE_U8, .layout = SOURCE_GRAY},
+                                 .descriptor_bytes = descriptor_bytes};
+  const hs_status st = make_plan(c, &request, false);
+  if (st != HS_OK) return st;
+  const cuda_state *s = c->cuda;
+  *device_bytes = s->plan.device_bytes + sizeof(vote_scales);
+  *pinned_bytes = s->plan.request.feature_capacity * (sizeof(hs_keypoint) + descriptor_bytes) + sizeof *s->counts;
+  return HS_OK;
+}
+
 #else /* no CUDA in this build */
 
 hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
@@ -361,6 +391,15 @@ int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
 void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   (void)c;
   *device_bytes = *pinned_bytes = 0;
+}
+
+hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
+                           uint64_t *pinned_bytes) {
+  (void)width;
+  (void)height;
+  (void)device_bytes;
+  (void)pinned_bytes;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
 }
 
 #endif

@@ -41,4 +41,8 @@ int cuda_frame_report(const hs_context *context, char *text, size_t bytes);
 /* Bytes held on the device, and pinned on the host. */
 void cuda_frame_memory(const hs_context *context, uint64_t *device_bytes, uint64_t *pinned_bytes);
 
+/* The same for frames of a size, before any memory is taken: 8-bit gray without a mask, results on the host. */
+hs_status cuda_frame_query(hs_context *context, int32_t width, int32_t height, uint64_t *device_bytes,
+                           uint64_t *pinned_bytes);
+
 #endif

@@ -247,6 +247,26 @@ static void test_overflow(void **state) {
   hs_image_free(&im, NULL);
 }
 
+/* The size query says what a frame then holds. */
+static void test_size_query(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  hs_options o = profile(HS_PROFILE_LOWE);
+  o.device = HS_DEVICE_CUDA;
+  hs_image im = scene(500, 400, 8);
+  hs_context *gpu = open_context(&o, HS_DEVICE_CUDA);
+  const hs_features *view = NULL;
+  uint64_t host = 0, device = 0;
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_workspace_query(&o, 500, 400, &host, &device), HS_OK);
+  assert_int_equal(hs_extract_view(gpu, &im, NULL, &view), HS_OK);
+  assert_int_equal(hs_get_statistics(gpu, &s), HS_OK);
+  assert_int_equal(device, s.device_bytes);
+  assert_int_equal(host, s.workspace_bytes);
+  hs_destroy(gpu);
+  hs_image_free(&im, NULL);
+}
+
 static void test_device_pointers(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -295,7 +315,7 @@ int main(void) {
       cmocka_unit_test(test_hard_pictures),      cmocka_unit_test(test_options),
       cmocka_unit_test(test_types_and_masks),    cmocka_unit_test(test_variants),
       cmocka_unit_test(test_same_over_runs),     cmocka_unit_test(test_overflow),
-      cmocka_unit_test(test_device_pointers),
+      cmocka_unit_test(test_size_query),         cmocka_unit_test(test_device_pointers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
