@@ -14,6 +14,10 @@ for needed in aarch64-linux-gnu-gcc qemu-aarch64 ninja; do
     exit 77
   fi
 done
+if ! aarch64-linux-gnu-gcc -static -x c -o /dev/null - <<<'int main(void) { return 0; }' 2>/dev/null; then
+  echo "skipped: no C library for aarch64-linux-gnu-gcc"
+  exit 77
+fi
 
 programs=()
 for source in "${sources[@]}"; do
