@@ -1,6 +1,9 @@
 /* The thread pool: one mutex, two conditions, an atomic chunk counter. */
 #include "cpu/threads.h"
 
+#include <signal.h>
+
+#include "cpu/dispatch.h"
 #include "cpu/float_environment.h"
 
 size_t queue_bytes(int32_t threads) { return sizeof(stage_queue) + sizeof(pthread_t) * (size_t)threads; }
@@ -13,7 +16,42 @@ static void work_off(stage_queue *q, int32_t worker) {
   }
 }
 
-/* What a worker needs to know, handed over in the queue itself: its number is its place in started order. */
+/* Looks before a thread sleeps: 20 to 50 us on x86. */
+enum { PATIENCE = 1000 };
+
+/* Tells the core that this thread only waits. */
+static inline void pause_briefly(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/* Waits for a generation other than `seen` and returns it. */
+static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
+  for (int32_t i = 0; i < q->patience; i++) {
+    const uint64_t now = atomic_load_explicit(&q->generation, memory_order_acquire);
+    if (now != seen) return now;
+    pause_briefly();
+  }
+  pthread_mutex_lock(&q->lock);
+  q->sleepers++;
+  while (atomic_load_explicit(&q->generation, memory_order_acquire) == seen) pthread_cond_wait(&q->work, &q->lock);
+  q->sleepers--;
+  pthread_mutex_unlock(&q->lock);
+  return atomic_load_explicit(&q->generation, memory_order_acquire);
+}
+
+/* The workers' part of a job is done; the last one tells a caller that may sleep. */
+static void finish_job(stage_queue *q) {
+  if (atomic_fetch_sub_explicit(&q->busy, 1, memory_order_acq_rel) != 1) return;
+  pthread_mutex_lock(&q->lock);
+  pthread_cond_signal(&q->done);
+  pthread_mutex_unlock(&q->lock);
+}
+
+/* A worker's number is its place in the order of arrival. */
 static void *worker_main(void *argument) {
   stage_queue *q = argument;
   float_environment saved;
@@ -21,26 +59,36 @@ static void *worker_main(void *argument) {
   pthread_mutex_lock(&q->lock);
   const int32_t me = ++q->started;
   pthread_cond_broadcast(&q->done);
-  uint64_t seen = 0;
-  while (!q->ending) {
-    if (q->generation == seen) {
-      pthread_cond_wait(&q->work, &q->lock);
-      continue;
-    }
-    seen = q->generation;
-    pthread_mutex_unlock(&q->lock);
-    work_off(q, me);
-    pthread_mutex_lock(&q->lock);
-    if (--q->busy == 0) pthread_cond_signal(&q->done);
-  }
   pthread_mutex_unlock(&q->lock);
+  uint64_t seen = 0;
+  for (;;) {
+    seen = wait_for_work(q, seen);
+    if (q->ending) break;
+    work_off(q, me);
+    finish_job(q);
+  }
   float_environment_leave(&saved);
   return NULL;
 }
 
+/* Starts the workers with every signal blocked: a thread inherits the mask of the one that starts it, and a handler of
+   the caller's must run on a thread of the caller's, never on one it knows nothing of. Returns the threads there are
+   then, the caller's included. */
+static int32_t start_workers(stage_queue *q, int32_t threads) {
+  sigset_t all, saved;
+  int32_t count = 1;
+  sigfillset(&all);
+  if (pthread_sigmask(SIG_SETMASK, &all, &saved) != 0) return count;
+  while (count < threads && pthread_create(&q->worker[count], NULL, worker_main, q) == 0) count++;
+  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  return count;
+}
+
 bool queue_start(stage_queue *q, int32_t threads) {
-  *q = (stage_queue){.threads = threads};
+  *q = (stage_queue){.threads = threads, .patience = threads <= cpu_usable_threads() ? PATIENCE : 0};
   atomic_init(&q->next, 0);
+  atomic_init(&q->busy, 0);
+  atomic_init(&q->generation, 0);
   if (pthread_mutex_init(&q->lock, NULL) != 0) return false;
   if (pthread_cond_init(&q->work, NULL) != 0) {
     pthread_mutex_destroy(&q->lock);
@@ -51,9 +99,8 @@ bool queue_start(stage_queue *q, int32_t threads) {
     pthread_mutex_destroy(&q->lock);
     return false;
   }
-  for (int32_t i = 1; i < threads; i++) {
-    if (pthread_create(&q->worker[i], NULL, worker_main, q) == 0) continue;
-    q->threads = i;
+  q->threads = start_workers(q, threads);
+  if (q->threads < threads) {
     queue_stop(q);
     return false;
   }
@@ -64,15 +111,32 @@ bool queue_start(stage_queue *q, int32_t threads) {
   return true;
 }
 
-void queue_stop(stage_queue *q) {
+/* Raises the generation; what was written before is seen by every thread that sees the new one. */
+static void announce(stage_queue *q) {
   pthread_mutex_lock(&q->lock);
-  q->ending = true;
-  pthread_cond_broadcast(&q->work);
+  atomic_fetch_add_explicit(&q->generation, 1, memory_order_release);
+  if (q->sleepers > 0) pthread_cond_broadcast(&q->work);
   pthread_mutex_unlock(&q->lock);
+}
+
+void queue_stop(stage_queue *q) {
+  q->ending = true;
+  announce(q);
   for (int32_t i = 1; i < q->threads; i++) pthread_join(q->worker[i], NULL);
   pthread_cond_destroy(&q->work);
   pthread_cond_destroy(&q->done);
   pthread_mutex_destroy(&q->lock);
+}
+
+/* Waits until every worker has finished the job. */
+static void wait_for_workers(stage_queue *q) {
+  for (int32_t i = 0; i < q->patience; i++) {
+    if (atomic_load_explicit(&q->busy, memory_order_acquire) == 0) return;
+    pause_briefly();
+  }
+  pthread_mutex_lock(&q->lock);
+  while (atomic_load_explicit(&q->busy, memory_order_acquire) > 0) pthread_cond_wait(&q->done, &q->lock);
+  pthread_mutex_unlock(&q->lock);
 }
 
 void queue_run(stage_queue *q, int32_t chunks, queue_task task, void *job) {
@@ -80,17 +144,12 @@ void queue_run(stage_queue *q, int32_t chunks, queue_task task, void *job) {
     for (int32_t i = 0; i < chunks; i++) task(job, i, 0);
     return;
   }
-  pthread_mutex_lock(&q->lock);
   q->task = task;
   q->job = job;
   q->chunks = chunks;
   atomic_store_explicit(&q->next, 0, memory_order_relaxed);
-  q->busy = q->threads - 1;
-  q->generation++;
-  pthread_cond_broadcast(&q->work);
-  pthread_mutex_unlock(&q->lock);
+  atomic_store_explicit(&q->busy, q->threads - 1, memory_order_relaxed);
+  announce(q);
   work_off(q, 0);
-  pthread_mutex_lock(&q->lock);
-  while (q->busy > 0) pthread_cond_wait(&q->done, &q->lock);
-  pthread_mutex_unlock(&q->lock);
+  wait_for_workers(q);
 }

@@ -1,9 +1,10 @@
 /*
  * The pool of threads: every chunk once, on a worker of its own, in a floating-point environment the caller cannot
- * reach.
+ * reach, and without the caller's signals.
  */
 #include <fenv.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -156,6 +157,41 @@ static void test_environment_of_workers(void **state) {
   }
 }
 
+typedef struct signal_job {
+  atomic_int open, workers_seen;
+} signal_job;
+
+static void check_signals(void *job, int32_t chunk, int32_t worker) {
+  signal_job *s = job;
+  sigset_t mask;
+  (void)chunk;
+  if (worker == 0) return; /* the caller's own thread */
+  const int read = pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  if (read != 0 || sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGINT) != 1) atomic_fetch_add(&s->open, 1);
+  atomic_fetch_add(&s->workers_seen, 1);
+}
+
+/* A worker runs no handler of the caller's, and the caller's own mask is as before. */
+static void test_signals_of_workers(void **state) {
+  (void)state;
+  const int kept_blocked = SIGUSR2, kept_open = SIGUSR1;
+  sigset_t mine, saved, after;
+  signal_job s = {0};
+  sigemptyset(&mine);
+  sigaddset(&mine, kept_blocked);
+  assert_int_equal(pthread_sigmask(SIG_SETMASK, &mine, &saved), 0);
+  stage_queue *q = start(4);
+  assert_int_equal(pthread_sigmask(SIG_SETMASK, &saved, &after), 0);
+  /* until some chunk has run on a worker, which on a busy machine may take a while */
+  for (int32_t k = 0; k < 200 || (atomic_load(&s.workers_seen) == 0 && k < 1000000); k++)
+    queue_run(q, 40, check_signals, &s);
+  stop(q);
+  assert_int_equal(sigismember(&after, kept_blocked), 1);
+  assert_int_equal(sigismember(&after, kept_open), 0);
+  assert_true(atomic_load(&s.workers_seen) > 0);
+  assert_int_equal(atomic_load(&s.open), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_chunk_once),
@@ -163,6 +199,7 @@ int main(void) {
       cmocka_unit_test(test_many_jobs),
       cmocka_unit_test(test_start_and_stop),
       cmocka_unit_test(test_environment_of_workers),
+      cmocka_unit_test(test_signals_of_workers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
