@@ -67,6 +67,10 @@ hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image
       mask->height != image->height || stride < (size_t)mask->width)
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "mask is %d x %d, expected 8-bit gray of the image's size %d x %d",
                         mask->width, mask->height, image->width, image->height);
+  size_t all;
+  if (!hs_size_mul(stride, (size_t)mask->height, &all))
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "mask of %d rows of %zu bytes does not fit the address space", mask->height,
+                        stride);
   filter->mask = mask->data;
   filter->mask_stride = stride;
   return HS_OK;

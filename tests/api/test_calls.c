@@ -181,6 +181,10 @@ static void test_bad_masks(void **state) {
     assert_non_null(strstr(hs_last_error(context), "mask is"));
     assert_int_equal(hs_detect(context, &scene, &bad[i], &f), HS_ERR_ARGUMENT);
   }
+  hs_image huge = scene; /* its rows would lie beyond the address space */
+  huge.stride_bytes = SIZE_MAX / 2;
+  assert_int_equal(hs_extract_masked(context, &scene, &huge, &f), HS_ERR_LIMIT);
+  assert_non_null(strstr(hs_last_error(context), "mask of 90 rows"));
   assert_int_equal(f.count, 0);
   check_usable();
 }
