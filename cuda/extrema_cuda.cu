@@ -46,6 +46,11 @@ struct dog_row {
   float beyond[MARCH_LEVELS];
 };
 
+/* A row under test and the ones above and below, in registers. */
+struct dog_rows {
+  const dog_row &up, &mid, &down;
+};
+
 /* What a lane of the marching kernel knows of its strip. */
 struct strip_place {
   int32_t first_row, rows, strip_column; /* of the warp */
@@ -238,12 +243,11 @@ __device__ __forceinline__ void settle_waiting(const extrema_part &o, const stri
 /* Tests one row of the walk; returns the number of waiting entries. */
 template <bool TIES>
 __device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const extrema_params &p,
-                                                 const strip_place &place, int32_t row, const dog_row &up,
-                                                 const dog_row &mid, const dog_row &down, int32_t count,
+                                                 const strip_place &place, int32_t row, dog_rows rows, int32_t count,
                                                  warp_candidates *s) {
   const int32_t y = place.first_row + row, lane = (int32_t)threadIdx.x & 31;
   if (y < p.border || y >= o.height - p.border) return count;
-  const uint32_t bits = test_dog_row<TIES>(p.above, up, mid, down) & place.allowed;
+  const uint32_t bits = test_dog_row<TIES>(p.above, rows.up, rows.mid, rows.down) & place.allowed;
   const uint32_t lanes = __ballot_sync(0xffffffffu, bits != 0);
   if (bits)
     s->waiting[count + __popc(lanes & ((1u << lane) - 1u))] =
@@ -308,13 +312,13 @@ __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
   int32_t count = 0;
   for (int32_t row = 0; row < place.rows; row += 3) {
     take_row(o, place, row + 1, 2, staged, &c);
-    count = march_dog_row<TIES>(o, p, place, row, a, b, c, count, s);
+    count = march_dog_row<TIES>(o, p, place, row, {a, b, c}, count, s);
     if (row + 1 >= place.rows) break;
     take_row(o, place, row + 2, 0, staged, &a);
-    count = march_dog_row<TIES>(o, p, place, row + 1, b, c, a, count, s);
+    count = march_dog_row<TIES>(o, p, place, row + 1, {b, c, a}, count, s);
     if (row + 2 >= place.rows) break;
     take_row(o, place, row + 3, 1, staged, &b);
-    count = march_dog_row<TIES>(o, p, place, row + 2, c, a, b, count, s);
+    count = march_dog_row<TIES>(o, p, place, row + 2, {c, a, b}, count, s);
     if (count <= WAITING_MAX - 96) continue; /* three rows add 96 at most */
     settle_waiting<STORED, TIES>(o, place, count, s);
     count = 0;
