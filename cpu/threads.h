@@ -1,7 +1,8 @@
 /*
  * A pool of threads that works off numbered chunks; the caller is one of them.
  *
- * Threads are started once, when the pool is made, and sleep between jobs. Chunks are handed out by demand; which
+ * Threads are started once, when the pool is made. Between jobs they look for the next one for some microseconds, since
+ * a frame's stages follow each other closely and waking a sleeper takes as long as a small octave, and then sleep. Chunks are handed out by demand; which
  * thread runs which is left open, so a chunk's output must not depend on it (results are the same for every count).
  */
 #ifndef HS_CPU_THREADS_H
@@ -16,17 +17,19 @@
 typedef void (*queue_task)(void *job, int32_t chunk, int32_t worker);
 
 struct stage_queue {
-  int32_t threads;      /* including the caller's */
+  int32_t threads; /* including the caller's */
   int32_t started;
   pthread_mutex_t lock;
   pthread_cond_t work, done;
-  uint64_t generation;  /* of the job; raised to wake the workers */
-  int32_t busy;         /* workers that have not finished the job */
-  bool ending;
+  atomic_uint_fast64_t generation; /* of the job; raised, under the lock, when a job is there or the pool ends */
+  atomic_int busy;                 /* workers that have not finished the job */
+  int32_t sleepers;                /* workers that wait for `work`; under the lock */
+  int32_t patience;                /* looks before a thread sleeps; 0 where threads share cores */
+  bool ending;                     /* set before the generation is raised */
   queue_task task;
   void *job;
   int32_t chunks;
-  atomic_int next;      /* the next chunk to hand out */
+  atomic_int next; /* the next chunk to hand out */
   pthread_t worker[];
 };
 
