@@ -1,0 +1,354 @@
+/*
+ * Contexts on a CUDA device as their callers know them: failing allocations, limits, several at once, statistics, and
+ * devices that are not there. Skipped where there is no device.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/counted_allocator.h"
+#include "tests/support/extraction.h"
+#include "tests/support/reference_frame.h"
+
+#if HARTSIFT_HAVE_CUDA
+#  include "cuda/device.h"
+#endif
+
+static int32_t devices(void) {
+#if HARTSIFT_HAVE_CUDA
+  return device_count(NULL, 0);
+#else
+  return 0;
+#endif
+}
+
+#define NEED_DEVICE()                                                                                                  \
+  if (devices() == 0) skip()
+
+/* A profile's options on the first device. */
+static hs_options device_options(hs_profile profile) {
+  hs_options o = extraction_options(profile);
+  o.device = HS_DEVICE_CUDA;
+  return o;
+}
+
+/* What the CPU finds with the options of a device context. */
+static hs_features cpu_features(const hs_options *options, const hs_image *image) {
+  hs_options o = *options;
+  o.device = HS_DEVICE_CPU;
+  o.max_memory_bytes = 0;
+  return extraction_once(&o, image);
+}
+
+static hs_statistics statistics_of(const hs_context *c) {
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  return s;
+}
+
+/* The picture and the CPU's features that are asked for again and again. */
+static hs_image scene;
+static hs_features expected;
+
+static int set_up(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scene = extraction_scene(160, 121, 4, NULL);
+  expected = extraction_once(&o, &scene);
+  return expected.count > 20 ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_features_free(&expected);
+  hs_image_free(&scene, NULL);
+  return 0;
+}
+
+/* ------------------------------------------------------------------ host allocations that fail */
+
+/* A context and a frame with this allocator; a frame that fails is done again, and every result must be right. */
+static hs_status extract_and_end(const hs_allocator *allocator) {
+  hs_options o = device_options(HS_PROFILE_LOWE);
+  hs_context *c = NULL;
+  hs_features f = {0};
+  char message[256];
+  o.allocator = allocator;
+  hs_status st = hs_create_explained(&c, &o, message, sizeof message);
+  if (st != HS_OK) {
+    assert_null(c);
+    assert_non_null(strstr(message, "memory"));
+    return st;
+  }
+  st = hs_extract(c, &scene, &f);
+  if (st != HS_OK) {
+    assert_true(f.count == 0 && f.keypoints == NULL && f.descriptors == NULL);
+    assert_non_null(strstr(hs_last_error(c), "HS_ERR_MEMORY"));
+    assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+  }
+  assert_string_equal(hs_last_error(c), "");
+  extraction_check_equal(&expected, &f, "after a failed allocation");
+  hs_destroy(c);
+  hs_features_free(&f); /* features outlive the context */
+  return st;
+}
+
+static void test_failing_allocations(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  const hs_options o = device_options(HS_PROFILE_LOWE);
+  size_t failures = 0;
+  for (hs_status st = HS_ERR_MEMORY; st != HS_OK; failures += st != HS_OK) {
+    counted_allocator counter = {.fail_at = failures + 1, .fill = 0xa5};
+    const hs_allocator allocator = counted_allocator_make(&counter);
+    st = extract_and_end(&allocator);
+    assert_int_equal(counter.alive, 0);
+    assert_int_equal(st, counter.made > failures ? HS_ERR_MEMORY : HS_OK);
+    assert_true(failures < 200);
+    hs_features f = extraction_once(&o, &scene); /* the library is usable beside what failed */
+    extraction_check_equal(&expected, &f, "beside a failed allocation");
+    hs_features_free(&f);
+  }
+  assert_true(failures >= 5); /* the context, its device's part and its pool; two arrays of features */
+}
+
+static void test_known_size_allocates_nothing(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  counted_allocator counter = {.fill = 0xa5};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  hs_options o = device_options(HS_PROFILE_LOWE);
+  o.allocator = &allocator;
+  hs_context *c = extraction_context(&o);
+  hs_features f = extraction_run(c, &scene);
+  const size_t made = counter.made;
+  const uint64_t held = statistics_of(c).device_bytes;
+  for (int i = 0; i < 3; i++) {
+    const hs_features *view = NULL;
+    assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+    extraction_check_equal(&expected, &f, "again");
+    assert_int_equal(hs_extract_view(c, &scene, NULL, &view), HS_OK);
+    extraction_check_equal(&expected, view, "view");
+  }
+  assert_int_equal(counter.made, made);
+  assert_int_equal(statistics_of(c).device_bytes, held);
+  hs_features_free(&f);
+  hs_destroy(c);
+  assert_int_equal(counter.alive, 0);
+}
+
+/* ------------------------------------------------------------------ limits */
+
+static void test_max_memory(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  hs_options o = device_options(HS_PROFILE_LOWE);
+  hs_image large = extraction_scene(1200, 900, 2, NULL);
+  uint64_t host, least, most;
+  assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &least), HS_OK);
+  assert_int_equal(hs_workspace_query(&o, large.width, large.height, &host, &most), HS_OK);
+  assert_true(least < most / 4);
+  o.max_memory_bytes = most / 2;
+  hs_context *c = extraction_context(&o);
+  hs_features f = {.image_width = 5};
+  for (int i = 0; i < 3; i++) {
+    const hs_features before = f;
+    assert_int_equal(hs_extract(c, &large, &f), HS_ERR_LIMIT);
+    assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
+    assert_true(f.count == before.count && f.keypoints == before.keypoints && f.image_width == before.image_width);
+    assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+    extraction_check_equal(&expected, &f, "after a refused picture");
+    assert_true(statistics_of(c).device_bytes <= o.max_memory_bytes);
+  }
+  assert_int_equal(statistics_of(c).frames, 3);
+  hs_destroy(c);
+  o.max_memory_bytes = 0; /* it was the limit that refused it */
+  c = extraction_context(&o);
+  hs_features all = cpu_features(&o, &large);
+  assert_int_equal(hs_extract(c, &large, &f), HS_OK);
+  extraction_check_equal(&all, &f, "without the limit");
+  hs_destroy(c);
+  hs_features_free(&all);
+  hs_features_free(&f);
+  hs_image_free(&large, NULL);
+}
+
+/* Lists that would have to grow beyond the limit: refused, and the next frame is not burdened with their size. */
+static void test_lists_beyond_the_limit(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  enum { WIDTH = 150, HEIGHT = 120 };
+  static const uint8_t black[WIDTH * HEIGHT];
+  hs_options o = device_options(HS_PROFILE_VLFEAT);
+  /* noise without thresholds, finely sampled: far more features than lists first have room for */
+  o.edge = 1000.0f;
+  o.first_octave = 0;
+  o.sigma = 0.8f;
+  o.scales = 6;
+  uint64_t host, room;
+  assert_int_equal(hs_workspace_query(&o, WIDTH, HEIGHT, &host, &room), HS_OK);
+  uint8_t *noise = reference_noise(WIDTH, HEIGHT, 9u, 0);
+  assert_non_null(noise);
+  const hs_image image = {.data = noise, .width = WIDTH, .height = HEIGHT};
+  const hs_image plain = {.data = black, .width = WIDTH, .height = HEIGHT}; /* needs all the room but longer lists */
+  hs_image few = extraction_scene(60, 50, 1, NULL);
+  hs_features few_expected = cpu_features(&o, &few), all = cpu_features(&o, &image), f = {0};
+  o.max_memory_bytes = room;
+  hs_context *c = extraction_context(&o);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(hs_extract(c, &image, &f), HS_ERR_LIMIT);
+    assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
+    assert_int_equal(hs_extract(c, &plain, &f), HS_OK);
+    assert_int_equal(f.count, 0);
+    assert_int_equal(hs_extract(c, &few, &f), HS_OK);
+    extraction_check_equal(&few_expected, &f, "after lists that were refused");
+    assert_true(statistics_of(c).device_bytes <= room);
+  }
+  hs_destroy(c);
+  o.max_memory_bytes = 0;
+  c = extraction_context(&o);
+  assert_int_equal(hs_extract(c, &image, &f), HS_OK);
+  extraction_check_equal(&all, &f, "with lists that grew");
+  assert_true(statistics_of(c).regrown_frames >= 1 && statistics_of(c).frames == 1);
+  hs_features_free(&f);
+  hs_features_free(&all);
+  hs_features_free(&few_expected);
+  hs_destroy(c);
+  hs_image_free(&few, NULL);
+  free(noise);
+}
+
+/* ------------------------------------------------------------------ contexts at once */
+
+enum { CALLERS = 2, PICTURES = 2, FRAMES = 20 };
+
+/* A thread's own context, profile and pictures; cmocka's assertions belong to the main thread. */
+typedef struct caller {
+  hs_options options;
+  hs_image images[PICTURES];
+  hs_features expected[PICTURES];
+  hs_status status;
+  int32_t frames, different;
+} caller;
+
+static bool same_bytes(const hs_features *a, const hs_features *b) {
+  if (a->count != b->count || a->descriptor_type != b->descriptor_type) return false;
+  if (a->count == 0) return true;
+  return memcmp(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints) == 0 &&
+         memcmp(a->descriptors, b->descriptors, a->count * extraction_descriptor_bytes(a)) == 0;
+}
+
+static void *caller_main(void *argument) {
+  caller *me = argument;
+  hs_context *c = NULL;
+  hs_features f = {0};
+  me->status = hs_create(&c, &me->options);
+  for (int i = 0; i < FRAMES && me->status == HS_OK; i++) {
+    me->status = hs_extract(c, &me->images[i % PICTURES], &f);
+    if (me->status != HS_OK) break;
+    me->frames++;
+    me->different += !same_bytes(&me->expected[i % PICTURES], &f);
+  }
+  hs_features_free(&f);
+  hs_destroy(c);
+  return NULL;
+}
+
+static void test_contexts_at_once(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  static const hs_profile profiles[CALLERS] = {HS_PROFILE_LOWE, HS_PROFILE_OPENCV};
+  static caller callers[CALLERS];
+  pthread_t threads[CALLERS];
+  memset(callers, 0, sizeof callers);
+  for (int i = 0; i < CALLERS; i++) {
+    callers[i].options = device_options(profiles[i]);
+    for (int k = 0; k < PICTURES; k++) {
+      callers[i].images[k] = extraction_scene(320 - 90 * k, 240 - 31 * i, (uint32_t)(3 + 2 * i + k), NULL);
+      callers[i].expected[k] = cpu_features(&callers[i].options, &callers[i].images[k]);
+      assert_true(callers[i].expected[k].count > 100);
+    }
+  }
+  for (int i = 0; i < CALLERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, caller_main, &callers[i]), 0);
+  for (int i = 0; i < CALLERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  for (int i = 0; i < CALLERS; i++) {
+    assert_int_equal(callers[i].status, HS_OK);
+    assert_int_equal(callers[i].frames, FRAMES);
+    assert_int_equal(callers[i].different, 0);
+    for (int k = 0; k < PICTURES; k++) {
+      hs_features_free(&callers[i].expected[k]);
+      hs_image_free(&callers[i].images[k], NULL);
+    }
+  }
+}
+
+/* ------------------------------------------------------------------ what a context says of itself */
+
+static void test_statistics(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  hs_options o = device_options(HS_PROFILE_LOWE);
+  uint64_t host, device;
+  assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);
+  assert_true(host > 0 && device > 0);
+  hs_context *c = extraction_context(&o);
+  assert_non_null(strstr(hs_backend_report(c), "device: CUDA 0, "));
+  const hs_statistics before = statistics_of(c);
+  assert_true(before.frames == 0 && before.features == 0 && before.workspace_bytes > 0);
+  hs_features f = extraction_run(c, &scene);
+  const hs_statistics s = statistics_of(c);
+  assert_true(s.frames == 1 && s.features == f.count && s.regrown_frames == 0);
+  assert_true(s.candidates >= s.keypoints && s.features >= s.keypoints && s.keypoints > 10);
+  assert_true(s.device_bytes > before.device_bytes && s.device_bytes <= device);
+  assert_true(s.workspace_bytes <= host);
+  /* what lies on the device is at least a level of each step of the doubled picture */
+  const uint64_t samples = (uint64_t)(2 * scene.width - 1) * (uint64_t)(2 * scene.height - 1);
+  assert_true(s.device_bytes > samples * sizeof(float) * (uint64_t)o.scales);
+  hs_features_free(&f);
+  hs_destroy(c);
+}
+
+static void test_no_such_device(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  const int32_t indices[] = {devices(), 1023}; /* the first that is not there, and the last that may be asked for */
+  for (size_t i = 0; i < sizeof indices / sizeof indices[0]; i++) {
+    counted_allocator counter = {.fill = 0xa5};
+    const hs_allocator allocator = counted_allocator_make(&counter);
+    hs_options o = device_options(HS_PROFILE_LOWE);
+    hs_context *c = (hs_context *)(void *)&o;
+    char message[256], index[32];
+    o.allocator = &allocator;
+    o.device_index = indices[i];
+    assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
+    assert_null(c);
+    snprintf(index, sizeof index, "device_index is %d,", (int)indices[i]);
+    if (!strstr(message, index)) fail_msg("\"%s\" does not say \"%s\"", message, index);
+    assert_int_equal(counter.alive, 0);
+  }
+  const hs_options o = device_options(HS_PROFILE_LOWE);
+  hs_features f = extraction_once(&o, &scene); /* the device that is there works as before */
+  extraction_check_equal(&expected, &f, "after a device that is not there");
+  hs_features_free(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_failing_allocations),
+      cmocka_unit_test(test_known_size_allocates_nothing),
+      cmocka_unit_test(test_max_memory),
+      cmocka_unit_test(test_lists_beyond_the_limit),
+      cmocka_unit_test(test_contexts_at_once),
+      cmocka_unit_test(test_statistics),
+      cmocka_unit_test(test_no_such_device),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
