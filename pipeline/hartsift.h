@@ -188,7 +188,7 @@ typedef struct hs_options {
   int32_t scales;              /* S, scales per octave; 1..8; 3 (L 3.2) */
   hs_upsample upsample;        /* grid of the doubling; HS_UPSAMPLE_ALIGNED */
   float sigma;                 /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
-  float input_blur;            /* assumed blur of the image, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
+  float input_blur;            /* assumed blur of the image, pixels; 0..sigma/2 if doubled, else ..sigma; 0.5 (L 3.3) */
   hs_rule blur_radius_rule;    /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
   hs_border_rule border_rule;  /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
 
@@ -213,7 +213,7 @@ typedef struct hs_options {
 
   /* Selection */
   int32_t max_features;        /* exactly this many when there are more, 0: all; 0..2^30; 0 */
-  hs_selection selection;      /* which ones: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order */
+  hs_selection selection;      /* which: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order */
   /* Keep keypoints whose rounded place lies inside, pixels; width 0: everywhere; 0 */
   int32_t region_x, region_y, region_width, region_height;
 
@@ -275,8 +275,8 @@ HS_API hs_status hs_extract_into(hs_context *context, const hs_image *image, con
                                  hs_keypoint *keypoints, void *descriptors, size_t capacity, size_t *count);
 
 /* The same without a copy: *features points to a list that the context owns and that stays valid until its next call
-   or its end; null on failure. On a GPU this is pinned memory that the device wrote, the fastest way to the host. Not to
-   be freed. */
+   or its end; null on failure. On a GPU this is pinned memory that the device wrote, the fastest way to the host. Not
+   to be freed. */
 HS_API hs_status hs_extract_view(hs_context *context, const hs_image *image, const hs_image *mask,
                                  const hs_features **features);
 
@@ -288,8 +288,8 @@ HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_
    level 1..S with its octave, or level 0: the octave and level nearest to sigma. features: as hs_extract, one for each
    keypoint in the order given (several or none where the orientation was NaN), response copied.
    statuses: null, or [count]: HS_OK, or HS_ERR_KEYPOINT where a keypoint cannot be described (its features'
-   descriptors are zero). keypoints must not lie in features->keypoints. Describing the library's own keypoints gives the
-   bytes of extraction. max_features, mask and region do not apply.
+   descriptors are zero). keypoints must not lie in features->keypoints. Describing the library's own keypoints gives
+   the bytes of extraction. max_features, mask and region do not apply.
    Statuses: as hs_extract; HS_ERR_KEYPOINT is only ever in `statuses`. */
 HS_API hs_status hs_describe(hs_context *context, const hs_image *image, const hs_keypoint *keypoints, size_t count,
                              hs_features *features, hs_status *statuses);
