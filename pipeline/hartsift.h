@@ -188,7 +188,7 @@ typedef struct hs_options {
   int32_t scales;              /* S, scales per octave; 1..8; 3 (L 3.2) */
   hs_upsample upsample;        /* grid of the doubling; HS_UPSAMPLE_ALIGNED */
   float sigma;                 /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
-  float input_blur;            /* assumed blur of the image, pixels; 0..sigma/2 if doubled, else ..sigma; 0.5 (L 3.3) */
+  float input_blur;            /* the image's assumed blur, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
   hs_rule blur_radius_rule;    /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
   hs_border_rule border_rule;  /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
 
