@@ -269,14 +269,14 @@ const char *hs_last_error(const hs_context *c) { return c ? c->error : ""; }
 const char *hs_backend_report(const hs_context *c) { return c ? c->report : ""; }
 
 hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
-  if (!c || !statistics || statistics->struct_size < sizeof(size_t) || statistics->struct_size > sizeof *statistics)
-    return HS_ERR_ARGUMENT;
-  const size_t size = statistics->struct_size;
+  if (!c || !statistics || statistics->struct_size < sizeof(size_t)) return HS_ERR_ARGUMENT;
+  const size_t size = statistics->struct_size, known = size < sizeof *statistics ? size : sizeof *statistics;
   hs_statistics s = c->statistics;
   s.struct_size = size;
   uint64_t pinned;
   cuda_frame_memory(c, &s.device_bytes, &pinned);
   s.workspace_bytes = c->slab_bytes + fixed_bytes(queue_threads(c->queue)) + pinned;
-  memcpy(statistics, &s, size);
+  memcpy(statistics, &s, known);
+  if (size > known) memset((unsigned char *)statistics + known, 0, size - known); /* fields of a later library */
   return HS_OK;
 }

@@ -383,7 +383,8 @@ typedef struct hs_statistics {
   uint64_t workspace_bytes;    /* held now, host memory */
   uint64_t device_bytes;       /* held now, device memory */
 } hs_statistics;
-/* Fills what struct_size has room for. HS_ERR_ARGUMENT: null, or struct_size not set or larger than this library's. */
+/* Fills what struct_size has room for; what lies beyond this library's fields, in the struct of a later header, is set
+   to zero. HS_ERR_ARGUMENT: null, or struct_size not set. */
 HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *statistics);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ heading() { printf '\n## %s\n\n' "$1"; }
 
 agreement() {
   heading "Agreement"
-  for t in test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame; do
+  for t in test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_device; do
     echo "$t: $("$build/tests/$t" 2>&1 | grep -E 'PASSED|FAILED' | head -1)"
   done
   "$command" selftest 2>/dev/null | grep -E 'cuda|agree'

@@ -274,6 +274,26 @@ static void test_describe_edge_cases(void **state) {
   check_usable();
 }
 
+/* A later header's struct is longer: fields known here are filled, the others zero, nothing behind is written. */
+static void test_statistics_of_a_later_header(void **state) {
+  (void)state;
+  struct {
+    hs_statistics known;
+    uint64_t later[2], behind;
+  } s;
+  hs_statistics own = {.struct_size = sizeof own};
+  memset(&s, 0xee, sizeof s);
+  s.known.struct_size = sizeof s.known + sizeof s.later;
+  assert_int_equal(hs_get_statistics(context, &own), HS_OK);
+  assert_int_equal(hs_get_statistics(context, &s.known), HS_OK);
+  assert_int_equal(s.known.struct_size, sizeof s.known + sizeof s.later);
+  assert_true(s.known.frames > 0 && s.known.frames == own.frames && s.known.features == own.features);
+  assert_true(s.known.workspace_bytes == own.workspace_bytes && s.known.device_bytes == own.device_bytes);
+  assert_true(s.later[0] == 0 && s.later[1] == 0);
+  assert_int_equal(s.behind, UINT64_C(0xeeeeeeeeeeeeeeee));
+  check_usable();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_bad_images),
@@ -284,6 +304,7 @@ int main(void) {
       cmocka_unit_test(test_extract_into),
       cmocka_unit_test(test_undescribable_keypoints),
       cmocka_unit_test(test_describe_edge_cases),
+      cmocka_unit_test(test_statistics_of_a_later_header),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
