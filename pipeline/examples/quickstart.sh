@@ -21,7 +21,7 @@ if has_gpu && find_nvcc >/dev/null; then
 fi
 echo "Building hartsift in build/default"
 run_quietly cmake --preset default "${cuda_options[@]}"
-run_quietly cmake --build --preset default --target hartsift hartsift_command
+run_quietly cmake --build --preset default --target hartsift_products
 
 hartsift=build/default/hartsift
 out=build/quickstart
