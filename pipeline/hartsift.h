@@ -173,7 +173,8 @@ typedef enum hs_rule { HS_RULE_LOWE = 0, HS_RULE_OPENCV = 1, HS_RULE_VLFEAT = 2 
 typedef enum hs_norm { HS_NORM_L2 = 0, HS_NORM_ROOT = 1 } hs_norm;
 typedef enum hs_bin_layout { HS_LAYOUT_UBC = 0, HS_LAYOUT_VLFEAT = 1 } hs_bin_layout;
 typedef enum hs_selection { HS_SELECT_RESPONSE = 0, HS_SELECT_SCALE = 1 } hs_selection;
-typedef enum hs_device { HS_DEVICE_AUTO = 0, HS_DEVICE_CPU = 1, HS_DEVICE_CUDA = 2 } hs_device;
+/* HS_DEVICE_HYBRID: a GPU makes the large octaves and their features, the CPU the small ones meanwhile. */
+typedef enum hs_device { HS_DEVICE_AUTO = 0, HS_DEVICE_CPU = 1, HS_DEVICE_CUDA = 2, HS_DEVICE_HYBRID = 3 } hs_device;
 
 /* Every default below is the lowe profile's; stages/METHOD.md has the table of all four profiles.
    Sources: L = Lowe, IJCV 2004; O = OpenCV 4.x; V = VLFeat 0.9.21; C = COLMAP. */
@@ -227,6 +228,18 @@ typedef struct hs_options {
                                   hs_backend_report); null: the fastest. Read by hs_create only */
   const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
                                    Must outlive the context */
+
+  /* Work in flight (hs_submit), and who does it */
+  int32_t split;               /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
+                                  for each size of image finds fastest, which may be all; 0..32; 0 */
+  int32_t in_flight;           /* most images submitted and not yet waited for; 0: 8; 0..256; 0 */
+  int32_t batch;               /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
+                                  0..64; 0 */
+
+  /* Preparation and spreading */
+  int32_t equalize;            /* 1: equalise the histogram of the (8-bit) image first, as hs_equalize; 0 or 1; 0 */
+  int32_t grid_columns, grid_rows; /* spread max_features evenly over this many cells of the image: every cell's best
+                                  first, then every cell's second, ...; both 0: no grid; 0..4096; 0 */
 } hs_options;
 
 /* Fills *options with a profile's defaults. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */
@@ -296,6 +309,33 @@ HS_API hs_status hs_describe(hs_context *context, const hs_image *image, const h
 
 /* Frees what the library filled in and clears the struct; null and {0} are allowed. */
 HS_API void hs_features_free(hs_features *features);
+
+/* ------------------------------------------------------------------ many images in flight
+
+   A context keeps several images in flight: uploads, computation and downloads of different images overlap, images of
+   one size may share launches, and on a CPU several images are worked on at once. Results come in the order of
+   submission, with the same bytes as hs_extract's. hs_submit and hs_wait are calls on the context like all others: one
+   thread at a time. hs_extract and the others may be called in between; they do not touch what is in flight. The first
+   hs_submit starts the workers; after the largest image has been through every place, nothing more is allocated. An
+   allocator of the caller is called from one thread at a time here too, but not always from the caller's. */
+
+/* Hands an image over and returns without waiting for it. The pixels (and the mask's; null: none) must stay valid and
+   unchanged until hs_wait has returned this image's features; the structs themselves are copied. HS_ERR_CAPACITY:
+   options.in_flight images are under way: hs_wait first. Statuses: as hs_extract_masked (what is found wrong with the
+   views), HS_ERR_CAPACITY, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was handed over. */
+HS_API hs_status hs_submit(hs_context *context, const hs_image *image, const hs_image *mask);
+
+/* Waits for the oldest image in flight and copies its features to *features (as hs_extract). The status is that image's
+   own; after a failure, which ends that image only, the next call is about the next one. HS_ERR_ARGUMENT when none is in
+   flight. */
+HS_API hs_status hs_wait(hs_context *context, hs_features *features);
+
+/* The same without a copy: *features points to a list of the context that stays valid until the next hs_wait,
+   hs_wait_view or hs_destroy; null on failure. On a GPU it is pinned memory that the device wrote. */
+HS_API hs_status hs_wait_view(hs_context *context, const hs_features **features);
+
+/* How many images are submitted and not yet waited for; 0 for null. */
+HS_API int32_t hs_count_in_flight(const hs_context *context);
 
 /* ------------------------------------------------------------------ files */
 
@@ -390,4 +430,9 @@ HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *sta
 #ifdef __cplusplus
 }
 #endif
+
+#include "hartsift_geometry.h"
+#include "hartsift_match.h"
+#include "hartsift_primitives.h"
+
 #endif

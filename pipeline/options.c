@@ -140,8 +140,14 @@ static hs_status check_ints(const hs_options *o, char *message, size_t message_b
       {"region_width", o->region_width, 0, INT32_MAX},
       {"region_height", o->region_height, o->region_width > 0 ? 1 : 0, INT32_MAX},
       {"threads", o->threads, 0, 1024},
-      {"device", (int64_t)o->device, 0, HS_DEVICE_CUDA},
+      {"device", (int64_t)o->device, 0, HS_DEVICE_HYBRID},
       {"device_index", o->device_index, 0, 1023},
+      {"split", o->split, 0, OCTAVES_MAX},
+      {"in_flight", o->in_flight, 0, 256},
+      {"batch", o->batch, 0, 64},
+      {"equalize", o->equalize, 0, 1},
+      {"grid_columns", o->grid_columns, o->grid_rows > 0 ? 1 : 0, 4096},
+      {"grid_rows", o->grid_rows, o->grid_columns > 0 ? 1 : 0, 4096},
   };
   for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
     const int_range *r = &ranges[i];

@@ -26,9 +26,8 @@ def exported_names(nm, library):
 
 def declared_names(folder, with_cuda):
     names = set()
-    for header in ["hartsift.h"] + (["hartsift_cuda.h"] if with_cuda else []):
-        path = folder / header
-        if path.exists():
+    for path in folder.glob("hartsift*.h"):
+        if with_cuda or path.name != "hartsift_cuda.h":
             text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
             names |= set(re.findall(r"^HS_API\b[^;(]*?\b(hs_\w+)\s*\(", text, flags=re.M))
     return names
