@@ -1,5 +1,21 @@
 /*
  * hartsift_geometry.h - verification of matches by homography, fundamental or essential matrix; part of hartsift.h.
+ *
+ * Finds the geometry that most matches of two images agree with, and which matches those are. Points are pixels of the
+ * images as given, the centre of the top-left pixel at (0, 0), as everywhere in this library. A point x = (x, y, 1) of
+ * image a and its match x' of image b satisfy
+ *
+ *     homography    x' ~ H x            one plane, or a camera that only turned
+ *     fundamental   x'^T F x = 0        any two views
+ *     essential     x'^T Kb^-T E Ka^-1 x = 0   the same with known cameras, K = (fx 0 cx; 0 fy cy; 0 0 1), so that
+ *                                       E = [t]x R for X_b = R X_a + t
+ *
+ * Matrices are nine doubles, row by row. The error of a match is measured in pixels and is the same notion for every
+ * model: how far the two points together must move, to first order, to satisfy it exactly (the Sampson distance; for
+ * a homography that keeps sizes this is the distance |x' - H x| divided by sqrt 2).
+ *
+ * One set of points, options and seed gives the same bytes on every machine. All functions are re-entrant, block, run
+ * on the calling thread and touch host memory only.
  */
 #ifndef HARTSIFT_GEOMETRY_H
 #define HARTSIFT_GEOMETRY_H
@@ -9,6 +25,89 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef enum hs_geometry_model {
+  HS_HOMOGRAPHY = 1,   /* from 4 matches */
+  HS_FUNDAMENTAL = 2,  /* from 7 */
+  HS_ESSENTIAL = 3     /* from 5; needs both cameras */
+} hs_geometry_model;
+
+/* Intrinsic parameters of a pinhole camera, pixels. Lens distortion has to be removed from the points before. */
+typedef struct hs_camera {
+  double fx, fy;           /* focal lengths; above 0 */
+  double cx, cy;           /* principal point; the centre of the top-left pixel is (0, 0) */
+} hs_camera;
+
+typedef struct hs_verify_options {
+  size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
+  hs_geometry_model model;
+  double threshold;        /* largest error of an inlier, pixels; above 0; 2 */
+  double confidence;       /* probability of having drawn a sample without outliers at which the search stops, if what was
+                              found so far is the best there is; 0..1, both excluded; 0.9999 */
+  int32_t min_iterations;  /* samples drawn at least; 0..max_iterations; 100 */
+  int32_t max_iterations;  /* samples drawn at most; 1..10^8; 10000 */
+  int32_t min_inliers;     /* a model with fewer is not reported as found; 0 or more; homography 8, others 15 */
+  int32_t check_plane;     /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
+                              it, complete it from matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
+  uint64_t seed;           /* of the random samples; 0 */
+  hs_camera camera_a, camera_b; /* HS_ESSENTIAL only; all 0 */
+  const hs_allocator *allocator; /* for working memory; null: the C library's */
+  char *message;           /* null, or where the reason of a failure goes (zero-terminated) */
+  size_t message_bytes;
+} hs_verify_options;
+
+typedef struct hs_geometry {
+  hs_geometry_model model;
+  int32_t found;           /* 1: matrix and inliers are valid; 0: no model has min_inliers: matrix all 0, no inliers */
+  double matrix[9];        /* H: last element 1 (Frobenius norm 1 should that be 0); F: Frobenius norm 1, the element of
+                              largest magnitude positive; E: singular values 1, 1, 0, sign as for F. The last singular
+                              value of F and E is 0 up to rounding */
+  size_t inlier_count;
+  double rms_error;        /* root mean square of the inliers' errors, pixels */
+  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the threshold; near inlier_count
+                              the scene is a plane or the camera only turned, and F is not determined. H: inlier_count */
+  int32_t iterations;      /* samples drawn */
+} hs_geometry;
+
+/* The defaults above for a model. HS_ERR_ARGUMENT: null or no such model. */
+HS_API hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_model model);
+
+/* Estimates options->model from matches of points. points_a, points_b: count x 2 doubles (x, y), pixels, the caller's; the
+   i-th of each are a match. Matches with coordinates that are not finite or beyond 10^6 are never inliers. options must
+   not be null. inliers: null, or count bytes of the caller: 1 for an inlier, else 0. *geometry is filled in; that nothing
+   was found (too few matches, no agreement, all in one place or on one line) is HS_OK with found 0. Takes up to about
+   max_iterations x count x 10 ns (essential: x 40 ns, it has several candidates a sample); usually far less.
+   Statuses: HS_ERR_ARGUMENT (null, struct_size not set), HS_ERR_OPTION (a field out of range), HS_ERR_LIMIT (more than
+   2^26 matches), HS_ERR_MEMORY; then *geometry is all 0 where it is not null. */
+HS_API hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
+                                  const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
+
+/* The same for matches of features. pairs: count records of pair_stride_bytes (0: 8), each beginning with two int32_t:
+   the index of the keypoint in a and of that in b; what follows in a record is not looked at. HS_ERR_ARGUMENT also
+   for an index outside its list. */
+HS_API hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
+                           size_t count, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
+
+/* How the second camera stands to the first: X_b = R X_a + t. */
+typedef struct hs_pose {
+  double rotation[9];      /* R, row-major, a proper rotation */
+  double translation[3];   /* t, unit length: the scale of the scene cannot be known */
+  size_t in_front;         /* matches triangulated in front of both cameras, of those used */
+  size_t used;             /* matches used: those marked as inliers, or all */
+} hs_pose;
+
+/* Chooses among the four poses that an essential matrix stands for the one with the most matches in front of both
+   cameras. essential: 9 doubles as in hs_geometry.matrix of HS_ESSENTIAL; cameras as for its estimation; points as in
+   hs_verify_points; inliers: null for all, or count bytes, 0 for those to leave out. Statuses: HS_ERR_ARGUMENT (null, a
+   camera or matrix that cannot be one); *pose is all 0 then. No match used: HS_OK, in_front 0, one of the four. */
+HS_API hs_status hs_relative_pose(const double *essential, const hs_camera *camera_a, const hs_camera *camera_b,
+                                  const double *points_a, const double *points_b, size_t count, const uint8_t *inliers,
+                                  hs_pose *pose);
+
+/* Copies the places of matched features to points_a and points_b, each room for count x 2 doubles of the caller, in the
+   order of the pairs (as in hs_verify): what hs_relative_pose needs. HS_ERR_ARGUMENT: null, or an index outside. */
+HS_API hs_status hs_gather_points(const hs_features *a, const hs_features *b, const void *pairs,
+                                  size_t pair_stride_bytes, size_t count, double *points_a, double *points_b);
 
 #ifdef __cplusplus
 }
