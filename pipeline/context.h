@@ -21,6 +21,7 @@ struct hs_context {
   stage_ops ops;
   stage_queue *queue;
   struct cuda_state *cuda; /* null: the CPU does the work */
+  struct match_cuda_state *cuda_match; /* null: no matching on the device yet */
 
   frame_plan plan; /* of the last frame */
   unsigned char *slab;

@@ -1,5 +1,13 @@
 /*
  * hartsift_match.h - exact matching of descriptors; part of hartsift.h.
+ *
+ * Every descriptor is compared with every other: no tree, no approximation. The nearest and second nearest, their
+ * distances and the pairs kept are the same bytes from every backend.
+ *
+ * Distances. Euclidean, in the unit of the descriptors' own values: 8-bit ones have a norm of about 512. Squared
+ * distances of 8-bit descriptors are integers below 2^23, so a float holds them exactly. For float descriptors the
+ * square is fma(t, t, sum) over t = a[k] - b[k], k = 0 to 127 in that order. Of equal distances the lower index is
+ * nearer. A distance that is not finite is no candidate.
  */
 #ifndef HARTSIFT_MATCH_H
 #define HARTSIFT_MATCH_H
@@ -9,6 +17,69 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Which pairs of places are candidates at all. */
+typedef enum hs_guide {
+  HS_GUIDE_NONE = 0,
+  HS_GUIDE_HOMOGRAPHY = 1, /* distance of H (x, y, 1) of the first image from the place in the second */
+  HS_GUIDE_FUNDAMENTAL = 2 /* Sampson distance to x2^T F x1 = 0 (Hartley and Zisserman, section 11.4.3) */
+} hs_guide;
+
+typedef struct hs_match_options {
+  size_t struct_size;      /* sizeof(hs_match_options), set by hs_match_options_init; fields are only appended */
+  double ratio;            /* keep a pair whose distance is below ratio times that of the second nearest, 0: no such
+                              test; 0..1; 0.8 (Lowe, section 7.1). In squares: d1 < (ratio * ratio) * d2, in doubles.
+                              A lone candidate passes */
+  double max_distance;     /* keep a pair whose distance is at most this, unit of the descriptors, 0: any; 0 */
+  int32_t mutual;          /* 1: both features must be each other's match, with all tests passed both ways: exchanging
+                              the images then only exchanges the members of the pairs. 0: one way; 0 or 1; 1 */
+  hs_guide guide;          /* restricts candidates by their places; HS_GUIDE_NONE */
+  double guide_matrix[9];  /* row-major, any scale, from points of the first image to the second; identity */
+  double guide_tolerance;  /* pixels of the second image, infinity: no restriction; above 0; 4 */
+} hs_match_options;
+
+/* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
+HS_API hs_status hs_match_options_init(hs_match_options *options);
+
+/* One pair. 16 bytes. */
+typedef struct hs_match_pair {
+  uint32_t first, second;  /* indices into the two lists of features */
+  float distance;          /* of their descriptors */
+  float next_distance;     /* of first's descriptor to its second nearest candidate; infinity when there is none */
+} hs_match_pair;
+
+/* Pairs by ascending first; no feature of the first list is in two of them, nor, if mutual, of the second. Start with
+   {0}; the library owns the array until hs_matches_free, or until the next call that fills the same struct. */
+typedef struct hs_matches {
+  size_t count;
+  hs_match_pair *pairs;
+  size_t capacity;               /* the library's */
+  const hs_allocator *allocator; /* that the array came from; must outlive it. The library's */
+} hs_matches;
+
+/* Frees what the library filled in and clears the struct; null and {0} are allowed. */
+HS_API void hs_matches_free(hs_matches *matches);
+
+/* The two nearest of one descriptor. 16 bytes. */
+typedef struct hs_nearest {
+  uint32_t nearest, second;              /* indices; HS_NO_FEATURE where there are not as many candidates */
+  float nearest_squared, second_squared; /* squared distances; infinity there */
+} hs_nearest;
+#define HS_NO_FEATURE UINT32_MAX
+
+/* Matches two lists of features in host memory, of one descriptor type, each of fewer than 2^32 - 1 entries. context:
+   its threads and instruction set do the work, or its GPU; null: the calling thread alone, memory from the C library.
+   options: null for the defaults. matches: in and out, see hs_matches; unchanged on failure. Blocks. Only a guide reads
+   the keypoints. Once the context has seen the largest lists, nothing is allocated when *matches has room.
+   Statuses: HS_ERR_ARGUMENT (null, or descriptors that are missing or of two types), HS_ERR_OPTION, HS_ERR_LIMIT (more
+   features, or more than options.max_memory_bytes of workspace), HS_ERR_MEMORY, HS_ERR_DEVICE. */
+HS_API hs_status hs_match(hs_context *context, const hs_features *first, const hs_features *second,
+                          const hs_match_options *options, hs_matches *matches);
+
+/* The two nearest in `second` of every feature of `first`. nearest: [first->count], host memory of the caller. Of the
+   options only the guide counts. Otherwise as hs_match. */
+HS_API hs_status hs_find_nearest(hs_context *context, const hs_features *first, const hs_features *second,
+                                 const hs_match_options *options, hs_nearest *nearest);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,173 @@
+/*
+ * Matching: the nearest and second nearest descriptor of every descriptor, and which pairs are kept.
+ * Lowe, IJCV 2004, section 7.1.
+ *
+ * Candidates are ordered by squared distance, then by index; since that order is total, the result does not depend on
+ * the order in which a backend meets them. Both descriptor types give squares as floats: of 8-bit values they are
+ * integers below 2^23 and so exact, of floats they are summed in one fixed order.
+ */
+#ifndef HS_STAGES_MATCH_H
+#define HS_STAGES_MATCH_H
+
+#include "stages/base.h"
+#include "stages/portable.h"
+
+enum { MATCH_LENGTH = 128 }; /* values of a descriptor */
+#define MATCH_NONE UINT32_MAX
+/* The largest square of 8-bit descriptors is 128 * 255^2 < 2^23. */
+enum { MATCH_SQUARE_BITS = 23 };
+
+/* Values as hs_descriptor_type and hs_guide (asserted where the two meet). */
+typedef enum match_type { MATCH_U8 = 0, MATCH_F32 = 1 } match_type;
+typedef enum match_guide_kind { MATCH_UNGUIDED = 0, MATCH_HOMOGRAPHY = 1, MATCH_FUNDAMENTAL = 2 } match_guide_kind;
+
+/* The two nearest of a descriptor: indices, and squared distances; MATCH_NONE and infinity where there is none.
+   Layout as hs_nearest. */
+typedef struct match_nearest {
+  uint32_t nearest, second;
+  float nearest_squared, second_squared;
+} match_nearest;
+
+/* Which pairs of places are candidates; doubles throughout. */
+typedef struct match_guide {
+  match_guide_kind kind;
+  double matrix[9]; /* row-major, first image to second */
+  double tolerance_squared;
+} match_guide;
+
+/* What the guide needs of one feature, from its x and y.
+   Homography: first image: x, y of its image in the second; second image: x, y as they are. z and n are 0.
+   Fundamental: first image: the line F (x, y, 1) as x, y, z and n = x^2 + y^2 of it; second image: x, y as they are,
+   z = 1 and n = the squared length of the first two of F^T (x, y, 1). */
+typedef struct match_place {
+  double x, y, z, n;
+} match_place;
+
+HS_INLINE match_place match_place_first(const match_guide *guide, float px, float py) {
+  const double *m = guide->matrix;
+  const double x = (double)px, y = (double)py;
+  const double u = (m[0] * x + m[1] * y) + m[2];
+  const double v = (m[3] * x + m[4] * y) + m[5];
+  const double w = (m[6] * x + m[7] * y) + m[8];
+  match_place p;
+  if (guide->kind == MATCH_HOMOGRAPHY) {
+    p.x = u / w; /* w = 0: not finite, agrees with nothing */
+    p.y = v / w;
+    p.z = 0.0;
+    p.n = 0.0;
+  } else {
+    p.x = u;
+    p.y = v;
+    p.z = w;
+    p.n = u * u + v * v;
+  }
+  return p;
+}
+
+HS_INLINE match_place match_place_second(const match_guide *guide, float px, float py) {
+  const double *m = guide->matrix;
+  match_place p;
+  p.x = (double)px;
+  p.y = (double)py;
+  p.z = 0.0;
+  p.n = 0.0;
+  if (guide->kind == MATCH_FUNDAMENTAL) {
+    const double u = (m[0] * p.x + m[3] * p.y) + m[6];
+    const double v = (m[1] * p.x + m[4] * p.y) + m[7];
+    p.z = 1.0;
+    p.n = u * u + v * v;
+  }
+  return p;
+}
+
+/* Whether a place of the first image and one of the second are candidates. False wherever a NaN comes in. */
+HS_INLINE bool match_agrees(match_guide_kind kind, double tolerance_squared, const match_place *first,
+                            const match_place *second) {
+  if (kind == MATCH_HOMOGRAPHY) {
+    const double dx = first->x - second->x, dy = first->y - second->y;
+    return dx * dx + dy * dy <= tolerance_squared;
+  }
+  /* Sampson: e^2 / (|l1|^2 + |l2|^2), without the division. */
+  const double e = (first->x * second->x + first->y * second->y) + first->z;
+  return e * e <= tolerance_squared * (first->n + second->n);
+}
+
+/* The square of two 8-bit descriptors; below 2^23. */
+HS_INLINE uint32_t match_square_u8(const uint8_t *a, const uint8_t *b) {
+  int32_t sum = 0;
+  for (int k = 0; k < MATCH_LENGTH; k++) {
+    const int32_t t = (int32_t)a[k] - (int32_t)b[k];
+    sum += t * t;
+  }
+  return (uint32_t)sum;
+}
+
+/* The square of two float descriptors, in the order that all backends keep. Exchanging a and b changes no bit. */
+HS_INLINE float match_square_f32(const float *a, const float *b) {
+  float sum = 0.0f;
+  for (int k = 0; k < MATCH_LENGTH; k++) {
+    const float t = a[k] - b[k];
+    sum = hs_fmaf(t, t, sum);
+  }
+  return sum;
+}
+
+HS_INLINE match_nearest match_nearest_none(void) {
+  match_nearest n;
+  n.nearest = n.second = MATCH_NONE;
+  n.nearest_squared = n.second_squared = hs_bits_float(0x7f800000u);
+  return n;
+}
+
+/* Whether a candidate comes before another: by square, then by index. False for a square of NaN; one of infinity comes
+   before nothing that match_nearest_none starts with. */
+HS_INLINE bool match_before(float squared, uint32_t index, float other_squared, uint32_t other_index) {
+  return squared < other_squared || (squared == other_squared && index < other_index && other_index != MATCH_NONE);
+}
+
+/* Takes a candidate in; in any order, each index once. */
+HS_INLINE void match_take(match_nearest *n, uint32_t index, float squared) {
+  if (match_before(squared, index, n->nearest_squared, n->nearest)) {
+    n->second = n->nearest;
+    n->second_squared = n->nearest_squared;
+    n->nearest = index;
+    n->nearest_squared = squared;
+  } else if (match_before(squared, index, n->second_squared, n->second)) {
+    n->second = index;
+    n->second_squared = squared;
+  }
+}
+
+/* The tests of a pair, as doubles; 0: no such test. */
+typedef struct match_limits {
+  double ratio_squared;    /* ratio * ratio */
+  double distance_squared; /* max_distance * max_distance */
+} match_limits;
+
+/* Whether a feature's nearest is its match. */
+HS_INLINE bool match_accepts(const match_limits *limits, const match_nearest *n) {
+  if (n->nearest == MATCH_NONE) return false;
+  const double nearest = (double)n->nearest_squared;
+  if (limits->ratio_squared > 0.0 && !(nearest < limits->ratio_squared * (double)n->second_squared)) return false;
+  return !(limits->distance_squared > 0.0) || nearest <= limits->distance_squared;
+}
+
+/* One list of descriptors: count x 128 uint8_t or float. places: null without a guide. */
+typedef struct match_side {
+  const void *descriptors;
+  const match_place *places;
+  uint32_t count; /* below MATCH_NONE */
+} match_side;
+
+/* first, second -> forward: the two nearest in `second` of each of `first`; backward, unless null: the other way. */
+typedef struct match_args {
+  match_type type;
+  match_side first, second;
+  match_guide_kind guide;
+  double tolerance_squared;
+  match_nearest *forward;  /* first.count */
+  match_nearest *backward; /* second.count, or null */
+  unsigned char *work;     /* stage_ops.match_work_bytes of it, aligned to 64 */
+} match_args;
+
+#endif
