@@ -11,6 +11,7 @@
 #include "cpu/threads.h"
 #include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
+#include "pipeline/flight.h"
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 #include "pipeline/options.h"
@@ -63,6 +64,8 @@ static void write_report(hs_context *c) {
   }
 }
 
+int32_t context_threads(const hs_context *c) { return thread_count(&c->options); }
+
 static hs_status start_queue(hs_context *c, char *message, size_t bytes) {
   const int32_t threads = thread_count(&c->options);
   stage_queue *queue = hs_memory_alloc(c->options.allocator, queue_bytes(threads));
@@ -77,6 +80,13 @@ static hs_status start_queue(hs_context *c, char *message, size_t bytes) {
   }
   c->queue = queue;
   return HS_OK;
+}
+
+hs_status context_start_queue(hs_context *c) {
+  char why[ERROR_TEXT_BYTES / 2] = "";
+  if (c->queue) return HS_OK;
+  const hs_status st = start_queue(c, why, sizeof why);
+  return st == HS_OK ? st : CONTEXT_FAIL(c, st, "%s", why);
 }
 
 /* Reads HARTSIFT_DEVICE (cpu | cuda | cuda:N), which narrows HS_DEVICE_AUTO; cuda alone leaves options.device_index. */
@@ -129,13 +139,37 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   char why[ERROR_TEXT_BYTES] = "";
   st = choose_backend(c, adopted.variant, why, sizeof why);
   if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
-  if (st == HS_OK) st = start_queue(c, message, message_bytes);
+  if (st == HS_OK && !c->cuda) st = start_queue(c, message, message_bytes);
   if (st != HS_OK) {
     hs_destroy(c);
     return st;
   }
   write_report(c);
   *context = c;
+  return HS_OK;
+}
+
+hs_status context_clone(hs_context *owner, int32_t threads, hs_context **clone) {
+  char why[ERROR_TEXT_BYTES / 2] = "";
+  hs_context *c = hs_memory_alloc(owner->options.allocator, sizeof *c);
+  *clone = NULL;
+  if (!c) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "out of memory: %zu bytes for a context", sizeof *c);
+  memset(c, 0, sizeof *c);
+  c->options = owner->options;
+  c->options.threads = threads > 0 ? threads : 1;
+  c->params = owner->params;
+  c->rules = owner->rules;
+  c->base_filter = owner->base_filter;
+  memcpy(c->step_filter, owner->step_filter, sizeof c->step_filter);
+  c->radius_max = owner->radius_max;
+  c->scales = owner->scales;
+  c->ops = owner->ops;
+  hs_status st = owner->cuda ? cuda_frame_clone(c, owner, why, sizeof why) : start_queue(c, why, sizeof why);
+  if (st != HS_OK) {
+    hs_destroy(c);
+    return CONTEXT_FAIL(owner, st, "%s", why);
+  }
+  *clone = c;
   return HS_OK;
 }
 
@@ -161,12 +195,19 @@ hs_status hs_create(hs_context **context, const hs_options *options) {
 void hs_destroy(hs_context *c) {
   if (!c) return;
   const hs_allocator *a = c->options.allocator;
+  context_end_flight(c);
   if (c->queue) queue_stop(c->queue);
   hs_memory_release(a, c->queue);
   cuda_frame_destroy(c);
   hs_features_free(&c->view);
   hs_memory_release(a, c->slab);
   hs_memory_release(a, c);
+}
+
+void context_end_flight(hs_context *c) {
+  flight_stop(c->flight);
+  hs_memory_release(c->options.allocator, c->flight);
+  c->flight = NULL;
 }
 
 hs_status context_give_up_room(hs_context *c, hs_status status) {
@@ -176,6 +217,8 @@ hs_status context_give_up_room(hs_context *c, hs_status status) {
 
 hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t source_capacity,
                           size_t descriptor_bytes) {
+  hs_status st = context_start_queue(c);
+  if (st != HS_OK) return st;
   const plan_request request = {.width = width,
                                 .height = height,
                                 .rules = c->rules,
@@ -187,7 +230,7 @@ hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t
                                 .radius_max = c->radius_max,
                                 .pyramid_work_floats = c->ops.pyramid_work_floats,
                                 .pyramid_work_plane = c->ops.pyramid_work_plane};
-  const hs_status st = plan_make(&request, &c->plan);
+  st = plan_make(&request, &c->plan);
   if (st != HS_OK)
     return context_give_up_room(c,
                                 CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
@@ -276,6 +319,7 @@ hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
   uint64_t pinned;
   cuda_frame_memory(c, &s.device_bytes, &pinned);
   s.workspace_bytes = c->slab_bytes + fixed_bytes(queue_threads(c->queue)) + pinned;
+  flight_add_statistics(c->flight, &s);
   memcpy(statistics, &s, known);
   if (size > known) memset((unsigned char *)statistics + known, 0, size - known); /* fields of a later library */
   return HS_OK;

@@ -22,6 +22,7 @@ struct hs_context {
   stage_queue *queue;
   struct cuda_state *cuda; /* null: the CPU does the work */
   struct match_cuda_state *cuda_match; /* null: no matching on the device yet */
+  struct flight *flight;   /* images in flight; null before the first hs_submit */
 
   frame_plan plan; /* of the last frame */
   unsigned char *slab;
@@ -49,5 +50,19 @@ hs_status context_prepare(hs_context *context, int32_t width, int32_t height, ui
 /* For a frame that cannot have its room: what its lists grew to must not burden the next, smaller one. Returns the
    status given. */
 hs_status context_give_up_room(hs_context *context, hs_status status);
+
+/* A context that works as `owner` does, with `threads` of the CPU: for the work in flight. On failure the reason is the
+   owner's last error. */
+hs_status context_clone(hs_context *owner, int32_t threads, hs_context **clone);
+
+/* CPU threads that the options stand for, 1 or more. */
+int32_t context_threads(const hs_context *context);
+
+/* The threads that the host's stages run on, started when they are first wanted: a GPU context seldom wants them.
+   Statuses: HS_ERR_MEMORY, HS_ERR_THREAD. */
+hs_status context_start_queue(hs_context *context);
+
+/* Ends what is in flight and frees it. */
+void context_end_flight(hs_context *context);
 
 #endif

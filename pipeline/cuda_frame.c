@@ -121,13 +121,23 @@ void cuda_frame_destroy(hs_context *c) {
     device_free(s->scales);
     device_free(s->slab);
     device_free_pinned(s->counts);
-    device_free_pinned(s->records);
-    device_free_pinned(s->descriptors);
+    for (int i = 0; i < CUDA_RESULT_SETS; i++) {
+      device_free_pinned(s->results[i].records);
+      device_free_pinned(s->results[i].descriptors);
+    }
   }
   device_leave(previous);
   hs_memory_release(c->options.allocator, s);
   c->cuda = NULL;
 }
+
+hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message, size_t bytes) {
+  const hs_status st = cuda_frame_create(c, NULL, message, bytes);
+  if (st == HS_OK) c->cuda->variants = owner->cuda->variants;
+  return st;
+}
+
+void cuda_frame_use_results(hs_context *c, int32_t set) { c->cuda->set = set; }
 
 /* Whether any filter of the options needs a work plane. */
 static bool wants_blur_work(const hs_context *c) {
@@ -190,28 +200,26 @@ static hs_status make_room(hs_context *c, const frame_request *r, bool resident)
 
 static hs_status make_result_room(hs_context *c, size_t descriptor_bytes) {
   cuda_state *s = c->cuda;
+  result_set *r = &s->results[s->set];
   const uint32_t features = s->plan.request.feature_capacity;
   const size_t descriptors = features * descriptor_bytes;
-  if (features <= s->pinned_features && descriptors <= s->pinned_descriptor_bytes) return HS_OK;
+  if (features <= r->features && descriptors <= r->descriptor_bytes) return HS_OK;
   drop_graphs(s);
   s->memory_generation++;
-  device_free_pinned(s->records);
-  device_free_pinned(s->descriptors);
-  s->records = s->d_records = NULL;
-  s->descriptors = s->d_descriptors = NULL;
-  s->pinned_features = 0;
-  s->pinned_descriptor_bytes = 0;
+  device_free_pinned(r->records);
+  device_free_pinned(r->descriptors);
+  *r = (result_set){0};
   void *host = NULL, *device = NULL;
-  stage_status st = device_alloc_pinned(&host, &device, features * sizeof *s->records);
-  s->records = host;
-  s->d_records = device;
+  stage_status st = device_alloc_pinned(&host, &device, features * sizeof *r->records);
+  r->records = host;
+  r->d_records = device;
   if (st == STAGE_OK && descriptors > 0) {
-    st = device_alloc_pinned(&s->descriptors, &device, descriptors);
-    s->d_descriptors = device;
+    st = device_alloc_pinned(&r->descriptors, &device, descriptors);
+    r->d_descriptors = device;
   }
   if (st != STAGE_OK) return device_failure(c, st, "pinned memory for the results");
-  s->pinned_features = features;
-  s->pinned_descriptor_bytes = descriptors;
+  r->features = features;
+  r->descriptor_bytes = descriptors;
   return HS_OK;
 }
 
@@ -231,6 +239,7 @@ static graph_key key_of(const hs_context *c, const frame_request *r, bool reside
   k.base_apart = base_apart;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;
   k.feature_capacity = s->plan.request.feature_capacity;
+  k.set = s->set;
   k.memory_generation = s->memory_generation;
   return k;
 }
@@ -242,8 +251,11 @@ static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
 
 /* Where the frame's picture is and its results go. */
 static record_target target_of(const cuda_state *s, const frame_request *r, bool resident, bool base_apart) {
-  record_target t = {
-      .source = r->source, .records = s->d_records, .capacity = s->pinned_features, .descriptors = s->d_descriptors};
+  const result_set *pinned = &s->results[s->set];
+  record_target t = {.source = r->source,
+                     .records = pinned->d_records,
+                     .capacity = pinned->features,
+                     .descriptors = pinned->d_descriptors};
   t.source.data = slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
   t.base_apart = base_apart;
@@ -328,8 +340,8 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
   if (st != HS_OK) return st;
   result->count = s->counts->features;
   const record_target target = target_of(s, r, place->resident, false);
-  result->keypoints = place->resident ? target.records : s->records;
-  result->descriptors = place->resident ? target.descriptors : s->descriptors;
+  result->keypoints = place->resident ? target.records : s->results[s->set].records;
+  result->descriptors = place->resident ? target.descriptors : s->results[s->set].descriptors;
   c->statistics.frames++;
   c->statistics.candidates = s->counts->candidates;
   c->statistics.keypoints = s->counts->keypoints;
@@ -348,7 +360,9 @@ int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
 void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   const cuda_state *s = c->cuda;
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) : 0;
-  *pinned_bytes = s ? s->pinned_features * sizeof *s->records + s->pinned_descriptor_bytes + sizeof *s->counts : 0;
+  *pinned_bytes = s ? sizeof *s->counts : 0;
+  for (int i = 0; i < CUDA_RESULT_SETS && s; i++)
+    *pinned_bytes += s->results[i].features * sizeof(hs_keypoint) + s->results[i].descriptor_bytes;
 }
 
 hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
@@ -373,7 +387,17 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
   return HS_ERR_NO_DEVICE;
 }
 
+hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message, size_t bytes) {
+  (void)owner;
+  return cuda_frame_create(c, NULL, message, bytes);
+}
+
 void cuda_frame_destroy(hs_context *c) { (void)c; }
+
+void cuda_frame_use_results(hs_context *c, int32_t set) {
+  (void)c;
+  (void)set;
+}
 
 hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place,
                          cuda_frame_result *result) {

@@ -14,7 +14,13 @@
 /* Opens device options.device_index for the context: context->cuda. On failure it stays null and message says why.
    Statuses: HS_ERR_NO_DEVICE, HS_ERR_OPTION (a variant's name), HS_ERR_MEMORY. */
 hs_status cuda_frame_create(hs_context *context, const char *variant, char *message, size_t message_bytes);
+/* The same as owner's device, with its variants. Statuses as above. */
+hs_status cuda_frame_clone(hs_context *context, const hs_context *owner, char *message, size_t message_bytes);
 void cuda_frame_destroy(hs_context *context);
+
+/* Frames that follow leave their results in this set of pinned memory; those of the other set stay. */
+enum { CUDA_RESULT_SETS = 2 };
+void cuda_frame_use_results(hs_context *context, int32_t set);
 
 /* The stream a frame runs on (null: the context's), where its picture and mask lie, and where its results are to be. */
 typedef struct cuda_frame_place {

@@ -28,6 +28,7 @@ typedef struct graph_key {
   float range_low, range_high;
   bool masked, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity;
+  int32_t set;                /* of the results */
   uint64_t memory_generation; /* raised when the slab or the pinned results move */
 } graph_key;
 
@@ -38,6 +39,14 @@ typedef struct graph_entry {
 
 /* Side streams: one for what is left of each octave when the next has begun; the smallest octaves share the last. */
 enum { GRAPHS_KEPT = 8, SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
+
+/* Pinned host memory that a frame's results are written to, and its addresses on the device. */
+typedef struct result_set {
+  hs_keypoint *records, *d_records;
+  void *descriptors, *d_descriptors;
+  uint32_t features;
+  size_t descriptor_bytes;
+} result_set;
 
 typedef struct cuda_state {
   int32_t device;
@@ -51,12 +60,9 @@ typedef struct cuda_state {
   vote_scales *scales; /* device */
   unsigned char *slab; /* device */
   size_t slab_bytes;
-  /* pinned host memory and its addresses on the device */
-  cuda_frame_counts *counts, *d_counts;
-  hs_keypoint *records, *d_records;
-  void *descriptors, *d_descriptors;
-  uint32_t pinned_features;
-  size_t pinned_descriptor_bytes;
+  cuda_frame_counts *counts, *d_counts; /* pinned */
+  result_set results[CUDA_RESULT_SETS];
+  int32_t set; /* the one in use */
   uint64_t memory_generation;
 
   frame_plan plan; /* of the frame being prepared */

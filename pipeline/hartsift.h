@@ -317,7 +317,7 @@ HS_API void hs_features_free(hs_features *features);
    submission, with the same bytes as hs_extract's. hs_submit and hs_wait are calls on the context like all others: one
    thread at a time. hs_extract and the others may be called in between; they do not touch what is in flight. The first
    hs_submit starts the workers; after the largest image has been through every place, nothing more is allocated. An
-   allocator of the caller is called from one thread at a time here too, but not always from the caller's. */
+   allocator of the caller's must then bear calls from several threads at once. */
 
 /* Hands an image over and returns without waiting for it. The pixels (and the mask's; null: none) must stay valid and
    unchanged until hs_wait has returned this image's features; the structs themselves are copied. HS_ERR_CAPACITY:

@@ -1,0 +1,298 @@
+/*
+ * Images in flight: order, bytes, bounds and failures of hs_submit and hs_wait, on every device there is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/counted_allocator.h"
+#include "tests/support/extraction.h"
+
+enum { IMAGES = 13 };
+
+/* Pictures of mixed sizes, runs of one size among them, with what each alone gives. */
+typedef struct stock {
+  hs_image images[IMAGES];
+  hs_image mask; /* of the first picture's size */
+  hs_features alone[IMAGES];
+} stock;
+
+static void stock_make(stock *s, const hs_options *options) {
+  hs_options plain = *options;
+  plain.device = HS_DEVICE_CPU;
+  plain.allocator = NULL;
+  hs_context *c = extraction_context(&plain);
+  s->mask = extraction_scene(120, 90, 99, NULL);
+  for (int i = 0; i < 120 * 90; i++) ((uint8_t *)(uintptr_t)s->mask.data)[i] = i % 120 < 60 ? 0 : 255;
+  for (int i = 0; i < IMAGES; i++) {
+    const int32_t width = i < 5 ? 120 : 64 + 37 * (i % 4), height = i < 5 ? 90 : 60 + 11 * (i % 3);
+    s->images[i] = extraction_scene(width, height, (uint32_t)i + 1, NULL);
+    s->alone[i] = (hs_features){0};
+    assert_int_equal(hs_extract_masked(c, &s->images[i], i == 1 ? &s->mask : NULL, &s->alone[i]), HS_OK);
+  }
+  assert_true(s->alone[0].count > 20);
+  hs_destroy(c);
+}
+
+static void stock_free(stock *s) {
+  for (int i = 0; i < IMAGES; i++) {
+    hs_image_free(&s->images[i], NULL);
+    hs_features_free(&s->alone[i]);
+  }
+  hs_image_free(&s->mask, NULL);
+}
+
+static hs_status submit(hs_context *c, const stock *s, int i) {
+  return hs_submit(c, &s->images[i % IMAGES], i % IMAGES == 1 ? &s->mask : NULL);
+}
+
+/* Waits for image i, by copy or by view. */
+static void wait_for(hs_context *c, const stock *s, int i, hs_features *copy) {
+  const hs_features *view = NULL;
+  char what[64];
+  snprintf(what, sizeof what, "image %d", i);
+  if (i % 3 == 2) {
+    assert_int_equal(hs_wait(c, copy), HS_OK);
+    view = copy;
+  } else {
+    assert_int_equal(hs_wait_view(c, &view), HS_OK);
+  }
+  extraction_check_equal(&s->alone[i % IMAGES], view, what);
+  assert_int_equal(view->image_width, s->images[i % IMAGES].width);
+  assert_int_equal(view->image_height, s->images[i % IMAGES].height);
+}
+
+/* Keeps as many under way as the options allow, three times around. */
+static void check_stream(const hs_options *o, const stock *s) {
+  hs_context *c = extraction_context(o);
+  hs_features copy = {0};
+  const int room = o->in_flight > 0 ? o->in_flight : 8, total = 3 * IMAGES;
+  int submitted = 0;
+  for (int waited = 0; waited < total; waited++) {
+    while (submitted < total && submitted - waited < room) assert_int_equal(submit(c, s, submitted++), HS_OK);
+    if (submitted - waited == room) {
+      assert_int_equal(submit(c, s, 0), HS_ERR_CAPACITY);
+      assert_non_null(strstr(hs_last_error(c), "in flight"));
+    }
+    assert_int_equal(hs_count_in_flight(c), submitted - waited);
+    wait_for(c, s, waited, &copy);
+  }
+  assert_int_equal(hs_count_in_flight(c), 0);
+  hs_statistics statistics = {.struct_size = sizeof statistics};
+  assert_int_equal(hs_get_statistics(c, &statistics), HS_OK);
+  assert_int_equal(statistics.frames, total);
+  hs_features_free(&copy);
+  hs_destroy(c);
+}
+
+/* Options of a device; false where there is none. */
+static bool options_of(hs_device device, hs_profile profile, hs_options *o) {
+  *o = extraction_options(profile);
+  o->device = device;
+  o->threads = 3;
+  hs_context *c = NULL;
+  const hs_status st = hs_create(&c, o);
+  hs_destroy(c);
+  if (st == HS_OK) return true;
+  assert_int_equal(st, HS_ERR_NO_DEVICE);
+  return false;
+}
+
+static void check_device(hs_device device) {
+  static const int32_t rooms[] = {1, 2, 5, 0, 20};
+  stock s;
+  hs_options o;
+  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip();
+  stock_make(&s, &o);
+  for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+    o.in_flight = rooms[i];
+    o.threads = 1 + (int32_t)i;
+    check_stream(&o, &s);
+  }
+  stock_free(&s);
+  assert_true(options_of(device, HS_PROFILE_OPENCV, &o));
+  o.max_features = 25;
+  stock_make(&s, &o);
+  check_stream(&o, &s);
+  stock_free(&s);
+}
+
+static void test_stream_cpu(void **state) {
+  (void)state;
+  check_device(HS_DEVICE_CPU);
+}
+
+static void test_stream_cuda(void **state) {
+  (void)state;
+  check_device(HS_DEVICE_CUDA);
+}
+
+static void test_stream_hybrid(void **state) {
+  (void)state;
+  check_device(HS_DEVICE_HYBRID);
+}
+
+/* A view lives until the next wait, whatever is submitted and finished meanwhile. */
+static void check_view_stays(hs_device device) {
+  stock s;
+  hs_options o;
+  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip();
+  o.in_flight = 4;
+  stock_make(&s, &o);
+  hs_context *c = extraction_context(&o);
+  const hs_features *view = NULL;
+  hs_features between = {0};
+  assert_int_equal(submit(c, &s, 0), HS_OK);
+  assert_int_equal(hs_wait_view(c, &view), HS_OK);
+  for (int i = 2; i < 6; i++) assert_int_equal(submit(c, &s, i), HS_OK);
+  /* A call that is none of the queue's, with images under way. */
+  assert_int_equal(hs_extract(c, &s.images[7], &between), HS_OK);
+  extraction_check_equal(&s.alone[7], &between, "beside what is in flight");
+  extraction_check_equal(&s.alone[0], view, "a view while others are worked on");
+  for (int i = 2; i < 6; i++) wait_for(c, &s, i, &between);
+  hs_features_free(&between);
+  hs_destroy(c);
+  stock_free(&s);
+}
+
+static void test_view_stays_cpu(void **state) {
+  (void)state;
+  check_view_stays(HS_DEVICE_CPU);
+}
+
+static void test_view_stays_cuda(void **state) {
+  (void)state;
+  check_view_stays(HS_DEVICE_CUDA);
+}
+
+static void test_arguments(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.max_pixels = 50 * 50;
+  hs_context *c = extraction_context(&o);
+  hs_image image = extraction_scene(50, 50, 1, NULL), large = extraction_scene(51, 50, 1, NULL), broken = image;
+  hs_features f = {0};
+  const hs_features *view = &f;
+  assert_int_equal(hs_submit(NULL, &image, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_submit(c, NULL, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_wait(NULL, &f), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_wait(c, &f), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_wait_view(c, &view), HS_ERR_ARGUMENT);
+  assert_null(view);
+  assert_int_equal(hs_count_in_flight(NULL), 0);
+  assert_int_equal(hs_count_in_flight(c), 0);
+  broken.stride_bytes = 7;
+  assert_int_equal(hs_submit(c, &broken, NULL), HS_ERR_IMAGE);
+  assert_int_equal(hs_submit(c, &large, NULL), HS_ERR_LIMIT);
+  assert_int_equal(hs_submit(c, &image, &large), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_count_in_flight(c), 0);
+  assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
+  assert_int_equal(hs_wait(c, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_wait_view(c, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_count_in_flight(c), 1);
+  assert_int_equal(hs_wait(c, &f), HS_OK);
+  assert_int_equal(hs_wait(c, &f), HS_ERR_ARGUMENT);
+  hs_features_free(&f);
+  hs_destroy(c);
+  hs_image_free(&image, NULL);
+  hs_image_free(&large, NULL);
+}
+
+/* One that needs too much memory fails alone, in its turn. */
+static void test_failure_alone(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = 2;
+  o.max_memory_bytes = 2 << 20;
+  hs_context *c = extraction_context(&o);
+  hs_image small = extraction_scene(60, 50, 1, NULL), large = extraction_scene(400, 300, 1, NULL);
+  hs_features expected = extraction_once(&o, &small), f = {0};
+  for (int i = 0; i < 5; i++) assert_int_equal(hs_submit(c, i == 2 ? &large : &small, NULL), HS_OK);
+  for (int i = 0; i < 5; i++) {
+    const hs_status st = hs_wait(c, &f);
+    assert_int_equal(st, i == 2 ? HS_ERR_LIMIT : HS_OK);
+    if (i == 2) assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
+    extraction_check_equal(&expected, &f, "beside a failed image"); /* untouched by the failure */
+  }
+  hs_features_free(&f);
+  hs_features_free(&expected);
+  hs_destroy(c);
+  hs_image_free(&small, NULL);
+  hs_image_free(&large, NULL);
+}
+
+/* Contexts end with images under way and with results nobody asked for. */
+static void test_destroy_in_flight(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_image image = extraction_scene(150, 120, 1, NULL);
+  for (int32_t threads = 1; threads <= 4; threads++) {
+    o.threads = threads;
+    hs_context *c = extraction_context(&o);
+    for (int i = 0; i < 6; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
+    const hs_features *view;
+    if (threads == 2) assert_int_equal(hs_wait_view(c, &view), HS_OK);
+    hs_destroy(c);
+  }
+  hs_image_free(&image, NULL);
+}
+
+/* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, so that the counting
+   allocator meets one thread at a time. */
+static void test_allocations(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_image image = extraction_scene(70, 60, 3, NULL);
+  hs_features expected = extraction_once(&o, &image);
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  o.allocator = &allocator;
+  o.in_flight = 1;
+  o.threads = 2;
+  bool failed = true;
+  for (size_t n = 1; failed; n++) {
+    hs_context *c = extraction_context(&o);
+    hs_features f = {0};
+    counter.fail_at = counter.made + n;
+    hs_status st = hs_submit(c, &image, NULL);
+    if (st == HS_OK) st = hs_wait(c, &f);
+    failed = counter.made >= counter.fail_at;
+    counter.fail_at = 0;
+    assert_int_equal(st, failed ? HS_ERR_MEMORY : HS_OK);
+    assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
+    assert_int_equal(hs_wait(c, &f), HS_OK);
+    extraction_check_equal(&expected, &f, "after a failed allocation");
+    assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
+    assert_int_equal(hs_wait(c, &f), HS_OK);
+    /* Every place has seen the picture: from here on nothing is allocated. */
+    const size_t made = counter.made;
+    for (int i = 0; i < 4; i++) {
+      assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
+      assert_int_equal(hs_wait(c, &f), HS_OK);
+    }
+    assert_int_equal(counter.made, made);
+    hs_features_free(&f);
+    hs_destroy(c);
+    assert_int_equal(counter.alive, 0);
+    assert_true(n < 100);
+  }
+  hs_features_free(&expected);
+  hs_image_free(&image, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_stream_cpu),      cmocka_unit_test(test_stream_cuda),
+      cmocka_unit_test(test_stream_hybrid),   cmocka_unit_test(test_view_stays_cpu),
+      cmocka_unit_test(test_view_stays_cuda), cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_failure_alone),   cmocka_unit_test(test_destroy_in_flight),
+      cmocka_unit_test(test_allocations),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
