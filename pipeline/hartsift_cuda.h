@@ -49,6 +49,43 @@ HS_API hs_status hs_cuda_find_nearest(hs_context *context, const hs_cuda_feature
                                       const hs_cuda_features *second, const hs_match_options *options, void *stream,
                                       hs_nearest *nearest);
 
+/* ------------------------------------------------------------------ primitives
+
+   The functions of hartsift_primitives.h for a context on a GPU: same arguments, same bytes. "Device-readable" and
+   "device-writable" is memory that the context's device reaches: device, managed or pinned host memory. An hs_array's
+   data is device-readable, taps are host memory that is read during the call, *count is host memory and known at once.
+   stream: a cudaStream_t of that device that is not being captured. The work is enqueued there and the call returns;
+   arrays are read and results stand in stream order, so neither may be freed or changed before. Calls on different
+   streams with one context share its scratch memory and follow one another on the device. null: the context's own
+   stream, and the call blocks until the results stand. The first calls of a size may allocate scratch memory on the
+   device.
+   Statuses: as the functions for the host, HS_ERR_NO_DEVICE when the context works on the CPU, HS_ERR_MEMORY,
+   HS_ERR_DEVICE (which may also be the failure of earlier work on the stream). */
+
+/* *sum, *mean, *minimum, *maximum: device-writable. */
+HS_API hs_status hs_cuda_reduce_sum(hs_context *context, const hs_array *array, void *stream, double *sum);
+HS_API hs_status hs_cuda_reduce_mean(hs_context *context, const hs_array *array, void *stream, double *mean);
+HS_API hs_status hs_cuda_reduce_min(hs_context *context, const hs_array *array, void *stream, double *minimum);
+HS_API hs_status hs_cuda_reduce_max(hs_context *context, const hs_array *array, void *stream, double *maximum);
+HS_API hs_status hs_cuda_reduce_range(hs_context *context, const hs_array *array, void *stream, double *minimum,
+                                      double *maximum);
+
+/* tiles[capacity]: device-writable. */
+HS_API hs_status hs_cuda_tile_stats(hs_context *context, const hs_array *array, const hs_tiling *tiling, void *stream,
+                                    hs_tile *tiles, size_t capacity, size_t *count);
+
+/* counts[256]: device-writable. mask: null or device-readable. */
+HS_API hs_status hs_cuda_histogram256(hs_context *context, const hs_array *array, const hs_array *mask, void *stream,
+                                      uint64_t *counts);
+
+/* out: device-writable; the picture itself or memory apart from it. */
+HS_API hs_status hs_cuda_equalize(hs_context *context, const hs_array *picture, void *stream, uint8_t *out,
+                                  size_t out_stride_bytes);
+
+/* out: device-writable, apart from the signal. */
+HS_API hs_status hs_cuda_convolve1d(hs_context *context, const hs_array *signal, const double *taps, size_t tap_count,
+                                    hs_ends ends, void *stream, void *out, size_t out_stride_bytes);
+
 #ifdef __cplusplus
 }
 #endif

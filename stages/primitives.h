@@ -1,0 +1,185 @@
+/*
+ * The primitives' arithmetic: what every backend computes, so that all of them give the same bytes.
+ *
+ * An array is a sequence of n elements, row by row; strides do not matter. A tile is the sequence of its own elements,
+ * so the figures of a tile are those of the same view reduced by itself.
+ *
+ * Sum. u8, u16: exact in 64 bits, then rounded to double once. f32, f64: a fixed tree in double. A sequence of at most
+ * PRIM_CHUNK elements: element i is added to lane i % PRIM_LANES, which starts at +0, in the order of i (a lane takes
+ * at most 32); then lane l adds lane l + 16 for l < 16, lane l + 8 for l < 8, and so on to lane 0, the sum. A longer
+ * sequence: the sums of its chunks (PRIM_CHUNK elements each, the last one shorter) are a sequence of doubles; its sum
+ * by the same rule. A lane is never -0, so a chunk may be filled up with zeros. An element passes at most 31 + 5
+ * rounded additions on each of L = max(1, ceil(log_1024 n)) floors: the error is at most 36 L 2^-53 sum|x| to first
+ * order.
+ * Mean: the sum / n, one division.
+ * Minimum, maximum: NaN is passed over, NaN when there is nothing else; a zero result is +0.
+ * Above a threshold t (double): the elements with x > t, compared exactly; NaN (either side) is not above.
+ * Every NaN result is the positive quiet one without payload (PRIM_NAN_BITS).
+ *
+ * Equalisation. First the histogram h; i0 its first bin that is not empty. h[i0] = n: the picture stays as it is. Else
+ * bin i > i0 becomes round(float(h[i0+1] + ... + h[i]) * scale), halves to even, at most 255, with
+ * scale = 255.0f / float(n - h[i0]); bins up to i0 become 0.
+ *
+ * Convolution. y[i] = sum over j of c[j] x[i + r - j], m = 2r + 1 taps, products in the order of j. Taps are rounded to
+ * the signal's type. Outside the signal x is continued as prim_end_index says. With u = 2^-53 (f64) or 2^-24 (f32):
+ *   m <= 7, in the signal's type: with q_k = fma(c[2k+1], x, c[2k] x), the last tap stands alone:
+ *     m = 1: c[0] x;  m = 3: fma(c[2], x, q_0);  m = 5: fma(c[4], x, q_0 + q_1);
+ *     m = 7: (q_0 + q_1) + fma(c[6], x, q_2).
+ *     No term passes more than 4 roundings: the error is at most 4 u sum|c x|.
+ *   m >= 9, f32: the sum of c[j] x, exact in double, from the first on in double, rounded to float once.
+ *   m >= 9, f64: the sum from the first on, with the errors of products and sums (both exact: fma, two-sum) summed
+ *     beside it and added at the end (Ogita, Rump, Oishi 2005): an error of u |y| and a term in u^2. See prim_dot_step.
+ * Bounds hold where nothing underflows.
+ */
+#ifndef HS_STAGES_PRIMITIVES_H
+#define HS_STAGES_PRIMITIVES_H
+
+#include "stages/base.h"
+#include "stages/portable.h"
+
+enum {
+  PRIM_CHUNK = 1024, /* elements that the lanes take before they are added up */
+  PRIM_LANES = 32,
+  PRIM_TREE_TAPS_MAX = 7, /* up to here the tree of pairs, beyond it the long sums */
+  PRIM_TAPS_MAX = (1 << 24) - 1
+};
+
+#define PRIM_NAN_BITS     0x7ff8000000000000ull
+#define PRIM_NAN_BITS_F32 0x7fc00000u
+
+/* Values as hs_element and hs_ends (asserted where the two meet). */
+typedef enum prim_element { PRIM_U8 = 0, PRIM_U16 = 1, PRIM_F32 = 2, PRIM_F64 = 3 } prim_element;
+typedef enum prim_ends { PRIM_ENDS_ZERO = 0, PRIM_ENDS_REPLICATE = 1, PRIM_ENDS_REFLECT_101 = 2 } prim_ends;
+
+static inline size_t prim_element_bytes(prim_element type) { return (size_t)1 << type; }
+
+/* A view of elements: rows stride_bytes apart. */
+typedef struct prim_view {
+  const void *data;
+  size_t width, height;
+  size_t stride_bytes;
+  prim_element type;
+} prim_view;
+
+/* The figures of one tile; the layout of hs_tile. */
+typedef struct prim_tile {
+  double sum, mean, min, max;
+  uint64_t above;
+} prim_tile;
+
+HS_INLINE double prim_double_of_bits(uint64_t bits) {
+#ifdef __CUDA_ARCH__
+  return __longlong_as_double((long long)bits);
+#else
+  double v;
+  memcpy(&v, &bits, sizeof v);
+  return v;
+#endif
+}
+
+/* v, or the one NaN that results may be. */
+HS_INLINE double prim_plain_nan(double v) { return v != v ? prim_double_of_bits(PRIM_NAN_BITS) : v; }
+HS_INLINE float prim_plain_nan_f32(float v) { return v != v ? hs_bits_float(PRIM_NAN_BITS_F32) : v; }
+
+/* Minimum and maximum of what was not NaN, begun with +inf and -inf: what the caller gets. */
+HS_INLINE double prim_extreme(double found, double low, double high) {
+  return low > high ? prim_double_of_bits(PRIM_NAN_BITS) : found + 0.0;
+}
+
+/* For integers: x > t says the same as x > the result (-1..65535). */
+HS_INLINE int32_t prim_threshold_integer(double t) {
+  if (!(t < 65535.0)) return 65535; /* NaN, too */
+  if (t < 0.0) return -1;
+  return (int32_t)t;
+}
+
+/* For floats: x > t says the same as x > the result, the largest float not above t. */
+HS_INLINE float prim_threshold_float(double t) {
+#ifdef __CUDA_ARCH__
+  return __double2float_rd(t);
+#else
+  const float f = (float)t;
+  return (double)f > t ? nextafterf(f, -INFINITY) : f;
+#endif
+}
+
+/* a * b + c rounded once, in double. */
+HS_INLINE double prim_fma(double a, double b, double c) {
+#ifdef __CUDA_ARCH__
+  return __fma_rn(a, b, c);
+#else
+  return fma(a, b, c);
+#endif
+}
+
+/* What scales a sum of bins to a level; rest = n - h[i0], not 0. */
+HS_INLINE float prim_equalize_scale(uint64_t rest) { return 255.0f / (float)rest; }
+
+/* The level of a bin, from the sum of the bins after i0 up to it. */
+HS_INLINE uint8_t prim_equalize_level(uint64_t sum, float scale) {
+  const int32_t level = hs_round_half_even((float)sum * scale);
+  return (uint8_t)(level < 255 ? level : 255);
+}
+
+/* Where the sample at i stands in a signal of n (1 or more), -1 for the zero beyond its ends. REFLECT_101 mirrors at
+   the outermost samples without repeating them (-1 reads 1), as often as it takes. */
+HS_INLINE int64_t prim_end_index(int64_t i, int64_t n, prim_ends ends) {
+  if (i >= 0 && i < n) return i;
+  if (ends == PRIM_ENDS_ZERO) return -1;
+  if (ends == PRIM_ENDS_REPLICATE) return i < 0 ? 0 : n - 1;
+  if (n == 1) return 0;
+  const int64_t period = 2 * (n - 1);
+  int64_t k = i % period;
+  if (k < 0) k += period;
+  return k < n ? k : period - k;
+}
+
+/* One sample by the tree of pairs, m = 1, 3, 5 or 7; x[j] belongs to c[j] (so x runs against the signal). */
+HS_INLINE double prim_tree_f64(const double *c, const double *x, int32_t m) {
+  double s = c[0] * x[0];
+  if (m == 1) return prim_plain_nan(s);
+  s = prim_fma(c[1], x[1], s);
+  if (m == 3) return prim_plain_nan(prim_fma(c[2], x[2], s));
+  s = s + prim_fma(c[3], x[3], c[2] * x[2]);
+  if (m == 5) return prim_plain_nan(prim_fma(c[4], x[4], s));
+  return prim_plain_nan(s + prim_fma(c[6], x[6], prim_fma(c[5], x[5], c[4] * x[4])));
+}
+
+HS_INLINE float prim_tree_f32(const float *c, const float *x, int32_t m) {
+  float s = c[0] * x[0];
+  if (m == 1) return prim_plain_nan_f32(s);
+  s = hs_fmaf(c[1], x[1], s);
+  if (m == 3) return prim_plain_nan_f32(hs_fmaf(c[2], x[2], s));
+  s = s + hs_fmaf(c[3], x[3], c[2] * x[2]);
+  if (m == 5) return prim_plain_nan_f32(hs_fmaf(c[4], x[4], s));
+  return prim_plain_nan_f32(s + hs_fmaf(c[6], x[6], hs_fmaf(c[5], x[5], c[4] * x[4])));
+}
+
+/* The long sum in double: started with {c[0] x, its error} by prim_dot_start. */
+typedef struct prim_dot {
+  double sum, error;
+} prim_dot;
+
+HS_INLINE prim_dot prim_dot_start(double c, double x) {
+  prim_dot d;
+  d.sum = c * x;
+  d.error = prim_fma(c, x, -d.sum);
+  return d;
+}
+
+HS_INLINE prim_dot prim_dot_step(prim_dot d, double c, double x) {
+  const double p = c * x, product_error = prim_fma(c, x, -p);
+  const double t = d.sum + p, z = t - d.sum;
+  const double sum_error = (d.sum - (t - z)) + (p - z);
+  d.sum = t;
+  d.error = d.error + (product_error + sum_error);
+  return d;
+}
+
+/* Beyond the finite numbers the errors mean nothing: the plain sum then. */
+HS_INLINE double prim_dot_end(prim_dot d) {
+  const double y = d.sum + d.error;
+  return prim_plain_nan(y != y ? d.sum : y);
+}
+
+#endif
