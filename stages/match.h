@@ -152,6 +152,30 @@ HS_INLINE bool match_accepts(const match_limits *limits, const match_nearest *n)
   return !(limits->distance_squared > 0.0) || nearest <= limits->distance_squared;
 }
 
+/* Whether feature i of the first list and its nearest are a pair. backward: null unless both ways are asked for. */
+HS_INLINE bool match_keeps(const match_limits *limits, const match_nearest *forward, const match_nearest *backward,
+                           uint32_t i) {
+  if (!match_accepts(limits, &forward[i])) return false;
+  if (!backward) return true;
+  const match_nearest *back = &backward[forward[i].nearest];
+  return back->nearest == i && match_accepts(limits, back);
+}
+
+/* A kept pair. Layout as hs_match_pair. */
+typedef struct match_pair {
+  uint32_t first, second;
+  float distance, next_distance;
+} match_pair;
+
+HS_INLINE match_pair match_pair_of(uint32_t i, const match_nearest *n) {
+  match_pair p;
+  p.first = i;
+  p.second = n->nearest;
+  p.distance = hs_sqrtf(n->nearest_squared);
+  p.next_distance = hs_sqrtf(n->second_squared);
+  return p;
+}
+
 /* One list of descriptors: count x 128 uint8_t or float. places: null without a guide. */
 typedef struct match_side {
   const void *descriptors;
