@@ -1,0 +1,329 @@
+/*
+ * Many images in flight on one device: rate against one image after another, latency of a steady stream, memory over
+ * frames of changing sizes.
+ *
+ *   bench_in_flight [rate] [--device cpu|cuda|hybrid] [--split N] [--seconds S] [--batch N] [IMAGE ...]
+ *   bench_in_flight latency [--frames N] [...]     one frame at a time and two in flight: median, p99, largest
+ *   bench_in_flight memory [--frames N] [...]      scenes of changing sizes; memory held at each tenth of the way
+ *
+ * Pictures lie in pinned memory where there is a device; results are taken by hs_wait_view. Every image's features are
+ * compared with hs_extract's on the CPU before anything is timed. Prints Markdown.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pipeline/hartsift.h"
+
+#if HARTSIFT_HAVE_CUDA
+#  include "cuda/device.h"
+#endif
+
+enum { IMAGES_MAX = 64, FRAMES_MAX = 1000000, IN_FLIGHT_MAX = 64 };
+
+typedef enum bench_mode { MODE_RATE, MODE_LATENCY, MODE_MEMORY } bench_mode;
+
+typedef struct bench_options {
+  bench_mode mode;
+  hs_device device;
+  int32_t split, batch, threads;
+  double seconds;
+  int frames;
+  int image_count;
+  const char *images[IMAGES_MAX];
+} bench_options;
+
+static double now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static hs_context *open_context(const bench_options *b, hs_device device, int32_t first_octave, int32_t in_flight) {
+  hs_options o;
+  hs_context *c = NULL;
+  char why[512];
+  hs_options_init(&o, HS_PROFILE_LOWE);
+  o.first_octave = first_octave;
+  o.device = device;
+  o.split = device == HS_DEVICE_HYBRID ? b->split : 0;
+  o.batch = b->batch;
+  o.threads = b->threads;
+  o.in_flight = in_flight;
+  if (hs_create_explained(&c, &o, why, sizeof why) != HS_OK) fprintf(stderr, "bench_in_flight: %s\n", why);
+  return c;
+}
+
+/* Pinned memory where a device reads it. */
+static void *room_for_pixels(hs_device device, size_t bytes) {
+#if HARTSIFT_HAVE_CUDA
+  void *host = NULL, *mapped = NULL;
+  if (device != HS_DEVICE_CPU) return device_alloc_pinned(&host, &mapped, bytes) == STAGE_OK ? host : NULL;
+#endif
+  (void)device;
+  return malloc(bytes);
+}
+
+static void free_pixels(hs_device device, void *pixels) {
+#if HARTSIFT_HAVE_CUDA
+  if (device != HS_DEVICE_CPU) {
+    device_free_pinned(pixels);
+    return;
+  }
+#endif
+  (void)device;
+  free(pixels);
+}
+
+static bool load(hs_device device, const char *name, hs_image *image) {
+  hs_image loaded = {0};
+  if (hs_load_image(name, NULL, &loaded) != HS_OK || loaded.type != HS_U8 || loaded.layout != HS_GRAY) {
+    fprintf(stderr, "%s: not an 8-bit gray picture that this build can read\n", name);
+    hs_image_free(&loaded, NULL);
+    return false;
+  }
+  const size_t row = (size_t)loaded.width, stride = loaded.stride_bytes ? loaded.stride_bytes : row;
+  char *pixels = room_for_pixels(device, row * (size_t)loaded.height);
+  for (int32_t y = 0; pixels && y < loaded.height; y++)
+    memcpy(pixels + (size_t)y * row, (const char *)loaded.data + (size_t)y * stride, row);
+  *image = (hs_image){.data = pixels, .width = loaded.width, .height = loaded.height, .type = HS_U8};
+  hs_image_free(&loaded, NULL);
+  return pixels != NULL;
+}
+
+static bool same(const hs_features *a, const hs_features *b) {
+  return a->count == b->count &&
+         (a->count == 0 || (memcmp(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints) == 0 &&
+                            memcmp(a->descriptors, b->descriptors, a->count * HS_DESCRIPTOR_LENGTH) == 0));
+}
+
+/* A round of images through the context, compared with the CPU's. */
+static bool verified(const bench_options *b, hs_context *c, const hs_image *image, int32_t first_octave, int32_t room) {
+  hs_features expected = {0};
+  hs_context *cpu = open_context(b, HS_DEVICE_CPU, first_octave, 1);
+  bool ok = cpu && hs_extract(cpu, image, &expected) == HS_OK;
+  for (int32_t i = 0; i < room && ok; i++) ok = hs_submit(c, image, NULL) == HS_OK;
+  for (int32_t i = 0; i < room && ok; i++) {
+    const hs_features *view = NULL;
+    ok = hs_wait_view(c, &view) == HS_OK && same(view, &expected);
+  }
+  if (!ok) fprintf(stderr, "bench_in_flight: features differ or failed: %s\n", hs_last_error(c));
+  hs_features_free(&expected);
+  hs_destroy(cpu);
+  return ok;
+}
+
+/* Images a second, one after another. */
+static double rate_alone(hs_context *c, const hs_image *image, double seconds, size_t *features) {
+  const hs_features *view = NULL;
+  int n = -5;
+  double start = 0, end = 0;
+  while (n < 3 || end - start < seconds * 1e3) {
+    if (n == 0) start = now_ms();
+    if (hs_extract_view(c, image, NULL, &view) != HS_OK) return 0;
+    end = now_ms();
+    n++;
+  }
+  *features = view->count;
+  return n / (end - start) * 1e3;
+}
+
+/* The same with `room` in flight. */
+static double rate_in_flight(hs_context *c, const hs_image *image, double seconds, int32_t room) {
+  const hs_features *view = NULL;
+  int submitted = 0, n = -2 * room;
+  double start = 0, end = 0;
+  while (submitted < room && hs_submit(c, image, NULL) == HS_OK) submitted++;
+  while (n < 3 * room || end - start < seconds * 1e3) {
+    if (n == 0) start = now_ms();
+    if (hs_wait_view(c, &view) != HS_OK || hs_submit(c, image, NULL) != HS_OK) return 0;
+    end = now_ms();
+    n++;
+  }
+  for (int i = 0; i < submitted; i++) (void)hs_wait_view(c, &view);
+  return n / (end - start) * 1e3;
+}
+
+static bool bench_rate(const bench_options *b, const char *name, int32_t octave) {
+  static const int32_t rooms[] = {1, 2, 4, 8, 16, 32, 64};
+  hs_image image;
+  size_t features = 0;
+  if (!load(b->device, name, &image)) return false;
+  hs_context *c = open_context(b, b->device, octave, 1);
+  const double alone = c ? rate_alone(c, &image, b->seconds, &features) : 0;
+  hs_destroy(c);
+  bool ok = alone > 0;
+  const char *slash = strrchr(name, '/');
+  if (ok) printf("| %s | %s | %zu | %.0f |", slash ? slash + 1 : name, octave < 0 ? "yes" : "no", features, alone);
+  double best = 0;
+  for (size_t i = 0; i < sizeof rooms / sizeof rooms[0] && ok; i++) {
+    c = open_context(b, b->device, octave, rooms[i]);
+    ok = c && verified(b, c, &image, octave, rooms[i]);
+    const double rate = ok ? rate_in_flight(c, &image, b->seconds, rooms[i]) : 0;
+    if (rate > best) best = rate;
+    printf(" %.0f |", rate);
+    fflush(stdout);
+    ok = ok && rate > 0;
+    hs_destroy(c);
+  }
+  printf(" %.2f |\n", ok ? best / alone : 0);
+  free_pixels(b->device, (void *)(uintptr_t)image.data);
+  return ok;
+}
+
+static void print_latency(const char *name, int32_t octave, int32_t room, double *ms, int n) {
+  const char *slash = strrchr(name, '/');
+  qsort(ms, (size_t)n, sizeof *ms, by_value);
+  printf("| %s | %s | %d | %d | %.3f | %.3f | %.3f | %.3f |\n", slash ? slash + 1 : name, octave < 0 ? "yes" : "no",
+         (int)room, n, ms[0], ms[n / 2], ms[(int)(0.99 * n)], ms[n - 1]);
+  fflush(stdout);
+}
+
+/* From hs_submit to the return of hs_wait_view, `room` in flight. */
+static bool bench_latency(const bench_options *b, const char *name, int32_t octave, int32_t room) {
+  static double ms[FRAMES_MAX];
+  double submitted[IN_FLIGHT_MAX];
+  hs_image image;
+  if (!load(b->device, name, &image)) return false;
+  hs_context *c = open_context(b, b->device, octave, room);
+  bool ok = c && verified(b, c, &image, octave, room);
+  const hs_features *view = NULL;
+  int next = 0;
+  for (int i = -100; i < b->frames && ok; i++) {
+    while (ok && next < room + i + 100) {
+      submitted[next % room] = now_ms();
+      ok = hs_submit(c, &image, NULL) == HS_OK;
+      next++;
+    }
+    ok = ok && hs_wait_view(c, &view) == HS_OK;
+    if (i >= 0) ms[i] = now_ms() - submitted[(i + 100) % room];
+  }
+  if (ok) print_latency(name, octave, room, ms, b->frames);
+  hs_destroy(c);
+  free_pixels(b->device, (void *)(uintptr_t)image.data);
+  return ok;
+}
+
+/* Resident bytes of the process. */
+static double resident_mib(void) {
+  long pages = 0, resident = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (!f || fscanf(f, "%ld %ld", &pages, &resident) != 2) resident = 0;
+  if (f) fclose(f);
+  return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
+}
+
+static bool print_memory(hs_context *c, int frame) {
+  hs_statistics s = {.struct_size = sizeof s};
+  if (hs_get_statistics(c, &s) != HS_OK) return false;
+  printf("| %d | %.1f | %.1f | %.1f | %llu |\n", frame, resident_mib(), (double)s.workspace_bytes / 1048576.0,
+         (double)s.device_bytes / 1048576.0, (unsigned long long)s.regrown_frames);
+  fflush(stdout);
+  return true;
+}
+
+/* Windows of one picture: sizes from 64x64 to the whole, in a fixed irregular order. */
+static hs_image window_of(const hs_image *whole, int frame) {
+  const uint32_t r = (uint32_t)frame * 2654435761u;
+  hs_image w = *whole;
+  w.stride_bytes = (size_t)whole->width;
+  w.width = 64 + (int32_t)((r >> 8) % (uint32_t)(whole->width - 63));
+  w.height = 64 + (int32_t)((r >> 20) % (uint32_t)(whole->height - 63));
+  return w;
+}
+
+static bool bench_memory(const bench_options *b, const char *name) {
+  hs_image image;
+  const hs_features *view = NULL;
+  if (!load(b->device, name, &image)) return false;
+  hs_context *c = open_context(b, b->device, -1, 8);
+  bool ok = c && verified(b, c, &image, -1, 8);
+  printf("| frame | resident MiB | workspace MiB | device MiB | frames repeated |\n|--:|--:|--:|--:|--:|\n");
+  const double start = now_ms();
+  for (int waited = 0, next = 0; waited < b->frames && ok; waited++) {
+    while (next < b->frames && next - waited < 8 && ok) {
+      const hs_image window = window_of(&image, next++);
+      ok = hs_submit(c, &window, NULL) == HS_OK;
+    }
+    if (waited % (b->frames / 10 > 0 ? b->frames / 10 : 1) == 0) ok = ok && print_memory(c, waited);
+    ok = ok && hs_wait_view(c, &view) == HS_OK;
+  }
+  ok = ok && print_memory(c, b->frames);
+  printf("\n%d frames in %.1f s\n", b->frames, (now_ms() - start) * 1e-3);
+  if (!ok) fprintf(stderr, "bench_in_flight: %s\n", hs_last_error(c));
+  hs_destroy(c);
+  free_pixels(b->device, (void *)(uintptr_t)image.data);
+  return ok;
+}
+
+/* "--name value"; false when it is no option of this bench. */
+static bool parse_option(bench_options *b, const char *name, const char *value) {
+  if (strcmp(name, "--device") == 0) {
+    b->device = strcmp(value, "cpu") == 0      ? HS_DEVICE_CPU
+                : strcmp(value, "hybrid") == 0 ? HS_DEVICE_HYBRID
+                                               : HS_DEVICE_CUDA;
+  } else if (strcmp(name, "--split") == 0) {
+    b->split = atoi(value);
+  } else if (strcmp(name, "--batch") == 0) {
+    b->batch = atoi(value);
+  } else if (strcmp(name, "--threads") == 0) {
+    b->threads = atoi(value);
+  } else if (strcmp(name, "--seconds") == 0) {
+    b->seconds = atof(value);
+  } else if (strcmp(name, "--frames") == 0) {
+    b->frames = atoi(value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+static bool parse(bench_options *b, int argc, char **argv) {
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "rate") == 0) {
+      b->mode = MODE_RATE;
+    } else if (strcmp(argv[i], "latency") == 0) {
+      b->mode = MODE_LATENCY;
+    } else if (strcmp(argv[i], "memory") == 0) {
+      b->mode = MODE_MEMORY;
+    } else if (strncmp(argv[i], "--", 2) != 0 && b->image_count < IMAGES_MAX) {
+      b->images[b->image_count++] = argv[i];
+    } else if (i + 1 >= argc || !parse_option(b, argv[i], argv[i + 1])) {
+      fprintf(stderr, "bench_in_flight: what is '%s'?\n", argv[i]);
+      return false;
+    } else {
+      i++;
+    }
+  }
+  if (b->frames < 1 || b->frames > FRAMES_MAX) b->frames = 10000;
+  if (b->image_count == 0) b->images[b->image_count++] = "@scene:640x480";
+  return true;
+}
+
+int main(int argc, char **argv) {
+  bench_options b = {.device = HS_DEVICE_CUDA, .seconds = 0.5, .frames = 10000};
+  if (!parse(&b, argc, argv)) return 2;
+  bool ok = true;
+  if (b.mode == MODE_RATE)
+    printf("| image | doubled | features | alone, images/s | 1 in flight | 2 | 4 | 8 | 16 | 32 | 64 | best / alone |\n"
+           "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  if (b.mode == MODE_LATENCY)
+    printf("| image | doubled | in flight | frames | least ms | median ms | p99 ms | largest ms |\n"
+           "|---|---|--:|--:|--:|--:|--:|--:|\n");
+  for (int i = 0; i < b.image_count && ok; i++) {
+    if (b.mode == MODE_MEMORY) ok = bench_memory(&b, b.images[i]);
+    for (int32_t octave = -1; octave <= 0 && b.mode == MODE_RATE; octave++)
+      ok = bench_rate(&b, b.images[i], octave) && ok;
+    for (int32_t octave = -1; octave <= 0 && b.mode == MODE_LATENCY; octave++)
+      for (int32_t room = 1; room <= 2; room++) ok = bench_latency(&b, b.images[i], octave, room) && ok;
+  }
+  return ok ? 0 : 1;
+}
