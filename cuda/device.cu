@@ -107,9 +107,15 @@ stage_status device_alloc_pinned(void **host, void **device, size_t bytes) {
 
 void device_free_pinned(void *host) { (void)cudaFreeHost(host); }
 
-stage_status device_stream_create(cuda_stream *stream) {
+stage_status device_stream_create(cuda_stream *stream) { return device_stream_create_urgent(stream, 0); }
+
+stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency) {
+  int least = 0, greatest = 0;
   *stream = NULL;
-  return status_of(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+  const cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest); /* smaller numbers are more urgent */
+  if (error != cudaSuccess) return status_of(error);
+  const int priority = least + (greatest - least) * urgency / 2;
+  return status_of(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, priority));
 }
 
 void device_stream_destroy(cuda_stream stream) {

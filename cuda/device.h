@@ -48,7 +48,10 @@ void device_free(void *pointer);
 stage_status device_alloc_pinned(void **host, void **device, size_t bytes);
 void device_free_pinned(void *host);
 
-stage_status device_stream_create(cuda_stream *stream);
+stage_status device_stream_create(cuda_stream *stream); /* of the lowest priority */
+/* urgency 0: the lowest, 1: between, 2: the highest. Blocks of a more urgent stream's kernels start first; those that run
+   are not stopped. */
+stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency);
 void device_stream_destroy(cuda_stream stream);
 stage_status device_stream_wait(cuda_stream stream); /* blocks the host */
 

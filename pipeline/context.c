@@ -250,15 +250,15 @@ hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t
   return HS_OK;
 }
 
-/* What a context holds besides its slab. */
-static uint64_t fixed_bytes(int32_t threads) { return sizeof(hs_context) + queue_bytes(threads); }
+/* What a context holds besides its slab; threads 0: none have been started. */
+static uint64_t fixed_bytes(int32_t threads) { return sizeof(hs_context) + (threads > 0 ? queue_bytes(threads) : 0); }
 
 /* On a device the plan follows from what the device's context chose, so one is made for the question. */
-static hs_status query_device(hs_context *c, int32_t threads, int32_t width, int32_t height, uint64_t *host_bytes,
+static hs_status query_device(hs_context *c, int32_t width, int32_t height, uint64_t *host_bytes,
                               uint64_t *device_bytes) {
   uint64_t pinned = 0;
   const hs_status st = cuda_frame_query(c, width, height, device_bytes, &pinned);
-  *host_bytes = fixed_bytes(threads) + pinned;
+  *host_bytes = fixed_bytes(0) + pinned;
   return st;
 }
 
@@ -273,7 +273,7 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
     asking.threads = 1;
     st = hs_create(&c, &asking);
     const bool on_device = c && c->cuda;
-    if (on_device) st = query_device(c, thread_count(&o), width, height, host_bytes, device_bytes);
+    if (on_device) st = query_device(c, width, height, host_bytes, device_bytes);
     hs_destroy(c);
     if (st != HS_OK || on_device) return st;
   }
@@ -318,7 +318,7 @@ hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
   s.struct_size = size;
   uint64_t pinned;
   cuda_frame_memory(c, &s.device_bytes, &pinned);
-  s.workspace_bytes = c->slab_bytes + fixed_bytes(queue_threads(c->queue)) + pinned;
+  s.workspace_bytes = c->slab_bytes + fixed_bytes(c->queue ? queue_threads(c->queue) : 0) + pinned;
   flight_add_statistics(c->flight, &s);
   memcpy(statistics, &s, known);
   if (size > known) memset((unsigned char *)statistics + known, 0, size - known); /* fields of a later library */

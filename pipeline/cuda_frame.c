@@ -35,13 +35,18 @@ static hs_status device_failure(hs_context *c, stage_status st, const char *what
 }
 
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
-  stage_status st = device_stream_create(&s->stream);
+  /* The levels that other octaves wait for go first, then their searches, then the keypoints: with several frames under
+     way, a long kernel on one's keypoints must not hold up another's chain of short ones. */
+  stage_status st = device_stream_create_urgent(&s->stream, 2);
+  if (st == STAGE_OK) st = device_stream_create_urgent(&s->keypoint, 0);
   if (st == STAGE_OK) st = device_event_create(&s->begun, false);
   if (st == STAGE_OK) st = device_event_create(&s->listed, false);
+  if (st == STAGE_OK) st = device_event_create(&s->searched, false);
+  if (st == STAGE_OK) st = device_event_create(&s->described, false);
   if (st == STAGE_OK) st = device_stream_create(&s->upload);
   for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
   for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
-    st = device_stream_create(&s->side[i]);
+    st = device_stream_create_urgent(&s->side[i], 1);
     if (st == STAGE_OK) st = device_event_create(&s->joined[i], false);
   }
   for (int32_t o = 0; o < OCTAVES_MAX && st == STAGE_OK; o++) st = device_event_create(&s->forked[o], false);
@@ -112,6 +117,9 @@ void cuda_frame_destroy(hs_context *c) {
     device_event_destroy(s->begun);
     device_event_destroy(s->listed);
     device_stream_destroy(s->upload);
+    device_stream_destroy(s->keypoint);
+    device_event_destroy(s->searched);
+    device_event_destroy(s->described);
     for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
     for (int i = 0; i < SIDE_STREAMS; i++) {
       device_event_destroy(s->joined[i]);
@@ -378,7 +386,21 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   return HS_OK;
 }
 
+int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
+  uint64_t device_bytes = 0, pinned = 0;
+  if (cuda_frame_query(c, width, height, &device_bytes, &pinned) != HS_OK) return 1;
+  const uint64_t lanes = c->cuda->info.memory_bytes / 2 / device_bytes;
+  return lanes < 1 ? 1 : lanes > INT32_MAX ? INT32_MAX : (int32_t)lanes;
+}
+
 #else /* no CUDA in this build */
+
+int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
+  (void)c;
+  (void)width;
+  (void)height;
+  return 1;
+}
 
 hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
   (void)variant;

@@ -41,6 +41,9 @@ typedef struct cuda_frame_result {
 hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                          cuda_frame_result *result);
 
+/* How many frames of a size may have their memory on the device at once, so that half of it stays free; 1 or more. */
+int32_t cuda_frame_lanes(hs_context *context, int32_t width, int32_t height);
+
 /* One "stage: variant" a line. Returns the characters written, as snprintf. */
 int cuda_frame_report(const hs_context *context, char *text, size_t bytes);
 

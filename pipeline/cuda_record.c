@@ -149,10 +149,10 @@ static stage_status record_extrema(const recording *r, int32_t o) {
   return extrema_launch(&args, side_of(r, o));
 }
 
-/* The main stream waits for a side stream. */
-static stage_status join(const cuda_state *s, int side) {
+/* A stream waits for a side stream. */
+static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
   const stage_status st = device_event_record(s->joined[side], s->side[side]);
-  return st == STAGE_OK ? device_event_wait(s->joined[side], s->stream) : st;
+  return st == STAGE_OK ? device_event_wait(s->joined[side], waiting) : st;
 }
 
 /* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. */
@@ -165,19 +165,35 @@ static stage_status record_pyramid(const recording *r, const record_target *targ
     if (st == STAGE_OK) st = record_upper_levels(r, o);
     if (st == STAGE_OK) st = record_extrema(r, o);
   }
-  for (int side = 0; side < SIDE_STREAMS && side < octaves && st == STAGE_OK; side++) st = join(r->state, side);
+  for (int side = 0; side < SIDE_STREAMS && side < octaves && st == STAGE_OK; side++)
+    st = join(r->state, side, r->state->stream);
   return st;
 }
 
 /* The public records, beside the descriptors: neither waits for the other. */
 static stage_status record_results(const recording *r, const record_target *target) {
   const cuda_state *s = r->state;
-  stage_status st = device_event_record(s->listed, s->stream);
+  stage_status st = device_event_record(s->listed, s->keypoint);
   if (st == STAGE_OK) st = device_event_wait(s->listed, s->side[0]);
   if (st == STAGE_OK) st = cuda_results_launch(&r->view, target->records, target->capacity, s->d_counts, s->side[0]);
   if (st == STAGE_OK && r->request->descriptor_bytes > 0)
-    st = cuda_describe_launch(&r->view, s->variants.describe, target->descriptors, s->stream);
-  return st == STAGE_OK ? join(s, 0) : st;
+    st = cuda_describe_launch(&r->view, s->variants.describe, target->descriptors, s->keypoint);
+  return st == STAGE_OK ? join(s, 0, s->keypoint) : st;
+}
+
+/* What follows the search, on its own stream between the main one's levels and the frame's end. */
+static stage_status record_keypoints(const recording *r, const record_target *target) {
+  const cuda_state *s = r->state;
+  const cuda_frame_view *v = &r->view;
+  stage_status st = device_event_record(s->searched, s->stream);
+  if (st == STAGE_OK) st = device_event_wait(s->searched, s->keypoint);
+  if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->keypoint);
+  if (st == STAGE_OK) st = cuda_locate_launch(v, s->keypoint);
+  if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->keypoint);
+  if (st == STAGE_OK && v->max_features > 0) st = cuda_select_launch(v, s->keypoint);
+  if (st == STAGE_OK) st = record_results(r, target);
+  if (st == STAGE_OK) st = device_event_record(s->described, s->keypoint);
+  return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
 }
 
 /* Counters are cleared beside the pyramid; the first octave's side stream is joined before they are used. */
@@ -193,15 +209,10 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   recording r = {.context = c, .state = s, .request = request};
   view_octaves(&r);
   view_lists(&r);
-  const cuda_frame_view *v = &r.view;
-  assert(v->octave_count > 0);
+  assert(r.view.octave_count > 0);
   stage_status st = record_reset(&r);
   if (st == STAGE_OK) st = record_pyramid(&r, target);
-  if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->stream);
-  if (st == STAGE_OK) st = cuda_locate_launch(v, s->stream);
-  if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->stream);
-  if (st == STAGE_OK && v->max_features > 0) st = cuda_select_launch(v, s->stream);
-  return st == STAGE_OK ? record_results(&r, target) : st;
+  return st == STAGE_OK ? record_keypoints(&r, target) : st;
 }
 
 #else

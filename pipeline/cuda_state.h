@@ -52,8 +52,8 @@ typedef struct cuda_state {
   int32_t device;
   device_info info;
   cuda_variants variants;
-  cuda_stream stream, side[SIDE_STREAMS];
-  cuda_event begun, forked[OCTAVES_MAX], listed, joined[SIDE_STREAMS];
+  cuda_stream stream, side[SIDE_STREAMS], keypoint; /* keypoint: what follows the search */
+  cuda_event begun, forked[OCTAVES_MAX], searched, listed, described, joined[SIDE_STREAMS];
   cuda_stream upload; /* bands of the picture, while the base of those that came is made */
   cuda_event uploaded[UPLOAD_BANDS_MAX];
 

@@ -12,8 +12,8 @@
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 
-/* Most lanes of each kind. More than four add nothing on a GPU: by then its multiprocessors are never idle. */
-enum { CUDA_LANES = 4, CPU_LANES = 16, IN_FLIGHT_DEFAULT = 8 };
+/* Most lanes of each kind. On a GPU four fill the multiprocessors with large images and eight with small ones. */
+enum { CUDA_LANES = 8, CPU_LANES = 16, IN_FLIGHT_DEFAULT = 8 };
 
 /* One image between hs_submit and the end of its results. */
 typedef struct flight_slot {
@@ -21,6 +21,7 @@ typedef struct flight_slot {
   bool masked, done;
   hs_status status;
   hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results */
+  int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory */
   int32_t lane, set;    /* whose results these are; GPU only */
   char error[ERROR_TEXT_BYTES];
 } flight_slot;
@@ -69,17 +70,23 @@ static void run_slot(flight_lane *lane, flight_slot *s) {
   if (s->status != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", hs_last_error(c));
 }
 
+/* Whether the next image is there, and this lane may begin it. Under the lock. */
+static bool may_take(flight_lane *lane) {
+  flight *f = lane->flight;
+  if (f->next == f->end) return false;
+  return lane - f->lanes < slot_of(f, f->next)->lanes_most && free_set(lane) >= 0;
+}
+
 /* Waits for an image and takes it. False: the lanes are to end. Under the lock. */
 static bool take(flight_lane *lane, uint64_t *image) {
   flight *f = lane->flight;
-  int32_t set = -1;
-  while (!f->ending && (f->next == f->end || (set = free_set(lane)) < 0)) pthread_cond_wait(&f->work, &f->lock);
+  while (!f->ending && !may_take(lane)) pthread_cond_wait(&f->work, &f->lock);
   if (f->ending) return false;
   *image = f->next++;
   flight_slot *s = slot_of(f, *image);
   s->lane = (int32_t)(lane - f->lanes);
-  s->set = set;
-  if (f->on_device) lane->held[set]++;
+  s->set = free_set(lane);
+  if (f->on_device) lane->held[s->set]++;
   return true;
 }
 
@@ -206,6 +213,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   if (st == HS_OK && !c->flight) st = start(c);
   if (st != HS_OK) return st;
   flight *f = c->flight;
+  const int32_t lanes_most = c->cuda ? cuda_frame_lanes(c, image->width, image->height) : CPU_LANES;
   pthread_mutex_lock(&f->lock);
   const uint64_t count = f->end - f->oldest;
   const bool room = count + 1 < (uint64_t)f->slot_count;
@@ -215,9 +223,10 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
     s->masked = mask != NULL;
     if (mask) s->mask = *mask;
     s->done = false;
+    s->lanes_most = lanes_most;
     s->error[0] = '\0';
     f->end++;
-    pthread_cond_signal(&f->work);
+    pthread_cond_broadcast(&f->work);
   }
   pthread_mutex_unlock(&f->lock);
   return room ? HS_OK
