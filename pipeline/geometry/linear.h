@@ -1,0 +1,44 @@
+/*
+ * Small dense linear algebra of the geometric models: 3x3 matrices (row-major doubles), null spaces and eigenvectors of
+ * nine unknowns, systems of up to ten. Sums, products, quotients and square roots only, in a fixed order, so every
+ * machine gets the same bits.
+ */
+#ifndef HS_PIPELINE_GEOMETRY_LINEAR_H
+#define HS_PIPELINE_GEOMETRY_LINEAR_H
+
+#include <stdbool.h>
+
+enum { LINEAR_SYSTEM_MAX = 10 };
+
+double linear_dot3(const double a[3], const double b[3]);
+/* out must not be an input here and in the functions below. */
+void linear_cross3(const double a[3], const double b[3], double out[3]);
+void linear_apply3(const double m[9], const double v[3], double out[3]);
+void linear_apply3_transposed(const double m[9], const double v[3], double out[3]);
+void linear_multiply3(const double a[9], const double b[9], double out[9]);
+void linear_transpose3(const double m[9], double out[9]);
+double linear_determinant3(const double m[9]);
+/* The adjugate: m * adjugate = determinant * I. */
+void linear_adjugate3(const double m[9], double out[9]);
+
+/* Scales a vector to length 1; false, vector untouched, when its length is 0 or not finite. */
+bool linear_normalize(double *vector, int length);
+
+/* The unit vector that m (of rank 2) maps to 0: across its two least parallel rows. False when the rank is below 2. */
+bool linear_null3(const double m[9], double out[3]);
+
+/* m = u diag(s) v^T with orthogonal u and v (determinants 1 or -1) and s descending, 0 or more. One-sided Jacobi. */
+void linear_svd3(const double m[9], double u[9], double s[3], double v[9]);
+
+/* An orthonormal basis of what is orthogonal to `count` rows of nine: 9 - count rows. Householder reflections; the rows
+   are destroyed. False when a row depends on those before it (to about 10 digits). */
+bool linear_null_space9(double *rows, int count, double *basis);
+
+/* The unit eigenvector of the smallest eigenvalue of a symmetric 9x9 matrix. Cyclic Jacobi; the matrix is destroyed. */
+void linear_smallest_eigenvector9(double m[81], double vector[9]);
+
+/* Solves a x = b for n <= LINEAR_SYSTEM_MAX unknowns by elimination with row exchange; a is destroyed, b becomes x. `width`
+   right-hand sides stand beside each other: a row of a has n numbers, a row of b `width`. False when a is singular. */
+bool linear_solve(double *a, double *b, int n, int width);
+
+#endif

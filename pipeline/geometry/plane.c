@@ -1,0 +1,122 @@
+/*
+ * Fundamental matrices whose support lies mostly in one plane (Chum, Werner, Matas, CVPR 2005). Any matrix [e']x H fits the
+ * plane of H whatever the epipole e', so a sample with five matches of the plane yields a matrix with a large support
+ * that two matches, perhaps wrong ones, decided. Plane and parallax mend it: each match off the plane gives the line
+ * through H x and x' on which the epipole lies.
+ */
+#include "pipeline/geometry/plane.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/geometry/linear.h"
+#include "pipeline/geometry/scoring.h"
+
+enum { SAMPLE = 7, PLANE_MATCHES = 5, PARALLAX_TRIALS = 200 };
+
+static void cross_matrix(const double v[3], double out[9]) {
+  const double m[9] = {0.0, -v[2], v[1], v[2], 0.0, -v[0], -v[1], v[0], 0.0};
+  memcpy(out, m, sizeof m);
+}
+
+/* The homography that F and three matches determine (Hartley and Zisserman, result 13.6): H = [e']x F - e' (M^-1 b)^T. */
+static bool homography_of_three(const geometry_matches *matches, const double f[9], const double epipole[3],
+                                const uint32_t triple[3], double h[9]) {
+  double cross[9], a_matrix[9], points[9], inverse[9], b[3], v[3];
+  cross_matrix(epipole, cross);
+  linear_multiply3(cross, f, a_matrix);
+  for (int i = 0; i < 3; i++) {
+    const uint32_t k = triple[i];
+    const double x[3] = {matches->ax[k], matches->ay[k], 1.0}, y[3] = {matches->bx[k], matches->by[k], 1.0};
+    double mapped[3], left[3], right[3];
+    linear_apply3(a_matrix, x, mapped);
+    linear_cross3(y, mapped, left);
+    linear_cross3(y, epipole, right);
+    const double squares = linear_dot3(right, right);
+    if (!(squares > 1.0e-18)) return false;
+    b[i] = linear_dot3(left, right) / squares;
+    memcpy(points + 3 * i, x, sizeof x);
+  }
+  const double determinant = linear_determinant3(points);
+  if (!(fabs(determinant) > 1.0e-9)) return false;
+  linear_adjugate3(points, inverse);
+  linear_apply3(inverse, b, v);
+  for (int i = 0; i < 9; i++) h[i] = a_matrix[i] - epipole[i / 3] * v[i % 3] / determinant;
+  const uint32_t first = triple[0];
+  if (!linear_normalize(h, 9)) return false;
+  if (h[6] * matches->ax[first] + h[7] * matches->ay[first] + h[8] < 0.0) {
+    for (int i = 0; i < 9; i++) h[i] = -h[i];
+  }
+  return true;
+}
+
+/* Whether one of five triples, which between them hold three of any five of the seven, spans a plane with at least two more
+   of the sample. */
+static bool sample_plane(const geometry_problem *problem, const uint32_t *sample, const double f[9], double h[9]) {
+  static const int triples[5][3] = {{0, 1, 2}, {3, 4, 5}, {0, 1, 6}, {3, 4, 6}, {2, 5, 6}};
+  double transposed[9], epipole[3];
+  linear_transpose3(f, transposed);
+  if (!linear_null3(transposed, epipole)) return false;
+  const double limit = problem->threshold * problem->threshold;
+  for (int t = 0; t < 5; t++) {
+    const uint32_t triple[3] = {sample[triples[t][0]], sample[triples[t][1]], sample[triples[t][2]]};
+    if (!homography_of_three(&problem->matches, f, epipole, triple, h)) continue;
+    int members = 0;
+    for (int i = 0; i < SAMPLE; i++) {
+      double square;
+      homography_errors(h, &problem->matches, sample[i], 1, &square);
+      members += square <= limit;
+    }
+    if (members >= PLANE_MATCHES) return true;
+  }
+  return false;
+}
+
+/* F = [e']x H, e' where the parallax lines of two matches meet. */
+static bool matrix_from_parallax(const geometry_matches *matches, const double h[9], const uint32_t pair[2],
+                                 double f[9]) {
+  double lines[2][3], epipole[3], cross[9];
+  for (int i = 0; i < 2; i++) {
+    const uint32_t k = pair[i];
+    const double x[3] = {matches->ax[k], matches->ay[k], 1.0}, y[3] = {matches->bx[k], matches->by[k], 1.0};
+    double mapped[3];
+    linear_apply3(h, x, mapped);
+    linear_cross3(mapped, y, lines[i]);
+  }
+  linear_cross3(lines[0], lines[1], epipole);
+  if (!linear_normalize(epipole, 3)) return false;
+  cross_matrix(epipole, cross);
+  linear_multiply3(cross, h, f);
+  return linear_normalize(f, 9);
+}
+
+void plane_complete(const geometry_problem *problem, const uint32_t *sample, random_state *random, double *squares,
+                    geometry_candidate *candidate) {
+  geometry_problem planar = *problem;
+  planar.model = HS_HOMOGRAPHY;
+  geometry_candidate plane = {{0.0}, {0.0}, 0.0};
+  if (!sample_plane(problem, sample, candidate->matrix, plane.matrix)) return;
+  plane.score = geometry_score(&planar, plane.matrix, 0.0);
+  (void)geometry_improve(&planar, 2.0, 5, &plane);
+
+  const uint32_t count = (uint32_t)problem->matches.count;
+  homography_errors(plane.matrix, &problem->matches, 0, count, squares);
+  /* clearly off the plane: parallax is known to a fraction of itself */
+  const double limit = 4.0 * problem->threshold * problem->threshold;
+  uint32_t off = 0;
+  for (uint32_t i = 0; i < count; i++) off += squares[i] > limit;
+  if (off < 2) return;
+  geometry_candidate best = *candidate;
+  for (int trial = 0; trial < PARALLAX_TRIALS; trial++) {
+    uint32_t pair[2];
+    for (int i = 0; i < 2;) { /* matches on the plane are drawn again; there are at least two others */
+      pair[i] = random_below(random, count);
+      i += squares[pair[i]] > limit && (i == 0 || pair[0] != pair[1]);
+    }
+    geometry_candidate tried = {{0.0}, {0.0}, 0.0};
+    if (!matrix_from_parallax(&problem->matches, plane.matrix, pair, tried.matrix)) continue;
+    tried.score = geometry_score(problem, tried.matrix, best.score);
+    if (tried.score > best.score) best = tried;
+  }
+  *candidate = best;
+}

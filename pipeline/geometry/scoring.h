@@ -1,0 +1,29 @@
+/*
+ * How good a candidate is. A match of error r contributes (1 - r^2/t^2)^2 when r is below the threshold t, else nothing:
+ * one minus the truncated square min(r^2/T^2, 1), averaged over thresholds T up to t with a density proportional to T^3.
+ * So no single threshold decides (the idea of MAGSAC, Barath et al. 2019, with a density that needs no tables), and an
+ * iteratively reweighted fit with weights 1 - r^2/t^2 climbs this very score.
+ */
+#ifndef HS_PIPELINE_GEOMETRY_SCORING_H
+#define HS_PIPELINE_GEOMETRY_SCORING_H
+
+#include "pipeline/geometry/models.h"
+
+/* Squared errors of `count` (at most GEOMETRY_BLOCK) matches from `begin` on under the candidate. */
+void geometry_errors(const geometry_problem *problem, const double matrix[9], size_t begin, size_t count,
+                     double *squares);
+
+/* The candidate's score. Abandoned, with a negative result, once it cannot be or is most improbably above `best`: less by
+   more than three standard deviations than what a candidate as good would have by then. Matches must be in random
+   order. best 0 or less: never abandoned. */
+double geometry_score(const geometry_problem *problem, const double matrix[9], double best);
+
+/* How many matches have an error of at most the threshold. mask: null, or a byte for each match. squares: null, or where
+   the sum of the inliers' squared errors goes. */
+size_t geometry_count_inliers(const geometry_problem *problem, const double matrix[9], uint8_t *mask, double *squares);
+
+/* Improves the candidate by reweighted least squares: `rounds` of them, the first with a threshold of `widest` times the
+   problem's, coming down to it. Keeps the best score seen; true when it is better than the candidate's before. */
+bool geometry_improve(const geometry_problem *problem, double widest, int rounds, geometry_candidate *candidate);
+
+#endif

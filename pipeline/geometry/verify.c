@@ -1,0 +1,270 @@
+/*
+ * Verification of matches: from the caller's points to working coordinates, through the search, and back.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/geometry/linear.h"
+#include "pipeline/geometry/scoring.h"
+#include "pipeline/geometry/search.h"
+#include "pipeline/memory.h"
+#include "pipeline/message.h"
+
+#define COORDINATE_MAX 1.0e6
+enum { MATCHES_MAX = 1 << 26, ITERATIONS_MAX = 100000000, PLANE_ITERATIONS = 200 };
+
+/* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
+typedef struct verification {
+  const hs_verify_options *options;
+  double *slab;
+  double *columns[4];        /* ax ay bx by, in random order */
+  double *inlier_columns[4]; /* of the inliers only */
+  double *squares;
+  uint32_t *source; /* index of each among the caller's */
+  uint8_t *mask;
+  double scale;
+  double centre[4];
+  geometry_problem problem;
+} verification;
+
+hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_model model) {
+  if (!options || model < HS_HOMOGRAPHY || model > HS_ESSENTIAL) return HS_ERR_ARGUMENT;
+  memset(options, 0, sizeof *options);
+  options->struct_size = sizeof *options;
+  options->model = model;
+  options->threshold = 2.0;
+  options->confidence = 0.9999;
+  options->min_iterations = 100;
+  options->max_iterations = 10000;
+  options->min_inliers = model == HS_HOMOGRAPHY ? 8 : 15;
+  options->check_plane = 1;
+  return HS_OK;
+}
+
+static bool camera_valid(const hs_camera *camera) {
+  return camera->fx > 0.0 && camera->fy > 0.0 && isfinite(camera->fx) && isfinite(camera->fy) && isfinite(camera->cx) &&
+         isfinite(camera->cy);
+}
+
+static const char *fault_of(const hs_verify_options *o) {
+  if (o->model < HS_HOMOGRAPHY || o->model > HS_ESSENTIAL) return "model: no such model";
+  if (!(o->threshold > 0.0) || !isfinite(o->threshold)) return "threshold: above 0 expected";
+  if (!(o->confidence > 0.0 && o->confidence < 1.0)) return "confidence: between 0 and 1 expected";
+  if (o->max_iterations < 1 || o->max_iterations > ITERATIONS_MAX) return "max_iterations: 1..10^8 expected";
+  if (o->min_iterations < 0 || o->min_iterations > o->max_iterations)
+    return "min_iterations: 0..max_iterations expected";
+  if (o->min_inliers < 0) return "min_inliers: 0 or more expected";
+  if (o->check_plane < 0 || o->check_plane > 1) return "check_plane: 0 or 1 expected";
+  if (o->model == HS_ESSENTIAL && (!camera_valid(&o->camera_a) || !camera_valid(&o->camera_b))) {
+    return "camera_a, camera_b: focal lengths above 0 and finite principal points expected";
+  }
+  return NULL;
+}
+
+static bool coordinate_valid(double v) { return v >= -COORDINATE_MAX && v <= COORDINATE_MAX; }
+
+/* Takes over the valid matches, in an order shuffled by the seed. */
+static void take_points(verification *v, const double *points_a, const double *points_b, size_t count,
+                        random_state *random) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const double *const a = points_a + 2 * (size_t)i, *const b = points_b + 2 * (size_t)i;
+    if (!coordinate_valid(a[0]) || !coordinate_valid(a[1]) || !coordinate_valid(b[0]) || !coordinate_valid(b[1]))
+      continue;
+    const uint32_t place = random_below(random, kept + 1); /* inside-out shuffle */
+    v->source[kept] = v->source[place];
+    v->source[place] = i;
+    kept++;
+  }
+  for (uint32_t k = 0; k < kept; k++) {
+    const size_t i = v->source[k];
+    v->columns[0][k] = points_a[2 * i];
+    v->columns[1][k] = points_a[2 * i + 1];
+    v->columns[2][k] = points_b[2 * i];
+    v->columns[3][k] = points_b[2 * i + 1];
+  }
+  v->problem.matches.count = kept;
+}
+
+/* Moves each image's points to their mean and scales all such that their mean distance from it is about 1. */
+static void to_working(verification *v) {
+  const size_t count = v->problem.matches.count;
+  double spread = 0.0;
+  for (int c = 0; c < 4; c++) {
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i++) sum += v->columns[c][i];
+    v->centre[c] = count > 0 ? sum / (double)count : 0.0;
+    for (size_t i = 0; i < count; i++) {
+      v->columns[c][i] -= v->centre[c];
+      spread += v->columns[c][i] * v->columns[c][i];
+    }
+  }
+  v->scale = spread > 0.0 ? sqrt(2.0 * (double)count / spread) : 1.0;
+  for (int c = 0; c < 4; c++) {
+    for (size_t i = 0; i < count; i++) v->columns[c][i] *= v->scale;
+  }
+  geometry_problem *const p = &v->problem;
+  p->model = v->options->model;
+  p->matches.ax = v->columns[0];
+  p->matches.ay = v->columns[1];
+  p->matches.bx = v->columns[2];
+  p->matches.by = v->columns[3];
+  p->threshold = v->options->threshold * v->scale;
+  const hs_camera *const a = &v->options->camera_a, *const b = &v->options->camera_b;
+  p->camera_a = (hs_camera){a->fx * v->scale, a->fy * v->scale, (a->cx - v->centre[0]) * v->scale,
+                            (a->cy - v->centre[1]) * v->scale};
+  p->camera_b = (hs_camera){b->fx * v->scale, b->fy * v->scale, (b->cx - v->centre[2]) * v->scale,
+                            (b->cy - v->centre[3]) * v->scale};
+}
+
+static hs_status allocate(verification *v, size_t count) {
+  size_t bytes;
+  if (!hs_size_mul(count, 9 * sizeof(double) + sizeof(uint32_t) + 1, &bytes)) return HS_ERR_LIMIT;
+  v->slab = hs_memory_alloc(v->options->allocator, bytes);
+  if (!v->slab) return HS_ERR_MEMORY;
+  for (int c = 0; c < 4; c++) {
+    v->columns[c] = v->slab + (size_t)c * count;
+    v->inlier_columns[c] = v->slab + (size_t)(4 + c) * count;
+  }
+  v->squares = v->slab + 8 * count;
+  v->source = (uint32_t *)(void *)(v->squares + count);
+  v->mask = (uint8_t *)(v->source + count);
+  return HS_OK;
+}
+
+/* Copies the marked matches to inlier_columns and returns them. */
+static geometry_matches marked_matches(const verification *v) {
+  size_t count = 0;
+  for (size_t i = 0; i < v->problem.matches.count; i++) {
+    if (!v->mask[i]) continue;
+    for (int c = 0; c < 4; c++) v->inlier_columns[c][count] = v->columns[c][i];
+    count++;
+  }
+  return (geometry_matches){count, v->inlier_columns[0], v->inlier_columns[1], v->inlier_columns[2],
+                            v->inlier_columns[3]};
+}
+
+/* Whether points lie on one line (or in one place) but for `height`: the root mean square distance from the best line. */
+static bool on_a_line(const double *x, const double *y, size_t count, double height) {
+  double mean_x = 0.0, mean_y = 0.0, xx = 0.0, xy = 0.0, yy = 0.0;
+  for (size_t i = 0; i < count; i++) {
+    mean_x += x[i];
+    mean_y += y[i];
+  }
+  mean_x /= (double)count;
+  mean_y /= (double)count;
+  for (size_t i = 0; i < count; i++) {
+    const double dx = x[i] - mean_x, dy = y[i] - mean_y;
+    xx += dx * dx;
+    xy += dx * dy;
+    yy += dy * dy;
+  }
+  const double across = 0.5 * (xx + yy - sqrt((xx - yy) * (xx - yy) + 4.0 * xy * xy));
+  return !(across > height * height * (double)count);
+}
+
+/* The largest number of these matches that one homography explains. */
+static size_t plane_inliers(const verification *v, const geometry_matches *matches, random_state *random) {
+  const search_limits limits = {0.99, 0, PLANE_ITERATIONS, false};
+  geometry_problem planar = v->problem;
+  planar.model = HS_HOMOGRAPHY;
+  planar.matches = *matches;
+  geometry_candidate plane;
+  int32_t iterations;
+  if (!search_run(&planar, &limits, random, v->squares, &plane, &iterations)) return 0;
+  return geometry_count_inliers(&planar, plane.matrix, NULL, NULL);
+}
+
+/* The matrix in the caller's coordinates, scaled as hs_geometry promises. */
+static void to_caller(const verification *v, const geometry_candidate *best, double out[9]) {
+  const double s = v->scale, *const c = v->centre;
+  const double move_a[9] = {s, 0.0, -s * c[0], 0.0, s, -s * c[1], 0.0, 0.0, 1.0};
+  double half[9];
+  if (v->problem.model == HS_HOMOGRAPHY) {
+    const double back_b[9] = {1.0 / s, 0.0, c[2], 0.0, 1.0 / s, c[3], 0.0, 0.0, 1.0};
+    linear_multiply3(best->matrix, move_a, half);
+    linear_multiply3(back_b, half, out);
+    (void)linear_normalize(out, 9);
+    if (!(fabs(out[8]) > 1.0e-12)) return;
+    const double last = out[8];
+    for (int i = 0; i < 9; i++) out[i] /= last;
+    return;
+  }
+  if (v->problem.model == HS_FUNDAMENTAL) {
+    const double move_b_transposed[9] = {s, 0.0, 0.0, 0.0, s, 0.0, -s * c[2], -s * c[3], 1.0};
+    linear_multiply3(best->matrix, move_a, half);
+    linear_multiply3(move_b_transposed, half, out);
+    (void)linear_normalize(out, 9);
+  } else {
+    double u[9], singular[3], w[9];
+    linear_svd3(best->essential, u, singular, w);
+    for (int i = 0; i < 9; i++) {
+      out[i] = u[3 * (i / 3)] * w[3 * (i % 3)] + u[3 * (i / 3) + 1] * w[3 * (i % 3) + 1];
+    }
+  }
+  int largest = 0;
+  for (int i = 1; i < 9; i++) largest = fabs(out[i]) > fabs(out[largest]) ? i : largest;
+  if (out[largest] < 0.0) {
+    for (int i = 0; i < 9; i++) out[i] = -out[i];
+  }
+}
+
+/* Searches and fills in what was found. */
+static void search_and_report(verification *v, random_state *random, uint8_t *inliers, hs_geometry *geometry) {
+  const hs_verify_options *const o = v->options;
+  const search_limits limits = {o->confidence, o->min_iterations, o->max_iterations, o->check_plane != 0};
+  geometry_candidate best;
+  if (!search_run(&v->problem, &limits, random, v->squares, &best, &geometry->iterations)) return;
+  double squares;
+  const size_t count = geometry_count_inliers(&v->problem, best.matrix, v->mask, &squares);
+  if (count < (size_t)o->min_inliers || count < (size_t)geometry_sample_size(o->model)) return;
+  const geometry_matches marked = marked_matches(v);
+  if (on_a_line(marked.ax, marked.ay, count, v->problem.threshold) ||
+      on_a_line(marked.bx, marked.by, count, v->problem.threshold)) {
+    return;
+  }
+  geometry->found = 1;
+  to_caller(v, &best, geometry->matrix);
+  geometry->inlier_count = count;
+  geometry->rms_error = sqrt(squares / (double)count) / v->scale;
+  geometry->plane_inliers = o->model == HS_HOMOGRAPHY ? count : plane_inliers(v, &marked, random);
+  for (size_t k = 0; inliers && k < v->problem.matches.count; k++) inliers[v->source[k]] = v->mask[k];
+}
+
+hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
+                           const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
+  if (!geometry) return HS_ERR_ARGUMENT;
+  memset(geometry, 0, sizeof *geometry);
+  if (!options || options->struct_size < sizeof(size_t) + sizeof(hs_geometry_model)) return HS_ERR_ARGUMENT;
+  hs_verify_options full;
+  if (hs_verify_options_init(&full, HS_HOMOGRAPHY) != HS_OK) return HS_ERR_INTERNAL;
+  const size_t given = options->struct_size < sizeof full ? options->struct_size : sizeof full;
+  memcpy(&full, options, given);
+  const char *const fault = fault_of(&full);
+  if (fault) {
+    hs_message_set(full.message, full.message_bytes, "%s", fault);
+    return HS_ERR_OPTION;
+  }
+  if (count > 0 && (!points_a || !points_b)) return HS_ERR_ARGUMENT;
+  geometry->model = full.model;
+  if (count > MATCHES_MAX) {
+    memset(geometry, 0, sizeof *geometry);
+    hs_message_set(full.message, full.message_bytes, "more than 2^26 matches");
+    return HS_ERR_LIMIT;
+  }
+  if (inliers && count > 0) memset(inliers, 0, count);
+  if (count < (size_t)geometry_sample_size(full.model)) return HS_OK;
+  verification v = {.options = &full};
+  const hs_status status = allocate(&v, count);
+  if (status != HS_OK) {
+    memset(geometry, 0, sizeof *geometry);
+    hs_message_set(full.message, full.message_bytes, "no memory for %zu matches", count);
+    return status;
+  }
+  random_state random = {full.seed};
+  take_points(&v, points_a, points_b, count, &random);
+  to_working(&v);
+  search_and_report(&v, &random, inliers, geometry);
+  hs_memory_release(full.allocator, v.slab);
+  return HS_OK;
+}

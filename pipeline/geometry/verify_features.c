@@ -1,0 +1,49 @@
+/*
+ * Verification of matches between lists of features: their places gathered into arrays of points.
+ */
+#include <string.h>
+
+#include "pipeline/hartsift_geometry.h"
+#include "pipeline/memory.h"
+#include "pipeline/message.h"
+
+enum { PAIR_BYTES = 2 * sizeof(int32_t) };
+
+hs_status hs_gather_points(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
+                           size_t count, double *points_a, double *points_b) {
+  if (count == 0) return HS_OK;
+  const size_t stride = pair_stride_bytes > 0 ? pair_stride_bytes : PAIR_BYTES;
+  if (!a || !b || !pairs || !points_a || !points_b || stride < PAIR_BYTES) return HS_ERR_ARGUMENT;
+  const unsigned char *record = pairs;
+  for (size_t i = 0; i < count; i++, record += stride) {
+    int32_t index[2];
+    memcpy(index, record, sizeof index);
+    if (index[0] < 0 || (size_t)index[0] >= a->count || index[1] < 0 || (size_t)index[1] >= b->count) {
+      return HS_ERR_ARGUMENT;
+    }
+    const hs_keypoint *const p = a->keypoints + index[0], *const q = b->keypoints + index[1];
+    points_a[2 * i] = (double)p->x;
+    points_a[2 * i + 1] = (double)p->y;
+    points_b[2 * i] = (double)q->x;
+    points_b[2 * i + 1] = (double)q->y;
+  }
+  return HS_OK;
+}
+
+hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
+                    size_t count, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
+  if (!geometry) return HS_ERR_ARGUMENT;
+  memset(geometry, 0, sizeof *geometry);
+  if (!options || options->struct_size < sizeof *options) return HS_ERR_ARGUMENT;
+  size_t bytes;
+  if (!hs_size_mul(count, 4 * sizeof(double), &bytes)) return HS_ERR_LIMIT;
+  double *const points = hs_memory_alloc(options->allocator, bytes);
+  if (!points) {
+    hs_message_set(options->message, options->message_bytes, "no memory for %zu matches", count);
+    return HS_ERR_MEMORY;
+  }
+  hs_status status = hs_gather_points(a, b, pairs, pair_stride_bytes, count, points, points + 2 * count);
+  if (status == HS_OK) status = hs_verify_points(points, points + 2 * count, count, options, inliers, geometry);
+  hs_memory_release(options->allocator, points);
+  return status;
+}

@@ -1,0 +1,238 @@
+/*
+ * The small linear algebra and the root finder behind geometric verification: results put back into their equations, and
+ * degenerate inputs.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/geometry/linear.h"
+#include "pipeline/geometry/polynomial.h"
+#include "pipeline/geometry/random.h"
+
+static double noise(random_state *random) { return (double)(random_next(random) >> 11) / 4503599627370496.0 - 1.0; }
+
+static void fill(random_state *random, double *out, int count) {
+  for (int i = 0; i < count; i++) out[i] = noise(random);
+}
+
+static void expect_near(double value, double expected, double bound) {
+  if (!(fabs(value - expected) <= bound)) fail_msg("%.17g, expected %.17g within %g", value, expected, bound);
+}
+
+static void expect_orthogonal(const double m[9]) {
+  double transposed[9], product[9];
+  linear_transpose3(m, transposed);
+  linear_multiply3(transposed, m, product);
+  for (int i = 0; i < 9; i++) expect_near(product[i], i % 4 == 0 ? 1.0 : 0.0, 1.0e-14);
+}
+
+static void expect_decomposition(const double m[9]) {
+  double u[9], s[3], v[9], size = 0.0;
+  linear_svd3(m, u, s, v);
+  expect_orthogonal(u);
+  expect_orthogonal(v);
+  assert_true(s[0] >= s[1] && s[1] >= s[2] && s[2] >= 0.0);
+  for (int i = 0; i < 9; i++) size += fabs(m[i]);
+  for (int i = 0; i < 9; i++) {
+    double sum = 0.0;
+    for (int k = 0; k < 3; k++) sum += u[3 * (i / 3) + k] * s[k] * v[3 * (i % 3) + k];
+    expect_near(sum, m[i], 1.0e-14 * size);
+  }
+}
+
+static void test_svd(void **state) {
+  (void)state;
+  random_state random = {1};
+  for (int trial = 0; trial < 300; trial++) {
+    double m[9], p[9], q[9];
+    fill(&random, m, 9);
+    expect_decomposition(m);
+    /* of rank 2 and of rank 1 */
+    fill(&random, p, 9);
+    memcpy(q, p, sizeof q);
+    for (int i = 0; i < 3; i++) q[6 + i] = 2.0 * p[i] - 3.0 * p[3 + i];
+    expect_decomposition(q);
+    for (int i = 0; i < 9; i++) q[i] = p[i % 3] * m[i / 3];
+    expect_decomposition(q);
+  }
+  const double zero[9] = {0.0}, diagonal[9] = {0.0, 0.0, 0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 1.0};
+  expect_decomposition(zero);
+  expect_decomposition(diagonal);
+}
+
+static void test_adjugate_and_null(void **state) {
+  (void)state;
+  random_state random = {2};
+  for (int trial = 0; trial < 300; trial++) {
+    double m[9], adjugate[9], product[9], null[3], image[3];
+    fill(&random, m, 9);
+    linear_adjugate3(m, adjugate);
+    linear_multiply3(m, adjugate, product);
+    const double determinant = linear_determinant3(m);
+    for (int i = 0; i < 9; i++) expect_near(product[i], i % 4 == 0 ? determinant : 0.0, 1.0e-14);
+    for (int i = 0; i < 3; i++) m[6 + i] = 0.5 * m[i] + m[3 + i];
+    assert_true(linear_null3(m, null));
+    linear_apply3(m, null, image);
+    for (int i = 0; i < 3; i++) expect_near(image[i], 0.0, 1.0e-13);
+    expect_near(linear_dot3(null, null), 1.0, 1.0e-14);
+  }
+  const double rank_one[9] = {1.0, 2.0, 3.0, 2.0, 4.0, 6.0, 0.0, 0.0, 0.0};
+  double null[3];
+  assert_false(linear_null3(rank_one, null));
+}
+
+static void test_null_space(void **state) {
+  (void)state;
+  random_state random = {3};
+  for (int count = 1; count <= 8; count++) {
+    for (int trial = 0; trial < 50; trial++) {
+      double rows[72], kept[72], basis[72];
+      fill(&random, rows, 9 * count);
+      memcpy(kept, rows, sizeof kept);
+      assert_true(linear_null_space9(rows, count, basis));
+      for (int i = 0; i < 9 - count; i++) {
+        for (int k = 0; k < count; k++) {
+          double sum = 0.0;
+          for (int c = 0; c < 9; c++) sum += basis[9 * i + c] * kept[9 * k + c];
+          expect_near(sum, 0.0, 1.0e-13);
+        }
+        for (int k = 0; k <= i; k++) {
+          double sum = 0.0;
+          for (int c = 0; c < 9; c++) sum += basis[9 * i + c] * basis[9 * k + c];
+          expect_near(sum, i == k ? 1.0 : 0.0, 1.0e-14);
+        }
+      }
+      if (count < 2) continue;
+      for (int c = 0; c < 9; c++) kept[9 * (count - 1) + c] = 3.0 * kept[c]; /* dependent */
+      assert_false(linear_null_space9(kept, count, basis));
+    }
+  }
+}
+
+static void test_smallest_eigenvector(void **state) {
+  (void)state;
+  random_state random = {4};
+  for (int trial = 0; trial < 50; trial++) {
+    /* A = sum of eight outer products has one direction of eigenvalue 0: what is orthogonal to all eight */
+    double rows[72], matrix[81] = {0.0}, vector[9], basis[9];
+    fill(&random, rows, 72);
+    for (int k = 0; k < 8; k++) {
+      for (int i = 0; i < 81; i++) matrix[i] += rows[9 * k + i / 9] * rows[9 * k + i % 9];
+    }
+    linear_smallest_eigenvector9(matrix, vector);
+    assert_true(linear_null_space9(rows, 8, basis));
+    double along = 0.0;
+    for (int i = 0; i < 9; i++) along += vector[i] * basis[i];
+    expect_near(fabs(along), 1.0, 1.0e-10);
+  }
+}
+
+static void test_solve(void **state) {
+  (void)state;
+  random_state random = {5};
+  for (int n = 1; n <= LINEAR_SYSTEM_MAX; n++) {
+    double a[100], b[20], kept[100], x[20];
+    fill(&random, a, n * n);
+    fill(&random, x, 2 * n);
+    memcpy(kept, a, sizeof kept);
+    for (int i = 0; i < 2 * n; i++) {
+      b[i] = 0.0;
+      for (int k = 0; k < n; k++) b[i] += a[n * (i / 2) + k] * x[2 * k + i % 2];
+    }
+    assert_true(linear_solve(a, b, n, 2));
+    for (int i = 0; i < 2 * n; i++) expect_near(b[i], x[i], 1.0e-11);
+    if (n == 1) continue;
+    for (int i = 0; i < n; i++) kept[n * (n - 1) + i] = kept[i];
+    assert_false(linear_solve(kept, b, n, 2));
+  }
+}
+
+/* The coefficients of the product of (x - root) and, `pairs` times, of (x^2 + 1 + pair). */
+static int expand(const double *roots, int count, int pairs, double *coefficients) {
+  int degree = 0;
+  coefficients[0] = 1.0;
+  for (int r = 0; r < count; r++) {
+    coefficients[degree + 1] = 0.0;
+    for (int i = ++degree; i >= 0; i--)
+      coefficients[i] = (i > 0 ? coefficients[i - 1] : 0.0) - roots[r] * coefficients[i];
+  }
+  for (int p = 0; p < pairs; p++) {
+    coefficients[degree + 1] = coefficients[degree + 2] = 0.0;
+    degree += 2;
+    for (int i = degree; i >= 0; i--) {
+      coefficients[i] = (i > 1 ? coefficients[i - 2] : 0.0) + (1.0 + (double)p) * coefficients[i];
+    }
+  }
+  return degree;
+}
+
+static void expect_roots(const double *roots, int count, int pairs, double bound) {
+  double coefficients[POLYNOMIAL_DEGREE_MAX + 1], found[POLYNOMIAL_DEGREE_MAX];
+  const int degree = expand(roots, count, pairs, coefficients);
+  const int found_count = polynomial_real_roots(coefficients, degree, found);
+  assert_int_equal(found_count, count);
+  for (int i = 0; i < count; i++) {
+    double nearest = INFINITY;
+    for (int k = 0; k < count; k++) nearest = fmin(nearest, fabs(found[k] - roots[i]));
+    expect_near(nearest, 0.0, bound * (1.0 + fabs(roots[i])));
+  }
+}
+
+static void test_roots(void **state) {
+  (void)state;
+  const double few[3] = {-0.5, 0.25, 7.0}, bounds[4] = {-1.0, 1.0, 0.0, 0.5};
+  const double ten[10] = {-30.0, -4.0, -1.5, -0.75, -0.2, 0.1, 0.4, 0.9, 3.0, 12.0};
+  expect_roots(few, 3, 0, 1.0e-13);
+  expect_roots(few, 1, 0, 1.0e-15);
+  expect_roots(few, 3, 3, 1.0e-12);
+  expect_roots(few, 0, 5, 0.0);
+  expect_roots(bounds, 4, 0, 1.0e-12);
+  expect_roots(ten, 10, 0, 1.0e-8);
+  expect_roots(ten, 6, 2, 1.0e-10);
+}
+
+static void test_roots_degenerate(void **state) {
+  (void)state;
+  const double zero[4] = {0.0, 0.0, 0.0, 0.0}, constant[4] = {1.0, 0.0, 0.0, 0.0}, broken[3] = {1.0, NAN, 1.0};
+  const double linear[4] = {-2.0, 8.0, 0.0, 0.0}; /* leading coefficients that vanish */
+  double roots[POLYNOMIAL_DEGREE_MAX];
+  assert_int_equal(polynomial_real_roots(zero, 3, roots), 0);
+  assert_int_equal(polynomial_real_roots(constant, 3, roots), 0);
+  assert_int_equal(polynomial_real_roots(constant, 0, roots), 0);
+  const int count = polynomial_real_roots(broken, 2, roots);
+  assert_true(count >= 0 && count <= 2);
+  assert_int_equal(polynomial_real_roots(linear, 3, roots), 1);
+  expect_near(roots[0], 0.25, 1.0e-15);
+}
+
+static void test_samples(void **state) {
+  (void)state;
+  random_state random = {6};
+  size_t seen[9] = {0};
+  for (int trial = 0; trial < 9000; trial++) {
+    uint32_t sample[7];
+    random_sample(&random, 9, 7, sample);
+    for (int i = 0; i < 7; i++) {
+      assert_true(sample[i] < 9);
+      seen[sample[i]]++;
+      for (int k = 0; k < i; k++) assert_true(sample[k] != sample[i]);
+    }
+  }
+  for (int i = 0; i < 9; i++) assert_in_range(seen[i], 6800, 7200); /* 7000 expected, 39 is a standard deviation */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_svd),        cmocka_unit_test(test_adjugate_and_null),
+      cmocka_unit_test(test_null_space), cmocka_unit_test(test_smallest_eigenvector),
+      cmocka_unit_test(test_solve),      cmocka_unit_test(test_roots),
+      cmocka_unit_test(test_samples),    cmocka_unit_test(test_roots_degenerate),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

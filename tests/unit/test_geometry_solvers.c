@@ -1,0 +1,241 @@
+/*
+ * The minimal solvers: among the solutions for exact points is the true model, and every solution has the properties of
+ * its kind. The refits find the truth from nearby. Degenerate samples give nothing.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/geometry/linear.h"
+#include "pipeline/geometry/random.h"
+#include "pipeline/geometry/scoring.h"
+#include "tests/support/two_view_scene.h"
+
+/* A scene in working coordinates: here pixels / 300, about (320, 240). */
+typedef struct working_scene {
+  two_view_scene scene;
+  double columns[4][TWO_VIEW_MAX];
+  geometry_problem problem;
+} working_scene;
+
+#define WORKING_SCALE (1.0 / 300.0)
+
+static hs_camera working_camera(const hs_camera *c) {
+  return (hs_camera){c->fx * WORKING_SCALE, c->fy * WORKING_SCALE, (c->cx - 320.0) * WORKING_SCALE,
+                     (c->cy - 240.0) * WORKING_SCALE};
+}
+
+static working_scene *make_scene(two_view_kind kind, hs_geometry_model model, size_t count, double noise,
+                                 uint64_t seed) {
+  working_scene *const w = calloc(1, sizeof *w);
+  assert_non_null(w);
+  two_view_make(kind, count, 0, noise, seed, &w->scene);
+  for (size_t i = 0; i < count; i++) {
+    w->columns[0][i] = (w->scene.a[2 * i] - 320.0) * WORKING_SCALE;
+    w->columns[1][i] = (w->scene.a[2 * i + 1] - 240.0) * WORKING_SCALE;
+    w->columns[2][i] = (w->scene.b[2 * i] - 320.0) * WORKING_SCALE;
+    w->columns[3][i] = (w->scene.b[2 * i + 1] - 240.0) * WORKING_SCALE;
+  }
+  w->problem.model = model;
+  w->problem.matches = (geometry_matches){count, w->columns[0], w->columns[1], w->columns[2], w->columns[3]};
+  w->problem.camera_a = working_camera(&w->scene.camera_a);
+  w->problem.camera_b = working_camera(&w->scene.camera_b);
+  w->problem.threshold = 2.0 * WORKING_SCALE;
+  return w;
+}
+
+static int solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates) {
+  switch (problem->model) {
+  case HS_HOMOGRAPHY:
+    return homography_solve(problem, sample, candidates);
+  case HS_FUNDAMENTAL:
+    return fundamental_solve(problem, sample, candidates);
+  default:
+    return essential_solve(problem, sample, candidates);
+  }
+}
+
+/* The largest error of all matches, pixels. */
+static double largest_error(const geometry_problem *problem, const double matrix[9]) {
+  double largest = 0.0;
+  for (size_t i = 0; i < problem->matches.count; i++) {
+    double square;
+    geometry_errors(problem, matrix, i, 1, &square);
+    if (!(square <= largest)) largest = square;
+  }
+  return sqrt(largest) / WORKING_SCALE;
+}
+
+/* Samples of exact points: one of the solutions fits all other points too; each fits its own sample. */
+static void expect_truth_among_solutions(hs_geometry_model model, two_view_kind kind, double bound,
+                                         int missing_allowed) {
+  working_scene *const w = make_scene(kind, model, 40, 0.0, 7);
+  const int size = geometry_sample_size(model);
+  random_state random = {11};
+  int missing = 0, trials = 0;
+  double worst = 0.0;
+  for (int trial = 0; trial < 300; trial++) {
+    uint32_t sample[GEOMETRY_SAMPLE_MAX];
+    geometry_candidate candidates[GEOMETRY_SOLUTIONS_MAX];
+    random_sample(&random, 40, size, sample);
+    const int count = solve(&w->problem, sample, candidates);
+    assert_in_range(count, 0, GEOMETRY_SOLUTIONS_MAX);
+    if (count == 0 && model == HS_HOMOGRAPHY) continue; /* nearly on a line */
+    double best = INFINITY;
+    for (int i = 0; i < count; i++) {
+      best = fmin(best, largest_error(&w->problem, candidates[i].matrix));
+      for (int k = 0; k < size; k++) {
+        double square;
+        geometry_errors(&w->problem, candidates[i].matrix, sample[k], 1, &square);
+        if (model == HS_HOMOGRAPHY) assert_true(square < 1.0e-16);
+      }
+    }
+    trials++;
+    missing += !(best < bound);
+    if (best < bound) worst = fmax(worst, best);
+  }
+  printf("             model %d: %d of %d samples without the truth, largest error %.3g px\n", (int)model, missing,
+         trials, worst);
+  assert_true(trials > 100);
+  assert_true(missing <= missing_allowed);
+  free(w);
+}
+
+static void test_truth_among_solutions(void **state) {
+  (void)state;
+  expect_truth_among_solutions(HS_HOMOGRAPHY, TWO_VIEW_PLANE, 1.0e-6, 0);
+  expect_truth_among_solutions(HS_HOMOGRAPHY, TWO_VIEW_ROTATION, 1.0e-6, 0);
+  expect_truth_among_solutions(HS_FUNDAMENTAL, TWO_VIEW_VOLUME, 1.0e-3, 6);
+  expect_truth_among_solutions(HS_ESSENTIAL, TWO_VIEW_VOLUME, 1.0e-3, 6);
+  expect_truth_among_solutions(HS_ESSENTIAL, TWO_VIEW_PLANE, 1.0e-3, 6);
+}
+
+/* Fundamental matrices are singular; essential ones have equal singular values besides. */
+static void test_solutions_are_of_their_kind(void **state) {
+  (void)state;
+  for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
+    working_scene *const w = make_scene(TWO_VIEW_VOLUME, model, 40, 0.5, 3);
+    const int size = geometry_sample_size(model);
+    random_state random = {12};
+    int solutions = 0;
+    for (int trial = 0; trial < 200; trial++) {
+      uint32_t sample[GEOMETRY_SAMPLE_MAX];
+      geometry_candidate candidates[GEOMETRY_SOLUTIONS_MAX];
+      random_sample(&random, 40, size, sample);
+      const int count = solve(&w->problem, sample, candidates);
+      for (int i = 0; i < count; i++) {
+        double u[9], s[3], v[9];
+        linear_svd3(model == HS_ESSENTIAL ? candidates[i].essential : candidates[i].matrix, u, s, v);
+        assert_true(s[2] < 1.0e-6 * s[0]);
+        if (model == HS_ESSENTIAL) assert_true(s[0] - s[1] < 1.0e-6 * s[0]);
+        solutions++;
+      }
+    }
+    assert_true(solutions > 100);
+    free(w);
+  }
+}
+
+static void expect_no_solutions(const geometry_problem *problem, const uint32_t *sample) {
+  geometry_candidate candidates[GEOMETRY_SOLUTIONS_MAX];
+  const int count = solve(problem, sample, candidates);
+  for (int i = 0; i < count; i++) {
+    for (int k = 0; k < 9; k++) assert_true(isfinite(candidates[i].matrix[k]));
+  }
+  if (problem->model == HS_HOMOGRAPHY) assert_int_equal(count, 0);
+}
+
+static void test_degenerate_samples(void **state) {
+  (void)state;
+  const uint32_t plain[7] = {0, 5, 11, 17, 23, 29, 35}, twice[7] = {4, 4, 9, 12, 20, 26, 31};
+  for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
+    working_scene *const line = make_scene(TWO_VIEW_LINE, model, 40, 0.0, 1);
+    expect_no_solutions(&line->problem, plain);
+    expect_no_solutions(&line->problem, twice);
+    free(line);
+    working_scene *const same = make_scene(TWO_VIEW_PLANE, model, 40, 0.0, 1);
+    expect_no_solutions(&same->problem, twice);
+    memset(same->columns, 0, sizeof same->columns);
+    expect_no_solutions(&same->problem, plain);
+    free(same);
+  }
+  /* four points of which one image has mirrored a triangle: no camera sees that */
+  working_scene *const w = make_scene(TWO_VIEW_PLANE, HS_HOMOGRAPHY, 4, 0.0, 1);
+  const double a[4][2] = {{0.0, 0.0}, {1.0, 0.0}, {0.0, 1.0}, {1.0, 1.0}};
+  const double b[4][2] = {{0.0, 0.0}, {1.0, 0.0}, {0.0, 1.0}, {0.2, 0.2}};
+  for (int i = 0; i < 4; i++) {
+    w->columns[0][i] = a[i][0];
+    w->columns[1][i] = a[i][1];
+    w->columns[2][i] = b[i][0];
+    w->columns[3][i] = b[i][1];
+  }
+  const uint32_t four[4] = {0, 1, 2, 3};
+  expect_no_solutions(&w->problem, four);
+  free(w);
+}
+
+/* From a model disturbed by some pixels, reweighted least squares on exact points ends at the truth. */
+static void test_refit_converges(void **state) {
+  (void)state;
+  const two_view_kind kinds[4] = {TWO_VIEW_VOLUME, TWO_VIEW_PLANE, TWO_VIEW_VOLUME, TWO_VIEW_VOLUME};
+  for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
+    working_scene *const exact = make_scene(kinds[model], model, 60, 0.0, 9);
+    working_scene *const noisy = make_scene(kinds[model], model, 60, 0.7, 9);
+    const int size = geometry_sample_size(model);
+    random_state random = {13};
+    geometry_candidate start = {{0.0}, {0.0}, 0.0};
+    exact->problem.threshold = 5.0 * WORKING_SCALE;
+    for (int trial = 0; trial < 300; trial++) {
+      uint32_t sample[GEOMETRY_SAMPLE_MAX];
+      geometry_candidate candidates[GEOMETRY_SOLUTIONS_MAX];
+      random_sample(&random, 60, size, sample);
+      const int count = solve(&noisy->problem, sample, candidates);
+      for (int i = 0; i < count; i++) {
+        candidates[i].score = geometry_score(&exact->problem, candidates[i].matrix, 0.0);
+        if (candidates[i].score > start.score) start = candidates[i];
+      }
+    }
+    const double before = largest_error(&exact->problem, start.matrix);
+    (void)geometry_improve(&exact->problem, 1.0, 12, &start);
+    const double after = largest_error(&exact->problem, start.matrix);
+    printf("             model %d: largest error %.3g px before, %.3g px after\n", (int)model, before, after);
+    assert_true(before > 0.05);
+    assert_true(after < 1.0e-6);
+    free(exact);
+    free(noisy);
+  }
+}
+
+/* The error of a match is how far its points must move: along the normal of an epipolar line or off a mapped place. */
+static void test_errors_are_pixels(void **state) {
+  (void)state;
+  /* a translation along x: b = a + (3, 0) exactly, F of a sideways camera: y equal in both */
+  const double shift[9] = {1.0, 0.0, 3.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
+  const double rows_equal[9] = {0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0};
+  const double ax = 5.0, ay = 7.0, bx = 8.0 + 0.6, by = 7.0 + 0.8;
+  const geometry_matches matches = {1, &ax, &ay, &bx, &by};
+  double square;
+  homography_errors(shift, &matches, 0, 1, &square);
+  assert_true(fabs(square - 0.5) < 1.0e-14); /* |x' - H x| = 1, both points may move: 1 / sqrt 2 */
+  epipolar_errors(rows_equal, &matches, 0, 1, &square);
+  assert_true(fabs(square - 0.32) < 1.0e-14); /* 0.8 between the lines, shared by two points */
+  const double behind[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0};
+  homography_errors(behind, &matches, 0, 1, &square);
+  assert_true(isinf(square));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_truth_among_solutions), cmocka_unit_test(test_solutions_are_of_their_kind),
+      cmocka_unit_test(test_degenerate_samples),    cmocka_unit_test(test_refit_converges),
+      cmocka_unit_test(test_errors_are_pixels),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
