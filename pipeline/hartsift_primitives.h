@@ -6,8 +6,9 @@
  *
  * context: whose threads work and whose hs_last_error says what went wrong; null: the calling thread works alone. The
  * work is done by the CPU, also in a context on a GPU, and blocks. All pointers are host memory, read or written during
- * the call only. Nothing is allocated. No failure harms the context. What an output holds after a failure is stated, or
- * it is unchanged.
+ * the call only. Nothing is allocated, but for the CPU's threads of a context on a GPU, which the first call that wants
+ * them starts (HS_ERR_MEMORY, HS_ERR_THREAD). No failure harms the context; it leaves the outputs as they were, unless
+ * said otherwise.
  */
 #ifndef HARTSIFT_PRIMITIVES_H
 #define HARTSIFT_PRIMITIVES_H
