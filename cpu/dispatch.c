@@ -33,20 +33,26 @@ static bool has_avx512(void) {
 }
 #endif
 
+#if HARTSIFT_HAVE_ISA_AVX512VNNI
+static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+#endif
+
 /* The stages that are written with vectors or for threads; the others stay null. */
-#define SIMD_VARIANT(ISA, USABLE)                \
-  {                                              \
-    .name = #ISA, .usable = USABLE, .ops = {     \
-      .base = base_##ISA,                        \
-      .blur = blur_##ISA,                        \
-      .halve = halve_##ISA,                      \
-      .extrema = extrema_##ISA,                  \
-      .refine = refine_threads,                  \
-      .locate = locate_threads,                  \
-      .orient = orient_##ISA,                    \
-      .describe = describe_##ISA,                \
-      .pyramid_work_floats = pyramid_work_floats \
-    }                                            \
+#define SIMD_VARIANT(ISA, USABLE)                 \
+  {                                               \
+    .name = #ISA, .usable = USABLE, .ops = {      \
+      .base = base_##ISA,                         \
+      .blur = blur_##ISA,                         \
+      .halve = halve_##ISA,                       \
+      .extrema = extrema_##ISA,                   \
+      .refine = refine_threads,                   \
+      .locate = locate_threads,                   \
+      .orient = orient_##ISA,                     \
+      .describe = describe_##ISA,                 \
+      .match = match_##ISA,                       \
+      .pyramid_work_floats = pyramid_work_floats, \
+      .match_work_bytes = match_work_bytes_##ISA  \
+    }                                             \
   }
 
 /* Weakest first. */
@@ -60,7 +66,9 @@ static const cpu_variant variants[] = {
       .locate = locate_ref,
       .orient = orient_ref,
       .select = select_ref,
-      .describe = describe_ref
+      .describe = describe_ref,
+      .match = match_ref,
+      .match_work_bytes = match_work_bytes_ref
     }},
 #if HARTSIFT_HAVE_ISA_SSE2
     SIMD_VARIANT(sse2, always),
@@ -70,6 +78,12 @@ static const cpu_variant variants[] = {
 #endif
 #if HARTSIFT_HAVE_ISA_AVX512
     SIMD_VARIANT(avx512, has_avx512),
+#endif
+#if HARTSIFT_HAVE_ISA_AVX512VNNI
+    {.name = "avx512vnni", .usable = has_avx512vnni, .ops = {
+      .match = match_avx512vnni,
+      .match_work_bytes = match_work_bytes_avx512vnni
+    }},
 #endif
 #if HARTSIFT_HAVE_ISA_NEON
     SIMD_VARIANT(neon, always),
@@ -92,7 +106,7 @@ const stage_ops *cpu_variant_ops(const char *name) {
 const char *cpu_level_name(void) {
   const char *best = "ref";
   for (size_t i = 0; i < VARIANT_COUNT; i++)
-    if (variants[i].usable()) best = variants[i].name;
+    if (variants[i].usable() && variants[i].ops.blur) best = variants[i].name;
   return best;
 }
 
@@ -125,9 +139,11 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
     TAKE(STAGE_ORIENT, orient);
     TAKE(STAGE_SELECT, select);
     TAKE(STAGE_DESCRIBE, describe);
+    TAKE(STAGE_MATCH, match);
 #undef TAKE
     case STAGE_COUNT: return;
   }
+  if (id == STAGE_MATCH) ops->match_work_bytes = from->match_work_bytes;
   ops->variant[id] = v->name;
 }
 

@@ -23,11 +23,13 @@
 #define SIMD_ISA_avx2   2
 #define SIMD_ISA_avx512 3
 #define SIMD_ISA_neon   4
+/* avx512 with dot products of bytes; for stages that multiply integers */
+#define SIMD_ISA_avx512vnni 5
 #define SIMD_ISA        SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
 
 #define SIMD_INLINE static inline
 
-#if SIMD_ISA == SIMD_ISA_avx512
+#if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx512vnni
 #  include "cpu/simd_avx512.h"
 #elif SIMD_ISA == SIMD_ISA_avx2
 #  include "cpu/simd_avx2.h"
@@ -36,7 +38,7 @@
 #elif SIMD_ISA == SIMD_ISA_neon
 #  include "cpu/simd_neon.h"
 #else
-#  error "HARTSIFT_ISA must be sse2, avx2, avx512 or neon"
+#  error "HARTSIFT_ISA must be sse2, avx2, avx512, avx512vnni or neon"
 #endif
 
 /* ------------------------------------------------- the same for every instruction set */

@@ -56,6 +56,12 @@ SIMD_INLINE simd_i32 simd_i32_sub(simd_i32 a, simd_i32 b) { return _mm256_sub_ep
 SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return _mm256_and_si256(a, b); }
 SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return _mm256_or_si256(a, b); }
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm256_xor_si256(a, b); }
+SIMD_INLINE simd_i32 simd_i32_min(simd_i32 a, simd_i32 b) { return _mm256_min_epi32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return _mm256_max_epi32(a, b); }
+/* sum + the two products of each lane's 16-bit integers */
+SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+}
 /* n a constant */
 #define simd_i32_shift_left(a, n)       _mm256_slli_epi32((a), (n))
 #define simd_i32_shift_right(a, n)      _mm256_srli_epi32((a), (n)) /* zeros come in */

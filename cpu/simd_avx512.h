@@ -60,6 +60,18 @@ SIMD_INLINE simd_i32 simd_i32_sub(simd_i32 a, simd_i32 b) { return _mm512_sub_ep
 SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return _mm512_and_si512(a, b); }
 SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return _mm512_or_si512(a, b); }
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm512_xor_si512(a, b); }
+SIMD_INLINE simd_i32 simd_i32_min(simd_i32 a, simd_i32 b) { return _mm512_min_epi32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return _mm512_max_epi32(a, b); }
+#if SIMD_ISA == SIMD_ISA_avx512vnni
+/* sum + the four products of each lane's bytes, unsigned by signed; exact while sums fit 32 bits */
+SIMD_INLINE simd_i32 simd_dot_bytes(simd_i32 sum, simd_i32 unsigned_bytes, simd_i32 signed_bytes) {
+  return _mm512_dpbusd_epi32(sum, unsigned_bytes, signed_bytes);
+}
+#endif
+/* sum + the two products of each lane's 16-bit integers */
+SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+}
 /* n a constant */
 #define simd_i32_shift_left(a, n)       _mm512_slli_epi32((a), (n))
 #define simd_i32_shift_right(a, n)      _mm512_srli_epi32((a), (n)) /* zeros come in */

@@ -74,6 +74,14 @@ SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return vcgtq_s32(a, 
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return vceqq_s32(a, b); }
 SIMD_INLINE simd_i32 simd_i32_select(simd_mask m, simd_i32 yes, simd_i32 no) { return vbslq_s32(m, yes, no); }
 
+SIMD_INLINE simd_i32 simd_i32_min(simd_i32 a, simd_i32 b) { return vminq_s32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return vmaxq_s32(a, b); }
+/* sum + the two products of each lane's 16-bit integers */
+SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  const int16x8_t p = vreinterpretq_s16_s32(a), q = vreinterpretq_s16_s32(b);
+  return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(p), vget_low_s16(q)), vmull_high_s16(p, q)));
+}
+
 SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return vcvtnq_s32_f32(a); } /* to nearest, halves to even */
 SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return vcvtq_s32_f32(a); }
 SIMD_INLINE simd_f32 simd_from_i32(simd_i32 a) { return vcvtq_f32_s32(a); }

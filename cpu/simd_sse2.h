@@ -95,6 +95,13 @@ SIMD_INLINE simd_i32 simd_i32_select(simd_mask m, simd_i32 yes, simd_i32 no) {
   return _mm_or_si128(_mm_and_si128(bits, yes), _mm_andnot_si128(bits, no));
 }
 
+SIMD_INLINE simd_i32 simd_i32_min(simd_i32 a, simd_i32 b) { return simd_i32_select(simd_i32_gt(b, a), a, b); }
+SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return simd_i32_select(simd_i32_gt(a, b), a, b); }
+/* sum + the two products of each lane's 16-bit integers */
+SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return _mm_add_epi32(sum, _mm_madd_epi16(a, b));
+}
+
 SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return _mm_cvtps_epi32(a); } /* to nearest, halves to even */
 SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return _mm_cvttps_epi32(a); }
 SIMD_INLINE simd_f32 simd_from_i32(simd_i32 a) { return _mm_cvtepi32_ps(a); }

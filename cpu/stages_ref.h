@@ -15,5 +15,7 @@ stage_status locate_ref(stage_queue *queue, const locate_args *args);
 stage_status orient_ref(stage_queue *queue, const orient_args *args);
 stage_status select_ref(stage_queue *queue, const select_args *args);
 stage_status describe_ref(stage_queue *queue, const describe_args *args);
+stage_status match_ref(stage_queue *queue, const match_args *args);
+bool match_work_bytes_ref(const match_args *args, int32_t threads, size_t *bytes);
 
 #endif

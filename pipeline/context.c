@@ -12,6 +12,7 @@
 #include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
 #include "pipeline/flight.h"
+#include "pipeline/match_cuda.h"
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 #include "pipeline/options.h"
@@ -198,7 +199,9 @@ void hs_destroy(hs_context *c) {
   context_end_flight(c);
   if (c->queue) queue_stop(c->queue);
   hs_memory_release(a, c->queue);
+  match_cuda_destroy(c);
   cuda_frame_destroy(c);
+  hs_memory_release(a, c->match_memory);
   hs_features_free(&c->view);
   hs_memory_release(a, c->slab);
   hs_memory_release(a, c);
@@ -318,7 +321,11 @@ hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
   s.struct_size = size;
   uint64_t pinned;
   cuda_frame_memory(c, &s.device_bytes, &pinned);
-  s.workspace_bytes = c->slab_bytes + fixed_bytes(c->queue ? queue_threads(c->queue) : 0) + pinned;
+  s.workspace_bytes = c->slab_bytes + c->match_bytes + fixed_bytes(c->queue ? queue_threads(c->queue) : 0) + pinned;
+  uint64_t match_device_bytes;
+  match_cuda_memory(c, &match_device_bytes, &pinned);
+  s.device_bytes += match_device_bytes;
+  s.workspace_bytes += pinned;
   flight_add_statistics(c->flight, &s);
   memcpy(statistics, &s, known);
   if (size > known) memset((unsigned char *)statistics + known, 0, size - known); /* fields of a later library */

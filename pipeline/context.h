@@ -22,6 +22,8 @@ struct hs_context {
   stage_queue *queue;
   struct cuda_state *cuda; /* null: the CPU does the work */
   struct match_cuda_state *cuda_match; /* null: no matching on the device yet */
+  unsigned char *match_memory;         /* of matching; grows to the largest lists */
+  size_t match_bytes;
   struct flight *flight;   /* images in flight; null before the first hs_submit */
 
   frame_plan plan; /* of the last frame */

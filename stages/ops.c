@@ -3,6 +3,6 @@
 
 const char *stage_name(stage_id id) {
   static const char *const names[STAGE_COUNT] = {"base",   "blur",   "halve",  "extrema", "refine",
-                                                 "locate", "orient", "select", "describe"};
+                                                 "locate", "orient", "select",  "describe", "match"};
   return (unsigned)id < STAGE_COUNT ? names[id] : "?";
 }

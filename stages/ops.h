@@ -11,6 +11,7 @@
 
 #include "stages/describe.h"
 #include "stages/extrema.h"
+#include "stages/match.h"
 #include "stages/orient.h"
 #include "stages/pyramid.h"
 #include "stages/refine.h"
@@ -28,6 +29,7 @@ typedef enum stage_id {
   STAGE_ORIENT,
   STAGE_SELECT,
   STAGE_DESCRIBE,
+  STAGE_MATCH,
   STAGE_COUNT
 } stage_id;
 
@@ -42,10 +44,13 @@ typedef struct stage_ops {
   stage_status (*orient)(stage_queue *, const orient_args *);
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
+  stage_status (*match)(stage_queue *, const match_args *);
   /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a
      plane of that size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
   bool pyramid_work_plane; /* a mixture: room for a plane as well, whichever is larger */
+  /* Bytes that match_args.work must hold for the other fields and this many threads. False: more than size_t holds. */
+  bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);
 } stage_ops;
 
 /* "base", "blur", ...: the names of --variant and of the report. */

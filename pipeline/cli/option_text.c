@@ -22,7 +22,7 @@ static const text_pair exit_statuses[] = {
 };
 
 static const text_pair environment[] = {
-    {"HARTSIFT_CPU", "ref, sse2, avx2, avx512 or neon: use no better instruction set than this"},
+    {"HARTSIFT_CPU", "ref, sse2, avx2, avx512, avx512vnni or neon: use no better instruction set than this"},
     {"HARTSIFT_DEVICE", "cpu or cuda:N: what --device auto may use"},
 };
 

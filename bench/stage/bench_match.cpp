@@ -1,0 +1,186 @@
+/*
+ * Times of matching beside OpenCV's brute force, nearest and second nearest of every descriptor.
+ *
+ * usage: bench_match [features [threads [repeats]]]
+ * Descriptors are those of two views of a generated scene, that many of each. Contenders take turns in one run, each
+ * round beginning with another one; the ratio is the median over the rounds of the time of BFMatcher::knnMatch(k = 2,
+ * NORM_L2) on float descriptors, which is how OpenCV's own SIFT is matched, by the contender's in the same round.
+ * Every nearest of ours is compared with the plain C reference's before anything is timed, OpenCV's with ours.
+ */
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <time.h>
+
+#include <opencv2/core/utility.hpp>
+#include <opencv2/features2d.hpp>
+
+#include "pipeline/hartsift.h"
+
+namespace {
+
+const double view[9] = {1.04, 0.06, -12.0, -0.05, 1.03, 9.0, 1e-5, -1e-5, 1.0};
+
+struct contender {
+  std::string name;
+  hs_context *context; /* null: OpenCV */
+  bool floats, mutual, squared;
+  std::vector<double> ms;
+};
+
+struct lists {
+  hs_features u8[2], f32[2];
+  cv::Mat mat_u8[2], mat_f32[2];
+};
+
+double now_ms() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+void require(bool condition, const char *what) {
+  if (condition) return;
+  std::fprintf(stderr, "bench_match: %s\n", what);
+  std::exit(1);
+}
+
+/* The first `count` features of a view, of both types; float ones as OpenCV's, integers 0..255. */
+void make_list(const double *homography, size_t count, hs_features *u8, hs_features *f32) {
+  const int32_t side = static_cast<int32_t>(std::sqrt(static_cast<double>(count)) * 24.0) + 64;
+  hs_options options;
+  hs_context *context = nullptr;
+  hs_image image = {};
+  hs_options_init(&options, HS_PROFILE_OPENCV);
+  options.contrast = 0.01f;
+  options.max_features = static_cast<int32_t>(count);
+  options.descriptor = HS_DESCRIPTOR_F32;
+  require(hs_render_scene(side, side, 7, homography, nullptr, &image) == HS_OK, "cannot render");
+  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, f32) == HS_OK, "cannot extract");
+  require(f32->count == count, "the scene has too few features");
+  hs_destroy(context);
+  options.descriptor = HS_DESCRIPTOR_U8;
+  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, u8) == HS_OK, "cannot extract");
+  hs_destroy(context);
+  hs_image_free(&image, nullptr);
+}
+
+contender ours(const char *variant, int32_t threads, bool floats, bool mutual) {
+  hs_options options;
+  contender c = {std::string("hartsift ") + variant + (floats ? " f32" : " u8") + (mutual ? ", both ways" : ""),
+                 nullptr,
+                 floats,
+                 mutual,
+                 false,
+                 {}};
+  hs_options_init(&options, HS_PROFILE_LOWE);
+  options.threads = threads;
+  options.device = HS_DEVICE_CPU;
+  const std::string chosen = std::string("match=") + variant;
+  options.variant = chosen.c_str();
+  if (hs_create(&c.context, &options) != HS_OK) c.context = nullptr;
+  return c;
+}
+
+void run_opencv(const contender &c, const lists &l, std::vector<std::vector<cv::DMatch>> *found) {
+  const cv::BFMatcher matcher(c.squared ? cv::NORM_L2SQR : cv::NORM_L2);
+  const cv::Mat *m = c.floats ? l.mat_f32 : l.mat_u8;
+  matcher.knnMatch(m[0], m[1], *found, 2);
+}
+
+double time_of(const contender &c, const lists &l) {
+  const double begin = now_ms();
+  if (!c.context) {
+    std::vector<std::vector<cv::DMatch>> found;
+    run_opencv(c, l, &found);
+  } else {
+    const hs_features *f = c.floats ? l.f32 : l.u8;
+    std::vector<hs_nearest> nearest(f[0].count);
+    hs_matches matches = {};
+    const hs_status st = c.mutual ? hs_match(c.context, &f[0], &f[1], nullptr, &matches)
+                                  : hs_find_nearest(c.context, &f[0], &f[1], nullptr, nearest.data());
+    require(st == HS_OK, "matching failed");
+    hs_matches_free(&matches);
+  }
+  return now_ms() - begin;
+}
+
+/* Against the reference, on as many of the first list as it can do in a while; OpenCV up to ties. */
+void verify(const contender &c, const lists &l, hs_context *reference) {
+  const hs_features *f = c.floats ? l.f32 : l.u8;
+  hs_features part = f[0];
+  part.count = std::min<size_t>(part.count, 200);
+  std::vector<hs_nearest> expected(part.count), nearest(f[0].count);
+  require(hs_find_nearest(reference, &part, &f[1], nullptr, expected.data()) == HS_OK, "the reference failed");
+  if (c.context) {
+    require(hs_find_nearest(c.context, &f[0], &f[1], nullptr, nearest.data()) == HS_OK, "matching failed");
+    require(std::memcmp(nearest.data(), expected.data(), part.count * sizeof(hs_nearest)) == 0, "another result");
+    return;
+  }
+  std::vector<std::vector<cv::DMatch>> found;
+  run_opencv(c, l, &found);
+  for (size_t i = 0; i < part.count; i++) {
+    const float d = found[i][0].distance, squared = c.squared ? d : d * d;
+    require(std::fabs(squared - expected[i].nearest_squared) <= 1e-5f * squared + 1e-3f, "OpenCV's distance differs");
+  }
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+} /* namespace */
+
+int main(int argc, char **argv) {
+  const size_t count = argc > 1 ? static_cast<size_t>(std::atoi(argv[1])) : 8000;
+  const int threads = argc > 2 ? std::atoi(argv[2]) : 1;
+  const int repeats = argc > 3 ? std::atoi(argv[3]) : 5;
+  require(count > 0 && threads > 0 && repeats > 0, "usage: bench_match [features [threads [repeats]]]");
+  lists l = {};
+  for (int i = 0; i < 2; i++) {
+    make_list(i ? view : nullptr, count, &l.u8[i], &l.f32[i]);
+    const int rows = static_cast<int>(count);
+    l.mat_u8[i] = cv::Mat(rows, HS_DESCRIPTOR_LENGTH, CV_8U, l.u8[i].descriptors);
+    l.mat_f32[i] = cv::Mat(rows, HS_DESCRIPTOR_LENGTH, CV_32F, l.f32[i].descriptors);
+  }
+  std::vector<contender> all = {{"OpenCV L2 f32", nullptr, true, false, false, {}},
+                                {"OpenCV L2SQR f32", nullptr, true, false, true, {}},
+                                {"OpenCV L2 u8", nullptr, false, false, false, {}}};
+  for (const char *variant : {"sse2", "avx2", "avx512", "avx512vnni", "neon"})
+    for (int kind = 0; kind < 4; kind++) {
+      if (kind >= 2 && std::strcmp(variant, "sse2") == 0) continue; /* emulates fused multiply-adds: not for speed */
+      const contender c = ours(variant, threads, kind >= 2, kind % 2 == 1);
+      if (c.context) all.push_back(c);
+    }
+  cv::setNumThreads(threads);
+  contender reference = ours("ref", 1, false, false);
+  for (const contender &c : all) verify(c, l, reference.context);
+  for (int r = 0; r < repeats; r++)
+    for (size_t i = 0; i < all.size(); i++) {
+      contender &c = all[(i + static_cast<size_t>(r)) % all.size()];
+      c.ms.push_back(time_of(c, l));
+    }
+  std::printf("%zu x %zu descriptors, %d threads, OpenCV %s, median of %d\n\n", count, count, threads, CV_VERSION,
+              repeats);
+  std::printf("| contender | ms | least ms | ns a pair | OpenCV L2 f32 by it |\n|---|--:|--:|--:|--:|\n");
+  for (contender &c : all) {
+    std::vector<double> ratio;
+    for (size_t r = 0; r < c.ms.size(); r++) ratio.push_back(all[0].ms[r] / c.ms[r]);
+    std::printf("| %s | %.1f | %.1f | %.3f | %.2f |\n", c.name.c_str(), median(c.ms),
+                *std::min_element(c.ms.begin(), c.ms.end()),
+                median(c.ms) * 1e6 / (static_cast<double>(count) * static_cast<double>(count)), median(ratio));
+    hs_destroy(c.context);
+  }
+  hs_destroy(reference.context);
+  for (int i = 0; i < 2; i++) {
+    hs_features_free(&l.u8[i]);
+    hs_features_free(&l.f32[i]);
+  }
+  return 0;
+}
