@@ -44,13 +44,13 @@ typedef struct reduce_job {
 static void sum_unit(void *argument, int32_t unit, int32_t worker) {
   reduce_job *job = argument;
   const size_t first = (size_t)unit * job->unit_elements;
-  size_t left = job->elements - first < job->unit_elements ? job->elements - first : job->unit_elements;
+  const size_t end = job->elements - first < job->unit_elements ? job->elements : first + job->unit_elements;
   uint64_t sum = 0;
   (void)worker;
-  while (left > 0) {
-    const prim_run run = prim_run_at(&job->view, first + job->unit_elements - left, left);
+  for (size_t at = first; at < end;) {
+    const prim_run run = prim_run_at(&job->view, at, end - at);
     sum += job->ops->sum[job->view.type & 1](run.at, run.count);
-    left -= run.count;
+    at += run.count;
   }
   job->sum[unit] = sum;
 }
@@ -94,7 +94,10 @@ prim_range prim_reduce_range(prim_place place, const prim_view *view) {
   const int32_t units = begin_units(&job, here, view);
   prim_range range = {INFINITY, -INFINITY};
   queue_run(here.queue, units, range_unit, &job);
-  for (int32_t u = 0; u < units; u++) here.ops->range[PRIM_F64](&job.range[u], 2, &range);
+  for (int32_t u = 0; u < units; u++) {
+    if (job.range[u].low < range.low) range.low = job.range[u].low;
+    if (job.range[u].high > range.high) range.high = job.range[u].high;
+  }
   return (prim_range){prim_extreme(range.low, range.low, range.high), prim_extreme(range.high, range.low, range.high)};
 }
 
