@@ -124,6 +124,14 @@ void device_stream_destroy(cuda_stream stream) {
 
 stage_status device_stream_wait(cuda_stream stream) { return status_of(cudaStreamSynchronize(stream)); }
 
+stage_status device_stream_query(cuda_stream stream, bool *busy) {
+  const cudaError_t error = cudaStreamQuery(stream);
+  *busy = error == cudaErrorNotReady;
+  if (!*busy) return status_of(error);
+  (void)cudaGetLastError(); /* not an error */
+  return STAGE_OK;
+}
+
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream) {
   return bytes == 0 ? STAGE_OK : status_of(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
 }

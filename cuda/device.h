@@ -54,6 +54,7 @@ stage_status device_stream_create(cuda_stream *stream); /* of the lowest priorit
 stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency);
 void device_stream_destroy(cuda_stream stream);
 stage_status device_stream_wait(cuda_stream stream); /* blocks the host */
+stage_status device_stream_query(cuda_stream stream, bool *busy); /* does not block; *busy: work is left on it */
 
 /* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too. */
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream);

@@ -16,6 +16,7 @@
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 #include "pipeline/options.h"
+#include "pipeline/run.h"
 
 hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...) {
   char text[ERROR_TEXT_BYTES / 2];
@@ -50,9 +51,19 @@ static void make_tables(hs_context *c) {
 
 static int32_t thread_count(const hs_options *o) { return o->threads > 0 ? o->threads : cpu_usable_threads(); }
 
+/* What the CPU's part of a frame is worked on by. */
+static void write_hybrid_report(const hs_context *c, char *text, size_t bytes) {
+  char split[32] = "measured for each size";
+  if (c->options.split > 0) snprintf(split, sizeof split, "%d on the device", c->options.split);
+  snprintf(text, bytes, "octaves: %s, the smaller ones by the CPU (descriptors: %s)\n", split,
+           c->ops.variant[STAGE_DESCRIBE]);
+}
+
 static void write_report(hs_context *c) {
   if (c->cuda) {
-    (void)cuda_frame_report(c, c->report, sizeof c->report);
+    const int head = cuda_frame_report(c, c->report, sizeof c->report);
+    const size_t at = head > 0 && (size_t)head < sizeof c->report ? (size_t)head : 0;
+    if (c->options.device == HS_DEVICE_HYBRID) write_hybrid_report(c, c->report + at, sizeof c->report - at);
     return;
   }
   const int head =
@@ -90,7 +101,8 @@ hs_status context_start_queue(hs_context *c) {
   return st == HS_OK ? st : CONTEXT_FAIL(c, st, "%s", why);
 }
 
-/* Reads HARTSIFT_DEVICE (cpu | cuda | cuda:N), which narrows HS_DEVICE_AUTO; cuda alone leaves options.device_index. */
+/* Reads HARTSIFT_DEVICE (cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO; without a number
+   options.device_index stays. */
 static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
   const char *text = getenv("HARTSIFT_DEVICE");
   if (o->device != HS_DEVICE_AUTO || !text || !*text) return HS_OK;
@@ -104,7 +116,11 @@ static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
     if (text[4]) o->device_index = text[5] - '0';
     return HS_OK;
   }
-  hs_message_set(message, bytes, "HARTSIFT_DEVICE is \"%s\", expected cpu, cuda or cuda:0..9", text);
+  if (strcmp(text, "hybrid") == 0) {
+    o->device = HS_DEVICE_HYBRID;
+    return HS_OK;
+  }
+  hs_message_set(message, bytes, "HARTSIFT_DEVICE is \"%s\", expected cpu, cuda, cuda:0..9 or hybrid", text);
   return HS_ERR_OPTION;
 }
 
@@ -165,6 +181,8 @@ hs_status context_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   c->radius_max = owner->radius_max;
   c->scales = owner->scales;
   c->ops = owner->ops;
+  memcpy(c->splits, owner->splits, sizeof c->splits);
+  c->next_split = owner->next_split;
   hs_status st = owner->cuda ? cuda_frame_clone(c, owner, why, sizeof why) : start_queue(c, why, sizeof why);
   if (st != HS_OK) {
     hs_destroy(c);
@@ -218,17 +236,18 @@ hs_status context_give_up_room(hs_context *c, hs_status status) {
   return status;
 }
 
-hs_status context_prepare(hs_context *c, int32_t width, int32_t height, uint32_t source_capacity,
-                          size_t descriptor_bytes) {
+hs_status context_prepare(hs_context *c, const frame_request *r) {
   hs_status st = context_start_queue(c);
   if (st != HS_OK) return st;
+  const int32_t width = r->source.width, height = r->source.height;
   const plan_request request = {.width = width,
                                 .height = height,
                                 .rules = c->rules,
+                                .skipped_octaves = r->skipped_octaves,
                                 .keypoint_capacity = c->keypoint_capacity,
                                 .feature_capacity = c->feature_capacity,
-                                .source_capacity = source_capacity,
-                                .descriptor_bytes = descriptor_bytes,
+                                .source_capacity = r->given_count,
+                                .descriptor_bytes = r->descriptor_bytes,
                                 .threads = queue_threads(c->queue),
                                 .radius_max = c->radius_max,
                                 .pyramid_work_floats = c->ops.pyramid_work_floats,

@@ -10,6 +10,13 @@
 
 enum { ERROR_TEXT_BYTES = 512, REPORT_BYTES = 1024 };
 
+/* The split of a frame's octaves that was measured for pictures of a size. */
+typedef struct kept_split {
+  int32_t width, height, split; /* split 0: none kept here yet */
+} kept_split;
+
+enum { SPLITS_KEPT = 16 };
+
 struct hs_context {
   hs_options options; /* options.allocator is the caller's: features outlive the context and release through it */
   sift_params params;
@@ -25,6 +32,9 @@ struct hs_context {
   unsigned char *match_memory;         /* of matching; grows to the largest lists */
   size_t match_bytes;
   struct flight *flight;   /* images in flight; null before the first hs_submit */
+
+  kept_split splits[SPLITS_KEPT]; /* HS_DEVICE_HYBRID */
+  int32_t next_split;             /* the one replaced next */
 
   frame_plan plan; /* of the last frame */
   unsigned char *slab;
@@ -44,10 +54,10 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
     __attribute__((format(printf, 5, 6)));
 #define CONTEXT_FAIL(context, status, ...) context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__)
 
-/* Makes plan and slab fit a picture; nothing is allocated when the slab is large enough. source_capacity: given
-   keypoints. Statuses: HS_ERR_LIMIT, HS_ERR_MEMORY. */
-hs_status context_prepare(hs_context *context, int32_t width, int32_t height, uint32_t source_capacity,
-                          size_t descriptor_bytes);
+/* Makes plan and slab fit a frame on the host; nothing is allocated when the slab is large enough. Statuses:
+   HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
+struct frame_request;
+hs_status context_prepare(hs_context *context, const struct frame_request *request);
 
 /* For a frame that cannot have its room: what its lists grew to must not burden the next, smaller one. Returns the
    status given. */

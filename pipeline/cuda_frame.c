@@ -1,6 +1,7 @@
 /* A context's device: opening, memory, the graphs kept, and one frame. */
 #include "pipeline/cuda_frame.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
 
 _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
 
-enum { PICTURE_ALIGNMENT = 128 };
+enum { PICTURE_ALIGNMENT = 128, HANDOVER_STRIDE = 32 };
 
 static size_t align(size_t bytes) { return (bytes + PICTURE_ALIGNMENT - 1) & ~(size_t)(PICTURE_ALIGNMENT - 1); }
 
@@ -55,10 +56,10 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   s->scales = memory;
   if (st == STAGE_OK) st = device_copy_to(memory, scales, sizeof *scales, s->stream);
   if (st == STAGE_OK) st = device_stream_wait(s->stream);
-  if (st == STAGE_OK) st = device_alloc_pinned(&memory, &device, sizeof *s->counts);
+  if (st == STAGE_OK) st = device_alloc_pinned(&memory, &device, sizeof *s->mail);
   if (st != STAGE_OK) return st;
-  s->counts = memory;
-  s->d_counts = device;
+  s->mail = memory;
+  s->d_mail = device;
   st = pyramid_prepare();
   if (st == STAGE_OK) st = uber_prepare();
   return st;
@@ -128,7 +129,8 @@ void cuda_frame_destroy(hs_context *c) {
     device_stream_destroy(s->stream);
     device_free(s->scales);
     device_free(s->slab);
-    device_free_pinned(s->counts);
+    device_free_pinned(s->mail);
+    device_free_pinned(s->handover);
     for (int i = 0; i < CUDA_RESULT_SETS; i++) {
       device_free_pinned(s->results[i].records);
       device_free_pinned(s->results[i].descriptors);
@@ -155,15 +157,16 @@ static bool wants_blur_work(const hs_context *c) {
 }
 
 /* The plan of a frame: state->plan and what goes with it. */
-static hs_status make_plan(hs_context *c, const frame_request *r, bool resident) {
+static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   const source_view *v = &r->source;
-  const plan_request request = {.width = v->width,
+  plan_request request = {.width = v->width,
                                 .height = v->height,
                                 .rules = c->rules,
                                 .keypoint_capacity = c->keypoint_capacity,
                                 .feature_capacity = c->feature_capacity,
                                 .descriptor_bytes = r->descriptor_bytes};
+  if (place->octaves > 0) request.rules.octaves = place->octaves;
   s->picture_pitch = align((size_t)v->width * source_pixel_bytes(v->type, v->layout));
   s->mask_pitch = align((size_t)v->width);
   const device_request device = {.picture_bytes = s->picture_pitch * (size_t)v->height,
@@ -171,7 +174,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, bool resident)
                                  .blur_work = wants_blur_work(c),
                                  .dog = s->variants.pyramid == PYRAMID_UBER && !wants_blur_work(c),
                                  .selection = c->options.max_features > 0,
-                                 .resident = resident,
+                                 .resident = place->resident,
                                  .scratch_bytes = scratch_bytes};
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
   if (st != HS_OK)
@@ -180,10 +183,10 @@ static hs_status make_plan(hs_context *c, const frame_request *r, bool resident)
 }
 
 /* Plan and slab for a frame. */
-static hs_status make_room(hs_context *c, const frame_request *r, bool resident) {
+static hs_status make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   const source_view *v = &r->source;
-  const hs_status st = make_plan(c, r, resident);
+  const hs_status st = make_plan(c, r, place);
   if (st != HS_OK) return st;
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && s->plan.device_bytes > limit)
@@ -209,7 +212,8 @@ static hs_status make_room(hs_context *c, const frame_request *r, bool resident)
 static hs_status make_result_room(hs_context *c, size_t descriptor_bytes) {
   cuda_state *s = c->cuda;
   result_set *r = &s->results[s->set];
-  const uint32_t features = s->plan.request.feature_capacity;
+  const uint32_t own = s->plan.request.feature_capacity, most = UINT32_MAX - own;
+  const uint32_t features = own + (s->room_beyond < most ? s->room_beyond : most);
   const size_t descriptors = features * descriptor_bytes;
   if (features <= r->features && descriptors <= r->descriptor_bytes) return HS_OK;
   drop_graphs(s);
@@ -231,7 +235,7 @@ static hs_status make_result_room(hs_context *c, size_t descriptor_bytes) {
   return HS_OK;
 }
 
-static graph_key key_of(const hs_context *c, const frame_request *r, bool resident, bool base_apart) {
+static graph_key key_of(const hs_context *c, const frame_request *r, const cuda_frame_place *place, bool base_apart) {
   const cuda_state *s = c->cuda;
   graph_key k;
   memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
@@ -243,7 +247,8 @@ static graph_key key_of(const hs_context *c, const frame_request *r, bool reside
   k.range_high = r->source.range_high;
   k.masked = r->filter.mask != NULL;
   k.described = r->descriptor_bytes > 0;
-  k.resident = resident;
+  k.resident = place->resident;
+  k.octaves = place->octaves;
   k.base_apart = base_apart;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;
   k.feature_capacity = s->plan.request.feature_capacity;
@@ -257,8 +262,36 @@ static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
   return e ? s->slab + e->offset : NULL;
 }
 
+/* Level 0 of the octave after the last of the plan, at an address of the host's or the device's. */
+static plane_view handover_plane(const cuda_state *s, float *data) {
+  const pyramid_geometry *g = &s->plan.geometry;
+  const int32_t last = g->octave_count - 1, width = g->width[last] / 2, height = g->height[last] / 2;
+  return (plane_view){data, width, height, ((size_t)width + HANDOVER_STRIDE - 1) & ~(size_t)(HANDOVER_STRIDE - 1)};
+}
+
+/* Pinned memory for that level. */
+static hs_status make_handover_room(hs_context *c) {
+  cuda_state *s = c->cuda;
+  const plane_view level = handover_plane(s, NULL);
+  const size_t floats = level.stride * (size_t)level.height;
+  if (floats <= s->handover_floats) return HS_OK;
+  drop_graphs(s);
+  s->memory_generation++;
+  device_free_pinned(s->handover);
+  s->handover = NULL;
+  s->handover_floats = 0;
+  void *host = NULL, *device = NULL;
+  const stage_status st = device_alloc_pinned(&host, &device, floats * sizeof(float));
+  if (st != STAGE_OK) return device_failure(c, st, "pinned memory for a level");
+  s->handover = host;
+  s->d_handover = device;
+  s->handover_floats = floats;
+  return HS_OK;
+}
+
 /* Where the frame's picture is and its results go. */
-static record_target target_of(const cuda_state *s, const frame_request *r, bool resident, bool base_apart) {
+static record_target target_of(const cuda_state *s, const frame_request *r, const cuda_frame_place *place,
+                               bool base_apart) {
   const result_set *pinned = &s->results[s->set];
   record_target t = {.source = r->source,
                      .records = pinned->d_records,
@@ -267,7 +300,8 @@ static record_target target_of(const cuda_state *s, const frame_request *r, bool
   t.source.data = slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
   t.base_apart = base_apart;
-  if (resident) {
+  if (place->octaves > 0) t.handover = handover_plane(s, s->d_handover);
+  if (place->resident) {
     t.records = slab_buffer(s, BUFFER_RECORDS);
     t.capacity = s->plan.request.feature_capacity;
     t.descriptors = slab_buffer(s, BUFFER_DESCRIPTORS);
@@ -276,10 +310,10 @@ static record_target target_of(const cuda_state *s, const frame_request *r, bool
 }
 
 /* The graph of this frame, recorded when it is met first. */
-static hs_status find_graph(hs_context *c, const frame_request *r, bool resident, const record_target *target,
-                            cuda_graph *graph) {
+static hs_status find_graph(hs_context *c, const frame_request *r, const cuda_frame_place *place,
+                            const record_target *target, cuda_graph *graph) {
   cuda_state *s = c->cuda;
-  const graph_key key = key_of(c, r, resident, target->base_apart);
+  const graph_key key = key_of(c, r, place, target->base_apart);
   for (int i = 0; i < GRAPHS_KEPT; i++)
     if (s->graphs[i].graph && memcmp(&s->graphs[i].key, &key, sizeof key) == 0) {
       *graph = s->graphs[i].graph;
@@ -304,57 +338,122 @@ static hs_status find_graph(hs_context *c, const frame_request *r, bool resident
   return HS_OK;
 }
 
-/* One attempt; *overflow: a list was too short, capacities have been raised. */
-static hs_status run_once(hs_context *c, const frame_request *r, const cuda_frame_place *place, bool *overflow) {
+static cuda_stream stream_of(const cuda_state *s, const cuda_frame_place *place) {
+  return place->stream ? place->stream : s->stream;
+}
+
+/* Starts a frame that has its room. */
+static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   cuda_graph graph = NULL;
-  *overflow = false;
-  const cuda_stream stream = place->stream ? place->stream : s->stream;
-  hs_status st = make_room(c, r, place->resident);
-  if (st == HS_OK && !place->resident) st = make_result_room(c, r->descriptor_bytes);
-  if (st != HS_OK) return context_give_up_room(c, st);
-  if (s->plan.geometry.octave_count == 0) {
-    memset(s->counts, 0, sizeof *s->counts);
-    return HS_OK;
-  }
+  const cuda_stream stream = stream_of(s, place);
   const int32_t bands = cuda_upload_bands(c, r, place);
-  const record_target target = target_of(s, r, place->resident, bands > 1);
-  st = find_graph(c, r, place->resident, &target, &graph);
+  const record_target target = target_of(s, r, place, bands > 1);
+  const hs_status st = find_graph(c, r, place, &target, &graph);
   if (st != HS_OK) return st;
+  s->mail->handed_over = 0;
   stage_status done = cuda_upload(c, r, &target, bands, stream);
   if (done == STAGE_OK) done = device_graph_launch(graph, stream);
-  if (done == STAGE_OK) done = device_stream_wait(stream);
+  if (done == STAGE_OK) return HS_OK;
+  const hs_status failed = device_failure(c, done, "starting the frame");
+  /* Copies may still be reading the caller's picture. */
+  (void)device_stream_wait(stream);
+  (void)device_stream_wait(s->upload);
+  return failed;
+}
+
+static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  hs_status st = make_room(c, r, place);
+  if (st == HS_OK && !place->resident) st = make_result_room(c, r->descriptor_bytes);
+  if (st == HS_OK && place->octaves > 0) st = make_handover_room(c);
+  if (st != HS_OK) return context_give_up_room(c, st);
+  if (s->plan.geometry.octave_count > 0) return launch(c, r, place);
+  memset(s->mail, 0, sizeof *s->mail);
+  return HS_OK;
+}
+
+hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  int32_t previous;
+  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return device_failure(c, STAGE_DEVICE, "entering the device");
+  const hs_status st = begin(c, r, place);
+  device_leave(previous);
+  return st;
+}
+
+static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat) {
+  cuda_state *s = c->cuda;
+  *repeat = false;
+  if (s->plan.geometry.octave_count == 0) return HS_OK;
+  const stage_status done = device_stream_wait(stream_of(s, place));
   if (done != STAGE_OK) {
     const hs_status failed = device_failure(c, done, "running the frame");
-    /* Copies may still be reading the caller's picture. */
-    (void)device_stream_wait(stream);
     (void)device_stream_wait(s->upload);
     return failed;
   }
-  *overflow = run_grow_lists(c, s->counts->keypoints, s->counts->oriented, s->plan.request.keypoint_capacity,
-                             s->plan.request.feature_capacity);
+  *repeat = run_grow_lists(c, s->mail->counts.keypoints, s->mail->counts.oriented, s->plan.request.keypoint_capacity,
+                           s->plan.request.feature_capacity);
+  return HS_OK;
+}
+
+hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat) {
+  cuda_state *s = c->cuda;
+  int32_t previous;
+  if (device_enter(s->device, &previous) != STAGE_OK) return device_failure(c, STAGE_DEVICE, "entering the device");
+  const hs_status st = end(c, place, repeat);
+  device_leave(previous);
+  if (st != HS_OK || *repeat) return st;
+  const result_set *pinned = &s->results[s->set];
+  result->count = s->mail->counts.features;
+  result->keypoints = place->resident ? (const void *)slab_buffer(s, BUFFER_RECORDS) : pinned->records;
+  result->descriptors = place->resident ? slab_buffer(s, BUFFER_DESCRIPTORS) : pinned->descriptors;
+  c->statistics.frames++;
+  c->statistics.candidates = s->mail->counts.candidates;
+  c->statistics.keypoints = s->mail->counts.keypoints;
+  c->statistics.features = s->mail->counts.features;
   return HS_OK;
 }
 
 hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place,
                          cuda_frame_result *result) {
-  cuda_state *s = c->cuda;
-  int32_t previous;
-  bool overflow = true;
+  bool repeat = true;
   hs_status st = HS_OK;
-  if (device_enter(s->device, &previous) != STAGE_OK) return device_failure(c, STAGE_DEVICE, "entering the device");
-  while (st == HS_OK && overflow) st = run_once(c, r, place, &overflow);
-  device_leave(previous);
-  if (st != HS_OK) return st;
-  result->count = s->counts->features;
-  const record_target target = target_of(s, r, place->resident, false);
-  result->keypoints = place->resident ? target.records : s->results[s->set].records;
-  result->descriptors = place->resident ? target.descriptors : s->results[s->set].descriptors;
-  c->statistics.frames++;
-  c->statistics.candidates = s->counts->candidates;
-  c->statistics.keypoints = s->counts->keypoints;
-  c->statistics.features = s->counts->features;
+  while (st == HS_OK && repeat) {
+    st = cuda_frame_begin(c, r, place);
+    if (st == HS_OK) st = cuda_frame_end(c, place, result, &repeat);
+  }
+  return st;
+}
+
+/* The device sets the flag within a fraction of a millisecond; asking the stream now and then finds a frame that failed. */
+hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
+  enum { LOOKS_BETWEEN_QUESTIONS = 10000 };
+  cuda_state *s = c->cuda;
+  const volatile uint32_t *flag = &s->mail->handed_over;
+  for (int64_t looks = 1; !*flag; looks++) {
+    if (looks % LOOKS_BETWEEN_QUESTIONS != 0) continue;
+    int32_t previous;
+    bool busy = false;
+    stage_status st = device_enter(s->device, &previous);
+    if (st == STAGE_OK) st = device_stream_query(s->stream, &busy);
+    device_leave(previous);
+    if (st != STAGE_OK) return device_failure(c, st, "running the frame");
+    if (!busy && !*flag) return CONTEXT_FAIL(c, HS_ERR_INTERNAL, "a frame ended without handing its level over");
+  }
+  atomic_thread_fence(memory_order_acquire);
+  *level = handover_plane(s, s->handover);
   return HS_OK;
+}
+
+void cuda_frame_want_room(hs_context *c, uint32_t features) {
+  if (features > c->cuda->room_beyond) c->cuda->room_beyond = features;
+}
+
+uint32_t cuda_frame_room(const hs_context *c, hs_keypoint **keypoints, void **descriptors) {
+  const result_set *r = &c->cuda->results[c->cuda->set];
+  *keypoints = r->records;
+  *descriptors = r->descriptors;
+  return r->features;
 }
 
 int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
@@ -368,7 +467,7 @@ int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
 void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   const cuda_state *s = c->cuda;
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) : 0;
-  *pinned_bytes = s ? sizeof *s->counts : 0;
+  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) : 0;
   for (int i = 0; i < CUDA_RESULT_SETS && s; i++)
     *pinned_bytes += s->results[i].features * sizeof(hs_keypoint) + s->results[i].descriptor_bytes;
 }
@@ -378,11 +477,12 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   const size_t descriptor_bytes = features_descriptor_bytes(c->options.descriptor);
   const frame_request request = {.source = {.width = width, .height = height, .type = SOURCE_U8, .layout = SOURCE_GRAY},
                                  .descriptor_bytes = descriptor_bytes};
-  const hs_status st = make_plan(c, &request, false);
+  const cuda_frame_place place = {0};
+  const hs_status st = make_plan(c, &request, &place);
   if (st != HS_OK) return st;
   const cuda_state *s = c->cuda;
   *device_bytes = s->plan.device_bytes + sizeof(vote_scales);
-  *pinned_bytes = s->plan.request.feature_capacity * (sizeof(hs_keypoint) + descriptor_bytes) + sizeof *s->counts;
+  *pinned_bytes = s->plan.request.feature_capacity * (sizeof(hs_keypoint) + descriptor_bytes) + sizeof *s->mail;
   return HS_OK;
 }
 
@@ -393,59 +493,6 @@ int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
   return lanes < 1 ? 1 : lanes > INT32_MAX ? INT32_MAX : (int32_t)lanes;
 }
 
-#else /* no CUDA in this build */
-
-int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
-  (void)c;
-  (void)width;
-  (void)height;
-  return 1;
-}
-
-hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
-  (void)variant;
-  c->cuda = NULL;
-  hs_message_set(message, bytes, "CUDA device %d: this build has no CUDA backend", c->options.device_index);
-  return HS_ERR_NO_DEVICE;
-}
-
-hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message, size_t bytes) {
-  (void)owner;
-  return cuda_frame_create(c, NULL, message, bytes);
-}
-
-void cuda_frame_destroy(hs_context *c) { (void)c; }
-
-void cuda_frame_use_results(hs_context *c, int32_t set) {
-  (void)c;
-  (void)set;
-}
-
-hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place,
-                         cuda_frame_result *result) {
-  (void)r;
-  (void)place;
-  (void)result;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
-}
-
-int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
-  (void)c;
-  return snprintf(text, bytes, "%s", "");
-}
-
-void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
-  (void)c;
-  *device_bytes = *pinned_bytes = 0;
-}
-
-hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
-                           uint64_t *pinned_bytes) {
-  (void)width;
-  (void)height;
-  (void)device_bytes;
-  (void)pinned_bytes;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
-}
-
+#else
+typedef int cuda_frame_is_empty; /* a translation unit needs a declaration */
 #endif

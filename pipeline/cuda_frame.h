@@ -27,6 +27,7 @@ typedef struct cuda_frame_place {
   cuda_stream stream;
   bool source_on_device; /* picture and mask are there already; else in host memory */
   bool resident;         /* results stay on the device */
+  int32_t octaves;       /* > 0: only so many are worked on, fewer than there are; the next one's level 0 goes to the host */
 } cuda_frame_place;
 
 /* The features of a frame, in memory of the context until its next frame: pinned host memory, or device memory where
@@ -40,6 +41,19 @@ typedef struct cuda_frame_result {
 /* Runs a frame (request->given is null). */
 hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                          cuda_frame_result *result);
+
+/* The same in two halves, with the host's own work between them: cuda_frame_begin starts the frame, and with place->octaves
+   cuda_frame_handed_over waits for the level that is handed over, in pinned memory until the next frame. After
+   cuda_frame_begin the frame must be ended, whatever failed meanwhile; *repeat: a list overflowed and has been given room,
+   the frame is to be run again from the beginning. */
+hs_status cuda_frame_begin(hs_context *context, const frame_request *request, const cuda_frame_place *place);
+hs_status cuda_frame_handed_over(hs_context *context, plane_view *level);
+hs_status cuda_frame_end(hs_context *context, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat);
+
+/* Room in the pinned results beyond the features of a frame's own lists, from the next frame on. */
+void cuda_frame_want_room(hs_context *context, uint32_t features);
+/* Features that the pinned results of the last frame have room for, and the results themselves to write to. */
+uint32_t cuda_frame_room(const hs_context *context, hs_keypoint **keypoints, void **descriptors);
 
 /* How many frames of a size may have their memory on the device at once, so that half of it stays free; 1 or more. */
 int32_t cuda_frame_lanes(hs_context *context, int32_t width, int32_t height);

@@ -4,6 +4,7 @@
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/extrema_cuda.h"
+#  include "cuda/handover_cuda.h"
 #  include "cuda/pyramid_cuda.h"
 #  include "cuda/select_cuda.h"
 #  include "cuda/uber.h"
@@ -17,6 +18,7 @@ typedef struct recording {
   extrema_octave octaves[OCTAVES_MAX];
   plane_view blur_work[OCTAVES_MAX];
   float *dog[OCTAVES_MAX];
+  plane_view handover;
 } recording;
 
 static unsigned char *buffer(const cuda_state *s, plan_buffer which, int32_t octave) {
@@ -100,6 +102,11 @@ base_args cuda_base_args(const hs_context *c, const source_view *source) {
   return args;
 }
 
+/* Where the level 0 after octave o goes: to the next octave, or to the host. */
+static plane_view next_base(const recording *r, int32_t o) {
+  return o + 1 < r->view.octave_count ? octave_level(&r->view.octaves[o + 1], 0) : r->handover;
+}
+
 /* Level s of octave o from the level before; `halved` as the next octave's level 0 too. */
 static stage_status record_level(const recording *r, int32_t o, int32_t s, bool halved, cuda_stream stream) {
   const hs_context *c = r->context;
@@ -109,7 +116,7 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
                            .work = r->blur_work[o],
                            .border = (border_mode)c->options.border_rule,
                            .filter = &c->step_filter[s]};
-  if (halved && o + 1 < r->view.octave_count) args.halved = octave_level(&r->view.octaves[o + 1], 0);
+  if (halved) args.halved = next_base(r, o);
   if (!r->dog[o]) return blur_launch(&args, stream);
   args.dog = (plane_view){r->dog[o] + (size_t)(s - 1) * v->level_floats, v->width, v->height, v->stride};
   return uber_level_launch(&args, stream);
@@ -124,7 +131,7 @@ static stage_status record_levels(const recording *r, int32_t o, int32_t first, 
                              .count = last - first + 1,
                              .border = (border_mode)c->options.border_rule,
                              .filters = c->step_filter};
-  if (halved && o + 1 < r->view.octave_count) chain.halved = octave_level(&r->view.octaves[o + 1], 0);
+  if (halved) chain.halved = next_base(r, o);
   if (!r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, stream);
   stage_status st = STAGE_OK;
   for (int32_t s = first; s <= last && st == STAGE_OK; s++) st = record_level(r, o, s, halved && s == last, stream);
@@ -162,6 +169,8 @@ static stage_status record_pyramid(const recording *r, const record_target *targ
   stage_status st = target->base_apart ? STAGE_OK : base_launch(&base, r->state->stream);
   for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
+    if (st == STAGE_OK && o + 1 == octaves && r->handover.data)
+      st = handover_launch(&r->state->d_mail->handed_over, r->state->stream);
     if (st == STAGE_OK) st = record_upper_levels(r, o);
     if (st == STAGE_OK) st = record_extrema(r, o);
   }
@@ -175,7 +184,7 @@ static stage_status record_results(const recording *r, const record_target *targ
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->listed, s->keypoint);
   if (st == STAGE_OK) st = device_event_wait(s->listed, s->side[0]);
-  if (st == STAGE_OK) st = cuda_results_launch(&r->view, target->records, target->capacity, s->d_counts, s->side[0]);
+  if (st == STAGE_OK) st = cuda_results_launch(&r->view, target->records, target->capacity, &s->d_mail->counts, s->side[0]);
   if (st == STAGE_OK && r->request->descriptor_bytes > 0)
     st = cuda_describe_launch(&r->view, s->variants.describe, target->descriptors, s->keypoint);
   return st == STAGE_OK ? join(s, 0, s->keypoint) : st;
@@ -206,7 +215,7 @@ static stage_status record_reset(const recording *r) {
 
 stage_status cuda_record_frame(const hs_context *c, const frame_request *request, const record_target *target) {
   const cuda_state *s = c->cuda;
-  recording r = {.context = c, .state = s, .request = request};
+  recording r = {.context = c, .state = s, .request = request, .handover = target->handover};
   view_octaves(&r);
   view_lists(&r);
   assert(r.view.octave_count > 0);

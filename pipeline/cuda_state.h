@@ -29,6 +29,7 @@ typedef struct graph_key {
   bool masked, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity;
   int32_t set;                /* of the results */
+  int32_t octaves;            /* as cuda_frame_place.octaves */
   uint64_t memory_generation; /* raised when the slab or the pinned results move */
 } graph_key;
 
@@ -48,6 +49,12 @@ typedef struct result_set {
   size_t descriptor_bytes;
 } result_set;
 
+/* What a frame tells the host besides its features. */
+typedef struct frame_mail {
+  cuda_frame_counts counts;
+  uint32_t handed_over; /* 1: the level is there; the host clears it */
+} frame_mail;
+
 typedef struct cuda_state {
   int32_t device;
   device_info info;
@@ -60,7 +67,10 @@ typedef struct cuda_state {
   vote_scales *scales; /* device */
   unsigned char *slab; /* device */
   size_t slab_bytes;
-  cuda_frame_counts *counts, *d_counts; /* pinned */
+  frame_mail *mail, *d_mail; /* pinned */
+  float *handover, *d_handover; /* pinned: level 0 of the first octave that the host works on */
+  size_t handover_floats;
+  uint32_t room_beyond; /* features that the results must have room for besides the frame's own */
   result_set results[CUDA_RESULT_SETS];
   int32_t set; /* the one in use */
   uint64_t memory_generation;
@@ -79,6 +89,7 @@ typedef struct record_target {
   uint32_t capacity;
   void *descriptors;
   bool base_apart; /* the base is made outside the graph, beside the upload */
+  plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
 } record_target;
 
 /* The first octave's base from a picture on the device. */

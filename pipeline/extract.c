@@ -5,6 +5,7 @@
 #include "pipeline/context.h"
 #include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
+#include "pipeline/hybrid.h"
 #include "pipeline/image_view.h"
 #include "pipeline/memory.h"
 #include "pipeline/run.h"
@@ -12,11 +13,6 @@
 _Static_assert((int)RULE_OPENCV == HS_RULE_OPENCV && (int)RULE_VLFEAT == HS_RULE_VLFEAT, "rules");
 _Static_assert((int)DESCRIBE_LENGTH == HS_DESCRIPTOR_LENGTH, "descriptor length");
 _Static_assert(sizeof(hs_keypoint) == 24, "documented size of a keypoint");
-
-/* Keypoint n of the lists, with an orientation, as the caller sees it. */
-static hs_keypoint keypoint_of(const keypoint_list *k, uint32_t n, float orientation) {
-  return (hs_keypoint){k->x[n], k->y[n], k->sigma[n], orientation, k->response[n], k->octave[n], k->level[n]};
-}
 
 /* The features of a frame, wherever it ran: as records (from a device), else in the lists of the workspace. */
 typedef struct frame_output {
@@ -30,7 +26,7 @@ static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32
   if (f->records && count > 0) memcpy(keypoints, f->records, count * sizeof *keypoints);
   if (f->records) return;
   for (uint32_t i = 0; i < count; i++)
-    keypoints[i] = keypoint_of(&f->lists.keypoints, f->lists.features.keypoint[i], f->lists.features.orientation[i]);
+    keypoints[i] = workspace_keypoint(&f->lists.keypoints, f->lists.features.keypoint[i], f->lists.features.orientation[i]);
 }
 
 /* Checks, and runs on the context's device; given keypoints are described by the CPU. */
@@ -45,7 +41,8 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   if (c->cuda && !request->given) {
     const cuda_frame_place place = {0};
     cuda_frame_result result = {0};
-    st = cuda_frame_run(c, request, &place, &result);
+    st = c->options.device == HS_DEVICE_HYBRID ? hybrid_frame_run(c, request, &result)
+                                               : cuda_frame_run(c, request, &place, &result);
     out->count = result.count;
     out->records = result.keypoints;
     out->descriptors = result.descriptors;
@@ -146,7 +143,7 @@ static void copy_given(const frame_request *r, const workspace *w, uint32_t *slo
   }
   for (uint32_t f = 0; f < count; f++) {
     const uint32_t k = w->features.keypoint[f], to = slot[w->sources[k]]++;
-    out->keypoints[to] = keypoint_of(&w->keypoints, k, w->features.orientation[f]);
+    out->keypoints[to] = workspace_keypoint(&w->keypoints, k, w->features.orientation[f]);
     if (bytes > 0) memcpy((unsigned char *)out->descriptors + to * bytes, w->descriptors + f * bytes, bytes);
   }
 }

@@ -226,7 +226,11 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
     s->lanes_most = lanes_most;
     s->error[0] = '\0';
     f->end++;
-    pthread_cond_broadcast(&f->work);
+    if (lanes_most >= f->lane_count) {
+      pthread_cond_signal(&f->work); /* whoever wakes may take it */
+    } else {
+      pthread_cond_broadcast(&f->work);
+    }
   }
   pthread_mutex_unlock(&f->lock);
   return room ? HS_OK

@@ -120,6 +120,7 @@ hs_status plan_make(const plan_request *request, frame_plan *plan) {
   plan->request = *request;
   if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK)
     return HS_ERR_LIMIT;
+  pyramid_geometry_skip(&plan->geometry, request->skipped_octaves);
   plan_decide_capacities(plan);
   if (!add_lists(plan)) return HS_ERR_LIMIT;
   for (int32_t o = 0; o < plan->geometry.octave_count; o++)

@@ -65,6 +65,7 @@ typedef struct plan_entry {
 typedef struct plan_request {
   int32_t width, height;
   pyramid_rules rules;
+  int32_t skipped_octaves; /* the first ones, which are made elsewhere */
   uint32_t keypoint_capacity, feature_capacity; /* 0: estimated from the number of samples */
   uint32_t source_capacity;                     /* given keypoints, 0 when none are */
   size_t descriptor_bytes;                      /* of one; 0: none wanted */

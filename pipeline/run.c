@@ -1,6 +1,8 @@
 /* One frame in the order of the paper: scale space, extrema, refinement, orientation, descriptor; octave by octave. */
 #include "pipeline/run.h"
 
+#include <string.h>
+
 #include "pipeline/given.h"
 
 /* The frame being run. */
@@ -12,10 +14,22 @@ typedef struct frame {
   uint64_t candidates;
 } frame;
 
+/* The level that another device made of the octaves before. */
+static void copy_handed_over(const plane_view *from, const plane_view *to) {
+  assert(from->width == to->width && from->height == to->height);
+  for (int32_t y = 0; y < to->height; y++)
+    memcpy(to->data + (size_t)y * to->stride, from->data + (size_t)y * from->stride, sizeof(float) * (size_t)to->width);
+}
+
 /* Level 0 of an octave: from the picture for the first, else every second sample of the octave before. */
 static stage_status build_base(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
+  if (o == 0 && f->request->skipped_octaves > 0) {
+    const plane_view to = octave_level(&w->octaves[0], 0);
+    copy_handed_over(&f->request->handed_over, &to);
+    return STAGE_OK;
+  }
   if (o > 0) {
     const halve_args args = {.in = octave_level(&w->octaves[o - 1], c->options.scales),
                              .out = octave_level(&w->octaves[o], 0)};
@@ -73,7 +87,7 @@ static stage_status detect(frame *f, int32_t o) {
 static stage_status orient(frame *f, uint32_t first) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  const orient_args args = {w->octaves, c->options.first_octave, first, w->keypoints, w->features, c->params,
+  const orient_args args = {w->octaves, c->plan.geometry.first_octave, first, w->keypoints, w->features, c->params,
                             &c->scales};
   return c->ops.orient(c->queue, &args);
 }
@@ -98,7 +112,7 @@ static stage_status select_features(frame *f) {
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  const describe_args args = {w->octaves, c->options.first_octave, f->described, w->keypoints, w->features, c->params,
+  const describe_args args = {w->octaves, c->plan.geometry.first_octave, f->described, w->keypoints, w->features, c->params,
                               &c->scales, w->descriptors};
   stage_status st = STAGE_OK;
   if (f->request->descriptor_bytes > 0) st = c->ops.describe(c->queue, &args);
@@ -145,7 +159,7 @@ static hs_status status_of(hs_context *c, stage_status st) {
 hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
   do {
     frame f = {.context = c, .request = r, .work = w};
-    hs_status st = context_prepare(c, r->source.width, r->source.height, r->given_count, r->descriptor_bytes);
+    hs_status st = context_prepare(c, r);
     if (st != HS_OK) return st;
     workspace_view(&c->plan, c->slab, w);
     const int32_t octaves = r->given ? given_octaves_needed(&c->plan, c, r) : c->plan.geometry.octave_count;

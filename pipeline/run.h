@@ -15,6 +15,8 @@ typedef struct frame_request {
   const hs_keypoint *given; /* describe these instead of detecting; null: detect */
   uint32_t given_count;
   hs_status *given_statuses; /* [given_count]; with given only */
+  int32_t skipped_octaves;  /* the first ones are made elsewhere, which hands over */
+  plane_view handed_over;   /* level 0 of the next; unused when none is skipped */
 } frame_request;
 
 /* Runs the frame; its lists stand in *result until the context's next call. A list that overflowed is grown and the

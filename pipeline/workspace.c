@@ -55,3 +55,7 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
   w->descriptors = buffer(plan, slab, BUFFER_DESCRIPTORS, 0);
   w->sources = buffer(plan, slab, BUFFER_SOURCES, 0);
 }
+
+hs_keypoint workspace_keypoint(const keypoint_list *k, uint32_t n, float orientation) {
+  return (hs_keypoint){k->x[n], k->y[n], k->sigma[n], orientation, k->response[n], k->octave[n], k->level[n]};
+}

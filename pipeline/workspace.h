@@ -25,4 +25,7 @@ feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32
 /* Sets the views; counts become 0. */
 void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w);
 
+/* Keypoint n of the list, with an orientation, as the caller sees it. */
+hs_keypoint workspace_keypoint(const keypoint_list *keypoints, uint32_t n, float orientation);
+
 #endif

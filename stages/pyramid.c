@@ -56,3 +56,13 @@ stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_ru
   }
   return STAGE_OK;
 }
+
+void pyramid_geometry_skip(pyramid_geometry *geometry, int32_t count) {
+  assert(count >= 0 && count <= geometry->octave_count);
+  geometry->first_octave += count;
+  geometry->octave_count -= count;
+  for (int32_t o = 0; o < geometry->octave_count; o++) {
+    geometry->width[o] = geometry->width[o + count];
+    geometry->height[o] = geometry->height[o + count];
+  }
+}

@@ -29,6 +29,9 @@ typedef struct pyramid_rules {
 /* Fills the geometry. STAGE_OVERFLOW when a doubled side leaves the int32 range. */
 stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules, pyramid_geometry *geometry);
 
+/* Leaves the first `count` octaves out (at most all): what remains is the pyramid over the level 0 of octave `count`. */
+void pyramid_geometry_skip(pyramid_geometry *geometry, int32_t count);
+
 typedef enum upsample_grid { GRID_ALIGNED = 0, GRID_HALF_PIXEL = 1 } upsample_grid;
 
 /* Base: source -> level 0 of the first octave. gray: room for the source's picture; work and doubled: for backends

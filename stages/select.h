@@ -19,4 +19,35 @@ typedef struct select_args {
   uint32_t *kept_described;
 } select_args;
 
+/* The key of item i of a list: the larger, the better. */
+typedef uint32_t (*select_key)(const void *list, uint32_t i);
+
+/* Which items are the `most` best: those above the threshold, and the first `ties` that equal it. */
+typedef struct select_cut {
+  uint32_t threshold, ties;
+} select_cut;
+
+static inline uint32_t select_count_at_least(const void *list, uint32_t n, select_key key, uint32_t least) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < n; i++) count += key(list, i) >= least;
+  return count;
+}
+
+/* Finds the cut of n items bit by bit, for most < n: the threshold is the largest key that `most` items reach. */
+static inline select_cut select_find_cut(const void *list, uint32_t n, uint32_t most, select_key key) {
+  select_cut cut = {0, most};
+  for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1)
+    if (select_count_at_least(list, n, key, cut.threshold | bit) >= most) cut.threshold |= bit;
+  if (cut.threshold < UINT32_MAX) cut.ties -= select_count_at_least(list, n, key, cut.threshold + 1);
+  return cut;
+}
+
+/* Whether an item stays; asked for each item in order. */
+static inline bool select_keeps(select_cut *cut, uint32_t key) {
+  if (key != cut->threshold) return key > cut->threshold;
+  if (cut->ties == 0) return false;
+  cut->ties--;
+  return true;
+}
+
 #endif

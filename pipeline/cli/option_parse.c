@@ -100,7 +100,7 @@ static bool parse_device(const char *text, option_value *value) {
     value->numbers[0] = (int32_t)index;
     return true;
   }
-  return parse_choice(text, "auto|cpu|cuda", &value->integer);
+  return parse_choice(text, "auto|cpu|cuda|hybrid", &value->integer);
 }
 
 static bool parse_region(const char *text, int32_t numbers[4]) {

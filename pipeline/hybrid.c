@@ -1,0 +1,150 @@
+/* The split of a frame's octaves between a GPU and the CPU, and the measurement that chooses it. */
+#include "pipeline/hybrid.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "pipeline/select_records.h"
+#include "pipeline/workspace.h"
+
+/* A split is timed this often, the best time counts; splits are tried from "all on the GPU" downwards, until one takes this
+   much longer than the best so far. */
+enum { TRIALS = 3 };
+static const double HOPELESS = 1.5;
+
+static double now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* The CPU's features, in the defined order those of the smaller octaves, behind the GPU's. False: no room for them. */
+static bool append(hs_context *c, const workspace *w, size_t descriptor_bytes, cuda_frame_result *result) {
+  hs_keypoint *keypoints;
+  void *descriptors;
+  const uint32_t count = *w->features.count, room = cuda_frame_room(c, &keypoints, &descriptors);
+  if (count > room - result->count) {
+    cuda_frame_want_room(c, count + count / 4 + 32);
+    return false;
+  }
+  for (uint32_t i = 0; i < count; i++)
+    keypoints[result->count + i] =
+        workspace_keypoint(&w->keypoints, w->features.keypoint[i], w->features.orientation[i]);
+  if (count > 0 && descriptor_bytes > 0)
+    memcpy((unsigned char *)descriptors + result->count * descriptor_bytes, w->descriptors, count * descriptor_bytes);
+  result->count += count;
+  return true;
+}
+
+/* Both parts kept their own best max_features; the best of all are among them. */
+static void select_best(hs_context *c, size_t descriptor_bytes, cuda_frame_result *result) {
+  hs_keypoint *keypoints;
+  void *descriptors;
+  const uint32_t most = (uint32_t)c->options.max_features;
+  if (most == 0 || result->count <= most) return;
+  (void)cuda_frame_room(c, &keypoints, &descriptors);
+  result->count =
+      select_records(keypoints, descriptors, descriptor_bytes, result->count, most, c->options.selection);
+}
+
+/* What both parts have counted. */
+static void count_both(hs_context *c, const hs_statistics *before, const hs_statistics *on_gpu, uint32_t features) {
+  c->statistics.frames = before->frames + 1;
+  c->statistics.candidates += on_gpu->candidates;
+  c->statistics.keypoints += on_gpu->keypoints;
+  c->statistics.features = features;
+}
+
+/* One attempt with the first `octaves` on the GPU, fewer than there are. *repeat: some list was too short and has been
+   given room. */
+static hs_status run_split(hs_context *c, const frame_request *r, int32_t octaves, cuda_frame_result *result,
+                           bool *repeat) {
+  const cuda_frame_place place = {.octaves = octaves};
+  const hs_statistics before = c->statistics;
+  frame_request small = *r;
+  workspace work;
+  *repeat = false;
+  hs_status st = cuda_frame_begin(c, r, &place);
+  if (st != HS_OK) return st;
+  small.skipped_octaves = octaves;
+  st = cuda_frame_handed_over(c, &small.handed_over);
+  if (st == HS_OK) st = run_frame(c, &small, &work);
+  const hs_statistics on_cpu = c->statistics;
+  const hs_status ended = cuda_frame_end(c, &place, result, repeat);
+  if (st == HS_OK) st = ended;
+  if (st != HS_OK || *repeat) return st;
+  *repeat = !append(c, &work, r->descriptor_bytes, result);
+  if (*repeat) {
+    c->statistics.regrown_frames++;
+    return HS_OK;
+  }
+  select_best(c, r->descriptor_bytes, result);
+  count_both(c, &before, &on_cpu, result->count);
+  return HS_OK;
+}
+
+static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, cuda_frame_result *result) {
+  const cuda_frame_place whole = {0};
+  if (octaves >= all) return cuda_frame_run(c, r, &whole, result);
+  hs_status st = HS_OK;
+  for (bool repeat = true; repeat && st == HS_OK;) st = run_split(c, r, octaves, result, &repeat);
+  return st;
+}
+
+/* The best time of a split; the first run, which may record a graph and grow lists, does not count. */
+static hs_status time_split(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, double *best) {
+  cuda_frame_result result;
+  hs_status st = HS_OK;
+  for (int trial = 0; trial <= TRIALS && st == HS_OK; trial++) {
+    const double start = now_ms();
+    st = run(c, r, octaves, all, &result);
+    const double spent = now_ms() - start;
+    if (trial == 1 || (trial > 1 && spent < *best)) *best = spent;
+  }
+  return st;
+}
+
+/* The fastest split for pictures like this one. */
+static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
+  const hs_statistics before = c->statistics;
+  double best = 0, spent = 0;
+  hs_status st = time_split(c, r, all, all, &best);
+  *split = all;
+  for (int32_t octaves = all - 1; octaves >= 1 && st == HS_OK; octaves--) {
+    st = time_split(c, r, octaves, all, &spent);
+    if (spent < best) {
+      best = spent;
+      *split = octaves;
+    }
+    if (spent > HOPELESS * best) break;
+  }
+  c->statistics.frames = before.frames; /* trials are no frames of the caller's */
+  return st;
+}
+
+/* The split of the options, or the measured one, which is kept for the geometry. */
+static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
+  *split = c->options.split;
+  if (*split > 0 || all == 0) return HS_OK;
+  for (int i = 0; i < SPLITS_KEPT; i++) {
+    const kept_split *k = &c->splits[i];
+    if (k->split == 0 || k->width != r->source.width || k->height != r->source.height) continue;
+    *split = k->split;
+    return HS_OK;
+  }
+  const hs_status st = measure(c, r, all, split);
+  if (st != HS_OK) return st;
+  c->splits[c->next_split] = (kept_split){r->source.width, r->source.height, *split};
+  c->next_split = (c->next_split + 1) % SPLITS_KEPT;
+  return HS_OK;
+}
+
+hs_status hybrid_frame_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+  pyramid_geometry geometry;
+  int32_t split = 0;
+  if (pyramid_geometry_of(r->source.width, r->source.height, &c->rules, &geometry) != STAGE_OK)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image does not fit the address space", r->source.width,
+                        r->source.height);
+  const hs_status st = choose(c, r, geometry.octave_count, &split);
+  return st == HS_OK ? run(c, r, split, geometry.octave_count, result) : st;
+}
