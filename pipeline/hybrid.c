@@ -43,8 +43,7 @@ static void select_best(hs_context *c, size_t descriptor_bytes, cuda_frame_resul
   const uint32_t most = (uint32_t)c->options.max_features;
   if (most == 0 || result->count <= most) return;
   (void)cuda_frame_room(c, &keypoints, &descriptors);
-  result->count =
-      select_records(keypoints, descriptors, descriptor_bytes, result->count, most, c->options.selection);
+  result->count = select_records(keypoints, descriptors, descriptor_bytes, result->count, most, c->options.selection);
 }
 
 /* What both parts have counted. */

@@ -7,7 +7,9 @@
 #include "stages/select.h"
 
 /* Responses and sigmas are not negative, so their bits order as they do. */
-static uint32_t response_key(const void *list, uint32_t i) { return hs_float_bits(((const hs_keypoint *)list)[i].response); }
+static uint32_t response_key(const void *list, uint32_t i) {
+  return hs_float_bits(((const hs_keypoint *)list)[i].response);
+}
 
 static uint32_t sigma_key(const void *list, uint32_t i) { return hs_float_bits(((const hs_keypoint *)list)[i].sigma); }
 

@@ -5,6 +5,8 @@
  *   bench_in_flight [rate] [--device cpu|cuda|hybrid] [--split N] [--seconds S] [--batch N] [IMAGE ...]
  *   bench_in_flight latency [--frames N] [...]     one frame at a time and two in flight: median, p99, largest
  *   bench_in_flight memory [--frames N] [...]      scenes of changing sizes; memory held at each tenth of the way
+ *   bench_in_flight split [--seconds S] [...]      latency and rate for every split of the octaves between GPU and CPU,
+ *                                                  beside the GPU alone and the CPU alone
  *
  * Pictures lie in pinned memory where there is a device; results are taken by hs_wait_view. Every image's features are
  * compared with hs_extract's on the CPU before anything is timed. Prints Markdown.
@@ -24,7 +26,7 @@
 
 enum { IMAGES_MAX = 64, FRAMES_MAX = 1000000, IN_FLIGHT_MAX = 64 };
 
-typedef enum bench_mode { MODE_RATE, MODE_LATENCY, MODE_MEMORY } bench_mode;
+typedef enum bench_mode { MODE_RATE, MODE_LATENCY, MODE_MEMORY, MODE_SPLIT } bench_mode;
 
 typedef struct bench_options {
   bench_mode mode;
@@ -264,6 +266,52 @@ static bool bench_memory(const bench_options *b, const char *name) {
   return ok;
 }
 
+/* Latency of hs_extract_view and rate with eight in flight; split 0: measured by the context. */
+static bool time_split(bench_options b, hs_device device, int32_t split, const hs_image *image, int32_t octave,
+                       const char *row) {
+  static double ms[FRAMES_MAX];
+  b.split = split;
+  hs_context *c = open_context(&b, device, octave, 8);
+  const hs_features *view = NULL;
+  bool ok = c && verified(&b, c, image, octave, 8);
+  int n = -5;
+  const double begin = now_ms();
+  while (ok && (n < 5 || now_ms() - begin < b.seconds * 1e3) && n < FRAMES_MAX) {
+    const double start = now_ms();
+    ok = hs_extract_view(c, image, NULL, &view) == HS_OK;
+    if (n >= 0) ms[n] = now_ms() - start;
+    n++;
+  }
+  if (ok) qsort(ms, (size_t)n, sizeof *ms, by_value);
+  const double rate = ok ? rate_in_flight(c, image, b.seconds, 8) : 0;
+  if (ok) printf("| %s | %.3f | %.3f | %.0f |\n", row, ms[n / 2], ms[n * 9 / 10], rate);
+  fflush(stdout);
+  hs_destroy(c);
+  return ok && rate > 0;
+}
+
+static bool bench_split(const bench_options *b, const char *name, int32_t octave) {
+  hs_image image;
+  char row[64];
+  if (!load(HS_DEVICE_HYBRID, name, &image)) return false;
+  const int32_t side = (image.width < image.height ? image.width : image.height) << (octave < 0 ? 1 : 0);
+  int32_t octaves = 0; /* profile lowe: while the smaller side has 11 samples */
+  while (side >> octaves >= 11) octaves++;
+  const char *slash = strrchr(name, '/');
+  printf("\n%s, %s, %d octaves\n\n| octaves on the GPU | median ms | p90 ms | images/s, 8 in flight "
+         "|\n|---|--:|--:|--:|\n",
+         slash ? slash + 1 : name, octave < 0 ? "doubled" : "not doubled", octaves);
+  bool ok = time_split(*b, HS_DEVICE_CUDA, 0, &image, octave, "all, device cuda");
+  for (int32_t split = octaves - 1; split >= 1 && ok; split--) {
+    snprintf(row, sizeof row, "%d", split);
+    ok = time_split(*b, HS_DEVICE_HYBRID, split, &image, octave, row);
+  }
+  ok = ok && time_split(*b, HS_DEVICE_HYBRID, 0, &image, octave, "measured, --split auto");
+  ok = ok && time_split(*b, HS_DEVICE_CPU, 0, &image, octave, "none, device cpu");
+  free_pixels(HS_DEVICE_HYBRID, (void *)(uintptr_t)image.data);
+  return ok;
+}
+
 /* "--name value"; false when it is no option of this bench. */
 static bool parse_option(bench_options *b, const char *name, const char *value) {
   if (strcmp(name, "--device") == 0) {
@@ -294,6 +342,8 @@ static bool parse(bench_options *b, int argc, char **argv) {
       b->mode = MODE_LATENCY;
     } else if (strcmp(argv[i], "memory") == 0) {
       b->mode = MODE_MEMORY;
+    } else if (strcmp(argv[i], "split") == 0) {
+      b->mode = MODE_SPLIT;
     } else if (strncmp(argv[i], "--", 2) != 0 && b->image_count < IMAGES_MAX) {
       b->images[b->image_count++] = argv[i];
     } else if (i + 1 >= argc || !parse_option(b, argv[i], argv[i + 1])) {
@@ -322,6 +372,8 @@ int main(int argc, char **argv) {
     if (b.mode == MODE_MEMORY) ok = bench_memory(&b, b.images[i]);
     for (int32_t octave = -1; octave <= 0 && b.mode == MODE_RATE; octave++)
       ok = bench_rate(&b, b.images[i], octave) && ok;
+    for (int32_t octave = -1; octave <= 0 && b.mode == MODE_SPLIT; octave++)
+      ok = bench_split(&b, b.images[i], octave) && ok;
     for (int32_t octave = -1; octave <= 0 && b.mode == MODE_LATENCY; octave++)
       for (int32_t room = 1; room <= 2; room++) ok = bench_latency(&b, b.images[i], octave, room) && ok;
   }

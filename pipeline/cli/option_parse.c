@@ -156,6 +156,9 @@ static bool parse_value(option_set *set, const option_spec *spec, const char *te
     return parse_choice(text, spec->choices, &value->integer);
   case OPTION_KIND_INTEGER:
     return parse_whole(text, (int64_t)spec->low, (int64_t)spec->high, &value->integer);
+  case OPTION_KIND_AUTO:
+    value->integer = 0;
+    return strcmp(text, "auto") == 0 || parse_whole(text, (int64_t)spec->low, (int64_t)spec->high, &value->integer);
   case OPTION_KIND_NUMBER:
     return parse_real(text, spec->low, spec->high, &value->number);
   case OPTION_KIND_COUNT:

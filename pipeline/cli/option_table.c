@@ -70,8 +70,16 @@ static const option_spec option_specs[OPTION_COUNT] = {
                "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_BOTH | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it wherever they stand"),
-    [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]", IN_BOTH | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
+    [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_BOTH | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
                             "where to compute [auto: a GPU where one is usable, else the CPU]"),
+    [OPTION_SPLIT] = {.name = "split",
+                      .kind = OPTION_KIND_AUTO,
+                      .argument = "N|auto",
+                      .low = 1,
+                      .high = 32,
+                      .commands = IN_BOTH,
+                      .field = AT(split),
+                      .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
     [OPTION_THREADS] =
         INTEGER("threads", 0, 1024, IN_BOTH | IN_INFO | IN_BENCH, AT(threads), "CPU threads, 0: one for each usable core [0]"),
     [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_BOTH | IN_BENCH, AT(max_features),
@@ -249,7 +257,10 @@ void option_describe_expected(const option_spec *spec, char *text, size_t bytes)
     snprintf(text, bytes, "a number of bytes such as 65536, 64K, 500M or 2G");
     break;
   case OPTION_KIND_DEVICE:
-    snprintf(text, bytes, "auto, cpu, cuda or cuda:N");
+    snprintf(text, bytes, "auto, cpu, cuda, cuda:N or hybrid");
+    break;
+  case OPTION_KIND_AUTO:
+    snprintf(text, bytes, "auto or a whole number from %.0f to %.0f", spec->low, spec->high);
     break;
   case OPTION_KIND_REGION:
     snprintf(text, bytes, "%s: four whole numbers, X and Y 0 or more, W and H 1 or more", spec->argument);

@@ -36,7 +36,8 @@ typedef enum option_kind {
   OPTION_KIND_NUMBER,  /* real number, low..high */
   OPTION_KIND_COUNT,   /* whole number, 0..2^64 - 1 */
   OPTION_KIND_BYTES,   /* the same with a suffix K, M or G (powers of 1024) */
-  OPTION_KIND_DEVICE,  /* auto, cpu, cuda, cuda:N */
+  OPTION_KIND_DEVICE,  /* auto, cpu, cuda, cuda:N, hybrid */
+  OPTION_KIND_AUTO,    /* auto, kept as 0, or a whole number, low..high */
   OPTION_KIND_REGION,  /* X,Y,W,H */
   OPTION_KIND_PAIRS    /* NAME=VALUE[,...]; repeated ones are joined by commas */
 } option_kind;
@@ -51,6 +52,7 @@ typedef enum option_id {
   OPTION_FORMAT,
   OPTION_PROFILE,
   OPTION_DEVICE,
+  OPTION_SPLIT,
   OPTION_THREADS,
   OPTION_MAX_FEATURES,
   OPTION_CONTRAST,
@@ -100,7 +102,7 @@ typedef struct option_spec {
 typedef struct option_value {
   bool given;
   const char *text;   /* as typed; the last one */
-  int64_t integer;    /* INTEGER; FLAG: 1; CHOICE: index; DEVICE: hs_device */
+  int64_t integer;    /* INTEGER, AUTO; FLAG: 1; CHOICE: index; DEVICE: hs_device */
   double number;      /* NUMBER */
   uint64_t count;     /* COUNT, BYTES */
   int32_t numbers[4]; /* REGION: X, Y, W, H; DEVICE: index */

@@ -1,0 +1,150 @@
+/*
+ * Splits of a frame's octaves between a GPU and the CPU: equal bytes for every split. The CPU's part is tested without a
+ * device too, on levels of the reference.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/run.h"
+#include "tests/support/extraction.h"
+#include "tests/support/reference_frame.h"
+
+/* The features of octaves `first` and up, from the level that the reference made, are those that a whole frame has
+   there. */
+static void check_handed_over(const hs_options *o, const hs_image *image, const reference_frame *reference,
+                              const hs_features *whole, int32_t skipped) {
+  hs_context *c = extraction_context(o);
+  const place_filter all = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
+  const frame_request request = {.source = {.data = image->data,
+                                            .width = image->width,
+                                            .height = image->height,
+                                            .stride_bytes = (size_t)image->width,
+                                            .type = SOURCE_U8,
+                                            .layout = SOURCE_GRAY},
+                                 .filter = all,
+                                 .descriptor_bytes = HS_DESCRIPTOR_LENGTH,
+                                 .skipped_octaves = skipped,
+                                 .handed_over = octave_level(&reference->octaves[skipped], 0)};
+  workspace work;
+  size_t at = 0;
+  assert_int_equal(run_frame(c, &request, &work), HS_OK);
+  while (at < whole->count && whole->keypoints[at].octave < o->first_octave + skipped) at++;
+  assert_int_equal(*work.features.count, whole->count - at);
+  for (uint32_t i = 0; i < *work.features.count; i++) {
+    const hs_keypoint k = workspace_keypoint(&work.keypoints, work.features.keypoint[i], work.features.orientation[i]);
+    assert_memory_equal(&k, &whole->keypoints[at + i], sizeof k);
+  }
+  assert_memory_equal(work.descriptors, extraction_descriptor(whole, at),
+                      (whole->count - at) * (size_t)HS_DESCRIPTOR_LENGTH);
+  hs_destroy(c);
+}
+
+static void test_handed_over_level(void **state) {
+  (void)state;
+  static const int32_t first_octaves[] = {-1, 0, 1};
+  hs_image image = extraction_scene(230, 190, 5, NULL);
+  for (size_t i = 0; i < sizeof first_octaves / sizeof first_octaves[0]; i++) {
+    hs_options o = extraction_options(HS_PROFILE_LOWE);
+    o.first_octave = first_octaves[i];
+    reference_frame reference;
+    assert_true(reference_frame_make(&reference, &image, &o, NULL, 3));
+    hs_features whole = extraction_once(&o, &image);
+    assert_true(whole.count > 20);
+    assert_true(reference.geometry.octave_count >= 3);
+    for (int32_t skipped = 1; skipped < reference.geometry.octave_count; skipped++)
+      check_handed_over(&o, &image, &reference, &whole, skipped);
+    hs_features_free(&whole);
+    reference_frame_free(&reference);
+  }
+  hs_image_free(&image, NULL);
+}
+
+static bool has_device(void) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *c = NULL;
+  o.device = HS_DEVICE_HYBRID;
+  const hs_status st = hs_create(&c, &o);
+  hs_destroy(c);
+  assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE);
+  return st == HS_OK;
+}
+
+/* Every split, the measured one included, several frames in one context. */
+static void check_splits(hs_options o, const hs_image *image, const hs_image *mask, const char *what) {
+  char name[96];
+  hs_features expected = {0}, found = {0};
+  o.device = HS_DEVICE_CPU;
+  hs_context *c = extraction_context(&o);
+  assert_int_equal(hs_extract_masked(c, image, mask, &expected), HS_OK);
+  hs_destroy(c);
+  o.device = HS_DEVICE_HYBRID;
+  for (o.split = 0; o.split <= 9; o.split++) {
+    snprintf(name, sizeof name, "%s, %d octaves on the device", what, (int)o.split);
+    c = extraction_context(&o);
+    for (int frame = 0; frame < 2; frame++) {
+      assert_int_equal(hs_extract_masked(c, image, mask, &found), HS_OK);
+      extraction_check_equal(&expected, &found, name);
+    }
+    hs_statistics s = {.struct_size = sizeof s};
+    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    assert_int_equal(s.frames, 2);
+    assert_int_equal(s.features, expected.count);
+    hs_destroy(c);
+  }
+  hs_features_free(&expected);
+  hs_features_free(&found);
+}
+
+static void test_splits(void **state) {
+  (void)state;
+  if (!has_device()) skip();
+  static const char *const names[] = {"lowe", "opencv", "vlfeat", "colmap"};
+  hs_image image = extraction_scene(333, 250, 7, NULL), tiny = extraction_scene(13, 40, 7, NULL);
+  hs_image mask = extraction_scene(333, 250, 8, NULL);
+  for (int i = 0; i < 333 * 250; i++) ((uint8_t *)(uintptr_t)mask.data)[i] &= 64;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    hs_options o = extraction_options((hs_profile)p);
+    check_splits(o, &image, NULL, names[p]);
+    check_splits(o, &tiny, NULL, "a tiny picture");
+    o.max_features = 60;
+    check_splits(o, &image, &mask, "60 of a masked picture");
+    o.selection = HS_SELECT_SCALE;
+    check_splits(o, &image, NULL, "the 60 largest");
+    o.descriptor = HS_DESCRIPTOR_F32;
+    o.upright = 1;
+    o.first_octave = 0;
+    check_splits(o, &image, NULL, "upright, float, not doubled");
+  }
+  hs_image_free(&image, NULL);
+  hs_image_free(&tiny, NULL);
+  hs_image_free(&mask, NULL);
+}
+
+/* Lists that overflow on either side: noise has many features in every octave. */
+static void test_splits_of_noise(void **state) {
+  (void)state;
+  if (!has_device()) skip();
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  uint8_t *pixels = reference_noise(300, 280, 3, 0);
+  const hs_image noise = {.data = pixels, .width = 300, .height = 280, .type = HS_U8};
+  o.contrast = 0.0f;
+  check_splits(o, &noise, NULL, "noise");
+  free(pixels);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_handed_over_level),
+      cmocka_unit_test(test_splits),
+      cmocka_unit_test(test_splits_of_noise),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
