@@ -377,21 +377,24 @@ typedef enum hs_format {
   HS_FORMAT_VLFEAT = 6,    /* .sift: VLFeat's text */
   HS_FORMAT_OPENCV = 7,    /* .yml, .yaml: OpenCV FileStorage */
   HS_FORMAT_OPENMVG = 8,   /* .feat, with .desc beside it */
-  HS_FORMAT_BIN = 9        /* .hsf: own binary, with checksum */
+  HS_FORMAT_BIN = 9,       /* .hsf: own binary, with checksum */
+  HS_FORMAT_COLMAP_DB = 10 /* .db: one image of COLMAP's database, see hartsift_colmap.h */
 } hs_format;
 
 typedef struct hs_file_options {
   size_t struct_size;          /* sizeof(hs_file_options) */
   hs_format format;            /* HS_FORMAT_AUTO */
   hs_bin_layout layout;        /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
-  const char *image_name;      /* kept where the format has room for it, or null */
+  const char *image_name;      /* kept where the format has room for it, or null. HS_FORMAT_COLMAP_DB: which image;
+                                  reading, the name with or without leading folders, null: the only image */
   uint64_t max_features;       /* reading: refuse files that claim more; 0: 2^27 */
   const hs_allocator *allocator;
   char *message;               /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;
 } hs_file_options;
 
-/* Writes features whole or not at all (temporary name, then rename). path "-": standard output.
+/* Writes features whole or not at all (temporary name, then rename; HS_FORMAT_COLMAP_DB: added to the database by one
+   transaction, which also refuses other features of an image that it has). path "-": standard output.
    Descriptors are converted to what the format holds. options may be null.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_IO, HS_ERR_UNSUPPORTED, HS_ERR_MEMORY. */
 HS_API hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options);
@@ -432,6 +435,7 @@ HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *sta
 }
 #endif
 
+#include "hartsift_colmap.h"
 #include "hartsift_geometry.h"
 #include "hartsift_match.h"
 #include "hartsift_primitives.h"

@@ -6,7 +6,7 @@ option(HARTSIFT_BENCH "Build the benches" ${PROJECT_IS_TOP_LEVEL})
 option(HARTSIFT_PEERS "Build the tests against OpenCV and VLFeat where these are found" ON)
 option(HARTSIFT_WERROR "Treat compiler warnings as errors" OFF)
 
-foreach(feature PNG JPEG ZLIB CUDA)
+foreach(feature PNG JPEG ZLIB SQLITE CUDA)
   set(HARTSIFT_${feature} AUTO CACHE STRING "Use ${feature}: AUTO (where it is found), ON (required) or OFF")
   set_property(CACHE HARTSIFT_${feature} PROPERTY STRINGS AUTO ON OFF)
 endforeach()

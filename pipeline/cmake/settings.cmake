@@ -28,6 +28,7 @@ target_compile_definitions(hartsift_settings INTERFACE
   HARTSIFT_HAVE_PNG=${HARTSIFT_HAVE_PNG}
   HARTSIFT_HAVE_JPEG=${HARTSIFT_HAVE_JPEG}
   HARTSIFT_HAVE_ZLIB=${HARTSIFT_HAVE_ZLIB}
+  HARTSIFT_HAVE_SQLITE=${HARTSIFT_HAVE_SQLITE}
   HARTSIFT_HAVE_CUDA=${HARTSIFT_HAVE_CUDA})
 
 # The same bytes everywhere need one rounding per written operation: nothing may be contracted or reordered. math-errno and

@@ -22,9 +22,9 @@
 /* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
 enum { FEATURE_TEXT_MOST_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
 
-static const feature_format *const format_table[] = {&format_colmap, &format_npz,     &format_csv,
-                                                     &format_json,   &format_lowe,    &format_vlfeat,
-                                                     &format_opencv, &format_openmvg, &format_bin};
+static const feature_format *const format_table[] = {&format_colmap, &format_npz,      &format_csv,    &format_json,
+                                                     &format_lowe,   &format_vlfeat,   &format_opencv, &format_openmvg,
+                                                     &format_bin,    &format_colmap_db};
 
 const feature_format *format_at(size_t index) {
   return index < sizeof format_table / sizeof format_table[0] ? format_table[index] : NULL;
@@ -146,7 +146,7 @@ static hs_status features_check_descriptors(const feature_target *target) {
   return HS_OK;
 }
 
-static hs_status features_check(const feature_target *target) {
+hs_status features_check(const feature_target *target) {
   const hs_features *features = target->features;
   if (features->descriptor_type != HS_DESCRIPTOR_U8 && features->descriptor_type != HS_DESCRIPTOR_F32 &&
       features->descriptor_type != HS_DESCRIPTOR_NONE) {
@@ -262,6 +262,7 @@ hs_status hs_save_features(const char *path, const hs_features *features, const 
                            .features = features,
                            .layout = complete.layout,
                            .image_name = complete.image_name,
+                           .allocator = complete.allocator,
                            .message = complete.message,
                            .message_bytes = complete.message_bytes};
   if (complete.layout != HS_LAYOUT_UBC && complete.layout != HS_LAYOUT_VLFEAT) {
@@ -271,6 +272,7 @@ hs_status hs_save_features(const char *path, const hs_features *features, const 
   status = features_check(&target);
   if (status == HS_OK) status = save_choose_format(&target, complete.format, &format);
   if (status != HS_OK) return status;
+  if (format->write_into != NULL) return format->write_into(&target);
   return format->beside_ending != NULL ? save_pair(&target, format) : save_single(&target, format);
 }
 
@@ -363,6 +365,19 @@ static hs_status load_with_beside(const feature_format *format, feature_source *
   return status;
 }
 
+/* A format that opens the file by itself. */
+static hs_status load_from(const feature_format *format, const feature_source *source, hs_features *features) {
+  hs_features fresh = {0};
+  hs_status status = format->read_from(source, &fresh);
+  if (status != HS_OK) {
+    hs_features_free(&fresh);
+    return status;
+  }
+  hs_features_free(features);
+  *features = fresh;
+  return HS_OK;
+}
+
 static hs_status load_content(feature_source *source, hs_format id, hs_features *features) {
   const feature_format *format = format_by_id(id);
   if (id == HS_FORMAT_AUTO) {
@@ -373,6 +388,7 @@ static hs_status load_content(feature_source *source, hs_format id, hs_features 
   }
   if (format == NULL)
     return source_fail(source, HS_ERR_FORMAT, "neither name nor content is of a known feature format");
+  if (format->read_from != NULL) return load_from(format, source, features);
   if (format->beside_ending != NULL) return load_with_beside(format, source, features);
   return features_read_memory(format, source, features);
 }
@@ -386,6 +402,7 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
     return HS_ERR_ARGUMENT;
   }
   feature_source source = {.path = path,
+                           .image_name = complete.image_name,
                            .max_features = complete.max_features,
                            .allocator = complete.allocator,
                            .message = complete.message,
@@ -393,6 +410,10 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
   if (complete.format != HS_FORMAT_AUTO && format_by_id(complete.format) == NULL) {
     return source_fail(&source, HS_ERR_ARGUMENT, "no such feature format");
   }
+  const feature_format *named =
+      complete.format == HS_FORMAT_AUTO ? format_by_ending(path) : format_by_id(complete.format);
+  /* May be far larger than one list. */
+  if (named != NULL && named->read_from != NULL) return load_from(named, &source, features);
   file_content content = {0};
   status = load_file(&source, path, &content);
   if (status == HS_OK) {

@@ -19,6 +19,7 @@ typedef struct feature_source {
   const char *beside_path; /* of the second file, for formats with a beside_ending; else null */
   const uint8_t *beside_bytes;
   size_t beside_size;
+  const char *image_name; /* which list of a file that holds several; or null */
   uint64_t max_features;
   const hs_allocator *allocator;
   char *message;
@@ -33,6 +34,7 @@ typedef struct feature_target {
   const hs_features *features;
   hs_bin_layout layout;   /* of the descriptors in memory */
   const char *image_name; /* or null */
+  const hs_allocator *allocator;
   char *message;
   size_t message_bytes;
 } feature_target;
@@ -50,10 +52,14 @@ typedef struct feature_format {
   hs_status (*read)(const feature_source *source, hs_features *features);
   /* Whether the content looks like this format; cheap, sees only the beginning. */
   bool (*probe)(const uint8_t *bytes, size_t size);
+  /* For a file that holds more than one list and is opened by other means, else null: instead of write and read, with
+     neither stream nor bytes. */
+  hs_status (*write_into)(const feature_target *target);
+  hs_status (*read_from)(const feature_source *source, hs_features *features);
 } feature_format;
 
-extern const feature_format format_colmap, format_npz, format_csv, format_json, format_lowe, format_vlfeat,
-    format_opencv, format_openmvg, format_bin;
+extern const feature_format format_colmap, format_colmap_db, format_npz, format_csv, format_json, format_lowe,
+    format_vlfeat, format_opencv, format_openmvg, format_bin;
 
 /* The i-th format in the order of the table, null past the end. */
 const feature_format *format_at(size_t index);
@@ -76,6 +82,9 @@ hs_status features_read_memory(const feature_format *format, const feature_sourc
 #endif
 hs_status source_fail(const feature_source *source, hs_status status, const char *format, ...) FORMATS_PRINTF;
 hs_status target_fail(const feature_target *target, hs_status status, const char *format, ...) FORMATS_PRINTF;
+
+/* Whether the target's features can be written at all: finite, sigma > 0, descriptors present. HS_ERR_ARGUMENT. */
+hs_status features_check(const feature_target *target);
 
 /* Room for what a file claims: refuses more than max_features before allocating. count becomes 0 or the
    claim only through the reader. Statuses: HS_ERR_LIMIT, HS_ERR_MEMORY. */

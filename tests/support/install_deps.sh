@@ -3,7 +3,7 @@
 # To be sourced: . tests/support/install_deps.sh; install_packages "${BUILD_PACKAGES[@]}"
 
 # shellcheck disable=SC2034  # used by the scripts that source this
-BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev)
+BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev libsqlite3-dev)
 TEST_PACKAGES=(libcmocka-dev libopencv-dev libvlfeat-dev python3 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 # Not needed where pip or another source has already given python3 these modules.
 if ! python3 -c 'import numpy, cv2' 2>/dev/null; then

@@ -1,0 +1,148 @@
+/*
+ * hartsift_colmap.h - COLMAP's database.db: features, matches and verified geometry for its mapper; part of hartsift.h.
+ *
+ *     hs_colmap_database *db;  hs_status st = hs_colmap_open(&db, "database.db", NULL);
+ *     st = hs_colmap_add_image(db, "a.jpg", NULL, &features_a, &a);        the same for b
+ *     st = hs_colmap_add_matches(db, a, b, &matches);
+ *     st = hs_colmap_commit(db);  hs_colmap_close(db);
+ *
+ * A database that is not there is made with the tables of COLMAP 3.8, which later versions take over; one that is there
+ * keeps its tables, whichever version of COLMAP made them, and everything in it that is not named below. A file that is
+ * no such database, or has columns that this library cannot fill, is refused and stays as it is. Everything between
+ * opening and hs_colmap_commit is one transaction: hs_colmap_close without a commit leaves no trace. A call that fails
+ * leaves the transaction as it was before the call.
+ *
+ * Keypoints become six float32 as COLMAP's own: x and y with the centre of the top-left pixel at (0.5, 0.5), then the
+ * affine shape a11 = s cos t, a12 = -s sin t, a21 = s sin t, a22 = s cos t of scale s and orientation t, in the sense of
+ * hs_keypoint (COLMAP's CPU extractor has the same; its GPU extractor stores -t). Descriptors become bytes in UBC order.
+ *
+ * A handle is used by one thread at a time. From opening to closing (unless read_only) others can read the database but
+ * not write to it. In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
+ */
+#ifndef HARTSIFT_COLMAP_H
+#define HARTSIFT_COLMAP_H
+
+#include "hartsift.h"
+#include "hartsift_geometry.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hs_colmap_database hs_colmap_database;
+
+typedef struct hs_colmap_options {
+  size_t struct_size;    /* sizeof(hs_colmap_options); fields are only appended */
+  int32_t read_only;     /* 1: the file must be there and is only read; 0 or 1; 0 */
+  int32_t replace;       /* features or matches that are there already and differ from those added: 0: HS_ERR_ARGUMENT,
+                              1: replaced, with new features also all matches of the image dropped; 0 or 1; 0 */
+  int32_t share_cameras; /* a new image gets 1: the first camera of the same model, size and parameters, 0: its own;
+                              0 or 1; 0 */
+  int32_t wait_ms;         /* how long to wait while another program writes to the database, milliseconds, 0: 10000;
+                              0..2^31 - 1; 0 */
+  hs_bin_layout layout;  /* the bin order that descriptors given are in; HS_LAYOUT_UBC */
+  uint64_t max_features; /* reading: refuse images that claim more; 0: 2^27 */
+  const hs_allocator
+      *allocator; /* for the handle and what is read; must outlive both. SQLite's own memory is not its */
+  char *message;  /* null, or where the reason goes when hs_colmap_open fails (zero-terminated) */
+  size_t message_bytes;
+} hs_colmap_options;
+
+/* Opens a database, making it if it is not there (it appears at the first commit). options may be null. On failure
+   *database is null. Blocks while another program writes to it.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_IO (cannot be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite
+   database, or damaged), HS_ERR_UNSUPPORTED (not COLMAP's, or of tables that this library does not know), HS_ERR_MEMORY. */
+HS_API hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
+
+/* Makes everything added since opening, or since the last commit, permanent; then a new transaction begins. After a
+   failure nothing more can be added. Statuses: HS_ERR_ARGUMENT (null, read_only), HS_ERR_IO. */
+HS_API hs_status hs_colmap_commit(hs_colmap_database *database);
+
+/* Closes; what was not committed is dropped, and with it a file that did not exist before. null is allowed. */
+HS_API void hs_colmap_close(hs_colmap_database *database);
+
+/* Why the last failing call on this handle failed, with the name of the file; "" when none did. Valid until the next call. */
+HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
+
+/* ---- images and their features */
+
+enum { HS_COLMAP_PARAMETERS = 16 };
+
+/* A camera as COLMAP has it. Lengths in pixels; the corner of the top-left pixel is (0, 0). */
+typedef struct hs_colmap_camera {
+  int32_t model;         /* COLMAP's number: 0 SIMPLE_PINHOLE f cx cy; 1 PINHOLE fx fy cx cy; 2 SIMPLE_RADIAL f cx cy k;
+                              3 RADIAL f cx cy k1 k2; 4 OPENCV fx fy cx cy k1 k2 p1 p2; and so on */
+  int32_t width, height; /* 1 or more */
+  int32_t prior_focal_length; /* 1: the focal length is known (calibration, EXIF); 0: a guess */
+  int32_t parameter_count;    /* as the model has; 1..16 */
+  double parameters[HS_COLMAP_PARAMETERS];
+} hs_colmap_camera;
+
+/* What COLMAP takes for an image that it knows nothing else about: SIMPLE_RADIAL, principal point in the middle, no
+   distortion. focal_length: pixels, then prior_focal_length is 1; 0: unknown, 1.2 times the larger side, 0.
+   Statuses: HS_ERR_ARGUMENT. */
+HS_API hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t height, double focal_length);
+
+typedef struct hs_colmap_image {
+  int32_t found;     /* 1: the rest is valid; 0: no such image, the rest is 0 */
+  uint32_t image_id; /* 0..2^31 - 2 */
+  uint32_t camera_id;
+  const char *name; /* the database's; valid until the next call on the handle */
+  int64_t features; /* keypoints; -1: none were ever written */
+  hs_colmap_camera camera;
+} hs_colmap_image;
+
+/* Adds an image with its features. name: as COLMAP's, the path below the folder of images with '/' between folders; UTF-8.
+   camera: null for hs_colmap_camera_init with the features' image size, which then must be known. features with
+   HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames the
+   image gets a frame of its own and its camera a rig of its own.
+   An image of that name keeps its number, camera (camera is not looked at) and frame. Its features must be absent or the
+   same bytes, or options.replace be 1: HS_ERR_ARGUMENT otherwise, also when its camera is of another size.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
+HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                                     const hs_features *features, uint32_t *image_id);
+
+/* Looks an image up by name. Not there: HS_OK with found 0. Statuses: HS_ERR_ARGUMENT, HS_ERR_FORMAT, HS_ERR_IO. */
+HS_API hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image);
+
+/* The image with the smallest number above `after` (-1: the first one). The last one is followed by found 0. */
+HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image);
+
+/* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates come back to within the
+   rounding of x + 0.5, scale and orientation to within that of the affine shape; octave, level and response are 0; of
+   keypoints with x and y alone sigma is 1 and orientation 0. No features at all: count 0.
+   Statuses: HS_ERR_ARGUMENT (null, no such image), HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (descriptors other than SIFT),
+   HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_IO. */
+HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features);
+
+/* ---- pairs of images */
+
+/* The matches of two images a and b, and what was verified of them. */
+typedef struct hs_colmap_matches {
+  const void *pairs; /* count records of pair_stride_bytes (0: 8), each beginning with two uint32_t: the index of the
+                              feature in a and in b (hs_match_pair is such a record); may be null when count is 0 */
+  size_t pair_stride_bytes;
+  size_t count;
+  const uint8_t *inliers; /* count bytes: 1 for matches that agree with the geometry; null: all, where one was found */
+  /* What hs_verify found, each may be null; all null: not verified, which leaves it to COLMAP. found 0 counts too: the
+     pair is recorded as verified without success. */
+  const hs_geometry *fundamental, *essential, *homography;
+} hs_colmap_matches;
+
+/* Adds the matches of two images that are in the database with their features, and, if verified, the geometry that the
+   mapper works from: configuration CALIBRATED (essential matrix), UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a
+   homography alone, or one with more than 0.8 of the other's inliers), DEGENERATE (none found), and the matrices, in
+   COLMAP's coordinates. A pair that has the same matches already is left, and gets the geometry if it has none; other
+   matches or geometry: see options.replace.
+   Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */
+HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                                       const hs_colmap_matches *matches);
+
+/* How many matches and verified matches a pair has, -1 each where it has no entry; either pointer may be null. */
+HS_API hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                                         int64_t *matches, int64_t *verified);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
