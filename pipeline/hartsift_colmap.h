@@ -23,7 +23,6 @@
 #define HARTSIFT_COLMAP_H
 
 #include "hartsift.h"
-#include "hartsift_geometry.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -117,6 +116,8 @@ HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t 
 
 /* ---- pairs of images */
 
+struct hs_geometry; /* hartsift_geometry.h */
+
 /* The matches of two images a and b, and what was verified of them. */
 typedef struct hs_colmap_matches {
   const void *pairs; /* count records of pair_stride_bytes (0: 8), each beginning with two uint32_t: the index of the
@@ -126,7 +127,7 @@ typedef struct hs_colmap_matches {
   const uint8_t *inliers; /* count bytes: 1 for matches that agree with the geometry; null: all, where one was found */
   /* What hs_verify found, each may be null; all null: not verified, which leaves it to COLMAP. found 0 counts too: the
      pair is recorded as verified without success. */
-  const hs_geometry *fundamental, *essential, *homography;
+  const struct hs_geometry *fundamental, *essential, *homography;
 } hs_colmap_matches;
 
 /* Adds the matches of two images that are in the database with their features, and, if verified, the geometry that the

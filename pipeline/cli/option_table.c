@@ -66,7 +66,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .field = OPTION_NO_FIELD,
                        .help = "where the result goes; a DIR (extract) exists or ends in '/' and is made if absent"},
     [OPTION_FORMAT] =
-        CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin", IN_EXTRACT, OPTION_NO_FIELD,
+        CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin|colmap-db", IN_EXTRACT, OPTION_NO_FIELD,
                "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_BOTH | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it wherever they stand"),
