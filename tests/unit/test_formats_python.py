@@ -3,11 +3,13 @@
 Uses the program write_sample_features of the build (in $HARTSIFT_PROGRAMS, or the first argument). Ends
 with 77, skipped, when neither NumPy nor that program is there; checks with OpenCV only where cv2 is.
 """
+import contextlib
 import csv
 import json
 import math
 import os
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -175,6 +177,35 @@ def check_bin(folder, truth, style):
         equal("bin descriptors", mapped, truth.descriptors)
 
 
+def check_colmap_db(folder, truth, style):
+    path = folder / "colmap-db.db"
+    if not path.exists():
+        print("built without SQLite: the database is unchecked")
+        return
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        name, camera = database.execute("SELECT name, camera_id FROM images").fetchone()
+        assert name == 'an "image".png', name
+        model, width, height, parameters, prior = database.execute(
+            "SELECT model, width, height, params, prior_focal_length FROM cameras WHERE camera_id = ?", [camera]).fetchone()
+        assert (model, width, height, prior) == (2, 640, 480, 0)
+        equal("camera", numpy.frombuffer(parameters, "<f8"), [1.2 * 640, 320, 240, 0])
+        rows, columns, data = database.execute("SELECT rows, cols, data FROM keypoints").fetchone()
+        assert (rows, columns) == (COUNT, 6)
+        keypoints = numpy.frombuffer(data, "<f4").reshape(rows, columns)
+        equal("database places", keypoints[:, :2], (truth.places[:, :2].astype(float) + 0.5).astype(numpy.float32))
+        turns = truth.places[:, 2] * numpy.exp(1j * truth.places[:, 3].astype(float))
+        shape = numpy.stack([turns.real, -turns.imag, turns.imag, turns.real], axis=1)
+        assert numpy.abs(keypoints[:, 2:] - shape).max() <= 1e-7 * numpy.abs(turns).max()
+        described = database.execute("SELECT rows, cols, data FROM descriptors").fetchall()
+        if style == "none":
+            assert not described
+        else:
+            entries = numpy.frombuffer(described[0][2], "u1").reshape(described[0][:2])
+            scale = 512 if style == "f32" else 1
+            equal("database descriptors", entries,
+                  numpy.minimum(255, numpy.floor(truth.descriptors.astype(float) * scale + 0.5)).astype(int))
+
+
 def main():
     writer = program()
     for style in ("u8", "f32", "scaled", "none"):
@@ -182,7 +213,7 @@ def main():
             folder = pathlib.Path(place)
             subprocess.run([writer, place, str(COUNT), style], check=True)
             truth = Truth(folder)
-            checks = [check_npz, check_json, check_csv, check_bin]
+            checks = [check_npz, check_json, check_csv, check_bin, check_colmap_db]
             if style != "none":
                 checks.append(check_text_formats)
             if cv2 is not None:
