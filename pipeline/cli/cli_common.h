@@ -77,6 +77,7 @@ double cli_milliseconds(void);
 /* ---- subcommands, each in its own cmd_*.c */
 
 cli_exit cmd_extract(const option_set *set);
+cli_exit cmd_match(const option_set *set);
 cli_exit cmd_draw(const option_set *set);
 cli_exit cmd_info(const option_set *set);
 cli_exit cmd_selftest(const option_set *set);

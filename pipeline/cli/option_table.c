@@ -11,12 +11,14 @@
 
 #define IN_TOP      (1u << COMMAND_TOP)
 #define IN_EXTRACT  (1u << COMMAND_EXTRACT)
+#define IN_MATCH    (1u << COMMAND_MATCH)
 #define IN_DRAW     (1u << COMMAND_DRAW)
 #define IN_INFO     (1u << COMMAND_INFO)
 #define IN_SELFTEST (1u << COMMAND_SELFTEST)
 #define IN_BENCH    (1u << COMMAND_BENCH)
 #define IN_BOTH     (IN_EXTRACT | IN_DRAW)
-#define IN_ALL      (IN_TOP | IN_EXTRACT | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
+#define IN_FRAMES   (IN_BOTH | IN_MATCH) /* what extracts features from images given */
+#define IN_ALL      (IN_TOP | IN_EXTRACT | IN_MATCH | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
 
@@ -62,65 +64,83 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .letter = 'o',
                        .kind = OPTION_KIND_TEXT,
                        .argument = "FILE|DIR",
-                       .commands = IN_BOTH,
+                       .commands = IN_FRAMES,
                        .field = OPTION_NO_FIELD,
                        .help = "where the result goes; a DIR (extract) exists or ends in '/' and is made if absent"},
     [OPTION_FORMAT] =
         CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin|colmap-db", IN_EXTRACT, OPTION_NO_FIELD,
                "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
-    [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_BOTH | IN_BENCH, OPTION_NO_FIELD,
+    [OPTION_MATCH_FORMAT] = CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
+                                   "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
+    [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_FRAMES | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it wherever they stand"),
-    [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_BOTH | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
+    [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_INFO | IN_BENCH,
+                            OPTION_NO_FIELD,
                             "where to compute [auto: a GPU where one is usable, else the CPU]"),
     [OPTION_SPLIT] = {.name = "split",
                       .kind = OPTION_KIND_AUTO,
                       .argument = "N|auto",
                       .low = 1,
                       .high = 32,
-                      .commands = IN_BOTH,
+                      .commands = IN_FRAMES,
                       .field = AT(split),
                       .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
     [OPTION_THREADS] =
-        INTEGER("threads", 0, 1024, IN_BOTH | IN_INFO | IN_BENCH, AT(threads), "CPU threads, 0: one for each usable core [0]"),
-    [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_BOTH | IN_BENCH, AT(max_features),
+        INTEGER("threads", 0, 1024, IN_FRAMES | IN_INFO | IN_BENCH, AT(threads), "CPU threads, 0: one for each usable core [0]"),
+    [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_FRAMES | IN_BENCH, AT(max_features),
                                     "keep exactly N when there are more, 0: all [0; colmap 8192]"),
-    [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_BOTH | IN_BENCH, AT(contrast),
+    [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_FRAMES | IN_BENCH, AT(contrast),
                                "contrast a keypoint needs, divided by the scales [0.04; vlfeat 0; colmap 0.02]"),
-    [OPTION_EDGE] = NUMBER("edge", "R", 1, 1000, IN_BOTH, AT(edge), "largest ratio of principal curvatures [10]"),
-    [OPTION_FIRST_OCTAVE] = INTEGER("first-octave", -1, 3, IN_BOTH | IN_BENCH, AT(first_octave),
+    [OPTION_EDGE] = NUMBER("edge", "R", 1, 1000, IN_FRAMES, AT(edge), "largest ratio of principal curvatures [10]"),
+    [OPTION_FIRST_OCTAVE] = INTEGER("first-octave", -1, 3, IN_FRAMES | IN_BENCH, AT(first_octave),
                                     "octave of the first sampling, -1 doubles the image [-1]"),
-    [OPTION_OCTAVES] = INTEGER("octaves", 0, 32, IN_BOTH, AT(octaves),
+    [OPTION_OCTAVES] = INTEGER("octaves", 0, 32, IN_FRAMES, AT(octaves),
                                "most octaves, 0: as many as the image's size gives [0; colmap 4]"),
-    [OPTION_SCALES] = INTEGER("scales", 1, 8, IN_BOTH, AT(scales), "scales in an octave [3]"),
+    [OPTION_SCALES] = INTEGER("scales", 1, 8, IN_FRAMES, AT(scales), "scales in an octave [3]"),
     [OPTION_MAX_ORIENTATIONS] =
-        INTEGER("max-orientations", 0, 18, IN_BOTH, AT(max_orientations),
+        INTEGER("max-orientations", 0, 18, IN_FRAMES, AT(max_orientations),
                 "most features from one keypoint, 0: every strong peak [0; vlfeat 4; colmap 2]"),
-    [OPTION_UPRIGHT] = FLAG("upright", IN_BOTH, AT(upright), "give each keypoint one feature of orientation 0"),
-    [OPTION_NORM] = CHOICE("norm", "l2|root", IN_BOTH, AT(norm),
+    [OPTION_UPRIGHT] = FLAG("upright", IN_FRAMES, AT(upright), "give each keypoint one feature of orientation 0"),
+    [OPTION_NORM] = CHOICE("norm", "l2|root", IN_FRAMES, AT(norm),
                            "normalisation of descriptors; root is RootSIFT [l2; colmap root]"),
-    [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_BOTH | IN_BENCH, AT(descriptor), "type of the descriptors [u8]"),
+    [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_FRAMES | IN_BENCH, AT(descriptor), "type of the descriptors [u8]"),
     [OPTION_MASK] =
         TEXT("mask", "IMAGE", IN_BOTH, "drop the keypoints where this image, of the same size, is black (0)"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
                               "describe the keypoints of this feature file (any format) instead of detecting"),
-    [OPTION_UPSAMPLE] = CHOICE("upsample", "aligned|half-pixel", IN_BOTH, AT(upsample),
+    [OPTION_UPSAMPLE] = CHOICE("upsample", "aligned|half-pixel", IN_FRAMES, AT(upsample),
                                "grid of the doubled image [aligned; opencv half-pixel]"),
-    [OPTION_SIGMA] = NUMBER("sigma", "S0", 0.8, 4, IN_BOTH, AT(sigma), "blur of an octave's first level [1.6]"),
-    [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_BOTH, AT(input_blur),
+    [OPTION_SIGMA] = NUMBER("sigma", "S0", 0.8, 4, IN_FRAMES, AT(sigma), "blur of an octave's first level [1.6]"),
+    [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_FRAMES, AT(input_blur),
                                  "blur that the image is assumed to have, in pixels [0.5]"),
     [OPTION_NO_EXIF] =
-        FLAG("no-exif", IN_BOTH, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
-    [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_BOTH | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
+        FLAG("no-exif", IN_FRAMES, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
+    [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_FRAMES | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
                              "fix the implementation of a stage (for measurements); may be repeated"),
-    [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_BOTH, AT(max_memory_bytes),
+    [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_FRAMES, AT(max_memory_bytes),
                                 "refuse images that need more memory, 0: no limit; K, M and G multiply by 1024 [0]"),
-    [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", IN_BOTH, AT(max_pixels),
+    [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", IN_FRAMES, AT(max_pixels),
                                 "refuse larger images, 0: no limit [2147483648]"),
+    [OPTION_RATIO] = NUMBER("ratio", "R", 0, 1, IN_MATCH, OPTION_NO_FIELD,
+                            "keep a match nearer than R times the second nearest, 0: no such test [0.8]"),
+    [OPTION_MUTUAL] = FLAG("mutual", IN_MATCH, OPTION_NO_FIELD,
+                           "keep a match only if it is found from both sides, with all tests [this is the default]"),
+    [OPTION_NO_MUTUAL] = FLAG("no-mutual", IN_MATCH, OPTION_NO_FIELD, "look from A to B only"),
+    [OPTION_MAX_DISTANCE] =
+        NUMBER("max-distance", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
+               "keep matches at most this far apart, unit of the descriptors (u8: norm 512), 0: any [0]"),
+    [OPTION_VERIFY] = CHOICE("verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
+                             "find the geometry that most matches agree with, and mark those"),
+    [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
+                                "--verify: largest error of an inlier, pixels [2]"),
+    [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
+                           "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
-    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_INFO, OPTION_NO_FIELD, "report on standard output as JSON"),
+    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_MATCH | IN_INFO, OPTION_NO_FIELD,
+                          "report on standard output as JSON; match: the same as --format json"),
     [OPTION_JSON_FILE] = TEXT("json", "FILE", IN_BENCH, "write the records there as JSON, '-': standard output"),
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
                                "rounds that are timed, 0: as many as fit into a few seconds, 5 to 50 [0]"),
@@ -131,7 +151,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_QUIET] = {.name = "quiet",
                       .letter = 'q',
                       .kind = OPTION_KIND_FLAG,
-                      .commands = IN_BOTH | IN_SELFTEST,
+                      .commands = IN_FRAMES | IN_SELFTEST,
                       .field = OPTION_NO_FIELD,
                       .help = "no progress and no summary; failures are still named"},
 };
@@ -154,6 +174,15 @@ static const char *const extract_details[] = {
     "Those that cannot be described are named on standard error and get a descriptor of zeros.",
     "With --json, standard output gets one record a line for each image: image, width, height, features, milliseconds "
     "(of the extraction alone), output, status, error.",
+    NULL,
+};
+
+static const char *const match_details[] = {
+    "A and B are feature files in any format, or images, whose features are extracted with the options of extract; "
+    "'-' is an image from standard input, @scene[:WxH[:SEED]] a generated picture. Every descriptor of A is compared "
+    "with every one of B, exactly.",
+    "Prints CSV to standard output or FILE: index_a, index_b (from 0, in the order of the features), distance, and with "
+    "--verify inlier (1 or 0). --format colmap is the text of COLMAP's matches_importer, with --verify inliers only.",
     NULL,
 };
 
@@ -193,6 +222,7 @@ static const char *const bench_details[] = {
 static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details},
     [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details},
+    [COMMAND_MATCH] = {"match", "A B", 2, 2, "match the features of two images", match_details},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES]", 1, 2, "draw keypoints over a picture", draw_details},
     [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},
     [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details},

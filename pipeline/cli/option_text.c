@@ -29,6 +29,7 @@ static const text_pair environment[] = {
 static const text_pair examples[] = {
     {"hartsift extract photo.jpg > photo.csv", "the features of one photo as CSV"},
     {"hartsift extract *.jpg -o features/ --format colmap", "one text file an image for COLMAP"},
+    {"hartsift match one.jpg two.jpg --verify homography", "matches of two photos, and which of them agree"},
     {"hartsift draw photo.jpg --max-features 500 -o keypoints.png", "a picture of the 500 strongest"},
 };
 

@@ -335,6 +335,14 @@ static hs_status load_file(const feature_source *source, const char *path, file_
   return status;
 }
 
+hs_status source_load_file(const feature_source *source, const char *path, uint8_t **bytes, size_t *size) {
+  file_content content = {0};
+  const hs_status status = load_file(source, path, &content);
+  *bytes = content.bytes;
+  *size = content.size;
+  return status;
+}
+
 hs_status features_read_memory(const feature_format *format, const feature_source *source, hs_features *features) {
   hs_features fresh = {0};
   hs_status status = format->read(source, &fresh);

@@ -74,6 +74,10 @@ const feature_format *format_by_content(const uint8_t *bytes, size_t size, const
 /* Reads one format from memory. On failure *features is unchanged; on success its old arrays are freed. */
 hs_status features_read_memory(const feature_format *format, const feature_source *source, hs_features *features);
 
+/* Reads a regular file of a size that source->max_features may need. *bytes: from source->allocator, to be released
+   also on failure. Statuses: HS_ERR_IO, HS_ERR_LIMIT, HS_ERR_MEMORY, with a message. */
+hs_status source_load_file(const feature_source *source, const char *path, uint8_t **bytes, size_t *size);
+
 /* Sets "path: reason" as the message and returns `status`. */
 #if defined(__GNUC__)
 #  define FORMATS_PRINTF __attribute__((format(printf, 3, 4)))

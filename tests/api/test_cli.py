@@ -15,7 +15,7 @@ import zlib
 COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 SKIPPED = 77
 DONE, FAILED, USAGE, NO_DEVICE = 0, 1, 2, 3
-SUBCOMMANDS = ("extract", "draw", "info", "selftest", "bench")
+SUBCOMMANDS = ("extract", "match", "draw", "info", "selftest", "bench")
 EXTRACT_OPTIONS = (
     "output format profile device threads max-features contrast edge first-octave octaves scales max-orientations "
     "upright norm descriptor mask region keypoints upsample sigma input-blur no-exif variant max-memory max-pixels "
@@ -388,6 +388,125 @@ class Options(Case):
         rows = self.features(self.SCENE, "--descriptor", "none")
         places = [(row["x"], row["y"]) for row in rows]
         self.assertEqual(places, [(row["x"], row["y"]) for row in self.features(self.SCENE)])
+
+
+class Match(Case):
+    SCENE = "@scene:320x240:3"
+
+    def match(self, *arguments, **settings):
+        return self.run_it("match", *arguments, **settings)
+
+    def rows(self, *arguments, **settings):
+        output, _ = self.match(*arguments, **settings)
+        lines = output.decode().splitlines()
+        names = lines[0].split(",")
+        return [dict(zip(names, line.split(","))) for line in lines[1:]]
+
+    def test_scene_matches_itself(self):
+        rows = self.rows(self.SCENE, self.SCENE)
+        self.assertGreater(len(rows), 50)
+        self.assertTrue(all(row["index_a"] == row["index_b"] and row["distance"] == "0" for row in rows))
+        self.assertEqual(list(rows[0]), ["index_a", "index_b", "distance"])
+
+    def test_files_and_images_give_the_same(self):
+        for number, name in ((3, "a.npz"), (4, "b.hsf")):
+            self.extract(f"@scene:320x240:{number}", "-o", name)
+        os.rename(self.path("b.hsf"), self.path("b.unknown"))
+        files, _ = self.match("a.npz", "b.unknown", "--ratio", "0")
+        images, _ = self.match("@scene:320x240:3", "-", "--ratio", "0", stdin=self.scene_file(4))
+        self.assertEqual(files, images)
+
+    def scene_file(self, number):
+        """The generated scene as a picture file: what draw makes of no features."""
+        self.run_it("draw", f"@scene:320x240:{number}", "--contrast", "1", "-o", "scene.png")
+        return self.read("scene.png")
+
+    def test_tests_of_pairs(self):
+        pair = (self.SCENE, "@scene:320x240:4")
+        loose = self.rows(*pair, "--ratio", "0", "--no-mutual")
+        mutual = self.rows(*pair, "--ratio", "0", "--mutual")
+        swapped = self.rows(*reversed(pair), "--ratio", "0")
+        near = self.rows(*pair, "--ratio", "0", "--no-mutual", "--max-distance", "200")
+        as_pairs = lambda rows: [(row["index_a"], row["index_b"]) for row in rows]
+        self.assertLess(len(mutual), len(loose))
+        self.assertLessEqual(set(as_pairs(mutual)), set(as_pairs(loose)))
+        self.assertEqual(sorted((b, a) for a, b in as_pairs(swapped)), sorted(as_pairs(mutual)))
+        self.assertEqual(near, [row for row in loose if float(row["distance"]) <= 200])
+        self.assertLess(len(self.rows(*pair, "--ratio", "0.7")), len(mutual))
+
+    def test_verification(self):
+        rows = self.rows(self.SCENE, self.SCENE, "--verify", "homography", "--tolerance", "1")
+        self.assertTrue(rows and all(row["inlier"] == "1" for row in rows))
+        output, errors = self.match(self.SCENE, self.SCENE, "--verify", "homography", "--json")
+        record = json.loads(output)
+        self.assertEqual((record["format"], record["version"], record["count"]), ("hartsift-matches", 1, len(rows)))
+        self.assertEqual(record["verified"]["model"], "homography")
+        self.assertTrue(record["verified"]["found"])
+        for found, expected in zip(record["verified"]["matrix"], (1, 0, 0, 0, 1, 0, 0, 0, 1)):
+            self.assertAlmostEqual(found, expected, places=6)
+        self.assertTrue(all(match["inlier"] for match in record["matches"]))
+        self.assertIn("inliers", errors)
+        rows = self.rows(self.SCENE, self.SCENE, "--verify", "essential", "--camera", "300,300,160,120")
+        self.assertEqual(set(rows[0]), {"index_a", "index_b", "distance", "inlier"})
+
+    def test_nothing_to_verify(self):
+        self.write("flat.pgm", pgm(64, 48, lambda x, y: 9))
+        output, errors = self.match("flat.pgm", self.SCENE, "--verify", "fundamental", "--json")
+        record = json.loads(output)
+        self.assertEqual((record["count"], record["matches"], record["verified"]["found"]), (0, [], False))
+        self.assertIn("no geometry found", errors)
+
+    def test_formats_by_ending(self):
+        self.match(self.SCENE, self.SCENE, "-o", "m.json", "-q")
+        count = json.loads(self.read("m.json"))["count"]
+        self.match(self.SCENE, self.SCENE, "-o", "m.txt", "--quiet")
+        lines = self.read("m.txt").decode().splitlines()
+        self.assertEqual(lines[0], f"{self.SCENE} {self.SCENE}")
+        self.assertEqual(lines[1:count + 1], [f"{i} {i}" for i in (int(line.split()[0]) for line in lines[1:count + 1])])
+        self.assertEqual(lines[count + 1:], [""])
+        self.match(self.SCENE, self.SCENE, "-o", "m.dat")
+        self.assertEqual(self.read("m.dat").decode().splitlines()[0], "index_a,index_b,distance")
+        self.assertEqual(self.files(), ["m.dat", "m.json", "m.txt"])
+
+    def test_same_bytes_from_every_backend(self):
+        expected, _ = self.match(self.SCENE, "@scene:320x240:4", environment={"HARTSIFT_CPU": "ref"})
+        for threads in ("1", "3"):
+            found, _ = self.match(self.SCENE, "@scene:320x240:4", "--threads", threads)
+            self.assertEqual(found, expected)
+
+    def test_usage(self):
+        for arguments, words in (
+                ((self.SCENE,), "operand"),
+                (("-", "-"), "standard input holds one"),
+                ((self.SCENE, self.SCENE, "--ratio", "1.5"), "from 0 to 1"),
+                ((self.SCENE, self.SCENE, "--mutual", "--no-mutual"), "one of them"),
+                ((self.SCENE, self.SCENE, "--descriptor", "none"), "u8 or f32"),
+                ((self.SCENE, self.SCENE, "--json", "--format", "csv"), "one of them"),
+                ((self.SCENE, self.SCENE, "--tolerance", "2"), "--verify"),
+                ((self.SCENE, self.SCENE, "--verify", "essential"), "--camera"),
+                ((self.SCENE, self.SCENE, "--verify", "essential", "--camera", "1,2,3"), "FX,FY,CX,CY"),
+                ((self.SCENE, self.SCENE, "--verify", "essential", "--camera", "0,2,3,4"), "above 0"),
+                ((self.SCENE, self.SCENE, "--verify", "homography", "--camera", "1,1,3,4"), "essential")):
+            _, errors = self.match(*arguments, status=USAGE)
+            self.assertIn(words, errors)
+
+    def test_failures(self):
+        self.write("noise", b"neither picture nor features")
+        _, errors = self.match("noise", self.SCENE, status=FAILED)
+        self.assertIn("noise", errors)
+        _, errors = self.match(self.SCENE, "absent.npz", status=FAILED)
+        self.assertIn("absent.npz", errors)
+        self.extract(self.SCENE, "--descriptor", "none", "-o", "bare.csv")
+        _, errors = self.match("bare.csv", self.SCENE, status=FAILED)
+        self.assertIn("without descriptors", errors)
+        self.extract(self.SCENE, "--descriptor", "f32", "-o", "floats.csv")
+        _, errors = self.match("floats.csv", self.SCENE, status=FAILED)
+        self.assertIn("8-bit", errors)
+        self.extract(self.SCENE, "-o", "bytes.csv")
+        before = self.read("bytes.csv")
+        _, errors = self.match("bytes.csv", self.SCENE, "-o", "bytes.csv", status=FAILED)
+        self.assertIn("overwrite", errors)
+        self.assertEqual(self.read("bytes.csv"), before)
 
 
 class Draw(Case):

@@ -1,0 +1,219 @@
+/*
+ * hartsift match: the matches of two feature files or images, and which of them one geometry explains.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/cli/cli_common.h"
+#include "pipeline/formats/match_file.h"
+#include "pipeline/formats/number_text.h"
+
+typedef struct match_job {
+  const option_set *set;
+  hs_options options;
+  hs_context *context;
+  cli_input input;
+  match_format format;
+  const char *output; /* "-": standard output */
+  hs_match_options wanted;
+  hs_verify_options verify; /* model 0: none */
+  hs_features features[2];
+  hs_geometry geometry;
+  match_table table;
+  double milliseconds; /* of the matching alone */
+  char message[CLI_MESSAGE_BYTES];
+} match_job;
+
+static bool given(const match_job *job, option_id id) { return job->set->values[id].given; }
+
+static cli_exit usage(const char *message) {
+  cli_error(COMMAND_MATCH, "%s", message);
+  return CLI_USAGE;
+}
+
+/* "FX,FY,CX,CY" for both cameras, or four more numbers for the second. */
+static bool parse_cameras(const char *text, hs_camera *a, hs_camera *b) {
+  double numbers[8];
+  int count = 0;
+  for (;;) {
+    const size_t length = strcspn(text, ",");
+    if (count == 8 || !number_to_double(text, length, &numbers[count])) return false;
+    count++;
+    if (text[length] == '\0') break;
+    text += length + 1;
+  }
+  if (count != 4 && count != 8) return false;
+  const double *second = numbers + count - 4;
+  *a = (hs_camera){numbers[0], numbers[1], numbers[2], numbers[3]};
+  *b = (hs_camera){second[0], second[1], second[2], second[3]};
+  return a->fx > 0.0 && a->fy > 0.0 && b->fx > 0.0 && b->fy > 0.0;
+}
+
+static cli_exit prepare_verification(match_job *job) {
+  const option_value *values = job->set->values;
+  static const hs_geometry_model models[] = {HS_HOMOGRAPHY, HS_FUNDAMENTAL, HS_ESSENTIAL};
+  if (!values[OPTION_VERIFY].given) {
+    if (values[OPTION_TOLERANCE].given || values[OPTION_CAMERA].given)
+      return usage("--tolerance and --camera are for --verify: expected one of its models");
+    return CLI_DONE;
+  }
+  const hs_geometry_model model = models[values[OPTION_VERIFY].integer];
+  (void)hs_verify_options_init(&job->verify, model);
+  if (values[OPTION_TOLERANCE].given) job->verify.threshold = values[OPTION_TOLERANCE].number;
+  if ((model == HS_ESSENTIAL) != values[OPTION_CAMERA].given)
+    return usage(model == HS_ESSENTIAL ? "--verify essential needs the cameras: expected --camera FX,FY,CX,CY"
+                                       : "--camera is for --verify essential");
+  if (model == HS_ESSENTIAL &&
+      !parse_cameras(values[OPTION_CAMERA].text, &job->verify.camera_a, &job->verify.camera_b)) {
+    cli_error(COMMAND_MATCH, "--camera '%s': expected FX,FY,CX,CY, once or twice, with FX and FY above 0",
+              values[OPTION_CAMERA].text);
+    return CLI_USAGE;
+  }
+  return CLI_DONE;
+}
+
+/* What the table of options cannot express, and the options of the library. */
+static cli_exit prepare(match_job *job) {
+  const option_value *values = job->set->values;
+  if (given(job, OPTION_MUTUAL) && given(job, OPTION_NO_MUTUAL))
+    return usage("--mutual and --no-mutual: expected one of them");
+  if (given(job, OPTION_DESCRIPTOR) && values[OPTION_DESCRIPTOR].integer == HS_DESCRIPTOR_NONE)
+    return usage("--descriptor 'none': expected u8 or f32, there is nothing else to match");
+  if (given(job, OPTION_JSON) && given(job, OPTION_MATCH_FORMAT) &&
+      values[OPTION_MATCH_FORMAT].integer != MATCH_FORMAT_JSON)
+    return usage("--json and --format: expected one of them");
+  if (strcmp(job->set->operands[0], "-") == 0 && strcmp(job->set->operands[1], "-") == 0)
+    return usage("'-' stands twice: standard input holds one image");
+  job->output = given(job, OPTION_OUTPUT) ? values[OPTION_OUTPUT].text : "-";
+  job->format = match_format_by_ending(job->output);
+  if (given(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
+  if (given(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
+  (void)hs_match_options_init(&job->wanted);
+  if (given(job, OPTION_RATIO)) job->wanted.ratio = values[OPTION_RATIO].number;
+  if (given(job, OPTION_MAX_DISTANCE)) job->wanted.max_distance = values[OPTION_MAX_DISTANCE].number;
+  job->wanted.mutual = !given(job, OPTION_NO_MUTUAL);
+  return prepare_verification(job);
+}
+
+static hs_status extract(match_job *job, const char *path, hs_features *features) {
+  hs_image image = {0};
+  hs_status status = cli_load_image(&job->input, path, false, &image, job->message, sizeof job->message);
+  if (status == HS_OK) {
+    status = hs_extract(job->context, &image, features);
+    if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);
+  }
+  hs_image_free(&image, NULL);
+  return status;
+}
+
+/* A feature file by its ending; else an image by its content, and what is none may still be features. */
+static hs_status load(match_job *job, const char *path, hs_features *features) {
+  const bool scene = path[0] == '@', is_stdin = strcmp(path, "-") == 0;
+  if (!scene && !is_stdin && hs_format_of_name(path) != HS_FORMAT_AUTO)
+    return cli_load_features(path, features, job->message, sizeof job->message);
+  const hs_status status = extract(job, path, features);
+  if (scene || is_stdin || (status != HS_ERR_FORMAT && status != HS_ERR_UNSUPPORTED)) return status;
+  char message[CLI_MESSAGE_BYTES];
+  const hs_status other = cli_load_features(path, features, message, sizeof message);
+  return other == HS_OK ? other : status;
+}
+
+static cli_exit fail(const match_job *job, const char *name) {
+  const size_t length = strlen(name);
+  const bool named = strncmp(job->message, name, length) == 0 && job->message[length] == ':';
+  if (named)
+    cli_error(COMMAND_MATCH, "%s", job->message);
+  else
+    cli_error(COMMAND_MATCH, "%s: %s", name, job->message);
+  return CLI_FAILED;
+}
+
+static cli_exit load_both(match_job *job) {
+  char *const *names = job->set->operands;
+  for (int i = 0; i < 2; i++) {
+    if (load(job, names[i], &job->features[i]) != HS_OK) return fail(job, names[i]);
+    if (job->features[i].count > 0 && job->features[i].descriptor_type == HS_DESCRIPTOR_NONE) {
+      snprintf(job->message, sizeof job->message, "the file has keypoints without descriptors");
+      return fail(job, names[i]);
+    }
+    if (strcmp(job->output, "-") != 0 && cli_is_same_file(names[i], job->output)) {
+      snprintf(job->message, sizeof job->message, "the output %s would overwrite it", job->output);
+      return fail(job, names[i]);
+    }
+  }
+  return CLI_DONE;
+}
+
+static cli_exit verify(match_job *job) {
+  hs_matches *matches = &job->table.matches;
+  job->table.inliers = malloc(matches->count + 1);
+  hs_status status = job->table.inliers != NULL ? HS_OK : HS_ERR_MEMORY;
+  snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
+  if (status == HS_OK) {
+    job->verify.message = job->message;
+    job->verify.message_bytes = sizeof job->message;
+    status = hs_verify(&job->features[0], &job->features[1], matches->pairs, sizeof *matches->pairs, matches->count,
+                       &job->verify, job->table.inliers, &job->geometry);
+  }
+  if (status != HS_OK) {
+    if (job->message[0] == '\0') snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
+    return fail(job, "verification");
+  }
+  job->table.geometry = &job->geometry;
+  return CLI_DONE;
+}
+
+static cli_exit compute(match_job *job) {
+  const double start = cli_milliseconds();
+  const hs_status status =
+      hs_match(job->context, &job->features[0], &job->features[1], &job->wanted, &job->table.matches);
+  job->milliseconds = cli_milliseconds() - start;
+  if (status != HS_OK) {
+    cli_explain(job->context, status, job->message, sizeof job->message);
+    cli_error(COMMAND_MATCH, "%s", job->message);
+    return CLI_FAILED;
+  }
+  job->table.name_a = job->set->operands[0];
+  job->table.name_b = job->set->operands[1];
+  job->table.count_a = job->features[0].count;
+  job->table.count_b = job->features[1].count;
+  return given(job, OPTION_VERIFY) ? verify(job) : CLI_DONE;
+}
+
+static void report(const match_job *job) {
+  const bool to_stdout = strcmp(job->output, "-") == 0;
+  char verified[64] = "";
+  if (job->table.geometry != NULL)
+    snprintf(verified, sizeof verified, ", %zu inliers%s", job->geometry.inlier_count,
+             job->geometry.found ? "" : " (no geometry found)");
+  fprintf(stderr, "%s (%zu features), %s (%zu features): %zu matches%s, %.1f ms -> %s\n", job->table.name_a,
+          job->features[0].count, job->table.name_b, job->features[1].count, job->table.matches.count, verified,
+          job->milliseconds, to_stdout ? "standard output" : job->output);
+}
+
+static cli_exit save(match_job *job) {
+  const bool to_stdout = strcmp(job->output, "-") == 0;
+  if (match_table_save(job->output, job->format, &job->table, job->message, sizeof job->message) != HS_OK)
+    return to_stdout && cli_stdout_is_gone() ? CLI_FAILED : fail(job, to_stdout ? "standard output" : job->output);
+  if (!given(job, OPTION_QUIET)) report(job);
+  return CLI_DONE;
+}
+
+cli_exit cmd_match(const option_set *set) {
+  match_job job = {.set = set};
+  cli_exit result = prepare(&job);
+  if (result == CLI_DONE) result = cli_make_context(set, &job.options, &job.context);
+  if (result == CLI_DONE) {
+    cli_input_init(&job.input, set, &job.options);
+    result = load_both(&job);
+    cli_input_free(&job.input);
+  }
+  if (result == CLI_DONE) result = compute(&job);
+  if (result == CLI_DONE) result = save(&job);
+  match_table_free(&job.table);
+  hs_features_free(&job.features[0]);
+  hs_features_free(&job.features[1]);
+  hs_destroy(job.context);
+  return result;
+}

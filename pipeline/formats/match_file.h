@@ -1,0 +1,44 @@
+/*
+ * Files of matches between two lists of features: CSV, JSON, and the text that COLMAP's matches_importer reads.
+ * FORMATS.md describes the layouts.
+ */
+#ifndef HARTSIFT_FORMATS_MATCH_FILE_H
+#define HARTSIFT_FORMATS_MATCH_FILE_H
+
+#include "pipeline/formats/formats.h"
+
+typedef enum match_format { MATCH_FORMAT_CSV = 0, MATCH_FORMAT_JSON = 1, MATCH_FORMAT_COLMAP = 2 } match_format;
+
+/* What a file of matches holds. Written from the caller's; read, it is ended by match_table_free. */
+typedef struct match_table {
+  hs_matches matches;            /* distances: 0 where the file has none; next_distance is not kept */
+  uint8_t *inliers;              /* matches.count entries, 1 or 0; null: not verified */
+  const hs_geometry *geometry;   /* writing JSON: what they were verified by; null: nothing. Reading: null */
+  const char *name_a, *name_b;   /* writing: of the images or feature files. Reading: null */
+  uint64_t count_a, count_b;     /* writing: features of each list. Reading: above every index */
+  const hs_allocator *allocator; /* reading: of inliers */
+} match_table;
+
+void match_table_free(match_table *table);
+
+/* By the ending of the name, whatever its case: .json, .txt (COLMAP), else CSV. */
+match_format match_format_by_ending(const char *path);
+
+/* Writes the table whole or not at all; path "-": standard output. message: null, or where the reason of a failure
+   goes. Statuses: HS_ERR_IO, HS_ERR_ARGUMENT (a name that COLMAP's text cannot hold). */
+hs_status match_table_save(const char *path, match_format format, const match_table *table, char *message,
+                           size_t message_bytes);
+
+/* Reads any of the formats, told apart by content; the file is not trusted. count_a, count_b: how many features the
+   lists have; an index beyond them is a fault of the file. *table is changed only on success. Statuses: HS_ERR_IO,
+   HS_ERR_FORMAT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+hs_status match_table_load(const char *path, uint64_t count_a, uint64_t count_b, const hs_allocator *allocator,
+                           match_table *table, char *message, size_t message_bytes);
+
+/* The same from memory. */
+hs_status match_table_read(const feature_source *source, uint64_t count_a, uint64_t count_b, match_table *table);
+
+/* Writes to a stream; errors stay in it. */
+void match_table_write(FILE *stream, match_format format, const match_table *table);
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * Reading of matches; see match_file.h. Nothing in the file is trusted.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/formats/json_reader.h"
+#include "pipeline/formats/match_file.h"
+#include "pipeline/formats/number_text.h"
+#include "pipeline/memory.h"
+
+/* More matches than any two lists of features that the readers take can have. */
+#define MATCHES_MOST (UINT64_C(1) << 27)
+/* The shortest line of CSV or COLMAP's text ("0,0" or "0 0" and its end), the shortest element of JSON. */
+enum { LINE_LEAST_BYTES = 4, JSON_LEAST_BYTES = 25, COLUMNS = 4 };
+enum { COLUMN_A, COLUMN_B, COLUMN_DISTANCE, COLUMN_INLIER };
+static const char *const column_names[COLUMNS] = {"index_a", "index_b", "distance", "inlier"};
+
+/* The file being read and the table it fills. */
+typedef struct match_input {
+  text_cursor cursor;
+  uint64_t count_a, count_b;
+  match_table table;
+} match_input;
+
+void match_table_free(match_table *table) {
+  if (table == NULL) return;
+  hs_matches_free(&table->matches);
+  hs_memory_release(table->allocator, table->inliers);
+  memset(table, 0, sizeof *table);
+}
+
+/* Room for what the file claims, which must be possible for its size. */
+static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, bool verified) {
+  const feature_source *source = in->cursor.source;
+  if (count > (source->size + 1) / least_bytes)
+    return cursor_fail(&in->cursor, "the entries are too short for matches");
+  if (count > MATCHES_MOST || count > SIZE_MAX / sizeof(hs_match_pair))
+    return source_fail(source, HS_ERR_LIMIT, "the file holds more than 2^27 matches");
+  match_table *t = &in->table;
+  t->allocator = t->matches.allocator = source->allocator;
+  t->matches.pairs = hs_memory_alloc(source->allocator, (size_t)count * sizeof(hs_match_pair));
+  if (verified) t->inliers = hs_memory_alloc(source->allocator, (size_t)count);
+  if (t->matches.pairs == NULL || (verified && t->inliers == NULL))
+    return source_fail(source, HS_ERR_MEMORY, "no memory for %llu matches", (unsigned long long)count);
+  t->matches.capacity = (size_t)count;
+  return HS_OK;
+}
+
+/* Appends a match; values in the order of column_names. */
+static hs_status append(match_input *in, const double values[COLUMNS]) {
+  const double most[2] = {(double)in->count_a, (double)in->count_b};
+  for (int k = 0; k < 2; k++) {
+    if (!(values[k] >= 0.0 && values[k] < most[k] && values[k] < (double)HS_NO_FEATURE) ||
+        values[k] != floor(values[k]))
+      return cursor_fail(&in->cursor, "%s is no index below %.0f", column_names[k], most[k]);
+  }
+  const float distance = (float)values[COLUMN_DISTANCE];
+  if (!(distance >= 0.0f) || isinf(distance)) return cursor_fail(&in->cursor, "distance is not in the range of floats");
+  if (values[COLUMN_INLIER] != 0.0 && values[COLUMN_INLIER] != 1.0)
+    return cursor_fail(&in->cursor, "inlier is neither 0 nor 1");
+  match_table *t = &in->table;
+  if (t->inliers != NULL) t->inliers[t->matches.count] = values[COLUMN_INLIER] != 0.0;
+  t->matches.pairs[t->matches.count++] = (hs_match_pair){.first = (uint32_t)values[COLUMN_A],
+                                                         .second = (uint32_t)values[COLUMN_B],
+                                                         .distance = distance,
+                                                         .next_distance = INFINITY};
+  return HS_OK;
+}
+
+static uint64_t count_lines(text_cursor cursor) {
+  uint64_t count = 0;
+  while (!cursor_at_end(&cursor)) {
+    count++;
+    while (cursor.at < cursor.end && *cursor.at != '\n') cursor.at++;
+  }
+  return count;
+}
+
+/* ------------------------------------------------------------------ CSV */
+
+/* The columns of the header, in their order. */
+typedef struct match_columns {
+  int column[COLUMNS], count;
+  bool seen[COLUMNS];
+} match_columns;
+
+/* The next field of the line, without blanks around it. False at the end of the line. */
+static bool next_field(text_cursor *cursor, const char **field, size_t *size) {
+  cursor_skip_blanks(cursor, false);
+  if (cursor->at == cursor->end || *cursor->at == '\n') return false;
+  const char *start = cursor->at;
+  while (cursor->at < cursor->end && *cursor->at != ',' && *cursor->at != '\n') cursor->at++;
+  const char *stop = cursor->at;
+  if (cursor->at < cursor->end && *cursor->at == ',') cursor->at++;
+  while (stop > start && (stop[-1] == ' ' || stop[-1] == '\t' || stop[-1] == '\r')) stop--;
+  *field = start;
+  *size = (size_t)(stop - start);
+  return true;
+}
+
+static hs_status read_header(text_cursor *cursor, match_columns *columns) {
+  const char *field;
+  size_t size;
+  memset(columns, 0, sizeof *columns);
+  while (next_field(cursor, &field, &size)) {
+    int k = 0;
+    while (k < COLUMNS && (strlen(column_names[k]) != size || memcmp(column_names[k], field, size) != 0)) k++;
+    if (k == COLUMNS) return cursor_fail(cursor, "column %d of the header has no known name", columns->count + 1);
+    if (columns->seen[k]) return cursor_fail(cursor, "the header names %s twice", column_names[k]);
+    columns->seen[k] = true;
+    columns->column[columns->count++] = k;
+  }
+  for (int k = COLUMN_A; k <= COLUMN_B; k++)
+    if (!columns->seen[k]) return cursor_fail(cursor, "the header has no column %s", column_names[k]);
+  return cursor_end_line(cursor);
+}
+
+static hs_status read_csv(match_input *in) {
+  match_columns columns;
+  hs_status status = read_header(&in->cursor, &columns);
+  if (status != HS_OK) return status;
+  const uint64_t count = count_lines(in->cursor);
+  status = reserve(in, count, LINE_LEAST_BYTES, columns.seen[COLUMN_INLIER]);
+  for (uint64_t i = 0; status == HS_OK && i < count; i++) {
+    double values[COLUMNS] = {0};
+    cursor_skip_blanks(&in->cursor, true);
+    for (int k = 0; k < columns.count; k++) {
+      const char *field;
+      size_t size;
+      if (!next_field(&in->cursor, &field, &size))
+        return cursor_fail(&in->cursor, "the line has fewer fields than the header");
+      if (!number_to_double(field, size, &values[columns.column[k]]))
+        return cursor_fail(&in->cursor, "field %d is not a finite number", k + 1);
+    }
+    status = append(in, values);
+    if (status == HS_OK) status = cursor_end_line(&in->cursor);
+  }
+  return status;
+}
+
+/* ------------------------------------------------------------------ COLMAP's text */
+
+/* Two names, then a pair of indices a line; one block only. */
+static hs_status read_colmap(match_input *in) {
+  const char *word;
+  size_t size;
+  for (int k = 0; k < 2; k++)
+    if (!cursor_word(&in->cursor, false, &word, &size))
+      return cursor_fail(&in->cursor, "expected the names of two images");
+  hs_status status = cursor_end_line(&in->cursor);
+  if (status != HS_OK) return status;
+  const uint64_t count = count_lines(in->cursor);
+  status = reserve(in, count, LINE_LEAST_BYTES, false);
+  for (uint64_t i = 0; status == HS_OK && i < count; i++) {
+    double values[COLUMNS] = {0};
+    status =
+        cursor_double(&in->cursor, true, "the index in the first image (of one pair of images)", &values[COLUMN_A]);
+    if (status == HS_OK) status = cursor_double(&in->cursor, false, "the index in the second image", &values[COLUMN_B]);
+    if (status == HS_OK) status = append(in, values);
+    if (status == HS_OK) status = cursor_end_line(&in->cursor);
+  }
+  return status;
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+/* "true" or "false" as a number. */
+static hs_status read_bool(text_cursor *cursor, double *value) {
+  cursor_skip_blanks(cursor, true);
+  const size_t left = (size_t)(cursor->end - cursor->at);
+  const bool yes = left >= 4 && memcmp(cursor->at, "true", 4) == 0;
+  if (!yes && !(left >= 5 && memcmp(cursor->at, "false", 5) == 0))
+    return cursor_fail(cursor, "inlier: expected true or false");
+  cursor->at += yes ? 4 : 5;
+  *value = yes;
+  return HS_OK;
+}
+
+static hs_status read_json_member(text_cursor *cursor, json_text name, double values[COLUMNS], unsigned *seen) {
+  for (int k = 0; k < COLUMNS; k++) {
+    if (!json_text_is(name, column_names[k])) continue;
+    if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s stands there twice", column_names[k]);
+    *seen |= 1u << k;
+    return k == COLUMN_INLIER ? read_bool(cursor, &values[k]) : json_number(cursor, &values[k]);
+  }
+  return json_skip(cursor);
+}
+
+/* One match; seen: bit k for column k. */
+static hs_status read_json_pair(text_cursor *cursor, double values[COLUMNS], unsigned *seen) {
+  bool first = true, more = true;
+  *seen = 0;
+  while (more) {
+    json_text name;
+    hs_status status = json_next_member(cursor, &first, &more, &name);
+    if (status == HS_OK && more) status = read_json_member(cursor, name, values, seen);
+    if (status != HS_OK) return status;
+  }
+  for (int k = COLUMN_A; k <= COLUMN_B; k++)
+    if ((*seen & (1u << k)) == 0) return cursor_fail(cursor, "a match has no %s", column_names[k]);
+  return HS_OK;
+}
+
+/* Counts the elements of the array at the cursor, and passes over it. verified: whether any has an inlier. */
+static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *verified) {
+  bool first = true, more = true;
+  *count = 0;
+  *verified = false;
+  for (;;) {
+    double values[COLUMNS] = {0};
+    unsigned seen;
+    hs_status status = json_next_element(cursor, &first, &more);
+    if (status != HS_OK || !more) return status;
+    status = read_json_pair(cursor, values, &seen);
+    if (status != HS_OK) return status;
+    *verified = *verified || (seen & (1u << COLUMN_INLIER)) != 0;
+    ++*count;
+  }
+}
+
+/* Walks the one object and remembers where the matches stand. */
+static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_t *count, bool *verified) {
+  bool first = true, more = true, found = false;
+  double claimed = -1.0;
+  while (more) {
+    json_text name;
+    hs_status status = json_next_member(cursor, &first, &more, &name);
+    if (status != HS_OK) return status;
+    if (!more) break;
+    if (json_text_is(name, "matches")) {
+      if (found) return cursor_fail(cursor, "matches stands there twice");
+      found = true;
+      *matches = *cursor;
+      status = count_elements(cursor, count, verified);
+    } else if (json_text_is(name, "count")) {
+      status = json_number(cursor, &claimed);
+    } else {
+      status = json_skip(cursor);
+    }
+    if (status != HS_OK) return status;
+  }
+  if (!found) return cursor_fail(cursor, "the object has no matches");
+  if (claimed != -1.0 && claimed != (double)*count) return cursor_fail(cursor, "count is not that of the matches");
+  return cursor_at_end(cursor) ? HS_OK : cursor_fail(cursor, "something stands behind the object");
+}
+
+static hs_status read_json(match_input *in) {
+  text_cursor matches = in->cursor;
+  uint64_t count = 0;
+  bool verified = false, first = true, more = true;
+  hs_status status = find_matches(&in->cursor, &matches, &count, &verified);
+  if (status != HS_OK) return status;
+  status = reserve(in, count, JSON_LEAST_BYTES, verified);
+  in->cursor = matches;
+  for (uint64_t i = 0; status == HS_OK && i < count; i++) {
+    double values[COLUMNS] = {0};
+    unsigned seen;
+    status = json_next_element(&in->cursor, &first, &more);
+    if (status == HS_OK) status = read_json_pair(&in->cursor, values, &seen);
+    if (status == HS_OK) status = append(in, values);
+  }
+  return status;
+}
+
+/* ------------------------------------------------------------------ any of them */
+
+/* Whether the line is a header of CSV: one of its columns must have this name. */
+static bool names_columns(text_cursor line) {
+  const size_t length = strlen(column_names[COLUMN_A]);
+  while (line.at < line.end && *line.at != '\n' && (size_t)(line.end - line.at) >= length) {
+    if (memcmp(line.at, column_names[COLUMN_A], length) == 0) return true;
+    line.at++;
+  }
+  return false;
+}
+
+hs_status match_table_read(const feature_source *source, uint64_t count_a, uint64_t count_b, match_table *table) {
+  match_input in = {.cursor = cursor_make(source), .count_a = count_a, .count_b = count_b};
+  text_cursor line = in.cursor;
+  cursor_skip_blanks(&line, true);
+  hs_status status;
+  if (line.at == line.end) status = cursor_fail(&in.cursor, "the file is empty");
+  else if (*line.at == '{') status = read_json(&in);
+  else if (names_columns(line)) status = read_csv(&in);
+  else status = read_colmap(&in);
+  if (status != HS_OK) {
+    match_table_free(&in.table);
+    return status;
+  }
+  in.table.count_a = count_a;
+  in.table.count_b = count_b;
+  *table = in.table;
+  return HS_OK;
+}
+
+hs_status match_table_load(const char *path, uint64_t count_a, uint64_t count_b, const hs_allocator *allocator,
+                           match_table *table, char *message, size_t message_bytes) {
+  feature_source source = {.path = path,
+                           .max_features = MATCHES_MOST,
+                           .allocator = allocator,
+                           .message = message,
+                           .message_bytes = message_bytes};
+  uint8_t *bytes = NULL;
+  hs_status status = source_load_file(&source, path, &bytes, &source.size);
+  if (status == HS_OK) {
+    source.bytes = bytes;
+    status = match_table_read(&source, count_a, count_b, table);
+  }
+  hs_memory_release(allocator, bytes);
+  return status;
+}
