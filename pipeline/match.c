@@ -7,6 +7,7 @@
 #include "cpu/dispatch.h"
 #include "cpu/float_environment.h"
 #include "cpu/threads.h"
+#include "pipeline/hartsift_cuda.h"
 #include "pipeline/match_cuda.h"
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
