@@ -41,10 +41,10 @@ typedef struct hs_camera {
 typedef struct hs_verify_options {
   size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
   hs_geometry_model model;
-  double threshold;        /* largest error of an inlier, pixels; above 0; 2 */
+  double threshold;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
   double confidence;       /* probability of having drawn a sample without outliers at which the search stops, if what was
                               found so far is the best there is; 0..1, both excluded; 0.9999 */
-  int32_t min_iterations;  /* samples drawn at least; 0..max_iterations; 100 */
+  int32_t min_iterations;  /* samples drawn at least; 0..max_iterations; 50 */
   int32_t max_iterations;  /* samples drawn at most; 1..10^8; 10000 */
   int32_t min_inliers;     /* a model with fewer is not reported as found; 0 or more; homography 8, others 15 */
   int32_t check_plane;     /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
@@ -64,7 +64,7 @@ typedef struct hs_geometry {
                               value of F and E is 0 up to rounding */
   size_t inlier_count;
   double rms_error;        /* root mean square of the inliers' errors, pixels */
-  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the threshold; near inlier_count
+  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the threshold; found by a short search; near inlier_count
                               the scene is a plane or the camera only turned, and F is not determined. H: inlier_count */
   int32_t iterations;      /* samples drawn */
 } hs_geometry;
@@ -82,9 +82,9 @@ HS_API hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_
 HS_API hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
                                   const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
 
-/* The same for matches of features. pairs: count records of pair_stride_bytes (0: 8), each beginning with two int32_t:
-   the index of the keypoint in a and of that in b; what follows in a record is not looked at. HS_ERR_ARGUMENT also
-   for an index outside its list. */
+/* The same for matches of features. pairs: count records of pair_stride_bytes (0: 8), each beginning with two uint32_t:
+   the index of the keypoint in a and of that in b; what follows in a record is not looked at (so hs_matches.pairs fits,
+   with sizeof(hs_match_pair)). HS_ERR_ARGUMENT also for an index outside its list. */
 HS_API hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
                            size_t count, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
 

@@ -10,6 +10,8 @@
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/models.h"
 
+enum { INVERSE_STEPS = 3 };
+
 /* The two-fold areas of the triangles that three of four points make: [i] without point i, signed such that
    sum_i (+-) [i] p_i = 0. False when a triangle is flatter than `height`: its place across that side is noise. */
 static bool triangles(const double *x, const double *y, double height, double areas[4]) {
@@ -105,16 +107,19 @@ void homography_gather(const double matrix[9], const geometry_matches *matches, 
   }
 }
 
+/* Inverse iteration from the present matrix, which is near the smallest eigenvector or would not be worth improving. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate) {
-  double matrix[81], h[9];
+  double matrix[81], damped[81], h[9], trace = 0.0, sign = 0.0;
   geometry_form_matrix(form, matrix);
-  linear_smallest_eigenvector9(matrix, h);
-  /* The centre of the points is the origin of the working coordinates: it lies on the side of the inliers. */
-  const double sign = linear_dot3(h, candidate->matrix) + linear_dot3(h + 3, candidate->matrix + 3) +
-                      linear_dot3(h + 6, candidate->matrix + 6);
-  for (int i = 0; i < 9; i++) {
-    if (!isfinite(h[i])) return false;
-    candidate->matrix[i] = sign < 0.0 ? -h[i] : h[i];
+  for (int i = 0; i < 9; i++) trace += matrix[10 * i];
+  if (!(trace > 0.0)) return false;
+  for (int i = 0; i < 9; i++) matrix[10 * i] += 1.0e-13 * trace; /* exact matches leave the form singular */
+  memcpy(h, candidate->matrix, sizeof h);
+  for (int step = 0; step < INVERSE_STEPS; step++) {
+    memcpy(damped, matrix, sizeof damped);
+    if (!linear_solve(damped, h, 9, 1) || !linear_normalize(h, 9)) return false;
   }
+  for (int i = 0; i < 9; i++) sign += h[i] * candidate->matrix[i];
+  for (int i = 0; i < 9; i++) candidate->matrix[i] = sign < 0.0 ? -h[i] : h[i];
   return true;
 }

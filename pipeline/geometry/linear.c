@@ -171,45 +171,6 @@ bool linear_null_space9(double *rows, int count, double *basis) {
   return true;
 }
 
-/* One Jacobi rotation of rows and columns p, q; the rows of `vectors` collect the eigenvectors. */
-static void turn_symmetric9(double m[81], double vectors[81], int p, int q) {
-  double cosine, sine;
-  jacobi_rotation(m[9 * p + p], m[9 * p + q], m[9 * q + q], &cosine, &sine);
-  for (int k = 0; k < 9; k++) {
-    const double kp = m[9 * k + p], kq = m[9 * k + q];
-    m[9 * k + p] = cosine * kp - sine * kq;
-    m[9 * k + q] = sine * kp + cosine * kq;
-  }
-  for (int k = 0; k < 9; k++) {
-    const double pk = m[9 * p + k], qk = m[9 * q + k];
-    m[9 * p + k] = cosine * pk - sine * qk;
-    m[9 * q + k] = sine * pk + cosine * qk;
-    const double vp = vectors[9 * p + k], vq = vectors[9 * q + k];
-    vectors[9 * p + k] = cosine * vp - sine * vq;
-    vectors[9 * q + k] = sine * vp + cosine * vq;
-  }
-}
-
-void linear_smallest_eigenvector9(double m[81], double vector[9]) {
-  double vectors[81] = {0.0};
-  for (int i = 0; i < 9; i++) vectors[10 * i] = 1.0;
-  for (int sweep = 0; sweep < 30; sweep++) {
-    bool turned = false;
-    for (int p = 0; p < 8; p++) {
-      for (int q = p + 1; q < 9; q++) {
-        const double limit = 1.0e-16 * sqrt(fabs(m[10 * p]) * fabs(m[10 * q]));
-        if (!(fabs(m[9 * p + q]) > limit) || !(fabs(m[9 * p + q]) > 1.0e-300)) continue;
-        turn_symmetric9(m, vectors, p, q);
-        turned = true;
-      }
-    }
-    if (!turned) break;
-  }
-  int smallest = 0;
-  for (int i = 1; i < 9; i++) smallest = m[10 * i] < m[10 * smallest] ? i : smallest;
-  memcpy(vector, vectors + 9 * smallest, 9 * sizeof *vector);
-}
-
 static void exchange_rows(double *rows, int width, int i, int j) {
   for (int k = 0; k < width; k++) {
     const double kept = rows[i * width + k];

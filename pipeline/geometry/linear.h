@@ -1,6 +1,6 @@
 /*
- * Small dense linear algebra of the geometric models: 3x3 matrices (row-major doubles), null spaces and eigenvectors of
- * nine unknowns, systems of up to ten. Sums, products, quotients and square roots only, in a fixed order, so every
+ * Small dense linear algebra of the geometric models: 3x3 matrices (row-major doubles), null spaces of nine unknowns,
+ * systems of up to ten. Sums, products, quotients and square roots only, in a fixed order, so every
  * machine gets the same bits.
  */
 #ifndef HS_PIPELINE_GEOMETRY_LINEAR_H
@@ -33,9 +33,6 @@ void linear_svd3(const double m[9], double u[9], double s[3], double v[9]);
 /* An orthonormal basis of what is orthogonal to `count` rows of nine: 9 - count rows. Householder reflections; the rows
    are destroyed. False when a row depends on those before it (to about 10 digits). */
 bool linear_null_space9(double *rows, int count, double *basis);
-
-/* The unit eigenvector of the smallest eigenvalue of a symmetric 9x9 matrix. Cyclic Jacobi; the matrix is destroyed. */
-void linear_smallest_eigenvector9(double m[81], double vector[9]);
 
 /* Solves a x = b for n <= LINEAR_SYSTEM_MAX unknowns by elimination with row exchange; a is destroyed, b becomes x. `width`
    right-hand sides stand beside each other: a row of a has n numbers, a row of b `width`. False when a is singular. */

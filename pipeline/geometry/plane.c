@@ -97,7 +97,7 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
   geometry_candidate plane = {{0.0}, {0.0}, 0.0};
   if (!sample_plane(problem, sample, candidate->matrix, plane.matrix)) return;
   plane.score = geometry_score(&planar, plane.matrix, 0.0);
-  (void)geometry_improve(&planar, 2.0, 5, &plane);
+  (void)geometry_improve(&planar, &plane);
 
   const uint32_t count = (uint32_t)problem->matches.count;
   homography_errors(plane.matrix, &problem->matches, 0, count, squares);

@@ -14,10 +14,10 @@ static double value_at(const double *coefficients, int degree, double x) {
   return value;
 }
 
-/* The root in [low, high], where the signs differ: Newton's steps, or halving where one leaves the bracket. derivative: of
-   degree - 1. */
-static double bracketed_root(const double *coefficients, const double *derivative, int degree, double low,
-                             double high) {
+/* The root in [low, high], where the signs differ: Newton's steps, or halving where one leaves the bracket, until a step is
+   at most `accuracy`. derivative: of degree - 1. */
+static double bracketed_root(const double *coefficients, const double *derivative, int degree, double low, double high,
+                             double accuracy) {
   const bool rising = value_at(coefficients, degree, low) < 0.0;
   double x = 0.5 * (low + high);
   for (int i = 0; i < 80; i++) {
@@ -31,15 +31,17 @@ static double bracketed_root(const double *coefficients, const double *derivativ
     const double slope = value_at(derivative, degree - 1, x);
     const double newton = x - value / slope;
     const double next = newton > low && newton < high ? newton : 0.5 * (low + high);
-    if (fabs(next - x) <= 1.0e-16 + 2.0e-16 * fabs(x)) break;
+    const double moved = fabs(next - x);
     x = next;
+    if (moved <= accuracy) break;
   }
   return x;
 }
 
-/* Roots in [-1, 1] of one polynomial, given those of its derivative. */
-static int roots_between(const double *coefficients, const double *derivative, int degree, const double *turns,
-                         int turn_count, double *roots) {
+/* Roots in [-1, 1] of derivatives[degree], given those of the next lower one. */
+static int roots_between(double derivatives[][POLYNOMIAL_DEGREE_MAX + 1], int degree, const double *turns,
+                         int turn_count, double accuracy, double *roots) {
+  const double *const coefficients = derivatives[degree], *const derivative = derivatives[degree - 1];
   int count = 0;
   double low = -1.0, at_low = value_at(coefficients, degree, low);
   for (int i = 0; i <= turn_count && count < degree; i++) {
@@ -48,7 +50,7 @@ static int roots_between(const double *coefficients, const double *derivative, i
     if (at_low == 0.0) {
       roots[count++] = low;
     } else if ((at_low < 0.0 && at_high > 0.0) || (at_low > 0.0 && at_high < 0.0)) {
-      roots[count++] = bracketed_root(coefficients, derivative, degree, low, high);
+      roots[count++] = bracketed_root(coefficients, derivative, degree, low, high, accuracy);
     }
     low = high;
     at_low = at_high;
@@ -67,7 +69,8 @@ static int roots_within_one(const double *coefficients, int degree, double *root
   int count = 0;
   for (int d = 1; d <= degree; d++) {
     for (int i = 0; i < count; i++) turns[i] = roots[i];
-    count = roots_between(derivatives[d], derivatives[d - 1], d, turns, count, roots);
+    /* brackets need not be exact: two roots as near as this are lost, which rounding may do as well */
+    count = roots_between(derivatives, d, turns, count, d == degree ? 1.0e-15 : 1.0e-8, roots);
   }
   return count;
 }

@@ -6,6 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#define SETTLED 1.0e-7
+enum { IMPROVE_ROUNDS = 4, IMPROVE_MATCHES = 200, POLISH_ROUNDS = 30 };
+
 int geometry_sample_size(hs_geometry_model model) {
   return model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
 }
@@ -71,18 +74,21 @@ void geometry_form_matrix(const geometry_form *form, double matrix[81]) {
   }
 }
 
-/* The weighted form of all matches at the candidate, weights by its errors and the threshold. */
-static void gather_form(const geometry_problem *problem, const double matrix[9], double threshold,
+/* The weighted form at the candidate, weights by its errors and the threshold, of at least `enough` matches of weight above
+   0 (matches are in random order), or of all. */
+static void gather_form(const geometry_problem *problem, const double matrix[9], double threshold, size_t enough,
                         geometry_form *form) {
   const double scale = 1.0 / (threshold * threshold);
   double values[GEOMETRY_BLOCK];
+  size_t used = 0;
   memset(form, 0, sizeof *form);
-  for (size_t begin = 0; begin < problem->matches.count;) {
+  for (size_t begin = 0; begin < problem->matches.count && used < enough;) {
     const size_t length = block_length(begin, problem->matches.count);
     geometry_errors(problem, matrix, begin, length, values);
     for (size_t i = 0; i < length; i++) {
       const double weight = 1.0 - values[i] * scale;
       values[i] = weight > 0.0 ? weight : 0.0;
+      used += weight > 0.0;
     }
     if (problem->model == HS_HOMOGRAPHY) {
       homography_gather(matrix, &problem->matches, begin, length, values, form);
@@ -93,9 +99,9 @@ static void gather_form(const geometry_problem *problem, const double matrix[9],
   }
 }
 
-static bool refit(const geometry_problem *problem, double threshold, geometry_candidate *candidate) {
+static bool refit(const geometry_problem *problem, double threshold, size_t enough, geometry_candidate *candidate) {
   geometry_form form;
-  gather_form(problem, candidate->matrix, threshold, &form);
+  gather_form(problem, candidate->matrix, threshold, enough, &form);
   switch (problem->model) {
   case HS_HOMOGRAPHY:
     return homography_refit(&form, candidate);
@@ -106,18 +112,25 @@ static bool refit(const geometry_problem *problem, double threshold, geometry_ca
   }
 }
 
-bool geometry_improve(const geometry_problem *problem, double widest, int rounds, geometry_candidate *candidate) {
+bool geometry_improve(const geometry_problem *problem, geometry_candidate *candidate) {
   geometry_candidate trial = *candidate;
-  bool improved = false;
-  for (int i = 0; i < rounds; i++) {
-    const double rest = rounds > 1 ? 1.0 - (double)i / (double)(rounds - 1) : 0.0;
-    const double threshold = problem->threshold * (1.0 + (widest - 1.0) * rest);
-    if (!refit(problem, threshold, &trial)) break;
-    trial.score = geometry_score(problem, trial.matrix, 0.0);
-    if (trial.score > candidate->score) {
-      *candidate = trial;
-      improved = true;
-    }
+  for (int i = 0; i < IMPROVE_ROUNDS; i++) {
+    const double rest = 1.0 - (double)i / (double)(IMPROVE_ROUNDS - 1);
+    if (!refit(problem, problem->threshold * (1.0 + rest), IMPROVE_MATCHES, &trial)) return false;
   }
-  return improved;
+  trial.score = geometry_score(problem, trial.matrix, candidate->score);
+  if (!(trial.score > candidate->score)) return false;
+  *candidate = trial;
+  return true;
+}
+
+void geometry_polish(const geometry_problem *problem, geometry_candidate *candidate) {
+  geometry_candidate trial = *candidate;
+  for (int i = 0; i < POLISH_ROUNDS; i++) {
+    if (!refit(problem, problem->threshold, problem->matches.count, &trial)) return;
+    trial.score = geometry_score(problem, trial.matrix, 0.0);
+    const double gained = trial.score - candidate->score;
+    if (gained > 0.0) *candidate = trial;
+    if (i > 0 && !(gained > SETTLED * candidate->score)) return;
+  }
 }

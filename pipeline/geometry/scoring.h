@@ -22,8 +22,11 @@ double geometry_score(const geometry_problem *problem, const double matrix[9], d
    the sum of the inliers' squared errors goes. */
 size_t geometry_count_inliers(const geometry_problem *problem, const double matrix[9], uint8_t *mask, double *squares);
 
-/* Improves the candidate by reweighted least squares: `rounds` of them, the first with a threshold of `widest` times the
-   problem's, coming down to it. Keeps the best score seen; true when it is better than the candidate's before. */
-bool geometry_improve(const geometry_problem *problem, double widest, int rounds, geometry_candidate *candidate);
+/* Local optimisation: a few rounds of reweighted least squares on some 200 of the matches that fit, the first with twice the
+   threshold, coming down to it. Replaces *candidate and returns true where the score is higher. */
+bool geometry_improve(const geometry_problem *problem, geometry_candidate *candidate);
+
+/* Reweighted least squares on all matches until the score settles; *candidate never becomes worse. */
+void geometry_polish(const geometry_problem *problem, geometry_candidate *candidate);
 
 #endif

@@ -6,8 +6,6 @@
 #include "pipeline/geometry/plane.h"
 #include "pipeline/geometry/scoring.h"
 
-enum { LOCAL_ROUNDS = 5, FINAL_ROUNDS = 10, FINAL_PASSES = 5 };
-
 /* base^exponent by squaring: sums and products only, so that every machine stops at the same iteration. */
 static double power(double base, int32_t exponent) {
   double result = 1.0;
@@ -80,7 +78,7 @@ bool search_run(const geometry_problem *problem, const search_limits *limits, ra
       if (limits->check_plane && problem->model == HS_FUNDAMENTAL) {
         plane_complete(problem, sample, random, squares, candidate);
       }
-      (void)geometry_improve(problem, 2.0, LOCAL_ROUNDS, candidate);
+      (void)geometry_improve(problem, candidate);
       if (!(candidate->score > best->score)) continue;
       *best = *candidate;
       const size_t inliers = geometry_count_inliers(problem, best->matrix, 0, 0);
@@ -90,6 +88,6 @@ bool search_run(const geometry_problem *problem, const search_limits *limits, ra
   }
   *iterations = drawn;
   if (!(best->score > 0.0)) return false;
-  for (int i = 0; i < FINAL_PASSES && geometry_improve(problem, 1.0, FINAL_ROUNDS, best); i++) continue;
+  geometry_polish(problem, best);
   return true;
 }

@@ -11,7 +11,7 @@
 #include "pipeline/message.h"
 
 #define COORDINATE_MAX 1.0e6
-enum { MATCHES_MAX = 1 << 26, ITERATIONS_MAX = 100000000, PLANE_ITERATIONS = 200 };
+enum { MATCHES_MAX = 1 << 26, ITERATIONS_MAX = 100000000, PLANE_ITERATIONS = 100, PLANE_MATCHES = 256 };
 
 /* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
 typedef struct verification {
@@ -32,9 +32,9 @@ hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_model m
   memset(options, 0, sizeof *options);
   options->struct_size = sizeof *options;
   options->model = model;
-  options->threshold = 2.0;
+  options->threshold = model == HS_HOMOGRAPHY ? 3.0 : 2.0;
   options->confidence = 0.9999;
-  options->min_iterations = 100;
+  options->min_iterations = 50;
   options->max_iterations = 10000;
   options->min_inliers = model == HS_HOMOGRAPHY ? 8 : 15;
   options->check_plane = 1;
@@ -163,15 +163,17 @@ static bool on_a_line(const double *x, const double *y, size_t count, double hei
   return !(across > height * height * (double)count);
 }
 
-/* The largest number of these matches that one homography explains. */
+/* The largest number of these matches that one homography explains; searched among some of them, which are in random order. */
 static size_t plane_inliers(const verification *v, const geometry_matches *matches, random_state *random) {
   const search_limits limits = {0.99, 0, PLANE_ITERATIONS, false};
   geometry_problem planar = v->problem;
   planar.model = HS_HOMOGRAPHY;
   planar.matches = *matches;
+  if (planar.matches.count > PLANE_MATCHES) planar.matches.count = PLANE_MATCHES;
   geometry_candidate plane;
   int32_t iterations;
   if (!search_run(&planar, &limits, random, v->squares, &plane, &iterations)) return 0;
+  planar.matches.count = matches->count;
   return geometry_count_inliers(&planar, plane.matrix, NULL, NULL);
 }
 

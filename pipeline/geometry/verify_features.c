@@ -7,7 +7,7 @@
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 
-enum { PAIR_BYTES = 2 * sizeof(int32_t) };
+enum { PAIR_BYTES = 2 * sizeof(uint32_t) };
 
 hs_status hs_gather_points(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
                            size_t count, double *points_a, double *points_b) {
@@ -16,11 +16,9 @@ hs_status hs_gather_points(const hs_features *a, const hs_features *b, const voi
   if (!a || !b || !pairs || !points_a || !points_b || stride < PAIR_BYTES) return HS_ERR_ARGUMENT;
   const unsigned char *record = pairs;
   for (size_t i = 0; i < count; i++, record += stride) {
-    int32_t index[2];
+    uint32_t index[2];
     memcpy(index, record, sizeof index);
-    if (index[0] < 0 || (size_t)index[0] >= a->count || index[1] < 0 || (size_t)index[1] >= b->count) {
-      return HS_ERR_ARGUMENT;
-    }
+    if (index[0] >= a->count || index[1] >= b->count) return HS_ERR_ARGUMENT;
     const hs_keypoint *const p = a->keypoints + index[0], *const q = b->keypoints + index[1];
     points_a[2 * i] = (double)p->x;
     points_a[2 * i + 1] = (double)p->y;

@@ -203,7 +203,7 @@ static void test_refit_converges(void **state) {
       }
     }
     const double before = largest_error(&exact->problem, start.matrix);
-    (void)geometry_improve(&exact->problem, 1.0, 12, &start);
+    geometry_polish(&exact->problem, &start);
     const double after = largest_error(&exact->problem, start.matrix);
     printf("             model %d: largest error %.3g px before, %.3g px after\n", (int)model, before, after);
     assert_true(before > 0.05);

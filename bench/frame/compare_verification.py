@@ -1,0 +1,270 @@
+"""Compares geometric verification with OpenCV's USAC_MAGSAC on the same matches of image pairs with known geometry.
+
+Homographies of the sequences graf, boat and leuven, and relative poses between the frames of a hand-held camera: number of
+inliers, error against the truth, time. Features come from the hartsift command, matches from exact mutual nearest
+neighbours with ratio 0.8 (NumPy), so that both estimators see identical points.
+
+usage: compare_verification.py [--build DIR] [--data DIR] [--rounds N] [-o FILE.md]
+"""
+import argparse
+import ctypes
+import itertools
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HOMOGRAPHY, FUNDAMENTAL, ESSENTIAL = 1, 2, 3
+THRESHOLD = {HOMOGRAPHY: 3.0, FUNDAMENTAL: 2.0, ESSENTIAL: 2.0}
+
+
+class Camera(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_double) for name in ("fx", "fy", "cx", "cy")]
+
+
+class VerifyOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("model", ctypes.c_int), ("threshold", ctypes.c_double),
+                ("confidence", ctypes.c_double), ("min_iterations", ctypes.c_int32), ("max_iterations", ctypes.c_int32),
+                ("min_inliers", ctypes.c_int32), ("check_plane", ctypes.c_int32), ("seed", ctypes.c_uint64),
+                ("camera_a", Camera), ("camera_b", Camera), ("allocator", ctypes.c_void_p),
+                ("message", ctypes.c_void_p), ("message_bytes", ctypes.c_size_t)]
+
+
+class Geometry(ctypes.Structure):
+    _fields_ = [("model", ctypes.c_int), ("found", ctypes.c_int32), ("matrix", ctypes.c_double * 9),
+                ("inlier_count", ctypes.c_size_t), ("rms_error", ctypes.c_double), ("plane_inliers", ctypes.c_size_t),
+                ("iterations", ctypes.c_int32)]
+
+
+class Pose(ctypes.Structure):
+    _fields_ = [("rotation", ctypes.c_double * 9), ("translation", ctypes.c_double * 3),
+                ("in_front", ctypes.c_size_t), ("used", ctypes.c_size_t)]
+
+
+def pointer(array):
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+class Library:
+    """The two functions of the shared library that are compared."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(str(path))
+
+    def verify(self, a, b, model, threshold, camera=None, seed=0):
+        options, geometry = VerifyOptions(), Geometry()
+        if self.library.hs_verify_options_init(ctypes.byref(options), model) != 0:
+            raise RuntimeError("hs_verify_options_init failed")
+        options.threshold, options.seed = threshold, seed
+        if camera:
+            options.camera_a = options.camera_b = Camera(*camera)
+        mask = np.zeros(len(a), np.uint8)
+        status = self.library.hs_verify_points(pointer(a), pointer(b), ctypes.c_size_t(len(a)), ctypes.byref(options),
+                                               pointer(mask), ctypes.byref(geometry))
+        if status != 0:
+            raise RuntimeError(f"hs_verify_points: status {status}")
+        matrix = np.array(geometry.matrix).reshape(3, 3) if geometry.found else None
+        return matrix, mask.astype(bool), geometry
+
+    def pose(self, essential, a, b, camera, mask):
+        pose, camera = Pose(), Camera(*camera)
+        essential, mask = np.ascontiguousarray(essential), mask.astype(np.uint8)
+        status = self.library.hs_relative_pose(pointer(essential), ctypes.byref(camera), ctypes.byref(camera), pointer(a),
+                                               pointer(b), ctypes.c_size_t(len(a)), pointer(mask), ctypes.byref(pose))
+        if status != 0:
+            raise RuntimeError(f"hs_relative_pose: status {status}")
+        return np.array(pose.rotation).reshape(3, 3), np.array(pose.translation)
+
+
+def extract(command, images, folder):
+    """Keypoints (x, y) and descriptors of each image."""
+    features = []
+    for image in images:
+        out = pathlib.Path(folder) / (image.parent.name + "_" + image.stem + ".npz")
+        if not out.exists():
+            subprocess.run([command, "extract", image, "-o", out, "--device", "cpu", "--max-features", "4000", "--quiet"],
+                           check=True)
+        with np.load(out) as data:
+            features.append((data["keypoints"][:, :2].astype(np.float64), data["descriptors"].astype(np.float32)))
+    return features
+
+
+def match(first, second, ratio=0.8):
+    """Mutual nearest neighbours that pass the ratio test in the first direction; points of both images."""
+    p, q = first[1], second[1]
+    squares = (p * p).sum(1)[:, None] + (q * q).sum(1)[None] - 2.0 * p @ q.T
+    nearest = np.argpartition(squares, 1, axis=1)[:, :2]
+    rows = np.arange(len(p))
+    one, two = squares[rows, nearest[:, 0]], squares[rows, nearest[:, 1]]
+    best = np.where(one <= two, nearest[:, 0], nearest[:, 1])
+    low, high = np.minimum(one, two), np.maximum(one, two)
+    keep = (low < ratio * ratio * high) & (squares.argmin(0)[best] == rows)
+    return np.ascontiguousarray(first[0][keep]), np.ascontiguousarray(second[0][best[keep]])
+
+
+def timed(functions, rounds):
+    """Results and median milliseconds of several functions, run in turn."""
+    results, times = [None] * len(functions), [[] for _ in functions]
+    for _ in range(rounds):
+        for i, function in enumerate(functions):
+            start = time.perf_counter()
+            results[i] = function()
+            times[i].append((time.perf_counter() - start) * 1e3)
+    return results, [statistics.median(t) for t in times]
+
+
+def mapped(h, points):
+    image = np.c_[points, np.ones(len(points))] @ h.T
+    return image[:, :2] / image[:, 2:]
+
+
+def homography_error(h, truth, size):
+    """Mean distance, over a grid of points of image a that stay in a frame of twice the size, between both mappings."""
+    if h is None:
+        return float("nan")
+    grid = np.stack(np.meshgrid(np.linspace(0, size[0], 17), np.linspace(0, size[1], 17)), -1).reshape(-1, 2)
+    expected = mapped(truth, grid)
+    visible = (expected >= 0).all(1) & (expected[:, 0] <= size[0]) & (expected[:, 1] <= size[1])
+    return float(np.linalg.norm(mapped(h, grid[visible]) - expected[visible], axis=1).mean())
+
+
+def compare_homographies(library, cv2, command, data, folder, rounds, lines):
+    lines += ["## Homographies", "",
+              "True inliers: matches within 3 px of the true homography (forward), of those each method kept. Error: mean "
+              "distance from the true mapping over the part of image 1 that image k shows, px.", "",
+              "| pair | matches | true | inliers | of them true | error | ms | MAGSAC inliers | of them true | error | ms |",
+              "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for name in ("graf", "boat", "leuven"):
+        images = [data / "homography" / name / f"{k}.png" for k in range(1, 7)]
+        features = extract(command, images, folder)
+        height, width = cv2.imread(str(images[0]), 0).shape
+        for k in range(2, 7):
+            truth = np.loadtxt(data / "homography" / name / f"H_1_{k}")
+            a, b = match(features[0], features[k - 1])
+            right = np.linalg.norm(mapped(truth, a) - b, axis=1) < 3.0
+            ours = lambda: library.verify(a, b, HOMOGRAPHY, THRESHOLD[HOMOGRAPHY])
+            theirs = lambda: cv2.findHomography(a, b, cv2.USAC_MAGSAC, 3.0, maxIters=10000, confidence=0.9999)
+            (mine, other), milliseconds = timed([ours, theirs], rounds)
+            other_mask = other[1].ravel().astype(bool) if other[0] is not None else np.zeros(len(a), bool)
+            lines.append(f"| {name} 1-{k} | {len(a)} | {right.sum()} | {mine[1].sum()} | {(mine[1] & right).sum()} | "
+                         f"{homography_error(mine[0], truth, (width, height)):.2f} | {milliseconds[0]:.1f} | "
+                         f"{other_mask.sum()} | {(other_mask & right).sum()} | "
+                         f"{homography_error(other[0], truth, (width, height)):.2f} | {milliseconds[1]:.1f} |")
+
+
+def read_poses(path):
+    """Camera-to-world rotation and centre of each frame."""
+    poses = []
+    for line in path.read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = line.split()
+        t, (x, y, z, w) = np.array(fields[2:5], float), np.array(fields[5:9], float)
+        rotation = np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                             [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                             [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
+        poses.append((fields[0], rotation, t))
+    return poses
+
+
+def angle_between(u, v):
+    return np.degrees(np.arccos(np.clip(u @ v / np.linalg.norm(u) / np.linalg.norm(v), -1, 1)))
+
+
+def rotation_angle(p, q):
+    return np.degrees(np.arccos(np.clip((np.trace(p.T @ q) - 1) / 2, -1, 1)))
+
+
+def epipolar_distance(f, a, b):
+    """Sampson distances, pixels."""
+    x, y = np.c_[a, np.ones(len(a))], np.c_[b, np.ones(len(b))]
+    line, back = x @ f.T, y @ f
+    value = (y * line).sum(1)
+    return np.abs(value) / np.sqrt((line[:, :2] ** 2).sum(1) + (back[:, :2] ** 2).sum(1))
+
+
+def compare_poses(library, cv2, command, data, folder, rounds, lines):
+    desk = data / "slam" / "desk"
+    values = [line for line in (desk / "intrinsics.txt").read_text().splitlines() if line.strip() and not line.startswith("#")]
+    _, _, fx, fy, cx, cy, *distortion = [float(v) for v in values[0].split()]
+    matrix, camera = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), (fx, fy, cx, cy)
+    poses = read_poses(desk / "poses.txt")
+    features = []
+    for points, descriptors in extract(command, [desk / pose[0] for pose in poses], folder):
+        straight = cv2.undistortPoints(points.reshape(-1, 1, 2), matrix, np.array(distortion), P=matrix).reshape(-1, 2)
+        features.append((straight, descriptors))
+    lines += ["", "## Relative poses", "",
+              "Essential matrix from undistorted points, then the relative pose, against the recorded trajectory (degrees); "
+              "F: median Sampson distance (px) from the estimated fundamental matrix of the matches that the true one "
+              "explains within 2 px.", "",
+              "| frames | metres | matches | E inliers | rotation | translation | ms | MAGSAC inliers | rotation | translation "
+              "| ms | F inliers | F | ms | MAGSAC inliers | F | ms |",
+              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    columns = []
+    for i, j in itertools.combinations(range(len(poses)), 2):
+        rotation = poses[j][1].T @ poses[i][1]
+        translation = poses[j][1].T @ (poses[i][2] - poses[j][2])
+        skew = np.array([[0, -translation[2], translation[1]], [translation[2], 0, -translation[0]],
+                         [-translation[1], translation[0], 0]])
+        inverse = np.linalg.inv(matrix)
+        truth = inverse.T @ skew @ rotation @ inverse
+        a, b = match(features[i], features[j])
+        right = epipolar_distance(truth, a, b) < 2.0
+        functions = [lambda: library.verify(a, b, ESSENTIAL, THRESHOLD[ESSENTIAL], camera),
+                     lambda: cv2.findEssentialMat(a, b, matrix, method=cv2.USAC_MAGSAC, prob=0.9999, threshold=1.0,
+                                                  maxIters=10000),
+                     lambda: library.verify(a, b, FUNDAMENTAL, THRESHOLD[FUNDAMENTAL]),
+                     lambda: cv2.findFundamentalMat(a, b, cv2.USAC_MAGSAC, 1.5, 0.9999, 10000)]
+        (mine, other, mine_f, other_f), milliseconds = timed(functions, rounds)
+        r, t = library.pose(mine[0], a, b, camera, mine[1])
+        _, r_other, t_other, _ = cv2.recoverPose(other[0][:3], a, b, matrix, mask=other[1].copy())
+        row = [len(a), mine[1].sum(), rotation_angle(rotation, r), angle_between(translation, t), milliseconds[0],
+               int(other[1].sum()), rotation_angle(rotation, r_other), angle_between(translation, t_other.ravel()),
+               milliseconds[1], mine_f[1].sum(), np.median(epipolar_distance(mine_f[0], a, b)[right]), milliseconds[2],
+               int(other_f[1].sum()), np.median(epipolar_distance(other_f[0], a, b)[right]), milliseconds[3]]
+        columns.append(row)
+        lines.append(f"| {poses[i][0][:2]}-{poses[j][0][:2]} | {np.linalg.norm(translation):.2f} | " + " | ".join(
+            f"{v:.2f}" if isinstance(v, float) else str(v) for v in row) + " |")
+    lines.append("| **median** | | " + " | ".join(f"{v:.2f}" for v in np.median(np.array(columns, float), axis=0)) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "cpu")
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(os.environ.get("HARTSIFT_DATA", ROOT.parent / "shared" / "data")))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("-o", "--output", type=pathlib.Path)
+    arguments = parser.parse_args()
+    try:
+        import cv2
+    except ImportError:
+        print("skipped: no OpenCV for Python")
+        return 77
+    if not (arguments.data / "homography").is_dir():
+        print("skipped: no image pairs; set HARTSIFT_DATA")
+        return 77
+    cv2.setNumThreads(1)
+    library, command = Library(arguments.build / "libhartsift.so"), arguments.build / "hartsift"
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        compare_homographies(library, cv2, command, arguments.data, folder, arguments.rounds, lines)
+        compare_poses(library, cv2, command, arguments.data, folder, arguments.rounds, lines)
+    text = "\n".join(["# Geometric verification beside OpenCV's USAC_MAGSAC", "",
+                      f"OpenCV {cv2.__version__}, one thread each, run in turn, medians of {arguments.rounds} rounds; at most "
+                      "4000 features an image, mutual nearest neighbours, ratio 0.8; confidence 0.9999, at most 10000 "
+                      f"iterations. Thresholds (px): homography {THRESHOLD[HOMOGRAPHY]:g} (Sampson) and 3 (forward); essential "
+                      f"{THRESHOLD[ESSENTIAL]:g} and 1; fundamental {THRESHOLD[FUNDAMENTAL]:g} and 1.5.", "",
+                      "Made by `python3 bench/frame/compare_verification.py -o bench/results/verification.md`.", ""] + lines) + "\n"
+    if arguments.output:
+        arguments.output.write_text(text)
+    print(text)
+    return 0
+
+
+sys.exit(main())

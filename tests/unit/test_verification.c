@@ -1,0 +1,525 @@
+/*
+ * hs_verify_points, hs_verify, hs_relative_pose on invented scenes whose geometry is known: with noise, with wrong matches, in
+ * degenerate arrangements, and with arguments that must be refused.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/geometry/search.h"
+#include "pipeline/hartsift.h"
+#include "tests/support/counted_allocator.h"
+#include "tests/support/two_view_scene.h"
+
+#define DEGREE 0.017453292519943295
+
+typedef struct verified {
+  two_view_scene scene;
+  uint8_t inliers[TWO_VIEW_MAX];
+  hs_geometry geometry;
+} verified;
+
+static verified *new_verified(void) {
+  verified *const v = calloc(1, sizeof *v);
+  assert_non_null(v);
+  return v;
+}
+
+static hs_verify_options options_for(hs_geometry_model model, const two_view_scene *scene) {
+  hs_verify_options o;
+  assert_int_equal(hs_verify_options_init(&o, model), HS_OK);
+  o.camera_a = scene->camera_a;
+  o.camera_b = scene->camera_b;
+  return o;
+}
+
+static void run(verified *v, const hs_verify_options *options) {
+  memset(v->inliers, 7, sizeof v->inliers);
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, v->scene.count, options, v->inliers, &v->geometry), HS_OK);
+  size_t marked = 0;
+  for (size_t i = 0; i < v->scene.count; i++) {
+    assert_in_range(v->inliers[i], 0, 1);
+    marked += v->inliers[i];
+  }
+  assert_int_equal(marked, v->geometry.inlier_count);
+  if (v->scene.count < TWO_VIEW_MAX) assert_int_equal(v->inliers[v->scene.count], 7);
+  assert_int_equal(v->geometry.model, options->model);
+  assert_in_range(v->geometry.iterations, 0, options->max_iterations);
+}
+
+/* Of the right matches nearly all are kept; `wrong` of the others at most. */
+static void expect_inliers(const verified *v, size_t lost, size_t wrong) {
+  size_t kept = 0, slipped = 0;
+  for (size_t i = 0; i < v->scene.count; i++) {
+    if (i < v->scene.outliers) {
+      slipped += v->inliers[i];
+    } else {
+      kept += v->inliers[i];
+    }
+  }
+  assert_true(kept + lost >= v->scene.count - v->scene.outliers);
+  assert_true(slipped <= wrong);
+}
+
+static void expect_matrix_form(const hs_geometry *g) {
+  double squares = 0.0, largest = 0.0, at_largest = 0.0;
+  for (int i = 0; i < 9; i++) {
+    squares += g->matrix[i] * g->matrix[i];
+    if (fabs(g->matrix[i]) > largest) {
+      largest = fabs(g->matrix[i]);
+      at_largest = g->matrix[i];
+    }
+  }
+  if (g->model == HS_HOMOGRAPHY) {
+    assert_true(g->matrix[8] == 1.0);
+  } else {
+    assert_true(fabs(squares - (g->model == HS_ESSENTIAL ? 2.0 : 1.0)) < 1.0e-12);
+    assert_true(at_largest > 0.0);
+  }
+}
+
+static void test_homography(void **state) {
+  (void)state;
+  const double shares[5] = {0.0, 0.3, 0.5, 0.7, 0.9};
+  verified *const v = new_verified();
+  for (int i = 0; i < 5; i++) {
+    for (int kind = 0; kind < 2; kind++) {
+      two_view_make(kind == 0 ? TWO_VIEW_PLANE : TWO_VIEW_ROTATION, 600, (size_t)(600.0 * shares[i]), 0.5, 5,
+                    &v->scene);
+      hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+      o.max_iterations = 200000;
+      run(v, &o);
+      assert_int_equal(v->geometry.found, 1);
+      expect_matrix_form(&v->geometry);
+      expect_inliers(v, 8, 4);
+      assert_true(two_view_homography_difference(v->geometry.matrix, v->scene.homography) < (i == 4 ? 1.5 : 0.8));
+      /* two of the four coordinates' noises lie across the model */
+      assert_true(fabs(v->geometry.rms_error - 0.5 * sqrt(2.0)) < 0.12);
+      assert_int_equal(v->geometry.plane_inliers, v->geometry.inlier_count);
+    }
+  }
+  free(v);
+}
+
+static void test_fundamental(void **state) {
+  (void)state;
+  const double shares[4] = {0.0, 0.3, 0.5, 0.7};
+  verified *const v = new_verified();
+  for (int i = 0; i < 4; i++) {
+    two_view_make(TWO_VIEW_VOLUME, 600, (size_t)(600.0 * shares[i]), 0.5, 6, &v->scene);
+    hs_verify_options o = options_for(HS_FUNDAMENTAL, &v->scene);
+    o.max_iterations = 30000;
+    run(v, &o);
+    assert_int_equal(v->geometry.found, 1);
+    expect_matrix_form(&v->geometry);
+    expect_inliers(v, 4, 2 + v->scene.outliers / 20); /* 4 px of 480: a random place fits by chance */
+    assert_true(two_view_epipolar_error(v->geometry.matrix, &v->scene) < 1.0);
+    assert_true(v->geometry.plane_inliers < v->geometry.inlier_count / 2);
+  }
+  free(v);
+}
+
+static void test_essential_and_pose(void **state) {
+  (void)state;
+  const double shares[4] = {0.0, 0.3, 0.5, 0.8};
+  verified *const v = new_verified();
+  for (int i = 0; i < 4; i++) {
+    two_view_make(TWO_VIEW_VOLUME, 600, (size_t)(600.0 * shares[i]), 0.5, 8, &v->scene);
+    hs_verify_options o = options_for(HS_ESSENTIAL, &v->scene);
+    o.max_iterations = 20000;
+    run(v, &o);
+    assert_int_equal(v->geometry.found, 1);
+    expect_matrix_form(&v->geometry);
+    expect_inliers(v, 4, 2 + v->scene.outliers / 20);
+    hs_pose pose;
+    assert_int_equal(hs_relative_pose(v->geometry.matrix, &o.camera_a, &o.camera_b, v->scene.a, v->scene.b,
+                                      v->scene.count, v->inliers, &pose),
+                     HS_OK);
+    assert_int_equal(pose.used, v->geometry.inlier_count);
+    assert_true(pose.in_front + 2 + v->scene.outliers / 20 >= pose.used);
+    assert_true(two_view_rotation_angle(pose.rotation, v->scene.rotation) < 0.4 * DEGREE);
+    assert_true(two_view_direction_angle(pose.translation, v->scene.translation) < 1.5 * DEGREE);
+  }
+  free(v);
+}
+
+/* Exact points give exact geometry. */
+static void test_exact_points(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  two_view_make(TWO_VIEW_VOLUME, 100, 20, 0.0, 3, &v->scene);
+  hs_verify_options o = options_for(HS_ESSENTIAL, &v->scene);
+  run(v, &o);
+  hs_pose pose;
+  assert_int_equal(hs_relative_pose(v->geometry.matrix, &o.camera_a, &o.camera_b, v->scene.a, v->scene.b,
+                                    v->scene.count, v->inliers, &pose),
+                   HS_OK);
+  printf("             rotation off by %.3g, translation by %.3g degrees\n",
+         two_view_rotation_angle(pose.rotation, v->scene.rotation) / DEGREE,
+         two_view_direction_angle(pose.translation, v->scene.translation) / DEGREE);
+  assert_true(two_view_rotation_angle(pose.rotation, v->scene.rotation) < 1.0e-3 * DEGREE);
+  assert_true(two_view_direction_angle(pose.translation, v->scene.translation) < 1.0e-3 * DEGREE);
+  free(v);
+}
+
+/* Three quarters of the scene in one plane: a search without the plane's completion may rest on the plane and two chance
+   matches; with it the rest of the scene is found. */
+static void test_dominant_plane(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  for (uint64_t seed = 0; seed < 20; seed++) {
+    two_view_make(TWO_VIEW_MIXED, 400, 120, 0.5, 20 + seed, &v->scene);
+    hs_verify_options o = options_for(HS_FUNDAMENTAL, &v->scene);
+    o.seed = seed;
+    run(v, &o);
+    assert_int_equal(v->geometry.found, 1);
+    expect_inliers(v, 5, 12);
+    assert_true(two_view_epipolar_error(v->geometry.matrix, &v->scene) < 1.0);
+    assert_true(v->geometry.plane_inliers > v->geometry.inlier_count / 2);
+    assert_true(v->geometry.plane_inliers < v->geometry.inlier_count * 9 / 10);
+  }
+  free(v);
+}
+
+/* A plane and a turn do not determine F; that is said by plane_inliers. */
+static void test_planar_scene_is_told(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  const two_view_kind kinds[2] = {TWO_VIEW_PLANE, TWO_VIEW_ROTATION};
+  for (int i = 0; i < 2; i++) {
+    for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
+      two_view_make(kinds[i], 300, 90, 0.4, 4, &v->scene);
+      hs_verify_options o = options_for(model, &v->scene);
+      run(v, &o);
+      assert_int_equal(v->geometry.found, 1);
+      assert_true(v->geometry.plane_inliers * 20 >= v->geometry.inlier_count * 18);
+    }
+  }
+  free(v);
+}
+
+static void expect_nothing(verified *v, hs_geometry_model model) {
+  hs_verify_options o = options_for(model, &v->scene);
+  o.max_iterations = 500;
+  run(v, &o);
+  assert_int_equal(v->geometry.found, 0);
+  assert_int_equal(v->geometry.inlier_count, 0);
+  for (int i = 0; i < 9; i++) assert_true(v->geometry.matrix[i] == 0.0);
+}
+
+static void test_nothing_to_find(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
+    const size_t sample = model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
+    for (size_t count = 0; count < sample; count++) {
+      two_view_make(TWO_VIEW_PLANE, count, 0, 0.0, 1, &v->scene);
+      expect_nothing(v, model);
+    }
+    two_view_make(TWO_VIEW_LINE, 100, 0, 0.0, 1, &v->scene); /* exactly on a line */
+    expect_nothing(v, model);
+    two_view_make(TWO_VIEW_LINE, 100, 0, 0.5, 1, &v->scene); /* and within the noise */
+    expect_nothing(v, model);
+    two_view_make(TWO_VIEW_VOLUME, 40, 40, 0.0, 1, &v->scene); /* wrong matches only */
+    expect_nothing(v, model);
+    two_view_make(TWO_VIEW_PLANE, 100, 0, 0.0, 1, &v->scene);
+    for (size_t i = 0; i < 200; i++) { /* all in one place */
+      v->scene.a[i] = 100.0;
+      v->scene.b[i] = 200.0;
+    }
+    expect_nothing(v, model);
+  }
+  free(v);
+}
+
+/* Exactly as many matches as a sample has are enough when that few are asked for. */
+static void test_minimal_number(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
+    const size_t sample = model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
+    two_view_make(model == HS_HOMOGRAPHY ? TWO_VIEW_PLANE : TWO_VIEW_VOLUME, sample, 0, 0.0, 2, &v->scene);
+    hs_verify_options o = options_for(model, &v->scene);
+    run(v, &o);
+    assert_int_equal(v->geometry.found, 0); /* below min_inliers */
+    o.min_inliers = 0;
+    run(v, &o);
+    assert_int_equal(v->geometry.found, 1);
+    assert_int_equal(v->geometry.inlier_count, sample);
+  }
+  free(v);
+}
+
+/* Repeated matches, as keypoints of several orientations give, neither break nor bias the search. */
+static void test_duplicates(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  two_view_make(TWO_VIEW_PLANE, 400, 150, 0.4, 2, &v->scene);
+  for (size_t i = 1; i < 100; i++) { /* one wrong match a hundred times */
+    memcpy(v->scene.a + 2 * i, v->scene.a, 2 * sizeof(double));
+    memcpy(v->scene.b + 2 * i, v->scene.b, 2 * sizeof(double));
+  }
+  hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+  run(v, &o);
+  assert_int_equal(v->geometry.found, 1);
+  expect_inliers(v, 6, 3);
+  assert_int_equal(v->inliers[0], 0);
+  free(v);
+}
+
+static void test_invalid_coordinates(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  two_view_make(TWO_VIEW_PLANE, 200, 50, 0.4, 2, &v->scene);
+  v->scene.a[0] = NAN;
+  v->scene.b[3] = INFINITY;
+  v->scene.a[4] = 1.0e7;
+  v->scene.b[7] = -1.0e300;
+  v->scene.a[2 * 150] = NAN; /* one that would be right */
+  hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+  run(v, &o);
+  assert_int_equal(v->geometry.found, 1);
+  for (int i = 0; i < 4; i++) assert_int_equal(v->inliers[i], 0);
+  assert_int_equal(v->inliers[150], 0);
+  expect_inliers(v, 6, 3);
+  for (size_t i = 0; i < 400; i++) v->scene.a[i] = NAN;
+  expect_nothing(v, HS_HOMOGRAPHY);
+  free(v);
+}
+
+/* Images far from the origin, tiny and huge ones: only relative sizes matter. */
+static void test_place_and_size(void **state) {
+  (void)state;
+  verified *const v = new_verified(), *const w = new_verified();
+  two_view_make(TWO_VIEW_VOLUME, 300, 100, 0.4, 2, &v->scene);
+  w->scene = v->scene;
+  hs_verify_options o = options_for(HS_FUNDAMENTAL, &v->scene), p = o;
+  run(v, &o);
+  for (size_t i = 0; i < 600; i++) { /* powers of two: the same significant digits throughout */
+    w->scene.a[i] *= 64.0;
+    w->scene.b[i] *= 64.0;
+  }
+  p.threshold *= 64.0;
+  run(w, &p);
+  assert_int_equal(v->geometry.inlier_count, w->geometry.inlier_count);
+  assert_memory_equal(v->inliers, w->inliers, v->scene.count);
+  for (size_t i = 0; i < 600; i++) w->scene.b[i] = v->scene.b[i] + 50000.0;
+  memcpy(w->scene.a, v->scene.a, sizeof w->scene.a);
+  run(w, &o);
+  assert_true(abs((int)v->geometry.inlier_count - (int)w->geometry.inlier_count) <= 3);
+  free(v);
+  free(w);
+}
+
+static uint64_t digest_of(uint64_t digest, const void *bytes, size_t size) {
+  const unsigned char *const p = bytes;
+  for (size_t i = 0; i < size; i++) digest = (digest ^ p[i]) * 1099511628211u;
+  return digest;
+}
+
+/* Twice the same bytes, another seed possibly others; and the bytes of every other machine and compiler. */
+static void test_repeatable(void **state) {
+  (void)state;
+  static const uint64_t expected[3] = {0xfc9a19726f5eb3d9u, 0xf4af313da74a9610u, 0x79d3d1a0732ee61cu};
+  int different = 0;
+  verified *const v = new_verified(), *const w = new_verified();
+  for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
+    two_view_make(model == HS_HOMOGRAPHY ? TWO_VIEW_PLANE : TWO_VIEW_MIXED, 500, 200, 0.6, 17, &v->scene);
+    w->scene = v->scene;
+    hs_verify_options o = options_for(model, &v->scene);
+    o.seed = 99;
+    run(v, &o);
+    run(w, &o);
+    assert_memory_equal(v->inliers, w->inliers, v->scene.count);
+    assert_memory_equal(v->geometry.matrix, w->geometry.matrix, sizeof v->geometry.matrix);
+    assert_int_equal(v->geometry.iterations, w->geometry.iterations);
+    uint64_t digest = digest_of(14695981039346656037u, v->geometry.matrix, sizeof v->geometry.matrix);
+    digest = digest_of(digest, v->inliers, v->scene.count);
+    digest = digest_of(digest, &v->geometry.iterations, sizeof v->geometry.iterations);
+    digest = digest_of(digest, &v->geometry.rms_error, sizeof v->geometry.rms_error);
+    printf("             model %d: digest 0x%016llxu\n", (int)model, (unsigned long long)digest);
+    different += digest != expected[model - 1];
+  }
+  assert_int_equal(different, 0);
+  free(v);
+  free(w);
+}
+
+static void test_features(void **state) {
+  (void)state;
+  struct {
+    uint32_t a, b;
+    float distance;
+  } pairs[200];
+  verified *const v = new_verified();
+  hs_keypoint *const keypoints = calloc(400, sizeof *keypoints);
+  assert_non_null(keypoints);
+  two_view_make(TWO_VIEW_PLANE, 200, 60, 0.4, 2, &v->scene);
+  for (int i = 0; i < 200; i++) {
+    const int j = 199 - i; /* features of b in the opposite order */
+    keypoints[i].x = (float)v->scene.a[2 * i];
+    keypoints[i].y = (float)v->scene.a[2 * i + 1];
+    keypoints[200 + j].x = (float)v->scene.b[2 * i];
+    keypoints[200 + j].y = (float)v->scene.b[2 * i + 1];
+    pairs[i].a = (uint32_t)i;
+    pairs[i].b = (uint32_t)j;
+    pairs[i].distance = NAN;
+  }
+  const hs_features a = {.count = 200, .keypoints = keypoints}, b = {.count = 200, .keypoints = keypoints + 200};
+  hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+  uint8_t inliers[200];
+  hs_geometry by_points, by_features;
+  for (int i = 0; i < 400; i++) {
+    v->scene.a[i] = (double)(float)v->scene.a[i];
+    v->scene.b[i] = (double)(float)v->scene.b[i];
+  }
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 200, &o, v->inliers, &by_points), HS_OK);
+  assert_int_equal(hs_verify(&a, &b, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_OK);
+  assert_memory_equal(inliers, v->inliers, 200);
+  assert_memory_equal(by_points.matrix, by_features.matrix, sizeof by_points.matrix);
+  pairs[77].b = 200;
+  assert_int_equal(hs_verify(&a, &b, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_ERR_ARGUMENT);
+  pairs[77].b = UINT32_MAX;
+  assert_int_equal(hs_verify(&a, &b, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify(&a, &b, pairs, 7, 10, &o, inliers, &by_features), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify(NULL, &b, pairs, 0, 10, &o, inliers, &by_features), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify(&a, &b, NULL, 0, 10, &o, inliers, &by_features), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify(&a, &b, NULL, 0, 0, &o, NULL, &by_features), HS_OK);
+  assert_int_equal(by_features.found, 0);
+  free(keypoints);
+  free(v);
+}
+
+static void expect_option_refused(verified *v, const hs_verify_options *good, size_t offset, const void *value,
+                                  size_t size, const char *name) {
+  char message[200] = "";
+  hs_verify_options bad = *good;
+  memcpy((unsigned char *)&bad + offset, value, size);
+  bad.message = message;
+  bad.message_bytes = sizeof message;
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, &bad, v->inliers, &v->geometry), HS_ERR_OPTION);
+  if (!strstr(message, name)) fail_msg("\"%s\" does not name %s", message, name);
+  assert_int_equal(v->geometry.found, 0);
+}
+
+#define REFUSE(field, type, v_value)                                                                                   \
+  do {                                                                                                                 \
+    const type value = (v_value);                                                                                      \
+    expect_option_refused(v, &good, offsetof(hs_verify_options, field), &value, sizeof value, #field);                 \
+  } while (0)
+
+static void test_options_refused(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  two_view_make(TWO_VIEW_VOLUME, 50, 0, 0.0, 1, &v->scene);
+  const hs_verify_options good = options_for(HS_ESSENTIAL, &v->scene);
+  REFUSE(model, int, 0);
+  REFUSE(model, int, 4);
+  REFUSE(threshold, double, 0.0);
+  REFUSE(threshold, double, -1.0);
+  REFUSE(threshold, double, NAN);
+  REFUSE(threshold, double, INFINITY);
+  REFUSE(confidence, double, 0.0);
+  REFUSE(confidence, double, 1.0);
+  REFUSE(confidence, double, NAN);
+  REFUSE(max_iterations, int32_t, 0);
+  REFUSE(max_iterations, int32_t, 100000001);
+  REFUSE(min_iterations, int32_t, -1);
+  REFUSE(min_iterations, int32_t, 10001);
+  REFUSE(min_inliers, int32_t, -1);
+  REFUSE(check_plane, int32_t, 2);
+  REFUSE(camera_a, double, 0.0);
+  REFUSE(camera_a, double, NAN);
+  REFUSE(camera_b, double, -500.0);
+  free(v);
+}
+
+static void test_arguments_refused(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  two_view_make(TWO_VIEW_VOLUME, 50, 0, 0.0, 1, &v->scene);
+  hs_verify_options o = options_for(HS_ESSENTIAL, &v->scene);
+  hs_pose pose;
+  assert_int_equal(hs_verify_options_init(NULL, HS_HOMOGRAPHY), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify_options_init(&o, (hs_geometry_model)0), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, &o, NULL, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify_points(NULL, v->scene.b, 50, &o, NULL, &v->geometry), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify_points(v->scene.a, NULL, 50, &o, NULL, &v->geometry), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, NULL, NULL, &v->geometry), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify_points(NULL, NULL, 0, &o, NULL, &v->geometry), HS_OK);
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, ((size_t)1 << 26) + 1, &o, NULL, &v->geometry),
+                   HS_ERR_LIMIT);
+  o.struct_size = 0;
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, &o, NULL, &v->geometry), HS_ERR_ARGUMENT);
+  const hs_camera *const a = &v->scene.camera_a, *const b = &v->scene.camera_b, none = {0.0, 0.0, 0.0, 0.0};
+  const double zero[9] = {0.0}, broken[9] = {NAN, 1.0};
+  assert_int_equal(hs_relative_pose(v->scene.essential, a, b, v->scene.a, v->scene.b, 50, NULL, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_relative_pose(NULL, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_relative_pose(zero, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_relative_pose(broken, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_relative_pose(v->scene.essential, &none, b, v->scene.a, v->scene.b, 50, NULL, &pose),
+                   HS_ERR_ARGUMENT);
+  assert_int_equal(hs_relative_pose(v->scene.essential, a, b, NULL, v->scene.b, 50, NULL, &pose), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_relative_pose(v->scene.essential, a, b, NULL, NULL, 0, NULL, &pose), HS_OK);
+  assert_int_equal(pose.used, 0);
+  assert_int_equal(hs_relative_pose(v->scene.essential, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_OK);
+  assert_int_equal(pose.in_front, 50);
+  assert_true(two_view_direction_angle(pose.translation, v->scene.translation) < 1.0e-6);
+  free(v);
+}
+
+static void test_failing_memory(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  two_view_make(TWO_VIEW_PLANE, 100, 0, 0.3, 1, &v->scene);
+  hs_keypoint keypoints[20] = {{0.0f, 0.0f, 1.0f, 0.0f, 0.0f, 0, 0}};
+  const hs_features features = {.count = 20, .keypoints = keypoints};
+  const uint32_t pairs[20] = {0};
+  hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+  for (size_t fail_at = 0; fail_at <= 2; fail_at++) {
+    counted_allocator counter = {.fail_at = fail_at, .fill = 0xa5};
+    const hs_allocator allocator = counted_allocator_make(&counter);
+    o.allocator = &allocator;
+    const hs_status status = hs_verify_points(v->scene.a, v->scene.b, 100, &o, v->inliers, &v->geometry);
+    assert_int_equal(status, fail_at == 1 ? HS_ERR_MEMORY : HS_OK);
+    assert_int_equal(v->geometry.found, fail_at != 1);
+    assert_int_equal(counter.alive, 0);
+    counter = (counted_allocator){.fail_at = fail_at, .fill = 0xa5};
+    const hs_status by_features = hs_verify(&features, &features, pairs, 0, 10, &o, v->inliers, &v->geometry);
+    assert_int_equal(by_features, fail_at == 0 ? HS_OK : HS_ERR_MEMORY);
+    assert_int_equal(counter.alive, 0);
+  }
+  free(v);
+}
+
+static void test_iterations_needed(void **state) {
+  (void)state;
+  assert_int_equal(search_iterations_needed(100, 100, 4, 0.9999, 10000), 1);
+  assert_int_equal(search_iterations_needed(3, 100, 4, 0.9999, 10000), 10000);
+  assert_int_equal(search_iterations_needed(5, 1000, 7, 0.9999, 10000), 10000);
+  /* log(1e-4) / log(1 - p^4) with p near 1/2: 143 for many matches */
+  assert_in_range(search_iterations_needed(50000, 100000, 4, 0.9999, 10000), 143, 144);
+  assert_in_range(search_iterations_needed(30000, 100000, 7, 0.99, 1000000), 21050, 21080);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_homography),         cmocka_unit_test(test_fundamental),
+      cmocka_unit_test(test_essential_and_pose), cmocka_unit_test(test_exact_points),
+      cmocka_unit_test(test_dominant_plane),     cmocka_unit_test(test_planar_scene_is_told),
+      cmocka_unit_test(test_nothing_to_find),    cmocka_unit_test(test_minimal_number),
+      cmocka_unit_test(test_duplicates),         cmocka_unit_test(test_invalid_coordinates),
+      cmocka_unit_test(test_place_and_size),     cmocka_unit_test(test_repeatable),
+      cmocka_unit_test(test_features),           cmocka_unit_test(test_options_refused),
+      cmocka_unit_test(test_arguments_refused),  cmocka_unit_test(test_failing_memory),
+      cmocka_unit_test(test_iterations_needed),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
