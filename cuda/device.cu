@@ -163,6 +163,8 @@ stage_status device_event_record(cuda_event event, cuda_stream stream) { return 
 
 stage_status device_event_wait(cuda_event event, cuda_stream stream) { return status_of(cudaStreamWaitEvent(stream, event, 0)); }
 
+stage_status device_event_finish(cuda_event event) { return status_of(cudaEventSynchronize(event)); }
+
 stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds) {
   return status_of(cudaEventElapsedTime(milliseconds, start, stop));
 }

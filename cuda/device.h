@@ -68,6 +68,7 @@ stage_status device_event_create(cuda_event *event, bool timed);
 void device_event_destroy(cuda_event event);
 stage_status device_event_record(cuda_event event, cuda_stream stream);
 stage_status device_event_wait(cuda_event event, cuda_stream stream);       /* the stream waits */
+stage_status device_event_finish(cuda_event event);                         /* blocks the host */
 stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds); /* after both happened */
 
 /* What is launched on the stream between begin and end becomes a graph instead of running. */

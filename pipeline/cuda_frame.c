@@ -126,6 +126,7 @@ void cuda_frame_destroy(hs_context *c) {
       device_event_destroy(s->joined[i]);
       device_stream_destroy(s->side[i]);
     }
+    cuda_primitives_free(&s->primitives, c->options.allocator);
     device_stream_destroy(s->stream);
     device_free(s->scales);
     device_free(s->slab);
@@ -466,7 +467,7 @@ int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
 
 void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   const cuda_state *s = c->cuda;
-  *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) : 0;
+  *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
   *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) : 0;
   for (int i = 0; i < CUDA_RESULT_SETS && s; i++)
     *pinned_bytes += s->results[i].features * sizeof(hs_keypoint) + s->results[i].descriptor_bytes;

@@ -11,6 +11,7 @@
 #include "cuda/refine_cuda.h"
 #include "cuda/results_cuda.h"
 #include "pipeline/cuda_frame.h"
+#include "pipeline/primitives_cuda.h"
 
 /* How the paper's mechanisms are set; the first of each is the default. */
 typedef enum pyramid_variant { PYRAMID_SPLIT, PYRAMID_UBER } pyramid_variant;
@@ -80,6 +81,8 @@ typedef struct cuda_state {
   size_t picture_pitch, mask_pitch;
   graph_entry graphs[GRAPHS_KEPT];
   int32_t next_graph; /* the one replaced next */
+
+  cuda_primitives primitives;
 } cuda_state;
 
 /* What a recorded frame reads and writes, as addresses of the device. */

@@ -1,0 +1,97 @@
+/*
+ * The bytes of a strided picture, or of an array, as aligned vectors of 16, whatever their address, width and stride.
+ *
+ * A row is covered by the aligned vectors that hold a byte of it; those at its ends hold others as well, which are not
+ * to be read: whole vectors are loaded at once, the rest byte by byte. Units (vectors of all rows) are numbered row by
+ * row, with as many to a row as the worst alignment needs; some are empty.
+ */
+#ifndef HS_CUDA_BYTE_ROWS_CUH
+#define HS_CUDA_BYTE_ROWS_CUH
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BYTE_ROWS_VECTOR = 16, BYTE_ROWS_FLAT_BITS = 30 };
+
+struct byte_rows {
+  const uint8_t *data;
+  size_t stride_bytes;
+  int64_t rows, width, last_width; /* bytes of a row, and of the last one */
+  uint32_t vectors;                /* to a row */
+  uint32_t multiplier, shift;      /* n / vectors = (n * multiplier >> 32) >> shift for n below 2^31 */
+  int64_t group_rows;              /* rows whose units stay below 2^31 */
+};
+
+struct byte_unit {
+  const uint8_t *address; /* aligned */
+  int32_t first, end;     /* the bytes that belong to the row; first >= end: none */
+  int64_t row, column;    /* where the address stands; the column may be negative */
+};
+
+/* Whether rows have no gaps between them. */
+static inline bool byte_rows_joined(int64_t width, int64_t rows, size_t stride_bytes) {
+  return rows == 1 || stride_bytes == (size_t)width;
+}
+
+/* joined: as above, and so in every other picture that goes with this one: they are cut anew, into rows of 2^30 bytes.
+   Sizes are 1 or more. */
+static inline byte_rows byte_rows_make(const void *data, int64_t width, int64_t rows, size_t stride_bytes,
+                                       bool joined) {
+  byte_rows r = {(const uint8_t *)data, stride_bytes, rows, width, width, 0, 0, 0, 0};
+  if (joined) {
+    const int64_t total = width * rows, piece = (int64_t)1 << BYTE_ROWS_FLAT_BITS;
+    r.width = total < piece ? total : piece;
+    r.rows = (total + r.width - 1) / r.width;
+    r.last_width = total - (r.rows - 1) * r.width;
+    r.stride_bytes = (size_t)r.width;
+  }
+  const uint64_t needed = (uint64_t)(r.width + 2 * (BYTE_ROWS_VECTOR - 1)) / BYTE_ROWS_VECTOR;
+  r.vectors = needed < 2 ? 2u : (uint32_t)needed; /* the division below needs 2 or more */
+  uint32_t bits = 1;
+  while (((uint64_t)1 << bits) < r.vectors) bits++;
+  r.multiplier = (uint32_t)((((uint64_t)1 << (31 + bits)) + r.vectors - 1) / r.vectors);
+  r.shift = bits - 1;
+  r.group_rows = (int64_t)(INT32_MAX / r.vectors);
+  return r;
+}
+
+/* Units of all rows, for the size of a grid. */
+static inline uint64_t byte_rows_units(const byte_rows *r) { return (uint64_t)r->rows * r->vectors; }
+
+/* Units of the group of rows that starts at `row`. */
+static __device__ __forceinline__ uint32_t byte_rows_group_units(const byte_rows &r, int64_t row) {
+  return (uint32_t)min(r.rows - row, r.group_rows) * r.vectors;
+}
+
+static __device__ __forceinline__ byte_unit byte_rows_unit(const byte_rows &r, int64_t group_row, uint32_t n) {
+  const uint32_t line = __umulhi(n, r.multiplier) >> r.shift;
+  const int64_t row = group_row + line;
+  const uint8_t *start = r.data + (size_t)row * r.stride_bytes;
+  const int32_t before = (int32_t)((uintptr_t)start & (BYTE_ROWS_VECTOR - 1));
+  const int64_t at = (int64_t)(n - line * r.vectors) * BYTE_ROWS_VECTOR - before;
+  const int64_t rest = (row == r.rows - 1 ? r.last_width : r.width) - at;
+  byte_unit u;
+  u.address = start + at;
+  u.first = at < 0 ? before : 0;
+  u.end = (int32_t)min(rest, (int64_t)BYTE_ROWS_VECTOR);
+  u.row = row;
+  u.column = at;
+  return u;
+}
+
+/* The same place in a picture that goes with this one. */
+static __device__ __forceinline__ const uint8_t *byte_unit_place(const byte_unit &u, const uint8_t *data,
+                                                                 size_t stride_bytes) {
+  return data + (size_t)u.row * stride_bytes + u.column;
+}
+
+static __device__ __forceinline__ bool byte_unit_whole(const byte_unit &u) {
+  return u.first == 0 && u.end == BYTE_ROWS_VECTOR;
+}
+
+static __device__ __forceinline__ uint4 byte_unit_load(const byte_unit &u) {
+  return __ldg(reinterpret_cast<const uint4 *>(u.address));
+}
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * Which block of a launch comes last: the one that may gather what all of them wrote.
+ *
+ * `ticket`: a word of global memory that is 0 before the launch, and again after it. All threads of a block call this
+ * after they have written their part; the threads of the last block then see every part, if they read past the L1
+ * (__ldcg). Two barriers. `s_last`: a word of shared memory.
+ */
+#ifndef HS_CUDA_LAST_BLOCK_CUH
+#define HS_CUDA_LAST_BLOCK_CUH
+
+#include <stdint.h>
+
+static __device__ __forceinline__ bool last_block(uint32_t *ticket, uint32_t *s_last) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) *s_last = atomicInc(ticket, gridDim.x - 1u) == gridDim.x - 1u ? 1u : 0u;
+  __syncthreads();
+  const bool last = *s_last != 0;
+  if (last) __threadfence();
+  return last;
+}
+
+#endif

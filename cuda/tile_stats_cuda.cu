@@ -1,0 +1,187 @@
+/*
+ * Tile statistics of u16, f32 and f64: a warp takes a tile, or some chunks of one, and the fixed tree goes over the
+ * tile's own elements. Also what chooses between these kernels and those for bytes.
+ */
+#include "cuda/tile_stats_cuda.h"
+
+#include "cuda/launch_shape.h"
+#include "cuda/prim/chunk_tree.cuh"
+#include "cuda/tile_grid.cuh"
+
+enum {
+  CHUNK_THREADS = 256,
+  CHUNK_WARPS = CHUNK_THREADS / WARP_LANES,
+  CHUNK_BLOCKS_PER_SM = 3,
+  CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS /* a multiprocessor: fewer tiles than that are cut into parts */
+};
+
+struct tile_chunks_params {
+  tile_grid grid;
+  uint64_t parts, part_chunks; /* of a tile; chunks of a part; one part has at most PRIM_CHUNK */
+  uint64_t tile_sums;          /* places for sums of a tile: of its chunks, of their chunks, ... */
+  double threshold;
+  prim_tile *tiles;
+  double *sums;       /* [tiles][tile_sums]; null for one part */
+  lane_range *ranges; /* [tiles][parts] */
+};
+
+template <typename E>
+static __device__ __forceinline__ element_rows rows_of_tile(const tile_grid &g, const tile_place &t) {
+  element_rows r;
+  r.data = g.data + (size_t)t.y * g.stride_bytes + (size_t)t.x * sizeof(E);
+  r.count = t.width * t.height;
+  r.width = t.width;
+  r.stride_bytes = g.stride_bytes;
+  return r;
+}
+
+/*
+ * Does      statistics of tiles of at most 1024 chunks of 1024 elements, or the sums of chunks and the ranges of parts
+ *           of larger ones: tile_stats_ref for u16, f32, f64.
+ * Launch    one-dimensional, blocks of 8 warps, a warp a part of a tile.
+ * Shared    none. Barriers: none.
+ * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
+ * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
+ * Cost      an element's bytes; in double a conversion, an addition and three comparisons an element.
+ */
+template <typename E>
+__global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOCKS_PER_SM)
+    tile_chunks_kernel(const __grid_constant__ tile_chunks_params p) {
+  const uint64_t item = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
+  const uint64_t index = item / p.parts, part = item - index * p.parts;
+  const uint32_t lane = threadIdx.x % WARP_LANES;
+  if (index >= p.grid.count) return;
+  const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+  const element_rows rows = rows_of_tile<E>(p.grid, t);
+  const uint64_t chunks = tile_parts(rows.count, PRIM_CHUNK), end = min((part + 1) * p.part_chunks, chunks);
+  lane_range range = lane_range_none();
+  double lane_sum = 0.0;
+  for (uint64_t c = part * p.part_chunks; c < end; c++) {
+    const double sum = chunk_figures<E, false, true, true>(rows, c * PRIM_CHUNK, p.threshold, range);
+    if (p.sums && lane == 0) p.sums[index * p.tile_sums + c] = sum;
+    if (lane == c % PRIM_LANES) lane_sum += sum;
+  }
+  warp_reduce_range(range);
+  range.above = warp_reduce_sum_u64(range.above);
+  const double sum = warp_tree_sum(lane_sum); /* of one chunk: itself */
+  if (lane != 0) return;
+  if (p.sums)
+    p.ranges[item] = range;
+  else
+    tile_write(&p.tiles[index], sum, (double)rows.count, range.low, range.high, range.above);
+}
+
+/*
+ * Does      the statistics of tiles from the sums of their chunks and the ranges of their parts.
+ * Launch    one-dimensional, blocks of 8 warps, a block a tile, looping.
+ * Shared    0.2 KiB.
+ * Reads     sums, ranges. Writes the later floors of sums, tiles.
+ * Barriers  between the floors of the tree; before the warps' ranges are joined, and after.
+ * Limits    at least one part. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
+ */
+__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
+    tile_chunks_finish_kernel(const __grid_constant__ tile_chunks_params p) {
+  __shared__ lane_range s_range[CHUNK_WARPS];
+  const uint32_t lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
+  for (uint64_t index = blockIdx.x; index < p.grid.count; index += gridDim.x) {
+    const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+    double *sums = p.sums + index * p.tile_sums;
+    uint64_t count = tile_parts(t.width * t.height, PRIM_CHUNK);
+    while (count > 1) {
+      const element_rows rows = {(const uint8_t *)sums, count, count, 0};
+      const uint64_t chunks = tile_parts(count, PRIM_CHUNK);
+      for (uint64_t c = warp; c < chunks; c += CHUNK_WARPS) {
+        const double sum = chunk_sum<double, true, true>(rows, c * PRIM_CHUNK);
+        if (lane == 0) sums[count + c] = sum;
+      }
+      sums += count;
+      count = chunks;
+      __threadfence_block();
+      __syncthreads(); /* the floor is whole */
+    }
+    lane_range range = lane_range_none();
+    for (uint64_t i = threadIdx.x; i < p.parts; i += CHUNK_THREADS) {
+      const lane_range part = p.ranges[index * p.parts + i];
+      lane_range_add(range, part.low, part.high);
+      range.above += part.above;
+    }
+    warp_reduce_range(range);
+    range.above = warp_reduce_sum_u64(range.above);
+    if (lane == 0) s_range[warp] = range;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int w = 1; w < CHUNK_WARPS; w++) {
+        lane_range_add(range, s_range[w].low, s_range[w].high);
+        range.above += s_range[w].above;
+      }
+      tile_write(&p.tiles[index], __ldcg(sums), (double)(t.width * t.height), range.low, range.high, range.above);
+    }
+    __syncthreads(); /* before the next tile's ranges */
+  }
+}
+
+static tile_chunks_params params_of(const tile_stats_args *a) {
+  tile_chunks_params p;
+  p.grid = tile_grid_make(a);
+  const uint64_t width = p.grid.tile_width, height = p.grid.tile_height;
+  const uint64_t chunks = tile_parts(width * height, PRIM_CHUNK);
+  const uint64_t wanted = tile_parts((uint64_t)a->processors * CHUNK_WARPS_WANTED, p.grid.count);
+  const uint64_t least = tile_parts(chunks, PRIM_CHUNK); /* no part of more chunks than a chunk has elements */
+  uint64_t parts = wanted < chunks ? wanted : chunks;
+  if (parts < least) parts = least;
+  p.part_chunks = tile_parts(chunks, parts);
+  p.parts = tile_parts(chunks, p.part_chunks);
+  p.tile_sums = 0;
+  for (uint64_t n = chunks; n > 1; n = tile_parts(n, PRIM_CHUNK)) p.tile_sums += n;
+  p.tile_sums += 1;
+  p.threshold = a->threshold;
+  p.tiles = a->tiles;
+  p.sums = p.parts > 1 ? (double *)a->scratch : NULL;
+  p.ranges = p.parts > 1 ? (lane_range *)((double *)a->scratch + p.grid.count * p.tile_sums) : NULL;
+  return p;
+}
+
+size_t tile_chunks_scratch(const tile_stats_args *a) {
+  const tile_chunks_params p = params_of(a);
+  return p.parts > 1 ? (size_t)p.grid.count * (size_t)(p.tile_sums * sizeof(double) + p.parts * sizeof(lane_range)) : 0;
+}
+
+static void assert_args(const tile_stats_args *a) {
+  assert(a->view.data && a->view.width > 0 && a->view.height > 0 && a->tiles && a->count > 0 && a->processors > 0);
+  assert(a->tile_width > 0 && a->tile_width <= a->view.width && a->tile_height > 0 && a->tile_height <= a->view.height);
+  assert((uintptr_t)a->view.data % prim_element_bytes(a->view.type) == 0);
+  (void)a;
+}
+
+stage_status tile_chunks_launch(const tile_stats_args *a, cuda_stream stream) {
+  assert_args(a);
+  assert(a->view.type != PRIM_U8);
+  const tile_chunks_params p = params_of(a);
+  const uint64_t blocks = tile_parts(p.grid.count * p.parts, CHUNK_WARPS);
+  if (blocks > INT32_MAX) return STAGE_OVERFLOW;
+  if (a->view.type == PRIM_U16) tile_chunks_kernel<uint16_t><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
+  if (a->view.type == PRIM_F32) tile_chunks_kernel<float><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
+  if (a->view.type == PRIM_F64) tile_chunks_kernel<double><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
+  return launch_status();
+}
+
+stage_status tile_chunks_finish_launch(const tile_stats_args *a, cuda_stream stream) {
+  assert_args(a);
+  const tile_chunks_params p = params_of(a);
+  assert(p.sums);
+  const uint64_t most = (uint64_t)a->processors * CHUNK_BLOCKS_PER_SM;
+  const unsigned blocks = (unsigned)(p.grid.count < most ? p.grid.count : most);
+  tile_chunks_finish_kernel<<<blocks, CHUNK_THREADS, 0, stream>>>(p);
+  return launch_status();
+}
+
+size_t tile_stats_scratch_bytes(const tile_stats_args *a) {
+  return a->view.type == PRIM_U8 ? tile_bytes_scratch(a) : tile_chunks_scratch(a);
+}
+
+stage_status tile_stats_launch(const tile_stats_args *a, cuda_stream stream) {
+  const bool bytes = a->view.type == PRIM_U8;
+  stage_status st = bytes ? tile_bytes_launch(a, stream) : tile_chunks_launch(a, stream);
+  if (st != STAGE_OK || tile_stats_scratch_bytes(a) == 0) return st;
+  return bytes ? tile_bytes_finish_launch(a, stream) : tile_chunks_finish_launch(a, stream);
+}
