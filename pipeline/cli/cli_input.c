@@ -107,9 +107,11 @@ hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char
   return status;
 }
 
-hs_status cli_load_features(const char *path, hs_features *features, char *message, size_t message_bytes) {
+hs_status cli_load_features(const char *path, const char *image, hs_features *features, char *message,
+                            size_t message_bytes) {
   message[0] = '\0';
-  const hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = message_bytes};
+  const hs_file_options options = {
+      .struct_size = sizeof options, .image_name = image, .message = message, .message_bytes = message_bytes};
   const hs_status status = hs_load_features(path, features, &options);
   if (status != HS_OK && message[0] == '\0') {
     snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "pipeline/cli/database_output.h"
 #include "pipeline/formats/formats.h"
 
 static char *join(const char *first, const char *middle, const char *last) {
@@ -41,13 +42,13 @@ char *output_name(const char *image, hs_format format) {
   }
   if (is_scene) {
     clean_scene_name(base);
-  } else if (format != HS_FORMAT_COLMAP) {
+  } else if (format != HS_FORMAT_COLMAP && format != HS_FORMAT_COLMAP_DB) {
     char *dot = strrchr(base, '.');
     if (dot != NULL && dot != base) {
       *dot = '\0';
     }
   }
-  char *name = join(base, format_by_id(format)->endings[0], "");
+  char *name = join(base, format != HS_FORMAT_COLMAP_DB ? format_by_id(format)->endings[0] : "", "");
   free(base);
   return name;
 }
@@ -88,10 +89,14 @@ static bool make_directories(const char *path) {
   return done && make_directory(path);
 }
 
+static const char *target_key(const output_target *target) {
+  return target->name != NULL ? target->name : target->path;
+}
+
 static int compare_targets(const void *one, const void *other) {
   const output_target *a = *(const output_target *const *)one;
   const output_target *b = *(const output_target *const *)other;
-  const int order = strcmp(a->path, b->path);
+  const int order = strcmp(target_key(a), target_key(b));
   return order != 0 ? order : (a > b) - (a < b); /* same array: the earlier image first */
 }
 
@@ -105,10 +110,36 @@ static bool mark_duplicates(output_plan *plan) {
   }
   qsort(sorted, (size_t)plan->count, sizeof *sorted, compare_targets);
   for (int i = 1; i < plan->count; ++i) {
-    sorted[i]->is_duplicate = strcmp(sorted[i]->path, sorted[i - 1]->path) == 0;
+    sorted[i]->is_duplicate = strcmp(target_key(sorted[i]), target_key(sorted[i - 1])) == 0;
   }
   free(sorted);
   return true;
+}
+
+/* All images go to one database, each by a name of its own. */
+static cli_exit fill_database_targets(output_plan *plan, const option_set *set, const char *path, char *message,
+                                      size_t message_bytes) {
+  const option_value *folder = &set->values[OPTION_IMAGE_PATH];
+  char reason[CLI_MESSAGE_BYTES / 2];
+  plan->to_database = true;
+  plan->targets = calloc((size_t)set->operand_count, sizeof *plan->targets);
+  plan->count = plan->targets != NULL ? set->operand_count : 0;
+  for (int i = 0; i < plan->count; ++i) {
+    plan->targets[i].path = join(path, "", "");
+    plan->targets[i].name =
+        database_image_name(set->operands[i], folder->given ? folder->text : NULL, reason, sizeof reason);
+    if (plan->targets[i].name == NULL || plan->targets[i].path == NULL) {
+      snprintf(message, message_bytes, "%s: %s", set->operands[i], reason);
+      output_plan_free(plan);
+      return CLI_FAILED;
+    }
+  }
+  if (plan->targets == NULL || !mark_duplicates(plan)) {
+    snprintf(message, message_bytes, "no memory for the names of the outputs");
+    output_plan_free(plan);
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
 }
 
 /* directory: null when there is one output, of the name `single`. */
@@ -173,12 +204,22 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
   memset(plan, 0, sizeof *plan);
   plan->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_AUTO;
   plan->to_stdout = output == NULL || strcmp(output, "-") == 0;
+  const bool is_folder = !plan->to_stdout && (is_directory(output) || output[strlen(output) - 1] == '/');
+  if (plan->format == HS_FORMAT_COLMAP_DB ||
+      (plan->format == HS_FORMAT_AUTO && !is_folder && hs_format_of_name(output) == HS_FORMAT_COLMAP_DB)) {
+    plan->format = HS_FORMAT_COLMAP_DB;
+    if (!plan->to_stdout && !is_folder) {
+      return fill_database_targets(plan, set, output, message, message_bytes);
+    }
+    snprintf(message, message_bytes, "--format colmap-db writes one database: expected its name, -o FILE");
+    return CLI_USAGE;
+  }
   if (several && (plan->to_stdout || (exists(output) && !is_directory(output)))) {
     snprintf(message, message_bytes, "--output %s%s%s: expected a directory for the features of several images",
              output != NULL ? "'" : "is missing", output != NULL ? output : "", output != NULL ? "'" : "");
     return CLI_USAGE;
   }
-  if (several || (!plan->to_stdout && (is_directory(output) || output[strlen(output) - 1] == '/'))) {
+  if (several || is_folder) {
     directory = output;
     plan->format = plan->format == HS_FORMAT_AUTO ? HS_FORMAT_NPZ : plan->format;
   } else if (!choose_format(plan, output, message, message_bytes)) {
@@ -204,6 +245,7 @@ cli_exit output_plan_make_directory(const output_plan *plan, char *message, size
 void output_plan_free(output_plan *plan) {
   for (int i = 0; i < plan->count; ++i) {
     free(plan->targets[i].path);
+    free(plan->targets[i].name);
   }
   free(plan->targets);
   memset(plan, 0, sizeof *plan);

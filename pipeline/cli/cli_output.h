@@ -12,12 +12,14 @@
 
 typedef struct output_target {
   char *path;        /* "-": standard output */
-  bool is_duplicate; /* an earlier image has the same path */
+  char *name;        /* of the image in a database; else null */
+  bool is_duplicate; /* an earlier image has the same path, in a database the same name */
 } output_target;
 
 typedef struct output_plan {
   hs_format format;
   bool to_stdout;
+  bool to_database;       /* all images go to one file */
   const char *directory;  /* of all targets, null for one file or standard output */
   output_target *targets; /* one for each image */
   int count;
@@ -33,7 +35,8 @@ cli_exit output_plan_make_directory(const output_plan *plan, char *message, size
 void output_plan_free(output_plan *plan);
 
 /* The file name, without folder, for an image's features in a format; to be freed, null without memory.
-   photo.jpg and npz: photo.npz; colmap: photo.jpg.txt; @scene:64x48:7: scene_64x48_7; "-": stdin. */
+   photo.jpg and npz: photo.npz; colmap: photo.jpg.txt;
+   colmap-db, in which it is an image's name: photo.jpg; @scene:64x48:7: scene_64x48_7; "-": stdin. */
 char *output_name(const char *image, hs_format format);
 
 #endif

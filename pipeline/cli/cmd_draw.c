@@ -171,9 +171,9 @@ static cli_exit load_picture(draw_job *job, const char *path) {
   return status == HS_OK ? CLI_DONE : fail(path, message);
 }
 
-static cli_exit load_features(draw_job *job, const char *path) {
+static cli_exit load_features(draw_job *job, const char *path, const char *image) {
   char message[CLI_MESSAGE_BYTES];
-  if (cli_load_features(path, &job->features, message, sizeof message) != HS_OK) {
+  if (cli_load_features(path, image, &job->features, message, sizeof message) != HS_OK) {
     return fail(path, message);
   }
   const hs_features *features = &job->features;
@@ -231,7 +231,8 @@ cli_exit cmd_draw(const option_set *set) {
     result = load_picture(&job, set->operands[0]);
   }
   if (result == CLI_DONE) {
-    result = extracts ? extract_features(&job, context, set->operands[0]) : load_features(&job, set->operands[1]);
+    result = extracts ? extract_features(&job, context, set->operands[0])
+                      : load_features(&job, set->operands[1], set->operands[0]);
   }
   if (result == CLI_DONE) {
     result = save_picture(&job);

@@ -7,6 +7,7 @@
 
 #include "pipeline/cli/cli_common.h"
 #include "pipeline/cli/cli_output.h"
+#include "pipeline/cli/database_output.h"
 
 enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
 
@@ -17,10 +18,12 @@ typedef struct extract_job {
   hs_context *context; /* null after a device failure that could not be mended */
   cli_input input;
   output_plan plan;
-  hs_image mask;           /* data null: none */
-  hs_features given;       /* of --keypoints */
-  hs_features features;    /* of the present image; its room is used again */
-  hs_status shared_status; /* of --mask and --keypoints; a failure there fails every image */
+  hs_colmap_database *database; /* null: files */
+  int added;                    /* images in it, not yet committed */
+  hs_image mask;                /* data null: none */
+  hs_features given;            /* of --keypoints */
+  hs_features features;         /* of the present image; its room is used again */
+  hs_status shared_status;      /* of --mask and --keypoints; a failure there fails every image */
   char shared_message[CLI_MESSAGE_BYTES];
 } extract_job;
 
@@ -62,7 +65,7 @@ static void load_shared(extract_job *job) {
     job->shared_status = cli_load_mask(&job->input, values[OPTION_MASK].text, &job->mask, message, sizeof message);
   } else if (values[OPTION_KEYPOINTS].given) {
     option = "--keypoints: ";
-    job->shared_status = cli_load_features(values[OPTION_KEYPOINTS].text, &job->given, message, sizeof message);
+    job->shared_status = cli_load_features(values[OPTION_KEYPOINTS].text, NULL, &job->given, message, sizeof message);
   }
   snprintf(job->shared_message, sizeof job->shared_message, "%s%s", option, message);
 }
@@ -122,7 +125,20 @@ static hs_status compute(extract_job *job, const hs_image *image, extract_result
   return status;
 }
 
-static hs_status save(const extract_job *job, extract_result *result, const char *path) {
+static hs_status save_to_database(extract_job *job, extract_result *result, const output_target *target) {
+  const hs_status status = hs_colmap_add_image(job->database, target->name, NULL, &job->features, NULL);
+  if (status == HS_OK) {
+    result->output = target->path;
+    ++job->added;
+  } else {
+    const char *reason = hs_colmap_last_error(job->database);
+    snprintf(result->message, sizeof result->message, "%s", reason[0] != '\0' ? reason : hs_status_string(status));
+  }
+  return status;
+}
+
+static hs_status save(extract_job *job, extract_result *result, const output_target *target) {
+  const char *path = target->path;
   hs_file_options options = {.struct_size = sizeof options,
                              .format = job->plan.format,
                              .layout = job->options.layout,
@@ -132,6 +148,9 @@ static hs_status save(const extract_job *job, extract_result *result, const char
   if (cli_is_same_file(result->image, path)) {
     snprintf(result->message, sizeof result->message, "the output %s would overwrite the image itself", path);
     return HS_ERR_ARGUMENT;
+  }
+  if (job->database != NULL) {
+    return save_to_database(job, result, target);
   }
   const hs_status status = hs_save_features(path, &job->features, &options);
   if (status == HS_OK) {
@@ -159,7 +178,8 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   }
   if (target->is_duplicate) {
     result->status = HS_ERR_ARGUMENT;
-    snprintf(result->message, sizeof result->message, "an earlier image has the same output %s", target->path);
+    snprintf(result->message, sizeof result->message, "an earlier image has the same %s %s",
+             target->name != NULL ? "name" : "output", target->name != NULL ? target->name : target->path);
     return;
   }
   result->status = cli_load_image(&job->input, result->image, false, &image, result->message, sizeof result->message);
@@ -171,7 +191,7 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   result->status = compute(job, &image, result);
   if (result->status == HS_OK) {
     result->features = job->features.count;
-    result->status = save(job, result, target->path);
+    result->status = save(job, result, target);
   } else if (hs_status_class_of(result->status) == HS_CLASS_DEVICE) {
     renew_context(job);
   }
@@ -226,6 +246,26 @@ static cli_exit report(const extract_job *job, const extract_result *result) {
   return done ? CLI_DONE : CLI_FAILED;
 }
 
+static cli_exit open_database(extract_job *job) {
+  char message[CLI_MESSAGE_BYTES];
+  if (!job->plan.to_database || database_open(job->set, job->plan.targets[0].path, job->options.layout, &job->database,
+                                              message, sizeof message) == HS_OK) {
+    return CLI_DONE;
+  }
+  cli_error(COMMAND_EXTRACT, "%s", message);
+  return CLI_FAILED;
+}
+
+/* What was added becomes permanent; where nothing was, a new database does not appear. */
+static cli_exit close_database(extract_job *job, cli_exit result) {
+  if (job->added > 0 && hs_colmap_commit(job->database) != HS_OK) {
+    cli_error(COMMAND_EXTRACT, "%s", hs_colmap_last_error(job->database));
+    result = CLI_FAILED;
+  }
+  hs_colmap_close(job->database);
+  return result;
+}
+
 static cli_exit extract_all(extract_job *job) {
   cli_exit result = CLI_DONE;
   load_shared(job);
@@ -258,8 +298,11 @@ cli_exit cmd_extract(const option_set *set) {
     }
   }
   if (result == CLI_DONE) {
+    result = open_database(&job);
+  }
+  if (result == CLI_DONE) {
     cli_input_init(&job.input, set, &job.options);
-    result = extract_all(&job);
+    result = close_database(&job, extract_all(&job));
     cli_input_free(&job.input);
   }
   hs_image_free(&job.mask, NULL);

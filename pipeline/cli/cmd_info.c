@@ -12,9 +12,12 @@ typedef struct info_codec {
 } info_codec;
 
 static const info_codec info_codecs[] = {
-    {"png", "PNG images", HARTSIFT_HAVE_PNG},    {"jpeg", "JPEG images", HARTSIFT_HAVE_JPEG},
-    {"pnm", "PGM, PPM and PAM images", true},    {"zlib", "compressed npz files", HARTSIFT_HAVE_ZLIB},
-    {"sqlite", "COLMAP databases", HARTSIFT_HAVE_SQLITE}, {"cuda", "NVIDIA GPUs", HARTSIFT_HAVE_CUDA},
+    {"png", "PNG images", HARTSIFT_HAVE_PNG},
+    {"jpeg", "JPEG images", HARTSIFT_HAVE_JPEG},
+    {"pnm", "PGM, PPM and PAM images", true},
+    {"zlib", "compressed npz files", HARTSIFT_HAVE_ZLIB},
+    {"sqlite", "COLMAP databases", HARTSIFT_HAVE_SQLITE},
+    {"cuda", "NVIDIA GPUs", HARTSIFT_HAVE_CUDA},
 };
 enum { INFO_CODECS = sizeof info_codecs / sizeof info_codecs[0] };
 

@@ -72,6 +72,12 @@ static const option_spec option_specs[OPTION_COUNT] = {
                "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
     [OPTION_MATCH_FORMAT] = CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
                                    "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
+    [OPTION_IMAGE_PATH] = TEXT("image-path", "DIR", IN_EXTRACT,
+                               "name the images of a database by their paths below this folder, not by file name alone"),
+    [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT, OPTION_NO_FIELD,
+                                  "let the images of one size share one camera of a database"),
+    [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT, OPTION_NO_FIELD,
+                            "replace what a database has of an image, and drop its old matches, instead of refusing"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_FRAMES | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it wherever they stand"),
     [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_INFO | IN_BENCH,
@@ -169,6 +175,9 @@ static const char *const extract_details[] = {
     "With -o DIR, and always with several images: one file for each image in DIR, named after the image with the "
     "ending of the format (photo.jpg gives photo.npz; format colmap keeps the whole name, photo.jpg.txt, as "
     "COLMAP's feature_importer expects). No two images may give the same name: the second one fails.",
+    "Format colmap-db (-o database.db) adds all images to one database for COLMAP's mapper, making it where absent; an "
+    "image that is there keeps its number and camera, and its features must be the same ones unless --replace is given. "
+    "All is added at once, after the last image.",
     "Values in brackets are the defaults of profile lowe, and of other profiles where they differ.",
     "With --keypoints, each keypoint's octave and level come from the file where it has them, else from its scale. "
     "Those that cannot be described are named on standard error and get a descriptor of zeros.",

@@ -24,7 +24,7 @@ hs_status colmap_fail(hs_colmap_database *database, hs_status status, const char
   va_start(arguments, format);
   if (vsnprintf(reason, sizeof reason, format, arguments) < 0) reason[0] = '\0';
   va_end(arguments);
-  hs_message_set(database->message, sizeof database->message, "%s: %s", database->path, reason);
+  hs_message_set(database->message, sizeof database->message, "%s: %s", database->shown_path, reason);
   return status;
 }
 
@@ -266,6 +266,7 @@ hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const 
   memset(made, 0, sizeof *made);
   made->options = complete;
   made->path = copy;
+  made->shown_path = copy + strlen(copy) - strlen(path);
   status = check_file(made);
   if (status == HS_OK) status = open_sqlite(made);
   if (status != HS_OK) {

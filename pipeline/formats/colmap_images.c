@@ -355,7 +355,7 @@ static hs_status check_new_image(hs_colmap_database *database, const char *name,
   }
   const char *fault = camera != NULL ? colmap_camera_fault(camera) : NULL;
   if (fault != NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "%s", fault);
-  const feature_target target = {.path = database->path,
+  const feature_target target = {.path = database->shown_path,
                                  .features = features,
                                  .message = database->message,
                                  .message_bytes = sizeof database->message};

@@ -36,7 +36,8 @@ struct hs_colmap_database {
   bool is_broken;            /* a transaction was lost: nothing more is added */
   hs_colmap_options options; /* complete */
   char *path;
-  char *name_text; /* of the last hs_colmap_image; from malloc through SQLite */
+  const char *shown_path; /* as the caller gave it: the end of path */
+  char *name_text;        /* of the last hs_colmap_image; from malloc through SQLite */
   char message[COLMAP_MESSAGE_BYTES];
 };
 
