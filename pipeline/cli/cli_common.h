@@ -54,10 +54,11 @@ hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, h
 /* Loads the image of --mask as one byte a pixel, 0 where it is black. */
 hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes);
 
-/* Reads a feature file in any format. image: whose features are wanted of a database that has several, or null. *features
-   is an empty struct. */
-hs_status cli_load_features(const char *path, const char *image, hs_features *features, char *message,
-                            size_t message_bytes);
+/* Reads a feature file in any format. *features is an empty struct. */
+hs_status cli_load_features(const char *path, hs_features *features, char *message, size_t message_bytes);
+/* The same; of a database with several images those of `image`, whose folders count as far as they are in its name there. */
+hs_status cli_load_features_of(const char *path, const char *image, hs_features *features, char *message,
+                               size_t message_bytes);
 
 /* True when both paths name one existing file: the output would destroy the input. */
 bool cli_is_same_file(const char *one, const char *other);

@@ -107,8 +107,8 @@ hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char
   return status;
 }
 
-hs_status cli_load_features(const char *path, const char *image, hs_features *features, char *message,
-                            size_t message_bytes) {
+hs_status cli_load_features_of(const char *path, const char *image, hs_features *features, char *message,
+                               size_t message_bytes) {
   message[0] = '\0';
   const hs_file_options options = {
       .struct_size = sizeof options, .image_name = image, .message = message, .message_bytes = message_bytes};
@@ -117,4 +117,8 @@ hs_status cli_load_features(const char *path, const char *image, hs_features *fe
     snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
   }
   return status;
+}
+
+hs_status cli_load_features(const char *path, hs_features *features, char *message, size_t message_bytes) {
+  return cli_load_features_of(path, NULL, features, message, message_bytes);
 }

@@ -173,7 +173,7 @@ static cli_exit load_picture(draw_job *job, const char *path) {
 
 static cli_exit load_features(draw_job *job, const char *path, const char *image) {
   char message[CLI_MESSAGE_BYTES];
-  if (cli_load_features(path, image, &job->features, message, sizeof message) != HS_OK) {
+  if (cli_load_features_of(path, image, &job->features, message, sizeof message) != HS_OK) {
     return fail(path, message);
   }
   const hs_features *features = &job->features;

@@ -65,7 +65,7 @@ static void load_shared(extract_job *job) {
     job->shared_status = cli_load_mask(&job->input, values[OPTION_MASK].text, &job->mask, message, sizeof message);
   } else if (values[OPTION_KEYPOINTS].given) {
     option = "--keypoints: ";
-    job->shared_status = cli_load_features(values[OPTION_KEYPOINTS].text, NULL, &job->given, message, sizeof message);
+    job->shared_status = cli_load_features(values[OPTION_KEYPOINTS].text, &job->given, message, sizeof message);
   }
   snprintf(job->shared_message, sizeof job->shared_message, "%s%s", option, message);
 }
