@@ -62,6 +62,7 @@ check_cuda() {
 rm -rf "$results"
 mkdir -p "$results"
 step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" || true
+install_python_modules
 build_and_test cpu
 build_and_test asan
 check_cuda

@@ -51,3 +51,12 @@ cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(cmake/hartsift.pc.in hartsift.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hartsift.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The component python holds what a wheel needs: the library as one file, without the links of an installation, which a
+# wheel would store as copies.
+if(BUILD_SHARED_LIBS)
+  add_custom_target(hartsift_python)
+  add_dependencies(hartsift_python hartsift)
+  install(FILES $<TARGET_FILE:hartsift> DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
+          RENAME ${CMAKE_SHARED_LIBRARY_PREFIX}hartsift${CMAKE_SHARED_LIBRARY_SUFFIX})
+endif()

@@ -4,10 +4,14 @@
 
 # shellcheck disable=SC2034  # used by the scripts that source this
 BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev libsqlite3-dev)
-TEST_PACKAGES=(libcmocka-dev libopencv-dev libvlfeat-dev python3 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
+TEST_PACKAGES=(libcmocka-dev libopencv-dev libvlfeat-dev python3 python3-pip python3-venv gcc-aarch64-linux-gnu
+  libc6-dev-arm64-cross qemu-user)
 # Not needed where pip or another source has already given python3 these modules.
 if ! python3 -c 'import numpy, cv2' 2>/dev/null; then
   TEST_PACKAGES+=(python3-numpy python3-opencv)
+fi
+if ! python3 -c 'import pytest' 2>/dev/null; then
+  TEST_PACKAGES+=(python3-pytest)
 fi
 
 is_installed() {
@@ -56,6 +60,18 @@ install_packages() {
   # Package lists may be absent or old: fetched only when something is to be installed.
   run_quietly as_root apt-get update -qq || return 1
   run_quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# What the tests of the Python package want besides, for a python3 that is not the system's own. Where nothing can be
+# fetched these tests say that they are skipped.
+install_python_modules() {
+  local module missing=()
+  for module in pytest mypy scikit_build_core; do
+    python3 -c "import $module" 2>/dev/null || missing+=("${module//_/-}")
+  done
+  if [ "${#missing[@]}" -gt 0 ]; then
+    python3 -m pip install --quiet "${missing[@]}" >/dev/null 2>&1 || echo "Not installed for python3: ${missing[*]}" >&2
+  fi
 }
 
 # Prints the path of nvcc; fails when there is no CUDA toolkit.

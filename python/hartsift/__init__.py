@@ -1,0 +1,31 @@
+"""Exact SIFT features (Lowe, IJCV 2004), the same bytes on every machine.
+
+>>> import hartsift
+>>> features = hartsift.extract("photo.jpg", max_features=2000)      # or a NumPy array
+>>> features.keypoints, features.descriptors                         # float32 [N, 4], uint8 [N, 128]
+>>> matches = hartsift.match(features, hartsift.extract("other.jpg"))
+>>> sift = hartsift.SIFT()                                           # takes the place of cv2.SIFT_create()
+
+Everything runs in the shared library of the package, without the GIL; results view the memory that it wrote.
+"""
+from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileError, OutOfMemoryError
+from ._extractor import Extractor, Statistics, extract, extract_many, workspace_bytes
+from ._features import KEYPOINT_DTYPE, DeviceFeatures, Features
+from ._files import FORMATS, read_features, write_features, write_hdf5
+from ._images import load_image, render_scene
+from ._library import HAS_CUDA, METHOD_VERSION
+from ._library import VERSION as __version__
+from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, match, relative_pose, verify
+from ._options import Options
+from ._primitives import (TILE_DTYPE, convolve1d, equalize, histogram256, reduce_max, reduce_mean, reduce_min, reduce_sum,
+                          tile_stats)
+from ._sift import CV_KEYPOINT_DTYPE, SIFT, SIFT_create, to_cv2, to_cv_records
+
+__all__ = [
+    "ArgumentError", "ArrayTypeError", "CV_KEYPOINT_DTYPE", "DeviceError", "DeviceFeatures", "Error", "Extractor", "FORMATS",
+    "Features", "FileError", "Geometry", "HAS_CUDA", "KEYPOINT_DTYPE", "MATCH_DTYPE", "METHOD_VERSION", "Matches", "Options",
+    "OutOfMemoryError", "Pose", "SIFT", "SIFT_create", "Statistics", "TILE_DTYPE", "__version__", "convolve1d", "equalize",
+    "extract", "extract_many", "histogram256", "load_image", "match", "read_features", "reduce_max", "reduce_mean",
+    "reduce_min", "reduce_sum", "relative_pose", "render_scene", "tile_stats", "to_cv2", "to_cv_records", "verify",
+    "workspace_bytes", "write_features", "write_hdf5",
+]

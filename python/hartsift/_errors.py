@@ -1,0 +1,67 @@
+"""Statuses of the library as exceptions."""
+from __future__ import annotations
+
+from typing import Dict, Tuple, Type
+
+from . import _library
+from ._library import library
+
+
+class Error(Exception):
+    """A failure that the library reported.
+
+    Attributes:
+        status: the number of the ``hs_status``; 0 where the package itself found the fault.
+        name: the status' name, such as ``"HS_ERR_OPTION"``.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.name: str = library.hs_status_name(status).decode("ascii") if status else ""
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> Tuple[Type["Error"], Tuple[str, int]]:
+        return type(self), (self.message, self.status)
+
+
+class ArgumentError(Error, ValueError):
+    """Something given is wrong: an option, an image, the content of a file. What was called stays usable."""
+
+
+class ArrayTypeError(Error, TypeError):
+    """An array holds samples of a type that is not taken here."""
+
+
+class FileError(Error, OSError):
+    """A file cannot be opened, read, written or renamed."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """An allocation failed; usable again once there is memory."""
+
+
+class DeviceError(Error, RuntimeError):
+    """A device is not usable, or it failed. After a failure of the device the next call makes a new context."""
+
+
+_BY_NAME: Dict[str, Type[Error]] = {"HS_ERR_MEMORY": OutOfMemoryError, "HS_ERR_IO": FileError}
+
+
+def make_error(status: int, message: str = "") -> Error:
+    """The exception for a status; without a message the library's sentence for it."""
+    text = message or library.hs_status_string(status).decode("utf-8", "replace")
+    name = library.hs_status_name(status).decode("ascii")
+    kind: Type[Error] = DeviceError
+    if library.hs_status_class_of(status) == _library.HS_CLASS_ARGUMENT:
+        kind = ArgumentError
+    return _BY_NAME.get(name, kind)(text, status)
+
+
+def check(status: int, message: bytes = b"") -> None:
+    """Raises the exception for a status that is not HS_OK."""
+    if status != _library.HS_OK:
+        raise make_error(status, message.decode("utf-8", "replace"))

@@ -1,0 +1,464 @@
+"""Extraction: a context as an object, and the functions that need none."""
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterable, Optional, Tuple, Type, Union
+
+import numpy as np
+
+from . import _library
+from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, check, make_error
+from ._features import KEYPOINT_DTYPE, DeviceFeatures, Features, device_features, fill_features
+from ._images import (ImageLike, Picture, is_file_source, picture_of_array, picture_of_file, picture_of_mask)
+from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsStatistics, library
+from ._options import make_options, name_of, options_dict, options_key
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from typing_extensions import Unpack
+
+    from ._options import Options
+
+_CACHED_EXTRACTORS = 4
+_DEFAULT_IN_FLIGHT = 8
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What an extractor has done and holds; candidates, keypoints and features are of its last image."""
+
+    frames: int
+    regrown_frames: int
+    candidates: int
+    keypoints: int
+    features: int
+    workspace_bytes: int
+    device_bytes: int
+
+
+class Extractor:
+    """Extracts features with fixed options; keeps its memory and worker threads from image to image.
+
+    Options are keyword arguments, see ``hartsift.Options``: ``Extractor(profile="opencv", max_features=2000)``. Calls from
+    several threads take their turns; for work at the same time use one extractor per thread. Ends with ``close``, at the
+    end of a ``with`` block, or with the object; features outlive it. In a forked child process it starts afresh.
+    """
+
+    def __init__(self, **options: "Unpack[Options]") -> None:
+        self._options = make_options(options)
+        self._layout = name_of("layout", self._options.layout)
+        self._lock = threading.RLock()
+        self._context: Optional[ctypes.c_void_p] = None
+        self._end: Optional[Any] = None
+        self._closed = False
+        self._in_flight: Deque[Tuple[Picture, Optional[Picture]]] = deque()
+        self.call_number = 0
+        self._handle()
+        _living.add(self)
+
+    # ---- the context
+
+    def _handle(self) -> ctypes.c_void_p:
+        """The context, made when there is none: at first, after a fork, after a failure of the device."""
+        if self._closed:
+            raise ArgumentError("the extractor is closed")
+        if self._context is None:
+            context = ctypes.c_void_p()
+            message = _library.message_room()
+            check(library.hs_create_explained(ctypes.byref(context), ctypes.byref(self._options), message,
+                                              _library.MESSAGE_BYTES), message.value)
+            self._context = context
+            self._end = weakref.finalize(self, library.hs_destroy, context)
+            self._end.atexit = False
+        return self._context
+
+    def _check(self, status: int) -> None:
+        if status == _library.HS_OK:
+            return
+        text = library.hs_last_error(self._context)
+        error = make_error(status, text.decode("utf-8", "replace"))
+        if library.hs_status_class_of(status) == _library.HS_CLASS_DEVICE:
+            self._drop_context()
+        raise error
+
+    def _drop_context(self) -> None:
+        if self._end is not None:
+            self._end()
+        self._end = self._context = None
+        self._in_flight.clear()
+
+    def _forget_context(self) -> None:
+        """In a forked child: the context's threads are the parent's, so it can be neither used nor ended here."""
+        self._lock = threading.RLock()
+        if self._end is not None:
+            self._end.detach()
+        self._end = self._context = None
+        self._in_flight = deque()
+
+    def close(self) -> None:
+        """Ends the context and frees its memory; images in flight are given up. Further calls raise an error."""
+        with self._lock:
+            self._drop_context()
+            self._closed = True
+
+    def __enter__(self) -> "Extractor":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        profile = name_of("profile", self._options.profile)
+        return f"<hartsift.Extractor: profile {profile}{', closed' if self._closed else ''}>"
+
+    # ---- pictures
+
+    def _pictures(self, image: ImageLike, mask: Any, channels: str, value_range: Optional[Tuple[float, float]],
+                  exif: bool) -> Tuple[Picture, Optional[Picture]]:
+        if is_file_source(image):
+            picture = picture_of_file(image, self._options.max_pixels, self._options.max_memory_bytes, exif)
+        else:
+            picture = picture_of_array(image, channels, value_range)
+        masking = None if mask is None else picture_of_mask(mask)
+        if masking is not None and masking.on_device != picture.on_device:
+            raise ArgumentError("image and mask must both lie on the device, or neither")
+        return picture, masking
+
+    @staticmethod
+    def _stream(picture: Picture, mask: Optional[Picture]) -> Optional[int]:
+        """The stream that both are complete on."""
+        streams = {p.stream for p in (picture, mask) if p is not None and p.stream is not None}
+        if len(streams) > 1:
+            raise ArgumentError("image and mask come from different streams: synchronise one of them first")
+        return streams.pop() if streams else None
+
+    # ---- one image
+
+    def extract(self, image: ImageLike, mask: Any = None, *, channels: str = "rgb",
+                value_range: Optional[Tuple[float, float]] = None, exif: bool = True) -> Features:
+        """Extracts the features of one image.
+
+        Args:
+            image: an array (height, width[, channels]) of uint8, uint16 or float32, in any order of memory; other float
+                types and unusual strides are copied first. Arrays on a CUDA device (``__cuda_array_interface__`` or
+                DLPack) are read there. Or a file's name (PNG, JPEG, PNM, ``"@scene"``), or the bytes of such a file.
+            mask: uint8 or bool (height, width); keypoints where it is zero are dropped.
+            channels: the order of colour channels, ``"rgb"`` or ``"bgr"``.
+            value_range: of float images, (black, white); None: (0, 1).
+            exif: of JPEG files, apply the orientation stored there.
+
+        Returns:
+            Features whose arrays view the memory that the library wrote; it is freed with the last of them.
+
+        Raises:
+            hartsift.Error: what the library refuses, with its reason.
+            hartsift.ArrayTypeError: samples of another type (one of the former, and a TypeError).
+        """
+        picture, masking = self._pictures(image, mask, channels, value_range, exif)
+        masking_view = None if masking is None else ctypes.byref(masking.view)
+        with self._lock:
+            context = self._begin()
+            if not picture.on_device:
+                return fill_features(lambda features: library.hs_extract_masked(
+                    context, ctypes.byref(picture.view), masking_view, features), self._check, self._layout)
+            self._need_cuda()
+            stream = self._stream(picture, masking)
+            return fill_features(lambda features: library.hs_cuda_extract(
+                context, ctypes.byref(picture.view), masking_view, stream, features), self._check, self._layout)
+
+    def _begin(self) -> ctypes.c_void_p:
+        self.call_number += 1
+        return self._handle()
+
+    @staticmethod
+    def _need_cuda() -> None:
+        if not _library.HAS_CUDA:
+            raise DeviceError("the image lies on a CUDA device, but this build of hartsift has no CUDA part")
+
+    def extract_resident(self, image: Any, mask: Any = None, *, channels: str = "rgb",
+                         value_range: Optional[Tuple[float, float]] = None) -> DeviceFeatures:
+        """Extracts from an array on the device and leaves the features there, until the extractor's next call."""
+        picture, masking = self._pictures(image, mask, channels, value_range, True)
+        if not picture.on_device:
+            raise ArgumentError("extract_resident needs an image that lies on the device")
+        masking_view = None if masking is None else ctypes.byref(masking.view)
+        view = HsCudaFeatures()
+        with self._lock:
+            context = self._begin()
+            self._need_cuda()
+            stream = self._stream(picture, masking)
+            self._check(library.hs_cuda_extract_resident(context, ctypes.byref(picture.view), masking_view, stream,
+                                                         ctypes.byref(view)))
+            return device_features(self, view)
+
+    def extract_into(self, image: ImageLike, records: "npt.NDArray[Any]", descriptors: "Optional[npt.NDArray[Any]]" = None,
+                     mask: Any = None, *, channels: str = "rgb",
+                     value_range: Optional[Tuple[float, float]] = None) -> int:
+        """Extracts into arrays of the caller.
+
+        Args:
+            records: contiguous [M] of ``KEYPOINT_DTYPE``.
+            descriptors: contiguous [M, 128] of the options' descriptor type, or None to leave them out.
+
+        Returns:
+            How many features the image has. When that is more than M, the first M in the library's order were written.
+        """
+        picture, masking = self._pictures(image, mask, channels, value_range, True)
+        if picture.on_device:
+            raise ArgumentError("extract_into takes images in host memory")
+        self._check_arrays(records, descriptors)
+        count = ctypes.c_size_t()
+        with self._lock:
+            context = self._begin()
+            status = library.hs_extract_into(
+                context, ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view),
+                records.ctypes.data, None if descriptors is None else descriptors.ctypes.data, len(records),
+                ctypes.byref(count))
+            if status != _library.HS_ERR_CAPACITY:
+                self._check(status)
+        return count.value
+
+    def _check_arrays(self, records: "npt.NDArray[Any]", descriptors: "Optional[npt.NDArray[Any]]") -> None:
+        if records.dtype != KEYPOINT_DTYPE or records.ndim != 1:
+            raise ArrayTypeError("records must be a one-dimensional array of hartsift.KEYPOINT_DTYPE")
+        arrays = [("records", records)]
+        if descriptors is not None:
+            kinds = {_library.HS_DESCRIPTOR_U8: np.uint8, _library.HS_DESCRIPTOR_F32: np.float32}
+            dtype = kinds.get(self._options.descriptor)
+            if dtype is None:
+                raise ArgumentError('the options say descriptor="none": there are none to write')
+            if descriptors.dtype != dtype or descriptors.shape != (len(records), DESCRIPTOR_LENGTH):
+                raise ArrayTypeError(f"descriptors must be {np.dtype(dtype)} of shape ({len(records)}, {DESCRIPTOR_LENGTH}), not "
+                                f"{descriptors.dtype} of shape {descriptors.shape}")
+            arrays.append(("descriptors", descriptors))
+        for name, array in arrays:
+            if not (array.flags.c_contiguous and array.flags.writeable and array.flags.aligned):
+                raise ArgumentError(f"{name} must be contiguous, aligned and writable")
+
+    def detect(self, image: ImageLike, mask: Any = None, *, channels: str = "rgb",
+               value_range: Optional[Tuple[float, float]] = None, exif: bool = True) -> Features:
+        """As ``extract``, without descriptors."""
+        picture, masking = self._pictures(image, mask, channels, value_range, exif)
+        if picture.on_device:
+            raise ArgumentError('detect takes images in host memory; on a device use extract with descriptor="none"')
+        with self._lock:
+            context = self._begin()
+            return fill_features(lambda features: library.hs_detect(
+                context, ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view), features),
+                self._check, self._layout)
+
+    def describe(self, image: ImageLike, keypoints: Union[Features, "npt.NDArray[Any]"], *, channels: str = "rgb",
+                 value_range: Optional[Tuple[float, float]] = None, exif: bool = True
+                 ) -> Tuple[Features, "npt.NDArray[np.int32]"]:
+        """Describes given keypoints, on the CPU.
+
+        Args:
+            keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation. Level 0 (as
+                for plain floats): octave and level follow from sigma. Orientation NaN: it is computed, and the keypoint
+                yields a feature for each of its orientations, possibly none.
+
+        Returns:
+            The features in the order given, and int32 [N] statuses: 0, or that of a keypoint which cannot be described
+            (its scale or place is not in the pyramid; its descriptor is zero).
+        """
+        picture, _ = self._pictures(image, None, channels, value_range, exif)
+        if picture.on_device:
+            raise ArgumentError("describe takes images in host memory")
+        records = records_of(keypoints)
+        statuses = np.zeros(len(records), np.int32)
+        with self._lock:
+            context = self._begin()
+            features = fill_features(lambda filled: library.hs_describe(
+                context, ctypes.byref(picture.view), records.ctypes.data, len(records), filled, statuses.ctypes.data),
+                self._check, self._layout)
+        return features, statuses
+
+    # ---- many images in flight
+
+    def submit(self, image: ImageLike, mask: Any = None, *, channels: str = "rgb",
+               value_range: Optional[Tuple[float, float]] = None, exif: bool = True) -> None:
+        """Hands an image in host memory over and returns without waiting for it. Its array must not be changed until
+        ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way."""
+        picture, masking = self._pictures(image, mask, channels, value_range, exif)
+        if picture.on_device:
+            raise ArgumentError("submit takes images in host memory")
+        with self._lock:
+            context = self._begin()
+            self._check(library.hs_submit(context, ctypes.byref(picture.view),
+                                          None if masking is None else ctypes.byref(masking.view)))
+            self._in_flight.append((picture, masking))
+
+    def wait(self) -> Features:
+        """Waits for the oldest image in flight and returns its features. A failure ends that image only."""
+        with self._lock:
+            context = self._begin()
+            try:
+                return fill_features(lambda features: library.hs_wait(context, features), self._check, self._layout)
+            finally:
+                if self._in_flight:
+                    self._in_flight.popleft()
+
+    @property
+    def in_flight(self) -> int:
+        """How many images are submitted and not yet waited for."""
+        return len(self._in_flight)
+
+    def extract_many(self, images: Iterable[ImageLike], *, return_errors: bool = False, channels: str = "rgb",
+                     value_range: Optional[Tuple[float, float]] = None, exif: bool = True
+                     ) -> Generator[Union[Features, Error], None, None]:
+        """Yields the features of every image, in their order, with several images under way at once.
+
+        Args:
+            images: arrays or file names; read one after the other, a few ahead of what is yielded.
+            return_errors: yield the exception in the place of an image that failed and go on; else it is raised.
+        """
+        if self.in_flight:
+            raise ArgumentError("extract_many needs an extractor without images in flight")
+        most = self._options.in_flight or _DEFAULT_IN_FLIGHT
+        # In order of submission: None for an image under way, or why it could not be handed over.
+        places: Deque[Optional[Error]] = deque()
+        try:
+            for image in images:
+                while self.in_flight >= most or len(places) > most:
+                    yield self._next(places, return_errors)
+                places.append(self._submit_or_error(image, channels, value_range, exif))
+            while places:
+                yield self._next(places, return_errors)
+        finally:
+            while self.in_flight:
+                self._discard()
+
+    def _submit_or_error(self, image: ImageLike, channels: str, value_range: Optional[Tuple[float, float]],
+                         exif: bool) -> Optional[Error]:
+        try:
+            self.submit(image, channels=channels, value_range=value_range, exif=exif)
+        except Error as error:
+            return error
+        return None
+
+    def _next(self, places: Deque[Optional[Error]], return_errors: bool) -> Union[Features, Error]:
+        error = places.popleft()
+        try:
+            if error is not None:
+                raise error
+            return self.wait()
+        except Error as failure:
+            if not return_errors:
+                raise
+            return failure
+
+    def _discard(self) -> None:
+        try:
+            self.wait()
+        except Error:
+            pass  # of an image that nobody asks for any more
+
+    # ---- facts and other work
+
+    def run(self, call: Callable[[ctypes.c_void_p], int]) -> None:
+        """Runs a function of the library that takes a context; the package's other modules use it."""
+        with self._lock:
+            self._check(call(self._begin()))
+
+    @property
+    def options(self) -> Dict[str, Any]:
+        """All options by name."""
+        return options_dict(self._options)
+
+    @property
+    def backends(self) -> Dict[str, str]:
+        """What was chosen for each stage, and what else the library reports of itself."""
+        with self._lock:
+            text = library.hs_backend_report(self._handle()).decode("utf-8", "replace")
+        lines = [line.split(": ", 1) for line in text.splitlines() if ": " in line]
+        return dict((name, value) for name, value in lines)
+
+    @property
+    def statistics(self) -> Statistics:
+        """Counts and bytes."""
+        view = HsStatistics(struct_size=ctypes.sizeof(HsStatistics))
+        with self._lock:
+            self._check(library.hs_get_statistics(self._handle(), ctypes.byref(view)))
+        return Statistics(*(getattr(view, field[0]) for field in HsStatistics._fields_[1:]))
+
+
+def records_of(keypoints: Union[Features, "npt.NDArray[Any]"]) -> "npt.NDArray[Any]":
+    """Keypoints in any of the accepted shapes as contiguous records."""
+    if isinstance(keypoints, Features):
+        return np.ascontiguousarray(keypoints.records)
+    array = np.asarray(keypoints)
+    if array.dtype == KEYPOINT_DTYPE:
+        return np.ascontiguousarray(array.reshape(-1))
+    if array.dtype.kind not in "fiu":
+        raise ArrayTypeError("keypoints must be Features, an array of hartsift.KEYPOINT_DTYPE, or float (N, 4)")
+    if array.ndim != 2 or array.shape[1] != 4:
+        raise ArgumentError(f"keypoints have shape {array.shape}, expected (N, 4)")
+    return Features.from_arrays(array).records
+
+
+_living: "weakref.WeakSet[Extractor]" = weakref.WeakSet()
+
+
+class _Cache(threading.local):
+    """The extractors that a thread used last, for the functions that take options with every call."""
+
+    def __init__(self) -> None:
+        self.extractors: "OrderedDict[Tuple[Any, ...], Extractor]" = OrderedDict()
+
+
+_cache = _Cache()
+
+
+def _after_fork() -> None:
+    for extractor in list(_living):
+        extractor._forget_context()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def cached_extractor(options: Dict[str, Any]) -> Extractor:
+    """This thread's extractor for the options; the one that was not used for longest makes room for a new one."""
+    key = options_key(make_options(options))
+    extractor = _cache.extractors.pop(key, None) or Extractor(**options)
+    _cache.extractors[key] = extractor
+    while len(_cache.extractors) > _CACHED_EXTRACTORS:
+        _cache.extractors.popitem(last=False)[1].close()
+    return extractor
+
+
+def extract(image: ImageLike, mask: Any = None, *, channels: str = "rgb",
+            value_range: Optional[Tuple[float, float]] = None, exif: bool = True, **options: "Unpack[Options]") -> Features:
+    """Extracts the features of one image; see ``Extractor.extract`` for the arguments and ``Options`` for the rest.
+
+    >>> features = hartsift.extract("photo.jpg", profile="opencv", max_features=2000)
+
+    Contexts are kept for the few sets of options that a thread used last, so repeated calls cost no set-up.
+    """
+    extractor = cached_extractor(dict(options))
+    return extractor.extract(image, mask, channels=channels, value_range=value_range, exif=exif)
+
+
+def extract_many(images: Iterable[ImageLike], *, return_errors: bool = False, channels: str = "rgb",
+                 value_range: Optional[Tuple[float, float]] = None, exif: bool = True, **options: "Unpack[Options]"
+                 ) -> Generator[Union[Features, Error], None, None]:
+    """Yields the features of every image in order, with several images under way; see ``Extractor.extract_many``."""
+    with Extractor(**options) as extractor:
+        yield from extractor.extract_many(images, return_errors=return_errors, channels=channels, value_range=value_range,
+                                          exif=exif)
+
+
+def workspace_bytes(width: int, height: int, **options: "Unpack[Options]") -> Tuple[int, int]:
+    """Bytes of (host, device) memory that images up to this size need, before anything is allocated."""
+    host, device = ctypes.c_uint64(), ctypes.c_uint64()
+    check(library.hs_workspace_query(ctypes.byref(make_options(options)), width, height, ctypes.byref(host),
+                                     ctypes.byref(device)))
+    return host.value, device.value

@@ -1,0 +1,277 @@
+"""Features as NumPy arrays over the library's memory."""
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple, Type, Union
+
+import numpy as np
+
+from . import _library
+from ._errors import ArgumentError, ArrayTypeError
+from ._images import array_of_memory
+from ._library import DESCRIPTOR_LENGTH, HsFeatures, library
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ._extractor import Extractor
+
+#: One keypoint as the library stores it: pixels of the image (x to the right, y down, the centre of the top-left pixel at
+#: 0, 0), sigma in the same pixels, orientation in radians (y down), response |D|, octave and level of the pyramid.
+KEYPOINT_DTYPE = np.dtype([("x", np.float32), ("y", np.float32), ("sigma", np.float32), ("orientation", np.float32),
+                           ("response", np.float32), ("octave", np.int16), ("level", np.int16)])
+
+_DESCRIPTOR_DTYPES: Dict[int, Any] = {_library.HS_DESCRIPTOR_U8: np.uint8, _library.HS_DESCRIPTOR_F32: np.float32}
+
+
+class Features:
+    """The features of one image, in the library's order. Behaves as a sequence: ``len``, and slices, masks and index
+    arrays give the features they select.
+
+    Attributes:
+        records: structured array [N] of ``KEYPOINT_DTYPE``.
+        descriptors: uint8 or float32 [N, 128], or None where none were asked for.
+        image_size: (width, height) of the image, (0, 0) when unknown.
+        layout: the order of the bins in the descriptors, ``"ubc"`` or ``"vlfeat"``.
+    """
+
+    __slots__ = ("records", "descriptors", "image_size", "layout")
+
+    def __init__(self, records: "npt.NDArray[Any]", descriptors: "Optional[npt.NDArray[Any]]" = None,
+                 image_size: Tuple[int, int] = (0, 0), layout: str = "ubc") -> None:
+        if records.dtype != KEYPOINT_DTYPE or records.ndim != 1:
+            raise ArrayTypeError("records must be a one-dimensional array of hartsift.KEYPOINT_DTYPE")
+        if descriptors is not None:
+            if descriptors.dtype not in (np.dtype(np.uint8), np.dtype(np.float32)):
+                raise ArrayTypeError(f"descriptors have type {descriptors.dtype}, expected uint8 or float32")
+            if descriptors.shape != (len(records), DESCRIPTOR_LENGTH):
+                raise ArgumentError(f"descriptors have shape {descriptors.shape}, expected "
+                                    f"({len(records)}, {DESCRIPTOR_LENGTH})")
+        self.records = records
+        self.descriptors = descriptors
+        self.image_size = (int(image_size[0]), int(image_size[1]))
+        self.layout = layout
+
+    @classmethod
+    def from_arrays(cls: "Type[Features]", keypoints: "npt.ArrayLike", descriptors: "Optional[npt.ArrayLike]" = None, *,
+                    responses: "Optional[npt.ArrayLike]" = None, octaves: "Optional[npt.ArrayLike]" = None,
+                    levels: "Optional[npt.ArrayLike]" = None, image_size: Tuple[int, int] = (0, 0),
+                    layout: str = "ubc") -> "Features":
+        """Features from separate arrays, copied.
+
+        Args:
+            keypoints: [N, 4] = x, y, sigma, orientation (radians); [N, 2] = x, y with sigma 1 and orientation 0.
+            descriptors: [N, 128], uint8 or a float type.
+            responses, octaves, levels: [N]; 0 where left out.
+        """
+        points = np.asarray(keypoints, np.float32)
+        if points.ndim != 2 or points.shape[1] not in (2, 4):
+            raise ArgumentError(f"keypoints have shape {points.shape}, expected (N, 4) or (N, 2)")
+        records = np.zeros(len(points), KEYPOINT_DTYPE)
+        records["sigma"] = 1.0
+        for column, name in enumerate(("x", "y", "sigma", "orientation")[: points.shape[1]]):
+            records[name] = points[:, column]
+        for name, values in (("response", responses), ("octave", octaves), ("level", levels)):
+            if values is not None:
+                records[name] = values
+        rows = None
+        if descriptors is not None:
+            rows = np.array(descriptors)
+            rows = rows if rows.dtype == np.uint8 else rows.astype(np.float32)
+        return cls(records, rows, image_size, layout)
+
+    @property
+    def keypoints(self) -> "npt.NDArray[np.float32]":
+        """float32 [N, 4] = x, y, sigma, orientation; a view of ``records``."""
+        return self._columns("x", 4)
+
+    @property
+    def points(self) -> "npt.NDArray[np.float32]":
+        """float32 [N, 2] = x, y; a view of ``records``."""
+        return self._columns("x", 2)
+
+    @property
+    def sigmas(self) -> "npt.NDArray[np.float32]":
+        """float32 [N], pixels; a view."""
+        return self._field("sigma")
+
+    @property
+    def orientations(self) -> "npt.NDArray[np.float32]":
+        """float32 [N], radians, clockwise on the screen; a view."""
+        return self._field("orientation")
+
+    @property
+    def responses(self) -> "npt.NDArray[np.float32]":
+        """float32 [N], |D| of the refined extremum; a view."""
+        return self._field("response")
+
+    @property
+    def octaves(self) -> "npt.NDArray[np.int8]":
+        """int8 [N], as in npz files; ``records["octave"]`` is the view."""
+        return self.records["octave"].astype(np.int8)
+
+    @property
+    def levels(self) -> "npt.NDArray[np.int8]":
+        """int8 [N], as in npz files; ``records["level"]`` is the view."""
+        return self.records["level"].astype(np.int8)
+
+    def _field(self, name: str) -> "npt.NDArray[np.float32]":
+        field: npt.NDArray[np.float32] = self.records[name]
+        return field
+
+    def _columns(self, first: str, count: int) -> "npt.NDArray[np.float32]":
+        column = self._field(first)
+        return np.lib.stride_tricks.as_strided(column, (len(column), count), (column.strides[0], column.itemsize))
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, selection: Any) -> "Features":
+        """The selected features: a slice, a mask, an array of indices, or one index."""
+        if isinstance(selection, (int, np.integer)):
+            index = int(selection)
+            if not -len(self) <= index < len(self):
+                raise IndexError(f"feature {index} of {len(self)}")
+            index %= len(self)
+            selection = slice(index, index + 1)
+        rows = None if self.descriptors is None else self.descriptors[selection]
+        return Features(self.records[selection], rows, self.image_size, self.layout)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same bytes."""
+        if not isinstance(other, Features):
+            return NotImplemented
+        if (self.image_size, self.layout) != (other.image_size, other.layout):
+            return False
+        return _same_bytes(self.records, other.records) and _same_bytes(self.descriptors, other.descriptors)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> Tuple[Type["Features"], Tuple[Any, ...]]:
+        records = np.array(self.records)
+        descriptors = None if self.descriptors is None else np.array(self.descriptors)
+        return Features, (records, descriptors, self.image_size, self.layout)
+
+    def __copy__(self) -> "Features":
+        return Features(self.records, self.descriptors, self.image_size, self.layout)
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "Features":
+        make, arguments = self.__reduce__()
+        return make(*arguments)
+
+    def __repr__(self) -> str:
+        kind = "no" if self.descriptors is None else str(self.descriptors.dtype)
+        return f"<hartsift.Features: {len(self)} of {self.image_size[0]}x{self.image_size[1]}, {kind} descriptors>"
+
+    def save(self, path: "Union[str, os.PathLike[str]]", format: str = "auto") -> None:  # noqa: A002
+        """Writes the features to a file; see ``hartsift.write_features``."""
+        from ._files import write_features
+
+        write_features(path, self, format=format)
+
+
+def _same_bytes(a: "Optional[npt.NDArray[Any]]", b: "Optional[npt.NDArray[Any]]") -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+class _FeatureMemory:
+    """A list of features of the library, freed with this object."""
+
+    __slots__ = ("view", "__weakref__")
+
+    def __init__(self) -> None:
+        self.view = HsFeatures()
+        weakref.finalize(self, library.hs_features_free, ctypes.byref(self.view)).atexit = False
+
+
+def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None], layout: str) -> Features:
+    """Features that a function of the library fills in, in the memory that it wrote."""
+    memory = _FeatureMemory()
+    check_status(fill(ctypes.byref(memory.view)))
+    view = memory.view
+    records = array_of_memory(memory, view.keypoints, (view.count,), KEYPOINT_DTYPE)
+    descriptors = None
+    if view.descriptor_type != _library.HS_DESCRIPTOR_NONE:
+        descriptors = array_of_memory(memory, view.descriptors, (view.count, DESCRIPTOR_LENGTH),
+                                      _DESCRIPTOR_DTYPES[view.descriptor_type])
+    return Features(records, descriptors, (view.image_width, view.image_height), layout)
+
+
+def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
+    """The library's view of features, and what must live as long as it does."""
+    records = np.ascontiguousarray(features.records)
+    view = HsFeatures(count=len(records), keypoints=records.ctypes.data, descriptor_type=_library.HS_DESCRIPTOR_NONE,
+                      image_width=features.image_size[0], image_height=features.image_size[1])
+    if features.descriptors is None:
+        return view, (records,)
+    descriptors = np.ascontiguousarray(features.descriptors)
+    view.descriptors = descriptors.ctypes.data
+    view.descriptor_type = (_library.HS_DESCRIPTOR_U8 if descriptors.dtype == np.uint8 else _library.HS_DESCRIPTOR_F32)
+    return view, (records, descriptors)
+
+
+class DeviceMemory:
+    """An array that an extractor left on its device; ``cupy.asarray`` and ``torch.as_tensor`` take it without a copy.
+
+    The memory belongs to the extractor: valid until its next call. Reading the interface after that raises an error.
+    """
+
+    def __init__(self, extractor: "Extractor", address: int, shape: Tuple[int, ...], dtype: Any) -> None:
+        self._extractor = extractor
+        self._call = extractor.call_number
+        self._address = address
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
+        if self._extractor.call_number != self._call:
+            raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")
+        return {"version": 3, "data": (self._address, True), "shape": self.shape, "strides": None,
+                "typestr": self.dtype.str, "descr": self.dtype.descr, "stream": None}
+
+
+@dataclass(frozen=True)
+class DeviceFeatures:
+    """Features in the memory of a device, valid until the extractor's next call.
+
+    Attributes:
+        records: bytes uint8 [N, 24]; view them as ``KEYPOINT_DTYPE`` once they are on the host.
+        keypoints: float32 [N, 4] = x, y, sigma, orientation.
+        descriptors: uint8 or float32 [N, 128], or None.
+        image_size: (width, height).
+    """
+
+    records: DeviceMemory
+    keypoints: DeviceMemory
+    descriptors: Optional[DeviceMemory]
+    image_size: Tuple[int, int]
+
+    def __len__(self) -> int:
+        return self.records.shape[0]
+
+
+class _StridedDeviceMemory(DeviceMemory):
+    """Columns of records on a device."""
+
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
+        return {**super().__cuda_array_interface__, "strides": (KEYPOINT_DTYPE.itemsize, self.dtype.itemsize)}
+
+
+def device_features(extractor: "Extractor", view: _library.HsCudaFeatures) -> DeviceFeatures:
+    """Describes features that lie on the extractor's device."""
+    count: int = view.count
+    address: int = view.keypoints or 0
+    records = DeviceMemory(extractor, address, (count, KEYPOINT_DTYPE.itemsize), np.uint8)
+    keypoints = _StridedDeviceMemory(extractor, address, (count, 4), np.float32)
+    descriptors = None
+    if view.descriptor_type != _library.HS_DESCRIPTOR_NONE:
+        descriptors = DeviceMemory(extractor, view.descriptors or 0, (count, DESCRIPTOR_LENGTH),
+                                   _DESCRIPTOR_DTYPES[view.descriptor_type])
+    return DeviceFeatures(records, keypoints, descriptors, (view.image_width, view.image_height))

@@ -1,0 +1,104 @@
+"""Feature files: every format of the library, and HDF5 as hloc reads it."""
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import numpy as np
+
+from . import _library
+from ._errors import ArgumentError, check
+from ._features import Features, fill_features, view_of_features
+from ._images import path_bytes
+from ._library import HsFileOptions, library
+from ._options import LAYOUTS, enumerator
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: Formats by the names of the command's option --format.
+FORMATS = {"auto": 0, "colmap": 1, "npz": 2, "csv": 3, "json": 4, "lowe": 5, "vlfeat": 6, "opencv": 7, "openmvg": 8,
+           "bin": 9}
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def _file_options(file_format: str, message: Any) -> HsFileOptions:
+    return HsFileOptions(struct_size=ctypes.sizeof(HsFileOptions), format=enumerator("format", FORMATS, file_format),
+                         message=ctypes.addressof(message), message_bytes=_library.MESSAGE_BYTES)
+
+
+def read_features(path: PathLike, format: str = "auto", *, max_features: int = 0) -> Features:  # noqa: A002
+    """Reads a feature file that hartsift or the original tool wrote.
+
+    Args:
+        path: the file.
+        format: ``"auto"`` goes by ending and content; else one of ``hartsift.FORMATS``.
+        max_features: refuse files that claim more; 0: 2**27.
+    """
+    message = _library.message_room()
+    options = _file_options(format, message)
+    options.max_features = max_features
+    name = path_bytes(path)
+    return fill_features(lambda features: library.hs_load_features(name, features, ctypes.byref(options)),
+                         lambda status: check(status, message.value), "ubc")
+
+
+def write_features(path: PathLike, features: Features, format: str = "auto", *,  # noqa: A002
+                   image_name: Optional[str] = None) -> None:
+    """Writes a feature file, whole or not at all.
+
+    Args:
+        path: the file.
+        features: what to write; descriptors are converted to what the format holds.
+        format: ``"auto"`` goes by the ending; else one of ``hartsift.FORMATS``.
+        image_name: kept where the format has room for it.
+    """
+    message = _library.message_room()
+    options = _file_options(format, message)
+    options.layout = enumerator("layout", LAYOUTS, features.layout)
+    options.image_name = None if image_name is None else image_name.encode("utf-8")
+    view, arrays = view_of_features(features)
+    status = library.hs_save_features(path_bytes(path), ctypes.byref(view), ctypes.byref(options))
+    del arrays
+    check(status, message.value)
+
+
+def _unit_rows(descriptors: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
+    rows = descriptors.astype(np.float32)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.where(norms > 0, norms, np.float32(1))
+    return rows
+
+
+def write_hdf5(file: Any, name: str, features: Features) -> None:
+    """Adds an image's features to an HDF5 file in the layout of hloc's feature files.
+
+    The group ``name`` gets ``keypoints`` float32 [N, 2] (centre of the top-left pixel at 0, 0), ``scales``, ``oris``
+    (degrees) and ``scores`` [N], ``descriptors`` float32 [128, N] of unit length, and ``image_size`` [2]. A group of that
+    name is replaced. Needs the package h5py.
+
+    Args:
+        file: the path of the file, made if it does not exist, or an open ``h5py.File``.
+        name: the image's name; with slashes it makes groups within groups, as hloc expects.
+        features: with descriptors in the order "ubc" (hloc compares only features of one kind, whichever it is).
+    """
+    if features.descriptors is None:
+        raise ArgumentError("features without descriptors cannot be matched: there is nothing to write for hloc")
+    if isinstance(file, (str, os.PathLike)):
+        # Not an import statement: the package is optional, and not every release of it has type hints.
+        h5py = importlib.import_module("h5py")
+        with h5py.File(os.fspath(file), "a") as opened:
+            write_hdf5(opened, name, features)
+        return
+    if name in file:
+        del file[name]
+    group = file.create_group(name)
+    group.create_dataset("keypoints", data=features.points)
+    group.create_dataset("scales", data=features.sigmas)
+    group.create_dataset("oris", data=np.rad2deg(features.orientations))
+    group.create_dataset("scores", data=features.responses)
+    group.create_dataset("descriptors", data=_unit_rows(features.descriptors).T)
+    group.create_dataset("image_size", data=np.array(features.image_size))

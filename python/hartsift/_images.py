@@ -1,0 +1,260 @@
+"""Pictures on their way into the library: NumPy arrays, arrays on a device, files; and the library's pictures as arrays."""
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _library
+from ._device import DeviceArray, device_array
+from ._errors import ArgumentError, ArrayTypeError, check
+from ._library import HsImage, HsLoadOptions, library
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: What is taken for a picture: an array (NumPy's, or one of a device), a file's name, or the bytes of a file.
+ImageLike = Union["npt.NDArray[Any]", str, "os.PathLike[str]", bytes, Any]
+
+_INT32_MAX = (1 << 31) - 1
+_SAMPLE_TYPES = {("u", 1): _library.HS_U8, ("u", 2): _library.HS_U16, ("f", 4): _library.HS_F32}
+_LAYOUTS = {
+    "rgb": {1: _library.HS_GRAY, 2: _library.HS_GRAY_ALPHA, 3: _library.HS_RGB, 4: _library.HS_RGBA},
+    "bgr": {1: _library.HS_GRAY, 2: _library.HS_GRAY_ALPHA, 3: _library.HS_BGR, 4: _library.HS_BGRA},
+}
+_UINT64_MAX = (1 << 64) - 1
+
+
+@dataclass
+class Picture:
+    """A view that the library can read, and what must live as long as it does."""
+
+    view: HsImage
+    owner: object
+    on_device: bool = False
+    stream: Optional[int] = None
+
+
+class LibraryMemory:
+    """Memory of the library seen by NumPy: keeps alive what frees it."""
+
+    def __init__(self, owner: object, address: int, shape: Tuple[int, ...], descr: Any) -> None:
+        self._owner = owner
+        dtype = np.dtype(descr)
+        self.__array_interface__ = {
+            "version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str, "descr": dtype.descr,
+        }
+
+
+def array_of_memory(owner: object, address: Optional[int], shape: Tuple[int, ...], dtype: Any) -> "npt.NDArray[Any]":
+    """An array over memory that is freed when the owner is; nothing is copied."""
+    if not address or 0 in shape:
+        return np.empty(shape, dtype)
+    return np.asarray(LibraryMemory(owner, address, shape, dtype))
+
+
+class _ImageMemory:
+    """A picture that the library made, freed with this object."""
+
+    def __init__(self) -> None:
+        self.view = HsImage()
+        weakref.finalize(self, library.hs_image_free, ctypes.byref(self.view), None).atexit = False
+
+
+def _row_stride(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int) -> Optional[int]:
+    """Bytes from row to row where the library can read the samples in place, else None."""
+    height, width = shape[0], shape[1]
+    channels = shape[2] if len(shape) == 3 else 1
+    if channels > 1 and strides[2] != itemsize:
+        return None
+    if width > 1 and strides[1] != channels * itemsize:
+        return None
+    row = width * channels * itemsize
+    if height == 1:
+        return row
+    return strides[0] if strides[0] >= row and strides[0] % itemsize == 0 else None
+
+
+def _check_shape(shape: Tuple[int, ...], what: str, channels: str) -> int:
+    """The pixel layout for an array's shape."""
+    if len(shape) not in (2, 3):
+        raise ArgumentError(f"{what} has {len(shape)} dimensions, expected (height, width) or (height, width, channels)")
+    if 0 in shape:
+        raise ArgumentError(f"{what} has no pixels: its shape is {tuple(shape)}")
+    if shape[0] > _INT32_MAX or shape[1] > _INT32_MAX:
+        raise ArgumentError(f"{what} is too large: its shape is {tuple(shape)}")
+    count = shape[2] if len(shape) == 3 else 1
+    if channels not in _LAYOUTS:
+        raise ArgumentError(f"channels is {channels!r}, expected 'rgb' or 'bgr'")
+    layout = _LAYOUTS[channels].get(count)
+    if layout is None:
+        hint = "; channels come last" if len(shape) == 3 and shape[0] in _LAYOUTS[channels] else ""
+        raise ArgumentError(f"{what} has {count} channels, expected 1 to 4 (shape {tuple(shape)}){hint}")
+    return layout
+
+
+def _sample_type(kind: str, itemsize: int, what: str, dtype: object) -> int:
+    found = _SAMPLE_TYPES.get((kind, itemsize))
+    if found is None:
+        raise ArrayTypeError(f"{what} has samples of type {dtype}, expected uint8, uint16 or float32")
+    return found
+
+
+def _fill_view(pointer: int, shape: Tuple[int, ...], stride: int, sample_type: int, layout: int,
+               value_range: Optional[Tuple[float, float]]) -> HsImage:
+    low, high = value_range if value_range is not None else (0.0, 0.0)
+    return HsImage(data=pointer, width=shape[1], height=shape[0], stride_bytes=stride, type=sample_type, layout=layout,
+                   range_low=low, range_high=high)
+
+
+def _device_picture(array: DeviceArray, channels: str, value_range: Optional[Tuple[float, float]],
+                    what: str) -> Picture:
+    layout = _check_shape(array.shape, what, channels)
+    sample_type = _sample_type(array.kind, array.itemsize, what, f"{array.kind}{array.itemsize}")
+    stride = _row_stride(array.shape, array.strides, array.itemsize)
+    if stride is None:
+        raise ArgumentError(f"{what}: strides {array.strides} of an array on a device cannot be read in place; "
+                            "make a contiguous copy there")
+    view = _fill_view(array.pointer, array.shape, stride, sample_type, layout, value_range)
+    return Picture(view, array, True, array.stream)
+
+
+def _readable(array: "npt.NDArray[Any]", what: str) -> "npt.NDArray[Any]":
+    """The array itself, or a copy where type, byte order or strides need one."""
+    if array.dtype.kind == "f" and array.dtype.itemsize != 4:
+        array = array.astype(np.float32)
+    _sample_type(array.dtype.kind, array.dtype.itemsize, what, array.dtype)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.ndim in (2, 3) and array.size > 0:
+        aligned = array.ctypes.data % array.itemsize == 0
+        if not aligned or _row_stride(array.shape, array.strides, array.itemsize) is None:
+            array = np.array(array, order="C")
+    return array
+
+
+def picture_of_array(image: Any, channels: str = "rgb", value_range: Optional[Tuple[float, float]] = None,
+                     what: str = "the image") -> Picture:
+    """A view of an array; on the CPU anything that NumPy understands, copied only where it has to be."""
+    if image is None:
+        raise ArrayTypeError(f"{what} is None (cv2.imread returns that for a file that it cannot read)")
+    on_device = device_array(image)
+    if on_device is not None:
+        return _device_picture(on_device, channels, value_range, what)
+    if not isinstance(image, np.ndarray) and not hasattr(image, "__array__") and hasattr(image, "__dlpack__"):
+        image = np.from_dlpack(image)
+    array = _readable(np.asarray(image), what)
+    layout = _check_shape(array.shape, what, channels)
+    stride = _row_stride(array.shape, array.strides, array.itemsize)
+    assert stride is not None
+    sample_type = _SAMPLE_TYPES[array.dtype.kind, array.itemsize]
+    view = _fill_view(array.ctypes.data, array.shape, stride, sample_type, layout, value_range)
+    return Picture(view, array)
+
+
+def picture_of_mask(mask: Any) -> Picture:
+    """A mask: uint8 or bool, zero where keypoints are dropped."""
+    on_device = device_array(mask)
+    if on_device is not None:
+        if on_device.kind == "b":
+            on_device.kind = "u"
+        picture = _device_picture(on_device, "rgb", None, "the mask")
+    else:
+        array = np.asarray(mask)
+        picture = picture_of_array(array.view(np.uint8) if array.dtype == np.bool_ else array, what="the mask")
+    if picture.view.type != _library.HS_U8 or picture.view.layout != _library.HS_GRAY:
+        raise ArrayTypeError("the mask must be an array (height, width) of uint8 or bool")
+    return picture
+
+
+def _load(read: Callable[[Any, Any], int], max_pixels: int, max_memory_bytes: int, exif: bool,
+          colour: bool) -> _ImageMemory:
+    message = _library.message_room()
+    options = HsLoadOptions(struct_size=ctypes.sizeof(HsLoadOptions), max_pixels=max_pixels or _UINT64_MAX,
+                            max_memory_bytes=max_memory_bytes, ignore_exif=not exif, keep_colour=colour,
+                            message=ctypes.addressof(message), message_bytes=_library.MESSAGE_BYTES)
+    memory = _ImageMemory()
+    check(read(ctypes.byref(options), ctypes.byref(memory.view)), message.value)
+    return memory
+
+
+def path_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
+    """A file's name for the library."""
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise ArgumentError(f"the file name {path!r} has a null character")
+    return name
+
+
+def load_memory(source: Union[str, "os.PathLike[str]", bytes], max_pixels: int, max_memory_bytes: int, exif: bool,
+                colour: bool) -> _ImageMemory:
+    """Decodes a file, or its bytes, or renders a scene. max_pixels 0: no limit."""
+    if isinstance(source, bytes):
+        encoded = source
+        return _load(lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view), max_pixels,
+                     max_memory_bytes, exif, colour)
+    path = path_bytes(source)
+    return _load(lambda options, view: library.hs_load_image(path, options, view), max_pixels, max_memory_bytes, exif,
+                 colour)
+
+
+def is_file_source(image: object) -> bool:
+    """Whether a picture is to be decoded first."""
+    return isinstance(image, (str, bytes, os.PathLike))
+
+
+def picture_of_file(source: Any, max_pixels: int, max_memory_bytes: int, exif: bool) -> Picture:
+    """A picture from a file, gray as the command reads it."""
+    memory = load_memory(source, max_pixels, max_memory_bytes, exif, False)
+    return Picture(memory.view, memory)
+
+
+def _array_of_image(memory: _ImageMemory) -> "npt.NDArray[Any]":
+    view = memory.view
+    channels = {_library.HS_GRAY: 1, _library.HS_GRAY_ALPHA: 2, _library.HS_RGB: 3, _library.HS_BGR: 3,
+                _library.HS_RGBA: 4, _library.HS_BGRA: 4}[view.layout]
+    dtype = {_library.HS_U8: np.uint8, _library.HS_U16: np.uint16, _library.HS_F32: np.float32}[view.type]
+    row = view.stride_bytes or view.width * channels * np.dtype(dtype).itemsize
+    data = array_of_memory(memory, view.data, (view.height, row), np.uint8)
+    pixels = data[:, : view.width * channels * np.dtype(dtype).itemsize].view(dtype)
+    return pixels if channels == 1 else pixels.reshape(view.height, view.width, channels)
+
+
+def load_image(source: Union[str, "os.PathLike[str]", bytes], *, colour: bool = False, exif: bool = True,
+               max_pixels: int = 1 << 31, max_memory_bytes: int = 0) -> "npt.NDArray[Any]":
+    """Decodes a PNG, JPEG or PNM file, told apart by content.
+
+    Args:
+        source: the file's name, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered picture.
+        colour: RGB where the file has colour; else gray, as ``extract`` reads files.
+        exif: apply a JPEG's EXIF orientation.
+        max_pixels: refuse larger pictures before anything is allocated; 0: no limit.
+        max_memory_bytes: refuse pictures whose decoding needs more; 0: no limit.
+
+    Returns:
+        ``(height, width)`` or ``(height, width, 3)``, uint8 or (files of 16 bits) uint16. The array views memory of the
+        library, which is freed with it.
+    """
+    return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour))
+
+
+def render_scene(width: int, height: int, seed: int = 1, homography: Optional["npt.ArrayLike"] = None
+                 ) -> "npt.NDArray[np.uint8]":
+    """Renders a picture of natural statistics (dead leaves), exactly the same pixels everywhere.
+
+    Args:
+        width, height: pixels.
+        seed: which picture.
+        homography: 3 x 3, maps points of the plain scene to points of the view rendered.
+    """
+    numbers = None if homography is None else np.ascontiguousarray(homography, np.float64).reshape(-1)
+    if numbers is not None and numbers.size != 9:
+        raise ArgumentError(f"homography has {numbers.size} numbers, expected 9")
+    memory = _ImageMemory()
+    pointer = None if numbers is None else numbers.ctypes.data
+    check(library.hs_render_scene(width, height, seed, pointer, None, ctypes.byref(memory.view)))
+    return _array_of_image(memory)

@@ -1,0 +1,426 @@
+"""The shared library as ctypes sees it: where it lies, the layout of its structures, the prototypes of its functions.
+
+The structures follow hartsift.h and its parts field by field; python/tests/test_layouts.py compares sizes and offsets with
+what a C compiler makes of the headers. ctypes.CDLL releases the GIL for the time of every call.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import re
+import sys
+from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from typing import Any, Dict, List, Tuple
+
+DESCRIPTOR_LENGTH = 128
+#: Room for the reason of a failure, with the terminating zero.
+MESSAGE_BYTES = 1024
+#: More than any options structure will need: hs_options_init of a newer library must not write beyond it.
+_OPTIONS_ROOM_BYTES = 65536
+
+# Values of the enumerations that the package itself tells apart.
+HS_OK = 0
+HS_ERR_ARGUMENT = 1
+HS_ERR_CAPACITY = 5
+HS_ERR_UNSUPPORTED = 8
+HS_CLASS_ARGUMENT, HS_CLASS_RESOURCE, HS_CLASS_DEVICE = 1, 2, 3
+HS_U8, HS_U16, HS_F32 = 0, 1, 2
+HS_GRAY, HS_GRAY_ALPHA, HS_RGB, HS_BGR, HS_RGBA, HS_BGRA = range(6)
+HS_DESCRIPTOR_U8, HS_DESCRIPTOR_F32, HS_DESCRIPTOR_NONE = 0, 1, 2
+
+
+class HsImage(ctypes.Structure):
+    """hs_image"""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("width", c_int32),
+        ("height", c_int32),
+        ("stride_bytes", c_size_t),
+        ("type", c_int),
+        ("layout", c_int),
+        ("range_low", c_float),
+        ("range_high", c_float),
+    ]
+
+
+class HsKeypoint(ctypes.Structure):
+    """hs_keypoint"""
+
+    _fields_ = [
+        ("x", c_float),
+        ("y", c_float),
+        ("sigma", c_float),
+        ("orientation", c_float),
+        ("response", c_float),
+        ("octave", c_int16),
+        ("level", c_int16),
+    ]
+
+
+class HsFeatures(ctypes.Structure):
+    """hs_features"""
+
+    _fields_ = [
+        ("count", c_size_t),
+        ("keypoints", c_void_p),
+        ("descriptors", c_void_p),
+        ("descriptor_type", c_int),
+        ("image_width", c_int32),
+        ("image_height", c_int32),
+        ("capacity", c_size_t),
+        ("descriptor_capacity_bytes", c_size_t),
+        ("allocator", c_void_p),
+    ]
+
+
+class HsOptions(ctypes.Structure):
+    """hs_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("profile", c_int),
+        ("first_octave", c_int32),
+        ("octaves", c_int32),
+        ("octave_rule", c_int),
+        ("scales", c_int32),
+        ("upsample", c_int),
+        ("sigma", c_float),
+        ("input_blur", c_float),
+        ("blur_radius_rule", c_int),
+        ("border_rule", c_int),
+        ("border", c_int32),
+        ("contrast", c_float),
+        ("candidate_rule", c_int),
+        ("refine_rule", c_int),
+        ("settle", c_float),
+        ("edge", c_float),
+        ("orientation_rule", c_int),
+        ("max_orientations", c_int32),
+        ("upright", c_int32),
+        ("descriptor_rule", c_int),
+        ("norm", c_int),
+        ("layout", c_int),
+        ("descriptor", c_int),
+        ("max_features", c_int32),
+        ("selection", c_int),
+        ("region_x", c_int32),
+        ("region_y", c_int32),
+        ("region_width", c_int32),
+        ("region_height", c_int32),
+        ("max_pixels", c_uint64),
+        ("max_memory_bytes", c_uint64),
+        ("threads", c_int32),
+        ("device", c_int),
+        ("device_index", c_int32),
+        ("variant", c_char_p),
+        ("allocator", c_void_p),
+        ("split", c_int32),
+        ("in_flight", c_int32),
+        ("batch", c_int32),
+        ("equalize", c_int32),
+        ("grid_columns", c_int32),
+        ("grid_rows", c_int32),
+    ]
+
+
+class HsLoadOptions(ctypes.Structure):
+    """hs_load_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("max_pixels", c_uint64),
+        ("max_memory_bytes", c_uint64),
+        ("ignore_exif", c_int32),
+        ("keep_colour", c_int32),
+        ("allocator", c_void_p),
+        ("message", c_void_p),
+        ("message_bytes", c_size_t),
+    ]
+
+
+class HsFileOptions(ctypes.Structure):
+    """hs_file_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("format", c_int),
+        ("layout", c_int),
+        ("image_name", c_char_p),
+        ("max_features", c_uint64),
+        ("allocator", c_void_p),
+        ("message", c_void_p),
+        ("message_bytes", c_size_t),
+    ]
+
+
+class HsStatistics(ctypes.Structure):
+    """hs_statistics"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("frames", c_uint64),
+        ("regrown_frames", c_uint64),
+        ("candidates", c_uint64),
+        ("keypoints", c_uint64),
+        ("features", c_uint64),
+        ("workspace_bytes", c_uint64),
+        ("device_bytes", c_uint64),
+    ]
+
+
+class HsCamera(ctypes.Structure):
+    """hs_camera"""
+
+    _fields_ = [("fx", c_double), ("fy", c_double), ("cx", c_double), ("cy", c_double)]
+
+
+class HsVerifyOptions(ctypes.Structure):
+    """hs_verify_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("model", c_int),
+        ("threshold", c_double),
+        ("confidence", c_double),
+        ("min_iterations", c_int32),
+        ("max_iterations", c_int32),
+        ("min_inliers", c_int32),
+        ("check_plane", c_int32),
+        ("seed", c_uint64),
+        ("camera_a", HsCamera),
+        ("camera_b", HsCamera),
+        ("allocator", c_void_p),
+        ("message", c_void_p),
+        ("message_bytes", c_size_t),
+    ]
+
+
+class HsGeometry(ctypes.Structure):
+    """hs_geometry"""
+
+    _fields_ = [
+        ("model", c_int),
+        ("found", c_int32),
+        ("matrix", c_double * 9),
+        ("inlier_count", c_size_t),
+        ("rms_error", c_double),
+        ("plane_inliers", c_size_t),
+        ("iterations", c_int32),
+    ]
+
+
+class HsPose(ctypes.Structure):
+    """hs_pose"""
+
+    _fields_ = [
+        ("rotation", c_double * 9),
+        ("translation", c_double * 3),
+        ("in_front", c_size_t),
+        ("used", c_size_t),
+    ]
+
+
+class HsMatchOptions(ctypes.Structure):
+    """hs_match_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("ratio", c_double),
+        ("max_distance", c_double),
+        ("mutual", c_int32),
+        ("guide", c_int),
+        ("guide_matrix", c_double * 9),
+        ("guide_tolerance", c_double),
+    ]
+
+
+class HsMatchPair(ctypes.Structure):
+    """hs_match_pair"""
+
+    _fields_ = [("first", c_uint32), ("second", c_uint32), ("distance", c_float), ("next_distance", c_float)]
+
+
+class HsMatches(ctypes.Structure):
+    """hs_matches"""
+
+    _fields_ = [("count", c_size_t), ("pairs", c_void_p), ("capacity", c_size_t), ("allocator", c_void_p)]
+
+
+class HsArray(ctypes.Structure):
+    """hs_array"""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("width", c_size_t),
+        ("height", c_size_t),
+        ("stride_bytes", c_size_t),
+        ("type", c_int),
+    ]
+
+
+class HsTiling(ctypes.Structure):
+    """hs_tiling"""
+
+    _fields_ = [("width", c_size_t), ("height", c_size_t), ("threshold", c_double)]
+
+
+class HsTile(ctypes.Structure):
+    """hs_tile"""
+
+    _fields_ = [("sum", c_double), ("mean", c_double), ("min", c_double), ("max", c_double), ("above", c_uint64)]
+
+
+class HsCudaFeatures(ctypes.Structure):
+    """hs_cuda_features"""
+
+    _fields_ = [
+        ("count", c_size_t),
+        ("keypoints", c_void_p),
+        ("descriptors", c_void_p),
+        ("descriptor_type", c_int),
+        ("image_width", c_int32),
+        ("image_height", c_int32),
+    ]
+
+
+#: The C name of every structure above and the header it stands in; the test of the layouts goes through these.
+STRUCTURES: Dict[str, Tuple[str, Any]] = {
+    "hs_image": ("hartsift.h", HsImage),
+    "hs_keypoint": ("hartsift.h", HsKeypoint),
+    "hs_features": ("hartsift.h", HsFeatures),
+    "hs_options": ("hartsift.h", HsOptions),
+    "hs_load_options": ("hartsift.h", HsLoadOptions),
+    "hs_file_options": ("hartsift.h", HsFileOptions),
+    "hs_statistics": ("hartsift.h", HsStatistics),
+    "hs_camera": ("hartsift_geometry.h", HsCamera),
+    "hs_verify_options": ("hartsift_geometry.h", HsVerifyOptions),
+    "hs_geometry": ("hartsift_geometry.h", HsGeometry),
+    "hs_pose": ("hartsift_geometry.h", HsPose),
+    "hs_match_options": ("hartsift_match.h", HsMatchOptions),
+    "hs_match_pair": ("hartsift_match.h", HsMatchPair),
+    "hs_matches": ("hartsift_match.h", HsMatches),
+    "hs_array": ("hartsift_primitives.h", HsArray),
+    "hs_tiling": ("hartsift_primitives.h", HsTiling),
+    "hs_tile": ("hartsift_primitives.h", HsTile),
+    "hs_cuda_features": ("hartsift_cuda.h", HsCudaFeatures),
+}
+
+_IMAGE, _FEATURES, _OPTIONS = POINTER(HsImage), POINTER(HsFeatures), POINTER(HsOptions)
+_ARRAY = POINTER(HsArray)
+_FEATURES_VIEW = POINTER(_FEATURES)
+
+#: Result and arguments of every function that the package calls.
+_PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
+    "hs_options_init": (c_int, [c_void_p, c_int]),
+    "hs_create_explained": (c_int, [POINTER(c_void_p), _OPTIONS, c_void_p, c_size_t]),
+    "hs_destroy": (None, [c_void_p]),
+    "hs_workspace_query": (c_int, [_OPTIONS, c_int32, c_int32, POINTER(c_uint64), POINTER(c_uint64)]),
+    "hs_extract_masked": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),
+    "hs_extract_into": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, c_void_p, c_size_t, POINTER(c_size_t)]),
+    "hs_detect": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),
+    "hs_describe": (c_int, [c_void_p, _IMAGE, c_void_p, c_size_t, _FEATURES, c_void_p]),
+    "hs_features_free": (None, [_FEATURES]),
+    "hs_submit": (c_int, [c_void_p, _IMAGE, _IMAGE]),
+    "hs_wait": (c_int, [c_void_p, _FEATURES]),
+    "hs_wait_view": (c_int, [c_void_p, _FEATURES_VIEW]),
+    "hs_count_in_flight": (c_int32, [c_void_p]),
+    "hs_load_image": (c_int, [c_char_p, POINTER(HsLoadOptions), _IMAGE]),
+    "hs_load_image_memory": (c_int, [c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
+    "hs_image_free": (None, [_IMAGE, c_void_p]),
+    "hs_render_scene": (c_int, [c_int32, c_int32, c_uint32, c_void_p, c_void_p, _IMAGE]),
+    "hs_save_features": (c_int, [c_char_p, _FEATURES, POINTER(HsFileOptions)]),
+    "hs_load_features": (c_int, [c_char_p, _FEATURES, POINTER(HsFileOptions)]),
+    "hs_status_name": (c_char_p, [c_int]),
+    "hs_status_string": (c_char_p, [c_int]),
+    "hs_status_class_of": (c_int, [c_int]),
+    "hs_last_error": (c_char_p, [c_void_p]),
+    "hs_version_string": (c_char_p, []),
+    "hs_backend_report": (c_char_p, [c_void_p]),
+    "hs_get_statistics": (c_int, [c_void_p, POINTER(HsStatistics)]),
+    "hs_verify_options_init": (c_int, [c_void_p, c_int]),
+    "hs_verify_points": (
+        c_int, [c_void_p, c_void_p, c_size_t, POINTER(HsVerifyOptions), POINTER(c_uint8), POINTER(HsGeometry)]),
+    "hs_relative_pose": (
+        c_int, [POINTER(c_double), POINTER(HsCamera), POINTER(HsCamera), c_void_p, c_void_p, c_size_t, c_void_p,
+                POINTER(HsPose)]),
+    "hs_match_options_init": (c_int, [c_void_p]),
+    "hs_match": (c_int, [c_void_p, _FEATURES, _FEATURES, POINTER(HsMatchOptions), POINTER(HsMatches)]),
+    "hs_matches_free": (None, [POINTER(HsMatches)]),
+    "hs_reduce_sum": (c_int, [c_void_p, _ARRAY, POINTER(c_double)]),
+    "hs_reduce_mean": (c_int, [c_void_p, _ARRAY, POINTER(c_double)]),
+    "hs_reduce_min": (c_int, [c_void_p, _ARRAY, POINTER(c_double)]),
+    "hs_reduce_max": (c_int, [c_void_p, _ARRAY, POINTER(c_double)]),
+    "hs_tile_stats": (c_int, [c_void_p, _ARRAY, POINTER(HsTiling), c_void_p, c_size_t, POINTER(c_size_t)]),
+    "hs_histogram256": (c_int, [c_void_p, _ARRAY, _ARRAY, c_void_p]),
+    "hs_equalize": (c_int, [c_void_p, _ARRAY, c_void_p, c_size_t]),
+    "hs_convolve1d": (c_int, [c_void_p, _ARRAY, c_void_p, c_size_t, c_int, c_void_p, c_size_t]),
+}
+
+#: Of these a build without CUDA has none.
+_CUDA_PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
+    "hs_cuda_extract": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, _FEATURES]),
+    "hs_cuda_extract_resident": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, POINTER(HsCudaFeatures)]),
+}
+
+
+def _library_path() -> pathlib.Path:
+    """The library beside this file, or the one that the environment variable HARTSIFT_LIBRARY names."""
+    named = os.environ.get("HARTSIFT_LIBRARY")
+    if named:
+        return pathlib.Path(named)
+    name = {"darwin": "libhartsift.dylib", "win32": "hartsift.dll"}.get(sys.platform, "libhartsift.so")
+    return pathlib.Path(__file__).with_name(name)
+
+
+def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:
+    """Sets the prototypes; says whether the CUDA functions are there."""
+    for name, (result, arguments) in _PROTOTYPES.items():
+        try:
+            function = getattr(loaded, name)
+        except AttributeError:
+            raise ImportError(f"{path} has no function {name}: it belongs to another version of this package") from None
+        function.restype, function.argtypes = result, arguments
+    with_cuda = hasattr(loaded, "hs_cuda_extract")
+    if with_cuda:
+        for name, (result, arguments) in _CUDA_PROTOTYPES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+    return with_cuda
+
+
+def _check_struct_size(path: pathlib.Path, structure: Any, initialise: Any, *preset: int) -> None:
+    """A library whose options are larger or smaller than those here is of another version."""
+    room = (c_char * _OPTIONS_ROOM_BYTES)()
+    initialise(room, *preset)
+    size = c_size_t.from_buffer(room).value
+    if size != ctypes.sizeof(structure):
+        raise ImportError(f"{path} belongs to another version of this package: "
+                          f"{structure.__doc__} has {size} bytes there and {ctypes.sizeof(structure)} here")
+
+
+def _load() -> Tuple[ctypes.CDLL, bool]:
+    path = _library_path()
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(f"the shared library of hartsift cannot be loaded: {error}") from error
+    with_cuda = _bind(loaded, path)
+    _check_struct_size(path, HsOptions, loaded.hs_options_init, 0)
+    _check_struct_size(path, HsVerifyOptions, loaded.hs_verify_options_init, 1)
+    _check_struct_size(path, HsMatchOptions, loaded.hs_match_options_init)
+    return loaded, with_cuda
+
+
+library, HAS_CUDA = _load()
+
+VERSION_TEXT: str = library.hs_version_string().decode("ascii")
+_numbers = re.match(r"(\S+) \(method (\d+)\)", VERSION_TEXT)
+VERSION: str = _numbers.group(1) if _numbers else VERSION_TEXT
+METHOD_VERSION: int = int(_numbers.group(2)) if _numbers else 0
+
+
+def message_room() -> Any:
+    """A buffer that the library may write the reason of a failure to."""
+    return ctypes.create_string_buffer(MESSAGE_BYTES)

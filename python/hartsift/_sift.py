@@ -1,0 +1,300 @@
+"""OpenCV's SIFT class over the library: the same parameters, calls, keypoints and packed octaves."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._errors import ArgumentError, ArrayTypeError
+from ._extractor import Extractor
+from ._features import KEYPOINT_DTYPE, Features
+from ._library import DESCRIPTOR_LENGTH
+
+if TYPE_CHECKING:
+    import cv2
+    import numpy.typing as npt
+
+CV_8U, CV_32F = 0, 5
+_NORM_L2 = 4
+
+#: One keypoint with the names, units and order of cv2.KeyPoint: place in pixels, size = 2 sigma, angle in degrees,
+#: response, packed octave, class_id. orientation holds the angle's radians to the last bit, so that ``compute`` gives the
+#: descriptors of ``detectAndCompute`` exactly.
+CV_KEYPOINT_DTYPE = np.dtype([("pt", np.float32, (2,)), ("size", np.float32), ("angle", np.float32),
+                              ("response", np.float32), ("octave", np.int32), ("class_id", np.int32),
+                              ("orientation", np.float32)])
+
+#: Keypoints in OpenCV's units: a record array of CV_KEYPOINT_DTYPE, or a tuple of cv2.KeyPoint.
+CvKeypoints = Union["npt.NDArray[Any]", "Tuple[cv2.KeyPoint, ...]"]
+
+
+def _degrees(orientation: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
+    angle = np.rad2deg(orientation.astype(np.float64)).astype(np.float32)
+    return np.where(angle >= 360, np.float32(0), angle)
+
+
+def _pack_octaves(records: "npt.NDArray[Any]", scales: int, sigma: float) -> "npt.NDArray[np.int32]":
+    """octave | level << 8 | round((xi + 0.5) 255) << 16, xi being the extremum's offset from its level, as sigma has it."""
+    octave, level = records["octave"].astype(np.int64), records["level"].astype(np.int64)
+    offset = scales * (np.log2(records["sigma"].astype(np.float64) / sigma) - octave) - level
+    known = np.abs(offset) < 1
+    part = np.where(known, np.clip(np.floor((offset + 0.5) * 255 + 0.5), 0, 255), 128).astype(np.int64)
+    packed = (octave & 255) | np.where(level > 0, (level << 8) | (part << 16), 0)
+    return packed.astype(np.int32)
+
+
+def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "npt.NDArray[Any]":
+    """Features as a record array of ``CV_KEYPOINT_DTYPE``: ``keypoints[i].pt`` works as with cv2.KeyPoint.
+
+    Args:
+        features: what to convert.
+        scales, sigma: of the extraction; the packed octave holds where between two levels a keypoint lies.
+    """
+    records = features.records
+    result = np.zeros(len(records), CV_KEYPOINT_DTYPE)
+    result["pt"] = features.points
+    result["size"] = 2 * records["sigma"]
+    result["angle"] = _degrees(records["orientation"])
+    result["response"] = records["response"]
+    result["octave"] = _pack_octaves(records, scales, sigma)
+    result["class_id"] = -1
+    result["orientation"] = records["orientation"]
+    return result.view(np.recarray)
+
+
+def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoint, ...]":
+    """Features, or an array of ``CV_KEYPOINT_DTYPE``, as cv2.KeyPoints. Needs the package cv2."""
+    import cv2
+
+    records = to_cv_records(keypoints) if isinstance(keypoints, Features) else keypoints
+    columns = [records[name].tolist() for name in ("size", "angle", "response", "octave", "class_id")]
+    return tuple(cv2.KeyPoint(x, y, *rest) for (x, y), *rest in zip(records["pt"].tolist(), *columns))
+
+
+def _from_cv2(keypoints: Sequence[Any]) -> "npt.NDArray[Any]":
+    rows = [(k.pt, k.size, k.angle, k.response, k.octave, k.class_id, np.nan) for k in keypoints]
+    return np.array(rows, CV_KEYPOINT_DTYPE)
+
+
+def _as_cv_records(keypoints: Any) -> "npt.NDArray[Any]":
+    """What compute is given, as an array of CV_KEYPOINT_DTYPE; orientation NaN where only the angle is known."""
+    if isinstance(keypoints, Features):
+        return np.asarray(to_cv_records(keypoints))
+    if isinstance(keypoints, np.ndarray):
+        names = keypoints.dtype.names or ()
+        if not {"pt", "size", "angle", "octave"} <= set(names):
+            raise ArrayTypeError("keypoints must be cv2.KeyPoints, Features, or an array of hartsift.CV_KEYPOINT_DTYPE")
+        result = np.zeros(keypoints.size, CV_KEYPOINT_DTYPE)
+        result["orientation"], result["class_id"] = np.nan, -1
+        for name in CV_KEYPOINT_DTYPE.names or ():
+            if name in names:
+                result[name] = keypoints[name].reshape(result[name].shape)
+        return result
+    return _from_cv2(keypoints)
+
+
+def _unpack(keypoints: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
+    """The library's records of keypoints in OpenCV's units."""
+    records = np.zeros(len(keypoints), KEYPOINT_DTYPE)
+    records["x"], records["y"] = keypoints["pt"][:, 0], keypoints["pt"][:, 1]
+    records["sigma"] = 0.5 * keypoints["size"]
+    records["response"] = keypoints["response"]
+    records["octave"] = (keypoints["octave"] & 255).astype(np.uint8).view(np.int8)
+    records["level"] = (keypoints["octave"] >> 8) & 255
+    radians = np.deg2rad(keypoints["angle"].astype(np.float64)).astype(np.float32)
+    exact = keypoints["orientation"]
+    with np.errstate(invalid="ignore"):
+        records["orientation"] = np.where(_degrees(exact) == keypoints["angle"], exact, radians)
+    return records
+
+
+class SIFT:
+    """Takes the place of ``cv2.SIFT_create(...)``.
+
+    Keypoints come as a record array of ``CV_KEYPOINT_DTYPE`` (``keypoints[i].pt``, ``keypoints["size"]``), descriptors as
+    float32 or uint8 [N, 128]; with ``as_cv2=True`` exactly as OpenCV returns them: a tuple of ``cv2.KeyPoint``, and None for
+    the descriptors of no keypoints. Colour is taken as BGR. Besides 8-bit images, uint16 and float32 ones are read, and
+    whatever else ``Extractor.extract`` reads. The order of keypoints is hartsift's, and ``nfeatures`` is exact.
+
+    Args:
+        nfeatures: the strongest so many; 0: all.
+        nOctaveLayers: scales per octave.
+        contrastThreshold: contrast a keypoint needs, times nOctaveLayers.
+        edgeThreshold: largest ratio of principal curvatures.
+        sigma: blur of an octave's first level.
+        descriptorType: 5 (``cv2.CV_32F``, whole numbers in floats) or 0 (``cv2.CV_8U``).
+        enable_precise_upscale: double the image on a grid that maps x to 2x; OpenCV's own default moves keypoints by a
+            quarter of a pixel.
+        as_cv2: return cv2.KeyPoints; each call may say otherwise.
+        options: any of ``hartsift.Options`` besides, such as ``device`` and ``threads``; ``profile`` is "opencv".
+    """
+
+    def __init__(self, nfeatures: int = 0, nOctaveLayers: int = 3, contrastThreshold: float = 0.04,
+                 edgeThreshold: float = 10, sigma: float = 1.6, descriptorType: int = CV_32F,
+                 enable_precise_upscale: bool = False, *, as_cv2: bool = False, **options: Any) -> None:
+        # OpenCV has a form without descriptorType, where the switch is the sixth argument.
+        if isinstance(descriptorType, bool):
+            enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F
+        if descriptorType not in (CV_8U, CV_32F):
+            raise ArgumentError(f"descriptorType is {descriptorType}, expected {CV_32F} (CV_32F) or {CV_8U} (CV_8U)")
+        settings: Dict[str, Any] = {
+            "profile": "opencv",
+            "max_features": max(nfeatures, 0),
+            "scales": nOctaveLayers,
+            "contrast": contrastThreshold,
+            "edge": edgeThreshold,
+            "sigma": sigma,
+            "input_blur": min(0.5, 0.5 * sigma),
+            "descriptor": "u8" if descriptorType == CV_8U else "f32",
+        }
+        if enable_precise_upscale:
+            settings["upsample"] = "aligned"
+        settings.update(options)
+        self._settings = settings
+        self._as_cv2 = as_cv2
+        self._extractor = Extractor(**settings)
+
+    @classmethod
+    def create(cls, *arguments: Any, **settings: Any) -> "SIFT":
+        """As ``cv2.SIFT.create``: the same as the class itself."""
+        return cls(*arguments, **settings)
+
+    def detect(self, image: Any, mask: Any = None, *, as_cv2: Optional[bool] = None) -> Any:
+        """Finds keypoints.
+
+        Args:
+            image: an image, or a list of images.
+            mask: uint8 or bool, zero where keypoints are dropped; a list of masks for a list of images.
+
+        Returns:
+            keypoints, or a tuple of them for a list of images.
+        """
+        if isinstance(image, (list, tuple)):
+            masks = [None] * len(image) if mask is None else mask
+            return tuple(self.detect(one, its_mask, as_cv2=as_cv2) for one, its_mask in zip(image, masks, strict=True))
+        return self._keypoints(self._extractor.detect(image, mask, channels="bgr"), as_cv2)
+
+    def compute(self, image: Any, keypoints: Any, *, as_cv2: Optional[bool] = None) -> Tuple[Any, Any]:
+        """Describes given keypoints.
+
+        A keypoint's octave and level are read from its packed octave, where it has a level; else (keypoints of other
+        detectors) those nearest to its size are used. Keypoints that cannot be described are removed.
+
+        Args:
+            image: an image, or a list of images.
+            keypoints: cv2.KeyPoints, or an array of ``CV_KEYPOINT_DTYPE``; a list of these for a list of images.
+            as_cv2: None: cv2.KeyPoints if such were given.
+
+        Returns:
+            keypoints and descriptors, or a tuple of each for a list of images.
+        """
+        if isinstance(image, (list, tuple)):
+            done = [self.compute(one, its_own, as_cv2=as_cv2) for one, its_own in zip(image, keypoints, strict=True)]
+            return tuple(pair[0] for pair in done), tuple(pair[1] for pair in done)
+        if as_cv2 is None and not isinstance(keypoints, (np.ndarray, Features)) and len(keypoints) > 0:
+            as_cv2 = True
+        given = _as_cv_records(keypoints)
+        if np.isnan(given["angle"]).any():
+            raise ArgumentError("a keypoint's angle is NaN")
+        features, statuses = self._extractor.describe(image, _unpack(given), channels="bgr")
+        kept = statuses == 0
+        packed = np.where(given["octave"] >> 8 & 255, given["octave"], self._records(features)["octave"])
+        result = given[kept].view(np.recarray)
+        result["octave"] = packed[kept]
+        result["orientation"] = features.orientations[kept]
+        return self._result(result, None if features.descriptors is None else features.descriptors[kept], as_cv2)
+
+    def detectAndCompute(self, image: Any, mask: Any = None, *, as_cv2: Optional[bool] = None) -> Tuple[Any, Any]:
+        """Finds keypoints and describes them.
+
+        Returns:
+            keypoints and descriptors [N, 128].
+        """
+        features = self._extractor.extract(image, mask, channels="bgr")
+        return self._result(self._records(features), features.descriptors, as_cv2)
+
+    # ---- results
+
+    def _keypoints(self, features: Features, as_cv2: Optional[bool]) -> CvKeypoints:
+        return self._result(self._records(features), None, as_cv2)[0]
+
+    def _records(self, features: Features) -> "npt.NDArray[Any]":
+        return to_cv_records(features, self._settings["scales"], self._settings["sigma"])
+
+    def _result(self, records: "npt.NDArray[Any]", descriptors: "Optional[npt.NDArray[Any]]",
+                as_cv2: Optional[bool]) -> Tuple[CvKeypoints, "Optional[npt.NDArray[Any]]"]:
+        if not (self._as_cv2 if as_cv2 is None else as_cv2):
+            return records, descriptors
+        return to_cv2(records), descriptors if len(records) > 0 else None
+
+    # ---- parameters
+
+    def _set(self, **changes: Any) -> None:
+        settings = {**self._settings, **changes}
+        self._extractor = Extractor(**settings)
+        self._settings = settings
+
+    def getNFeatures(self) -> int:
+        """The strongest so many; 0: all."""
+        return int(self._settings["max_features"])
+
+    def setNFeatures(self, maxFeatures: int) -> None:
+        """Changes ``nfeatures``."""
+        self._set(max_features=max(maxFeatures, 0))
+
+    def getNOctaveLayers(self) -> int:
+        """Scales per octave."""
+        return int(self._settings["scales"])
+
+    def setNOctaveLayers(self, nOctaveLayers: int) -> None:
+        """Changes ``nOctaveLayers``."""
+        self._set(scales=nOctaveLayers)
+
+    def getContrastThreshold(self) -> float:
+        """Contrast a keypoint needs, times nOctaveLayers."""
+        return float(self._settings["contrast"])
+
+    def setContrastThreshold(self, contrastThreshold: float) -> None:
+        """Changes ``contrastThreshold``."""
+        self._set(contrast=contrastThreshold)
+
+    def getEdgeThreshold(self) -> float:
+        """Largest ratio of principal curvatures."""
+        return float(self._settings["edge"])
+
+    def setEdgeThreshold(self, edgeThreshold: float) -> None:
+        """Changes ``edgeThreshold``."""
+        self._set(edge=edgeThreshold)
+
+    def getSigma(self) -> float:
+        """Blur of an octave's first level."""
+        return float(self._settings["sigma"])
+
+    def setSigma(self, sigma: float) -> None:
+        """Changes ``sigma``."""
+        self._set(sigma=sigma, input_blur=min(0.5, 0.5 * sigma))
+
+    def descriptorSize(self) -> int:
+        """Entries of a descriptor."""
+        return DESCRIPTOR_LENGTH
+
+    def descriptorType(self) -> int:
+        """5 (CV_32F) or 0 (CV_8U)."""
+        return CV_8U if self._settings["descriptor"] == "u8" else CV_32F
+
+    def defaultNorm(self) -> int:
+        """4, ``cv2.NORM_L2``: what to give a matcher."""
+        return _NORM_L2
+
+    def getDefaultName(self) -> str:
+        """As OpenCV's."""
+        return "Feature2D.SIFT"
+
+    def empty(self) -> bool:
+        """False: there is always something to compute with."""
+        return False
+
+
+def SIFT_create(*arguments: Any, **settings: Any) -> SIFT:
+    """As ``cv2.SIFT_create``; see ``SIFT``."""
+    return SIFT(*arguments, **settings)

@@ -1,0 +1,40 @@
+"""What the tests of the Python package share.
+
+The library is the installed package's, or the one that HARTSIFT_LIBRARY names; the command, for comparisons, is the one that
+HARTSIFT_COMMAND names.
+"""
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+import hartsift
+
+SCENE = "@scene:320x240:5"
+
+
+@pytest.fixture(scope="session")
+def image():
+    """A picture of 320 x 240, uint8."""
+    return hartsift.load_image(SCENE)
+
+
+@pytest.fixture(scope="session")
+def command():
+    """Runs the command hartsift with arguments."""
+    program = os.environ.get("HARTSIFT_COMMAND")
+    if not program:
+        pytest.skip("HARTSIFT_COMMAND does not name the command")
+
+    def run(*arguments):
+        environment = {name: value for name, value in os.environ.items() if name != "HARTSIFT_DEVICE"}
+        subprocess.run([program, *map(str, arguments)], check=True, env=environment)
+
+    return run
+
+
+@pytest.fixture
+def colour_image(image):
+    """Three different channels."""
+    return np.dstack([image, 255 - image, np.roll(image, 7, axis=1)])

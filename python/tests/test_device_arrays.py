@@ -1,0 +1,160 @@
+"""Arrays of other libraries: DLPack and __cuda_array_interface__ on the CPU, and, where there is one, on a GPU."""
+import ctypes
+
+import numpy as np
+import pytest
+
+import hartsift
+from hartsift import _device
+
+
+class DlpackOnly:
+    """An array of another library in host memory."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class SaysItIsOnADevice(DlpackOnly):
+    """Host memory that claims to be a CUDA device's: for reading what the protocol says, never the pixels."""
+
+    def __dlpack__(self, stream=None):
+        assert stream == _device.LEGACY_STREAM
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+class CudaArray:
+    """What __cuda_array_interface__ says of an array at an address."""
+
+    def __init__(self, pointer, array, **changes):
+        self.__cuda_array_interface__ = {"version": 3, "data": (pointer, True), "shape": array.shape, "strides": None,
+                                         "typestr": array.dtype.str, "stream": None, **changes}
+
+
+def test_dlpack_in_host_memory(image):
+    assert hartsift.extract(DlpackOnly(image.copy())) == hartsift.extract(image)
+    part = image.copy()[10:200:2, 5:300]
+    assert hartsift.extract(DlpackOnly(part)) == hartsift.extract(part)
+
+
+@pytest.mark.parametrize("array", [np.zeros((4, 6), np.uint8), np.zeros((4, 6, 3), np.uint16), np.zeros((9, 8), np.float32)[::2, :5]])
+def test_dlpack_on_a_device_is_understood(array):
+    seen = _device.device_array(SaysItIsOnADevice(array))
+    assert (seen.pointer, seen.shape, seen.strides) == (array.ctypes.data, array.shape, array.strides)
+    assert (seen.kind, seen.itemsize, seen.stream) == (array.dtype.kind, array.itemsize, _device.LEGACY_STREAM)
+
+
+def test_cuda_array_interface_is_understood():
+    array = np.zeros((4, 6, 3), np.uint16)
+    seen = _device.device_array(CudaArray(4096, array, stream=7))
+    assert (seen.pointer, seen.shape, seen.strides) == (4096, array.shape, array.strides)
+    assert (seen.kind, seen.itemsize, seen.stream) == ("u", 2, 7)
+    assert _device.device_array(CudaArray(4096, array, version=2)).stream == _device.LEGACY_STREAM
+    assert _device.device_array(CudaArray(4096, array, strides=(64, 6, 2))).strides == (64, 6, 2)
+    assert _device.device_array(array) is None
+
+
+def test_what_a_device_array_must_be(image):
+    array = np.zeros((40, 60), np.uint8)
+    for changes, words in (({"typestr": "<i4"}, "expected uint8"), ({"typestr": ">u2"}, "byte order"),
+                           ({"strides": (-60, 1)}, "contiguous"), ({"shape": (0, 3)}, "no pixels"),
+                           ({"mask": object()}, "mask")):
+        with pytest.raises(hartsift.Error, match=words):
+            hartsift.extract(CudaArray(4096, array, **changes), device="cpu")
+    with pytest.raises(hartsift.ArgumentError, match="both"):
+        hartsift.extract(CudaArray(4096, array), np.ones((40, 60), bool), device="cpu")
+    with pytest.raises(hartsift.DeviceError):
+        hartsift.extract(CudaArray(4096, array), device="cpu")
+    extractor = hartsift.Extractor(device="cpu")
+    for call in (extractor.detect, extractor.submit):
+        with pytest.raises(hartsift.ArgumentError, match="host memory"):
+            call(CudaArray(4096, array))
+    with pytest.raises(hartsift.ArgumentError, match="on the device"):
+        extractor.extract_resident(image)
+
+
+class Driver:
+    """As much of CUDA's driver interface as it takes to have an array on device 0."""
+
+    def __init__(self):
+        try:
+            self.cuda = ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            pytest.skip("no CUDA driver")
+        if self.cuda.cuInit(0) != 0:
+            pytest.skip("no usable CUDA device")
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self.do("cuDeviceGet", ctypes.byref(device), 0)
+        self.do("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.do("cuCtxSetCurrent", context)
+
+    def do(self, name, *arguments):
+        status = getattr(self.cuda, name)(*arguments)
+        assert status == 0, f"{name}: {status}"
+
+    def array(self, host):
+        host = np.ascontiguousarray(host)
+        pointer = ctypes.c_uint64()
+        self.do("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(host.nbytes))
+        self.do("cuMemcpyHtoD_v2", pointer, ctypes.c_void_p(host.ctypes.data), ctypes.c_size_t(host.nbytes))
+        self.do("cuCtxSynchronize")
+        return CudaArray(pointer.value, host)
+
+    def read(self, array):
+        described = array.__cuda_array_interface__
+        assert described["strides"] is None
+        host = np.empty(described["shape"], described["typestr"])
+        self.do("cuMemcpyDtoH_v2", ctypes.c_void_p(host.ctypes.data), ctypes.c_uint64(described["data"][0]),
+                ctypes.c_size_t(host.nbytes))
+        return host
+
+
+@pytest.fixture(scope="module")
+def driver():
+    if not hartsift.HAS_CUDA:
+        pytest.skip("built without CUDA")
+    return Driver()
+
+
+def test_images_on_a_gpu(driver, image, colour_image):
+    expected = hartsift.extract(image, device="cpu")
+    assert hartsift.extract(image, device="cuda:0") == expected
+    assert hartsift.extract(driver.array(image), device="cuda:0") == expected
+    assert hartsift.extract(driver.array(colour_image), device="cuda:0") == hartsift.extract(colour_image, device="cpu")
+    mask = np.zeros(image.shape, np.uint8)
+    mask[:, :100] = 1
+    masked = hartsift.extract(driver.array(image), driver.array(mask), device="cuda:0")
+    assert masked == hartsift.extract(image, mask, device="cpu")
+    as_float = image.astype(np.float32)
+    on_device = hartsift.extract(driver.array(as_float), device="cuda:0", value_range=(0, 255))
+    assert on_device == hartsift.extract(as_float, device="cpu", value_range=(0, 255))
+
+
+def test_features_that_stay_on_a_gpu(driver, image):
+    expected = hartsift.extract(image, device="cpu")
+    extractor = hartsift.Extractor(device="cuda:0")
+    picture = driver.array(image)
+    resident = extractor.extract_resident(picture)
+    assert len(resident) == len(expected) and resident.image_size == (320, 240)
+    assert driver.read(resident.records).tobytes() == expected.records.tobytes()
+    assert driver.read(resident.descriptors).tobytes() == expected.descriptors.tobytes()
+    keypoints = resident.keypoints.__cuda_array_interface__
+    assert keypoints["shape"] == (len(expected), 4) and keypoints["strides"] == (24, 4)
+    extractor.extract(image)
+    with pytest.raises(hartsift.ArgumentError, match="called since"):
+        resident.records.__cuda_array_interface__
+
+
+def test_many_images_on_a_gpu(driver, image):
+    pictures = [np.roll(image, 9 * i, axis=0) for i in range(12)]
+    expected = [hartsift.extract(picture, device="cpu") for picture in pictures]
+    assert list(hartsift.extract_many(pictures, device="cuda:0")) == expected

@@ -1,0 +1,127 @@
+"""Features as a sequence, copied and pickled, and in files."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import hartsift
+from conftest import SCENE
+
+FORMATS = {"npz": ".npz", "csv": ".csv", "json": ".json", "lowe": ".key", "vlfeat": ".sift", "opencv": ".yml",
+           "openmvg": ".feat", "bin": ".hsf", "colmap": ".txt"}
+
+
+@pytest.fixture(scope="module")
+def features():
+    return hartsift.extract(SCENE)
+
+
+def test_selections(features):
+    assert len(features[10:20]) == 10 and features[10:20] == features[np.arange(10, 20)]
+    strong = features[features.responses > 0.05]
+    assert 0 < len(strong) < len(features) and (strong.responses > 0.05).all()
+    assert features[-1] == features[len(features) - 1 :] and len(features[3]) == 1
+    assert features[::2].keypoints.tobytes() == features.keypoints[::2].tobytes()
+    assert sum(1 for _ in features) == len(features)
+    with pytest.raises(IndexError):
+        features[len(features)]
+    assert "uint8" in repr(features)
+
+
+def test_attributes(features):
+    assert features.points.tobytes() == features.keypoints[:, :2].tobytes()
+    assert features.sigmas.tobytes() == features.keypoints[:, 2].tobytes()
+    assert features.orientations.tobytes() == features.keypoints[:, 3].tobytes()
+    assert features.octaves.dtype == features.levels.dtype == np.int8
+    assert features.image_size == (320, 240) and features.layout == "ubc"
+
+
+def test_copies_are_independent(features):
+    for twin in (copy.deepcopy(features), pickle.loads(pickle.dumps(features)), copy.copy(features[:5])):
+        assert twin == features[: len(twin)]
+    deep = copy.deepcopy(features)
+    deep.records["x"] += 1
+    deep.descriptors[0] ^= 1
+    assert deep != features and deep.records["x"][0] == features.records["x"][0] + 1
+    with pytest.raises(TypeError):
+        hash(features)
+    assert pickle.loads(pickle.dumps(hartsift.extract(SCENE, descriptor="none"))).descriptors is None
+
+
+def test_errors_are_pickled():
+    with pytest.raises(hartsift.FileError) as caught:
+        hartsift.extract("absent.png")
+    twin = pickle.loads(pickle.dumps(caught.value))
+    assert (type(twin), str(twin), twin.status) == (hartsift.FileError, str(caught.value), caught.value.status)
+
+
+def test_from_arrays(features):
+    twin = hartsift.Features.from_arrays(features.keypoints, features.descriptors, responses=features.responses,
+                                         octaves=features.octaves, levels=features.levels, image_size=(320, 240))
+    assert twin == features
+    assert hartsift.Features.from_arrays([[1, 2], [3, 4]]).keypoints.tolist() == [[1, 2, 1, 0], [3, 4, 1, 0]]
+    with pytest.raises(hartsift.ArgumentError):
+        hartsift.Features.from_arrays(np.zeros((3, 3)))
+    with pytest.raises(hartsift.ArgumentError, match=r"\(3, 128\)"):
+        hartsift.Features.from_arrays(np.zeros((3, 4)), np.zeros((2, 128), np.uint8))
+    with pytest.raises(hartsift.ArrayTypeError):
+        hartsift.Features(np.zeros(3))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_files(features, name, tmp_path, command):
+    path = tmp_path / f"features{FORMATS[name]}"
+    hartsift.write_features(path, features)
+    again = hartsift.read_features(path)
+    assert len(again) == len(features) and again.descriptors.shape == features.descriptors.shape
+    assert np.abs(again.keypoints - features.keypoints).max() < 1e-3
+    named = [tmp_path / f"{who}{FORMATS[name]}" for who in ("python", "command")]
+    hartsift.write_features(named[0], features, format=name, image_name=SCENE)
+    command("extract", SCENE, "--format", name, "--quiet", "-o", named[1])
+    assert named[0].read_bytes() == named[1].read_bytes()
+    if name in ("npz", "csv", "json", "bin"):
+        assert again.keypoints.tobytes() == features.keypoints.tobytes()
+        assert again.descriptors.tobytes() == features.descriptors.tobytes()
+
+
+def test_vlfeat_order_is_converted(tmp_path):
+    features = hartsift.extract(SCENE, profile="vlfeat")
+    assert features.layout == "vlfeat"
+    features[:10].save(tmp_path / "f.hsf")
+    again = hartsift.read_features(tmp_path / "f.hsf")
+    assert again.layout == "ubc"
+    back = again.descriptors.reshape(10, 16, 8)[:, :, [0, 7, 6, 5, 4, 3, 2, 1]].reshape(10, 128)
+    assert back.tobytes() == features.descriptors[:10].tobytes()
+
+
+def test_broken_files(features, tmp_path):
+    with pytest.raises(hartsift.FileError, match="absent"):
+        hartsift.read_features(tmp_path / "absent.npz")
+    (tmp_path / "broken.hsf").write_bytes(b"nothing of the kind")
+    with pytest.raises(hartsift.ArgumentError) as caught:
+        hartsift.read_features(tmp_path / "broken.hsf")
+    assert caught.value.name == "HS_ERR_FORMAT"
+    with pytest.raises(hartsift.FileError):
+        features.save(tmp_path / "no folder" / "f.npz")
+    with pytest.raises(hartsift.ArgumentError, match="format"):
+        features.save(tmp_path / "f", format="xml")
+    features.save(tmp_path / "f.hsf")
+    with pytest.raises(hartsift.ArgumentError):
+        hartsift.read_features(tmp_path / "f.hsf", max_features=10)
+
+
+def test_hdf5(features, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "features.h5"
+    hartsift.write_hdf5(path, "db/1.jpg", features)
+    hartsift.write_hdf5(path, "db/1.jpg", features)
+    with h5py.File(path, "r") as file:
+        group = file["db/1.jpg"]
+        assert group["keypoints"].shape == (len(features), 2) and group["descriptors"].shape == (128, len(features))
+        assert group["keypoints"][:].tobytes() == features.points.tobytes()
+        assert np.allclose(np.linalg.norm(group["descriptors"][:], axis=0), 1, atol=1e-5)
+        assert group["image_size"][:].tolist() == [320, 240]
+        assert group["scores"][:].tobytes() == features.responses.tobytes()
+    with pytest.raises(hartsift.ArgumentError):
+        hartsift.write_hdf5(path, "x", hartsift.extract(SCENE, descriptor="none"))

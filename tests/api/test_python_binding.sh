@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The Python package's own tests on the library and the command of this build, without installing anything.
+set -euo pipefail
+
+skip() {
+  echo "skipped: $1"
+  exit 77
+}
+
+python=${HARTSIFT_PYTHON:-python3}
+"$python" -c 'import numpy, pytest' 2>/dev/null || skip "$python has no NumPy or no pytest"
+[ -n "${HARTSIFT_COMMAND:-}" ] || skip "HARTSIFT_COMMAND does not name the command"
+HARTSIFT_LIBRARY=$(dirname "$HARTSIFT_COMMAND")/libhartsift.so
+[ -f "$HARTSIFT_LIBRARY" ] || skip "this build has no shared library"
+export HARTSIFT_LIBRARY PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1
+exec "$python" -m pytest -q -rs -p no:cacheprovider python/tests
