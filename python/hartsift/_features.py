@@ -166,11 +166,12 @@ class Features:
         kind = "no" if self.descriptors is None else str(self.descriptors.dtype)
         return f"<hartsift.Features: {len(self)} of {self.image_size[0]}x{self.image_size[1]}, {kind} descriptors>"
 
-    def save(self, path: "Union[str, os.PathLike[str]]", format: str = "auto") -> None:  # noqa: A002
+    def save(self, path: "Union[str, os.PathLike[str]]", format: str = "auto", *,  # noqa: A002
+             image_name: Optional[str] = None) -> None:
         """Writes the features to a file; see ``hartsift.write_features``."""
         from ._files import write_features
 
-        write_features(path, self, format=format)
+        write_features(path, self, format, image_name=image_name)
 
 
 def _same_bytes(a: "Optional[npt.NDArray[Any]]", b: "Optional[npt.NDArray[Any]]") -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Formats by the names of the command's option --format.
 FORMATS = {"auto": 0, "colmap": 1, "npz": 2, "csv": 3, "json": 4, "lowe": 5, "vlfeat": 6, "opencv": 7, "openmvg": 8,
-           "bin": 9}
+           "bin": 9, "colmap-db": 10}
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -30,16 +30,19 @@ def _file_options(file_format: str, message: Any) -> HsFileOptions:
                          message=ctypes.addressof(message), message_bytes=_library.MESSAGE_BYTES)
 
 
-def read_features(path: PathLike, format: str = "auto", *, max_features: int = 0) -> Features:  # noqa: A002
+def read_features(path: PathLike, format: str = "auto", *, image_name: Optional[str] = None,  # noqa: A002
+                  max_features: int = 0) -> Features:
     """Reads a feature file that hartsift or the original tool wrote.
 
     Args:
         path: the file.
         format: ``"auto"`` goes by ending and content; else one of ``hartsift.FORMATS``.
+        image_name: of a COLMAP database, which image; None: the only one.
         max_features: refuse files that claim more; 0: 2**27.
     """
     message = _library.message_room()
     options = _file_options(format, message)
+    options.image_name = None if image_name is None else image_name.encode("utf-8")
     options.max_features = max_features
     name = path_bytes(path)
     return fill_features(lambda features: library.hs_load_features(name, features, ctypes.byref(options)),
@@ -48,13 +51,13 @@ def read_features(path: PathLike, format: str = "auto", *, max_features: int = 0
 
 def write_features(path: PathLike, features: Features, format: str = "auto", *,  # noqa: A002
                    image_name: Optional[str] = None) -> None:
-    """Writes a feature file, whole or not at all.
+    """Writes a feature file, whole or not at all; into a COLMAP database (``.db``), which may exist, in one transaction.
 
     Args:
         path: the file.
         features: what to write; descriptors are converted to what the format holds.
         format: ``"auto"`` goes by the ending; else one of ``hartsift.FORMATS``.
-        image_name: kept where the format has room for it.
+        image_name: kept where the format has room for it; a COLMAP database needs it.
     """
     message = _library.message_room()
     options = _file_options(format, message)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: One match: indices into the two lists, the distance, and that to the second nearest (infinity when there is none).
 MATCH_DTYPE = np.dtype([("first", np.uint32), ("second", np.uint32), ("distance", np.float32),
                         ("next_distance", np.float32)])
-_GUIDES = {"homography": 1, "fundamental": 2}
+GUIDES = {"homography": 1, "fundamental": 2}
 MODELS = {"homography": 1, "fundamental": 2, "essential": 3}
 
 #: Focal lengths and principal point: fx, fy, cx, cy, pixels; or the 3 x 3 matrix of a camera without skew.
@@ -112,7 +112,7 @@ def _match_options(ratio: float, max_distance: float, mutual: bool, guide: Optio
     if (guide is None) != (guide_matrix is None):
         raise ArgumentError("guide and guide_matrix belong together")
     if guide is not None and guide_matrix is not None:
-        options.guide = enumerator("guide", _GUIDES, guide)
+        options.guide = enumerator("guide", GUIDES, guide)
         options.guide_matrix[:] = _nine_numbers(guide_matrix, "guide_matrix")
         options.guide_tolerance = guide_tolerance
     return options

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TILE_DTYPE = np.dtype([("sum", np.float64), ("mean", np.float64), ("min", np.float64), ("max", np.float64),
                        ("above", np.uint64)])
 _ELEMENTS = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2, np.dtype(np.float64): 3}
-_ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
+ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
 
 
 def _view(given: "npt.ArrayLike", what: str = "the array") -> "Tuple[HsArray, npt.NDArray[Any]]":
@@ -120,5 +120,5 @@ def convolve1d(signal: "npt.ArrayLike", taps: "npt.ArrayLike", ends: str = "zero
     numbers = np.ascontiguousarray(taps, np.float64).reshape(-1)
     result = np.empty(rows.shape, rows.dtype)
     check(library.hs_convolve1d(None, ctypes.byref(view), numbers.ctypes.data, numbers.size,
-                                enumerator("ends", _ENDS, ends), result.ctypes.data, 0))
+                                enumerator("ends", ENDS, ends), result.ctypes.data, 0))
     return result.reshape(np.shape(signal))

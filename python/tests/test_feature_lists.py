@@ -85,6 +85,22 @@ def test_files(features, name, tmp_path, command):
         assert again.descriptors.tobytes() == features.descriptors.tobytes()
 
 
+def test_colmap_databases(features, tmp_path):
+    path = tmp_path / "database.db"
+    try:
+        features.save(path, image_name="a.jpg")
+    except hartsift.ArgumentError as error:
+        assert error.name == "HS_ERR_UNSUPPORTED"
+        pytest.skip("built without SQLite")
+    hartsift.write_features(path, features[:20], image_name="b.jpg")
+    again = hartsift.read_features(path, image_name="a.jpg")
+    assert again.descriptors.tobytes() == features.descriptors.tobytes()
+    assert np.abs(again.keypoints - features.keypoints).max() < 1e-3
+    assert len(hartsift.read_features(path, image_name="b.jpg")) == 20
+    with pytest.raises(hartsift.Error, match="c.jpg"):
+        hartsift.read_features(path, image_name="c.jpg")
+
+
 def test_vlfeat_order_is_converted(tmp_path):
     features = hartsift.extract(SCENE, profile="vlfeat")
     assert features.layout == "vlfeat"

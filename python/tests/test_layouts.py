@@ -9,9 +9,19 @@ import sys
 import pytest
 
 import hartsift
-from hartsift import _library
+from hartsift import _files, _library, _matching, _options, _primitives
 
 HEADERS = pathlib.Path(__file__).parents[2] / "pipeline"
+
+
+#: Names and numbers of the package's enumerations, by the prefix of the enumerators.
+ENUMERATIONS = {
+    "HS_PROFILE_": _options.PROFILES, "HS_RULE_": _options.ENUMERATIONS["refine_rule"], "HS_LAYOUT_": _options.LAYOUTS,
+    "HS_UPSAMPLE_": _options.ENUMERATIONS["upsample"], "HS_BORDER_": _options.ENUMERATIONS["border_rule"],
+    "HS_NORM_": _options.ENUMERATIONS["norm"], "HS_DESCRIPTOR_": _options.ENUMERATIONS["descriptor"],
+    "HS_SELECT_": _options.ENUMERATIONS["selection"], "HS_DEVICE_": _options.ENUMERATIONS["device"],
+    "HS_FORMAT_": _files.FORMATS, "HS_GUIDE_": _matching.GUIDES, "HS_": _matching.MODELS, "HS_ENDS_": _primitives.ENDS,
+}
 
 
 def test_structures_have_the_layout_of_the_headers(tmp_path):
@@ -30,6 +40,15 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
                          f"sizeof((({name} *)0)->{field[0]}));")
             place = getattr(structure, field[0])
             expected.append(f"{name}.{field[0]} {place.offset} {place.size}")
+    for prefix, values in ENUMERATIONS.items():
+        for name, number in values.items():
+            enumerator = prefix + name.upper().replace("-", "_")
+            lines.append(f'  printf("{enumerator} %d\\n", (int){enumerator});')
+            expected.append(f"{enumerator} {number}")
+    for name, number in vars(_library).items():
+        if name.startswith("HS_") and isinstance(number, int):
+            lines.append(f'  printf("{name} %d\\n", (int){name});')
+            expected.append(f"{name} {number}")
     # Apart from the headers that are not installed: one of them has the name of a header of the C library.
     for header in HEADERS.glob("hartsift*.h"):
         shutil.copy(header, tmp_path)
@@ -51,10 +70,8 @@ def test_numpy_types_are_those_of_the_structures():
 
 
 def test_every_field_of_the_options_is_typed():
-    from hartsift._options import Options
-
     fields = {field[0] for field in _library.HsOptions._fields_} - {"struct_size", "allocator"}
-    assert fields | {"region", "grid"} == set(Options.__annotations__)
+    assert fields | {"region", "grid"} == set(hartsift.Options.__annotations__)
 
 
 def test_a_foreign_library_is_refused(tmp_path):
