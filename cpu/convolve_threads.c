@@ -103,7 +103,7 @@ static void convolve_unit(void *argument, int32_t unit, int32_t worker) {
 
 void prim_convolve(prim_place place, const prim_convolve_args *args) {
   const prim_view *s = &args->signal;
-  const prim_place here = prim_place_for(place, s->width * s->height * prim_element_bytes(s->type));
+  const prim_place here = prim_place_for(place, s->width * s->height * prim_element_bytes(s->type), PRIM_WORK);
   convolve_job job = {.ops = here.ops, .args = args};
   job.units_a_row = (s->width - 1) / UNIT_OUTPUTS + 1;
   /* Units are numbered by an int32. */

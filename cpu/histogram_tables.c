@@ -1,29 +1,30 @@
 /*
  * Counting is a load, an addition and a store to one of 256 places; a pixel that equals one shortly before must wait for
- * that one's store. Eight tables, taken by turns, put eight pixels between two uses of one place, so that a picture of one
- * value is as fast as any other.
+ * that one's store. Sixteen tables, taken by turns, put sixteen pixels between two uses of one place, so that a picture of
+ * one value is nearly as fast as any other. The tables do not begin at multiples of 4 KiB from each other: a load waits
+ * for an earlier store that agrees with it in the low 12 bits of the address.
  */
 #include "cpu/histogram_tables.h"
 
-enum { TABLES = 8 };
+enum { TABLES = 16, TABLE_WORDS = PRIM_LEVELS + 16, AHEAD_BYTES = 1536 };
 
 typedef struct histogram_table {
-  uint32_t count[TABLES][PRIM_LEVELS];
+  uint32_t count[TABLES][TABLE_WORDS];
 } histogram_table;
 
+static inline void count_eight(histogram_table *t, int first, const uint8_t *pixels) {
+  uint64_t eight;
+  memcpy(&eight, pixels, sizeof eight);
+  for (int k = 0; k < 8; k++) t->count[first + k][eight >> 8 * k & 255]++;
+}
+
+/* The next pixels are asked for early: counting keeps the core so busy that it does not see far ahead. */
 static void count_row(histogram_table *t, const uint8_t *row, size_t n) {
   size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    uint64_t eight;
-    memcpy(&eight, row + i, sizeof eight);
-    t->count[0][eight & 255]++;
-    t->count[1][eight >> 8 & 255]++;
-    t->count[2][eight >> 16 & 255]++;
-    t->count[3][eight >> 24 & 255]++;
-    t->count[4][eight >> 32 & 255]++;
-    t->count[5][eight >> 40 & 255]++;
-    t->count[6][eight >> 48 & 255]++;
-    t->count[7][eight >> 56]++;
+  for (; i + TABLES <= n; i += TABLES) {
+    __builtin_prefetch((const void *)((uintptr_t)(row + i) + AHEAD_BYTES));
+    count_eight(t, 0, row + i);
+    count_eight(t, 8, row + i + 8);
   }
   for (; i < n; i++) t->count[0][row[i]]++;
 }
@@ -32,13 +33,9 @@ static void count_masked_row(histogram_table *t, const uint8_t *row, const uint8
   for (size_t i = 0; i < n; i++) t->count[i % TABLES][row[i]] += mask[i] != 0;
 }
 
-static void add_tables(histogram_table *t, uint64_t counts[PRIM_LEVELS]) {
-  for (size_t k = 0; k < PRIM_LEVELS; k++) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < TABLES; i++) sum += t->count[i][k];
-    counts[k] += sum;
-  }
-  memset(t, 0, sizeof *t);
+static void add_tables(const histogram_table *t, uint64_t counts[PRIM_LEVELS]) {
+  for (size_t i = 0; i < TABLES; i++)
+    for (size_t k = 0; k < PRIM_LEVELS; k++) counts[k] += t->count[i][k];
 }
 
 /* A row in pieces, so that no 32-bit count overflows. */
@@ -54,6 +51,7 @@ void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t 
     for (size_t x = 0; x < picture->width;) {
       if (counted == piece_pixels) {
         add_tables(&t, counts);
+        memset(&t, 0, sizeof t);
         counted = 0;
       }
       size_t n = picture->width - x;

@@ -62,7 +62,7 @@ static size_t cut_for_queue(histogram_job *job, size_t pixels) {
 
 void prim_histogram(prim_place place, const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]) {
   histogram_job job = {.picture = mask->data ? *picture : prim_view_flat(*picture), .mask = *mask};
-  const prim_place here = prim_place_for(place, picture->width * picture->height);
+  const prim_place here = prim_place_for(place, picture->width * picture->height, PRIM_WORK);
   job.ops = here.ops;
   if (!here.queue) {
     memset(counts, 0, PRIM_LEVELS * sizeof *counts);
@@ -108,7 +108,7 @@ static void map_unit(void *argument, int32_t unit, int32_t worker) {
 void prim_equalize(prim_place place, const prim_view *picture, uint8_t *out, size_t out_stride) {
   const prim_view none = {0};
   const uint64_t pixels = (uint64_t)picture->width * picture->height;
-  const prim_place here = prim_place_for(place, picture->width * picture->height);
+  const prim_place here = prim_place_for(place, picture->width * picture->height, PRIM_WORK);
   uint64_t counts[PRIM_LEVELS];
   uint8_t table[PRIM_LEVELS];
   prim_histogram(here, picture, &none, counts);

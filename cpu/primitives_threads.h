@@ -19,9 +19,12 @@ typedef struct prim_place {
   const prim_ops *ops;
 } prim_place;
 
+/* Kinds of work, by how long a byte takes: reading it through, or counting, looking up and filtering. */
+typedef enum prim_effort { PRIM_READ, PRIM_WORK } prim_effort;
+
 /* Whether work on so many bytes is worth waking threads, and the place for it: without threads where it is not. */
-bool prim_place_shares(size_t bytes);
-prim_place prim_place_for(prim_place place, size_t bytes);
+bool prim_place_shares(size_t bytes, prim_effort effort);
+prim_place prim_place_for(prim_place place, size_t bytes, prim_effort effort);
 
 /* Elements of a view that lie one after another in memory. */
 typedef struct prim_run {

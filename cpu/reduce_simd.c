@@ -12,6 +12,7 @@ uint64_t SIMD_NAME(prim_sum_u8)(const void *x, size_t n) {
   simd_bytes a = simd_bytes_zero(), b = simd_bytes_zero();
   size_t i = 0;
   for (; i + 4 * SIMD_BYTES <= n; i += 4 * SIMD_BYTES) {
+    simd_ahead_lines(v + i, 4 * SIMD_BYTES);
     a = simd_bytes_sum(a, simd_bytes_load(v + i));
     b = simd_bytes_sum(b, simd_bytes_load(v + i + SIMD_BYTES));
     a = simd_bytes_sum(a, simd_bytes_load(v + i + 2 * SIMD_BYTES));
@@ -33,6 +34,7 @@ uint64_t SIMD_NAME(prim_sum_u16)(const void *x, size_t n) {
   while (i < bytes) {
     simd_bytes a = simd_bytes_zero(), b = simd_bytes_zero();
     for (int32_t k = 0; k < WORD_SUMS_MAX && i + 2 * SIMD_BYTES <= bytes; k++, i += 2 * SIMD_BYTES) {
+      simd_ahead_lines(v + i, 2 * SIMD_BYTES);
       a = simd_words_sum(a, simd_bytes_load(v + i));
       b = simd_words_sum(b, simd_bytes_load(v + i + SIMD_BYTES));
     }
@@ -56,6 +58,7 @@ void SIMD_NAME(prim_range_u8)(const void *x, size_t n, prim_range *range) {
   simd_bytes low = simd_bytes_set1(255), high = simd_bytes_zero(), low2 = low, high2 = high;
   size_t i = 0;
   for (; i + 2 * SIMD_BYTES <= n; i += 2 * SIMD_BYTES) {
+    simd_ahead_lines(v + i, 2 * SIMD_BYTES);
     const simd_bytes a = simd_bytes_load(v + i), b = simd_bytes_load(v + i + SIMD_BYTES);
     low = simd_bytes_min(low, a);
     high = simd_bytes_max(high, a);
@@ -79,6 +82,7 @@ void SIMD_NAME(prim_range_u16)(const void *x, size_t n, prim_range *range) {
   for (size_t i = 0; i < bytes;) {
     const size_t left = bytes - i < SIMD_BYTES ? bytes - i : SIMD_BYTES;
     const simd_bytes a = left == SIMD_BYTES ? simd_bytes_load(v + i) : simd_bytes_load_first(v + i, left);
+    simd_ahead(v + i);
     low = simd_words_min(low, left == SIMD_BYTES ? a : simd_bytes_or(a, simd_bytes_beyond(left)));
     high = simd_words_max(high, a);
     i += left;
@@ -137,18 +141,22 @@ static inline double tree_of(simd_f64 lane[SUM_VECTORS]) {
 static inline double chunk_sum_f32(const float *x, size_t n) {
   simd_f64 lane[SUM_VECTORS];
   for (int k = 0; k < SUM_VECTORS; k++) lane[k] = simd_f64_set1(0.0);
-  for (size_t i = 0; i < n; i += PRIM_LANES)
+  for (size_t i = 0; i < n; i += PRIM_LANES) {
+    simd_ahead_lines(x + i, PRIM_LANES * sizeof *x);
     for (int k = 0; k < SUM_VECTORS; k++)
       lane[k] = simd_f64_add(lane[k], simd_f64_load_f32(x + i + (size_t)(k * SIMD_F64)));
+  }
   return tree_of(lane);
 }
 
 static inline double chunk_sum_f64(const double *x, size_t n) {
   simd_f64 lane[SUM_VECTORS];
   for (int k = 0; k < SUM_VECTORS; k++) lane[k] = simd_f64_set1(0.0);
-  for (size_t i = 0; i < n; i += PRIM_LANES)
+  for (size_t i = 0; i < n; i += PRIM_LANES) {
+    simd_ahead_lines(x + i, PRIM_LANES * sizeof *x);
     for (int k = 0; k < SUM_VECTORS; k++)
       lane[k] = simd_f64_add(lane[k], simd_f64_load(x + i + (size_t)(k * SIMD_F64)));
+  }
   return tree_of(lane);
 }
 
@@ -182,6 +190,7 @@ void SIMD_NAME(prim_range_f32)(const void *x, size_t n, prim_range *range) {
   simd_f32 low = simd_set1(INFINITY), high = simd_set1(-INFINITY), low2 = low, high2 = high;
   size_t i = 0;
   for (; i + 2 * SIMD_WIDTH <= n; i += 2 * SIMD_WIDTH) {
+    simd_ahead_lines(v + i, 2 * SIMD_WIDTH * sizeof *v);
     const simd_f32 a = simd_load(v + i), b = simd_load(v + i + SIMD_WIDTH);
     low = simd_min(a, low);
     high = simd_max(a, high);
@@ -200,6 +209,7 @@ void SIMD_NAME(prim_range_f64)(const void *x, size_t n, prim_range *range) {
   simd_f64 low = simd_f64_set1(INFINITY), high = simd_f64_set1(-INFINITY), low2 = low, high2 = high;
   size_t i = 0;
   for (; i + 2 * SIMD_F64 <= n; i += 2 * SIMD_F64) {
+    simd_ahead_lines(v + i, 2 * SIMD_F64 * sizeof *v);
     const simd_f64 a = simd_f64_load(v + i), b = simd_f64_load(v + i + SIMD_F64);
     low = simd_f64_min(a, low);
     high = simd_f64_max(a, high);

@@ -3,13 +3,13 @@
 #include "cpu/primitives_threads.h"
 #include "cpu/threads.h"
 
-/* Below this, waking threads (some microseconds each) takes longer than it saves. */
-static const size_t least_shared_bytes = (size_t)256 << 10;
+/* Some 50 us of work, below which waking threads (some microseconds each, more where they share cores) saves nothing. */
+static const size_t least_shared_bytes[] = {[PRIM_READ] = (size_t)2 << 20, [PRIM_WORK] = (size_t)256 << 10};
 
-bool prim_place_shares(size_t bytes) { return bytes >= least_shared_bytes; }
+bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= least_shared_bytes[effort]; }
 
-prim_place prim_place_for(prim_place place, size_t bytes) {
-  if (!prim_place_shares(bytes)) place.queue = NULL;
+prim_place prim_place_for(prim_place place, size_t bytes, prim_effort effort) {
+  if (queue_threads(place.queue) == 1 || !prim_place_shares(bytes, effort)) place.queue = NULL;
   return place;
 }
 
@@ -90,7 +90,7 @@ static double sum_integers(prim_place place, const prim_view *view) {
 
 prim_range prim_reduce_range(prim_place place, const prim_view *view) {
   reduce_job job;
-  const prim_place here = prim_place_for(place, view->width * view->height * prim_element_bytes(view->type));
+  const prim_place here = prim_place_for(place, view->width * view->height * prim_element_bytes(view->type), PRIM_READ);
   const int32_t units = begin_units(&job, here, view);
   prim_range range = {INFINITY, -INFINITY};
   queue_run(here.queue, units, range_unit, &job);
@@ -189,6 +189,6 @@ static double sum_floats(prim_place place, const prim_view *view) {
 }
 
 double prim_reduce_sum(prim_place place, const prim_view *view) {
-  const prim_place here = prim_place_for(place, view->width * view->height * prim_element_bytes(view->type));
+  const prim_place here = prim_place_for(place, view->width * view->height * prim_element_bytes(view->type), PRIM_READ);
   return view->type < PRIM_F32 ? sum_integers(here, view) : sum_floats(here, view);
 }

@@ -68,7 +68,7 @@ static void tiles_unit(void *argument, int32_t unit, int32_t worker) {
 void prim_tile_stats(prim_place place, const prim_tiles_args *args) {
   const prim_view *v = &args->view;
   const size_t area = args->tile_width * args->tile_height;
-  const prim_place here = prim_place_for(place, v->width * v->height * prim_element_bytes(v->type));
+  const prim_place here = prim_place_for(place, v->width * v->height * prim_element_bytes(v->type), PRIM_READ);
   tiles_job job = {.ops = here.ops, .args = args, .columns = (v->width - 1) / args->tile_width + 1};
   if (args->count == 0) return;
   job.unit_tiles = least_unit_elements / area + 1;
