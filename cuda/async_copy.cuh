@@ -24,6 +24,16 @@ __device__ __forceinline__ void copy_4_async(float *s_to, const float *from) {
 #endif
 }
 
+/* The same of any type, or 16 bytes of zeros; `from` must be readable all the same. */
+__device__ __forceinline__ void copy_16_async_or_zero(void *s_to, const void *from, bool there) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to), bytes = there ? 16u : 0u;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+#else
+  *(uint4 *)s_to = there ? *(const uint4 *)from : make_uint4(0u, 0u, 0u, 0u);
+#endif
+}
+
 __device__ __forceinline__ void copies_commit() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;\n" ::: "memory");

@@ -12,7 +12,7 @@
 #include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
 #include "pipeline/flight.h"
-#include "pipeline/match_cuda.h"
+#include "pipeline/cuda_match.h"
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 #include "pipeline/options.h"

@@ -7,8 +7,8 @@
 #include "cpu/dispatch.h"
 #include "cpu/float_environment.h"
 #include "cpu/threads.h"
+#include "pipeline/cuda_match.h"
 #include "pipeline/hartsift_cuda.h"
-#include "pipeline/match_cuda.h"
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 
@@ -16,6 +16,9 @@ _Static_assert(sizeof(hs_nearest) == sizeof(match_nearest) &&
                    offsetof(hs_nearest, second_squared) == offsetof(match_nearest, second_squared) &&
                    HS_NO_FEATURE == MATCH_NONE,
                "the public nearest is the stage's");
+_Static_assert(sizeof(hs_match_pair) == sizeof(match_pair) &&
+                   offsetof(hs_match_pair, next_distance) == offsetof(match_pair, next_distance),
+               "the public pair is the stage's");
 _Static_assert((int)HS_DESCRIPTOR_U8 == (int)MATCH_U8 && (int)HS_DESCRIPTOR_F32 == (int)MATCH_F32 &&
                    (int)HS_GUIDE_HOMOGRAPHY == (int)MATCH_HOMOGRAPHY &&
                    (int)HS_GUIDE_FUNDAMENTAL == (int)MATCH_FUNDAMENTAL &&
@@ -211,31 +214,30 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   return ops->match(queue, &args) == STAGE_OK ? HS_OK : MATCH_FAIL(c, HS_ERR_INTERNAL, "matching failed");
 }
 
-static hs_status run(hs_context *c, const match_request *r, bool backward, const match_cuda_place *device,
-                     match_room *room) {
-  if (!c || !c->cuda) return run_cpu(c, r, backward, room);
-  const hs_status st = make_room(c, r, backward, false, 0, room);
-  return st == HS_OK ? match_cuda_run(c, r, device, room->forward, room->backward) : st;
-}
-
 static void drop_room(const hs_context *c, match_room *room) {
   if (!c) hs_memory_release(NULL, room->memory);
 }
 
 /* ------------------------------------------------------------------ pairs */
 
+/* Room for count pairs. */
+static hs_status reserve(hs_context *c, size_t count, hs_matches *matches) {
+  const hs_allocator *allocator = c ? c->options.allocator : NULL;
+  size_t bytes;
+  if (count <= matches->capacity) return HS_OK;
+  hs_match_pair *pairs = hs_size_mul(count, sizeof *pairs, &bytes) ? hs_memory_alloc(allocator, bytes) : NULL;
+  if (!pairs) return MATCH_FAIL(c, HS_ERR_MEMORY, "cannot make room for %zu pairs", count);
+  hs_memory_release(matches->allocator, matches->pairs);
+  *matches = (hs_matches){.pairs = pairs, .capacity = count, .allocator = allocator};
+  return HS_OK;
+}
+
 hs_status match_collect(hs_context *c, const match_request *r, const match_nearest *forward,
                         const match_nearest *backward, hs_matches *matches) {
-  const hs_allocator *allocator = c ? c->options.allocator : NULL;
   size_t count = 0, k = 0;
   for (uint32_t i = 0; i < r->first.count; i++) count += match_keeps(&r->limits, forward, backward, i);
-  if (count > matches->capacity) {
-    size_t bytes;
-    hs_match_pair *pairs = hs_size_mul(count, sizeof *pairs, &bytes) ? hs_memory_alloc(allocator, bytes) : NULL;
-    if (!pairs) return MATCH_FAIL(c, HS_ERR_MEMORY, "cannot make room for %zu pairs", count);
-    hs_memory_release(matches->allocator, matches->pairs);
-    *matches = (hs_matches){.pairs = pairs, .capacity = count, .allocator = allocator};
-  }
+  const hs_status st = reserve(c, count, matches);
+  if (st != HS_OK) return st;
   for (uint32_t i = 0; i < r->first.count; i++) {
     if (!match_keeps(&r->limits, forward, backward, i)) continue;
     const match_pair p = match_pair_of(i, &forward[i]);
@@ -245,19 +247,39 @@ hs_status match_collect(hs_context *c, const match_request *r, const match_neare
   return HS_OK;
 }
 
-/* Both calls: *matches or nearest[] is wanted. */
-static hs_status match(hs_context *c, const match_request *r, const match_cuda_place *device, hs_matches *matches,
-                       hs_nearest *nearest) {
+/* On the CPU; *matches or nearest[] is wanted. */
+static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches *matches, hs_nearest *nearest) {
   match_room room = {0};
   float_environment saved;
   float_environment_enter(&saved);
-  hs_status st = run(c, r, matches && r->mutual, device, &room);
+  hs_status st = run_cpu(c, r, matches && r->mutual, &room);
   if (st == HS_OK && matches) st = match_collect(c, r, room.forward, room.backward, matches);
   if (st == HS_OK && nearest && r->first.count > 0)
     memcpy(nearest, room.forward, r->first.count * sizeof *room.forward);
   drop_room(c, &room);
   float_environment_leave(&saved);
   return st;
+}
+
+/* On the context's device. */
+static hs_status match_on_device(hs_context *c, const match_request *r, const match_cuda_place *device,
+                                 hs_matches *matches, hs_nearest *nearest) {
+  const match_pair *pairs;
+  size_t count;
+  if (nearest) return match_cuda_run(c, r, device, (match_nearest *)(void *)nearest, NULL);
+  if (!matches) return HS_OK; /* nobody's nearest */
+  hs_status st = match_cuda_pairs(c, r, device, &pairs, &count);
+  if (st == HS_OK) st = reserve(c, count, matches);
+  if (st != HS_OK) return st;
+  if (count > 0) memcpy(matches->pairs, pairs, count * sizeof *pairs);
+  matches->count = count;
+  return HS_OK;
+}
+
+/* Both calls: *matches or nearest[] is wanted. */
+static hs_status match(hs_context *c, const match_request *r, const match_cuda_place *device, hs_matches *matches,
+                       hs_nearest *nearest) {
+  return c && c->cuda ? match_on_device(c, r, device, matches, nearest) : match_on_cpu(c, r, matches, nearest);
 }
 
 hs_status hs_match(hs_context *c, const hs_features *first, const hs_features *second, const hs_match_options *options,

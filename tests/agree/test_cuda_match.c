@@ -1,0 +1,458 @@
+/*
+ * Matching on a device against match_ref, byte for byte: every variant, both directions and one, sizes around the tiles'
+ * edges, ties and copies everywhere, extreme descriptors, floats that are not finite, guides; and the pairs kept.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/stages_ref.h"
+#include "pipeline/hartsift.h"
+
+#if HARTSIFT_HAVE_CUDA
+#  include "cuda/device.h"
+#  include "cuda/match_cuda.h"
+
+/* What a list of descriptors is made of. */
+typedef enum content {
+  NOISE,    /* any values */
+  FEW,      /* copies of seven descriptors: ties everywhere */
+  CLUSTERS, /* near copies of one of eight, neighbours of a tile among them */
+  ZEROS,
+  FULL,     /* all 255 */
+  EXTREMES, /* values 0 and 255 only */
+  SKEWED,   /* a long list of zeros, of which some are 255 */
+  CONTENTS
+} content;
+
+typedef struct test_list {
+  uint32_t count;
+  void *descriptors; /* host */
+  hs_keypoint *keypoints;
+} test_list;
+
+/* A case on the host: the lists, what is asked, what is expected. */
+typedef struct test_case {
+  match_type type;
+  test_list first, second;
+  match_guide guide;
+  match_place *places[2];
+  match_nearest *forward, *backward;
+} test_case;
+
+/* The device's side. */
+typedef struct device_case {
+  cuda_stream stream;
+  void *blocks[16];
+  size_t block_count;
+  match_args args;
+  cuda_match_work work;
+  match_pair *pairs;
+  uint32_t *pair_count;
+} device_case;
+
+static uint32_t random_state;
+
+static uint32_t random_bits(void) {
+  random_state = random_state * 1664525u + 1013904223u;
+  return random_state >> 8;
+}
+
+static void *room(size_t bytes) {
+  void *p = malloc(bytes ? bytes : 1);
+  assert_non_null(p);
+  return p;
+}
+
+static bool have_device(void) {
+  char why[256];
+  return device_count(why, sizeof why) > 0;
+}
+#  define NEED_DEVICE()                                                                                                \
+    if (!have_device()) skip()
+
+/* ------------------------------------------------------------------ lists */
+
+static uint32_t value_of(content what, uint32_t i, uint32_t k) {
+  switch (what) {
+  case NOISE:
+    return random_bits() & 255u;
+  case FEW:
+    return (i * 2654435761u >> 20) % 7u * 31u + k % 3u;
+  case CLUSTERS:
+    return (i / 16u % 8u) * 29u + k % 5u + (random_bits() % 8u == 0 ? 1u : 0u);
+  case ZEROS:
+    return 0;
+  case FULL:
+    return 255;
+  case EXTREMES:
+    return random_bits() & 1u ? 255u : 0u;
+  default:
+    return i % 97u == 13u ? 255u : 0u;
+  }
+}
+
+static test_list make_list(match_type type, content what, uint32_t count) {
+  test_list l = {count, room((size_t)count * MATCH_LENGTH * (type == MATCH_F32 ? 4 : 1)),
+                 room((size_t)count * sizeof(hs_keypoint))};
+  memset(l.keypoints, 0, (size_t)count * sizeof(hs_keypoint));
+  for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t k = 0; k < MATCH_LENGTH; k++) {
+      const uint32_t v = value_of(what, i, k);
+      const size_t at = (size_t)i * MATCH_LENGTH + k;
+      if (type == MATCH_F32)
+        ((float *)l.descriptors)[at] = (float)v * 0.00371f - 0.2f;
+      else
+        ((uint8_t *)l.descriptors)[at] = (uint8_t)v;
+    }
+    l.keypoints[i].x = (float)(random_bits() % 6400u) * 0.1f;
+    l.keypoints[i].y = (float)(random_bits() % 4800u) * 0.1f;
+  }
+  return l;
+}
+
+static void free_list(test_list *l) {
+  free(l->descriptors);
+  free(l->keypoints);
+}
+
+/* What the reference finds. */
+static void expect(test_case *t) {
+  const test_list *lists[2] = {&t->first, &t->second};
+  t->forward = room(t->first.count * sizeof *t->forward);
+  t->backward = room(t->second.count * sizeof *t->backward);
+  for (int s = 0; s < 2; s++) {
+    t->places[s] = room(lists[s]->count * sizeof *t->places[s]);
+    for (uint32_t i = 0; i < lists[s]->count; i++) {
+      const hs_keypoint *k = &lists[s]->keypoints[i];
+      t->places[s][i] = s ? match_place_second(&t->guide, k->x, k->y) : match_place_first(&t->guide, k->x, k->y);
+    }
+  }
+  const match_args args = {.type = t->type,
+                           .first = {t->first.descriptors, t->places[0], t->first.count},
+                           .second = {t->second.descriptors, t->places[1], t->second.count},
+                           .guide = t->guide.kind,
+                           .tolerance_squared = t->guide.tolerance_squared,
+                           .forward = t->forward,
+                           .backward = t->backward};
+  assert_int_equal(match_ref(NULL, &args), STAGE_OK);
+}
+
+static void free_case(test_case *t) {
+  free_list(&t->first);
+  free_list(&t->second);
+  free(t->places[0]);
+  free(t->places[1]);
+  free(t->forward);
+  free(t->backward);
+}
+
+/* ------------------------------------------------------------------ device */
+
+/* Device memory with the content, or with garbage. */
+static void *take(device_case *d, size_t bytes, const void *content_bytes) {
+  void *block = NULL, *garbage = NULL;
+  assert_true(d->block_count < sizeof d->blocks / sizeof d->blocks[0]);
+  assert_int_equal(device_alloc(&block, bytes ? bytes : 16), STAGE_OK);
+  d->blocks[d->block_count++] = block;
+  if (!content_bytes) {
+    garbage = room(bytes);
+    memset(garbage, 0x5a, bytes);
+  }
+  assert_int_equal(device_copy_to(block, content_bytes ? content_bytes : garbage, bytes, d->stream), STAGE_OK);
+  assert_int_equal(device_stream_wait(d->stream), STAGE_OK);
+  free(garbage);
+  return block;
+}
+
+static void device_make(device_case *d, const test_case *t, bool both) {
+  const size_t value = t->type == MATCH_F32 ? 4 : 1;
+  const bool guided = t->guide.kind != MATCH_UNGUIDED;
+  memset(d, 0, sizeof *d);
+  assert_int_equal(device_stream_create(&d->stream), STAGE_OK);
+  const size_t bytes = cuda_match_work_place(t->first.count, t->second.count, guided, NULL, &d->work);
+  void *base = take(d, bytes, NULL);
+  assert_int_equal(cuda_match_work_place(t->first.count, t->second.count, guided, base, &d->work), bytes);
+  d->args.type = t->type;
+  d->args.guide = t->guide.kind;
+  d->args.tolerance_squared = t->guide.tolerance_squared;
+  d->args.first.count = t->first.count;
+  d->args.first.descriptors = take(d, t->first.count * MATCH_LENGTH * value, t->first.descriptors);
+  d->args.first.places = d->work.first_places;
+  d->args.second.count = t->second.count;
+  d->args.second.descriptors = take(d, t->second.count * MATCH_LENGTH * value, t->second.descriptors);
+  d->args.second.places = d->work.second_places;
+  d->args.forward = take(d, t->first.count * sizeof(match_nearest), NULL);
+  if (both) d->args.backward = take(d, t->second.count * sizeof(match_nearest), NULL);
+  d->pairs = take(d, t->first.count * sizeof(match_pair), NULL);
+  d->pair_count = take(d, sizeof(uint32_t), NULL);
+  if (!guided) return;
+  const void *first = take(d, t->first.count * sizeof(hs_keypoint), t->first.keypoints);
+  const void *second = take(d, t->second.count * sizeof(hs_keypoint), t->second.keypoints);
+  assert_int_equal(cuda_match_places_launch(&t->guide, false, first, t->first.count, d->work.first_places, d->stream),
+                   STAGE_OK);
+  assert_int_equal(cuda_match_places_launch(&t->guide, true, second, t->second.count, d->work.second_places, d->stream),
+                   STAGE_OK);
+}
+
+static void device_drop(device_case *d) {
+  for (size_t i = 0; i < d->block_count; i++) device_free(d->blocks[i]);
+  device_stream_destroy(d->stream);
+}
+
+static void *fetch(device_case *d, const void *device, size_t bytes) {
+  void *host = room(bytes);
+  assert_int_equal(device_copy_from(host, device, bytes, d->stream), STAGE_OK);
+  const stage_status st = device_stream_wait(d->stream);
+  if (st != STAGE_OK) print_error("%s\n", device_error_text());
+  assert_int_equal(st, STAGE_OK);
+  return host;
+}
+
+static void check_nearest(device_case *d, const match_nearest *device, const match_nearest *expected, uint32_t count,
+                          const char *what) {
+  match_nearest *got = fetch(d, device, count * sizeof *got);
+  for (uint32_t i = 0; i < count; i++) {
+    const match_nearest *a = &got[i], *b = &expected[i];
+    if (memcmp(a, b, sizeof *a) == 0) continue;
+    print_error("%s, feature %u: %u at %g and %u at %g, expected %u at %g and %u at %g\n", what, i, a->nearest,
+                (double)a->nearest_squared, a->second, (double)a->second_squared, b->nearest,
+                (double)b->nearest_squared, b->second, (double)b->second_squared);
+    fail();
+  }
+  free(got);
+}
+
+static void check_pairs(device_case *d, const test_case *t, bool both, const match_limits *limits) {
+  const cuda_match_pairs_args args = {*limits,  d->args.forward, d->args.backward, t->first.count, d->work.tile_counts,
+                                      d->pairs, d->pair_count};
+  assert_int_equal(cuda_match_pairs_launch(&args, d->stream), STAGE_OK);
+  uint32_t *count = fetch(d, d->pair_count, sizeof *count), expected = 0;
+  match_pair *pairs = fetch(d, d->pairs, t->first.count * sizeof *pairs);
+  for (uint32_t i = 0; i < t->first.count; i++) {
+    if (!match_keeps(limits, t->forward, both ? t->backward : NULL, i)) continue;
+    const match_pair p = match_pair_of(i, &t->forward[i]);
+    assert_true(expected < *count);
+    assert_memory_equal(&pairs[expected], &p, sizeof p);
+    expected++;
+  }
+  assert_int_equal(*count, expected);
+  free(count);
+  free(pairs);
+}
+
+static const match_limits limit_sets[] = {{0.0, 0.0}, {0.64, 0.0}, {1.0, 0.0}, {0.0, 90000.0}, {0.9025, 2.0e6}};
+
+/* One case, one variant, against what is expected already. */
+static void check_variant(const test_case *t, cuda_match_variant variant, bool both, bool captured, const char *what) {
+  device_case d;
+  device_make(&d, t, both);
+  cuda_graph graph = NULL;
+  if (captured) assert_int_equal(device_capture_begin(d.stream), STAGE_OK);
+  assert_int_equal(cuda_match_nearest_launch(&d.args, &d.work, variant, d.stream), STAGE_OK);
+  if (captured) {
+    assert_int_equal(device_capture_end(d.stream, &graph), STAGE_OK);
+    assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK);
+    assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK); /* nothing is left over from the first */
+  }
+  check_nearest(&d, d.args.forward, t->forward, t->first.count, what);
+  if (both) check_nearest(&d, d.args.backward, t->backward, t->second.count, what);
+  for (size_t i = 0; i < sizeof limit_sets / sizeof limit_sets[0]; i++) check_pairs(&d, t, both, &limit_sets[i]);
+  device_graph_destroy(graph);
+  device_drop(&d);
+}
+
+/* All variants of a type, both ways and one. */
+static void check_case(test_case *t, const char *name) {
+  const int variants = t->type == MATCH_U8 && t->guide.kind == MATCH_UNGUIDED ? 3 : 1;
+  char what[128];
+  expect(t);
+  for (int v = 0; v < variants; v++)
+    for (int both = 0; both < 2; both++) {
+      snprintf(what, sizeof what, "%s, %u x %u, variant %d, %s", name, t->first.count, t->second.count, v,
+               both ? "both ways" : "one way");
+      check_variant(t, (cuda_match_variant)v, both != 0, false, what);
+    }
+  free_case(t);
+}
+
+static void check_content(match_type type, content what, uint32_t rows, uint32_t columns, const char *name) {
+  test_case t = {.type = type, .first = make_list(type, what, rows), .second = make_list(type, what, columns)};
+  check_case(&t, name);
+}
+
+/* ------------------------------------------------------------------ tests */
+
+static const uint32_t sizes[] = {0, 1, 2, 3, 31, 63, 64, 65, 127, 128, 129, 257, 1000};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static void test_sizes(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  assert_int_equal(cuda_match_prepare(), STAGE_OK);
+  for (size_t i = 0; i < SIZES; i++)
+    for (size_t j = 0; j < SIZES; j++) {
+      check_content(MATCH_U8, FEW, sizes[i], sizes[j], "copies");
+      check_content(MATCH_U8, NOISE, sizes[i], sizes[j], "noise");
+    }
+}
+
+static void test_contents(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  static const uint32_t shapes[][2] = {{129, 1000}, {1000, 129}, {700, 1300}, {2, 513}};
+  assert_int_equal(cuda_match_prepare(), STAGE_OK);
+  for (int what = 0; what < CONTENTS; what++)
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+      char name[32];
+      snprintf(name, sizeof name, "content %d", what);
+      check_content(MATCH_U8, (content)what, shapes[i][0], shapes[i][1], name);
+      check_content(MATCH_F32, (content)what, shapes[i][0], shapes[i][1], name);
+    }
+}
+
+/* The largest square there is, and lists of unlike content. */
+static void test_far_apart(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  assert_int_equal(cuda_match_prepare(), STAGE_OK);
+  static const content pairs[][2] = {{ZEROS, FULL}, {FULL, ZEROS}, {SKEWED, FULL}, {NOISE, EXTREMES}, {ZEROS, SKEWED}};
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    test_case t = {.type = MATCH_U8,
+                   .first = make_list(MATCH_U8, pairs[i][0], 300),
+                   .second = make_list(MATCH_U8, pairs[i][1], 650)};
+    check_case(&t, "unlike lists");
+  }
+}
+
+static void test_long_lists(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  assert_int_equal(cuda_match_prepare(), STAGE_OK);
+  static const uint32_t shapes[][2] = {{4097, 4097}, {1, 4097}, {4097, 1}, {129, 4097}, {4097, 3}};
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+    check_content(MATCH_U8, CLUSTERS, shapes[i][0], shapes[i][1], "long lists of near copies");
+    check_content(MATCH_U8, NOISE, shapes[i][0], shapes[i][1], "long lists of noise");
+  }
+  check_content(MATCH_F32, NOISE, 129, 4097, "long lists of floats");
+}
+
+static void test_float_sizes(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  for (size_t i = 0; i < SIZES; i++)
+    for (size_t j = i % 2; j < SIZES; j += 2) check_content(MATCH_F32, NOISE, sizes[i], sizes[j], "floats");
+}
+
+/* Squares that are infinite or no number are no candidates; tiny ones are. */
+static void test_floats_not_finite(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  test_case t = {
+      .type = MATCH_F32, .first = make_list(MATCH_F32, NOISE, 300), .second = make_list(MATCH_F32, NOISE, 200)};
+  float *a = t.first.descriptors, *b = t.second.descriptors;
+  for (uint32_t k = 0; k < MATCH_LENGTH; k++) {
+    a[5 * MATCH_LENGTH + k] = NAN;
+    a[7 * MATCH_LENGTH + k] = INFINITY;
+    b[3 * MATCH_LENGTH + k] = -INFINITY;
+    b[4 * MATCH_LENGTH + k] = 3e38f;
+    a[9 * MATCH_LENGTH + k] = 0.0f;
+    b[11 * MATCH_LENGTH + k] = k == 40 ? 1e-22f : 0.0f; /* its square is below the normal numbers */
+  }
+  b[17 * MATCH_LENGTH + 100] = NAN;
+  check_case(&t, "floats that are not finite");
+}
+
+static void test_guides(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  static const double homography[9] = {0.98, 0.03, 4.0, -0.02, 1.01, -3.0, 1e-5, -2e-5, 1.0};
+  static const double fundamental[9] = {1e-7, 3e-6, -0.004, -2e-6, 2e-7, 0.011, 0.003, -0.012, 0.9};
+  static const double degenerate[9] = {0, 0, 1, 0, 0, 1, 1, 0, -320}; /* w = 0 for some */
+  static const double tolerances[] = {0.5, 30.0, 1e4};
+  static const uint32_t shapes[][2] = {{0, 5}, {5, 0}, {1, 1}, {33, 300}, {700, 900}};
+  for (int kind = 0; kind < 3; kind++)
+    for (size_t i = 0; i < sizeof tolerances / sizeof tolerances[0]; i++)
+      for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
+        for (int type = 0; type < 2; type++) {
+          test_case t = {.type = (match_type)type,
+                         .first = make_list((match_type)type, FEW, shapes[k][0]),
+                         .second = make_list((match_type)type, CLUSTERS, shapes[k][1])};
+          t.guide.kind = kind == 1 ? MATCH_FUNDAMENTAL : MATCH_HOMOGRAPHY;
+          t.guide.tolerance_squared = tolerances[i] * tolerances[i];
+          memcpy(t.guide.matrix, kind == 0 ? homography : kind == 1 ? fundamental : degenerate, sizeof t.guide.matrix);
+          check_case(&t, kind == 1 ? "fundamental matrix" : "homography");
+        }
+}
+
+static void test_captured(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  assert_int_equal(cuda_match_prepare(), STAGE_OK);
+  for (int type = 0; type < 2; type++) {
+    test_case t = {.type = (match_type)type,
+                   .first = make_list((match_type)type, NOISE, 500),
+                   .second = make_list((match_type)type, NOISE, 300)};
+    expect(&t);
+    for (int v = 0; v < 3; v++) check_variant(&t, (cuda_match_variant)v, true, true, "in a graph");
+    free_case(&t);
+  }
+}
+
+/* More features than tiles of pairs hold at their smallest. */
+static void test_many_pairs(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  const uint32_t count = 1024u * 1024u + 77u;
+  test_case t = {.type = MATCH_U8, .first = {.count = count}, .second = {.count = count}};
+  device_case d;
+  t.forward = room(count * sizeof *t.forward);
+  t.backward = room(count * sizeof *t.backward);
+  for (uint32_t i = 0; i < count; i++) {
+    t.forward[i] = (match_nearest){i ^ (random_bits() % 3u), 0, (float)(random_bits() % 1000u), 1000.0f};
+    if (t.forward[i].nearest >= count) t.forward[i] = match_nearest_none();
+    t.backward[i] = (match_nearest){i, 0, (float)(random_bits() % 1000u), 1000.0f};
+  }
+  memset(&d, 0, sizeof d);
+  assert_int_equal(device_stream_create(&d.stream), STAGE_OK);
+  (void)cuda_match_work_place(0, 0, false, take(&d, cuda_match_work_place(0, 0, false, NULL, &d.work), NULL), &d.work);
+  d.args.forward = take(&d, count * sizeof *t.forward, t.forward);
+  d.args.backward = take(&d, count * sizeof *t.backward, t.backward);
+  d.pairs = take(&d, count * sizeof(match_pair), NULL);
+  d.pair_count = take(&d, sizeof(uint32_t), NULL);
+  check_pairs(&d, &t, true, &limit_sets[1]);
+  d.args.backward = NULL;
+  check_pairs(&d, &t, false, &limit_sets[0]);
+  device_drop(&d);
+  free(t.forward);
+  free(t.backward);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sizes),      cmocka_unit_test(test_contents),    cmocka_unit_test(test_far_apart),
+      cmocka_unit_test(test_long_lists), cmocka_unit_test(test_float_sizes), cmocka_unit_test(test_floats_not_finite),
+      cmocka_unit_test(test_guides),     cmocka_unit_test(test_captured),    cmocka_unit_test(test_many_pairs),
+  };
+  random_state = 20261121u;
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+static void test_no_cuda(void **state) {
+  (void)state;
+  skip();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_cuda)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
