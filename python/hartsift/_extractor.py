@@ -58,7 +58,7 @@ class Extractor:
         self._end: Optional[Any] = None
         self._closed = False
         self._in_flight: Deque[Tuple[Picture, Optional[Picture]]] = deque()
-        self.call_number = 0
+        self._call_number = 0
         self._handle()
         _living.add(self)
 
@@ -174,7 +174,7 @@ class Extractor:
                 context, ctypes.byref(picture.view), masking_view, stream, features), self._check, self._layout)
 
     def _begin(self) -> ctypes.c_void_p:
-        self.call_number += 1
+        self._call_number += 1
         return self._handle()
 
     @staticmethod
@@ -362,7 +362,7 @@ class Extractor:
 
     # ---- facts and other work
 
-    def run(self, call: Callable[[ctypes.c_void_p], int]) -> None:
+    def _run(self, call: Callable[[ctypes.c_void_p], int]) -> None:
         """Runs a function of the library that takes a context; the package's other modules use it."""
         with self._lock:
             self._check(call(self._begin()))

@@ -224,14 +224,14 @@ class DeviceMemory:
 
     def __init__(self, extractor: "Extractor", address: int, shape: Tuple[int, ...], dtype: Any) -> None:
         self._extractor = extractor
-        self._call = extractor.call_number
+        self._call = extractor._call_number
         self._address = address
         self.shape = shape
         self.dtype = np.dtype(dtype)
 
     @property
     def __cuda_array_interface__(self) -> Dict[str, Any]:
-        if self._extractor.call_number != self._call:
+        if self._extractor._call_number != self._call:
             raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")
         return {"version": 3, "data": (self._address, True), "shape": self.shape, "strides": None,
                 "typestr": self.dtype.str, "descr": self.dtype.descr, "stream": None}

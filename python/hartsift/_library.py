@@ -10,7 +10,8 @@ import os
 import pathlib
 import re
 import sys
-from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import (POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_int64, c_size_t, c_uint8,
+                    c_uint32, c_uint64, c_void_p)
 from typing import Any, Dict, List, Tuple
 
 DESCRIPTOR_LENGTH = 128
@@ -248,6 +249,63 @@ class HsMatches(ctypes.Structure):
     _fields_ = [("count", c_size_t), ("pairs", c_void_p), ("capacity", c_size_t), ("allocator", c_void_p)]
 
 
+class HsColmapOptions(ctypes.Structure):
+    """hs_colmap_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("read_only", c_int32),
+        ("replace", c_int32),
+        ("share_cameras", c_int32),
+        ("wait_ms", c_int32),
+        ("layout", c_int),
+        ("max_features", c_uint64),
+        ("allocator", c_void_p),
+        ("message", c_void_p),
+        ("message_bytes", c_size_t),
+    ]
+
+
+class HsColmapCamera(ctypes.Structure):
+    """hs_colmap_camera"""
+
+    _fields_ = [
+        ("model", c_int32),
+        ("width", c_int32),
+        ("height", c_int32),
+        ("prior_focal_length", c_int32),
+        ("parameter_count", c_int32),
+        ("parameters", c_double * 16),
+    ]
+
+
+class HsColmapImage(ctypes.Structure):
+    """hs_colmap_image"""
+
+    _fields_ = [
+        ("found", c_int32),
+        ("image_id", c_uint32),
+        ("camera_id", c_uint32),
+        ("name", c_char_p),
+        ("features", c_int64),
+        ("camera", HsColmapCamera),
+    ]
+
+
+class HsColmapMatches(ctypes.Structure):
+    """hs_colmap_matches"""
+
+    _fields_ = [
+        ("pairs", c_void_p),
+        ("pair_stride_bytes", c_size_t),
+        ("count", c_size_t),
+        ("inliers", c_void_p),
+        ("fundamental", c_void_p),
+        ("essential", c_void_p),
+        ("homography", c_void_p),
+    ]
+
+
 class HsArray(ctypes.Structure):
     """hs_array"""
 
@@ -285,31 +343,34 @@ class HsCudaFeatures(ctypes.Structure):
     ]
 
 
-#: The C name of every structure above and the header it stands in; the test of the layouts goes through these.
-STRUCTURES: Dict[str, Tuple[str, Any]] = {
-    "hs_image": ("hartsift.h", HsImage),
-    "hs_keypoint": ("hartsift.h", HsKeypoint),
-    "hs_features": ("hartsift.h", HsFeatures),
-    "hs_options": ("hartsift.h", HsOptions),
-    "hs_load_options": ("hartsift.h", HsLoadOptions),
-    "hs_file_options": ("hartsift.h", HsFileOptions),
-    "hs_statistics": ("hartsift.h", HsStatistics),
-    "hs_camera": ("hartsift_geometry.h", HsCamera),
-    "hs_verify_options": ("hartsift_geometry.h", HsVerifyOptions),
-    "hs_geometry": ("hartsift_geometry.h", HsGeometry),
-    "hs_pose": ("hartsift_geometry.h", HsPose),
-    "hs_match_options": ("hartsift_match.h", HsMatchOptions),
-    "hs_match_pair": ("hartsift_match.h", HsMatchPair),
-    "hs_matches": ("hartsift_match.h", HsMatches),
-    "hs_array": ("hartsift_primitives.h", HsArray),
-    "hs_tiling": ("hartsift_primitives.h", HsTiling),
-    "hs_tile": ("hartsift_primitives.h", HsTile),
-    "hs_cuda_features": ("hartsift_cuda.h", HsCudaFeatures),
+#: Every structure above by its C name; the test of the layouts goes through these.
+STRUCTURES: Dict[str, Any] = {
+    "hs_image": HsImage,
+    "hs_keypoint": HsKeypoint,
+    "hs_features": HsFeatures,
+    "hs_options": HsOptions,
+    "hs_load_options": HsLoadOptions,
+    "hs_file_options": HsFileOptions,
+    "hs_statistics": HsStatistics,
+    "hs_camera": HsCamera,
+    "hs_verify_options": HsVerifyOptions,
+    "hs_geometry": HsGeometry,
+    "hs_pose": HsPose,
+    "hs_match_options": HsMatchOptions,
+    "hs_match_pair": HsMatchPair,
+    "hs_matches": HsMatches,
+    "hs_colmap_options": HsColmapOptions,
+    "hs_colmap_camera": HsColmapCamera,
+    "hs_colmap_image": HsColmapImage,
+    "hs_colmap_matches": HsColmapMatches,
+    "hs_array": HsArray,
+    "hs_tiling": HsTiling,
+    "hs_tile": HsTile,
+    "hs_cuda_features": HsCudaFeatures,
 }
 
 _IMAGE, _FEATURES, _OPTIONS = POINTER(HsImage), POINTER(HsFeatures), POINTER(HsOptions)
 _ARRAY = POINTER(HsArray)
-_FEATURES_VIEW = POINTER(_FEATURES)
 
 #: Result and arguments of every function that the package calls.
 _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
@@ -324,8 +385,6 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_features_free": (None, [_FEATURES]),
     "hs_submit": (c_int, [c_void_p, _IMAGE, _IMAGE]),
     "hs_wait": (c_int, [c_void_p, _FEATURES]),
-    "hs_wait_view": (c_int, [c_void_p, _FEATURES_VIEW]),
-    "hs_count_in_flight": (c_int32, [c_void_p]),
     "hs_load_image": (c_int, [c_char_p, POINTER(HsLoadOptions), _IMAGE]),
     "hs_load_image_memory": (c_int, [c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
     "hs_image_free": (None, [_IMAGE, c_void_p]),
@@ -348,6 +407,17 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_match_options_init": (c_int, [c_void_p]),
     "hs_match": (c_int, [c_void_p, _FEATURES, _FEATURES, POINTER(HsMatchOptions), POINTER(HsMatches)]),
     "hs_matches_free": (None, [POINTER(HsMatches)]),
+    "hs_colmap_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(HsColmapOptions)]),
+    "hs_colmap_commit": (c_int, [c_void_p]),
+    "hs_colmap_close": (None, [c_void_p]),
+    "hs_colmap_last_error": (c_char_p, [c_void_p]),
+    "hs_colmap_camera_init": (c_int, [POINTER(HsColmapCamera), c_int32, c_int32, c_double]),
+    "hs_colmap_add_image": (c_int, [c_void_p, c_char_p, POINTER(HsColmapCamera), _FEATURES, POINTER(c_uint32)]),
+    "hs_colmap_find_image": (c_int, [c_void_p, c_char_p, POINTER(HsColmapImage)]),
+    "hs_colmap_next_image": (c_int, [c_void_p, c_int64, POINTER(HsColmapImage)]),
+    "hs_colmap_read_features": (c_int, [c_void_p, c_uint32, _FEATURES]),
+    "hs_colmap_add_matches": (c_int, [c_void_p, c_uint32, c_uint32, POINTER(HsColmapMatches)]),
+    "hs_colmap_count_matches": (c_int, [c_void_p, c_uint32, c_uint32, POINTER(c_int64), POINTER(c_int64)]),
     "hs_reduce_sum": (c_int, [c_void_p, _ARRAY, POINTER(c_double)]),
     "hs_reduce_mean": (c_int, [c_void_p, _ARRAY, POINTER(c_double)]),
     "hs_reduce_min": (c_int, [c_void_p, _ARRAY, POINTER(c_double)]),

@@ -147,7 +147,7 @@ def match(first: "Union[Features, npt.NDArray[Any]]", second: "Union[Features, n
     options = _match_options(ratio, max_distance, mutual, guide, guide_matrix, guide_tolerance)
     (view_a, arrays_a), (view_b, arrays_b) = view_of_features(a), view_of_features(b)
     memory = _MatchMemory()
-    (extractor or cached_extractor({})).run(lambda context: library.hs_match(
+    (extractor or cached_extractor({}))._run(lambda context: library.hs_match(
         context, ctypes.byref(view_a), ctypes.byref(view_b), ctypes.byref(options), ctypes.byref(memory.view)))
     del arrays_a, arrays_b
     return Matches(array_of_memory(memory, memory.view.pairs, (memory.view.count,), MATCH_DTYPE))
@@ -207,15 +207,21 @@ def _points(given: "Union[Features, npt.ArrayLike]", indices: "Optional[npt.NDAr
     return np.ascontiguousarray(points)
 
 
+def index_pairs(matches: "Union[Matches, npt.ArrayLike]") -> "npt.NDArray[Any]":
+    """Matches as index pairs [M, 2]."""
+    pairs = matches.pairs if isinstance(matches, Matches) else np.asarray(matches)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ArgumentError(f"matches are {pairs.dtype} of shape {pairs.shape}, expected whole numbers (M, 2)")
+    return pairs
+
+
 def _matched_points(first: "Union[Features, npt.ArrayLike]", second: "Union[Features, npt.ArrayLike]",
                     matches: "Union[Matches, npt.ArrayLike, None]"
                     ) -> "Tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]":
     """The places of matched features, row by row."""
     columns: Tuple[Optional[Any], Optional[Any]] = (None, None)
     if matches is not None:
-        pairs = matches.pairs if isinstance(matches, Matches) else np.asarray(matches)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-            raise ArgumentError(f"matches are {pairs.dtype} of shape {pairs.shape}, expected whole numbers (M, 2)")
+        pairs = index_pairs(matches)
         columns = (pairs[:, 0], pairs[:, 1])
     a, b = _points(first, columns[0]), _points(second, columns[1])
     if len(a) != len(b):

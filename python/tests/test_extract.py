@@ -284,6 +284,7 @@ def _extract_in_child(extractor, image, results):
     results.put((len(extractor.extract(image)), len(hartsift.extract(image, threads=2))))
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_forked_children_start_afresh(image):
     extractor = hartsift.Extractor(threads=2)
     count = len(extractor.extract(image))

@@ -1,0 +1,249 @@
+"""COLMAP's database: features, matches and verified geometry for its mapper."""
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, Type, Union
+
+import numpy as np
+
+from . import _library
+from ._errors import ArgumentError, check, make_error
+from ._features import Features, fill_features, view_of_features
+from ._images import path_bytes
+from ._library import HsColmapCamera, HsColmapImage, HsColmapMatches, HsColmapOptions, HsGeometry, library
+from ._matching import MODELS, Geometry, Matches, index_pairs
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_VLFEAT_BINS = [0, 7, 6, 5, 4, 3, 2, 1]
+
+
+@dataclass(frozen=True)
+class ColmapCamera:
+    """A camera as COLMAP has it. Lengths in pixels, the corner of the top-left pixel at (0, 0).
+
+    Attributes:
+        model: COLMAP's number: 0 SIMPLE_PINHOLE, 1 PINHOLE, 2 SIMPLE_RADIAL, 3 RADIAL, 4 OPENCV, ...
+        width, height: of its images.
+        parameters: as many as the model has.
+        prior_focal_length: whether the focal length is known, not guessed.
+    """
+
+    model: int
+    width: int
+    height: int
+    parameters: Tuple[float, ...]
+    prior_focal_length: bool = False
+
+
+@dataclass(frozen=True)
+class ColmapImage:
+    """An image of the database; features is None where none were ever written."""
+
+    image_id: int
+    name: str
+    features: Optional[int]
+    camera_id: int
+    camera: ColmapCamera
+
+
+def _camera_view(camera: ColmapCamera) -> HsColmapCamera:
+    view = HsColmapCamera(model=camera.model, width=camera.width, height=camera.height,
+                          prior_focal_length=int(camera.prior_focal_length), parameter_count=len(camera.parameters))
+    if len(camera.parameters) > len(view.parameters):
+        raise ArgumentError(f"the camera has {len(camera.parameters)} parameters, expected {len(view.parameters)} or fewer")
+    view.parameters[: len(camera.parameters)] = camera.parameters
+    return view
+
+
+def _camera_of(view: HsColmapCamera) -> ColmapCamera:
+    return ColmapCamera(view.model, view.width, view.height, tuple(view.parameters[: view.parameter_count]),
+                        bool(view.prior_focal_length))
+
+
+def colmap_camera(width: int, height: int, focal_length: float = 0.0) -> ColmapCamera:
+    """What COLMAP takes for an image that it knows nothing else about: SIMPLE_RADIAL, principal point in the middle.
+
+    Args:
+        width, height: of the image.
+        focal_length: pixels; 0: unknown, 1.2 times the larger side.
+    """
+    view = HsColmapCamera()
+    check(library.hs_colmap_camera_init(ctypes.byref(view), width, height, focal_length))
+    return _camera_of(view)
+
+
+def _in_ubc_order(features: Features) -> Features:
+    if features.layout == "ubc" or features.descriptors is None:
+        return features
+    rows = features.descriptors.reshape(-1, 16, 8)[:, :, _VLFEAT_BINS].reshape(-1, _library.DESCRIPTOR_LENGTH)
+    return Features(features.records, rows, features.image_size)
+
+
+def _geometry_view(geometry: Geometry) -> HsGeometry:
+    view = HsGeometry(model=MODELS[geometry.model], found=int(geometry.found), inlier_count=geometry.inlier_count,
+                      rms_error=geometry.rms_error, plane_inliers=geometry.plane_inliers, iterations=geometry.iterations)
+    view.matrix[:] = np.asarray(geometry.matrix, np.float64).reshape(9).tolist()
+    return view
+
+
+class ColmapDatabase:
+    """A database for COLMAP's mapper, made if it is not there, in one transaction.
+
+    >>> with hartsift.ColmapDatabase("database.db") as database:
+    ...     a = database.add_image("a.jpg", features_a)
+    ...     b = database.add_image("b.jpg", features_b)
+    ...     matches = hartsift.match(features_a, features_b)
+    ...     database.add_matches(a, b, matches, hartsift.verify(features_a, features_b, matches, "fundamental"))
+
+    The end of the ``with`` block commits; an exception in it leaves no trace. Calls from several threads take their turns.
+
+    Args:
+        path: the file.
+        read_only: the file must be there and is only read.
+        replace: replace features and matches that are there already and differ; else they are refused.
+        share_cameras: a new image gets the first camera of the same model, size and parameters.
+        wait_ms: how long to wait while another program writes, milliseconds; 0: 10000.
+    """
+
+    def __init__(self, path: "Union[str, os.PathLike[str]]", *, read_only: bool = False, replace: bool = False,
+                 share_cameras: bool = False, wait_ms: int = 0) -> None:
+        message = _library.message_room()
+        options = HsColmapOptions(struct_size=ctypes.sizeof(HsColmapOptions), read_only=int(read_only),
+                                  replace=int(replace), share_cameras=int(share_cameras), wait_ms=wait_ms,
+                                  message=ctypes.addressof(message), message_bytes=_library.MESSAGE_BYTES)
+        handle = ctypes.c_void_p()
+        check(library.hs_colmap_open(ctypes.byref(handle), path_bytes(path), ctypes.byref(options)), message.value)
+        self._handle: Optional[ctypes.c_void_p] = handle
+        self._read_only = read_only
+        self._lock = threading.RLock()
+        self._end = weakref.finalize(self, library.hs_colmap_close, handle)
+
+    def _open_handle(self) -> ctypes.c_void_p:
+        if self._handle is None:
+            raise ArgumentError("the database is closed")
+        return self._handle
+
+    def _check(self, status: int) -> None:
+        if status != _library.HS_OK:
+            raise make_error(status, library.hs_colmap_last_error(self._handle).decode("utf-8", "replace"))
+
+    def commit(self) -> None:
+        """Makes everything added so far permanent and begins a new transaction."""
+        with self._lock:
+            self._check(library.hs_colmap_commit(self._open_handle()))
+
+    def close(self) -> None:
+        """Closes; what was not committed is dropped."""
+        with self._lock:
+            self._end()
+            self._handle = None
+
+    def __enter__(self) -> "ColmapDatabase":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        try:
+            if kind is None and self._handle is not None and not self._read_only:
+                self.commit()
+        finally:
+            self.close()
+
+    def add_image(self, name: str, features: Features, camera: Optional[ColmapCamera] = None) -> int:
+        """Adds an image with its features and returns its number.
+
+        Args:
+            name: the path below COLMAP's folder of images.
+            features: descriptors become bytes; without them the keypoints alone are added.
+            camera: None: ``colmap_camera`` of the features' image size.
+        """
+        view, arrays = view_of_features(_in_ubc_order(features))
+        camera_view = None if camera is None else ctypes.byref(_camera_view(camera))
+        image_id = ctypes.c_uint32()
+        with self._lock:
+            self._check(library.hs_colmap_add_image(self._open_handle(), path_bytes(name), camera_view,
+                                                    ctypes.byref(view), ctypes.byref(image_id)))
+        del arrays
+        return image_id.value
+
+    def find_image(self, name: str) -> Optional[ColmapImage]:
+        """The image of that name, or None."""
+        view = HsColmapImage()
+        with self._lock:
+            self._check(library.hs_colmap_find_image(self._open_handle(), path_bytes(name), ctypes.byref(view)))
+            return _image_of(view)
+
+    def images(self) -> Iterator[ColmapImage]:
+        """All images by their numbers."""
+        after = -1
+        while True:
+            view = HsColmapImage()
+            with self._lock:
+                self._check(library.hs_colmap_next_image(self._open_handle(), after, ctypes.byref(view)))
+                image = _image_of(view)
+            if image is None:
+                return
+            yield image
+            after = image.image_id
+
+    def read_features(self, image: Union[int, str]) -> Features:
+        """The features of an image, given by number or name."""
+        if isinstance(image, str):
+            found = self.find_image(image)
+            if found is None:
+                raise ArgumentError(f"the database has no image {image!r}")
+            image = found.image_id
+        image_id = image
+        with self._lock:
+            handle = self._open_handle()
+            return fill_features(lambda features: library.hs_colmap_read_features(handle, image_id, features),
+                                 self._check, "ubc")
+
+    def add_matches(self, image_a: int, image_b: int, matches: "Union[Matches, npt.ArrayLike]",
+                    geometry: Union[Geometry, Sequence[Geometry]] = (),
+                    inliers: "Optional[npt.ArrayLike]" = None) -> None:
+        """Adds the matches of two images, and what was verified of them.
+
+        Args:
+            image_a, image_b: their numbers.
+            matches: of ``match``, or index pairs [M, 2].
+            geometry: of ``verify``, one for each model or several of different models; none: COLMAP verifies.
+            inliers: bool [M], the matches that agree with it; None: those of the first geometry.
+        """
+        geometries: List[Geometry] = [geometry] if isinstance(geometry, Geometry) else list(geometry)
+        pairs = np.ascontiguousarray(index_pairs(matches).astype(np.uint32))
+        if inliers is None and geometries:
+            inliers = geometries[0].inliers
+        chosen = None if inliers is None else np.ascontiguousarray(np.asarray(inliers) != 0).view(np.uint8)
+        if chosen is not None and chosen.shape != (len(pairs),):
+            raise ArgumentError(f"inliers have shape {chosen.shape}, expected ({len(pairs)},)")
+        view = HsColmapMatches(pairs=pairs.ctypes.data, pair_stride_bytes=8, count=len(pairs),
+                               inliers=None if chosen is None else chosen.ctypes.data)
+        views = {one.model: _geometry_view(one) for one in geometries}
+        for model, its_view in views.items():
+            setattr(view, model, ctypes.addressof(its_view))
+        with self._lock:
+            self._check(library.hs_colmap_add_matches(self._open_handle(), image_a, image_b, ctypes.byref(view)))
+        del views
+
+    def count_matches(self, image_a: int, image_b: int) -> Tuple[Optional[int], Optional[int]]:
+        """How many matches and verified matches a pair has; None each where it has no entry."""
+        matches, verified = ctypes.c_int64(), ctypes.c_int64()
+        with self._lock:
+            self._check(library.hs_colmap_count_matches(self._open_handle(), image_a, image_b, ctypes.byref(matches),
+                                                        ctypes.byref(verified)))
+        return (matches.value if matches.value >= 0 else None), (verified.value if verified.value >= 0 else None)
+
+
+def _image_of(view: Any) -> Optional[ColmapImage]:
+    if not view.found:
+        return None
+    return ColmapImage(view.image_id, os.fsdecode(view.name), view.features if view.features >= 0 else None,
+                       view.camera_id, _camera_of(view.camera))
