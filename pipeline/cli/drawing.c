@@ -10,7 +10,7 @@
 
 #include "pipeline/image_io/image_io.h"
 
-enum { DRAWING_CHANNELS = 3 };
+enum { DRAWING_CHANNELS = 3, DRAWING_BETWEEN = 4 };
 
 /* Sample `index` of a row as 0..255. */
 static uint8_t sample_as_u8(const hs_image *image, const void *row, size_t index) {
@@ -65,6 +65,36 @@ hs_status drawing_from_image(drawing *picture, const hs_image *image) {
 void drawing_free(drawing *picture) {
   free(picture->pixels);
   memset(picture, 0, sizeof *picture);
+}
+
+static void copy_picture(drawing *both, const drawing *part, int32_t shift) {
+  const size_t row_bytes = DRAWING_CHANNELS * (size_t)part->width;
+  for (size_t y = 0; y < (size_t)part->height; ++y) {
+    memcpy(both->pixels + DRAWING_CHANNELS * (y * (size_t)both->width + (size_t)shift), part->pixels + y * row_bytes,
+           row_bytes);
+  }
+}
+
+hs_status drawing_side_by_side(drawing *both, const drawing *left, const drawing *right, int32_t *shift) {
+  const int64_t between = DRAWING_BETWEEN, width = left->width + between + right->width;
+  memset(both, 0, sizeof *both);
+  if (width > INT32_MAX) {
+    return HS_ERR_LIMIT;
+  }
+  const int32_t height = left->height > right->height ? left->height : right->height;
+  if ((size_t)width > SIZE_MAX / DRAWING_CHANNELS / (size_t)height) {
+    return HS_ERR_MEMORY;
+  }
+  both->pixels = calloc((size_t)width * (size_t)height, DRAWING_CHANNELS);
+  if (both->pixels == NULL) {
+    return HS_ERR_MEMORY;
+  }
+  both->width = (int32_t)width;
+  both->height = height;
+  *shift = left->width + DRAWING_BETWEEN;
+  copy_picture(both, left, 0);
+  copy_picture(both, right, *shift);
+  return HS_OK;
 }
 
 hs_image drawing_view(const drawing *picture) {

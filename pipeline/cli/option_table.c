@@ -199,7 +199,10 @@ static const char *const draw_details[] = {
     "Draws a circle for each feature, of a radius proportional to its scale, with a line from the centre in the "
     "direction of its orientation, over IMAGE. FEATURES is a feature file in any format; without it the features are "
     "extracted, with the options of extract. The colour tells the octave; the palette is safe for colour-blind "
-    "readers. "
+    "readers.",
+    "With two images and a file of matches as match writes it: both pictures side by side with a line for each match, "
+    "in sky blue for an inlier of --verify, in vermilion and fainter for another. The features come from FEATURES1 and "
+    "FEATURES2; without them they are extracted, which takes the options that match was given.",
     "The ending of the output (.png, .jpg, .ppm) tells the format.",
     NULL,
 };
@@ -232,7 +235,8 @@ static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details},
     [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details},
     [COMMAND_MATCH] = {"match", "A B", 2, 2, "match the features of two images", match_details},
-    [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES]", 1, 2, "draw keypoints over a picture", draw_details},
+    [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES] | IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]", 1, 5,
+                      "draw keypoints over a picture, or the matches of two", draw_details},
     [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},
     [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details},
     [COMMAND_BENCH] = {"bench", "[IMAGE...]", 0, -1, "time of a frame on this machine", bench_details},

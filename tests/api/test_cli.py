@@ -165,7 +165,11 @@ class Usage(Case):
         for arguments, expected in (([], "command"), (["frob"], "'frob'"), (["extract"], "IMAGE..."),
                                     (["info", "x"], "'x'"), (["draw", "@scene"], "--output"),
                                     (["draw", "@scene", "-o", "x.gif"], ".png"),
-                                    (["draw", "a", "b", "c", "-o", "x.png"], "'c'")):
+                                    (["draw", "a", "b", "c", "d", "e", "f", "-o", "x.png"], "'f'"),
+                                    (["draw", "a", "b", "c", "d", "-o", "x.png"], "features of both images"),
+                                    (["draw", "a", "b", "c", "--mask", "d", "-o", "x.png"], "--mask"),
+                                    (["draw", "a", "b", "c", "--circle-scale", "2", "-o", "x.png"], "--circle-scale"),
+                                    (["draw", "-", "-", "c", "-o", "x.png"], "'-' stands twice")):
             output, errors = self.run_it(*arguments, status=USAGE)
             self.assertEqual(output, b"")
             self.assertIn(expected, errors)
@@ -558,6 +562,87 @@ class Draw(Case):
         self.run_it("draw", "@scene:65x48", "none.csv", "-o", "x.png", status=FAILED)
         self.run_it("draw", "@scene:65x48", "-o", "none/x.png", status=FAILED)
         self.assertEqual(self.files(), ["f.json"])
+
+
+class DrawMatches(Case):
+    """Two flat pictures of 40x30 and 50x20, two features each, at known places."""
+    INLIER, OUTLIER = (86, 180, 233), (213, 94, 0)
+
+    def setUp(self):
+        super().setUp()
+        self.write("a.pgm", pgm(40, 30, lambda x, y: 100))
+        self.write("b.pgm", pgm(50, 20, lambda x, y: 200))
+        self.write("a.csv", b"x,y,sigma,orientation\n10,5,2,0\n20,25,2,0\n")
+        self.write("b.csv", b"x,y,sigma,orientation\n30,5,2,0\n40,15,2,0\n")
+
+    def draw(self, matches, status=DONE):
+        self.write("m.csv", matches)
+        _, errors = self.run_it("draw", "a.pgm", "b.pgm", "m.csv", "a.csv", "b.csv", "-o", "x.ppm", status=status)
+        if status != DONE:
+            return None, errors
+        width, height, pixels = read_ppm(self.read("x.ppm"))
+        self.assertEqual((width, height), (94, 30))
+        return lambda x, y: tuple(pixels[3 * (y * width + x):3 * (y * width + x) + 3]), errors
+
+    def near(self, colour, pixel):
+        return max(abs(c - p) for c, p in zip(colour, pixel)) < 60
+
+    def test_side_by_side(self):
+        pixel, errors = self.draw(b"index_a,index_b,distance,inlier\n")
+        self.assertIn("0 matches, 0 inliers", errors)
+        for x, y, value in ((0, 0, 100), (39, 29, 100), (40, 0, 0), (43, 29, 0), (44, 0, 200), (93, 19, 200), (93, 20, 0)):
+            self.assertEqual(pixel(x, y), (value,) * 3)
+
+    def test_lines_and_colours(self):
+        pixel, errors = self.draw(b"index_a,index_b,distance,inlier\n0,0,1,1\n1,1,1,0\n")
+        self.assertIn("a.pgm, b.pgm: 94x30, 2 matches, 1 inliers -> x.ppm", errors)
+        for x in (20, 30, 41, 50, 60):  # from (10, 5) to (44 + 30, 5)
+            self.assertTrue(self.near(self.INLIER, pixel(x, 5)), (x, pixel(x, 5)))
+        self.assertEqual(pixel(8, 12), (100,) * 3)
+        middle = pixel(52, 20)  # of (20, 25) to (44 + 40, 15): half transparent over black
+        self.assertGreater(middle[0], middle[2] + 40)
+        self.assertGreater(middle[0], middle[1] + 20)
+
+    def test_right_matches_lie_on_top(self):
+        for rows in (b"0,0,1,1\n0,0,1,0\n", b"0,0,1,0\n0,0,1,1\n"):
+            pixel, _ = self.draw(b"index_a,index_b,distance,inlier\n" + rows)
+            self.assertTrue(self.near(self.INLIER, pixel(42, 5)), pixel(42, 5))
+
+    def test_without_verification(self):
+        pixel, errors = self.draw(b"index_a,index_b,distance\n0,0,1\n1,1,1\n")
+        self.assertIn("2 matches -> x.ppm", errors)
+        self.assertFalse(self.near(pixel(30, 5), pixel(52, 20)))
+        self.assertNotEqual(pixel(30, 5), (100,) * 3)
+
+    def test_extracts_as_match_does(self):
+        scenes = ["@scene:160x120:3", "@scene:150x130:3"]
+        options = ["--max-features", "60", "--upright"]
+        for name in ("m.csv", "m.json", "m.txt"):
+            self.run_it("match", *scenes, *options, "--verify", "homography", "-o", name, "-q")
+            self.run_it("draw", *scenes, name, *options, "-o", name + ".png")
+        for name, scene in zip(("a.npz", "b.npz"), scenes):
+            self.extract(scene, *options, "-o", name, "-q")
+        self.run_it("draw", *scenes, "m.csv", "a.npz", "b.npz", "-o", "files.png", "-q")
+        self.assertEqual(self.read("m.csv.png"), self.read("files.png"))
+        self.assertEqual(self.read("m.csv.png"), self.read("m.json.png"))
+        one = pgm(160, 120)
+        self.run_it("match", "-", scenes[1], "-o", "s.csv", "-q", stdin=one)
+        self.run_it("draw", "-", scenes[1], "s.csv", "-o", "s.png", stdin=one)
+
+    def test_failures(self):
+        before = self.files()
+        for rows in (b"2,0,1,1\n", b"0,-1,1,1\n", b"0,0,1,2\n", b"x\n"):
+            _, errors = self.draw(b"index_a,index_b,distance,inlier\n" + rows, status=FAILED)
+            self.assertIn("m.csv", errors)
+        self.assertEqual(self.files(), sorted(before + ["m.csv"]))
+        for arguments in (("a.pgm", "none.pgm", "m.csv"), ("a.pgm", "b.pgm", "none.csv"), ("a.csv", "b.pgm", "m.csv"),
+                          ("a.pgm", "b.pgm", "m.csv", "a.csv", "none.csv")):
+            self.run_it("draw", *arguments, "-o", "x.png", status=FAILED)
+        self.write("m.csv", b"index_a,index_b,distance,inlier\n0,0,1,1\n")
+        self.run_it("draw", "a.pgm", "b.pgm", "m.csv", "a.csv", "b.csv", "-o", "none/x.png", status=FAILED)
+        self.write("c.ppm", pgm(4, 4))
+        self.run_it("draw", "c.ppm", "b.pgm", "m.csv", "a.csv", "b.csv", "-o", "c.ppm", status=FAILED)
+        self.assertEqual(self.read("c.ppm"), pgm(4, 4))
 
 
 class Machine(Case):

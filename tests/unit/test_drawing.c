@@ -184,8 +184,40 @@ static void gray_rows_keep_their_stride(void **state) {
   assert_int_equal(drawing_from_image(&picture, &broken), HS_ERR_IMAGE);
 }
 
+/* Each picture keeps its pixels; the rest is black. */
+static void pictures_side_by_side_keep_their_pixels(void **state) {
+  (void)state;
+  const uint8_t left_pixels[6] = {1, 2, 3, 4, 5, 6}, right_pixels[2] = {7, 8};
+  const hs_image left = {.data = left_pixels, .width = 3, .height = 2, .type = HS_U8};
+  const hs_image right = {.data = right_pixels, .width = 2, .height = 1, .type = HS_U8};
+  drawing a, b, both;
+  int32_t shift = 0;
+  assert_int_equal(drawing_from_image(&a, &left), HS_OK);
+  assert_int_equal(drawing_from_image(&b, &right), HS_OK);
+  assert_int_equal(drawing_side_by_side(&both, &a, &b, &shift), HS_OK);
+  assert_int_equal(both.height, 2);
+  assert_int_equal(both.width, shift + 2);
+  assert_true(shift >= 3);
+  for (int32_t y = 0; y < 2; y++) {
+    for (int32_t x = 0; x < both.width; x++) {
+      const int expected = x < 3 ? 3 * y + x + 1 : x >= shift && y == 0 ? 7 + x - shift : 0;
+      for (int c = 0; c < 3; c++) assert_int_equal(pixel_at(&both, x, y)[c], expected);
+    }
+  }
+  drawing_free(&both);
+  assert_int_equal(drawing_side_by_side(&both, &b, &a, &shift), HS_OK);
+  assert_int_equal(both.height, 2);
+  drawing_free(&both);
+  drawing_free(&a);
+  drawing_free(&b);
+  drawing wide = {.width = INT32_MAX, .height = 1};
+  assert_int_equal(drawing_side_by_side(&both, &wide, &wide, &shift), HS_ERR_LIMIT);
+  assert_null(both.pixels);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pictures_side_by_side_keep_their_pixels),
       cmocka_unit_test(circle_has_its_radius_everywhere),
       cmocka_unit_test(circle_covers_its_line),
       cmocka_unit_test(line_is_where_it_should_be),

@@ -178,7 +178,7 @@ static void wrong_values_are_refused(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
     assert_refused(COMMAND_EXTRACT, cases[i][0], cases[i][1], cases[i][2]);
   }
-  assert_refused(COMMAND_DRAW, "a b c", "'c'", "IMAGE [FEATURES]");
+  assert_refused(COMMAND_DRAW, "a b c d e f", "'f'", "IMAGE [FEATURES]");
   assert_refused(COMMAND_INFO, "a", "'a'", "none");
 }
 
