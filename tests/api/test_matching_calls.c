@@ -1,0 +1,263 @@
+/*
+ * Calls of matching: wrong arguments and options are named and leave everything as it was, empty lists are lists, every
+ * allocation may fail, and known sizes allocate nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "tests/support/counted_allocator.h"
+#include "tests/support/extraction.h"
+#include "tests/support/feature_maker.h"
+
+/* Two lists of bytes, one of floats, one without descriptors. */
+typedef struct lists {
+  hs_features a, b, floats, bare;
+  hs_context *context;
+} lists;
+
+static int open_lists(void **state) {
+  lists *l = calloc(1, sizeof *l);
+  if (!l) return -1;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  feature_maker_fill(&l->a, 40, FEATURES_U8, 1);
+  feature_maker_fill(&l->b, 30, FEATURES_U8, 2);
+  feature_maker_fill(&l->floats, 20, FEATURES_UNIT_F32, 3);
+  feature_maker_fill(&l->bare, 10, FEATURES_NONE, 4);
+  l->context = extraction_context(&o);
+  *state = l;
+  return 0;
+}
+
+static int close_lists(void **state) {
+  lists *l = *state;
+  hs_features_free(&l->a);
+  hs_features_free(&l->b);
+  hs_features_free(&l->floats);
+  hs_features_free(&l->bare);
+  hs_destroy(l->context);
+  free(l);
+  return 0;
+}
+
+static void null_is_refused(void **state) {
+  const lists *l = *state;
+  hs_matches m = {0};
+  hs_nearest nearest[40];
+  assert_int_equal(hs_match_options_init(NULL), HS_ERR_ARGUMENT);
+  hs_matches_free(NULL);
+  hs_context *contexts[] = {NULL, l->context};
+  for (int k = 0; k < 2; k++) {
+    hs_context *c = contexts[k];
+    assert_int_equal(hs_match(c, NULL, &l->b, NULL, &m), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_match(c, &l->a, NULL, NULL, &m), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_match(c, &l->a, &l->b, NULL, NULL), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_find_nearest(c, NULL, &l->b, NULL, nearest), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_find_nearest(c, &l->a, &l->b, NULL, NULL), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_match(c, &l->a, &l->floats, NULL, &m), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_match(c, &l->bare, &l->a, NULL, &m), HS_ERR_ARGUMENT);
+    if (c) assert_non_null(strstr(hs_last_error(c), "no descriptors"));
+    hs_features lost = l->a;
+    lost.descriptors = NULL;
+    assert_int_equal(hs_match(c, &lost, &l->b, NULL, &m), HS_ERR_ARGUMENT);
+    hs_features many = l->a;
+    many.count = UINT32_MAX;
+    assert_int_equal(hs_match(c, &many, &l->b, NULL, &m), HS_ERR_LIMIT);
+    assert_true(m.count == 0 && m.pairs == NULL);
+    assert_int_equal(hs_match(c, &l->a, &l->b, NULL, &m), HS_OK);
+    if (c) assert_string_equal(hs_last_error(c), "");
+    hs_matches_free(&m);
+  }
+}
+
+static void refuse(const lists *l, const hs_match_options *o, const char *field) {
+  hs_match_pair pair = {1, 2, 3.0f, 4.0f};
+  hs_matches m = {.count = 1, .pairs = &pair};
+  assert_int_equal(hs_match(NULL, &l->a, &l->b, o, &m), HS_ERR_OPTION);
+  assert_int_equal(hs_match(l->context, &l->a, &l->b, o, &m), HS_ERR_OPTION);
+  if (!strstr(hs_last_error(l->context), field)) fail_msg("%s: %s", field, hs_last_error(l->context));
+  assert_true(m.count == 1 && m.pairs == &pair && pair.first == 1);
+}
+
+static void options_are_checked(void **state) {
+  const lists *l = *state;
+  hs_match_options good, o;
+  assert_int_equal(hs_match_options_init(&good), HS_OK);
+#define REFUSE(field, value)                                                                                           \
+  do {                                                                                                                 \
+    o = good;                                                                                                          \
+    o.guide = HS_GUIDE_HOMOGRAPHY;                                                                                     \
+    o.field = value;                                                                                                   \
+    refuse(l, &o, #field);                                                                                             \
+  } while (0)
+  REFUSE(ratio, -0.1);
+  REFUSE(ratio, 1.1);
+  REFUSE(ratio, (double)NAN);
+  REFUSE(max_distance, -1.0);
+  REFUSE(max_distance, (double)NAN);
+  REFUSE(mutual, 2);
+  REFUSE(guide, (hs_guide)3);
+  REFUSE(guide_tolerance, 0.0);
+  REFUSE(guide_tolerance, (double)NAN);
+  REFUSE(guide_matrix[5], (double)INFINITY);
+  REFUSE(struct_size, 0);
+  REFUSE(struct_size, 100000);
+#undef REFUSE
+}
+
+/* The struct of an older header ends earlier, that of a later one may have more fields, all off. */
+static void options_of_other_headers(void **state) {
+  const lists *l = *state;
+  struct {
+    hs_match_options known;
+    uint64_t later[2];
+  } o;
+  hs_matches m = {0}, expected = {0};
+  memset(&o, 0, sizeof o);
+  assert_int_equal(hs_match_options_init(&o.known), HS_OK);
+  assert_int_equal(hs_match(l->context, &l->a, &l->b, NULL, &expected), HS_OK);
+  o.known.struct_size = sizeof o;
+  assert_int_equal(hs_match(l->context, &l->a, &l->b, &o.known, &m), HS_OK);
+  assert_int_equal(m.count, expected.count);
+  o.later[1] = 1;
+  assert_int_equal(hs_match(l->context, &l->a, &l->b, &o.known, &m), HS_ERR_OPTION);
+  o.known.struct_size = offsetof(hs_match_options, max_distance);
+  o.known.max_distance = -5.0; /* beyond what the struct is said to hold */
+  assert_int_equal(hs_match(l->context, &l->a, &l->b, &o.known, &m), HS_OK);
+  assert_int_equal(m.count, expected.count);
+  hs_matches_free(&m);
+  hs_matches_free(&expected);
+}
+
+static void empty_lists(void **state) {
+  const lists *l = *state;
+  const hs_features none = {0};
+  hs_matches m = {0};
+  hs_nearest nearest[40];
+  assert_int_equal(hs_match(l->context, &none, &none, NULL, &m), HS_OK);
+  assert_int_equal(m.count, 0);
+  assert_int_equal(hs_match(l->context, &l->floats, &none, NULL, &m), HS_OK);
+  assert_int_equal(m.count, 0);
+  assert_int_equal(hs_match(NULL, &none, &l->floats, NULL, &m), HS_OK);
+  assert_int_equal(m.count, 0);
+  assert_int_equal(hs_find_nearest(l->context, &none, &l->a, NULL, NULL), HS_OK);
+  assert_int_equal(hs_find_nearest(l->context, &l->a, &none, NULL, nearest), HS_OK);
+  for (int i = 0; i < 40; i++) {
+    assert_true(nearest[i].nearest == HS_NO_FEATURE && nearest[i].second == HS_NO_FEATURE);
+    assert_true(isinf(nearest[i].nearest_squared) && isinf(nearest[i].second_squared));
+  }
+  hs_features one = l->b;
+  one.count = 1;
+  hs_match_options o;
+  assert_int_equal(hs_match_options_init(&o), HS_OK);
+  o.mutual = 0; /* a lone candidate passes the ratio */
+  assert_int_equal(hs_match(l->context, &l->a, &one, &o, &m), HS_OK);
+  assert_int_equal(m.count, 40);
+  assert_true(m.pairs[0].second == 0 && isinf(m.pairs[0].next_distance));
+  hs_matches_free(&m);
+}
+
+/* Only a guide looks at the places. */
+static void places_are_for_guides(void **state) {
+  const lists *l = *state;
+  hs_features bare = l->a;
+  hs_matches m = {0};
+  hs_match_options o;
+  assert_int_equal(hs_match_options_init(&o), HS_OK);
+  bare.keypoints = NULL;
+  assert_int_equal(hs_match(l->context, &bare, &l->b, &o, &m), HS_OK);
+  o.guide = HS_GUIDE_FUNDAMENTAL;
+  assert_int_equal(hs_match(l->context, &bare, &l->b, &o, &m), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_last_error(l->context), "keypoints"));
+  hs_matches_free(&m);
+}
+
+/* The n-th allocation fails for each n; then the same call succeeds. Returns how many are made. */
+static void allocations_may_fail(void **state) {
+  const lists *l = *state;
+  hs_match_options o;
+  assert_int_equal(hs_match_options_init(&o), HS_OK);
+  o.ratio = 0.0;
+  for (size_t n = 3; n <= 5; n++) { /* the context's own are the first two */
+    counted_allocator counter = {.fail_at = n, .fill = 0xa5};
+    const hs_allocator allocator = counted_allocator_make(&counter);
+    hs_options options = extraction_options(HS_PROFILE_LOWE);
+    hs_matches m = {0};
+    options.allocator = &allocator;
+    hs_context *c = extraction_context(&options);
+    const hs_status st = hs_match(c, &l->a, &l->b, &o, &m);
+    assert_int_equal(st, n <= 4 ? HS_ERR_MEMORY : HS_OK);
+    if (st != HS_OK) {
+      assert_true(m.pairs == NULL && m.count == 0);
+      assert_non_null(strstr(hs_last_error(c), "HS_ERR_MEMORY"));
+      assert_int_equal(hs_match(c, &l->a, &l->b, &o, &m), HS_OK);
+    }
+    assert_true(m.count > 0);
+    const size_t made = counter.made;
+    assert_int_equal(hs_match(c, &l->a, &l->b, &o, &m), HS_OK);
+    assert_int_equal(hs_match(c, &l->a, &l->b, NULL, &m), HS_OK);
+    assert_int_equal(counter.made, made); /* sizes known: nothing more */
+    hs_destroy(c);
+    hs_matches_free(&m); /* matches outlive the context */
+    assert_int_equal(counter.alive, 0);
+  }
+}
+
+static void memory_is_limited_and_counted(void **state) {
+  const lists *l = *state;
+  hs_options options = extraction_options(HS_PROFILE_LOWE);
+  hs_matches m = {0};
+  hs_statistics before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
+  options.max_memory_bytes = 1000;
+  hs_context *c = extraction_context(&options);
+  assert_int_equal(hs_match(c, &l->a, &l->b, NULL, &m), HS_ERR_LIMIT);
+  assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
+  hs_destroy(c);
+  options.max_memory_bytes = 1 << 24;
+  c = extraction_context(&options);
+  assert_int_equal(hs_get_statistics(c, &before), HS_OK);
+  assert_int_equal(hs_match(c, &l->a, &l->b, NULL, &m), HS_OK);
+  assert_int_equal(hs_get_statistics(c, &after), HS_OK);
+  assert_true(after.workspace_bytes > before.workspace_bytes + 70 * sizeof(hs_nearest));
+  assert_true(after.workspace_bytes < before.workspace_bytes + (1 << 24));
+  hs_destroy(c);
+  hs_matches_free(&m);
+}
+
+/* A context extracts and matches by turns. */
+static void matching_and_extraction_share_a_context(void **state) {
+  const lists *l = *state;
+  hs_image scene = extraction_scene(160, 120, 5, NULL);
+  hs_features f = {0};
+  hs_matches m = {0};
+  for (int round = 0; round < 2; round++) {
+    assert_int_equal(hs_extract(l->context, &scene, &f), HS_OK);
+    assert_int_equal(hs_match(l->context, &f, &f, NULL, &m), HS_OK);
+    for (size_t i = 0; i < m.count; i++) assert_int_equal(m.pairs[i].first, m.pairs[i].second);
+    assert_true(m.count > 0);
+  }
+  assert_non_null(strstr(hs_backend_report(l->context), "match: "));
+  hs_matches_free(&m);
+  hs_features_free(&f);
+  hs_image_free(&scene, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(null_is_refused),
+                                     cmocka_unit_test(options_are_checked),
+                                     cmocka_unit_test(empty_lists),
+                                     cmocka_unit_test(options_of_other_headers),
+                                     cmocka_unit_test(places_are_for_guides),
+                                     cmocka_unit_test(allocations_may_fail),
+                                     cmocka_unit_test(memory_is_limited_and_counted),
+                                     cmocka_unit_test(matching_and_extraction_share_a_context)};
+  return cmocka_run_group_tests(tests, open_lists, close_lists);
+}
