@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/match_database.h"
 #include "pipeline/formats/match_file.h"
 #include "pipeline/formats/number_text.h"
 
@@ -73,11 +74,24 @@ static cli_exit prepare_verification(match_job *job) {
   return CLI_DONE;
 }
 
-/* What the table of options cannot express, and the options of the library. */
-static cli_exit prepare(match_job *job) {
+/* What the options say about matching itself. */
+static cli_exit prepare_matching(match_job *job) {
   const option_value *values = job->set->values;
   if (given(job, OPTION_MUTUAL) && given(job, OPTION_NO_MUTUAL))
     return usage("--mutual and --no-mutual: expected one of them");
+  (void)hs_match_options_init(&job->wanted);
+  if (given(job, OPTION_RATIO)) job->wanted.ratio = values[OPTION_RATIO].number;
+  if (given(job, OPTION_MAX_DISTANCE)) job->wanted.max_distance = values[OPTION_MAX_DISTANCE].number;
+  job->wanted.mutual = !given(job, OPTION_NO_MUTUAL);
+  return CLI_DONE;
+}
+
+/* What the table of options cannot express, and the options of the library. */
+static cli_exit prepare(match_job *job) {
+  const option_value *values = job->set->values;
+  if (job->set->operand_count != 2) return usage("an operand is missing: expected A B, or --database");
+  if (given(job, OPTION_PAIRS) || given(job, OPTION_NO_VERIFY) || given(job, OPTION_REPLACE))
+    return usage("--pairs, --replace and --no-verify are for --database: expected that too");
   if (given(job, OPTION_DESCRIPTOR) && values[OPTION_DESCRIPTOR].integer == HS_DESCRIPTOR_NONE)
     return usage("--descriptor 'none': expected u8 or f32, there is nothing else to match");
   if (given(job, OPTION_JSON) && given(job, OPTION_MATCH_FORMAT) &&
@@ -89,12 +103,53 @@ static cli_exit prepare(match_job *job) {
   job->format = match_format_by_ending(job->output);
   if (given(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
   if (given(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
-  (void)hs_match_options_init(&job->wanted);
-  if (given(job, OPTION_RATIO)) job->wanted.ratio = values[OPTION_RATIO].number;
-  if (given(job, OPTION_MAX_DISTANCE)) job->wanted.max_distance = values[OPTION_MAX_DISTANCE].number;
-  job->wanted.mutual = !given(job, OPTION_NO_MUTUAL);
-  return prepare_verification(job);
+  const cli_exit result = prepare_matching(job);
+  return result == CLI_DONE ? prepare_verification(job) : result;
 }
+
+/* ---- all images of a database */
+
+/* Options that are about the features, which a database has already, or about another output. */
+static cli_exit check_database_options(const option_set *set) {
+  static const option_id allowed[] = {OPTION_DEVICE, OPTION_THREADS, OPTION_VARIANT, OPTION_MAX_MEMORY,
+                                      OPTION_JSON,   OPTION_QUIET,   OPTION_REPLACE};
+  if (set->operand_count > 0) {
+    cli_error(COMMAND_MATCH, "'%s' is one operand too many: expected none with --database", set->operands[0]);
+    return CLI_USAGE;
+  }
+  for (int id = 0; id < OPTION_COUNT; id++) {
+    bool fits = option_belongs_to((option_id)id, COMMAND_EXTRACT) == false;
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) fits = fits || allowed[i] == (option_id)id;
+    fits = fits && id != OPTION_MATCH_FORMAT && id != OPTION_CAMERA;
+    if (set->values[id].given && !fits) {
+      cli_error(COMMAND_MATCH, "--%s means nothing with --database, which has features and cameras and gets the matches",
+                option_get((option_id)id)->name);
+      return CLI_USAGE;
+    }
+  }
+  if (set->values[OPTION_VERIFY].given && set->values[OPTION_NO_VERIFY].given)
+    return usage("--verify and --no-verify: expected one of them");
+  return CLI_DONE;
+}
+
+static cli_exit match_in_database(match_job *job) {
+  static const hs_geometry_model models[] = {HS_HOMOGRAPHY, HS_FUNDAMENTAL, HS_ESSENTIAL};
+  const option_value *values = job->set->values;
+  cli_exit result = check_database_options(job->set);
+  if (result == CLI_DONE) result = prepare_matching(job);
+  if (result != CLI_DONE) return result;
+  match_database_plan plan = {.set = job->set, .wanted = job->wanted};
+  if (!given(job, OPTION_NO_VERIFY)) {
+    const hs_geometry_model model = given(job, OPTION_VERIFY) ? models[values[OPTION_VERIFY].integer] : HS_FUNDAMENTAL;
+    (void)hs_verify_options_init(&plan.verify, model);
+    if (given(job, OPTION_TOLERANCE)) plan.verify.threshold = values[OPTION_TOLERANCE].number;
+  } else if (given(job, OPTION_TOLERANCE)) {
+    return usage("--tolerance is for verification: expected without --no-verify");
+  }
+  return match_database(&plan);
+}
+
+/* ---- two images */
 
 static hs_status extract(match_job *job, const char *path, hs_features *features) {
   hs_image image = {0};
@@ -202,6 +257,7 @@ static cli_exit save(match_job *job) {
 
 cli_exit cmd_match(const option_set *set) {
   match_job job = {.set = set};
+  if (given(&job, OPTION_DATABASE)) return match_in_database(&job);
   cli_exit result = prepare(&job);
   if (result == CLI_DONE) result = cli_make_context(set, &job.options, &job.context);
   if (result == CLI_DONE) {

@@ -76,8 +76,13 @@ static const option_spec option_specs[OPTION_COUNT] = {
                                "name the images of a database by their paths below this folder, not by file name alone"),
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
-    [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT, OPTION_NO_FIELD,
-                            "replace what a database has of an image, and drop its old matches, instead of refusing"),
+    [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_MATCH, OPTION_NO_FIELD,
+                            "replace what a database has of an image, and drop its old matches, instead of refusing; "
+                            "match: make matches anew that are there"),
+    [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
+                             "match all images of this COLMAP database, instead of A and B, into the database"),
+    [OPTION_PAIRS] = TEXT("pairs", "FILE", IN_MATCH,
+                          "--database: only the pairs of this list, two names a line (with a tab between if they have spaces)"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_FRAMES | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it wherever they stand"),
     [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_INFO | IN_BENCH,
@@ -138,7 +143,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
         NUMBER("max-distance", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
                "keep matches at most this far apart, unit of the descriptors (u8: norm 512), 0: any [0]"),
     [OPTION_VERIFY] = CHOICE("verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
-                             "find the geometry that most matches agree with, and mark those"),
+                             "find the geometry that most matches agree with, and mark those [--database: fundamental]"),
+    [OPTION_NO_VERIFY] =
+        FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification of the matches to COLMAP"),
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
                                 "--verify: largest error of an inlier, pixels [2]"),
     [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
@@ -192,6 +199,11 @@ static const char *const match_details[] = {
     "with every one of B, exactly.",
     "Prints CSV to standard output or FILE: index_a, index_b (from 0, in the order of the features), distance, and with "
     "--verify inlier (1 or 0). --format colmap is the text of COLMAP's matches_importer, with --verify inliers only.",
+    "--database FILE matches every image of a COLMAP database with every other, or the pairs of --pairs, verifies them "
+    "and adds matches and geometry for COLMAP's mapper. Pairs that have matches are left unless --replace is given. "
+    "--verify essential takes the cameras of the database where their focal length is known and there is no distortion, "
+    "and a fundamental matrix elsewhere. What is done is saved every half minute. With --json, standard output gets one "
+    "record a line for each pair: image_a, image_b, matches, inliers, model.",
     NULL,
 };
 
@@ -234,7 +246,7 @@ static const char *const bench_details[] = {
 static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details},
     [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details},
-    [COMMAND_MATCH] = {"match", "A B", 2, 2, "match the features of two images", match_details},
+    [COMMAND_MATCH] = {"match", "A B", 0, 2, "match the features of two images", match_details},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES] | IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]", 1, 5,
                       "draw keypoints over a picture, or the matches of two", draw_details},
     [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},

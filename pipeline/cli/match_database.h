@@ -1,0 +1,20 @@
+/*
+ * hartsift match --database: matches of the images of COLMAP's database, verified, into the same database.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_MATCH_DATABASE_H
+#define HARTSIFT_PIPELINE_CLI_MATCH_DATABASE_H
+
+#include "pipeline/cli/cli_common.h"
+
+/* What to do with each pair. wanted: ratio and so on. verify: of the model asked for; threshold and seed count, cameras
+   are the database's; model 0: no verification, COLMAP does that. */
+typedef struct match_database_plan {
+  const option_set *set;
+  hs_match_options wanted;
+  hs_verify_options verify;
+} match_database_plan;
+
+/* Matches the pairs of --pairs, or all; those that have matches already are left unless --replace is given. */
+cli_exit match_database(const match_database_plan *plan);
+
+#endif

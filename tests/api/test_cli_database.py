@@ -1,0 +1,255 @@
+"""COLMAP's database through the command: extract into it, match in it, draw from it, and what is refused.
+
+Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
+"""
+import contextlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
+SKIPPED = 77
+DONE, FAILED, USAGE = 0, 1, 2
+PAIR_BASE = 2147483647
+# Two views that overlap: one scene, cut differently.
+WIDTH, HEIGHT = 400, 300
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        os.makedirs(self.path("photos/left"))
+        whole = self.scene()
+        self.view("photos/left/a.pgm", whole, 0)
+        self.view("photos/b.pgm", whole, 30)
+        self.view("photos/c.pgm", whole, 60)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def scene(self):
+        """Rows of a generated picture, 60 pixels wider than a view."""
+        self.run_it("draw", f"@scene:{WIDTH + 60}x{HEIGHT}:5", "-o", "scene.ppm", "--max-features", "1", "--circle-scale",
+                    "0.1", "-q")
+        with open(self.path("scene.ppm"), "rb") as file:
+            data = file.read()
+        row = 3 * (WIDTH + 60)
+        pixels = data[-row * HEIGHT:]
+        return [pixels[row * y:row * (y + 1):3] for y in range(HEIGHT)]
+
+    def view(self, name, rows, shift):
+        with open(self.path(name), "wb") as file:
+            file.write(b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(row[shift:shift + WIDTH] for row in rows))
+
+    def run_it(self, *arguments, status=DONE):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
+        run = subprocess.run([COMMAND, *arguments], cwd=self.folder, env=environment, timeout=600, check=False,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        errors = run.stderr.decode("utf-8", "replace")
+        self.assertEqual(run.returncode, status, f"{arguments}: {errors}")
+        return run.stdout, errors
+
+    def ask(self, sql, *parameters):
+        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
+            return database.execute(sql, parameters).fetchall()
+
+    def content(self):
+        with open(self.path("d.db"), "rb") as file:
+            return file.read()
+
+
+class Extract(Case):
+    def test_images_and_names(self):
+        self.run_it("extract", "photos/left/a.pgm", "photos/b.pgm", "-o", "d.db", "-q")
+        self.assertEqual(self.ask("SELECT image_id, name FROM images ORDER BY 1"), [(1, "a.pgm"), (2, "b.pgm")])
+        counts = self.ask("SELECT k.rows, d.rows, length(k.data), length(d.data) FROM keypoints k JOIN descriptors d"
+                          " USING (image_id)")
+        for keypoints, descriptors, keypoint_bytes, descriptor_bytes in counts:
+            self.assertGreater(keypoints, 50)
+            self.assertEqual((descriptors, keypoint_bytes, descriptor_bytes), (keypoints, 24 * keypoints, 128 * keypoints))
+        self.assertEqual(self.ask("SELECT DISTINCT width, height, model FROM cameras"), [(WIDTH, HEIGHT, 2)])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["d.db", "photos", "scene.ppm"])
+
+    def test_names_below_a_folder(self):
+        self.run_it("extract", "photos/left/a.pgm", "./photos//b.pgm", "-o", "d.db", "--image-path", "photos/", "-q")
+        self.assertEqual(self.ask("SELECT name FROM images ORDER BY 1"), [("b.pgm",), ("left/a.pgm",)])
+        _, errors = self.run_it("extract", "photos/b.pgm", "-o", "e.db", "--image-path", "photos/left", status=FAILED)
+        self.assertIn("--image-path", errors)
+        self.assertFalse(os.path.exists(self.path("e.db")))
+        _, errors = self.run_it("extract", "photos/b.pgm", "-o", "e.db", "--image-path", "nowhere", status=FAILED)
+        self.assertIn("nowhere", errors)
+
+    def test_one_camera_or_many(self):
+        self.run_it("extract", "photos/b.pgm", "photos/c.pgm", "-o", "d.db", "--single-camera", "-q")
+        self.assertEqual(self.ask("SELECT count(*) FROM cameras"), [(1,)])
+        self.run_it("extract", "photos/left/a.pgm", "-o", "d.db", "-q")
+        self.assertEqual(self.ask("SELECT count(*) FROM cameras"), [(2,)])
+
+    def test_again_and_otherwise(self):
+        self.run_it("extract", "photos/b.pgm", "photos/c.pgm", "-o", "d.db", "-q")
+        before = self.content()
+        self.run_it("extract", "photos/b.pgm", "-o", "d.db", "-q")
+        self.assertEqual(self.content(), before)
+        _, errors = self.run_it("extract", "photos/b.pgm", "-o", "d.db", "--upright", "-q", status=FAILED)
+        self.assertIn("has other features", errors)
+        self.assertEqual(self.content(), before)
+        self.run_it("match", "--database", "d.db", "-q")
+        self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(1,)])
+        self.run_it("extract", "photos/b.pgm", "-o", "d.db", "--upright", "--replace", "-q")
+        self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(0,)])
+        self.assertEqual(self.ask("SELECT image_id FROM images WHERE name = 'b.pgm'"), [(1,)])
+
+    def test_failures_among_images(self):
+        with open(self.path("photos/broken.pgm"), "wb") as file:
+            file.write(b"P5 10 10 255\nshort")
+        _, errors = self.run_it("extract", "photos/b.pgm", "photos/broken.pgm", "photos/left/../b.pgm", "-o", "d.db",
+                                "--json", status=FAILED)
+        self.assertIn("broken.pgm", errors)
+        self.assertIn("the same name b.pgm", errors)
+        self.assertEqual(self.ask("SELECT name FROM images"), [("b.pgm",)])
+        self.run_it("extract", "photos/broken.pgm", "-o", "e.db", status=FAILED)
+        self.assertFalse(os.path.exists(self.path("e.db")))
+
+    def test_what_is_no_database(self):
+        with open(self.path("d.db"), "w", encoding="ascii") as file:
+            file.write("notes that happen to be here\n")
+        before = self.content()
+        _, errors = self.run_it("extract", "photos/b.pgm", "-o", "d.db", status=FAILED)
+        self.assertIn("not an SQLite database", errors)
+        self.assertEqual(self.content(), before)
+        for output in ([], ["-o", "-"], ["-o", "photos"], ["-o", "folder/"]):
+            _, errors = self.run_it("extract", "photos/b.pgm", "--format", "colmap-db", *output, status=USAGE)
+            self.assertIn("-o FILE", errors)
+
+    def test_draw_one_of_several(self):
+        self.run_it("extract", "photos/left/a.pgm", "photos/b.pgm", "-o", "d.db", "--max-features", "20", "-q")
+        self.run_it("draw", "photos/left/a.pgm", "d.db", "-o", "one.ppm", "-q")
+        self.run_it("extract", "photos/left/a.pgm", "-o", "a.npz", "--max-features", "20", "-q")
+        _, errors = self.run_it("draw", "photos/c.pgm", "d.db", "-o", "none.ppm", status=FAILED)
+        self.assertIn("no image", errors)
+        self.assertTrue(os.path.getsize(self.path("one.ppm")) > WIDTH * HEIGHT)
+
+
+class Match(Case):
+    def setUp(self):
+        super().setUp()
+        self.run_it("extract", "photos/left/a.pgm", "photos/b.pgm", "photos/c.pgm", "-o", "d.db", "--max-features", "400",
+                    "-q")
+
+    def test_every_pair(self):
+        output, errors = self.run_it("match", "--database", "d.db", "--json")
+        records = [json.loads(line) for line in output.decode().splitlines()]
+        self.assertEqual([(record["image_a"], record["image_b"]) for record in records],
+                         [("a.pgm", "b.pgm"), ("a.pgm", "c.pgm"), ("b.pgm", "c.pgm")])
+        self.assertIn("3 pairs verified", errors)
+        rows = self.ask("SELECT m.pair_id, m.rows, g.rows, g.config, length(m.data), length(g.data), length(F), length(H)"
+                        " FROM matches m JOIN two_view_geometries g USING (pair_id) ORDER BY 1")
+        self.assertEqual([row[0] for row in rows], [PAIR_BASE + 2, PAIR_BASE + 3, 2 * PAIR_BASE + 3])
+        for record, (_, matches, inliers, config, match_bytes, inlier_bytes, fundamental, homography) in zip(records, rows):
+            self.assertEqual((record["matches"], record["inliers"]), (matches, inliers))
+            self.assertGreater(inliers, 100)
+            self.assertEqual((match_bytes, inlier_bytes), (8 * matches, 8 * inliers))
+            # Shifted copies of one picture: a plane.
+            self.assertEqual((config, fundamental, homography), (6, 72, 72))
+
+    def test_again(self):
+        self.run_it("match", "--database", "d.db", "-q")
+        before = self.content()
+        output, errors = self.run_it("match", "--database", "d.db", "--json")
+        self.assertEqual(output, b"")
+        self.assertIn("3 had matches", errors)
+        self.assertEqual(self.content(), before)
+        self.run_it("match", "--database", "d.db", "--replace", "--ratio", "0.5", "--verify", "homography", "-q")
+        self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries WHERE config = 6 AND F IS NULL"), [(3,)])
+
+    def test_without_verification(self):
+        self.run_it("match", "--database", "d.db", "--no-verify", "-q")
+        self.assertEqual(self.ask("SELECT (SELECT count(*) FROM matches), (SELECT count(*) FROM two_view_geometries)"), [(3, 0)])
+
+    def test_calibrated(self):
+        """An essential matrix only for cameras that are known."""
+        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
+            database.execute("UPDATE cameras SET prior_focal_length = 1 WHERE camera_id < 3")
+            database.commit()
+        output, _ = self.run_it("match", "--database", "d.db", "--verify", "essential", "--json")
+        models = [json.loads(line)["model"] for line in output.decode().splitlines()]
+        self.assertEqual(models, ["essential", "fundamental", "fundamental"])
+        self.assertEqual(self.ask("SELECT length(E) FROM two_view_geometries WHERE pair_id = ?", PAIR_BASE + 2), [(72,)])
+
+    def test_list_of_pairs(self):
+        with open(self.path("pairs.txt"), "w", encoding="utf-8") as file:
+            file.write("# first second\n\nc.pgm a.pgm\nb.pgm\tc.pgm\r\n")
+        self.run_it("match", "--database", "d.db", "--pairs", "pairs.txt", "-q")
+        self.assertEqual(self.ask("SELECT pair_id FROM matches ORDER BY 1"), [(PAIR_BASE + 3,), (2 * PAIR_BASE + 3,)])
+        # The lower number stands first, whichever was named first.
+        data = self.ask("SELECT data FROM matches WHERE pair_id = ?", PAIR_BASE + 3)[0][0]
+        self.run_it("match", "--database", "d.db", "--replace", "-q")
+        again = self.ask("SELECT data FROM matches WHERE pair_id = ?", PAIR_BASE + 3)[0][0]
+        pairs = {data[i:i + 8] for i in range(0, len(data), 8)}
+        self.assertEqual(pairs, {again[i:i + 8] for i in range(0, len(again), 8)})
+        for line, reason in (("a.pgm x.pgm", "x.pgm"), ("a.pgm", "line 1"), ("a.pgm a.pgm", "itself")):
+            with open(self.path("wrong.txt"), "w", encoding="utf-8") as file:
+                file.write(line)
+            _, errors = self.run_it("match", "--database", "d.db", "--pairs", "wrong.txt", status=FAILED)
+            self.assertIn(reason, errors)
+        _, errors = self.run_it("match", "--database", "d.db", "--pairs", "absent.txt", status=FAILED)
+        self.assertIn("absent.txt", errors)
+
+    def test_an_image_without_descriptors(self):
+        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
+            database.execute("DELETE FROM descriptors WHERE image_id = 2")
+            database.commit()
+        _, errors = self.run_it("match", "--database", "d.db", status=FAILED)
+        self.assertIn("b.pgm has no descriptors", errors)
+        self.assertIn("2 failed", errors)
+        self.assertEqual(self.ask("SELECT pair_id FROM matches"), [(PAIR_BASE + 3,)])
+
+    def test_usage(self):
+        for arguments, word in (
+                (["--database", "d.db", "a.pgm"], "operand"),
+                (["--database", "d.db", "-o", "x.csv"], "--output"),
+                (["--database", "d.db", "--camera", "1,1,1,1"], "--camera"),
+                (["--database", "d.db", "--contrast", "0.1"], "--contrast"),
+                (["--database", "d.db", "--verify", "homography", "--no-verify"], "--no-verify"),
+                (["--database", "d.db", "--no-verify", "--tolerance", "3"], "--tolerance"),
+                (["photos/b.pgm", "photos/c.pgm", "--pairs", "p.txt"], "--database"),
+                (["photos/b.pgm"], "operand is missing")):
+            _, errors = self.run_it("match", *arguments, status=USAGE)
+            self.assertIn(word, errors)
+        _, errors = self.run_it("match", "--database", "absent.db", status=FAILED)
+        self.assertIn("absent.db", errors)
+        self.assertFalse(os.path.exists(self.path("absent.db")))
+
+
+class WithoutSqlite(unittest.TestCase):
+    def test_message(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = subprocess.run([COMMAND, "extract", "@scene:64x48", "-o", os.path.join(folder, "d.db")], check=False,
+                                 stderr=subprocess.PIPE, text=True)
+            self.assertEqual(run.returncode, FAILED)
+            self.assertIn("SQLite", run.stderr)
+            self.assertEqual(os.listdir(folder), [])
+
+
+def main():
+    global COMMAND
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-") and os.path.exists(sys.argv[1]):
+        COMMAND = sys.argv.pop(1)
+    if not COMMAND:
+        print("skipped: no command to test")
+        sys.exit(SKIPPED)
+    COMMAND = os.path.abspath(COMMAND)
+    info = json.loads(subprocess.run([COMMAND, "info", "--json"], check=True, stdout=subprocess.PIPE).stdout)
+    loader = unittest.TestLoader()
+    cases = [Extract, Match] if info["build"]["sqlite"] else [WithoutSqlite]
+    suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases)
+    sys.exit(0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1)
+
+
+main()
