@@ -76,8 +76,7 @@ cli_exit cli_exit_of_create(hs_status status) {
   }
 }
 
-/* The library names a field of hs_options, "options.input_blur is 3, ...": prints the option's name instead. */
-static void print_option_error(command_id command, const char *message) {
+void cli_print_create_error(command_id command, const char *message) {
   static const char prefix[] = "options.";
   const size_t prefix_length = sizeof prefix - 1;
   if (strncmp(message, prefix, prefix_length) == 0) {
@@ -103,7 +102,7 @@ cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context
   cli_fill_options(set, options);
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
   if (status != HS_OK) {
-    print_option_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
+    cli_print_create_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
   }
   return cli_exit_of_create(status);
 }

@@ -27,6 +27,10 @@ void cli_fill_options(const option_set *set, hs_options *options);
 /* cli_fill_options and a context from them; prints why when there is none. */
 cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context);
 
+/* Prints why hs_create failed. The library names a field of hs_options, "options.input_blur is 3, ...": the option's name
+   stands there instead. */
+void cli_print_create_error(command_id command, const char *message);
+
 /* The exit status that a failed hs_create stands for. */
 cli_exit cli_exit_of_create(hs_status status);
 
@@ -81,6 +85,7 @@ double cli_milliseconds(void);
 
 cli_exit cmd_extract(const option_set *set);
 cli_exit cmd_match(const option_set *set);
+cli_exit cmd_batch(const option_set *set);
 cli_exit cmd_draw(const option_set *set);
 cli_exit cmd_info(const option_set *set);
 cli_exit cmd_selftest(const option_set *set);

@@ -74,8 +74,7 @@ static bool make_directory(const char *path) {
   return is_there;
 }
 
-/* Makes a folder and those above it. */
-static bool make_directories(const char *path) {
+bool output_make_directories(const char *path) {
   char *part = join(path, "", "");
   bool done = part != NULL;
   for (size_t i = 1; done && part[i] != '\0'; ++i) {
@@ -235,7 +234,7 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
 }
 
 cli_exit output_plan_make_directory(const output_plan *plan, char *message, size_t message_bytes) {
-  if (plan->directory != NULL && !make_directories(plan->directory)) {
+  if (plan->directory != NULL && !output_make_directories(plan->directory)) {
     snprintf(message, message_bytes, "cannot make the directory %s: %s", plan->directory, strerror(errno));
     return CLI_FAILED;
   }

@@ -39,4 +39,7 @@ void output_plan_free(output_plan *plan);
    colmap-db, in which it is an image's name: photo.jpg; @scene:64x48:7: scene_64x48_7; "-": stdin. */
 char *output_name(const char *image, hs_format format);
 
+/* Makes a folder and those above it where absent; false with errno. */
+bool output_make_directories(const char *path);
+
 #endif

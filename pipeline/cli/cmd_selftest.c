@@ -9,6 +9,7 @@
 
 #include "pipeline/cli/cli_common.h"
 #include "pipeline/cli/selftest_digests.h"
+#include "pipeline/digest.h"
 
 #define SELFTEST_CPU_VARIABLE "HARTSIFT_CPU"
 
@@ -117,43 +118,6 @@ static hs_status extract_scene(const selftest_state *state, const selftest_backe
   }
   hs_destroy(context);
   return status;
-}
-
-static uint64_t hash_bytes(uint64_t hash, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) {
-    hash = (hash ^ (value >> (8 * i) & 0xFF)) * UINT64_C(0x100000001B3);
-  }
-  return hash;
-}
-
-static uint64_t hash_float(uint64_t hash, float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return hash_bytes(hash, bits, 4);
-}
-
-/* FNV-1a over count, keypoints and descriptors, every number least byte first: the same on all machines. */
-static uint64_t digest_features(const hs_features *features) {
-  uint64_t hash = hash_bytes(UINT64_C(0xCBF29CE484222325), features->count, 8);
-  for (size_t i = 0; i < features->count; ++i) {
-    const hs_keypoint *keypoint = &features->keypoints[i];
-    hash = hash_float(hash, keypoint->x);
-    hash = hash_float(hash, keypoint->y);
-    hash = hash_float(hash, keypoint->sigma);
-    hash = hash_float(hash, keypoint->orientation);
-    hash = hash_float(hash, keypoint->response);
-    hash = hash_bytes(hash, (uint16_t)keypoint->octave, 2);
-    hash = hash_bytes(hash, (uint16_t)keypoint->level, 2);
-  }
-  const size_t values = features->count * HS_DESCRIPTOR_LENGTH;
-  for (size_t i = 0; i < values; ++i) {
-    if (features->descriptor_type == HS_DESCRIPTOR_F32) {
-      hash = hash_float(hash, ((const float *)features->descriptors)[i]);
-    } else {
-      hash = hash_bytes(hash, ((const uint8_t *)features->descriptors)[i], 1);
-    }
-  }
-  return hash;
 }
 
 /* Says where two results differ first; false and nothing where they are equal. */

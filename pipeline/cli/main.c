@@ -15,6 +15,7 @@ typedef cli_exit (*command_function)(const option_set *set);
 static const command_function command_functions[COMMAND_COUNT] = {
     [COMMAND_EXTRACT] = cmd_extract,
     [COMMAND_MATCH] = cmd_match,
+    [COMMAND_BATCH] = cmd_batch,
     [COMMAND_DRAW] = cmd_draw,
     [COMMAND_INFO] = cmd_info,
     [COMMAND_SELFTEST] = cmd_selftest,

@@ -12,13 +12,15 @@
 #define IN_TOP      (1u << COMMAND_TOP)
 #define IN_EXTRACT  (1u << COMMAND_EXTRACT)
 #define IN_MATCH    (1u << COMMAND_MATCH)
+#define IN_BATCH    (1u << COMMAND_BATCH)
 #define IN_DRAW     (1u << COMMAND_DRAW)
 #define IN_INFO     (1u << COMMAND_INFO)
 #define IN_SELFTEST (1u << COMMAND_SELFTEST)
 #define IN_BENCH    (1u << COMMAND_BENCH)
-#define IN_BOTH     (IN_EXTRACT | IN_DRAW)
+/* Those that extract features for their own sake. */
+#define IN_BOTH     (IN_EXTRACT | IN_BATCH | IN_DRAW)
 #define IN_FRAMES   (IN_BOTH | IN_MATCH) /* what extracts features from images given */
-#define IN_ALL      (IN_TOP | IN_EXTRACT | IN_MATCH | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
+#define IN_ALL      (IN_TOP | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
 
@@ -66,9 +68,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .argument = "FILE|DIR",
                        .commands = IN_FRAMES,
                        .field = OPTION_NO_FIELD,
-                       .help = "where the result goes; a DIR (extract) exists or ends in '/' and is made if absent"},
+                       .help = "where the result goes; a DIR is made if absent (extract: exists or ends in '/')"},
     [OPTION_FORMAT] =
-        CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin|colmap-db", IN_EXTRACT, OPTION_NO_FIELD,
+        CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin|colmap-db", IN_EXTRACT | IN_BATCH, OPTION_NO_FIELD,
                "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
     [OPTION_MATCH_FORMAT] = CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
                                    "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
@@ -88,6 +90,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_INFO | IN_BENCH,
                             OPTION_NO_FIELD,
                             "where to compute [auto: a GPU where one is usable, else the CPU]"),
+    [OPTION_DEVICES] = TEXT("devices", "all|LIST", IN_BATCH,
+                            "devices that share the images: all GPUs, or a list such as cuda:0,cuda:1,cpu"),
     [OPTION_SPLIT] = {.name = "split",
                       .kind = OPTION_KIND_AUTO,
                       .argument = "N|auto",
@@ -98,6 +102,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                       .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
     [OPTION_THREADS] =
         INTEGER("threads", 0, 1024, IN_FRAMES | IN_INFO | IN_BENCH, AT(threads), "CPU threads, 0: one for each usable core [0]"),
+    [OPTION_JOBS] = INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
+                            "threads that read images, and as many that write features, 0: chosen by devices and cores [0]"),
     [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_FRAMES | IN_BENCH, AT(max_features),
                                     "keep exactly N when there are more, 0: all [0; colmap 8192]"),
     [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_FRAMES | IN_BENCH, AT(contrast),
@@ -115,6 +121,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_NORM] = CHOICE("norm", "l2|root", IN_FRAMES, AT(norm),
                            "normalisation of descriptors; root is RootSIFT [l2; colmap root]"),
     [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_FRAMES | IN_BENCH, AT(descriptor), "type of the descriptors [u8]"),
+    [OPTION_RESUME] = FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
+                           "keep what an earlier run with the same options has done, if its output is intact"),
+    [OPTION_SHARD] = TEXT("shard", "I/N", IN_BATCH, "do images I, I+N, I+2N, ... of the list only, 1 <= I <= N"),
     [OPTION_MASK] =
         TEXT("mask", "IMAGE", IN_BOTH, "drop the keypoints where this image, of the same size, is black (0)"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
@@ -152,7 +161,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                            "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
-    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_MATCH | IN_INFO, OPTION_NO_FIELD,
+    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_INFO, OPTION_NO_FIELD,
                           "report on standard output as JSON; match: the same as --format json"),
     [OPTION_JSON_FILE] = TEXT("json", "FILE", IN_BENCH, "write the records there as JSON, '-': standard output"),
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
@@ -207,6 +216,29 @@ static const char *const match_details[] = {
     NULL,
 };
 
+static const char *const batch_details[] = {
+    "Extracts the features of many images, several at once, on one or more devices. DIR: all PNG, JPEG, PGM, PPM, PNM and "
+    "PAM files in it and in the folders below it, by their endings, sorted by name; names beginning with '.' and links to "
+    "folders are left out. LIST: a text file with one image a line, '-': the same on standard input; @scene names are "
+    "allowed.",
+    "Each image gets a file in the folder of -o (format npz unless --format says otherwise), named as by extract, in the "
+    "same subfolder as the image has in DIR or in its line (without a leading '/', '..' resolved). Of images with the same "
+    "output the first one is done, the others fail. An image that fails is named and the rest is done.",
+    "The folder also gets manifest.csv, one row an image in the order of the list: image, width, height, features, digest "
+    "of the features, digest of the output, status, error. It does not depend on devices, threads or interruptions. Until "
+    "everything is done, manifest.journal stands there instead. Ctrl-C (SIGINT) or SIGTERM finishes what is being computed "
+    "and ends with exit status 1; after that, or after any other end, --resume goes on: outputs that are there with the "
+    "digest of the manifest, and not older than their image, are kept, all others are made. With other options than "
+    "before --resume refuses to.",
+    "--shard I/N is for job arrays: run I does every N-th image from the I-th on, with a manifest-I-of-N.csv of its own in "
+    "the same folder. Afterwards the same command with --resume and without --shard verifies all outputs, does what is "
+    "missing and writes the whole manifest.csv.",
+    "With --json, standard output gets a record a line for each image in the order of completion: image, width, height, "
+    "features, milliseconds (from its submission to its features), digest, kept, status, error; then one with the member "
+    "summary: counts, rate, and the CPU seconds of reading, extracting and writing.",
+    NULL,
+};
+
 static const char *const draw_details[] = {
     "Draws a circle for each feature, of a radius proportional to its scale, with a line from the centre in the "
     "direction of its orientation, over IMAGE. FEATURES is a feature file in any format; without it the features are "
@@ -247,6 +279,7 @@ static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details},
     [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details},
     [COMMAND_MATCH] = {"match", "A B", 0, 2, "match the features of two images", match_details},
+    [COMMAND_BATCH] = {"batch", "DIR|LIST|-", 1, 1, "extract features from many images", batch_details},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES] | IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]", 1, 5,
                       "draw keypoints over a picture, or the matches of two", draw_details},
     [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},

@@ -1,0 +1,44 @@
+/*
+ * The images of `batch`: found in a folder or named in a list, in a defined order, with the name of each one's output.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_BATCH_LIST_H
+#define HARTSIFT_PIPELINE_CLI_BATCH_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "pipeline/cli/cli_common.h"
+
+typedef struct batch_image_name {
+  const char *path;   /* to load it by */
+  const char *name;   /* to call it by: relative to the folder, or as the list has it */
+  bool shares_output; /* an earlier image has the same output */
+} batch_image_name;
+
+typedef struct batch_list {
+  batch_image_name *images;
+  size_t count;
+  size_t *by_name;   /* places in images, sorted by name, then place */
+  size_t unreadable; /* folders that could not be read; each was named on standard error */
+  char **texts;      /* what images points to */
+  size_t capacity;
+} batch_list;
+
+/* operand: a folder (searched with all folders in it for files with an image's ending, sorted by name, byte by byte),
+   a text file with one image a line, or "-" for such a text on standard input. Lines keep their order; empty ones are
+   passed over. Links to files are followed, links to folders and names beginning with '.' are not looked at.
+   On failure (CLI_USAGE, CLI_FAILED) a message has been printed and *list is empty. */
+cli_exit batch_list_read(batch_list *list, const char *operand);
+void batch_list_free(batch_list *list);
+
+/* Sets shares_output; null texts never meet. False without memory. output: as batch_output_name. */
+bool batch_list_mark_shared(batch_list *list, char *(*output)(const char *name, const void *user), const void *user);
+
+/* The first image of that name, null when there is none. */
+const batch_image_name *batch_list_find(const batch_list *list, const char *name);
+
+/* A list's names as a path below a folder: without leading '/', '.' and '..' resolved as text, so that nothing gets
+   outside; then the file name as output_name has it. To be freed; null without memory. */
+char *batch_output_name(const char *name, hs_format format);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * The options of `batch` that are its own: devices, shards, and the line that says what the results depend on.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_BATCH_SETTINGS_H
+#define HARTSIFT_PIPELINE_CLI_BATCH_SETTINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/cli/cli_common.h"
+
+enum { BATCH_DEVICES_MOST = 64, BATCH_SHARDS_MOST = 1000000 };
+
+/* One device to use. */
+typedef struct batch_device {
+  hs_device kind;
+  int32_t index; /* of a GPU */
+} batch_device;
+
+typedef struct batch_devices {
+  batch_device each[BATCH_DEVICES_MOST];
+  int32_t count;
+} batch_devices;
+
+/* Reads --devices, or --device where that is given, or auto. CLI_USAGE and CLI_NO_DEVICE with a message. */
+cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char *message, size_t message_bytes);
+
+/* "auto", "cpu", "cuda:0", "hybrid:0". */
+void batch_device_name(const batch_device *device, char *name, size_t bytes);
+
+/* I/N, 1 <= I <= N. False when text is something else. */
+bool batch_parse_shard(const char *text, int32_t *shard, int32_t *shards);
+
+/* What the features and files depend on, as one line: the version of the arithmetic, the format, all options with their
+   values, given or not, that change results; not those of devices, threads and limits. To be freed; null without memory.
+   format: its name. mask_digest: 0 without a mask. */
+char *batch_settings_text(const option_set *set, const hs_options *options, const char *format, uint64_t mask_digest);
+
+#endif

@@ -1,0 +1,370 @@
+/*
+ * hartsift batch: features of many images, resumable.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "pipeline/batch.h"
+#include "pipeline/cli/batch_list.h"
+#include "pipeline/cli/batch_manifest.h"
+#include "pipeline/cli/batch_report.h"
+#include "pipeline/cli/batch_settings.h"
+#include "pipeline/cli/batch_store.h"
+#include "pipeline/cli/cli_common.h"
+#include "pipeline/digest.h"
+#include "pipeline/formats/formats.h"
+
+enum {
+  BATCH_TICK_MS = 100,     /* how often signals are looked for and the progress line is drawn */
+  BATCH_CPU_BESIDE_GPU = 2 /* images in flight there: at the end a GPU must not wait for many of them */
+};
+
+typedef struct batch_job {
+  const option_set *set;
+  int32_t shard, shards;
+  batch_devices devices;
+  hs_options options; /* but for the device */
+  hs_options device_options[BATCH_DEVICES_MOST];
+  cli_input input;
+  hs_image mask; /* data null: none */
+  batch_list list;
+  batch_store store;
+  batch_manifest manifest;
+  batch_run *run;
+  pthread_mutex_t lock; /* of what follows, and of the manifest */
+  batch_report report;
+  int journal_error; /* errno of a journal that could not be written: the batch stops */
+} batch_job;
+
+/* ---- what the threads call */
+
+static size_t place_in_list(const batch_job *job, size_t index) {
+  return (size_t)(job->shard - 1) + index * (size_t)job->shards;
+}
+
+static const char *path_of(void *user, size_t index) {
+  const batch_job *job = user;
+  return job->list.images[place_in_list(job, index)].path;
+}
+
+/* Stores, reports and, unless it was kept, journals an image's record. Takes record->message over. */
+static void conclude(batch_job *job, size_t place, const batch_record *record, int32_t device, double milliseconds) {
+  pthread_mutex_lock(&job->lock);
+  job->manifest.records[place] = *record;
+  batch_report_image(&job->report, job->list.images[place].name, record, device, milliseconds);
+  if (record->state != BATCH_KEPT && job->journal_error == 0 &&
+      !batch_manifest_append(&job->manifest, place, milliseconds)) {
+    job->journal_error = errno != 0 ? errno : EIO;
+    batch_stop(job->run);
+  }
+  pthread_mutex_unlock(&job->lock);
+}
+
+static void conclude_failed(batch_job *job, size_t place, batch_record record, hs_status status, const char *message) {
+  record.state = BATCH_FAILED;
+  record.status = status;
+  record.message = strdup(message);
+  conclude(job, place, &record, -1, 0);
+}
+
+/* The manifest's own name in the folder of the outputs. */
+static bool is_manifest_output(const char *output) {
+  const size_t length = strlen(output);
+  return strncmp(output, "manifest", 8) == 0 && strchr(output, '/') == NULL && length >= 12 &&
+         strcmp(output + length - 4, ".csv") == 0;
+}
+
+static bool is_wanted(void *user, size_t index) {
+  batch_job *job = user;
+  const size_t place = place_in_list(job, index);
+  const batch_image_name *image = &job->list.images[place];
+  batch_record record = job->manifest.records[place];
+  char *output = batch_store_output(image->name, &job->store);
+  char message[CLI_MESSAGE_BYTES] = "";
+  hs_status status = HS_OK;
+  if (output == NULL) {
+    status = HS_ERR_MEMORY;
+    snprintf(message, sizeof message, "no memory for the name of the output");
+  } else if (image->shares_output) {
+    status = HS_ERR_ARGUMENT;
+    snprintf(message, sizeof message, "an earlier image has the same output %s", output);
+  } else if (is_manifest_output(output)) {
+    status = HS_ERR_ARGUMENT;
+    snprintf(message, sizeof message, "the output %s has the name of a manifest", output);
+  }
+  free(output);
+  if (status != HS_OK) {
+    conclude_failed(job, place, (batch_record){0}, status, message);
+    return false;
+  }
+  if (record.state == BATCH_CLAIMED && batch_store_verify(&job->store, image, record.output_digest)) {
+    record.state = BATCH_KEPT;
+    conclude(job, place, &record, -1, 0);
+    return false;
+  }
+  return true;
+}
+
+static void on_done(void *user, int32_t writer, const batch_result *result) {
+  batch_job *job = user;
+  const size_t place = place_in_list(job, result->index);
+  batch_record record = {.width = result->width, .height = result->height};
+  char message[CLI_MESSAGE_BYTES] = "";
+  if (result->status != HS_OK) {
+    conclude_failed(job, place, record, result->status, result->message);
+    return;
+  }
+  const hs_status status = batch_store_put(&job->store, writer, job->list.images[place].name, result->features,
+                                           &record.output_digest, message, sizeof message);
+  if (status != HS_OK) {
+    record.output_digest = 0;
+    conclude_failed(job, place, record, status, message);
+    return;
+  }
+  record.state = BATCH_DONE;
+  record.features = result->features->count;
+  record.digest = digest_features(result->features);
+  conclude(job, place, &record, result->device, result->milliseconds);
+}
+
+/* ---- preparing */
+
+static cli_exit usage(const char *message) {
+  cli_error(COMMAND_BATCH, "%s", message);
+  return CLI_USAGE;
+}
+
+static cli_exit read_own_options(batch_job *job) {
+  const option_value *values = job->set->values;
+  char message[CLI_MESSAGE_BYTES] = "";
+  struct stat info;
+  job->shard = job->shards = 1;
+  if (values[OPTION_SHARD].given && !batch_parse_shard(values[OPTION_SHARD].text, &job->shard, &job->shards)) {
+    cli_error(COMMAND_BATCH, "--shard '%s': expected I/N with 1 <= I <= N <= %d", values[OPTION_SHARD].text,
+              BATCH_SHARDS_MOST);
+    return CLI_USAGE;
+  }
+  if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0) {
+    return usage("--output is missing: expected a directory for the features");
+  }
+  if (stat(values[OPTION_OUTPUT].text, &info) == 0 && !S_ISDIR(info.st_mode)) {
+    cli_error(COMMAND_BATCH, "--output '%s': is a file: expected a directory", values[OPTION_OUTPUT].text);
+    return CLI_USAGE;
+  }
+  const cli_exit result = batch_parse_devices(job->set, &job->devices, message, sizeof message);
+  if (result != CLI_DONE) {
+    cli_error(COMMAND_BATCH, "%s", message);
+  }
+  return result;
+}
+
+static cli_exit load_mask(batch_job *job) {
+  const option_value *mask = &job->set->values[OPTION_MASK];
+  char message[CLI_MESSAGE_BYTES] = "";
+  if (mask->given && cli_load_mask(&job->input, mask->text, &job->mask, message, sizeof message) != HS_OK) {
+    cli_error(COMMAND_BATCH, "--mask: %s", message);
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
+}
+
+static uint64_t digest_of_mask(const hs_image *mask) {
+  uint64_t digest = DIGEST_START;
+  const size_t width = (size_t)mask->width;
+  const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : width;
+  if (mask->data == NULL) {
+    return 0;
+  }
+  for (int32_t row = 0; row < mask->height; ++row) {
+    digest = digest_add(digest, (const unsigned char *)mask->data + (size_t)row * stride, width);
+  }
+  return digest;
+}
+
+/* The folder and the records; nothing of an earlier run is touched yet. */
+static cli_exit prepare_outputs(batch_job *job) {
+  const option_value *values = job->set->values;
+  const hs_format format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
+  if (job->options.descriptor == HS_DESCRIPTOR_NONE && !format_by_id(format)->without_descriptors) {
+    cli_error(COMMAND_BATCH, "--format %s has no place for features without descriptors", format_by_id(format)->name);
+    return CLI_USAGE;
+  }
+  cli_exit result = batch_store_open(&job->store, values[OPTION_OUTPUT].text, format, job->options.layout);
+  if (result != CLI_DONE) {
+    return result;
+  }
+  char *settings = batch_settings_text(job->set, &job->options, format_by_id(format)->name, digest_of_mask(&job->mask));
+  const size_t room = strlen(job->store.folder) + sizeof "/manifest";
+  char *prefix = malloc(room);
+  if (settings == NULL || prefix == NULL || !batch_list_mark_shared(&job->list, batch_store_output, &job->store)) {
+    cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
+    result = CLI_FAILED;
+  } else {
+    snprintf(prefix, room, "%s/manifest", job->store.folder);
+    result = batch_manifest_make(&job->manifest, &job->list, prefix, job->shard, job->shards, settings);
+  }
+  free(settings);
+  free(prefix);
+  return result;
+}
+
+/* ---- running */
+
+static void fill_device_options(batch_job *job) {
+  bool any_gpu = false;
+  for (int32_t i = 0; i < job->devices.count; ++i) {
+    any_gpu = any_gpu || job->devices.each[i].kind != HS_DEVICE_CPU;
+  }
+  for (int32_t i = 0; i < job->devices.count; ++i) {
+    hs_options *options = &job->device_options[i];
+    *options = job->options;
+    options->device = job->devices.each[i].kind;
+    options->device_index = job->devices.each[i].index;
+    if (any_gpu && options->device == HS_DEVICE_CPU) {
+      options->in_flight = BATCH_CPU_BESIDE_GPU;
+    }
+  }
+}
+
+static cli_exit make_run(batch_job *job, batch_work *work) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  const int32_t jobs = (int32_t)job->set->values[OPTION_JOBS].integer;
+  fill_device_options(job);
+  const size_t listed = job->list.count, skipped = (size_t)(job->shard - 1), step = (size_t)job->shards;
+  *work = (batch_work){.count = listed > skipped ? (listed - skipped + step - 1) / step : 0,
+                       .path = path_of,
+                       .wanted = is_wanted,
+                       .done = on_done,
+                       .user = job,
+                       .load = &job->input.load,
+                       .mask = job->mask.data != NULL ? &job->mask : NULL,
+                       .devices = job->device_options,
+                       .device_count = job->devices.count,
+                       .readers = jobs,
+                       .writers = jobs};
+  const hs_status status = batch_make(&job->run, work, message, sizeof message);
+  if (status != HS_OK) {
+    cli_print_create_error(COMMAND_BATCH, message);
+  }
+  return cli_exit_of_create(status);
+}
+
+/* Takes the signal that came, if any; 0: none. */
+static int take_signal(const sigset_t *signals) {
+  const struct timespec no_time = {0};
+  const int number = sigtimedwait(signals, NULL, &no_time);
+  return number > 0 ? number : 0;
+}
+
+/* Until everything has ended; returns the signal that stopped it, 0 for none. */
+static int wait_for_end(batch_job *job, const sigset_t *signals) {
+  int stopped_by = 0;
+  while (!batch_wait(job->run, BATCH_TICK_MS)) {
+    if (stopped_by == 0) {
+      stopped_by = take_signal(signals);
+      if (stopped_by != 0) {
+        batch_stop(job->run);
+        pthread_sigmask(SIG_UNBLOCK, signals, NULL); /* a second one ends the process at once */
+      }
+    }
+    pthread_mutex_lock(&job->lock);
+    batch_report_progress(&job->report);
+    pthread_mutex_unlock(&job->lock);
+  }
+  return stopped_by;
+}
+
+static batch_cpu_seconds count_cpu(const batch_job *job, double start_s) {
+  struct timespec now;
+  const batch_numbers numbers = batch_get_numbers(job->run);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  const double all = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - start_s;
+  const double extract = all - numbers.read_cpu_s - numbers.write_cpu_s;
+  return (batch_cpu_seconds){numbers.read_cpu_s, extract > 0 ? extract : 0, numbers.write_cpu_s};
+}
+
+static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by) {
+  const batch_report *report = &job->report;
+  const size_t ended = report->done + report->kept + report->failed;
+  if (status != HS_OK) {
+    cli_error(COMMAND_BATCH, "%s", hs_status_string(status));
+  } else if (job->journal_error != 0) {
+    cli_error(COMMAND_BATCH, "%s: cannot be written: %s; stopped, --resume goes on", job->manifest.journal_path,
+              strerror(job->journal_error));
+  } else if (ended < report->total) {
+    cli_error(COMMAND_BATCH, "stopped by %s with %zu of %zu images left; --resume goes on",
+              stopped_by == SIGTERM ? "SIGTERM" : "SIGINT", report->total - ended, report->total);
+  } else {
+    const cli_exit result = batch_manifest_finish(&job->manifest, (size_t)(job->shard - 1), (size_t)job->shards);
+    return report->failed > 0 || job->list.unreadable > 0 ? CLI_FAILED : result;
+  }
+  return CLI_FAILED;
+}
+
+static cli_exit run_batch(batch_job *job, const batch_work *work) {
+  sigset_t signals, before;
+  struct timespec start;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, &before); /* the threads inherit this: signals wait for wait_for_end */
+  batch_report_begin(&job->report, job->set, work->count);
+  if (work->count == 0 && !job->report.is_quiet && job->list.count == 0) {
+    cli_error(COMMAND_BATCH, "%s: no images there", job->set->operands[0]);
+  }
+  const hs_status status = batch_start(job->run);
+  const int stopped_by = wait_for_end(job, &signals);
+  const batch_cpu_seconds cpu = count_cpu(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
+  batch_report_end(&job->report, &job->devices, &cpu);
+  const cli_exit result = conclude_batch(job, status, stopped_by);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return result;
+}
+
+static cli_exit prepare_and_run(batch_job *job) {
+  batch_work work;
+  char tag[64] = "";
+  cli_exit result = read_own_options(job);
+  result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0]) : result;
+  if (result == CLI_DONE) {
+    cli_fill_options(job->set, &job->options);
+    cli_input_init(&job->input, job->set, &job->options);
+    result = load_mask(job);
+  }
+  result = result == CLI_DONE ? make_run(job, &work) : result;
+  result = result == CLI_DONE ? prepare_outputs(job) : result;
+  result = result == CLI_DONE ? batch_manifest_open(&job->manifest, job->set->values[OPTION_RESUME].given) : result;
+  if (job->shards > 1) {
+    snprintf(tag, sizeof tag, "-%ld-of-%ld", (long)job->shard, (long)job->shards);
+  }
+  result = result == CLI_DONE ? batch_store_begin(&job->store, tag) : result;
+  return result == CLI_DONE ? run_batch(job, &work) : result;
+}
+
+cli_exit cmd_batch(const option_set *set) {
+  batch_job *job = calloc(1, sizeof *job);
+  cli_exit result = CLI_FAILED;
+  if (job == NULL || pthread_mutex_init(&job->lock, NULL) != 0) {
+    cli_error(COMMAND_BATCH, "%s", hs_status_string(HS_ERR_MEMORY));
+    free(job);
+    return result;
+  }
+  job->set = set;
+  job->manifest.journal = -1;
+  result = prepare_and_run(job);
+  batch_free(job->run);
+  batch_store_close(&job->store);
+  batch_manifest_free(&job->manifest);
+  batch_list_free(&job->list);
+  hs_image_free(&job->mask, NULL);
+  cli_input_free(&job->input);
+  pthread_mutex_destroy(&job->lock);
+  free(job);
+  return result;
+}
