@@ -176,7 +176,6 @@ static void test_pool_without_memory(void **state) {
   void *one = allocator.alloc(1000, allocator.user);
   assert_null(allocator.alloc(1000, allocator.user));
   assert_null(allocator.alloc(SIZE_MAX, allocator.user));
-  assert_null(allocator.alloc(SIZE_MAX - 5000, allocator.user));
   void *two = allocator.alloc(0, allocator.user);
   assert_non_null(two);
   allocator.release(one, allocator.user);
