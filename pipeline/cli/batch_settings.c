@@ -124,7 +124,7 @@ bool batch_parse_shard(const char *text, int32_t *shard, int32_t *shards) {
 
 /* Options stored in hs_options that change how fast a result comes, or whether, but not which. */
 static bool changes_no_result(option_id id) {
-  return id == OPTION_THREADS || id == OPTION_MAX_MEMORY || id == OPTION_MAX_PIXELS;
+  return id == OPTION_THREADS || id == OPTION_SPLIT || id == OPTION_MAX_MEMORY || id == OPTION_MAX_PIXELS;
 }
 
 static void write_choice(FILE *out, const char *choices, int32_t index) {

@@ -190,6 +190,9 @@ static uint64_t digest_of_mask(const hs_image *mask) {
 static cli_exit prepare_outputs(batch_job *job) {
   const option_value *values = job->set->values;
   const hs_format format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
+  if (format == HS_FORMAT_COLMAP_DB) {
+    return usage("--format colmap-db: expected a format of one file an image");
+  }
   if (job->options.descriptor == HS_DESCRIPTOR_NONE && !format_by_id(format)->without_descriptors) {
     cli_error(COMMAND_BATCH, "--format %s has no place for features without descriptors", format_by_id(format)->name);
     return CLI_USAGE;
