@@ -130,9 +130,7 @@ __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const b
  *   blur_march_kernel. Reads: source bytes, any stride (also pinned host memory). Writes: level 0.
  * Cost: a quarter byte read and 4 bytes written a sample; bounded by the issue of conversions and filter.
  */
-template <int R>
-__global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
-    base_march_kernel(const __grid_constant__ march_params<R> p, const byte_picture s) {
+template <int R> __device__ __forceinline__ void base_march(const march_params<R> &p, const byte_picture &s) {
   using shape = march_shape<R>;
   extern __shared__ float4 s_vectors[];
   float *s_all = reinterpret_cast<float *>(s_vectors), *s_ring = s_all + 2 * shape::staged_floats;
@@ -148,6 +146,18 @@ __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
     stage_byte_run(p, s, place, step + 1, run, s_next);
     __syncthreads(); /* the ring's new rows are complete */
     filter_step_columns<R, false>(p, place, step, s_ring);
+  }
+}
+
+template <int R, bool BATCH>
+__global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
+    base_march_kernel(const __grid_constant__ march_params<R> p, const byte_picture s, size_t batch_stride_bytes) {
+  if (BATCH) {
+    byte_picture picture = s;
+    picture.data = batch_shifted(s.data, blockIdx.z * batch_stride_bytes);
+    base_march(march_params_of_block(p, batch_stride_bytes), picture);
+  } else {
+    base_march(p, s);
   }
 }
 
@@ -182,7 +192,9 @@ __device__ __forceinline__ float source_gray(const source_view &s, int32_t x, in
  * their type.
  * Writes: `out`. Limits: any size. Order: no sums. Cost: the source's bytes and 4 written a sample.
  */
-__global__ void gray_kernel(const source_view source, const plane_view out, int32_t step) {
+__global__ void gray_kernel(source_view source, plane_view out, int32_t step, size_t batch_stride_bytes) {
+  source.data = batch_shifted(source.data, blockIdx.z * batch_stride_bytes);
+  out.data = batch_shifted(out.data, blockIdx.z * batch_stride_bytes);
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
   if (x >= out.width) return;
   for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
@@ -202,7 +214,9 @@ __device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, 
  *   threads a block, rows beyond the grid by stride. Shared, Barriers: none. Reads: `in` through the L1 cache. Writes:
  *   `out`, 2w x 2h. Limits: any size. Order: fixed. Cost: 5 bytes a sample of the result; bounded by memory.
  */
-__global__ void double_kernel(const plane_view in, const plane_view out, upsample_grid grid) {
+__global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid, size_t batch_stride_bytes) {
+  in.data = batch_shifted(in.data, blockIdx.z * batch_stride_bytes);
+  out.data = batch_shifted(out.data, blockIdx.z * batch_stride_bytes);
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
   if (x >= out.width) return;
   for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
@@ -224,7 +238,7 @@ bool base_is_fused(const base_args *args) {
 template <int R> static march_params<R> base_params_of(const base_args *args) {
   const plane_view none = {NULL, 0, 0, 0};
   /* the marching kernel's `in` is made of source bytes: `out` only lends its geometry */
-  const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter};
+  const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter, {1, 0}};
   march_params<R> p = march_params_of<R>(&blur);
   p.first_row = -(R & 1);
   assert(p.width == 2 * args->source.width && p.height == 2 * args->source.height);
@@ -254,7 +268,8 @@ template <int R> static int32_t base_march_rows(const base_args *args, int32_t b
 }
 
 template <int R>
-static stage_status base_march(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
+static stage_status base_march_launch(const base_args *args, int32_t band, int32_t bands, picture_batch batch,
+                                      cuda_stream stream) {
   march_params<R> p = base_params_of<R>(args);
   const band_blocks blocks = blocks_of_band(p, band, bands);
   if (blocks.first == blocks.end) return STAGE_OK;
@@ -263,24 +278,36 @@ static stage_status base_march(const base_args *args, int32_t band, int32_t band
   p.first_row += blocks.first * (p.steps * MARCH_ROWS - 2 * R);
   const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
                                args->source.width, args->source.height};
-  base_march_kernel<R><<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, source);
+  if (batch.count > 1) {
+    grid.z = (unsigned)batch.count;
+    base_march_kernel<R, true>
+        <<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, source, batch.stride_bytes);
+  } else {
+    base_march_kernel<R, false><<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, source, 0);
+  }
   return launch_status();
 }
 
-static stage_status base_split(const base_args *args, cuda_stream stream) {
+/* The grid of a kernel of one sample a thread, for each picture of a batch. */
+static dim3 plain_grid(const plane_view *out, picture_batch batch) {
+  dim3 grid = launch_grid_2d(out->width, PLAIN_COLUMNS, out->height, PLAIN_ROWS);
+  grid.z = batch.count > 1 ? (unsigned)batch.count : 1u;
+  return grid;
+}
+
+static stage_status base_split(const base_args *args, picture_batch batch, cuda_stream stream) {
   const bool doubled = args->first_octave < 0;
   const plane_view gray = doubled ? args->gray : args->doubled, none = {NULL, 0, 0, 0};
   const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
   assert(gray.width <= args->source.width && gray.height <= args->source.height);
-  gray_kernel<<<launch_grid_2d(gray.width, PLAIN_COLUMNS, gray.height, PLAIN_ROWS), threads, 0, stream>>>(
-      args->source, gray, doubled ? 1 : 1 << args->first_octave);
+  gray_kernel<<<plain_grid(&gray, batch), threads, 0, stream>>>(args->source, gray, doubled ? 1 : 1 << args->first_octave,
+                                                                batch.stride_bytes);
   if (doubled) {
     const plane_view out = args->doubled;
     assert(out.width == 2 * gray.width && out.height == 2 * gray.height);
-    double_kernel<<<launch_grid_2d(out.width, PLAIN_COLUMNS, out.height, PLAIN_ROWS), threads, 0, stream>>>(gray, out,
-                                                                                                            args->grid);
+    double_kernel<<<plain_grid(&out, batch), threads, 0, stream>>>(gray, out, args->grid, batch.stride_bytes);
   }
-  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter};
+  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter, batch};
   const stage_status status = launch_status();
   return status == STAGE_OK ? blur_launch(&blur, stream) : status;
 }
@@ -298,12 +325,13 @@ int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
   }
 }
 
-stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
+static stage_status base_fused(const base_args *args, int32_t band, int32_t bands, picture_batch batch,
+                               cuda_stream stream) {
   assert(base_is_fused(args) && band >= 0 && band < bands);
   switch (args->filter->radius) {
 #define RADIUS_CASE(R)                                                                                                 \
   case R:                                                                                                              \
-    return base_march<R>(args, band, bands, stream);
+    return base_march_launch<R>(args, band, bands, batch, stream);
     TUNE_MARCH_RADII(RADIUS_CASE)
 #undef RADIUS_CASE
   default:
@@ -311,15 +339,29 @@ stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands
   }
 }
 
-stage_status base_launch(const base_args *args, cuda_stream stream) {
+stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
+  const picture_batch one = {1, 0};
+  return base_fused(args, band, bands, one, stream);
+}
+
+stage_status base_batch_launch(const base_args *args, picture_batch batch, cuda_stream stream) {
+  assert(batch.count <= 1 || !blur_needs_work(args->filter->radius));
   if (args->out.width <= 0 || args->out.height <= 0) return STAGE_OK;
-  return base_is_fused(args) ? base_band_launch(args, 0, 1, stream) : base_split(args, stream);
+  return base_is_fused(args) ? base_fused(args, 0, 1, batch, stream) : base_split(args, batch, stream);
+}
+
+stage_status base_launch(const base_args *args, cuda_stream stream) {
+  const picture_batch one = {1, 0};
+  return base_batch_launch(args, one, stream);
 }
 
 stage_status base_prepare(void) {
   stage_status status = STAGE_OK;
 #define RADIUS_PREPARE(R)                                                                                              \
-  if (status == STAGE_OK) status = launch_prepare((const void *)base_march_kernel<R>, march_shape<R>::shared_bytes);
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)base_march_kernel<R, false>, march_shape<R>::shared_bytes);                  \
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)base_march_kernel<R, true>, march_shape<R>::shared_bytes);
   TUNE_MARCH_RADII(RADIUS_PREPARE)
 #undef RADIUS_PREPARE
   return status;

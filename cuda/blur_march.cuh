@@ -258,6 +258,17 @@ template <int R, bool DOG> __device__ __forceinline__ void march_plane(const mar
   }
 }
 
+/* The parameters of the block's picture in a batch. */
+template <int R>
+static __device__ __forceinline__ march_params<R> march_params_of_block(const march_params<R> &p, size_t stride_bytes) {
+  march_params<R> q = p;
+  const size_t bytes = blockIdx.z * stride_bytes;
+  q.in = batch_shifted(p.in, bytes);
+  q.out = batch_shifted(p.out, bytes);
+  q.halved = batch_shifted(p.halved, bytes);
+  return q;
+}
+
 /* ------------------------------------------------------------------------------ host side of a launch */
 
 /* Steps a block: the fewest rows filtered twice against blocks spread evenly over the multiprocessors. The cost is the

@@ -306,6 +306,12 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
   describe_write<(COPIES > 1 ? COPIES : 1)>(votes, &v.params, n, descriptors);
 }
 
+/* Where the descriptors of the block's picture go: behind the room of those before. */
+static __device__ __forceinline__ void *batch_descriptors(const cuda_frame_view &v, void *outputs) {
+  const size_t bytes = v.params.descriptor_float ? DESCRIBE_LENGTH * sizeof(float) : DESCRIBE_LENGTH;
+  return (char *)outputs + (size_t)blockIdx.z * v.features.capacity * bytes;
+}
+
 /*
  * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
  * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket in the order of work.
@@ -318,9 +324,11 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
  * Cost      225 sigma^2 samples of about 130 operations and 8 votes a feature: bound by issue and, nearly as much, by
  *           shared atomics.
  */
-template <int COPIES>
+template <int COPIES, bool BATCH>
 __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
-    describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view v, void *descriptors) {
+    describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view one, void *outputs) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
+  void *descriptors = BATCH ? batch_descriptors(v, outputs) : outputs;
   __shared__ __align__(16) describe_shared<(COPIES > 1 ? COPIES : 1)> s_warps[DESCRIBE_WARPS];
   describe_shared<(COPIES > 1 ? COPIES : 1)> *s = &s_warps[threadIdx.x / WARP_LANES];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * DESCRIBE_WARPS;
@@ -379,18 +387,22 @@ stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream str
   return launch_status();
 }
 
-template <int COPIES>
+template <int COPIES, bool BATCH>
 static stage_status launch_describe(const cuda_frame_view *view, void *descriptors, cudaStream_t stream) {
   const int threads = DESCRIBE_WARPS * WARP_LANES;
-  const unsigned blocks = launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES>, threads, 0);
-  describe_warp_per_feature_kernel<COPIES><<<blocks, threads, 0, stream>>>(*view, descriptors);
+  const unsigned resident =
+      launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES, BATCH>, threads, 0);
+  const dim3 blocks(cuda_batch_share(view, resident), 1, cuda_batch_count(view));
+  describe_warp_per_feature_kernel<COPIES, BATCH><<<blocks, threads, 0, stream>>>(*view, descriptors);
   return launch_status();
 }
 
 stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors,
                                   cuda_stream stream) {
   assert(view->features.capacity > 0 && view->scales && (uintptr_t)descriptors % 128u == 0);
-  if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4>(view, descriptors, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2>(view, descriptors, stream);
-  return launch_describe<0>(view, descriptors, stream);
+  assert(variant == CUDA_DESCRIBE_ATOMIC4 || view->batch <= 1);
+  if (view->batch > 1) return launch_describe<4, true>(view, descriptors, stream);
+  if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4, false>(view, descriptors, stream);
+  if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2, false>(view, descriptors, stream);
+  return launch_describe<0, false>(view, descriptors, stream);
 }

@@ -294,12 +294,9 @@ __device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, con
  * Cost: 16 bytes (12 with stored DoG) a sample and about 55 comparisons; bounded by both.
  */
 template <bool STORED, bool TIES>
-__global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
-    extrema_march_kernel(const __grid_constant__ extrema_params p) {
+static __device__ __forceinline__ void extrema_march(const extrema_params &p, const extrema_part &o, int32_t block) {
   __shared__ warp_candidates s_candidates[EXTREMA_WARPS];
   __shared__ staged_rows<STORED> s_staged[EXTREMA_WARPS];
-  int32_t block;
-  const extrema_part &o = part_of_block(p, &block);
   const strip_place place = strip_place_of(o, p, block);
   warp_candidates *s = &s_candidates[threadIdx.x >> 5];
   staged_rows<STORED> *staged = &s_staged[threadIdx.x >> 5];
@@ -325,6 +322,21 @@ __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
   }
   settle_waiting<STORED, TIES>(o, place, count, s);
   store_words(o, place, s);
+}
+
+template <bool STORED, bool TIES, bool BATCH>
+__global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
+    extrema_march_kernel(const __grid_constant__ extrema_params p, size_t batch_stride_bytes) {
+  int32_t block;
+  const extrema_part &part = part_of_block(p, &block);
+  if (BATCH) {
+    extrema_part o = part;
+    o.planes = batch_shifted(part.planes, blockIdx.z * batch_stride_bytes);
+    o.words = batch_shifted(part.words, blockIdx.z * batch_stride_bytes);
+    extrema_march<STORED, TIES>(p, o, block);
+  } else {
+    extrema_march<STORED, TIES>(p, part, block);
+  }
 }
 
 /*
@@ -393,9 +405,21 @@ static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_p
 template <bool STORED, bool TIES>
 static void extrema_run(const extrema_params *p, bool march, unsigned blocks, cuda_stream stream) {
   if (march)
-    extrema_march_kernel<STORED, TIES><<<blocks, 32 * EXTREMA_WARPS, 0, stream>>>(*p);
+    extrema_march_kernel<STORED, TIES, false><<<blocks, 32 * EXTREMA_WARPS, 0, stream>>>(*p, 0);
   else
     extrema_plain_kernel<STORED, TIES><<<blocks, 32 * EXTREMA_WARPS, 0, stream>>>(*p);
+}
+
+/* Of a batch. */
+static stage_status extrema_run_batch(const extrema_params *p, const extrema_launch_args *args, bool ties,
+                                      unsigned blocks, cuda_stream stream) {
+  const dim3 grid(blocks, 1, (unsigned)args->batch);
+  assert(p->scales == MARCH_LEVELS && !args->octaves[0].dog);
+  if (ties)
+    extrema_march_kernel<false, true, true><<<grid, 32 * EXTREMA_WARPS, 0, stream>>>(*p, args->batch_stride_bytes);
+  else
+    extrema_march_kernel<false, false, true><<<grid, 32 * EXTREMA_WARPS, 0, stream>>>(*p, args->batch_stride_bytes);
+  return launch_status();
 }
 
 stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream) {
@@ -413,6 +437,7 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
   if (blocks == 0) return STAGE_OK;
   const bool stored = args->octaves[0].dog != NULL;
   for (int32_t i = 1; i < args->octave_count; i++) assert((args->octaves[i].dog != NULL) == stored);
+  if (args->batch > 1) return extrema_run_batch(&p, args, ties, (unsigned)blocks, stream);
   if (stored && ties) extrema_run<true, true>(&p, march, (unsigned)blocks, stream);
   if (stored && !ties) extrema_run<true, false>(&p, march, (unsigned)blocks, stream);
   if (!stored && ties) extrema_run<false, true>(&p, march, (unsigned)blocks, stream);

@@ -75,7 +75,24 @@ typedef struct cuda_frame_view {
   bool by_scale;
   const vote_scales *scales;
   cuda_keypoint_scratch scratch;
+  /* Several pictures of one size in the same launches: views of all of them in device memory, this one the first; their
+     counters lie batch_stride_bytes apart. batch 0 or 1: this one alone. */
+  int32_t batch;
+  const struct cuda_frame_view *batch_views;
+  size_t batch_stride_bytes;
 } cuda_frame_view;
+
+/* The view that a kernel's block works on; BATCH is the kernel's, a compile-time constant. */
+#define CUDA_VIEW_OF_BLOCK(BATCH, one) ((BATCH) ? (one).batch_views[blockIdx.z] : (one))
+
+/* A grid of `blocks` for each picture of the batch; where blocks loop over a list, fewer for each do. */
+static inline uint32_t cuda_batch_count(const cuda_frame_view *view) {
+  return view->batch > 1 ? (uint32_t)view->batch : 1u;
+}
+static inline uint32_t cuda_batch_share(const cuda_frame_view *view, uint32_t blocks) {
+  const uint32_t share = blocks / cuda_batch_count(view);
+  return share > 0 ? share : 1u;
+}
 
 /* Places the scratch for these capacities at `base` (256-byte aligned device memory) and returns its bytes. base null:
    only the bytes are of use. */

@@ -16,6 +16,11 @@ static inline dim3 launch_grid_2d(int32_t columns, int32_t columns_a_block, int3
   return dim3((unsigned)launch_parts(columns, columns_a_block), (unsigned)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
 }
 
+/* A plane of another picture of a batch; null stays null. */
+template <class T> static __device__ __forceinline__ T *batch_shifted(T *plane, size_t bytes) {
+  return plane ? reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(plane) + bytes) : plane;
+}
+
 /* Lets a kernel have that much dynamic shared memory. */
 static inline stage_status launch_prepare(const void *kernel, int32_t shared_bytes) {
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);

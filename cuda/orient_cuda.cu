@@ -232,9 +232,10 @@ static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list
  * Order     repeatable: votes are integers.
  * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes a keypoint: bound by issue.
  */
-template <bool ATOMIC, author_rule RULE>
+template <bool ATOMIC, author_rule RULE, bool BATCH>
 __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
-    orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
+    orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view one) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
   __shared__ __align__(16) orient_shared s_warps[ORIENT_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * ORIENT_WARPS;
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
@@ -359,7 +360,9 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
  * Limits    no keypoints: returns at once. Order: repeatable.
  * Cost      144 bytes and about 2000 lane operations a keypoint: bound by latency.
  */
-__global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_constant__ cuda_frame_view v) {
+template <bool BATCH>
+__global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_constant__ cuda_frame_view one) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
   static_assert(LIST_TILE % PEAK_KEYPOINTS == 0, "a block's keypoints lie in one tile of the list");
   __shared__ peak_shared s;
   __shared__ uint32_t s_bins[WORK_BINS];
@@ -395,7 +398,9 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
  * Order     features repeatable; `order` only within equal radii.
  * Cost      about 20 bytes a feature: bound by latency.
  */
-__global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_constant__ cuda_frame_view v) {
+template <bool BATCH>
+__global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_constant__ cuda_frame_view one) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
   __shared__ work_order_shared s_order;
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
   if (count == 0 && blockIdx.x == 0 && threadIdx.x == 0) *v.oriented.count = 0;
@@ -417,39 +422,50 @@ __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_con
   }
 }
 
-template <bool ATOMIC, author_rule RULE>
+template <bool ATOMIC, author_rule RULE, bool BATCH>
 static stage_status launch_histograms(const cuda_frame_view *view, cudaStream_t stream) {
   const int threads = ORIENT_WARPS * WARP_LANES;
-  const unsigned blocks =
-      launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE>, threads, 0);
-  orient_warp_per_keypoint_kernel<ATOMIC, RULE><<<blocks, threads, 0, stream>>>(*view);
+  const unsigned resident =
+      launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE, BATCH>, threads, 0);
+  const dim3 blocks(cuda_batch_share(view, resident), 1, cuda_batch_count(view));
+  orient_warp_per_keypoint_kernel<ATOMIC, RULE, BATCH><<<blocks, threads, 0, stream>>>(*view);
   return launch_status();
 }
 
-template <bool ATOMIC> static stage_status launch_by_rule(const cuda_frame_view *view, cudaStream_t stream) {
-  if (view->params.orientation_rule == RULE_VLFEAT) return launch_histograms<ATOMIC, RULE_VLFEAT>(view, stream);
-  if (view->params.orientation_rule == RULE_OPENCV) return launch_histograms<ATOMIC, RULE_OPENCV>(view, stream);
-  return launch_histograms<ATOMIC, RULE_LOWE>(view, stream);
+template <bool ATOMIC, bool BATCH>
+static stage_status launch_by_rule(const cuda_frame_view *view, cudaStream_t stream) {
+  if (view->params.orientation_rule == RULE_VLFEAT) return launch_histograms<ATOMIC, RULE_VLFEAT, BATCH>(view, stream);
+  if (view->params.orientation_rule == RULE_OPENCV) return launch_histograms<ATOMIC, RULE_OPENCV, BATCH>(view, stream);
+  return launch_histograms<ATOMIC, RULE_LOWE, BATCH>(view, stream);
 }
 
-/* Blocks for `tiles` tiles, as many as are resident at most. */
-static unsigned tiled_blocks(const void *kernel, int threads, unsigned tiles) {
-  const unsigned resident = launch_resident_blocks(kernel, threads, 0);
-  return tiles < resident ? tiles : resident;
+/* Blocks for `tiles` tiles of each picture, as many as are resident at most. */
+static dim3 tiled_blocks(const cuda_frame_view *view, const void *kernel, int threads, unsigned tiles) {
+  const unsigned share = cuda_batch_share(view, launch_resident_blocks(kernel, threads, 0));
+  return dim3(tiles < share ? tiles : share, 1, cuda_batch_count(view));
+}
+
+/* Histograms to features. */
+template <bool BATCH> static stage_status launch_peaks(const cuda_frame_view *view, cudaStream_t stream) {
+  const uint32_t room = view->keypoints.capacity;
+  orient_peak_kernel<BATCH><<<tiled_blocks(view, (const void *)orient_peak_kernel<BATCH>, PEAK_THREADS,
+                                           (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
+                              PEAK_THREADS, 0, stream>>>(*view);
+  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
+  orient_emit_kernel<BATCH><<<tiled_blocks(view, (const void *)orient_emit_kernel<BATCH>, LIST_TILE,
+                                           (room + LIST_TILE - 1u) / LIST_TILE),
+                              LIST_TILE, 0, stream>>>(*view);
+  return launch_status();
 }
 
 stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {
   assert(view->octave_count >= 1 && view->keypoints.capacity > 0 && view->oriented.capacity > 0 && view->scales);
-  const uint32_t room = view->keypoints.capacity;
+  const bool atomic = variant == CUDA_ORIENT_ATOMIC, batch = view->batch > 1;
+  assert(atomic || !batch);
   stage_status st = STAGE_OK;
-  if (!view->params.upright)
-    st = variant == CUDA_ORIENT_ATOMIC ? launch_by_rule<true>(view, stream) : launch_by_rule<false>(view, stream);
+  if (!view->params.upright && atomic)
+    st = batch ? launch_by_rule<true, true>(view, stream) : launch_by_rule<true, false>(view, stream);
+  if (!view->params.upright && !atomic) st = launch_by_rule<false, false>(view, stream);
   if (st != STAGE_OK) return st;
-  orient_peak_kernel<<<tiled_blocks((const void *)orient_peak_kernel, PEAK_THREADS,
-                                    (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
-                       PEAK_THREADS, 0, stream>>>(*view);
-  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
-  orient_emit_kernel<<<tiled_blocks((const void *)orient_emit_kernel, LIST_TILE, (room + LIST_TILE - 1u) / LIST_TILE),
-                       LIST_TILE, 0, stream>>>(*view);
-  return launch_status();
+  return batch ? launch_peaks<true>(view, stream) : launch_peaks<false>(view, stream);
 }

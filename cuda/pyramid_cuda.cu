@@ -16,11 +16,14 @@
  * Order: each output is one fixed chain of operations; repeatable bit for bit.
  * Cost: 8 bytes and 2 (2R + 1) float operations a sample, more by 2R rows a block; bounded by both about equally.
  */
-template <int R>
+template <int R, bool BATCH>
 __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
-    blur_march_kernel(const __grid_constant__ march_params<R> p) {
+    blur_march_kernel(const __grid_constant__ march_params<R> p, size_t batch_stride_bytes) {
   extern __shared__ float4 s_vectors[];
-  march_plane<R, false>(p, reinterpret_cast<float *>(s_vectors));
+  if (BATCH)
+    march_plane<R, false>(march_params_of_block(p, batch_stride_bytes), reinterpret_cast<float *>(s_vectors));
+  else
+    march_plane<R, false>(p, reinterpret_cast<float *>(s_vectors));
 }
 
 /* A filter of any radius, by value: in the constant bank. */
@@ -76,6 +79,7 @@ __global__ void blur_plain_columns_kernel(const __grid_constant__ plain_params p
 }
 
 static stage_status blur_plain(const blur_launch_args *args, cuda_stream stream) {
+  assert(args->batch.count <= 1);
   assert(args->work.data && args->work.data != args->in.data && args->work.data != args->out.data);
   plain_params rows = {args->in, args->work, {NULL, 0, 0, 0}, args->border, *args->filter};
   plain_params columns = {args->work, args->out, args->halved, args->border, *args->filter};
@@ -90,7 +94,14 @@ static stage_status blur_plain(const blur_launch_args *args, cuda_stream stream)
 
 template <int R> static stage_status blur_march(const blur_launch_args *args, cuda_stream stream) {
   const march_params<R> p = march_params_of<R>(args);
-  blur_march_kernel<R><<<march_grid(p), march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p);
+  dim3 grid = march_grid(p);
+  if (args->batch.count > 1) {
+    grid.z = (unsigned)args->batch.count;
+    blur_march_kernel<R, true>
+        <<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, args->batch.stride_bytes);
+  } else {
+    blur_march_kernel<R, false><<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, 0);
+  }
   return launch_status();
 }
 
@@ -124,7 +135,10 @@ stage_status blur_launch(const blur_launch_args *args, cuda_stream stream) {
 stage_status pyramid_prepare(void) {
   stage_status status = base_prepare();
 #define RADIUS_PREPARE(R)                                                                                              \
-  if (status == STAGE_OK) status = launch_prepare((const void *)blur_march_kernel<R>, march_shape<R>::shared_bytes);
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)blur_march_kernel<R, false>, march_shape<R>::shared_bytes);                  \
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)blur_march_kernel<R, true>, march_shape<R>::shared_bytes);
   TUNE_MARCH_RADII(RADIUS_PREPARE)
 #undef RADIUS_PREPARE
   return status;

@@ -18,6 +18,13 @@ extern "C" {
 
 enum { PLANE_STRIDE_FLOATS = 32, PLANE_SLACK_FLOATS = 64 };
 
+/* Several pictures of one size in the same launches: the planes of picture i lie i * stride_bytes behind those given.
+   count 0 or 1: one picture. */
+typedef struct picture_batch {
+  int32_t count;
+  size_t stride_bytes; /* a multiple of 256 */
+} picture_batch;
+
 /* One level step, and what may be written on the way. A plane with null data is not wanted. */
 typedef struct blur_launch_args {
   plane_view in, out; /* the same size, differ */
@@ -26,6 +33,7 @@ typedef struct blur_launch_args {
   plane_view dog;     /* the same size and stride as out: out - in. Wants the uber kernel */
   border_mode border;
   const gaussian_filter *filter; /* host memory, read during the call only */
+  picture_batch batch;           /* only where !blur_needs_work and no dog is wanted */
 } blur_launch_args;
 
 /* Raises the shared-memory limits of this file's kernels on the current device. */
@@ -42,6 +50,9 @@ stage_status blur_launch(const blur_launch_args *args, cuda_stream stream);
 
 /* Base. `gray`, `work` and `doubled` are used when base_is_fused says no. */
 stage_status base_launch(const base_args *args, cuda_stream stream);
+
+/* The same for a batch; the sources lie as far apart as the planes. Not for filters where blur_needs_work. */
+stage_status base_batch_launch(const base_args *args, picture_batch batch, cuda_stream stream);
 
 /* Part `band` (0..bands-1) of a base that is fused: the bands together are what base_launch makes. It reads only source
    rows below base_band_rows, so a picture can still be on its way while its upper part is worked on. */

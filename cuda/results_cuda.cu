@@ -16,9 +16,14 @@ static_assert(sizeof(cuda_feature_record) == 24, "the record's layout is the pub
  * Limits    features beyond the list's or the records' capacity are only counted.
  * Order     repeatable. Cost: 24 bytes out a feature; into host memory bound by the bus.
  */
+template <bool BATCH>
 __global__ void __launch_bounds__(RESULTS_THREADS)
-    results_kernel(const __grid_constant__ cuda_frame_view v, cuda_feature_record *records, uint32_t capacity,
-                   cuda_frame_counts *counts) {
+    results_kernel(const __grid_constant__ cuda_frame_view one, cuda_feature_record *all_records, uint32_t capacity,
+                   cuda_frame_counts *all_counts) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
+  /* Each picture of a batch has room for its list. */
+  cuda_feature_record *records = BATCH ? all_records + (size_t)blockIdx.z * v.features.capacity : all_records;
+  cuda_frame_counts *counts = BATCH ? all_counts + blockIdx.z : all_counts;
   __shared__ __align__(16) uint32_t s_words[RESULTS_THREADS * RECORD_WORDS];
   const uint32_t lane = threadIdx.x % WARP_LANES;
   uint32_t *s_warp = s_words + threadIdx.x / WARP_LANES * WARP_LANES * RECORD_WORDS;
@@ -54,9 +59,13 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
 stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_record *records, uint32_t capacity,
                                  cuda_frame_counts *counts, cuda_stream stream) {
   assert(counts && (records || capacity == 0) && (uintptr_t)records % 16u == 0 && (uintptr_t)counts % 16u == 0);
-  const unsigned resident = launch_resident_blocks((const void *)results_kernel, RESULTS_THREADS, 0);
+  const unsigned resident = launch_resident_blocks((const void *)results_kernel<false>, RESULTS_THREADS, 0);
   const unsigned tiles = (view->features.capacity + RESULTS_THREADS - 1u) / RESULTS_THREADS;
-  const unsigned blocks = tiles < resident ? tiles : resident;
-  results_kernel<<<blocks, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
+  const unsigned share = cuda_batch_share(view, resident);
+  const dim3 blocks(tiles < share ? tiles : share, 1, cuda_batch_count(view));
+  if (view->batch > 1)
+    results_kernel<true><<<blocks, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
+  else
+    results_kernel<false><<<blocks, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
   return launch_status();
 }

@@ -155,8 +155,7 @@ __device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo,
  *   latency at the sizes it is for.
  */
 template <bool SMALL, int R1, int R2, int R3>
-__global__ void __launch_bounds__(chain_tile<SMALL>::threads)
-    blur_chain_kernel(const __grid_constant__ chain_params p) {
+static __device__ __forceinline__ void chain_of_block(const chain_params &p) {
   using shape = chain_shape<SMALL, R1, R2, R3>;
   constexpr int side1 = shape::side0 - 2 * R1, side2 = side1 - 2 * R2, stride = shape::stride;
   extern __shared__ float4 s_vectors[];
@@ -175,6 +174,21 @@ __global__ void __launch_bounds__(chain_tile<SMALL>::threads)
   chain_rows<SMALL, R3, stride>(p.taps[2], s_level, s_rows, side2);
   __syncthreads();
   chain_columns<SMALL, R3, stride, true>(p, 2, s_rows, s_level, side2, shape::halo - R1 - R2 - R3);
+}
+
+template <bool SMALL, bool BATCH, int R1, int R2, int R3>
+__global__ void __launch_bounds__(chain_tile<SMALL>::threads)
+    blur_chain_kernel(const __grid_constant__ chain_params p, size_t batch_stride_bytes) {
+  if (BATCH) {
+    chain_params q = p;
+    const size_t bytes = blockIdx.z * batch_stride_bytes;
+    q.in = batch_shifted(p.in, bytes);
+    q.out = batch_shifted(p.out, bytes);
+    q.halved = batch_shifted(p.halved, bytes);
+    chain_of_block<SMALL, R1, R2, R3>(q);
+  } else {
+    chain_of_block<SMALL, R1, R2, R3>(p);
+  }
 }
 
 static chain_params chain_params_of(const chain_launch_args *args) {
@@ -202,9 +216,15 @@ static stage_status chain_run(const chain_launch_args *args, cuda_stream stream)
   using shape = chain_shape<SMALL, R1, R2, R3>;
   const octave_view *o = &args->octave;
   assert(launch_parts(o->height, shape::tile) <= GRID_Y_MAX);
-  const dim3 grid((unsigned)launch_parts(o->width, shape::tile), (unsigned)launch_parts(o->height, shape::tile));
-  blur_chain_kernel<SMALL, R1, R2, R3>
-      <<<grid, chain_tile<SMALL>::threads, shape::shared_bytes, stream>>>(chain_params_of(args));
+  dim3 grid((unsigned)launch_parts(o->width, shape::tile), (unsigned)launch_parts(o->height, shape::tile));
+  if (args->batch.count > 1) {
+    grid.z = (unsigned)args->batch.count;
+    blur_chain_kernel<SMALL, true, R1, R2, R3><<<grid, chain_tile<SMALL>::threads, shape::shared_bytes, stream>>>(
+        chain_params_of(args), args->batch.stride_bytes);
+  } else {
+    blur_chain_kernel<SMALL, false, R1, R2, R3>
+        <<<grid, chain_tile<SMALL>::threads, shape::shared_bytes, stream>>>(chain_params_of(args), 0);
+  }
   return launch_status();
 }
 
@@ -248,14 +268,17 @@ stage_status uber_prepare(void) {
   if (status == STAGE_OK) status = launch_prepare((const void *)uber_level_kernel<R>, march_shape<R>::shared_bytes);
   TUNE_MARCH_RADII(RADIUS_PREPARE)
 #undef RADIUS_PREPARE
+#define CHAIN_PREPARE_ONE(SMALL, BATCH, R1, R2, R3)                                                                    \
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)blur_chain_kernel<SMALL, BATCH, R1, R2, R3>,                                 \
+                            chain_shape<SMALL, R1, R2, R3>::shared_bytes);
 #define CHAIN_PREPARE(R1, R2, R3)                                                                                      \
-  if (status == STAGE_OK)                                                                                              \
-    status = launch_prepare((const void *)blur_chain_kernel<true, R1, R2, R3>,                                         \
-                            chain_shape<true, R1, R2, R3>::shared_bytes);                                              \
-  if (status == STAGE_OK)                                                                                              \
-    status = launch_prepare((const void *)blur_chain_kernel<false, R1, R2, R3>,                                        \
-                            chain_shape<false, R1, R2, R3>::shared_bytes);
+  CHAIN_PREPARE_ONE(true, true, R1, R2, R3)                                                                            \
+  CHAIN_PREPARE_ONE(true, false, R1, R2, R3)                                                                           \
+  CHAIN_PREPARE_ONE(false, true, R1, R2, R3)                                                                           \
+  CHAIN_PREPARE_ONE(false, false, R1, R2, R3)
   TUNE_CHAINS(CHAIN_PREPARE)
 #undef CHAIN_PREPARE
+#undef CHAIN_PREPARE_ONE
   return status;
 }

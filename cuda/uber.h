@@ -31,6 +31,7 @@ typedef struct chain_launch_args {
   plane_view halved;          /* every second sample of the last level made; null data: not wanted */
   border_mode border;
   const gaussian_filter *filters; /* host memory: filters[s] makes level s */
+  picture_batch batch;
 } chain_launch_args;
 
 /* Whether the chain has a kernel for these radii, is exact for this border (reflection only: a blurred reflection is

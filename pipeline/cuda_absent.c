@@ -40,6 +40,11 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
 }
 
+bool cuda_frame_batches(const hs_context *c) {
+  (void)c;
+  return false;
+}
+
 hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   (void)r;
   (void)place;

@@ -99,10 +99,16 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
   return st;
 }
 
+static void drop_graph(graph_entry *e) {
+  device_graph_destroy(e->graph);
+  device_free(e->views);
+  e->graph = NULL;
+  e->views = NULL;
+}
+
 static void drop_graphs(cuda_state *s) {
   for (int i = 0; i < GRAPHS_KEPT; i++) {
-    device_graph_destroy(s->graphs[i].graph);
-    s->graphs[i].graph = NULL;
+    drop_graph(&s->graphs[i]);
   }
 }
 
@@ -183,6 +189,9 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
   return HS_OK;
 }
 
+/* Pictures that share the frame's launches. */
+static size_t batch_of(const cuda_frame_place *place) { return place->batch > 1 ? (size_t)place->batch : 1; }
+
 /* Plan and slab for a frame. */
 static hs_status make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
@@ -190,31 +199,32 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
   const hs_status st = make_plan(c, r, place);
   if (st != HS_OK) return st;
   const uint64_t limit = c->options.max_memory_bytes;
-  if (limit > 0 && s->plan.device_bytes > limit)
-    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes on the device, max_memory_bytes is %llu",
-                        v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
-  if (s->plan.device_bytes <= s->slab_bytes) return HS_OK;
+  size_t bytes;
+  if (!hs_size_mul(s->plan.device_bytes, batch_of(place), &bytes) || (limit > 0 && bytes > limit))
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
+                        batch_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
+  if (bytes <= s->slab_bytes) return HS_OK;
   drop_graphs(s);
   device_free(s->slab);
   s->slab_bytes = 0;
   s->memory_generation++;
   void *slab;
-  const stage_status got = device_alloc(&slab, s->plan.device_bytes);
+  const stage_status got = device_alloc(&slab, bytes);
   s->slab = slab;
   if (got != STAGE_OK) return device_failure(c, got, "device memory for the frame");
   /* Kernels may read, and never use, the floats between a row's end and its stride: let them be defined. */
-  stage_status cleared = device_clear(slab, s->plan.device_bytes, s->stream);
+  stage_status cleared = device_clear(slab, bytes, s->stream);
   if (cleared == STAGE_OK) cleared = device_stream_wait(s->stream);
   if (cleared != STAGE_OK) return device_failure(c, cleared, "clearing device memory");
-  s->slab_bytes = s->plan.device_bytes;
+  s->slab_bytes = bytes;
   return HS_OK;
 }
 
-static hs_status make_result_room(hs_context *c, size_t descriptor_bytes) {
+static hs_status make_result_room(hs_context *c, size_t batch, size_t descriptor_bytes) {
   cuda_state *s = c->cuda;
   result_set *r = &s->results[s->set];
-  const uint32_t own = s->plan.request.feature_capacity, most = UINT32_MAX - own;
-  const uint32_t features = own + (s->room_beyond < most ? s->room_beyond : most);
+  const size_t features = s->plan.request.feature_capacity * batch + s->room_beyond;
+  if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
   const size_t descriptors = features * descriptor_bytes;
   if (features <= r->features && descriptors <= r->descriptor_bytes) return HS_OK;
   drop_graphs(s);
@@ -231,7 +241,7 @@ static hs_status make_result_room(hs_context *c, size_t descriptor_bytes) {
     r->d_descriptors = device;
   }
   if (st != STAGE_OK) return device_failure(c, st, "pinned memory for the results");
-  r->features = features;
+  r->features = (uint32_t)features;
   r->descriptor_bytes = descriptors;
   return HS_OK;
 }
@@ -250,6 +260,7 @@ static graph_key key_of(const hs_context *c, const frame_request *r, const cuda_
   k.described = r->descriptor_bytes > 0;
   k.resident = place->resident;
   k.octaves = place->octaves;
+  k.batch = (int32_t)batch_of(place);
   k.base_apart = base_apart;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;
   k.feature_capacity = s->plan.request.feature_capacity;
@@ -297,6 +308,7 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
   record_target t = {.source = r->source,
                      .records = pinned->d_records,
                      .capacity = pinned->features,
+                     .batch = (int32_t)batch_of(place),
                      .descriptors = pinned->d_descriptors};
   t.source.data = slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
@@ -310,9 +322,25 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
   return t;
 }
 
+/* The views of a batch, which its graph's kernels read. */
+static hs_status make_views(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
+  cuda_state *s = c->cuda;
+  const size_t bytes = sizeof(cuda_frame_view) * (size_t)target->batch;
+  cuda_frame_view *views = hs_memory_alloc(c->options.allocator, bytes);
+  if (!views) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a batch", bytes);
+  cuda_record_views(c, r, target, views);
+  void *memory = NULL;
+  stage_status st = device_alloc(&memory, bytes);
+  e->views = memory;
+  if (st == STAGE_OK) st = device_copy_to(memory, views, bytes, s->stream);
+  if (st == STAGE_OK) st = device_stream_wait(s->stream);
+  hs_memory_release(c->options.allocator, views);
+  return st == STAGE_OK ? HS_OK : device_failure(c, st, "device memory for a batch");
+}
+
 /* The graph of this frame, recorded when it is met first. */
 static hs_status find_graph(hs_context *c, const frame_request *r, const cuda_frame_place *place,
-                            const record_target *target, cuda_graph *graph) {
+                            record_target *target, cuda_graph *graph) {
   cuda_state *s = c->cuda;
   const graph_key key = key_of(c, r, place, target->base_apart);
   for (int i = 0; i < GRAPHS_KEPT; i++)
@@ -322,8 +350,12 @@ static hs_status find_graph(hs_context *c, const frame_request *r, const cuda_fr
     }
   graph_entry *e = &s->graphs[s->next_graph];
   s->next_graph = (s->next_graph + 1) % GRAPHS_KEPT;
-  device_graph_destroy(e->graph);
-  e->graph = NULL;
+  drop_graph(e);
+  if (target->batch > 1) {
+    const hs_status made = make_views(c, r, target, e);
+    if (made != HS_OK) return made;
+    target->batch_views = e->views;
+  }
   stage_status st = device_capture_begin(s->stream);
   if (st != STAGE_OK) return device_failure(c, st, "recording the frame");
   st = cuda_record_frame(c, r, target);
@@ -349,7 +381,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   cuda_graph graph = NULL;
   const cuda_stream stream = stream_of(s, place);
   const int32_t bands = cuda_upload_bands(c, r, place);
-  const record_target target = target_of(s, r, place, bands > 1);
+  record_target target = target_of(s, r, place, bands > 1);
   const hs_status st = find_graph(c, r, place, &target, &graph);
   if (st != HS_OK) return st;
   s->mail->handed_over = 0;
@@ -366,7 +398,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
 static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   hs_status st = make_room(c, r, place);
-  if (st == HS_OK && !place->resident) st = make_result_room(c, r->descriptor_bytes);
+  if (st == HS_OK && !place->resident) st = make_result_room(c, batch_of(place), r->descriptor_bytes);
   if (st == HS_OK && place->octaves > 0) st = make_handover_room(c);
   if (st != HS_OK) return context_give_up_room(c, st);
   if (s->plan.geometry.octave_count > 0) return launch(c, r, place);
@@ -392,7 +424,13 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
     (void)device_stream_wait(s->upload);
     return failed;
   }
-  *repeat = run_grow_lists(c, s->mail->counts.keypoints, s->mail->counts.oriented, s->plan.request.keypoint_capacity,
+  cuda_frame_counts most = {0};
+  for (size_t i = 0; i < batch_of(place); i++) {
+    const cuda_frame_counts *counts = &s->mail->counts[i];
+    if (counts->keypoints > most.keypoints) most.keypoints = counts->keypoints;
+    if (counts->oriented > most.oriented) most.oriented = counts->oriented;
+  }
+  *repeat = run_grow_lists(c, most.keypoints, most.oriented, s->plan.request.keypoint_capacity,
                            s->plan.request.feature_capacity);
   return HS_OK;
 }
@@ -405,14 +443,27 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
   device_leave(previous);
   if (st != HS_OK || *repeat) return st;
   const result_set *pinned = &s->results[s->set];
-  result->count = s->mail->counts.features;
-  result->keypoints = place->resident ? (const void *)slab_buffer(s, BUFFER_RECORDS) : pinned->records;
-  result->descriptors = place->resident ? slab_buffer(s, BUFFER_DESCRIPTORS) : pinned->descriptors;
-  c->statistics.frames++;
-  c->statistics.candidates = s->mail->counts.candidates;
-  c->statistics.keypoints = s->mail->counts.keypoints;
-  c->statistics.features = s->mail->counts.features;
+  const size_t room = s->plan.request.feature_capacity,
+               descriptor_bytes = pinned->features > 0 ? pinned->descriptor_bytes / pinned->features : 0;
+  for (size_t i = 0; i < batch_of(place); i++) {
+    const unsigned char *descriptors = pinned->descriptors;
+    result[i].count = s->mail->counts[i].features;
+    result[i].keypoints = place->resident ? (const void *)slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
+    if (descriptors) descriptors += i * room * descriptor_bytes;
+    result[i].descriptors = place->resident ? slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
+  }
+  const cuda_frame_counts *last = &s->mail->counts[batch_of(place) - 1];
+  c->statistics.frames += batch_of(place);
+  c->statistics.candidates = last->candidates;
+  c->statistics.keypoints = last->keypoints;
+  c->statistics.features = last->features;
   return HS_OK;
+}
+
+bool cuda_frame_batches(const hs_context *c) {
+  const cuda_variants *v = &c->cuda->variants, defaults = {0};
+  return c->options.scales == 3 && !wants_blur_work(c) && v->pyramid == defaults.pyramid &&
+         v->refine == defaults.refine && v->orient == defaults.orient && v->describe == defaults.describe;
 }
 
 hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place,

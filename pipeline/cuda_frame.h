@@ -27,6 +27,8 @@ typedef struct cuda_frame_place {
   cuda_stream stream;
   bool source_on_device; /* picture and mask are there already; else in host memory */
   bool resident;         /* results stay on the device */
+  int32_t batch;         /* > 1: pictures of one size, type and layout, without masks, in the same launches, with results
+                            on the host; only where cuda_frame_batches */
   int32_t octaves;       /* > 0: only so many are worked on, fewer than there are; the next one's level 0 goes to the host */
 } cuda_frame_place;
 
@@ -38,7 +40,11 @@ typedef struct cuda_frame_result {
   const void *descriptors;
 } cuda_frame_result;
 
-/* Runs a frame (request->given is null). */
+enum { CUDA_BATCH_MAX = 64 };
+/* Whether the context's options and variants have kernels for batches. */
+bool cuda_frame_batches(const hs_context *context);
+
+/* Runs a frame (request->given is null), or a batch: then requests and results are arrays of place->batch. */
 hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                          cuda_frame_result *result);
 

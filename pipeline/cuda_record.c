@@ -19,16 +19,18 @@ typedef struct recording {
   plane_view blur_work[OCTAVES_MAX];
   float *dog[OCTAVES_MAX];
   plane_view handover;
+  unsigned char *slab; /* of the picture that the view is of */
+  picture_batch batch;
 } recording;
 
-static unsigned char *buffer(const cuda_state *s, plan_buffer which, int32_t octave) {
+static unsigned char *buffer(const cuda_state *s, unsigned char *slab, plan_buffer which, int32_t octave) {
   const plan_entry *e = plan_find(&s->plan, which, octave);
-  return e ? s->slab + e->offset : NULL;
+  return e ? slab + e->offset : NULL;
 }
 
-static octave_view view_octave(const cuda_state *s, int32_t o) {
+static octave_view view_octave(const cuda_state *s, unsigned char *slab, int32_t o) {
   const pyramid_geometry *g = &s->plan.geometry;
-  const octave_view v = {.levels = (float *)(void *)buffer(s, BUFFER_LEVELS, o),
+  const octave_view v = {.levels = (float *)(void *)buffer(s, slab, BUFFER_LEVELS, o),
                          .level_floats = s->plan.level_floats[o],
                          .stride = s->plan.stride[o],
                          .width = g->width[o],
@@ -44,13 +46,13 @@ static void view_octaves(recording *r) {
   v->octave_count = g->octave_count;
   v->first_octave = g->first_octave;
   v->mask_words = s->mask_words;
-  v->candidate_words = (uint32_t *)(void *)buffer(s, BUFFER_CANDIDATES, 0);
-  v->settled_words = (uint32_t *)(void *)buffer(s, BUFFER_SETTLED, 0);
+  v->candidate_words = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_CANDIDATES, 0);
+  v->settled_words = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_SETTLED, 0);
   for (int32_t o = 0; o < g->octave_count; o++) {
-    float *work = (float *)(void *)buffer(s, BUFFER_BLUR_WORK, o);
-    v->octaves[o] = view_octave(s, o);
+    float *work = (float *)(void *)buffer(s, r->slab, BUFFER_BLUR_WORK, o);
+    v->octaves[o] = view_octave(s, r->slab, o);
     v->mask_offset[o] = s->mask_offset[o];
-    r->dog[o] = (float *)(void *)buffer(s, BUFFER_DOG, o);
+    r->dog[o] = (float *)(void *)buffer(s, r->slab, BUFFER_DOG, o);
     r->blur_work[o] = (plane_view){work, g->width[o], g->height[o], s->plan.stride[o]};
     r->octaves[o] = (extrema_octave){
         v->octaves[o], r->dog[o], {v->candidate_words + s->mask_offset[o], mask_words_per_row(g->width[o])}};
@@ -61,29 +63,29 @@ static void view_lists(recording *r) {
   const cuda_state *s = r->state;
   const plan_request *p = &s->plan.request;
   cuda_frame_view *v = &r->view;
-  uint32_t *counts = (uint32_t *)(void *)buffer(s, BUFFER_COUNTS, 0);
+  uint32_t *counts = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_COUNTS, 0);
   const cuda_keypoint_capacity capacity = {s->mask_words, p->keypoint_capacity * 4, p->keypoint_capacity,
                                            p->feature_capacity};
   v->params = r->context->params;
   v->filter = r->request->filter;
   v->filtered = v->filter.mask || r->context->options.region_width > 0;
   if (v->filter.mask) {
-    v->filter.mask = buffer(s, BUFFER_MASK, 0);
+    v->filter.mask = buffer(s, r->slab, BUFFER_MASK, 0);
     v->filter.mask_stride = s->mask_pitch;
   }
   v->max_features = (uint32_t)r->context->options.max_features;
   v->by_scale = r->context->options.selection == HS_SELECT_SCALE;
-  v->keypoints = workspace_keypoints(buffer(s, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
-  v->oriented = workspace_features(buffer(s, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
+  v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
+  v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
   v->features = v->oriented;
   if (v->max_features > 0)
-    v->features = workspace_features(buffer(s, BUFFER_SELECTED, 0), p->feature_capacity, &counts[2]);
+    v->features = workspace_features(buffer(s, r->slab, BUFFER_SELECTED, 0), p->feature_capacity, &counts[2]);
   v->scales = s->scales;
-  (void)cuda_keypoint_scratch_place(&capacity, buffer(s, BUFFER_SCRATCH, 0), &v->scratch);
+  (void)cuda_keypoint_scratch_place(&capacity, buffer(s, r->slab, BUFFER_SCRATCH, 0), &v->scratch);
 }
 
 base_args cuda_base_args(const hs_context *c, const source_view *source) {
-  const octave_view o = view_octave(c->cuda, 0);
+  const octave_view o = view_octave(c->cuda, c->cuda->slab, 0);
   /* Levels 1 to 3 are still free: they hold the plain picture, the doubled one and filtered rows where no kernel does
      it all at once. */
   base_args args = {.source = *source,
@@ -115,7 +117,8 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
                            .out = octave_level(v, s),
                            .work = r->blur_work[o],
                            .border = (border_mode)c->options.border_rule,
-                           .filter = &c->step_filter[s]};
+                           .filter = &c->step_filter[s],
+                           .batch = r->batch};
   if (halved) args.halved = next_base(r, o);
   if (!r->dog[o]) return blur_launch(&args, stream);
   args.dog = (plane_view){r->dog[o] + (size_t)(s - 1) * v->level_floats, v->width, v->height, v->stride};
@@ -130,7 +133,8 @@ static stage_status record_levels(const recording *r, int32_t o, int32_t first, 
                              .first_level = first,
                              .count = last - first + 1,
                              .border = (border_mode)c->options.border_rule,
-                             .filters = c->step_filter};
+                             .filters = c->step_filter,
+                             .batch = r->batch};
   if (halved) chain.halved = next_base(r, o);
   if (!r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, stream);
   stage_status st = STAGE_OK;
@@ -152,7 +156,11 @@ static stage_status record_upper_levels(const recording *r, int32_t o) {
 }
 
 static stage_status record_extrema(const recording *r, int32_t o) {
-  const extrema_launch_args args = {.octaves = &r->octaves[o], .octave_count = 1, .params = r->context->params};
+  const extrema_launch_args args = {.octaves = &r->octaves[o],
+                                    .octave_count = 1,
+                                    .params = r->context->params,
+                                    .batch = r->batch.count,
+                                    .batch_stride_bytes = r->batch.stride_bytes};
   return extrema_launch(&args, side_of(r, o));
 }
 
@@ -166,7 +174,7 @@ static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
 static stage_status record_pyramid(const recording *r, const record_target *target) {
   const int32_t octaves = r->view.octave_count;
   const base_args base = cuda_base_args(r->context, &target->source);
-  stage_status st = target->base_apart ? STAGE_OK : base_launch(&base, r->state->stream);
+  stage_status st = target->base_apart ? STAGE_OK : base_batch_launch(&base, r->batch, r->state->stream);
   for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
     if (st == STAGE_OK && o + 1 == octaves && r->handover.data)
@@ -184,10 +192,23 @@ static stage_status record_results(const recording *r, const record_target *targ
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->listed, s->keypoint);
   if (st == STAGE_OK) st = device_event_wait(s->listed, s->side[0]);
-  if (st == STAGE_OK) st = cuda_results_launch(&r->view, target->records, target->capacity, &s->d_mail->counts, s->side[0]);
+  if (st == STAGE_OK) st = cuda_results_launch(&r->view, target->records, target->capacity, s->d_mail->counts, s->side[0]);
   if (st == STAGE_OK && r->request->descriptor_bytes > 0)
     st = cuda_describe_launch(&r->view, s->variants.describe, target->descriptors, s->keypoint);
   return st == STAGE_OK ? join(s, 0, s->keypoint) : st;
+}
+
+/* Selection has no kernels for batches: one picture after another. */
+static stage_status record_selection(const recording *r) {
+  stage_status st = STAGE_OK;
+  for (int32_t i = 0; i < r->batch.count && st == STAGE_OK; i++) {
+    recording one = *r;
+    one.slab = r->state->slab + (size_t)i * r->batch.stride_bytes;
+    view_octaves(&one);
+    view_lists(&one);
+    st = cuda_select_launch(&one.view, r->state->keypoint);
+  }
+  return st;
 }
 
 /* What follows the search, on its own stream between the main one's levels and the frame's end. */
@@ -199,7 +220,7 @@ static stage_status record_keypoints(const recording *r, const record_target *ta
   if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->keypoint);
   if (st == STAGE_OK) st = cuda_locate_launch(v, s->keypoint);
   if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->keypoint);
-  if (st == STAGE_OK && v->max_features > 0) st = cuda_select_launch(v, s->keypoint);
+  if (st == STAGE_OK && v->max_features > 0) st = record_selection(r);
   if (st == STAGE_OK) st = record_results(r, target);
   if (st == STAGE_OK) st = device_event_record(s->described, s->keypoint);
   return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
@@ -213,11 +234,34 @@ static stage_status record_reset(const recording *r) {
   return st == STAGE_OK ? cuda_keypoint_reset_launch(&r->view, s->side[0]) : st;
 }
 
+static recording recording_of(const hs_context *c, const frame_request *request, const record_target *target) {
+  const recording r = {.context = c,
+                       .state = c->cuda,
+                       .request = request,
+                       .handover = target->handover,
+                       .slab = c->cuda->slab,
+                       .batch = {target->batch, c->cuda->plan.device_bytes}};
+  return r;
+}
+
+void cuda_record_views(const hs_context *c, const frame_request *request, const record_target *target,
+                       cuda_frame_view *views) {
+  for (int32_t i = 0; i < target->batch; i++) {
+    recording r = recording_of(c, request, target);
+    r.slab += (size_t)i * r.batch.stride_bytes;
+    view_octaves(&r);
+    view_lists(&r);
+    views[i] = r.view;
+  }
+}
+
 stage_status cuda_record_frame(const hs_context *c, const frame_request *request, const record_target *target) {
-  const cuda_state *s = c->cuda;
-  recording r = {.context = c, .state = s, .request = request, .handover = target->handover};
+  recording r = recording_of(c, request, target);
   view_octaves(&r);
   view_lists(&r);
+  r.view.batch = target->batch;
+  r.view.batch_views = target->batch_views;
+  r.view.batch_stride_bytes = r.batch.stride_bytes;
   assert(r.view.octave_count > 0);
   stage_status st = record_reset(&r);
   if (st == STAGE_OK) st = record_pyramid(&r, target);

@@ -30,13 +30,14 @@ typedef struct graph_key {
   bool masked, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity;
   int32_t set;                /* of the results */
-  int32_t octaves;            /* as cuda_frame_place.octaves */
+  int32_t octaves, batch;     /* as in cuda_frame_place */
   uint64_t memory_generation; /* raised when the slab or the pinned results move */
 } graph_key;
 
 typedef struct graph_entry {
   graph_key key;
   cuda_graph graph;
+  cuda_frame_view *views; /* device: of the pictures of a batch; null for one */
 } graph_entry;
 
 /* Side streams: one for what is left of each octave when the next has begun; the smallest octaves share the last. */
@@ -52,7 +53,7 @@ typedef struct result_set {
 
 /* What a frame tells the host besides its features. */
 typedef struct frame_mail {
-  cuda_frame_counts counts;
+  cuda_frame_counts counts[CUDA_BATCH_MAX]; /* of each picture */
   uint32_t handed_over; /* 1: the level is there; the host clears it */
 } frame_mail;
 
@@ -92,6 +93,8 @@ typedef struct record_target {
   uint32_t capacity;
   void *descriptors;
   bool base_apart; /* the base is made outside the graph, beside the upload */
+  int32_t batch;                       /* pictures, 1 or more, each with its part of the slab */
+  const cuda_frame_view *batch_views;  /* device memory; null for one */
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
 } record_target;
 
@@ -103,6 +106,10 @@ int32_t cuda_upload_bands(const hs_context *context, const frame_request *reques
 /* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
 stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
                          int32_t bands, cuda_stream stream);
+
+/* The views of the pictures of a batch, [target->batch], without batch_views. */
+void cuda_record_views(const hs_context *context, const frame_request *request, const record_target *target,
+                       cuda_frame_view *views);
 
 /* Enqueues a frame of at least one octave on state->stream (and its side streams), being captured. */
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);

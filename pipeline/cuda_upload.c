@@ -12,7 +12,7 @@ static int32_t bands_for(int64_t pixels) {
 
 int32_t cuda_upload_bands(const hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   const base_args args = cuda_base_args(c, &r->source);
-  if (place->stream || place->resident || !base_is_fused(&args)) return 1;
+  if (place->stream || place->resident || place->batch > 1 || !base_is_fused(&args)) return 1;
   return bands_for((int64_t)r->source.width * r->source.height);
 }
 
@@ -47,8 +47,13 @@ stage_status cuda_upload(const hs_context *c, const frame_request *r, const reco
                          cuda_stream stream) {
   const cuda_state *s = c->cuda;
   unsigned char *picture = (unsigned char *)(uintptr_t)target->source.data;
-  stage_status st = bands > 1 ? upload_bands(c, r, target, bands, stream)
-                              : copy_rows(s, &r->source, picture, 0, r->source.height, stream);
+  stage_status st = STAGE_OK;
+  if (bands > 1) {
+    st = upload_bands(c, r, target, bands, stream);
+  } else {
+    for (int32_t i = 0; i < target->batch && st == STAGE_OK; i++)
+      st = copy_rows(s, &r[i].source, picture + (size_t)i * s->plan.device_bytes, 0, r->source.height, stream);
+  }
   if (st != STAGE_OK || !r->filter.mask) return st;
   return device_copy_rows_to(s->slab + plan_find(&s->plan, BUFFER_MASK, 0)->offset, s->mask_pitch, r->filter.mask,
                              r->filter.mask_stride, (size_t)r->source.width, (size_t)r->source.height, stream);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cpu/threads.h"
+#include "pipeline/batch_frame.h"
 #include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
 #include "pipeline/image_view.h"
@@ -21,6 +22,7 @@ typedef struct flight_slot {
   bool masked, done;
   hs_status status;
   hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results */
+  int32_t batch_most;   /* images like this one that may share its launches; 1: it goes alone */
   int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory */
   int32_t lane, set;    /* whose results these are; GPU only */
   char error[ERROR_TEXT_BYTES];
@@ -61,13 +63,35 @@ static void run_slot(flight_lane *lane, flight_slot *s) {
   const hs_image *mask = s->masked ? &s->mask : NULL;
   if (lane->flight->on_device) {
     const hs_features *view = NULL;
-    cuda_frame_use_results(c, s->set);
     s->status = hs_extract_view(c, &s->image, mask, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
   } else {
     s->status = hs_extract_masked(c, &s->image, mask, &s->features);
   }
   if (s->status != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", hs_last_error(c));
+}
+
+/* Runs a batch. What can fail is the device or the memory for all of them, so it fails as a whole. */
+static void run_batch(flight_lane *lane, uint64_t first, int32_t count) {
+  flight *f = lane->flight;
+  const hs_image *images[CUDA_BATCH_MAX] = {NULL};
+  hs_features views[CUDA_BATCH_MAX];
+  for (int32_t i = 0; i < count; i++) images[i] = &slot_of(f, first + (uint64_t)i)->image;
+  const hs_status st = batch_frame_run(lane->context, images, count, views);
+  for (int32_t i = 0; i < count; i++) {
+    flight_slot *s = slot_of(f, first + (uint64_t)i);
+    s->status = st;
+    if (st == HS_OK) s->features = views[i];
+    if (st != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", hs_last_error(lane->context));
+  }
+}
+
+static void run_images(flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
+  if (lane->flight->on_device) cuda_frame_use_results(lane->context, set);
+  if (count > 1)
+    run_batch(lane, first, count);
+  else
+    run_slot(lane, slot_of(lane->flight, first));
 }
 
 /* Whether the next image is there, and this lane may begin it. Under the lock. */
@@ -77,32 +101,52 @@ static bool may_take(flight_lane *lane) {
   return lane - f->lanes < slot_of(f, f->next)->lanes_most && free_set(lane) >= 0;
 }
 
-/* Waits for an image and takes it. False: the lanes are to end. Under the lock. */
-static bool take(flight_lane *lane, uint64_t *image) {
+/* Of the images that wait, how many the lane takes together: as many alike as are worth a batch, but not what other lanes
+   could begin, in powers of two so that few graphs serve. Under the lock. */
+static int32_t batch_to_take(const flight_lane *lane) {
+  flight *f = lane->flight;
+  const flight_slot *first = slot_of(f, f->next);
+  const uint64_t waiting = f->end - f->next, share = (waiting + (uint64_t)f->lane_count - 1) / (uint64_t)f->lane_count;
+  int32_t alike = 1, count = 1;
+  while ((uint64_t)alike < share && alike < first->batch_most) {
+    const flight_slot *s = slot_of(f, f->next + (uint64_t)alike);
+    if (s->batch_most == 1 || !batch_frame_alike(&first->image, &s->image)) break;
+    alike++;
+  }
+  while (2 * count <= alike) count *= 2;
+  return count;
+}
+
+/* Waits for images and takes them; returns how many, 0: the lanes are to end. Under the lock. */
+static int32_t take(flight_lane *lane, uint64_t *first) {
   flight *f = lane->flight;
   while (!f->ending && !may_take(lane)) pthread_cond_wait(&f->work, &f->lock);
-  if (f->ending) return false;
-  *image = f->next++;
-  flight_slot *s = slot_of(f, *image);
-  s->lane = (int32_t)(lane - f->lanes);
-  s->set = free_set(lane);
-  if (f->on_device) lane->held[s->set]++;
-  return true;
+  if (f->ending) return 0;
+  const int32_t count = batch_to_take(lane), set = free_set(lane);
+  *first = f->next;
+  f->next += (uint64_t)count;
+  for (int32_t i = 0; i < count; i++) {
+    flight_slot *s = slot_of(f, *first + (uint64_t)i);
+    s->lane = (int32_t)(lane - f->lanes);
+    s->set = set;
+  }
+  if (f->on_device) lane->held[set] += count;
+  return count;
 }
 
 static void *lane_main(void *argument) {
   flight_lane *lane = argument;
   flight *f = lane->flight;
-  uint64_t image;
+  uint64_t first;
   pthread_mutex_lock(&f->lock);
-  while (take(lane, &image)) {
-    flight_slot *s = slot_of(f, image);
+  for (int32_t count = take(lane, &first); count > 0; count = take(lane, &first)) {
+    const int32_t set = slot_of(f, first)->set;
     pthread_mutex_unlock(&f->lock);
-    run_slot(lane, s);
+    run_images(lane, first, count, set);
     pthread_mutex_lock(&f->lock);
     lane->statistics.struct_size = sizeof lane->statistics;
     (void)hs_get_statistics(lane->context, &lane->statistics);
-    s->done = true;
+    for (int32_t i = 0; i < count; i++) slot_of(f, first + (uint64_t)i)->done = true;
     pthread_cond_broadcast(&f->done);
   }
   pthread_mutex_unlock(&f->lock);
@@ -214,6 +258,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   if (st != HS_OK) return st;
   flight *f = c->flight;
   const int32_t lanes_most = c->cuda ? cuda_frame_lanes(c, image->width, image->height) : CPU_LANES;
+  const int32_t batch_most = batch_frame_most(c, image);
   pthread_mutex_lock(&f->lock);
   const uint64_t count = f->end - f->oldest;
   const bool room = count + 1 < (uint64_t)f->slot_count;
@@ -224,6 +269,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
     if (mask) s->mask = *mask;
     s->done = false;
     s->lanes_most = lanes_most;
+    s->batch_most = mask ? 1 : batch_most;
     s->error[0] = '\0';
     f->end++;
     if (lanes_most >= f->lane_count) {
