@@ -300,8 +300,8 @@ static stage_status base_split(const base_args *args, picture_batch batch, cuda_
   const plane_view gray = doubled ? args->gray : args->doubled, none = {NULL, 0, 0, 0};
   const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
   assert(gray.width <= args->source.width && gray.height <= args->source.height);
-  gray_kernel<<<plain_grid(&gray, batch), threads, 0, stream>>>(args->source, gray, doubled ? 1 : 1 << args->first_octave,
-                                                                batch.stride_bytes);
+  gray_kernel<<<plain_grid(&gray, batch), threads, 0, stream>>>(
+      args->source, gray, doubled ? 1 : 1 << args->first_octave, batch.stride_bytes);
   if (doubled) {
     const plane_view out = args->doubled;
     assert(out.width == 2 * gray.width && out.height == 2 * gray.height);

@@ -452,9 +452,9 @@ template <bool BATCH> static stage_status launch_peaks(const cuda_frame_view *vi
                                            (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
                               PEAK_THREADS, 0, stream>>>(*view);
   if (launch_status() != STAGE_OK) return STAGE_DEVICE;
-  orient_emit_kernel<BATCH><<<tiled_blocks(view, (const void *)orient_emit_kernel<BATCH>, LIST_TILE,
-                                           (room + LIST_TILE - 1u) / LIST_TILE),
-                              LIST_TILE, 0, stream>>>(*view);
+  orient_emit_kernel<BATCH>
+      <<<tiled_blocks(view, (const void *)orient_emit_kernel<BATCH>, LIST_TILE, (room + LIST_TILE - 1u) / LIST_TILE),
+         LIST_TILE, 0, stream>>>(*view);
   return launch_status();
 }
 

@@ -168,11 +168,11 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
   cuda_state *s = c->cuda;
   const source_view *v = &r->source;
   plan_request request = {.width = v->width,
-                                .height = v->height,
-                                .rules = c->rules,
-                                .keypoint_capacity = c->keypoint_capacity,
-                                .feature_capacity = c->feature_capacity,
-                                .descriptor_bytes = r->descriptor_bytes};
+                          .height = v->height,
+                          .rules = c->rules,
+                          .keypoint_capacity = c->keypoint_capacity,
+                          .feature_capacity = c->feature_capacity,
+                          .descriptor_bytes = r->descriptor_bytes};
   if (place->octaves > 0) request.rules.octaves = place->octaves;
   s->picture_pitch = align((size_t)v->width * source_pixel_bytes(v->type, v->layout));
   s->mask_pitch = align((size_t)v->width);
@@ -201,7 +201,8 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
   const uint64_t limit = c->options.max_memory_bytes;
   size_t bytes;
   if (!hs_size_mul(s->plan.device_bytes, batch_of(place), &bytes) || (limit > 0 && bytes > limit))
-    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT,
+                        "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
                         batch_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
   if (bytes <= s->slab_bytes) return HS_OK;
   drop_graphs(s);
@@ -339,8 +340,8 @@ static hs_status make_views(hs_context *c, const frame_request *r, const record_
 }
 
 /* The graph of this frame, recorded when it is met first. */
-static hs_status find_graph(hs_context *c, const frame_request *r, const cuda_frame_place *place,
-                            record_target *target, cuda_graph *graph) {
+static hs_status find_graph(hs_context *c, const frame_request *r, const cuda_frame_place *place, record_target *target,
+                            cuda_graph *graph) {
   cuda_state *s = c->cuda;
   const graph_key key = key_of(c, r, place, target->base_apart);
   for (int i = 0; i < GRAPHS_KEPT; i++)
@@ -408,7 +409,8 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
 
 hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return device_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(c->cuda->device, &previous) != STAGE_OK)
+    return device_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = begin(c, r, place);
   device_leave(previous);
   return st;

@@ -27,9 +27,9 @@ typedef struct cuda_frame_place {
   cuda_stream stream;
   bool source_on_device; /* picture and mask are there already; else in host memory */
   bool resident;         /* results stay on the device */
-  int32_t batch;         /* > 1: pictures of one size, type and layout, without masks, in the same launches, with results
+  int32_t batch;   /* > 1: pictures of one size, type and layout, without masks, in the same launches, with results
                             on the host; only where cuda_frame_batches */
-  int32_t octaves;       /* > 0: only so many are worked on, fewer than there are; the next one's level 0 goes to the host */
+  int32_t octaves; /* > 0: only so many are worked on, fewer than there are; the next one's level 0 goes to the host */
 } cuda_frame_place;
 
 /* The features of a frame, in memory of the context until its next frame: pinned host memory, or device memory where

@@ -192,7 +192,8 @@ static stage_status record_results(const recording *r, const record_target *targ
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->listed, s->keypoint);
   if (st == STAGE_OK) st = device_event_wait(s->listed, s->side[0]);
-  if (st == STAGE_OK) st = cuda_results_launch(&r->view, target->records, target->capacity, s->d_mail->counts, s->side[0]);
+  if (st == STAGE_OK)
+    st = cuda_results_launch(&r->view, target->records, target->capacity, s->d_mail->counts, s->side[0]);
   if (st == STAGE_OK && r->request->descriptor_bytes > 0)
     st = cuda_describe_launch(&r->view, s->variants.describe, target->descriptors, s->keypoint);
   return st == STAGE_OK ? join(s, 0, s->keypoint) : st;

@@ -54,7 +54,7 @@ typedef struct result_set {
 /* What a frame tells the host besides its features. */
 typedef struct frame_mail {
   cuda_frame_counts counts[CUDA_BATCH_MAX]; /* of each picture */
-  uint32_t handed_over; /* 1: the level is there; the host clears it */
+  uint32_t handed_over;                     /* 1: the level is there; the host clears it */
 } frame_mail;
 
 typedef struct cuda_state {
@@ -69,7 +69,7 @@ typedef struct cuda_state {
   vote_scales *scales; /* device */
   unsigned char *slab; /* device */
   size_t slab_bytes;
-  frame_mail *mail, *d_mail; /* pinned */
+  frame_mail *mail, *d_mail;    /* pinned */
   float *handover, *d_handover; /* pinned: level 0 of the first octave that the host works on */
   size_t handover_floats;
   uint32_t room_beyond; /* features that the results must have room for besides the frame's own */
@@ -92,9 +92,9 @@ typedef struct record_target {
   void *records; /* hs_keypoint [capacity] */
   uint32_t capacity;
   void *descriptors;
-  bool base_apart; /* the base is made outside the graph, beside the upload */
-  int32_t batch;                       /* pictures, 1 or more, each with its part of the slab */
-  const cuda_frame_view *batch_views;  /* device memory; null for one */
+  bool base_apart;                    /* the base is made outside the graph, beside the upload */
+  int32_t batch;                      /* pictures, 1 or more, each with its part of the slab */
+  const cuda_frame_view *batch_views; /* device memory; null for one */
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
 } record_target;
 

@@ -168,7 +168,8 @@ static void check_chain(cuda_stream stream, int32_t width, int32_t height, const
   }
   const halve_args halve = {levels[count].view, half.view};
   assert_int_equal(halve_ref(NULL, &halve), STAGE_OK);
-  chain_launch_args args = {o, 2, count, device_plane(stream, width / 2, height / 2), BORDER_REFLECT_101, filters};
+  chain_launch_args args = {o,       2,     count, device_plane(stream, width / 2, height / 2), BORDER_REFLECT_101,
+                            filters, {1, 0}};
   to_device(stream, octave_level(&o, 1), &levels[0]);
   assert_true(chain_fits(&args));
   assert_int_equal(chain_launch(&args, stream), STAGE_OK);
@@ -322,7 +323,7 @@ static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
   memset(got, 0xa5, words * sizeof *got); /* every word is to be written */
   assert_int_equal(device_copy_to(d_words, got, words * sizeof *got, stream), STAGE_OK);
   const extrema_octave octave = {device, c->stored ? d_dog : NULL, {d_words, words_per_row}};
-  const extrema_launch_args args = {&octave, 1, host.params};
+  const extrema_launch_args args = {&octave, 1, host.params, 1, 0};
   assert_int_equal(extrema_launch(&args, stream), STAGE_OK);
   assert_int_equal(device_copy_from(got, d_words, words * sizeof *got, stream), STAGE_OK);
   assert_int_equal(device_stream_wait(stream), STAGE_OK);
@@ -377,7 +378,7 @@ static void test_octaves_together(void **state) {
   for (int together = 0; together < 2; together++) {
     assert_int_equal(device_clear(words, sizeof got[0], stream), STAGE_OK);
     for (int32_t i = 0; i < (together ? 1 : COUNT); i++) {
-      const extrema_launch_args args = {&octaves[i], together ? COUNT : 1, params};
+      const extrema_launch_args args = {&octaves[i], together ? COUNT : 1, params, 1, 0};
       assert_int_equal(extrema_launch(&args, stream), STAGE_OK);
     }
     assert_int_equal(device_copy_from(got[together], words, sizeof got[0], stream), STAGE_OK);

@@ -7,12 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
+#include "tests/support/reference_frame.h"
 
 enum { IMAGES = 13 };
 
@@ -121,6 +123,60 @@ static void check_device(hs_device device) {
   stock_make(&s, &o);
   check_stream(&o, &s);
   stock_free(&s);
+}
+
+/* Runs of one size, where a GPU lets images share launches: every profile, list overflow in one of a batch included. */
+static void check_batches(hs_device device) {
+  stock s;
+  hs_options o;
+  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip();
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (int variation = 0; variation < 4; variation++) {
+      assert_true(options_of(device, (hs_profile)p, &o));
+      o.in_flight = 64;
+      o.batch = variation == 3 ? 64 : 4;
+      o.first_octave = variation == 1 ? 0 : -1;
+      if (variation == 2) o.max_features = 30;
+      if (variation == 3) o.descriptor = HS_DESCRIPTOR_F32;
+      stock_make(&s, &o);
+      check_stream(&o, &s);
+      stock_free(&s);
+    }
+}
+
+static void test_batches_cuda(void **state) {
+  (void)state;
+  check_batches(HS_DEVICE_CUDA);
+}
+
+/* More features than lists are planned for, in some images of a batch only. */
+static void test_overflow_in_batch(void **state) {
+  (void)state;
+  enum { PICTURES = 24, SIDE = 200 };
+  hs_options o;
+  if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip();
+  o.contrast = 0.0f;
+  o.in_flight = PICTURES;
+  o.batch = 8;
+  uint8_t *noise = reference_noise(SIDE, SIDE, 9, 0);
+  hs_image dense = {.data = noise, .width = SIDE, .height = SIDE, .type = HS_U8};
+  hs_image sparse = extraction_scene(SIDE, SIDE, 4, NULL);
+  hs_options plain = o;
+  plain.device = HS_DEVICE_CPU;
+  hs_features of_dense = extraction_once(&plain, &dense), of_sparse = extraction_once(&plain, &sparse), f = {0};
+  assert_true(of_dense.count > 2 * of_sparse.count);
+  hs_context *c = extraction_context(&o);
+  for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, i % 5 == 3 ? &dense : &sparse, NULL), HS_OK);
+  for (int i = 0; i < PICTURES; i++) {
+    assert_int_equal(hs_wait(c, &f), HS_OK);
+    extraction_check_equal(i % 5 == 3 ? &of_dense : &of_sparse, &f, "of a batch with an overflow");
+  }
+  hs_destroy(c);
+  hs_features_free(&f);
+  hs_features_free(&of_dense);
+  hs_features_free(&of_sparse);
+  hs_image_free(&sparse, NULL);
+  free(noise);
 }
 
 static void test_stream_cpu(void **state) {
@@ -288,11 +344,12 @@ static void test_allocations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stream_cpu),      cmocka_unit_test(test_stream_cuda),
-      cmocka_unit_test(test_stream_hybrid),   cmocka_unit_test(test_view_stays_cpu),
-      cmocka_unit_test(test_view_stays_cuda), cmocka_unit_test(test_arguments),
-      cmocka_unit_test(test_failure_alone),   cmocka_unit_test(test_destroy_in_flight),
-      cmocka_unit_test(test_allocations),
+      cmocka_unit_test(test_stream_cpu),        cmocka_unit_test(test_stream_cuda),
+      cmocka_unit_test(test_stream_hybrid),     cmocka_unit_test(test_view_stays_cpu),
+      cmocka_unit_test(test_view_stays_cuda),   cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_failure_alone),     cmocka_unit_test(test_destroy_in_flight),
+      cmocka_unit_test(test_allocations),       cmocka_unit_test(test_batches_cuda),
+      cmocka_unit_test(test_overflow_in_batch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
