@@ -181,6 +181,8 @@ hs_status context_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   c->radius_max = owner->radius_max;
   c->scales = owner->scales;
   c->ops = owner->ops;
+  c->keypoint_capacity = owner->keypoint_capacity;
+  c->feature_capacity = owner->feature_capacity;
   memcpy(c->splits, owner->splits, sizeof c->splits);
   c->next_split = owner->next_split;
   hs_status st = owner->cuda ? cuda_frame_clone(c, owner, why, sizeof why) : start_queue(c, why, sizeof why);

@@ -128,23 +128,34 @@ static void test_splits(void **state) {
   hs_image_free(&mask, NULL);
 }
 
-/* Lists that overflow on either side: noise has many features in every octave. */
-static void test_splits_of_noise(void **state) {
+/* Lists that are too short on either side, and results that have no room for both parts. */
+static void test_short_lists(void **state) {
   (void)state;
   if (!has_device()) skip();
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  uint8_t *pixels = reference_noise(300, 280, 3, 0);
-  const hs_image noise = {.data = pixels, .width = 300, .height = 280, .type = HS_U8};
-  o.contrast = 0.0f;
-  check_splits(o, &noise, NULL, "noise");
-  free(pixels);
+  hs_image image = extraction_scene(300, 280, 3, NULL);
+  hs_features expected = extraction_once(&o, &image), found = {0};
+  o.device = HS_DEVICE_HYBRID;
+  for (o.split = 1; o.split <= 4; o.split++) {
+    hs_context *c = extraction_context(&o);
+    c->keypoint_capacity = c->feature_capacity = 32;
+    assert_int_equal(hs_extract(c, &image, &found), HS_OK);
+    extraction_check_equal(&expected, &found, "with lists that were too short");
+    hs_statistics s = {.struct_size = sizeof s};
+    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    assert_true(s.regrown_frames >= 1 && s.frames == 1);
+    hs_destroy(c);
+  }
+  hs_features_free(&expected);
+  hs_features_free(&found);
+  hs_image_free(&image, NULL);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_handed_over_level),
       cmocka_unit_test(test_splits),
-      cmocka_unit_test(test_splits_of_noise),
+      cmocka_unit_test(test_short_lists),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
