@@ -4,7 +4,7 @@
 #include "cpu/threads.h"
 
 /* Some 50 us of work, below which waking threads (some microseconds each, more where they share cores) saves nothing. */
-static const size_t least_shared_bytes[] = {[PRIM_READ] = (size_t)2 << 20, [PRIM_WORK] = (size_t)256 << 10};
+static const size_t least_shared_bytes[] = {[PRIM_READ] = (size_t)2 << 20, [PRIM_WORK] = (size_t)512 << 10};
 
 bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= least_shared_bytes[effort]; }
 

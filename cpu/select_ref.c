@@ -1,6 +1,4 @@
 /* Reference of selection: finds the smallest key that is kept, bit by bit, then keeps in order. */
-#include <string.h>
-
 #include "cpu/stages_ref.h"
 
 /* Responses and sigmas are not negative, so their bits order as they do. */
@@ -21,13 +19,7 @@ stage_status select_ref(stage_queue *queue, const select_args *args) {
   *args->kept_described = 0;
   for (uint32_t i = 0; i < n; i++) {
     if (!select_keeps(&cut, key_of(args, i))) continue;
-    if (i < args->described_count)
-      memmove(args->descriptors + kept * args->descriptor_bytes, args->descriptors + i * args->descriptor_bytes,
-              args->descriptor_bytes);
-    f->keypoint[kept] = f->keypoint[i];
-    f->orientation[kept] = f->orientation[i];
-    kept++;
-    if (i < args->described_count) *args->kept_described = kept;
+    select_move(args, i, kept++);
   }
   *f->count = kept;
   return STAGE_OK;

@@ -11,6 +11,7 @@
 #include "cpu/threads.h"
 #include "pipeline/cuda_frame.h"
 #include "pipeline/features.h"
+#include "pipeline/grid.h"
 #include "pipeline/flight.h"
 #include "pipeline/cuda_match.h"
 #include "pipeline/memory.h"
@@ -224,6 +225,7 @@ void hs_destroy(hs_context *c) {
   hs_memory_release(a, c->match_memory);
   hs_features_free(&c->view);
   hs_memory_release(a, c->slab);
+  for (int use = 0; use < SCRATCH_COUNT; use++) hs_memory_release(a, c->scratch.memory[use]);
   hs_memory_release(a, c);
 }
 
@@ -236,6 +238,27 @@ void context_end_flight(hs_context *c) {
 hs_status context_give_up_room(hs_context *c, hs_status status) {
   c->keypoint_capacity = c->feature_capacity = 0;
   return status;
+}
+
+hs_status context_scratch(hs_context *c, scratch_use use, size_t count, size_t item, void **memory) {
+  host_scratch *s = &c->scratch;
+  size_t bytes;
+  if (!hs_size_mul(count, item, &bytes)) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu x %zu bytes of scratch", count, item);
+  if (bytes > s->bytes[use]) {
+    hs_memory_release(c->options.allocator, s->memory[use]);
+    s->bytes[use] = 0;
+    s->memory[use] = hs_memory_alloc(c->options.allocator, bytes);
+    if (!s->memory[use]) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of scratch", bytes);
+    s->bytes[use] = bytes;
+  }
+  *memory = s->memory[use];
+  return HS_OK;
+}
+
+/* Scratch that a frame of this plan uses besides the slab. */
+static uint64_t scratch_wanted(const hs_options *o, const frame_plan *plan) {
+  const uint64_t pixels = (uint64_t)plan->request.width * (uint64_t)plan->request.height;
+  return (o->equalize ? pixels : 0) + (grid_is_on(o) ? grid_bytes(plan->request.feature_capacity) : 0);
 }
 
 hs_status context_prepare(hs_context *c, const frame_request *r) {
@@ -258,11 +281,11 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
   if (st != HS_OK)
     return context_give_up_room(c,
                                 CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
-  const uint64_t limit = c->options.max_memory_bytes;
-  if (limit > 0 && c->plan.host_bytes > limit)
+  const uint64_t limit = c->options.max_memory_bytes, wanted = c->plan.host_bytes + scratch_wanted(&c->options, &c->plan);
+  if (limit > 0 && wanted > limit)
     return context_give_up_room(
-        c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %zu bytes of workspace, max_memory_bytes is %llu",
-                        width, height, c->plan.host_bytes, (unsigned long long)limit));
+        c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %llu bytes of workspace, max_memory_bytes is %llu",
+                        width, height, (unsigned long long)wanted, (unsigned long long)limit));
   if (c->plan.host_bytes <= c->slab_bytes) return HS_OK;
   hs_memory_release(c->options.allocator, c->slab);
   c->slab_bytes = 0;
@@ -316,7 +339,7 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
                                 .pyramid_work_plane = ops.pyramid_work_plane};
   st = plan_make(&request, &plan);
   if (st != HS_OK) return st;
-  *host_bytes = plan.host_bytes + fixed_bytes(request.threads);
+  *host_bytes = plan.host_bytes + scratch_wanted(&o, &plan) + fixed_bytes(request.threads);
   *device_bytes = plan.device_bytes;
   return HS_OK;
 }
@@ -342,7 +365,7 @@ hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
   s.struct_size = size;
   uint64_t pinned;
   cuda_frame_memory(c, &s.device_bytes, &pinned);
-  s.workspace_bytes = c->slab_bytes + c->match_bytes + fixed_bytes(c->queue ? queue_threads(c->queue) : 0) + pinned;
+  s.workspace_bytes = c->scratch.bytes[SCRATCH_PICTURE] + c->scratch.bytes[SCRATCH_GRID] + c->slab_bytes + c->match_bytes + fixed_bytes(c->queue ? queue_threads(c->queue) : 0) + pinned;
   uint64_t match_device_bytes;
   match_cuda_memory(c, &match_device_bytes, &pinned);
   s.device_bytes += match_device_bytes;

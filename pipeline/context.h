@@ -6,6 +6,7 @@
 
 #include "pipeline/hartsift.h"
 #include "pipeline/plan.h"
+#include "pipeline/scratch.h"
 #include "stages/ops.h"
 
 enum { ERROR_TEXT_BYTES = 512, REPORT_BYTES = 1024 };
@@ -39,6 +40,7 @@ struct hs_context {
   frame_plan plan; /* of the last frame */
   unsigned char *slab;
   size_t slab_bytes;
+  host_scratch scratch;
   uint32_t keypoint_capacity, feature_capacity; /* grown so far; 0: as planned */
 
   hs_features view;        /* of hs_extract_view on the CPU */
@@ -58,6 +60,10 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
 struct frame_request;
 hs_status context_prepare(hs_context *context, const struct frame_request *request);
+
+/* At least count * item bytes of scratch, kept until more is wanted; what they hold is undefined. Statuses: HS_ERR_MEMORY,
+   HS_ERR_LIMIT. */
+hs_status context_scratch(hs_context *context, scratch_use use, size_t count, size_t item, void **memory);
 
 /* For a frame that cannot have its room: what its lists grew to must not burden the next, smaller one. Returns the
    status given. */

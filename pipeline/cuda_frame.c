@@ -16,6 +16,7 @@
 #  include "cuda/uber.h"
 #  include "pipeline/cuda_state.h"
 #  include "pipeline/cuda_variants.h"
+#  include "pipeline/grid.h"
 
 _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
 
@@ -180,7 +181,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
                                  .mask_bytes = r->filter.mask ? s->mask_pitch * (size_t)v->height : 0,
                                  .blur_work = wants_blur_work(c),
                                  .dog = s->variants.pyramid == PYRAMID_UBER && !wants_blur_work(c),
-                                 .selection = c->options.max_features > 0,
+                                 .selection = grid_device_most(&c->options) > 0,
                                  .resident = place->resident,
                                  .scratch_bytes = scratch_bytes};
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);

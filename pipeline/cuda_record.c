@@ -8,6 +8,7 @@
 #  include "cuda/pyramid_cuda.h"
 #  include "cuda/select_cuda.h"
 #  include "cuda/uber.h"
+#  include "pipeline/grid.h"
 
 /* A frame being recorded. */
 typedef struct recording {
@@ -73,7 +74,7 @@ static void view_lists(recording *r) {
     v->filter.mask = buffer(s, r->slab, BUFFER_MASK, 0);
     v->filter.mask_stride = s->mask_pitch;
   }
-  v->max_features = (uint32_t)r->context->options.max_features;
+  v->max_features = grid_device_most(&r->context->options);
   v->by_scale = r->context->options.selection == HS_SELECT_SCALE;
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);

@@ -4,7 +4,9 @@
 #include "cpu/float_environment.h"
 #include "pipeline/context.h"
 #include "pipeline/cuda_frame.h"
+#include "pipeline/equalize_picture.h"
 #include "pipeline/features.h"
+#include "pipeline/grid.h"
 #include "pipeline/hybrid.h"
 #include "pipeline/image_view.h"
 #include "pipeline/memory.h"
@@ -38,11 +40,17 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   *out = (frame_output){0};
   float_environment saved;
   float_environment_enter(&saved);
+  st = equalize_picture(c, &request->source);
+  if (st != HS_OK) {
+    float_environment_leave(&saved);
+    return st;
+  }
   if (c->cuda && !request->given) {
     const cuda_frame_place place = {0};
     cuda_frame_result result = {0};
     st = c->options.device == HS_DEVICE_HYBRID ? hybrid_frame_run(c, request, &result)
                                                : cuda_frame_run(c, request, &place, &result);
+    if (st == HS_OK) st = grid_select_result(c, request, &result);
     out->count = result.count;
     out->records = result.keypoints;
     out->descriptors = result.descriptors;

@@ -8,6 +8,7 @@
 #  include "pipeline/cuda_frame.h"
 #  include "pipeline/cuda_state.h"
 #  include "pipeline/features.h"
+#  include "pipeline/grid.h"
 #  include "pipeline/image_view.h"
 
 /* Checks and runs a frame whose picture is on the device. */
@@ -18,9 +19,15 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
   hs_status st = image_view_source(c, image, &request.source);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request.filter);
   if (st != HS_OK) return st;
+  if (c->options.equalize)
+    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED,
+                        "options.equalize is for images in host memory: call hs_cuda_equalize for one on the device");
+  if (place->resident && grid_is_on(&c->options))
+    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.grid_columns is for results in host memory");
   float_environment saved;
   float_environment_enter(&saved);
   st = cuda_frame_run(c, &request, place, result);
+  if (st == HS_OK && !place->resident) st = grid_select_result(c, &request, result);
   float_environment_leave(&saved);
   return st;
 }

@@ -237,9 +237,12 @@ typedef struct hs_options {
                                   0..64; 0 */
 
   /* Preparation and spreading */
-  int32_t equalize;            /* 1: equalise the histogram of the (8-bit) image first, as hs_equalize; 0 or 1; 0 */
+  int32_t equalize;            /* 1: equalise the gray image first, as hs_equalize, on the host whatever the device; 8-bit
+                                  images in host memory, HS_ERR_UNSUPPORTED for others; 0 or 1; 0 */
   int32_t grid_columns, grid_rows; /* spread max_features evenly over this many cells of the image: every cell's best
-                                  first, then every cell's second, ...; both 0: no grid; 0..4096; 0 */
+                                  (by selection, ties by the order), then every cell's second, ...; within the last round
+                                  the best of it. Nothing changes with max_features 0. HS_ERR_UNSUPPORTED for results
+                                  that stay on a device; both 0: no grid; 0..4096; 0 */
 } hs_options;
 
 /* Fills *options with a profile's defaults. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/grid.h"
 #include "pipeline/select_records.h"
 #include "pipeline/workspace.h"
 
@@ -36,14 +37,19 @@ static bool append(hs_context *c, const workspace *w, size_t descriptor_bytes, c
   return true;
 }
 
-/* Both parts kept their own best max_features; the best of all are among them. */
-static void select_best(hs_context *c, size_t descriptor_bytes, cuda_frame_result *result) {
+/* Both parts kept their own best max_features, or with a grid the CPU's part did; the best of all are among them. */
+static hs_status select_best(hs_context *c, const frame_request *r, cuda_frame_result *result) {
   hs_keypoint *keypoints;
   void *descriptors;
   const uint32_t most = (uint32_t)c->options.max_features;
-  if (most == 0 || result->count <= most) return;
+  if (most == 0 || result->count <= most) return HS_OK;
   (void)cuda_frame_room(c, &keypoints, &descriptors);
-  result->count = select_records(keypoints, descriptors, descriptor_bytes, result->count, most, c->options.selection);
+  if (grid_is_on(&c->options))
+    return grid_select_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width, r->source.height,
+                               &result->count);
+  result->count =
+      select_records(keypoints, descriptors, r->descriptor_bytes, result->count, most, c->options.selection);
+  return HS_OK;
 }
 
 /* What both parts have counted. */
@@ -77,9 +83,9 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
     c->statistics.regrown_frames++;
     return HS_OK;
   }
-  select_best(c, r->descriptor_bytes, result);
+  st = select_best(c, r, result);
   count_both(c, &before, &on_cpu, result->count);
-  return HS_OK;
+  return st;
 }
 
 static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, cuda_frame_result *result) {

@@ -14,6 +14,9 @@ hs_status image_view_source(hs_context *c, const hs_image *image, source_view *v
     return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image is %d x %d, expected at least 1 x 1", image->width, image->height);
   if ((unsigned)image->type > HS_F32)
     return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.type is %d, expected 0..2", (int)image->type);
+  if (c->options.equalize && image->type != HS_U8)
+    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.equalize is for 8-bit images, this one has %s samples",
+                        image->type == HS_U16 ? "16-bit" : "float");
   if ((unsigned)image->layout > HS_BGRA)
     return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.layout is %d, expected 0..5", (int)image->layout);
   const uint64_t pixels = (uint64_t)image->width * (uint64_t)image->height, limit = c->options.max_pixels;

@@ -6,7 +6,8 @@
 
 #include "pipeline/context.h"
 
-/* Size, stride, type, layout, alignment, range and max_pixels. Statuses: HS_ERR_IMAGE, HS_ERR_LIMIT. */
+/* Size, stride, type, layout, alignment, range and max_pixels. Statuses: HS_ERR_IMAGE, HS_ERR_LIMIT,
+   HS_ERR_UNSUPPORTED (options.equalize). */
 hs_status image_view_source(hs_context *context, const hs_image *image, source_view *view);
 
 /* The options' region and the mask (or null) of an image that passed. Status: HS_ERR_ARGUMENT. */

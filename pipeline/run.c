@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipeline/given.h"
+#include "pipeline/grid.h"
 
 /* The frame being run. */
 typedef struct frame {
@@ -96,6 +97,7 @@ static stage_status orient(frame *f, uint32_t first) {
 static stage_status select_features(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
+  const source_view *picture = &f->request->source;
   if (c->options.max_features == 0 || f->request->given) return STAGE_OK;
   const select_args args = {.keypoints = w->keypoints,
                             .features = w->features,
@@ -105,6 +107,10 @@ static stage_status select_features(frame *f) {
                             .descriptor_bytes = f->request->descriptor_bytes,
                             .described_count = f->described,
                             .kept_described = &f->described};
+  if (grid_is_on(&c->options)) {
+    grid_select_lists(c, &args, picture->width, picture->height);
+    return STAGE_OK;
+  }
   return c->ops.select(c->queue, &args);
 }
 
@@ -162,6 +168,8 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
     hs_status st = context_prepare(c, r);
     if (st != HS_OK) return st;
     workspace_view(&c->plan, c->slab, w);
+    st = grid_reserve(c, w->features.capacity);
+    if (st != HS_OK) return st;
     const int32_t octaves = r->given ? given_octaves_needed(&c->plan, c, r) : c->plan.geometry.octave_count;
     for (int32_t o = 0; o < octaves; o++) {
       st = status_of(c, run_octave(&f, o));

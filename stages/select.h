@@ -4,6 +4,8 @@
 #ifndef HS_STAGES_SELECT_H
 #define HS_STAGES_SELECT_H
 
+#include <string.h>
+
 #include "stages/keypoint.h"
 
 /* Keeps max_features of the features and closes the gaps, order kept; nothing happens when there are no more than
@@ -40,6 +42,17 @@ static inline select_cut select_find_cut(const void *list, uint32_t n, uint32_t 
     if (select_count_at_least(list, n, key, cut.threshold | bit) >= most) cut.threshold |= bit;
   if (cut.threshold < UINT32_MAX) cut.ties -= select_count_at_least(list, n, key, cut.threshold + 1);
   return cut;
+}
+
+/* Moves what belongs to feature `from` to place `to`, which is not behind it; its descriptor counts as kept. */
+static inline void select_move(const select_args *args, uint32_t from, uint32_t to) {
+  if (from < args->described_count) {
+    memmove(args->descriptors + to * args->descriptor_bytes, args->descriptors + from * args->descriptor_bytes,
+            args->descriptor_bytes);
+    *args->kept_described = to + 1;
+  }
+  args->features.keypoint[to] = args->features.keypoint[from];
+  args->features.orientation[to] = args->features.orientation[from];
 }
 
 /* Whether an item stays; asked for each item in order. */

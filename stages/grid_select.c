@@ -1,0 +1,56 @@
+/* Ranks inside cells by sorting, then two cuts: the last rank that is reached, and the key inside it. */
+#include "stages/grid_select.h"
+
+enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, KEY_BITS = 64 };
+
+/* One pass of a sort by digits, which keeps the order of equals. False: all have the same digit, nothing was done. */
+static bool sort_pass(const grid_item *from, grid_item *to, uint32_t n, int32_t shift) {
+  uint32_t start[DIGITS] = {0}, sum = 0;
+  for (uint32_t i = 0; i < n; i++) start[from[i].key >> shift & (DIGITS - 1)]++;
+  if (start[from[0].key >> shift & (DIGITS - 1)] == n) return false;
+  for (int32_t d = 0; d < DIGITS; d++) {
+    const uint32_t count = start[d];
+    start[d] = sum;
+    sum += count;
+  }
+  for (uint32_t i = 0; i < n; i++) to[start[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
+  return true;
+}
+
+/* The better the larger. */
+static uint32_t rank_key(const void *list, uint32_t i) { return ~((const grid_item *)list)[i].rank; }
+
+/* The items of one rank, which come first in a list. */
+static uint32_t selection_key(const void *list, uint32_t i) { return (uint32_t) ~((const grid_item *)list)[i].key; }
+
+/* Items of the rank that the cut goes through, in the order of the features; returns their number. */
+static uint32_t gather_last(const grid_item *items, const select_cut *ranks, grid_item *last, uint32_t n) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (rank_key(items, i) == ranks->threshold) last[count++] = items[i];
+  return count;
+}
+
+grid_choice grid_choose(grid_item *items, grid_item *spare, uint32_t n, uint32_t most) {
+  grid_item *from = items, *to = spare;
+  grid_choice choice;
+  for (int32_t shift = 0; shift < KEY_BITS; shift += DIGIT_BITS) {
+    if (!sort_pass(from, to, n, shift)) continue;
+    grid_item *const other = from;
+    from = to;
+    to = other;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const bool same_cell = i > 0 && from[i].key >> 32 == from[i - 1].key >> 32;
+    from[i].rank = same_cell ? from[i - 1].rank + 1 : 0;
+  }
+  choice.ranks = select_find_cut(from, n, most, rank_key);
+  /* The order of equal keys does not matter to the cut, which is a key and a number. */
+  const uint32_t count = gather_last(from, &choice.ranks, to, n), wanted = choice.ranks.ties;
+  choice.last = (select_cut){0, wanted};
+  if (wanted < count) choice.last = select_find_cut(to, count, wanted, selection_key);
+  uint32_t *rank = (uint32_t *)(void *)to;
+  for (uint32_t i = 0; i < n; i++) rank[from[i].feature] = from[i].rank;
+  choice.rank = rank;
+  return choice;
+}

@@ -1,0 +1,241 @@
+/*
+ * Selection over a grid gives what ranking the full list cell by cell gives; equalisation in front of a frame gives what
+ * equalising the picture by oneself gives.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "tests/support/counted_allocator.h"
+#include "tests/support/extraction.h"
+
+enum { WIDTH = 173, HEIGHT = 119, FEATURES_MAX = 20000 };
+
+static hs_image scene;
+
+static hs_options full_options(hs_profile profile) {
+  hs_options o = extraction_options(profile);
+  o.max_features = 0;
+  o.contrast = 0.01f;
+  return o;
+}
+
+/* Whether feature i goes before feature j where both have the same rank, or share a cell. */
+static bool before(const hs_features *f, size_t i, size_t j, hs_selection by) {
+  const hs_keypoint *p = &f->keypoints[i], *q = &f->keypoints[j];
+  const float u = by == HS_SELECT_SCALE ? p->sigma : p->response, v = by == HS_SELECT_SCALE ? q->sigma : q->response;
+  return u != v ? u > v : i < j;
+}
+
+static int32_t place_in(float v, int32_t size) {
+  const int32_t p = (int32_t)floorf(v + 0.5f);
+  return p < 0 ? 0 : (p >= size ? size - 1 : p);
+}
+
+/* keep[i] for the features that the sentence in the header names; by counting who goes before whom. */
+static void keep_spread(const hs_features *f, const hs_options *o, bool *keep) {
+  static int32_t cell[FEATURES_MAX];
+  static size_t rank[FEATURES_MAX];
+  for (size_t i = 0; i < f->count; i++)
+    cell[i] = place_in(f->keypoints[i].y, HEIGHT) * o->grid_rows / HEIGHT * o->grid_columns +
+              place_in(f->keypoints[i].x, WIDTH) * o->grid_columns / WIDTH;
+  for (size_t i = 0; i < f->count; i++) {
+    rank[i] = 0;
+    for (size_t j = 0; j < f->count; j++) rank[i] += cell[j] == cell[i] && before(f, j, i, o->selection);
+  }
+  for (size_t i = 0; i < f->count; i++) {
+    size_t better = 0;
+    for (size_t j = 0; j < f->count; j++)
+      better += rank[j] < rank[i] || (rank[j] == rank[i] && before(f, j, i, o->selection));
+    keep[i] = better < (size_t)o->max_features;
+  }
+}
+
+static void test_grid(void **state) {
+  (void)state;
+  static bool keep[FEATURES_MAX];
+  static const int32_t grids[][2] = {{1, 1}, {4, 3}, {16, 9}, {3, 40}, {4096, 4096}};
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (int by = HS_SELECT_RESPONSE; by <= HS_SELECT_SCALE; by++) {
+      hs_options o = full_options((hs_profile)p);
+      hs_features full = extraction_once(&o, &scene);
+      assert_true(full.count > 100 && full.count < FEATURES_MAX);
+      const size_t counts[] = {1, 11, full.count / 3, full.count - 1, full.count};
+      for (size_t g = 0; g < sizeof grids / sizeof grids[0]; g++)
+        for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+          o.max_features = (int32_t)counts[i];
+          o.selection = (hs_selection)by;
+          o.grid_columns = grids[g][0];
+          o.grid_rows = grids[g][1];
+          o.threads = 1 + (int32_t)(i % 2);
+          hs_features f = extraction_once(&o, &scene);
+          keep_spread(&full, &o, keep);
+          assert_int_equal(f.count, counts[i]);
+          extraction_check_filtered(&full, keep, &f, "grid");
+          hs_features_free(&f);
+        }
+      hs_features_free(&full);
+    }
+}
+
+/* One cell is no grid, and a grid without max_features does nothing. */
+static void test_same_as_plain(void **state) {
+  (void)state;
+  hs_options o = full_options(HS_PROFILE_LOWE);
+  o.grid_columns = o.grid_rows = 5;
+  hs_options all = full_options(HS_PROFILE_LOWE);
+  hs_features a = extraction_once(&o, &scene), b = extraction_once(&all, &scene);
+  extraction_check_equal(&b, &a, "a grid without max_features");
+  hs_features_free(&a);
+  hs_features_free(&b);
+  o.max_features = all.max_features = 50;
+  o.grid_columns = o.grid_rows = 1;
+  a = extraction_once(&o, &scene);
+  b = extraction_once(&all, &scene);
+  extraction_check_equal(&b, &a, "one cell");
+  hs_features_free(&a);
+  hs_features_free(&b);
+}
+
+static hs_image equalized_scene(void) {
+  hs_image image = extraction_scene(WIDTH, HEIGHT, 5, NULL);
+  const hs_array a = {image.data, WIDTH, HEIGHT, image.stride_bytes, HS_ELEMENT_U8};
+  assert_int_equal(hs_equalize(NULL, &a, (uint8_t *)(uintptr_t)image.data, image.stride_bytes), HS_OK);
+  return image;
+}
+
+static void test_equalize(void **state) {
+  (void)state;
+  hs_options o = full_options(HS_PROFILE_LOWE);
+  hs_image equalized = equalized_scene();
+  hs_features expected = extraction_once(&o, &equalized);
+  hs_features plain = extraction_once(&o, &scene);
+  o.equalize = 1;
+  hs_context *c = extraction_context(&o);
+  hs_features got = extraction_run(c, &scene);
+  assert_true(plain.count != expected.count);
+  extraction_check_equal(&expected, &got, "equalised first");
+  hs_features_free(&plain);
+
+  assert_int_equal(hs_submit(c, &scene, NULL), HS_OK);
+  assert_int_equal(hs_wait(c, &got), HS_OK);
+  extraction_check_equal(&expected, &got, "equalised in flight");
+
+  /* its own keypoints are described in the equalised picture, too */
+  hs_features described = {0};
+  assert_int_equal(hs_describe(c, &scene, expected.keypoints, expected.count, &described, NULL), HS_OK);
+  extraction_check_equal(&expected, &described, "described in the equalised picture");
+  hs_features_free(&described);
+  hs_features_free(&got);
+  hs_features_free(&expected);
+  hs_destroy(c);
+  hs_image_free(&equalized, NULL);
+}
+
+/* Colour becomes gray by the documented weights before its levels are spread. */
+static void test_equalize_colour(void **state) {
+  (void)state;
+  static uint8_t gray[WIDTH * HEIGHT], bgra[WIDTH * HEIGHT * 4];
+  const uint8_t *in = scene.data;
+  for (size_t i = 0; i < (size_t)WIDTH * HEIGHT; i++) {
+    const uint8_t r = in[i], g = (uint8_t)(in[i] / 2 + 30), b = (uint8_t)(255 - in[i]);
+    memcpy(bgra + 4 * i, (uint8_t[]){b, g, r, (uint8_t)i}, 4);
+    gray[i] = (uint8_t)((9798u * r + 19235u * g + 3735u * b + 16384u) >> 15);
+  }
+  hs_options o = full_options(HS_PROFILE_OPENCV);
+  o.equalize = 1;
+  const hs_image of_gray = {.data = gray, .width = WIDTH, .height = HEIGHT};
+  const hs_image of_colour = {.data = bgra, .width = WIDTH, .height = HEIGHT, .layout = HS_BGRA};
+  hs_features a = extraction_once(&o, &of_gray), b = extraction_once(&o, &of_colour);
+  assert_true(a.count > 0);
+  extraction_check_equal(&a, &b, "colour");
+  hs_features_free(&a);
+  hs_features_free(&b);
+}
+
+static void test_equalize_other_types(void **state) {
+  (void)state;
+  hs_options o = full_options(HS_PROFILE_LOWE);
+  o.equalize = 1;
+  hs_context *c = extraction_context(&o);
+  hs_image floats = extraction_as_floats(&scene);
+  hs_features f = {0};
+  assert_int_equal(hs_extract(c, &floats, &f), HS_ERR_UNSUPPORTED);
+  assert_non_null(strstr(hs_last_error(c), "8-bit"));
+  assert_int_equal(hs_submit(c, &floats, NULL), HS_ERR_UNSUPPORTED);
+  assert_int_equal(hs_extract(c, &scene, &f), HS_OK); /* still usable */
+  hs_features_free(&f);
+  hs_image_free(&floats, NULL);
+  hs_destroy(c);
+}
+
+/* Every allocation failing once; then a frame allocates nothing, and holds no more than was foretold. */
+static void test_memory(void **state) {
+  (void)state;
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  hs_options o = full_options(HS_PROFILE_LOWE);
+  o.allocator = &allocator;
+  o.equalize = 1;
+  o.grid_columns = o.grid_rows = 6;
+  o.max_features = 40;
+  hs_context *c = extraction_context(&o);
+  hs_features f = {0};
+  size_t failures = 0;
+  for (hs_status st = HS_ERR_MEMORY; st != HS_OK; failures++) {
+    counter.fail_at = counter.made + 1 + failures;
+    st = hs_extract(c, &scene, &f);
+    assert_true(st == HS_OK || st == HS_ERR_MEMORY);
+    counter.fail_at = 0;
+    hs_features_free(&f);
+    hs_destroy(c);
+    c = extraction_context(&o);
+  }
+  assert_true(failures > 4);
+  assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+  const size_t made = counter.made;
+  assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+  assert_int_equal(counter.made, made);
+  uint64_t host = 0, device = 0;
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_workspace_query(&o, WIDTH, HEIGHT, &host, &device), HS_OK);
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  assert_true(s.regrown_frames > 0 || s.workspace_bytes <= host);
+  hs_features_free(&f);
+  hs_destroy(c);
+  o.max_memory_bytes = host / 2;
+  c = extraction_context(&o);
+  assert_int_equal(hs_extract(c, &scene, &f), HS_ERR_LIMIT);
+  hs_destroy(c);
+  assert_int_equal(counter.alive, 0);
+}
+
+static int setup(void **state) {
+  (void)state;
+  scene = extraction_scene(WIDTH, HEIGHT, 5, NULL);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  hs_image_free(&scene, NULL);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_grid),
+      cmocka_unit_test(test_same_as_plain),
+      cmocka_unit_test(test_equalize),
+      cmocka_unit_test(test_equalize_colour),
+      cmocka_unit_test(test_equalize_other_types),
+      cmocka_unit_test(test_memory),
+  };
+  return cmocka_run_group_tests_name("grid and equalisation", tests, setup, teardown);
+}
