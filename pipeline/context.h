@@ -32,6 +32,7 @@ struct hs_context {
   struct match_cuda_state *cuda_match; /* null: no matching on the device yet */
   unsigned char *match_memory;         /* of matching; grows to the largest lists */
   size_t match_bytes;
+  bool is_lane;            /* works beside others on images in flight */
   struct flight *flight;   /* images in flight; null before the first hs_submit */
 
   kept_split splits[SPLITS_KEPT]; /* HS_DEVICE_HYBRID */

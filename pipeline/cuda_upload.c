@@ -12,6 +12,7 @@ static int32_t bands_for(int64_t pixels) {
 
 int32_t cuda_upload_bands(const hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   const base_args args = cuda_base_args(c, &r->source);
+  if (c->is_lane) return 1; /* other frames' kernels hide the upload anyway, and one launch is cheaper than several */
   if (place->stream || place->resident || place->batch > 1 || !base_is_fused(&args)) return 1;
   return bands_for((int64_t)r->source.width * r->source.height);
 }
