@@ -14,9 +14,9 @@ typedef struct select_args {
   keypoint_list keypoints;
   feature_list features;
   uint32_t max_features;
-  bool by_scale;             /* by sigma instead of response */
+  bool by_scale; /* by sigma instead of response */
   unsigned char *descriptors;
-  size_t descriptor_bytes;   /* of one */
+  size_t descriptor_bytes; /* of one */
   uint32_t described_count;
   uint32_t *kept_described;
 } select_args;
@@ -47,8 +47,9 @@ static inline select_cut select_find_cut(const void *list, uint32_t n, uint32_t 
 /* Moves what belongs to feature `from` to place `to`, which is not behind it; its descriptor counts as kept. */
 static inline void select_move(const select_args *args, uint32_t from, uint32_t to) {
   if (from < args->described_count) {
-    memmove(args->descriptors + to * args->descriptor_bytes, args->descriptors + from * args->descriptor_bytes,
-            args->descriptor_bytes);
+    if (args->descriptor_bytes > 0)
+      memmove(args->descriptors + to * args->descriptor_bytes, args->descriptors + from * args->descriptor_bytes,
+              args->descriptor_bytes);
     *args->kept_described = to + 1;
   }
   args->features.keypoint[to] = args->features.keypoint[from];

@@ -427,7 +427,11 @@ if hasattr(os, "register_at_fork"):
 
 def cached_extractor(options: Dict[str, Any]) -> Extractor:
     """This thread's extractor for the options; the one that was not used for longest makes room for a new one."""
-    key = options_key(make_options(options))
+    try:
+        key = tuple(sorted(options.items()))
+        hash(key)
+    except TypeError:  # a region as a list, say
+        key = options_key(make_options(options))
     extractor = _cache.extractors.pop(key, None) or Extractor(**options)
     _cache.extractors[key] = extractor
     while len(_cache.extractors) > _CACHED_EXTRACTORS:

@@ -179,6 +179,24 @@ static void test_max_orientations(void **state) {
   hs_features_free(&full);
 }
 
+/* Keypoints alone have no descriptors that selection could move. */
+static void test_max_features_of_keypoints_alone(void **state) {
+  (void)state;
+  hs_options o = full_options(HS_PROFILE_LOWE);
+  o.max_features = 30;
+  hs_features whole = extraction_once(&o, &scene);
+  hs_context *context = NULL;
+  hs_features alone = {0};
+  assert_int_equal(hs_create(&context, &o), HS_OK);
+  assert_int_equal(hs_detect(context, &scene, NULL, &alone), HS_OK);
+  assert_int_equal(alone.count, 30);
+  assert_null(alone.descriptors);
+  assert_memory_equal(alone.keypoints, whole.keypoints, 30 * sizeof *whole.keypoints);
+  hs_features_free(&alone);
+  hs_destroy(context);
+  hs_features_free(&whole);
+}
+
 static int set_up(void **state) {
   (void)state;
   scene = extraction_scene(WIDTH, HEIGHT, 11, NULL);
@@ -197,6 +215,7 @@ int main(void) {
       cmocka_unit_test(test_masks_and_regions),
       cmocka_unit_test(test_empty_and_full_masks),
       cmocka_unit_test(test_max_orientations),
+      cmocka_unit_test(test_max_features_of_keypoints_alone),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
