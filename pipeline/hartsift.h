@@ -381,7 +381,9 @@ typedef enum hs_format {
   HS_FORMAT_OPENCV = 7,    /* .yml, .yaml: OpenCV FileStorage */
   HS_FORMAT_OPENMVG = 8,   /* .feat, with .desc beside it */
   HS_FORMAT_BIN = 9,       /* .hsf: own binary, with checksum */
-  HS_FORMAT_COLMAP_DB = 10 /* .db: one image of COLMAP's database, see hartsift_colmap.h */
+  HS_FORMAT_COLMAP_DB = 10, /* .db: one image of COLMAP's database, see hartsift_colmap.h */
+  HS_FORMAT_VISUALSFM = 11, /* VisualSFM's binary; its .sift stands for HS_FORMAT_VLFEAT when writing by ending */
+  HS_FORMAT_OXFORD = 12    /* .hesaff, .haraff, .oxford: regions of Oxford's detectors */
 } hs_format;
 
 typedef struct hs_file_options {

@@ -168,7 +168,13 @@ static bool fill_targets(output_plan *plan, const option_set *set, const char *d
 static void list_endings(char *text, size_t bytes) {
   size_t used = 0;
   for (size_t i = 0; format_at(i) != NULL && used < bytes; ++i) {
-    used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : "", format_at(i)->endings[0]);
+    const feature_format *format = format_at(i);
+    char name[32] = "x";
+    strncat(name, format->endings[0], sizeof name - 2);
+    if (format_by_ending(name) != format) {
+      continue; /* the ending stands for an earlier format */
+    }
+    used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : "", format->endings[0]);
   }
 }
 

@@ -69,9 +69,15 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .commands = IN_FRAMES,
                        .field = OPTION_NO_FIELD,
                        .help = "where the result goes; a DIR is made if absent (extract: exists or ends in '/')"},
-    [OPTION_FORMAT] =
-        CHOICE("format", "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin|colmap-db", IN_EXTRACT | IN_BATCH, OPTION_NO_FIELD,
-               "format of the features; else the ending of FILE tells, csv on standard output, npz in DIR"),
+    [OPTION_FORMAT] = {.name = "format",
+                       .kind = OPTION_KIND_CHOICE,
+                       .argument = "FMT",
+                       .choices = "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin|colmap-db|visualsfm|oxford",
+                       .commands = IN_EXTRACT | IN_BATCH,
+                       .field = OPTION_NO_FIELD,
+                       .help = "format of the features: colmap, npz, csv, json, lowe, vlfeat, opencv, openmvg, bin, "
+                               "colmap-db, visualsfm or oxford; else the ending of FILE tells, csv on standard output, "
+                               "npz in DIR"},
     [OPTION_MATCH_FORMAT] = CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
                                    "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
     [OPTION_IMAGE_PATH] = TEXT("image-path", "DIR", IN_EXTRACT,

@@ -22,9 +22,10 @@
 /* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
 enum { FEATURE_TEXT_MOST_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
 
-static const feature_format *const format_table[] = {&format_colmap, &format_npz,      &format_csv,    &format_json,
-                                                     &format_lowe,   &format_vlfeat,   &format_opencv, &format_openmvg,
-                                                     &format_bin,    &format_colmap_db};
+/* Of two formats with one ending the earlier one is written by it. */
+static const feature_format *const format_table[] = {
+    &format_colmap, &format_npz,     &format_csv, &format_json,      &format_lowe,   &format_vlfeat,
+    &format_opencv, &format_openmvg, &format_bin, &format_colmap_db, &format_visualsfm, &format_oxford};
 
 const feature_format *format_at(size_t index) {
   return index < sizeof format_table / sizeof format_table[0] ? format_table[index] : NULL;

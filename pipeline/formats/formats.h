@@ -59,7 +59,7 @@ typedef struct feature_format {
 } feature_format;
 
 extern const feature_format format_colmap, format_colmap_db, format_npz, format_csv, format_json, format_lowe,
-    format_vlfeat, format_opencv, format_openmvg, format_bin;
+    format_vlfeat, format_opencv, format_openmvg, format_bin, format_visualsfm, format_oxford;
 
 /* The i-th format in the order of the table, null past the end. */
 const feature_format *format_at(size_t index);

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Formats by the names of the command's option --format.
 FORMATS = {"auto": 0, "colmap": 1, "npz": 2, "csv": 3, "json": 4, "lowe": 5, "vlfeat": 6, "opencv": 7, "openmvg": 8,
-           "bin": 9, "colmap-db": 10}
+           "bin": 9, "colmap-db": 10, "visualsfm": 11, "oxford": 12}
 
 PathLike = Union[str, "os.PathLike[str]"]
 

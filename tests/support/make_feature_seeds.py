@@ -7,8 +7,9 @@ import subprocess
 import sys
 import tempfile
 
-FORMATS = ["colmap.txt", "npz.npz", "csv.csv", "json.json", "lowe.key", "vlfeat.sift",
-           "opencv.yml", "openmvg.feat", "bin.hsf"]
+# By the value of hs_format; 10 is a database, which the target leaves out.
+FORMATS = {1: "colmap.txt", 2: "npz.npz", 3: "csv.csv", 4: "json.json", 5: "lowe.key", 6: "vlfeat.sift",
+           7: "opencv.yml", 8: "openmvg.feat", 9: "bin.hsf", 11: "visualsfm.sift", 12: "oxford.hesaff"}
 
 
 def main():
@@ -17,7 +18,7 @@ def main():
     for style in ("u8", "f32", "none"):
         with tempfile.TemporaryDirectory() as place:
             subprocess.run([program, place, "1", style], check=True)
-            for number, name in enumerate(FORMATS, start=1):
+            for number, name in FORMATS.items():
                 path = pathlib.Path(place) / name
                 if not path.exists():
                     continue

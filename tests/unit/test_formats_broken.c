@@ -30,6 +30,11 @@ typedef struct written_file {
 /* A file of many lists; its own tests are in test_colmap_content.c. */
 static bool is_database(const feature_format *format) { return format->read_from != NULL; }
 
+static void save_as(const feature_format *format, const char *path, const hs_features *features) {
+  const hs_file_options options = {.struct_size = sizeof options, .format = format->id};
+  assert_int_equal(hs_save_features(path, features, &options), HS_OK);
+}
+
 static written_file write_file(const feature_format *format, const hs_features *features) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
@@ -37,7 +42,7 @@ static written_file write_file(const feature_format *format, const hs_features *
   scratch_folder_make(&folder);
   scratch_folder_path(&folder, "file", path);
   strcat(path, format->endings[0]);
-  assert_int_equal(hs_save_features(path, features, NULL), HS_OK);
+  save_as(format, path, features);
   file.bytes = scratch_read_file(path, &file.size);
   if (format->beside_ending != NULL) {
     scratch_folder_path(&folder, "file", path);
@@ -276,6 +281,33 @@ static const wrong_text wrong_texts[] = {
      "2 descriptors for 1"},
     {"opencv", OPENCV_HEAD "image_width: -5\nkeypoints: []\n", "out of range"},
     {"bin", "short", "shorter than a header"},
+    {"visualsfm", "SIFTV4.0", "shorter than a header"},
+    {"visualsfm",
+     "SIFTV5.0................\xff"
+     "EOF",
+     "only version V4.0"},
+    {"visualsfm",
+     "SOFTV4.0................\xff"
+     "EOF",
+     "not a file of VisualSFM"},
+    {"visualsfm",
+     "SIFTV4.0....\x05...\x80...\xff"
+     "EOF",
+     "five numbers"},
+    {"oxford", "", "file:1: the descriptor length"},
+    {"oxford", "64\n1\n1 2 3 0 3\n", "file:1: the descriptor length is neither"},
+    {"oxford", "1.0\n", "the number of regions is missing"},
+    {"oxford", "1.0\n-2\n", "file:2: the number of regions is negative"},
+    {"oxford", "1.0\n1.5\n1 2 3 0 3\n", "expected an integer"},
+    {"oxford", "128\n1000000\n1 2 3 0 3\n", "too short for 1000000 regions"},
+    {"oxford", "1.0\n1\n1 2 3 0 3 4\n", "more values"},
+    {"oxford", "1.0\n1\n1 2 -3 0 -3\n", "file:3: a, b, c are not an ellipse"},
+    {"oxford", "1.0\n1\n1 2 3 3 3\n", "not an ellipse"},
+    {"oxford", "1.0\n1\n1 2 3 0 0\n", "not an ellipse"},
+    {"oxford", "1.0\n1\n1 nan 3 0 3\n", "file:3: v: expected a finite number"},
+    {"oxford", "1.0\n1\n1 2 1e300 0 1e300\n", "not an ellipse"},
+    {"oxford", "1.0\n1\n1 2 1e-150 0 1e-150\n", "the scale"},
+    {"oxford", "128\n0\n7\n", "more values"},
     {"npz", "PK", "too short for a zip"},
 };
 
@@ -323,7 +355,7 @@ static void test_claims_are_limited_first(void **state) {
     scratch_folder_path(&folder, "limit", path);
     strcat(path, format_at(i)->endings[0]);
     feature_maker_fill(&features, 30, FEATURES_U8, 3);
-    assert_int_equal(hs_save_features(path, &features, NULL), HS_OK);
+    save_as(format_at(i), path, &features);
     hs_file_options options = {.struct_size = sizeof options,
                                .max_features = 29,
                                .allocator = &allocator,
@@ -346,7 +378,11 @@ static void test_claims_beyond_the_size_allocate_nothing(void **state) {
   (void)state;
   const struct {
     const char *name, *text;
-  } claims[] = {{"a.txt", "100000000 128\n"}, {"a.key", "100000000 128\n"}, {"a.sift", "1 2 3 4 5\n"}};
+  } claims[] = {{"a.txt", "100000000 128\n"},
+                {"a.key", "100000000 128\n"},
+                {"a.sift", "1 2 3 4 5\n"},
+                {"b.sift", "SIFTV4.0\xff\xff\xff\x07\x05.."},
+                {"a.hesaff", "128\n100000000\n1 2 3 0 3\n"}};
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_make(&folder);
@@ -375,7 +411,7 @@ static void test_failing_allocations(void **state) {
     scratch_folder_path(&folder, "memory", path);
     strcat(path, format_at(i)->endings[0]);
     feature_maker_fill(&features, 10, FEATURES_U8, 3);
-    assert_int_equal(hs_save_features(path, &features, NULL), HS_OK);
+    save_as(format_at(i), path, &features);
     hs_features before = features;
     hs_status status = HS_ERR_MEMORY;
     size_t failures = 0;

@@ -157,6 +157,34 @@ def check_text_formats(folder, truth, style):
     equal("desc", numpy.frombuffer(desc[8:], dtype=numpy.uint8).reshape(COUNT, 128), entries[:, vlfeat_order])
 
 
+def check_visualsfm(folder, truth, style):
+    data = (folder / "visualsfm.sift").read_bytes()
+    # the numbers that COLMAP's exporter to VisualSFM writes
+    equal("visualsfm header", numpy.frombuffer(data, "<i4", 5), [1413892435, 808334422, COUNT, 5, 128])
+    places = numpy.frombuffer(data, "<f4", 5 * COUNT, 20).reshape(COUNT, 5).astype(float)
+    assert numpy.abs(places[:, :2] - 0.5 - truth.places[:, :2]).max() < 1e-4
+    equal("visualsfm scale", places[:, 3].astype(numpy.float32), truth.places[:, 2])
+    assert numpy.abs(numpy.exp(1j * places[:, 4]) - numpy.exp(-1j * truth.places[:, 3].astype(float))).max() < 1e-6
+    scale = 512 if style == "f32" else 1
+    entries = numpy.minimum(255, numpy.floor(truth.descriptors.astype(float) * scale + 0.5)).astype(int)
+    equal("visualsfm descriptors", numpy.frombuffer(data, "u1", 128 * COUNT, 20 + 20 * COUNT).reshape(COUNT, 128), entries)
+    equal("visualsfm end", numpy.frombuffer(data, "<i4", 1, 20 + 148 * COUNT), [1179600383])
+    assert len(data) == 24 + 148 * COUNT
+
+
+def check_oxford(folder, truth, style):
+    words = (folder / "oxford.hesaff").read_text().split()
+    assert float(words[0]) == (1 if style == "none" else 128) and int(words[1]) == COUNT
+    regions = numpy.array(words[2:], dtype=float).reshape(COUNT, -1)
+    equal("oxford places", regions[:, :2].astype(numpy.float32), truth.places[:, :2])
+    radius = 3 * math.sqrt(3) * truth.places[:, 2].astype(float)
+    assert numpy.abs(regions[:, 2:5] * radius[:, None] ** 2 - [1, 0, 1]).max() < 1e-9
+    if style != "none":
+        scale = 512 if style == "f32" else 1
+        entries = numpy.minimum(255, numpy.floor(truth.descriptors.astype(float) * scale + 0.5)).astype(int)
+        equal("oxford descriptors", regions[:, 5:], entries)
+
+
 def check_bin(folder, truth, style):
     """By the byte layout in FORMATS.md, mapped rather than read."""
     path = folder / "bin.hsf"
@@ -213,9 +241,9 @@ def main():
             folder = pathlib.Path(place)
             subprocess.run([writer, place, str(COUNT), style], check=True)
             truth = Truth(folder)
-            checks = [check_npz, check_json, check_csv, check_bin, check_colmap_db]
+            checks = [check_npz, check_json, check_csv, check_bin, check_colmap_db, check_oxford]
             if style != "none":
-                checks.append(check_text_formats)
+                checks += [check_text_formats, check_visualsfm]
             if cv2 is not None:
                 checks.append(check_opencv)
             for check in checks:

@@ -58,6 +58,7 @@ static int sample_write_formats(const char *folder, const hs_features *features)
     char path[SAMPLE_PATH_BYTES];
     char message[256] = "";
     hs_file_options options = {.struct_size = sizeof options,
+                               .format = format->id,
                                .image_name = "an \"image\".png",
                                .message = message,
                                .message_bytes = sizeof message};
