@@ -31,6 +31,7 @@ typedef struct batch_slot {
   hs_image image; /* data null: not read, or not needed any more */
   hs_features *features;
   hs_status status;
+  bool unwanted; /* only passes by, to keep the order */
   int32_t width, height, device;
   double submitted_ms, milliseconds;
   char message[BATCH_MESSAGE_BYTES];
@@ -65,6 +66,7 @@ struct batch_run {
   hs_features *lists;
   batch_feeder *feeders;
   batch_thread *threads;
+  batch_slot **waiting; /* in_order: finished before those in front of them, at index % slot_count */
   size_t slot_count, list_count, thread_count;
   bounded_queue free_slots, ready, finished, free_lists;
 
@@ -118,15 +120,24 @@ static void batch_read_image(batch_run *batch, size_t index, batch_slot *slot) {
   }
 }
 
+/* The slot comes first: so no more images than there are slots have been begun and are not yet done. */
 static void batch_run_reader(batch_run *batch) {
-  size_t index = 0;
-  while (batch_take_next(batch, &index)) {
-    if (batch->work.wanted != NULL && !batch->work.wanted(batch->work.user, index)) {
-      continue;
-    }
+  for (;;) {
+    size_t index = 0;
     batch_slot *slot = bounded_queue_pop(&batch->free_slots);
-    batch_read_image(batch, index, slot);
-    bounded_queue_push(slot->status == HS_OK ? &batch->ready : &batch->finished, slot);
+    if (!batch_take_next(batch, &index)) {
+      bounded_queue_push(&batch->free_slots, slot);
+      return;
+    }
+    if (batch->work.wanted == NULL || batch->work.wanted(batch->work.user, index)) {
+      batch_read_image(batch, index, slot);
+      bounded_queue_push(slot->status == HS_OK ? &batch->ready : &batch->finished, slot);
+    } else if (batch->work.in_order) {
+      *slot = (batch_slot){.index = index, .unwanted = true};
+      bounded_queue_push(&batch->finished, slot);
+    } else {
+      bounded_queue_push(&batch->free_slots, slot);
+    }
   }
 }
 
@@ -259,25 +270,50 @@ static void batch_run_feeder(batch_run *batch, int32_t device) {
 
 /* ---- writing */
 
+static void batch_deliver(batch_run *batch, int32_t writer, batch_slot *slot) {
+  const batch_result result = {.index = slot->index,
+                               .status = slot->status,
+                               .message = slot->message,
+                               .width = slot->width,
+                               .height = slot->height,
+                               .features = slot->features,
+                               .device = slot->device,
+                               .milliseconds = slot->milliseconds};
+  if (!slot->unwanted) {
+    batch->work.done(batch->work.user, writer, &result);
+  }
+  if (slot->features != NULL) {
+    bounded_queue_push(&batch->free_lists, slot->features);
+  }
+  bounded_queue_push(&batch->free_slots, slot);
+}
+
 static void batch_run_writer(batch_run *batch, int32_t writer) {
   for (;;) {
     batch_slot *slot = bounded_queue_pop(&batch->finished);
     if (slot == NULL) {
       return;
     }
-    const batch_result result = {.index = slot->index,
-                                 .status = slot->status,
-                                 .message = slot->message,
-                                 .width = slot->width,
-                                 .height = slot->height,
-                                 .features = slot->features,
-                                 .device = slot->device,
-                                 .milliseconds = slot->milliseconds};
-    batch->work.done(batch->work.user, writer, &result);
-    if (slot->features != NULL) {
-      bounded_queue_push(&batch->free_lists, slot->features);
+    batch_deliver(batch, writer, slot);
+  }
+}
+
+/* The only writer of an ordered batch. */
+static void batch_run_ordered_writer(batch_run *batch) {
+  size_t next = 0;
+  for (;;) {
+    batch_slot *slot = bounded_queue_pop(&batch->finished);
+    if (slot == NULL) {
+      return;
     }
-    bounded_queue_push(&batch->free_slots, slot);
+    batch->waiting[slot->index % batch->slot_count] = slot;
+    for (batch_slot **place = &batch->waiting[next % batch->slot_count]; *place != NULL;
+         place = &batch->waiting[next % batch->slot_count]) {
+      slot = *place;
+      *place = NULL;
+      ++next;
+      batch_deliver(batch, 0, slot);
+    }
   }
 }
 
@@ -314,7 +350,11 @@ static void *batch_run_thread(void *argument) {
     batch_run_feeder(batch, thread->number);
     break;
   case BATCH_WRITER:
-    batch_run_writer(batch, thread->number);
+    if (batch->work.in_order) {
+      batch_run_ordered_writer(batch);
+    } else {
+      batch_run_writer(batch, thread->number);
+    }
     break;
   }
   batch_role_ended(batch, thread->role, batch_clock_s(CLOCK_THREAD_CPUTIME_ID));
@@ -388,7 +428,7 @@ static void batch_count(batch_run *batch) {
   if (work->readers == 0) {
     work->readers = batch->any_gpu ? cores : 1 + cores / BATCH_CORES_PER_READER;
   }
-  work->writers = work->writers == 0 ? work->readers : work->writers;
+  work->writers = work->in_order ? 1 : work->writers == 0 ? work->readers : work->writers;
   size_t in_flight = 0;
   for (int32_t i = 0; i < work->device_count; ++i) {
     in_flight += (size_t)(work->devices[i].in_flight > 0 ? work->devices[i].in_flight : BATCH_IN_FLIGHT);
@@ -398,6 +438,9 @@ static void batch_count(batch_run *batch) {
   batch->list_count = 2 * (size_t)work->writers + (size_t)work->device_count;
   /* For each reader one being read and one ready. */
   batch->slot_count = 2 * (size_t)work->readers + in_flight + batch->list_count;
+  if (work->in_order) {
+    batch->list_count = batch->slot_count; /* all may be waiting for the first one, which needs a list too */
+  }
 }
 
 static bool batch_make_room(batch_run *batch) {
@@ -405,8 +448,9 @@ static bool batch_make_room(batch_run *batch) {
   batch->slots = batch_calloc(batch, batch->slot_count, sizeof *batch->slots);
   batch->lists = batch_calloc(batch, batch->list_count, sizeof *batch->lists);
   batch->threads = batch_calloc(batch, batch->thread_count, sizeof *batch->threads);
+  batch->waiting = batch_calloc(batch, batch->slot_count, sizeof *batch->waiting);
   const size_t slots = batch->slot_count;
-  if (batch->slots == NULL || batch->lists == NULL || batch->threads == NULL ||
+  if (batch->slots == NULL || batch->lists == NULL || batch->threads == NULL || batch->waiting == NULL ||
       !bounded_queue_make(&batch->free_slots, slots) || !bounded_queue_make(&batch->ready, slots) ||
       !bounded_queue_make(&batch->finished, slots) || !bounded_queue_make(&batch->free_lists, batch->list_count)) {
     return false;
@@ -537,6 +581,7 @@ void batch_free(batch_run *batch) {
   hs_memory_release(allocator, batch->slots);
   hs_memory_release(allocator, batch->lists);
   hs_memory_release(allocator, batch->threads);
+  hs_memory_release(allocator, batch->waiting);
   hs_memory_release(allocator, batch->feeders);
   hs_memory_release(allocator, batch);
 }

@@ -44,6 +44,7 @@ typedef struct batch_work {
   const hs_image *mask;        /* of every image; or null */
   const hs_options *devices;   /* a context is made from each */
   int32_t device_count;        /* 1 or more */
+  bool in_order;               /* `done` is called in the order of the images, by one writing thread */
   int32_t readers, writers;    /* threads; 0: by devices and cores, as many writers as readers */
   const hs_allocator
       *allocator; /* of pixels and lists of slots, never called from two threads at once; null: the C library's */
@@ -64,7 +65,8 @@ hs_status batch_make(batch_run **made, const batch_work *work, char *message, si
 /* Starts the threads, once. HS_ERR_THREAD: some could not be started, the batch is stopped. */
 hs_status batch_start(batch_run *batch);
 
-/* Begins no further image; those submitted are finished, those only read are dropped without a call of `done`. */
+/* Begins no further image; those submitted are finished, those only read are dropped without a call of `done`, and
+   with in_order also those behind one that was dropped. */
 void batch_stop(batch_run *batch);
 
 /* Waits until everything has ended or the time has passed; true when it has ended. */

@@ -183,6 +183,7 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   fprintf(out, " region=%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32, options->region_x, options->region_y,
           options->region_width, options->region_height);
   fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
+  fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
   fprintf(out, " no-exif=%d mask=%016" PRIx64, set->values[OPTION_NO_EXIF].given, mask_digest);
   if (fclose(out) != 0) {
     free(text);

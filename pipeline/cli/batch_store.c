@@ -57,25 +57,37 @@ static void store_empty(const char *folder) {
   closedir(entries);
 }
 
-cli_exit batch_store_open(batch_store *store, const char *folder, hs_format format, hs_bin_layout layout) {
-  *store = (batch_store){.format = format, .layout = layout, .folder = strdup(folder)};
-  if (store->folder == NULL || !output_make_directories(folder)) {
-    cli_error(COMMAND_BATCH, "cannot make the directory %s: %s", folder, strerror(errno));
+bool batch_store_is_database(const batch_store *store) { return store->format == HS_FORMAT_COLMAP_DB; }
+
+cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout) {
+  *store = (batch_store){.format = format, .layout = layout, .place = strdup(place)};
+  if (store->place == NULL) {
+    cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
+    return CLI_FAILED;
+  }
+  if (batch_store_is_database(store)) {
+    return CLI_DONE;
+  }
+  if (!output_make_directories(place)) {
+    cli_error(COMMAND_BATCH, "cannot make the directory %s: %s", place, strerror(errno));
     batch_store_close(store);
     return CLI_FAILED;
   }
-  for (size_t length = strlen(store->folder); length > 1 && store->folder[length - 1] == '/'; --length) {
-    store->folder[length - 1] = '\0';
+  for (size_t length = strlen(store->place); length > 1 && store->place[length - 1] == '/'; --length) {
+    store->place[length - 1] = '\0';
   }
   return CLI_DONE;
 }
 
-cli_exit batch_store_begin(batch_store *store, const char *tag) {
+cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag) {
   char name[128];
+  if (batch_store_is_database(store)) {
+    return batch_database_open(&store->database, set, store->place, store->layout);
+  }
   snprintf(name, sizeof name, "%s%s", STORE_STAGING_NAME, tag);
-  store->staging = store_path(store->folder, name);
+  store->staging = store_path(store->place, name);
   if (store->staging == NULL || !output_make_directories(store->staging)) {
-    cli_error(COMMAND_BATCH, "%s: no folder can be made there: %s", store->folder, strerror(errno));
+    cli_error(COMMAND_BATCH, "%s: no folder can be made there: %s", store->place, strerror(errno));
     free(store->staging);
     store->staging = NULL;
     return CLI_FAILED;
@@ -89,8 +101,9 @@ void batch_store_close(batch_store *store) {
     store_empty(store->staging);
     rmdir(store->staging);
   }
+  batch_database_close(&store->database);
   free(store->staging);
-  free(store->folder);
+  free(store->place);
   memset(store, 0, sizeof *store);
 }
 
@@ -181,24 +194,35 @@ static hs_status store_write(const batch_store *store, const char *staged, char 
   return status;
 }
 
-hs_status batch_store_put(const batch_store *store, int32_t writer, const char *name, const hs_features *features,
-                          uint64_t *output_digest, char *message, size_t message_bytes) {
+static hs_status store_put_file(const batch_store *store, int32_t writer, const char *name, char *output,
+                                const hs_features *features, uint64_t *digest, char *message, size_t message_bytes) {
   char file[64];
   snprintf(file, sizeof file, "%ld%s", (long)writer, format_by_id(store->format)->endings[0]);
   char *staged = store_path(store->staging, file);
+  char *target = store_path(store->place, output);
+  hs_status status = HS_ERR_MEMORY;
+  if (staged != NULL && target != NULL) {
+    status = store_write(store, staged, target, name, features, digest, message, message_bytes);
+  }
+  free(staged);
+  free(target);
+  return status;
+}
+
+hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, const hs_features *features,
+                          uint64_t *output_digest, char *message, size_t message_bytes) {
   char *output = batch_store_output(name, store);
-  char *target = output != NULL ? store_path(store->folder, output) : NULL;
   hs_status status = HS_ERR_MEMORY;
   message[0] = '\0';
-  if (staged != NULL && target != NULL) {
-    status = store_write(store, staged, target, name, features, output_digest, message, message_bytes);
+  if (output != NULL && batch_store_is_database(store)) {
+    status = batch_database_put(&store->database, output, features, output_digest, message, message_bytes);
+  } else if (output != NULL) {
+    status = store_put_file(store, writer, name, output, features, output_digest, message, message_bytes);
   }
   if (status != HS_OK && message[0] == '\0') {
     hs_message_set(message, message_bytes, "%s", hs_status_string(status));
   }
-  free(staged);
   free(output);
-  free(target);
   return status;
 }
 
@@ -209,19 +233,29 @@ static bool is_newer(const struct stat *one, const struct stat *other) {
                                                       : one->st_mtim.tv_nsec > other->st_mtim.tv_nsec;
 }
 
-bool batch_store_verify(const batch_store *store, const batch_image_name *image, uint64_t output_digest) {
-  char *output = batch_store_output(image->name, store);
-  char *target = output != NULL ? store_path(store->folder, output) : NULL;
+static bool store_verify_file(const batch_store *store, const char *target, const char *image, uint64_t expected) {
   struct stat image_info, output_info;
   uint64_t digest = 0;
+  if (stat(target, &output_info) != 0 || !S_ISREG(output_info.st_mode)) {
+    return false;
+  }
+  /* An image that is gone, or that is generated, has not changed. */
+  if (stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) {
+    return false;
+  }
+  return store_digest(format_by_id(store->format), target, &digest) == HS_OK && digest == expected;
+}
+
+bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest) {
+  char *output = batch_store_output(image->name, store);
   bool verified = false;
-  if (target != NULL && stat(target, &output_info) == 0 && S_ISREG(output_info.st_mode)) {
-    /* An image that is gone, or that is generated, has not changed. */
-    const bool changed = stat(image->path, &image_info) == 0 && is_newer(&image_info, &output_info);
-    verified =
-        !changed && store_digest(format_by_id(store->format), target, &digest) == HS_OK && digest == output_digest;
+  if (output != NULL && batch_store_is_database(store)) {
+    verified = batch_database_verify(&store->database, output, output_digest);
+  } else if (output != NULL) {
+    char *target = store_path(store->place, output);
+    verified = target != NULL && store_verify_file(store, target, image->path, output_digest);
+    free(target);
   }
   free(output);
-  free(target);
   return verified;
 }

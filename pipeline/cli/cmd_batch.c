@@ -24,9 +24,18 @@ enum {
   BATCH_CPU_BESIDE_GPU = 2 /* images in flight there: at the end a GPU must not wait for many of them */
 };
 
+/* An image in the database that is not permanent yet. */
+typedef struct batch_pending {
+  size_t place;
+  batch_record record;
+  int32_t device;
+  double milliseconds;
+} batch_pending;
+
 typedef struct batch_job {
   const option_set *set;
   int32_t shard, shards;
+  hs_format format;
   batch_devices devices;
   hs_options options; /* but for the device */
   hs_options device_options[BATCH_DEVICES_MOST];
@@ -38,7 +47,9 @@ typedef struct batch_job {
   batch_run *run;
   pthread_mutex_t lock; /* of what follows, and of the manifest */
   batch_report report;
-  int journal_error; /* errno of a journal that could not be written: the batch stops */
+  char fatal[CLI_MESSAGE_BYTES];                 /* why nothing more can be recorded or written: the batch stops; "" */
+  batch_pending pending[BATCH_DATABASE_PENDING]; /* of the one writer of a database */
+  size_t pending_count;
 } batch_job;
 
 /* ---- what the threads call */
@@ -57,9 +68,9 @@ static void conclude(batch_job *job, size_t place, const batch_record *record, i
   pthread_mutex_lock(&job->lock);
   job->manifest.records[place] = *record;
   batch_report_image(&job->report, job->list.images[place].name, record, device, milliseconds);
-  if (record->state != BATCH_KEPT && job->journal_error == 0 &&
+  if (record->state != BATCH_KEPT && job->fatal[0] == '\0' &&
       !batch_manifest_append(&job->manifest, place, milliseconds)) {
-    job->journal_error = errno != 0 ? errno : EIO;
+    snprintf(job->fatal, sizeof job->fatal, "%s: cannot be written: %s", job->manifest.journal_path, strerror(errno));
     batch_stop(job->run);
   }
   pthread_mutex_unlock(&job->lock);
@@ -93,7 +104,7 @@ static bool is_wanted(void *user, size_t index) {
   } else if (image->shares_output) {
     status = HS_ERR_ARGUMENT;
     snprintf(message, sizeof message, "an earlier image has the same output %s", output);
-  } else if (is_manifest_output(output)) {
+  } else if (!batch_store_is_database(&job->store) && is_manifest_output(output)) {
     status = HS_ERR_ARGUMENT;
     snprintf(message, sizeof message, "the output %s has the name of a manifest", output);
   }
@@ -108,6 +119,35 @@ static bool is_wanted(void *user, size_t index) {
     return false;
   }
   return true;
+}
+
+/* Makes permanent what is in the database, and only then calls it done. */
+static void commit_pending(batch_job *job) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  const bool failed =
+      job->pending_count > 0 && batch_database_commit(&job->store.database, message, sizeof message) != HS_OK;
+  if (failed) {
+    pthread_mutex_lock(&job->lock);
+    snprintf(job->fatal, sizeof job->fatal, "%s", message);
+    pthread_mutex_unlock(&job->lock);
+    batch_stop(job->run);
+  }
+  for (size_t i = 0; i < job->pending_count && !failed; ++i) {
+    const batch_pending *one = &job->pending[i];
+    conclude(job, one->place, &one->record, one->device, one->milliseconds);
+  }
+  job->pending_count = 0;
+}
+
+static void conclude_done(batch_job *job, size_t place, const batch_record *record, const batch_result *result) {
+  if (!batch_store_is_database(&job->store)) {
+    conclude(job, place, record, result->device, result->milliseconds);
+    return;
+  }
+  job->pending[job->pending_count++] = (batch_pending){place, *record, result->device, result->milliseconds};
+  if (job->pending_count == BATCH_DATABASE_PENDING || batch_database_wants_commit(&job->store.database)) {
+    commit_pending(job);
+  }
 }
 
 static void on_done(void *user, int32_t writer, const batch_result *result) {
@@ -129,7 +169,7 @@ static void on_done(void *user, int32_t writer, const batch_result *result) {
   record.state = BATCH_DONE;
   record.features = result->features->count;
   record.digest = digest_features(result->features);
-  conclude(job, place, &record, result->device, result->milliseconds);
+  conclude_done(job, place, &record, result);
 }
 
 /* ---- preparing */
@@ -150,11 +190,22 @@ static cli_exit read_own_options(batch_job *job) {
     return CLI_USAGE;
   }
   if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0) {
-    return usage("--output is missing: expected a directory for the features");
+    return usage("--output is missing: expected a directory or a database for the features");
   }
-  if (stat(values[OPTION_OUTPUT].text, &info) == 0 && !S_ISDIR(info.st_mode)) {
-    cli_error(COMMAND_BATCH, "--output '%s': is a file: expected a directory", values[OPTION_OUTPUT].text);
+  const bool is_there = stat(values[OPTION_OUTPUT].text, &info) == 0;
+  const bool is_folder = is_there && S_ISDIR(info.st_mode);
+  job->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
+  if (!values[OPTION_FORMAT].given && !is_folder &&
+      hs_format_of_name(values[OPTION_OUTPUT].text) == HS_FORMAT_COLMAP_DB) {
+    job->format = HS_FORMAT_COLMAP_DB;
+  }
+  if (is_there && is_folder == (job->format == HS_FORMAT_COLMAP_DB)) {
+    cli_error(COMMAND_BATCH, "--output '%s': is a %s: expected a %s", values[OPTION_OUTPUT].text,
+              is_folder ? "directory" : "file", is_folder ? "database" : "directory");
     return CLI_USAGE;
+  }
+  if (job->format != HS_FORMAT_COLMAP_DB && (values[OPTION_REPLACE].given || values[OPTION_SINGLE_CAMERA].given)) {
+    return usage("--replace and --single-camera are for databases: expected -o NAME.db or --format colmap-db");
   }
   const cli_exit result = batch_parse_devices(job->set, &job->devices, message, sizeof message);
   if (result != CLI_DONE) {
@@ -189,10 +240,7 @@ static uint64_t digest_of_mask(const hs_image *mask) {
 /* The folder and the records; nothing of an earlier run is touched yet. */
 static cli_exit prepare_outputs(batch_job *job) {
   const option_value *values = job->set->values;
-  const hs_format format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
-  if (format == HS_FORMAT_COLMAP_DB) {
-    return usage("--format colmap-db: expected a format of one file an image");
-  }
+  const hs_format format = job->format;
   if (job->options.descriptor == HS_DESCRIPTOR_NONE && !format_by_id(format)->without_descriptors) {
     cli_error(COMMAND_BATCH, "--format %s has no place for features without descriptors", format_by_id(format)->name);
     return CLI_USAGE;
@@ -202,13 +250,13 @@ static cli_exit prepare_outputs(batch_job *job) {
     return result;
   }
   char *settings = batch_settings_text(job->set, &job->options, format_by_id(format)->name, digest_of_mask(&job->mask));
-  const size_t room = strlen(job->store.folder) + sizeof "/manifest";
+  const size_t room = strlen(job->store.place) + sizeof "/manifest";
   char *prefix = malloc(room);
   if (settings == NULL || prefix == NULL || !batch_list_mark_shared(&job->list, batch_store_output, &job->store)) {
     cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
     result = CLI_FAILED;
   } else {
-    snprintf(prefix, room, "%s/manifest", job->store.folder);
+    snprintf(prefix, room, "%s%smanifest", job->store.place, batch_store_is_database(&job->store) ? "." : "/");
     result = batch_manifest_make(&job->manifest, &job->list, prefix, job->shard, job->shards, settings);
   }
   free(settings);
@@ -248,6 +296,7 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
                        .mask = job->mask.data != NULL ? &job->mask : NULL,
                        .devices = job->device_options,
                        .device_count = job->devices.count,
+                       .in_order = job->format == HS_FORMAT_COLMAP_DB,
                        .readers = jobs,
                        .writers = jobs};
   const hs_status status = batch_make(&job->run, work, message, sizeof message);
@@ -296,9 +345,8 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
   const size_t ended = report->done + report->kept + report->failed;
   if (status != HS_OK) {
     cli_error(COMMAND_BATCH, "%s", hs_status_string(status));
-  } else if (job->journal_error != 0) {
-    cli_error(COMMAND_BATCH, "%s: cannot be written: %s; stopped, --resume goes on", job->manifest.journal_path,
-              strerror(job->journal_error));
+  } else if (job->fatal[0] != '\0') {
+    cli_error(COMMAND_BATCH, "%s; stopped, --resume goes on", job->fatal);
   } else if (ended < report->total) {
     cli_error(COMMAND_BATCH, "stopped by %s with %zu of %zu images left; --resume goes on",
               stopped_by == SIGTERM ? "SIGTERM" : "SIGINT", report->total - ended, report->total);
@@ -323,6 +371,7 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   }
   const hs_status status = batch_start(job->run);
   const int stopped_by = wait_for_end(job, &signals);
+  commit_pending(job);
   const batch_cpu_seconds cpu = count_cpu(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
   batch_report_end(&job->report, &job->devices, &cpu);
   const cli_exit result = conclude_batch(job, status, stopped_by);
@@ -346,7 +395,7 @@ static cli_exit prepare_and_run(batch_job *job) {
   if (job->shards > 1) {
     snprintf(tag, sizeof tag, "-%ld-of-%ld", (long)job->shard, (long)job->shards);
   }
-  result = result == CLI_DONE ? batch_store_begin(&job->store, tag) : result;
+  result = result == CLI_DONE ? batch_store_begin(&job->store, job->set, tag) : result;
   return result == CLI_DONE ? run_batch(job, &work) : result;
 }
 

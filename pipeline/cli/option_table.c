@@ -82,9 +82,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
                                    "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
     [OPTION_IMAGE_PATH] = TEXT("image-path", "DIR", IN_EXTRACT,
                                "name the images of a database by their paths below this folder, not by file name alone"),
-    [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT, OPTION_NO_FIELD,
+    [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
-    [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_MATCH, OPTION_NO_FIELD,
+    [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH, OPTION_NO_FIELD,
                             "replace what a database has of an image, and drop its old matches, instead of refusing; "
                             "match: make matches anew that are there"),
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
@@ -230,6 +230,9 @@ static const char *const batch_details[] = {
     "Each image gets a file in the folder of -o (format npz unless --format says otherwise), named as by extract, in the "
     "same subfolder as the image has in DIR or in its line (without a leading '/', '..' resolved). Of images with the same "
     "output the first one is done, the others fail. An image that fails is named and the rest is done.",
+    "With -o NAME.db (or --format colmap-db) all features go to that database of COLMAP's, in the order of the images, which "
+    "are called by their names below DIR or in the list; the manifest is NAME.db.manifest.csv. What is in the database but "
+    "differs makes an image fail, unless --replace is given.",
     "The folder also gets manifest.csv, one row an image in the order of the list: image, width, height, features, digest "
     "of the features, digest of the output, status, error. It does not depend on devices, threads or interruptions. Until "
     "everything is done, manifest.journal stands there instead. Ctrl-C (SIGINT) or SIGTERM finishes what is being computed "

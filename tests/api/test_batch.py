@@ -12,6 +12,7 @@ import random
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -581,6 +582,85 @@ class Shards(Case):
         self.batch("list.txt", "-o", "out", "--shard", "1/2")
         _, errors = self.batch("list.txt", "-o", "out", "--shard", "2/2", "--resume", "--edge", "9", status=USAGE)
         self.assertIn("manifest-1-of-2.csv", errors)
+
+
+class Databases(Case):
+    @classmethod
+    def setUpClass(cls):
+        info = subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=False)
+        if not json.loads(info.stdout)["build"].get("sqlite"):
+            raise unittest.SkipTest("built without SQLite")
+
+    def content(self, name="out.db"):
+        """Everything that says what was found in which image, in the order of the images' numbers."""
+        connection = sqlite3.connect(self.path(name))
+        try:
+            return connection.execute(
+                "SELECT i.image_id, i.camera_id, i.name, k.rows, k.data, d.data FROM images i JOIN keypoints k USING (image_id) "
+                "JOIN descriptors d USING (image_id) ORDER BY i.image_id").fetchall()
+        finally:
+            connection.close()
+
+    def test_images_stand_in_order(self):
+        names = ["b.pgm", "a/c.pgm", "a/b/d.pgm"]
+        for name in names:
+            self.write("images/" + name, pgm(60, 45, len(name)))
+        self.write("images/a/broken.pgm", b"P5 4 4 255\n")
+        self.batch("images", "-o", "out.db", "--jobs", "4", status=FAILED)
+        self.assertEqual([row[2] for row in self.content()], ["a/b/d.pgm", "a/c.pgm", "b.pgm"])
+        rows = self.manifest("", "out.db.manifest.csv")
+        self.assertEqual([row["status"] == "HS_OK" for row in rows], [True, False, True, True])
+        self.assertEqual([row["features"] for row in rows if row["features"]], [str(row[3]) for row in self.content()])
+
+    def test_resume_verifies_the_database(self):
+        self.list_of(scenes(5))
+        self.batch("list.txt", "-o", "out.db")
+        before = self.content()
+        self.assertIn("5 kept", self.batch("list.txt", "-o", "out.db", "--resume")[1])
+        connection = sqlite3.connect(self.path("out.db"))
+        connection.execute("DELETE FROM keypoints WHERE image_id = 2")
+        connection.execute("DELETE FROM descriptors WHERE image_id IN (2, 3)")
+        connection.commit()
+        connection.close()
+        _, errors = self.batch("list.txt", "-o", "out.db", "--resume", "--replace")
+        self.assertIn("2 done, 3 kept", errors)
+        self.assertEqual(self.content(), before)
+        os.unlink(self.path("out.db"))
+        self.assertIn("5 done", self.batch("list.txt", "-o", "out.db", "--resume")[1])
+        self.assertEqual(self.content(), before)
+
+    def test_other_features_need_replace(self):
+        self.list_of(scenes(2, "120x90"))
+        self.batch("list.txt", "-o", "out.db")
+        before = self.content()
+        self.assertIn("already", self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)[1])
+        self.assertEqual(self.content(), before)
+        self.batch("list.txt", "-o", "out.db", "--edge", "3", "--replace")
+        self.assertNotEqual(self.content(), before)
+
+    def test_wrong_usage(self):
+        self.list_of(scenes(1))
+        os.makedirs(self.path("folder"))
+        self.write("file.db", b"no database at all, but long enough to be looked at" * 9)
+        self.batch("list.txt", "-o", "folder", "--format", "colmap-db", status=USAGE)
+        self.batch("list.txt", "-o", "folder", "--replace", status=USAGE)
+        self.batch("list.txt", "-o", "file.db", status=FAILED)
+        self.batch("list.txt", "-o", "absent/out.db", status=FAILED)
+
+    def test_killed_at_any_moment(self):
+        self.list_of(scenes(150, "120x90"))
+        started = time.time()
+        self.batch("list.txt", "-o", "whole.db")
+        duration = time.time() - started
+        generator = random.Random(2)
+        for _ in range(6):
+            run = self.start("list.txt", "-o", "out.db", "--resume")
+            time.sleep((0.3 + 0.7 * generator.random()) * duration)
+            run.kill()
+            run.communicate()
+        self.batch("list.txt", "-o", "out.db", "--resume")
+        self.assertEqual(self.content(), self.content("whole.db"))
+        self.assertEqual(self.read("out.db.manifest.csv"), self.read("whole.db.manifest.csv"))
 
 
 class Memory(Case):

@@ -194,7 +194,8 @@ typedef struct tally {
   size_t unwanted; /* index that is not wanted; IMAGES: all are */
   size_t stop_at;  /* index whose end stops the batch; IMAGES: none */
   batch_run *run;
-  atomic_int wrong;
+  atomic_int wrong, ended;
+  int order[IMAGES]; /* when `done` was called: 1, 2, ... */
 } tally;
 
 static void tally_init(tally *t) {
@@ -217,6 +218,7 @@ static void tally_done(void *user, int32_t writer, const batch_result *result) {
     atomic_fetch_add(&t->wrong, 1);
     return;
   }
+  t->order[result->index] = atomic_fetch_add(&t->ended, 1) + 1;
   t->status[result->index] = result->status;
   t->digest[result->index] = result->features != NULL ? digest_features(result->features) : 0;
   if (result->index == t->stop_at) {
@@ -325,6 +327,41 @@ static void test_failed_and_unwanted_images(void **state) {
   tally_run(&t, &work);
   for (int i = 0; i < IMAGES; ++i) {
     assert_int_equal(t.status[i], HS_ERR_ARGUMENT);
+  }
+}
+
+/* In order whatever the devices: an image that is late, one that fails, one that is not wanted. */
+static void test_results_in_order(void **state) {
+  (void)state;
+  hs_options devices[2];
+  tally t;
+  tally_init(&t);
+  cpu_options(&devices[0], 1);
+  cpu_options(&devices[1], 2);
+  devices[0].in_flight = 1;
+  snprintf(t.names[0], NAME_BYTES, "@scene:400x300:1");
+  snprintf(t.names[7], NAME_BYTES, "/absent/image.png");
+  t.unwanted = 5;
+  batch_work work = tally_work(&t, devices, 2);
+  work.in_order = true;
+  work.readers = 3;
+  tally_run(&t, &work);
+  for (int i = 0; i < IMAGES; ++i) {
+    assert_int_equal(atomic_load(&t.calls[i]), i == 5 ? 0 : 1);
+    assert_int_equal(t.order[i], i == 5 ? 0 : i < 5 ? i + 1 : i);
+  }
+  for (size_t stop_at = 0; stop_at < IMAGES; stop_at += 5) {
+    tally_init(&t);
+    t.stop_at = stop_at;
+    work = tally_work(&t, devices, 2);
+    work.in_order = true;
+    tally_run(&t, &work);
+    bool ended = false; /* what was done is a beginning of the list */
+    for (int i = 0; i < IMAGES; ++i) {
+      const bool done = atomic_load(&t.calls[i]) != 0;
+      assert_false(done && ended);
+      ended = !done;
+    }
   }
 }
 
@@ -439,6 +476,7 @@ int main(void) {
       cmocka_unit_test(test_pool_without_memory),
       cmocka_unit_test(test_results_are_those_of_single_calls),
       cmocka_unit_test(test_failed_and_unwanted_images),
+      cmocka_unit_test(test_results_in_order),
       cmocka_unit_test(test_no_images),
       cmocka_unit_test(test_stopping),
       cmocka_unit_test(test_contexts_that_cannot_be_made),
