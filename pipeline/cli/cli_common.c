@@ -58,6 +58,10 @@ void cli_fill_options(const option_set *set, hs_options *options) {
     options->region_width = values[OPTION_REGION].numbers[2];
     options->region_height = values[OPTION_REGION].numbers[3];
   }
+  if (values[OPTION_GRID].given) {
+    options->grid_columns = values[OPTION_GRID].numbers[0];
+    options->grid_rows = values[OPTION_GRID].numbers[1];
+  }
   if (set->pairs[0] != '\0') {
     options->variant = set->pairs;
   }

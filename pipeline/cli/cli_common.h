@@ -87,6 +87,8 @@ cli_exit cmd_extract(const option_set *set);
 cli_exit cmd_match(const option_set *set);
 cli_exit cmd_batch(const option_set *set);
 cli_exit cmd_draw(const option_set *set);
+cli_exit cmd_stats(const option_set *set);
+cli_exit cmd_hist(const option_set *set);
 cli_exit cmd_info(const option_set *set);
 cli_exit cmd_selftest(const option_set *set);
 cli_exit cmd_bench(const option_set *set);

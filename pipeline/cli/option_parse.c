@@ -122,6 +122,25 @@ static bool parse_region(const char *text, int32_t numbers[4]) {
   return true;
 }
 
+/* WxH. */
+static bool parse_size(const char *text, int64_t high, int32_t numbers[4]) {
+  char first[16];
+  int64_t width = 0;
+  int64_t height = 0;
+  const size_t span = strspn(text, "0123456789");
+  if (span >= sizeof first || text[span] != 'x' || text[span + 1] == '+') {
+    return false;
+  }
+  memcpy(first, text, span);
+  first[span] = '\0';
+  if (!parse_whole(first, 1, high, &width) || !parse_whole(text + span + 1, 1, high, &height)) {
+    return false;
+  }
+  numbers[0] = (int32_t)width;
+  numbers[1] = (int32_t)height;
+  return true;
+}
+
 /* Every comma-separated part has something on both sides of one '='. */
 static bool pairs_are_valid(const char *text) {
   for (;;) {
@@ -167,6 +186,8 @@ static bool parse_value(option_set *set, const option_spec *spec, const char *te
     return parse_unsigned(text, true, &value->count);
   case OPTION_KIND_DEVICE:
     return parse_device(text, value);
+  case OPTION_KIND_SIZE:
+    return parse_size(text, (int64_t)spec->high, value->numbers);
   case OPTION_KIND_REGION:
     return parse_region(text, value->numbers);
   case OPTION_KIND_PAIRS:

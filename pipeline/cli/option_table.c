@@ -14,13 +14,16 @@
 #define IN_MATCH    (1u << COMMAND_MATCH)
 #define IN_BATCH    (1u << COMMAND_BATCH)
 #define IN_DRAW     (1u << COMMAND_DRAW)
+#define IN_STATS    (1u << COMMAND_STATS)
+#define IN_HIST     (1u << COMMAND_HIST)
 #define IN_INFO     (1u << COMMAND_INFO)
 #define IN_SELFTEST (1u << COMMAND_SELFTEST)
 #define IN_BENCH    (1u << COMMAND_BENCH)
 /* Those that extract features for their own sake. */
 #define IN_BOTH     (IN_EXTRACT | IN_BATCH | IN_DRAW)
 #define IN_FRAMES   (IN_BOTH | IN_MATCH) /* what extracts features from images given */
-#define IN_ALL      (IN_TOP | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
+#define IN_LEVELS   (IN_STATS | IN_HIST)   /* what reads one image and computes no features */
+#define IN_ALL      (IN_TOP | IN_LEVELS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
 
@@ -66,9 +69,10 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .letter = 'o',
                        .kind = OPTION_KIND_TEXT,
                        .argument = "FILE|DIR",
-                       .commands = IN_FRAMES,
+                       .commands = IN_FRAMES | IN_LEVELS,
                        .field = OPTION_NO_FIELD,
-                       .help = "where the result goes; a DIR is made if absent (extract: exists or ends in '/')"},
+                       .help = "where the result goes; extract and batch take a DIR too, made if absent "
+                               "(extract: exists or ends in '/')"},
     [OPTION_FORMAT] = {.name = "format",
                        .kind = OPTION_KIND_CHOICE,
                        .argument = "FMT",
@@ -107,7 +111,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                       .field = AT(split),
                       .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
     [OPTION_THREADS] =
-        INTEGER("threads", 0, 1024, IN_FRAMES | IN_INFO | IN_BENCH, AT(threads), "CPU threads, 0: one for each usable core [0]"),
+        INTEGER("threads", 0, 1024, IN_FRAMES | IN_LEVELS | IN_INFO | IN_BENCH, AT(threads), "CPU threads, 0: one for each usable core [0]"),
     [OPTION_JOBS] = INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
                             "threads that read images, and as many that write features, 0: chosen by devices and cores [0]"),
     [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_FRAMES | IN_BENCH, AT(max_features),
@@ -130,8 +134,28 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_RESUME] = FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
                            "keep what an earlier run with the same options has done, if its output is intact"),
     [OPTION_SHARD] = TEXT("shard", "I/N", IN_BATCH, "do images I, I+N, I+2N, ... of the list only, 1 <= I <= N"),
-    [OPTION_MASK] =
-        TEXT("mask", "IMAGE", IN_BOTH, "drop the keypoints where this image, of the same size, is black (0)"),
+    [OPTION_GRID] = {.name = "grid",
+                     .kind = OPTION_KIND_SIZE,
+                     .argument = "WxH",
+                     .high = 4096,
+                     .commands = IN_FRAMES,
+                     .field = OPTION_NO_FIELD,
+                     .help = "spread --max-features evenly over W x H cells of the image"},
+    [OPTION_EQUALIZE] =
+        FLAG("equalize", IN_FRAMES, AT(equalize), "equalise the histogram of the image first (8-bit images)"),
+    [OPTION_EQUALIZED_FILE] = TEXT("equalize", "OUT", IN_HIST,
+                                   "write the image with its histogram equalised there (.png, .jpg, .pgm; 8-bit gray)"),
+    [OPTION_TILE] = {.name = "tile",
+                     .kind = OPTION_KIND_SIZE,
+                     .argument = "WxH",
+                     .high = 2147483647,
+                     .commands = IN_STATS,
+                     .field = OPTION_NO_FIELD,
+                     .help = "size of a tile in pixels [one tile, the whole image]"},
+    [OPTION_THRESHOLD] = NUMBER("threshold", "T", -1e9, 1e9, IN_STATS, OPTION_NO_FIELD,
+                                "count the pixels with a value above T [0]"),
+    [OPTION_MASK] = TEXT("mask", "IMAGE", IN_BOTH | IN_HIST,
+                         "drop the keypoints (hist: pixels) where this image, of the same size, is black (0)"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
@@ -142,12 +166,12 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_FRAMES, AT(input_blur),
                                  "blur that the image is assumed to have, in pixels [0.5]"),
     [OPTION_NO_EXIF] =
-        FLAG("no-exif", IN_FRAMES, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
+        FLAG("no-exif", IN_FRAMES | IN_LEVELS, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
     [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_FRAMES | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
                              "fix the implementation of a stage (for measurements); may be repeated"),
-    [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_FRAMES, AT(max_memory_bytes),
+    [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_FRAMES | IN_LEVELS, AT(max_memory_bytes),
                                 "refuse images that need more memory, 0: no limit; K, M and G multiply by 1024 [0]"),
-    [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", IN_FRAMES, AT(max_pixels),
+    [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", IN_FRAMES | IN_LEVELS, AT(max_pixels),
                                 "refuse larger images, 0: no limit [2147483648]"),
     [OPTION_RATIO] = NUMBER("ratio", "R", 0, 1, IN_MATCH, OPTION_NO_FIELD,
                             "keep a match nearer than R times the second nearest, 0: no such test [0.8]"),
@@ -167,7 +191,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                            "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
-    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_INFO, OPTION_NO_FIELD,
+    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO, OPTION_NO_FIELD,
                           "report on standard output as JSON; match: the same as --format json"),
     [OPTION_JSON_FILE] = TEXT("json", "FILE", IN_BENCH, "write the records there as JSON, '-': standard output"),
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
@@ -260,6 +284,25 @@ static const char *const draw_details[] = {
     NULL,
 };
 
+static const char *const stats_details[] = {
+    "Prints sum, mean, minimum, maximum and the number of pixels above a threshold, for the whole of IMAGE or for each "
+    "tile of it: tiles from the top-left corner, row by row, the last ones as small as what is left. IMAGE is a PNG, "
+    "JPEG, PGM, PPM or PAM file, '-' for standard input, or @scene[:WxH[:SEED]]; colour is read as gray, and 16-bit "
+    "values count as they are.",
+    "CSV with the columns x, y, width, height, sum, mean, min, max, above; with --json, or where FILE ends in .json, "
+    "{\"tiles\": [{the same names}, ...]}.",
+    NULL,
+};
+
+static const char *const hist_details[] = {
+    "Prints how many pixels of IMAGE, an 8-bit picture, have each of the 256 levels, colour read as gray; with --mask "
+    "only those where the mask is not black. CSV with the columns level and count; with --json, or where FILE ends in "
+    ".json, {\"histogram\": [256 counts]}.",
+    "--equalize also writes the picture with its levels spread by that histogram (without a mask), byte for byte as "
+    "OpenCV's equalizeHist does.",
+    NULL,
+};
+
 static const char *const info_details[] = {
     "Prints the version, what this build can read, the CPU level and threads, the devices, and the implementation "
     "chosen for each stage; where no GPU is used, why.",
@@ -291,6 +334,8 @@ static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_BATCH] = {"batch", "DIR|LIST|-", 1, 1, "extract features from many images", batch_details},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES] | IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]", 1, 5,
                       "draw keypoints over a picture, or the matches of two", draw_details},
+    [COMMAND_STATS] = {"stats", "IMAGE", 1, 1, "sum, mean, minimum and maximum of an image or its tiles", stats_details},
+    [COMMAND_HIST] = {"hist", "IMAGE", 1, 1, "histogram of an image, and the equalised image", hist_details},
     [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},
     [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details},
     [COMMAND_BENCH] = {"bench", "[IMAGE...]", 0, -1, "time of a frame on this machine", bench_details},
@@ -361,6 +406,9 @@ void option_describe_expected(const option_spec *spec, char *text, size_t bytes)
     break;
   case OPTION_KIND_REGION:
     snprintf(text, bytes, "%s: four whole numbers, X and Y 0 or more, W and H 1 or more", spec->argument);
+    break;
+  case OPTION_KIND_SIZE:
+    snprintf(text, bytes, "%s: two whole numbers from 1 to %.0f", spec->argument, spec->high);
     break;
   case OPTION_KIND_PAIRS:
     snprintf(text, bytes, "%s or several of them joined by commas", spec->argument);

@@ -16,6 +16,8 @@ typedef enum command_id {
   COMMAND_MATCH,
   COMMAND_BATCH,
   COMMAND_DRAW,
+  COMMAND_STATS,
+  COMMAND_HIST,
   COMMAND_INFO,
   COMMAND_SELFTEST,
   COMMAND_BENCH,
@@ -41,6 +43,7 @@ typedef enum option_kind {
   OPTION_KIND_DEVICE,  /* auto, cpu, cuda, cuda:N, hybrid */
   OPTION_KIND_AUTO,    /* auto, kept as 0, or a whole number, low..high */
   OPTION_KIND_REGION,  /* X,Y,W,H */
+  OPTION_KIND_SIZE,    /* WxH, both 1..high */
   OPTION_KIND_PAIRS    /* NAME=VALUE[,...]; repeated ones are joined by commas */
 } option_kind;
 
@@ -76,6 +79,11 @@ typedef enum option_id {
   OPTION_DESCRIPTOR,
   OPTION_RESUME,
   OPTION_SHARD,
+  OPTION_GRID,
+  OPTION_EQUALIZE,
+  OPTION_EQUALIZED_FILE,
+  OPTION_TILE,
+  OPTION_THRESHOLD,
   OPTION_MASK,
   OPTION_REGION,
   OPTION_KEYPOINTS,
@@ -125,7 +133,7 @@ typedef struct option_value {
   int64_t integer;    /* INTEGER, AUTO; FLAG: 1; CHOICE: index; DEVICE: hs_device */
   double number;      /* NUMBER */
   uint64_t count;     /* COUNT, BYTES */
-  int32_t numbers[4]; /* REGION: X, Y, W, H; DEVICE: index */
+  int32_t numbers[4]; /* REGION: X, Y, W, H; SIZE: W, H; DEVICE: index */
 } option_value;
 
 enum { OPTION_PAIRS_BYTES = 1024, OPTION_EXPECTED_BYTES = 256, OPTION_MESSAGE_BYTES = 1024 };

@@ -15,10 +15,10 @@ import zlib
 COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 SKIPPED = 77
 DONE, FAILED, USAGE, NO_DEVICE = 0, 1, 2, 3
-SUBCOMMANDS = ("extract", "batch", "match", "draw", "info", "selftest", "bench")
+SUBCOMMANDS = ("extract", "batch", "match", "draw", "stats", "hist", "info", "selftest", "bench")
 EXTRACT_OPTIONS = (
     "output format profile device threads max-features contrast edge first-octave octaves scales max-orientations "
-    "upright norm descriptor mask region keypoints upsample sigma input-blur no-exif variant max-memory max-pixels "
+    "upright norm descriptor mask region grid equalize keypoints upsample sigma input-blur no-exif variant max-memory max-pixels "
     "json quiet help"
 ).split()
 

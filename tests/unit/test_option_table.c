@@ -154,6 +154,14 @@ static void wrong_values_are_refused(void **state) {
       {"a --device cuda:", "--device", "cuda:N"},
       {"a --device cuda:-1", "--device", "cuda:N"},
       {"a --device cuda:99999999999", "--device", "cuda:N"},
+      {"a --grid 4", "--grid", "WxH"},
+      {"a --grid 0x4", "--grid", "from 1 to 4096"},
+      {"a --grid 4x4097", "--grid", "from 1 to 4096"},
+      {"a --grid 4x-4", "--grid", "WxH"},
+      {"a --grid 4x+4", "--grid", "WxH"},
+      {"a --grid 4X4", "--grid", "WxH"},
+      {"a --grid x4", "--grid", "WxH"},
+      {"a --grid 99999999999999999999x4", "--grid", "WxH"},
       {"a --region 1,2,3", "--region", "X,Y,W,H"},
       {"a --region 1,2,3,4,5", "--region", "X,Y,W,H"},
       {"a --region 1,2,0,4", "--region", "W and H 1 or more"},
@@ -189,7 +197,7 @@ static void options_reach_their_fields(void **state) {
   /* The profile is given last and still only sets what the others leave open. */
   assert_true(parse(&line, COMMAND_EXTRACT,
                     "a --contrast 0.5 --max-features 3 --upright --descriptor none --upsample half-pixel "
-                    "--max-pixels 77 --device cuda:2 --region 5,6,7,8 --profile colmap"));
+                    "--max-pixels 77 --device cuda:2 --region 5,6,7,8 --grid 9x10 --equalize --profile colmap"));
   cli_fill_options(&line.set, &options);
   assert_int_equal(options.profile, HS_PROFILE_COLMAP);
   assert_int_equal(options.norm, HS_NORM_ROOT);
@@ -202,6 +210,9 @@ static void options_reach_their_fields(void **state) {
   assert_int_equal(options.max_pixels, 77);
   assert_int_equal(options.device, HS_DEVICE_CUDA);
   assert_int_equal(options.device_index, 2);
+  assert_int_equal(options.grid_columns, 9);
+  assert_int_equal(options.grid_rows, 10);
+  assert_int_equal(options.equalize, 1);
   assert_int_equal(options.region_x, 5);
   assert_int_equal(options.region_height, 8);
   assert_null(options.variant);

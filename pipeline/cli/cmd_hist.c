@@ -1,0 +1,113 @@
+/*
+ * hartsift hist: the 256-bin histogram of an image, and the image with its histogram equalised.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/cli/levels_job.h"
+#include "pipeline/image_io/image_io.h"
+
+enum { HIST_LEVELS = 256 };
+
+typedef struct hist_result {
+  uint64_t counts[HIST_LEVELS];
+  bool json;
+} hist_result;
+
+static void write_histogram(FILE *out, const void *result) {
+  const hist_result *r = result;
+  fputs(r->json ? "{\"histogram\": [" : "level,count\n", out);
+  for (int level = 0; level < HIST_LEVELS; ++level) {
+    if (r->json) {
+      fprintf(out, "%s%" PRIu64, level > 0 ? ", " : "", r->counts[level]);
+    } else {
+      fprintf(out, "%d,%" PRIu64 "\n", level, r->counts[level]);
+    }
+  }
+  if (r->json) {
+    fputs("]}\n", out);
+  }
+}
+
+static cli_exit count(levels_job *job, hist_result *r) {
+  const option_value *mask_value = &job->set->values[OPTION_MASK];
+  hs_image mask = {0};
+  hs_array kept = {0};
+  hs_status status = HS_OK;
+  r->json = job->json;
+  if (job->image.type != HS_U8) {
+    snprintf(job->message, sizeof job->message, "the image has 16 bits a sample: expected 8");
+    return levels_job_fail(job, job->set->operands[0]);
+  }
+  if (mask_value->given) {
+    status = cli_load_mask(&job->input, mask_value->text, &mask, job->message, sizeof job->message);
+    kept = levels_array(&mask);
+  }
+  if (status == HS_OK) {
+    status = hs_histogram256(job->context, &job->array, mask_value->given ? &kept : NULL, r->counts);
+    if (status != HS_OK) {
+      cli_explain(job->context, status, job->message, sizeof job->message);
+    }
+  }
+  hs_image_free(&mask, NULL);
+  return status == HS_OK ? CLI_DONE : levels_job_fail(job, mask_value->given ? mask_value->text : "histogram");
+}
+
+/* Where the equalised image goes, when that can be. */
+static cli_exit check_equalized(levels_job *job) {
+  const option_set *set = job->set;
+  const char *path = set->values[OPTION_EQUALIZED_FILE].text;
+  const bool to_stdout = strcmp(path, "-") == 0;
+  const option_value *output = &set->values[OPTION_OUTPUT];
+  if (to_stdout && (!output->given || strcmp(output->text, "-") == 0)) {
+    cli_error(COMMAND_HIST,
+              "--equalize '-': the image and the histogram cannot share standard output: expected -o FILE");
+    return CLI_USAGE;
+  }
+  if (output->given && strcmp(output->text, path) == 0) {
+    cli_error(COMMAND_HIST, "--equalize and --output name one file");
+    return CLI_USAGE;
+  }
+  return CLI_DONE;
+}
+
+static cli_exit equalize(levels_job *job) {
+  const char *path = job->set->values[OPTION_EQUALIZED_FILE].text;
+  const hs_array *in = &job->array;
+  if (cli_is_same_file(job->set->operands[0], path)) {
+    snprintf(job->message, sizeof job->message, "the output would overwrite the input");
+    return levels_job_fail(job, path);
+  }
+  uint8_t *pixels = malloc(in->width * in->height);
+  const hs_image image = {.data = pixels, .width = job->image.width, .height = job->image.height};
+  hs_status status = pixels != NULL ? hs_equalize(job->context, in, pixels, 0) : HS_ERR_MEMORY;
+  snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
+  if (status == HS_OK) {
+    status = image_save(path, &image, job->message, sizeof job->message);
+  }
+  free(pixels);
+  return status == HS_OK ? CLI_DONE : levels_job_fail(job, strcmp(path, "-") == 0 ? "standard output" : path);
+}
+
+cli_exit cmd_hist(const option_set *set) {
+  levels_job job = {.set = set};
+  hist_result result = {.json = false};
+  const bool equalized = set->values[OPTION_EQUALIZED_FILE].given;
+  cli_exit done = equalized ? check_equalized(&job) : CLI_DONE;
+  if (done != CLI_DONE) {
+    return done;
+  }
+  done = levels_job_open(&job, set);
+  if (done == CLI_DONE) {
+    done = count(&job, &result);
+  }
+  if (done == CLI_DONE && equalized) {
+    done = equalize(&job);
+  }
+  if (done == CLI_DONE) {
+    done = levels_job_write(&job, write_histogram, &result);
+  }
+  levels_job_free(&job);
+  return done;
+}

@@ -1,0 +1,222 @@
+"""Subcommands stats and hist, and the options --grid and --equalize, through the command.
+
+Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library; compares with
+OpenCV where it is there.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
+SKIPPED = 77
+DONE, FAILED, USAGE = 0, 1, 2
+WIDTH, HEIGHT = 53, 37
+
+
+def sums(rows, x, y, width, height, threshold):
+    """The record of one tile, from its pixels."""
+    pixels = [value for row in rows[y:y + height] for value in row[x:x + width]]
+    return {"x": x, "y": y, "width": min(width, len(rows[0]) - x), "height": min(height, len(rows) - y),
+            "sum": sum(pixels), "mean": sum(pixels) / len(pixels), "min": min(pixels), "max": max(pixels),
+            "above": sum(value > threshold for value in pixels)}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        numbers = random.Random(7)
+        self.rows = [[numbers.randrange(256) for _ in range(WIDTH)] for _ in range(HEIGHT)]
+        self.write("image.pgm", b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(bytes(row) for row in self.rows))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def run_it(self, *arguments, status=DONE, stdin=b"", **settings):
+        """Runs the command in the test's folder; returns standard output (bytes) and standard error (text)."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
+        environment.update(settings)
+        run = subprocess.run([COMMAND, *arguments], input=stdin, cwd=self.folder, env=environment, timeout=300,
+                             check=False, capture_output=True)
+        errors = run.stderr.decode("utf-8", "replace")
+        self.assertEqual(run.returncode, status, f"{arguments}: {errors}")
+        return run.stdout, errors
+
+    def records(self, *arguments, **settings):
+        return json.loads(self.run_it("stats", *arguments, "--json", **settings)[0])
+
+    def assert_tiles(self, tiles, expected):
+        self.assertEqual(len(tiles), len(expected))
+        for tile, wanted in zip(tiles, expected):
+            self.assertEqual(list(tile), list(wanted))
+            self.assertAlmostEqual(tile.pop("mean"), wanted.pop("mean"), places=8)
+            self.assertEqual(tile, wanted)
+
+
+class Stats(Case):
+    def test_whole_image(self):
+        tiles = self.records("image.pgm")
+        self.assertEqual(list(tiles), ["tiles"])
+        self.assert_tiles(tiles["tiles"], [sums(self.rows, 0, 0, WIDTH, HEIGHT, 0)])
+
+    def test_tiles_row_by_row(self):
+        for width, height, threshold in ((20, 10, 127), (1, 1, 200.5), (500, 7, -1), (53, 37, 255)):
+            tiles = self.records("image.pgm", "--tile", f"{width}x{height}", "--threshold", str(threshold))["tiles"]
+            self.assert_tiles(tiles, [sums(self.rows, x, y, width, height, threshold)
+                                      for y in range(0, HEIGHT, height) for x in range(0, WIDTH, width)])
+
+    def test_csv_has_the_same(self):
+        lines = self.run_it("stats", "image.pgm", "--tile", "20x10")[0].decode().splitlines()
+        tiles = self.records("image.pgm", "--tile", "20x10")["tiles"]
+        self.assertEqual(lines[0], "x,y,width,height,sum,mean,min,max,above")
+        self.assertEqual([[float(value) for value in line.split(",")] for line in lines[1:]],
+                         [[float(value) for value in tile.values()] for tile in tiles])
+
+    def test_sixteen_bits(self):
+        values = [0, 65535, 300, 4000]
+        self.write("deep.pgm", b"P5 2 2 65535\n" + b"".join(value.to_bytes(2, "big") for value in values))
+        tile = self.records("deep.pgm", "--threshold", "3999.5")["tiles"][0]
+        self.assertEqual((tile["sum"], tile["min"], tile["max"], tile["above"]), (sum(values), 0, 65535, 2))
+
+    def test_same_bytes_everywhere(self):
+        expected = self.run_it("stats", "@scene:700x500", "--tile", "33x21", HARTSIFT_CPU="ref")[0]
+        for threads in ("1", "3"):
+            self.assertEqual(self.run_it("stats", "@scene:700x500", "--tile", "33x21", "--threads", threads)[0], expected)
+
+    def test_outputs(self):
+        plain = self.run_it("stats", "image.pgm")[0]
+        self.assertEqual(self.run_it("stats", "-", stdin=self.read("image.pgm"))[0], plain)
+        self.assertEqual(self.run_it("stats", "image.pgm", "-o", "tiles.csv"), (b"", ""))
+        self.assertEqual(self.read("tiles.csv"), plain)
+        self.run_it("stats", "image.pgm", "-o", "tiles.json")
+        self.assertEqual(json.loads(self.read("tiles.json")), self.records("image.pgm"))
+
+    def test_failures(self):
+        for arguments, expected in ((["image.pgm", "--tile", "0x3"], "--tile"), (["image.pgm", "--tile", "3"], "WxH"),
+                                    (["image.pgm", "--tile", "3x+4"], "WxH"), (["image.pgm", "x"], "'x'"),
+                                    (["image.pgm", "--threshold", "nan"], "--threshold"), ([], "IMAGE")):
+            self.assertIn(expected, self.run_it("stats", *arguments, status=USAGE)[1])
+        self.assertIn("absent.pgm", self.run_it("stats", "absent.pgm", status=FAILED)[1])
+        before = self.read("image.pgm")
+        self.assertIn("overwrite", self.run_it("stats", "image.pgm", "-o", "image.pgm", status=FAILED)[1])
+        self.assertEqual(self.read("image.pgm"), before)
+        self.assertIn("none", self.run_it("stats", "image.pgm", "-o", "none/tiles.csv", status=FAILED)[1])
+
+
+class Hist(Case):
+    def counts(self, keep=lambda x, y: True):
+        counts = [0] * 256
+        for y, row in enumerate(self.rows):
+            for x, value in enumerate(row):
+                counts[value] += keep(x, y)
+        return counts
+
+    def test_histogram(self):
+        self.assertEqual(json.loads(self.run_it("hist", "image.pgm", "--json")[0]), {"histogram": self.counts()})
+        lines = self.run_it("hist", "image.pgm")[0].decode().splitlines()
+        self.assertEqual(lines, ["level,count"] + [f"{level},{count}" for level, count in enumerate(self.counts())])
+
+    def test_mask(self):
+        def keep(x, y):
+            return (x * y) % 3 == 1
+        self.write("mask.pgm", b"P5 %d %d 255\n" % (WIDTH, HEIGHT) +
+                   bytes(9 * keep(x, y) for y in range(HEIGHT) for x in range(WIDTH)))
+        output = self.run_it("hist", "image.pgm", "--json", "--mask", "mask.pgm")[0]
+        self.assertEqual(json.loads(output), {"histogram": self.counts(keep)})
+        self.write("small.pgm", b"P5 1 1 255\n\1")
+        self.assertIn("mask", self.run_it("hist", "image.pgm", "--mask", "small.pgm", status=FAILED)[1])
+
+    def test_equalize(self):
+        output = self.run_it("hist", "image.pgm", "--json", "--equalize", "out.pgm")[0]
+        self.assertEqual(json.loads(output), {"histogram": self.counts()})
+        pixels = self.read("out.pgm")[-WIDTH * HEIGHT:]
+        levels = {}
+        for before, after in zip((value for row in self.rows for value in row), pixels):
+            self.assertEqual(levels.setdefault(before, after), after)
+        order = [levels[level] for level in sorted(levels)]
+        self.assertEqual(order, sorted(order))
+        self.assertEqual((order[0], order[-1]), (0, 255))
+
+    def test_equalize_is_opencvs(self):
+        try:
+            import cv2  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("no OpenCV for Python")
+        for values in (range(256), range(60, 90), (0, 0, 0, 7, 255), (9,)):
+            pixels = bytes(random.Random(3).choices(list(values), k=301 * 173))
+            self.write("in.pgm", b"P5 301 173 255\n" + pixels)
+            self.run_it("hist", "in.pgm", "--equalize", "out.pgm")
+            picture = cv2.imread(self.path("in.pgm"), cv2.IMREAD_GRAYSCALE)
+            equalized = cv2.imread(self.path("out.pgm"), cv2.IMREAD_GRAYSCALE)
+            self.assertTrue((cv2.equalizeHist(picture) == equalized).all())
+
+    def test_failures(self):
+        errors = self.run_it("hist", "image.pgm", "--equalize", "-", status=USAGE)[1]
+        self.assertIn("standard output", errors)
+        self.run_it("hist", "image.pgm", "--equalize", "x.png", "-o", "x.png", status=USAGE)
+        self.assertIn("overwrite", self.run_it("hist", "image.pgm", "--equalize", "image.pgm", status=FAILED)[1])
+        self.assertIn(".gif", self.run_it("hist", "image.pgm", "--equalize", "x.gif", status=FAILED)[1])
+        self.write("deep.pgm", b"P5 1 1 65535\n\1\2")
+        self.assertIn("16 bits", self.run_it("hist", "deep.pgm", status=FAILED)[1])
+
+
+class Extraction(Case):
+    def places(self, *arguments):
+        lines = self.run_it("extract", "@scene:320x200", "--descriptor", "none", *arguments)[0].decode().splitlines()
+        return [tuple(map(float, line.split(",")[:2])) for line in lines[1:]]
+
+    def test_grid_spreads(self):
+        plain = self.places("--max-features", "32")
+        spread = self.places("--max-features", "32", "--grid", "8x4")
+        self.assertEqual(len(spread), 32)
+
+        def cells(places):
+            return len({(int((x + 0.5) * 8 / 320), int((y + 0.5) * 4 / 200)) for x, y in places})
+        self.assertGreater(cells(spread), cells(plain))
+        self.assertEqual(self.places("--grid", "8x4"), self.places())
+        for grid in ("8", "0x4", "4x", "5000x1"):
+            errors = self.run_it("extract", "image.pgm", "--grid", grid, status=USAGE)[1]
+            self.assertIn("--grid", errors)
+
+    def test_equalize_first(self):
+        self.run_it("hist", "@scene:320x200", "--equalize", "equalized.pgm", "-o", "counts.csv")
+        expected = self.run_it("extract", "equalized.pgm")[0]
+        self.assertEqual(self.run_it("extract", "@scene:320x200", "--equalize")[0], expected)
+        self.assertNotEqual(self.run_it("extract", "@scene:320x200")[0], expected)
+        self.write("deep.pgm", b"P5 20 20 65535\n" + bytes(800))
+        self.assertIn("8-bit", self.run_it("extract", "deep.pgm", "--equalize", status=FAILED)[1])
+
+    def test_draw_and_batch_take_them(self):
+        self.run_it("draw", "@scene:320x200", "--equalize", "--grid", "3x2", "--max-features", "6", "-o", "x.ppm", "-q")
+        os.mkdir(self.path("photos"))
+        os.rename(self.path("image.pgm"), self.path("photos/image.pgm"))
+        self.run_it("batch", "photos", "-o", "features", "--equalize", "--grid", "2x2", "--max-features", "4",
+                    "--format", "csv", "--device", "cpu", "-q")
+        alone = self.run_it("extract", "photos/image.pgm", "--equalize", "--grid", "2x2", "--max-features", "4")[0]
+        found = [os.path.join(folder, name) for folder, _, names in os.walk(self.path("features")) for name in names
+                 if name.startswith("image") and name.endswith(".csv")]
+        self.assertEqual(len(found), 1)
+        with open(found[0], "rb") as file:
+            self.assertEqual(file.read(), alone)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-") and os.path.exists(sys.argv[1]):
+        COMMAND = os.path.abspath(sys.argv.pop(1))
+    if not COMMAND:
+        print("skipped: HARTSIFT_COMMAND does not name the command")
+        sys.exit(SKIPPED)
+    unittest.main()
