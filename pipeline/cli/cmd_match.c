@@ -132,6 +132,9 @@ static cli_exit check_database_options(const option_set *set) {
   return CLI_DONE;
 }
 
+/* COLMAP's own: its mapper sorts out what is worse than its model in the end, and misses what it was not given. */
+static const double database_tolerance = 4.0;
+
 static cli_exit match_in_database(match_job *job) {
   static const hs_geometry_model models[] = {HS_HOMOGRAPHY, HS_FUNDAMENTAL, HS_ESSENTIAL};
   const option_value *values = job->set->values;
@@ -142,6 +145,7 @@ static cli_exit match_in_database(match_job *job) {
   if (!given(job, OPTION_NO_VERIFY)) {
     const hs_geometry_model model = given(job, OPTION_VERIFY) ? models[values[OPTION_VERIFY].integer] : HS_FUNDAMENTAL;
     (void)hs_verify_options_init(&plan.verify, model);
+    plan.verify.threshold = database_tolerance;
     if (given(job, OPTION_TOLERANCE)) plan.verify.threshold = values[OPTION_TOLERANCE].number;
   } else if (given(job, OPTION_TOLERANCE)) {
     return usage("--tolerance is for verification: expected without --no-verify");

@@ -14,6 +14,9 @@
 /* A homography is worth looking for when so much of a fundamental matrix' support lies in one plane. */
 static const double plane_share = 0.5;
 
+/* The error of a homography in one image, as a share of it spread over both points: 1 / sqrt 2. */
+static const double transfer_to_both = 0.70710678118654752;
+
 enum { COMMIT_EACH_MS = 30000, PAIR_LINE_BYTES = 8192 };
 
 /* One image of the database. */
@@ -245,7 +248,7 @@ static hs_status verify_pair(database_job *job, const image_pair *pair, pair_geo
   }
   hs_verify_options plane;
   (void)hs_verify_options_init(&plane, HS_HOMOGRAPHY);
-  plane.threshold = options.threshold;
+  plane.threshold = options.threshold * transfer_to_both; /* COLMAP measures in the second image alone */
   plane.seed = options.seed;
   status = verify_model(job, &plane, NULL, &found->plane);
   found->has_plane = status == HS_OK;

@@ -186,7 +186,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_NO_VERIFY] =
         FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification of the matches to COLMAP"),
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
-                                "--verify: largest error of an inlier, pixels [2]"),
+                                "--verify: largest error of an inlier, pixels [2; --database 4]"),
     [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
                            "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,

@@ -1,0 +1,280 @@
+"""COLMAP's database as COLMAP reads it: Debian's colmap and the Python package pycolmap, whichever is here.
+
+Runs HARTSIFT_COMMAND (or the program named as first argument). Ends with 77, skipped, without NumPy, without both peers,
+or where the command was built without SQLite.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SKIPPED = 77
+try:
+    import numpy
+except ImportError:
+    print("skipped: no NumPy")
+    sys.exit(SKIPPED)
+try:
+    import pycolmap
+except ImportError:
+    pycolmap = None
+
+COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
+DEBIAN = shutil.which("colmap")
+WIDTH, HEIGHT, VIEWS = 400, 300, 5
+FOCAL = 1.2 * WIDTH  # what COLMAP assumes: few views of a small scene leave it in doubt
+FEATURES = 500  # most in a view
+
+
+def run(*arguments, folder):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
+    environment["QT_QPA_PLATFORM"] = "offscreen"
+    finished = subprocess.run([str(a) for a in arguments], cwd=folder, env=environment, check=False, timeout=800,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert finished.returncode == 0, f"{arguments}\n{finished.stdout.decode('utf-8', 'replace')[-2000:]}"
+    return finished.stdout
+
+
+def scene(folder, seed):
+    """Gray values of a generated picture, larger than a view."""
+    side = 900
+    run(COMMAND, "draw", f"@scene:{side}x{side}:{seed}", "-o", "scene.ppm", "--max-features", 1, "--circle-scale", 0.1, "-q",
+        folder=folder)
+    data = (folder / "scene.ppm").read_bytes()
+    return numpy.frombuffer(data[-3 * side * side:], "u1").reshape(side, side, 3)[..., 0].astype(float)
+
+
+def render_view(planes, centre):
+    """Upright planes seen by a camera that looks along z: (texture, depth, left end, width)."""
+    x, y = numpy.meshgrid(numpy.arange(WIDTH), numpy.arange(HEIGHT))
+    rays = (x + 0.5 - WIDTH / 2) / FOCAL, (y + 0.5 - HEIGHT / 2) / FOCAL
+    picture = numpy.zeros((HEIGHT, WIDTH))
+    for texture, depth, left, width in planes:  # the farthest first
+        distance = depth - centre[2]
+        side = texture.shape[0] - 1
+        u = (centre[0] + rays[0] * distance - left) / width * side
+        v = (centre[1] + rays[1] * distance + width / 2) / width * side
+        seen = (u >= 0) & (u < side) & (v >= 0) & (v < side)
+        column, row = u[seen].astype(int), v[seen].astype(int)
+        a, b = u[seen] - column, v[seen] - row
+        picture[seen] = ((1 - a) * (1 - b) * texture[row, column] + a * (1 - b) * texture[row, column + 1]
+                         + (1 - a) * b * texture[row + 1, column] + a * b * texture[row + 1, column + 1])
+    return numpy.round(picture).astype(numpy.uint8)
+
+
+def make_views(folder):
+    planes = [(scene(folder, 1), 6.0, -3.6, 7.2), (scene(folder, 2), 4.2, -2.4, 2.6), (scene(folder, 3), 3.6, 0.3, 2.2)]
+    (folder / "photos").mkdir()
+    for i in range(VIEWS):
+        picture = render_view(planes, (-0.6 + 0.3 * i, 0.1 * (i % 2), 0.05 * i))
+        (folder / f"photos/{i}.pgm").write_bytes(b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + picture.tobytes())
+
+
+def rows(path, sql):
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        return database.execute(sql).fetchall()
+
+
+class Case(unittest.TestCase):
+    folder = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.place.name)
+        make_views(cls.folder)
+        cls.photos = sorted((cls.folder / "photos").glob("*.pgm"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.place.cleanup()
+
+    def fresh(self, name="database.db"):
+        path = self.folder / name
+        for old in self.folder.glob(f"{name}*"):
+            old.unlink()
+        return path
+
+    def extract(self, path, *options):
+        run(COMMAND, "extract", *self.photos, "-o", path, "-q", "--single-camera", "--max-features", FEATURES, *options,
+            folder=self.folder)
+
+    def match(self, path, *options):
+        output = run(COMMAND, "match", "--database", path, "--json", "-q", *options, folder=self.folder)
+        return [json.loads(line) for line in output.decode().splitlines()]
+
+    def check_reconstruction(self, images, points, error):
+        self.assertEqual(images, VIEWS)
+        self.assertGreater(points, 150)
+        self.assertLess(error, 1.0)
+
+    def compare_with_colmap(self, ours, theirs):
+        """Keypoints of both extractors in one place and of one scale have one orientation."""
+        shares = []
+        for (mine,), (other,) in zip(rows(ours, "SELECT data FROM keypoints ORDER BY image_id"),
+                                     rows(theirs, "SELECT data FROM keypoints ORDER BY image_id")):
+            a, b = (numpy.frombuffer(data, "<f4").reshape(-1, 6).astype(float) for data in (mine, other))
+            near = numpy.abs(a[:, None, :2] - b[None, :, :2]).max(axis=2) < 0.1
+            shape = numpy.abs(a[:, None, 2:] - b[None, :, 2:]).max(axis=2) < 0.05 * numpy.hypot(a[:, 2], a[:, 4])[:, None]
+            shares.append((near & shape).any(axis=1).mean())
+        self.assertGreater(min(shares), 0.9, shares)
+
+
+@unittest.skipUnless(DEBIAN, "no colmap")
+class Debian(Case):
+    def colmap(self, command, path, *options):
+        return run(DEBIAN, command, "--database_path", path, *options, folder=self.folder)
+
+    def mapper(self, path):
+        shutil.rmtree(self.folder / "model", ignore_errors=True)
+        (self.folder / "model").mkdir()
+        self.colmap("mapper", path, "--image_path", "photos", "--output_path", "model", "--Mapper.num_threads", 1)
+        text = run(DEBIAN, "model_analyzer", "--path", "model/0", folder=self.folder).decode()
+        facts = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        self.check_reconstruction(int(facts["Registered images"]), int(facts["Points"]),
+                                  float(facts["Mean reprojection error"].rstrip("px")))
+
+    def test_features_matches_and_mapper(self):
+        path = self.fresh()
+        self.extract(path)
+        self.assertEqual(len(self.match(path)), VIEWS * (VIEWS - 1) // 2)
+        self.mapper(path)
+
+    def test_matcher_of_colmap(self):
+        """Also verifies what hartsift matched without verification."""
+        path = self.fresh()
+        self.extract(path, "--profile", "colmap")
+        self.match(path, "--no-verify")
+        self.colmap("exhaustive_matcher", path, "--SiftMatching.use_gpu", 0, "--SiftMatching.num_threads", 1)
+        verified = rows(path, "SELECT count(*), min(rows) FROM two_view_geometries WHERE config BETWEEN 2 AND 6")
+        self.assertEqual(verified[0][0], VIEWS * (VIEWS - 1) // 2)
+        self.mapper(path)
+
+    def test_its_own_database(self):
+        """Into tables that COLMAP made, and matches of features that COLMAP made."""
+        path = self.fresh()
+        self.colmap("database_creator", path)
+        self.extract(path, "--profile", "colmap")
+        theirs = self.fresh("theirs.db")
+        self.colmap("feature_extractor", theirs, "--image_path", "photos", "--ImageReader.single_camera", 1,
+                    "--SiftExtraction.use_gpu", 0, "--SiftExtraction.num_threads", 1, "--SiftExtraction.max_num_features", FEATURES)
+        self.compare_with_colmap(path, theirs)
+        before = rows(theirs, "SELECT * FROM keypoints") + rows(theirs, "SELECT * FROM images")
+        records = self.match(theirs)
+        self.assertGreater(min(record["inliers"] for record in records), 15)
+        self.assertEqual(rows(theirs, "SELECT * FROM keypoints") + rows(theirs, "SELECT * FROM images"), before)
+        self.mapper(theirs)
+
+
+@unittest.skipUnless(pycolmap, "no pycolmap")
+class Pycolmap(Case):
+    def mapper(self, path):
+        options = pycolmap.IncrementalPipelineOptions()
+        options.num_threads = 1
+        (self.folder / "models").mkdir(exist_ok=True)
+        models = pycolmap.incremental_mapping(str(path), str(self.folder / "photos"), str(self.folder / "models"), options)
+        self.check_reconstruction(models[0].num_reg_images(), models[0].num_points3D(),
+                                  models[0].compute_mean_reprojection_error())
+
+    def check_content(self, path):
+        """What pycolmap reads is what the tables hold, also after it has extended them to its own version."""
+        keypoints = dict(rows(path, "SELECT image_id, data FROM keypoints"))
+        descriptors = dict(rows(path, "SELECT image_id, data FROM descriptors"))
+        matches = rows(path, "SELECT pair_id, data FROM matches")
+        geometries = rows(path, "SELECT pair_id, data, config, F FROM two_view_geometries")
+        with contextlib.closing(pycolmap.Database.open(str(path))) as database:
+            self.assertEqual(database.num_images(), VIEWS)
+            camera = database.read_camera(1)
+            self.assertEqual((camera.width, camera.height, camera.model.name), (WIDTH, HEIGHT, "SIMPLE_RADIAL"))
+            self.assertEqual(list(camera.params), [1.2 * WIDTH, WIDTH / 2, HEIGHT / 2, 0])
+            for image_id, data in keypoints.items():
+                read = numpy.asarray(database.read_keypoints(image_id))
+                self.assertEqual(read.astype("<f4").tobytes(), data)
+                described = database.read_descriptors(image_id)
+                self.assertEqual(numpy.asarray(getattr(described, "data", described)).tobytes(), descriptors[image_id])
+            for pair_id, data in matches:
+                pair = divmod(pair_id, 2147483647)
+                self.assertEqual(numpy.asarray(database.read_matches(*pair)).astype("<u4").tobytes(), data)
+            for pair_id, data, config, fundamental in geometries:
+                geometry = database.read_two_view_geometry(*divmod(pair_id, 2147483647))
+                self.assertEqual(numpy.asarray(geometry.inlier_matches).astype("<u4").tobytes(), data)
+                self.assertEqual(int(geometry.config), config)
+                self.check_fundamental(geometry, fundamental, keypoints, divmod(pair_id, 2147483647))
+
+    def check_fundamental(self, geometry, fundamental, keypoints, pair):
+        """In COLMAP's coordinates the inliers lie on their epipolar lines."""
+        matrix = numpy.asarray(geometry.F)
+        self.assertTrue(numpy.array_equal(matrix.reshape(-1), numpy.frombuffer(fundamental, "<f8")))
+        a, b = (numpy.frombuffer(keypoints[image], "<f4").reshape(-1, 6)[:, :2].astype(float) for image in pair)
+        inliers = numpy.asarray(geometry.inlier_matches).astype(int)
+        a, b = (numpy.concatenate([points, numpy.ones((len(points), 1))], axis=1)
+                for points in (a[inliers[:, 0]], b[inliers[:, 1]]))
+        lines, back = a @ matrix.T, b @ matrix
+        distance = numpy.abs((b * lines).sum(axis=1)) / numpy.sqrt((lines[:, :2] ** 2).sum(axis=1) + (back[:, :2] ** 2).sum(axis=1))
+        self.assertLess(distance.max(), 4.001)
+
+    def test_old_tables_are_taken_over(self):
+        path = self.fresh()
+        self.extract(path)
+        self.match(path)
+        self.check_content(path)
+        self.mapper(path)
+
+    def test_its_own_database(self):
+        path = self.fresh()
+        pycolmap.Database.open(str(path)).close()
+        self.extract(path, "--profile", "colmap")
+        self.match(path)
+        self.check_content(path)
+        with contextlib.closing(pycolmap.Database.open(str(path))) as database:
+            self.assertEqual((database.num_rigs(), database.num_frames()), (1, VIEWS))
+        self.mapper(path)
+
+    def test_its_features(self):
+        ours, theirs = self.fresh(), self.fresh("theirs.db")
+        self.extract(ours, "--profile", "colmap")
+        options = pycolmap.FeatureExtractionOptions()
+        options.use_gpu, options.num_threads, options.sift.max_num_features = False, 1, FEATURES
+        pycolmap.extract_features(str(theirs), str(self.folder / "photos"), camera_mode=pycolmap.CameraMode.SINGLE,
+                                  extraction_options=options)
+        self.compare_with_colmap(ours, theirs)
+        self.match(theirs)
+        self.check_content_of_matches(theirs)
+        self.mapper(theirs)
+
+    def check_content_of_matches(self, path):
+        with contextlib.closing(pycolmap.Database.open(str(path))) as database:
+            self.assertEqual(database.num_verified_image_pairs(), VIEWS * (VIEWS - 1) // 2)
+
+    def test_a_migrated_database(self):
+        """Old images without frames, extended by pycolmap, then more images from hartsift: COLMAP still loads them all."""
+        path = self.fresh()
+        run(COMMAND, "extract", *self.photos[:2], "-o", path, "-q", "--single-camera", "--max-features", FEATURES,
+            folder=self.folder)
+        pycolmap.Database.open(str(path)).close()
+        self.extract(path)
+        self.match(path)
+        self.mapper(path)
+
+
+def main():
+    global COMMAND
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-") and os.path.exists(sys.argv[1]):
+        COMMAND = sys.argv.pop(1)
+    if not COMMAND or not (DEBIAN or pycolmap):
+        print("skipped: " + ("neither colmap nor pycolmap" if COMMAND else "no command to test"))
+        sys.exit(SKIPPED)
+    COMMAND = os.path.abspath(COMMAND)
+    if not json.loads(subprocess.run([COMMAND, "info", "--json"], check=True, stdout=subprocess.PIPE).stdout)["build"]["sqlite"]:
+        print("skipped: built without SQLite")
+        sys.exit(SKIPPED)
+    unittest.main()
+
+
+main()
