@@ -64,11 +64,11 @@ SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
 typedef __m128d simd_f64;
 SIMD_INLINE simd_f64 simd_f64_load(const double *p) { return _mm_loadu_pd(p); }
 SIMD_INLINE simd_f64 simd_f64_load_f32(const float *p) {
-  return _mm_cvtps_pd(_mm_castpd_ps(_mm_load_sd((const double *)(const void *)p)));
+  return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 SIMD_INLINE void simd_f64_store(double *p, simd_f64 v) { _mm_storeu_pd(p, v); }
 SIMD_INLINE void simd_f64_store_f32(float *p, simd_f64 v) {
-  _mm_store_sd((double *)(void *)p, _mm_castps_pd(_mm_cvtpd_ps(v)));
+  _mm_storel_epi64((__m128i *)(void *)p, _mm_castps_si128(_mm_cvtpd_ps(v)));
 }
 SIMD_INLINE simd_f64 simd_f64_set1(double v) { return _mm_set1_pd(v); }
 SIMD_INLINE simd_f64 simd_f64_add(simd_f64 a, simd_f64 b) { return _mm_add_pd(a, b); }

@@ -240,7 +240,7 @@ static void equalize_oracle(const uint8_t *in, size_t w, size_t h, size_t stride
   for (size_t y = 0; y < h; y++)
     for (size_t x = 0; x < w; x++) counts[in[y * stride + x]]++;
   while (counts[first] == 0) first++;
-  for (int k = first + 1; k < 256; k++) {
+  for (int k = first + 1; k < 256 && counts[first] < w * h; k++) {
     sum += counts[k];
     const float rounded = rintf((float)sum * (255.0f / (float)(w * h - counts[first])));
     level[k] = rounded > 255.0f ? 255 : (uint8_t)rounded;
