@@ -23,7 +23,8 @@ if ! "$venv_python" -c 'import scikit_build_core' 2>/dev/null; then
 fi
 
 # The CUDA part has tests of its own and takes minutes to compile.
-"$venv_python" -m pip install --quiet --no-build-isolation --no-deps -C cmake.define.HARTSIFT_CUDA=OFF . >"$work/log" 2>&1 || {
+"$venv_python" -m pip install --quiet --no-build-isolation --no-deps \
+  --config-settings=cmake.define.HARTSIFT_CUDA=OFF . >"$work/log" 2>&1 || {
   cat "$work/log"
   exit 1
 }
