@@ -42,11 +42,13 @@ typedef struct hs_verify_options {
   size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
   hs_geometry_model model;
   double threshold;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
-  double confidence;       /* probability of having drawn a sample without outliers at which the search stops, if what was
-                              found so far is the best there is; 0..1, both excluded; 0.9999 */
+  double confidence;       /* the search stops when, if what was found so far is the best there is, a sample without
+                              outliers has been drawn with this probability; 0..1, both excluded; 0.9999 */
   int32_t min_iterations;  /* samples drawn at least; 0..max_iterations; 50 */
   int32_t max_iterations;  /* samples drawn at most; 1..10^8; 10000 */
-  int32_t min_inliers;     /* a model with fewer is not reported as found; 0 or more; homography 8, others 15 */
+  int32_t min_inliers;     /* a model with fewer is not reported as found; 0 or more; homography 8, others 15. Some of
+                              any matches agree by chance: with a fundamental matrix about 10 of 30 wrong ones, 25 of
+                              800. So raise it for many matches that passed no ratio test */
   int32_t check_plane;     /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
                               it, complete it from matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
   uint64_t seed;           /* of the random samples; 0 */
@@ -64,19 +66,21 @@ typedef struct hs_geometry {
                               value of F and E is 0 up to rounding */
   size_t inlier_count;
   double rms_error;        /* root mean square of the inliers' errors, pixels */
-  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the threshold; found by a short search; near inlier_count
-                              the scene is a plane or the camera only turned, and F is not determined. H: inlier_count */
+  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the threshold, as far as a short
+                              search finds; near inlier_count the scene is a plane or the camera only turned, and F is
+                              not determined. H: inlier_count */
   int32_t iterations;      /* samples drawn */
 } hs_geometry;
 
 /* The defaults above for a model. HS_ERR_ARGUMENT: null or no such model. */
 HS_API hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_model model);
 
-/* Estimates options->model from matches of points. points_a, points_b: count x 2 doubles (x, y), pixels, the caller's; the
-   i-th of each are a match. Matches with coordinates that are not finite or beyond 10^6 are never inliers. options must
-   not be null. inliers: null, or count bytes of the caller: 1 for an inlier, else 0. *geometry is filled in; that nothing
-   was found (too few matches, no agreement, all in one place or on one line) is HS_OK with found 0. Takes up to about
-   max_iterations x count x 10 ns (essential: x 40 ns, it has several candidates a sample); usually far less.
+/* Estimates options->model from matches of points. points_a, points_b: count x 2 doubles (x, y), pixels, the caller's;
+   the i-th of each are a match. Matches with coordinates that are not finite or beyond 10^6 are never inliers. options
+   must not be null. inliers: null, or count bytes of the caller: 1 for an inlier, else 0. *geometry is filled in; that
+   nothing was found (too few matches, no agreement, all in one place or on one line) is HS_OK with found 0. Takes a
+   millisecond or so where a third of the matches is right, and up to max_iterations x 5 us (essential: 30 us) where
+   nothing agrees.
    Statuses: HS_ERR_ARGUMENT (null, struct_size not set), HS_ERR_OPTION (a field out of range), HS_ERR_LIMIT (more than
    2^26 matches), HS_ERR_MEMORY; then *geometry is all 0 where it is not null. */
 HS_API hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,

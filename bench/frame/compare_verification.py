@@ -1,8 +1,8 @@
 """Compares geometric verification with OpenCV's USAC_MAGSAC on the same matches of image pairs with known geometry.
 
-Homographies of the sequences graf, boat and leuven, and relative poses between the frames of a hand-held camera: number of
-inliers, error against the truth, time. Features come from the hartsift command, matches from exact mutual nearest
-neighbours with ratio 0.8 (NumPy), so that both estimators see identical points.
+Homographies of the sequences graf, boat and leuven, and relative poses between the frames of a hand-held camera: number
+of inliers, error against the truth, time. Features and matches (mutual, ratio 0.8) come from the hartsift command, so
+that both estimators see identical points.
 
 usage: compare_verification.py [--build DIR] [--data DIR] [--rounds N] [-o FILE.md]
 """
@@ -75,37 +75,32 @@ class Library:
     def pose(self, essential, a, b, camera, mask):
         pose, camera = Pose(), Camera(*camera)
         essential, mask = np.ascontiguousarray(essential), mask.astype(np.uint8)
-        status = self.library.hs_relative_pose(pointer(essential), ctypes.byref(camera), ctypes.byref(camera), pointer(a),
-                                               pointer(b), ctypes.c_size_t(len(a)), pointer(mask), ctypes.byref(pose))
+        status = self.library.hs_relative_pose(pointer(essential), ctypes.byref(camera), ctypes.byref(camera),
+                                               pointer(a), pointer(b), ctypes.c_size_t(len(a)), pointer(mask),
+                                               ctypes.byref(pose))
         if status != 0:
             raise RuntimeError(f"hs_relative_pose: status {status}")
         return np.array(pose.rotation).reshape(3, 3), np.array(pose.translation)
 
 
 def extract(command, images, folder):
-    """Keypoints (x, y) and descriptors of each image."""
+    """A feature file and the keypoints (x, y) of each image."""
     features = []
     for image in images:
         out = pathlib.Path(folder) / (image.parent.name + "_" + image.stem + ".npz")
-        if not out.exists():
-            subprocess.run([command, "extract", image, "-o", out, "--device", "cpu", "--max-features", "4000", "--quiet"],
-                           check=True)
+        subprocess.run([command, "extract", image, "-o", out, "--device", "cpu", "--max-features", "4000", "--quiet"],
+                       check=True)
         with np.load(out) as data:
-            features.append((data["keypoints"][:, :2].astype(np.float64), data["descriptors"].astype(np.float32)))
+            features.append((out, data["keypoints"][:, :2].astype(np.float64)))
     return features
 
 
-def match(first, second, ratio=0.8):
-    """Mutual nearest neighbours that pass the ratio test in the first direction; points of both images."""
-    p, q = first[1], second[1]
-    squares = (p * p).sum(1)[:, None] + (q * q).sum(1)[None] - 2.0 * p @ q.T
-    nearest = np.argpartition(squares, 1, axis=1)[:, :2]
-    rows = np.arange(len(p))
-    one, two = squares[rows, nearest[:, 0]], squares[rows, nearest[:, 1]]
-    best = np.where(one <= two, nearest[:, 0], nearest[:, 1])
-    low, high = np.minimum(one, two), np.maximum(one, two)
-    keep = (low < ratio * ratio * high) & (squares.argmin(0)[best] == rows)
-    return np.ascontiguousarray(first[0][keep]), np.ascontiguousarray(second[0][best[keep]])
+def match(command, first, second):
+    """Points of both images, of the matches that the command finds."""
+    text = subprocess.run([command, "match", first[0], second[0], "--device", "cpu", "--quiet"], check=True,
+                          capture_output=True, text=True).stdout
+    rows = np.array([line.split(",")[:2] for line in text.splitlines()[1:]], dtype=int).reshape(-1, 2)
+    return np.ascontiguousarray(first[1][rows[:, 0]]), np.ascontiguousarray(second[1][rows[:, 1]])
 
 
 def timed(functions, rounds):
@@ -125,7 +120,7 @@ def mapped(h, points):
 
 
 def homography_error(h, truth, size):
-    """Mean distance, over a grid of points of image a that stay in a frame of twice the size, between both mappings."""
+    """Mean distance, over a grid of points of image a that image b shows, between both mappings."""
     if h is None:
         return float("nan")
     grid = np.stack(np.meshgrid(np.linspace(0, size[0], 17), np.linspace(0, size[1], 17)), -1).reshape(-1, 2)
@@ -136,9 +131,10 @@ def homography_error(h, truth, size):
 
 def compare_homographies(library, cv2, command, data, folder, rounds, lines):
     lines += ["## Homographies", "",
-              "True inliers: matches within 3 px of the true homography (forward), of those each method kept. Error: mean "
-              "distance from the true mapping over the part of image 1 that image k shows, px.", "",
-              "| pair | matches | true | inliers | of them true | error | ms | MAGSAC inliers | of them true | error | ms |",
+              "True inliers: matches within 3 px of the true homography (forward), of those each method kept. Error: "
+              "mean distance from the true mapping over the part of image 1 that image k shows, px.", "",
+              "| pair | matches | true | inliers | of them true | error | ms "
+              "| MAGSAC inliers | of them true | error | ms |",
               "|---|---|---|---|---|---|---|---|---|---|---|"]
     for name in ("graf", "boat", "leuven"):
         images = [data / "homography" / name / f"{k}.png" for k in range(1, 7)]
@@ -146,7 +142,7 @@ def compare_homographies(library, cv2, command, data, folder, rounds, lines):
         height, width = cv2.imread(str(images[0]), 0).shape
         for k in range(2, 7):
             truth = np.loadtxt(data / "homography" / name / f"H_1_{k}")
-            a, b = match(features[0], features[k - 1])
+            a, b = match(command, features[0], features[k - 1])
             right = np.linalg.norm(mapped(truth, a) - b, axis=1) < 3.0
             ours = lambda: library.verify(a, b, HOMOGRAPHY, THRESHOLD[HOMOGRAPHY])
             theirs = lambda: cv2.findHomography(a, b, cv2.USAC_MAGSAC, 3.0, maxIters=10000, confidence=0.9999)
@@ -191,20 +187,20 @@ def epipolar_distance(f, a, b):
 
 def compare_poses(library, cv2, command, data, folder, rounds, lines):
     desk = data / "slam" / "desk"
-    values = [line for line in (desk / "intrinsics.txt").read_text().splitlines() if line.strip() and not line.startswith("#")]
+    values = [line for line in (desk / "intrinsics.txt").read_text().splitlines() if line.strip() and line[0] != "#"]
     _, _, fx, fy, cx, cy, *distortion = [float(v) for v in values[0].split()]
     matrix, camera = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), (fx, fy, cx, cy)
     poses = read_poses(desk / "poses.txt")
     features = []
-    for points, descriptors in extract(command, [desk / pose[0] for pose in poses], folder):
-        straight = cv2.undistortPoints(points.reshape(-1, 1, 2), matrix, np.array(distortion), P=matrix).reshape(-1, 2)
-        features.append((straight, descriptors))
+    for file, points in extract(command, [desk / pose[0] for pose in poses], folder):
+        straight = cv2.undistortPoints(points.reshape(-1, 1, 2), matrix, np.array(distortion), P=matrix)
+        features.append((file, straight.reshape(-1, 2)))
     lines += ["", "## Relative poses", "",
-              "Essential matrix from undistorted points, then the relative pose, against the recorded trajectory (degrees); "
-              "F: median Sampson distance (px) from the estimated fundamental matrix of the matches that the true one "
-              "explains within 2 px.", "",
-              "| frames | metres | matches | E inliers | rotation | translation | ms | MAGSAC inliers | rotation | translation "
-              "| ms | F inliers | F | ms | MAGSAC inliers | F | ms |",
+              "Essential matrix from undistorted points, then the relative pose, against the recorded trajectory "
+              "(degrees); F: median Sampson distance (px) from the estimated fundamental matrix of the matches that "
+              "the true one explains within 2 px.", "",
+              "| frames | metres | matches | E inliers | rotation | translation | ms | MAGSAC inliers | rotation "
+              "| translation | ms | F inliers | F | ms | MAGSAC inliers | F | ms |",
               "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     columns = []
     for i, j in itertools.combinations(range(len(poses)), 2):
@@ -214,7 +210,7 @@ def compare_poses(library, cv2, command, data, folder, rounds, lines):
                          [-translation[1], translation[0], 0]])
         inverse = np.linalg.inv(matrix)
         truth = inverse.T @ skew @ rotation @ inverse
-        a, b = match(features[i], features[j])
+        a, b = match(command, features[i], features[j])
         right = epipolar_distance(truth, a, b) < 2.0
         functions = [lambda: library.verify(a, b, ESSENTIAL, THRESHOLD[ESSENTIAL], camera),
                      lambda: cv2.findEssentialMat(a, b, matrix, method=cv2.USAC_MAGSAC, prob=0.9999, threshold=1.0,
@@ -231,13 +227,15 @@ def compare_poses(library, cv2, command, data, folder, rounds, lines):
         columns.append(row)
         lines.append(f"| {poses[i][0][:2]}-{poses[j][0][:2]} | {np.linalg.norm(translation):.2f} | " + " | ".join(
             f"{v:.2f}" if isinstance(v, float) else str(v) for v in row) + " |")
-    lines.append("| **median** | | " + " | ".join(f"{v:.2f}" for v in np.median(np.array(columns, float), axis=0)) + " |")
+    medians = np.median(np.array(columns, float), axis=0)
+    lines.append("| **median** | | " + " | ".join(f"{v:.2f}" for v in medians) + " |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "cpu")
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(os.environ.get("HARTSIFT_DATA", ROOT.parent / "shared" / "data")))
+    parser.add_argument("--data", type=pathlib.Path,
+                        default=pathlib.Path(os.environ.get("HARTSIFT_DATA", ROOT.parent / "shared" / "data")))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("-o", "--output", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -256,11 +254,12 @@ def main():
         compare_homographies(library, cv2, command, arguments.data, folder, arguments.rounds, lines)
         compare_poses(library, cv2, command, arguments.data, folder, arguments.rounds, lines)
     text = "\n".join(["# Geometric verification beside OpenCV's USAC_MAGSAC", "",
-                      f"OpenCV {cv2.__version__}, one thread each, run in turn, medians of {arguments.rounds} rounds; at most "
-                      "4000 features an image, mutual nearest neighbours, ratio 0.8; confidence 0.9999, at most 10000 "
-                      f"iterations. Thresholds (px): homography {THRESHOLD[HOMOGRAPHY]:g} (Sampson) and 3 (forward); essential "
-                      f"{THRESHOLD[ESSENTIAL]:g} and 1; fundamental {THRESHOLD[FUNDAMENTAL]:g} and 1.5.", "",
-                      "Made by `python3 bench/frame/compare_verification.py -o bench/results/verification.md`.", ""] + lines) + "\n"
+                      f"OpenCV {cv2.__version__}, one thread each, run in turn, medians of {arguments.rounds} rounds; "
+                      "at most 4000 features an image, matches of `hartsift match`; confidence 0.9999, at most 10000 "
+                      f"iterations. Thresholds (px): homography {THRESHOLD[HOMOGRAPHY]:g} (Sampson) and 3 (forward); "
+                      f"essential {THRESHOLD[ESSENTIAL]:g} and 1; fundamental {THRESHOLD[FUNDAMENTAL]:g} and 1.5.", "",
+                      "Made by `python3 bench/frame/compare_verification.py -o bench/results/verification.md`.", ""]
+                     + lines) + "\n"
     if arguments.output:
         arguments.output.write_text(text)
     print(text)

@@ -1,6 +1,6 @@
 /*
- * What both kinds of pictures of `hartsift draw` share: pictures and features read, extracted and checked against each other,
- * and the result written.
+ * What both kinds of pictures of `hartsift draw` share: pictures and features read, extracted and checked against each
+ * other, and the result written.
  */
 #ifndef HARTSIFT_PIPELINE_CLI_DRAW_PARTS_H
 #define HARTSIFT_PIPELINE_CLI_DRAW_PARTS_H

@@ -1,6 +1,6 @@
 /*
- * The text of the affine-region detectors of Oxford (VGG) and of hesaff: the descriptor length, the number of regions, and
- * for each region its centre, an ellipse and the descriptor. A feature is the circle of its measurement region.
+ * The text of the affine-region detectors of Oxford (VGG) and of hesaff: the descriptor length, the number of regions,
+ * and for each region its centre, an ellipse and the descriptor. A feature is the circle of its measurement region.
  */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /*
- * VisualSFM's binary .sift (version 4): a header of five integers, five floats a feature, its 128 bytes, an end mark; all
- * little-endian. Places and angles are SiftGPU's, which VisualSFM runs: the corner of the first pixel is (0, 0), and
- * orientations are measured with y upwards.
+ * VisualSFM's binary .sift (version 4): a header of five integers, five floats a feature, its 128 bytes, an end mark;
+ * all little-endian. Places and angles are SiftGPU's, which VisualSFM runs: the corner of the first pixel is (0, 0),
+ * and orientations are measured with y upwards.
  */
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * What fundamental and essential matrices share: Sampson errors, the oriented constraint, and the weighted least-squares
- * fit on the manifold of each.
+ * What fundamental and essential matrices share: Sampson errors, the oriented constraint, and the weighted
+ * least-squares fit on the manifold of each.
  *
- * The squared Sampson error of a match is (b^T M a)^2 / g, g the squared length of the derivative of b^T M a by the four
- * image coordinates. With g held at the present M the weighted sum is a quadratic form in vec(M); a Gauss-Newton step in
- * the tangent space of M = U diag(s) V^T minimises it without leaving rank 2 (or the essential matrices).
+ * The squared Sampson error of a match is (b^T M a)^2 / g, g the squared length of the derivative of b^T M a by the
+ * four image coordinates. With g held at the present M the weighted sum is a quadratic form in vec(M); a Gauss-Newton
+ * step in the tangent space of M = U diag(s) V^T minimises it without leaving rank 2 (or the essential matrices).
  */
 #include "pipeline/geometry/epipolar.h"
 
@@ -91,8 +91,8 @@ static void compose(const double u[9], const double s[9], const double v[9], dou
   linear_multiply3(us, vt, out);
 }
 
-/* The tangents of U diag(s0, s1, 0) V^T: turns of U about its axes, turns of V (about the third axis the same as for U when
-   s0 = s1, so left out then), and the change of s that keeps its length. Returns how many: 7 or 5. */
+/* The tangents of U diag(s0, s1, 0) V^T: turns of U about its axes, turns of V (about the third axis the same as for U
+   when s0 = s1, so left out then), and the change of s that keeps its length. Returns how many: 7 or 5. */
 static int tangents(const double u[9], const double s[3], const double v[9], bool equal, double out[7][9]) {
   int count = 0;
   for (int k = 0; k < 3; k++) {

@@ -1,7 +1,8 @@
 /*
- * Essential matrices from five matches (Nister, PAMI 2004): E is a combination x E0 + y E1 + z E2 + E3 of the null space of
- * five epipolar constraints; ten cubic equations say that it has two equal singular values and a third of 0. Eliminating
- * ten monomials leaves a 3x3 matrix of polynomials in z whose determinant, of degree 10, vanishes at the solutions.
+ * Essential matrices from five matches (Nister, PAMI 2004): E is a combination x E0 + y E1 + z E2 + E3 of the null
+ * space of five epipolar constraints; ten cubic equations say that it has two equal singular values and a third of 0.
+ * Eliminating ten monomials leaves a 3x3 matrix of polynomials in z whose determinant, of degree 10, vanishes at the
+ * solutions.
  */
 #include <math.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 
 enum { SAMPLE = 5, LINEAR = 4, QUADRATIC = 10, CUBIC = 20, CONSTRAINTS = 10 };
 
-/* Monomials. Linear: x y z 1. Quadratic: x2 xy xz x y2 yz y z2 z 1. Cubic, those to be eliminated first: x3 y3 x2y xy2 x2z x2
-   y2z y2 xyz xy | xz2 xz x yz2 yz y z3 z2 z 1. */
+/* Monomials. Linear: x y z 1. Quadratic: x2 xy xz x y2 yz y z2 z 1. Cubic, those to be eliminated first: x3 y3 x2y xy2
+   x2z x2 y2z y2 xyz xy | xz2 xz x yz2 yz y z3 z2 z 1. */
 static const int quadratic_of[LINEAR][LINEAR] = {{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 5, 7, 8}, {3, 6, 8, 9}};
 static const int cubic_of[QUADRATIC][LINEAR] = {{0, 2, 4, 5},     {2, 3, 8, 9},    {4, 8, 10, 11}, {5, 9, 11, 12},
                                                 {3, 1, 6, 7},     {8, 6, 13, 14},  {9, 7, 14, 15}, {10, 13, 16, 17},
@@ -33,7 +34,8 @@ static void add_product_2_1(const double p[QUADRATIC], const double q[LINEAR], d
   }
 }
 
-/* The ten constraints on e[r][c], the linear polynomials of E's elements: det E = 0 and, row by row, (E E^T - trace/2) E = 0. */
+/* The ten constraints on e[r][c], the linear polynomials of E's elements: det E = 0 and, row by row, (E E^T - trace/2)
+   E = 0. */
 static void constraints(double e[3][3][LINEAR], double out[CONSTRAINTS][CUBIC]) {
   memset(out, 0, CONSTRAINTS * sizeof *out);
   for (int c = 0; c < 3; c++) { /* along the last row */

@@ -1,9 +1,9 @@
 /*
- * The three models of two-view geometry, as the robust search sees them: a minimal solver each, the squared error of every
- * match, and a weighted least-squares refit.
+ * The three models of two-view geometry, as the robust search sees them: a minimal solver each, the squared error of
+ * every match, and a weighted least-squares refit.
  *
- * All work happens in working coordinates: the points of each image moved to their mean and scaled, by the same factor in
- * both images, so that an error in working units is an error in pixels times that factor.
+ * All work happens in working coordinates: the points of each image moved to their mean and scaled, by the same factor
+ * in both images, so that an error in working units is an error in pixels times that factor.
  */
 #ifndef HS_PIPELINE_GEOMETRY_MODELS_H
 #define HS_PIPELINE_GEOMETRY_MODELS_H
@@ -32,16 +32,17 @@ typedef struct geometry_problem {
   double threshold;             /* largest error of an inlier, working units */
 } geometry_problem;
 
-/* A candidate. matrix: H or F in working coordinates, what errors are measured with; essential: E, for that model only. */
+/* A candidate. matrix: H or F in working coordinates, what errors are measured with; essential: E, for that model only.
+   */
 typedef struct geometry_candidate {
   double matrix[9];
   double essential[9];
   double score; /* see scoring.h */
 } geometry_candidate;
 
-/* Weighted sums over matches of C (x) X X^T, X = (x, y, 1) of image a, C a symmetric 3x3 matrix of each match: the quadratic
-   form whose value at vec(M) is the sum of the weighted squared algebraic errors. Both factors as upper triangles
-   00 01 02 11 12 22. */
+/* Weighted sums over matches of C (x) X X^T, X = (x, y, 1) of image a, C a symmetric 3x3 matrix of each match: the
+   quadratic form whose value at vec(M) is the sum of the weighted squared algebraic errors. Both factors as upper
+   triangles 00 01 02 11 12 22. */
 typedef struct geometry_form {
   double sum[6][6];
 } geometry_form;

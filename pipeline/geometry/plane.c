@@ -1,8 +1,8 @@
 /*
- * Fundamental matrices whose support lies mostly in one plane (Chum, Werner, Matas, CVPR 2005). Any matrix [e']x H fits the
- * plane of H whatever the epipole e', so a sample with five matches of the plane yields a matrix with a large support
- * that two matches, perhaps wrong ones, decided. Plane and parallax mend it: each match off the plane gives the line
- * through H x and x' on which the epipole lies.
+ * Fundamental matrices whose support lies mostly in one plane (Chum, Werner, Matas, CVPR 2005). Any matrix [e']x H fits
+ * the plane of H whatever the epipole e', so a sample with five matches of the plane yields a matrix with a large
+ * support that two matches, perhaps wrong ones, decided. Plane and parallax mend it: each match off the plane gives the
+ * line through H x and x' on which the epipole lies.
  */
 #include "pipeline/geometry/plane.h"
 
@@ -19,7 +19,8 @@ static void cross_matrix(const double v[3], double out[9]) {
   memcpy(out, m, sizeof m);
 }
 
-/* The homography that F and three matches determine (Hartley and Zisserman, result 13.6): H = [e']x F - e' (M^-1 b)^T. */
+/* The homography that F and three matches determine (Hartley and Zisserman, result 13.6): H = [e']x F - e' (M^-1 b)^T.
+   */
 static bool homography_of_three(const geometry_matches *matches, const double f[9], const double epipole[3],
                                 const uint32_t triple[3], double h[9]) {
   double cross[9], a_matrix[9], points[9], inverse[9], b[3], v[3];
@@ -50,8 +51,8 @@ static bool homography_of_three(const geometry_matches *matches, const double f[
   return true;
 }
 
-/* Whether one of five triples, which between them hold three of any five of the seven, spans a plane with at least two more
-   of the sample. */
+/* Whether one of five triples, which between them hold three of any five of the seven, spans a plane with at least two
+   more of the sample. */
 static bool sample_plane(const geometry_problem *problem, const uint32_t *sample, const double f[9], double h[9]) {
   static const int triples[5][3] = {{0, 1, 2}, {3, 4, 5}, {0, 1, 6}, {3, 4, 6}, {2, 5, 6}};
   double transposed[9], epipole[3];

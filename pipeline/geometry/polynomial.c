@@ -1,7 +1,7 @@
 /*
- * Real roots of polynomials of small degree. Between two neighbouring roots of its derivative a polynomial has at most one
- * root, so the roots of the linear derivative lead to those of the quadratic one and so on up to the polynomial itself.
- * Everything happens in [-1, 1]: roots beyond are the reciprocals of those of the reversed polynomial.
+ * Real roots of polynomials of small degree. Between two neighbouring roots of its derivative a polynomial has at most
+ * one root, so the roots of the linear derivative lead to those of the quadratic one and so on up to the polynomial
+ * itself. Everything happens in [-1, 1]: roots beyond are the reciprocals of those of the reversed polynomial.
  */
 #include "pipeline/geometry/polynomial.h"
 
@@ -14,8 +14,8 @@ static double value_at(const double *coefficients, int degree, double x) {
   return value;
 }
 
-/* The root in [low, high], where the signs differ: Newton's steps, or halving where one leaves the bracket, until a step is
-   at most `accuracy`. derivative: of degree - 1. */
+/* The root in [low, high], where the signs differ: Newton's steps, or halving where one leaves the bracket, until a
+   step is at most `accuracy`. derivative: of degree - 1. */
 static double bracketed_root(const double *coefficients, const double *derivative, int degree, double low, double high,
                              double accuracy) {
   const bool rising = value_at(coefficients, degree, low) < 0.0;

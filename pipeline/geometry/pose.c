@@ -1,6 +1,6 @@
 /*
- * The relative pose that an essential matrix stands for: of its four decompositions the one that puts most matches in front
- * of both cameras (Hartley and Zisserman, 9.6).
+ * The relative pose that an essential matrix stands for: of its four decompositions the one that puts most matches in
+ * front of both cameras (Hartley and Zisserman, 9.6).
  */
 #include <math.h>
 #include <string.h>
@@ -26,8 +26,8 @@ static void ray(const hs_camera *camera, const double point[2], double out[3]) {
   out[2] = 1.0;
 }
 
-/* Signs of a match's depths in cameras a and b for X_b = R X_a + t, where its rays come nearest to each other: 1 when both
-   lie in front, -1 when both lie behind (in front for -t), else 0. */
+/* Signs of a match's depths in cameras a and b for X_b = R X_a + t, where its rays come nearest to each other: 1 when
+   both lie in front, -1 when both lie behind (in front for -t), else 0. */
 static int side_of(const double rotation[9], const double t[3], const double a[3], const double b[3]) {
   double turned[3], normal[3], from_b[3], from_a[3];
   linear_apply3(rotation, a, turned);

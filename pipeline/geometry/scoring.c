@@ -36,7 +36,7 @@ double geometry_score(const geometry_problem *problem, const double matrix[9], d
     geometry_errors(problem, matrix, begin, length, squares);
     for (size_t i = 0; i < length; i++) {
       const double gain = 1.0 - squares[i] * scale;
-      score += gain > 0.0 ? gain * gain : 0.0;
+      score += gain > 0.0 ? gain * gain * gain : 0.0;
     }
     begin += length;
     if (best > 0.0) {
@@ -74,8 +74,8 @@ void geometry_form_matrix(const geometry_form *form, double matrix[81]) {
   }
 }
 
-/* The weighted form at the candidate, weights by its errors and the threshold, of at least `enough` matches of weight above
-   0 (matches are in random order), or of all. */
+/* The weighted form at the candidate, weights by its errors and the threshold, of at least `enough` matches of weight
+   above 0 (matches are in random order), or of all. */
 static void gather_form(const geometry_problem *problem, const double matrix[9], double threshold, size_t enough,
                         geometry_form *form) {
   const double scale = 1.0 / (threshold * threshold);
@@ -87,7 +87,7 @@ static void gather_form(const geometry_problem *problem, const double matrix[9],
     geometry_errors(problem, matrix, begin, length, values);
     for (size_t i = 0; i < length; i++) {
       const double weight = 1.0 - values[i] * scale;
-      values[i] = weight > 0.0 ? weight : 0.0;
+      values[i] = weight > 0.0 ? weight * weight : 0.0;
       used += weight > 0.0;
     }
     if (problem->model == HS_HOMOGRAPHY) {

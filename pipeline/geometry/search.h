@@ -1,6 +1,6 @@
 /*
- * The robust search for a model: random minimal samples, local optimisation of every new best candidate, and an adaptive
- * number of iterations (Fischler and Bolles 1981; Chum, Matas and Kittler 2003; Lebeda, Matas and Chum 2012).
+ * The robust search for a model: random minimal samples, local optimisation of every new best candidate, and an
+ * adaptive number of iterations (Fischler and Bolles 1981; Chum, Matas and Kittler 2003; Lebeda, Matas and Chum 2012).
  */
 #ifndef HS_PIPELINE_GEOMETRY_SEARCH_H
 #define HS_PIPELINE_GEOMETRY_SEARCH_H
@@ -14,8 +14,8 @@ typedef struct search_limits {
   bool check_plane;
 } search_limits;
 
-/* Finds *best; false when no sample gave a candidate. The problem's matches must be in random order. squares: room for a
-   number for each match. *iterations: samples drawn. */
+/* Finds *best; false when no sample gave a candidate. The problem's matches must be in random order. squares: room for
+   a number for each match. *iterations: samples drawn. */
 bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random, double *squares,
                 geometry_candidate *best, int32_t *iterations);
 

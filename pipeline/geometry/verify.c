@@ -144,7 +144,8 @@ static geometry_matches marked_matches(const verification *v) {
                             v->inlier_columns[3]};
 }
 
-/* Whether points lie on one line (or in one place) but for `height`: the root mean square distance from the best line. */
+/* Whether points lie on one line (or in one place) but for `height`: the root mean square distance from the best line.
+   */
 static bool on_a_line(const double *x, const double *y, size_t count, double height) {
   double mean_x = 0.0, mean_y = 0.0, xx = 0.0, xy = 0.0, yy = 0.0;
   for (size_t i = 0; i < count; i++) {
@@ -163,7 +164,8 @@ static bool on_a_line(const double *x, const double *y, size_t count, double hei
   return !(across > height * height * (double)count);
 }
 
-/* The largest number of these matches that one homography explains; searched among some of them, which are in random order. */
+/* The largest number of these matches that one homography explains; searched among some of them, which are in random
+   order. */
 static size_t plane_inliers(const verification *v, const geometry_matches *matches, random_state *random) {
   const search_limits limits = {0.99, 0, PLANE_ITERATIONS, false};
   geometry_problem planar = v->problem;

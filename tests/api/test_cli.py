@@ -590,7 +590,8 @@ class DrawMatches(Case):
     def test_side_by_side(self):
         pixel, errors = self.draw(b"index_a,index_b,distance,inlier\n")
         self.assertIn("0 matches, 0 inliers", errors)
-        for x, y, value in ((0, 0, 100), (39, 29, 100), (40, 0, 0), (43, 29, 0), (44, 0, 200), (93, 19, 200), (93, 20, 0)):
+        expected = ((0, 0, 100), (39, 29, 100), (40, 0, 0), (43, 29, 0), (44, 0, 200), (93, 19, 200), (93, 20, 0))
+        for x, y, value in expected:
             self.assertEqual(pixel(x, y), (value,) * 3)
 
     def test_lines_and_colours(self):

@@ -1,6 +1,6 @@
 /*
- * Matches of two views of an invented scene, with the geometry known: for tests of verification. Sums, products, quotients
- * and square roots only, so that every machine sees the same points.
+ * Matches of two views of an invented scene, with the geometry known: for tests of verification. Sums, products,
+ * quotients and square roots only, so that every machine sees the same points.
  */
 #ifndef HARTSIFT_TESTS_TWO_VIEW_SCENE_H
 #define HARTSIFT_TESTS_TWO_VIEW_SCENE_H
@@ -32,7 +32,8 @@ typedef struct two_view_scene {
 
 /* noise: standard deviation of each coordinate, pixels (a sum of twelve uniform numbers: nearly Gaussian). Images of
    640x480. */
-void two_view_make(two_view_kind kind, size_t count, size_t outliers, double noise, uint64_t seed, two_view_scene *scene);
+void two_view_make(two_view_kind kind, size_t count, size_t outliers, double noise, uint64_t seed,
+                   two_view_scene *scene);
 
 /* The angle between two rotations (nine numbers each) or directions (three), radians. */
 double two_view_rotation_angle(const double p[9], const double q[9]);

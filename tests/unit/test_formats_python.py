@@ -167,7 +167,8 @@ def check_visualsfm(folder, truth, style):
     assert numpy.abs(numpy.exp(1j * places[:, 4]) - numpy.exp(-1j * truth.places[:, 3].astype(float))).max() < 1e-6
     scale = 512 if style == "f32" else 1
     entries = numpy.minimum(255, numpy.floor(truth.descriptors.astype(float) * scale + 0.5)).astype(int)
-    equal("visualsfm descriptors", numpy.frombuffer(data, "u1", 128 * COUNT, 20 + 20 * COUNT).reshape(COUNT, 128), entries)
+    described = numpy.frombuffer(data, "u1", 128 * COUNT, 20 + 20 * COUNT).reshape(COUNT, 128)
+    equal("visualsfm descriptors", described, entries)
     equal("visualsfm end", numpy.frombuffer(data, "<i4", 1, 20 + 148 * COUNT), [1179600383])
     assert len(data) == 24 + 148 * COUNT
 

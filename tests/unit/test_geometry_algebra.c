@@ -1,6 +1,6 @@
 /*
- * The small linear algebra and the root finder behind geometric verification: results put back into their equations, and
- * degenerate inputs.
+ * The small linear algebra and the root finder behind geometric verification: results put back into their equations,
+ * and degenerate inputs.
  */
 #include <math.h>
 #include <setjmp.h>
