@@ -1,0 +1,37 @@
+/*
+ * Matches two photographs and verifies the matches by a fundamental matrix: "x1 y1 x2 y2" of each match that agrees.
+ * Build: cc match_photos.c $(pkg-config --cflags --libs hartsift). Run: ./a.out one.jpg two.jpg
+ */
+#include <hartsift.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv) {
+  hs_context *context = NULL;
+  hs_options options;
+  hs_verify_options verify;
+  hs_image image[2] = {0};
+  hs_features features[2] = {0};
+  hs_matches matches = {0};
+  hs_geometry geometry = {0};
+
+  hs_options_init(&options, HS_PROFILE_LOWE);
+  hs_verify_options_init(&verify, HS_FUNDAMENTAL);
+  hs_status status = argc == 3 ? hs_create(&context, &options) : HS_ERR_ARGUMENT;
+  for (int i = 0; i < 2 && status == HS_OK; i++) {
+    status = hs_load_image(argv[1 + i], NULL, &image[i]);
+    if (status == HS_OK) status = hs_extract(context, &image[i], &features[i]);
+  }
+  if (status == HS_OK) status = hs_match(context, &features[0], &features[1], NULL, &matches);
+  uint8_t *inlier = calloc(matches.count + 1, 1);
+  if (status == HS_OK && inlier)
+    status = hs_verify(&features[0], &features[1], matches.pairs, sizeof *matches.pairs, matches.count, &verify, inlier,
+                       &geometry);
+  for (size_t i = 0; i < matches.count; i++) {
+    const hs_keypoint *a = &features[0].keypoints[matches.pairs[i].first];
+    const hs_keypoint *b = &features[1].keypoints[matches.pairs[i].second];
+    if (inlier[i]) printf("%.2f %.2f %.2f %.2f\n", (double)a->x, (double)a->y, (double)b->x, (double)b->y);
+  }
+  fprintf(stderr, "%s: %zu matches, %zu agree\n", hs_status_string(status), matches.count, geometry.inlier_count);
+  return status == HS_OK ? 0 : 1;
+}

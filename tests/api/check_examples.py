@@ -1,0 +1,102 @@
+"""Runs the example programs on pictures whose geometry is known: windows of one canvas of random discs.
+
+usage: check_examples.py FOLDER_OF_PROGRAMS
+"""
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+WIDTH, HEIGHT = 520, 330
+
+
+def make_canvas():
+    """Rows of gray values: discs of many sizes, each hiding what lies below."""
+    values = random.Random(7)
+    canvas = [bytearray([128]) * WIDTH for _ in range(HEIGHT)]
+    for i in range(900):
+        radius = int(40 / (1 + 0.02 * i)) + values.randrange(3, 7)
+        x, y, gray = values.randrange(WIDTH), values.randrange(HEIGHT), values.randrange(256)
+        for row in range(max(0, y - radius), min(HEIGHT, y + radius + 1)):
+            half = int((radius * radius - (row - y) ** 2) ** 0.5)
+            left, right = max(0, x - half), min(WIDTH, x + half + 1)
+            canvas[row][left:right] = bytes([gray]) * (right - left)
+    return canvas
+
+
+def write_window(path, canvas, x, y, width, height):
+    rows = b"".join(bytes(row[x:x + width]) for row in canvas[y:y + height])
+    path.write_bytes(b"P5 %d %d 255\n" % (width, height) + rows)
+    return str(path)
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stderr.decode()}"
+    return done.stdout
+
+
+def check_extract(programs):
+    lines = run(programs / "extract_features", "@scene:200x150").decode().splitlines()
+    assert 100 < len(lines) <= 1000
+    for line in lines:
+        x, y, sigma, angle = map(float, line.split())
+        assert -1 < x < 200 and -1 < y < 150 and sigma > 0 and 0 <= angle < 6.3
+
+
+def check_match(programs, one, two, dx, dy):
+    pairs = [tuple(map(float, line.split())) for line in run(programs / "match_photos", one, two).decode().splitlines()]
+    assert len(pairs) > 50, f"{len(pairs)} matches"
+    good = sum(abs(a - dx - c) < 1 and abs(b - dy - d) < 1 for a, b, c, d in pairs)
+    assert good > 0.95 * len(pairs), f"{good} of {len(pairs)} matches are where they should be"
+
+
+def check_stitch(programs, canvas, one, two, width, height):
+    picture = run(programs / "stitch_photos", one, two)
+    header, pixels = picture.split(b"\n", 1)
+    assert header == b"P6 %d %d 255" % (3 * width, 2 * height)
+    assert len(pixels) == 18 * width * height
+    close = total = 0
+    for y in range(20, height - 20, 3):
+        # Right of the first picture, where only the second one reaches: the canvas goes on.
+        for x in range(width + 5, width + 90, 3):
+            got = pixels[3 * ((y + height // 2) * 3 * width + x + width)]
+            total += 1
+            close += abs(got - canvas[y][x]) < 40
+    assert close > 0.85 * total, f"{close} of {total} pixels continue the first picture"
+
+
+def check_follow(programs, frames, step):
+    places = {}
+    steps = good = 0
+    for line in run(programs / "follow_video", *frames).decode().splitlines():
+        frame, track, x, y = line.split()
+        before = places.get((int(frame) - 1, track))
+        places[(int(frame), track)] = (float(x), float(y))
+        if before:
+            steps += 1
+            good += abs(before[0] - step - float(x)) < 1 and abs(before[1] - float(y)) < 1
+    assert {frame for frame, _ in places} == set(range(2, len(frames) + 1))
+    assert steps > 100 and good > 0.95 * steps, f"{good} of {steps} steps are right"
+
+
+def main():
+    programs = pathlib.Path(sys.argv[1])
+    canvas = make_canvas()
+    check_extract(programs)
+    with tempfile.TemporaryDirectory(prefix="hartsift-examples-") as folder:
+        folder = pathlib.Path(folder)
+        one = write_window(folder / "one.pgm", canvas, 0, 0, 360, 300)
+        two = write_window(folder / "two.pgm", canvas, 130, 20, 360, 300)
+        check_match(programs, one, two, 130, 20)
+        check_stitch(programs, canvas, one, two, 360, 300)
+        frames = [write_window(folder / f"frame{i}.pgm", canvas, 8 * i, 10, 320, 240) for i in range(7)]
+        check_follow(programs, frames, 8)
+        broken = subprocess.run([programs / "stitch_photos", one, "absent.jpg"], capture_output=True, check=False)
+        assert broken.returncode == 1 and broken.stderr
+    print("all examples did what they say")
+
+
+if __name__ == "__main__":
+    main()
