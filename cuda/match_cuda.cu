@@ -8,6 +8,7 @@
 
 enum {
   THREADS = 256,
+  GROUP_LANES = 16,      /* of a feature being settled: its group's candidates */
   LANES = 8,             /* of a descriptor, 16 bytes each */
   RECORD_FLOATS = 6,     /* of a keypoint */
   PAIR_TILES_MAX = 1024, /* so that summing the counts before a tile stays cheap */
@@ -137,91 +138,87 @@ typedef struct settle_args {
   match_nearest *nearest;
 } settle_args;
 
+/* Both directions: forward, and then backward unless its count is 0. */
+typedef struct settle_both_args {
+  settle_args way[2];
+} settle_both_args;
+
 /*
- * Does      final keys to the two nearest. Launch: a thread a feature. Shared: none.
+ * Does      final keys to the two nearest. Launch: a thread a feature, forward's first. Shared: none.
  * Reads     best, second. Writes nearest. Barriers: none. Limits: any count. Order: repeatable. Cost: 32 bytes.
  */
-__global__ void __launch_bounds__(THREADS) match_settle_kernel(const __grid_constant__ settle_args p) {
-  const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+__global__ void __launch_bounds__(THREADS) match_settle_kernel(const __grid_constant__ settle_both_args both) {
+  const uint64_t item = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+  const bool back = item >= both.way[0].own_count;
+  const settle_args &p = both.way[back];
+  const uint64_t i = back ? item - both.way[0].own_count : item;
   if (i >= p.own_count) return;
   const match_two t = {p.best[i], p.second[i]};
   p.nearest[i] = match_nearest_of_keys(p.type, t);
 }
 
-/*
- * Does      the same where the second is still missing the group of the best: the candidates of its 64 whose numbers
- *           agree in bits 1 and 2, 16 of them. As a row's group; a column's is part of it, and others do no harm.
- * Launch    a warp a feature, two lanes a candidate. Shared: none.
- * Reads     keys, descriptors (16-byte aligned), norms. Writes nearest. Barriers: none.
- * Limits    any count. Order: repeatable, integers. Cost: 2 KB read a feature; bound by the L2 cache.
- */
-__global__ void __launch_bounds__(THREADS) match_settle_group_kernel(const __grid_constant__ settle_args p) {
-  const uint32_t i = (blockIdx.x * THREADS + threadIdx.x) / WARP_LANES, lane = threadIdx.x % WARP_LANES;
-  if (i >= p.own_count) return;
-  match_two t = {p.best[i], p.second[i]};
-  const uint32_t nearest = (uint32_t)t.best, member = lane / 2u, half = lane % 2u;
+/* The smallest key of the group of t's best but for that itself: the candidates of its 64 whose numbers agree with it in
+   bits 1 and 2, one for each of the 16 lanes that the feature has. Valid on all of them; all 32 lanes. */
+static __device__ __forceinline__ uint64_t group_second(const settle_args &p, uint32_t i, match_two t) {
+  const uint32_t nearest = (uint32_t)t.best, member = threadIdx.x % GROUP_LANES;
   const uint32_t j = (nearest & ~63u) + (member & ~1u) * 4u + (nearest & 6u) + (member & 1u);
-  const bool there = t.best != MATCH_NO_KEY && j < p.other_count && j != nearest;
-  uint32_t products = 0;
-  if (there) {
-    const uint4 *a = (const uint4 *)(p.own + (size_t)i * MATCH_LENGTH) + half * 4u;
-    const uint4 *b = (const uint4 *)(p.other + (size_t)j * MATCH_LENGTH) + half * 4u;
+  uint64_t key = MATCH_NO_KEY;
+  if (t.best != MATCH_NO_KEY && j < p.other_count && j != nearest) {
+    const uint4 *a = (const uint4 *)(p.own + (size_t)i * MATCH_LENGTH);
+    const uint4 *b = (const uint4 *)(p.other + (size_t)j * MATCH_LENGTH);
+    const uint32_t norms = (uint32_t)(p.own_norms[i] >> p.own_shift) + (uint32_t)(p.other_norms[j] >> p.other_shift);
+    uint32_t products = 0;
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < MATCH_LENGTH / 16; k++) {
       const uint4 u = a[k], v = b[k];
       products = __dp4a(u.x, v.x, __dp4a(u.y, v.y, __dp4a(u.z, v.z, __dp4a(u.w, v.w, products))));
     }
+    key = match_key(norms - 2u * products, j);
   }
-  products += __shfl_xor_sync(WARP_ALL, products, 1);
-  uint64_t key = MATCH_NO_KEY;
-  if (there)
-    key = match_key(
-        (uint32_t)(p.own_norms[i] >> p.own_shift) + (uint32_t)(p.other_norms[j] >> p.other_shift) - 2u * products, j);
-  for (int d = 2; d < WARP_LANES; d <<= 1) key = min(key, (uint64_t)__shfl_xor_sync(WARP_ALL, key, d));
-  t.second = min(t.second, key);
-  if (lane == 0) p.nearest[i] = match_nearest_of_keys(MATCH_U8, t);
+  for (int d = 1; d < GROUP_LANES; d <<= 1) key = min(key, (uint64_t)__shfl_xor_sync(WARP_ALL, key, d));
+  return key;
 }
 
-static stage_status settle(const settle_args *p, bool grouped, cuda_stream stream) {
-  if (p->own_count == 0) return STAGE_OK;
-  if (grouped)
-    match_settle_group_kernel<<<blocks_of((uint64_t)p->own_count * WARP_LANES), THREADS, 0, stream>>>(*p);
-  else
-    match_settle_kernel<<<blocks_of(p->own_count), THREADS, 0, stream>>>(*p);
-  return launch_status();
+/*
+ * Does      the same where the second is still missing the group of the best: a row's group, or a column's (row and
+ *           column change places, the numbers are the same).
+ * Launch    half a warp a feature, forward's first. Shared: none.
+ * Reads     keys, descriptors (16-byte aligned), norms. Writes nearest. Barriers: none.
+ * Limits    any count; lanes without a feature only take part in the exchange. Order: repeatable, integers.
+ * Cost      2 KB read a feature; two dependent reads of the L2 cache.
+ */
+__global__ void __launch_bounds__(THREADS) match_settle_group_kernel(const __grid_constant__ settle_both_args both) {
+  const uint64_t item = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / GROUP_LANES;
+  const bool back = item >= both.way[0].own_count;
+  const settle_args &p = both.way[back];
+  const uint64_t i = back ? item - both.way[0].own_count : item;
+  const bool there = i < p.own_count;
+  match_two t = match_two_none();
+  if (there) {
+    t.best = p.best[i];
+    t.second = p.second[i];
+  }
+  t.second = min(t.second, group_second(p, (uint32_t)i, t));
+  if (there && threadIdx.x % GROUP_LANES == 0) p.nearest[i] = match_nearest_of_keys(MATCH_U8, t);
 }
 
 stage_status cuda_match_settle_launch(const match_args *args, const cuda_match_work *work, bool grouped,
                                       cuda_stream stream) {
   const uint8_t *first = (const uint8_t *)args->first.descriptors, *second = (const uint8_t *)args->second.descriptors;
-  const settle_args forward = {args->type,
-                               first,
-                               second,
-                               work->first_norms,
-                               work->second_base,
-                               0,
-                               MATCH_KEY_SHIFT,
-                               args->first.count,
-                               args->second.count,
-                               work->first_best,
-                               work->first_second,
-                               args->forward};
-  const settle_args backward = {args->type,
-                                second,
-                                first,
-                                work->second_base,
-                                work->first_norms,
-                                MATCH_KEY_SHIFT,
-                                0,
-                                args->second.count,
-                                args->first.count,
-                                work->second_best,
-                                work->second_second,
-                                args->backward};
+  const uint32_t back_count = args->backward ? args->second.count : 0;
+  const settle_both_args both = {
+      {{args->type, first, second, work->first_norms, work->second_base, 0, MATCH_KEY_SHIFT, args->first.count,
+        args->second.count, work->first_best, work->first_second, args->forward},
+       {args->type, second, first, work->second_base, work->first_norms, MATCH_KEY_SHIFT, 0, back_count,
+        args->first.count, work->second_best, work->second_second, args->backward}}};
+  const uint64_t items = (uint64_t)args->first.count + back_count;
   assert(!grouped || args->type == MATCH_U8);
-  stage_status st = settle(&forward, grouped, stream);
-  if (st == STAGE_OK && args->backward) st = settle(&backward, grouped, stream);
-  return st;
+  if (items == 0) return STAGE_OK;
+  if (grouped)
+    match_settle_group_kernel<<<blocks_of(items * GROUP_LANES), THREADS, 0, stream>>>(both);
+  else
+    match_settle_kernel<<<blocks_of(items), THREADS, 0, stream>>>(both);
+  return launch_status();
 }
 
 /* ------------------------------------------------------------------ pairs */
@@ -229,7 +226,7 @@ stage_status cuda_match_settle_launch(const match_args *args, const cuda_match_w
 /* First's features are cut into at most PAIR_TILES_MAX tiles, a block each. */
 static uint32_t pair_tile(uint32_t count) {
   const uint32_t steps = (count + PAIR_TILES_MAX * THREADS - 1u) / (PAIR_TILES_MAX * THREADS);
-  return (steps > 4u ? steps : 4u) * THREADS;
+  return (steps > 1u ? steps : 1u) * THREADS;
 }
 
 /*

@@ -19,14 +19,12 @@ typedef struct guided_args {
   const uint32_t *own, *other; /* words of the descriptors */
   const match_place *own_places, *other_places;
   uint32_t own_count, other_count;
-  match_guide_kind guide;
   double tolerance_squared;
   match_nearest *nearest;
 } guided_args;
 
 typedef struct guided_shared {
   match_place others[OTHERS];
-  match_place own[BLOCK_OWN];
   uint32_t queue[WARPS][OWN][QUEUE];
 } guided_shared;
 
@@ -54,79 +52,98 @@ template <match_type TYPE> static __device__ uint64_t pair_key(const guided_args
   return TYPE == MATCH_F32 ? match_key_float(sum, other) : match_key(norms - 2u * products, other);
 }
 
-/* Tests the places in shared memory against one of the warp's features; those that agree wait in its queue, and leave
-   it a warp at a time. Returns how many wait. */
-template <match_type TYPE, bool BACKWARD>
-static __device__ __forceinline__ uint32_t take_places(const guided_args *p, guided_shared *s, uint32_t first,
-                                                       uint32_t own, int n, uint32_t waiting, match_two *t) {
-  const uint32_t lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
-  const match_place mine = s->own[warp * OWN + (uint32_t)n];
-  uint32_t *queue = s->queue[warp][n];
-  for (uint32_t i = lane; i < OTHERS; i += WARP_LANES) {
+/* One of the warp's features: what waits for it, and its two nearest so far. */
+typedef struct own_feature {
+  match_place place;
+  uint32_t index, waiting;
+  match_two two;
+} own_feature;
+
+/* Appends those of 32 candidates that agree to a feature's queue, from which they leave a warp at a time. */
+template <match_type TYPE>
+static __device__ __forceinline__ void take_candidates(const guided_args *p, uint32_t other, bool agrees,
+                                                       uint32_t *queue, own_feature *own) {
+  const uint32_t lane = threadIdx.x % WARP_LANES, agree = __ballot_sync(WARP_ALL, agrees);
+  if (agree == 0) return;
+  if (agrees) queue[own->waiting + (uint32_t)__popc(agree & ((1u << lane) - 1u))] = other;
+  own->waiting += (uint32_t)__popc(agree);
+  if (own->waiting < WARP_LANES) return;
+  __syncwarp();
+  match_two_take(&own->two, pair_key<TYPE>(p, own->index, queue[lane]));
+  own->waiting -= WARP_LANES;
+  const uint32_t left = queue[WARP_LANES + lane];
+  __syncwarp();
+  if (lane < own->waiting) queue[lane] = left;
+}
+
+/* Tests the places in shared memory against all of the warp's features. */
+template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>
+static __device__ __forceinline__ void take_places(const guided_args *p, guided_shared *s, uint32_t first,
+                                                   own_feature *own) {
+  for (uint32_t i = threadIdx.x % WARP_LANES; i < OTHERS; i += WARP_LANES) {
     const match_place theirs = s->others[i];
-    const bool agrees = first + i < p->other_count && own < p->own_count &&
-                        (BACKWARD ? match_agrees(p->guide, p->tolerance_squared, &theirs, &mine)
-                                  : match_agrees(p->guide, p->tolerance_squared, &mine, &theirs));
-    const uint32_t agree = __ballot_sync(WARP_ALL, agrees);
-    if (agrees) queue[waiting + (uint32_t)__popc(agree & ((1u << lane) - 1u))] = first + i;
-    waiting += (uint32_t)__popc(agree);
-    if (waiting < WARP_LANES) continue;
-    __syncwarp();
-    match_two_take(t, pair_key<TYPE>(p, own, queue[lane]));
-    waiting -= WARP_LANES;
-    const uint32_t left = queue[WARP_LANES + lane];
-    __syncwarp();
-    if (lane < waiting) queue[lane] = left;
+    const bool there = first + i < p->other_count;
+#pragma unroll
+    for (int n = 0; n < OWN; n++) {
+      const bool agrees = BACKWARD ? match_agrees(KIND, p->tolerance_squared, &theirs, &own[n].place)
+                                   : match_agrees(KIND, p->tolerance_squared, &own[n].place, &theirs);
+      take_candidates<TYPE>(p, first + i, agrees && there && own[n].index < p->own_count,
+                            s->queue[threadIdx.x / WARP_LANES][n], &own[n]);
+    }
   }
-  return waiting;
 }
 
 /* Empties a queue and writes the feature's two nearest. */
 template <match_type TYPE>
-static __device__ __forceinline__ void end_feature(const guided_args *p, const uint32_t *queue, uint32_t own,
-                                                   uint32_t waiting, match_two t) {
+static __device__ __forceinline__ void end_feature(const guided_args *p, const uint32_t *queue, own_feature *own) {
   const uint32_t lane = threadIdx.x % WARP_LANES;
   __syncwarp();
-  if (own >= p->own_count) return;
-  if (lane < waiting) match_two_take(&t, pair_key<TYPE>(p, own, queue[lane]));
-  match_two_join_lanes(&t, 1, WARP_LANES);
-  if (lane == 0) p->nearest[own] = match_nearest_of_keys(TYPE, t);
+  if (own->index >= p->own_count) return;
+  if (lane < own->waiting) match_two_take(&own->two, pair_key<TYPE>(p, own->index, queue[lane]));
+  match_two_join_lanes(&own->two, 1, WARP_LANES);
+  if (lane == 0) p->nearest[own->index] = match_nearest_of_keys(TYPE, own->two);
 }
 
 /*
  * Does      the two nearest among the candidates whose places agree; match_ref with a guide. BACKWARD: the own list is
  *           the second one of the guide.
  * Launch    32 features a block, 4 for each of 8 warps.
- * Shared    guided_shared: 256 places of the other list, the block's own, and what waits.
+ * Shared    guided_shared: 256 places of the other list, and what waits.
  * Reads     places and descriptors (16-byte aligned) of both lists. Writes nearest.
  * Barriers  around each 256 places; within a warp around its queues.
  * Limits    any counts, none included.
  * Order     repeatable: keys are different, so the order of the queue does not count.
  * Cost      some 10 double operations a pair; 128 bytes (floats 512) read for each candidate.
  */
-template <match_type TYPE, bool BACKWARD>
+template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>
 __global__ void __launch_bounds__(THREADS) match_guided_kernel(const __grid_constant__ guided_args p) {
   __shared__ guided_shared s;
-  const uint32_t block = blockIdx.x * BLOCK_OWN, own = block + threadIdx.x / WARP_LANES * OWN;
-  match_two t[OWN];
-  uint32_t waiting[OWN];
+  const uint32_t warp_own = blockIdx.x * BLOCK_OWN + threadIdx.x / WARP_LANES * OWN;
+  own_feature own[OWN];
 #pragma unroll
   for (int n = 0; n < OWN; n++) {
-    t[n] = match_two_none();
-    waiting[n] = 0;
+    own[n].index = warp_own + (uint32_t)n;
+    own[n].place = p.own_places[min(own[n].index, p.own_count - 1u)];
+    own[n].waiting = 0;
+    own[n].two = match_two_none();
   }
-  if (threadIdx.x < BLOCK_OWN) s.own[threadIdx.x] = p.own_places[min(block + threadIdx.x, p.own_count - 1u)];
   for (uint32_t first = 0; first < p.other_count; first += OTHERS) {
     __syncthreads();
     s.others[threadIdx.x] = p.other_places[min(first + threadIdx.x, p.other_count - 1u)];
     __syncthreads();
-#pragma unroll
-    for (int n = 0; n < OWN; n++)
-      waiting[n] = take_places<TYPE, BACKWARD>(&p, &s, first, own + (uint32_t)n, n, waiting[n], &t[n]);
+    take_places<TYPE, KIND, BACKWARD>(&p, &s, first, own);
   }
 #pragma unroll
-  for (int n = 0; n < OWN; n++)
-    end_feature<TYPE>(&p, s.queue[threadIdx.x / WARP_LANES][n], own + (uint32_t)n, waiting[n], t[n]);
+  for (int n = 0; n < OWN; n++) end_feature<TYPE>(&p, s.queue[threadIdx.x / WARP_LANES][n], &own[n]);
+}
+
+template <match_type TYPE, match_guide_kind KIND>
+static void launch(const guided_args *p, bool backward, cuda_stream stream) {
+  const unsigned blocks = (p->own_count + BLOCK_OWN - 1u) / BLOCK_OWN;
+  if (backward)
+    match_guided_kernel<TYPE, KIND, true><<<blocks, THREADS, 0, stream>>>(*p);
+  else
+    match_guided_kernel<TYPE, KIND, false><<<blocks, THREADS, 0, stream>>>(*p);
 }
 
 stage_status cuda_match_guided_launch(const match_args *args, bool backward, cuda_stream stream) {
@@ -137,19 +154,18 @@ stage_status cuda_match_guided_launch(const match_args *args, bool backward, cud
                          other->places,
                          own->count,
                          other->count,
-                         args->guide,
                          args->tolerance_squared,
                          backward ? args->backward : args->forward};
   assert(args->guide != MATCH_UNGUIDED && own->count > 0 && own->count <= CUDA_MATCH_COUNT_MAX);
   assert(other->count <= CUDA_MATCH_COUNT_MAX && p.nearest);
-  const unsigned blocks = (own->count + BLOCK_OWN - 1u) / BLOCK_OWN;
-  if (args->type == MATCH_F32 && backward)
-    match_guided_kernel<MATCH_F32, true><<<blocks, THREADS, 0, stream>>>(p);
-  else if (args->type == MATCH_F32)
-    match_guided_kernel<MATCH_F32, false><<<blocks, THREADS, 0, stream>>>(p);
-  else if (backward)
-    match_guided_kernel<MATCH_U8, true><<<blocks, THREADS, 0, stream>>>(p);
+  const bool floats = args->type == MATCH_F32, homography = args->guide == MATCH_HOMOGRAPHY;
+  if (floats && homography)
+    launch<MATCH_F32, MATCH_HOMOGRAPHY>(&p, backward, stream);
+  else if (floats)
+    launch<MATCH_F32, MATCH_FUNDAMENTAL>(&p, backward, stream);
+  else if (homography)
+    launch<MATCH_U8, MATCH_HOMOGRAPHY>(&p, backward, stream);
   else
-    match_guided_kernel<MATCH_U8, false><<<blocks, THREADS, 0, stream>>>(p);
+    launch<MATCH_U8, MATCH_FUNDAMENTAL>(&p, backward, stream);
   return launch_status();
 }

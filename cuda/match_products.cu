@@ -3,8 +3,8 @@
  * rows (first's features) and of its columns (second's).
  *
  * What bounds such a kernel is less the products than what is done with each of them. So minima are taken over groups:
- * of a row's candidates the 16 that one lane sees in a strip of 64 columns, of a column's the 8 that one lane holds. Of
- * groups only the smallest key counts, and only these smallest compete for first and second place: half an instruction
+ * of a row's candidates the 16 that one lane sees in a strip of 64 columns, of a column's the 16 that two neighbouring
+ * groups of lanes hold. Of groups only the smallest key counts, and only these smallest compete for first and second place: half an instruction
  * a product instead of three. The one thing this misses, a second nearest in the group of the nearest, is made good in
  * cuda_match_settle_launch, which computes that group again: 16 squares a feature.
  *
@@ -36,12 +36,22 @@ enum {
 };
 enum { FORM_WIDE, FORM_NARROW };
 
+/* What a key of nothing holds above its number. */
+#define NO_SQUARE (MATCH_NO_KEY_32 >> MATCH_KEY_SHIFT)
+
+/* The two nearest of a row within one lane's columns; squares less |a|^2. */
+typedef struct __align__(16) row_two {
+  int32_t best, second;
+  uint32_t best_column, second_column;
+}
+row_two;
+
 /* Dynamic shared memory of a block. */
 typedef struct products_shared {
   uint8_t columns[BUFFERS][MATCH_STRIP * MATCH_LENGTH]; /* 16-byte pieces, exchanged within a row by its low 3 bits */
   int32_t base[BUFFERS][MATCH_STRIP];
   int32_t column_keys[2][WARPS][8][COLUMN_PITCH]; /* smallest of each lane's rows, strips in turn */
-  uint64_t row_best[LANE_ROWS][THREADS], row_second[LANE_ROWS][THREADS];
+  row_two rows[LANE_ROWS][THREADS];
 } products_shared;
 
 typedef struct products_args {
@@ -120,18 +130,21 @@ static __device__ __forceinline__ void load_rows(const products_args *p, uint32_
   }
 }
 
-/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which say so there). */
+/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which say so there). A thread's pieces of 16
+   bytes lie 16 columns apart. */
 static __device__ __forceinline__ void load_strip(const products_args *p, uint32_t strip, products_shared *s) {
-  const uint32_t buffer = strip % BUFFERS, first = strip * MATCH_STRIP;
+  enum { APART = THREADS * 16, PIECES = MATCH_STRIP * MATCH_LENGTH / APART };
+  const uint32_t buffer = strip % BUFFERS, column = threadIdx.x / 8u, piece = threadIdx.x % 8u ^ column % 8u;
+  const uint32_t left = p->columns - strip * MATCH_STRIP; /* from this strip on */
+  const uint8_t *from = p->second + (size_t)strip * (MATCH_STRIP * MATCH_LENGTH) + threadIdx.x * 16u;
+  uint8_t *to = s->columns[buffer] + column * MATCH_LENGTH + piece * 16u;
 #pragma unroll
-  for (uint32_t k = 0; k < MATCH_STRIP * MATCH_LENGTH / 16u / THREADS; k++) {
-    const uint32_t i = threadIdx.x + k * THREADS, column = i / 8u, piece = i % 8u;
-    const bool there = first + column < p->columns;
-    const uint8_t *from = p->second + (size_t)(there ? first + column : 0u) * MATCH_LENGTH + piece * 16u;
-    copy_16_async_or_zero(s->columns[buffer] + column * MATCH_LENGTH + (piece ^ column % 8u) * 16u, from, there);
+  for (uint32_t k = 0; k < PIECES; k++) {
+    const bool there = column + k * (THREADS / 8u) < left;
+    copy_16_async_or_zero(to + k * APART, there ? from + k * APART : p->second, there);
   }
   if (threadIdx.x < MATCH_STRIP / 4u)
-    copy_16_async_or_zero(s->base[buffer] + threadIdx.x * 4u, p->base + first + threadIdx.x * 4u, true);
+    copy_16_async_or_zero(s->base[buffer] + threadIdx.x * 4u, p->base + strip * MATCH_STRIP + threadIdx.x * 4u, true);
 }
 
 /* The products of a warp's rows with 8 columns. */
@@ -187,65 +200,83 @@ static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_
   }
 }
 
-/* A row's 32-bit key of a span as a 64-bit one: signed square less |a|^2, turned to order unsigned, above the column. */
-static __device__ __forceinline__ uint64_t span_key(int32_t key, uint32_t span_column) {
-  if (key == MATCH_NO_KEY_32) return MATCH_NO_KEY;
+/* The column that a row's key of a span stands for; span_column: the lane's first in it. */
+static __device__ __forceinline__ uint32_t column_of_key(int32_t key, uint32_t span_column) {
   const uint32_t number = (uint32_t)key & (uint32_t)MATCH_KEY_NUMBER;
-  return match_key((uint32_t)(key >> MATCH_KEY_SHIFT) ^ 0x80000000u,
-                   span_column + (number & 126u) * 4u + (number & 1u));
+  return span_column + (number & 126u) * 4u + (number & 1u);
 }
 
-/* Ends a span: its numbers begin anew. */
+/* Ends a span: its numbers begin anew. Its columns come after all before, so only smaller squares count. */
 static __device__ __forceinline__ void end_span(uint32_t strip, products_shared *s, row_minima *minima) {
   const uint32_t column = strip / SPAN_STRIPS * MATCH_SPAN + threadIdx.x % 4u * 2u;
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) {
-    match_two t = {s->row_best[r][threadIdx.x], s->row_second[r][threadIdx.x]};
-    const match_two of_span = {span_key(minima->best[r], column), span_key(minima->second[r], column)};
-    match_two_join(&t, of_span);
-    s->row_best[r][threadIdx.x] = t.best;
-    s->row_second[r][threadIdx.x] = t.second;
+    row_two t = s->rows[r][threadIdx.x];
+    const int32_t best = minima->best[r] >> MATCH_KEY_SHIFT, second = minima->second[r] >> MATCH_KEY_SHIFT;
+    const bool first = best < t.best, also = second < t.best;
+    const uint32_t best_column = column_of_key(minima->best[r], column);
+    const int32_t loser = !first ? best : also ? second : t.best;
+    const uint32_t loser_column = !first ? best_column
+                                  : also ? column_of_key(minima->second[r], column)
+                                         : t.best_column;
+    if (first || loser < t.second) {
+      t.second = loser;
+      t.second_column = loser_column;
+    }
+    if (first) {
+      t.best = best;
+      t.best_column = best_column;
+    }
+    s->rows[r][threadIdx.x] = t;
     minima->best[r] = minima->second[r] = MATCH_NO_KEY_32;
   }
 }
 
-/* Adds |a|^2 to a row's key. */
-static __device__ __forceinline__ uint64_t whole_square(uint64_t key, uint32_t norm) {
-  return key == MATCH_NO_KEY ? key : match_key(((uint32_t)(key >> 32) ^ 0x80000000u) + norm, (uint32_t)key);
+/* The whole key of a row's candidate. */
+static __device__ __forceinline__ uint64_t row_key(int32_t square, uint32_t column, uint32_t norm) {
+  return square == NO_SQUARE ? MATCH_NO_KEY : match_key((uint32_t)square + norm, column);
 }
 
 /* Hands the rows in, a quarter of them by each lane of the four that share them. */
 static __device__ __forceinline__ void end_rows(const products_args *p, uint32_t warp_row, const products_shared *s) {
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) {
-    match_two t = {s->row_best[r][threadIdx.x], s->row_second[r][threadIdx.x]};
+    const row_two of_lane = s->rows[r][threadIdx.x];
+    const uint32_t row = warp_row + lane_row(r), norm = (uint32_t)p->norms[min(row, p->rows - 1u)];
+    match_two t = {row_key(of_lane.best, of_lane.best_column, norm),
+                   row_key(of_lane.second, of_lane.second_column, norm)};
     match_two_join_lanes(&t, 1, 4);
-    const uint32_t row = warp_row + lane_row(r);
-    if (threadIdx.x % 4u != r % 4 || row >= p->rows) continue;
-    const uint32_t norm = (uint32_t)p->norms[row];
-    t.best = whole_square(t.best, norm);
-    t.second = whole_square(t.second, norm);
-    match_bests_add(&p->row_bests, row, t);
+    if (threadIdx.x % 4u == r % 4 && row < p->rows) match_bests_add(&p->row_bests, row, t);
   }
 }
 
-/* Hands the columns of a strip in: each half of the block those of its warps' rows, a thread a column. */
-static __device__ __forceinline__ void end_columns(const products_args *p, uint32_t strip, const products_shared *s) {
+/* The second best square of a thread's column in a strip so far; may be old, and so too large. */
+static __device__ __forceinline__ uint32_t column_second(const products_args *p, uint32_t strip) {
+  const uint32_t column = min(strip * MATCH_STRIP + threadIdx.x % MATCH_STRIP, p->columns - 1u);
+  return __ldcg((const uint32_t *)&p->column_bests.second[column] + 1);
+}
+
+static __device__ __forceinline__ uint64_t column_key(int32_t key, uint32_t row, uint32_t number) {
+  const uint32_t k = (uint32_t)key;
+  return key == MATCH_NO_KEY_32 ? MATCH_NO_KEY : match_key(k >> MATCH_KEY_SHIFT, row + (k & MATCH_KEY_NUMBER) - number);
+}
+
+/* Hands the columns of a strip in: each half of the block those of its warps' rows, a thread a column. Neighbouring lane
+   groups count as one, of 16 rows. seen: column_second. */
+static __device__ __forceinline__ void end_columns(const products_args *p, uint32_t strip, uint32_t seen,
+                                                   const products_shared *s) {
   const uint32_t at = threadIdx.x % MATCH_STRIP, half = threadIdx.x / MATCH_STRIP, column = strip * MATCH_STRIP + at;
   int32_t best = MATCH_NO_KEY_32, second = MATCH_NO_KEY_32;
 #pragma unroll
-  for (uint32_t i = 0; i < 16u; i++) {
-    const int32_t key = s->column_keys[strip % 2u][half * 2u + i / 8u][i % 8u][at];
-    second = min(second, max(best, key));
-    best = min(best, key);
+  for (uint32_t i = 0; i < 16u; i += 4u) {
+    const int32_t(*keys)[COLUMN_PITCH] = &s->column_keys[strip % 2u][half * 2u + i / 8u][i % 8u];
+    const int32_t one = min(keys[0][at], keys[1][at]), other = min(keys[2][at], keys[3][at]);
+    second = min_of_three(second, max(one, other), max(best, min(one, other)));
+    best = min_of_three(best, one, other);
   }
-  if (column >= p->columns) return;
+  if (column >= p->columns || (uint32_t)best >> MATCH_KEY_SHIFT > seen) return;
   const uint32_t number = (uint32_t)match_column_number(column), row = blockIdx.x * BLOCK_ROWS + half * HALF_ROWS;
-  const uint32_t b = (uint32_t)best, c = (uint32_t)second;
-  const match_two t = {
-      best == MATCH_NO_KEY_32 ? MATCH_NO_KEY : match_key(b >> MATCH_KEY_SHIFT, row + (b & MATCH_KEY_NUMBER) - number),
-      second == MATCH_NO_KEY_32 ? MATCH_NO_KEY
-                                : match_key(c >> MATCH_KEY_SHIFT, row + (c & MATCH_KEY_NUMBER) - number)};
+  const match_two t = {column_key(best, row, number), column_key(second, row, number)};
   match_bests_add(&p->column_bests, column, t);
 }
 
@@ -273,6 +304,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const _
   const bool tail = COLUMNS && (blockIdx.x + 1u) * BLOCK_ROWS > p.rows;
   lane_rows rows;
   row_minima minima;
+  uint32_t seen = 0;
+  const row_two none = {NO_SQUARE, NO_SQUARE, 0, 0};
   load_strip(&p, first, s);
   copies_commit();
   if (first + 1u < end) load_strip(&p, first + 1u, s);
@@ -281,14 +314,15 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const _
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) {
     minima.best[r] = minima.second[r] = MATCH_NO_KEY_32;
-    s->row_best[r][threadIdx.x] = s->row_second[r][threadIdx.x] = MATCH_NO_KEY;
+    s->rows[r][threadIdx.x] = none;
   }
   for (uint32_t strip = first; strip < end; strip++) {
     copies_wait_but<1>();
     __syncthreads();
     if (strip + 2u < end) load_strip(&p, strip + 2u, s);
     copies_commit();
-    if (COLUMNS && strip > first) end_columns(&p, strip - 1u, s);
+    if (COLUMNS && strip > first) end_columns(&p, strip - 1u, seen, s);
+    if (COLUMNS) seen = column_second(&p, strip);
     if (tail)
       take_strip<FORM, COLUMNS, COLUMNS>(&rows, strip, s, &minima);
     else
@@ -296,7 +330,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const _
     if (strip % SPAN_STRIPS == SPAN_STRIPS - 1u || strip + 1u == end) end_span(strip, s, &minima);
   }
   __syncthreads();
-  if (COLUMNS) end_columns(&p, end - 1u, s);
+  if (COLUMNS) end_columns(&p, end - 1u, seen, s);
   end_rows(&p, warp_row, s);
 }
 

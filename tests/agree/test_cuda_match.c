@@ -433,13 +433,15 @@ static void test_many_pairs(void **state) {
   free(t.backward);
 }
 
-int main(void) {
+/* An argument picks tests by name, for the sanitizers. */
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sizes),      cmocka_unit_test(test_contents),    cmocka_unit_test(test_far_apart),
       cmocka_unit_test(test_long_lists), cmocka_unit_test(test_float_sizes), cmocka_unit_test(test_floats_not_finite),
       cmocka_unit_test(test_guides),     cmocka_unit_test(test_captured),    cmocka_unit_test(test_many_pairs),
   };
   random_state = 20261121u;
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
