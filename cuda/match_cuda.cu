@@ -8,7 +8,6 @@
 
 enum {
   THREADS = 256,
-  GROUP_LANES = 16,      /* of a feature being settled: its group's candidates */
   LANES = 8,             /* of a descriptor, 16 bytes each */
   RECORD_FLOATS = 6,     /* of a keypoint */
   PAIR_TILES_MAX = 1024, /* so that summing the counts before a tile stays cheap */
@@ -158,48 +157,44 @@ __global__ void __launch_bounds__(THREADS) match_settle_kernel(const __grid_cons
 }
 
 /* The smallest key of the group of t's best but for that itself: the candidates of its 64 whose numbers agree with it in
-   bits 1 and 2, one for each of the 16 lanes that the feature has. Valid on all of them; all 32 lanes. */
+   bits 1 and 2, 16 of them, two lanes each. Valid on all lanes. */
 static __device__ __forceinline__ uint64_t group_second(const settle_args &p, uint32_t i, match_two t) {
-  const uint32_t nearest = (uint32_t)t.best, member = threadIdx.x % GROUP_LANES;
+  const uint32_t lane = threadIdx.x % WARP_LANES, nearest = (uint32_t)t.best, member = lane / 2u, half = lane % 2u;
   const uint32_t j = (nearest & ~63u) + (member & ~1u) * 4u + (nearest & 6u) + (member & 1u);
-  uint64_t key = MATCH_NO_KEY;
-  if (t.best != MATCH_NO_KEY && j < p.other_count && j != nearest) {
-    const uint4 *a = (const uint4 *)(p.own + (size_t)i * MATCH_LENGTH);
-    const uint4 *b = (const uint4 *)(p.other + (size_t)j * MATCH_LENGTH);
-    const uint32_t norms = (uint32_t)(p.own_norms[i] >> p.own_shift) + (uint32_t)(p.other_norms[j] >> p.other_shift);
-    uint32_t products = 0;
+  const bool there = t.best != MATCH_NO_KEY && j < p.other_count && j != nearest;
+  uint32_t products = 0, norms = 0;
+  if (there) {
+    const uint4 *a = (const uint4 *)(p.own + (size_t)i * MATCH_LENGTH) + half * 4u;
+    const uint4 *b = (const uint4 *)(p.other + (size_t)j * MATCH_LENGTH) + half * 4u;
+    norms = (uint32_t)(p.own_norms[i] >> p.own_shift) + (uint32_t)(p.other_norms[j] >> p.other_shift);
 #pragma unroll
-    for (int k = 0; k < MATCH_LENGTH / 16; k++) {
+    for (int k = 0; k < 4; k++) {
       const uint4 u = a[k], v = b[k];
       products = __dp4a(u.x, v.x, __dp4a(u.y, v.y, __dp4a(u.z, v.z, __dp4a(u.w, v.w, products))));
     }
-    key = match_key(norms - 2u * products, j);
   }
-  for (int d = 1; d < GROUP_LANES; d <<= 1) key = min(key, (uint64_t)__shfl_xor_sync(WARP_ALL, key, d));
+  products += __shfl_xor_sync(WARP_ALL, products, 1);
+  uint64_t key = there ? match_key(norms - 2u * products, j) : MATCH_NO_KEY;
+  for (int d = 2; d < WARP_LANES; d <<= 1) key = min(key, (uint64_t)__shfl_xor_sync(WARP_ALL, key, d));
   return key;
 }
 
 /*
  * Does      the same where the second is still missing the group of the best: a row's group, or a column's (row and
  *           column change places, the numbers are the same).
- * Launch    half a warp a feature, forward's first. Shared: none.
+ * Launch    a warp a feature, forward's first. Shared: none.
  * Reads     keys, descriptors (16-byte aligned), norms. Writes nearest. Barriers: none.
- * Limits    any count; lanes without a feature only take part in the exchange. Order: repeatable, integers.
- * Cost      2 KB read a feature; two dependent reads of the L2 cache.
+ * Limits    any count. Order: repeatable, integers. Cost: 2 KB read a feature; two dependent reads of the L2 cache.
  */
 __global__ void __launch_bounds__(THREADS) match_settle_group_kernel(const __grid_constant__ settle_both_args both) {
-  const uint64_t item = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / GROUP_LANES;
+  const uint64_t item = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / WARP_LANES;
   const bool back = item >= both.way[0].own_count;
   const settle_args &p = both.way[back];
   const uint64_t i = back ? item - both.way[0].own_count : item;
-  const bool there = i < p.own_count;
-  match_two t = match_two_none();
-  if (there) {
-    t.best = p.best[i];
-    t.second = p.second[i];
-  }
+  if (i >= p.own_count) return;
+  match_two t = {p.best[i], p.second[i]};
   t.second = min(t.second, group_second(p, (uint32_t)i, t));
-  if (there && threadIdx.x % GROUP_LANES == 0) p.nearest[i] = match_nearest_of_keys(MATCH_U8, t);
+  if (threadIdx.x % WARP_LANES == 0) p.nearest[i] = match_nearest_of_keys(MATCH_U8, t);
 }
 
 stage_status cuda_match_settle_launch(const match_args *args, const cuda_match_work *work, bool grouped,
@@ -215,7 +210,7 @@ stage_status cuda_match_settle_launch(const match_args *args, const cuda_match_w
   assert(!grouped || args->type == MATCH_U8);
   if (items == 0) return STAGE_OK;
   if (grouped)
-    match_settle_group_kernel<<<blocks_of(items * GROUP_LANES), THREADS, 0, stream>>>(both);
+    match_settle_group_kernel<<<blocks_of(items * WARP_LANES), THREADS, 0, stream>>>(both);
   else
     match_settle_kernel<<<blocks_of(items), THREADS, 0, stream>>>(both);
   return launch_status();

@@ -176,7 +176,7 @@ static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_
   int32_t group[LANE_ROWS];
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) group[r] = MATCH_NO_KEY_32;
-#pragma unroll 2
+#pragma unroll(COLUMNS ? 2 : STRIP_TILES) /* as far as registers go */
   for (int t = 0; t < STRIP_TILES; t++) {
     int32_t dot[ROW_TILES][4];
     tile_products<FORM>(rows, columns + t * 8 * MATCH_LENGTH, dot);

@@ -97,11 +97,30 @@ static __device__ __forceinline__ uint64_t key_of(uint32_t square, uint32_t inde
   return square == UINT32_MAX ? MATCH_NO_KEY : match_key(square, index);
 }
 
+/* Squares of the second nearest of a thread's rows or columns so far; may be old, and so too large. */
+static __device__ __forceinline__ void read_seconds(const match_bests *bests, uint32_t first, uint32_t count,
+                                                    uint32_t thread, uint32_t *seconds) {
+#pragma unroll
+  for (int n = 0; n < EACH; n++)
+    seconds[n] = __ldcg((const uint32_t *)&bests->second[min(first + place_in_tile(thread, n), count - 1u)] + 1);
+}
+
+/* Whether any of the warp's squares can be among the two nearest that are known: rarely, once a few tiles are done. */
+static __device__ __forceinline__ bool worth_it(uint32_t least, uint32_t second) {
+  return __any_sync(WARP_ALL, least <= second && least != UINT32_MAX);
+}
+
 /* The two nearest of every row; 16 neighbouring lanes share a row. */
 static __device__ __forceinline__ void hand_rows_in(const tiles_args *p, uint32_t row, uint32_t column,
                                                     const uint32_t (*squares)[EACH]) {
+  uint32_t seconds[EACH];
+  read_seconds(&p->row_bests, row, p->rows, threadIdx.x / SIDE, seconds);
 #pragma unroll
   for (int r = 0; r < EACH; r++) {
+    uint32_t least = squares[r][0];
+#pragma unroll
+    for (int c = 1; c < EACH; c++) least = min(least, squares[r][c]);
+    if (!worth_it(least, seconds[r])) continue;
     match_two t = match_two_none();
 #pragma unroll
     for (int c = 0; c < EACH; c++)
@@ -115,8 +134,14 @@ static __device__ __forceinline__ void hand_rows_in(const tiles_args *p, uint32_
 /* And of every column; a warp holds two lines of threads. */
 static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint32_t row, uint32_t column,
                                                        const uint32_t (*squares)[EACH]) {
+  uint32_t seconds[EACH];
+  read_seconds(&p->column_bests, column, p->columns, threadIdx.x % SIDE, seconds);
 #pragma unroll
   for (int c = 0; c < EACH; c++) {
+    uint32_t least = squares[0][c];
+#pragma unroll
+    for (int r = 1; r < EACH; r++) least = min(least, squares[r][c]);
+    if (!worth_it(least, seconds[c])) continue;
     match_two t = match_two_none();
 #pragma unroll
     for (int r = 0; r < EACH; r++)
