@@ -16,7 +16,7 @@ heading() { printf '\n## %s\n\n' "$1"; }
 
 agreement() {
   heading "Agreement"
-  for t in test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_device; do
+  for t in test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match test_device test_match_device; do
     echo "$t: $("$build/tests/$t" 2>&1 | grep -E 'PASSED|FAILED' | head -1)"
   done
   "$command" selftest 2>/dev/null | grep -E 'cuda|agree'
@@ -42,6 +42,11 @@ frames() {
     echo "$v"
     "$build/bench/bench_cuda_frame" --variant $v --repeats 20 "${bench_images[0]}" | grep 'pinned'
   done
+}
+
+matching() {
+  heading "Matching"
+  "$build/bench/bench_cuda_match" --steps --json "$out/cuda_match.json"
 }
 
 opencv() {
@@ -75,6 +80,9 @@ sanitizers() {
   for tool in memcheck racecheck initcheck synccheck; do
     for scene in @scene:97x61 @scene:160x121; do
       echo "$tool $scene: $(timeout 100 compute-sanitizer --tool $tool "$command" extract $scene --device cuda -o "$work/s.hsf" --quiet 2>&1 | grep -E 'SUMMARY' | head -1)"
+    done
+    for t in test_far_apart test_floats_not_finite test_captured test_guides; do
+      echo "$tool matching, $t: $(timeout 100 compute-sanitizer --tool $tool "$build/tests/test_cuda_match" $t 2>&1 | grep -E 'SUMMARY' | head -1)"
     done
   done
 }
@@ -118,6 +126,7 @@ for i in "${images[@]}"; do case $(basename "$i") in bench_* | @scene*) bench_im
   nvcc --version 2>/dev/null | tail -1
   agreement
   frames
+  matching
   opencv
   sanitizers
   profile
