@@ -8,6 +8,7 @@
 
 Everything runs in the shared library of the package, without the GIL; results view the memory that it wrote.
 """
+
 from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, colmap_camera
 from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileError, OutOfMemoryError
 from ._extractor import Extractor, Statistics, extract, extract_many, workspace_bytes
@@ -18,16 +19,67 @@ from ._library import HAS_CUDA, METHOD_VERSION
 from ._library import VERSION as __version__
 from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, match, relative_pose, verify
 from ._options import Options
-from ._primitives import (TILE_DTYPE, convolve1d, equalize, histogram256, reduce_max, reduce_mean, reduce_min, reduce_sum,
-                          tile_stats)
+from ._primitives import (
+    TILE_DTYPE,
+    convolve1d,
+    equalize,
+    histogram256,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_sum,
+    tile_stats,
+)
 from ._sift import CV_KEYPOINT_DTYPE, SIFT, SIFT_create, to_cv2, to_cv_records
 
 __all__ = [
-    "ArgumentError", "ArrayTypeError", "CV_KEYPOINT_DTYPE", "ColmapCamera", "ColmapDatabase", "ColmapImage",
-    "DeviceError", "DeviceFeatures", "Error", "Extractor", "FORMATS", "Features", "FileError", "Geometry", "HAS_CUDA",
-    "KEYPOINT_DTYPE", "MATCH_DTYPE", "METHOD_VERSION", "Matches", "Options", "OutOfMemoryError", "Pose", "SIFT",
-    "SIFT_create", "Statistics", "TILE_DTYPE", "__version__", "colmap_camera", "convolve1d", "equalize", "extract",
-    "extract_many", "histogram256", "load_image", "match", "read_features", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_sum", "relative_pose", "render_scene", "tile_stats", "to_cv2", "to_cv_records", "verify",
-    "workspace_bytes", "write_features", "write_hdf5",
+    "ArgumentError",
+    "ArrayTypeError",
+    "CV_KEYPOINT_DTYPE",
+    "ColmapCamera",
+    "ColmapDatabase",
+    "ColmapImage",
+    "DeviceError",
+    "DeviceFeatures",
+    "Error",
+    "Extractor",
+    "FORMATS",
+    "Features",
+    "FileError",
+    "Geometry",
+    "HAS_CUDA",
+    "KEYPOINT_DTYPE",
+    "MATCH_DTYPE",
+    "METHOD_VERSION",
+    "Matches",
+    "Options",
+    "OutOfMemoryError",
+    "Pose",
+    "SIFT",
+    "SIFT_create",
+    "Statistics",
+    "TILE_DTYPE",
+    "__version__",
+    "colmap_camera",
+    "convolve1d",
+    "equalize",
+    "extract",
+    "extract_many",
+    "histogram256",
+    "load_image",
+    "match",
+    "read_features",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_sum",
+    "relative_pose",
+    "render_scene",
+    "tile_stats",
+    "to_cv2",
+    "to_cv_records",
+    "verify",
+    "workspace_bytes",
+    "write_features",
+    "write_hdf5",
 ]

@@ -1,4 +1,5 @@
 """COLMAP's database: features, matches and verified geometry for its mapper."""
+
 from __future__ import annotations
 
 import ctypes
@@ -54,17 +55,29 @@ class ColmapImage:
 
 
 def _camera_view(camera: ColmapCamera) -> HsColmapCamera:
-    view = HsColmapCamera(model=camera.model, width=camera.width, height=camera.height,
-                          prior_focal_length=int(camera.prior_focal_length), parameter_count=len(camera.parameters))
+    view = HsColmapCamera(
+        model=camera.model,
+        width=camera.width,
+        height=camera.height,
+        prior_focal_length=int(camera.prior_focal_length),
+        parameter_count=len(camera.parameters),
+    )
     if len(camera.parameters) > len(view.parameters):
-        raise ArgumentError(f"the camera has {len(camera.parameters)} parameters, expected {len(view.parameters)} or fewer")
+        raise ArgumentError(
+            f"the camera has {len(camera.parameters)} parameters, expected {len(view.parameters)} or fewer"
+        )
     view.parameters[: len(camera.parameters)] = camera.parameters
     return view
 
 
 def _camera_of(view: HsColmapCamera) -> ColmapCamera:
-    return ColmapCamera(view.model, view.width, view.height, tuple(view.parameters[: view.parameter_count]),
-                        bool(view.prior_focal_length))
+    return ColmapCamera(
+        view.model,
+        view.width,
+        view.height,
+        tuple(view.parameters[: view.parameter_count]),
+        bool(view.prior_focal_length),
+    )
 
 
 def colmap_camera(width: int, height: int, focal_length: float = 0.0) -> ColmapCamera:
@@ -87,8 +100,14 @@ def _in_ubc_order(features: Features) -> Features:
 
 
 def _geometry_view(geometry: Geometry) -> HsGeometry:
-    view = HsGeometry(model=MODELS[geometry.model], found=int(geometry.found), inlier_count=geometry.inlier_count,
-                      rms_error=geometry.rms_error, plane_inliers=geometry.plane_inliers, iterations=geometry.iterations)
+    view = HsGeometry(
+        model=MODELS[geometry.model],
+        found=int(geometry.found),
+        inlier_count=geometry.inlier_count,
+        rms_error=geometry.rms_error,
+        plane_inliers=geometry.plane_inliers,
+        iterations=geometry.iterations,
+    )
     view.matrix[:] = np.asarray(geometry.matrix, np.float64).reshape(9).tolist()
     return view
 
@@ -102,7 +121,8 @@ class ColmapDatabase:
     ...     matches = hartsift.match(features_a, features_b)
     ...     database.add_matches(a, b, matches, hartsift.verify(features_a, features_b, matches, "fundamental"))
 
-    The end of the ``with`` block commits; an exception in it leaves no trace. Calls from several threads take their turns.
+    The end of the ``with`` block commits; an exception in it leaves no trace. Calls from several threads take their
+    turns.
 
     Args:
         path: the file.
@@ -112,12 +132,25 @@ class ColmapDatabase:
         wait_ms: how long to wait while another program writes, milliseconds; 0: 10000.
     """
 
-    def __init__(self, path: "Union[str, os.PathLike[str]]", *, read_only: bool = False, replace: bool = False,
-                 share_cameras: bool = False, wait_ms: int = 0) -> None:
+    def __init__(
+        self,
+        path: "Union[str, os.PathLike[str]]",
+        *,
+        read_only: bool = False,
+        replace: bool = False,
+        share_cameras: bool = False,
+        wait_ms: int = 0,
+    ) -> None:
         message = _library.message_room()
-        options = HsColmapOptions(struct_size=ctypes.sizeof(HsColmapOptions), read_only=int(read_only),
-                                  replace=int(replace), share_cameras=int(share_cameras), wait_ms=wait_ms,
-                                  message=ctypes.addressof(message), message_bytes=_library.MESSAGE_BYTES)
+        options = HsColmapOptions(
+            struct_size=ctypes.sizeof(HsColmapOptions),
+            read_only=int(read_only),
+            replace=int(replace),
+            share_cameras=int(share_cameras),
+            wait_ms=wait_ms,
+            message=ctypes.addressof(message),
+            message_bytes=_library.MESSAGE_BYTES,
+        )
         handle = ctypes.c_void_p()
         check(library.hs_colmap_open(ctypes.byref(handle), path_bytes(path), ctypes.byref(options)), message.value)
         self._handle: Optional[ctypes.c_void_p] = handle
@@ -148,8 +181,9 @@ class ColmapDatabase:
     def __enter__(self) -> "ColmapDatabase":
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
-                 trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
         try:
             if kind is None and self._handle is not None and not self._read_only:
                 self.commit()
@@ -168,8 +202,11 @@ class ColmapDatabase:
         camera_view = None if camera is None else ctypes.byref(_camera_view(camera))
         image_id = ctypes.c_uint32()
         with self._lock:
-            self._check(library.hs_colmap_add_image(self._open_handle(), path_bytes(name), camera_view,
-                                                    ctypes.byref(view), ctypes.byref(image_id)))
+            self._check(
+                library.hs_colmap_add_image(
+                    self._open_handle(), path_bytes(name), camera_view, ctypes.byref(view), ctypes.byref(image_id)
+                )
+            )
         del arrays
         return image_id.value
 
@@ -203,12 +240,18 @@ class ColmapDatabase:
         image_id = image
         with self._lock:
             handle = self._open_handle()
-            return fill_features(lambda features: library.hs_colmap_read_features(handle, image_id, features),
-                                 self._check, "ubc")
+            return fill_features(
+                lambda features: library.hs_colmap_read_features(handle, image_id, features), self._check, "ubc"
+            )
 
-    def add_matches(self, image_a: int, image_b: int, matches: "Union[Matches, npt.ArrayLike]",
-                    geometry: Union[Geometry, Sequence[Geometry]] = (),
-                    inliers: "Optional[npt.ArrayLike]" = None) -> None:
+    def add_matches(
+        self,
+        image_a: int,
+        image_b: int,
+        matches: "Union[Matches, npt.ArrayLike]",
+        geometry: Union[Geometry, Sequence[Geometry]] = (),
+        inliers: "Optional[npt.ArrayLike]" = None,
+    ) -> None:
         """Adds the matches of two images, and what was verified of them.
 
         Args:
@@ -224,8 +267,12 @@ class ColmapDatabase:
         chosen = None if inliers is None else np.ascontiguousarray(np.asarray(inliers) != 0).view(np.uint8)
         if chosen is not None and chosen.shape != (len(pairs),):
             raise ArgumentError(f"inliers have shape {chosen.shape}, expected ({len(pairs)},)")
-        view = HsColmapMatches(pairs=pairs.ctypes.data, pair_stride_bytes=8, count=len(pairs),
-                               inliers=None if chosen is None else chosen.ctypes.data)
+        view = HsColmapMatches(
+            pairs=pairs.ctypes.data,
+            pair_stride_bytes=8,
+            count=len(pairs),
+            inliers=None if chosen is None else chosen.ctypes.data,
+        )
         views = {one.model: _geometry_view(one) for one in geometries}
         for model, its_view in views.items():
             setattr(view, model, ctypes.addressof(its_view))
@@ -237,13 +284,21 @@ class ColmapDatabase:
         """How many matches and verified matches a pair has; None each where it has no entry."""
         matches, verified = ctypes.c_int64(), ctypes.c_int64()
         with self._lock:
-            self._check(library.hs_colmap_count_matches(self._open_handle(), image_a, image_b, ctypes.byref(matches),
-                                                        ctypes.byref(verified)))
+            self._check(
+                library.hs_colmap_count_matches(
+                    self._open_handle(), image_a, image_b, ctypes.byref(matches), ctypes.byref(verified)
+                )
+            )
         return (matches.value if matches.value >= 0 else None), (verified.value if verified.value >= 0 else None)
 
 
 def _image_of(view: Any) -> Optional[ColmapImage]:
     if not view.found:
         return None
-    return ColmapImage(view.image_id, os.fsdecode(view.name), view.features if view.features >= 0 else None,
-                       view.camera_id, _camera_of(view.camera))
+    return ColmapImage(
+        view.image_id,
+        os.fsdecode(view.name),
+        view.features if view.features >= 0 else None,
+        view.camera_id,
+        _camera_of(view.camera),
+    )

@@ -1,4 +1,5 @@
 """Arrays in the memory of a CUDA device: __cuda_array_interface__ and DLPack, read without any CUDA package."""
+
 from __future__ import annotations
 
 import ctypes
@@ -65,9 +66,15 @@ def _from_cuda_array_interface(array: Any) -> DeviceArray:
     strides = described.get("strides")
     # Before version 3 the protocol had no stream: what was queued on the default stream comes first.
     stream = described.get("stream") if described.get("version", 0) >= 3 else LEGACY_STREAM
-    return DeviceArray(int(described["data"][0]), shape,
-                       tuple(strides) if strides is not None else _contiguous_strides(shape, itemsize), typestr[1],
-                       itemsize, stream, array)
+    return DeviceArray(
+        int(described["data"][0]),
+        shape,
+        tuple(strides) if strides is not None else _contiguous_strides(shape, itemsize),
+        typestr[1],
+        itemsize,
+        stream,
+        array,
+    )
 
 
 def _capsule_pointer(capsule: object) -> int:
@@ -82,7 +89,9 @@ def _from_dlpack(array: Any) -> DeviceArray:
     capsule = array.__dlpack__(stream=LEGACY_STREAM)
     tensor = _DlTensor.from_address(_capsule_pointer(capsule))
     if tensor.type_lanes != 1 or tensor.type_bits % 8 != 0:
-        raise ArrayTypeError("an array on a device has samples of a vector or sub-byte type, expected uint8, uint16 or float32")
+        raise ArrayTypeError(
+            "an array on a device has samples of a vector or sub-byte type, expected uint8, uint16 or float32"
+        )
     shape = tuple(int(tensor.shape[i]) for i in range(tensor.ndim))
     itemsize = tensor.type_bits // 8
     strides = _contiguous_strides(shape, itemsize)

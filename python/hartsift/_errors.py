@@ -1,4 +1,5 @@
 """Statuses of the library as exceptions."""
+
 from __future__ import annotations
 
 from typing import Dict, Tuple, Type

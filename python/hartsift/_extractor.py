@@ -1,4 +1,5 @@
 """Extraction: a context as an object, and the functions that need none."""
+
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +16,7 @@ import numpy as np
 from . import _library
 from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, check, make_error
 from ._features import KEYPOINT_DTYPE, DeviceFeatures, Features, device_features, fill_features
-from ._images import (ImageLike, Picture, is_file_source, picture_of_array, picture_of_file, picture_of_mask)
+from ._images import ImageLike, Picture, is_file_source, picture_of_array, picture_of_file, picture_of_mask
 from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsStatistics, library
 from ._options import make_options, name_of, options_dict, options_key
 
@@ -45,9 +46,9 @@ class Statistics:
 class Extractor:
     """Extracts features with fixed options; keeps its memory and worker threads from image to image.
 
-    Options are keyword arguments, see ``hartsift.Options``: ``Extractor(profile="opencv", max_features=2000)``. Calls from
-    several threads take their turns; for work at the same time use one extractor per thread. Ends with ``close``, at the
-    end of a ``with`` block, or with the object; features outlive it. In a forked child process it starts afresh.
+    Options are keyword arguments, see ``hartsift.Options``: ``Extractor(profile="opencv", max_features=2000)``. Calls
+    from several threads take their turns; for work at the same time use one extractor per thread. Ends with ``close``,
+    at the end of a ``with`` block, or with the object; features outlive it. In a forked child process it starts afresh.
     """
 
     def __init__(self, **options: "Unpack[Options]") -> None:
@@ -71,8 +72,12 @@ class Extractor:
         if self._context is None:
             context = ctypes.c_void_p()
             message = _library.message_room()
-            check(library.hs_create_explained(ctypes.byref(context), ctypes.byref(self._options), message,
-                                              _library.MESSAGE_BYTES), message.value)
+            check(
+                library.hs_create_explained(
+                    ctypes.byref(context), ctypes.byref(self._options), message, _library.MESSAGE_BYTES
+                ),
+                message.value,
+            )
             self._context = context
             self._end = weakref.finalize(self, library.hs_destroy, context)
             self._end.atexit = False
@@ -110,8 +115,9 @@ class Extractor:
     def __enter__(self) -> "Extractor":
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
-                 trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -120,8 +126,9 @@ class Extractor:
 
     # ---- pictures
 
-    def _pictures(self, image: ImageLike, mask: Any, channels: str, value_range: Optional[Tuple[float, float]],
-                  exif: bool) -> Tuple[Picture, Optional[Picture]]:
+    def _pictures(
+        self, image: ImageLike, mask: Any, channels: str, value_range: Optional[Tuple[float, float]], exif: bool
+    ) -> Tuple[Picture, Optional[Picture]]:
         if is_file_source(image):
             picture = picture_of_file(image, self._options.max_pixels, self._options.max_memory_bytes, exif)
         else:
@@ -141,8 +148,15 @@ class Extractor:
 
     # ---- one image
 
-    def extract(self, image: ImageLike, mask: Any = None, *, channels: str = "rgb",
-                value_range: Optional[Tuple[float, float]] = None, exif: bool = True) -> Features:
+    def extract(
+        self,
+        image: ImageLike,
+        mask: Any = None,
+        *,
+        channels: str = "rgb",
+        value_range: Optional[Tuple[float, float]] = None,
+        exif: bool = True,
+    ) -> Features:
         """Extracts the features of one image.
 
         Args:
@@ -166,12 +180,22 @@ class Extractor:
         with self._lock:
             context = self._begin()
             if not picture.on_device:
-                return fill_features(lambda features: library.hs_extract_masked(
-                    context, ctypes.byref(picture.view), masking_view, features), self._check, self._layout)
+                return fill_features(
+                    lambda features: library.hs_extract_masked(
+                        context, ctypes.byref(picture.view), masking_view, features
+                    ),
+                    self._check,
+                    self._layout,
+                )
             self._need_cuda()
             stream = self._stream(picture, masking)
-            return fill_features(lambda features: library.hs_cuda_extract(
-                context, ctypes.byref(picture.view), masking_view, stream, features), self._check, self._layout)
+            return fill_features(
+                lambda features: library.hs_cuda_extract(
+                    context, ctypes.byref(picture.view), masking_view, stream, features
+                ),
+                self._check,
+                self._layout,
+            )
 
     def _begin(self) -> ctypes.c_void_p:
         self._call_number += 1
@@ -182,8 +206,9 @@ class Extractor:
         if not _library.HAS_CUDA:
             raise DeviceError("the image lies on a CUDA device, but this build of hartsift has no CUDA part")
 
-    def extract_resident(self, image: Any, mask: Any = None, *, channels: str = "rgb",
-                         value_range: Optional[Tuple[float, float]] = None) -> DeviceFeatures:
+    def extract_resident(
+        self, image: Any, mask: Any = None, *, channels: str = "rgb", value_range: Optional[Tuple[float, float]] = None
+    ) -> DeviceFeatures:
         """Extracts from an array on the device and leaves the features there, until the extractor's next call."""
         picture, masking = self._pictures(image, mask, channels, value_range, True)
         if not picture.on_device:
@@ -194,13 +219,23 @@ class Extractor:
             context = self._begin()
             self._need_cuda()
             stream = self._stream(picture, masking)
-            self._check(library.hs_cuda_extract_resident(context, ctypes.byref(picture.view), masking_view, stream,
-                                                         ctypes.byref(view)))
+            self._check(
+                library.hs_cuda_extract_resident(
+                    context, ctypes.byref(picture.view), masking_view, stream, ctypes.byref(view)
+                )
+            )
             return device_features(self, view)
 
-    def extract_into(self, image: ImageLike, records: "npt.NDArray[Any]", descriptors: "Optional[npt.NDArray[Any]]" = None,
-                     mask: Any = None, *, channels: str = "rgb",
-                     value_range: Optional[Tuple[float, float]] = None) -> int:
+    def extract_into(
+        self,
+        image: ImageLike,
+        records: "npt.NDArray[Any]",
+        descriptors: "Optional[npt.NDArray[Any]]" = None,
+        mask: Any = None,
+        *,
+        channels: str = "rgb",
+        value_range: Optional[Tuple[float, float]] = None,
+    ) -> int:
         """Extracts into arrays of the caller.
 
         Args:
@@ -218,9 +253,14 @@ class Extractor:
         with self._lock:
             context = self._begin()
             status = library.hs_extract_into(
-                context, ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view),
-                records.ctypes.data, None if descriptors is None else descriptors.ctypes.data, len(records),
-                ctypes.byref(count))
+                context,
+                ctypes.byref(picture.view),
+                None if masking is None else ctypes.byref(masking.view),
+                records.ctypes.data,
+                None if descriptors is None else descriptors.ctypes.data,
+                len(records),
+                ctypes.byref(count),
+            )
             if status != _library.HS_ERR_CAPACITY:
                 self._check(status)
         return count.value
@@ -235,28 +275,50 @@ class Extractor:
             if dtype is None:
                 raise ArgumentError('the options say descriptor="none": there are none to write')
             if descriptors.dtype != dtype or descriptors.shape != (len(records), DESCRIPTOR_LENGTH):
-                raise ArrayTypeError(f"descriptors must be {np.dtype(dtype)} of shape ({len(records)}, {DESCRIPTOR_LENGTH}), not "
-                                f"{descriptors.dtype} of shape {descriptors.shape}")
+                raise ArrayTypeError(
+                    f"descriptors must be {np.dtype(dtype)} of shape ({len(records)}, {DESCRIPTOR_LENGTH}), not "
+                    f"{descriptors.dtype} of shape {descriptors.shape}"
+                )
             arrays.append(("descriptors", descriptors))
         for name, array in arrays:
             if not (array.flags.c_contiguous and array.flags.writeable and array.flags.aligned):
                 raise ArgumentError(f"{name} must be contiguous, aligned and writable")
 
-    def detect(self, image: ImageLike, mask: Any = None, *, channels: str = "rgb",
-               value_range: Optional[Tuple[float, float]] = None, exif: bool = True) -> Features:
+    def detect(
+        self,
+        image: ImageLike,
+        mask: Any = None,
+        *,
+        channels: str = "rgb",
+        value_range: Optional[Tuple[float, float]] = None,
+        exif: bool = True,
+    ) -> Features:
         """As ``extract``, without descriptors."""
         picture, masking = self._pictures(image, mask, channels, value_range, exif)
         if picture.on_device:
             raise ArgumentError('detect takes images in host memory; on a device use extract with descriptor="none"')
         with self._lock:
             context = self._begin()
-            return fill_features(lambda features: library.hs_detect(
-                context, ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view), features),
-                self._check, self._layout)
+            return fill_features(
+                lambda features: library.hs_detect(
+                    context,
+                    ctypes.byref(picture.view),
+                    None if masking is None else ctypes.byref(masking.view),
+                    features,
+                ),
+                self._check,
+                self._layout,
+            )
 
-    def describe(self, image: ImageLike, keypoints: Union[Features, "npt.NDArray[Any]"], *, channels: str = "rgb",
-                 value_range: Optional[Tuple[float, float]] = None, exif: bool = True
-                 ) -> Tuple[Features, "npt.NDArray[np.int32]"]:
+    def describe(
+        self,
+        image: ImageLike,
+        keypoints: Union[Features, "npt.NDArray[Any]"],
+        *,
+        channels: str = "rgb",
+        value_range: Optional[Tuple[float, float]] = None,
+        exif: bool = True,
+    ) -> Tuple[Features, "npt.NDArray[np.int32]"]:
         """Describes given keypoints, on the CPU.
 
         Args:
@@ -275,15 +337,26 @@ class Extractor:
         statuses = np.zeros(len(records), np.int32)
         with self._lock:
             context = self._begin()
-            features = fill_features(lambda filled: library.hs_describe(
-                context, ctypes.byref(picture.view), records.ctypes.data, len(records), filled, statuses.ctypes.data),
-                self._check, self._layout)
+            features = fill_features(
+                lambda filled: library.hs_describe(
+                    context, ctypes.byref(picture.view), records.ctypes.data, len(records), filled, statuses.ctypes.data
+                ),
+                self._check,
+                self._layout,
+            )
         return features, statuses
 
     # ---- many images in flight
 
-    def submit(self, image: ImageLike, mask: Any = None, *, channels: str = "rgb",
-               value_range: Optional[Tuple[float, float]] = None, exif: bool = True) -> None:
+    def submit(
+        self,
+        image: ImageLike,
+        mask: Any = None,
+        *,
+        channels: str = "rgb",
+        value_range: Optional[Tuple[float, float]] = None,
+        exif: bool = True,
+    ) -> None:
         """Hands an image in host memory over and returns without waiting for it. Its array must not be changed until
         ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way."""
         picture, masking = self._pictures(image, mask, channels, value_range, exif)
@@ -291,8 +364,11 @@ class Extractor:
             raise ArgumentError("submit takes images in host memory")
         with self._lock:
             context = self._begin()
-            self._check(library.hs_submit(context, ctypes.byref(picture.view),
-                                          None if masking is None else ctypes.byref(masking.view)))
+            self._check(
+                library.hs_submit(
+                    context, ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view)
+                )
+            )
             self._in_flight.append((picture, masking))
 
     def wait(self) -> Features:
@@ -310,9 +386,15 @@ class Extractor:
         """How many images are submitted and not yet waited for."""
         return len(self._in_flight)
 
-    def extract_many(self, images: Iterable[ImageLike], *, return_errors: bool = False, channels: str = "rgb",
-                     value_range: Optional[Tuple[float, float]] = None, exif: bool = True
-                     ) -> Generator[Union[Features, Error], None, None]:
+    def extract_many(
+        self,
+        images: Iterable[ImageLike],
+        *,
+        return_errors: bool = False,
+        channels: str = "rgb",
+        value_range: Optional[Tuple[float, float]] = None,
+        exif: bool = True,
+    ) -> Generator[Union[Features, Error], None, None]:
         """Yields the features of every image, in their order, with several images under way at once.
 
         Args:
@@ -335,8 +417,9 @@ class Extractor:
             while self.in_flight:
                 self._discard()
 
-    def _submit_or_error(self, image: ImageLike, channels: str, value_range: Optional[Tuple[float, float]],
-                         exif: bool) -> Optional[Error]:
+    def _submit_or_error(
+        self, image: ImageLike, channels: str, value_range: Optional[Tuple[float, float]], exif: bool
+    ) -> Optional[Error]:
         try:
             self.submit(image, channels=channels, value_range=value_range, exif=exif)
         except Error as error:
@@ -439,8 +522,15 @@ def cached_extractor(options: Dict[str, Any]) -> Extractor:
     return extractor
 
 
-def extract(image: ImageLike, mask: Any = None, *, channels: str = "rgb",
-            value_range: Optional[Tuple[float, float]] = None, exif: bool = True, **options: "Unpack[Options]") -> Features:
+def extract(
+    image: ImageLike,
+    mask: Any = None,
+    *,
+    channels: str = "rgb",
+    value_range: Optional[Tuple[float, float]] = None,
+    exif: bool = True,
+    **options: "Unpack[Options]",
+) -> Features:
     """Extracts the features of one image; see ``Extractor.extract`` for the arguments and ``Options`` for the rest.
 
     >>> features = hartsift.extract("photo.jpg", profile="opencv", max_features=2000)
@@ -451,18 +541,28 @@ def extract(image: ImageLike, mask: Any = None, *, channels: str = "rgb",
     return extractor.extract(image, mask, channels=channels, value_range=value_range, exif=exif)
 
 
-def extract_many(images: Iterable[ImageLike], *, return_errors: bool = False, channels: str = "rgb",
-                 value_range: Optional[Tuple[float, float]] = None, exif: bool = True, **options: "Unpack[Options]"
-                 ) -> Generator[Union[Features, Error], None, None]:
+def extract_many(
+    images: Iterable[ImageLike],
+    *,
+    return_errors: bool = False,
+    channels: str = "rgb",
+    value_range: Optional[Tuple[float, float]] = None,
+    exif: bool = True,
+    **options: "Unpack[Options]",
+) -> Generator[Union[Features, Error], None, None]:
     """Yields the features of every image in order, with several images under way; see ``Extractor.extract_many``."""
     with Extractor(**options) as extractor:
-        yield from extractor.extract_many(images, return_errors=return_errors, channels=channels, value_range=value_range,
-                                          exif=exif)
+        yield from extractor.extract_many(
+            images, return_errors=return_errors, channels=channels, value_range=value_range, exif=exif
+        )
 
 
 def workspace_bytes(width: int, height: int, **options: "Unpack[Options]") -> Tuple[int, int]:
     """Bytes of (host, device) memory that images up to this size need, before anything is allocated."""
     host, device = ctypes.c_uint64(), ctypes.c_uint64()
-    check(library.hs_workspace_query(ctypes.byref(make_options(options)), width, height, ctypes.byref(host),
-                                     ctypes.byref(device)))
+    check(
+        library.hs_workspace_query(
+            ctypes.byref(make_options(options)), width, height, ctypes.byref(host), ctypes.byref(device)
+        )
+    )
     return host.value, device.value

@@ -1,4 +1,5 @@
 """Features as NumPy arrays over the library's memory."""
+
 from __future__ import annotations
 
 import ctypes
@@ -19,10 +20,19 @@ if TYPE_CHECKING:
 
     from ._extractor import Extractor
 
-#: One keypoint as the library stores it: pixels of the image (x to the right, y down, the centre of the top-left pixel at
-#: 0, 0), sigma in the same pixels, orientation in radians (y down), response |D|, octave and level of the pyramid.
-KEYPOINT_DTYPE = np.dtype([("x", np.float32), ("y", np.float32), ("sigma", np.float32), ("orientation", np.float32),
-                           ("response", np.float32), ("octave", np.int16), ("level", np.int16)])
+#: One keypoint as the library stores it: pixels of the image (x to the right, y down, the centre of the top-left pixel
+#: at 0, 0), sigma in the same pixels, orientation in radians (y down), response |D|, octave and level of the pyramid.
+KEYPOINT_DTYPE = np.dtype(
+    [
+        ("x", np.float32),
+        ("y", np.float32),
+        ("sigma", np.float32),
+        ("orientation", np.float32),
+        ("response", np.float32),
+        ("octave", np.int16),
+        ("level", np.int16),
+    ]
+)
 
 _DESCRIPTOR_DTYPES: Dict[int, Any] = {_library.HS_DESCRIPTOR_U8: np.uint8, _library.HS_DESCRIPTOR_F32: np.float32}
 
@@ -40,26 +50,39 @@ class Features:
 
     __slots__ = ("records", "descriptors", "image_size", "layout")
 
-    def __init__(self, records: "npt.NDArray[Any]", descriptors: "Optional[npt.NDArray[Any]]" = None,
-                 image_size: Tuple[int, int] = (0, 0), layout: str = "ubc") -> None:
+    def __init__(
+        self,
+        records: "npt.NDArray[Any]",
+        descriptors: "Optional[npt.NDArray[Any]]" = None,
+        image_size: Tuple[int, int] = (0, 0),
+        layout: str = "ubc",
+    ) -> None:
         if records.dtype != KEYPOINT_DTYPE or records.ndim != 1:
             raise ArrayTypeError("records must be a one-dimensional array of hartsift.KEYPOINT_DTYPE")
         if descriptors is not None:
             if descriptors.dtype not in (np.dtype(np.uint8), np.dtype(np.float32)):
                 raise ArrayTypeError(f"descriptors have type {descriptors.dtype}, expected uint8 or float32")
             if descriptors.shape != (len(records), DESCRIPTOR_LENGTH):
-                raise ArgumentError(f"descriptors have shape {descriptors.shape}, expected "
-                                    f"({len(records)}, {DESCRIPTOR_LENGTH})")
+                raise ArgumentError(
+                    f"descriptors have shape {descriptors.shape}, expected ({len(records)}, {DESCRIPTOR_LENGTH})"
+                )
         self.records = records
         self.descriptors = descriptors
         self.image_size = (int(image_size[0]), int(image_size[1]))
         self.layout = layout
 
     @classmethod
-    def from_arrays(cls: "Type[Features]", keypoints: "npt.ArrayLike", descriptors: "Optional[npt.ArrayLike]" = None, *,
-                    responses: "Optional[npt.ArrayLike]" = None, octaves: "Optional[npt.ArrayLike]" = None,
-                    levels: "Optional[npt.ArrayLike]" = None, image_size: Tuple[int, int] = (0, 0),
-                    layout: str = "ubc") -> "Features":
+    def from_arrays(
+        cls: "Type[Features]",
+        keypoints: "npt.ArrayLike",
+        descriptors: "Optional[npt.ArrayLike]" = None,
+        *,
+        responses: "Optional[npt.ArrayLike]" = None,
+        octaves: "Optional[npt.ArrayLike]" = None,
+        levels: "Optional[npt.ArrayLike]" = None,
+        image_size: Tuple[int, int] = (0, 0),
+        layout: str = "ubc",
+    ) -> "Features":
         """Features from separate arrays, copied.
 
         Args:
@@ -166,8 +189,13 @@ class Features:
         kind = "no" if self.descriptors is None else str(self.descriptors.dtype)
         return f"<hartsift.Features: {len(self)} of {self.image_size[0]}x{self.image_size[1]}, {kind} descriptors>"
 
-    def save(self, path: "Union[str, os.PathLike[str]]", format: str = "auto", *,  # noqa: A002
-             image_name: Optional[str] = None) -> None:
+    def save(
+        self,
+        path: "Union[str, os.PathLike[str]]",
+        format: str = "auto",
+        *,  # noqa: A002
+        image_name: Optional[str] = None,
+    ) -> None:
         """Writes the features to a file; see ``hartsift.write_features``."""
         from ._files import write_features
 
@@ -198,21 +226,27 @@ def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None
     records = array_of_memory(memory, view.keypoints, (view.count,), KEYPOINT_DTYPE)
     descriptors = None
     if view.descriptor_type != _library.HS_DESCRIPTOR_NONE:
-        descriptors = array_of_memory(memory, view.descriptors, (view.count, DESCRIPTOR_LENGTH),
-                                      _DESCRIPTOR_DTYPES[view.descriptor_type])
+        descriptors = array_of_memory(
+            memory, view.descriptors, (view.count, DESCRIPTOR_LENGTH), _DESCRIPTOR_DTYPES[view.descriptor_type]
+        )
     return Features(records, descriptors, (view.image_width, view.image_height), layout)
 
 
 def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
     """The library's view of features, and what must live as long as it does."""
     records = np.ascontiguousarray(features.records)
-    view = HsFeatures(count=len(records), keypoints=records.ctypes.data, descriptor_type=_library.HS_DESCRIPTOR_NONE,
-                      image_width=features.image_size[0], image_height=features.image_size[1])
+    view = HsFeatures(
+        count=len(records),
+        keypoints=records.ctypes.data,
+        descriptor_type=_library.HS_DESCRIPTOR_NONE,
+        image_width=features.image_size[0],
+        image_height=features.image_size[1],
+    )
     if features.descriptors is None:
         return view, (records,)
     descriptors = np.ascontiguousarray(features.descriptors)
     view.descriptors = descriptors.ctypes.data
-    view.descriptor_type = (_library.HS_DESCRIPTOR_U8 if descriptors.dtype == np.uint8 else _library.HS_DESCRIPTOR_F32)
+    view.descriptor_type = _library.HS_DESCRIPTOR_U8 if descriptors.dtype == np.uint8 else _library.HS_DESCRIPTOR_F32
     return view, (records, descriptors)
 
 
@@ -233,8 +267,15 @@ class DeviceMemory:
     def __cuda_array_interface__(self) -> Dict[str, Any]:
         if self._extractor._call_number != self._call:
             raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")
-        return {"version": 3, "data": (self._address, True), "shape": self.shape, "strides": None,
-                "typestr": self.dtype.str, "descr": self.dtype.descr, "stream": None}
+        return {
+            "version": 3,
+            "data": (self._address, True),
+            "shape": self.shape,
+            "strides": None,
+            "typestr": self.dtype.str,
+            "descr": self.dtype.descr,
+            "stream": None,
+        }
 
 
 @dataclass(frozen=True)
@@ -273,6 +314,7 @@ def device_features(extractor: "Extractor", view: _library.HsCudaFeatures) -> De
     keypoints = _StridedDeviceMemory(extractor, address, (count, 4), np.float32)
     descriptors = None
     if view.descriptor_type != _library.HS_DESCRIPTOR_NONE:
-        descriptors = DeviceMemory(extractor, view.descriptors or 0, (count, DESCRIPTOR_LENGTH),
-                                   _DESCRIPTOR_DTYPES[view.descriptor_type])
+        descriptors = DeviceMemory(
+            extractor, view.descriptors or 0, (count, DESCRIPTOR_LENGTH), _DESCRIPTOR_DTYPES[view.descriptor_type]
+        )
     return DeviceFeatures(records, keypoints, descriptors, (view.image_width, view.image_height))

@@ -1,4 +1,5 @@
 """Feature files: every format of the library, and HDF5 as hloc reads it."""
+
 from __future__ import annotations
 
 import ctypes
@@ -19,19 +20,41 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 #: Formats by the names of the command's option --format.
-FORMATS = {"auto": 0, "colmap": 1, "npz": 2, "csv": 3, "json": 4, "lowe": 5, "vlfeat": 6, "opencv": 7, "openmvg": 8,
-           "bin": 9, "colmap-db": 10, "visualsfm": 11, "oxford": 12}
+FORMATS = {
+    "auto": 0,
+    "colmap": 1,
+    "npz": 2,
+    "csv": 3,
+    "json": 4,
+    "lowe": 5,
+    "vlfeat": 6,
+    "opencv": 7,
+    "openmvg": 8,
+    "bin": 9,
+    "colmap-db": 10,
+    "visualsfm": 11,
+    "oxford": 12,
+}
 
 PathLike = Union[str, "os.PathLike[str]"]
 
 
 def _file_options(file_format: str, message: Any) -> HsFileOptions:
-    return HsFileOptions(struct_size=ctypes.sizeof(HsFileOptions), format=enumerator("format", FORMATS, file_format),
-                         message=ctypes.addressof(message), message_bytes=_library.MESSAGE_BYTES)
+    return HsFileOptions(
+        struct_size=ctypes.sizeof(HsFileOptions),
+        format=enumerator("format", FORMATS, file_format),
+        message=ctypes.addressof(message),
+        message_bytes=_library.MESSAGE_BYTES,
+    )
 
 
-def read_features(path: PathLike, format: str = "auto", *, image_name: Optional[str] = None,  # noqa: A002
-                  max_features: int = 0) -> Features:
+def read_features(
+    path: PathLike,
+    format: str = "auto",
+    *,
+    image_name: Optional[str] = None,  # noqa: A002
+    max_features: int = 0,
+) -> Features:
     """Reads a feature file that hartsift or the original tool wrote.
 
     Args:
@@ -45,13 +68,21 @@ def read_features(path: PathLike, format: str = "auto", *, image_name: Optional[
     options.image_name = None if image_name is None else image_name.encode("utf-8")
     options.max_features = max_features
     name = path_bytes(path)
-    return fill_features(lambda features: library.hs_load_features(name, features, ctypes.byref(options)),
-                         lambda status: check(status, message.value), "ubc")
+    return fill_features(
+        lambda features: library.hs_load_features(name, features, ctypes.byref(options)),
+        lambda status: check(status, message.value),
+        "ubc",
+    )
 
 
-def write_features(path: PathLike, features: Features, format: str = "auto", *,  # noqa: A002
-                   image_name: Optional[str] = None) -> None:
-    """Writes a feature file, whole or not at all; into a COLMAP database (``.db``), which may exist, in one transaction.
+def write_features(
+    path: PathLike,
+    features: Features,
+    format: str = "auto",
+    *,  # noqa: A002
+    image_name: Optional[str] = None,
+) -> None:
+    """Writes a feature file, whole or not at all; to a COLMAP database (``.db``), which may exist, in one transaction.
 
     Args:
         path: the file.
@@ -80,8 +111,8 @@ def write_hdf5(file: Any, name: str, features: Features) -> None:
     """Adds an image's features to an HDF5 file in the layout of hloc's feature files.
 
     The group ``name`` gets ``keypoints`` float32 [N, 2] (centre of the top-left pixel at 0, 0), ``scales``, ``oris``
-    (degrees) and ``scores`` [N], ``descriptors`` float32 [128, N] of unit length, and ``image_size`` [2]. A group of that
-    name is replaced. Needs the package h5py.
+    (degrees) and ``scores`` [N], ``descriptors`` float32 [128, N] of unit length, and ``image_size`` [2]. A group of
+    that name is replaced. Needs the package h5py.
 
     Args:
         file: the path of the file, made if it does not exist, or an open ``h5py.File``.

@@ -1,4 +1,5 @@
-"""Pictures on their way into the library: NumPy arrays, arrays on a device, files; and the library's pictures as arrays."""
+"""Pictures on their way into the library: NumPy arrays, arrays on a device, files; and its own pictures as arrays."""
+
 from __future__ import annotations
 
 import ctypes
@@ -46,7 +47,11 @@ class LibraryMemory:
         self._owner = owner
         dtype = np.dtype(descr)
         self.__array_interface__ = {
-            "version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str, "descr": dtype.descr,
+            "version": 3,
+            "data": (address, False),
+            "shape": shape,
+            "typestr": dtype.str,
+            "descr": dtype.descr,
         }
 
 
@@ -82,7 +87,9 @@ def _row_stride(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int)
 def _check_shape(shape: Tuple[int, ...], what: str, channels: str) -> int:
     """The pixel layout for an array's shape."""
     if len(shape) not in (2, 3):
-        raise ArgumentError(f"{what} has {len(shape)} dimensions, expected (height, width) or (height, width, channels)")
+        raise ArgumentError(
+            f"{what} has {len(shape)} dimensions, expected (height, width) or (height, width, channels)"
+        )
     if 0 in shape:
         raise ArgumentError(f"{what} has no pixels: its shape is {tuple(shape)}")
     if shape[0] > _INT32_MAX or shape[1] > _INT32_MAX:
@@ -104,21 +111,38 @@ def _sample_type(kind: str, itemsize: int, what: str, dtype: object) -> int:
     return found
 
 
-def _fill_view(pointer: int, shape: Tuple[int, ...], stride: int, sample_type: int, layout: int,
-               value_range: Optional[Tuple[float, float]]) -> HsImage:
+def _fill_view(
+    pointer: int,
+    shape: Tuple[int, ...],
+    stride: int,
+    sample_type: int,
+    layout: int,
+    value_range: Optional[Tuple[float, float]],
+) -> HsImage:
     low, high = value_range if value_range is not None else (0.0, 0.0)
-    return HsImage(data=pointer, width=shape[1], height=shape[0], stride_bytes=stride, type=sample_type, layout=layout,
-                   range_low=low, range_high=high)
+    return HsImage(
+        data=pointer,
+        width=shape[1],
+        height=shape[0],
+        stride_bytes=stride,
+        type=sample_type,
+        layout=layout,
+        range_low=low,
+        range_high=high,
+    )
 
 
-def _device_picture(array: DeviceArray, channels: str, value_range: Optional[Tuple[float, float]],
-                    what: str) -> Picture:
+def _device_picture(
+    array: DeviceArray, channels: str, value_range: Optional[Tuple[float, float]], what: str
+) -> Picture:
     layout = _check_shape(array.shape, what, channels)
     sample_type = _sample_type(array.kind, array.itemsize, what, f"{array.kind}{array.itemsize}")
     stride = _row_stride(array.shape, array.strides, array.itemsize)
     if stride is None:
-        raise ArgumentError(f"{what}: strides {array.strides} of an array on a device cannot be read in place; "
-                            "make a contiguous copy there")
+        raise ArgumentError(
+            f"{what}: strides {array.strides} of an array on a device cannot be read in place; "
+            "make a contiguous copy there"
+        )
     view = _fill_view(array.pointer, array.shape, stride, sample_type, layout, value_range)
     return Picture(view, array, True, array.stream)
 
@@ -137,8 +161,9 @@ def _readable(array: "npt.NDArray[Any]", what: str) -> "npt.NDArray[Any]":
     return array
 
 
-def picture_of_array(image: Any, channels: str = "rgb", value_range: Optional[Tuple[float, float]] = None,
-                     what: str = "the image") -> Picture:
+def picture_of_array(
+    image: Any, channels: str = "rgb", value_range: Optional[Tuple[float, float]] = None, what: str = "the image"
+) -> Picture:
     """A view of an array; on the CPU anything that NumPy understands, copied only where it has to be."""
     if image is None:
         raise ArrayTypeError(f"{what} is None (cv2.imread returns that for a file that it cannot read)")
@@ -171,12 +196,19 @@ def picture_of_mask(mask: Any) -> Picture:
     return picture
 
 
-def _load(read: Callable[[Any, Any], int], max_pixels: int, max_memory_bytes: int, exif: bool,
-          colour: bool) -> _ImageMemory:
+def _load(
+    read: Callable[[Any, Any], int], max_pixels: int, max_memory_bytes: int, exif: bool, colour: bool
+) -> _ImageMemory:
     message = _library.message_room()
-    options = HsLoadOptions(struct_size=ctypes.sizeof(HsLoadOptions), max_pixels=max_pixels or _UINT64_MAX,
-                            max_memory_bytes=max_memory_bytes, ignore_exif=not exif, keep_colour=colour,
-                            message=ctypes.addressof(message), message_bytes=_library.MESSAGE_BYTES)
+    options = HsLoadOptions(
+        struct_size=ctypes.sizeof(HsLoadOptions),
+        max_pixels=max_pixels or _UINT64_MAX,
+        max_memory_bytes=max_memory_bytes,
+        ignore_exif=not exif,
+        keep_colour=colour,
+        message=ctypes.addressof(message),
+        message_bytes=_library.MESSAGE_BYTES,
+    )
     memory = _ImageMemory()
     check(read(ctypes.byref(options), ctypes.byref(memory.view)), message.value)
     return memory
@@ -190,16 +222,23 @@ def path_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
     return name
 
 
-def load_memory(source: Union[str, "os.PathLike[str]", bytes], max_pixels: int, max_memory_bytes: int, exif: bool,
-                colour: bool) -> _ImageMemory:
+def load_memory(
+    source: Union[str, "os.PathLike[str]", bytes], max_pixels: int, max_memory_bytes: int, exif: bool, colour: bool
+) -> _ImageMemory:
     """Decodes a file, or its bytes, or renders a scene. max_pixels 0: no limit."""
     if isinstance(source, bytes):
         encoded = source
-        return _load(lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view), max_pixels,
-                     max_memory_bytes, exif, colour)
+        return _load(
+            lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view),
+            max_pixels,
+            max_memory_bytes,
+            exif,
+            colour,
+        )
     path = path_bytes(source)
-    return _load(lambda options, view: library.hs_load_image(path, options, view), max_pixels, max_memory_bytes, exif,
-                 colour)
+    return _load(
+        lambda options, view: library.hs_load_image(path, options, view), max_pixels, max_memory_bytes, exif, colour
+    )
 
 
 def is_file_source(image: object) -> bool:
@@ -215,8 +254,14 @@ def picture_of_file(source: Any, max_pixels: int, max_memory_bytes: int, exif: b
 
 def _array_of_image(memory: _ImageMemory) -> "npt.NDArray[Any]":
     view = memory.view
-    channels = {_library.HS_GRAY: 1, _library.HS_GRAY_ALPHA: 2, _library.HS_RGB: 3, _library.HS_BGR: 3,
-                _library.HS_RGBA: 4, _library.HS_BGRA: 4}[view.layout]
+    channels = {
+        _library.HS_GRAY: 1,
+        _library.HS_GRAY_ALPHA: 2,
+        _library.HS_RGB: 3,
+        _library.HS_BGR: 3,
+        _library.HS_RGBA: 4,
+        _library.HS_BGRA: 4,
+    }[view.layout]
     dtype = {_library.HS_U8: np.uint8, _library.HS_U16: np.uint16, _library.HS_F32: np.float32}[view.type]
     row = view.stride_bytes or view.width * channels * np.dtype(dtype).itemsize
     data = array_of_memory(memory, view.data, (view.height, row), np.uint8)
@@ -224,8 +269,14 @@ def _array_of_image(memory: _ImageMemory) -> "npt.NDArray[Any]":
     return pixels if channels == 1 else pixels.reshape(view.height, view.width, channels)
 
 
-def load_image(source: Union[str, "os.PathLike[str]", bytes], *, colour: bool = False, exif: bool = True,
-               max_pixels: int = 1 << 31, max_memory_bytes: int = 0) -> "npt.NDArray[Any]":
+def load_image(
+    source: Union[str, "os.PathLike[str]", bytes],
+    *,
+    colour: bool = False,
+    exif: bool = True,
+    max_pixels: int = 1 << 31,
+    max_memory_bytes: int = 0,
+) -> "npt.NDArray[Any]":
     """Decodes a PNG, JPEG or PNM file, told apart by content.
 
     Args:
@@ -242,8 +293,9 @@ def load_image(source: Union[str, "os.PathLike[str]", bytes], *, colour: bool = 
     return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour))
 
 
-def render_scene(width: int, height: int, seed: int = 1, homography: Optional["npt.ArrayLike"] = None
-                 ) -> "npt.NDArray[np.uint8]":
+def render_scene(
+    width: int, height: int, seed: int = 1, homography: Optional["npt.ArrayLike"] = None
+) -> "npt.NDArray[np.uint8]":
     """Renders a picture of natural statistics (dead leaves), exactly the same pixels everywhere.
 
     Args:

@@ -1,8 +1,9 @@
 """The shared library as ctypes sees it: where it lies, the layout of its structures, the prototypes of its functions.
 
-The structures follow hartsift.h and its parts field by field; python/tests/test_layouts.py compares sizes and offsets with
-what a C compiler makes of the headers. ctypes.CDLL releases the GIL for the time of every call.
+The structures follow hartsift.h and its parts field by field; python/tests/test_layouts.py compares sizes and offsets
+with what a C compiler makes of the headers. ctypes.CDLL releases the GIL for the time of every call.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -10,8 +11,22 @@ import os
 import pathlib
 import re
 import sys
-from ctypes import (POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_int64, c_size_t, c_uint8,
-                    c_uint32, c_uint64, c_void_p)
+from ctypes import (
+    POINTER,
+    c_char,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int,
+    c_int16,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint8,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from typing import Any, Dict, List, Tuple
 
 DESCRIPTOR_LENGTH = 128
@@ -400,10 +415,22 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_get_statistics": (c_int, [c_void_p, POINTER(HsStatistics)]),
     "hs_verify_options_init": (c_int, [c_void_p, c_int]),
     "hs_verify_points": (
-        c_int, [c_void_p, c_void_p, c_size_t, POINTER(HsVerifyOptions), POINTER(c_uint8), POINTER(HsGeometry)]),
+        c_int,
+        [c_void_p, c_void_p, c_size_t, POINTER(HsVerifyOptions), POINTER(c_uint8), POINTER(HsGeometry)],
+    ),
     "hs_relative_pose": (
-        c_int, [POINTER(c_double), POINTER(HsCamera), POINTER(HsCamera), c_void_p, c_void_p, c_size_t, c_void_p,
-                POINTER(HsPose)]),
+        c_int,
+        [
+            POINTER(c_double),
+            POINTER(HsCamera),
+            POINTER(HsCamera),
+            c_void_p,
+            c_void_p,
+            c_size_t,
+            c_void_p,
+            POINTER(HsPose),
+        ],
+    ),
     "hs_match_options_init": (c_int, [c_void_p]),
     "hs_match": (c_int, [c_void_p, _FEATURES, _FEATURES, POINTER(HsMatchOptions), POINTER(HsMatches)]),
     "hs_matches_free": (None, [POINTER(HsMatches)]),
@@ -466,8 +493,10 @@ def _check_struct_size(path: pathlib.Path, structure: Any, initialise: Any, *pre
     initialise(room, *preset)
     size = c_size_t.from_buffer(room).value
     if size != ctypes.sizeof(structure):
-        raise ImportError(f"{path} belongs to another version of this package: "
-                          f"{structure.__doc__} has {size} bytes there and {ctypes.sizeof(structure)} here")
+        raise ImportError(
+            f"{path} belongs to another version of this package: "
+            f"{structure.__doc__} has {size} bytes there and {ctypes.sizeof(structure)} here"
+        )
 
 
 def _load() -> Tuple[ctypes.CDLL, bool]:

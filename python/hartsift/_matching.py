@@ -1,4 +1,5 @@
 """Matching of descriptors, and verification of matches by the geometry of two views."""
+
 from __future__ import annotations
 
 import ctypes
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 #: One match: indices into the two lists, the distance, and that to the second nearest (infinity when there is none).
-MATCH_DTYPE = np.dtype([("first", np.uint32), ("second", np.uint32), ("distance", np.float32),
-                        ("next_distance", np.float32)])
+MATCH_DTYPE = np.dtype(
+    [("first", np.uint32), ("second", np.uint32), ("distance", np.float32), ("next_distance", np.float32)]
+)
 GUIDES = {"homography": 1, "fundamental": 2}
 MODELS = {"homography": 1, "fundamental": 2, "essential": 3}
 
@@ -104,8 +106,14 @@ def _descriptors_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:
     return Features.from_arrays(np.zeros((len(rows), 2), np.float32), rows)
 
 
-def _match_options(ratio: float, max_distance: float, mutual: bool, guide: Optional[str],
-                   guide_matrix: "Optional[npt.ArrayLike]", guide_tolerance: float) -> HsMatchOptions:
+def _match_options(
+    ratio: float,
+    max_distance: float,
+    mutual: bool,
+    guide: Optional[str],
+    guide_matrix: "Optional[npt.ArrayLike]",
+    guide_tolerance: float,
+) -> HsMatchOptions:
     options = HsMatchOptions()
     check(library.hs_match_options_init(ctypes.byref(options)))
     options.ratio, options.max_distance, options.mutual = ratio, max_distance, int(bool(mutual))
@@ -126,10 +134,18 @@ def _nine_numbers(matrix: "npt.ArrayLike", what: str) -> List[float]:
     return values
 
 
-def match(first: "Union[Features, npt.NDArray[Any]]", second: "Union[Features, npt.NDArray[Any]]", *, ratio: float = 0.8,
-          mutual: bool = True, max_distance: float = 0.0, guide: Optional[str] = None,
-          guide_matrix: "Optional[npt.ArrayLike]" = None, guide_tolerance: float = 4.0,
-          extractor: Optional[Extractor] = None) -> Matches:
+def match(
+    first: "Union[Features, npt.NDArray[Any]]",
+    second: "Union[Features, npt.NDArray[Any]]",
+    *,
+    ratio: float = 0.8,
+    mutual: bool = True,
+    max_distance: float = 0.0,
+    guide: Optional[str] = None,
+    guide_matrix: "Optional[npt.ArrayLike]" = None,
+    guide_tolerance: float = 4.0,
+    extractor: Optional[Extractor] = None,
+) -> Matches:
     """Matches features exactly: every descriptor is compared with every other.
 
     Args:
@@ -137,8 +153,8 @@ def match(first: "Union[Features, npt.NDArray[Any]]", second: "Union[Features, n
         ratio: keep a pair whose distance is below ratio times that to the second nearest; 0: no such test.
         mutual: both features must be each other's match, with all tests passed both ways.
         max_distance: keep pairs up to this distance, in the unit of the descriptors; 0: any.
-        guide: ``"homography"`` or ``"fundamental"``: only pairs whose places agree with ``guide_matrix`` (from points of
-            the first image to the second) within ``guide_tolerance`` pixels are candidates.
+        guide: ``"homography"`` or ``"fundamental"``: only pairs whose places agree with ``guide_matrix`` (from points
+            of the first image to the second) within ``guide_tolerance`` pixels are candidates.
         extractor: whose threads and device do the work; None: one kept for this thread.
     """
     a, b = _descriptors_of(first), _descriptors_of(second)
@@ -147,8 +163,11 @@ def match(first: "Union[Features, npt.NDArray[Any]]", second: "Union[Features, n
     options = _match_options(ratio, max_distance, mutual, guide, guide_matrix, guide_tolerance)
     (view_a, arrays_a), (view_b, arrays_b) = view_of_features(a), view_of_features(b)
     memory = _MatchMemory()
-    (extractor or cached_extractor({}))._run(lambda context: library.hs_match(
-        context, ctypes.byref(view_a), ctypes.byref(view_b), ctypes.byref(options), ctypes.byref(memory.view)))
+    (extractor or cached_extractor({}))._run(
+        lambda context: library.hs_match(
+            context, ctypes.byref(view_a), ctypes.byref(view_b), ctypes.byref(options), ctypes.byref(memory.view)
+        )
+    )
     del arrays_a, arrays_b
     return Matches(array_of_memory(memory, memory.view.pairs, (memory.view.count,), MATCH_DTYPE))
 
@@ -196,7 +215,9 @@ class Pose:
     used: int
 
 
-def _points(given: "Union[Features, npt.ArrayLike]", indices: "Optional[npt.NDArray[Any]]") -> "npt.NDArray[np.float64]":
+def _points(
+    given: "Union[Features, npt.ArrayLike]", indices: "Optional[npt.NDArray[Any]]"
+) -> "npt.NDArray[np.float64]":
     points = np.asarray(given.points if isinstance(given, Features) else given, np.float64)
     if points.ndim != 2 or points.shape[1] != 2:
         raise ArgumentError(f"points have shape {points.shape}, expected (N, 2)")
@@ -215,9 +236,11 @@ def index_pairs(matches: "Union[Matches, npt.ArrayLike]") -> "npt.NDArray[Any]":
     return pairs
 
 
-def _matched_points(first: "Union[Features, npt.ArrayLike]", second: "Union[Features, npt.ArrayLike]",
-                    matches: "Union[Matches, npt.ArrayLike, None]"
-                    ) -> "Tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]":
+def _matched_points(
+    first: "Union[Features, npt.ArrayLike]",
+    second: "Union[Features, npt.ArrayLike]",
+    matches: "Union[Matches, npt.ArrayLike, None]",
+) -> "Tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]":
     """The places of matched features, row by row."""
     columns: Tuple[Optional[Any], Optional[Any]] = (None, None)
     if matches is not None:
@@ -250,9 +273,16 @@ def _set_verify_options(options: HsVerifyOptions, settings: Any) -> None:
         set_field(options, kinds[name], name, value)
 
 
-def verify(first: "Union[Features, npt.ArrayLike]", second: "Union[Features, npt.ArrayLike]",
-           matches: "Union[Matches, npt.ArrayLike, None]" = None, model: str = "homography", *,
-           camera_a: Optional[CameraLike] = None, camera_b: Optional[CameraLike] = None, **options: Any) -> Geometry:
+def verify(
+    first: "Union[Features, npt.ArrayLike]",
+    second: "Union[Features, npt.ArrayLike]",
+    matches: "Union[Matches, npt.ArrayLike, None]" = None,
+    model: str = "homography",
+    *,
+    camera_a: Optional[CameraLike] = None,
+    camera_b: Optional[CameraLike] = None,
+    **options: Any,
+) -> Geometry:
     """Finds the geometry that most matches agree with, and which they are. The same bytes for the same seed.
 
     Args:
@@ -273,18 +303,31 @@ def verify(first: "Union[Features, npt.ArrayLike]", second: "Union[Features, npt
     inliers = np.zeros(len(a), np.uint8)
     geometry = HsGeometry()
     bytes_of_inliers = inliers.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-    status = library.hs_verify_points(a.ctypes.data, b.ctypes.data, len(a), ctypes.byref(view), bytes_of_inliers,
-                                      ctypes.byref(geometry))
+    status = library.hs_verify_points(
+        a.ctypes.data, b.ctypes.data, len(a), ctypes.byref(view), bytes_of_inliers, ctypes.byref(geometry)
+    )
     check(status, message.value)
-    return Geometry(next(name for name, number in MODELS.items() if number == geometry.model), bool(geometry.found),
-                    np.array(geometry.matrix).reshape(3, 3), inliers.view(np.bool_), geometry.inlier_count,
-                    geometry.rms_error, geometry.plane_inliers, geometry.iterations)
+    return Geometry(
+        next(name for name, number in MODELS.items() if number == geometry.model),
+        bool(geometry.found),
+        np.array(geometry.matrix).reshape(3, 3),
+        inliers.view(np.bool_),
+        geometry.inlier_count,
+        geometry.rms_error,
+        geometry.plane_inliers,
+        geometry.iterations,
+    )
 
 
-def relative_pose(essential: "npt.ArrayLike", camera_a: CameraLike, camera_b: CameraLike,
-                  first: "Union[Features, npt.ArrayLike]", second: "Union[Features, npt.ArrayLike]",
-                  matches: "Union[Matches, npt.ArrayLike, None]" = None,
-                  inliers: "Optional[npt.ArrayLike]" = None) -> Pose:
+def relative_pose(
+    essential: "npt.ArrayLike",
+    camera_a: CameraLike,
+    camera_b: CameraLike,
+    first: "Union[Features, npt.ArrayLike]",
+    second: "Union[Features, npt.ArrayLike]",
+    matches: "Union[Matches, npt.ArrayLike, None]" = None,
+    inliers: "Optional[npt.ArrayLike]" = None,
+) -> Pose:
     """Chooses among the four poses of an essential matrix the one with the most matches in front of both cameras.
 
     Args:
@@ -299,7 +342,16 @@ def relative_pose(essential: "npt.ArrayLike", camera_a: CameraLike, camera_b: Ca
     matrix = (ctypes.c_double * 9)(*_nine_numbers(essential, "essential"))
     pose = HsPose()
     first_camera, second_camera = _camera(camera_a), _camera(camera_b)
-    check(library.hs_relative_pose(matrix, ctypes.byref(first_camera), ctypes.byref(second_camera), a.ctypes.data,
-                                   b.ctypes.data, len(a), None if chosen is None else chosen.ctypes.data,
-                                   ctypes.byref(pose)))
+    check(
+        library.hs_relative_pose(
+            matrix,
+            ctypes.byref(first_camera),
+            ctypes.byref(second_camera),
+            a.ctypes.data,
+            b.ctypes.data,
+            len(a),
+            None if chosen is None else chosen.ctypes.data,
+            ctypes.byref(pose),
+        )
+    )
     return Pose(np.array(pose.rotation).reshape(3, 3), np.array(pose.translation), pose.in_front, pose.used)

@@ -1,4 +1,5 @@
 """Keyword arguments to hs_options: every field by its name, enumerators by theirs."""
+
 from __future__ import annotations
 
 import ctypes
@@ -43,8 +44,8 @@ _SHORTHANDS: Dict[str, Tuple[str, ...]] = {
 class Options(TypedDict, total=False):
     """The options of an extraction. What is left out has the profile's value.
 
-    Enumerations are given by name, as on the command line (``norm="root"``, ``device="cuda:1"``). Ranges and defaults of
-    all fields stand in ``hartsift.h``.
+    Enumerations are given by name, as on the command line (``norm="root"``, ``device="cuda:1"``). Ranges and defaults
+    of all fields stand in ``hartsift.h``.
     """
 
     profile: str  # "lowe", "opencv", "vlfeat" or "colmap": the preset that the others start from

@@ -1,4 +1,5 @@
 """Reductions, tile statistics, histograms and 1-D convolution over NumPy arrays; the same bytes on every machine."""
+
 from __future__ import annotations
 
 import ctypes
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 #: The figures of one tile.
-TILE_DTYPE = np.dtype([("sum", np.float64), ("mean", np.float64), ("min", np.float64), ("max", np.float64),
-                       ("above", np.uint64)])
+TILE_DTYPE = np.dtype(
+    [("sum", np.float64), ("mean", np.float64), ("min", np.float64), ("max", np.float64), ("above", np.uint64)]
+)
 _ELEMENTS = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2, np.dtype(np.float64): 3}
 ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
 
@@ -83,19 +85,25 @@ def tile_stats(array: "npt.ArrayLike", tile: Tuple[int, int], threshold: float =
     shape = (-(-view.height // tile[1]), -(-view.width // tile[0]))
     tiles = np.empty(shape, TILE_DTYPE)
     count = ctypes.c_size_t()
-    check(library.hs_tile_stats(None, ctypes.byref(view), ctypes.byref(tiling), tiles.ctypes.data, tiles.size,
-                                ctypes.byref(count)))
+    check(
+        library.hs_tile_stats(
+            None, ctypes.byref(view), ctypes.byref(tiling), tiles.ctypes.data, tiles.size, ctypes.byref(count)
+        )
+    )
     del rows
     return tiles
 
 
 def histogram256(array: "npt.ArrayLike", mask: "Optional[npt.ArrayLike]" = None) -> "npt.NDArray[np.uint64]":
-    """How many elements of a uint8 array have each value; uint64 [256]. Elements where the mask is zero are left out."""
+    """How many elements of a uint8 array have each value; uint64 [256]. Where the mask is zero they are left out."""
     view, rows = _view(array)
     masking, mask_rows = (None, None) if mask is None else _view(np.asarray(mask).astype(np.uint8), "the mask")
     counts = np.zeros(256, np.uint64)
-    check(library.hs_histogram256(None, ctypes.byref(view), None if masking is None else ctypes.byref(masking),
-                                  counts.ctypes.data))
+    check(
+        library.hs_histogram256(
+            None, ctypes.byref(view), None if masking is None else ctypes.byref(masking), counts.ctypes.data
+        )
+    )
     del rows, mask_rows
     return counts
 
@@ -119,6 +127,15 @@ def convolve1d(signal: "npt.ArrayLike", taps: "npt.ArrayLike", ends: str = "zero
     view, rows = _view(signal, "the signal")
     numbers = np.ascontiguousarray(taps, np.float64).reshape(-1)
     result = np.empty(rows.shape, rows.dtype)
-    check(library.hs_convolve1d(None, ctypes.byref(view), numbers.ctypes.data, numbers.size,
-                                enumerator("ends", ENDS, ends), result.ctypes.data, 0))
+    check(
+        library.hs_convolve1d(
+            None,
+            ctypes.byref(view),
+            numbers.ctypes.data,
+            numbers.size,
+            enumerator("ends", ENDS, ends),
+            result.ctypes.data,
+            0,
+        )
+    )
     return result.reshape(np.shape(signal))

@@ -1,4 +1,5 @@
 """OpenCV's SIFT class over the library: the same parameters, calls, keypoints and packed octaves."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Union
@@ -18,11 +19,19 @@ CV_8U, CV_32F = 0, 5
 _NORM_L2 = 4
 
 #: One keypoint with the names, units and order of cv2.KeyPoint: place in pixels, size = 2 sigma, angle in degrees,
-#: response, packed octave, class_id. orientation holds the angle's radians to the last bit, so that ``compute`` gives the
-#: descriptors of ``detectAndCompute`` exactly.
-CV_KEYPOINT_DTYPE = np.dtype([("pt", np.float32, (2,)), ("size", np.float32), ("angle", np.float32),
-                              ("response", np.float32), ("octave", np.int32), ("class_id", np.int32),
-                              ("orientation", np.float32)])
+#: response, packed octave, class_id. orientation holds the angle's radians to the last bit, so that ``compute`` gives
+#: the descriptors of ``detectAndCompute`` exactly.
+CV_KEYPOINT_DTYPE = np.dtype(
+    [
+        ("pt", np.float32, (2,)),
+        ("size", np.float32),
+        ("angle", np.float32),
+        ("response", np.float32),
+        ("octave", np.int32),
+        ("class_id", np.int32),
+        ("orientation", np.float32),
+    ]
+)
 
 #: Keypoints in OpenCV's units: a record array of CV_KEYPOINT_DTYPE, or a tuple of cv2.KeyPoint.
 CvKeypoints = Union["npt.NDArray[Any]", "Tuple[cv2.KeyPoint, ...]"]
@@ -34,7 +43,7 @@ def _degrees(orientation: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
 
 
 def _pack_octaves(records: "npt.NDArray[Any]", scales: int, sigma: float) -> "npt.NDArray[np.int32]":
-    """octave | level << 8 | round((xi + 0.5) 255) << 16, xi being the extremum's offset from its level, as sigma has it."""
+    """octave | level << 8 | round((xi + 0.5) 255) << 16; xi, the offset from the level, follows from sigma."""
     octave, level = records["octave"].astype(np.int64), records["level"].astype(np.int64)
     offset = scales * (np.log2(records["sigma"].astype(np.float64) / sigma) - octave) - level
     known = np.abs(offset) < 1
@@ -111,10 +120,11 @@ def _unpack(keypoints: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
 class SIFT:
     """Takes the place of ``cv2.SIFT_create(...)``.
 
-    Keypoints come as a record array of ``CV_KEYPOINT_DTYPE`` (``keypoints[i].pt``, ``keypoints["size"]``), descriptors as
-    float32 or uint8 [N, 128]; with ``as_cv2=True`` exactly as OpenCV returns them: a tuple of ``cv2.KeyPoint``, and None for
-    the descriptors of no keypoints. Colour is taken as BGR. Besides 8-bit images, uint16 and float32 ones are read, and
-    whatever else ``Extractor.extract`` reads. The order of keypoints is hartsift's, and ``nfeatures`` is exact.
+    Keypoints come as a record array of ``CV_KEYPOINT_DTYPE`` (``keypoints[i].pt``, ``keypoints["size"]``), descriptors
+    as float32 or uint8 [N, 128]; with ``as_cv2=True`` exactly as OpenCV returns them: a tuple of ``cv2.KeyPoint``, and
+    None for the descriptors of no keypoints. Colour is taken as BGR. Besides 8-bit images, uint16 and float32 ones are
+    read, and whatever else ``Extractor.extract`` reads. The order of keypoints is hartsift's, and ``nfeatures`` is
+    exact.
 
     Args:
         nfeatures: the strongest so many; 0: all.
@@ -129,9 +139,19 @@ class SIFT:
         options: any of ``hartsift.Options`` besides, such as ``device`` and ``threads``; ``profile`` is "opencv".
     """
 
-    def __init__(self, nfeatures: int = 0, nOctaveLayers: int = 3, contrastThreshold: float = 0.04,
-                 edgeThreshold: float = 10, sigma: float = 1.6, descriptorType: int = CV_32F,
-                 enable_precise_upscale: bool = False, *, as_cv2: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        nfeatures: int = 0,
+        nOctaveLayers: int = 3,
+        contrastThreshold: float = 0.04,
+        edgeThreshold: float = 10,
+        sigma: float = 1.6,
+        descriptorType: int = CV_32F,
+        enable_precise_upscale: bool = False,
+        *,
+        as_cv2: bool = False,
+        **options: Any,
+    ) -> None:
         # OpenCV has a form without descriptorType, where the switch is the sixth argument.
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F
@@ -221,8 +241,9 @@ class SIFT:
     def _records(self, features: Features) -> "npt.NDArray[Any]":
         return to_cv_records(features, self._settings["scales"], self._settings["sigma"])
 
-    def _result(self, records: "npt.NDArray[Any]", descriptors: "Optional[npt.NDArray[Any]]",
-                as_cv2: Optional[bool]) -> Tuple[CvKeypoints, "Optional[npt.NDArray[Any]]"]:
+    def _result(
+        self, records: "npt.NDArray[Any]", descriptors: "Optional[npt.NDArray[Any]]", as_cv2: Optional[bool]
+    ) -> Tuple[CvKeypoints, "Optional[npt.NDArray[Any]]"]:
         if not (self._as_cv2 if as_cv2 is None else as_cv2):
             return records, descriptors
         return to_cv2(records), descriptors if len(records) > 0 else None

@@ -1,8 +1,9 @@
 """What the tests of the Python package share.
 
-The library is the installed package's, or the one that HARTSIFT_LIBRARY names; the command, for comparisons, is the one that
-HARTSIFT_COMMAND names.
+The library is the installed package's, or the one that HARTSIFT_LIBRARY names; the command, for comparisons, is the one
+that HARTSIFT_COMMAND names.
 """
+
 import os
 import subprocess
 

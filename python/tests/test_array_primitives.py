@@ -1,4 +1,5 @@
 """Reductions, tiles, histograms and convolution beside NumPy's."""
+
 import numpy as np
 import pytest
 
@@ -8,8 +9,16 @@ import hartsift
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
 def test_reductions(image, dtype):
     array = image.astype(dtype)
-    for view in (array, array[3:77, 5:91], array[::2, ::3], array[::-1], array.T, array.reshape(8, 30, 320), array[0],
-                 array.astype(array.dtype.newbyteorder())):
+    for view in (
+        array,
+        array[3:77, 5:91],
+        array[::2, ::3],
+        array[::-1],
+        array.T,
+        array.reshape(8, 30, 320),
+        array[0],
+        array.astype(array.dtype.newbyteorder()),
+    ):
         assert hartsift.reduce_sum(view) == view.astype(np.float64).sum()
         assert hartsift.reduce_mean(view) == pytest.approx(view.astype(np.float64).mean(), rel=1e-14)
         assert (hartsift.reduce_min(view), hartsift.reduce_max(view)) == (view.min(), view.max())

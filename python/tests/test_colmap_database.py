@@ -1,4 +1,5 @@
 """COLMAP's database through the package, and as SQLite sees it."""
+
 import sqlite3
 
 import numpy as np
@@ -11,8 +12,10 @@ HOMOGRAPHY = np.array([[0.95, -0.1, 20.0], [0.1, 0.97, -9.0], [0, 0, 1.0]])
 
 @pytest.fixture(scope="module")
 def views():
-    return (hartsift.extract(hartsift.render_scene(320, 240, 2)),
-            hartsift.extract(hartsift.render_scene(320, 240, 2, HOMOGRAPHY)))
+    return (
+        hartsift.extract(hartsift.render_scene(320, 240, 2)),
+        hartsift.extract(hartsift.render_scene(320, 240, 2, HOMOGRAPHY)),
+    )
 
 
 @pytest.fixture
@@ -45,11 +48,13 @@ def test_images_matches_and_geometry(views, path):
         assert database.count_matches(first, second) == (len(matches), geometries[0].inlier_count)
         assert database.count_matches(first, 77) == (None, None)
     assert rows(path, "SELECT COUNT(*) FROM images") == [(2,)]
-    (count, columns, blob), = rows(path, f"SELECT rows, cols, data FROM descriptors WHERE image_id = {first}")
+    ((count, columns, blob),) = rows(path, f"SELECT rows, cols, data FROM descriptors WHERE image_id = {first}")
     assert (count, columns) == (len(a), 128) and blob == a.descriptors.tobytes()
-    (blob,), = rows(path, "SELECT data FROM matches")
+    ((blob,),) = rows(path, "SELECT data FROM matches")
     assert set(map(tuple, np.frombuffer(blob, np.uint32).reshape(-1, 2).tolist())) in (
-        set(map(tuple, matches.pairs.tolist())), set(map(tuple, matches.pairs[:, ::-1].tolist())))
+        set(map(tuple, matches.pairs.tolist())),
+        set(map(tuple, matches.pairs[:, ::-1].tolist())),
+    )
     with hartsift.ColmapDatabase(path, read_only=True) as database:
         images = list(database.images())
         assert {image.name for image in images} == {"left/a.jpg", "b.jpg"}
@@ -80,8 +85,10 @@ def test_plain_pairs_and_other_layouts(path):
             database.add_matches(first, second, [[0, 1]], inliers=[True, False])
         assert len(database.read_features(first)) == len(features)
     hartsift.write_features(path.with_name("other.db"), features, image_name="a")
-    assert hartsift.read_features(path.with_name("other.db")).descriptors.tobytes() == hartsift.read_features(
-        path, image_name="a").descriptors.tobytes()
+    assert (
+        hartsift.read_features(path.with_name("other.db")).descriptors.tobytes()
+        == hartsift.read_features(path, image_name="a").descriptors.tobytes()
+    )
 
 
 def test_failures_leave_no_trace(views, path, tmp_path):

@@ -1,4 +1,5 @@
 """Arrays of other libraries: DLPack and __cuda_array_interface__ on the CPU, and, where there is one, on a GPU."""
+
 import ctypes
 
 import numpy as np
@@ -36,8 +37,15 @@ class CudaArray:
     """What __cuda_array_interface__ says of an array at an address."""
 
     def __init__(self, pointer, array, **changes):
-        self.__cuda_array_interface__ = {"version": 3, "data": (pointer, True), "shape": array.shape, "strides": None,
-                                         "typestr": array.dtype.str, "stream": None, **changes}
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "data": (pointer, True),
+            "shape": array.shape,
+            "strides": None,
+            "typestr": array.dtype.str,
+            "stream": None,
+            **changes,
+        }
 
 
 def test_dlpack_in_host_memory(image):
@@ -46,7 +54,9 @@ def test_dlpack_in_host_memory(image):
     assert hartsift.extract(DlpackOnly(part)) == hartsift.extract(part)
 
 
-@pytest.mark.parametrize("array", [np.zeros((4, 6), np.uint8), np.zeros((4, 6, 3), np.uint16), np.zeros((9, 8), np.float32)[::2, :5]])
+@pytest.mark.parametrize(
+    "array", [np.zeros((4, 6), np.uint8), np.zeros((4, 6, 3), np.uint16), np.zeros((9, 8), np.float32)[::2, :5]]
+)
 def test_dlpack_on_a_device_is_understood(array):
     seen = _device.device_array(SaysItIsOnADevice(array))
     assert (seen.pointer, seen.shape, seen.strides) == (array.ctypes.data, array.shape, array.strides)
@@ -65,9 +75,13 @@ def test_cuda_array_interface_is_understood():
 
 def test_what_a_device_array_must_be(image):
     array = np.zeros((40, 60), np.uint8)
-    for changes, words in (({"typestr": "<i4"}, "expected uint8"), ({"typestr": ">u2"}, "byte order"),
-                           ({"strides": (-60, 1)}, "contiguous"), ({"shape": (0, 3)}, "no pixels"),
-                           ({"mask": object()}, "mask")):
+    for changes, words in (
+        ({"typestr": "<i4"}, "expected uint8"),
+        ({"typestr": ">u2"}, "byte order"),
+        ({"strides": (-60, 1)}, "contiguous"),
+        ({"shape": (0, 3)}, "no pixels"),
+        ({"mask": object()}, "mask"),
+    ):
         with pytest.raises(hartsift.Error, match=words):
             hartsift.extract(CudaArray(4096, array, **changes), device="cpu")
     with pytest.raises(hartsift.ArgumentError, match="both"):
@@ -113,8 +127,12 @@ class Driver:
         described = array.__cuda_array_interface__
         assert described["strides"] is None
         host = np.empty(described["shape"], described["typestr"])
-        self.do("cuMemcpyDtoH_v2", ctypes.c_void_p(host.ctypes.data), ctypes.c_uint64(described["data"][0]),
-                ctypes.c_size_t(host.nbytes))
+        self.do(
+            "cuMemcpyDtoH_v2",
+            ctypes.c_void_p(host.ctypes.data),
+            ctypes.c_uint64(described["data"][0]),
+            ctypes.c_size_t(host.nbytes),
+        )
         return host
 
 

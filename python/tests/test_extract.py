@@ -1,4 +1,5 @@
 """Extraction: the command's bytes from files and from arrays of every kind, options, errors, memory, threads, forks."""
+
 import concurrent.futures
 import gc
 import multiprocessing
@@ -39,15 +40,18 @@ def test_bytes_of_the_command(profile, image, command, tmp_path):
     assert hartsift.extract(SCENE, profile=profile) == features
 
 
-@pytest.mark.parametrize("arguments, options", [
-    (["--max-features", "50"], {"max_features": 50}),
-    (["--norm", "root", "--descriptor", "f32"], {"norm": "root", "descriptor": "f32"}),
-    (["--descriptor", "none"], {"descriptor": "none"}),
-    (["--first-octave", "0", "--scales", "4"], {"first_octave": 0, "scales": 4}),
-    (["--region", "20,30,100,90", "--upright"], {"region": (20, 30, 100, 90), "upright": True}),
-    (["--upsample", "half-pixel", "--contrast", "0.01"], {"upsample": "half-pixel", "contrast": 0.01}),
-    (["--device", "cpu", "--threads", "1"], {"device": "cpu", "threads": 1}),
-])
+@pytest.mark.parametrize(
+    "arguments, options",
+    [
+        (["--max-features", "50"], {"max_features": 50}),
+        (["--norm", "root", "--descriptor", "f32"], {"norm": "root", "descriptor": "f32"}),
+        (["--descriptor", "none"], {"descriptor": "none"}),
+        (["--first-octave", "0", "--scales", "4"], {"first_octave": 0, "scales": 4}),
+        (["--region", "20,30,100,90", "--upright"], {"region": (20, 30, 100, 90), "upright": True}),
+        (["--upsample", "half-pixel", "--contrast", "0.01"], {"upsample": "half-pixel", "contrast": 0.01}),
+        (["--device", "cpu", "--threads", "1"], {"device": "cpu", "threads": 1}),
+    ],
+)
 def test_options_of_the_command(arguments, options, image, command, tmp_path):
     command("extract", SCENE, *arguments, "--quiet", "-o", tmp_path / "command.npz")
     assert_npz_has(tmp_path / "command.npz", hartsift.extract(image, **options))
@@ -91,8 +95,11 @@ def views_of(image):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 def test_arrays_in_any_memory(image, dtype):
-    picture = (image * np.float32(1 / 255)).astype(np.float32) if dtype == np.float32 else image.astype(dtype) * (
-        257 if dtype == np.uint16 else 1)
+    picture = (
+        (image * np.float32(1 / 255)).astype(np.float32)
+        if dtype == np.float32
+        else image.astype(dtype) * (257 if dtype == np.uint16 else 1)
+    )
     expected = hartsift.extract(picture)
     assert len(expected) > 100
     for name, view in views_of(picture):
@@ -130,17 +137,20 @@ def test_colour(colour_image, image):
     assert hartsift.extract(gray) == features
 
 
-@pytest.mark.parametrize("wrong, kind, words", [
-    (np.zeros((20, 20), np.int32), TypeError, "int32"),
-    (np.zeros((20, 20), np.complex64), TypeError, "complex64"),
-    (np.zeros((20, 20), bool), TypeError, "bool"),
-    (None, TypeError, "None"),
-    (np.zeros(20, np.uint8), ValueError, "1 dimensions"),
-    (np.zeros((2, 3, 20, 20), np.uint8), ValueError, "4 dimensions"),
-    (np.zeros((3, 20, 20), np.uint8), ValueError, "channels come last"),
-    (np.zeros((0, 20), np.uint8), ValueError, "no pixels"),
-    (np.zeros((20, 0, 3), np.uint8), ValueError, "no pixels"),
-])
+@pytest.mark.parametrize(
+    "wrong, kind, words",
+    [
+        (np.zeros((20, 20), np.int32), TypeError, "int32"),
+        (np.zeros((20, 20), np.complex64), TypeError, "complex64"),
+        (np.zeros((20, 20), bool), TypeError, "bool"),
+        (None, TypeError, "None"),
+        (np.zeros(20, np.uint8), ValueError, "1 dimensions"),
+        (np.zeros((2, 3, 20, 20), np.uint8), ValueError, "4 dimensions"),
+        (np.zeros((3, 20, 20), np.uint8), ValueError, "channels come last"),
+        (np.zeros((0, 20), np.uint8), ValueError, "no pixels"),
+        (np.zeros((20, 0, 3), np.uint8), ValueError, "no pixels"),
+    ],
+)
 def test_wrong_arrays(wrong, kind, words):
     with pytest.raises(hartsift.Error, match=words) as caught:
         hartsift.extract(wrong)
@@ -150,10 +160,16 @@ def test_wrong_arrays(wrong, kind, words):
 def test_wrong_options(image):
     with pytest.raises(TypeError, match="did you mean 'contrast'"):
         hartsift.extract(image, contast=0.1)
-    for options, words in (({"contrast": 7}, "options.contrast is 7"), ({"norm": "l3"}, "norm is 'l3', expected"),
-                           ({"profile": "sift"}, "lowe, opencv"), ({"max_features": 1 << 40}, "max_features"),
-                           ({"region": (1, 2)}, "region takes 4"), ({"threads": -1}, "options.threads"),
-                           ({"variant": "blur=none"}, "none"), ({"device": "tpu"}, "device is 'tpu'")):
+    for options, words in (
+        ({"contrast": 7}, "options.contrast is 7"),
+        ({"norm": "l3"}, "norm is 'l3', expected"),
+        ({"profile": "sift"}, "lowe, opencv"),
+        ({"max_features": 1 << 40}, "max_features"),
+        ({"region": (1, 2)}, "region takes 4"),
+        ({"threads": -1}, "options.threads"),
+        ({"variant": "blur=none"}, "none"),
+        ({"device": "tpu"}, "device is 'tpu'"),
+    ):
         with pytest.raises(hartsift.ArgumentError, match=words):
             hartsift.extract(image, **options)
     with pytest.raises(TypeError, match="whole number"):

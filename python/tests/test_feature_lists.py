@@ -1,4 +1,5 @@
 """Features as a sequence, copied and pickled, and in files."""
+
 import copy
 import pickle
 
@@ -8,8 +9,17 @@ import pytest
 import hartsift
 from conftest import SCENE
 
-FORMATS = {"npz": ".npz", "csv": ".csv", "json": ".json", "lowe": ".key", "vlfeat": ".sift", "opencv": ".yml",
-           "openmvg": ".feat", "bin": ".hsf", "colmap": ".txt"}
+FORMATS = {
+    "npz": ".npz",
+    "csv": ".csv",
+    "json": ".json",
+    "lowe": ".key",
+    "vlfeat": ".sift",
+    "opencv": ".yml",
+    "openmvg": ".feat",
+    "bin": ".hsf",
+    "colmap": ".txt",
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +67,14 @@ def test_errors_are_pickled():
 
 
 def test_from_arrays(features):
-    twin = hartsift.Features.from_arrays(features.keypoints, features.descriptors, responses=features.responses,
-                                         octaves=features.octaves, levels=features.levels, image_size=(320, 240))
+    twin = hartsift.Features.from_arrays(
+        features.keypoints,
+        features.descriptors,
+        responses=features.responses,
+        octaves=features.octaves,
+        levels=features.levels,
+        image_size=(320, 240),
+    )
     assert twin == features
     assert hartsift.Features.from_arrays([[1, 2], [3, 4]]).keypoints.tolist() == [[1, 2, 1, 0], [3, 4, 1, 0]]
     with pytest.raises(hartsift.ArgumentError):

@@ -1,4 +1,5 @@
 """The structures of _library.py against what a C compiler makes of the headers."""
+
 import ctypes
 import os
 import pathlib
@@ -16,11 +17,19 @@ HEADERS = pathlib.Path(__file__).parents[2] / "pipeline"
 
 #: Names and numbers of the package's enumerations, by the prefix of the enumerators.
 ENUMERATIONS = {
-    "HS_PROFILE_": _options.PROFILES, "HS_RULE_": _options.ENUMERATIONS["refine_rule"], "HS_LAYOUT_": _options.LAYOUTS,
-    "HS_UPSAMPLE_": _options.ENUMERATIONS["upsample"], "HS_BORDER_": _options.ENUMERATIONS["border_rule"],
-    "HS_NORM_": _options.ENUMERATIONS["norm"], "HS_DESCRIPTOR_": _options.ENUMERATIONS["descriptor"],
-    "HS_SELECT_": _options.ENUMERATIONS["selection"], "HS_DEVICE_": _options.ENUMERATIONS["device"],
-    "HS_FORMAT_": _files.FORMATS, "HS_GUIDE_": _matching.GUIDES, "HS_": _matching.MODELS, "HS_ENDS_": _primitives.ENDS,
+    "HS_PROFILE_": _options.PROFILES,
+    "HS_RULE_": _options.ENUMERATIONS["refine_rule"],
+    "HS_LAYOUT_": _options.LAYOUTS,
+    "HS_UPSAMPLE_": _options.ENUMERATIONS["upsample"],
+    "HS_BORDER_": _options.ENUMERATIONS["border_rule"],
+    "HS_NORM_": _options.ENUMERATIONS["norm"],
+    "HS_DESCRIPTOR_": _options.ENUMERATIONS["descriptor"],
+    "HS_SELECT_": _options.ENUMERATIONS["selection"],
+    "HS_DEVICE_": _options.ENUMERATIONS["device"],
+    "HS_FORMAT_": _files.FORMATS,
+    "HS_GUIDE_": _matching.GUIDES,
+    "HS_": _matching.MODELS,
+    "HS_ENDS_": _primitives.ENDS,
 }
 
 
@@ -36,8 +45,10 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
         expected.append(f"{name} {ctypes.sizeof(structure)}")
         for field in structure._fields_:
-            lines.append(f'  printf("{name}.{field[0]} %zu %zu\\n", offsetof({name}, {field[0]}), '
-                         f"sizeof((({name} *)0)->{field[0]}));")
+            lines.append(
+                f'  printf("{name}.{field[0]} %zu %zu\\n", offsetof({name}, {field[0]}), '
+                f"sizeof((({name} *)0)->{field[0]}));"
+            )
             place = getattr(structure, field[0])
             expected.append(f"{name}.{field[0]} {place.offset} {place.size}")
     for prefix, values in ENUMERATIONS.items():
@@ -61,8 +72,11 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
 
 
 def test_numpy_types_are_those_of_the_structures():
-    for dtype, structure in ((hartsift.KEYPOINT_DTYPE, _library.HsKeypoint), (hartsift.MATCH_DTYPE, _library.HsMatchPair),
-                             (hartsift.TILE_DTYPE, _library.HsTile)):
+    for dtype, structure in (
+        (hartsift.KEYPOINT_DTYPE, _library.HsKeypoint),
+        (hartsift.MATCH_DTYPE, _library.HsMatchPair),
+        (hartsift.TILE_DTYPE, _library.HsTile),
+    ):
         assert dtype.itemsize == ctypes.sizeof(structure)
         assert list(dtype.names) == [field[0] for field in structure._fields_]
         for name in dtype.names:

@@ -1,4 +1,5 @@
 """Many images in flight: order, bytes, failures, and what is left behind."""
+
 import gc
 
 import numpy as np
@@ -39,7 +40,11 @@ def test_submit_and_wait(image):
         with pytest.raises(hartsift.ArgumentError):
             extractor.wait()
     assert meanwhile == hartsift.extract(image)
-    assert results == [hartsift.extract(pictures[0]), hartsift.extract(pictures[1], mask), hartsift.extract(pictures[2])]
+    assert results == [
+        hartsift.extract(pictures[0]),
+        hartsift.extract(pictures[1], mask),
+        hartsift.extract(pictures[2]),
+    ]
 
 
 def test_failures_keep_their_place(image):
@@ -57,7 +62,9 @@ def test_failures_keep_their_place(image):
 
 
 def test_failures_of_the_frame_keep_their_place(image):
-    results = list(hartsift.extract_many([image[:100, :100], image, image[:90, :90]], max_pixels=10000, return_errors=True))
+    results = list(
+        hartsift.extract_many([image[:100, :100], image, image[:90, :90]], max_pixels=10000, return_errors=True)
+    )
     assert [isinstance(result, hartsift.ArgumentError) for result in results] == [False, True, False]
 
 

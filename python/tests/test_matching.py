@@ -1,4 +1,5 @@
 """Matching and verification through the package, beside NumPy's own arithmetic and known geometry."""
+
 import numpy as np
 import pytest
 
@@ -97,8 +98,9 @@ def test_verification_finds_the_homography(views):
     assert np.abs(transfer(geometry.matrix, corners) - transfer(HOMOGRAPHY, corners)).max() < 1.5
     again = hartsift.verify(a.points[matches.first], b.points[matches.second], threshold=3, seed=4)
     assert again.matrix.tobytes() == geometry.matrix.tobytes() and np.array_equal(again.inliers, geometry.inliers)
-    assert np.array_equal(hartsift.verify(a, b, matches.pairs.astype(np.int64), threshold=3, seed=4).inliers,
-                          geometry.inliers)
+    assert np.array_equal(
+        hartsift.verify(a, b, matches.pairs.astype(np.int64), threshold=3, seed=4).inliers, geometry.inliers
+    )
     good = matches[geometry.inliers]
     error = np.linalg.norm(transfer(HOMOGRAPHY, a.points[good.first]) - b.points[good.second], axis=1)
     assert np.median(error) < 0.5

@@ -1,4 +1,5 @@
 """hartsift.SIFT in the place of cv2.SIFT_create: results beside OpenCV's, and OpenCV's own flow of feature matching."""
+
 import numpy as np
 import pytest
 
@@ -31,8 +32,16 @@ def partner_share(ours, theirs):
     return close.any(axis=1).mean()
 
 
-@pytest.mark.parametrize("parameters", [{}, {"nOctaveLayers": 4, "contrastThreshold": 0.02}, {"sigma": 1.3},
-                                        {"edgeThreshold": 5}, {"enable_precise_upscale": True}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"nOctaveLayers": 4, "contrastThreshold": 0.02},
+        {"sigma": 1.3},
+        {"edgeThreshold": 5},
+        {"enable_precise_upscale": True},
+    ],
+)
 def test_keypoints_are_those_of_opencv(scene, parameters):
     try:
         theirs = cv2.SIFT_create(**parameters).detect(scene, None)
@@ -96,7 +105,9 @@ def test_the_command_gives_the_same_bytes(scene, command, tmp_path):
     with np.load(tmp_path / "f.npz") as stored:
         assert stored["descriptors"].tobytes() == descriptors.tobytes()
         assert stored["keypoints"][:, :2].tobytes() == keypoints["pt"].tobytes()
-    command("extract", "@scene:400x300:3", "--profile", "opencv", "--format", "opencv", "--quiet", "-o", tmp_path / "f.yml")
+    command(
+        "extract", "@scene:400x300:3", "--profile", "opencv", "--format", "opencv", "--quiet", "-o", tmp_path / "f.yml"
+    )
     storage = cv2.FileStorage(str(tmp_path / "f.yml"), cv2.FILE_STORAGE_READ)
     octaves = [int(storage.getNode("keypoints").at(i).at(5).real()) for i in range(len(keypoints))]
     assert octaves == keypoints["octave"].tolist()
@@ -183,8 +194,10 @@ def test_parameters(scene):
     changed = sift.detect(scene)
     same = hartsift.SIFT.create(0, 3, 0.06, 8, 1.6, cv2.CV_8U)
     assert same.detect(scene).tobytes() == changed.tobytes()
-    assert hartsift.SIFT(0, 3, 0.04, 10, 1.6, True).detect(scene).tobytes() == hartsift.SIFT(
-        enable_precise_upscale=True).detect(scene).tobytes()
+    assert (
+        hartsift.SIFT(0, 3, 0.04, 10, 1.6, True).detect(scene).tobytes()
+        == hartsift.SIFT(enable_precise_upscale=True).detect(scene).tobytes()
+    )
     with pytest.raises(hartsift.ArgumentError, match="descriptorType"):
         hartsift.SIFT(descriptorType=6)
     with pytest.raises(hartsift.ArgumentError, match="options.scales"):

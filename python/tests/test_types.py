@@ -1,4 +1,5 @@
 """The package's type hints."""
+
 import os
 import pathlib
 import subprocess
@@ -18,8 +19,13 @@ def cache(tmp_path_factory):
 def test_hints_hold(cache):
     package = pathlib.Path(hartsift.__file__).parent
     assert (package / "py.typed").exists()
-    run = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache, package], check=False,
-                         capture_output=True, text=True, cwd=package.parent)
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache, package],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=package.parent,
+    )
     assert run.returncode == 0, run.stdout + run.stderr
 
 
@@ -28,10 +34,16 @@ def test_hints_of_users_code(cache, tmp_path):
         "import hartsift\n"
         'features = hartsift.extract("photo.jpg", profile="opencv", max_features=10)\n'
         "count: int = len(features)\n"
-        'hartsift.extract("photo.jpg", max_featurs=10)\n')
-    run = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache, "user.py"], check=False,
-                         capture_output=True, text=True, cwd=tmp_path,
-                         env={**os.environ, "MYPYPATH": str(pathlib.Path(hartsift.__file__).parents[1])})
+        'hartsift.extract("photo.jpg", max_featurs=10)\n'
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache, "user.py"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(pathlib.Path(hartsift.__file__).parents[1])},
+    )
     assert run.stdout.count("error:") == 1 and "max_featurs" in run.stdout, run.stdout + run.stderr
 
 
