@@ -233,14 +233,16 @@ static void byte_task(void *argument, int32_t chunk, int32_t worker) {
                         .row_lanes = worker_part(job, worker, job->layout.row_lanes),
                         .columns = a->backward ? worker_columns(job, worker) : NULL};
   const uint8_t *from = (const uint8_t *)a->first.descriptors + (size_t)c.range.first * MATCH_LENGTH;
+  /* Rows that fill the last tile are computed too. */
   memset(c.rows, 0, CHUNK_ROWS_MAX * DOT_STEPS * sizeof(int32_t));
+  memset(c.row_constants, 0, CHUNK_ROWS_MAX * sizeof(int32_t));
   for (size_t r = 0; r < c.range.count; r++) {
     a->forward[c.range.first + r] = match_nearest_none();
     c.row_constants[r] = (int32_t)(norm_of(from + r * MATCH_LENGTH) << KEY_BITS);
     for (size_t k = 0; k < DOT_STEPS; k++)
       c.rows[r * DOT_STEPS + k] = (int32_t)row_word(from + r * MATCH_LENGTH + k * DOT_VALUES);
   }
-  keys_clear(c.row_lanes, c.range.count);
+  keys_clear(c.row_lanes, CHUNK_ROWS_MAX);
   const uint64_t run = KEY_PLACES / TILE_VECTORS; /* panels until places of vectors are used up */
   for (uint64_t p = 0; p < job->layout.panels; p++) {
     byte_panel(job, &c, p, (int32_t)(p % run) * TILE_VECTORS);

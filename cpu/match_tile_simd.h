@@ -52,10 +52,22 @@ typedef struct float_lanes {
   int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH]; /* places: bits of a uint32_t */
 } float_lanes;
 
-SIMD_INLINE void keys_take(key_lanes *lanes, simd_i32 key) {
-  const simd_i32 nearest = simd_i32_load(lanes->nearest), second = simd_i32_load(lanes->second);
-  simd_i32_store(lanes->second, simd_i32_min(second, simd_i32_max(nearest, key)));
-  simd_i32_store(lanes->nearest, simd_i32_min(nearest, key));
+/* The two smallest keys so far, in registers. */
+typedef struct key_pair {
+  simd_i32 nearest, second;
+} key_pair;
+
+SIMD_INLINE key_pair keys_load(const key_lanes *lanes) {
+  return (key_pair){simd_i32_load(lanes->nearest), simd_i32_load(lanes->second)};
+}
+
+SIMD_INLINE void keys_store(key_lanes *lanes, key_pair pair) {
+  simd_i32_store(lanes->nearest, pair.nearest);
+  simd_i32_store(lanes->second, pair.second);
+}
+
+SIMD_INLINE key_pair keys_take(key_pair pair, simd_i32 key) {
+  return (key_pair){simd_i32_min(pair.nearest, key), simd_i32_min(pair.second, simd_i32_max(pair.nearest, key))};
 }
 
 /* Places ascend from call to call, so a strict comparison leaves ties to the lower. NaN is never nearer. */
@@ -77,7 +89,7 @@ typedef struct byte_tile {
   const int32_t *panel;        /* DOT_STEPS x PANEL words */
   const int32_t *constant;     /* [PANEL]: what b contributes to the key, shifted */
   const int32_t *lowest;       /* null, or [PANEL]: the least key a lane may have, for lanes beyond the list */
-  int32_t row_count;           /* rows there are, 1..TILE_ROWS; the others are only padding */
+  int32_t row_count;           /* rows there are, 1..TILE_ROWS; the others are padding, for which there are lanes too */
   int32_t row_place;           /* place of the first row in keys of columns */
   int32_t vector_place;        /* place of the panel's first vector in keys of rows */
   key_lanes *row_lanes;        /* [TILE_ROWS] */
@@ -91,43 +103,62 @@ typedef struct byte_tile {
 #  define EACH_VECTOR(DO, r) DO(r, 0) DO(r, 1)
 #endif
 
-/* A finished sum of products: into keys, and those into the rows' and the columns' nearest. */
-SIMD_INLINE void byte_tile_finish(const byte_tile *t, int32_t row, int32_t vector, simd_i32 products) {
-  if (row >= t->row_count) return;
-  const simd_i32 b = simd_i32_load(t->constant + vector * SIMD_WIDTH);
-  const simd_i32 a = simd_i32_set1(t->row_constant[row]);
-  simd_i32 key = simd_i32_add(a, simd_i32_sub(b, simd_i32_shift_left(products, KEY_BITS + 1)));
-  if (t->lowest) key = simd_i32_max(key, simd_i32_load(t->lowest + vector * SIMD_WIDTH));
-  keys_take(&t->row_lanes[row], simd_i32_or(key, simd_i32_set1(t->vector_place + vector)));
-  if (t->columns) keys_take(&t->columns[vector], simd_i32_or(key, simd_i32_set1(t->row_place + row)));
-}
-
-SIMD_INLINE void byte_tile_run(const byte_tile *t) {
+/* The products of a tile, into sums: vector v of row r at (r TILE_VECTORS + v) SIMD_WIDTH. They go through memory so
+   that the registers of this loop are its own. */
+SIMD_INLINE void byte_tile_multiply(const byte_tile *t, int32_t *sums) {
 #define DECLARE(r, v)  simd_i32 sum##r##v = simd_i32_set1(0);
 #define LOAD(r, v)     const simd_i32 b##v = simd_i32_load(b + v * SIMD_WIDTH);
 #define MULTIPLY(r, v) sum##r##v = simd_dot(sum##r##v, b##v, a##r);
+#define STORE(r, v)    simd_i32_store(sums + (r * TILE_VECTORS + v) * SIMD_WIDTH, sum##r##v);
 #define ROW_DECLARE(r) EACH_VECTOR(DECLARE, r)
 #define ROW_MULTIPLY(r)                                                                                                \
   {                                                                                                                    \
     const simd_i32 a##r = simd_i32_set1(t->rows[r * DOT_STEPS + k]);                                                   \
     EACH_VECTOR(MULTIPLY, r)                                                                                           \
   }
-#define FINISH(r, v)  byte_tile_finish(t, r, v, sum##r##v);
-#define ROW_FINISH(r) EACH_VECTOR(FINISH, r)
+#define ROW_STORE(r) EACH_VECTOR(STORE, r)
   EACH_ROW(ROW_DECLARE)
   for (int k = 0; k < DOT_STEPS; k++) {
     const int32_t *b = t->panel + k * PANEL;
     EACH_VECTOR(LOAD, 0)
     EACH_ROW(ROW_MULTIPLY)
   }
-  EACH_ROW(ROW_FINISH)
+  EACH_ROW(ROW_STORE)
 #undef DECLARE
 #undef LOAD
 #undef MULTIPLY
+#undef STORE
 #undef ROW_DECLARE
 #undef ROW_MULTIPLY
-#undef FINISH
-#undef ROW_FINISH
+#undef ROW_STORE
+}
+
+/* Sums into keys, and those into the rows' and the columns' nearest. */
+SIMD_INLINE void byte_tile_take(const byte_tile *t, const int32_t *sums) {
+  key_pair row[TILE_ROWS];
+  for (int r = 0; r < TILE_ROWS; r++) row[r] = keys_load(&t->row_lanes[r]);
+  for (int v = 0; v < TILE_VECTORS; v++) {
+    const simd_i32 b = simd_i32_load(t->constant + v * SIMD_WIDTH);
+    const simd_i32 place = simd_i32_set1(t->vector_place + v);
+    key_pair column = {simd_i32_set1(KEY_NONE), simd_i32_set1(KEY_NONE)};
+    if (t->columns) column = keys_load(&t->columns[v]);
+    for (int r = 0; r < TILE_ROWS; r++) {
+      const simd_i32 products = simd_i32_load(sums + (r * TILE_VECTORS + v) * SIMD_WIDTH);
+      const simd_i32 a = simd_i32_set1(t->row_constant[r]);
+      simd_i32 key = simd_i32_add(a, simd_i32_sub(b, simd_i32_shift_left(products, KEY_BITS + 1)));
+      if (t->lowest) key = simd_i32_max(key, simd_i32_load(t->lowest + v * SIMD_WIDTH));
+      row[r] = keys_take(row[r], simd_i32_or(key, place));
+      if (r < t->row_count) column = keys_take(column, simd_i32_or(key, simd_i32_set1(t->row_place + r)));
+    }
+    if (t->columns) keys_store(&t->columns[v], column);
+  }
+  for (int r = 0; r < TILE_ROWS; r++) keys_store(&t->row_lanes[r], row[r]);
+}
+
+SIMD_INLINE void byte_tile_run(const byte_tile *t) {
+  _Alignas(64) int32_t sums[TILE_ROWS * PANEL];
+  byte_tile_multiply(t, sums);
+  byte_tile_take(t, sums);
 }
 
 /* One tile of float descriptors; fields as above, places without a limit. */
@@ -140,20 +171,8 @@ typedef struct float_tile {
   float_lanes *row_lanes, *columns;
 } float_tile;
 
-SIMD_INLINE void float_tile_finish(const float_tile *t, int32_t row, int32_t vector, simd_f32 squared) {
-  const int32_t lanes = t->valid - vector * SIMD_WIDTH;
-  if (row >= t->row_count || lanes <= 0) return;
-  if (lanes < SIMD_WIDTH) {
-    float part[SIMD_WIDTH];
-    simd_store(part, squared);
-    for (int32_t i = lanes; i < SIMD_WIDTH; i++) part[i] = INFINITY;
-    squared = simd_load(part);
-  }
-  floats_take(&t->row_lanes[row], squared, simd_i32_set1((int32_t)(t->vector_place + (uint32_t)vector)));
-  if (t->columns) floats_take(&t->columns[vector], squared, simd_i32_set1((int32_t)(t->row_place + (uint32_t)row)));
-}
-
-SIMD_INLINE void float_tile_run(const float_tile *t) {
+/* The squares of a tile, in the order of sums as byte_tile_multiply has. */
+SIMD_INLINE void float_tile_square(const float_tile *t, float *squares) {
 #define DECLARE(r, v) simd_f32 sum##r##v = simd_zero();
 #define LOAD(r, v)    const simd_f32 b##v = simd_load(b + v * SIMD_WIDTH);
 #define ADD(r, v)                                                                                                      \
@@ -161,28 +180,42 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
     const simd_f32 d = simd_sub(a##r, b##v);                                                                           \
     sum##r##v = simd_fma(d, d, sum##r##v);                                                                             \
   }
+#define STORE(r, v)    simd_store(squares + (r * TILE_VECTORS + v) * SIMD_WIDTH, sum##r##v);
 #define ROW_DECLARE(r) EACH_VECTOR(DECLARE, r)
 #define ROW_ADD(r)                                                                                                     \
   {                                                                                                                    \
     const simd_f32 a##r = simd_set1(t->rows[r * MATCH_LENGTH + k]);                                                    \
     EACH_VECTOR(ADD, r)                                                                                                \
   }
-#define FINISH(r, v)  float_tile_finish(t, r, v, sum##r##v);
-#define ROW_FINISH(r) EACH_VECTOR(FINISH, r)
+#define ROW_STORE(r) EACH_VECTOR(STORE, r)
   EACH_ROW(ROW_DECLARE)
   for (int k = 0; k < MATCH_LENGTH; k++) {
     const float *b = t->panel + k * PANEL;
     EACH_VECTOR(LOAD, 0)
     EACH_ROW(ROW_ADD)
   }
-  EACH_ROW(ROW_FINISH)
+  EACH_ROW(ROW_STORE)
 #undef DECLARE
 #undef LOAD
 #undef ADD
+#undef STORE
 #undef ROW_DECLARE
 #undef ROW_ADD
-#undef FINISH
-#undef ROW_FINISH
+#undef ROW_STORE
+}
+
+SIMD_INLINE void float_tile_run(const float_tile *t) {
+  _Alignas(64) float squares[TILE_ROWS * PANEL];
+  float_tile_square(t, squares);
+  for (int r = 0; r < t->row_count; r++) {
+    float *row = squares + r * PANEL;
+    for (int32_t j = t->valid; j < PANEL; j++) row[j] = INFINITY;
+    for (int v = 0; v < TILE_VECTORS; v++) {
+      const simd_f32 squared = simd_load(row + v * SIMD_WIDTH);
+      floats_take(&t->row_lanes[r], squared, simd_i32_set1((int32_t)(t->vector_place + (uint32_t)v)));
+      if (t->columns) floats_take(&t->columns[v], squared, simd_i32_set1((int32_t)(t->row_place + (uint32_t)r)));
+    }
+  }
 }
 
 #endif
