@@ -24,6 +24,20 @@ static void test_checksums(void **state) {
   assert_int_equal(crc_zip(0, "123456789", 9), 0xcbf43926u);
   assert_int_equal(crc_castagnoli(0, "123456789", 9), 0xe3069283u);
   assert_int_equal(crc_zip(crc_zip(0, "1234", 4), "56789", 5), 0xcbf43926u);
+  /* Long runs go another way, in pieces of any size: the sum of pieces is that of the whole. */
+  enum { LONG = 100003 };
+  uint8_t *bytes = malloc(LONG);
+  assert_non_null(bytes);
+  uint32_t zip = 0, castagnoli = 0;
+  for (uint32_t i = 0; i < LONG; i++) bytes[i] = (uint8_t)(i * 2654435761u >> 24);
+  for (size_t i = 0; i < LONG; i++) {
+    zip = crc_zip(zip, bytes + i, 1);
+    castagnoli = crc_castagnoli(castagnoli, bytes + i, 1);
+  }
+  assert_int_equal(crc_zip(0, bytes, LONG), zip);
+  assert_int_equal(crc_castagnoli(0, bytes, LONG), castagnoli);
+  assert_int_equal(crc_zip(crc_zip(0, bytes, 20001), bytes + 20001, LONG - 20001), zip);
+  free(bytes);
   assert_int_equal(crc_zip(0, "", 0), 0);
 }
 

@@ -166,7 +166,11 @@ static const int_range_case int_ranges[] = {
     RANGE(region_width, 0, INT32_MAX),
     RANGE(region_height, 0, INT32_MAX),
     RANGE(threads, 0, 1024),
-    RANGE(device, 0, 2),
+    RANGE(device, 0, 3),
+    RANGE(split, 0, 32),
+    RANGE(in_flight, 0, 256),
+    RANGE(batch, 0, 64),
+    RANGE(equalize, 0, 1),
 };
 
 static void put_int(hs_options *o, size_t offset, int32_t v) { memcpy((unsigned char *)o + offset, &v, sizeof v); }
