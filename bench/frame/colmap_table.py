@@ -1,12 +1,14 @@
 """Reconstructions by COLMAP's mapper from COLMAP's own features and from hartsift's, side by side, as Markdown.
 
-usage: colmap_table.py COMMAND DATA WORK [REPEATS]   (the command hartsift, the folder of photographs, a folder to work in)
+usage: colmap_table.py COMMAND DATA WORK [REPEATS [SET...]]
+       (the command hartsift, the folder of photographs, a folder to work in, which of the sets of pictures)
 
-Two sets of pictures: slam/desk, eight frames of a hand-held camera with true poses and known focal length, and a room
-rendered from photographs as walls, floor and boards, with exact poses and the focal length left to COLMAP. For each set, for Debian's colmap (where it is) and pycolmap (where it is):
-COLMAP's own CPU extraction, matching and verification; hartsift's features with COLMAP's matching; hartsift's features,
-matches and verification. The mapper is COLMAP's in every row. That of pycolmap does not repeat itself exactly: its rows are the
-median of REPEATS (3) reconstructions from one database.
+Sets: desk (slam/desk), eight frames of a hand-held camera with true poses and its known focal length, which is not refined:
+so little travel leaves it in doubt; and room, rendered from photographs as walls, floor and boards, with exact poses and
+the focal length left to COLMAP. For each set, for Debian's colmap and for pycolmap (where they are): COLMAP's own CPU
+extraction, matching and verification; hartsift's features with COLMAP's matching; hartsift's features, matches and
+verification. The mapper is COLMAP's in every row. That of pycolmap does not repeat itself exactly: its rows are the median
+of REPEATS (3) reconstructions from one database.
 """
 import contextlib
 import os
@@ -83,7 +85,8 @@ def render(rectangles, rotation, centre, noise):
 
 def make_room(data, folder):
     """Pictures from an arc around the middle of the room; returns the true centres by name."""
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     rectangles = walls(data)
     random = numpy.random.default_rng(7)
     centres = {}
@@ -103,7 +106,8 @@ def desk_centres(data):
 
 
 def desk_pictures(data, folder):
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     for picture in sorted((data / "slam/desk").glob("*.png")):
         shutil.copy(picture, folder)
 
@@ -180,9 +184,9 @@ class Debian:
             "--SiftMatching.num_threads", THREADS)
 
     @staticmethod
-    def reconstruct(database, pictures, folder):
+    def reconstruct(database, pictures, folder, focal):
         run("colmap", "mapper", "--database_path", database, "--image_path", pictures, "--output_path", folder,
-            "--Mapper.num_threads", THREADS)
+            "--Mapper.num_threads", THREADS, "--Mapper.ba_refine_focal_length", 0 if focal else 1)
         models = sorted(path for path in folder.iterdir() if path.is_dir())
         for model in models:
             run("colmap", "model_converter", "--input_path", model, "--output_path", model, "--output_type", "TXT")
@@ -208,9 +212,10 @@ class Pycolmap:
         pycolmap.match_exhaustive(str(database), matching_options=options)
 
     @staticmethod
-    def reconstruct(database, pictures, folder):
+    def reconstruct(database, pictures, folder, focal):
         options = pycolmap.IncrementalPipelineOptions()
         options.num_threads = int(THREADS)
+        options.ba_refine_focal_length = not focal
         models = []
         for index, model in pycolmap.incremental_mapping(str(database), str(pictures), str(folder), options).items():
             path = folder / f"text{index}"
@@ -259,7 +264,7 @@ def one_row(program, command, row, pictures, truth, focal, work, repeats):
     for repeat in range(1 if program.repeats_itself else repeats):
         folder = work / f"models{repeat}"
         folder.mkdir()
-        models = program.reconstruct(database, pictures, folder)
+        models = program.reconstruct(database, pictures, folder, focal)
         largest = max(models, key=lambda model: len(read_model(model)[0]), default=None)
         results.append(score(largest, truth) + seconds)
         print(f"  {program.name}: {row[0]}, {repeat + 1} of {repeats}: {results[-1]}", file=sys.stderr, flush=True)
@@ -270,8 +275,13 @@ def main():
     command, data, work = (pathlib.Path(name).resolve() for name in sys.argv[1:4])
     repeats = int(sys.argv[4]) if len(sys.argv) > 4 else 3
     desk_focal = float((data / "slam/desk/intrinsics.txt").read_text().splitlines()[1].split()[2])
-    sets = {"desk": (desk_centres(data), desk_focal), "room": (make_room(data, work / "room"), None)}
-    desk_pictures(data, work / "desk")
+    chosen = sys.argv[5:] or ["desk", "room"]
+    sets = {}
+    if "desk" in chosen:
+        desk_pictures(data, work / "desk")
+        sets["desk"] = (desk_centres(data), desk_focal)
+    if "room" in chosen:
+        sets["room"] = (make_room(data, work / "room"), None)
     programs = ([Debian] if shutil.which("colmap") else []) + ([Pycolmap] if pycolmap else [])
     rows = [("COLMAP's own features and matches", None, "COLMAP")]
     for profile in PROFILES:
