@@ -30,6 +30,8 @@ static const text_pair examples[] = {
     {"hartsift extract photo.jpg > photo.csv", "the features of one photo as CSV"},
     {"hartsift extract *.jpg -o features/ --format colmap", "one text file an image for COLMAP"},
     {"hartsift match one.jpg two.jpg --verify homography", "matches of two photos, and which of them agree"},
+    {"hartsift extract *.jpg -o database.db --profile colmap", "all photos into a database of COLMAP"},
+    {"hartsift match --database database.db", "match and verify them there: colmap mapper runs next"},
     {"hartsift draw photo.jpg --max-features 500 -o keypoints.png", "a picture of the 500 strongest"},
 };
 
