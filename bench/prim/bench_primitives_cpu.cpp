@@ -1,7 +1,7 @@
 /*
- * The primitives on the CPU beside OpenCV's functions: sum, minMaxLoc, calcHist, equalizeHist, filter2D of one row. Both do
- * the same work on the same memory, by turns in one process; results are compared before anything is timed. On one thread
- * each, and with each library's own default.
+ * The primitives on the CPU beside OpenCV's functions: sum, minMaxLoc, calcHist, equalizeHist, filter2D of one row, and the
+ * first two for each tile. Both do the same work on the same memory, by turns in one process; results are compared before
+ * anything is timed. On one thread each, and with each library's own default.
  *
  * usage: bench_primitives_cpu [ROUNDS [FUNCTION]]        prints a table in Markdown, of one function or of all
  */
@@ -21,7 +21,9 @@
 
 namespace {
 
-enum class work { sum, range, histogram, equalize, convolve };
+enum class work { sum, range, histogram, equalize, convolve, tiles };
+
+enum { TILE = 40, THRESHOLD = 127 };
 
 struct bench_case {
   const char *name;
@@ -48,6 +50,7 @@ const bench_case cases[] = {
     {"calcHist", work::histogram, CV_8U, 3840, 2160, "constant"},
     {"equalizeHist", work::equalize, CV_8U, 640, 480, "scene"},
     {"equalizeHist", work::equalize, CV_8U, 3840, 2160, "scene"},
+    {"per 40x40 tile", work::tiles, CV_8U, 8000, 1000, "random"},
     {"filter2D, 5 taps", work::convolve, CV_64F, 10000000, 1, "random"},
     {"filter2D, 31 taps", work::convolve, CV_64F, 1000000, 1, "random"},
 };
@@ -71,6 +74,7 @@ struct bench_state {
   cv::Mat in, ours, theirs, theirs_histogram;
   std::vector<double> taps;
   cv::Mat kernel;
+  std::vector<hs_tile> tiles, their_tiles;
   double our_numbers[2], their_numbers[2];
   uint64_t counts[256];
 };
@@ -95,6 +99,9 @@ bool fill(bench_state &s) {
     s.kernel = cv::Mat(1, taps_of(b), CV_64F, s.taps.data());
   }
   s.ours.create(b.height, b.width, b.type);
+  const size_t tiles = size_t((b.width - 1) / TILE + 1) * size_t((b.height - 1) / TILE + 1);
+  s.tiles.resize(b.what == work::tiles ? tiles : 0);
+  s.their_tiles = s.tiles;
   return true;
 }
 
@@ -109,10 +116,29 @@ bool run_ours(hs_context *c, bench_state &s) {
     return hs_histogram256(c, &a, nullptr, s.counts) == HS_OK;
   case work::equalize:
     return hs_equalize(c, &a, s.ours.data, s.ours.step[0]) == HS_OK;
+  case work::tiles: {
+    const hs_tiling tiling = {TILE, TILE, THRESHOLD};
+    size_t count = 0;
+    return hs_tile_stats(c, &a, &tiling, s.tiles.data(), s.tiles.size(), &count) == HS_OK;
+  }
   case work::convolve:
     return hs_convolve1d(c, &a, s.taps.data(), s.taps.size(), HS_ENDS_REPLICATE, s.ours.data, s.ours.step[0]) == HS_OK;
   }
   return false;
+}
+
+/* OpenCV has no such function: what one writes with it. */
+void run_their_tiles(bench_state &s) {
+  size_t k = 0;
+  for (int y = 0; y < s.in.rows; y += TILE)
+    for (int x = 0; x < s.in.cols; x += TILE, k++) {
+      const cv::Mat tile = s.in(cv::Rect(x, y, std::min(int(TILE), s.in.cols - x), std::min(int(TILE), s.in.rows - y)));
+      hs_tile &t = s.their_tiles[k];
+      t.sum = cv::sum(tile)[0];
+      t.mean = t.sum / double(tile.total());
+      cv::minMaxLoc(tile, &t.min, &t.max);
+      t.above = uint64_t(cv::countNonZero(tile > int(THRESHOLD)));
+    }
 }
 
 void run_theirs(bench_state &s) {
@@ -132,6 +158,9 @@ void run_theirs(bench_state &s) {
   case work::equalize:
     cv::equalizeHist(s.in, s.theirs);
     break;
+  case work::tiles:
+    run_their_tiles(s);
+    break;
   case work::convolve:
     cv::filter2D(s.in, s.theirs, CV_64F, s.kernel, cv::Point(-1, -1), 0.0, cv::BORDER_REPLICATE);
     break;
@@ -149,6 +178,10 @@ bool agree(const bench_state &s) {
   case work::histogram:
     for (int k = 0; k < 256; k++)
       if (double(s.counts[k]) != double(s.theirs_histogram.at<float>(k))) return false;
+    return true;
+  case work::tiles:
+    for (size_t k = 0; k < s.tiles.size(); k++)
+      if (std::memcmp(&s.tiles[k], &s.their_tiles[k], sizeof s.tiles[k]) != 0) return false;
     return true;
   case work::equalize:
     return cv::norm(s.ours, s.theirs, cv::NORM_INF) == 0.0;
