@@ -43,9 +43,23 @@ static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
   return atomic_load_explicit(&q->generation, memory_order_acquire);
 }
 
-/* The workers' part of a job is done; the last one tells a caller that may sleep. */
-static void finish_job(stage_queue *q) {
-  if (atomic_fetch_sub_explicit(&q->busy, 1, memory_order_acq_rel) != 1) return;
+/* In q->inside: the job still takes workers. */
+#define QUEUE_OPEN 0x80000000u
+
+/* False: the job has ended, or none has begun. Whoever is inside may read the job, whichever it is: the caller neither
+   returns nor begins another before all have left. */
+static bool enter_job(stage_queue *q) {
+  unsigned inside = atomic_load_explicit(&q->inside, memory_order_relaxed);
+  while (inside & QUEUE_OPEN)
+    if (atomic_compare_exchange_weak_explicit(&q->inside, &inside, inside + 1, memory_order_acquire,
+                                              memory_order_relaxed))
+      return true;
+  return false;
+}
+
+/* The last one to leave an ended job tells a caller that may sleep. */
+static void leave_job(stage_queue *q) {
+  if (atomic_fetch_sub_explicit(&q->inside, 1, memory_order_acq_rel) != 1) return;
   pthread_mutex_lock(&q->lock);
   pthread_cond_signal(&q->done);
   pthread_mutex_unlock(&q->lock);
@@ -63,9 +77,10 @@ static void *worker_main(void *argument) {
   uint64_t seen = 0;
   for (;;) {
     seen = wait_for_work(q, seen);
-    if (q->ending) break;
+    if (atomic_load_explicit(&q->ending, memory_order_relaxed)) break;
+    if (!enter_job(q)) continue;
     work_off(q, me);
-    finish_job(q);
+    leave_job(q);
   }
   float_environment_leave(&saved);
   return NULL;
@@ -87,7 +102,8 @@ static int32_t start_workers(stage_queue *q, int32_t threads) {
 bool queue_start(stage_queue *q, int32_t threads) {
   *q = (stage_queue){.threads = threads, .patience = threads <= cpu_usable_threads() ? PATIENCE : 0};
   atomic_init(&q->next, 0);
-  atomic_init(&q->busy, 0);
+  atomic_init(&q->inside, 0);
+  atomic_init(&q->ending, false);
   atomic_init(&q->generation, 0);
   if (pthread_mutex_init(&q->lock, NULL) != 0) return false;
   if (pthread_cond_init(&q->work, NULL) != 0) {
@@ -120,7 +136,7 @@ static void announce(stage_queue *q) {
 }
 
 void queue_stop(stage_queue *q) {
-  q->ending = true;
+  atomic_store_explicit(&q->ending, true, memory_order_relaxed);
   announce(q);
   for (int32_t i = 1; i < q->threads; i++) pthread_join(q->worker[i], NULL);
   pthread_cond_destroy(&q->work);
@@ -128,14 +144,15 @@ void queue_stop(stage_queue *q) {
   pthread_mutex_destroy(&q->lock);
 }
 
-/* Waits until every worker has finished the job. */
-static void wait_for_workers(stage_queue *q) {
+/* Ends the job and waits for the workers that are at it; others, which the machine had no core for, find it ended. */
+static void end_job(stage_queue *q) {
+  atomic_fetch_and_explicit(&q->inside, ~QUEUE_OPEN, memory_order_acq_rel);
   for (int32_t i = 0; i < q->patience; i++) {
-    if (atomic_load_explicit(&q->busy, memory_order_acquire) == 0) return;
+    if (atomic_load_explicit(&q->inside, memory_order_acquire) == 0) return;
     pause_briefly();
   }
   pthread_mutex_lock(&q->lock);
-  while (atomic_load_explicit(&q->busy, memory_order_acquire) > 0) pthread_cond_wait(&q->done, &q->lock);
+  while (atomic_load_explicit(&q->inside, memory_order_acquire) > 0) pthread_cond_wait(&q->done, &q->lock);
   pthread_mutex_unlock(&q->lock);
 }
 
@@ -148,8 +165,8 @@ void queue_run(stage_queue *q, int32_t chunks, queue_task task, void *job) {
   q->job = job;
   q->chunks = chunks;
   atomic_store_explicit(&q->next, 0, memory_order_relaxed);
-  atomic_store_explicit(&q->busy, q->threads - 1, memory_order_relaxed);
+  atomic_store_explicit(&q->inside, QUEUE_OPEN, memory_order_release);
   announce(q);
   work_off(q, 0);
-  wait_for_workers(q);
+  end_job(q);
 }

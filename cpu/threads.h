@@ -2,8 +2,9 @@
  * A pool of threads that works off numbered chunks; the caller is one of them.
  *
  * Threads are started once, when the pool is made. Between jobs they look for the next one for some microseconds, since
- * a frame's stages follow each other closely and waking a sleeper takes as long as a small octave, and then sleep. Chunks are handed out by demand; which
- * thread runs which is left open, so a chunk's output must not depend on it (results are the same for every count).
+ * a frame's stages follow each other closely and waking a sleeper takes as long as a small octave, and then sleep. Chunks
+ * are handed out by demand; which thread runs which is left open, so a chunk's output must not depend on it (results are
+ * the same for every count). A worker that the machine has no core for is not waited for once all chunks are done.
  */
 #ifndef HS_CPU_THREADS_H
 #define HS_CPU_THREADS_H
@@ -22,10 +23,10 @@ struct stage_queue {
   pthread_mutex_t lock;
   pthread_cond_t work, done;
   atomic_uint_fast64_t generation; /* of the job; raised, under the lock, when a job is there or the pool ends */
-  atomic_int busy;                 /* workers that have not finished the job */
+  atomic_uint inside;              /* QUEUE_OPEN while the job takes workers, and how many are at it */
   int32_t sleepers;                /* workers that wait for `work`; under the lock */
   int32_t patience;                /* looks before a thread sleeps; 0 where threads share cores */
-  bool ending;                     /* set before the generation is raised */
+  atomic_bool ending;              /* set before the generation is raised */
   queue_task task;
   void *job;
   int32_t chunks;
