@@ -133,7 +133,7 @@ struct long_params {
 template <typename E> struct long_shape {
   static constexpr int outputs = sizeof(E) == 4 ? 8 : 4;
   static constexpr int block_outputs = LONG_THREADS * outputs;
-  static constexpr int places = (block_outputs + LONG_TAPS) / outputs * (outputs + 1);
+  static constexpr int places = (block_outputs + LONG_TAPS + outputs) / outputs * (outputs + 1);
 };
 
 /* One output's sum: in double; for doubles with its error beside it. */
@@ -150,51 +150,45 @@ template <typename E> struct long_sum;
 template <> struct long_sum<float> { typedef double type; };
 template <> struct long_sum<double> { typedef prim_dot type; };
 
-/* Samples first .. first + count - 1 of a row to shared memory. */
+/* Samples first .. first + count - 1 of a row to shared memory, from place `before` on. */
 template <typename E>
 static __device__ __forceinline__ void stage_samples(const long_params &p, const E *row, int64_t first, int32_t count,
-                                                     double *s_x) {
+                                                     int32_t before, double *s_x) {
   constexpr int V = long_shape<E>::outputs;
   for (int32_t n = (int32_t)threadIdx.x; n < count; n += LONG_THREADS) {
     const int64_t at = prim_end_index(first + n, p.width, p.ends);
-    s_x[n + n / V] = at < 0 ? 0.0 : (double)__ldg(row + at);
+    s_x[(n + before) + (n + before) / V] = at < 0 ? 0.0 : (double)__ldg(row + at);
   }
 }
 
-/* All taps of a step. Tap j and output k need sample V t + k + (count - 1 - j) of the stretch. start: the first of them
-   begins the sums. The taps in excess of a multiple of V are taken first, each with samples of its own; then V taps at a
-   time, whose samples are those of the taps before, moved on by V, and V new ones. */
+/* All taps of a step, `count`, filled up to a multiple of V with taps at the end that do not exist. Tap j and output k
+   need place V t + k + (filled - 1 - j) of the stretch: for V taps at a time the samples of those before, moved on by V,
+   and V new ones. start: the first tap begins the sums. */
 template <typename E>
 static __device__ __forceinline__ void add_taps(const double *s_x, const double *s_c, int32_t count, bool start,
                                                 typename long_sum<E>::type *sum) {
   constexpr int V = long_shape<E>::outputs;
   const double *mine = s_x + threadIdx.x * (V + 1);
-  int32_t j = 0;
-  for (const int32_t head = count % V == 0 && start ? V : count % V; j < head; j++)
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-      const int32_t at = k + count - 1 - j;
-      const double x = mine[at + at / V];
-      if (start && j == 0)
-        long_start(&sum[k], s_c[j], x);
-      else
-        long_step(&sum[k], s_c[j], x);
-    }
-  if (j == count) return;
-  int32_t group = (count - j) / V - 1; /* samples V group .. V group + 2 V - 2 */
+  int32_t group = (count + V - 1) / V - 1; /* places V group .. V group + 2 V - 2 */
   double x[2 * V - 1];
 #pragma unroll
   for (int e = 0; e < V - 1; e++) x[e] = mine[(V + 1) * (group + 1) + e];
-  for (; group >= 0; group--, j += V) {
+  for (int32_t j = 0; group >= 0; group--, j += V) {
 #pragma unroll
     for (int e = V - 2; e >= 0; e--) x[V + e] = x[e];
 #pragma unroll
     for (int e = 0; e < V; e++) x[e] = mine[(V + 1) * group + e];
 #pragma unroll
     for (int q = 0; q < V; q++) {
+      if (j + q >= count) break;
       const double c = s_c[j + q];
 #pragma unroll
-      for (int k = 0; k < V; k++) long_step(&sum[k], c, x[V - 1 - q + k]);
+      for (int k = 0; k < V; k++) {
+        if (q == 0 && start && j == 0)
+          long_start(&sum[k], c, x[V - 1 - q + k]);
+        else
+          long_step(&sum[k], c, x[V - 1 - q + k]);
+      }
     }
   }
 }
@@ -220,8 +214,9 @@ __global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __
     typename long_sum<E>::type sum[V];
     for (uint32_t tap = 0; tap < p.tap_count; tap += LONG_TAPS) {
       const int32_t count = (int32_t)min(p.tap_count - tap, (uint32_t)LONG_TAPS);
-      __syncthreads(); /* the step before has been read */
-      stage_samples<E>(p, row, first + half - tap - (count - 1), long_shape<E>::block_outputs + count - 1, s_x);
+      __syncthreads();                          /* the step before has been read */
+      const int32_t fill = (V - count % V) % V; /* taps that do not exist */
+      stage_samples<E>(p, row, first + half - tap - (count - 1), long_shape<E>::block_outputs + count - 1, fill, s_x);
       if ((int32_t)threadIdx.x < count)
         s_c[threadIdx.x] = p.taps ? __ldg(p.taps + tap + threadIdx.x) : p.inline_taps[tap + threadIdx.x];
       __syncthreads(); /* staged */

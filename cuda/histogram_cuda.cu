@@ -8,11 +8,11 @@
 #include "cuda/prim/byte_rows.cuh"
 #include "cuda/prim/compact.cuh"
 #include "cuda/prim/last_block.cuh"
+#include "cuda/prim/shared_add.cuh"
 
 enum {
-  HISTOGRAM_THREADS = 512,
-  HISTOGRAM_BLOCKS_PER_SM = 3,
-  HISTOGRAM_VECTORS = 2,    /* of 16 bytes that a thread has under way */
+  HISTOGRAM_THREADS = 1024, /* one block a multiprocessor: fewer sums to join */
+  HISTOGRAM_VECTORS = 4,    /* of 16 bytes that a thread has under way */
   HISTOGRAM_LANE_SHIFT = 7, /* a bin's 32 lanes of 4 bytes */
   LEVEL_THREADS = 256,
   LEVEL_BLOCKS_PER_SM = 4,
@@ -67,34 +67,42 @@ static __device__ __forceinline__ bool aligned(const uint8_t *p) {
   return ((uintptr_t)p & (BYTE_ROWS_VECTOR - 1)) == 0;
 }
 
-/* The block's histograms joined, to memory that all blocks add to. A warp a bin, a lane a bank. */
-static __device__ __forceinline__ void join_lanes(const uint32_t *s_bins, uint64_t *sums) {
+/* The block's histograms joined, to memory that all blocks add to. A warp a bin, a lane a bank; then a thread a bin, so
+   that the additions to global memory are neighbours. */
+static __device__ __forceinline__ void join_lanes(const uint32_t *s_bins, uint32_t *s_joined, uint64_t *sums) {
   const uint32_t lane = threadIdx.x % WARP_LANES;
-  for (uint32_t bin = threadIdx.x / WARP_LANES; bin < HISTOGRAM_BINS; bin += HISTOGRAM_THREADS / WARP_LANES) {
+#pragma unroll
+  for (uint32_t k = 0; k < HISTOGRAM_BINS * WARP_LANES / HISTOGRAM_THREADS; k++) {
+    const uint32_t bin = threadIdx.x / WARP_LANES + k * (HISTOGRAM_THREADS / WARP_LANES);
     const uint32_t sum = warp_reduce_sum(s_bins[bin * WARP_LANES + lane]);
-    if (lane == 0 && sum != 0) atomicAdd((unsigned long long *)&sums[bin], (unsigned long long)sum);
+    if (lane == 0) s_joined[bin] = sum;
   }
+  __syncthreads();
+  if (threadIdx.x >= HISTOGRAM_BINS) return;
+  const uint32_t sum = s_joined[threadIdx.x];
+  if (sum != 0) atomicAdd((unsigned long long *)&sums[threadIdx.x], (unsigned long long)sum);
 }
 
 /*
  * Does      counts how often each value occurs: histogram_ref.
- * Launch    one-dimensional, at most 3 blocks of 512 threads a multiprocessor, looping over vectors of 16 bytes, 2 at a
- *           time; the last block hands the sums out.
- * Shared    32 KiB: 256 bins x 32 lanes.
+ * Launch    one-dimensional, at most one block of 1024 threads a multiprocessor, looping over vectors of 16 bytes, 4 at
+ *           a time; the last block hands the sums out.
+ * Shared    32 KiB: 256 bins x 32 lanes; 1 KiB.
  * Reads     the view, the mask: any address, width, stride. Writes counts [256]; scratch is zero before and after.
  * Barriers  after clearing, before joining, of the ticket.
  * Limits    a block counts less than 2^32 bytes.
  * Order     repeatable, integer sums.
  * Cost      3 instructions a byte, one of them an atomic addition without conflicts: bound by memory.
  */
-template <bool MASKED>
-__global__ void __launch_bounds__(HISTOGRAM_THREADS, MASKED ? HISTOGRAM_BLOCKS_PER_SM - 1 : HISTOGRAM_BLOCKS_PER_SM)
+template <bool MASKED, bool FLAT>
+__global__ void __launch_bounds__(HISTOGRAM_THREADS)
     histogram_lane_kernel(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride,
                           histogram_scratch *scratch, uint64_t *counts) {
   __shared__ uint4 s_vectors[HISTOGRAM_BINS * WARP_LANES / 4];
-  __shared__ uint32_t s_last;
+  __shared__ uint32_t s_joined[HISTOGRAM_BINS], s_last;
   unsigned char *s_bins = (unsigned char *)s_vectors;
-  const uint32_t lane = threadIdx.x % WARP_LANES * 4, step = gridDim.x * HISTOGRAM_THREADS;
+  const uint32_t lane = (uint32_t)pinned_int((int32_t)(threadIdx.x % WARP_LANES * 4)),
+                 step = gridDim.x * HISTOGRAM_THREADS;
   for (uint32_t i = threadIdx.x; i < HISTOGRAM_BINS * WARP_LANES / 4; i += HISTOGRAM_THREADS)
     s_vectors[i] = make_uint4(0, 0, 0, 0);
   __syncthreads();
@@ -105,9 +113,9 @@ __global__ void __launch_bounds__(HISTOGRAM_THREADS, MASKED ? HISTOGRAM_BLOCKS_P
       bool whole[HISTOGRAM_VECTORS];
 #pragma unroll
       for (uint32_t k = 0; k < HISTOGRAM_VECTORS; k++) {
-        const byte_unit u = byte_rows_unit(in, row, min(n + k * step, units - 1u));
+        const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
         const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
-        whole[k] = n + k * step < units && byte_unit_whole(u) && aligned(over);
+        whole[k] = n + k * step < units && u.whole && aligned(over);
         if (whole[k]) v[k] = byte_unit_load(u);
         if (MASKED && whole[k]) m[k] = __ldg((const uint4 *)over);
       }
@@ -116,14 +124,14 @@ __global__ void __launch_bounds__(HISTOGRAM_THREADS, MASKED ? HISTOGRAM_BLOCKS_P
         if (whole[k]) {
           count_vector<MASKED>(s_bins, v[k], m[k], lane);
         } else if (n + k * step < units) {
-          const byte_unit u = byte_rows_unit(in, row, n + k * step);
+          const byte_unit u = byte_rows_unit<FLAT>(in, row, n + k * step);
           count_some(s_bins, u, MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr, lane);
         }
       }
     }
   }
   __syncthreads();
-  join_lanes((const uint32_t *)s_bins, scratch->sums);
+  join_lanes((const uint32_t *)s_bins, s_joined, scratch->sums);
   if (!last_block(&scratch->ticket, &s_last) || threadIdx.x >= HISTOGRAM_BINS) return;
   counts[threadIdx.x] = __ldcg((const unsigned long long *)&scratch->sums[threadIdx.x]);
   scratch->sums[threadIdx.x] = 0;
@@ -175,6 +183,7 @@ static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint3
  * Limits    counts add up to the view's elements. Order: repeatable.
  * Cost      2 bytes of memory and 6 instructions a byte, one of them a load from shared memory without conflicts.
  */
+template <bool FLAT>
 __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
     equalize_lane_kernel(const __grid_constant__ byte_rows in, const uint64_t *counts, uint64_t elements, uint8_t *out,
                          size_t out_stride) {
@@ -187,7 +196,7 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
     s_table[i] = s_levels[i / WARP_LANES];
   __syncthreads();
   const uint8_t *table = (const uint8_t *)s_table;
-  const uint32_t lane = threadIdx.x % WARP_LANES * 4, step = gridDim.x * LEVEL_THREADS;
+  const uint32_t lane = (uint32_t)pinned_int((int32_t)(threadIdx.x % WARP_LANES * 4)), step = gridDim.x * LEVEL_THREADS;
   for (int64_t row = 0; row < in.rows; row += in.group_rows) {
     const uint32_t units = byte_rows_group_units(in, row);
     for (uint32_t n = blockIdx.x * LEVEL_THREADS + threadIdx.x; n < units; n += LEVEL_VECTORS * step) {
@@ -196,9 +205,9 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
       bool whole[LEVEL_VECTORS];
 #pragma unroll
       for (uint32_t k = 0; k < LEVEL_VECTORS; k++) {
-        const byte_unit u = byte_rows_unit(in, row, min(n + k * step, units - 1u));
+        const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
         to[k] = (uint8_t *)(uintptr_t)byte_unit_place(u, out, out_stride);
-        whole[k] = n + k * step < units && byte_unit_whole(u) && aligned(to[k]);
+        whole[k] = n + k * step < units && u.whole && aligned(to[k]);
         if (whole[k]) v[k] = *(const uint4 *)u.address;
       }
 #pragma unroll
@@ -207,7 +216,7 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
           *(uint4 *)to[k] = make_uint4(look_up(table, v[k].x, lane), look_up(table, v[k].y, lane),
                                        look_up(table, v[k].z, lane), look_up(table, v[k].w, lane));
         } else if (n + k * step < units) {
-          const byte_unit u = byte_rows_unit(in, row, n + k * step);
+          const byte_unit u = byte_rows_unit<FLAT>(in, row, n + k * step);
           for (int32_t b = u.first; b < u.end; b++) to[k][b] = (uint8_t)look_up(table, u.address[b], lane);
         }
       }
@@ -231,17 +240,28 @@ static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
   return rows;
 }
 
+template <bool MASKED>
+static void count_rows(const histogram_args *a, const byte_rows &rows, size_t mask_stride, unsigned blocks,
+                       cuda_stream stream) {
+  const uint8_t *mask = (const uint8_t *)a->mask;
+  if (rows.rows == 1)
+    histogram_lane_kernel<MASKED, true>
+        <<<blocks, HISTOGRAM_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
+  else
+    histogram_lane_kernel<MASKED, false>
+        <<<blocks, HISTOGRAM_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
+}
+
 stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
   assert(a->view.type == PRIM_U8 && a->view.data && a->view.width > 0 && a->view.height > 0);
   assert(a->counts && a->scratch && a->processors > 0);
   size_t mask_stride = a->mask ? a->mask_stride_bytes : a->view.stride_bytes;
   const byte_rows rows = rows_with(&a->view, &mask_stride);
-  const unsigned blocks = blocks_for(&rows, HISTOGRAM_THREADS, a->processors * HISTOGRAM_BLOCKS_PER_SM);
+  const unsigned blocks = blocks_for(&rows, HISTOGRAM_THREADS, a->processors);
   if (a->mask)
-    histogram_lane_kernel<true>
-        <<<blocks, HISTOGRAM_THREADS, 0, stream>>>(rows, (const uint8_t *)a->mask, mask_stride, a->scratch, a->counts);
+    count_rows<true>(a, rows, mask_stride, blocks, stream);
   else
-    histogram_lane_kernel<false><<<blocks, HISTOGRAM_THREADS, 0, stream>>>(rows, nullptr, 0, a->scratch, a->counts);
+    count_rows<false>(a, rows, mask_stride, blocks, stream);
   return launch_status();
 }
 
@@ -252,6 +272,9 @@ stage_status equalize_launch(const equalize_args *a, cuda_stream stream) {
   const byte_rows rows = rows_with(&a->view, &out_stride);
   const unsigned blocks = blocks_for(&rows, LEVEL_THREADS, a->processors * LEVEL_BLOCKS_PER_SM);
   const uint64_t elements = (uint64_t)a->view.width * a->view.height;
-  equalize_lane_kernel<<<blocks, LEVEL_THREADS, 0, stream>>>(rows, a->counts, elements, a->out, out_stride);
+  if (rows.rows == 1)
+    equalize_lane_kernel<true><<<blocks, LEVEL_THREADS, 0, stream>>>(rows, a->counts, elements, a->out, out_stride);
+  else
+    equalize_lane_kernel<false><<<blocks, LEVEL_THREADS, 0, stream>>>(rows, a->counts, elements, a->out, out_stride);
   return launch_status();
 }

@@ -25,6 +25,11 @@ struct reduce_result {
   double divisor; /* the number of elements for a mean, else 1 */
 };
 
+/* Divisions take time, and most calls want none. */
+static __device__ __forceinline__ double divided(double sum, double divisor) {
+  return divisor == 1.0 ? sum : sum / divisor;
+}
+
 /* All threads of a block; valid on thread 0. s_partial: REDUCE_WARPS entries. One barrier. */
 static __device__ __forceinline__ byte_partial block_reduce_bytes(byte_partial p, byte_partial *s_partial) {
   p.sum = warp_reduce_sum_u64(p.sum);
@@ -44,13 +49,13 @@ static __device__ __forceinline__ byte_partial block_reduce_bytes(byte_partial p
 /* A vector of 16 bytes to a thread's figures. */
 template <bool RANGE> static __device__ __forceinline__ void add_vector(const uint4 &v, byte_stats &s, uint64_t &sum) {
   if (RANGE) {
-    byte_stats_add<false>(s, v.x, 0);
-    byte_stats_add<false>(s, v.y, 0);
-    byte_stats_add<false>(s, v.z, 0);
-    byte_stats_add<false>(s, v.w, 0);
+    byte_stats_add<false>(s, v.x, 0, 0);
+    byte_stats_add<false>(s, v.y, 0, 0);
+    byte_stats_add<false>(s, v.z, 0, 0);
+    byte_stats_add<false>(s, v.w, 0, 0);
     return;
   }
-  const uint32_t ones = 0x01010101u;
+  const uint32_t ones = BYTE_STATS_ALL;
   sum += __dp4a(v.x, ones, __dp4a(v.y, ones, __dp4a(v.z, ones, __dp4a(v.w, ones, 0u))));
 }
 
@@ -60,7 +65,7 @@ static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &
   for (int32_t b = u.first; b < u.end; b++) {
     const uint32_t v = u.address[b];
     sum += v;
-    if (RANGE) byte_stats_add_some<false>(s, v, 0xffu, 0);
+    if (RANGE) byte_stats_add_byte<false>(s, v, 0);
   }
 }
 
@@ -72,9 +77,9 @@ static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &
  * Reads     the view: any address, width, stride. Writes partials [blocks], the results; ticket is 0 before and after.
  * Barriers  of the block's reduction and of the ticket.
  * Limits    no empty view. Order: repeatable, integer sums and extremes.
- * Cost      16 bytes and some 24 (sum) or 36 instructions a vector: bound by memory.
+ * Cost      16 bytes a vector; some 12 (sum) or 20 instructions where rows have no gaps, 60 more else.
  */
-template <bool RANGE>
+template <bool RANGE, bool FLAT>
 __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
     reduce_bytes_kernel(const __grid_constant__ byte_rows in, byte_partial *partials, uint32_t *ticket,
                         reduce_result result) {
@@ -90,8 +95,8 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
       bool whole[REDUCE_VECTORS];
 #pragma unroll
       for (uint32_t k = 0; k < REDUCE_VECTORS; k++) {
-        const byte_unit u = byte_rows_unit(in, row, min(n + k * step, units - 1u));
-        whole[k] = n + k * step < units && byte_unit_whole(u);
+        const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
+        whole[k] = n + k * step < units && u.whole;
         if (whole[k]) v[k] = byte_unit_load(u);
       }
 #pragma unroll
@@ -99,7 +104,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
         if (whole[k])
           add_vector<RANGE>(v[k], s, p.sum);
         else if (n + k * step < units)
-          add_some<RANGE>(byte_rows_unit(in, row, n + k * step), s, p.sum);
+          add_some<RANGE>(byte_rows_unit<FLAT>(in, row, n + k * step), s, p.sum);
       }
     }
   }
@@ -118,7 +123,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
   }
   p = block_reduce_bytes(p, s_partial);
   if (threadIdx.x != 0) return;
-  if (result.first) *result.first = RANGE ? (double)p.least : (double)p.sum / result.divisor;
+  if (result.first) *result.first = RANGE ? (double)p.least : divided((double)p.sum, result.divisor);
   if (result.second) *result.second = (double)p.most;
 }
 
@@ -146,7 +151,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
   if (chunks > PRIM_CHUNK || !last_block(ticket, &s_last) || threadIdx.x >= WARP_LANES) return;
   const element_rows all = {(const uint8_t *)sums, chunks, chunks, 0};
   const double sum = chunk_sum<double, true, true>(all, 0);
-  if (threadIdx.x == 0) *result.first = prim_plain_nan(sum / result.divisor);
+  if (threadIdx.x == 0) *result.first = prim_plain_nan(divided(sum, result.divisor));
 }
 
 /* All threads of a block: valid on thread 0. One barrier. */
@@ -181,7 +186,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
   const uint64_t step = (uint64_t)gridDim.x * REDUCE_WARPS * PRIM_CHUNK;
   for (uint64_t first = (uint64_t)(blockIdx.x * REDUCE_WARPS + threadIdx.x / WARP_LANES) * PRIM_CHUNK; first < in.count;
        first += step)
-    chunk_figures<E, FLAT, false, false>(in, first, 0.0, r);
+    chunk_figures<E, FLAT, false, false>(in, first, 0, r);
   block_reduce_range(r, s_range);
   if (threadIdx.x == 0) {
     partials[blockIdx.x][0] = r.low;
@@ -235,6 +240,15 @@ size_t reduce_scratch_bytes(const reduce_args *a) {
   return (size_t)(chunks + chunks_of(chunks)) * sizeof(double);
 }
 
+template <bool RANGE>
+static void bytes_of(const byte_rows &rows, unsigned blocks, byte_partial *partials, uint32_t *ticket,
+                     reduce_result result, cuda_stream stream) {
+  if (rows.rows == 1)
+    reduce_bytes_kernel<RANGE, true><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, ticket, result);
+  else
+    reduce_bytes_kernel<RANGE, false><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, ticket, result);
+}
+
 stage_status reduce_bytes_launch(const reduce_args *a, cuda_stream stream) {
   assert_args(a);
   assert(a->view.type == PRIM_U8);
@@ -246,9 +260,9 @@ stage_status reduce_bytes_launch(const reduce_args *a, cuda_stream stream) {
   byte_partial *partials = (byte_partial *)a->scratch;
   const reduce_result result = result_of(a, elements_of(&a->view));
   if (a->kind == REDUCE_RANGE)
-    reduce_bytes_kernel<true><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, a->ticket, result);
+    bytes_of<true>(rows, blocks, partials, a->ticket, result, stream);
   else
-    reduce_bytes_kernel<false><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, a->ticket, result);
+    bytes_of<false>(rows, blocks, partials, a->ticket, result, stream);
   return launch_status();
 }
 

@@ -8,12 +8,12 @@
 
 enum {
   TILE_THREADS = 256,
-  TILE_BLOCKS_PER_SM = 5,
-  TILE_BATCH = 8, /* words that a thread has under way */
+  TILE_BLOCKS_PER_SM = 4,
+  TILE_BATCH = 16, /* words that a thread has under way */
   TILE_GRID_YZ_MAX = 65535,
   TILE_FINISH_WARPS = 8,
-  TILE_PART_ROWS_MIN = 2 * TILE_BATCH, /* a part of a tile is not lower than this */
-  TILE_PART_BYTES_MAX = 1 << 24        /* nor larger: sums of a thread stay in 32 bits */
+  TILE_PART_ROWS_MIN = TILE_BATCH, /* a part of a tile is not lower than this */
+  TILE_PART_BYTES_MAX = 1 << 24    /* nor larger: sums of a thread stay in 32 bits */
 };
 
 /* What one block found of one tile. */
@@ -37,123 +37,110 @@ struct tile_bytes_params {
   tile_byte_part *parts; /* null: whole tiles */
 };
 
-/* Up to 4 bytes, one by one. */
-static __device__ __forceinline__ uint32_t gather_word(const uint8_t *p, uint32_t bytes) {
-  uint32_t w = 0;
-  for (uint32_t b = 0; b < bytes; b++) w |= (uint32_t)__ldg(p + b) << 8 * b;
-  return w;
-}
-
-/* A thread's column: where its words start in the first row, how many of its bytes there are, and which rows. */
+/* A thread's column of one tile: WORDS words of each row from `at` on. The last column of a tile ends where the tile does:
+   bytes of it that another column has as well weigh nothing in sums, and change no extreme. */
 struct tile_column {
   const uint8_t *at;
-  uint32_t bytes; /* 1..4 WORDS */
   uint64_t rows;
-  bool first_apart, last_apart; /* aligned words of that row would reach beyond the view */
+  uint32_t weights[2];          /* of byte_stats_add */
+  uint32_t bytes;               /* 0: words; else so many bytes, one by one */
+  bool first_apart, last_apart; /* words of that row would reach beyond the view: byte by byte */
 };
 
-/* WORDS words at p, of which `bytes` bytes count. SHIFTED: at any address; the words that hold it are joined. */
+/* WORDS words at p. SHIFTED: at any address, from the words that hold them; one more is read, needed or not. */
 template <int WORDS, bool SHIFTED>
-static __device__ __forceinline__ void load_words(const uint8_t *p, uint32_t bytes, uint32_t (&out)[WORDS + 1]) {
-  if (!SHIFTED) {
-    if (WORDS == 2 && bytes == 8) {
-      const uint2 v = __ldg((const uint2 *)p);
-      out[0] = v.x;
-      out[1] = v.y;
-      return;
-    }
-#pragma unroll
-    for (int w = 0; w < WORDS; w++)
-      if (4u * (uint32_t)w < bytes) out[w] = __ldg((const uint32_t *)p + w);
+static __device__ __forceinline__ void load_words(const uint8_t *p, uint32_t (&out)[WORDS + 1]) {
+  if (!SHIFTED && WORDS == 2) {
+    const uint2 v = __ldg((const uint2 *)p);
+    out[0] = v.x;
+    out[1] = v.y;
     return;
   }
   const uint32_t *from = (const uint32_t *)((uintptr_t)p & ~(uintptr_t)3);
-  const uint32_t *last = (const uint32_t *)((uintptr_t)(p + bytes - 1) & ~(uintptr_t)3);
 #pragma unroll
-  for (int w = 0; w <= WORDS; w++) {
-    out[w] = 0;
-    if (from + w <= last) out[w] = __ldg(from + w);
-  }
+  for (int w = 0; w < (SHIFTED ? WORDS + 1 : WORDS); w++) out[w] = __ldg(from + w);
 }
 
 /* The loaded words as they stand from p on. */
 template <int WORDS, bool SHIFTED>
-static __device__ __forceinline__ uint32_t place_word(const uint8_t *p, const uint32_t (&in)[WORDS + 1], int w) {
-  return SHIFTED ? __funnelshift_r(in[w], in[w + 1], (uint32_t)(uintptr_t)p << 3) : in[w];
-}
-
-template <int WORDS, bool MASKED>
-static __device__ __forceinline__ void add_word(byte_stats &s, uint32_t word, int w, uint32_t bytes,
-                                                uint32_t complement) {
-  if (!MASKED) {
-    byte_stats_add<true>(s, word, complement);
-    return;
-  }
-  const int32_t rest = (int32_t)bytes - 4 * w; /* same in every row: one register a word */
-  const uint32_t mask = rest >= 4 ? UINT32_MAX : (rest <= 0 ? 0u : (1u << 8 * rest) - 1u);
-  byte_stats_add_some<true>(s, word, mask, complement);
-}
-
-template <int WORDS>
-static __device__ __forceinline__ void add_row_apart(byte_stats &s, const uint8_t *p, uint32_t bytes,
-                                                     uint32_t complement) {
+static __device__ __forceinline__ void add_words(byte_stats &s, const tile_column &c, const uint8_t *p,
+                                                 const uint32_t (&in)[WORDS + 1], uint32_t complement) {
 #pragma unroll
   for (int w = 0; w < WORDS; w++) {
-    const uint32_t rest = bytes > 4u * (uint32_t)w ? min(bytes - 4u * (uint32_t)w, 4u) : 0u;
-    add_word<WORDS, true>(s, gather_word(p + 4 * w, rest), w, bytes, complement);
+    const uint32_t word = SHIFTED ? __funnelshift_r(in[w], in[w + 1], (uint32_t)(uintptr_t)p << 3) : in[w];
+    byte_stats_add<true>(s, word, c.weights[w], complement);
   }
+}
+
+/* A row byte by byte. */
+template <int WORDS>
+static __device__ __forceinline__ void add_row_apart(byte_stats &s, const tile_column &c, const uint8_t *p,
+                                                     uint32_t complement) {
+  const uint32_t bytes = c.bytes ? c.bytes : 4 * WORDS;
+#pragma unroll 1
+  for (uint32_t b = 0; b < bytes; b++)
+    if ((b < 4 ? c.weights[0] : c.weights[1]) >> 8 * (b % 4) & 1u)
+      byte_stats_add_byte<true>(s, __ldg(p + b), complement);
 }
 
 /* All rows of a column. */
-template <int WORDS, bool SHIFTED, bool MASKED>
+template <int WORDS, bool SHIFTED>
 static __device__ __forceinline__ void add_column(byte_stats &s, const tile_column &c, size_t stride,
                                                   uint32_t complement) {
-  constexpr int ROWS = TILE_BATCH / WORDS;
+  constexpr uint32_t ROWS = TILE_BATCH / WORDS;
   const uint8_t *p = c.at;
   uint64_t left = c.rows;
-  if (MASKED && c.first_apart) {
-    add_row_apart<WORDS>(s, p, c.bytes, complement);
+  if (SHIFTED && c.first_apart && left > 0) {
+    add_row_apart<WORDS>(s, c, p, complement);
     p += stride;
     left--;
   }
-  if (MASKED && c.last_apart && left > 0) {
+  if (SHIFTED && c.last_apart && left > 0) {
     left--;
-    add_row_apart<WORDS>(s, p + left * stride, c.bytes, complement);
+    add_row_apart<WORDS>(s, c, p + left * stride, complement);
   }
-  while (left >= ROWS) {
+#pragma unroll 1
+  for (; c.bytes && left > 0; left--, p += stride) add_row_apart<WORDS>(s, c, p, complement);
+  while (left > 0) {
     uint32_t in[ROWS][WORDS + 1];
     const uint8_t *start = p;
+    const uint32_t rows = (uint32_t)min(left, (uint64_t)ROWS);
 #pragma unroll
-    for (int k = 0; k < ROWS; k++, p += stride) load_words<WORDS, SHIFTED>(p, c.bytes, in[k]);
+    for (uint32_t k = 0; k < ROWS; k++, p += stride)
+      if (k < rows) load_words<WORDS, SHIFTED>(p, in[k]);
 #pragma unroll
-    for (int k = 0; k < ROWS; k++, start += stride)
-#pragma unroll
-      for (int w = 0; w < WORDS; w++)
-        add_word<WORDS, MASKED>(s, place_word<WORDS, SHIFTED>(start, in[k], w), w, c.bytes, complement);
-    left -= ROWS;
-  }
-  for (; left > 0; left--, p += stride) {
-    uint32_t in[WORDS + 1];
-    load_words<WORDS, SHIFTED>(p, c.bytes, in);
-#pragma unroll
-    for (int w = 0; w < WORDS; w++)
-      add_word<WORDS, MASKED>(s, place_word<WORDS, SHIFTED>(p, in, w), w, c.bytes, complement);
+    for (uint32_t k = 0; k < ROWS; k++, start += stride)
+      if (k < rows) add_words<WORDS, SHIFTED>(s, c, start, in[k], complement);
+    left -= rows;
   }
 }
 
-/* Column `unit` of a tile, the rows first .. first + rows - 1 of it. */
-template <int WORDS>
+/* Weights of the bytes of a word from `from` on. */
+static __device__ __forceinline__ uint32_t weights_from(int32_t from) {
+  return from <= 0 ? BYTE_STATS_ALL : (from >= 4 ? 0u : BYTE_STATS_ALL << 8 * from);
+}
+
+/* Column `unit` of a tile, its rows first .. first + rows - 1. */
+template <int WORDS, bool SHIFTED>
 static __device__ __forceinline__ tile_column column_of(const tile_grid &g, const tile_place &t, uint64_t unit,
                                                         uint64_t first, uint64_t rows) {
+  constexpr uint32_t BYTES = 4 * WORDS;
   tile_column c;
-  const uint64_t x = t.x + unit * 4 * WORDS;
-  c.bytes = (uint32_t)min((uint64_t)(4 * WORDS), t.x + t.width - x);
-  c.at = g.data + (size_t)(t.y + first) * g.stride_bytes + x;
+  const uint64_t from_x = t.x + unit * BYTES;
+  const uint32_t there = (uint32_t)min((uint64_t)BYTES, t.x + t.width - from_x);
+  const bool wide = t.width >= BYTES;
+  const uint32_t twice = wide ? BYTES - there : 0u; /* bytes that the column before has already */
+  c.at = g.data + (size_t)(t.y + first) * g.stride_bytes + (from_x - twice);
   c.rows = rows;
-  const uint64_t last = t.y + first + rows - 1;
-  c.first_apart = t.y + first == 0 && x == 0 && ((uintptr_t)c.at & 3) != 0;
-  const uint8_t *end = g.data + (size_t)last * g.stride_bytes + x + c.bytes;
-  c.last_apart = last == g.height - 1 && x + c.bytes == g.width && ((uintptr_t)end & 3) != 0;
+  c.bytes = !wide ? there : (!SHIFTED && ((uintptr_t)c.at & (BYTES - 1)) != 0 ? BYTES : 0u);
+  for (int32_t w = 0; w < 2; w++) c.weights[w] = weights_from((int32_t)twice - 4 * w);
+  c.first_apart = c.last_apart = false;
+  if (!SHIFTED) return c;
+  const uint8_t *end = g.data + (size_t)(g.height - 1) * g.stride_bytes + g.width;
+  const uint8_t *last = c.at + (size_t)(rows - 1) * g.stride_bytes;
+  c.first_apart = t.y + first == 0 && ((uintptr_t)c.at & ~(uintptr_t)3) < (uintptr_t)g.data;
+  c.last_apart = t.y + first + rows == g.height && ((uintptr_t)last & ~(uintptr_t)3) + BYTES + 4 > (uintptr_t)end;
+  if (g.stride_bytes < BYTES + 4 && c.bytes == 0) c.bytes = BYTES; /* other rows could reach out, too */
   return c;
 }
 
@@ -184,15 +171,16 @@ static __device__ __forceinline__ void leave(const tile_bytes_params &p, const t
  *           y: rows of tiles, at most 65535, looping; z: parts of a tile. Threads: tiles x units of a row, up to 256. A
  *           unit is WORDS words.
  * Shared    16 bytes a tile of the block: 4 KiB at most.
- * Reads     the view. SHIFTED: any address, width, stride and tile, joining words; else those words are aligned. Where a
- *           word would reach beyond the first or last byte of the view it is gathered from bytes.
+ * Reads     the view. SHIFTED: any address, width, stride and tile, joining words; else the words of a tile are aligned,
+ *           but for the last ones of a row of tiles. Where words would reach beyond the view, or are wider than a tile,
+ *           bytes are read one by one.
  * Writes    tiles, or parts.
  * Barriers  before and after the threads of a tile meet.
  * Limits    a part has at most 2^24 bytes, unless a single row of a unit has. Order: repeatable, integers only.
- * Cost      4 bytes and, as compiled for sm_90, about 11 instructions a word, 22 where SHIFTED: bound by memory.
+ * Cost      4 bytes and, as compiled for sm_90, some 13 instructions a word, 17 where SHIFTED: bound by memory.
  */
-template <int WORDS, bool SHIFTED, bool MASKED>
-__global__ void __launch_bounds__(TILE_THREADS, MASKED ? TILE_BLOCKS_PER_SM - 1 : TILE_BLOCKS_PER_SM)
+template <int WORDS, bool SHIFTED>
+__global__ void __launch_bounds__(TILE_THREADS, TILE_BLOCKS_PER_SM)
     tile_bytes_kernel(const __grid_constant__ tile_bytes_params p) {
   __shared__ tile_meeting s_tiles[TILE_THREADS];
   const uint32_t in_block = threadIdx.x / p.block_units, unit = threadIdx.x - in_block * p.block_units;
@@ -217,8 +205,8 @@ __global__ void __launch_bounds__(TILE_THREADS, MASKED ? TILE_BLOCKS_PER_SM - 1 
       end_unit = min(first_unit + p.part_units, (t.width + 4 * WORDS - 1) / (4 * WORDS));
       for (uint64_t u = first_unit + unit; rows > 0 && u < end_unit; u += TILE_THREADS) {
         byte_stats s = byte_stats_none();
-        const tile_column c = column_of<WORDS>(p.grid, t, u, first_row, rows);
-        add_column<WORDS, SHIFTED, MASKED>(s, c, p.grid.stride_bytes, p.complement);
+        const tile_column c = column_of<WORDS, SHIFTED>(p.grid, t, u, first_row, rows);
+        add_column<WORDS, SHIFTED>(s, c, p.grid.stride_bytes, p.complement);
         meet(&s_tiles[in_block], s);
       }
     }
@@ -259,18 +247,18 @@ __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
   tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.least, (double)r.most, r.above);
 }
 
-/* How words are read: so many at once, at any address, some of a row's last bytes left out. */
+/* How words are read: so many at once, and whether at any address. */
 struct tile_reading {
   int words;
-  bool shifted, masked;
+  bool shifted;
 };
 
 static tile_reading reading_of(const tile_stats_args *a) {
   const uint64_t all = (uintptr_t)a->view.data | a->view.stride_bytes | a->tile_width;
-  tile_reading r = {1, all % 4 != 0, all % 4 != 0 || a->view.width % 4 != 0};
-  /* Two words a unit where that leaves few of them empty: fewer address sums, and 8-byte loads where aligned. */
+  tile_reading r = {1, all % 4 != 0};
+  /* Two words save address sums, and 8-byte loads are fewer; not where half of a narrow tile's would be bytes again. */
   const uint64_t tail = a->tile_width % 8;
-  if (r.shifted ? tail == 0 || tail > 4 || a->tile_width >= 32 : all % 8 == 0 && a->view.width % 8 == 0) r.words = 2;
+  if (r.shifted ? a->tile_width >= 32 || (a->tile_width >= 8 && (tail == 0 || tail > 4)) : all % 8 == 0) r.words = 2;
   return r;
 }
 
@@ -324,13 +312,11 @@ size_t tile_bytes_scratch(const tile_stats_args *a) {
 }
 
 template <int WORDS>
-static void launch_bytes(const tile_bytes_params &p, tile_reading r, dim3 grid, uint32_t threads, cuda_stream stream) {
-  if (r.shifted)
-    tile_bytes_kernel<WORDS, true, true><<<grid, threads, 0, stream>>>(p);
-  else if (r.masked)
-    tile_bytes_kernel<1, false, true><<<grid, threads, 0, stream>>>(p);
+static void launch_bytes(const tile_bytes_params &p, bool shifted, dim3 grid, uint32_t threads, cuda_stream stream) {
+  if (shifted)
+    tile_bytes_kernel<WORDS, true><<<grid, threads, 0, stream>>>(p);
   else
-    tile_bytes_kernel<WORDS, false, false><<<grid, threads, 0, stream>>>(p);
+    tile_bytes_kernel<WORDS, false><<<grid, threads, 0, stream>>>(p);
 }
 
 stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
@@ -344,9 +330,9 @@ stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
   const uint32_t threads = (p.tiles_a_block * p.block_units + WARP_LANES - 1) / WARP_LANES * WARP_LANES;
   const dim3 grid((unsigned)groups, (unsigned)rows, (unsigned)parts);
   if (reading.words == 2)
-    launch_bytes<2>(p, reading, grid, threads, stream);
+    launch_bytes<2>(p, reading.shifted, grid, threads, stream);
   else
-    launch_bytes<1>(p, reading, grid, threads, stream);
+    launch_bytes<1>(p, reading.shifted, grid, threads, stream);
   return launch_status();
 }
 

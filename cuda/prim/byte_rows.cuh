@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BYTE_ROWS_VECTOR = 16, BYTE_ROWS_FLAT_BITS = 30 };
+enum { BYTE_ROWS_VECTOR = 16, BYTE_ROWS_FLAT_BITS = 34 };
 
 struct byte_rows {
   const uint8_t *data;
@@ -21,12 +21,14 @@ struct byte_rows {
   uint32_t vectors;                /* to a row */
   uint32_t multiplier, shift;      /* n / vectors = (n * multiplier >> 32) >> shift for n below 2^31 */
   int64_t group_rows;              /* rows whose units stay below 2^31 */
+  uint32_t whole_first, whole;     /* of a single row: its whole vectors */
 };
 
 struct byte_unit {
   const uint8_t *address; /* aligned */
   int32_t first, end;     /* the bytes that belong to the row; first >= end: none */
   int64_t row, column;    /* where the address stands; the column may be negative */
+  bool whole;             /* all 16 do */
 };
 
 /* Whether rows have no gaps between them. */
@@ -34,11 +36,11 @@ static inline bool byte_rows_joined(int64_t width, int64_t rows, size_t stride_b
   return rows == 1 || stride_bytes == (size_t)width;
 }
 
-/* joined: as above, and so in every other picture that goes with this one: they are cut anew, into rows of 2^30 bytes.
+/* joined: as above, and so in every other picture that goes with this one: they are cut anew, into rows of 2^34 bytes.
    Sizes are 1 or more. */
 static inline byte_rows byte_rows_make(const void *data, int64_t width, int64_t rows, size_t stride_bytes,
                                        bool joined) {
-  byte_rows r = {(const uint8_t *)data, stride_bytes, rows, width, width, 0, 0, 0, 0};
+  byte_rows r = {(const uint8_t *)data, stride_bytes, rows, width, width, 0, 0, 0, 0, 0, 0};
   if (joined) {
     const int64_t total = width * rows, piece = (int64_t)1 << BYTE_ROWS_FLAT_BITS;
     r.width = total < piece ? total : piece;
@@ -53,6 +55,10 @@ static inline byte_rows byte_rows_make(const void *data, int64_t width, int64_t 
   r.multiplier = (uint32_t)((((uint64_t)1 << (31 + bits)) + r.vectors - 1) / r.vectors);
   r.shift = bits - 1;
   r.group_rows = (int64_t)(INT32_MAX / r.vectors);
+  const int64_t before = (int64_t)((uintptr_t)data & (BYTE_ROWS_VECTOR - 1)), end = before + r.width;
+  r.whole_first = before != 0 ? 1u : 0u;
+  r.whole =
+      (uint32_t)(end / BYTE_ROWS_VECTOR) > r.whole_first ? (uint32_t)(end / BYTE_ROWS_VECTOR) - r.whole_first : 0u;
   return r;
 }
 
@@ -64,19 +70,32 @@ static __device__ __forceinline__ uint32_t byte_rows_group_units(const byte_rows
   return (uint32_t)min(r.rows - row, r.group_rows) * r.vectors;
 }
 
+/* FLAT: there is a single row, which takes a tenth of the instructions. */
+template <bool FLAT>
 static __device__ __forceinline__ byte_unit byte_rows_unit(const byte_rows &r, int64_t group_row, uint32_t n) {
+  byte_unit u;
+  if (FLAT) {
+    const int32_t before = (int32_t)((uintptr_t)r.data & (BYTE_ROWS_VECTOR - 1));
+    u.row = 0;
+    u.column = (int64_t)n * BYTE_ROWS_VECTOR - before;
+    u.address = r.data + u.column;
+    u.first = n == 0 ? before : 0;
+    u.end = (int32_t)min(r.width - u.column, (int64_t)BYTE_ROWS_VECTOR);
+    u.whole = n - r.whole_first < r.whole;
+    return u;
+  }
   const uint32_t line = __umulhi(n, r.multiplier) >> r.shift;
   const int64_t row = group_row + line;
   const uint8_t *start = r.data + (size_t)row * r.stride_bytes;
   const int32_t before = (int32_t)((uintptr_t)start & (BYTE_ROWS_VECTOR - 1));
   const int64_t at = (int64_t)(n - line * r.vectors) * BYTE_ROWS_VECTOR - before;
   const int64_t rest = (row == r.rows - 1 ? r.last_width : r.width) - at;
-  byte_unit u;
   u.address = start + at;
   u.first = at < 0 ? before : 0;
   u.end = (int32_t)min(rest, (int64_t)BYTE_ROWS_VECTOR);
   u.row = row;
   u.column = at;
+  u.whole = at >= 0 && rest >= BYTE_ROWS_VECTOR;
   return u;
 }
 
@@ -84,10 +103,6 @@ static __device__ __forceinline__ byte_unit byte_rows_unit(const byte_rows &r, i
 static __device__ __forceinline__ const uint8_t *byte_unit_place(const byte_unit &u, const uint8_t *data,
                                                                  size_t stride_bytes) {
   return data + (size_t)u.row * stride_bytes + u.column;
-}
-
-static __device__ __forceinline__ bool byte_unit_whole(const byte_unit &u) {
-  return u.first == 0 && u.end == BYTE_ROWS_VECTOR;
 }
 
 static __device__ __forceinline__ uint4 byte_unit_load(const byte_unit &u) {

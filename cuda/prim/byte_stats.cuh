@@ -3,12 +3,15 @@
  *
  * Extremes: bytes are compared as the upper halves of 16-bit lanes, where what lies below them cannot change which one
  * wins; a word and the same word shifted by a byte bring all four into those places. Above: the carries out of
- * byte + (255 - threshold). On sm_90 a word costs 9 instructions, with a mask 12.
+ * byte + (255 - threshold). On sm_90 a word costs 9 instructions.
  */
 #ifndef HS_CUDA_BYTE_STATS_CUH
 #define HS_CUDA_BYTE_STATS_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
+
+/* Weights of four bytes that all count. */
+#define BYTE_STATS_ALL 0x01010101u
 
 /* sum: of the bytes. above: 128 for each byte above the threshold. least, most: upper bytes of two 16-bit lanes. */
 struct byte_stats {
@@ -25,25 +28,24 @@ static __device__ __forceinline__ byte_stats byte_stats_none(void) {
   return s;
 }
 
-/* ABOVE: whether bytes above the threshold are counted. A thread may add 2^22 words. */
+/* ABOVE: whether bytes above the threshold are counted. weights: 1 in each byte that counts for sum and above, 0 in the
+   others; extremes are of all four. A thread may add 2^22 words. */
 template <bool ABOVE>
-static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t word, uint32_t complement) {
-  s.sum = __dp4a(word, 0x01010101u, s.sum);
+static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t word, uint32_t weights,
+                                                      uint32_t complement) {
+  s.sum = __dp4a(word, weights, s.sum);
   s.least = __vimin3_u16x2(s.least, word, word << 8);
   s.most = __vimax3_u16x2(s.most, word, word << 8);
   if (!ABOVE) return;
   const uint32_t low = (word & 0x7f7f7f7fu) + (complement & 0x7f7f7f7fu);
   const uint32_t carries = ((word & complement) | (word & low) | (complement & low)) & 0x80808080u;
-  s.above = __dp4a(carries, 0x01010101u, s.above);
+  s.above = __dp4a(carries, weights, s.above);
 }
 
-/* The same of the bytes that are set (0xff) in `mask`. */
+/* One byte. */
 template <bool ABOVE>
-static __device__ __forceinline__ void byte_stats_add_some(byte_stats &s, uint32_t word, uint32_t mask,
-                                                           uint32_t complement) {
-  const uint32_t least = s.least, filled = word | ~mask;
-  byte_stats_add<ABOVE>(s, word & mask, complement);
-  s.least = __vimin3_u16x2(least, filled, filled << 8);
+static __device__ __forceinline__ void byte_stats_add_byte(byte_stats &s, uint32_t byte, uint32_t complement) {
+  byte_stats_add<ABOVE>(s, byte * BYTE_STATS_ALL, 1u, complement);
 }
 
 /* The extremes of all bytes added; 255 and 0 when there were none. */

@@ -55,10 +55,11 @@ template <typename E, bool FLAT> struct chunk_shape { static constexpr int batch
    FRESH: written by this launch. */
 template <typename E, bool FLAT, bool FRESH> struct chunk_reader {
   const uint8_t *at;
-  uint64_t column, width;
   size_t row_step, wrap_step; /* 32 elements on; to the next row's start */
-  uint32_t column_step;
+  int32_t left, column_step;  /* to the row's end, at most CHUNK_WIDE; by which 32 elements on lessen that */
+  int32_t width;              /* at most CHUNK_WIDE, which no chunk walks through */
 };
+enum { CHUNK_WIDE = 1 << 20 };
 
 template <typename E, bool FLAT, bool FRESH>
 static __device__ __forceinline__ chunk_reader<E, FLAT, FRESH> chunk_open(const element_rows &rows, uint64_t first) {
@@ -68,18 +69,19 @@ static __device__ __forceinline__ chunk_reader<E, FLAT, FRESH> chunk_open(const 
     r.at = rows.data + at * sizeof(E);
     return r;
   }
-  const uint64_t row = at / rows.width;
-  r.width = rows.width;
-  r.column = at - row * rows.width;
-  r.at = rows.data + row * rows.stride_bytes + r.column * sizeof(E);
-  const uint32_t rows_a_step = rows.width > PRIM_LANES ? 0u : PRIM_LANES / (uint32_t)rows.width;
-  r.column_step = rows.width > PRIM_LANES ? PRIM_LANES : PRIM_LANES % (uint32_t)rows.width;
-  r.row_step = rows_a_step * rows.stride_bytes + r.column_step * sizeof(E);
+  const uint64_t row = (at | rows.width) >> 32 ? at / rows.width : (uint32_t)at / (uint32_t)rows.width;
+  const uint64_t column = at - row * rows.width;
+  r.width = (int32_t)min(rows.width, (uint64_t)CHUNK_WIDE);
+  r.left = (int32_t)min(rows.width - column, (uint64_t)CHUNK_WIDE);
+  r.at = rows.data + row * rows.stride_bytes + column * sizeof(E);
+  const int32_t rows_a_step = PRIM_LANES / r.width;
+  r.column_step = PRIM_LANES - rows_a_step * r.width;
+  r.row_step = (size_t)rows_a_step * rows.stride_bytes + (size_t)r.column_step * sizeof(E);
   r.wrap_step = rows.stride_bytes - rows.width * sizeof(E);
   return r;
 }
 
-/* The next batch; there[k] says whether value k exists: the first `left` ones do. */
+/* The next batch, of which the first `left` values exist; the others are 0. */
 template <typename E, bool FLAT, bool FRESH>
 static __device__ __forceinline__ void chunk_next(chunk_reader<E, FLAT, FRESH> &r, int32_t left,
                                                   E (&value)[chunk_shape<E, FLAT>::batch]) {
@@ -92,9 +94,9 @@ static __device__ __forceinline__ void chunk_next(chunk_reader<E, FLAT, FRESH> &
       continue;
     }
     r.at += r.row_step;
-    r.column += r.column_step;
-    if (r.column >= r.width) {
-      r.column -= r.width;
+    r.left -= r.column_step;
+    if (r.left <= 0) {
+      r.left += r.width;
       r.at += r.wrap_step;
     }
   }
@@ -106,46 +108,96 @@ static __device__ __forceinline__ int32_t chunk_lane_count(uint64_t count) {
   return (n - (int32_t)(threadIdx.x % WARP_LANES) + PRIM_LANES - 1) / PRIM_LANES;
 }
 
+/* One lane's sum: of u16 as an integer, which 32 of them stay in. */
+template <typename E> struct lane_sum { typedef double type; };
+template <> struct lane_sum<uint16_t> { typedef uint32_t type; };
+
 /* The sum of the chunk that starts at element `first`; valid on every lane. */
 template <typename E, bool FLAT, bool FRESH>
 static __device__ __forceinline__ double chunk_sum(const element_rows &rows, uint64_t first) {
   chunk_reader<E, FLAT, FRESH> reader = chunk_open<E, FLAT, FRESH>(rows, first);
   int32_t left = chunk_lane_count(rows.count - first);
-  double lane = 0.0;
+  typename lane_sum<E>::type lane = 0;
   E value[chunk_shape<E, FLAT>::batch];
 #pragma unroll
-  for (int b = 0; b < PRIM_CHUNK / PRIM_LANES / chunk_shape<E, FLAT>::batch; b++, left -= chunk_shape<E, FLAT>::batch) {
+  for (int b = 0; b < PRIM_CHUNK / PRIM_LANES / chunk_shape<E, FLAT>::batch; b++) {
     chunk_next(reader, left, value);
+    left -= chunk_shape<E, FLAT>::batch;
 #pragma unroll
-    for (int k = 0; k < chunk_shape<E, FLAT>::batch; k++) lane += (double)value[k]; /* a missing one is +0 */
+    for (int k = 0; k < chunk_shape<E, FLAT>::batch; k++) lane += value[k]; /* a missing one is +0 */
   }
-  return warp_tree_sum(lane);
+  return warp_tree_sum((double)lane);
 }
 
-/* The same with extremes and the count above a threshold, of this lane alone, added to *range. SUM: else 0. ABOVE: else
-   nothing is counted. */
+/* Extremes and count of one lane's elements of one chunk, in the elements' type; low above high: none yet. */
+template <typename E> struct element_range {
+  E low, high;
+  uint32_t above;
+};
+
+static __device__ __forceinline__ element_range<float> element_range_none(float) {
+  const element_range<float> r = {INFINITY, -INFINITY, 0};
+  return r;
+}
+static __device__ __forceinline__ element_range<double> element_range_none(double) {
+  const element_range<double> r = {INFINITY, -INFINITY, 0};
+  return r;
+}
+static __device__ __forceinline__ element_range<uint16_t> element_range_none(uint16_t) {
+  const element_range<uint16_t> r = {0xffffu, 0, 0}; /* of an empty lane: told apart by the caller */
+  return r;
+}
+
+/* NaN changes nothing: fminf and fmaxf return the other operand, comparisons are false. */
+static __device__ __forceinline__ void element_range_add(element_range<float> &r, float v) {
+  r.low = fminf(r.low, v);
+  r.high = fmaxf(r.high, v);
+}
+static __device__ __forceinline__ void element_range_add(element_range<double> &r, double v) {
+  if (v < r.low) r.low = v;
+  if (v > r.high) r.high = v;
+}
+static __device__ __forceinline__ void element_range_add(element_range<uint16_t> &r, uint16_t v) {
+  r.low = min(r.low, v);
+  r.high = max(r.high, v);
+}
+
+/* A threshold as it is compared with elements: the same elements are above it. */
+template <typename E> struct element_threshold;
+template <> struct element_threshold<uint16_t> { typedef int32_t type; };
+template <> struct element_threshold<float> { typedef float type; };
+template <> struct element_threshold<double> { typedef double type; };
+static __device__ __forceinline__ int32_t threshold_for(uint16_t, double t) { return prim_threshold_integer(t); }
+static __device__ __forceinline__ float threshold_for(float, double t) { return prim_threshold_float(t); }
+static __device__ __forceinline__ double threshold_for(double, double t) { return t; }
+
+/* The sum of a chunk, valid on every lane, and the extremes and the count above a threshold of this lane's elements,
+   added to *range. SUM: else 0. ABOVE: else nothing is counted. */
 template <typename E, bool FLAT, bool SUM, bool ABOVE>
-static __device__ __forceinline__ double chunk_figures(const element_rows &rows, uint64_t first, double threshold,
+static __device__ __forceinline__ double chunk_figures(const element_rows &rows, uint64_t first,
+                                                       typename element_threshold<E>::type threshold,
                                                        lane_range &range) {
   chunk_reader<E, FLAT, false> reader = chunk_open<E, FLAT, false>(rows, first);
-  int32_t left = chunk_lane_count(rows.count - first);
-  double lane = 0.0;
-  uint32_t above = 0;
+  const int32_t count = chunk_lane_count(rows.count - first);
+  int32_t left = count;
+  typename lane_sum<E>::type lane = 0;
+  element_range<E> found = element_range_none((E)0);
   E value[chunk_shape<E, FLAT>::batch];
 #pragma unroll
-  for (int b = 0; b < PRIM_CHUNK / PRIM_LANES / chunk_shape<E, FLAT>::batch; b++, left -= chunk_shape<E, FLAT>::batch) {
+  for (int b = 0; b < PRIM_CHUNK / PRIM_LANES / chunk_shape<E, FLAT>::batch; b++) {
     chunk_next(reader, left, value);
 #pragma unroll
     for (int k = 0; k < chunk_shape<E, FLAT>::batch; k++) {
       if (k >= left) continue;
-      const double v = (double)value[k];
-      if (SUM) lane += v;
-      lane_range_add(range, v, v);
-      if (ABOVE && v > threshold) above++;
+      if (SUM) lane += value[k];
+      element_range_add(found, value[k]);
+      if (ABOVE && value[k] > threshold) found.above++;
     }
+    left -= chunk_shape<E, FLAT>::batch;
   }
-  range.above += above;
-  return SUM ? warp_tree_sum(lane) : 0.0;
+  if (count > 0) lane_range_add(range, (double)found.low, (double)found.high);
+  range.above += found.above;
+  return SUM ? warp_tree_sum((double)lane) : 0.0;
 }
 
 #endif

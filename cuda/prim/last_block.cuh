@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 static __device__ __forceinline__ bool last_block(uint32_t *ticket, uint32_t *s_last) {
-  __threadfence();
+  __syncthreads(); /* the block has written; the fence below covers what its barrier has ordered */
+  if (threadIdx.x == 0) {
+    __threadfence();
+    *s_last = atomicInc(ticket, gridDim.x - 1u) == gridDim.x - 1u ? 1u : 0u;
+    __threadfence();
+  }
   __syncthreads();
-  if (threadIdx.x == 0) *s_last = atomicInc(ticket, gridDim.x - 1u) == gridDim.x - 1u ? 1u : 0u;
-  __syncthreads();
-  const bool last = *s_last != 0;
-  if (last) __threadfence();
-  return last;
+  return *s_last != 0;
 }
 
 #endif
