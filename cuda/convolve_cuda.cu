@@ -197,9 +197,10 @@ static __device__ __forceinline__ void add_taps(const double *s_x, const double 
  * Does      convolution with more than 7 taps: convolve_ref.
  * Launch    blocks of 256 threads; x: 2048 (f64: 1024) outputs of a row each, 8 (4) a thread; y: rows, at most 65535,
  *           looping.
- * Shared    22.3 (f64: 14.3) KiB, and 2 KiB of taps.
+ * Shared    20.3 (f64: 12.5) KiB, and 2 KiB of taps.
  * Reads     the signal, the taps. Writes out.
- * Barriers  before and after a step's samples and taps are staged.
+ * Barriers  before and after a step's samples and taps are staged; before and after the results are, which leave in
+ *           the order of memory.
  * Limits    no empty signal. Order: the contract's, from the first tap on.
  * Cost      a sample read and written; an operation in double a tap (f64: 10): bound by those from some 30 (f64: 9) on.
  */
@@ -222,11 +223,17 @@ __global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __
       __syncthreads(); /* staged */
       add_taps<E>(s_x, s_c, count, tap == 0, sum);
     }
-    E *out = (E *)(p.out + (size_t)y * p.out_stride_bytes) + first + (int64_t)threadIdx.x * V;
-    const int64_t rest = p.width - first - (int64_t)threadIdx.x * V;
+    __syncthreads(); /* the last step has been read */
 #pragma unroll
-    for (int k = 0; k < V; k++)
-      if (k < rest) long_end(out + k, sum[k]);
+    for (int k = 0; k < V; k++) {
+      E result;
+      long_end(&result, sum[k]);
+      s_x[threadIdx.x * (V + 1) + k] = (double)result; /* and back: exact */
+    }
+    __syncthreads(); /* results stand */
+    E *out = (E *)(p.out + (size_t)y * p.out_stride_bytes) + first;
+    const int32_t count = (int32_t)min((int64_t)long_shape<E>::block_outputs, p.width - first);
+    for (int32_t n = (int32_t)threadIdx.x; n < count; n += LONG_THREADS) out[n] = (E)s_x[n + n / V];
   }
 }
 

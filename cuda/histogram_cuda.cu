@@ -11,9 +11,10 @@
 #include "cuda/prim/shared_add.cuh"
 
 enum {
-  HISTOGRAM_THREADS = 1024, /* one block a multiprocessor: fewer sums to join */
-  HISTOGRAM_VECTORS = 4,    /* of 16 bytes that a thread has under way */
-  HISTOGRAM_LANE_SHIFT = 7, /* a bin's 32 lanes of 4 bytes */
+  HISTOGRAM_THREADS = 1024,    /* one block a multiprocessor: fewer sums to join */
+  HISTOGRAM_VECTORS = 4,       /* of 16 bytes that a thread has under way */
+  HISTOGRAM_VECTORS_MIN = 256, /* for a block */
+  HISTOGRAM_LANE_SHIFT = 7,    /* a bin's 32 lanes of 4 bytes */
   LEVEL_THREADS = 256,
   LEVEL_BLOCKS_PER_SM = 4,
   LEVEL_VECTORS = 2,
@@ -106,9 +107,11 @@ __global__ void __launch_bounds__(HISTOGRAM_THREADS)
   for (uint32_t i = threadIdx.x; i < HISTOGRAM_BINS * WARP_LANES / 4; i += HISTOGRAM_THREADS)
     s_vectors[i] = make_uint4(0, 0, 0, 0);
   __syncthreads();
+  /* Warps take turns among the blocks, so that small pictures occupy all multiprocessors. */
+  const uint32_t first = ((threadIdx.x / WARP_LANES) * gridDim.x + blockIdx.x) * WARP_LANES + threadIdx.x % WARP_LANES;
   for (int64_t row = 0; row < in.rows; row += in.group_rows) {
     const uint32_t units = byte_rows_group_units(in, row);
-    for (uint32_t n = blockIdx.x * HISTOGRAM_THREADS + threadIdx.x; n < units; n += HISTOGRAM_VECTORS * step) {
+    for (uint32_t n = first; n < units; n += HISTOGRAM_VECTORS * step) {
       uint4 v[HISTOGRAM_VECTORS], m[HISTOGRAM_VECTORS];
       bool whole[HISTOGRAM_VECTORS];
 #pragma unroll
@@ -225,8 +228,8 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
 }
 
 /* Blocks for so many vectors, at most those that the device holds at once. */
-static unsigned blocks_for(const byte_rows *rows, int32_t threads, int32_t most) {
-  const uint64_t needed = (byte_rows_units(rows) + (uint64_t)threads - 1) / (uint64_t)threads;
+static unsigned blocks_for(const byte_rows *rows, int32_t a_block, int32_t most) {
+  const uint64_t needed = (byte_rows_units(rows) + (uint64_t)a_block - 1) / (uint64_t)a_block;
   return (unsigned)(needed < (uint64_t)most ? needed : (uint64_t)most);
 }
 
@@ -257,7 +260,7 @@ stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
   assert(a->counts && a->scratch && a->processors > 0);
   size_t mask_stride = a->mask ? a->mask_stride_bytes : a->view.stride_bytes;
   const byte_rows rows = rows_with(&a->view, &mask_stride);
-  const unsigned blocks = blocks_for(&rows, HISTOGRAM_THREADS, a->processors);
+  const unsigned blocks = blocks_for(&rows, HISTOGRAM_VECTORS_MIN, a->processors);
   if (a->mask)
     count_rows<true>(a, rows, mask_stride, blocks, stream);
   else

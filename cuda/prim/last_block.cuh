@@ -11,11 +11,14 @@
 #include <stdint.h>
 
 static __device__ __forceinline__ bool last_block(uint32_t *ticket, uint32_t *s_last) {
-  __syncthreads(); /* the block has written; the fence below covers what its barrier has ordered */
+  __syncthreads(); /* the block has written; what its barrier has ordered, the release below covers */
   if (threadIdx.x == 0) {
-    __threadfence();
-    *s_last = atomicInc(ticket, gridDim.x - 1u) == gridDim.x - 1u ? 1u : 0u;
-    __threadfence();
+    uint32_t before; /* wraps around to 0 */
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(ticket), "r"(gridDim.x - 1u)
+                 : "memory");
+    *s_last = before == gridDim.x - 1u ? 1u : 0u;
   }
   __syncthreads();
   return *s_last != 0;

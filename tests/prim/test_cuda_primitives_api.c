@@ -3,7 +3,7 @@
  * alignment, streams, pinned memory, wrong arguments. Skipped where there is no device.
  *
  * Arrays end where their memory ends, so that a memory checker sees a read beyond them. HARTSIFT_TEST_ELEMENTS, for runs
- * under such a checker: larger arrays are left out.
+ * under such a checker: larger arrays are left out. HARTSIFT_TEST_FILTER: a pattern of names, the tests that are run.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -534,6 +534,8 @@ int main(void) {
                                      cmocka_unit_test(nothing_allocated_again),
                                      cmocka_unit_test(wrong_arguments),
                                      cmocka_unit_test(cpu_context)};
+  const char *only = getenv("HARTSIFT_TEST_FILTER");
+  if (only) cmocka_set_test_filter(only);
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
 
