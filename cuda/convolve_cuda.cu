@@ -13,6 +13,7 @@ enum {
   TREE_TURNS = 2, /* vectors that a thread has under way */
   LONG_THREADS = 256,
   LONG_TAPS = 256, /* a step */
+  LONG_STAGED = 4, /* samples that a thread has under way */
   CONVOLVE_GRID_Y_MAX = 65535
 };
 
@@ -155,9 +156,37 @@ template <typename E>
 static __device__ __forceinline__ void stage_samples(const long_params &p, const E *row, int64_t first, int32_t count,
                                                      int32_t before, double *s_x) {
   constexpr int V = long_shape<E>::outputs;
-  for (int32_t n = (int32_t)threadIdx.x; n < count; n += LONG_THREADS) {
-    const int64_t at = prim_end_index(first + n, p.width, p.ends);
-    s_x[(n + before) + (n + before) / V] = at < 0 ? 0.0 : (double)__ldg(row + at);
+  for (int32_t n = (int32_t)threadIdx.x; n < count; n += LONG_STAGED * LONG_THREADS) {
+    E value[LONG_STAGED];
+#pragma unroll
+    for (int32_t k = 0; k < LONG_STAGED; k++) {
+      const int64_t at = prim_end_index(first + min(n + k * LONG_THREADS, count - 1), p.width, p.ends);
+      value[k] = at < 0 ? (E)0 : __ldg(row + at);
+    }
+#pragma unroll
+    for (int32_t k = 0; k < LONG_STAGED; k++) {
+      const int32_t place = n + k * LONG_THREADS + before;
+      if (place < count + before) s_x[place + place / V] = (double)value[k];
+    }
+  }
+}
+
+/* V taps, or the first `count` of them, with the samples of all their outputs. start: the first one begins the sums. */
+template <typename E, bool WHOLE>
+static __device__ __forceinline__ void add_group(const double *x, const double *s_c, int32_t count, bool start,
+                                                 typename long_sum<E>::type *sum) {
+  constexpr int V = long_shape<E>::outputs;
+#pragma unroll
+  for (int q = 0; q < V; q++) {
+    if (!WHOLE && q >= count) break;
+    const double c = s_c[q];
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+      if (!WHOLE && q == 0 && start)
+        long_start(&sum[k], c, x[V - 1 - q + k]);
+      else
+        long_step(&sum[k], c, x[V - 1 - q + k]);
+    }
   }
 }
 
@@ -178,18 +207,10 @@ static __device__ __forceinline__ void add_taps(const double *s_x, const double 
     for (int e = V - 2; e >= 0; e--) x[V + e] = x[e];
 #pragma unroll
     for (int e = 0; e < V; e++) x[e] = mine[(V + 1) * group + e];
-#pragma unroll
-    for (int q = 0; q < V; q++) {
-      if (j + q >= count) break;
-      const double c = s_c[j + q];
-#pragma unroll
-      for (int k = 0; k < V; k++) {
-        if (q == 0 && start && j == 0)
-          long_start(&sum[k], c, x[V - 1 - q + k]);
-        else
-          long_step(&sum[k], c, x[V - 1 - q + k]);
-      }
-    }
+    if (j + V <= count && !(start && j == 0))
+      add_group<E, true>(x, s_c + j, V, false, sum);
+    else
+      add_group<E, false>(x, s_c + j, count - j, start && j == 0, sum);
   }
 }
 

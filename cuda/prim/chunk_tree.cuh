@@ -148,18 +148,19 @@ static __device__ __forceinline__ element_range<uint16_t> element_range_none(uin
   return r;
 }
 
-/* NaN changes nothing: fminf and fmaxf return the other operand, comparisons are false. */
-static __device__ __forceinline__ void element_range_add(element_range<float> &r, float v) {
-  r.low = fminf(r.low, v);
-  r.high = fmaxf(r.high, v);
+/* NaN changes nothing: fminf and fmaxf return the other operand, comparisons are false; nor does what is not there. No
+   branches: they would keep the loads of a batch apart. */
+static __device__ __forceinline__ void element_range_add(element_range<float> &r, float v, bool there) {
+  r.low = fminf(r.low, there ? v : INFINITY);
+  r.high = fmaxf(r.high, there ? v : -INFINITY);
 }
-static __device__ __forceinline__ void element_range_add(element_range<double> &r, double v) {
-  if (v < r.low) r.low = v;
-  if (v > r.high) r.high = v;
+static __device__ __forceinline__ void element_range_add(element_range<double> &r, double v, bool there) {
+  r.low = there && v < r.low ? v : r.low;
+  r.high = there && v > r.high ? v : r.high;
 }
-static __device__ __forceinline__ void element_range_add(element_range<uint16_t> &r, uint16_t v) {
-  r.low = min(r.low, v);
-  r.high = max(r.high, v);
+static __device__ __forceinline__ void element_range_add(element_range<uint16_t> &r, uint16_t v, bool there) {
+  r.low = there ? min(r.low, v) : r.low;
+  r.high = there ? max(r.high, v) : r.high;
 }
 
 /* A threshold as it is compared with elements: the same elements are above it. */
@@ -188,10 +189,9 @@ static __device__ __forceinline__ double chunk_figures(const element_rows &rows,
     chunk_next(reader, left, value);
 #pragma unroll
     for (int k = 0; k < chunk_shape<E, FLAT>::batch; k++) {
-      if (k >= left) continue;
-      if (SUM) lane += value[k];
-      element_range_add(found, value[k]);
-      if (ABOVE && value[k] > threshold) found.above++;
+      if (SUM) lane += value[k]; /* a missing one is +0 */
+      element_range_add(found, value[k], k < left);
+      if (ABOVE) found.above += k < left && value[k] > threshold ? 1u : 0u;
     }
     left -= chunk_shape<E, FLAT>::batch;
   }
