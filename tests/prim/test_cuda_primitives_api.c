@@ -503,23 +503,6 @@ static void wrong_arguments(void **state) {
   twin_free(&t);
 }
 
-/* Contexts on the CPU say so; needs no device. */
-static void cpu_context(void **state) {
-  (void)state;
-  hs_options o;
-  hs_context *c = NULL;
-  double sum = 3.0;
-  const float one = 1.0f;
-  const hs_array array = {&one, 1, 1, 0, HS_ELEMENT_F32};
-  hs_options_init(&o, HS_PROFILE_LOWE);
-  o.device = HS_DEVICE_CPU;
-  assert_int_equal(hs_create(&c, &o), HS_OK);
-  assert_int_equal(hs_cuda_reduce_sum(c, &array, NULL, &sum), HS_ERR_NO_DEVICE);
-  assert_true(strstr(hs_last_error(c), "CPU") != NULL);
-  assert_true(sum == 3.0);
-  hs_destroy(c);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(reductions_agree),
                                      cmocka_unit_test(bytes_at_any_address),
@@ -532,8 +515,7 @@ int main(void) {
                                      cmocka_unit_test(calls_follow_one_another),
                                      cmocka_unit_test(memory_of_either_side),
                                      cmocka_unit_test(nothing_allocated_again),
-                                     cmocka_unit_test(wrong_arguments),
-                                     cmocka_unit_test(cpu_context)};
+                                     cmocka_unit_test(wrong_arguments)};
   const char *only = getenv("HARTSIFT_TEST_FILTER");
   if (only) cmocka_set_test_filter(only);
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,49 @@
+/*
+ * The primitives for device memory in a context on the CPU, which says so. Needs no device; skipped in a build without CUDA.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/hartsift_primitives.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+#  include "pipeline/hartsift_cuda.h"
+
+static void cpu_context(void **state) {
+  (void)state;
+  hs_options o;
+  hs_context *c = NULL;
+  double sum = 3.0;
+  uint64_t counts[256] = {7};
+  const float one = 1.0f;
+  const uint8_t byte = 1;
+  const hs_array floats = {&one, 1, 1, 0, HS_ELEMENT_F32}, bytes = {&byte, 1, 1, 0, HS_ELEMENT_U8};
+  hs_options_init(&o, HS_PROFILE_LOWE);
+  o.device = HS_DEVICE_CPU;
+  assert_int_equal(hs_create(&c, &o), HS_OK);
+  assert_int_equal(hs_cuda_reduce_sum(c, &floats, NULL, &sum), HS_ERR_NO_DEVICE);
+  assert_non_null(strstr(hs_last_error(c), "CPU"));
+  assert_int_equal(hs_cuda_histogram256(c, &bytes, NULL, NULL, counts), HS_ERR_NO_DEVICE);
+  assert_true(sum == 3.0 && counts[0] == 7);
+  hs_destroy(c);
+}
+
+#else
+
+static void cpu_context(void **state) {
+  (void)state;
+  skip();
+}
+
+#endif
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(cpu_context)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
