@@ -135,6 +135,10 @@ static hs_status choose_backend(hs_context *c, const char *variant, char *messag
       hs_message_set(c->no_device, sizeof c->no_device, "%s", message ? message : "");
       st = HS_OK;
     }
+    if (st == HS_ERR_OPTION && c->options.device == HS_DEVICE_AUTO && cpu_choose_ops(&c->ops, variant, NULL, 0)) {
+      hs_message_set(c->no_device, sizeof c->no_device, "the variants asked for are the CPU's");
+      st = HS_OK;
+    }
   }
   if (st != HS_OK) return st;
   return cpu_choose_ops(&c->ops, c->cuda ? NULL : variant, message, bytes) ? HS_OK : HS_ERR_OPTION;

@@ -267,7 +267,8 @@ HS_API void hs_destroy(hs_context *context);
 /* Bytes a context needs for images up to width x height with these options, before anything is
    allocated: host_bytes (the most held at once in host memory, results excluded; lists are counted at
    their first planned capacity) and device_bytes, for 8-bit gray images without a mask. Where the options lead to a
-   GPU a context is made there for the question and ended again. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION,
+   GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in flight
+   (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION,
    HS_ERR_LIMIT; with such options also those of hs_create. */
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height,
                                     uint64_t *host_bytes, uint64_t *device_bytes);
