@@ -1,5 +1,5 @@
 /*
- * FNV-1a of features and files; see digest.h.
+ * Digests of features and files; see digest.h.
  */
 #include "pipeline/digest.h"
 
@@ -9,58 +9,104 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/formats/byte_order.h"
+
+#define DIGEST_BASIS UINT64_C(0xCBF29CE484222325)
 #define DIGEST_PRIME UINT64_C(0x100000001B3)
 
-enum { DIGEST_PIECE_BYTES = 1 << 16 };
+enum {
+  DIGEST_PIECE_BYTES = 1 << 16,
+  DIGEST_KEYPOINT_BYTES = 24,
+  DIGEST_BLOCK = 128 /* keypoints, or floats, that are put in order at a time */
+};
 
-uint64_t digest_add(uint64_t digest, const void *bytes, size_t size) {
-  const unsigned char *byte = bytes;
-  for (size_t i = 0; i < size; ++i) {
-    digest = (digest ^ byte[i]) * DIGEST_PRIME;
+void digest_start(digest_state *state) {
+  for (int lane = 0; lane < DIGEST_LANES; ++lane) {
+    state->lanes[lane] = DIGEST_BASIS;
+  }
+  state->size = 0;
+}
+
+static void digest_add_byte(digest_state *state, unsigned char byte) {
+  uint64_t *lane = &state->lanes[state->size++ % DIGEST_LANES];
+  *lane = (*lane ^ byte) * DIGEST_PRIME;
+}
+
+void digest_add(digest_state *state, const void *bytes, size_t size) {
+  const unsigned char *byte = bytes, *end = byte + size;
+  while (byte < end && state->size % DIGEST_LANES != 0) {
+    digest_add_byte(state, *byte++);
+  }
+  const size_t whole = (size_t)(end - byte) / DIGEST_LANES * DIGEST_LANES;
+  uint64_t lanes[DIGEST_LANES]; /* a copy, so that they stay in registers */
+  memcpy(lanes, state->lanes, sizeof lanes);
+  for (const unsigned char *last = byte + whole; byte < last; byte += DIGEST_LANES) {
+    for (int lane = 0; lane < DIGEST_LANES; ++lane) {
+      lanes[lane] = (lanes[lane] ^ byte[lane]) * DIGEST_PRIME;
+    }
+  }
+  memcpy(state->lanes, lanes, sizeof lanes);
+  state->size += whole;
+  while (byte < end) {
+    digest_add_byte(state, *byte++);
+  }
+}
+
+uint64_t digest_end(const digest_state *state) {
+  uint64_t digest = DIGEST_BASIS;
+  for (int i = 0; i < DIGEST_LANES * 8; ++i) {
+    digest = (digest ^ (state->lanes[i / 8] >> (8 * (i % 8)) & 0xFF)) * DIGEST_PRIME;
   }
   return digest;
 }
 
-/* The value's lowest bytes, least first. */
-static uint64_t digest_number(uint64_t digest, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) {
-    digest = (digest ^ (value >> (8 * i) & 0xFF)) * DIGEST_PRIME;
+static void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoints, size_t count) {
+  uint8_t bytes[DIGEST_BLOCK * DIGEST_KEYPOINT_BYTES];
+  for (size_t first = 0; first < count; first += DIGEST_BLOCK) {
+    const size_t here = count - first < DIGEST_BLOCK ? count - first : DIGEST_BLOCK;
+    for (size_t i = 0; i < here; ++i) {
+      const hs_keypoint *keypoint = &keypoints[first + i];
+      uint8_t *to = bytes + i * DIGEST_KEYPOINT_BYTES;
+      bytes_put_f32(to, keypoint->x);
+      bytes_put_f32(to + 4, keypoint->y);
+      bytes_put_f32(to + 8, keypoint->sigma);
+      bytes_put_f32(to + 12, keypoint->orientation);
+      bytes_put_f32(to + 16, keypoint->response);
+      bytes_put_u16(to + 20, (uint16_t)keypoint->octave);
+      bytes_put_u16(to + 22, (uint16_t)keypoint->level);
+    }
+    digest_add(state, bytes, here * DIGEST_KEYPOINT_BYTES);
   }
-  return digest;
 }
 
-static uint64_t digest_float(uint64_t digest, float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return digest_number(digest, bits, 4);
+static void digest_add_floats(digest_state *state, const float *values, size_t count) {
+  uint8_t bytes[4 * DIGEST_BLOCK];
+  for (size_t first = 0; first < count; first += DIGEST_BLOCK) {
+    const size_t here = count - first < DIGEST_BLOCK ? count - first : DIGEST_BLOCK;
+    for (size_t i = 0; i < here; ++i) {
+      bytes_put_f32(bytes + 4 * i, values[first + i]);
+    }
+    digest_add(state, bytes, 4 * here);
+  }
 }
 
 uint64_t digest_features(const hs_features *features) {
-  uint64_t digest = digest_number(DIGEST_START, features->count, 8);
-  for (size_t i = 0; i < features->count; ++i) {
-    const hs_keypoint *keypoint = &features->keypoints[i];
-    digest = digest_float(digest, keypoint->x);
-    digest = digest_float(digest, keypoint->y);
-    digest = digest_float(digest, keypoint->sigma);
-    digest = digest_float(digest, keypoint->orientation);
-    digest = digest_float(digest, keypoint->response);
-    digest = digest_number(digest, (uint16_t)keypoint->octave, 2);
-    digest = digest_number(digest, (uint16_t)keypoint->level, 2);
-  }
-  if (features->descriptors == NULL) {
-    return digest;
-  }
+  digest_state state;
+  uint8_t count[8];
+  digest_start(&state);
+  bytes_put_u64(count, features->count);
+  digest_add(&state, count, sizeof count);
+  digest_add_keypoints(&state, features->keypoints, features->count);
   const size_t values = features->count * HS_DESCRIPTOR_LENGTH;
-  if (features->descriptor_type == HS_DESCRIPTOR_U8) {
-    return digest_add(digest, features->descriptors, values);
+  if (features->descriptors != NULL && features->descriptor_type == HS_DESCRIPTOR_U8) {
+    digest_add(&state, features->descriptors, values);
+  } else if (features->descriptors != NULL && features->descriptor_type == HS_DESCRIPTOR_F32) {
+    digest_add_floats(&state, features->descriptors, values);
   }
-  for (size_t i = 0; i < values; ++i) {
-    digest = digest_float(digest, ((const float *)features->descriptors)[i]);
-  }
-  return digest;
+  return digest_end(&state);
 }
 
-hs_status digest_file(const char *path, uint64_t *digest, uint64_t *size) {
+hs_status digest_add_file(digest_state *state, const char *path) {
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (descriptor < 0) {
     return HS_ERR_IO;
@@ -73,8 +119,7 @@ hs_status digest_file(const char *path, uint64_t *digest, uint64_t *size) {
       break;
     }
     if (got > 0) {
-      *digest = digest_add(*digest, piece, (size_t)got);
-      *size += (uint64_t)got;
+      digest_add(state, piece, (size_t)got);
     } else if (errno != EINTR) {
       status = HS_ERR_IO;
     }

@@ -131,14 +131,15 @@ static bool store_move(const char *from, char *to) {
 
 /* Digest of an output: of its file, continued by the second one where the format has that. */
 static hs_status store_digest(const feature_format *format, const char *path, uint64_t *digest) {
-  uint64_t size = 0;
-  *digest = DIGEST_START;
-  hs_status status = digest_file(path, digest, &size);
+  digest_state state;
+  digest_start(&state);
+  hs_status status = digest_add_file(&state, path);
   if (status == HS_OK && format->beside_ending != NULL) {
     char *beside = store_beside(path, format);
-    status = beside != NULL ? digest_file(beside, digest, &size) : HS_ERR_MEMORY;
+    status = beside != NULL ? digest_add_file(&state, beside) : HS_ERR_MEMORY;
     free(beside);
   }
+  *digest = digest_end(&state);
   return status;
 }
 

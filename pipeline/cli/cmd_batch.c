@@ -225,16 +225,17 @@ static cli_exit load_mask(batch_job *job) {
 }
 
 static uint64_t digest_of_mask(const hs_image *mask) {
-  uint64_t digest = DIGEST_START;
+  digest_state state;
   const size_t width = (size_t)mask->width;
   const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : width;
   if (mask->data == NULL) {
     return 0;
   }
+  digest_start(&state);
   for (int32_t row = 0; row < mask->height; ++row) {
-    digest = digest_add(digest, (const unsigned char *)mask->data + (size_t)row * stride, width);
+    digest_add(&state, (const unsigned char *)mask->data + (size_t)row * stride, width);
   }
-  return digest;
+  return digest_end(&state);
 }
 
 /* The folder and the records; nothing of an earlier run is touched yet. */

@@ -18,7 +18,7 @@ typedef struct feature_sink {
   uint32_t check;    /* valid after sink_flush */
   uint64_t total;    /* bytes put so far */
   size_t used;
-  uint8_t buffer[8192];
+  uint8_t buffer[32768]; /* of a size at which checks are at their best */
 } feature_sink;
 
 void sink_begin(feature_sink *sink, FILE *stream, sink_check update);

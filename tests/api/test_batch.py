@@ -35,6 +35,11 @@ def fnv(data, digest=0xCBF29CE484222325):
     return digest
 
 
+def digest_of(data):
+    """The digest of manifests: FNV-1a of the FNV-1a of every eighth byte from the first, the second, ... on."""
+    return f"{fnv(b''.join(fnv(data[lane::8]).to_bytes(8, 'little') for lane in range(8))):016x}"
+
+
 def pgm(width, height, seed):
     """A PGM file of blots, so that there is something to find."""
     generator = random.Random(seed)
@@ -150,9 +155,9 @@ class Inputs(Case):
         self.assertGreater(count, 5)
         self.assertEqual((row["width"], row["height"], row["features"]), ("90", "70", str(count)))
         self.assertEqual((row["status"], row["error"]), ("HS_OK", ""))
-        self.assertEqual(row["output_digest"], f"{fnv(data):016x}")
+        self.assertEqual(row["output_digest"], digest_of(data))
         content = count.to_bytes(8, "little") + data[64:64 + 24 * count] + data[descriptors:descriptors + 128 * count]
-        self.assertEqual(row["digest"], f"{fnv(content):016x}")
+        self.assertEqual(row["digest"], digest_of(content))
 
     def test_list_on_standard_input(self):
         self.write("a.pgm", pgm(50, 40, 1))
