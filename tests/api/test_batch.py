@@ -24,7 +24,7 @@ COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 SKIPPED = 77
 DONE, FAILED, USAGE, NO_DEVICE = 0, 1, 2, 3
 FORMATS = {"colmap": ".txt", "npz": ".npz", "csv": ".csv", "json": ".json", "lowe": ".key", "vlfeat": ".sift",
-           "opencv": ".yml", "openmvg": ".feat", "bin": ".hsf"}
+           "opencv": ".yml", "openmvg": ".feat", "bin": ".hsf", "visualsfm": ".sift", "oxford": ".hesaff"}
 COLUMNS = "image width height features digest output_digest status error".split()
 
 

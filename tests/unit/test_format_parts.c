@@ -41,24 +41,6 @@ static void test_checksums(void **state) {
   assert_int_equal(crc_zip(0, "", 0), 0);
 }
 
-/* Long texts go another way; in pieces they must come to the same. */
-static void test_crc_long(void **state) {
-  (void)state;
-  enum { SIZE = 40000 };
-  static uint8_t bytes[SIZE];
-  for (size_t i = 0; i < SIZE; i++) bytes[i] = (uint8_t)(i * i >> 3);
-  for (size_t size = SIZE - 20; size <= SIZE; size++) {
-    uint32_t zip = 0, castagnoli = 0;
-    for (size_t first = 0; first < size; first += 1000) {
-      const size_t piece = size - first < 1000 ? size - first : 1000;
-      zip = crc_zip(zip, bytes + first, piece);
-      castagnoli = crc_castagnoli(castagnoli, bytes + first, piece);
-    }
-    assert_int_equal(crc_zip(0, bytes, size), zip);
-    assert_int_equal(crc_castagnoli(0, bytes, size), castagnoli);
-  }
-}
-
 static void test_angles(void **state) {
   (void)state;
   const double two_pi = 6.283185307179586;
@@ -242,11 +224,15 @@ static void test_zip_entries(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_checksums),       cmocka_unit_test(test_crc_long),
-      cmocka_unit_test(test_angles),          cmocka_unit_test(test_bins_are_exchanged),
-      cmocka_unit_test(test_bytes_of_floats), cmocka_unit_test(test_keypoint_values),
-      cmocka_unit_test(test_npy_items),       cmocka_unit_test(test_npy_headers_that_are_wrong),
-      cmocka_unit_test(test_json_strings),    cmocka_unit_test(test_zip_entries),
+      cmocka_unit_test(test_checksums),
+      cmocka_unit_test(test_angles),
+      cmocka_unit_test(test_bins_are_exchanged),
+      cmocka_unit_test(test_bytes_of_floats),
+      cmocka_unit_test(test_keypoint_values),
+      cmocka_unit_test(test_npy_items),
+      cmocka_unit_test(test_npy_headers_that_are_wrong),
+      cmocka_unit_test(test_json_strings),
+      cmocka_unit_test(test_zip_entries),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
