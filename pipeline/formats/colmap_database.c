@@ -13,7 +13,7 @@
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 
-enum { COLMAP_USUAL_WAIT_MS = 10000, COLMAP_SIGNATURE_BYTES = 16 };
+enum { COLMAP_USUAL_WAIT_MS = 10000, COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096 };
 #define COLMAP_FEATURES_MOST (UINT64_C(1) << 27)
 
 /* ------------------------------------------------------------------ failing */
@@ -185,6 +185,17 @@ static char *copy_path(const char *path, const hs_allocator *allocator) {
   return copy;
 }
 
+/* A writer that was killed before its first commit leaves pages without the first one, and the journal that SQLite takes
+   them back by. */
+static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BYTES]) {
+  static const char nothing[COLMAP_SIGNATURE_BYTES];
+  static const char ending[] = "-journal";
+  char journal[COLMAP_PATH_BYTES];
+  const int length = snprintf(journal, sizeof journal, "%s%s", path, ending);
+  return memcmp(first, nothing, sizeof nothing) == 0 && length > 0 && (size_t)length < sizeof journal &&
+         access(journal, F_OK) == 0;
+}
+
 static hs_status check_signature(hs_colmap_database *database) {
   static const char signature[COLMAP_SIGNATURE_BYTES] = "SQLite format 3";
   char first[COLMAP_SIGNATURE_BYTES];
@@ -194,6 +205,7 @@ static hs_status check_signature(hs_colmap_database *database) {
   if (descriptor >= 0) (void)close(descriptor);
   if (got < 0) return colmap_fail(database, HS_ERR_IO, "cannot read: %s", strerror(error));
   if (got == 0 || (got == sizeof first && memcmp(first, signature, sizeof first) == 0)) return HS_OK;
+  if (got == sizeof first && is_unfinished(database->path, first)) return HS_OK;
   return colmap_fail(database, HS_ERR_FORMAT, "not an SQLite database");
 }
 

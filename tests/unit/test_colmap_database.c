@@ -278,6 +278,45 @@ static void test_close_without_commit(void **state) {
   free(after);
 }
 
+static void copy_file(const char *from, const char *to) {
+  size_t size = 0;
+  unsigned char *bytes = scratch_read_file(from, &size);
+  scratch_write_file(to, bytes, size);
+  free(bytes);
+}
+
+/* What a process leaves that is killed before its first commit, when SQLite has written some pages already. */
+static void test_killed_writer(void **state) {
+  fixture *f = *state;
+  char journal[SCRATCH_PATH_BYTES], copy[SCRATCH_PATH_BYTES], copied_journal[SCRATCH_PATH_BYTES];
+  scratch_folder_path(&f->folder, "database.db-journal", journal);
+  scratch_folder_path(&f->folder, "left_database.db", copy);
+  scratch_folder_path(&f->folder, "left_database.db-journal", copied_journal);
+  hs_features_free(&f->features);
+  feature_maker_fill(&f->features, 2000, FEATURES_U8, 1);
+  hs_colmap_database *database = open_it(f);
+  for (int i = 0; i < 20; ++i) { /* 6 MB: more than SQLite keeps in memory */
+    char name[16];
+    snprintf(name, sizeof name, "%d.png", i);
+    assert_int_equal(hs_colmap_add_image(database, name, NULL, &f->features, NULL), HS_OK);
+  }
+  copy_file(f->path, copy);
+  copy_file(journal, copied_journal);
+  hs_colmap_close(database);
+  memcpy(f->path, copy, sizeof copy);
+  database = open_it(f);
+  hs_colmap_image image;
+  assert_int_equal(hs_colmap_next_image(database, -1, &image), HS_OK);
+  assert_int_equal(image.found, 0);
+  hs_colmap_close(database);
+  add(f, "a.png");
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 1);
+  /* Zeros alone are no database. */
+  (void)unlink(f->path);
+  scratch_write_file(f->path, (const unsigned char[64]){0}, 64);
+  assert_refused(f, 0, HS_ERR_FORMAT, "not an SQLite");
+}
+
 /* A failing call takes only its own work back. */
 static void test_failing_call(void **state) {
   fixture *f = *state;
@@ -465,6 +504,7 @@ int main(void) {
       TEST(test_impossible_places),
       TEST(test_plain_names),
       TEST(test_close_without_commit),
+      TEST(test_killed_writer),
       TEST(test_failing_call),
       TEST(test_commit_in_between),
       TEST(test_two_writers),
