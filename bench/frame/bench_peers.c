@@ -3,7 +3,8 @@
  * then the same pictures, by turns in one process, on one thread and on all. Installed as hartsift-bench-peers, which
  * `hartsift bench --against` becomes.
  *
- * usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--repeats N] [--threads N] [--] [IMAGE ...]
+ * usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--html FILE [--accuracy FILE]] [--repeats N]
+ *                            [--threads N] [--] [IMAGE ...]
  * Profile lowe and the profile that follows the other library are timed; profile vlfeat at contrast 0.04, as VLFeat.
  */
 #include <inttypes.h>
@@ -15,16 +16,15 @@
 
 #include "bench/frame/peer_library.h"
 #include "cpu/dispatch.h"
-#include "pipeline/atomic_file.h"
 #include "pipeline/cli/bench_frame_job.h"
+#include "pipeline/cli/bench_output.h"
 
 enum { CONTENDERS = 3, MESSAGE_BYTES = 1024, TEXT_BYTES = 64 };
 
 typedef struct peers_options {
-  const char *against, *json, *child; /* child: "N", only the N-th contender (or none) and its peak memory */
-  int32_t repeats, threads;           /* 0: the default */
-  const char *const *images;
-  int count;
+  const char *against, *child; /* child: "N", only the N-th contender (or none) and its peak memory */
+  int32_t repeats, threads;    /* 0: the default */
+  bench_paths paths;           /* inputs: the images */
 } peers_options;
 
 /* All contenders of one picture and one number of threads: profile lowe, the profile after the peer, the peer. */
@@ -151,20 +151,20 @@ static int run_child(const peers_options *o) {
   struct rusage usage;
   const size_t which = (size_t)strtoul(o->child, NULL, 10);
   peers_group group = {.is_opencv = strcmp(o->against, "opencv") == 0};
-  if (o->count != 1 || !load_picture(o->images[0], &image)) {
+  if (o->paths.input_count != 1 || !load_picture(o->paths.inputs[0], &image)) {
     return 1;
   }
   if (which < CONTENDERS) { /* otherwise: what a process with nothing but the picture needs */
     const int32_t threads = o->threads > 0 ? o->threads : cpu_usable_threads();
     if (!open_contender(&group, which, &image, threads, message)) {
-      return complain(o->images[0], message);
+      return complain(o->paths.inputs[0], message);
     }
     if (!group.contenders[which].run(group.contenders[which].state)) {
-      return complain(o->images[0], "the frame failed");
+      return complain(o->paths.inputs[0], "the frame failed");
     }
   }
   if (getrusage(RUSAGE_SELF, &usage) != 0) {
-    return complain(o->images[0], "no resource usage");
+    return complain(o->paths.inputs[0], "no resource usage");
   }
   printf("%ld\n", usage.ru_maxrss);
   return 0;
@@ -199,24 +199,38 @@ static long child_peak(const peers_options *o, const char *program, const char *
   return ended ? strtol(answer, NULL, 10) : 0;
 }
 
-static bool report_memory(const peers_options *o, const char *program) {
+/* Into the table and onto the page; nothing is measured where there is neither. */
+static bool report_memory(const peers_options *o, const char *program, bench_output *output) {
   static const char *const opencv_names[CONTENDERS + 1] = {"hartsift lowe", "hartsift opencv", "OpenCV", "none"};
   static const char *const vlfeat_names[CONTENDERS + 1] = {"hartsift lowe", "hartsift vlfeat", "VLFeat", "none"};
   const char *const *names = strcmp(o->against, "opencv") == 0 ? opencv_names : vlfeat_names;
+  FILE *table = output->report.table;
   bool done = true;
-  printf("| image | program | peak resident MiB | above a process with the picture only |\n|---|---|--:|--:|\n");
-  for (int i = 0; i < o->count; ++i) {
-    const long idle = child_peak(o, program, o->images[i], CONTENDERS);
+  if (table != NULL) {
+    fprintf(table,
+            "| image | program | peak resident MiB | above a process with the picture only |\n|---|---|--:|--:|\n");
+  }
+  for (int i = 0; i < o->paths.input_count && (table != NULL || output->has_html); ++i) {
+    const char *image = bench_short_name(o->paths.inputs[i]);
+    const long idle = child_peak(o, program, o->paths.inputs[i], CONTENDERS);
     for (size_t which = 0; which < CONTENDERS; ++which) {
-      const long peak = child_peak(o, program, o->images[i], which);
-      const char *slash = strrchr(o->images[i], '/');
-      done = done && peak > 0 && idle > 0;
-      printf("| %s | %s | %.1f | %.1f |\n", slash != NULL ? slash + 1 : o->images[i], names[which],
-             (double)peak / 1024.0, (double)(peak - idle) / 1024.0);
+      const long peak = child_peak(o, program, o->paths.inputs[i], which);
+      const double peak_mib = (double)peak / 1024.0;
+      const double above_mib = (double)(peak - idle) / 1024.0;
+      const bool measured = peak > 0 && idle > 0;
+      done = done && measured;
+      if (table != NULL) {
+        fprintf(table, "| %s | %s | %.1f | %.1f |\n", image, names[which], peak_mib, above_mib);
+      }
+      if (output->has_html && measured) {
+        bench_page_add_memory(&output->page, image, names[which], peak_mib, above_mib);
+      }
     }
   }
-  printf("\n");
-  fflush(stdout);
+  if (table != NULL) {
+    fputc('\n', table);
+    fflush(table);
+  }
   return done;
 }
 
@@ -226,13 +240,18 @@ static bool parse(peers_options *o, int argc, char **argv) {
   static const char *const default_images[] = {"@scene:640x480", "@scene:1280x960", "@scene:1920x1080",
                                                "@scene:3840x2160"};
   int i = 1;
-  *o = (peers_options){.images = default_images, .count = (int)(sizeof default_images / sizeof default_images[0])};
+  *o = (peers_options){
+      .paths = {.inputs = default_images, .input_count = (int)(sizeof default_images / sizeof default_images[0])}};
   for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0'; i += 2) {
     const char *value = argv[i + 1];
     if (strcmp(argv[i], "--against") == 0) {
       o->against = value;
     } else if (strcmp(argv[i], "--json") == 0) {
-      o->json = value;
+      o->paths.json = value;
+    } else if (strcmp(argv[i], "--html") == 0) {
+      o->paths.html = value;
+    } else if (strcmp(argv[i], "--accuracy") == 0) {
+      o->paths.accuracy = value;
     } else if (strcmp(argv[i], "--child") == 0) {
       o->child = value;
     } else if (strcmp(argv[i], "--repeats") == 0) {
@@ -245,51 +264,49 @@ static bool parse(peers_options *o, int argc, char **argv) {
   }
   i += i < argc && strcmp(argv[i], "--") == 0;
   if (i < argc) {
-    o->images = (const char *const *)(argv + i);
-    o->count = argc - i;
+    o->paths.inputs = (const char *const *)(argv + i);
+    o->paths.input_count = argc - i;
   }
   return o->against != NULL && (strcmp(o->against, "opencv") == 0 || strcmp(o->against, "vlfeat") == 0);
 }
 
-static bool time_all(const peers_options *o) {
-  atomic_file file = {0};
-  const bool json_on_stdout = o->json != NULL && strcmp(o->json, "-") == 0;
-  bench_report report = {.table = json_on_stdout ? NULL : stdout, .with_ratio = true};
-  if (o->json != NULL) {
-    report.json = atomic_file_open(&file, o->json);
-    if (report.json == NULL) {
-      (void)complain(o->json, file.message);
-      return false;
-    }
-  }
+static bool time_all(const peers_options *o, bench_report *report) {
   bool done = true;
-  bench_report_start(&report);
-  for (int i = 0; i < o->count; ++i) {
-    done = time_picture(o, &report, o->images[i]) && done;
+  bench_report_start(report);
+  for (int i = 0; i < o->paths.input_count; ++i) {
+    done = time_picture(o, report, o->paths.inputs[i]) && done;
   }
-  bench_report_end(&report);
-  if (o->json != NULL && atomic_file_commit(&file) != HS_OK) {
-    (void)complain(o->json, file.message);
-    return false;
-  }
+  bench_report_end(report);
   return done;
+}
+
+static int run_all(const peers_options *o, const char *program) {
+  char message[MESSAGE_BYTES] = "";
+  bench_output output;
+  const cli_exit opened = bench_output_open(&output, &o->paths, true, message, sizeof message);
+  if (opened != CLI_DONE) {
+    (void)complain(o->against, message);
+    return (int)opened;
+  }
+  /* Memory first: a child starts with the peak of what it was forked from, so this process must still be small. */
+  bool done = report_memory(o, program, &output);
+  done = time_all(o, &output.report) && done;
+  if (!bench_output_close(&output, message, sizeof message)) {
+    return complain(o->against, message);
+  }
+  return done ? 0 : 1;
 }
 
 int main(int argc, char **argv) {
   peers_options options;
   if (!parse(&options, argc, argv)) {
-    fprintf(stderr, "usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--repeats N] [--threads N] "
-                    "[--] [IMAGE ...]\n");
+    fprintf(stderr,
+            "usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--html FILE [--accuracy FILE]]\n"
+            "                            [--repeats N] [--threads N] [--] [IMAGE ...]\n");
     return 2;
   }
   if (!peer_is_built(strcmp(options.against, "opencv") == 0)) {
     return complain(options.against, "this program was built without that library");
   }
-  if (options.child != NULL) {
-    return run_child(&options);
-  }
-  /* Memory first: a child starts with the peak of what it was forked from, so this process must still be small. */
-  const bool to_stdout = options.json == NULL || strcmp(options.json, "-") != 0;
-  const bool measured = !to_stdout || report_memory(&options, argv[0]);
-  return time_all(&options) && measured ? 0 : 1;
+  return options.child != NULL ? run_child(&options) : run_all(&options, argv[0]);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/cli/bench_html.h"
 #include "pipeline/cli/cli_common.h"
 
 /* For rounds 0: what all rounds of one image may take, and their number. */
@@ -111,8 +112,7 @@ bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds,
   return true;
 }
 
-/* The name without its folder. */
-static const char *short_name(const char *name) {
+const char *bench_short_name(const char *name) {
   const char *slash = strrchr(name, '/');
   return slash != NULL && slash[1] != '\0' ? slash + 1 : name;
 }
@@ -133,8 +133,8 @@ void bench_report_add(bench_report *report, const char *name, int32_t width, int
   const bench_figures *f = &c->figures;
   if (report->table != NULL) {
     fprintf(report->table, "| %s | %" PRId32 "x%" PRId32 " | %s | %s | %s | %" PRId32 " | %zu | %.3f | %.3f | %.3f |",
-            short_name(name), width, height, c->name, c->profile, c->device, c->threads, f->features, f->median_ms,
-            f->min_ms, f->p90_ms);
+            bench_short_name(name), width, height, c->name, c->profile, c->device, c->threads, f->features,
+            f->median_ms, f->min_ms, f->p90_ms);
     if (report->with_ratio) {
       fprintf(report->table, " %.2f |", f->ratio);
     }
@@ -143,13 +143,16 @@ void bench_report_add(bench_report *report, const char *name, int32_t width, int
   }
   if (report->json != NULL) {
     fprintf(report->json, "%s\n  {\"name\": ", report->has_records ? "," : "");
-    cli_write_json_string(report->json, short_name(name));
+    cli_write_json_string(report->json, bench_short_name(name));
     fprintf(report->json, ", \"width\": %" PRId32 ", \"height\": %" PRId32 ", \"program\": ", width, height);
     cli_write_json_string(report->json, c->name);
     fprintf(report->json,
             ", \"profile\": \"%s\", \"device\": \"%s\", \"threads\": %" PRId32 ", \"features\": %zu, "
             "\"median_ms\": %.4f, \"min_ms\": %.4f, \"p90_ms\": %.4f, \"ratio\": %.4f}",
             c->profile, c->device, c->threads, f->features, f->median_ms, f->min_ms, f->p90_ms, f->ratio);
+  }
+  if (report->page != NULL) {
+    bench_page_add(report->page, bench_short_name(name), width, height, c);
   }
   report->has_records = true;
 }

@@ -39,19 +39,22 @@ bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds,
 extern const uint64_t bench_digest_start;
 uint64_t bench_digest(uint64_t digest, const void *bytes, size_t size);
 
-/* ---- the report: a table in Markdown and a list of records in JSON */
+/* ---- the report: a table in Markdown, a list of records in JSON and a page in HTML; see bench_output.h */
 
 typedef struct bench_report {
-  FILE *table; /* null: none */
-  FILE *json;  /* null: none */
+  FILE *table;             /* null: none */
+  FILE *json;              /* null: none */
+  struct bench_page *page; /* null: none */
   bool with_ratio;
   bool has_records;
 } bench_report;
 
 void bench_report_start(bench_report *report);
-/* name: of the image. */
+/* name: of the image, whose folder is left out. */
 void bench_report_add(bench_report *report, const char *name, int32_t width, int32_t height,
                       const bench_contender *contender);
 void bench_report_end(bench_report *report);
+/* The name without its folder. */
+const char *bench_short_name(const char *name);
 
 #endif

@@ -122,8 +122,7 @@ bool cli_is_same_file(const char *one, const char *other) {
          a.st_ino == b.st_ino;
 }
 
-/* Length of the well-formed UTF-8 sequence at text, 0 when there is none. */
-static size_t utf8_length(const unsigned char *text) {
+size_t cli_utf8_length(const unsigned char *text) {
   size_t length = 0;
   unsigned char least = 0x80; /* range of the second byte: shuts out overlong forms and surrogates */
   unsigned char most = 0xBF;
@@ -160,7 +159,7 @@ void cli_write_json_string(FILE *out, const char *text) {
   }
   fputc('"', out);
   for (const unsigned char *byte = (const unsigned char *)text; *byte != '\0';) {
-    const size_t length = utf8_length(byte);
+    const size_t length = cli_utf8_length(byte);
     if (length == 0) {
       fputs("\\ufffd", out);
       ++byte;

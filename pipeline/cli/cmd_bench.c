@@ -1,6 +1,6 @@
 /*
- * hartsift bench: time of a frame on this machine, as a table and as records in JSON; beside another library where the
- * program that links those was built.
+ * hartsift bench: time of a frame on this machine, as a table, as records in JSON and as a page in HTML; beside another
+ * library where the program that links those was built.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 #include "cpu/dispatch.h"
-#include "pipeline/atomic_file.h"
 #include "pipeline/cli/bench_frame_job.h"
+#include "pipeline/cli/bench_output.h"
 #include "pipeline/cli/cli_common.h"
 
 /* Stands beside the command; built where OpenCV or VLFeat is found. */
 #define BENCH_PEERS_PROGRAM "hartsift-bench-peers"
 
-static char *const bench_default_images[] = {"@scene:640x480", "@scene:1280x960", "@scene:1920x1080",
-                                             "@scene:3840x2160"};
+static const char *const bench_default_images[] = {"@scene:640x480", "@scene:1280x960", "@scene:1920x1080",
+                                                   "@scene:3840x2160"};
 enum { BENCH_DEFAULT_IMAGES = sizeof bench_default_images / sizeof bench_default_images[0] };
 
 /* Ways of computing a frame: one thread, all threads, the GPU. */
@@ -27,7 +27,7 @@ enum { BENCH_JOBS_MAX = 3 };
 typedef struct bench_job {
   const option_set *set;
   cli_input input;
-  bench_report report;
+  bench_output output;
   hs_options options[BENCH_JOBS_MAX];
   size_t count;
 } bench_job;
@@ -91,31 +91,29 @@ static cli_exit time_image(bench_job *job, const char *name, const hs_image *ima
   }
   for (size_t i = 0; i < open; ++i) {
     if (result == CLI_DONE) {
-      bench_report_add(&job->report, name, image->width, image->height, &contenders[i]);
+      bench_report_add(&job->output.report, name, image->width, image->height, &contenders[i]);
     }
     bench_frame_job_close(&frames[i]);
   }
   return result;
 }
 
-static cli_exit time_images(bench_job *job) {
-  const bool has_images = job->set->operand_count > 0;
-  char *const *names = has_images ? job->set->operands : bench_default_images;
-  const int count = has_images ? job->set->operand_count : BENCH_DEFAULT_IMAGES;
+static cli_exit time_images(bench_job *job, const bench_paths *paths) {
   cli_exit result = CLI_DONE;
-  bench_report_start(&job->report);
-  for (int i = 0; i < count; ++i) {
+  bench_report_start(&job->output.report);
+  for (int i = 0; i < paths->input_count; ++i) {
+    const char *name = paths->inputs[i];
     char message[CLI_MESSAGE_BYTES] = "";
     hs_image image = {0};
-    const hs_status status = cli_load_image(&job->input, names[i], false, &image, message, sizeof message);
-    const cli_exit one = status == HS_OK ? time_image(job, names[i], &image) : fail(names[i], message);
+    const hs_status status = cli_load_image(&job->input, name, false, &image, message, sizeof message);
+    const cli_exit one = status == HS_OK ? time_image(job, name, &image) : fail(name, message);
     hs_image_free(&image, NULL);
     result = one != CLI_DONE ? one : result;
     if (result == CLI_USAGE || result == CLI_NO_DEVICE) {
       break; /* no image can do better */
     }
   }
-  bench_report_end(&job->report);
+  bench_report_end(&job->output.report);
   return result;
 }
 
@@ -137,7 +135,8 @@ static bool find_peers_program(char *path, size_t bytes) {
 
 /* Becomes the program that links the other libraries; returns only when that fails. */
 static cli_exit run_peers(const option_set *set) {
-  static const option_id passed[] = {OPTION_AGAINST, OPTION_JSON_FILE, OPTION_REPEATS, OPTION_THREADS};
+  static const option_id passed[] = {OPTION_AGAINST,  OPTION_JSON_FILE, OPTION_HTML_FILE,
+                                     OPTION_ACCURACY, OPTION_REPEATS,   OPTION_THREADS};
   enum { PASSED = sizeof passed / sizeof passed[0] };
   static const option_id refused[] = {OPTION_PROFILE,      OPTION_DEVICE,     OPTION_CONTRAST, OPTION_MAX_FEATURES,
                                       OPTION_FIRST_OCTAVE, OPTION_DESCRIPTOR, OPTION_VARIANT};
@@ -180,30 +179,34 @@ static cli_exit run_peers(const option_set *set) {
   return CLI_FAILED;
 }
 
+static const char *text_of(const option_set *set, option_id id) {
+  return set->values[id].given ? set->values[id].text : NULL;
+}
+
 cli_exit cmd_bench(const option_set *set) {
   if (set->values[OPTION_AGAINST].given) {
     return run_peers(set);
   }
+  char message[CLI_MESSAGE_BYTES] = "";
+  const bool has_images = set->operand_count > 0;
+  const bench_paths paths = {
+      .json = text_of(set, OPTION_JSON_FILE),
+      .html = text_of(set, OPTION_HTML_FILE),
+      .accuracy = text_of(set, OPTION_ACCURACY),
+      .inputs = has_images ? (const char *const *)set->operands : bench_default_images,
+      .input_count = has_images ? set->operand_count : BENCH_DEFAULT_IMAGES,
+  };
   bench_job job = {.set = set};
-  atomic_file file = {0};
-  const option_value *json = &set->values[OPTION_JSON_FILE];
-  const bool json_on_stdout = json->given && strcmp(json->text, "-") == 0;
+  const cli_exit opened = bench_output_open(&job.output, &paths, false, message, sizeof message);
+  if (opened != CLI_DONE) {
+    cli_error(COMMAND_BENCH, "%s", message);
+    return opened;
+  }
   plan_ways(&job);
   cli_input_init(&job.input, set, &job.options[0]);
-  job.report.table = json_on_stdout ? NULL : stdout;
-  if (json->given) {
-    job.report.json = atomic_file_open(&file, json->text);
-    if (job.report.json == NULL) {
-      cli_error(COMMAND_BENCH, "%s", file.message);
-      cli_input_free(&job.input);
-      return CLI_FAILED;
-    }
-  }
-  cli_exit result = time_images(&job);
-  if (json->given && !job.report.has_records) {
-    atomic_file_abandon(&file);
-  } else if (json->given && atomic_file_commit(&file) != HS_OK) {
-    cli_error(COMMAND_BENCH, "%s", file.message);
+  cli_exit result = time_images(&job, &paths);
+  if (!bench_output_close(&job.output, message, sizeof message)) {
+    cli_error(COMMAND_BENCH, "%s", message);
     result = CLI_FAILED;
   }
   cli_input_free(&job.input);

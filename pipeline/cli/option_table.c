@@ -194,6 +194,10 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO, OPTION_NO_FIELD,
                           "report on standard output as JSON; match: the same as --format json"),
     [OPTION_JSON_FILE] = TEXT("json", "FILE", IN_BENCH, "write the records there as JSON, '-': standard output"),
+    [OPTION_HTML_FILE] = TEXT("html", "FILE", IN_BENCH,
+                              "write tables and plots there as one web page that needs nothing else, '-': standard output"),
+    [OPTION_ACCURACY] = TEXT("accuracy", "FILE", IN_BENCH,
+                             "--html: show these tables of accuracy too, as bench/frame/accuracy.sh writes them"),
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
                                "rounds that are timed, 0: as many as fit into a few seconds, 5 to 50 [0]"),
     [OPTION_AGAINST] = CHOICE("against", "opencv|vlfeat", IN_BENCH, OPTION_NO_FIELD,
@@ -321,6 +325,8 @@ static const char *const bench_details[] = {
     "the GPU where one is usable. Each IMAGE is a file or @scene[:WxH[:SEED]]; without one, scenes of four sizes. All "
     "ways are verified first and timed by turns. Prints a table in Markdown; --json has a list of records: name, width, "
     "height, program, profile, device, threads, features, median_ms, min_ms, p90_ms, ratio (to the first way).",
+    "--html writes a page with the same figures as tables and plots; it needs no network, and with --accuracy it shows "
+    "how accurate the features are beside how fast they come.",
     "--against compares with OpenCV's cv::SIFT (and profile opencv) or with VLFeat (and profile vlfeat, both at contrast "
     "0.04) on the CPU, with the peak memory of each; it needs hartsift-bench-peers beside this command, which is built "
     "where the libraries are found.",
