@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that is to be shown on a GPU, in one go: agreement, frame times beside OpenCV's, sanitizers, profiler figures.
 # usage: bash bench/frame/gpu_results.sh BUILD_FOLDER OUTPUT_FOLDER [IMAGE...]     (@scene pictures when no image is named)
+# HARTSIFT_GPU_PARTS: which parts, of: agreement frames matching opencv sanitizers profile (all).
 # BUILD_FOLDER: a CUDA build with tests. Uses compute-sanitizer, ncu and Python with OpenCV where they are there.
 set -uo pipefail
 build=$(realpath "$1")
@@ -16,7 +17,8 @@ heading() { printf '\n## %s\n\n' "$1"; }
 
 agreement() {
   heading "Agreement"
-  for t in test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match test_device test_match_device; do
+  for t in test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match test_cuda_primitives_api \
+    test_device test_match_device test_in_flight test_split; do
     echo "$t: $("$build/tests/$t" 2>&1 | grep -E 'PASSED|FAILED' | head -1)"
   done
   "$command" selftest 2>/dev/null | grep -E 'cuda|agree'
@@ -30,6 +32,25 @@ agreement() {
     done
   done
   echo "whole files of features, CPU against CUDA, ${#images[@]} pictures, 4 profiles: $same equal, $differ different"
+  agreement_of_options
+}
+
+# The same with what happens before and after the stages, and with the octaves split between both.
+agreement_of_options() {
+  local options same=0 differ=0 i=0 f
+  for options in "--grid 8x6 --max-features 500" "--equalize" "--max-features 300 --norm root" "--descriptor f32 --upright"; do
+    i=$((i + 1))
+    for device in cpu cuda hybrid; do
+      # shellcheck disable=SC2086  # several words
+      "$command" extract "${images[@]}" $options --device $device --format bin --quiet -o "$work/options$i.$device/" || echo "failed: $options $device"
+    done
+    for f in "$work/options$i.cpu/"*; do
+      for device in cuda hybrid; do
+        if cmp -s "$f" "$work/options$i.$device/$(basename "$f")"; then same=$((same + 1)); else differ=$((differ + 1)); echo "differs: $options $device $(basename "$f")"; fi
+      done
+    done
+  done
+  echo "the same with grid, equalisation, selection, float descriptors, on CUDA and hybrid: $same equal, $differ different"
 }
 
 frames() {
@@ -124,10 +145,5 @@ for i in "${images[@]}"; do case $(basename "$i") in bench_* | @scene*) bench_im
   "$command" info | grep -E 'hartsift|device|CPU level|CPU threads'
   nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader 2>/dev/null
   nvcc --version 2>/dev/null | tail -1
-  agreement
-  frames
-  matching
-  opencv
-  sanitizers
-  profile
+  for part in ${HARTSIFT_GPU_PARTS:-agreement frames matching opencv sanitizers profile}; do "$part"; done
 } 2>&1 | tee "$out/gpu.md"
