@@ -1,6 +1,6 @@
 /*
- * Where the results of a bench go: a table on standard output, records in a JSON file, a page in an HTML file. Shared by the
- * subcommand bench and the comparison with other programs' libraries.
+ * Where the results of a bench go: a table on standard output, records in a JSON file, a page in an HTML file. Shared by
+ * the subcommand bench and the comparison with other programs' libraries.
  */
 #ifndef HARTSIFT_PIPELINE_CLI_BENCH_OUTPUT_H
 #define HARTSIFT_PIPELINE_CLI_BENCH_OUTPUT_H
@@ -30,8 +30,8 @@ typedef struct bench_output {
   atomic_file json, html;
 } bench_output;
 
-/* Opens the files, so that a path that cannot be written shows before anything is timed. On failure (CLI_USAGE, CLI_FAILED)
-   message says why and nothing is left to close. The struct must stay where it is until it is closed. */
+/* Opens the files, so that a path that cannot be written shows before anything is timed. On failure (CLI_USAGE,
+   CLI_FAILED) message says why and nothing is left to close. The struct must stay where it is until it is closed. */
 cli_exit bench_output_open(bench_output *output, const bench_paths *paths, bool with_ratio, char *message,
                            size_t message_bytes);
 

@@ -30,8 +30,8 @@ static const double plot_largest = 1e12; /* differences of values stay finite, t
 static const double plot_log_span = 10.0;
 static const double plot_character_width = 7.4; /* of a digit, in a wide font of this size */
 
-/* Contrast of at least 3:1 with the page's background; any two at least 30 apart in CIELAB, also as readers without red,
-   green or blue cones see them. */
+/* Contrast of at least 3:1 with the page's background; any two at least 30 apart in CIELAB, also as readers without
+   red, green or blue cones see them. */
 static const char *const plot_light_colours[] = {"#1c1ce4", "#7d0707", "#12a67a", "#e35cd0", "#a79209", "#140e27"};
 static const char *const plot_dark_colours[] = {"#3d66ff", "#e85a0a", "#2ff0a4", "#ff8fe2", "#f2f23a", "#80705e"};
 enum { PLOT_COLOURS = sizeof plot_light_colours / sizeof plot_light_colours[0] };

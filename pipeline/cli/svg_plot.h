@@ -1,6 +1,6 @@
 /*
- * Plots as inline SVG for an HTML page: a row for each figure with its mark and, where it has a range, a whisker. A plot
- * needs nothing from elsewhere and can be read without its colours: every row carries its name and its figure.
+ * Plots as inline SVG for an HTML page: a row for each figure with its mark and, where it has a range, a whisker. A
+ * plot needs nothing from elsewhere and can be read without its colours: every row carries its name and its figure.
  */
 #ifndef HARTSIFT_PIPELINE_CLI_SVG_PLOT_H
 #define HARTSIFT_PIPELINE_CLI_SVG_PLOT_H
