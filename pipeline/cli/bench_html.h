@@ -1,6 +1,6 @@
 /*
- * The page that `bench --html` writes: tables and plots of what was timed, and of accuracy where tables of it are given,
- * in one file that needs nothing else.
+ * The page that `bench --html` writes: tables and plots of what was timed, and of accuracy where tables of it are
+ * given, in one file that needs nothing else.
  */
 #ifndef HARTSIFT_PIPELINE_CLI_BENCH_HTML_H
 #define HARTSIFT_PIPELINE_CLI_BENCH_HTML_H

@@ -1,6 +1,6 @@
 /*
- * Where the results of a bench go: a table on standard output, records in a JSON file, a page in an HTML file. Shared by
- * the subcommand bench and the comparison with other programs' libraries.
+ * Where the results of a bench go: a table on standard output, records in a JSON file, a page in an HTML file. Shared
+ * by the subcommand bench and the comparison with other programs' libraries.
  */
 #ifndef HARTSIFT_PIPELINE_CLI_BENCH_OUTPUT_H
 #define HARTSIFT_PIPELINE_CLI_BENCH_OUTPUT_H
