@@ -38,8 +38,8 @@ typedef struct accuracy_text {
 /* Between a figure and what it is uncertain by. */
 extern const char accuracy_plus_minus[];
 
-/* Reads a file. False, with a message that names it and nothing to free, when it cannot be read, is no text,
-   is larger than any such file or has no table. */
+/* Reads a file. False, with a message that names it and nothing to free, when it cannot be read, is no
+   text, is larger than any such file or has no table. */
 bool accuracy_text_read(accuracy_text *accuracy, const char *path, char *message, size_t message_bytes);
 /* The same for a text from malloc, which it takes in any case; name: what messages call it. */
 bool accuracy_text_take(accuracy_text *accuracy, char *text, const char *name, char *message, size_t message_bytes);
