@@ -49,7 +49,7 @@ void accuracy_text_free(accuracy_text *accuracy);
 const char *accuracy_cell(const accuracy_text *accuracy, const accuracy_block *table, size_t row, size_t column);
 size_t accuracy_rows(const accuracy_block *table);
 
-/* A cell's number and, after accuracy_plus_minus, what it is uncertain by (else 0). False when the cell has no number. */
+/* A cell's number and, after accuracy_plus_minus, what it is uncertain by (else 0). False: the cell has no number. */
 bool accuracy_number(const char *cell, double *value, double *uncertainty);
 
 #endif
