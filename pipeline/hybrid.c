@@ -53,10 +53,10 @@ static hs_status select_best(hs_context *c, const frame_request *r, cuda_frame_r
 }
 
 /* What both parts have counted. */
-static void count_both(hs_context *c, const hs_statistics *before, const hs_statistics *on_gpu, uint32_t features) {
-  c->statistics.frames = before->frames + 1;
-  c->statistics.candidates += on_gpu->candidates;
-  c->statistics.keypoints += on_gpu->keypoints;
+static void count_both(hs_context *c, const hs_statistics *on_cpu, uint32_t features) {
+  c->statistics.frames++;
+  c->statistics.candidates += on_cpu->candidates;
+  c->statistics.keypoints += on_cpu->keypoints;
   c->statistics.features = features;
 }
 
@@ -77,6 +77,7 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
   const hs_statistics on_cpu = c->statistics;
   const hs_status ended = cuda_frame_end(c, &place, result, repeat);
   if (st == HS_OK) st = ended;
+  c->statistics.frames = before.frames; /* each part has counted its own: the frame counts once, when it is whole */
   if (st != HS_OK || *repeat) return st;
   *repeat = !append(c, &work, r->descriptor_bytes, result);
   if (*repeat) {
@@ -84,7 +85,7 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
     return HS_OK;
   }
   st = select_best(c, r, result);
-  count_both(c, &before, &on_cpu, result->count);
+  if (st == HS_OK) count_both(c, &on_cpu, result->count);
   return st;
 }
 
@@ -117,6 +118,12 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
   *split = all;
   for (int32_t octaves = all - 1; octaves >= 1 && st == HS_OK; octaves--) {
     st = time_split(c, r, octaves, all, &spent);
+    if (st != HS_OK && hs_status_class_of(st) != HS_CLASS_DEVICE) {
+      /* The CPU's part finds no room or no threads: such splits are out of the question, the frame is not. */
+      c->error[0] = '\0';
+      st = HS_OK;
+      break;
+    }
     if (spent < best) {
       best = spent;
       *split = octaves;

@@ -1,0 +1,227 @@
+/*
+ * The split of a frame between a device and the CPU, with a device that is played: what it would leave in its pinned
+ * results comes from a whole frame on the CPU, the level it hands over from the reference.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/cuda_frame.h"
+#include "pipeline/select_records.h"
+#include "tests/support/extraction.h"
+#include "tests/support/reference_frame.h"
+
+/* The played device. */
+static struct {
+  const hs_features *whole;
+  const reference_frame *reference;
+  hs_keypoint *records;
+  unsigned char *descriptors;
+  uint32_t room;
+  int32_t octaves;    /* of the frame begun; 0: all */
+  int32_t too_short;  /* frames that still find their lists too short */
+  int32_t runs_whole; /* frames without the CPU */
+} device;
+
+static hs_status begin_on_device(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  (void)c;
+  (void)r;
+  device.octaves = place->octaves;
+  return HS_OK;
+}
+
+static hs_status hand_over(hs_context *c, plane_view *level) {
+  (void)c;
+  *level = octave_level(&device.reference->octaves[device.octaves], 0);
+  return HS_OK;
+}
+
+static hs_status end_on_device(hs_context *c, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat) {
+  const hs_features *f = device.whole;
+  const int32_t end = f->keypoints[0].octave + (place->octaves > 0 ? place->octaves : OCTAVES_MAX);
+  *repeat = device.too_short > 0;
+  if (*repeat) {
+    device.too_short--;
+    c->statistics.regrown_frames++;
+    return HS_OK;
+  }
+  uint32_t count = 0;
+  while (count < f->count && f->keypoints[count].octave < end) count++;
+  if (device.room < count) device.room = count;
+  memcpy(device.records, f->keypoints, count * sizeof *f->keypoints);
+  memcpy(device.descriptors, f->descriptors, count * (size_t)HS_DESCRIPTOR_LENGTH);
+  if (c->options.max_features > 0)
+    count = select_records(device.records, device.descriptors, HS_DESCRIPTOR_LENGTH, count,
+                           (uint32_t)c->options.max_features, c->options.selection);
+  *result = (cuda_frame_result){count, device.records, device.descriptors};
+  c->statistics.frames++;
+  c->statistics.features = count;
+  return HS_OK;
+}
+
+static hs_status run_on_device(hs_context *c, const frame_request *r, const cuda_frame_place *place,
+                               cuda_frame_result *result) {
+  bool repeat = true;
+  device.runs_whole++;
+  while (repeat) {
+    (void)begin_on_device(c, r, place);
+    (void)end_on_device(c, place, result, &repeat);
+  }
+  return HS_OK;
+}
+
+static void want_room(hs_context *c, uint32_t features) {
+  (void)c;
+  device.room += features;
+}
+
+static uint32_t room_of_device(const hs_context *c, hs_keypoint **keypoints, void **descriptors) {
+  (void)c;
+  *keypoints = device.records;
+  *descriptors = device.descriptors;
+  return device.room;
+}
+
+#define hybrid_frame_run       hybrid_on_played_device
+#define cuda_frame_begin       begin_on_device
+#define cuda_frame_handed_over hand_over
+#define cuda_frame_end         end_on_device
+#define cuda_frame_run         run_on_device
+#define cuda_frame_want_room   want_room
+#define cuda_frame_room        room_of_device
+#include "pipeline/hybrid.c"
+
+/* A picture, what the CPU makes of it, and the device that plays it. */
+typedef struct played {
+  hs_image image;
+  hs_options options;
+  hs_features whole, expected;
+  reference_frame reference;
+} played;
+
+static void play(played *p, int32_t max_features) {
+  p->image = extraction_scene(230, 190, 5, NULL);
+  p->options = extraction_options(HS_PROFILE_LOWE);
+  p->whole = extraction_once(&p->options, &p->image);
+  assert_true(reference_frame_make(&p->reference, &p->image, &p->options, NULL, 0));
+  p->options.max_features = max_features;
+  p->expected = extraction_once(&p->options, &p->image);
+  memset(&device, 0, sizeof device);
+  device.whole = &p->whole;
+  device.reference = &p->reference;
+  device.records = calloc(p->whole.count, sizeof *device.records);
+  device.descriptors = calloc(p->whole.count, HS_DESCRIPTOR_LENGTH);
+  assert_true(device.records && device.descriptors && p->reference.geometry.octave_count >= 3);
+}
+
+static void play_ends(played *p) {
+  free(device.records);
+  free(device.descriptors);
+  reference_frame_free(&p->reference);
+  hs_features_free(&p->whole);
+  hs_features_free(&p->expected);
+  hs_image_free(&p->image, NULL);
+}
+
+static void check_frame(const played *p, hs_context *c, const char *what) {
+  const place_filter all = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
+  const frame_request request = {.source = {.data = p->image.data,
+                                            .width = p->image.width,
+                                            .height = p->image.height,
+                                            .stride_bytes = (size_t)p->image.width,
+                                            .type = SOURCE_U8,
+                                            .layout = SOURCE_GRAY},
+                                 .filter = all,
+                                 .descriptor_bytes = HS_DESCRIPTOR_LENGTH};
+  cuda_frame_result result = {0};
+  assert_int_equal(hybrid_on_played_device(c, &request, &result), HS_OK);
+  hs_features got = p->expected;
+  got.count = result.count;
+  got.keypoints = (hs_keypoint *)(uintptr_t)result.keypoints;
+  got.descriptors = (void *)(uintptr_t)result.descriptors;
+  extraction_check_equal(&p->expected, &got, what);
+}
+
+/* Every split, with all features and with the best of both parts: the same bytes, every frame counted once. */
+static void test_splits(void **state) {
+  (void)state;
+  static const int32_t most[] = {0, 20};
+  for (size_t m = 0; m < sizeof most / sizeof most[0]; m++) {
+    played p;
+    play(&p, most[m]);
+    for (p.options.split = 1; p.options.split <= p.reference.geometry.octave_count; p.options.split++) {
+      hs_context *c = extraction_context(&p.options);
+      for (int frame = 0; frame < 2; frame++) check_frame(&p, c, "split");
+      assert_int_equal(c->statistics.frames, 2);
+      hs_destroy(c);
+    }
+    play_ends(&p);
+  }
+}
+
+/* Frames that are repeated, for the lists of the device, those of the CPU or room for both in the results, count once. */
+static void test_repeated_frames_count_once(void **state) {
+  (void)state;
+  played p;
+  play(&p, 0);
+  p.options.split = 1;
+  hs_context *c = extraction_context(&p.options);
+  device.too_short = 2;
+  c->keypoint_capacity = c->feature_capacity = 32;
+  check_frame(&p, c, "repeated");
+  assert_true(c->statistics.regrown_frames >= 3); /* one more for the room */
+  assert_int_equal(c->statistics.frames, 1);
+  assert_int_equal(c->statistics.features, p.expected.count);
+  check_frame(&p, c, "after it");
+  assert_int_equal(c->statistics.frames, 2);
+  hs_destroy(c);
+  play_ends(&p);
+}
+
+/* A measurement counts no frames, and is made once for a size. */
+static void test_measured_split(void **state) {
+  (void)state;
+  played p;
+  play(&p, 0);
+  hs_context *c = extraction_context(&p.options);
+  for (int frame = 0; frame < 3; frame++) check_frame(&p, c, "measured");
+  assert_int_equal(c->statistics.frames, 3);
+  assert_int_equal(c->next_split, 1);
+  hs_destroy(c);
+  play_ends(&p);
+}
+
+/* Where the CPU's part finds no room, the device does it all; a split that was asked for says what is missing. */
+static void test_no_room_on_the_cpu(void **state) {
+  (void)state;
+  played p;
+  play(&p, 0);
+  hs_context *c = extraction_context(&p.options);
+  c->options.max_memory_bytes = 1;
+  check_frame(&p, c, "without room for the CPU's part");
+  assert_string_equal(hs_last_error(c), "");
+  assert_int_equal(c->splits[0].split, p.reference.geometry.octave_count);
+  const int32_t before = device.runs_whole;
+  check_frame(&p, c, "the next one");
+  assert_int_equal(device.runs_whole, before + 1);
+  assert_int_equal(c->statistics.frames, 2);
+  hs_destroy(c);
+  play_ends(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_splits),
+      cmocka_unit_test(test_repeated_frames_count_once),
+      cmocka_unit_test(test_measured_split),
+      cmocka_unit_test(test_no_room_on_the_cpu),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
