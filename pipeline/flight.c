@@ -33,7 +33,7 @@ typedef struct flight_lane {
   hs_context *context;
   pthread_t thread;
   int32_t held[CUDA_RESULT_SETS]; /* results in each set that the caller has not given back */
-  hs_statistics statistics;       /* after its last image */
+  hs_statistics statistics;       /* as it started, then after its last image */
 } flight_lane;
 
 /* Images are numbered as they are submitted; image n lies in slot n % slot_count. All under the lock. */
@@ -117,6 +117,17 @@ static int32_t batch_to_take(const flight_lane *lane) {
   return count;
 }
 
+/* Tells the lanes that images wait: one of them where whoever wakes may take the next, else all, because a lane that may
+   not would keep the news to itself. Under the lock. */
+static void wake_lanes(flight *f) {
+  bool anyone = slot_of(f, f->next)->lanes_most >= f->lane_count;
+  for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
+  if (anyone)
+    pthread_cond_signal(&f->work);
+  else
+    pthread_cond_broadcast(&f->work);
+}
+
 /* Waits for images and takes them; returns how many, 0: the lanes are to end. Under the lock. */
 static int32_t take(flight_lane *lane, uint64_t *first) {
   flight *f = lane->flight;
@@ -131,6 +142,7 @@ static int32_t take(flight_lane *lane, uint64_t *first) {
     s->set = set;
   }
   if (f->on_device) lane->held[set] += count;
+  if (f->next != f->end) wake_lanes(f); /* others may take what this one stood before */
   return count;
 }
 
@@ -144,7 +156,6 @@ static void *lane_main(void *argument) {
     pthread_mutex_unlock(&f->lock);
     run_images(lane, first, count, set);
     pthread_mutex_lock(&f->lock);
-    lane->statistics.struct_size = sizeof lane->statistics;
     (void)hs_get_statistics(lane->context, &lane->statistics);
     for (int32_t i = 0; i < count; i++) slot_of(f, first + (uint64_t)i)->done = true;
     pthread_cond_broadcast(&f->done);
@@ -170,7 +181,7 @@ static bool open_lock(flight *f) {
   return false;
 }
 
-/* Lanes with every signal blocked: a handler of the caller's must run on a thread of the caller's. */
+/* Lanes that share `threads`, with every signal blocked: a handler of the caller's must run on a thread of the caller's. */
 static hs_status start_lanes(flight *f, hs_context *owner, int32_t lanes, int32_t threads) {
   sigset_t all, saved;
   hs_status st = HS_OK;
@@ -180,8 +191,10 @@ static hs_status start_lanes(flight *f, hs_context *owner, int32_t lanes, int32_
   for (int32_t i = 0; i < lanes && st == HS_OK; i++) {
     flight_lane *lane = &f->lanes[i];
     lane->flight = f;
-    st = context_clone(owner, threads, &lane->context);
+    st = context_clone(owner, threads / lanes + (i < threads % lanes ? 1 : 0), &lane->context);
     if (st != HS_OK) break;
+    lane->statistics.struct_size = sizeof lane->statistics;
+    (void)hs_get_statistics(lane->context, &lane->statistics);
     if (pthread_create(&lane->thread, NULL, lane_main, lane) == 0) {
       f->lane_count++;
       continue;
@@ -210,7 +223,7 @@ static hs_status start(hs_context *owner) {
     hs_memory_release(owner->options.allocator, f);
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot make a lock for images in flight");
   }
-  const hs_status st = start_lanes(f, owner, lanes, threads / lanes);
+  const hs_status st = start_lanes(f, owner, lanes, threads);
   owner->flight = f;
   if (st == HS_OK) return HS_OK;
   context_end_flight(owner);
@@ -258,7 +271,9 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   if (st != HS_OK) return st;
   flight *f = c->flight;
   const int32_t lanes_most = c->cuda ? cuda_frame_lanes(c, image->width, image->height) : CPU_LANES;
-  const int32_t batch_most = batch_frame_most(c, image);
+  /* Each lane may hold the memory of a batch: all of them together no more frames than the device has room for. */
+  const int32_t room_for = lanes_most / f->lane_count;
+  const int32_t batch_most = least(batch_frame_most(c, image), room_for > 1 ? room_for : 1);
   pthread_mutex_lock(&f->lock);
   const uint64_t count = f->end - f->oldest;
   const bool room = count + 1 < (uint64_t)f->slot_count;
@@ -272,11 +287,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
     s->batch_most = mask ? 1 : batch_most;
     s->error[0] = '\0';
     f->end++;
-    if (lanes_most >= f->lane_count) {
-      pthread_cond_signal(&f->work); /* whoever wakes may take it */
-    } else {
-      pthread_cond_broadcast(&f->work);
-    }
+    wake_lanes(f);
   }
   pthread_mutex_unlock(&f->lock);
   return room ? HS_OK

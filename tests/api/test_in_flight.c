@@ -1,6 +1,7 @@
 /*
  * Images in flight: order, bytes, bounds and failures of hs_submit and hs_wait, on every device there is.
  */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -303,6 +304,66 @@ static void test_destroy_in_flight(void **state) {
   hs_image_free(&image, NULL);
 }
 
+/* Threads of this process, 0: unknown. */
+static int threads_of_process(void) {
+  int count = 0;
+  DIR *folder = opendir("/proc/self/task");
+  for (const struct dirent *e = folder ? readdir(folder) : NULL; e; e = readdir(folder)) count += e->d_name[0] != '.';
+  if (folder) closedir(folder);
+  return count;
+}
+
+/* Lanes share all threads of the options, also where they do not divide evenly, and what they hold counts from the
+   start. */
+static void test_threads_of_lanes(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_image image = extraction_scene(70, 60, 3, NULL);
+  hs_features f = {0};
+  hs_statistics before = {.struct_size = sizeof before}, after = before;
+  o.in_flight = 3;
+  o.threads = 8;
+  hs_context *c = extraction_context(&o);
+  assert_int_equal(hs_get_statistics(c, &before), HS_OK);
+  const int threads = threads_of_process();
+  assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
+  if (threads > 0) assert_int_equal(threads_of_process() - threads, o.threads);
+  assert_int_equal(hs_get_statistics(c, &after), HS_OK);
+  assert_true(after.workspace_bytes >= before.workspace_bytes + 3 * sizeof *c);
+  assert_int_equal(hs_wait(c, &f), HS_OK);
+  hs_features_free(&f);
+  hs_destroy(c);
+  hs_image_free(&image, NULL);
+}
+
+/* Lists that grew for a larger picture are not made for each image of a batch. */
+static void test_grown_lists_in_batches(void **state) {
+  (void)state;
+  enum { PICTURES = 128, SIDE = 64, LANES_MOST = 8 };
+  hs_options o;
+  if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip();
+  o.in_flight = PICTURES;
+  o.batch = 16;
+  hs_image image = extraction_scene(SIDE, SIDE, 4, NULL);
+  hs_options plain = o;
+  plain.device = HS_DEVICE_CPU;
+  hs_features expected = extraction_once(&plain, &image), f = {0};
+  hs_context *c = extraction_context(&o);
+  c->keypoint_capacity = c->feature_capacity = 1 << 18; /* 80 MB a picture; the lanes take this over */
+  for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
+  for (int i = 0; i < PICTURES; i++) {
+    assert_int_equal(hs_wait(c, &f), HS_OK);
+    extraction_check_equal(&expected, &f, "of a batch after a larger picture");
+  }
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  assert_true(s.device_bytes < (uint64_t)LANES_MOST * 160000000);
+  hs_destroy(c);
+  hs_features_free(&f);
+  hs_features_free(&expected);
+  hs_image_free(&image, NULL);
+}
+
 /* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, so that the counting
    allocator meets one thread at a time. */
 static void test_allocations(void **state) {
@@ -348,12 +409,19 @@ static void test_allocations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stream_cpu),        cmocka_unit_test(test_stream_cuda),
-      cmocka_unit_test(test_stream_hybrid),     cmocka_unit_test(test_view_stays_cpu),
-      cmocka_unit_test(test_view_stays_cuda),   cmocka_unit_test(test_arguments),
-      cmocka_unit_test(test_failure_alone),     cmocka_unit_test(test_destroy_in_flight),
-      cmocka_unit_test(test_allocations),       cmocka_unit_test(test_batches_cuda),
+      cmocka_unit_test(test_stream_cpu),
+      cmocka_unit_test(test_stream_cuda),
+      cmocka_unit_test(test_stream_hybrid),
+      cmocka_unit_test(test_view_stays_cpu),
+      cmocka_unit_test(test_view_stays_cuda),
+      cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_failure_alone),
+      cmocka_unit_test(test_destroy_in_flight),
+      cmocka_unit_test(test_allocations),
+      cmocka_unit_test(test_batches_cuda),
       cmocka_unit_test(test_overflow_in_batch),
+      cmocka_unit_test(test_threads_of_lanes),
+      cmocka_unit_test(test_grown_lists_in_batches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
