@@ -248,7 +248,8 @@ hs_status context_give_up_room(hs_context *c, hs_status status) {
 hs_status context_scratch(hs_context *c, scratch_use use, size_t count, size_t item, void **memory) {
   host_scratch *s = &c->scratch;
   size_t bytes;
-  if (!hs_size_mul(count, item, &bytes)) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu x %zu bytes of scratch", count, item);
+  if (!hs_size_mul(count, item, &bytes))
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu x %zu bytes of scratch", count, item);
   if (bytes > s->bytes[use]) {
     hs_memory_release(c->options.allocator, s->memory[use]);
     s->bytes[use] = 0;
@@ -286,7 +287,8 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
   if (st != HS_OK)
     return context_give_up_room(c,
                                 CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
-  const uint64_t limit = c->options.max_memory_bytes, wanted = c->plan.host_bytes + scratch_wanted(&c->options, &c->plan);
+  const uint64_t limit = c->options.max_memory_bytes,
+                 wanted = c->plan.host_bytes + scratch_wanted(&c->options, &c->plan);
   if (limit > 0 && wanted > limit)
     return context_give_up_room(
         c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %llu bytes of workspace, max_memory_bytes is %llu",
@@ -370,7 +372,8 @@ hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
   s.struct_size = size;
   uint64_t pinned;
   cuda_frame_memory(c, &s.device_bytes, &pinned);
-  s.workspace_bytes = c->scratch.bytes[SCRATCH_PICTURE] + c->scratch.bytes[SCRATCH_GRID] + c->slab_bytes + c->match_bytes + fixed_bytes(c->queue ? queue_threads(c->queue) : 0) + pinned;
+  s.workspace_bytes = fixed_bytes(c->queue ? queue_threads(c->queue) : 0) + c->slab_bytes + c->match_bytes + pinned;
+  for (int use = 0; use < SCRATCH_COUNT; use++) s.workspace_bytes += c->scratch.bytes[use];
   uint64_t match_device_bytes;
   match_cuda_memory(c, &match_device_bytes, &pinned);
   s.device_bytes += match_device_bytes;

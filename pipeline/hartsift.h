@@ -152,7 +152,7 @@ typedef struct hs_features {
 /* ------------------------------------------------------------------ options */
 
 /* Memory functions of the caller. alloc returns null when it fails, memory aligned to 64 bytes
-   otherwise; release takes null. Both may be called from one thread at a time per context. */
+   otherwise; release takes null. Both are called from one thread at a time per context, with hs_submit from several. */
 typedef struct hs_allocator {
   void *(*alloc)(size_t bytes, void *user);
   void (*release)(void *pointer, void *user);
@@ -220,7 +220,8 @@ typedef struct hs_options {
 
   /* Limits and resources */
   uint64_t max_pixels;         /* largest image, pixels, 0: no limit but the address space; 2^31 */
-  uint64_t max_memory_bytes;   /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0 */
+  uint64_t max_memory_bytes;   /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0.
+                                  With hs_submit several frames have theirs at once */
   int32_t threads;             /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
   hs_device device;            /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
   int32_t device_index;        /* which GPU; 0 or more; 0 */
@@ -255,7 +256,7 @@ typedef struct hs_context hs_context;
 /* Makes a context. options: read only during the call (except allocator). On failure *context is null
    and, where message is not null, up to message_bytes of the reason are written (zero-terminated).
    hs_create is hs_create_explained without the message. Two environment variables narrow what is chosen: HARTSIFT_CPU
-   (ref, sse2, avx2, avx512, avx512vnni, neon) the instruction set, HARTSIFT_DEVICE (cpu, cuda, cuda:0..9)
+   (ref, sse2, avx2, avx512, avx512vnni, neon) the instruction set, HARTSIFT_DEVICE (cpu, cuda, cuda:0..9, hybrid)
    HS_DEVICE_AUTO.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE. */
 HS_API hs_status hs_create(hs_context **context, const hs_options *options);
@@ -267,9 +268,9 @@ HS_API void hs_destroy(hs_context *context);
 /* Bytes a context needs for images up to width x height with these options, before anything is
    allocated: host_bytes (the most held at once in host memory, results excluded; lists are counted at
    their first planned capacity) and device_bytes, for 8-bit gray images without a mask. Where the options lead to a
-   GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in flight
-   (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION,
-   HS_ERR_LIMIT; with such options also those of hs_create. */
+   GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in
+   flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_LIMIT; with such options also those of hs_create. */
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height,
                                     uint64_t *host_bytes, uint64_t *device_bytes);
 
@@ -277,7 +278,8 @@ HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, in
 
 /* Extracts the features of one image. Blocks. features: in and out, see hs_features; unchanged on
    failure. The context grows to the largest image seen; after that, nothing is allocated when
-   *features has room. Statuses: HS_ERR_ARGUMENT, HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_DEVICE. */
+   *features has room. Statuses: HS_ERR_ARGUMENT, HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_UNSUPPORTED (options.equalize),
+   HS_ERR_MEMORY, HS_ERR_THREAD (a context of a GPU starts its CPU threads when they are first wanted), HS_ERR_DEVICE. */
 HS_API hs_status hs_extract(hs_context *context, const hs_image *image, hs_features *features);
 
 /* The same with a mask: uint8_t, mask_stride_bytes from row to row (0: width), the image's size; a
