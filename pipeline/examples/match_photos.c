@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
   if (status == HS_OK && inlier)
     status = hs_verify(&features[0], &features[1], matches.pairs, sizeof *matches.pairs, matches.count, &verify, inlier,
                        &geometry);
-  for (size_t i = 0; i < matches.count; i++) {
+  for (size_t i = 0; i < matches.count && inlier; i++) {
     const hs_keypoint *a = &features[0].keypoints[matches.pairs[i].first];
     const hs_keypoint *b = &features[1].keypoints[matches.pairs[i].second];
     if (inlier[i]) printf("%.2f %.2f %.2f %.2f\n", (double)a->x, (double)a->y, (double)b->x, (double)b->y);

@@ -95,6 +95,10 @@ def main():
         check_follow(programs, frames, 8)
         broken = subprocess.run([programs / "stitch_photos", one, "absent.jpg"], capture_output=True, check=False)
         assert broken.returncode == 1 and broken.stderr
+        deep = folder / "deep.pgm"
+        deep.write_bytes(b"P5 360 300 65535\n" + b"".join(bytes([v, v]) for row in canvas[:300] for v in row[:360]))
+        refused = subprocess.run([programs / "stitch_photos", one, deep], capture_output=True, check=False)
+        assert refused.returncode == 1 and not refused.stdout, "16-bit pictures are not drawn as bytes"
     print("all examples did what they say")
 
 
