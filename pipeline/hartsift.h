@@ -355,6 +355,9 @@ typedef struct hs_load_options {
   const hs_allocator *allocator;
   char *message;               /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;
+  int32_t jpeg_scale;          /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
+                                  transform; 0 means 1. The limits are for what is decoded, coordinates found are pixels
+                                  of it. Above 1 other files and scenes are HS_ERR_UNSUPPORTED. 0 */
 } hs_load_options;
 
 /* Decodes PNG, JPEG or PGM/PPM/PAM, told apart by content, not name; or renders a scene for a name

@@ -48,6 +48,9 @@ typedef struct cli_input {
   bool has_stdin;
 } cli_input;
 
+/* The N of --decode-scale, 1 when it is not given. */
+int32_t cli_decode_scale(const option_set *set);
+
 void cli_input_init(cli_input *input, const option_set *set, const hs_options *options);
 void cli_input_free(cli_input *input);
 
@@ -55,7 +58,7 @@ void cli_input_free(cli_input *input);
 hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,
                          size_t message_bytes);
 
-/* Loads the image of --mask as one byte a pixel, 0 where it is black. */
+/* Loads the image of --mask as one byte a pixel, 0 where it is black; at full size whatever --decode-scale says. */
 hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes);
 
 /* Reads a feature file in any format. *features is an empty struct. */

@@ -9,6 +9,10 @@
 
 enum { CLI_STDIN_FIRST_BYTES = 1 << 16 };
 
+int32_t cli_decode_scale(const option_set *set) {
+  return 1 << set->values[OPTION_DECODE_SCALE].integer; /* the choices are 1, 2, 4, 8; not given: the first */
+}
+
 void cli_input_init(cli_input *input, const option_set *set, const hs_options *options) {
   memset(input, 0, sizeof *input);
   input->load.struct_size = sizeof input->load;
@@ -16,6 +20,7 @@ void cli_input_init(cli_input *input, const option_set *set, const hs_options *o
   input->load.max_pixels = options->max_pixels != 0 ? options->max_pixels : UINT64_MAX;
   input->load.max_memory_bytes = options->max_memory_bytes;
   input->load.ignore_exif = set->values[OPTION_NO_EXIF].given;
+  input->load.jpeg_scale = cli_decode_scale(set);
 }
 
 void cli_input_free(cli_input *input) {
@@ -100,7 +105,11 @@ static void narrow_mask(hs_image *mask) {
 }
 
 hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes) {
+  /* A mask is made for the picture as it is decoded, and is often no JPEG. */
+  const int32_t scale = input->load.jpeg_scale;
+  input->load.jpeg_scale = 1;
   const hs_status status = cli_load_image(input, path, false, mask, message, message_bytes);
+  input->load.jpeg_scale = scale;
   if (status == HS_OK && mask->type == HS_U16) {
     narrow_mask(mask);
   }

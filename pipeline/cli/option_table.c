@@ -167,6 +167,10 @@ static const option_spec option_specs[OPTION_COUNT] = {
                                  "blur that the image is assumed to have, in pixels [0.5]"),
     [OPTION_NO_EXIF] =
         FLAG("no-exif", IN_FRAMES | IN_LEVELS, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
+    [OPTION_DECODE_SCALE] =
+        CHOICE("decode-scale", "1|2|4|8", IN_FRAMES, OPTION_NO_FIELD,
+               "decode JPEG files to 1/N of their width and height; all coordinates, the mask's and region's too, are "
+               "pixels of that picture; other images fail [1]"),
     [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_FRAMES | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
                              "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_FRAMES | IN_LEVELS, AT(max_memory_bytes),

@@ -36,6 +36,7 @@ typedef struct image_request {
   uint64_t max_memory_bytes; /* UINT64_MAX: no limit */
   bool apply_exif;
   bool keep_colour;
+  uint32_t jpeg_scale; /* 1, 2, 4 or 8; above 1 for JPEG only */
   const hs_allocator *allocator;
   char *message;
   size_t message_bytes;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,9 +58,7 @@ size_t image_channels(hs_pixel_layout layout) {
   return 0;
 }
 
-size_t image_sample_bytes(hs_sample_type type) {
-  return type == HS_U8 ? 1 : type == HS_U16 ? 2 : 4;
-}
+size_t image_sample_bytes(hs_sample_type type) { return type == HS_U8 ? 1 : type == HS_U16 ? 2 : 4; }
 
 hs_status image_check_size(const image_request *request, uint64_t width, uint64_t height) {
   if (width == 0 || height == 0) {
@@ -108,8 +107,18 @@ static load_kind load_kind_of(const uint8_t *bytes, size_t size) {
   return LOAD_UNKNOWN;
 }
 
+/* Ignoring the wish for a smaller picture would give coordinates of another one than expected. */
+static hs_status load_refuse_scale(const image_request *request, const char *kind) {
+  return image_fail(request, HS_ERR_UNSUPPORTED, "only a JPEG can be decoded at 1/%u of its size, and this is %s",
+                    (unsigned)request->jpeg_scale, kind);
+}
+
 static hs_status load_decode(const image_request *request, hs_image *image) {
-  switch (load_kind_of(request->bytes, request->size)) {
+  const load_kind kind = load_kind_of(request->bytes, request->size);
+  if (request->jpeg_scale > 1 && (kind == LOAD_PNG || kind == LOAD_PNM)) {
+    return load_refuse_scale(request, kind == LOAD_PNG ? "a PNG" : "a PNM");
+  }
+  switch (kind) {
   case LOAD_PNG:
     return image_read_png(request, image);
   case LOAD_JPEG:
@@ -231,6 +240,9 @@ static hs_status load_file(image_request *request, hs_image *image) {
 
 static hs_status load_scene(const image_request *request, int32_t width, int32_t height, uint32_t seed,
                             hs_image *image) {
+  if (request->jpeg_scale > 1) {
+    return load_refuse_scale(request, "a scene");
+  }
   hs_status status = image_check_size(request, (uint64_t)width, (uint64_t)height);
   if (status != HS_OK) {
     return status;
@@ -246,14 +258,19 @@ static hs_status load_scene(const image_request *request, int32_t width, int32_t
 /* ---- public entries */
 
 static hs_status load_request(const hs_load_options *options, const char *name, image_request *request) {
-  *request = (image_request){
-      .name = name, .max_pixels = LOAD_DEFAULT_MAX_PIXELS, .max_memory_bytes = UINT64_MAX, .apply_exif = true};
+  *request = (image_request){.name = name,
+                             .max_pixels = LOAD_DEFAULT_MAX_PIXELS,
+                             .max_memory_bytes = UINT64_MAX,
+                             .apply_exif = true,
+                             .jpeg_scale = 1};
   if (options == NULL) {
     return HS_OK;
   }
-  if (options->struct_size < sizeof *options) {
+  /* A caller may know the struct without what was appended to it. */
+  if (options->struct_size < offsetof(hs_load_options, jpeg_scale)) {
     return HS_ERR_ARGUMENT; /* not even the message's place can be relied on */
   }
+  const int32_t scale = options->struct_size >= sizeof *options ? options->jpeg_scale : 0;
   if (options->max_pixels != 0) {
     request->max_pixels = options->max_pixels;
   }
@@ -266,6 +283,12 @@ static hs_status load_request(const hs_load_options *options, const char *name, 
   request->message = options->message;
   request->message_bytes = options->message_bytes;
   hs_message_set(request->message, request->message_bytes, "%s", "");
+  if (scale != 0 && scale != 1 && scale != 2 && scale != 4 && scale != 8) {
+    hs_message_set(request->message, request->message_bytes, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8",
+                   (long)scale);
+    return HS_ERR_ARGUMENT;
+  }
+  request->jpeg_scale = scale == 0 ? 1 : (uint32_t)scale;
   return HS_OK;
 }
 

@@ -1,5 +1,6 @@
 /*
- * Reader of JPEG, on libjpeg: luma as stored or RGB, the EXIF orientation applied while rows arrive.
+ * Reader of JPEG, on libjpeg: luma as stored or RGB, at full size or 1/2, 1/4, 1/8 of it, the EXIF
+ * orientation applied while rows arrive.
  * libjpeg carries on with gray areas where data is missing; here such a file is an error.
  */
 #include "pipeline/image_io/image_io.h"
@@ -101,13 +102,9 @@ static void read_jpeg_on_message(j_common_ptr jpeg, int level) {
 }
 
 /* libjpeg keeps its last message to itself otherwise: the library prints nothing. */
-static void read_jpeg_on_output(j_common_ptr jpeg) {
-  (void)jpeg;
-}
+static void read_jpeg_on_output(j_common_ptr jpeg) { (void)jpeg; }
 
-static void read_jpeg_on_source(j_decompress_ptr jpeg) {
-  (void)jpeg;
-}
+static void read_jpeg_on_source(j_decompress_ptr jpeg) { (void)jpeg; }
 
 /* The whole file is there from the start: being called means that it has ended. */
 static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
@@ -170,11 +167,18 @@ static uint64_t read_jpeg_blocks(const read_jpeg_state *decoder) {
   return blocks;
 }
 
+/* A side of the picture to be decoded, from that of the stored one. */
+static uint32_t read_jpeg_scaled(const read_jpeg_state *decoder, JDIMENSION side) {
+  const uint32_t scale = decoder->request->jpeg_scale;
+  return (uint32_t)side / scale + (side % scale != 0 ? 1 : 0);
+}
+
 /* Refuses what is too large, too large for the bytes that are there, or of an unknown kind. */
 static void read_jpeg_check_header(read_jpeg_state *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const image_request *request = decoder->request;
-  read_jpeg_stop(decoder, image_check_size(request, jpeg->image_width, jpeg->image_height));
+  read_jpeg_stop(decoder, image_check_size(request, read_jpeg_scaled(decoder, jpeg->image_width),
+                                           read_jpeg_scaled(decoder, jpeg->image_height)));
   if (jpeg->data_precision != 8) {
     read_jpeg_stop(decoder,
                    image_fail(request, HS_ERR_UNSUPPORTED, "JPEG with %d bits a sample", jpeg->data_precision));
@@ -211,7 +215,20 @@ static void read_jpeg_choose_space(read_jpeg_state *decoder) {
   jpeg->dct_method = JDCT_ISLOW;
   jpeg->do_fancy_upsampling = TRUE;
   jpeg->do_block_smoothing = FALSE;
+}
+
+/* libjpeg takes the wish for a scale as a hint: there are codings, lossless ones, whose size it cannot change. */
+static void read_jpeg_choose_size(read_jpeg_state *decoder) {
+  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  jpeg->scale_num = 1;
+  jpeg->scale_denom = decoder->request->jpeg_scale;
   jpeg_calc_output_dimensions(jpeg);
+  if (jpeg->output_width != read_jpeg_scaled(decoder, jpeg->image_width) ||
+      jpeg->output_height != read_jpeg_scaled(decoder, jpeg->image_height)) {
+    read_jpeg_stop(decoder, image_fail(decoder->request, HS_ERR_UNSUPPORTED,
+                                       "this kind of JPEG cannot be decoded at 1/%u of its size",
+                                       (unsigned)decoder->request->jpeg_scale));
+  }
 }
 
 static void read_jpeg_allocate(read_jpeg_state *decoder) {
@@ -296,6 +313,7 @@ static void read_jpeg_decode_guarded(read_jpeg_state *decoder) {
   read_jpeg_open(decoder);
   read_jpeg_check_header(decoder);
   read_jpeg_choose_space(decoder);
+  read_jpeg_choose_size(decoder);
   read_jpeg_allocate(decoder);
   read_jpeg_read_pixels(decoder);
   read_jpeg_check_complete(decoder);

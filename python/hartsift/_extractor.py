@@ -127,10 +127,19 @@ class Extractor:
     # ---- pictures
 
     def _pictures(
-        self, image: ImageLike, mask: Any, channels: str, value_range: Optional[Tuple[float, float]], exif: bool
+        self,
+        image: ImageLike,
+        mask: Any,
+        channels: str,
+        value_range: Optional[Tuple[float, float]],
+        exif: bool,
+        jpeg_scale: int = 1,
     ) -> Tuple[Picture, Optional[Picture]]:
         if is_file_source(image):
-            picture = picture_of_file(image, self._options.max_pixels, self._options.max_memory_bytes, exif)
+            limits = self._options.max_pixels, self._options.max_memory_bytes
+            picture = picture_of_file(image, *limits, exif, jpeg_scale)
+        elif jpeg_scale not in (0, 1):
+            raise ArgumentError(f"jpeg_scale is {jpeg_scale!r} for an array, expected 1: only files are decoded")
         else:
             picture = picture_of_array(image, channels, value_range)
         masking = None if mask is None else picture_of_mask(mask)
@@ -156,6 +165,7 @@ class Extractor:
         channels: str = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
+        jpeg_scale: int = 1,
     ) -> Features:
         """Extracts the features of one image.
 
@@ -167,6 +177,8 @@ class Extractor:
             channels: the order of colour channels, ``"rgb"`` or ``"bgr"``.
             value_range: of float images, (black, white); None: (0, 1).
             exif: of JPEG files, apply the orientation stored there.
+            jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height; coordinates, and the mask's
+                size, are then those of the decoded picture. Anything but a JPEG is refused above 1.
 
         Returns:
             Features whose arrays view the memory that the library wrote; it is freed with the last of them.
@@ -175,7 +187,7 @@ class Extractor:
             hartsift.Error: what the library refuses, with its reason.
             hartsift.ArrayTypeError: samples of another type (one of the former, and a TypeError).
         """
-        picture, masking = self._pictures(image, mask, channels, value_range, exif)
+        picture, masking = self._pictures(image, mask, channels, value_range, exif, jpeg_scale)
         masking_view = None if masking is None else ctypes.byref(masking.view)
         with self._lock:
             context = self._begin()
@@ -292,9 +304,10 @@ class Extractor:
         channels: str = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
+        jpeg_scale: int = 1,
     ) -> Features:
         """As ``extract``, without descriptors."""
-        picture, masking = self._pictures(image, mask, channels, value_range, exif)
+        picture, masking = self._pictures(image, mask, channels, value_range, exif, jpeg_scale)
         if picture.on_device:
             raise ArgumentError('detect takes images in host memory; on a device use extract with descriptor="none"')
         with self._lock:
@@ -318,6 +331,7 @@ class Extractor:
         channels: str = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
+        jpeg_scale: int = 1,
     ) -> Tuple[Features, "npt.NDArray[np.int32]"]:
         """Describes given keypoints, on the CPU.
 
@@ -330,7 +344,7 @@ class Extractor:
             The features in the order given, and int32 [N] statuses: 0, or that of a keypoint which cannot be described
             (its scale or place is not in the pyramid; its descriptor is zero).
         """
-        picture, _ = self._pictures(image, None, channels, value_range, exif)
+        picture, _ = self._pictures(image, None, channels, value_range, exif, jpeg_scale)
         if picture.on_device:
             raise ArgumentError("describe takes images in host memory")
         records = records_of(keypoints)
@@ -356,10 +370,11 @@ class Extractor:
         channels: str = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
+        jpeg_scale: int = 1,
     ) -> None:
         """Hands an image in host memory over and returns without waiting for it. Its array must not be changed until
         ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way."""
-        picture, masking = self._pictures(image, mask, channels, value_range, exif)
+        picture, masking = self._pictures(image, mask, channels, value_range, exif, jpeg_scale)
         if picture.on_device:
             raise ArgumentError("submit takes images in host memory")
         with self._lock:
@@ -394,6 +409,7 @@ class Extractor:
         channels: str = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
+        jpeg_scale: int = 1,
     ) -> Generator[Union[Features, Error], None, None]:
         """Yields the features of every image, in their order, with several images under way at once.
 
@@ -410,7 +426,7 @@ class Extractor:
             for image in images:
                 while self.in_flight >= most or len(places) > most:
                     yield self._next(places, return_errors)
-                places.append(self._submit_or_error(image, channels, value_range, exif))
+                places.append(self._submit_or_error(image, channels, value_range, exif, jpeg_scale))
             while places:
                 yield self._next(places, return_errors)
         finally:
@@ -418,10 +434,15 @@ class Extractor:
                 self._discard()
 
     def _submit_or_error(
-        self, image: ImageLike, channels: str, value_range: Optional[Tuple[float, float]], exif: bool
+        self,
+        image: ImageLike,
+        channels: str,
+        value_range: Optional[Tuple[float, float]],
+        exif: bool,
+        jpeg_scale: int,
     ) -> Optional[Error]:
         try:
-            self.submit(image, channels=channels, value_range=value_range, exif=exif)
+            self.submit(image, channels=channels, value_range=value_range, exif=exif, jpeg_scale=jpeg_scale)
         except Error as error:
             return error
         return None
@@ -529,6 +550,7 @@ def extract(
     channels: str = "rgb",
     value_range: Optional[Tuple[float, float]] = None,
     exif: bool = True,
+    jpeg_scale: int = 1,
     **options: "Unpack[Options]",
 ) -> Features:
     """Extracts the features of one image; see ``Extractor.extract`` for the arguments and ``Options`` for the rest.
@@ -538,7 +560,7 @@ def extract(
     Contexts are kept for the few sets of options that a thread used last, so repeated calls cost no set-up.
     """
     extractor = cached_extractor(dict(options))
-    return extractor.extract(image, mask, channels=channels, value_range=value_range, exif=exif)
+    return extractor.extract(image, mask, channels=channels, value_range=value_range, exif=exif, jpeg_scale=jpeg_scale)
 
 
 def extract_many(
@@ -548,12 +570,18 @@ def extract_many(
     channels: str = "rgb",
     value_range: Optional[Tuple[float, float]] = None,
     exif: bool = True,
+    jpeg_scale: int = 1,
     **options: "Unpack[Options]",
 ) -> Generator[Union[Features, Error], None, None]:
     """Yields the features of every image in order, with several images under way; see ``Extractor.extract_many``."""
     with Extractor(**options) as extractor:
         yield from extractor.extract_many(
-            images, return_errors=return_errors, channels=channels, value_range=value_range, exif=exif
+            images,
+            return_errors=return_errors,
+            channels=channels,
+            value_range=value_range,
+            exif=exif,
+            jpeg_scale=jpeg_scale,
         )
 
 

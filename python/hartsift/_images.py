@@ -28,6 +28,7 @@ _LAYOUTS = {
     "bgr": {1: _library.HS_GRAY, 2: _library.HS_GRAY_ALPHA, 3: _library.HS_BGR, 4: _library.HS_BGRA},
 }
 _UINT64_MAX = (1 << 64) - 1
+_JPEG_SCALES = (0, 1, 2, 4, 8)
 
 
 @dataclass
@@ -197,8 +198,15 @@ def picture_of_mask(mask: Any) -> Picture:
 
 
 def _load(
-    read: Callable[[Any, Any], int], max_pixels: int, max_memory_bytes: int, exif: bool, colour: bool
+    read: Callable[[Any, Any], int],
+    max_pixels: int,
+    max_memory_bytes: int,
+    exif: bool,
+    colour: bool,
+    jpeg_scale: int,
 ) -> _ImageMemory:
+    if jpeg_scale not in _JPEG_SCALES:  # checked here too: a C integer would wrap around
+        raise ArgumentError(f"jpeg_scale is {jpeg_scale!r}, expected 1, 2, 4 or 8")
     message = _library.message_room()
     options = HsLoadOptions(
         struct_size=ctypes.sizeof(HsLoadOptions),
@@ -208,6 +216,7 @@ def _load(
         keep_colour=colour,
         message=ctypes.addressof(message),
         message_bytes=_library.MESSAGE_BYTES,
+        jpeg_scale=jpeg_scale,
     )
     memory = _ImageMemory()
     check(read(ctypes.byref(options), ctypes.byref(memory.view)), message.value)
@@ -223,7 +232,12 @@ def path_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
 
 
 def load_memory(
-    source: Union[str, "os.PathLike[str]", bytes], max_pixels: int, max_memory_bytes: int, exif: bool, colour: bool
+    source: Union[str, "os.PathLike[str]", bytes],
+    max_pixels: int,
+    max_memory_bytes: int,
+    exif: bool,
+    colour: bool,
+    jpeg_scale: int,
 ) -> _ImageMemory:
     """Decodes a file, or its bytes, or renders a scene. max_pixels 0: no limit."""
     if isinstance(source, bytes):
@@ -234,10 +248,16 @@ def load_memory(
             max_memory_bytes,
             exif,
             colour,
+            jpeg_scale,
         )
     path = path_bytes(source)
     return _load(
-        lambda options, view: library.hs_load_image(path, options, view), max_pixels, max_memory_bytes, exif, colour
+        lambda options, view: library.hs_load_image(path, options, view),
+        max_pixels,
+        max_memory_bytes,
+        exif,
+        colour,
+        jpeg_scale,
     )
 
 
@@ -246,9 +266,9 @@ def is_file_source(image: object) -> bool:
     return isinstance(image, (str, bytes, os.PathLike))
 
 
-def picture_of_file(source: Any, max_pixels: int, max_memory_bytes: int, exif: bool) -> Picture:
+def picture_of_file(source: Any, max_pixels: int, max_memory_bytes: int, exif: bool, jpeg_scale: int) -> Picture:
     """A picture from a file, gray as the command reads it."""
-    memory = load_memory(source, max_pixels, max_memory_bytes, exif, False)
+    memory = load_memory(source, max_pixels, max_memory_bytes, exif, False, jpeg_scale)
     return Picture(memory.view, memory)
 
 
@@ -276,6 +296,7 @@ def load_image(
     exif: bool = True,
     max_pixels: int = 1 << 31,
     max_memory_bytes: int = 0,
+    jpeg_scale: int = 1,
 ) -> "npt.NDArray[Any]":
     """Decodes a PNG, JPEG or PNM file, told apart by content.
 
@@ -285,12 +306,14 @@ def load_image(
         exif: apply a JPEG's EXIF orientation.
         max_pixels: refuse larger pictures before anything is allocated; 0: no limit.
         max_memory_bytes: refuse pictures whose decoding needs more; 0: no limit.
+        jpeg_scale: 1, 2, 4 or 8: decode a JPEG to 1/N of its width and height, rounded up; the limits are for what is
+            decoded. Other files and scenes are refused above 1.
 
     Returns:
         ``(height, width)`` or ``(height, width, 3)``, uint8 or (files of 16 bits) uint16. The array views memory of the
         library, which is freed with it.
     """
-    return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour))
+    return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour, jpeg_scale))
 
 
 def render_scene(

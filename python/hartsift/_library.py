@@ -153,6 +153,7 @@ class HsLoadOptions(ctypes.Structure):
         ("allocator", c_void_p),
         ("message", c_void_p),
         ("message_bytes", c_size_t),
+        ("jpeg_scale", c_int32),
     ]
 
 

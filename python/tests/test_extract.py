@@ -3,6 +3,7 @@
 import concurrent.futures
 import gc
 import multiprocessing
+import pathlib
 import weakref
 
 import numpy as np
@@ -200,6 +201,30 @@ def test_bytes_of_a_file(image, tmp_path):
     assert hartsift.extract(tmp_path / "scene.pgm") == expected
     assert hartsift.extract(str(tmp_path / "scene.pgm")) == expected
     assert np.array_equal(hartsift.load_image(encoded), image)
+
+
+def test_jpeg_scale(image):
+    path = pathlib.Path(__file__).parents[2] / "tests/data/images/jpeg_exif6.jpg"
+    try:
+        full = hartsift.load_image(path)
+    except hartsift.Error as error:
+        pytest.skip(str(error))
+    assert full.shape == (24, 16)
+    for scale in (1, 2, 4, 8):
+        part = hartsift.load_image(path, jpeg_scale=scale)
+        assert part.shape == (24 // scale, 16 // scale)
+        assert np.array_equal(hartsift.load_image(path.read_bytes(), jpeg_scale=scale), part)
+        features = hartsift.extract(path, jpeg_scale=scale)
+        assert features == hartsift.extract(part) and features.image_size == (16 // scale, 24 // scale)
+        assert next(hartsift.extract_many([path], jpeg_scale=scale)) == features
+    with pytest.raises(hartsift.Error, match="only a JPEG") as caught:
+        hartsift.extract(SCENE, jpeg_scale=2)
+    assert caught.value.name == "HS_ERR_UNSUPPORTED"
+    for scale in (-1, 3, 16, 2**32 + 2):
+        with pytest.raises(hartsift.ArgumentError, match="jpeg_scale"):
+            hartsift.load_image(path, jpeg_scale=scale)
+    with pytest.raises(hartsift.ArgumentError, match="array"):
+        hartsift.extract(image, jpeg_scale=2)
 
 
 def test_load_colour_and_scenes(image):

@@ -439,11 +439,13 @@ class Resuming(Case):
         files = self.tree()
         for arguments, word in ((["--contrast", "0.03"], "contrast=0.03"), (["--profile", "colmap"], "profile=colmap"),
                                 (["--format", "csv"], "format=csv"), (["--upright"], "upright=1"),
-                                (["--region", "1,2,30,30"], "region=1,2,30,30"), (["--no-exif"], "no-exif=1")):
+                                (["--region", "1,2,30,30"], "region=1,2,30,30"), (["--no-exif"], "no-exif=1"),
+                                (["--decode-scale", "2"], "decode-scale=2")):
             _, errors = self.batch("list.txt", "-o", "out", "--resume", *arguments, status=USAGE)
             self.assertIn(word, errors)
             self.assertEqual(self.tree(), files)
-        for arguments in (["--threads", "1"], ["--jobs", "2"], ["--device", "cpu"], ["--max-memory", "1G"]):
+        for arguments in (["--threads", "1"], ["--jobs", "2"], ["--device", "cpu"], ["--max-memory", "1G"],
+                          ["--decode-scale", "1"]):
             self.assertIn("3 kept", self.batch("list.txt", "-o", "out", "--resume", *arguments)[1])
         self.batch("list.txt", "-o", "out", "--contrast", "0.03")
         self.assertNotEqual(self.tree(), files)

@@ -18,7 +18,7 @@ DONE, FAILED, USAGE, NO_DEVICE = 0, 1, 2, 3
 SUBCOMMANDS = ("extract", "batch", "match", "draw", "stats", "hist", "info", "selftest", "bench")
 EXTRACT_OPTIONS = (
     "output format profile device threads max-features contrast edge first-octave octaves scales max-orientations "
-    "upright norm descriptor mask region grid equalize keypoints upsample sigma input-blur no-exif variant max-memory max-pixels "
+    "upright norm descriptor mask region grid equalize keypoints upsample sigma input-blur no-exif decode-scale variant max-memory max-pixels "
     "json quiet help"
 ).split()
 

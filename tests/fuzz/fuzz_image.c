@@ -1,5 +1,6 @@
 /*
- * Fuzz target: any bytes as an image in memory, in gray and in colour. Every byte of a picture is read.
+ * Fuzz target: any bytes as an image in memory, in gray and in colour, at the four scales that a JPEG can
+ * be decoded at. Every byte of a picture is read.
  * A PNG is tried once more with its checksums put right, which chance would never do.
  */
 #include <stddef.h>
@@ -18,14 +19,15 @@ static size_t bytes_per_pixel(const hs_image *image) {
   return (image->layout == HS_RGB ? 3u : 1u) * (image->type == HS_U16 ? 2u : 1u);
 }
 
-static void decode(const uint8_t *data, size_t size, int keep_colour) {
+static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t scale) {
   char message[64];
   const hs_load_options options = {.struct_size = sizeof options,
                                    .max_pixels = FUZZ_MAX_PIXELS,
                                    .max_memory_bytes = FUZZ_MAX_MEMORY_BYTES,
                                    .keep_colour = keep_colour,
                                    .message = message,
-                                   .message_bytes = sizeof message};
+                                   .message_bytes = sizeof message,
+                                   .jpeg_scale = scale};
   hs_image image;
   const hs_status status = hs_load_image_memory(data, size, &options, &image);
   if (status != HS_OK) {
@@ -77,12 +79,16 @@ static void repair_checksums(uint8_t *png, size_t size) {
   }
 }
 
+static int is_jpeg(const uint8_t *data, size_t size) { return size >= 2 && data[0] == 0xFF && data[1] == 0xD8; }
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (data == NULL) {
     return 0;
   }
-  decode(data, size, 0);
-  decode(data, size, 1);
+  for (int32_t scale = 1; scale <= (is_jpeg(data, size) ? 8 : 1); scale *= 2) {
+    decode(data, size, 0, scale);
+    decode(data, size, 1, scale);
+  }
   if (size >= 8 && memcmp(data, "\x89PNG", 4) == 0) {
     uint8_t *png = malloc(size);
     if (png == NULL) {
@@ -90,8 +96,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     memcpy(png, data, size);
     repair_checksums(png, size);
-    decode(png, size, 0);
-    decode(png, size, 1);
+    decode(png, size, 0, 1);
+    decode(png, size, 1, 1);
     free(png);
   }
   return 0;

@@ -53,9 +53,7 @@ static void image_file_append(png_structp png, png_bytep data, size_t size) {
   file->size += size;
 }
 
-static void image_file_flush(png_structp png) {
-  (void)png;
-}
+static void image_file_flush(png_structp png) { (void)png; }
 
 static void png_spec_set_colours(const png_spec *spec, png_structp png, png_infop info) {
   png_color palette[256];
@@ -178,6 +176,31 @@ image_file jpeg_spec_make(const jpeg_spec *spec, const uint8_t *samples) {
   file.bytes = made;
   file.size = made_size;
   return file;
+}
+
+uint8_t *jpeg_scaled_by_library(const image_file *file, int scale, bool colour, int32_t *width, int32_t *height) {
+  struct jpeg_decompress_struct jpeg;
+  struct jpeg_error_mgr errors;
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg_create_decompress(&jpeg);
+  jpeg_mem_src(&jpeg, file->bytes, (unsigned long)file->size);
+  jpeg_read_header(&jpeg, TRUE);
+  jpeg.out_color_space = colour ? JCS_RGB : JCS_GRAYSCALE;
+  jpeg.dct_method = JDCT_ISLOW;
+  jpeg.scale_num = 1;
+  jpeg.scale_denom = (unsigned int)scale;
+  jpeg_start_decompress(&jpeg);
+  const size_t row_bytes = (size_t)jpeg.output_width * (size_t)jpeg.output_components;
+  uint8_t *pixels = malloc(row_bytes * jpeg.output_height);
+  while (jpeg.output_scanline < jpeg.output_height) {
+    JSAMPROW rows[1] = {pixels + row_bytes * jpeg.output_scanline};
+    jpeg_read_scanlines(&jpeg, rows, 1);
+  }
+  *width = (int32_t)jpeg.output_width;
+  *height = (int32_t)jpeg.output_height;
+  jpeg_finish_decompress(&jpeg);
+  jpeg_destroy_decompress(&jpeg);
+  return pixels;
 }
 
 uint8_t *jpeg_luma_by_library(const image_file *file) {

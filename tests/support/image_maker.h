@@ -60,6 +60,9 @@ typedef struct jpeg_spec {
 size_t jpeg_spec_channels(const jpeg_spec *spec);
 /* samples: width x height x channels. Null bytes when the library cannot (arithmetic coding). */
 image_file jpeg_spec_make(const jpeg_spec *spec, const uint8_t *samples);
+/* What libjpeg itself decodes at 1/scale of the size, gray (luma as stored) or RGB, rows without gaps; *width and
+   *height are what it made. The file is gray or YCbCr, or colour is asked for. From malloc. */
+uint8_t *jpeg_scaled_by_library(const image_file *file, int scale, bool colour, int32_t *width, int32_t *height);
 /* The luma plane as libjpeg itself gives it; gray for JPEG_GRAY. From malloc. */
 uint8_t *jpeg_luma_by_library(const image_file *file);
 
