@@ -1,5 +1,5 @@
 /*
- * Reductions. Bytes are taken as aligned vectors in any order, for their sums are exact; other types chunk by chunk, a
+ * Reductions. Integers are taken as aligned vectors in any order, for their sums are exact; other types chunk by chunk, a
  * warp each, as the fixed tree demands. The block that comes last gathers.
  */
 #include "cuda/reduce_cuda.h"
@@ -14,8 +14,8 @@ enum { REDUCE_THREADS = 256, REDUCE_WARPS = REDUCE_THREADS / WARP_LANES, REDUCE_
 /* Vectors of 16 bytes that a thread has under way. */
 enum { REDUCE_VECTORS = 4 };
 
-/* What a block found among bytes. */
-struct byte_partial {
+/* What a block found among integers. */
+struct integer_partial {
   uint64_t sum;
   uint32_t least, most;
 };
@@ -31,7 +31,7 @@ static __device__ __forceinline__ double divided(double sum, double divisor) {
 }
 
 /* All threads of a block; valid on thread 0. s_partial: REDUCE_WARPS entries. One barrier. */
-static __device__ __forceinline__ byte_partial block_reduce_bytes(byte_partial p, byte_partial *s_partial) {
+static __device__ __forceinline__ integer_partial block_reduce_integers(integer_partial p, integer_partial *s_partial) {
   p.sum = warp_reduce_sum_u64(p.sum);
   p.least = (uint32_t)warp_reduce_min((int32_t)p.least);
   p.most = (uint32_t)warp_reduce_max((int32_t)p.most);
@@ -46,47 +46,60 @@ static __device__ __forceinline__ byte_partial block_reduce_bytes(byte_partial p
   return p;
 }
 
-/* A vector of 16 bytes to a thread's figures. */
-template <bool RANGE> static __device__ __forceinline__ void add_vector(const uint4 &v, byte_stats &s, uint64_t &sum) {
-  if (RANGE) {
-    byte_stats_add<false>(s, v.x, 0, 0);
-    byte_stats_add<false>(s, v.y, 0, 0);
-    byte_stats_add<false>(s, v.z, 0, 0);
-    byte_stats_add<false>(s, v.w, 0, 0);
-    return;
+/* Numbers of a byte or two: what a word of them adds to a sum, and to the extremes. */
+template <int BYTES> static __device__ __forceinline__ uint32_t add_word(uint32_t word, uint32_t sum) {
+  return BYTES == 1 ? __dp4a(word, BYTE_STATS_ONES, sum) : __dp2a_lo(word, BYTE_STATS_ONES, sum);
+}
+template <int BYTES> static __device__ __forceinline__ void add_word_range(uint32_t word, byte_stats &s) {
+  if (BYTES == 1) {
+    byte_stats_add_range(s, word);
+  } else {
+    s.least = __vminu2(s.least, word);
+    s.most = __vmaxu2(s.most, word);
   }
-  const uint32_t ones = BYTE_STATS_ALL;
-  sum += __dp4a(v.x, ones, __dp4a(v.y, ones, __dp4a(v.z, ones, __dp4a(v.w, ones, 0u))));
 }
 
-/* The bytes of a vector at the end of a row. */
-template <bool RANGE>
+/* A vector of 16 bytes to a thread's figures. */
+template <int BYTES, bool RANGE>
+static __device__ __forceinline__ void add_vector(const uint4 &v, byte_stats &s, uint64_t &sum) {
+  if (RANGE) {
+    add_word_range<BYTES>(v.x, s);
+    add_word_range<BYTES>(v.y, s);
+    add_word_range<BYTES>(v.z, s);
+    add_word_range<BYTES>(v.w, s);
+  } else {
+    sum += add_word<BYTES>(v.x, add_word<BYTES>(v.y, add_word<BYTES>(v.z, add_word<BYTES>(v.w, 0u))));
+  }
+}
+
+/* The numbers of a vector at the end of a row. */
+template <int BYTES, bool RANGE>
 static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &s, uint64_t &sum) {
-  for (int32_t b = u.first; b < u.end; b++) {
-    const uint32_t v = u.address[b];
+  for (int32_t b = u.first; b < u.end; b += BYTES) {
+    const uint32_t v = BYTES == 1 ? (uint32_t)u.address[b] : (uint32_t) * (const uint16_t *)(u.address + b);
     sum += v;
-    if (RANGE) byte_stats_add_byte<false>(s, v, 0);
+    if (RANGE) add_word_range<BYTES>(v * (BYTES == 1 ? BYTE_STATS_ONES : 0x00010001u), s);
   }
 }
 
 /*
- * Does      sum, or smallest and largest, of bytes: reduce_sum_ref and reduce_range_ref for u8.
+ * Does      sum, or smallest and largest, of integers of BYTES bytes: reduce_sum_ref and reduce_range_ref for u8, u16.
  * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 4 at a
  *           time; the last block gathers the partial results.
  * Shared    0.2 KiB.
- * Reads     the view: any address, width, stride. Writes partials [blocks], the results; ticket is 0 before and after.
+ * Reads     the view, aligned for its type: any width, stride. Writes partials [blocks], the results; ticket is 0 before and after.
  * Barriers  of the block's reduction and of the ticket.
  * Limits    no empty view. Order: repeatable, integer sums and extremes.
  * Cost      16 bytes a vector; some 12 (sum) or 20 instructions where rows have no gaps, 60 more else.
  */
-template <bool RANGE, bool FLAT>
+template <int BYTES, bool RANGE, bool FLAT>
 __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
-    reduce_bytes_kernel(const __grid_constant__ byte_rows in, byte_partial *partials, uint32_t *ticket,
-                        reduce_result result) {
-  __shared__ byte_partial s_partial[REDUCE_WARPS];
+    reduce_integers_kernel(const __grid_constant__ byte_rows in, integer_partial *partials, uint32_t *ticket,
+                           reduce_result result) {
+  __shared__ integer_partial s_partial[REDUCE_WARPS];
   __shared__ uint32_t s_last;
   byte_stats s = byte_stats_none();
-  byte_partial p = {0, 255u, 0u};
+  integer_partial p = {0, 0xffffu, 0u};
   const uint32_t step = gridDim.x * REDUCE_THREADS;
   for (int64_t row = 0; row < in.rows; row += in.group_rows) {
     const uint32_t units = byte_rows_group_units(in, row);
@@ -102,34 +115,33 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
 #pragma unroll
       for (uint32_t k = 0; k < REDUCE_VECTORS; k++) {
         if (whole[k])
-          add_vector<RANGE>(v[k], s, p.sum);
+          add_vector<BYTES, RANGE>(v[k], s, p.sum);
         else if (n + k * step < units)
-          add_some<RANGE>(byte_rows_unit<FLAT>(in, row, n + k * step), s, p.sum);
+          add_some<BYTES, RANGE>(byte_rows_unit<FLAT>(in, row, n + k * step), s, p.sum);
       }
     }
   }
-  p.least = byte_stats_least(s);
-  p.most = byte_stats_most(s);
-  p = block_reduce_bytes(p, s_partial);
+  p.least = BYTES == 1 ? byte_stats_least(s) : min(s.least & 0xffffu, s.least >> 16);
+  p.most = BYTES == 1 ? byte_stats_most(s) : max(s.most & 0xffffu, s.most >> 16);
+  p = block_reduce_integers(p, s_partial);
   if (threadIdx.x == 0) partials[blockIdx.x] = p;
   if (!last_block(ticket, &s_last)) return;
   p.sum = 0;
-  p.least = 255u;
+  p.least = 0xffffu;
   p.most = 0u;
   for (uint32_t b = threadIdx.x; b < gridDim.x; b += REDUCE_THREADS) {
     p.sum += __ldcg((const unsigned long long *)&partials[b].sum);
     p.least = min(p.least, __ldcg(&partials[b].least));
     p.most = max(p.most, __ldcg(&partials[b].most));
   }
-  p = block_reduce_bytes(p, s_partial);
+  p = block_reduce_integers(p, s_partial);
   if (threadIdx.x != 0) return;
   if (result.first) *result.first = RANGE ? (double)p.least : divided((double)p.sum, result.divisor);
   if (result.second) *result.second = (double)p.most;
 }
 
 /*
- * Does      the sums of all chunks; with at most 1024 of them their sum, too: reduce_sum_ref for u16 (every sum of less
- *           than 2^37 elements is exact in double), f32, f64.
+ * Does      the sums of all chunks; with at most 1024 of them their sum, too: reduce_sum_ref for f32, f64.
  * Launch    one-dimensional, blocks of 8 warps, at most 4 a multiprocessor, a warp a chunk, looping; the last
  *           block ends the sum.
  * Shared    4 bytes.
@@ -167,7 +179,7 @@ static __device__ __forceinline__ void block_reduce_range(lane_range &r, double 
 }
 
 /*
- * Does      smallest and largest element, NaN passed over: reduce_range_ref for u16, f32, f64.
+ * Does      smallest and largest element, NaN passed over: reduce_range_ref for f32, f64.
  * Launch    one-dimensional, blocks of 8 warps, at most 4 a multiprocessor, a warp a chunk, looping; the last
  *           block gathers.
  * Shared    0.2 KiB.
@@ -226,6 +238,9 @@ static reduce_result result_of(const reduce_args *a, uint64_t count) {
   return r;
 }
 
+/* Their sums are exact, so in any order. */
+static bool is_integer(prim_element type) { return type == PRIM_U8 || type == PRIM_U16; }
+
 static void assert_args(const reduce_args *a) {
   assert(a->view.data && a->view.width > 0 && a->view.height > 0 && a->scratch && a->ticket && a->processors > 0);
   assert((uintptr_t)a->view.data % prim_element_bytes(a->view.type) == 0);
@@ -234,35 +249,37 @@ static void assert_args(const reduce_args *a) {
 }
 
 size_t reduce_scratch_bytes(const reduce_args *a) {
-  const size_t partials = (size_t)a->processors * REDUCE_BLOCKS_PER_SM * sizeof(byte_partial);
-  if (a->view.type == PRIM_U8 || a->kind == REDUCE_RANGE) return partials;
+  const size_t partials = (size_t)a->processors * REDUCE_BLOCKS_PER_SM * sizeof(integer_partial);
+  if (is_integer(a->view.type) || a->kind == REDUCE_RANGE) return partials;
   const uint64_t chunks = chunks_of(elements_of(&a->view));
   return (size_t)(chunks + chunks_of(chunks)) * sizeof(double);
 }
 
-template <bool RANGE>
-static void bytes_of(const byte_rows &rows, unsigned blocks, byte_partial *partials, uint32_t *ticket,
-                     reduce_result result, cuda_stream stream) {
+template <int BYTES, bool RANGE>
+static void integers_of(const byte_rows &rows, unsigned blocks, const reduce_args *a, cuda_stream stream) {
+  integer_partial *partials = (integer_partial *)a->scratch;
+  const reduce_result result = result_of(a, elements_of(&a->view));
   if (rows.rows == 1)
-    reduce_bytes_kernel<RANGE, true><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, ticket, result);
+    reduce_integers_kernel<BYTES, RANGE, true>
+        <<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, a->ticket, result);
   else
-    reduce_bytes_kernel<RANGE, false><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, ticket, result);
+    reduce_integers_kernel<BYTES, RANGE, false>
+        <<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, a->ticket, result);
 }
 
-stage_status reduce_bytes_launch(const reduce_args *a, cuda_stream stream) {
+stage_status reduce_integers_launch(const reduce_args *a, cuda_stream stream) {
   assert_args(a);
-  assert(a->view.type == PRIM_U8);
-  const int64_t width = (int64_t)a->view.width, height = (int64_t)a->view.height;
+  assert(a->view.type == PRIM_U8 || a->view.type == PRIM_U16);
+  const int64_t width = (int64_t)(a->view.width * prim_element_bytes(a->view.type)), height = (int64_t)a->view.height;
   const size_t stride = a->view.stride_bytes;
   const byte_rows rows = byte_rows_make(a->view.data, width, height, stride, byte_rows_joined(width, height, stride));
   /* A block has 16 KiB under way; small views are spread over more blocks. */
   const unsigned blocks = grid_for(byte_rows_units(&rows), REDUCE_THREADS, a->processors, REDUCE_BLOCKS_PER_SM);
-  byte_partial *partials = (byte_partial *)a->scratch;
-  const reduce_result result = result_of(a, elements_of(&a->view));
-  if (a->kind == REDUCE_RANGE)
-    bytes_of<true>(rows, blocks, partials, a->ticket, result, stream);
-  else
-    bytes_of<false>(rows, blocks, partials, a->ticket, result, stream);
+  const bool range = a->kind == REDUCE_RANGE;
+  if (a->view.type == PRIM_U8 && range) integers_of<1, true>(rows, blocks, a, stream);
+  if (a->view.type == PRIM_U8 && !range) integers_of<1, false>(rows, blocks, a, stream);
+  if (a->view.type == PRIM_U16 && range) integers_of<2, true>(rows, blocks, a, stream);
+  if (a->view.type == PRIM_U16 && !range) integers_of<2, false>(rows, blocks, a, stream);
   return launch_status();
 }
 
@@ -277,9 +294,8 @@ template <typename E> static void sum_of(const reduce_args *a, double *sums, red
 
 stage_status reduce_sum_launch(const reduce_args *a, double *sums, uint64_t count, cuda_stream stream) {
   assert_args(a);
-  assert(a->view.type != PRIM_U8 && a->kind != REDUCE_RANGE && sums);
+  assert(!is_integer(a->view.type) && a->kind != REDUCE_RANGE && sums);
   const reduce_result result = result_of(a, count);
-  if (a->view.type == PRIM_U16) sum_of<uint16_t>(a, sums, result, stream);
   if (a->view.type == PRIM_F32) sum_of<float>(a, sums, result, stream);
   if (a->view.type == PRIM_F64) sum_of<double>(a, sums, result, stream);
   return launch_status();
@@ -298,15 +314,14 @@ template <typename E> static void range_of(const reduce_args *a, cuda_stream str
 
 stage_status reduce_range_launch(const reduce_args *a, cuda_stream stream) {
   assert_args(a);
-  assert(a->view.type != PRIM_U8 && a->kind == REDUCE_RANGE);
-  if (a->view.type == PRIM_U16) range_of<uint16_t>(a, stream);
+  assert(!is_integer(a->view.type) && a->kind == REDUCE_RANGE);
   if (a->view.type == PRIM_F32) range_of<float>(a, stream);
   if (a->view.type == PRIM_F64) range_of<double>(a, stream);
   return launch_status();
 }
 
 stage_status reduce_launch(const reduce_args *args, cuda_stream stream) {
-  if (args->view.type == PRIM_U8) return reduce_bytes_launch(args, stream);
+  if (is_integer(args->view.type)) return reduce_integers_launch(args, stream);
   if (args->kind == REDUCE_RANGE) return reduce_range_launch(args, stream);
   /* The sums of the chunks are the next pass's elements; passes write by turns before and behind one another. */
   const uint64_t count = elements_of(&args->view), first_chunks = chunks_of(count);

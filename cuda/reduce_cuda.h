@@ -28,14 +28,14 @@ typedef struct reduce_args {
 
 size_t reduce_scratch_bytes(const reduce_args *args);
 
-/* All of it, whatever the type: one launch, for more than 2^20 elements of u16, f32 or f64 summed two or three. */
+/* All of it, whatever the type: one launch, for more than 2^20 elements of f32 or f64 summed two or three. */
 stage_status reduce_launch(const reduce_args *args, cuda_stream stream);
 
-/* The kernels by themselves. u8, any kind. */
-stage_status reduce_bytes_launch(const reduce_args *args, cuda_stream stream);
-/* u16, f32, f64: the range. */
+/* The kernels by themselves. u8 and u16, any kind. */
+stage_status reduce_integers_launch(const reduce_args *args, cuda_stream stream);
+/* f32, f64: the range. */
 stage_status reduce_range_launch(const reduce_args *args, cuda_stream stream);
-/* u16, f32, f64: the sums of all chunks to `sums`; with at most PRIM_CHUNK of them also the end of it: their sum, for a
+/* f32, f64: the sums of all chunks to `sums`; with at most PRIM_CHUNK of them also the end of it: their sum, for a
    mean divided by `count`, to *args->first. */
 stage_status reduce_sum_launch(const reduce_args *args, double *sums, uint64_t count, cuda_stream stream);
 

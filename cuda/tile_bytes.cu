@@ -1,6 +1,6 @@
 /*
  * Tile statistics of bytes. A thread walks down a column of words of one tile, so a warp reads whole lines, and keeps
- * four running figures in registers; the threads of a tile meet in shared memory.
+ * its running figures in registers; the threads of a tile meet in shared memory.
  */
 #include "cuda/launch_shape.h"
 #include "cuda/prim/byte_stats.cuh"
@@ -8,13 +8,25 @@
 
 enum {
   TILE_THREADS = 256,
-  TILE_BLOCKS_PER_SM = 4,
-  TILE_BATCH = 16, /* words that a thread has under way */
+  TILE_BLOCKS_PER_SM = 4, /* 5 where a column has 3 words: measured; more hold too few rows under way */
   TILE_GRID_YZ_MAX = 65535,
   TILE_FINISH_WARPS = 8,
-  TILE_PART_ROWS_MIN = TILE_BATCH, /* a part of a tile is not lower than this */
-  TILE_PART_BYTES_MAX = 1 << 24    /* nor larger: sums of a thread stay in 32 bits */
+  TILE_FINISH_MANY = 64,        /* parts of a tile that all warps of a block go through */
+  TILE_PART_ROWS_MIN = 16,      /* a part of a tile is not lower than this */
+  TILE_PART_BYTES_MAX = 1 << 24 /* nor larger: sums of a thread stay in 32 bits */
 };
+
+/* How words are read: aligned; joined from two, which stand alike in every row; or differently from row to row. */
+enum tile_reading { TILE_ALIGNED, TILE_SHIFTED, TILE_TURNING };
+
+/* Of so many blocks, those that a multiprocessor has threads for. */
+static constexpr int tile_blocks_held(int blocks) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+  return blocks < 4 ? blocks : 4;
+#else
+  return blocks;
+#endif
+}
 
 /* What one block found of one tile. */
 struct tile_byte_part {
@@ -24,123 +36,146 @@ struct tile_byte_part {
 
 struct tile_bytes_params {
   tile_grid grid;
-  uint64_t units;         /* of WORDS words: to a row of a tile */
-  uint32_t block_units;   /* of them side by side in a block: all, or a block's threads */
-  uint32_t tiles_a_block; /* side by side; 1 where block_units are not all */
-  uint64_t row_parts;     /* a tile is cut into so many parts from top to bottom ... */
-  uint64_t part_rows;     /* ... of so many rows, */
-  uint64_t unit_parts;    /* and into so many from left to right ... */
-  uint64_t part_units;    /* ... of so many units */
-  uint32_t complement;    /* byte_stats_complement of the threshold */
-  bool all_above;
+  const uint8_t *end;       /* of the view */
+  uint64_t units;           /* of WORDS words: to a row of a tile */
+  uint32_t block_units;     /* of them side by side in a block: all, or a block's threads */
+  uint32_t unit_reciprocal; /* n / block_units = n * unit_reciprocal >> 16 for n up to 255 */
+  uint32_t tiles_a_block;   /* side by side; 1 where block_units are not all */
+  uint64_t row_parts;       /* a tile is cut into so many parts from top to bottom ... */
+  uint64_t part_rows;       /* ... of so many rows, */
+  uint64_t unit_parts;      /* and into so many from left to right ... */
+  uint64_t part_units;      /* ... of so many units */
+  byte_threshold threshold;
+  bool all_above, none_above; /* whatever the bytes are */
   prim_tile *tiles;
   tile_byte_part *parts; /* null: whole tiles */
 };
 
 /* A thread's column of one tile: WORDS words of each row from `at` on. The last column of a tile ends where the tile does:
-   bytes of it that another column has as well weigh nothing in sums, and change no extreme. */
-struct tile_column {
+   bytes of it that another column has as well are masked, but for the extremes. */
+template <int WORDS> struct tile_column {
   const uint8_t *at;
-  uint64_t rows;
-  uint32_t weights[2];          /* of byte_stats_add */
-  uint32_t bytes;               /* 0: words; else so many bytes, one by one */
+  uint32_t rows;
+  uint32_t masks[WORDS];        /* of the bytes that count */
+  uint32_t first, bytes;        /* bytes not 0: no words, but the bytes from `first` up to that one by one */
   bool first_apart, last_apart; /* words of that row would reach beyond the view: byte by byte */
 };
 
-/* WORDS words at p. SHIFTED: at any address, from the words that hold them; one more is read, needed or not. */
-template <int WORDS, bool SHIFTED>
+/* WORDS words at p. Not aligned: the words that hold them, one more, needed or not. */
+template <int WORDS, tile_reading READING>
 static __device__ __forceinline__ void load_words(const uint8_t *p, uint32_t (&out)[WORDS + 1]) {
-  if (!SHIFTED && WORDS == 2) {
+  if constexpr (READING == TILE_ALIGNED && WORDS == 2) {
     const uint2 v = __ldg((const uint2 *)p);
     out[0] = v.x;
     out[1] = v.y;
-    return;
-  }
-  const uint32_t *from = (const uint32_t *)((uintptr_t)p & ~(uintptr_t)3);
+  } else if constexpr (READING == TILE_ALIGNED && WORDS == 4) {
+    const uint4 v = __ldg((const uint4 *)p);
+    out[0] = v.x;
+    out[1] = v.y;
+    out[2] = v.z;
+    out[3] = v.w;
+  } else {
 #pragma unroll
-  for (int w = 0; w < (SHIFTED ? WORDS + 1 : WORDS); w++) out[w] = __ldg(from + w);
+    for (int w = 0; w < (READING == TILE_ALIGNED ? WORDS : WORDS + 1); w++) out[w] = __ldg((const uint32_t *)p + w);
+  }
 }
 
-/* The loaded words as they stand from p on. */
-template <int WORDS, bool SHIFTED>
-static __device__ __forceinline__ void add_words(byte_stats &s, const tile_column &c, const uint8_t *p,
-                                                 const uint32_t (&in)[WORDS + 1], uint32_t complement) {
+/* ROWS rows from `at` on, all of them asked for before the first is used. */
+template <int WORDS, tile_reading READING, int ROWS>
+static __device__ __forceinline__ void add_rows(byte_stats &s, const tile_column<WORDS> &c, const uint8_t *at,
+                                                size_t stride, const byte_threshold &t) {
+  uint32_t in[ROWS][WORDS + 1];
+  uint32_t shift = (uint32_t)(uintptr_t)at << 3; /* its low 5 bits */
+  const uint8_t *p = READING == TILE_SHIFTED ? (const uint8_t *)((uintptr_t)at & ~(uintptr_t)3) : at;
 #pragma unroll
-  for (int w = 0; w < WORDS; w++) {
-    const uint32_t word = SHIFTED ? __funnelshift_r(in[w], in[w + 1], (uint32_t)(uintptr_t)p << 3) : in[w];
-    byte_stats_add<true>(s, word, c.weights[w], complement);
+  for (int k = 0; k < ROWS; k++, p += stride)
+    load_words<WORDS, READING>(READING == TILE_TURNING ? (const uint8_t *)((uintptr_t)p & ~(uintptr_t)3) : p, in[k]);
+#pragma unroll
+  for (int k = 0; k < ROWS; k++) {
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) {
+      const uint32_t word = READING == TILE_ALIGNED ? in[k][w] : __funnelshift_r(in[k][w], in[k][w + 1], shift);
+      byte_stats_add(s, word, READING == TILE_ALIGNED ? word : word & c.masks[w], t);
+    }
+    if (READING == TILE_TURNING) shift += (uint32_t)stride << 3;
   }
+  s.words += ROWS * WORDS;
+}
+
+/* What is left of `rows`, less than 2 * ROWS of them. */
+template <int WORDS, tile_reading READING, int ROWS>
+static __device__ __forceinline__ void add_rest(byte_stats &s, const tile_column<WORDS> &c, const uint8_t *at,
+                                                uint32_t rows, size_t stride, const byte_threshold &t) {
+  if (rows & ROWS) {
+    add_rows<WORDS, READING, ROWS>(s, c, at, stride, t);
+    at += ROWS * stride;
+  }
+  if constexpr (ROWS > 1) add_rest<WORDS, READING, ROWS / 2>(s, c, at, rows, stride, t);
 }
 
 /* A row byte by byte. */
-template <int WORDS>
-static __device__ __forceinline__ void add_row_apart(byte_stats &s, const tile_column &c, const uint8_t *p,
-                                                     uint32_t complement) {
-  const uint32_t bytes = c.bytes ? c.bytes : 4 * WORDS;
+static __device__ __forceinline__ void add_row_apart(byte_stats &s, const uint8_t *p, uint32_t first, uint32_t end,
+                                                     const byte_threshold &t) {
 #pragma unroll 1
-  for (uint32_t b = 0; b < bytes; b++)
-    if ((b < 4 ? c.weights[0] : c.weights[1]) >> 8 * (b % 4) & 1u)
-      byte_stats_add_byte<true>(s, __ldg(p + b), complement);
+  for (uint32_t b = first; b < end; b++) {
+    const uint32_t v = __ldg(p + b);
+    byte_stats_add(s, v * BYTE_STATS_ONES, v, t);
+    s.words++;
+  }
 }
 
 /* All rows of a column. */
-template <int WORDS, bool SHIFTED>
-static __device__ __forceinline__ void add_column(byte_stats &s, const tile_column &c, size_t stride,
-                                                  uint32_t complement) {
-  constexpr uint32_t ROWS = TILE_BATCH / WORDS;
+template <int WORDS, tile_reading READING, int ROWS>
+static __device__ __forceinline__ void add_column(byte_stats &s, const tile_column<WORDS> &c, size_t stride,
+                                                  const byte_threshold &t) {
   const uint8_t *p = c.at;
-  uint64_t left = c.rows;
-  if (SHIFTED && c.first_apart && left > 0) {
-    add_row_apart<WORDS>(s, c, p, complement);
+  uint32_t left = c.rows;
+  if (READING != TILE_ALIGNED && c.first_apart && left > 0) {
+    add_row_apart(s, p, c.first, 4 * WORDS, t);
     p += stride;
     left--;
   }
-  if (SHIFTED && c.last_apart && left > 0) {
+  if (READING != TILE_ALIGNED && c.last_apart && left > 0) {
     left--;
-    add_row_apart<WORDS>(s, c, p + left * stride, complement);
+    add_row_apart(s, p + left * stride, c.first, 4 * WORDS, t);
   }
 #pragma unroll 1
-  for (; c.bytes && left > 0; left--, p += stride) add_row_apart<WORDS>(s, c, p, complement);
-  while (left > 0) {
-    uint32_t in[ROWS][WORDS + 1];
-    const uint8_t *start = p;
-    const uint32_t rows = (uint32_t)min(left, (uint64_t)ROWS);
-#pragma unroll
-    for (uint32_t k = 0; k < ROWS; k++, p += stride)
-      if (k < rows) load_words<WORDS, SHIFTED>(p, in[k]);
-#pragma unroll
-    for (uint32_t k = 0; k < ROWS; k++, start += stride)
-      if (k < rows) add_words<WORDS, SHIFTED>(s, c, start, in[k], complement);
-    left -= rows;
-  }
+  for (; c.bytes && left > 0; left--, p += stride) add_row_apart(s, p, c.first, c.bytes, t);
+#pragma unroll 1
+  for (; left >= ROWS; left -= ROWS, p += ROWS * stride) add_rows<WORDS, READING, ROWS>(s, c, p, stride, t);
+  if constexpr (ROWS > 1) add_rest<WORDS, READING, ROWS / 2>(s, c, p, left, stride, t);
 }
 
-/* Weights of the bytes of a word from `from` on. */
-static __device__ __forceinline__ uint32_t weights_from(int32_t from) {
-  return from <= 0 ? BYTE_STATS_ALL : (from >= 4 ? 0u : BYTE_STATS_ALL << 8 * from);
+/* The bytes of a word from `from` on. */
+static __device__ __forceinline__ uint32_t mask_from(int32_t from) {
+  return from <= 0 ? UINT32_MAX : (from >= 4 ? 0u : UINT32_MAX << 8 * from);
 }
 
 /* Column `unit` of a tile, its rows first .. first + rows - 1. */
-template <int WORDS, bool SHIFTED>
-static __device__ __forceinline__ tile_column column_of(const tile_grid &g, const tile_place &t, uint64_t unit,
-                                                        uint64_t first, uint64_t rows) {
+template <int WORDS, tile_reading READING>
+static __device__ __forceinline__ tile_column<WORDS> column_of(const tile_bytes_params &p, const tile_place &t,
+                                                               uint64_t unit, uint64_t first, uint32_t rows) {
   constexpr uint32_t BYTES = 4 * WORDS;
-  tile_column c;
-  const uint64_t from_x = t.x + unit * BYTES;
-  const uint32_t there = (uint32_t)min((uint64_t)BYTES, t.x + t.width - from_x);
+  tile_column<WORDS> c;
+  const uint64_t from_x = unit * BYTES;
+  const uint32_t there = (uint32_t)min((uint64_t)BYTES, t.width - from_x);
   const bool wide = t.width >= BYTES;
   const uint32_t twice = wide ? BYTES - there : 0u; /* bytes that the column before has already */
-  c.at = g.data + (size_t)(t.y + first) * g.stride_bytes + (from_x - twice);
+  c.at = p.grid.data + (size_t)(t.y + first) * p.grid.stride_bytes + (t.x + from_x - twice);
   c.rows = rows;
-  c.bytes = !wide ? there : (!SHIFTED && ((uintptr_t)c.at & (BYTES - 1)) != 0 ? BYTES : 0u);
-  for (int32_t w = 0; w < 2; w++) c.weights[w] = weights_from((int32_t)twice - 4 * w);
+  c.first = twice;
+  c.bytes = !wide ? there : (READING == TILE_ALIGNED && ((uintptr_t)c.at & (BYTES - 1)) != 0 ? BYTES : 0u);
   c.first_apart = c.last_apart = false;
-  if (!SHIFTED) return c;
-  const uint8_t *end = g.data + (size_t)(g.height - 1) * g.stride_bytes + g.width;
-  const uint8_t *last = c.at + (size_t)(rows - 1) * g.stride_bytes;
-  c.first_apart = t.y + first == 0 && ((uintptr_t)c.at & ~(uintptr_t)3) < (uintptr_t)g.data;
-  c.last_apart = t.y + first + rows == g.height && ((uintptr_t)last & ~(uintptr_t)3) + BYTES + 4 > (uintptr_t)end;
-  if (g.stride_bytes < BYTES + 4 && c.bytes == 0) c.bytes = BYTES; /* other rows could reach out, too */
+#pragma unroll
+  for (int w = 0; w < WORDS; w++) c.masks[w] = mask_from((int32_t)twice - 4 * w);
+  if (READING == TILE_ALIGNED) return c;
+  if (c.bytes == 0 && p.grid.stride_bytes < BYTES + 4) c.bytes = BYTES; /* many rows could reach out */
+  if (c.bytes != 0) return c;
+  c.first_apart = ((uintptr_t)c.at & ~(uintptr_t)3) < (uintptr_t)p.grid.data;
+  if (t.y + first + rows == p.grid.height) {
+    const uint8_t *last = c.at + (size_t)(rows - 1) * p.grid.stride_bytes;
+    c.last_apart = ((uintptr_t)last & ~(uintptr_t)3) + BYTES + 4 > (uintptr_t)p.end;
+  }
   return c;
 }
 
@@ -149,121 +184,165 @@ struct tile_meeting {
   uint32_t sum, above, least, most;
 };
 
-static __device__ __forceinline__ void meet(tile_meeting *m, const byte_stats &s) {
-  atomicAdd(&m->sum, s.sum);
-  atomicAdd(&m->above, s.above / 128u);
-  atomicMin(&m->least, byte_stats_least(s));
-  atomicMax(&m->most, byte_stats_most(s));
+/* together: all lanes of the warp, with the same tile. */
+static __device__ __forceinline__ void meet(tile_meeting *m, const byte_stats &s, bool together) {
+  uint32_t sum = s.sum, above = byte_stats_above(s), least = byte_stats_least(s), most = byte_stats_most(s);
+  if (together) {
+    sum = warp_reduce_sum(sum);
+    above = warp_reduce_sum(above);
+    least = (uint32_t)warp_reduce_min((int32_t)least);
+    most = (uint32_t)warp_reduce_max((int32_t)most);
+    if (threadIdx.x % WARP_LANES != 0) return;
+  }
+  atomicAdd(&m->sum, sum);
+  atomicAdd(&m->above, above);
+  atomicMin(&m->least, least);
+  atomicMax(&m->most, most);
 }
 
+/* What the threads of a tile found: its figures, or those of a part. */
 static __device__ __forceinline__ void leave(const tile_bytes_params &p, const tile_meeting &m, const tile_place &t,
                                              uint64_t index, uint32_t part, uint64_t elements) {
-  tile_byte_part r = {m.sum, p.all_above ? elements : m.above, m.least, m.most};
-  if (p.parts)
+  const uint64_t above = p.all_above ? elements : (p.none_above ? 0 : (uint64_t)m.above);
+  if (p.parts) {
+    const tile_byte_part r = {m.sum, above, m.least, m.most};
     p.parts[index * p.row_parts * p.unit_parts + part] = r;
-  else
-    tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.least, (double)r.most, r.above);
+  } else {
+    tile_write(&p.tiles[index], (double)m.sum, (double)(t.width * t.height), (double)m.least, (double)m.most, above);
+  }
+}
+
+/* How many rows of a tile a part has that starts at first_row. */
+static __device__ __forceinline__ uint32_t rows_in_part(const tile_bytes_params &p, const tile_place &t,
+                                                        uint64_t first_row) {
+  return t.height > first_row ? (uint32_t)min(p.part_rows, t.height - first_row) : 0u;
+}
+
+static __device__ __forceinline__ void add_part(tile_byte_part &r, const tile_byte_part &part) {
+  r.sum += part.sum;
+  r.above += part.above;
+  r.least = min(r.least, part.least);
+  r.most = max(r.most, part.most);
 }
 
 /*
  * Does      statistics of tiles of bytes, or of parts of tiles: tile_stats_ref for u8.
  * Launch    x: groups of tiles side by side, as many as their rows have units for 256 threads, 1 where a row has more;
  *           y: rows of tiles, at most 65535, looping; z: parts of a tile. Threads: tiles x units of a row, up to 256. A
- *           unit is WORDS words.
+ *           unit is WORDS words, of which a thread takes ROWS rows at a time; BLOCKS a multiprocessor.
  * Shared    16 bytes a tile of the block: 4 KiB at most.
- * Reads     the view. SHIFTED: any address, width, stride and tile, joining words; else the words of a tile are aligned,
- *           but for the last ones of a row of tiles. Where words would reach beyond the view, or are wider than a tile,
- *           bytes are read one by one.
+ * Reads     the view. Aligned: the units of a tile are, but for the last ones of a row of tiles. Else any address, width,
+ *           stride and tile, joining words. Where words would reach beyond the view, or are wider than a tile, bytes are
+ *           read one by one.
  * Writes    tiles, or parts.
  * Barriers  before and after the threads of a tile meet.
  * Limits    a part has at most 2^24 bytes, unless a single row of a unit has. Order: repeatable, integers only.
- * Cost      4 bytes and, as compiled for sm_90, some 13 instructions a word, 17 where SHIFTED: bound by memory.
+ * Cost      4 bytes and, as compiled for sm_90, some 8 instructions a word, 10 to 12 where words are joined; 250 for a
+ *           column: bound by memory from some 16 rows on.
  */
-template <int WORDS, bool SHIFTED>
-__global__ void __launch_bounds__(TILE_THREADS, TILE_BLOCKS_PER_SM)
+template <int WORDS, tile_reading READING, int ROWS, int BLOCKS>
+__global__ void __launch_bounds__(TILE_THREADS, tile_blocks_held(BLOCKS))
     tile_bytes_kernel(const __grid_constant__ tile_bytes_params p) {
   __shared__ tile_meeting s_tiles[TILE_THREADS];
-  const uint32_t in_block = threadIdx.x / p.block_units, unit = threadIdx.x - in_block * p.block_units;
-  const uint32_t unit_parts = (uint32_t)p.unit_parts, row_part = blockIdx.z / unit_parts;
-  const uint64_t first_unit = (blockIdx.z - row_part * unit_parts) * p.part_units;
-  const uint64_t column = (uint64_t)blockIdx.x * p.tiles_a_block + in_block, first_row = row_part * p.part_rows;
+  constexpr uint32_t BYTES = 4 * WORDS;
+  const uint32_t in_block = threadIdx.x * p.unit_reciprocal >> 16, unit = threadIdx.x - in_block * p.block_units;
+  const uint32_t unit_parts = (uint32_t)p.unit_parts, row_part = unit_parts == 1 ? blockIdx.z : blockIdx.z / unit_parts;
+  const uint64_t first_unit = (blockIdx.z - row_part * unit_parts) * p.part_units, first_row = row_part * p.part_rows;
+  const uint64_t first_column = (uint64_t)blockIdx.x * p.tiles_a_block;
   for (uint64_t row = blockIdx.y; row < p.grid.rows; row += gridDim.y) {
-    const uint64_t index = row * p.grid.columns + column;
-    const bool exists = in_block < p.tiles_a_block && column < p.grid.columns && index < p.grid.count;
+    const uint64_t first_index = row * p.grid.columns + first_column;
+    const uint32_t tiles = (uint32_t)min(
+        (uint64_t)p.tiles_a_block,
+        min(p.grid.columns - first_column, p.grid.count > first_index ? p.grid.count - first_index : (uint64_t)0));
     __syncthreads(); /* the former row's figures have been left */
-    if (threadIdx.x < p.tiles_a_block) {
+    if (threadIdx.x < tiles) {
       const tile_meeting none = {0u, 0u, 255u, 0u};
       s_tiles[threadIdx.x] = none;
     }
     __syncthreads();
-    tile_place t = {0, 0, 0, 0};
-    uint64_t rows = 0;
-    uint64_t end_unit = 0;
-    if (exists) {
-      t = tile_at(p.grid, column, row);
-      rows = t.height > first_row ? min(p.part_rows, t.height - first_row) : 0;
-      end_unit = min(first_unit + p.part_units, (t.width + 4 * WORDS - 1) / (4 * WORDS));
-      for (uint64_t u = first_unit + unit; rows > 0 && u < end_unit; u += TILE_THREADS) {
-        byte_stats s = byte_stats_none();
-        const tile_column c = column_of<WORDS, SHIFTED>(p.grid, t, u, first_row, rows);
-        add_column<WORDS, SHIFTED>(s, c, p.grid.stride_bytes, p.complement);
-        meet(&s_tiles[in_block], s);
-      }
+    byte_stats s = byte_stats_none();
+    if (in_block < tiles) {
+      const tile_place t = tile_at(p.grid, first_column + in_block, row);
+      const uint32_t rows = rows_in_part(p, t, first_row);
+      const uint64_t end = min((first_unit + p.part_units) * BYTES, t.width);
+      for (uint64_t u = first_unit + unit; rows > 0 && u * BYTES < end; u += TILE_THREADS)
+        add_column<WORDS, READING, ROWS>(s, column_of<WORDS, READING>(p, t, u, first_row, rows), p.grid.stride_bytes,
+                                         p.threshold);
     }
+    if (p.block_units == TILE_THREADS) /* all threads have the same tile */
+      meet(&s_tiles[0], s, true);
+    else if (in_block < tiles)
+      meet(&s_tiles[in_block], s, false);
     __syncthreads(); /* all have met */
-    if (!exists || unit != 0) continue;
-    const uint64_t first_byte = first_unit * 4 * WORDS, end_byte = min(end_unit * 4 * WORDS, t.width);
-    const uint64_t elements = end_byte > first_byte ? rows * (end_byte - first_byte) : 0;
-    leave(p, s_tiles[in_block], t, index, blockIdx.z, elements);
+    if (threadIdx.x >= tiles) continue;
+    const tile_place t = tile_at(p.grid, first_column + threadIdx.x, row);
+    const uint64_t first_byte = first_unit * BYTES, end_byte = min((first_unit + p.part_units) * BYTES, t.width);
+    const uint64_t elements = end_byte > first_byte ? rows_in_part(p, t, first_row) * (end_byte - first_byte) : 0;
+    leave(p, s_tiles[threadIdx.x], t, first_index + threadIdx.x, blockIdx.z, elements);
   }
 }
 
 /*
  * Does      the statistics of tiles of bytes from those of their parts.
- * Launch    one-dimensional, blocks of 8 warps, a warp a tile.
- * Shared    none. Barriers: none.
+ * Launch    one-dimensional, blocks of 8 warps; WARPS of them, 1 or all, for a tile.
+ * Shared    0.2 KiB. Barriers: one, for all warps.
  * Reads     parts [tiles][parts]. Writes tiles.
  * Limits    at least one part. Order: repeatable, integers only. Cost: 24 bytes a part: bound by latency.
  */
+template <int WARPS>
 __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
     tile_bytes_finish_kernel(const __grid_constant__ tile_bytes_params p) {
-  const uint64_t index = (uint64_t)blockIdx.x * TILE_FINISH_WARPS + threadIdx.x / WARP_LANES;
-  if (index >= p.grid.count) return;
+  __shared__ tile_byte_part s_part[TILE_FINISH_WARPS];
+  constexpr uint32_t THREADS = WARPS * WARP_LANES, TILES = TILE_FINISH_WARPS / WARPS;
+  const uint64_t index = (uint64_t)blockIdx.x * TILES + threadIdx.x / THREADS;
+  const uint32_t warp = threadIdx.x / WARP_LANES, lane = threadIdx.x % WARP_LANES;
+  if (index >= p.grid.count) return; /* all warps of a tile */
   const uint64_t parts = p.row_parts * p.unit_parts;
   tile_byte_part r = {0, 0, 255u, 0u};
-  for (uint64_t i = threadIdx.x % WARP_LANES; i < parts; i += WARP_LANES) {
-    const tile_byte_part part = p.parts[index * parts + i];
-    r.sum += part.sum;
-    r.above += part.above;
-    r.least = min(r.least, part.least);
-    r.most = max(r.most, part.most);
-  }
+  for (uint64_t i = threadIdx.x % THREADS; i < parts; i += THREADS) add_part(r, p.parts[index * parts + i]);
   r.sum = warp_reduce_sum_u64(r.sum);
   r.above = warp_reduce_sum_u64(r.above);
   r.least = (uint32_t)warp_reduce_min((int32_t)r.least);
   r.most = (uint32_t)warp_reduce_max((int32_t)r.most);
-  if (threadIdx.x % WARP_LANES != 0) return;
+  if constexpr (WARPS > 1) {
+    if (lane == 0) s_part[warp] = r;
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (int w = 1; w < WARPS; w++) add_part(r, s_part[w]);
+  }
+  if (WARPS > 1 ? threadIdx.x != 0 : lane != 0) return;
   const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
   tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.least, (double)r.most, r.above);
 }
 
-/* How words are read: so many at once, and whether at any address. */
-struct tile_reading {
-  int words;
-  bool shifted;
+/* How many words are read side by side, and how. */
+struct tile_choice {
+  uint32_t words;
+  tile_reading reading;
 };
 
-static tile_reading reading_of(const tile_stats_args *a) {
-  const uint64_t all = (uintptr_t)a->view.data | a->view.stride_bytes | a->tile_width;
-  tile_reading r = {1, all % 4 != 0};
-  /* Two words save address sums, and 8-byte loads are fewer; not where half of a narrow tile's would be bytes again. */
-  const uint64_t tail = a->tile_width % 8;
-  if (r.shifted ? a->tile_width >= 32 || (a->tile_width >= 8 && (tail == 0 || tail > 4)) : all % 8 == 0) r.words = 2;
-  return r;
+static tile_choice choice_of(const tile_stats_args *a) {
+  const uint64_t all = (uintptr_t)a->view.data | a->view.stride_bytes | a->tile_width, width = a->tile_width;
+  tile_choice c = {1, all % 4 == 0 ? TILE_ALIGNED : (a->view.stride_bytes % 4 == 0 ? TILE_SHIFTED : TILE_TURNING)};
+  if (c.reading == TILE_ALIGNED) {
+    c.words = all % 8 == 0 ? 2 : 1;
+    /* The widest loads pay where a row of a tile is a whole block's, not in small tiles. */
+    if (all % 16 == 0 && width >= 16 * TILE_THREADS) c.words = 4;
+    return c;
+  }
+  /* A row of a column costs some 16 instructions and 9 a word; the last column's bytes may be another's already. */
+  uint64_t least = UINT64_MAX;
+  for (uint32_t words = 1; words <= 3; words++) {
+    const uint64_t cost = tile_parts(width, 4 * words) * (16 + 9 * words);
+    if (words > 1 && (width < 4 * words || cost >= least)) continue;
+    least = cost;
+    c.words = words;
+  }
+  return c;
 }
 
 /* Parts that give every multiprocessor its blocks, none too low or too large. */
-static void choose_parts(const tile_stats_args *a, tile_bytes_params *p, int words) {
+static void choose_parts(const tile_stats_args *a, tile_bytes_params *p, uint32_t words) {
   const uint64_t tile_height = p->grid.tile_height < p->grid.height ? p->grid.tile_height : p->grid.height;
   const uint64_t blocks = tile_parts(p->grid.columns, p->tiles_a_block) * p->grid.rows;
   const uint64_t wanted = (uint64_t)a->processors * TILE_BLOCKS_PER_SM;
@@ -290,17 +369,19 @@ static void choose_parts(const tile_stats_args *a, tile_bytes_params *p, int wor
 
 static tile_bytes_params params_of(const tile_stats_args *a) {
   tile_bytes_params p;
-  const tile_reading reading = reading_of(a);
-  const uint64_t unit_bytes = 4 * (uint64_t)reading.words;
+  const uint32_t words = choice_of(a).words;
   const int32_t threshold = prim_threshold_integer(a->threshold);
   p.grid = tile_grid_make(a);
-  p.units = tile_parts(a->tile_width, unit_bytes);
+  p.end = p.grid.data + (size_t)(p.grid.height - 1) * p.grid.stride_bytes + p.grid.width;
+  p.units = tile_parts(a->tile_width, 4 * words);
   p.block_units = p.units < TILE_THREADS ? (uint32_t)p.units : (uint32_t)TILE_THREADS;
+  p.unit_reciprocal = (1u << 16) / p.block_units + 1u;
   p.tiles_a_block = TILE_THREADS / p.block_units;
-  p.complement = byte_stats_complement(threshold < 0 ? 0u : (threshold > 255 ? 255u : (uint32_t)threshold));
   p.all_above = threshold < 0;
+  p.none_above = threshold >= 255;
+  p.threshold = byte_threshold_make(p.all_above || p.none_above ? 0u : (uint32_t)threshold);
   p.tiles = a->tiles;
-  choose_parts(a, &p, reading.words);
+  choose_parts(a, &p, words);
   p.parts = p.row_parts * p.unit_parts > 1 ? (tile_byte_part *)a->scratch : NULL;
   return p;
 }
@@ -311,36 +392,45 @@ size_t tile_bytes_scratch(const tile_stats_args *a) {
   return parts > 1 ? parts * (size_t)p.grid.count * sizeof(tile_byte_part) : 0;
 }
 
-template <int WORDS>
-static void launch_bytes(const tile_bytes_params &p, bool shifted, dim3 grid, uint32_t threads, cuda_stream stream) {
-  if (shifted)
-    tile_bytes_kernel<WORDS, true><<<grid, threads, 0, stream>>>(p);
-  else
-    tile_bytes_kernel<WORDS, false><<<grid, threads, 0, stream>>>(p);
+template <int WORDS, int ROWS, int BLOCKS>
+static void launch_bytes(const tile_bytes_params &p, tile_reading reading, dim3 grid, uint32_t threads,
+                         cuda_stream stream) {
+  if constexpr (WORDS != 3) {
+    if (reading == TILE_ALIGNED) tile_bytes_kernel<WORDS, TILE_ALIGNED, ROWS, BLOCKS><<<grid, threads, 0, stream>>>(p);
+  }
+  if constexpr (WORDS != 4) {
+    if (reading == TILE_SHIFTED) tile_bytes_kernel<WORDS, TILE_SHIFTED, ROWS, BLOCKS><<<grid, threads, 0, stream>>>(p);
+    if (reading == TILE_TURNING) tile_bytes_kernel<WORDS, TILE_TURNING, ROWS, BLOCKS><<<grid, threads, 0, stream>>>(p);
+  }
 }
 
 stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
   assert(a->view.type == PRIM_U8 && a->view.data && a->tiles && a->count > 0 && a->processors > 0);
   const tile_bytes_params p = params_of(a);
-  const tile_reading reading = reading_of(a);
+  const tile_choice choice = choice_of(a);
   const uint64_t groups = tile_parts(p.grid.columns, p.tiles_a_block), parts = p.row_parts * p.unit_parts;
   assert(parts == 1 || a->scratch);
   if (groups > INT32_MAX || parts > TILE_GRID_YZ_MAX) return STAGE_OVERFLOW;
   const uint64_t rows = p.grid.rows < TILE_GRID_YZ_MAX ? p.grid.rows : (uint64_t)TILE_GRID_YZ_MAX;
   const uint32_t threads = (p.tiles_a_block * p.block_units + WARP_LANES - 1) / WARP_LANES * WARP_LANES;
   const dim3 grid((unsigned)groups, (unsigned)rows, (unsigned)parts);
-  if (reading.words == 2)
-    launch_bytes<2>(p, reading.shifted, grid, threads, stream);
-  else
-    launch_bytes<1>(p, reading.shifted, grid, threads, stream);
+  if (choice.words == 1) launch_bytes<1, 16, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
+  if (choice.words == 2) launch_bytes<2, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
+  if (choice.words == 3) launch_bytes<3, 4, TILE_BLOCKS_PER_SM + 1>(p, choice.reading, grid, threads, stream);
+  if (choice.words == 4) launch_bytes<4, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
   return launch_status();
 }
 
 stage_status tile_bytes_finish_launch(const tile_stats_args *a, cuda_stream stream) {
   const tile_bytes_params p = params_of(a);
   assert(p.parts && a->tiles);
-  const uint64_t blocks = tile_parts(p.grid.count, TILE_FINISH_WARPS);
+  const bool many = p.row_parts * p.unit_parts >= TILE_FINISH_MANY;
+  const uint64_t blocks = many ? p.grid.count : tile_parts(p.grid.count, TILE_FINISH_WARPS);
+  constexpr uint32_t THREADS = TILE_FINISH_WARPS * WARP_LANES;
   if (blocks > INT32_MAX) return STAGE_OVERFLOW;
-  tile_bytes_finish_kernel<<<(unsigned)blocks, TILE_FINISH_WARPS * WARP_LANES, 0, stream>>>(p);
+  if (many)
+    tile_bytes_finish_kernel<TILE_FINISH_WARPS><<<(unsigned)blocks, THREADS, 0, stream>>>(p);
+  else
+    tile_bytes_finish_kernel<1><<<(unsigned)blocks, THREADS, 0, stream>>>(p);
   return launch_status();
 }

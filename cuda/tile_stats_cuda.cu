@@ -1,6 +1,7 @@
 /*
  * Tile statistics of u16, f32 and f64: a warp takes a tile, or some chunks of one, and the fixed tree goes over the
- * tile's own elements. Also what chooses between these kernels and those for bytes.
+ * tile's own elements. Where they lie in a small tile is listed once for many of them. Also what chooses between these
+ * kernels and those for bytes.
  */
 #include "cuda/tile_stats_cuda.h"
 
@@ -12,6 +13,10 @@ enum {
   CHUNK_THREADS = 256,
   CHUNK_WARPS = CHUNK_THREADS / WARP_LANES,
   CHUNK_BLOCKS_PER_SM = 3,
+  LISTED_MAX = 4096, /* elements of a tile */
+  LISTED_ROWS = 16,  /* of 32 elements that a warp has under way */
+  LISTED_BLOCKS_PER_SM = 4,
+  LISTED_BLOCKS_OF_F64 = 3,
   CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS /* a multiprocessor: fewer tiles than that are cut into parts */
 };
 
@@ -70,6 +75,104 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOC
     p.ranges[item] = range;
   else
     tile_write(&p.tiles[index], sum, (double)rows.count, range.low, range.high, range.above);
+}
+
+/* ROWS elements of this lane, 32 apart, at the offsets of a table; all are asked for before the first is used. */
+template <typename E, int ROWS>
+static __device__ __forceinline__ void add_listed(const uint8_t *tile, const uint32_t *s_offset,
+                                                  typename element_threshold<E>::type threshold,
+                                                  typename lane_sum<E>::type &lane, element_range<E> &found) {
+  E value[ROWS];
+#pragma unroll
+  for (int k = 0; k < ROWS; k++) value[k] = __ldg((const E *)(tile + s_offset[k * PRIM_LANES]));
+#pragma unroll
+  for (int k = 0; k < ROWS; k++) {
+    lane += value[k];
+    element_range_add(found, value[k], true);
+    found.above += value[k] > threshold ? 1u : 0u;
+  }
+}
+
+/* What is left of `rows`, less than 2 * ROWS of them. */
+template <typename E, int ROWS>
+static __device__ __forceinline__ void add_listed_rest(const uint8_t *tile, const uint32_t *s_offset, uint32_t rows,
+                                                       typename element_threshold<E>::type threshold,
+                                                       typename lane_sum<E>::type &lane, element_range<E> &found) {
+  if (rows & ROWS) {
+    add_listed<E, ROWS>(tile, s_offset, threshold, lane, found);
+    s_offset += ROWS * PRIM_LANES;
+  }
+  if constexpr (ROWS > 1) add_listed_rest<E, ROWS / 2>(tile, s_offset, rows, threshold, lane, found);
+}
+
+/* As chunk_figures, of a chunk of `count` elements whose offsets in the tile are listed. */
+template <typename E>
+static __device__ __forceinline__ double listed_figures(const uint8_t *tile, const uint32_t *s_offset, uint32_t count,
+                                                        typename element_threshold<E>::type threshold,
+                                                        lane_range &range) {
+  typename lane_sum<E>::type sum = 0;
+  element_range<E> found = element_range_none((E)0);
+  const uint32_t lane = threadIdx.x % WARP_LANES;
+  uint32_t rows = count / PRIM_LANES;
+  s_offset += lane;
+#pragma unroll 1
+  for (; rows >= LISTED_ROWS; rows -= LISTED_ROWS, s_offset += LISTED_ROWS * PRIM_LANES)
+    add_listed<E, LISTED_ROWS>(tile, s_offset, threshold, sum, found);
+  add_listed_rest<E, LISTED_ROWS / 2>(tile, s_offset, rows, threshold, sum, found);
+  if (lane < count % PRIM_LANES) add_listed<E, 1>(tile, s_offset + rows * PRIM_LANES, threshold, sum, found);
+  if (lane < count) lane_range_add(range, (double)found.low, (double)found.high);
+  range.above += found.above;
+  return warp_tree_sum((double)sum);
+}
+
+/* Where each element of a whole tile lies from its first one, bytes. All threads of a block. */
+template <typename E> static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t *s_offset) {
+  const uint32_t width = (uint32_t)g.tile_width, count = width * (uint32_t)g.tile_height;
+  for (uint32_t i = threadIdx.x; i < count; i += CHUNK_THREADS) {
+    const uint32_t row = i / width;
+    s_offset[i] = row * (uint32_t)g.stride_bytes + (i - row * width) * (uint32_t)sizeof(E);
+  }
+  __syncthreads();
+}
+
+/*
+ * Does      statistics of small tiles: tile_stats_ref for u16, f32, f64.
+ * Launch    one-dimensional, blocks of 8 warps, as many as the device holds, looping; a warp a tile.
+ * Shared    16 KiB: where the elements of a tile lie, worked out once for all tiles of a block.
+ * Reads     the view, aligned for its type. Writes tiles.
+ * Barriers  one, after the list.
+ * Limits    tiles of at most LISTED_MAX elements, rows of tiles of less than 2^32 bytes.
+ * Order     the contract's fixed tree, over each tile's own elements.
+ * Cost      an element's bytes and some 10 instructions, two of them in double; some 300 for a tile.
+ */
+template <typename E>
+__global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_OF_F64 : LISTED_BLOCKS_PER_SM)
+    tile_listed_kernel(const __grid_constant__ tile_chunks_params p) {
+  __shared__ uint32_t s_offset[LISTED_MAX];
+  const uint32_t lane = threadIdx.x % WARP_LANES;
+  const typename element_threshold<E>::type threshold = threshold_for((E)0, p.threshold);
+  list_offsets<E>(p.grid, s_offset);
+  for (uint64_t index = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES; index < p.grid.count;
+       index += (uint64_t)gridDim.x * CHUNK_WARPS) {
+    const uint64_t row =
+        (index | p.grid.columns) >> 32 ? index / p.grid.columns : (uint32_t)index / (uint32_t)p.grid.columns;
+    const tile_place t = tile_at(p.grid, index - row * p.grid.columns, row);
+    const element_rows rows = rows_of_tile<E>(p.grid, t);
+    const uint32_t count = (uint32_t)rows.count;
+    const bool listed = t.width == p.grid.tile_width; /* lower ones begin like whole ones */
+    lane_range range = lane_range_none();
+    double lane_total = 0.0;
+    for (uint32_t c = 0; c * PRIM_CHUNK < count; c++) {
+      const double sum = listed ? listed_figures<E>(rows.data, s_offset + c * PRIM_CHUNK,
+                                                    min(count - c * PRIM_CHUNK, (uint32_t)PRIM_CHUNK), threshold, range)
+                                : chunk_figures<E, false, true, true>(rows, c * PRIM_CHUNK, threshold, range);
+      if (lane == c) lane_total += sum;
+    }
+    warp_reduce_range(range);
+    const uint32_t above = warp_reduce_sum((uint32_t)range.above);
+    const double sum = warp_tree_sum(lane_total); /* of one chunk: itself */
+    if (lane == 0) tile_write(&p.tiles[index], sum, (double)count, range.low, range.high, above);
+  }
 }
 
 /*
@@ -154,12 +257,32 @@ static void assert_args(const tile_stats_args *a) {
   (void)a;
 }
 
+/* Whether the list holds a tile. */
+static bool is_listed(const tile_chunks_params *p) {
+  const tile_grid *g = &p->grid;
+  return p->parts == 1 && g->tile_width <= LISTED_MAX && g->tile_height <= LISTED_MAX &&
+         g->tile_width * g->tile_height <= LISTED_MAX && g->stride_bytes <= UINT32_MAX / g->tile_height;
+}
+
+static void launch_listed(const tile_stats_args *a, const tile_chunks_params &p, uint64_t blocks, cuda_stream stream) {
+  const uint64_t a_processor = a->view.type == PRIM_F64 ? LISTED_BLOCKS_OF_F64 : LISTED_BLOCKS_PER_SM;
+  const uint64_t most = (uint64_t)a->processors * a_processor;
+  const unsigned held = (unsigned)(blocks < most ? blocks : most);
+  if (a->view.type == PRIM_U16) tile_listed_kernel<uint16_t><<<held, CHUNK_THREADS, 0, stream>>>(p);
+  if (a->view.type == PRIM_F32) tile_listed_kernel<float><<<held, CHUNK_THREADS, 0, stream>>>(p);
+  if (a->view.type == PRIM_F64) tile_listed_kernel<double><<<held, CHUNK_THREADS, 0, stream>>>(p);
+}
+
 stage_status tile_chunks_launch(const tile_stats_args *a, cuda_stream stream) {
   assert_args(a);
   assert(a->view.type != PRIM_U8);
   const tile_chunks_params p = params_of(a);
   const uint64_t blocks = tile_parts(p.grid.count * p.parts, CHUNK_WARPS);
   if (blocks > INT32_MAX) return STAGE_OVERFLOW;
+  if (is_listed(&p)) {
+    launch_listed(a, p, blocks, stream);
+    return launch_status();
+  }
   if (a->view.type == PRIM_U16) tile_chunks_kernel<uint16_t><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
   if (a->view.type == PRIM_F32) tile_chunks_kernel<float><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
   if (a->view.type == PRIM_F64) tile_chunks_kernel<double><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);

@@ -1,51 +1,61 @@
 /*
- * Sum, smallest, largest and count above a threshold of bytes, four a step, in four words of registers.
+ * Sum, smallest, largest and count above a threshold of bytes, four a step, in registers.
  *
  * Extremes: bytes are compared as the upper halves of 16-bit lanes, where what lies below them cannot change which one
- * wins; a word and the same word shifted by a byte bring all four into those places. Above: the carries out of
- * byte + (255 - threshold). On sm_90 a word costs 9 instructions.
+ * wins; a word and the same word shifted by a byte bring all four into those places. Above a threshold t: a byte up to t
+ * is one nearer to t than to t + 1, one beyond it one farther, so the sums of both distances tell how many there are of
+ * each; a sum of four distances is one instruction. On sm_90 a word costs 6 instructions.
  */
 #ifndef HS_CUDA_BYTE_STATS_CUH
 #define HS_CUDA_BYTE_STATS_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
 
-/* Weights of four bytes that all count. */
-#define BYTE_STATS_ALL 0x01010101u
+/* Four bytes of 1. */
+#define BYTE_STATS_ONES 0x01010101u
 
-/* sum: of the bytes. above: 128 for each byte above the threshold. least, most: upper bytes of two 16-bit lanes. */
+/* sum: of the bytes. to_threshold, to_next: of their distances. words: added. least, most: upper bytes of two 16-bit
+   lanes. */
 struct byte_stats {
-  uint32_t sum, above, least, most;
+  uint32_t sum, to_threshold, to_next, words, least, most;
 };
 
-/* What a threshold of 0..255 becomes: its complement in all four bytes. */
-static __host__ __device__ __forceinline__ uint32_t byte_stats_complement(uint32_t threshold) {
-  return (255u - threshold) * 0x01010101u;
+/* A threshold of 0..254 and the number after it, each in all four bytes. */
+struct byte_threshold {
+  uint32_t threshold, next;
+};
+
+static __host__ __device__ __forceinline__ byte_threshold byte_threshold_make(uint32_t threshold) {
+  const byte_threshold t = {threshold * BYTE_STATS_ONES, (threshold + 1u) * BYTE_STATS_ONES};
+  return t;
 }
 
 static __device__ __forceinline__ byte_stats byte_stats_none(void) {
-  const byte_stats s = {0u, 0u, UINT32_MAX, 0u};
+  const byte_stats s = {0u, 0u, 0u, 0u, UINT32_MAX, 0u};
   return s;
 }
 
-/* ABOVE: whether bytes above the threshold are counted. weights: 1 in each byte that counts for sum and above, 0 in the
-   others; extremes are of all four. A thread may add 2^22 words. */
-template <bool ABOVE>
-static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t word, uint32_t weights,
-                                                      uint32_t complement) {
-  s.sum = __dp4a(word, weights, s.sum);
-  s.least = __vimin3_u16x2(s.least, word, word << 8);
-  s.most = __vimax3_u16x2(s.most, word, word << 8);
-  if (!ABOVE) return;
-  const uint32_t low = (word & 0x7f7f7f7fu) + (complement & 0x7f7f7f7fu);
-  const uint32_t carries = ((word & complement) | (word & low) | (complement & low)) & 0x80808080u;
-  s.above = __dp4a(carries, weights, s.above);
+/* sum + |a0 - b0| + |a1 - b1| + |a2 - b2| + |a3 - b3| of the bytes of a and b. */
+static __device__ __forceinline__ uint32_t byte_distances(uint32_t a, uint32_t b, uint32_t sum) {
+  uint32_t d;
+  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(sum));
+  return d;
 }
 
-/* One byte. */
-template <bool ABOVE>
-static __device__ __forceinline__ void byte_stats_add_byte(byte_stats &s, uint32_t byte, uint32_t complement) {
-  byte_stats_add<ABOVE>(s, byte * BYTE_STATS_ALL, 1u, complement);
+/* Four bytes to the extremes. */
+static __device__ __forceinline__ void byte_stats_add_range(byte_stats &s, uint32_t word) {
+  s.least = __vimin3_u16x2(s.least, word, word << 8);
+  s.most = __vimax3_u16x2(s.most, word, word << 8);
+}
+
+/* Four bytes to all figures. kept: the same with zeros for bytes that are to count in the extremes only. The caller adds
+   1 to `words` for each; a thread may add 2^22 words. */
+static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t word, uint32_t kept,
+                                                      const byte_threshold &t) {
+  byte_stats_add_range(s, word);
+  s.sum = __dp4a(kept, BYTE_STATS_ONES, s.sum);
+  s.to_threshold = byte_distances(kept, t.threshold, s.to_threshold);
+  s.to_next = byte_distances(kept, t.next, s.to_next);
 }
 
 /* The extremes of all bytes added; 255 and 0 when there were none. */
@@ -54,6 +64,12 @@ static __device__ __forceinline__ uint32_t byte_stats_least(const byte_stats &s)
 }
 static __device__ __forceinline__ uint32_t byte_stats_most(const byte_stats &s) {
   return max(s.most >> 24, s.most >> 8 & 0xffu);
+}
+
+/* How many bytes are above the threshold: of all, the difference of the distances counts those up to it as 1 and the
+   others as -1. */
+static __device__ __forceinline__ uint32_t byte_stats_above(const byte_stats &s) {
+  return (4u * s.words + s.to_threshold - s.to_next) / 2u;
 }
 
 #endif

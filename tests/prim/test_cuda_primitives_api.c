@@ -206,7 +206,7 @@ static void tiles_agree(void **state) {
     }
 }
 
-/* u8 tiles whose columns start at every offset into a word, in both widths of units. */
+/* u8 tiles whose columns start at every offset into a word, in units of one, two and three words. */
 static void byte_tiles_at_any_address(void **state) {
   (void)state;
   NEED_DEVICE();
