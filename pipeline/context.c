@@ -159,6 +159,12 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   c->options.variant = NULL;
   make_tables(c);
   char why[ERROR_TEXT_BYTES] = "";
+  c->splits = &c->own_splits;
+  if (pthread_mutex_init(&c->own_splits.lock, NULL) != 0) {
+    hs_memory_release(adopted.allocator, c);
+    hs_message_set(message, message_bytes, "cannot make a lock");
+    return HS_ERR_THREAD;
+  }
   st = choose_backend(c, adopted.variant, why, sizeof why);
   if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
   if (st == HS_OK && !c->cuda) st = start_queue(c, message, message_bytes);
@@ -189,8 +195,7 @@ hs_status context_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   c->is_lane = true;
   c->keypoint_capacity = owner->keypoint_capacity;
   c->feature_capacity = owner->feature_capacity;
-  memcpy(c->splits, owner->splits, sizeof c->splits);
-  c->next_split = owner->next_split;
+  c->splits = owner->splits;
   hs_status st = owner->cuda ? cuda_frame_clone(c, owner, why, sizeof why) : start_queue(c, why, sizeof why);
   if (st != HS_OK) {
     hs_destroy(c);
@@ -231,6 +236,7 @@ void hs_destroy(hs_context *c) {
   hs_features_free(&c->view);
   hs_memory_release(a, c->slab);
   for (int use = 0; use < SCRATCH_COUNT; use++) hs_memory_release(a, c->scratch.memory[use]);
+  if (c->splits == &c->own_splits) pthread_mutex_destroy(&c->own_splits.lock);
   hs_memory_release(a, c);
 }
 

@@ -4,6 +4,8 @@
 #ifndef HS_PIPELINE_CONTEXT_H
 #define HS_PIPELINE_CONTEXT_H
 
+#include <pthread.h>
+
 #include "pipeline/hartsift.h"
 #include "pipeline/plan.h"
 #include "pipeline/scratch.h"
@@ -17,6 +19,13 @@ typedef struct kept_split {
 } kept_split;
 
 enum { SPLITS_KEPT = 16 };
+
+/* The measured splits of a context and its lanes: one of them measures, the others wait and take what it found. */
+typedef struct split_table {
+  pthread_mutex_t lock;
+  kept_split kept[SPLITS_KEPT];
+  int32_t next; /* the one replaced next */
+} split_table;
 
 struct hs_context {
   hs_options options; /* options.allocator is the caller's: features outlive the context and release through it */
@@ -35,8 +44,7 @@ struct hs_context {
   bool is_lane;            /* works beside others on images in flight */
   struct flight *flight;   /* images in flight; null before the first hs_submit */
 
-  kept_split splits[SPLITS_KEPT]; /* HS_DEVICE_HYBRID */
-  int32_t next_split;             /* the one replaced next */
+  split_table own_splits, *splits; /* HS_DEVICE_HYBRID; a lane's splits are its owner's */
 
   frame_plan plan; /* of the last frame */
   unsigned char *slab;

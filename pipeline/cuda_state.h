@@ -41,7 +41,7 @@ typedef struct graph_entry {
 } graph_entry;
 
 /* Side streams: one for what is left of each octave when the next has begun; the smallest octaves share the last. */
-enum { GRAPHS_KEPT = 8, SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
+enum { GRAPHS_KEPT = 16, SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
 
 /* Pinned host memory that a frame's results are written to, and its addresses on the device. */
 typedef struct result_set {

@@ -43,6 +43,7 @@ struct flight {
   bool ending, viewed; /* viewed: image oldest - 1 is still being looked at */
   bool on_device;
   int32_t lane_count, slot_count;
+  int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
   uint64_t oldest, next, end; /* first not waited for, first that no lane has taken, one past the last */
   flight_lane lanes[CPU_LANES];
   flight_slot slots[];
@@ -259,6 +260,19 @@ void flight_add_statistics(flight *f, hs_statistics *sum) {
   pthread_mutex_unlock(&f->lock);
 }
 
+/* Lanes that may have an image like this one on the device at once; asked anew only when the size changes. */
+static int32_t lanes_for(hs_context *c, const hs_image *image) {
+  flight *f = c->flight;
+  if (!c->cuda) return CPU_LANES;
+  if (f->sized_width != image->width || f->sized_height != image->height) {
+    f->sized_lanes = cuda_frame_lanes(c, image->width, image->height);
+    f->sized_width = image->width;
+    f->sized_height = image->height;
+    c->error[0] = '\0';
+  }
+  return f->sized_lanes;
+}
+
 hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) {
   if (!c) return HS_ERR_ARGUMENT;
   c->error[0] = '\0';
@@ -270,7 +284,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   if (st == HS_OK && !c->flight) st = start(c);
   if (st != HS_OK) return st;
   flight *f = c->flight;
-  const int32_t lanes_most = c->cuda ? cuda_frame_lanes(c, image->width, image->height) : CPU_LANES;
+  const int32_t lanes_most = lanes_for(c, image);
   /* Each lane may hold the memory of a batch: all of them together no more frames than the device has room for. */
   const int32_t room_for = lanes_most / f->lane_count;
   const int32_t batch_most = least(batch_frame_most(c, image), room_for > 1 ? room_for : 1);

@@ -134,21 +134,33 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
   return st;
 }
 
-/* The split of the options, or the measured one, which is kept for the geometry. */
+/* The kept split for pictures of this size, 0: none. Under the lock. */
+static int32_t kept_for(const split_table *table, const frame_request *r) {
+  for (int i = 0; i < SPLITS_KEPT; i++) {
+    const kept_split *k = &table->kept[i];
+    if (k->split > 0 && k->width == r->source.width && k->height == r->source.height) return k->split;
+  }
+  return 0;
+}
+
+/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock: lanes that measured
+   side by side would disturb each other and find different ones. */
 static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
+  split_table *table = c->splits;
   *split = c->options.split;
   if (*split > 0 || all == 0) return HS_OK;
-  for (int i = 0; i < SPLITS_KEPT; i++) {
-    const kept_split *k = &c->splits[i];
-    if (k->split == 0 || k->width != r->source.width || k->height != r->source.height) continue;
-    *split = k->split;
-    return HS_OK;
+  hs_status st = HS_OK;
+  pthread_mutex_lock(&table->lock);
+  *split = kept_for(table, r);
+  if (*split == 0) {
+    st = measure(c, r, all, split);
+    if (st == HS_OK) {
+      table->kept[table->next] = (kept_split){r->source.width, r->source.height, *split};
+      table->next = (table->next + 1) % SPLITS_KEPT;
+    }
   }
-  const hs_status st = measure(c, r, all, split);
-  if (st != HS_OK) return st;
-  c->splits[c->next_split] = (kept_split){r->source.width, r->source.height, *split};
-  c->next_split = (c->next_split + 1) % SPLITS_KEPT;
-  return HS_OK;
+  pthread_mutex_unlock(&table->lock);
+  return st;
 }
 
 hs_status hybrid_frame_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {

@@ -193,7 +193,7 @@ static void test_measured_split(void **state) {
   hs_context *c = extraction_context(&p.options);
   for (int frame = 0; frame < 3; frame++) check_frame(&p, c, "measured");
   assert_int_equal(c->statistics.frames, 3);
-  assert_int_equal(c->next_split, 1);
+  assert_int_equal(c->splits->next, 1);
   hs_destroy(c);
   play_ends(&p);
 }
@@ -207,7 +207,7 @@ static void test_no_room_on_the_cpu(void **state) {
   c->options.max_memory_bytes = 1;
   check_frame(&p, c, "without room for the CPU's part");
   assert_string_equal(hs_last_error(c), "");
-  assert_int_equal(c->splits[0].split, p.reference.geometry.octave_count);
+  assert_int_equal(c->splits->kept[0].split, p.reference.geometry.octave_count);
   const int32_t before = device.runs_whole;
   check_frame(&p, c, "the next one");
   assert_int_equal(device.runs_whole, before + 1);
