@@ -59,20 +59,6 @@ static hs_status csv_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* The next field of the line without blanks around it. False at the end of the line. */
-static bool csv_field(text_cursor *cursor, const char **field, size_t *size) {
-  cursor_skip_blanks(cursor, false);
-  if (cursor->at == cursor->end || *cursor->at == '\n') return false;
-  const char *start = cursor->at;
-  while (cursor->at < cursor->end && *cursor->at != ',' && *cursor->at != '\n') cursor->at++;
-  const char *stop = cursor->at;
-  if (cursor->at < cursor->end && *cursor->at == ',') cursor->at++;
-  while (stop > start && (stop[-1] == ' ' || stop[-1] == '\t' || stop[-1] == '\r')) stop--;
-  *field = start;
-  *size = (size_t)(stop - start);
-  return true;
-}
-
 /* The column of a name, CSV_UNSEEN for an unknown one. */
 static int csv_column_of(const char *name, size_t size, hs_descriptor_type *type) {
   for (int k = 0; k < CSV_PLACES; k++) {
@@ -104,7 +90,7 @@ static hs_status csv_read_header(text_cursor *cursor, csv_header *header) {
   *header = (csv_header){.type = HS_DESCRIPTOR_NONE};
   const char *field;
   size_t size;
-  while (csv_field(cursor, &field, &size)) {
+  while (cursor_field(cursor, &field, &size)) {
     hs_status status = csv_add_column(cursor, header, field, size);
     if (status != HS_OK) return status;
   }
@@ -118,15 +104,6 @@ static hs_status csv_read_header(text_cursor *cursor, csv_header *header) {
   return cursor_end_line(cursor);
 }
 
-static uint64_t csv_count_lines(text_cursor cursor) {
-  uint64_t count = 0;
-  while (!cursor_at_end(&cursor)) {
-    count++;
-    while (cursor.at < cursor.end && *cursor.at != '\n') cursor.at++;
-  }
-  return count;
-}
-
 static hs_status csv_read_line(text_cursor *cursor, const csv_header *header, hs_features *features, size_t index) {
   double places[CSV_PLACES] = {0};
   cursor_skip_blanks(cursor, true);
@@ -135,7 +112,7 @@ static hs_status csv_read_line(text_cursor *cursor, const csv_header *header, hs
     size_t size;
     double value;
     int column = header->column[i];
-    if (!csv_field(cursor, &field, &size)) return cursor_fail(cursor, "the line has fewer fields than the header");
+    if (!cursor_field(cursor, &field, &size)) return cursor_fail(cursor, "the line has fewer fields than the header");
     if (!number_to_double(field, size, &value)) return cursor_fail(cursor, "field %zu is not a finite number", i + 1);
     if (column < CSV_PLACES) {
       places[column] = value;
@@ -155,7 +132,7 @@ static hs_status csv_read(const feature_source *source, hs_features *features) {
   csv_header header = {0};
   hs_status status = csv_read_header(&cursor, &header);
   if (status != HS_OK) return status;
-  uint64_t count = csv_count_lines(cursor);
+  uint64_t count = cursor_count_lines(cursor);
   if (count > source->size / (2 * header.fields - 1))
     return cursor_fail(&cursor, "the lines are shorter than the header asks for");
   status = source_reserve(source, features, count, header.type);

@@ -68,15 +68,6 @@ static hs_status append(match_input *in, const double values[COLUMNS]) {
   return HS_OK;
 }
 
-static uint64_t count_lines(text_cursor cursor) {
-  uint64_t count = 0;
-  while (!cursor_at_end(&cursor)) {
-    count++;
-    while (cursor.at < cursor.end && *cursor.at != '\n') cursor.at++;
-  }
-  return count;
-}
-
 /* ------------------------------------------------------------------ CSV */
 
 /* The columns of the header, in their order. */
@@ -85,25 +76,11 @@ typedef struct match_columns {
   bool seen[COLUMNS];
 } match_columns;
 
-/* The next field of the line, without blanks around it. False at the end of the line. */
-static bool next_field(text_cursor *cursor, const char **field, size_t *size) {
-  cursor_skip_blanks(cursor, false);
-  if (cursor->at == cursor->end || *cursor->at == '\n') return false;
-  const char *start = cursor->at;
-  while (cursor->at < cursor->end && *cursor->at != ',' && *cursor->at != '\n') cursor->at++;
-  const char *stop = cursor->at;
-  if (cursor->at < cursor->end && *cursor->at == ',') cursor->at++;
-  while (stop > start && (stop[-1] == ' ' || stop[-1] == '\t' || stop[-1] == '\r')) stop--;
-  *field = start;
-  *size = (size_t)(stop - start);
-  return true;
-}
-
 static hs_status read_header(text_cursor *cursor, match_columns *columns) {
   const char *field;
   size_t size;
   memset(columns, 0, sizeof *columns);
-  while (next_field(cursor, &field, &size)) {
+  while (cursor_field(cursor, &field, &size)) {
     int k = 0;
     while (k < COLUMNS && (strlen(column_names[k]) != size || memcmp(column_names[k], field, size) != 0)) k++;
     if (k == COLUMNS) return cursor_fail(cursor, "column %d of the header has no known name", columns->count + 1);
@@ -120,7 +97,7 @@ static hs_status read_csv(match_input *in) {
   match_columns columns;
   hs_status status = read_header(&in->cursor, &columns);
   if (status != HS_OK) return status;
-  const uint64_t count = count_lines(in->cursor);
+  const uint64_t count = cursor_count_lines(in->cursor);
   status = reserve(in, count, LINE_LEAST_BYTES, columns.seen[COLUMN_INLIER]);
   for (uint64_t i = 0; status == HS_OK && i < count; i++) {
     double values[COLUMNS] = {0};
@@ -128,7 +105,7 @@ static hs_status read_csv(match_input *in) {
     for (int k = 0; k < columns.count; k++) {
       const char *field;
       size_t size;
-      if (!next_field(&in->cursor, &field, &size))
+      if (!cursor_field(&in->cursor, &field, &size))
         return cursor_fail(&in->cursor, "the line has fewer fields than the header");
       if (!number_to_double(field, size, &values[columns.column[k]]))
         return cursor_fail(&in->cursor, "field %d is not a finite number", k + 1);
@@ -150,7 +127,7 @@ static hs_status read_colmap(match_input *in) {
       return cursor_fail(&in->cursor, "expected the names of two images");
   hs_status status = cursor_end_line(&in->cursor);
   if (status != HS_OK) return status;
-  const uint64_t count = count_lines(in->cursor);
+  const uint64_t count = cursor_count_lines(in->cursor);
   status = reserve(in, count, LINE_LEAST_BYTES, false);
   for (uint64_t i = 0; status == HS_OK && i < count; i++) {
     double values[COLUMNS] = {0};
@@ -280,10 +257,14 @@ hs_status match_table_read(const feature_source *source, uint64_t count_a, uint6
   text_cursor line = in.cursor;
   cursor_skip_blanks(&line, true);
   hs_status status;
-  if (line.at == line.end) status = cursor_fail(&in.cursor, "the file is empty");
-  else if (*line.at == '{') status = read_json(&in);
-  else if (names_columns(line)) status = read_csv(&in);
-  else status = read_colmap(&in);
+  if (line.at == line.end)
+    status = cursor_fail(&in.cursor, "the file is empty");
+  else if (*line.at == '{')
+    status = read_json(&in);
+  else if (names_columns(line))
+    status = read_csv(&in);
+  else
+    status = read_colmap(&in);
   if (status != HS_OK) {
     match_table_free(&in.table);
     return status;

@@ -54,6 +54,28 @@ bool cursor_word(text_cursor *cursor, bool across_lines, const char **word, size
   return *size > 0;
 }
 
+bool cursor_field(text_cursor *cursor, const char **field, size_t *size) {
+  cursor_skip_blanks(cursor, false);
+  if (cursor->at == cursor->end || *cursor->at == '\n') return false;
+  const char *start = cursor->at;
+  while (cursor->at < cursor->end && *cursor->at != ',' && *cursor->at != '\n') cursor->at++;
+  const char *stop = cursor->at;
+  if (cursor->at < cursor->end && *cursor->at == ',') cursor->at++;
+  while (stop > start && text_is_blank(stop[-1])) stop--;
+  *field = start;
+  *size = (size_t)(stop - start);
+  return true;
+}
+
+uint64_t cursor_count_lines(text_cursor cursor) {
+  uint64_t count = 0;
+  while (!cursor_at_end(&cursor)) {
+    count++;
+    while (cursor.at < cursor.end && *cursor.at != '\n') cursor.at++;
+  }
+  return count;
+}
+
 /* A word that is not what was expected, cut to a length fit for a message. */
 static hs_status cursor_fail_word(const text_cursor *cursor, const char *what, const char *kind, const char *word,
                                   size_t size) {

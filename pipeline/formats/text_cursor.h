@@ -29,6 +29,11 @@ bool cursor_word(text_cursor *cursor, bool across_lines, const char **word, size
 /* The next word as a number; `what` names it in the message. */
 hs_status cursor_double(text_cursor *cursor, bool across_lines, const char *what, double *value);
 hs_status cursor_int(text_cursor *cursor, bool across_lines, const char *what, int64_t *value);
+/* The next field of a line of comma-separated values, without blanks around it, and the comma behind it. False at the end
+   of the line. */
+bool cursor_field(text_cursor *cursor, const char **field, size_t *size);
+/* How many of the lines from here on have anything but blanks. */
+uint64_t cursor_count_lines(text_cursor cursor);
 /* 128 integers 0..255. */
 hs_status cursor_descriptor(text_cursor *cursor, bool across_lines, uint8_t *descriptor);
 /* Leaves a line in which nothing but blanks is left. */
