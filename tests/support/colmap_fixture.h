@@ -1,0 +1,34 @@
+/*
+ * What tests of a database's content start from: a folder with an empty database of the newest tables, and two lists of
+ * features. Its functions fail the running cmocka test where something does not work.
+ */
+#ifndef HARTSIFT_TESTS_COLMAP_FIXTURE_H
+#define HARTSIFT_TESTS_COLMAP_FIXTURE_H
+
+#include <stdint.h>
+
+#include "pipeline/hartsift.h"
+#include "tests/support/scratch_folder.h"
+
+enum { COLMAP_FIXTURE_FEATURES = 60 };
+
+typedef struct colmap_fixture {
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  hs_features features;
+  hs_features others; /* of another seed */
+} colmap_fixture;
+
+/* For cmocka_unit_test_setup_teardown; *state is a colmap_fixture. */
+int colmap_fixture_set_up(void **state);
+int colmap_fixture_tear_down(void **state);
+
+hs_colmap_database *colmap_fixture_open(const colmap_fixture *f, int32_t replace, int32_t share_cameras);
+
+/* Commits and closes. */
+void colmap_fixture_finish(hs_colmap_database *database);
+
+/* Adds an image, which must get this number. */
+void colmap_fixture_add(hs_colmap_database *database, const char *name, const hs_features *features, uint32_t expected);
+
+#endif

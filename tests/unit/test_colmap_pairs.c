@@ -1,0 +1,207 @@
+/*
+ * Pairs of images in COLMAP's database: matches, their order, and verified geometry.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/hartsift.h"
+#include "tests/support/colmap_fixture.h"
+#include "tests/support/colmap_tables.h"
+
+#if HARTSIFT_HAVE_SQLITE
+
+static void two_images(hs_colmap_database *database, const colmap_fixture *f) {
+  colmap_fixture_add(database, "1.png", &f->features, 1);
+  colmap_fixture_add(database, "2.png", &f->others, 2);
+}
+
+static void test_matches_and_their_order(void **state) {
+  colmap_fixture *f = *state;
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  two_images(database, f);
+  const struct {
+    uint32_t first, second;
+    float distance;
+  } pairs[3] = {{4, 5, 0}, {6, 7, 0}, {8, 9, 0}};
+  hs_colmap_matches matches = {.pairs = pairs, .pair_stride_bytes = sizeof pairs[0], .count = 3};
+  assert_int_equal(hs_colmap_add_matches(database, 2, 1, &matches), HS_OK);
+  assert_int_equal(hs_colmap_add_matches(database, 2, 1, &matches), HS_OK);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "already"));
+  int64_t count = 0, verified = 0;
+  assert_int_equal(hs_colmap_count_matches(database, 1, 2, &count, &verified), HS_OK);
+  assert_true(count == 3 && verified == -1);
+  /* Verified later: the matches stay, the geometry comes. */
+  const hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
+  const uint8_t inliers[3] = {1, 0, 1};
+  matches.fundamental = &geometry;
+  matches.inliers = inliers;
+  assert_int_equal(hs_colmap_add_matches(database, 2, 1, &matches), HS_OK);
+  colmap_fixture_finish(database);
+  size_t size = 0;
+  unsigned char *bytes = colmap_tables_blob(f->path, "SELECT data FROM matches WHERE pair_id = 2147483649", &size);
+  const uint32_t expected[6] = {5, 4, 7, 6, 9, 8};
+  assert_int_equal(size, sizeof expected);
+  assert_memory_equal(bytes, expected, sizeof expected);
+  free(bytes);
+  bytes = colmap_tables_blob(f->path, "SELECT data FROM two_view_geometries WHERE rows = 2 AND cols = 2", &size);
+  const uint32_t expected_inliers[4] = {5, 4, 9, 8};
+  assert_int_equal(size, sizeof expected_inliers);
+  assert_memory_equal(bytes, expected_inliers, size);
+  free(bytes);
+}
+
+static void read_matrix(const colmap_fixture *f, const char *column, double matrix[9]) {
+  char sql[64];
+  snprintf(sql, sizeof sql, "SELECT %s FROM two_view_geometries", column);
+  size_t size = 0;
+  unsigned char *bytes = colmap_tables_blob(f->path, sql, &size);
+  assert_int_equal(size, 72);
+  memcpy(matrix, bytes, 72);
+  free(bytes);
+}
+
+static double bilinear(const double m[9], const double p[2], const double q[2]) {
+  double sum = 0.0;
+  const double left[3] = {q[0], q[1], 1.0}, right[3] = {p[0], p[1], 1.0};
+  for (size_t i = 0; i < 9; i++) sum += left[i / 3] * m[i] * right[i % 3];
+  return sum;
+}
+
+static void apply(const double m[9], const double p[2], double q[2]) {
+  const double w = m[6] * p[0] + m[7] * p[1] + m[8];
+  q[0] = (m[0] * p[0] + m[1] * p[1] + m[2]) / w;
+  q[1] = (m[3] * p[0] + m[4] * p[1] + m[5]) / w;
+}
+
+/* The stored matrices mean to COLMAP's points what the given ones mean to ours, whichever image has the lower number. */
+static void check_geometry(const colmap_fixture *f, bool exchanged, const hs_geometry *fundamental,
+                           const hs_geometry *homography) {
+  const double p[2] = {100.25, 200.75}, q[2] = {310.5, 20.125};
+  const double p_there[2] = {p[0] + 0.5, p[1] + 0.5}, q_there[2] = {q[0] + 0.5, q[1] + 0.5};
+  double m[9], mapped[2], mapped_there[2];
+  read_matrix(f, "F", m);
+  const double given = bilinear(fundamental->matrix, p, q);
+  const double stored = exchanged ? bilinear(m, q_there, p_there) : bilinear(m, p_there, q_there);
+  assert_true(fabs(given - stored) <= 1e-9 * fabs(given));
+  read_matrix(f, "H", m);
+  apply(homography->matrix, p, mapped);
+  const double target[2] = {mapped[0] + 0.5, mapped[1] + 0.5};
+  apply(m, exchanged ? target : p_there, mapped_there);
+  assert_true(fabs(mapped_there[0] - (exchanged ? p_there : target)[0]) <= 1e-9);
+  assert_true(fabs(mapped_there[1] - (exchanged ? p_there : target)[1]) <= 1e-9);
+}
+
+static void test_geometry(void **state) {
+  colmap_fixture *f = *state;
+  const hs_geometry fundamental = {.model = HS_FUNDAMENTAL,
+                                   .found = 1,
+                                   .inlier_count = 10,
+                                   .matrix = {1e-6, 2e-5, -3e-3, -1e-5, 4e-6, 5e-3, 2e-3, -6e-3, 0.3}};
+  const hs_geometry essential = {
+      .model = HS_ESSENTIAL, .found = 1, .inlier_count = 10, .matrix = {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+  const hs_geometry homography = {
+      .model = HS_HOMOGRAPHY, .found = 1, .inlier_count = 8, .matrix = {0.9, 0.1, 20, -0.1, 1.1, -10, 1e-4, 2e-5, 1}};
+  const hs_geometry flat = {
+      .model = HS_HOMOGRAPHY, .found = 1, .inlier_count = 9, .matrix = {0.9, 0.1, 20, -0.1, 1.1, -10, 1e-4, 2e-5, 1}};
+  const hs_geometry nothing = {.model = HS_FUNDAMENTAL};
+  const uint32_t pairs[2][2] = {{0, 1}, {2, 3}};
+  const struct {
+    const hs_geometry *fundamental, *essential, *homography;
+    int config, rows;
+  } cases[] = {
+      {&fundamental, NULL, &homography, 3, 2},
+      {&fundamental, &essential, &homography, 2, 2},
+      {&fundamental, NULL, &flat, 6, 2},
+      {NULL, NULL, &flat, 6, 2},
+      {&nothing, NULL, NULL, 1, 0},
+      {NULL, &essential, NULL, 2, 2},
+  };
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+    const bool exchanged = i % 2 != 0;
+    hs_colmap_database *database = colmap_fixture_open(f, 1, 0);
+    two_images(database, f);
+    const hs_colmap_matches matches = {.pairs = pairs,
+                                       .count = 2,
+                                       .fundamental = cases[i / 2].fundamental,
+                                       .essential = cases[i / 2].essential,
+                                       .homography = cases[i / 2].homography};
+    assert_int_equal(hs_colmap_add_matches(database, exchanged ? 2 : 1, exchanged ? 1 : 2, &matches), HS_OK);
+    colmap_fixture_finish(database);
+    assert_int_equal(colmap_tables_ask(f->path, "SELECT config FROM two_view_geometries"), cases[i / 2].config);
+    assert_int_equal(colmap_tables_ask(f->path, "SELECT rows FROM two_view_geometries"), cases[i / 2].rows);
+    if (i < 2) check_geometry(f, exchanged, &fundamental, &homography);
+    if (cases[i / 2].essential != NULL) {
+      double m[9];
+      read_matrix(f, "E", m);
+      for (size_t k = 0; k < 9; k++) assert_true(m[k] == essential.matrix[exchanged ? 3 * (k % 3) + k / 3 : k]);
+    }
+  }
+}
+
+static void test_wrong_matches(void **state) {
+  colmap_fixture *f = *state;
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  two_images(database, f);
+  const uint32_t pairs[2][2] = {{0, 1}, {2, COLMAP_FIXTURE_FEATURES}};
+  const uint8_t inliers[2] = {1, 1};
+  const hs_geometry wild = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {(double)NAN}};
+  hs_colmap_matches matches = {.pairs = pairs, .count = 1};
+  assert_int_equal(hs_colmap_add_matches(database, 1, 1, &matches), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 9, &matches), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_add_matches(NULL, 1, 2, &matches), HS_ERR_ARGUMENT);
+  matches.inliers = inliers;
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  matches.fundamental = &wild;
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  matches = (hs_colmap_matches){.pairs = pairs, .count = 2};
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  matches = (hs_colmap_matches){.pairs = pairs, .count = 1, .pair_stride_bytes = 4};
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  matches = (hs_colmap_matches){.count = 1};
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  matches = (hs_colmap_matches){.count = 0};
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_OK);
+  assert_int_equal(hs_colmap_count_matches(NULL, 1, 2, NULL, NULL), HS_ERR_ARGUMENT);
+  colmap_fixture_finish(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT rows FROM matches"), 0);
+  colmap_tables_run(f->path, "DELETE FROM keypoints WHERE image_id = 2");
+  database = colmap_fixture_open(f, 1, 0);
+  matches = (hs_colmap_matches){.pairs = pairs, .count = 1};
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  hs_colmap_close(database);
+}
+
+int main(void) {
+#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
+  const struct CMUnitTest tests[] = {
+      TEST(test_matches_and_their_order),
+      TEST(test_geometry),
+      TEST(test_wrong_matches),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+static void test_without_sqlite(void **state) {
+  (void)state;
+  skip();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_without_sqlite)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
