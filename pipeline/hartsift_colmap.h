@@ -16,8 +16,10 @@
  * affine shape a11 = s cos t, a12 = -s sin t, a21 = s sin t, a22 = s cos t of scale s and orientation t, in the sense of
  * hs_keypoint (COLMAP's CPU extractor has the same; its GPU extractor stores -t). Descriptors become bytes in UBC order.
  *
- * A handle is used by one thread at a time. From opening to closing (unless read_only) others can read the database but
- * not write to it. In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
+ * A handle is used by one thread at a time. A transaction begins with opening and, after a commit, with the next call
+ * that adds. While it lasts others cannot write to the database; they can read it, unless the file is not in SQLite's WAL
+ * mode and the transaction has outgrown memory. While a read_only handle is open others can read, and in WAL mode write.
+ * In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
  */
 #ifndef HARTSIFT_COLMAP_H
 #define HARTSIFT_COLMAP_H
@@ -53,7 +55,7 @@ typedef struct hs_colmap_options {
    database, or damaged), HS_ERR_UNSUPPORTED (not COLMAP's, or of tables that this library does not know), HS_ERR_MEMORY. */
 HS_API hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
-/* Makes everything added since opening, or since the last commit, permanent; then a new transaction begins. After a
+/* Makes everything added since opening, or since the last commit, permanent. After a
    failure nothing more can be added. Statuses: HS_ERR_ARGUMENT (null, read_only), HS_ERR_IO. */
 HS_API hs_status hs_colmap_commit(hs_colmap_database *database);
 
@@ -134,7 +136,7 @@ typedef struct hs_colmap_matches {
    mapper works from: configuration CALIBRATED (essential matrix), UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a
    homography alone, or one with more than 0.8 of the other's inliers), DEGENERATE (none found), and the matrices, in
    COLMAP's coordinates. A pair that has the same matches already is left, and gets the geometry if it has none; other
-   matches or geometry: see options.replace.
+   matches, inliers or configuration: see options.replace (matrices are not compared).
    Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                        const hs_colmap_matches *matches);

@@ -101,11 +101,15 @@ static hs_status colmap_begin(hs_colmap_database *database) {
   const bool read_only = database->options.read_only != 0;
   hs_status status = colmap_run(database, read_only ? "BEGIN" : "BEGIN IMMEDIATE");
   if (status != HS_OK) return status;
-  database->in_transaction = true;
   if (!read_only && sqlite3_db_readonly(database->sqlite, "main") != 0) {
-    return colmap_fail(database, HS_ERR_IO, "may not be written to");
+    status = colmap_fail(database, HS_ERR_IO, "may not be written to");
+  } else {
+    status = colmap_schema_settle(database);
   }
-  return colmap_schema_settle(database);
+  /* Refused tables are neither kept locked nor taken for known by the next call. */
+  if (status != HS_OK) (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
+  database->in_transaction = status == HS_OK;
+  return status;
 }
 
 hs_status colmap_enter_reading(hs_colmap_database *database) {

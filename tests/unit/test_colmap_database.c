@@ -357,6 +357,25 @@ static void test_commit_in_between(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT type FROM descriptors WHERE image_id = 2"), 0);
 }
 
+/* Tables that somebody else made unknown between two transactions: refused as often as asked, and not kept locked. */
+static void test_refused_in_between(void **state) {
+  fixture *f = *state;
+  colmap_tables_make(f->path, COLMAP_3_8);
+  hs_colmap_database *database = open_it(f);
+  assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  colmap_tables_run(f->path, "ALTER TABLE matches RENAME TO pairs");
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_ERR_UNSUPPORTED);
+    assert_non_null(strstr(hs_colmap_last_error(database), "matches"));
+  }
+  colmap_tables_run(f->path, "ALTER TABLE pairs RENAME TO matches");
+  assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_OK);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  hs_colmap_close(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 2);
+}
+
 static void test_two_writers(void **state) {
   fixture *f = *state;
   add(f, "a.png");
@@ -507,6 +526,7 @@ int main(void) {
       TEST(test_killed_writer),
       TEST(test_failing_call),
       TEST(test_commit_in_between),
+      TEST(test_refused_in_between),
       TEST(test_two_writers),
       TEST(test_read_only),
       TEST(test_full_disk),
