@@ -232,7 +232,7 @@ static hs_status insert_geometry(hs_colmap_database *database, const pair_entry 
   return status;
 }
 
-/* Whether a pair has a row, and whether the row is exactly this list (and, if asked, configuration). */
+/* Whether a pair has a row, and whether the row is exactly this list. */
 static hs_status compare_row(hs_colmap_database *database, const char *sql, int64_t pair_id, const uint8_t *data,
                              size_t rows, bool *there, bool *same) {
   sqlite3_stmt *statement;
@@ -278,6 +278,13 @@ static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a,
   hs_status status = compare_row(database, "SELECT rows, data FROM two_view_geometries WHERE pair_id = ?",
                                  entry->pair_id, entry->inliers, entry->verified, &there, &same);
   if (status != HS_OK || !entry->has_geometry) return status;
+  if (same) { /* the same matches, perhaps of another model */
+    int64_t config = 0;
+    status = colmap_query(database, "SELECT config FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, &config,
+                          NULL);
+    if (status != HS_OK) return status;
+    same = config == (int64_t)entry->config;
+  }
   if (there && database->options.replace == 0) {
     return same ? HS_OK : refuse(database, image_a, image_b, "verified matches");
   }
@@ -306,8 +313,9 @@ hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a
                                   int64_t *verified) {
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
-  const uint32_t low = image_a < image_b ? image_a : image_b;
-  const int64_t pair_id = COLMAP_PAIR_BASE * low + (image_a < image_b ? image_b : image_a);
+  const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
+  /* Numbers that no image has would make another pair's. */
+  const int64_t pair_id = high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
   if (matches != NULL) {
     *matches = -1;
     status = colmap_query(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, matches, NULL);

@@ -46,6 +46,9 @@ static void test_matches_and_their_order(void **state) {
   matches.fundamental = &geometry;
   matches.inliers = inliers;
   assert_int_equal(hs_colmap_add_matches(database, 2, 1, &matches), HS_OK);
+  /* 2147483649 is the number of the pair 1, 2, but of no image. */
+  assert_int_equal(hs_colmap_count_matches(database, 0, 2147483649u, &count, &verified), HS_OK);
+  assert_true(count == -1 && verified == -1);
   colmap_fixture_finish(database);
   size_t size = 0;
   unsigned char *bytes = colmap_tables_blob(f->path, "SELECT data FROM matches WHERE pair_id = 2147483649", &size);
@@ -148,6 +151,28 @@ static void test_geometry(void **state) {
   }
 }
 
+/* The same inliers of another model are another geometry. */
+static void test_other_geometry(void **state) {
+  colmap_fixture *f = *state;
+  const hs_geometry fundamental = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
+  const hs_geometry homography = {.model = HS_HOMOGRAPHY, .found = 1, .matrix = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  const uint32_t pairs[2][2] = {{0, 1}, {2, 3}};
+  const hs_colmap_matches as_volume = {.pairs = pairs, .count = 2, .fundamental = &fundamental};
+  const hs_colmap_matches as_plane = {.pairs = pairs, .count = 2, .homography = &homography};
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  two_images(database, f);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &as_volume), HS_OK);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &as_volume), HS_OK);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &as_plane), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "already"));
+  colmap_fixture_finish(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT config FROM two_view_geometries"), 3);
+  database = colmap_fixture_open(f, 1, 0);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &as_plane), HS_OK);
+  colmap_fixture_finish(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT config FROM two_view_geometries"), 6);
+}
+
 static void test_wrong_matches(void **state) {
   colmap_fixture *f = *state;
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -187,6 +212,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_matches_and_their_order),
       TEST(test_geometry),
+      TEST(test_other_geometry),
       TEST(test_wrong_matches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
