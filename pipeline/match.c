@@ -1,6 +1,7 @@
 /* The public calls of matching: checks, the nearest of both lists from the CPU or the device, and the pairs kept. */
 #include "pipeline/match_request.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -94,6 +95,12 @@ static hs_status check_list(hs_context *c, const hs_features *f, bool guided, co
   return HS_OK;
 }
 
+/* The square of a limit. 0 means that there is none, so that of the smallest limits does not become 0. */
+static double limit_squared(double limit) {
+  const double squared = limit * limit;
+  return limit > 0.0 && squared < DBL_MIN ? DBL_MIN : squared;
+}
+
 hs_status match_check(hs_context *c, const hs_features *first, const hs_features *second,
                       const hs_match_options *options, match_request *r) {
   hs_match_options o;
@@ -114,7 +121,7 @@ hs_status match_check(hs_context *c, const hs_features *first, const hs_features
   if (first->count > 0 && second->count > 0 && first->descriptor_type != second->descriptor_type)
     return MATCH_FAIL(c, HS_ERR_ARGUMENT, "one list has 8-bit descriptors, the other float ones");
   r->type = (match_type)(first->count > 0 ? first : second)->descriptor_type;
-  r->limits = (match_limits){o.ratio * o.ratio, o.max_distance * o.max_distance};
+  r->limits = (match_limits){limit_squared(o.ratio), limit_squared(o.max_distance)};
   r->mutual = o.mutual != 0;
   return HS_OK;
 }

@@ -113,6 +113,24 @@ static void options_are_checked(void **state) {
 #undef REFUSE
 }
 
+/* A limit whose square is no double is still one: only equal descriptors are left. */
+static void tiny_limits(void **state) {
+  const lists *l = *state;
+  hs_context *const contexts[] = {NULL, l->context};
+  hs_match_options o[2];
+  for (int i = 0; i < 2; i++) assert_int_equal(hs_match_options_init(&o[i]), HS_OK);
+  o[0].max_distance = 1e-200;
+  o[1].ratio = 1e-200;
+  for (int i = 0; i < 4; i++) {
+    hs_matches m = {0};
+    assert_int_equal(hs_match(contexts[i / 2], &l->a, &l->b, &o[i % 2], &m), HS_OK);
+    for (size_t k = 0; k < m.count; k++) assert_true(m.pairs[k].distance == 0.0f);
+    assert_int_equal(hs_match(contexts[i / 2], &l->a, &l->a, &o[i % 2], &m), HS_OK);
+    assert_int_equal(m.count, l->a.count);
+    hs_matches_free(&m);
+  }
+}
+
 /* The struct of an older header ends earlier, that of a later one may have more fields, all off. */
 static void options_of_other_headers(void **state) {
   const lists *l = *state;
@@ -253,6 +271,7 @@ static void matching_and_extraction_share_a_context(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(null_is_refused),
                                      cmocka_unit_test(options_are_checked),
+                                     cmocka_unit_test(tiny_limits),
                                      cmocka_unit_test(empty_lists),
                                      cmocka_unit_test(options_of_other_headers),
                                      cmocka_unit_test(places_are_for_guides),
