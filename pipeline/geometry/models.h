@@ -15,6 +15,7 @@
 #include "pipeline/hartsift_geometry.h"
 
 enum {
+  GEOMETRY_MATCHES_MAX = 1 << 26,
   GEOMETRY_SAMPLE_MAX = 7,
   GEOMETRY_SOLUTIONS_MAX = 10,
   GEOMETRY_BLOCK = 128 /* matches whose errors are computed together */

@@ -11,7 +11,7 @@
 #include "pipeline/message.h"
 
 #define COORDINATE_MAX 1.0e6
-enum { MATCHES_MAX = 1 << 26, ITERATIONS_MAX = 100000000, PLANE_ITERATIONS = 100, PLANE_MATCHES = 256 };
+enum { ITERATIONS_MAX = 100000000, PLANE_ITERATIONS = 100, PLANE_MATCHES = 256 };
 
 /* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
 typedef struct verification {
@@ -251,7 +251,7 @@ hs_status hs_verify_points(const double *points_a, const double *points_b, size_
   }
   if (count > 0 && (!points_a || !points_b)) return HS_ERR_ARGUMENT;
   geometry->model = full.model;
-  if (count > MATCHES_MAX) {
+  if (count > GEOMETRY_MATCHES_MAX) {
     memset(geometry, 0, sizeof *geometry);
     hs_message_set(full.message, full.message_bytes, "more than 2^26 matches");
     return HS_ERR_LIMIT;

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "pipeline/hartsift_geometry.h"
+#include "pipeline/geometry/models.h"
 #include "pipeline/memory.h"
 #include "pipeline/message.h"
 
@@ -14,6 +14,7 @@ hs_status hs_gather_points(const hs_features *a, const hs_features *b, const voi
   if (count == 0) return HS_OK;
   const size_t stride = pair_stride_bytes > 0 ? pair_stride_bytes : PAIR_BYTES;
   if (!a || !b || !pairs || !points_a || !points_b || stride < PAIR_BYTES) return HS_ERR_ARGUMENT;
+  if (!a->keypoints || !b->keypoints) return HS_ERR_ARGUMENT;
   const unsigned char *record = pairs;
   for (size_t i = 0; i < count; i++, record += stride) {
     uint32_t index[2];
@@ -33,9 +34,11 @@ hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pair
   if (!geometry) return HS_ERR_ARGUMENT;
   memset(geometry, 0, sizeof *geometry);
   if (!options || options->struct_size < sizeof *options) return HS_ERR_ARGUMENT;
-  size_t bytes;
-  if (!hs_size_mul(count, 4 * sizeof(double), &bytes)) return HS_ERR_LIMIT;
-  double *const points = hs_memory_alloc(options->allocator, bytes);
+  if (count > GEOMETRY_MATCHES_MAX) {
+    hs_message_set(options->message, options->message_bytes, "more than 2^26 matches");
+    return HS_ERR_LIMIT;
+  }
+  double *const points = hs_memory_alloc(options->allocator, count * 4 * sizeof(double));
   if (!points) {
     hs_message_set(options->message, options->message_bytes, "no memory for %zu matches", count);
     return HS_ERR_MEMORY;

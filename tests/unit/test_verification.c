@@ -424,6 +424,12 @@ static void test_features(void **state) {
   assert_int_equal(hs_verify(&a, &b, pairs, 7, 10, &o, inliers, &by_features), HS_ERR_ARGUMENT);
   assert_int_equal(hs_verify(NULL, &b, pairs, 0, 10, &o, inliers, &by_features), HS_ERR_ARGUMENT);
   assert_int_equal(hs_verify(&a, &b, NULL, 0, 10, &o, inliers, &by_features), HS_ERR_ARGUMENT);
+  const hs_features placeless = {.count = 200};
+  pairs[77].b = 0;
+  assert_int_equal(hs_verify(&a, &placeless, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify(&placeless, &b, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_ERR_ARGUMENT);
+  const size_t many = ((size_t)1 << 26) + 1; /* refused before any of them is looked at */
+  assert_int_equal(hs_verify(&a, &b, pairs, sizeof *pairs, many, &o, NULL, &by_features), HS_ERR_LIMIT);
   assert_int_equal(hs_verify(&a, &b, NULL, 0, 0, &o, NULL, &by_features), HS_OK);
   assert_int_equal(by_features.found, 0);
   free(keypoints);
