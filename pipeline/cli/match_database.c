@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,7 +82,8 @@ static bool pinhole_of(const hs_colmap_camera *camera, hs_camera *pinhole) {
   }
   /* The origin there is the corner of the first pixel. */
   *pinhole = (hs_camera){p[0], p[two_focal_lengths ? 1 : 0], p[center] - 0.5, p[center + 1] - 0.5};
-  return camera->parameter_count > center + 1 && pinhole->fx > 0.0 && pinhole->fy > 0.0;
+  return camera->parameter_count > center + 1 && pinhole->fx > 0.0 && pinhole->fy > 0.0 && isfinite(pinhole->fx) &&
+         isfinite(pinhole->fy) && isfinite(pinhole->cx) && isfinite(pinhole->cy);
 }
 
 static bool add_image(database_job *job, const hs_colmap_image *image) {
