@@ -56,17 +56,17 @@ class Library:
     """The two functions of the shared library that are compared."""
 
     def __init__(self, path):
-        self.library = ctypes.CDLL(str(path))
+        self.binding = ctypes.CDLL(str(path))
 
     def verify(self, a, b, model, threshold, camera=None, seed=0):
         options, geometry = VerifyOptions(), Geometry()
-        if self.library.hs_verify_options_init(ctypes.byref(options), model) != 0:
+        if self.binding.hs_verify_options_init(ctypes.byref(options), model) != 0:
             raise RuntimeError("hs_verify_options_init failed")
         options.threshold, options.seed = threshold, seed
         if camera:
             options.camera_a = options.camera_b = Camera(*camera)
         mask = np.zeros(len(a), np.uint8)
-        status = self.library.hs_verify_points(pointer(a), pointer(b), ctypes.c_size_t(len(a)), ctypes.byref(options),
+        status = self.binding.hs_verify_points(pointer(a), pointer(b), ctypes.c_size_t(len(a)), ctypes.byref(options),
                                                pointer(mask), ctypes.byref(geometry))
         if status != 0:
             raise RuntimeError(f"hs_verify_points: status {status}")
@@ -76,7 +76,7 @@ class Library:
     def pose(self, essential, a, b, camera, mask):
         pose, camera = Pose(), Camera(*camera)
         essential, mask = np.ascontiguousarray(essential), mask.astype(np.uint8)
-        status = self.library.hs_relative_pose(pointer(essential), ctypes.byref(camera), ctypes.byref(camera),
+        status = self.binding.hs_relative_pose(pointer(essential), ctypes.byref(camera), ctypes.byref(camera),
                                                pointer(a), pointer(b), ctypes.c_size_t(len(a)), pointer(mask),
                                                ctypes.byref(pose))
         if status != 0:
