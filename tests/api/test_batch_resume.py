@@ -1,0 +1,280 @@
+"""What killed, interrupted and sharded runs of hartsift batch leave behind, and that --resume makes of it what an
+undisturbed run makes; the same for databases.
+"""
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+
+# Beside the tests, not in a package.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from batch_case import BatchCase, blots, scenes
+from command_case import COMMAND, DONE, FAILED, USAGE, main
+
+
+class Resuming(BatchCase):
+    def test_keeps_what_is_intact(self):
+        names = ["a.pgm", "b.pgm", "c.pgm", "d.pgm", "e.pgm"]
+        for number, name in enumerate(names):
+            self.write("images/" + name, blots(60, 45, number))
+        self.batch("images", "-o", "out")
+        files = self.tree()
+        os.unlink(self.path("out", "a.npz"))
+        self.write("out/b.npz", files["b.npz"][:-1])
+        self.write("out/c.npz", files["c.npz"][:100] + b"?" + files["c.npz"][101:])
+        self.write("images/d.pgm", blots(60, 45, 77))
+        later = time.time() + 5
+        os.utime(self.path("images", "d.pgm"), (later, later))
+        _, errors = self.batch("images", "-o", "out", "--resume")
+        self.assertIn("4 done, 1 kept", errors)
+        found = self.tree()
+        for name in "abce":
+            self.assertEqual(found[name + ".npz"], files[name + ".npz"])
+        self.assertNotEqual(found["d.npz"], files["d.npz"])
+
+    def test_other_options_are_noticed(self):
+        self.list_of(scenes(3))
+        self.batch("list.txt", "-o", "out")
+        files = self.tree()
+        for arguments, word in ((["--contrast", "0.03"], "contrast=0.03"), (["--profile", "colmap"], "profile=colmap"),
+                                (["--format", "csv"], "format=csv"), (["--upright"], "upright=1"),
+                                (["--region", "1,2,30,30"], "region=1,2,30,30"), (["--no-exif"], "no-exif=1"),
+                                (["--decode-scale", "2"], "decode-scale=2")):
+            _, errors = self.batch("list.txt", "-o", "out", "--resume", *arguments, status=USAGE)
+            self.assertIn(word, errors)
+            self.assertEqual(self.tree(), files)
+        for arguments in (["--threads", "1"], ["--jobs", "2"], ["--device", "cpu"], ["--max-memory", "1G"],
+                          ["--decode-scale", "1"]):
+            self.assertIn("3 kept", self.batch("list.txt", "-o", "out", "--resume", *arguments)[1])
+        self.batch("list.txt", "-o", "out", "--contrast", "0.03")
+        self.assertNotEqual(self.tree(), files)
+
+    def test_list_may_grow(self):
+        self.list_of(scenes(3))
+        self.batch("list.txt", "-o", "out")
+        self.list_of(["@scene:60x45:9", *reversed(scenes(3))])
+        self.assertIn("1 done, 3 kept", self.batch("list.txt", "-o", "out", "--resume")[1])
+        self.batch("list.txt", "-o", "whole")
+        self.assertEqual(self.tree(), self.tree("whole"))
+
+    def test_torn_journal(self):
+        self.list_of(scenes(4, "20x20"))
+        self.batch("list.txt", "-o", "whole")
+        head, *rows = self.read("whole", "manifest.csv").splitlines(keepends=True)[1:]
+        columns, *rows = rows
+        journal = b"# hartsift batch 1\n" + head + columns.replace(b"\n", b",milliseconds\n")
+        start = len(journal)
+        journal += b"".join(row.replace(b"\n", b",1.000\n") for row in rows)
+        generator = random.Random(5)
+        cuts = [0, 5, start - 1, start, start + 1, len(journal) - 1, len(journal)]
+        cuts += [generator.randrange(len(journal)) for _ in range(8)]
+        for cut in cuts:
+            shutil.rmtree(self.path("out"), ignore_errors=True)
+            shutil.copytree(self.path("whole"), self.path("out"))
+            os.unlink(self.path("out", "manifest.csv"))
+            self.write("out/manifest.journal", journal[:cut])
+            _, errors = self.batch("list.txt", "-o", "out", "--resume")
+            whole_rows = journal[:cut].count(b"\n") - 3 if cut >= start else 0
+            self.assertIn(f"{whole_rows} kept", errors, cut)
+            self.assertEqual(self.tree(), self.tree("whole"))
+        for damage in (b"\0" * 50, b'"', b"a,b\n", b"@scene:20x20:1,x,20,1,0,0,HS_OK,,1\n"):
+            self.write("out/manifest.journal", journal[:start] + damage + journal[start:])
+            os.unlink(self.path("out", "manifest.csv"))
+            self.batch("list.txt", "-o", "out", "--resume")
+            self.assertEqual(self.tree(), self.tree("whole"))
+
+    def test_one_run_at_a_time(self):
+        self.list_of(scenes(400, "320x240"))
+        first = self.start("list.txt", "-o", "out")
+        self.wait_for(lambda: os.path.exists(self.path("out", "manifest.journal")))
+        self.assertIn("another run", self.batch("list.txt", "-o", "out", "--resume", status=FAILED)[1])
+        self.assertIn("another run", self.batch("list.txt", "-o", "out", status=FAILED)[1])
+        first.send_signal(signal.SIGINT)
+        first.communicate()
+
+    def test_signals_stop_cleanly(self):
+        self.list_of(scenes(60, "120x90"))
+        self.batch("list.txt", "-o", "whole")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            shutil.rmtree(self.path("out"), ignore_errors=True)
+            run = self.start("list.txt", "-o", "out", "--jobs", "1", "--threads", "1")
+            self.wait_for(lambda: self.rows_done() >= 3)
+            run.send_signal(number)
+            errors = run.communicate(timeout=60)[1].decode()
+            if run.returncode == DONE:
+                continue  # it was faster than the signal
+            self.assertEqual(run.returncode, FAILED, errors)
+            self.assertIn(f"stopped by {number.name}", errors)
+            self.assertEqual([name for name in os.listdir(self.path("out")) if name.startswith(".")], [])
+            done = self.rows_done()
+            self.assertEqual(len([name for name in os.listdir(self.path("out")) if name.endswith(".npz")]), done)
+            self.assertIn(f"{done} kept", self.batch("list.txt", "-o", "out", "--resume")[1])
+            self.assertEqual(self.tree(), self.tree("whole"))
+
+    def test_ignored_signals_stay_ignored(self):
+        self.list_of(scenes(30, "120x90"))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            shutil.rmtree(self.path("out"), ignore_errors=True)
+            # What nohup does, and a shell without job control to what it starts in the background.
+            run = self.start("list.txt", "-o", "out", "--jobs", "1", "--threads", "1",
+                             preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+            self.wait_for(lambda: self.rows_done() >= 2 or run.poll() is not None)
+            run.send_signal(number)
+            errors = run.communicate(timeout=60)[1].decode()
+            self.assertEqual(run.returncode, DONE, errors)
+            self.assertIn("30 done", errors)
+
+    def test_killed_at_any_moment(self):
+        self.list_of(scenes(50, "120x90"))
+        started = time.time()
+        self.batch("list.txt", "-o", "whole")
+        duration = time.time() - started
+        generator = random.Random(1)
+        kills = 0
+        for _ in range(4):
+            shutil.rmtree(self.path("out"), ignore_errors=True)
+            for _ in range(4):
+                run = self.start("list.txt", "-o", "out", "--resume")
+                time.sleep(generator.random() * duration * 0.6)
+                run.kill()
+                run.communicate()
+                kills += run.returncode == -signal.SIGKILL
+            self.batch("list.txt", "-o", "out", "--resume")
+            self.assertEqual(self.tree(), self.tree("whole"))
+        self.assertGreater(kills, 0)
+
+
+class Shards(BatchCase):
+    def test_union_is_the_whole(self):
+        self.list_of([*scenes(10), "absent.pgm", *scenes(1)])
+        self.batch("list.txt", "-o", "whole", status=FAILED)
+        statuses = [self.batch_status("list.txt", "-o", "out", "--shard", f"{shard}/3") for shard in (1, 2, 3)]
+        self.assertEqual(statuses, [DONE, FAILED, FAILED])
+        shards = [self.manifest(name=f"manifest-{shard}-of-3.csv") for shard in (1, 2, 3)]
+        whole = self.manifest("whole")
+        for shard, rows in enumerate(shards):
+            self.assertEqual(rows, whole[shard::3])
+        expected = self.tree("whole")
+        del expected["manifest.csv"]
+        found = {name: data for name, data in self.tree().items() if not name.startswith("manifest")}
+        self.assertEqual(found, expected)
+        # The documented way to one manifest.
+        _, errors = self.batch("list.txt", "-o", "out", "--resume", status=FAILED)
+        self.assertIn("0 done, 10 kept, 2 failed", errors)
+        self.assertEqual(self.read("out", "manifest.csv"), self.read("whole", "manifest.csv"))
+
+    def batch_status(self, *arguments):
+        run = self.start(*arguments)
+        run.communicate()
+        return run.returncode
+
+    def test_at_the_same_time(self):
+        self.list_of(scenes(24))
+        self.batch("list.txt", "-o", "whole")
+        runs = [self.start("list.txt", "-o", "out", "--shard", f"{shard}/12", "--resume") for shard in range(1, 13)]
+        for run in runs:
+            errors = run.communicate()[1]
+            self.assertEqual(run.returncode, DONE, errors)
+        self.assertTrue(os.path.exists(self.path("out", "manifest-01-of-12.csv")))
+        self.assertIn("24 kept", self.batch("list.txt", "-o", "out", "--resume")[1])
+        self.assertEqual(self.read("out", "manifest.csv"), self.read("whole", "manifest.csv"))
+
+    def test_more_shards_than_images(self):
+        self.list_of(scenes(2))
+        self.batch("list.txt", "-o", "out", "--shard", "3/3")
+        self.assertEqual(self.manifest(name="manifest-3-of-3.csv"), [])
+
+    def test_shards_of_one_job_agree_on_options(self):
+        self.list_of(scenes(4))
+        self.batch("list.txt", "-o", "out", "--shard", "1/2")
+        _, errors = self.batch("list.txt", "-o", "out", "--shard", "2/2", "--resume", "--edge", "9", status=USAGE)
+        self.assertIn("manifest-1-of-2.csv", errors)
+
+
+class Databases(BatchCase):
+    @classmethod
+    def setUpClass(cls):
+        info = subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=False)
+        if not json.loads(info.stdout)["build"].get("sqlite"):
+            raise unittest.SkipTest("built without SQLite")
+
+    def content(self, name="out.db"):
+        """Everything that says what was found in which image, in the order of the images' numbers."""
+        connection = sqlite3.connect(self.path(name))
+        try:
+            return connection.execute(
+                "SELECT i.image_id, i.camera_id, i.name, k.rows, k.data, d.data FROM images i "
+                "JOIN keypoints k USING (image_id) JOIN descriptors d USING (image_id) ORDER BY i.image_id").fetchall()
+        finally:
+            connection.close()
+
+    def test_images_stand_in_order(self):
+        names = ["b.pgm", "a/c.pgm", "a/b/d.pgm"]
+        for name in names:
+            self.write("images/" + name, blots(60, 45, len(name)))
+        self.write("images/a/broken.pgm", b"P5 4 4 255\n")
+        self.batch("images", "-o", "out.db", "--jobs", "4", status=FAILED)
+        self.assertEqual([row[2] for row in self.content()], ["a/b/d.pgm", "a/c.pgm", "b.pgm"])
+        rows = self.manifest("", "out.db.manifest.csv")
+        self.assertEqual([row["status"] == "HS_OK" for row in rows], [True, False, True, True])
+        self.assertEqual([row["features"] for row in rows if row["features"]], [str(row[3]) for row in self.content()])
+
+    def test_resume_verifies_the_database(self):
+        self.list_of(scenes(5))
+        self.batch("list.txt", "-o", "out.db")
+        before = self.content()
+        self.assertIn("5 kept", self.batch("list.txt", "-o", "out.db", "--resume")[1])
+        connection = sqlite3.connect(self.path("out.db"))
+        connection.execute("DELETE FROM keypoints WHERE image_id = 2")
+        connection.execute("DELETE FROM descriptors WHERE image_id IN (2, 3)")
+        connection.commit()
+        connection.close()
+        _, errors = self.batch("list.txt", "-o", "out.db", "--resume", "--replace")
+        self.assertIn("2 done, 3 kept", errors)
+        self.assertEqual(self.content(), before)
+        os.unlink(self.path("out.db"))
+        self.assertIn("5 done", self.batch("list.txt", "-o", "out.db", "--resume")[1])
+        self.assertEqual(self.content(), before)
+
+    def test_other_features_need_replace(self):
+        self.list_of(scenes(2, "120x90"))
+        self.batch("list.txt", "-o", "out.db")
+        before = self.content()
+        self.assertIn("already", self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)[1])
+        self.assertEqual(self.content(), before)
+        self.batch("list.txt", "-o", "out.db", "--edge", "3", "--replace")
+        self.assertNotEqual(self.content(), before)
+
+    def test_wrong_usage(self):
+        self.list_of(scenes(1))
+        os.makedirs(self.path("folder"))
+        self.write("file.db", b"no database at all, but long enough to be looked at" * 9)
+        self.batch("list.txt", "-o", "folder", "--format", "colmap-db", status=USAGE)
+        self.batch("list.txt", "-o", "folder", "--replace", status=USAGE)
+        self.batch("list.txt", "-o", "file.db", status=FAILED)
+        self.batch("list.txt", "-o", "absent/out.db", status=FAILED)
+
+    def test_killed_at_any_moment(self):
+        self.list_of(scenes(150, "120x90"))
+        started = time.time()
+        self.batch("list.txt", "-o", "whole.db")
+        duration = time.time() - started
+        generator = random.Random(2)
+        for _ in range(6):
+            run = self.start("list.txt", "-o", "out.db", "--resume")
+            time.sleep((0.3 + 0.7 * generator.random()) * duration)
+            run.kill()
+            run.communicate()
+        self.batch("list.txt", "-o", "out.db", "--resume")
+        self.assertEqual(self.content(), self.content("whole.db"))
+        self.assertEqual(self.read("out.db.manifest.csv"), self.read("whole.db.manifest.csv"))
+
+
+if __name__ == "__main__":
+    main()

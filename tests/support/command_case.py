@@ -1,0 +1,92 @@
+"""What tests of the command hartsift share: a folder for each test, the command run in it, pictures to run it on.
+
+The command is HARTSIFT_COMMAND, or the program named as first argument. Needs nothing but Python's standard library.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SKIPPED = 77
+DONE, FAILED, USAGE, NO_DEVICE = 0, 1, 2, 3
+
+
+def find_command():
+    """The command to test; an argument that names it is taken off the command line. "": there is none."""
+    named = sys.argv[1:2]
+    if named and not named[0].startswith("-") and os.path.isfile(named[0]) and os.access(named[0], os.X_OK):
+        return os.path.abspath(sys.argv.pop(1))
+    return os.environ.get("HARTSIFT_COMMAND", "")
+
+
+COMMAND = find_command()
+
+
+def main():
+    """Runs the tests of the script that calls it; says skipped without a command."""
+    if not COMMAND:
+        print("skipped: HARTSIFT_COMMAND does not name the command")
+        sys.exit(SKIPPED)
+    unittest.main()
+
+
+def pgm(width, height, pixel=lambda x, y: (x * 7 + y * 13) % 256):
+    """A PGM file's bytes."""
+    rows = (bytes(pixel(x, y) for x in range(width)) for y in range(height))
+    return b"P5 %d %d 255\n" % (width, height) + b"".join(rows)
+
+
+def read_ppm(data):
+    """Width, height and RGB bytes of a binary PPM file."""
+    fields = data.split(None, 4)
+    assert fields[0] == b"P6" and fields[3] == b"255", data[:20]
+    width, height = int(fields[1]), int(fields[2])
+    return width, height, data[-3 * width * height:]
+
+
+class CommandCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, data):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+        return name
+
+    def read(self, *names):
+        with open(self.path(*names), "rb") as file:
+            return file.read()
+
+    def environment(self):
+        """What the command runs with: nothing that narrows its choices."""
+        return {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
+
+    def run_it(self, *arguments, status=DONE, stdin=b"", **settings):
+        """Runs the command in the test's folder; returns standard output (bytes) and standard error (text)."""
+        environment = {**self.environment(), **settings.pop("environment", {})}
+        run = subprocess.run([COMMAND, *arguments], input=stdin, cwd=self.folder, env=environment, timeout=800,
+                             check=False, stdout=settings.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
+                             **settings)
+        errors = run.stderr.decode("utf-8", "replace")
+        self.assertEqual(run.returncode, status, f"{arguments}: {errors}")
+        return run.stdout, errors
+
+    def extract(self, *arguments, **settings):
+        return self.run_it("extract", *arguments, **settings)
+
+    def features(self, *arguments, **settings):
+        """The rows of the CSV on standard output, as dictionaries."""
+        output, _ = self.extract(*arguments, "--format", "csv", **settings)
+        lines = output.decode().splitlines()
+        names = lines[0].split(",")
+        return [dict(zip(names, map(float, line.split(",")))) for line in lines[1:]]
+
+    def files(self, name=""):
+        return sorted(os.listdir(self.path(name)))
