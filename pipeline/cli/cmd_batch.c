@@ -307,6 +307,15 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
   return cli_exit_of_create(status);
 }
 
+/* A signal that was ignored when the command began (nohup, a script's background) stays ignored: once blocked it would be
+   kept, and sigtimedwait would find it. */
+static void add_unless_ignored(sigset_t *signals, int number) {
+  struct sigaction before;
+  if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) {
+    sigaddset(signals, number);
+  }
+}
+
 /* Takes the signal that came, if any; 0: none. */
 static int take_signal(const sigset_t *signals) {
   const struct timespec no_time = {0};
@@ -363,8 +372,8 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   struct timespec start;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  add_unless_ignored(&signals, SIGINT);
+  add_unless_ignored(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, &before); /* the threads inherit this: signals wait for wait_for_end */
   batch_report_begin(&job->report, job->set, work->count);
   if (work->count == 0 && !job->report.is_quiet && job->list.count == 0) {
