@@ -40,6 +40,13 @@ def _view(given: "npt.ArrayLike", what: str = "the array") -> "Tuple[HsArray, np
     return view, rows
 
 
+def _rows_view(given: "npt.ArrayLike", what: str) -> "Tuple[HsArray, npt.NDArray[Any]]":
+    """The same where rows matter, so that more than two dimensions are a mistake."""
+    if np.ndim(given) > 2:
+        raise ArgumentError(f"{what} has shape {np.shape(given)}, expected one or two dimensions")
+    return _view(given, what)
+
+
 def _reduce(function: Any, given: "npt.ArrayLike") -> float:
     view, rows = _view(given)
     result = ctypes.c_double()
@@ -72,13 +79,13 @@ def tile_stats(array: "npt.ArrayLike", tile: Tuple[int, int], threshold: float =
     """Sum, mean, min, max and the count of elements above the threshold, for every tile.
 
     Args:
-        array: two-dimensional.
+        array: two-dimensional; one-dimensional: a single row.
         tile: (width, height).
 
     Returns:
         Structured array (rows of tiles, tiles a row) of ``TILE_DTYPE``.
     """
-    view, rows = _view(array)
+    view, rows = _rows_view(array, "the array")
     if min(tile) < 1:
         raise ArgumentError(f"tile is {tile}, expected a width and a height of 1 or more")
     tiling = HsTiling(width=tile[0], height=tile[1], threshold=threshold)
@@ -97,7 +104,7 @@ def tile_stats(array: "npt.ArrayLike", tile: Tuple[int, int], threshold: float =
 def histogram256(array: "npt.ArrayLike", mask: "Optional[npt.ArrayLike]" = None) -> "npt.NDArray[np.uint64]":
     """How many elements of a uint8 array have each value; uint64 [256]. Where the mask is zero they are left out."""
     view, rows = _view(array)
-    masking, mask_rows = (None, None) if mask is None else _view(np.asarray(mask).astype(np.uint8), "the mask")
+    masking, mask_rows = (None, None) if mask is None else _view((np.asarray(mask) != 0).view(np.uint8), "the mask")
     counts = np.zeros(256, np.uint64)
     check(
         library.hs_histogram256(
@@ -110,10 +117,10 @@ def histogram256(array: "npt.ArrayLike", mask: "Optional[npt.ArrayLike]" = None)
 
 def equalize(image: "npt.ArrayLike") -> "npt.NDArray[np.uint8]":
     """An 8-bit picture with its levels spread by its own histogram, with the bytes of OpenCV's equalizeHist."""
-    view, rows = _view(image, "the image")
+    view, rows = _rows_view(image, "the image")
     result = np.empty(rows.shape, np.uint8)
     check(library.hs_equalize(None, ctypes.byref(view), result.ctypes.data, 0))
-    return result
+    return result.reshape(np.shape(image))
 
 
 def convolve1d(signal: "npt.ArrayLike", taps: "npt.ArrayLike", ends: str = "zero") -> "npt.NDArray[Any]":
@@ -124,7 +131,7 @@ def convolve1d(signal: "npt.ArrayLike", taps: "npt.ArrayLike", ends: str = "zero
         taps: 2 r + 1 numbers.
         ends: what a row is continued with: ``"zero"``, ``"replicate"`` or ``"reflect-101"``.
     """
-    view, rows = _view(signal, "the signal")
+    view, rows = _rows_view(signal, "the signal")
     numbers = np.ascontiguousarray(taps, np.float64).reshape(-1)
     result = np.empty(rows.shape, rows.dtype)
     check(

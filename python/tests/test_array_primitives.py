@@ -31,6 +31,14 @@ def test_wrong_arrays():
         hartsift.reduce_max(np.zeros((0, 3)))
     with pytest.raises(hartsift.ArgumentError, match="tile"):
         hartsift.tile_stats(np.zeros((3, 3)), (0, 2))
+    colour = np.zeros((4, 5, 3), np.uint8)
+    for function in (
+        lambda: hartsift.tile_stats(colour, (2, 2)),
+        lambda: hartsift.equalize(colour),
+        lambda: hartsift.convolve1d(colour.astype(np.float32), [1.0]),
+    ):
+        with pytest.raises(hartsift.ArgumentError, match="dimensions"):
+            function()
 
 
 def test_tiles(image):
@@ -50,6 +58,9 @@ def test_histograms(image):
     assert np.array_equal(counts, np.bincount(image.reshape(-1), minlength=256))
     mask = image > 100
     assert np.array_equal(hartsift.histogram256(image, mask), np.bincount(image[mask], minlength=256))
+    # Any number but zero keeps an element, also one whose low byte is zero.
+    for numbers in (256 * mask.astype(np.int32), 0.25 * mask):
+        assert np.array_equal(hartsift.histogram256(image, numbers), np.bincount(image[mask], minlength=256))
     with pytest.raises(hartsift.ArgumentError):
         hartsift.histogram256(image.astype(np.uint16))
 
@@ -58,6 +69,7 @@ def test_equalisation(image):
     spread = hartsift.equalize(image)
     assert spread.shape == image.shape and spread.min() == 0 and spread.max() == 255
     assert np.array_equal(hartsift.equalize(image[:, ::-1]), spread[:, ::-1])
+    assert np.array_equal(hartsift.equalize(image.reshape(-1)), spread.reshape(-1))
     cv2 = pytest.importorskip("cv2")
     assert np.array_equal(spread, cv2.equalizeHist(image))
 
