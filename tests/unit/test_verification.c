@@ -205,6 +205,22 @@ static void test_planar_scene_is_told(void **state) {
   free(v);
 }
 
+/* An image and its copy: every model fits without any error. */
+static void test_copy(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  two_view_make(TWO_VIEW_VOLUME, 200, 0, 0.0, 5, &v->scene);
+  memcpy(v->scene.b, v->scene.a, sizeof v->scene.b);
+  for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
+    hs_verify_options o = options_for(model, &v->scene);
+    run(v, &o);
+    assert_int_equal(v->geometry.found, 1);
+    assert_int_equal(v->geometry.inlier_count, 200);
+    assert_int_equal(v->geometry.plane_inliers, 200);
+  }
+  free(v);
+}
+
 static void expect_nothing(verified *v, hs_geometry_model model) {
   hs_verify_options o = options_for(model, &v->scene);
   o.max_iterations = 500;
@@ -550,15 +566,25 @@ static void test_iterations_needed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_homography),         cmocka_unit_test(test_fundamental),
-      cmocka_unit_test(test_essential_and_pose), cmocka_unit_test(test_exact_points),
-      cmocka_unit_test(test_dominant_plane),     cmocka_unit_test(test_planar_scene_is_told),
-      cmocka_unit_test(test_nothing_to_find),    cmocka_unit_test(test_minimal_number),
-      cmocka_unit_test(test_duplicates),         cmocka_unit_test(test_invalid_coordinates),
-      cmocka_unit_test(test_place_and_size),     cmocka_unit_test(test_any_numbers),
-      cmocka_unit_test(test_repeatable),         cmocka_unit_test(test_features),
-      cmocka_unit_test(test_options_refused),    cmocka_unit_test(test_arguments_refused),
-      cmocka_unit_test(test_failing_memory),     cmocka_unit_test(test_iterations_needed),
+      cmocka_unit_test(test_homography),
+      cmocka_unit_test(test_fundamental),
+      cmocka_unit_test(test_essential_and_pose),
+      cmocka_unit_test(test_exact_points),
+      cmocka_unit_test(test_dominant_plane),
+      cmocka_unit_test(test_planar_scene_is_told),
+      cmocka_unit_test(test_copy),
+      cmocka_unit_test(test_nothing_to_find),
+      cmocka_unit_test(test_minimal_number),
+      cmocka_unit_test(test_duplicates),
+      cmocka_unit_test(test_invalid_coordinates),
+      cmocka_unit_test(test_place_and_size),
+      cmocka_unit_test(test_any_numbers),
+      cmocka_unit_test(test_repeatable),
+      cmocka_unit_test(test_features),
+      cmocka_unit_test(test_options_refused),
+      cmocka_unit_test(test_arguments_refused),
+      cmocka_unit_test(test_failing_memory),
+      cmocka_unit_test(test_iterations_needed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
