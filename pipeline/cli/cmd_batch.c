@@ -307,8 +307,8 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
   return cli_exit_of_create(status);
 }
 
-/* A signal that was ignored when the command began (nohup, a script's background) stays ignored: once blocked it would be
-   kept, and sigtimedwait would find it. */
+/* A signal that was ignored when the command began (nohup, a script's background) stays ignored: once blocked it would
+   be kept, and sigtimedwait would find it. */
 static void add_unless_ignored(sigset_t *signals, int number) {
   struct sigaction before;
   if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) {
@@ -334,9 +334,11 @@ static int wait_for_end(batch_job *job, const sigset_t *signals) {
         pthread_sigmask(SIG_UNBLOCK, signals, NULL); /* a second one ends the process at once */
       }
     }
-    pthread_mutex_lock(&job->lock);
-    batch_report_progress(&job->report);
-    pthread_mutex_unlock(&job->lock);
+    /* Not waited for: a thread may hold it for as long as nobody reads standard output, and signals must be seen. */
+    if (pthread_mutex_trylock(&job->lock) == 0) {
+      batch_report_progress(&job->report);
+      pthread_mutex_unlock(&job->lock);
+    }
   }
   return stopped_by;
 }

@@ -117,6 +117,25 @@ class Resuming(BatchCase):
             self.assertIn(f"{done} kept", self.batch("list.txt", "-o", "out", "--resume")[1])
             self.assertEqual(self.tree(), self.tree("whole"))
 
+    def test_signals_are_seen_while_nobody_reads_standard_output(self):
+        self.list_of(scenes(2000, "20x20"))
+        run = self.start("list.txt", "-o", "out", "--json")
+        try:
+            rows = -1
+            while rows != self.rows_done() and run.poll() is None:  # until the pipe is full
+                rows = self.rows_done()
+                time.sleep(0.5)
+            self.assertIsNone(run.poll(), "the pipe holds the records of all images")
+            until = time.time() + 30
+            while run.poll() is None and time.time() < until:  # the first one stops the batch, the second one ends it
+                run.send_signal(signal.SIGTERM)
+                time.sleep(0.3)
+            self.assertEqual(run.poll(), -signal.SIGTERM)
+        finally:
+            run.kill()
+            run.communicate()
+        shutil.rmtree(self.path("out"))
+
     def test_ignored_signals_stay_ignored(self):
         self.list_of(scenes(30, "120x90"))
         for number in (signal.SIGINT, signal.SIGTERM):
