@@ -1,8 +1,8 @@
 /*
- * Counting is a load, an addition and a store to one of 256 places; a pixel that equals one shortly before must wait for
- * that one's store. Sixteen tables, taken by turns, put sixteen pixels between two uses of one place, so that a picture of
- * one value is nearly as fast as any other. The tables do not begin at multiples of 4 KiB from each other: a load waits
- * for an earlier store that agrees with it in the low 12 bits of the address.
+ * Counting is a load, an addition and a store to one of 256 places; a pixel that equals one shortly before must wait
+ * for that one's store. Sixteen tables, taken by turns, put sixteen pixels between two uses of one place, so that a
+ * picture of one value is nearly as fast as any other. The tables do not begin at multiples of 4 KiB from each other: a
+ * load waits for an earlier store that agrees with it in the low 12 bits of the address.
  */
 #include "cpu/histogram_tables.h"
 

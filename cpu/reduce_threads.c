@@ -3,8 +3,8 @@
 #include "cpu/primitives_threads.h"
 #include "cpu/threads.h"
 
-/* A few hundred microseconds of work: below, waking threads (some microseconds each, many more where they share cores with
-   others) saves little. */
+/* A few hundred microseconds of work: below, waking threads (some microseconds each, many more where they share cores
+   with others) saves little. */
 static const size_t least_shared_bytes[] = {[PRIM_READ] = (size_t)8 << 20, [PRIM_WORK] = (size_t)512 << 10};
 
 bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= least_shared_bytes[effort]; }

@@ -2,8 +2,8 @@
  * The threads of a batch and what they hand to each other; see batch.h.
  *
  * A slot goes round: free -> (reading) -> ready -> (device) -> finished -> (writing) -> free; an image that cannot be
- * read goes to finished at once. Every queue has room for all slots, so only the lack of a slot or of a list for results
- * makes a thread wait for those behind it.
+ * read goes to finished at once. Every queue has room for all slots, so only the lack of a slot or of a list for
+ * results makes a thread wait for those behind it.
  */
 #include "pipeline/batch.h"
 

@@ -1,6 +1,7 @@
 /*
- * Many images from files to features: threads that read and decode, one thread for each device that keeps it fed through
- * hs_submit, threads that take the results. The devices take images by demand, so a faster one gets more of them.
+ * Many images from files to features: threads that read and decode, one thread for each device that keeps it fed
+ * through hs_submit, threads that take the results. The devices take images by demand, so a faster one gets more of
+ * them.
  *
  * Memory is bounded whatever the number of images: an image needs a slot from a fixed number of them before it is
  * read, results lie in a fixed number of lists that are used again, and pixels come from a buffer_pool. Who is slower

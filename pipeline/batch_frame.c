@@ -6,9 +6,9 @@
 #include "pipeline/features.h"
 #include "pipeline/image_view.h"
 
-/* A batch is chosen so large that its first octaves together have this many samples: from there on launches are no longer
-   what its time goes to. Every picture of it has lists of its own, so what a larger picture's lists grew to is cut to one
-   keypoint in so many samples, and so many besides, more than pictures have. */
+/* A batch is chosen so large that its first octaves together have this many samples: from there on launches are no
+   longer what its time goes to. Every picture of it has lists of its own, so what a larger picture's lists grew to is
+   cut to one keypoint in so many samples, and so many besides, more than pictures have. */
 enum { BATCH_SAMPLES = 4 << 20, BATCH_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_LEAST = 32, KEYPOINTS_BESIDES = 1024 };
 
 /* Samples of the first octave. */

@@ -1,5 +1,6 @@
 /*
- * Small images of one size in the same launches of a GPU: a thousand thumbnails do not pay for a thousand frames' launches.
+ * Small images of one size in the same launches of a GPU: a thousand thumbnails do not pay for a thousand frames'
+ * launches.
  */
 #ifndef HS_PIPELINE_BATCH_FRAME_H
 #define HS_PIPELINE_BATCH_FRAME_H

@@ -1,4 +1,5 @@
-/* Equalisation in front of a frame: on the host, whatever the frame runs on, so that every device sees the same bytes. */
+/* Equalisation in front of a frame: on the host, whatever the frame runs on, so that every device sees the same
+   bytes. */
 #include "pipeline/equalize_picture.h"
 
 #include "cpu/primitives_threads.h"

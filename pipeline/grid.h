@@ -1,5 +1,6 @@
 /*
- * options.grid_columns and grid_rows: max_features spread over the cells of a grid, by the rule of stages/grid_select.h.
+ * options.grid_columns and grid_rows: max_features spread over the cells of a grid, by the rule of
+ * stages/grid_select.h.
  */
 #ifndef HS_PIPELINE_GRID_H
 #define HS_PIPELINE_GRID_H

@@ -95,8 +95,8 @@ typedef enum hs_ends {
 /* Convolves each row of signal (HS_ELEMENT_F32 or F64) with taps: out[i] = sum over j of taps[j] x[i + r - j], where
    tap_count = 2 r + 1 is odd, 1..2^24 - 1, and may exceed the row. Taps are rounded to the signal's type. out: the
    signal's type and size, out_stride_bytes from row to row (0: exactly a row), apart from the signal. The error is at
-   most 4 2^-53 sum|taps[j] x| for F64, 4 2^-24 sum|taps[j] x| for F32, ends included, where nothing under- or overflows.
-   Statuses: as the reductions. */
+   most 4 2^-53 sum|taps[j] x| for F64, 4 2^-24 sum|taps[j] x| for F32, ends included, where nothing under- or
+   overflows. Statuses: as the reductions. */
 HS_API hs_status hs_convolve1d(hs_context *context, const hs_array *signal, const double *taps, size_t tap_count,
                                hs_ends ends, void *out, size_t out_stride_bytes);
 

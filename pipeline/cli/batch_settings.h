@@ -32,8 +32,8 @@ void batch_device_name(const batch_device *device, char *name, size_t bytes);
 bool batch_parse_shard(const char *text, int32_t *shard, int32_t *shards);
 
 /* What the features and files depend on, as one line: the version of the arithmetic, the format, all options with their
-   values, given or not, that change results; not those of devices, threads and limits. To be freed; null without memory.
-   format: its name. mask_digest: 0 without a mask. */
+   values, given or not, that change results; not those of devices, threads and limits. To be freed; null without
+   memory. format: its name. mask_digest: 0 without a mask. */
 char *batch_settings_text(const option_set *set, const hs_options *options, const char *format, uint64_t mask_digest);
 
 #endif

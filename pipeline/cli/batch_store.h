@@ -1,8 +1,8 @@
 /*
  * Where `batch` puts features: one file for each image in a folder, or one database for all.
  *
- * A file of features is made under a staging folder beside the outputs, read back for its digest and then renamed to its place, so
- * that a killed run leaves nothing half done outside that folder.
+ * A file of features is made under a staging folder beside the outputs, read back for its digest and then renamed to
+ * its place, so that a killed run leaves nothing half done outside that folder.
  */
 #ifndef HARTSIFT_PIPELINE_CLI_BATCH_STORE_H
 #define HARTSIFT_PIPELINE_CLI_BATCH_STORE_H
@@ -22,8 +22,8 @@ typedef struct batch_store {
   batch_database database;
 } batch_store;
 
-/* place: of a folder, which is made if absent, or with HS_FORMAT_COLMAP_DB of a database. A message is printed on failure
-   (CLI_FAILED); then nothing is left to close. */
+/* place: of a folder, which is made if absent, or with HS_FORMAT_COLMAP_DB of a database. A message is printed on
+   failure (CLI_FAILED); then nothing is left to close. */
 cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout);
 /* Opens the database; or makes the staging folder, or empties what a killed run left of it. tag: "" or what tells
    shards apart. Only while nobody else works on the same shard. */
@@ -37,8 +37,8 @@ bool batch_store_is_database(const batch_store *store);
 char *batch_store_output(const char *name, const void *user);
 
 /* Writes the features of image `name`; *output_digest: of the bytes of its file or files. Several threads at once, each
-   with a number of its own. Into a database: one thread, *output_digest is of the features that come back, and permanent
-   with the next commit. message says why not. */
+   with a number of its own. Into a database: one thread, *output_digest is of the features that come back, and
+   permanent with the next commit. message says why not. */
 hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, const hs_features *features,
                           uint64_t *output_digest, char *message, size_t message_bytes);
 
