@@ -104,16 +104,16 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
   homography_errors(plane.matrix, &problem->matches, 0, count, squares);
   /* clearly off the plane: parallax is known to a fraction of itself */
   const double limit = 4.0 * problem->threshold * problem->threshold;
-  uint32_t off = 0;
-  for (uint32_t i = 0; i < count; i++) off += squares[i] > limit;
+  uint32_t off = 0; /* their indices take the place of the errors: however few they are, drawing one is one step */
+  for (uint32_t i = 0; i < count; i++) {
+    if (squares[i] > limit) squares[off++] = (double)i;
+  }
   if (off < 2) return;
   geometry_candidate best = *candidate;
   for (int trial = 0; trial < PARALLAX_TRIALS; trial++) {
     uint32_t pair[2];
-    for (int i = 0; i < 2;) { /* matches on the plane are drawn again; there are at least two others */
-      pair[i] = random_below(random, count);
-      i += squares[pair[i]] > limit && (i == 0 || pair[0] != pair[1]);
-    }
+    random_sample(random, off, 2, pair);
+    for (int i = 0; i < 2; i++) pair[i] = (uint32_t)squares[pair[i]];
     geometry_candidate tried = {{0.0}, {0.0}, 0.0};
     if (!matrix_from_parallax(&problem->matches, plane.matrix, pair, tried.matrix)) continue;
     tried.score = geometry_score(problem, tried.matrix, best.score);

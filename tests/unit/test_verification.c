@@ -376,7 +376,7 @@ static uint64_t digest_of(uint64_t digest, const void *bytes, size_t size) {
 /* Twice the same bytes, another seed possibly others; and the bytes of every other machine and compiler. */
 static void test_repeatable(void **state) {
   (void)state;
-  static const uint64_t expected[3] = {0x14a1d9f9053f9b10u, 0xf88ccbed13f72148u, 0x8b1fa946f91e8b1cu};
+  static const uint64_t expected[3] = {0x14a1d9f9053f9b10u, 0xe97beeb58739ba8au, 0x8b1fa946f91e8b1cu};
   int different = 0;
   verified *const v = new_verified(), *const w = new_verified();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
