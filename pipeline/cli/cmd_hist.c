@@ -65,7 +65,7 @@ static cli_exit check_equalized(levels_job *job) {
               "--equalize '-': the image and the histogram cannot share standard output: expected -o FILE");
     return CLI_USAGE;
   }
-  if (output->given && strcmp(output->text, path) == 0) {
+  if (output->given && (strcmp(output->text, path) == 0 || cli_is_same_file(output->text, path))) {
     cli_error(COMMAND_HIST, "--equalize and --output name one file");
     return CLI_USAGE;
   }
@@ -90,6 +90,16 @@ static cli_exit equalize(levels_job *job) {
   return status == HS_OK ? CLI_DONE : levels_job_fail(job, strcmp(path, "-") == 0 ? "standard output" : path);
 }
 
+/* Two spellings of one name, which only show once the image is there: the histogram must not take its place. */
+static cli_exit check_output(levels_job *job) {
+  const option_value *output = &job->set->values[OPTION_OUTPUT];
+  if (output->given && cli_is_same_file(output->text, job->set->values[OPTION_EQUALIZED_FILE].text)) {
+    snprintf(job->message, sizeof job->message, "the histogram would overwrite the equalised image");
+    return levels_job_fail(job, output->text);
+  }
+  return CLI_DONE;
+}
+
 cli_exit cmd_hist(const option_set *set) {
   levels_job job = {.set = set};
   hist_result result = {.json = false};
@@ -104,6 +114,7 @@ cli_exit cmd_hist(const option_set *set) {
   }
   if (done == CLI_DONE && equalized) {
     done = equalize(&job);
+    done = done == CLI_DONE ? check_output(&job) : done;
   }
   if (done == CLI_DONE) {
     done = levels_job_write(&job, write_histogram, &result);

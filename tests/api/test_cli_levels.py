@@ -167,6 +167,12 @@ class Hist(Case):
         errors = self.run_it("hist", "image.pgm", "--equalize", "-", status=USAGE)[1]
         self.assertIn("standard output", errors)
         self.run_it("hist", "image.pgm", "--equalize", "x.png", "-o", "x.png", status=USAGE)
+        # The same file by another name, which shows only once it is there.
+        errors = self.run_it("hist", "image.pgm", "--equalize", "y.pgm", "-o", "./y.pgm", status=FAILED)[1]
+        self.assertIn("overwrite", errors)
+        with open(self.path("y.pgm"), "rb") as file:
+            self.assertEqual(file.read(2), b"P5")
+        self.run_it("hist", "image.pgm", "--equalize", "y.pgm", "-o", "./y.pgm", status=USAGE)
         self.assertIn("overwrite", self.run_it("hist", "image.pgm", "--equalize", "image.pgm", status=FAILED)[1])
         self.assertIn(".gif", self.run_it("hist", "image.pgm", "--equalize", "x.gif", status=FAILED)[1])
         self.write("deep.pgm", b"P5 1 1 65535\n\1\2")
