@@ -283,6 +283,24 @@ static void fill_device_options(batch_job *job) {
   }
 }
 
+/* A signal that was ignored when the command began (nohup, a script's background) stays ignored: once blocked it would
+   be kept, and sigtimedwait would find it. */
+static void add_unless_ignored(sigset_t *signals, int number) {
+  struct sigaction before;
+  if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) {
+    sigaddset(signals, number);
+  }
+}
+
+/* The signals that stop a batch. */
+static sigset_t stopping_signals(void) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  add_unless_ignored(&signals, SIGINT);
+  add_unless_ignored(&signals, SIGTERM);
+  return signals;
+}
+
 static cli_exit make_run(batch_job *job, batch_work *work) {
   char message[CLI_MESSAGE_BYTES] = "";
   const int32_t jobs = (int32_t)job->set->values[OPTION_JOBS].integer;
@@ -300,20 +318,16 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
                        .in_order = job->format == HS_FORMAT_COLMAP_DB,
                        .readers = jobs,
                        .writers = jobs};
+  /* A GPU's driver starts threads of its own here, which must leave these signals to wait_for_end. */
+  const sigset_t signals = stopping_signals();
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
   const hs_status status = batch_make(&job->run, work, message, sizeof message);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (status != HS_OK) {
     cli_print_create_error(COMMAND_BATCH, message);
   }
   return cli_exit_of_create(status);
-}
-
-/* A signal that was ignored when the command began (nohup, a script's background) stays ignored: once blocked it would
-   be kept, and sigtimedwait would find it. */
-static void add_unless_ignored(sigset_t *signals, int number) {
-  struct sigaction before;
-  if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) {
-    sigaddset(signals, number);
-  }
 }
 
 /* Takes the signal that came, if any; 0: none. */
@@ -370,12 +384,10 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
 }
 
 static cli_exit run_batch(batch_job *job, const batch_work *work) {
-  sigset_t signals, before;
+  const sigset_t signals = stopping_signals();
+  sigset_t before;
   struct timespec start;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-  sigemptyset(&signals);
-  add_unless_ignored(&signals, SIGINT);
-  add_unless_ignored(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, &before); /* the threads inherit this: signals wait for wait_for_end */
   batch_report_begin(&job->report, job->set, work->count);
   if (work->count == 0 && !job->report.is_quiet && job->list.count == 0) {

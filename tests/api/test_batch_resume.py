@@ -136,6 +136,24 @@ class Resuming(BatchCase):
             run.communicate()
         shutil.rmtree(self.path("out"))
 
+    def test_signals_reach_no_other_thread(self):
+        if not os.path.isdir("/proc/self/task"):
+            self.skipTest("no /proc")
+        self.list_of(scenes(200, "120x90"))
+        run = self.start("list.txt", "-o", "out", "--threads", "2")
+        try:
+            self.wait_for(lambda: self.rows_done() >= 2)
+            blocked = []
+            for thread in os.listdir(f"/proc/{run.pid}/task"):
+                with open(f"/proc/{run.pid}/task/{thread}/status", encoding="ascii") as file:
+                    blocked += [int(line.split()[1], 16) for line in file if line.startswith("SigBlk:")]
+            self.assertGreater(len(blocked), 2)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self.assertTrue(all(mask >> (number - 1) & 1 for mask in blocked), blocked)
+        finally:
+            run.kill()
+            run.communicate()
+
     def test_ignored_signals_stay_ignored(self):
         self.list_of(scenes(30, "120x90"))
         for number in (signal.SIGINT, signal.SIGTERM):
