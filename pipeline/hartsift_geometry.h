@@ -81,8 +81,9 @@ HS_API hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_
    nothing was found (too few matches, no agreement, all in one place or on one line) is HS_OK with found 0. Takes a
    millisecond or so where a third of the matches is right, and up to max_iterations x 5 us (essential: 30 us) where
    nothing agrees.
-   Statuses: HS_ERR_ARGUMENT (null, struct_size not set), HS_ERR_OPTION (a field out of range), HS_ERR_LIMIT (more than
-   2^26 matches), HS_ERR_MEMORY; then *geometry is all 0 where it is not null. */
+   Statuses: HS_ERR_ARGUMENT (null, struct_size not set), HS_ERR_OPTION (a field out of range, or set beyond those that
+   this version knows), HS_ERR_LIMIT (more than 2^26 matches), HS_ERR_MEMORY; then *geometry is all 0 where it is not
+   null. */
 HS_API hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
                                   const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
 
@@ -109,7 +110,8 @@ HS_API hs_status hs_relative_pose(const double *essential, const hs_camera *came
                                   hs_pose *pose);
 
 /* Copies the places of matched features to points_a and points_b, each room for count x 2 doubles of the caller, in the
-   order of the pairs (as in hs_verify): what hs_relative_pose needs. HS_ERR_ARGUMENT: null, or an index outside. */
+   order of the pairs (as in hs_verify): what hs_relative_pose needs. count 0: HS_OK, nothing else is looked at, so that
+   all pointers may be null. Statuses: HS_ERR_ARGUMENT (null, a stride of 1..7 bytes, an index outside). */
 HS_API hs_status hs_gather_points(const hs_features *a, const hs_features *b, const void *pairs,
                                   size_t pair_stride_bytes, size_t count, double *points_a, double *points_b);
 

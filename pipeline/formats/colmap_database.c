@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -243,13 +244,28 @@ static hs_status open_sqlite(hs_colmap_database *database) {
   return status == HS_OK ? colmap_begin(database) : status;
 }
 
-static hs_status complete_options(const hs_colmap_options *options, hs_colmap_options *complete) {
-  *complete = (hs_colmap_options){.struct_size = sizeof *complete};
-  if (options != NULL) {
-    if (options->struct_size < sizeof *complete) return HS_ERR_ARGUMENT;
-    *complete = *options;
+/* The caller's options, of this version or an earlier or later one. */
+static hs_status adopt_options(const hs_colmap_options *callers, hs_colmap_options *mine) {
+  *mine = (hs_colmap_options){.struct_size = sizeof *mine};
+  if (callers == NULL) return HS_OK;
+  const size_t size = callers->struct_size;
+  if (size < offsetof(hs_colmap_options, read_only) + sizeof mine->read_only || size > 65536) return HS_ERR_ARGUMENT;
+  const size_t known = size < sizeof *mine ? size : sizeof *mine;
+  memcpy(mine, callers, known);
+  mine->struct_size = sizeof *mine;
+  hs_message_set(mine->message, mine->message_bytes, "%s", "");
+  for (size_t i = known; i < size; i++) {
+    if (((const unsigned char *)callers)[i] == 0) continue;
+    hs_message_set(mine->message, mine->message_bytes, "hs_colmap_options has fields that hartsift %s does not know",
+                   hs_version_string());
+    return HS_ERR_ARGUMENT;
   }
-  hs_message_set(complete->message, complete->message_bytes, "%s", "");
+  return HS_OK;
+}
+
+static hs_status complete_options(const hs_colmap_options *options, hs_colmap_options *complete) {
+  hs_status status = adopt_options(options, complete);
+  if (status != HS_OK) return status;
   if (complete->max_features == 0) complete->max_features = COLMAP_FEATURES_MOST;
   if (complete->wait_ms == 0) complete->wait_ms = COLMAP_USUAL_WAIT_MS;
   const bool valid = complete->wait_ms > 0 && (complete->read_only == 0 || complete->read_only == 1) &&

@@ -84,4 +84,8 @@ void essential_to_matrix(const geometry_problem *problem, geometry_candidate *ca
 bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *matches, const uint32_t *sample,
                               int count);
 
+/* The caller's options, of this version or an earlier or later one, over the defaults of their model. HS_ERR_ARGUMENT:
+   null or too small; HS_ERR_OPTION: fields set that this version does not know, with the message. */
+hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_options *mine);
+
 #endif

@@ -2,6 +2,7 @@
  * Verification of matches: from the caller's points to working coordinates, through the search, and back.
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "pipeline/geometry/linear.h"
@@ -38,6 +39,23 @@ hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_model m
   options->max_iterations = 10000;
   options->min_inliers = model == HS_HOMOGRAPHY ? 8 : 15;
   options->check_plane = 1;
+  return HS_OK;
+}
+
+hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_options *mine) {
+  if (!callers) return HS_ERR_ARGUMENT;
+  const size_t size = callers->struct_size;
+  if (size < offsetof(hs_verify_options, model) + sizeof mine->model || size > 65536) return HS_ERR_ARGUMENT;
+  const size_t known = size < sizeof *mine ? size : sizeof *mine;
+  if (hs_verify_options_init(mine, callers->model) != HS_OK) (void)hs_verify_options_init(mine, HS_HOMOGRAPHY);
+  memcpy(mine, callers, known);
+  mine->struct_size = sizeof *mine;
+  for (size_t i = known; i < size; i++) {
+    if (((const unsigned char *)callers)[i] == 0) continue;
+    hs_message_set(mine->message, mine->message_bytes, "fields are set that hartsift %s does not know",
+                   hs_version_string());
+    return HS_ERR_OPTION;
+  }
   return HS_OK;
 }
 
@@ -239,11 +257,9 @@ hs_status hs_verify_points(const double *points_a, const double *points_b, size_
                            const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
   if (!geometry) return HS_ERR_ARGUMENT;
   memset(geometry, 0, sizeof *geometry);
-  if (!options || options->struct_size < sizeof(size_t) + sizeof(hs_geometry_model)) return HS_ERR_ARGUMENT;
   hs_verify_options full;
-  if (hs_verify_options_init(&full, HS_HOMOGRAPHY) != HS_OK) return HS_ERR_INTERNAL;
-  const size_t given = options->struct_size < sizeof full ? options->struct_size : sizeof full;
-  memcpy(&full, options, given);
+  hs_status status = geometry_adopt_options(options, &full);
+  if (status != HS_OK) return status;
   const char *const fault = fault_of(&full);
   if (fault) {
     hs_message_set(full.message, full.message_bytes, "%s", fault);
@@ -259,7 +275,7 @@ hs_status hs_verify_points(const double *points_a, const double *points_b, size_
   if (inliers && count > 0) memset(inliers, 0, count);
   if (count < (size_t)geometry_sample_size(full.model)) return HS_OK;
   verification v = {.options = &full};
-  const hs_status status = allocate(&v, count);
+  status = allocate(&v, count);
   if (status != HS_OK) {
     memset(geometry, 0, sizeof *geometry);
     hs_message_set(full.message, full.message_bytes, "no memory for %zu matches", count);

@@ -33,18 +33,20 @@ hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pair
                     size_t count, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
   if (!geometry) return HS_ERR_ARGUMENT;
   memset(geometry, 0, sizeof *geometry);
-  if (!options || options->struct_size < sizeof *options) return HS_ERR_ARGUMENT;
+  hs_verify_options full;
+  hs_status status = geometry_adopt_options(options, &full);
+  if (status != HS_OK) return status;
   if (count > GEOMETRY_MATCHES_MAX) {
-    hs_message_set(options->message, options->message_bytes, "more than 2^26 matches");
+    hs_message_set(full.message, full.message_bytes, "more than 2^26 matches");
     return HS_ERR_LIMIT;
   }
-  double *const points = hs_memory_alloc(options->allocator, count * 4 * sizeof(double));
+  double *const points = hs_memory_alloc(full.allocator, count * 4 * sizeof(double));
   if (!points) {
-    hs_message_set(options->message, options->message_bytes, "no memory for %zu matches", count);
+    hs_message_set(full.message, full.message_bytes, "no memory for %zu matches", count);
     return HS_ERR_MEMORY;
   }
-  hs_status status = hs_gather_points(a, b, pairs, pair_stride_bytes, count, points, points + 2 * count);
-  if (status == HS_OK) status = hs_verify_points(points, points + 2 * count, count, options, inliers, geometry);
-  hs_memory_release(options->allocator, points);
+  status = hs_gather_points(a, b, pairs, pair_stride_bytes, count, points, points + 2 * count);
+  if (status == HS_OK) status = hs_verify_points(points, points + 2 * count, count, &full, inliers, geometry);
+  hs_memory_release(full.allocator, points);
   return status;
 }

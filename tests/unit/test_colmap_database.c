@@ -474,6 +474,32 @@ static void test_failing_allocations(void **state) {
   }
 }
 
+/* Options as an earlier or a later header has them. */
+static void test_options_of_other_headers(void **state) {
+  fixture *f = *state;
+  hs_colmap_database *database = NULL;
+  struct {
+    hs_colmap_options options;
+    unsigned char later[16];
+  } callers;
+  memset(&callers, 0xff, sizeof callers);
+  callers.options.read_only = 0;
+  callers.options.struct_size = offsetof(hs_colmap_options, read_only) + sizeof callers.options.read_only;
+  assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_OK);
+  hs_colmap_close(database);
+  callers.options.struct_size--;
+  assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_ERR_ARGUMENT);
+  memset(&callers, 0, sizeof callers);
+  callers.options = make_options(f);
+  callers.options.struct_size = sizeof callers;
+  assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_OK);
+  hs_colmap_close(database);
+  callers.later[15] = 1;
+  assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(f->message, "does not know"));
+  assert_null(database);
+}
+
 static void test_arguments(void **state) {
   fixture *f = *state;
   hs_colmap_database *database = NULL;
@@ -531,6 +557,7 @@ int main(void) {
       TEST(test_read_only),
       TEST(test_full_disk),
       TEST(test_failing_allocations),
+      TEST(test_options_of_other_headers),
       TEST(test_arguments),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -530,6 +530,46 @@ static void test_arguments_refused(void **state) {
   free(v);
 }
 
+/* Both calls take the structs of earlier and later headers. */
+static void test_options_of_other_headers(void **state) {
+  (void)state;
+  verified *const v = new_verified();
+  hs_geometry expected;
+  const hs_features none = {0};
+  struct {
+    hs_verify_options options;
+    unsigned char later[16];
+  } callers;
+  char message[128] = "";
+  memset(&callers, 0, sizeof callers);
+  two_view_make(TWO_VIEW_VOLUME, 100, 30, 0.5, 1, &v->scene);
+  assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &expected), HS_OK);
+  assert_int_equal(expected.found, 1);
+  /* The first fields alone: the rest are defaults of that model, whatever stands there. */
+  memset(&callers.options.threshold, 0xff, sizeof callers.options - offsetof(hs_verify_options, threshold));
+  callers.options.struct_size = offsetof(hs_verify_options, model) + sizeof callers.options.model;
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_OK);
+  assert_memory_equal(&v->geometry, &expected, sizeof expected);
+  assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_OK);
+  callers.options.struct_size--;
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry),
+                   HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_ARGUMENT);
+  /* Later fields may stand there as long as they are not set. */
+  assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
+  callers.options.struct_size = sizeof callers;
+  callers.options.message = message;
+  callers.options.message_bytes = sizeof message;
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_OK);
+  assert_memory_equal(&v->geometry, &expected, sizeof expected);
+  callers.later[15] = 1;
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
+  assert_non_null(strstr(message, "does not know"));
+  assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
+  free(v);
+}
+
 static void test_failing_memory(void **state) {
   (void)state;
   verified *const v = new_verified();
@@ -583,6 +623,7 @@ int main(void) {
       cmocka_unit_test(test_features),
       cmocka_unit_test(test_options_refused),
       cmocka_unit_test(test_arguments_refused),
+      cmocka_unit_test(test_options_of_other_headers),
       cmocka_unit_test(test_failing_memory),
       cmocka_unit_test(test_iterations_needed),
   };
