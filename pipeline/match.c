@@ -109,9 +109,11 @@ hs_status match_check(hs_context *c, const hs_features *first, const hs_features
   if (st == HS_OK) st = check_options(c, &o);
   if (st != HS_OK) return st;
   memset(r, 0, sizeof *r);
-  if (o.guide != HS_GUIDE_NONE && o.guide_tolerance < INFINITY) {
+  /* A tolerance whose square is beyond doubles counts as infinity. */
+  const double tolerance_squared = o.guide_tolerance * o.guide_tolerance;
+  if (o.guide != HS_GUIDE_NONE && tolerance_squared < INFINITY) {
     r->guide.kind = (match_guide_kind)o.guide;
-    r->guide.tolerance_squared = o.guide_tolerance * o.guide_tolerance;
+    r->guide.tolerance_squared = tolerance_squared;
     memcpy(r->guide.matrix, o.guide_matrix, sizeof r->guide.matrix);
   }
   const bool guided = r->guide.kind != MATCH_UNGUIDED;

@@ -153,6 +153,13 @@ static void infinite_guides_change_nothing(void **state) {
     hs_matches guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
     hs_matches_free(&guided);
+    o.guide_tolerance = 1e200; /* its square is no double: the guide, by which no place has an image, is not asked */
+    memset(o.guide_matrix, 0, sizeof o.guide_matrix);
+    guided = matches_of(v->context, &v->a, &v->b, &o);
+    check_same(&plain, &guided);
+    hs_matches_free(&guided);
+    o = defaults();
+    o.guide = (hs_guide)guide;
     o.guide_tolerance = 1e9; /* every pair agrees, but the guide is asked */
     guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
