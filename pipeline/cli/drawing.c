@@ -23,7 +23,8 @@ static uint8_t sample_as_u8(const hs_image *image, const void *row, size_t index
   const float low = image->range_low;
   const float high = image->range_low == image->range_high ? low + 1.0f : image->range_high;
   const float share = (((const float *)row)[index] - low) / (high - low);
-  return share >= 1.0f ? 255 : share > 0.0f ? (uint8_t)(share * 255.0f + 0.5f) : 0; /* NaN: black */
+  if (!(share > 0.0f)) return 0; /* NaN too: black */
+  return (uint8_t)((share < 1.0f ? share : 1.0f) * 255.0f + 0.5f);
 }
 
 static void copy_row(const hs_image *image, const void *row, uint8_t *target) {

@@ -50,7 +50,7 @@ descriptor_codec descriptor_codec_make(const hs_features *features, hs_bin_layou
 static uint8_t float_to_u8(float value, float scale) {
   float scaled = floorf(value * scale + 0.5f);
   if (!(scaled > 0.0f)) return 0;
-  return scaled < 255.0f ? (uint8_t)scaled : 255;
+  return (uint8_t)(scaled < 255.0f ? scaled : 255.0f);
 }
 
 void descriptor_to_u8(const descriptor_codec *codec, size_t index, uint8_t out[HS_DESCRIPTOR_LENGTH]) {

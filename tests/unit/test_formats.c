@@ -48,7 +48,7 @@ static uint8_t expected_byte(const hs_features *features, feature_style style, s
   if (style == FEATURES_U8) return ((const uint8_t *)features->descriptors)[at];
   double value = (double)((const float *)features->descriptors)[at] * (style == FEATURES_UNIT_F32 ? 512.0 : 1.0);
   double rounded = floor(value + 0.5);
-  return rounded > 255.0 ? 255 : (uint8_t)rounded;
+  return (uint8_t)(rounded > 255.0 ? 255.0 : rounded);
 }
 
 static void check_descriptors(const format_promise *promise, const hs_features *saved, const hs_features *loaded,
