@@ -198,8 +198,8 @@ static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *veri
 
 /* Walks the one object and remembers where the matches stand. */
 static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_t *count, bool *verified) {
-  bool first = true, more = true, found = false;
-  double claimed = -1.0;
+  bool first = true, more = true, found = false, counted = false;
+  double claimed = 0.0;
   while (more) {
     json_text name;
     hs_status status = json_next_member(cursor, &first, &more, &name);
@@ -211,6 +211,7 @@ static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_
       *matches = *cursor;
       status = count_elements(cursor, count, verified);
     } else if (json_text_is(name, "count")) {
+      counted = true;
       status = json_number(cursor, &claimed);
     } else {
       status = json_skip(cursor);
@@ -218,7 +219,7 @@ static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_
     if (status != HS_OK) return status;
   }
   if (!found) return cursor_fail(cursor, "the object has no matches");
-  if (claimed != -1.0 && claimed != (double)*count) return cursor_fail(cursor, "count is not that of the matches");
+  if (counted && claimed != (double)*count) return cursor_fail(cursor, "count is not that of the matches");
   return cursor_at_end(cursor) ? HS_OK : cursor_fail(cursor, "something stands behind the object");
 }
 
@@ -242,13 +243,13 @@ static hs_status read_json(match_input *in) {
 
 /* ------------------------------------------------------------------ any of them */
 
-/* Whether the line is a header of CSV: one of its columns must have this name. */
+/* Whether the line is a header of CSV: one of its columns must have this name, which may also be part of an image's. */
 static bool names_columns(text_cursor line) {
   const size_t length = strlen(column_names[COLUMN_A]);
-  while (line.at < line.end && *line.at != '\n' && (size_t)(line.end - line.at) >= length) {
-    if (memcmp(line.at, column_names[COLUMN_A], length) == 0) return true;
-    line.at++;
-  }
+  const char *field;
+  size_t size;
+  while (cursor_field(&line, &field, &size))
+    if (size == length && memcmp(field, column_names[COLUMN_A], length) == 0) return true;
   return false;
 }
 

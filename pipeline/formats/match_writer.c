@@ -120,18 +120,24 @@ void match_table_write(FILE *stream, match_format format, const match_table *tab
   sink_flush(&sink);
 }
 
-/* Words in a line: a name with a blank would read as two. */
-static bool fits_colmap(const char *name) {
+/* Why COLMAP's text cannot hold a name, null when it can: it is a word in a line, so that one with a blank would read as
+   two. */
+static const char *colmap_fault(const char *name) {
   const char *start;
   const size_t length = name != NULL ? colmap_name(name, &start) : 0;
-  return length > 0 && strcspn(start, " \t\r\n\v\f") >= length;
+  if (length == 0) return "an image without a name";
+  return strcspn(start, " \t\r\n\v\f") < length ? "an image's name with a blank" : NULL;
 }
 
 hs_status match_table_save(const char *path, match_format format, const match_table *table, char *message,
                            size_t message_bytes) {
-  if (format == MATCH_FORMAT_COLMAP && !(fits_colmap(table->name_a) && fits_colmap(table->name_b))) {
-    hs_message_set(message, message_bytes, "%s: COLMAP's text cannot hold an image's name with a blank", path);
-    return HS_ERR_ARGUMENT;
+  if (format == MATCH_FORMAT_COLMAP) {
+    const char *fault = colmap_fault(table->name_a);
+    if (fault == NULL) fault = colmap_fault(table->name_b);
+    if (fault != NULL) {
+      hs_message_set(message, message_bytes, "%s: COLMAP's text cannot hold %s", path, fault);
+      return HS_ERR_ARGUMENT;
+    }
   }
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);

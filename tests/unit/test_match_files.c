@@ -116,9 +116,10 @@ static void other_hands_are_read(void **state) {
       "index_b,inlier,index_a\r\n 5 , 1 ,99\r\n\r\n49,0,0",
       "\xef\xbb\xbf{\"x\": [1, {\"y\": null}], \"matches\": [{\"index_b\": 5e0, \"inlier\": true, \"index_a\": 99},\n"
       "{\"index_a\": 0, \"extra\": \"}\", \"index_b\": 49}]}",
-      "one.jpg two.jpg\n99 5\n0 49\n\n"};
+      "one.jpg two.jpg\n99 5\n0 49\n\n",
+      "index_a.jpg b,index_a.jpg\n99 5\n0 49\n\n"}; /* names that only contain a column's */
   const hs_match_pair pairs[] = {{99, 5, 0, 0}, {0, 49, 0, 0}};
-  for (int t = 0; t < 3; t++) {
+  for (int t = 0; t < 4; t++) {
     match_table found = {0};
     char message[256] = "";
     if (read_text(texts[t], &found, message, sizeof message) != HS_OK) fail_msg("%d: %s", t, message);
@@ -161,6 +162,7 @@ static void faults_are_named(void **state) {
       {"{\"matches\": [{\"index_a\": 1, \"index_a\": 1}]}", "twice"},
       {"{\"matches\": [], \"matches\": []}", "twice"},
       {"{\"matches\": [], \"count\": 1}", "count"},
+      {"{\"matches\": [], \"count\": -1}", "count"},
       {"{\"matches\": []} x", "behind"},
       {"{\"matches\": [{\"index_a\": 1, \"index_b\": 2, \"inlier\": 1}]}", "true or false"},
       {"{\"matches\": [{\"index_a\": 1, \"index_b\": 99}]}", "index_b"},
@@ -191,6 +193,10 @@ static void failures_of_files(void **state) {
   scratch_folder_path(&folder, "m.txt", path);
   s.table.name_b = "two words.jpg";
   assert_int_equal(match_table_save(path, MATCH_FORMAT_COLMAP, &s.table, message, sizeof message), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(message, "blank"));
+  s.table.name_b = "";
+  assert_int_equal(match_table_save(path, MATCH_FORMAT_COLMAP, &s.table, message, sizeof message), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(message, "without a name"));
   assert_int_equal(scratch_folder_count(&folder), 0);
   scratch_folder_remove(&folder);
 }
