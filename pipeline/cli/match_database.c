@@ -32,6 +32,12 @@ typedef struct image_pair {
   size_t first, second; /* of the images */
 } image_pair;
 
+/* For finding an image by its name. */
+typedef struct named_image {
+  const char *name;
+  size_t index; /* of the images */
+} named_image;
+
 typedef struct pair_totals {
   size_t pairs, kept, failed, verified; /* kept: had matches already */
   uint64_t matches, inliers;
@@ -45,6 +51,7 @@ typedef struct database_job {
   const char *path;
   pair_image *images;
   size_t image_count;
+  named_image *by_name; /* sorted; null without a list of pairs */
   image_pair *pairs;
   size_t pair_count;
   hs_features features[2];
@@ -132,11 +139,22 @@ static bool list_all_pairs(database_job *job) {
   return true;
 }
 
+static int compare_names(const void *one, const void *other) {
+  return strcmp(((const named_image *)one)->name, ((const named_image *)other)->name);
+}
+
+static bool sort_names(database_job *job) {
+  job->by_name = malloc((job->image_count + 1) * sizeof *job->by_name);
+  if (job->by_name == NULL) return false;
+  for (size_t i = 0; i < job->image_count; i++) job->by_name[i] = (named_image){job->images[i].name, i};
+  qsort(job->by_name, job->image_count, sizeof *job->by_name, compare_names);
+  return true;
+}
+
 static size_t index_of(const database_job *job, const char *name) {
-  for (size_t i = 0; i < job->image_count; i++) {
-    if (strcmp(job->images[i].name, name) == 0) return i;
-  }
-  return job->image_count;
+  const named_image key = {.name = name};
+  const named_image *found = bsearch(&key, job->by_name, job->image_count, sizeof key, compare_names);
+  return found != NULL ? found->index : job->image_count;
 }
 
 /* "NAME NAME" or, for names with spaces, with a tab between. */
@@ -162,8 +180,9 @@ static cli_exit read_pair(database_job *job, char *line, size_t number) {
 
 static cli_exit read_pairs(database_job *job, const char *path) {
   char line[PAIR_LINE_BYTES];
-  FILE *file = fopen(path, "r");
   cli_exit result = CLI_DONE;
+  if (!sort_names(job)) return fail(job, "no memory for its images");
+  FILE *file = fopen(path, "r");
   if (file == NULL) {
     cli_error(COMMAND_MATCH, "--pairs: cannot open %s: %s", path, strerror(errno));
     return CLI_FAILED;
@@ -346,6 +365,10 @@ static cli_exit match_all(database_job *job) {
                 job->message[0] != '\0' ? job->message : hs_status_string(status));
       job->totals.failed++;
       result = CLI_FAILED;
+      if (status == HS_ERR_IO) { /* the transaction may be lost; the reason of that was given */
+        (void)hs_colmap_commit(job->database);
+        return CLI_FAILED;
+      }
       if (hs_status_class_of(status) == HS_CLASS_DEVICE) break;
     }
     if (commit(job, false) != CLI_DONE) return CLI_FAILED;
@@ -382,6 +405,7 @@ static cli_exit run(database_job *job) {
 static void free_job(database_job *job) {
   for (size_t i = 0; i < job->image_count; i++) free(job->images[i].name);
   free(job->images);
+  free(job->by_name);
   free(job->pairs);
   free(job->inliers);
   hs_matches_free(&job->matches);

@@ -205,6 +205,17 @@ class Match(Case):
         _, errors = self.run_it("match", "--database", "d.db", "--pairs", "absent.txt", status=FAILED)
         self.assertIn("absent.txt", errors)
 
+    def test_a_lost_transaction_ends_the_run(self):
+        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
+            database.execute("CREATE TRIGGER lose BEFORE INSERT ON matches BEGIN SELECT RAISE(ROLLBACK, 'lost'); END")
+            database.commit()
+        with open(self.path("pairs.txt"), "w", encoding="utf-8") as file:
+            file.write("a.pgm b.pgm\n" * 50)
+        _, errors = self.run_it("match", "--database", "d.db", "--pairs", "pairs.txt", status=FAILED)
+        self.assertIn("lost", errors)
+        self.assertEqual(errors.count("an earlier failure ended the transaction"), 1, errors)
+        self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(0,)])
+
     def test_an_image_without_descriptors(self):
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
             database.execute("DELETE FROM descriptors WHERE image_id = 2")
