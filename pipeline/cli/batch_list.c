@@ -293,8 +293,7 @@ static size_t append_part(char *path, size_t used, const char *part, size_t leng
 
 char *batch_output_name(const char *name, hs_format format) {
   char *file = output_name(name, format);
-  const bool is_scene = strncmp(name, "@scene", 6) == 0;
-  const char *last = is_scene ? NULL : strrchr(name, '/');
+  const char *last = output_is_scene(name) ? NULL : strrchr(name, '/');
   char *path = file != NULL ? malloc(strlen(name) + strlen(file) + 2) : NULL;
   if (path != NULL) {
     size_t used = 0;

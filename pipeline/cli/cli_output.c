@@ -10,6 +10,7 @@
 
 #include "pipeline/cli/database_output.h"
 #include "pipeline/formats/formats.h"
+#include "pipeline/scene.h"
 
 static char *join(const char *first, const char *middle, const char *last) {
   const size_t a = strlen(first), b = strlen(middle), c = strlen(last);
@@ -32,8 +33,14 @@ static void clean_scene_name(char *name) {
   }
 }
 
+bool output_is_scene(const char *image) {
+  int32_t width, height;
+  uint32_t seed;
+  return scene_parse_name(image, &width, &height, &seed) == 1;
+}
+
 char *output_name(const char *image, hs_format format) {
-  const bool is_scene = strncmp(image, "@scene", 6) == 0;
+  const bool is_scene = output_is_scene(image);
   const char *slash = is_scene ? NULL : strrchr(image, '/');
   const char *last_part = strcmp(image, "-") == 0 ? "stdin" : slash != NULL ? slash + 1 : image;
   char *base = join(last_part, "", "");

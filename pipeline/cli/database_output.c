@@ -84,7 +84,7 @@ static char *name_below(const char *image, const char *folder, char *message, si
 }
 
 char *database_image_name(const char *image, const char *folder, char *message, size_t message_bytes) {
-  const bool is_file = strcmp(image, "-") != 0 && strncmp(image, "@scene", 6) != 0;
+  const bool is_file = strcmp(image, "-") != 0 && !output_is_scene(image);
   snprintf(message, message_bytes, "no memory for its name");
   if (is_file && folder != NULL) {
     return name_below(image, folder, message, message_bytes);

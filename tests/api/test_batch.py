@@ -82,6 +82,18 @@ class Inputs(BatchCase):
         self.assertEqual([row["image"] for row in self.manifest()], ["@scene:40x40", "./a.pgm", "./-"])
         self.assertEqual(sorted(self.tree()), ["-.npz", "a.npz", "manifest.csv", "scene_40x40.npz"])
 
+    def test_folders_named_like_scenes(self):
+        names = ["@scene/x.pgm", "@scenery/x.pgm", "@scene.pgm", "@scene:40x40"]
+        for name in names[:3]:
+            self.write("images/" + name, blots(50, 40, len(name)))
+        self.list_of(names)
+        subprocess.run([COMMAND, "batch", "../list.txt", "-o", "../out", "--quiet"], cwd=self.path("images"), check=True)
+        self.assertEqual(sorted(self.tree()), ["@scene.npz", "@scene/x.npz", "@scenery/x.npz", "manifest.csv",
+                                               "scene_40x40.npz"])
+        subprocess.run([COMMAND, "extract", "@scenery/x.pgm", "@scene.pgm", "-o", "../plain/", "--quiet"],
+                       cwd=self.path("images"), check=True)
+        self.assertEqual(sorted(self.tree("plain")), ["@scene.npz", "x.npz"])
+
     def test_outputs_stay_below_the_folder(self):
         os.makedirs(self.path("work"))
         self.write("up.pgm", blots(50, 40, 1))
