@@ -122,7 +122,7 @@ class ColmapDatabase:
     ...     database.add_matches(a, b, matches, hartsift.verify(features_a, features_b, matches, "fundamental"))
 
     The end of the ``with`` block commits; an exception in it leaves no trace. Calls from several threads take their
-    turns.
+    turns. A forked child process has no part in it: there the database is closed.
 
     Args:
         path: the file.
@@ -157,10 +157,12 @@ class ColmapDatabase:
         self._read_only = read_only
         self._lock = threading.RLock()
         self._end = weakref.finalize(self, library.hs_colmap_close, handle)
+        self._forked = False
+        _living.add(self)
 
     def _open_handle(self) -> ctypes.c_void_p:
         if self._handle is None:
-            raise ArgumentError("the database is closed")
+            raise ArgumentError("the database was opened before a fork" if self._forked else "the database is closed")
         return self._handle
 
     def _check(self, status: int) -> None:
@@ -177,6 +179,13 @@ class ColmapDatabase:
         with self._lock:
             self._end()
             self._handle = None
+
+    def _forget_handle(self) -> None:
+        """In a forked child: SQLite's locks and journal are the parent's, so the handle is neither used nor closed."""
+        self._lock = threading.RLock()
+        self._end.detach()
+        self._forked = self._handle is not None
+        self._handle = None
 
     def __enter__(self) -> "ColmapDatabase":
         return self
@@ -302,3 +311,15 @@ def _image_of(view: Any) -> Optional[ColmapImage]:
         view.camera_id,
         _camera_of(view.camera),
     )
+
+
+_living: "weakref.WeakSet[ColmapDatabase]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for database in list(_living):
+        database._forget_handle()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,5 +1,6 @@
 """COLMAP's database through the package, and as SQLite sees it."""
 
+import multiprocessing
 import sqlite3
 
 import numpy as np
@@ -119,3 +120,26 @@ def test_cameras():
     assert hartsift.colmap_camera(640, 480, 500).prior_focal_length
     with pytest.raises(hartsift.ArgumentError):
         hartsift.colmap_camera(0, 480)
+
+
+def _use_in_child(database, results):
+    with pytest.raises(hartsift.ArgumentError, match="before a fork"):
+        database.find_image("a.jpg")
+    database.close()
+    del database
+    results.put(True)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_forked_children_leave_it_alone(views, path):
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    with hartsift.ColmapDatabase(path) as database:
+        database.add_image("a.jpg", views[0])
+        child = context.Process(target=_use_in_child, args=(database, results))
+        child.start()
+        assert results.get(timeout=60)
+        child.join(60)
+        assert child.exitcode == 0
+        database.add_image("b.jpg", views[1])
+    assert rows(path, "SELECT name FROM images ORDER BY 1") == [("a.jpg",), ("b.jpg",)]
