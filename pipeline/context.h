@@ -70,8 +70,8 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
 struct frame_request;
 hs_status context_prepare(hs_context *context, const struct frame_request *request);
 
-/* At least count * item bytes of scratch, kept until more is wanted; what they hold is undefined. Statuses: HS_ERR_MEMORY,
-   HS_ERR_LIMIT. */
+/* At least count * item bytes of scratch, kept until more is wanted; what they hold is undefined. Statuses:
+   HS_ERR_MEMORY, HS_ERR_LIMIT. */
 hs_status context_scratch(hs_context *context, scratch_use use, size_t count, size_t item, void **memory);
 
 /* For a frame that cannot have its room: what its lists grew to must not burden the next, smaller one. Returns the

@@ -28,7 +28,8 @@ static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32
   if (f->records && count > 0) memcpy(keypoints, f->records, count * sizeof *keypoints);
   if (f->records) return;
   for (uint32_t i = 0; i < count; i++)
-    keypoints[i] = workspace_keypoint(&f->lists.keypoints, f->lists.features.keypoint[i], f->lists.features.orientation[i]);
+    keypoints[i] =
+        workspace_keypoint(&f->lists.keypoints, f->lists.features.keypoint[i], f->lists.features.orientation[i]);
 }
 
 /* Checks, and runs on the context's device; given keypoints are described by the CPU. */

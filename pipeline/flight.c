@@ -102,8 +102,8 @@ static bool may_take(flight_lane *lane) {
   return lane - f->lanes < slot_of(f, f->next)->lanes_most && free_set(lane) >= 0;
 }
 
-/* Of the images that wait, how many the lane takes together: as many alike as are worth a batch, but not what other lanes
-   could begin, in powers of two so that few graphs serve. Under the lock. */
+/* Of the images that wait, how many the lane takes together: as many alike as are worth a batch, but not what other
+   lanes could begin, in powers of two so that few graphs serve. Under the lock. */
 static int32_t batch_to_take(const flight_lane *lane) {
   flight *f = lane->flight;
   const flight_slot *first = slot_of(f, f->next);
@@ -118,8 +118,8 @@ static int32_t batch_to_take(const flight_lane *lane) {
   return count;
 }
 
-/* Tells the lanes that images wait: one of them where whoever wakes may take the next, else all, because a lane that may
-   not would keep the news to itself. Under the lock. */
+/* Tells the lanes that images wait: one of them where whoever wakes may take the next, else all, because a lane that
+   may not would keep the news to itself. Under the lock. */
 static void wake_lanes(flight *f) {
   bool anyone = slot_of(f, f->next)->lanes_most >= f->lane_count;
   for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
@@ -182,7 +182,8 @@ static bool open_lock(flight *f) {
   return false;
 }
 
-/* Lanes that share `threads`, with every signal blocked: a handler of the caller's must run on a thread of the caller's. */
+/* Lanes that share `threads`, with every signal blocked: a handler of the caller's must run on a thread of the
+   caller's. */
 static hs_status start_lanes(flight *f, hs_context *owner, int32_t lanes, int32_t threads) {
   sigset_t all, saved;
   hs_status st = HS_OK;

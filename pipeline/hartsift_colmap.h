@@ -13,13 +13,14 @@
  * leaves the transaction as it was before the call.
  *
  * Keypoints become six float32 as COLMAP's own: x and y with the centre of the top-left pixel at (0.5, 0.5), then the
- * affine shape a11 = s cos t, a12 = -s sin t, a21 = s sin t, a22 = s cos t of scale s and orientation t, in the sense of
- * hs_keypoint (COLMAP's CPU extractor has the same; its GPU extractor stores -t). Descriptors become bytes in UBC order.
+ * affine shape a11 = s cos t, a12 = -s sin t, a21 = s sin t, a22 = s cos t of scale s and orientation t, in the sense
+ * of hs_keypoint (COLMAP's CPU extractor has the same; its GPU extractor stores -t). Descriptors become bytes in UBC
+ * order.
  *
  * A handle is used by one thread at a time. A transaction begins with opening and, after a commit, with the next call
- * that adds. While it lasts others cannot write to the database; they can read it, unless the file is not in SQLite's WAL
- * mode and the transaction has outgrown memory. While a read_only handle is open others can read, and in WAL mode write.
- * In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
+ * that adds. While it lasts others cannot write to the database; they can read it, unless the file is not in SQLite's
+ * WAL mode and the transaction has outgrown memory. While a read_only handle is open others can read, and in WAL mode
+ * write. In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
  */
 #ifndef HARTSIFT_COLMAP_H
 #define HARTSIFT_COLMAP_H
@@ -51,8 +52,9 @@ typedef struct hs_colmap_options {
 
 /* Opens a database, making it if it is not there (it appears at the first commit). options may be null. On failure
    *database is null. Blocks while another program writes to it.
-   Statuses: HS_ERR_ARGUMENT, HS_ERR_IO (cannot be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite
-   database, or damaged), HS_ERR_UNSUPPORTED (not COLMAP's, or of tables that this library does not know), HS_ERR_MEMORY. */
+   Statuses: HS_ERR_ARGUMENT (null, a field out of range, or set beyond those that this version knows), HS_ERR_IO (cannot
+   be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite database, or damaged), HS_ERR_UNSUPPORTED (not
+   COLMAP's, or of tables that this library does not know), HS_ERR_MEMORY. */
 HS_API hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
 /* Makes everything added since opening, or since the last commit, permanent. After a
@@ -62,7 +64,8 @@ HS_API hs_status hs_colmap_commit(hs_colmap_database *database);
 /* Closes; what was not committed is dropped, and with it a file that did not exist before. null is allowed. */
 HS_API void hs_colmap_close(hs_colmap_database *database);
 
-/* Why the last failing call on this handle failed, with the name of the file; "" when none did. Valid until the next call. */
+/* Why the last failing call on this handle failed, with the name of the file; "" when none did. Valid until the next
+   call. */
 HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
 
 /* ---- images and their features */
@@ -93,10 +96,10 @@ typedef struct hs_colmap_image {
   hs_colmap_camera camera;
 } hs_colmap_image;
 
-/* Adds an image with its features. name: as COLMAP's, the path below the folder of images with '/' between folders; UTF-8.
-   camera: null for hs_colmap_camera_init with the features' image size, which then must be known. features with
-   HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames the
-   image gets a frame of its own and its camera a rig of its own.
+/* Adds an image with its features. name: as COLMAP's, the path below the folder of images with '/' between folders;
+   UTF-8. camera: null for hs_colmap_camera_init with the features' image size, which then must be known. features with
+   HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames
+   the image gets a frame of its own and its camera a rig of its own.
    An image of that name keeps its number, camera (camera is not looked at) and frame. Its features must be absent or the
    same bytes, or options.replace be 1: HS_ERR_ARGUMENT otherwise, also when its camera is of another size.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
@@ -109,9 +112,9 @@ HS_API hs_status hs_colmap_find_image(hs_colmap_database *database, const char *
 /* The image with the smallest number above `after` (-1: the first one). The last one is followed by found 0. */
 HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image);
 
-/* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates come back to within the
-   rounding of x + 0.5, scale and orientation to within that of the affine shape; octave, level and response are 0; of
-   keypoints with x and y alone sigma is 1 and orientation 0. No features at all: count 0.
+/* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates come back to within
+   the rounding of x + 0.5, scale and orientation to within that of the affine shape; octave, level and response are 0;
+   of keypoints with x and y alone sigma is 1 and orientation 0. No features at all: count 0.
    Statuses: HS_ERR_ARGUMENT (null, no such image), HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (descriptors other than SIFT),
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features);

@@ -8,8 +8,8 @@
 #include "pipeline/select_records.h"
 #include "pipeline/workspace.h"
 
-/* A split is timed this often, the best time counts; splits are tried from "all on the GPU" downwards, until one takes this
-   much longer than the best so far. */
+/* A split is timed this often, the best time counts; splits are tried from "all on the GPU" downwards, until one takes
+   this much longer than the best so far. */
 enum { TRIALS = 3 };
 static const double HOPELESS = 1.5;
 
@@ -143,8 +143,8 @@ static int32_t kept_for(const split_table *table, const frame_request *r) {
   return 0;
 }
 
-/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock: lanes that measured
-   side by side would disturb each other and find different ones. */
+/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock: lanes that
+   measured side by side would disturb each other and find different ones. */
 static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   split_table *table = c->splits;
   *split = c->options.split;

@@ -118,8 +118,9 @@ static stage_status select_features(frame *f) {
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  const describe_args args = {w->octaves, c->plan.geometry.first_octave, f->described, w->keypoints, w->features, c->params,
-                              &c->scales, w->descriptors};
+  const describe_args args = {
+      w->octaves,    c->plan.geometry.first_octave, f->described, w->keypoints, w->features, c->params, &c->scales,
+      w->descriptors};
   stage_status st = STAGE_OK;
   if (f->request->descriptor_bytes > 0) st = c->ops.describe(c->queue, &args);
   f->described = *w->features.count;

@@ -23,7 +23,8 @@ typedef struct frame_request {
    frame repeated, so the result never depends on a capacity. */
 hs_status run_frame(hs_context *context, const frame_request *request, workspace *result);
 
-/* For a backend that counts its own lists: true when one overflowed; capacities are then raised for the next attempt. */
+/* For a backend that counts its own lists: true when one overflowed; capacities are then raised for the next
+   attempt. */
 bool run_grow_lists(hs_context *context, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,
                     uint32_t feature_capacity);
 

@@ -122,7 +122,8 @@ static cli_exit check_database_options(const option_set *set) {
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) fits = fits || allowed[i] == (option_id)id;
     fits = fits && id != OPTION_MATCH_FORMAT && id != OPTION_CAMERA;
     if (set->values[id].given && !fits) {
-      cli_error(COMMAND_MATCH, "--%s means nothing with --database, which has features and cameras and gets the matches",
+      cli_error(COMMAND_MATCH,
+                "--%s means nothing with --database, which has features and cameras and gets the matches",
                 option_get((option_id)id)->name);
       return CLI_USAGE;
     }

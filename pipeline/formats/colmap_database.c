@@ -190,8 +190,8 @@ static char *copy_path(const char *path, const hs_allocator *allocator) {
   return copy;
 }
 
-/* A writer that was killed before its first commit leaves pages without the first one, and the journal that SQLite takes
-   them back by. */
+/* A writer that was killed before its first commit leaves pages without the first one, and the journal that SQLite
+   takes them back by. */
 static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BYTES]) {
   static const char nothing[COLMAP_SIGNATURE_BYTES];
   static const char ending[] = "-journal";

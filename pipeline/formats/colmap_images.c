@@ -236,7 +236,8 @@ static hs_status make_blobs(hs_colmap_database *database, const hs_features *fea
   return HS_OK;
 }
 
-/* Whether a row of keypoints or descriptors (rows, cols, data) holds exactly these bytes; no row: only if bytes is null. */
+/* Whether a row of keypoints or descriptors (rows, cols, data) holds exactly these bytes; no row: only if bytes is
+   null. */
 static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64_t image_id, const uint8_t *bytes,
                             size_t row_bytes, size_t count, bool *there, bool *same) {
   sqlite3_stmt *statement;

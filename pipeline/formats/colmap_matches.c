@@ -62,7 +62,8 @@ static void transpose(double m[9]) {
   }
 }
 
-/* The inverse up to its scale, which a homography does not have: the adjugate, with the last element 1 where it can be. */
+/* The inverse up to its scale, which a homography does not have: the adjugate, with the last element 1 where it can
+   be. */
 static void invert_homography(double m[9]) {
   const double a[9] = {m[4] * m[8] - m[5] * m[7], m[2] * m[7] - m[1] * m[8], m[1] * m[5] - m[2] * m[4],
                        m[5] * m[6] - m[3] * m[8], m[0] * m[8] - m[2] * m[6], m[2] * m[3] - m[0] * m[5],

@@ -27,7 +27,8 @@ static void crc_make_tables(const uint32_t table[16], uint32_t tables[CRC_LANES]
     for (uint32_t b = 0; b < 256; b++) tables[k][b] = (tables[k - 1][b] >> 8) ^ tables[0][tables[k - 1][b] & 255u];
 }
 
-/* Eight bytes a step, whose parts do not wait for each other (slicing, Kounavis and Berry 2005). Returns the bytes done. */
+/* Eight bytes a step, whose parts do not wait for each other (slicing, Kounavis and Berry 2005). Returns the bytes
+   done. */
 static size_t crc_long(const uint32_t table[16], uint32_t *crc, const uint8_t *bytes, size_t size) {
   uint32_t tables[CRC_LANES][256], c = *crc;
   size_t i = 0;

@@ -120,8 +120,8 @@ void match_table_write(FILE *stream, match_format format, const match_table *tab
   sink_flush(&sink);
 }
 
-/* Why COLMAP's text cannot hold a name, null when it can: it is a word in a line, so that one with a blank would read as
-   two. */
+/* Why COLMAP's text cannot hold a name, null when it can: it is a word in a line, so that one with a blank would read
+   as two. */
 static const char *colmap_fault(const char *name) {
   const char *start;
   const size_t length = name != NULL ? colmap_name(name, &start) : 0;
