@@ -40,10 +40,10 @@ __device__ __forceinline__ const extrema_part &part_of_block(const extrema_param
   return p.parts[part];
 }
 
-/* One row of DoG levels 1..3: four columns a lane, and for the outer lanes of a warp the column beyond. */
+/* One row of DoG levels 1..3: four columns a lane, and the one to either side of them. */
+enum { ROW_COLUMNS = LANE_COLUMNS + 2 };
 struct dog_row {
-  float d[MARCH_LEVELS][LANE_COLUMNS];
-  float beyond[MARCH_LEVELS];
+  float d[MARCH_LEVELS][ROW_COLUMNS];
 };
 
 /* A row under test and the ones above and below, in registers. */
@@ -55,6 +55,7 @@ struct dog_rows {
 struct strip_place {
   int32_t first_row, rows, strip_column; /* of the warp */
   int32_t column;                        /* of the lane */
+  int32_t last_sent;                     /* row of the walk: what lies below is not tested or not in the picture */
   int32_t beyond;   /* lanes 0 and 31: the vector whose nearer end is the strip's neighbour, from `column`; else 0 */
   uint32_t allowed; /* bits of the columns that are `border` from the sides, the same for each level */
 };
@@ -77,122 +78,122 @@ struct warp_candidates {
   uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
 };
 
-/* Sends for row `row` of the walk, counted from its first output row; rows past the walk are left out. */
+/* Sends for row `row` of the walk, counted from its first output row, and moves `from`, the lane's sample of DoG level 1
+   or Gaussian level 1 in that row, on by a row. Rows outside the picture are left as they are: only tests of rows that
+   `border` rules out would see them. */
 template <bool STORED>
 __device__ __forceinline__ void send_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
-                                         staged_rows<STORED> *s) {
+                                         staged_rows<STORED> *s, const float **from) {
   const int32_t lane = (int32_t)threadIdx.x & 31;
-  if (row <= place.rows && place.column < o.width) {
-    const int32_t y = min(max(place.first_row + row, 0), o.height - 1);
-    const float *from = o.planes + o.plane_floats + (size_t)y * (size_t)o.stride + (size_t)place.column;
+  if (place.first_row + row >= 0 && row <= place.last_sent && place.column < o.width) {
+    const float *plane = *from;
 #pragma unroll
-    for (int l = 0; l < staged_rows<STORED>::planes; l++, from += o.plane_floats) {
-      copy_16_async(reinterpret_cast<float *>(&s->v[slot][l][lane + 1]), from);
-      if (place.beyond)
-        copy_16_async(reinterpret_cast<float *>(&s->v[slot][l][lane + 1 + place.beyond]),
-                      from + LANE_COLUMNS * place.beyond);
+    for (int l = 0; l < staged_rows<STORED>::planes; l++, plane += o.plane_floats) {
+      float4 *to = &s->v[slot][l][lane + 1];
+      copy_16_async(reinterpret_cast<float *>(to), plane);
+      if (place.beyond < 0) copy_16_async(reinterpret_cast<float *>(to - 1), plane - LANE_COLUMNS);
+      if (place.beyond > 0) copy_16_async(reinterpret_cast<float *>(to + 1), plane + LANE_COLUMNS);
     }
   }
+  *from += o.stride;
   copies_commit();
 }
 
-/* Sends for the row two after `row`, waits for `row` itself and takes its differences. */
+/* Sends for the row two after `row`, waits for `row` itself and takes its differences. All lanes call it. */
 template <bool STORED>
 __device__ __forceinline__ void take_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
-                                         staged_rows<STORED> *s, dog_row *to) {
+                                         staged_rows<STORED> *s, const float **from, dog_row *to) {
   constexpr int planes = staged_rows<STORED>::planes, upper = STORED ? 0 : 1;
   const int32_t lane = (int32_t)threadIdx.x & 31;
   /* the slot that is sent for has been read, one row ago: a copy is not ordered behind reads without this */
   __syncwarp();
-  send_row(o, place, row + 2, (slot + 2) % MARCH_SLOTS, s);
+  send_row(o, place, row + 2, (slot + 2) % MARCH_SLOTS, s, from);
   copies_wait_but<2>();
   float4 v[planes];
-  float b[planes];
+  float b[planes]; /* beside the strip: of use in lanes 0 and 31 */
 #pragma unroll
   for (int l = 0; l < planes; l++) {
     v[l] = s->v[slot][l][lane + 1];
-    const float4 *outside = &s->v[slot][l][lane + 1 + place.beyond];
-    b[l] = place.beyond < 0 ? outside->w : outside->x; /* of use where place.beyond is not 0 */
+    b[l] = reinterpret_cast<const float *>(&s->v[slot][l][lane + 1])[lane == 0 ? -1 : LANE_COLUMNS];
   }
 #pragma unroll
   for (int l = 0; l < MARCH_LEVELS; l++) {
     const float4 u = v[l + upper], w = v[l];
-    to->d[l][0] = STORED ? u.x : u.x - w.x;
-    to->d[l][1] = STORED ? u.y : u.y - w.y;
-    to->d[l][2] = STORED ? u.z : u.z - w.z;
-    to->d[l][3] = STORED ? u.w : u.w - w.w;
-    to->beyond[l] = STORED ? b[l] : b[l + upper] - b[l];
+    to->d[l][1] = STORED ? u.x : u.x - w.x;
+    to->d[l][2] = STORED ? u.y : u.y - w.y;
+    to->d[l][3] = STORED ? u.z : u.z - w.z;
+    to->d[l][4] = STORED ? u.w : u.w - w.w;
+    const float beside = STORED ? b[l] : b[l + upper] - b[l];
+    const float left = __shfl_up_sync(0xffffffffu, to->d[l][LANE_COLUMNS], 1);
+    const float right = __shfl_down_sync(0xffffffffu, to->d[l][1], 1);
+    to->d[l][0] = lane == 0 ? beside : left;
+    to->d[l][LANE_COLUMNS + 1] = lane == 31 ? beside : right;
   }
 }
 
-/* Larger or smaller of two, so that one source serves maxima (SIGN 1) and minima (-1). */
-template <int SIGN> __device__ __forceinline__ float outer_of(float a, float b) {
-  return SIGN > 0 ? fmaxf(a, b) : fminf(a, b);
+/*
+ * Floats as integers: positive ones grow with their value as signed integers and negative ones with their distance from
+ * zero as unsigned, and in either order those of the other sign are smaller. So one source serves maxima (int32_t) and
+ * minima (uint32_t), and three are compared by one instruction from compute capability 9.0 on.
+ */
+template <typename ORDER> __device__ __forceinline__ ORDER outer_of(float a, float b, float c) {
+  return max(max((ORDER)__float_as_int(a), (ORDER)__float_as_int(b)), (ORDER)__float_as_int(c));
+}
+
+/* The outermost of a level's nine samples about each of the lane's, the sample itself included. */
+template <typename ORDER>
+__device__ __forceinline__ void outermost_of_level(const dog_rows &rows, int l, ORDER nine[LANE_COLUMNS]) {
+  ORDER column[ROW_COLUMNS];
+#pragma unroll
+  for (int k = 0; k < ROW_COLUMNS; k++)
+    column[k] = outer_of<ORDER>(rows.up.d[l][k], rows.mid.d[l][k], rows.down.d[l][k]);
+#pragma unroll
+  for (int k = 0; k < LANE_COLUMNS; k++) nine[k] = max(max(column[k], column[k + 1]), column[k + 2]);
+}
+
+/* What each sample of DoG levels 1..3 must reach: the outermost of its 27 (18 at the outer levels) and the first float
+   beyond the threshold. */
+template <typename ORDER>
+__device__ __forceinline__ void outermost_of_row(const dog_rows &rows, ORDER first,
+                                                 ORDER reach[MARCH_LEVELS][LANE_COLUMNS]) {
+  ORDER nine[MARCH_LEVELS][LANE_COLUMNS];
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++) outermost_of_level(rows, l, nine[l]);
+#pragma unroll
+  for (int k = 0; k < LANE_COLUMNS; k++) {
+    reach[0][k] = max(max(nine[0][k], nine[1][k]), first);
+    reach[1][k] = max(reach[0][k], nine[2][k]);
+    reach[2][k] = max(max(nine[1][k], nine[2][k]), first);
+  }
+}
+
+/* Bits of a row's samples that are at least as far out as their neighbours in DoG levels 1..3, and beyond the
+   threshold: bit 4l + k is column k of level l + 1. Few are equal to a neighbour; settle_waiting sorts those out. */
+__device__ __forceinline__ uint32_t test_dog_row(float above, const dog_rows &rows) {
+  float farthest = 0.0f;
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++)
+#pragma unroll
+    for (int k = 0; k < LANE_COLUMNS; k++) farthest = fmaxf(farthest, hs_fabsf(rows.mid.d[l][k + 1]));
+  if (!__any_sync(0xffffffffu, farthest > above)) return 0;
+  int32_t highest[MARCH_LEVELS][LANE_COLUMNS];
+  uint32_t lowest[MARCH_LEVELS][LANE_COLUMNS], bits = 0;
+  outermost_of_row(rows, __float_as_int(above) + 1, highest);
+  outermost_of_row(rows, __float_as_uint(-above) + 1u, lowest);
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++)
+#pragma unroll
+    for (int k = 0; k < LANE_COLUMNS; k++) {
+      const float c = rows.mid.d[l][k + 1];
+      if (__float_as_int(c) >= highest[l][k] || __float_as_uint(c) >= lowest[l][k])
+        bits |= 1u << (LANE_COLUMNS * l + k);
+    }
+  return bits;
 }
 
 /* Whether c is beyond (or, with ties, at) n on the side of SIGN. */
 template <int SIGN, bool TIES> __device__ __forceinline__ bool is_beyond(float c, float n) {
   return SIGN > 0 ? (TIES ? c >= n : c > n) : (TIES ? c <= n : c < n);
-}
-
-/* Outermost of a level's eight neighbours around each of the lane's samples, and of all nine: along columns first, then
-   beside. All lanes call it. */
-template <int SIGN>
-__device__ __forceinline__ void outermost_of_level(const dog_row &up, const dog_row &mid, const dog_row &down, int l,
-                                                   float eight[LANE_COLUMNS], float nine[LANE_COLUMNS]) {
-  const int lane = (int)threadIdx.x & 31;
-  float column[LANE_COLUMNS + 2];
-#pragma unroll
-  for (int k = 0; k < LANE_COLUMNS; k++) {
-    eight[k] = outer_of<SIGN>(up.d[l][k], down.d[l][k]);
-    column[k + 1] = outer_of<SIGN>(eight[k], mid.d[l][k]);
-  }
-  const float beyond = outer_of<SIGN>(outer_of<SIGN>(up.beyond[l], down.beyond[l]), mid.beyond[l]);
-  const float left = __shfl_up_sync(0xffffffffu, column[LANE_COLUMNS], 1);
-  const float right = __shfl_down_sync(0xffffffffu, column[1], 1);
-  column[0] = lane == 0 ? beyond : left;
-  column[LANE_COLUMNS + 1] = lane == 31 ? beyond : right;
-#pragma unroll
-  for (int k = 0; k < LANE_COLUMNS; k++) {
-    eight[k] = outer_of<SIGN>(eight[k], outer_of<SIGN>(column[k], column[k + 2]));
-    nine[k] = outer_of<SIGN>(eight[k], mid.d[l][k]);
-  }
-}
-
-/* Bits of the lane's samples that are beyond the threshold and all their neighbours in DoG levels 1..3, on one side:
-   bit 4l + k is column k of level l + 1. All lanes call it. */
-template <int SIGN, bool TIES>
-__device__ __forceinline__ uint32_t inner_extrema(const dog_row &up, const dog_row &mid, const dog_row &down,
-                                                  float threshold) {
-  float around[LANE_COLUMNS], below[LANE_COLUMNS], eight[LANE_COLUMNS], nine[LANE_COLUMNS];
-  uint32_t bits = 0;
-  outermost_of_level<SIGN>(up, mid, down, 0, around, below);
-#pragma unroll
-  for (int l = 1; l <= MARCH_LEVELS; l++) {
-    if (l < MARCH_LEVELS) outermost_of_level<SIGN>(up, mid, down, l, eight, nine);
-#pragma unroll
-    for (int k = 0; k < LANE_COLUMNS; k++) {
-      const float c = mid.d[l - 1][k], n = l < MARCH_LEVELS ? outer_of<SIGN>(around[k], nine[k]) : around[k];
-      if (is_beyond<SIGN, TIES>(c, n) && is_beyond<SIGN, false>(c, threshold))
-        bits |= 1u << (LANE_COLUMNS * (l - 1) + k);
-      around[k] = outer_of<SIGN>(eight[k], below[k]);
-      below[k] = nine[k];
-    }
-  }
-  return bits;
-}
-
-/* Bits of a row that are extrema among DoG levels 1..3, from it and the rows above and below. */
-template <bool TIES>
-__device__ __forceinline__ uint32_t test_dog_row(float above, const dog_row &up, const dog_row &mid,
-                                                 const dog_row &down) {
-  float farthest = 0.0f;
-#pragma unroll
-  for (int l = 0; l < MARCH_LEVELS; l++)
-#pragma unroll
-    for (int k = 0; k < LANE_COLUMNS; k++) farthest = fmaxf(farthest, hs_fabsf(mid.d[l][k]));
-  if (!__any_sync(0xffffffffu, farthest > above)) return 0;
-  return inner_extrema<1, TIES>(up, mid, down, above) | inner_extrema<-1, TIES>(up, mid, down, -above);
 }
 
 /* Whether c is beyond the nine samples about (x, y) of a DoG level, without the one at (x, y) where `self`, on the side
@@ -213,8 +214,20 @@ __device__ __forceinline__ bool is_beyond_level(const extrema_part &o, int32_t l
   return largest | smallest;
 }
 
-/* Settles the waiting samples, an entry a lane: sets the bits of those that are beyond the level not marched through.
-   Starts and ends in step. */
+/* Whether a sample of DoG level 1..3 that waits is an extremum: what its row's test left open is the outer level and,
+   without ties, whether any of the 26 equals it. The level not yet read comes first: most fail there. */
+template <bool STORED, bool TIES>
+__device__ __forceinline__ bool is_extremum(const extrema_part &o, int32_t level, int32_t x, int32_t y) {
+  if (TIES && level == 2) return true;
+  const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
+  const int32_t inwards = level == MARCH_LEVELS ? -1 : 1;
+  bool is = is_beyond_level<STORED, TIES>(o, level - inwards, x, y, c, false);
+  if (!TIES && is) is = is_beyond_level<STORED, TIES>(o, level, x, y, c, true);
+  if (!TIES && is) is = is_beyond_level<STORED, TIES>(o, level + inwards, x, y, c, false);
+  return is;
+}
+
+/* Settles the waiting samples, an entry a lane: sets the bits of those that are extrema. Starts and ends in step. */
 template <bool STORED, bool TIES>
 __device__ __forceinline__ void settle_waiting(const extrema_part &o, const strip_place &place, int32_t count,
                                                warp_candidates *s) {
@@ -223,31 +236,24 @@ __device__ __forceinline__ void settle_waiting(const extrema_part &o, const stri
   for (int32_t i = (int32_t)threadIdx.x & 31; i < count; i += 32) {
     const uint32_t entry = s->waiting[i];
     const int32_t lane = (int32_t)(entry >> LANE_SHIFT & 31u), row = (int32_t)(entry >> ROW_SHIFT);
-    const int32_t y = place.first_row + row;
 #pragma unroll 1
     for (uint32_t left = entry & ((1u << LANE_SHIFT) - 1u); left; left &= left - 1) {
       const int32_t bit = __ffs((int)left) - 1, l = bit / LANE_COLUMNS,
                     column = LANE_COLUMNS * lane + bit % LANE_COLUMNS;
-      const int32_t x = place.strip_column + column;
-      bool kept = l == 1;
-      if (!kept) {
-        const float c = dog_of<STORED>(o, l + 1, (size_t)y * (size_t)o.stride + (size_t)x);
-        kept = is_beyond_level<STORED, TIES>(o, l == 0 ? 0 : MARCH_LEVELS + 1, x, y, c, false);
-      }
-      if (kept) atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
+      if (is_extremum<STORED, TIES>(o, l + 1, place.strip_column + column, place.first_row + row))
+        atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
     }
   }
   __syncwarp();
 }
 
 /* Tests one row of the walk; returns the number of waiting entries. */
-template <bool TIES>
 __device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const extrema_params &p,
-                                                 const strip_place &place, int32_t row, dog_rows rows, int32_t count,
-                                                 warp_candidates *s) {
+                                                 const strip_place &place, int32_t row, const dog_rows &rows,
+                                                 int32_t count, warp_candidates *s) {
   const int32_t y = place.first_row + row, lane = (int32_t)threadIdx.x & 31;
   if (y < p.border || y >= o.height - p.border) return count;
-  const uint32_t bits = test_dog_row<TIES>(p.above, rows.up, rows.mid, rows.down) & place.allowed;
+  const uint32_t bits = test_dog_row(p.above, rows) & place.allowed;
   const uint32_t lanes = __ballot_sync(0xffffffffu, bits != 0);
   if (bits)
     s->waiting[count + __popc(lanes & ((1u << lane) - 1u))] =
@@ -274,6 +280,7 @@ __device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, con
   place.strip_column = block % strips * STRIP_COLUMNS;
   place.column = place.strip_column + LANE_COLUMNS * lane;
   place.rows = min(o.rows, o.height - place.first_row);
+  place.last_sent = min(place.rows, o.height - 1 - place.first_row);
   place.beyond = 0;
   if (lane == 0 && place.column > 0) place.beyond = -1;
   if (lane == 31 && place.column + LANE_COLUMNS < o.width) place.beyond = 1;
@@ -300,22 +307,24 @@ static __device__ __forceinline__ void extrema_march(const extrema_params &p, co
   const strip_place place = strip_place_of(o, p, block);
   warp_candidates *s = &s_candidates[threadIdx.x >> 5];
   staged_rows<STORED> *staged = &s_staged[threadIdx.x >> 5];
-  send_row(o, place, -1, 0, staged);
-  send_row(o, place, 0, 1, staged);
+  const float *from =
+      o.planes + o.plane_floats + (ptrdiff_t)(place.first_row - 1) * o.stride + place.column; /* row -1 of the walk */
+  send_row(o, place, -1, 0, staged, &from);
+  send_row(o, place, 0, 1, staged, &from);
   for (int32_t i = (int32_t)threadIdx.x & 31; i < place.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;
   dog_row a, b, c;
-  take_row(o, place, -1, 0, staged, &a);
-  take_row(o, place, 0, 1, staged, &b);
+  take_row(o, place, -1, 0, staged, &from, &a);
+  take_row(o, place, 0, 1, staged, &from, &b);
   int32_t count = 0;
   for (int32_t row = 0; row < place.rows; row += 3) {
-    take_row(o, place, row + 1, 2, staged, &c);
-    count = march_dog_row<TIES>(o, p, place, row, {a, b, c}, count, s);
+    take_row(o, place, row + 1, 2, staged, &from, &c);
+    count = march_dog_row(o, p, place, row, {a, b, c}, count, s);
     if (row + 1 >= place.rows) break;
-    take_row(o, place, row + 2, 0, staged, &a);
-    count = march_dog_row<TIES>(o, p, place, row + 1, {b, c, a}, count, s);
+    take_row(o, place, row + 2, 0, staged, &from, &a);
+    count = march_dog_row(o, p, place, row + 1, {b, c, a}, count, s);
     if (row + 2 >= place.rows) break;
-    take_row(o, place, row + 3, 1, staged, &b);
-    count = march_dog_row<TIES>(o, p, place, row + 2, {c, a, b}, count, s);
+    take_row(o, place, row + 3, 1, staged, &from, &b);
+    count = march_dog_row(o, p, place, row + 2, {c, a, b}, count, s);
     if (count <= WAITING_MAX - 96) continue; /* three rows add 96 at most */
     settle_waiting<STORED, TIES>(o, place, count, s);
     count = 0;
