@@ -143,46 +143,68 @@ typedef struct described_read {
   bool inside;
 } described_read;
 
-static __device__ __forceinline__ described_read describe_read(const float *base, const float *above,
-                                                               const float *below, int32_t stride, uint32_t run,
-                                                               bool listed) {
+/* Where a lane reads: the part's samples, its sample of a run added, and the list, its run of a step added. */
+typedef struct describe_source {
+  const float *base, *above, *below;
+  int32_t stride;
+  uint32_t columns, rows; /* shared addresses of the tables of distances and weights */
+  const uint16_t *end;    /* of the list */
+} describe_source;
+
+static __device__ __forceinline__ described_read describe_read(const describe_source *from, const uint16_t *list) {
   described_read read;
-  read.inside = listed && (int32_t)(threadIdx.x % RUN_LENGTH) < window_run_length(run);
-  read.run = run;
-  const int32_t at = window_run_row(run) * stride + window_run_column(run);
+  read.run = *list;
+  read.inside = list < from->end && (int32_t)(threadIdx.x % RUN_LENGTH) < window_run_length(read.run);
+  const int32_t at = window_run_row(read.run) * from->stride + window_run_column(read.run);
   asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\t"
                "@p ld.global.nc.f32 %0, [%5 + -4];\n\t@p ld.global.nc.f32 %1, [%5 + 4];\n\t"
                "@p ld.global.nc.f32 %2, [%6];\n\t@p ld.global.nc.f32 %3, [%7];\n\t}"
                : "=f"(read.left), "=f"(read.right), "=f"(read.up), "=f"(read.down)
-               : "r"((int32_t)read.inside), "l"(base + at), "l"(above + at), "l"(below + at));
+               : "r"((int32_t)read.inside), "l"(from->base + at), "l"(from->above + at), "l"(from->below + at));
   return read;
 }
 
-/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run. lane_votes: the shared
-   address of the lane's copy of bin 0, less what DESCRIBE_BIAS adds. */
+/* Votes of what was read. */
+template <int COPIES>
+static __device__ __forceinline__ void describe_vote(int32_t *votes, uint32_t lane_votes, const describe_source *from,
+                                                     const describe_window *w, const described_read *read) {
+  described_sample sample;
+  if (read->inside) {
+    const float2 column = shared_pair(from->columns + 8u * (uint32_t)window_run_column(read->run)),
+                 row = shared_pair(from->rows + 8u * (uint32_t)window_run_row(read->run));
+    const float dx = column.x, dy = row.x;
+    const float u = hs_fmaf(dy, w->sine, dx * w->cosine), v = hs_fmaf(dy, w->cosine, -(dx * w->sine));
+    describe_sample(w, read->right - read->left, read->down - read->up, column.y * row.y, v + 2.5f, u + 2.5f, &sample);
+  }
+  describe_add<COPIES>(votes, lane_votes, read->inside, &sample);
+}
+
+/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run. Two steps a turn, so
+   that what was read ahead by one stays where it is for the next. lane_votes: the shared address of the lane's copy of
+   bin 0, less what DESCRIBE_BIAS adds. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_runs(int32_t *votes, const describe_tile *tile, const window_part *part,
                                                      const describe_window *w, int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
-  const int32_t stride = pinned_int(part->stride);
   const uint32_t lane_votes = shared_address(votes + lane % (COPIES > 1 ? COPIES : 1)) - DESCRIBE_BIAS * (COPIES * 4u);
-  const uint32_t columns = shared_address(tile->column + sub), rows = shared_address(tile->row);
-  const uint16_t *runs = tile->runs + group;
-  const float *base = pinned(part->corner + sub), *above = pinned(base - stride), *below = pinned(base + stride);
-  described_read next = describe_read(base, above, below, stride, runs[0], group < listed);
+  describe_source from;
+  from.stride = pinned_int(part->stride);
+  from.base = pinned(part->corner + sub);
+  from.above = pinned(from.base - from.stride);
+  from.below = pinned(from.base + from.stride);
+  from.columns = shared_address(tile->column + sub);
+  from.rows = shared_address(tile->row);
+  from.end = tile->runs + listed;
+  const uint16_t *list = tile->runs + group, *stop = from.end + group; /* of all lanes in the same step */
+  described_read even = describe_read(&from, list), odd;
 #pragma unroll 1
-  for (int32_t first = 0; first < listed; first += RUN_GROUPS) {
-    const described_read read = next;
-    next = describe_read(base, above, below, stride, runs[first + RUN_GROUPS], first + RUN_GROUPS + group < listed);
-    described_sample sample;
-    if (read.inside) {
-      const float2 column = shared_pair(columns + 8u * (uint32_t)window_run_column(read.run)),
-                   row = shared_pair(rows + 8u * (uint32_t)window_run_row(read.run));
-      const float dx = column.x, dy = row.x;
-      const float u = hs_fmaf(dy, w->sine, dx * w->cosine), v = hs_fmaf(dy, w->cosine, -(dx * w->sine));
-      describe_sample(w, read.right - read.left, read.down - read.up, column.y * row.y, v + 2.5f, u + 2.5f, &sample);
-    }
-    describe_add<COPIES>(votes, lane_votes, read.inside, &sample);
+  while (list < stop) {
+    odd = describe_read(&from, list + RUN_GROUPS);
+    describe_vote<COPIES>(votes, lane_votes, &from, w, &even);
+    list += 2 * RUN_GROUPS;
+    if (list - RUN_GROUPS >= stop) break;
+    even = describe_read(&from, list);
+    describe_vote<COPIES>(votes, lane_votes, &from, w, &odd);
   }
 }
 
