@@ -23,14 +23,14 @@ enum {
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: direction by direction, a plane of 4 rows of 5 cells each, of which the fifth takes what votes
- * beside the patch. Rows above and below it are left out, for their votes are made zero and may go anywhere. Padded
- * cell (r, c) of direction d is at d * plane + r * pitch + c, before the first of the patch and past the last by a row
- * and a cell. Cells next to each other in any direction lie in different banks.
+ * Where the bins lie: direction by direction, a plane of 5 rows of 5 cells each, of which the fifth row and cell take
+ * what votes beside the patch, below a patch and above that of the next direction. Padded cell (r, c) of direction d is
+ * at d * plane + r * pitch + c, before the first of the patch and past the last by a row and a cell. Three more words a
+ * plane, and cells next to each other in any direction lie in different banks.
  */
 enum {
   DESCRIBE_PITCH = DESCRIBE_CELLS + 1,
-  DESCRIBE_PLANE = DESCRIBE_CELLS * DESCRIBE_PITCH,
+  DESCRIBE_PLANE = (DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + 3,
   DESCRIBE_STORED = (DESCRIBE_PADDED_BINS * DESCRIBE_PLANE + 2 * DESCRIBE_PITCH + 1 + 3) / 4 * 4
 };
 
@@ -67,8 +67,7 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
   const float r = __fadd_rd(row, TWO_TO_23), c = __fadd_rd(column, TWO_TO_23), d = __fadd_rd(direction, TWO_TO_23);
   const float fr = row - (r - TWO_TO_23), fc = column - (c - TWO_TO_23), fd = direction - (d - TWO_TO_23);
   const float v = magnitude * weight;
-  const float below = v * fr, above = v - below;
-  const float v0 = row < 1.0f ? 0.0f : above, v1 = row < (float)DESCRIBE_CELLS ? below : 0.0f;
+  const float v1 = v * fr, v0 = v - v1;
   const float v11 = v1 * fc, v10 = v1 - v11, v01 = v0 * fc, v00 = v0 - v01;
   const float v111 = v11 * fd, v101 = v10 * fd, v011 = v01 * fd, v001 = v00 * fd;
   out->index = __float_as_uint(d) * DESCRIBE_PLANE + (__float_as_uint(r) * DESCRIBE_PITCH + __float_as_uint(c));
@@ -139,7 +138,7 @@ static __device__ __forceinline__ window_span describe_span(const describe_windo
 /* What a lane reads for one sample, a step ahead of its use; the four are of no meaning outside. */
 typedef struct described_read {
   float left, right, up, down;
-  uint32_t run;
+  int32_t row, column; /* of the part */
   bool inside;
 } described_read;
 
@@ -153,9 +152,11 @@ typedef struct describe_source {
 
 static __device__ __forceinline__ described_read describe_read(const describe_source *from, const uint16_t *list) {
   described_read read;
-  read.run = *list;
-  read.inside = list < from->end && (int32_t)(threadIdx.x % RUN_LENGTH) < window_run_length(read.run);
-  const int32_t at = window_run_row(read.run) * from->stride + window_run_column(read.run);
+  const uint32_t run = *list;
+  read.inside = list < from->end && window_run_reaches(run, threadIdx.x % RUN_LENGTH);
+  read.row = window_run_row(run);
+  read.column = window_run_column(run);
+  const int32_t at = read.row * from->stride + read.column;
   asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\t"
                "@p ld.global.nc.f32 %0, [%5 + -4];\n\t@p ld.global.nc.f32 %1, [%5 + 4];\n\t"
                "@p ld.global.nc.f32 %2, [%6];\n\t@p ld.global.nc.f32 %3, [%7];\n\t}"
@@ -170,8 +171,8 @@ static __device__ __forceinline__ void describe_vote(int32_t *votes, uint32_t la
                                                      const describe_window *w, const described_read *read) {
   described_sample sample;
   if (read->inside) {
-    const float2 column = shared_pair(from->columns + 8u * (uint32_t)window_run_column(read->run)),
-                 row = shared_pair(from->rows + 8u * (uint32_t)window_run_row(read->run));
+    const float2 column = shared_pair(from->columns + 8u * (uint32_t)read->column),
+                 row = shared_pair(from->rows + 8u * (uint32_t)read->row);
     const float dx = column.x, dy = row.x;
     const float u = hs_fmaf(dy, w->sine, dx * w->cosine), v = hs_fmaf(dy, w->cosine, -(dx * w->sine));
     describe_sample(w, read->right - read->left, read->down - read->up, column.y * row.y, v + 2.5f, u + 2.5f, &sample);

@@ -90,9 +90,9 @@ __device__ __forceinline__ void send_row(const extrema_part &o, const strip_plac
 #pragma unroll
     for (int l = 0; l < staged_rows<STORED>::planes; l++, plane += o.plane_floats) {
       float4 *to = &s->v[slot][l][lane + 1];
-      copy_16_async(reinterpret_cast<float *>(to), plane);
-      if (place.beyond < 0) copy_16_async(reinterpret_cast<float *>(to - 1), plane - LANE_COLUMNS);
-      if (place.beyond > 0) copy_16_async(reinterpret_cast<float *>(to + 1), plane + LANE_COLUMNS);
+      copy_16_async_cached(to, plane);
+      if (place.beyond < 0) copy_16_async_cached(to - 1, plane - LANE_COLUMNS);
+      if (place.beyond > 0) copy_16_async_cached(to + 1, plane + LANE_COLUMNS);
     }
   }
   *from += o.stride;
@@ -221,10 +221,10 @@ __device__ __forceinline__ bool is_extremum(const extrema_part &o, int32_t level
   if (TIES && level == 2) return true;
   const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
   const int32_t inwards = level == MARCH_LEVELS ? -1 : 1;
-  bool is = is_beyond_level<STORED, TIES>(o, level - inwards, x, y, c, false);
-  if (!TIES && is) is = is_beyond_level<STORED, TIES>(o, level, x, y, c, true);
-  if (!TIES && is) is = is_beyond_level<STORED, TIES>(o, level + inwards, x, y, c, false);
-  return is;
+  if (!is_beyond_level<STORED, TIES>(o, level - inwards, x, y, c, false)) return false;
+  /* both without a branch, so that their reads are under way at once */
+  return TIES || (is_beyond_level<STORED, TIES>(o, level, x, y, c, true) &
+                  is_beyond_level<STORED, TIES>(o, level + inwards, x, y, c, false));
 }
 
 /* Settles the waiting samples, an entry a lane: sets the bits of those that are extrema. Starts and ends in step. */

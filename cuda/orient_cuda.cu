@@ -93,7 +93,7 @@ static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane
   const uint16_t *runs = s->tile.runs + group;
   for (int32_t first = 0; first < listed; first += RUN_GROUPS) {
     const uint32_t run = runs[first];
-    const bool inside = first + group < listed && sub < window_run_length(run);
+    const bool inside = first + group < listed && window_run_reaches(run, (uint32_t)sub);
     oriented_sample sample;
     if (inside) {
       const int32_t x = window_run_column(run), y = window_run_row(run);

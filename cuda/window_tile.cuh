@@ -83,8 +83,9 @@ static __device__ __forceinline__ void window_list_runs(uint16_t *runs, window_s
   if (left > 0) *runs = (uint16_t)(run - ((uint32_t)(RUN_LENGTH - left) << 2 * RUN_PLACE_BITS));
 }
 
-static __device__ __forceinline__ int32_t window_run_length(uint32_t run) {
-  return (int32_t)(run >> 2 * RUN_PLACE_BITS) + 1;
+/* Whether a run has a sample `sub`, from 0. */
+static __device__ __forceinline__ bool window_run_reaches(uint32_t run, uint32_t sub) {
+  return run >= sub << 2 * RUN_PLACE_BITS;
 }
 
 static __device__ __forceinline__ int32_t window_run_row(uint32_t run) {
