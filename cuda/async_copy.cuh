@@ -5,14 +5,21 @@
 #ifndef HS_CUDA_ASYNC_COPY_CUH
 #define HS_CUDA_ASYNC_COPY_CUH
 
-/* 16 bytes from global to shared memory without passing registers where the hardware can (8.0 on). */
-__device__ __forceinline__ void copy_16_async(float *s_to, const float *from) {
+/* 16 bytes from global to shared memory (an address in the shared window) without passing registers where the hardware
+   can (8.0 on). */
+__device__ __forceinline__ void copy_16_async_to(unsigned s_to, const float *from) {
 #if __CUDA_ARCH__ >= 800
-  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(from) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(s_to), "l"(from) : "memory");
 #else
-  *reinterpret_cast<float4 *>(s_to) = *reinterpret_cast<const float4 *>(from);
+  const float4 v = *reinterpret_cast<const float4 *>(from);
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(s_to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
 #endif
+}
+
+/* The same to a pointer. */
+__device__ __forceinline__ void copy_16_async(float *s_to, const float *from) {
+  copy_16_async_to((unsigned)__cvta_generic_to_shared(s_to), from);
 }
 
 /* The same by way of the L1 cache, which asks the L2 for whole lines: without it each lane's 16 bytes are fetched as a

@@ -117,7 +117,7 @@ __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const b
   const strip_edges edges = strip_edges_of(p, place);
   const int32_t row = (int32_t)threadIdx.x & 31;
   if (edges.left + edges.right == 0 || row >= place.rows + 2 * R - step * MARCH_ROWS) return;
-  const int32_t y = march_row(p, place, step * MARCH_ROWS + row);
+  const int32_t y = fold_index(place.origin + step * MARCH_ROWS + row - R, p.height, p.border);
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
     const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
     s_rows[row * shape::staged_stride + shape::halo + x - place.column] =
@@ -133,19 +133,20 @@ __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const b
 template <int R> __device__ __forceinline__ void base_march(const march_params<R> &p, const byte_picture &s) {
   using shape = march_shape<R>;
   extern __shared__ float4 s_vectors[];
-  float *s_all = reinterpret_cast<float *>(s_vectors), *s_ring = s_all + 2 * shape::staged_floats;
+  float *s_all = reinterpret_cast<float *>(s_vectors);
   const march_place place = march_place_of(p);
+  march_walk<R> walk = march_walk_of<R, false>(p, place, s_all);
   byte_run<R> run;
   load_byte_run(p, s, place, 0, &run);
   stage_byte_run(p, s, place, 0, run, s_all);
-  for (int32_t step = 0; step < p.steps && step * MARCH_ROWS < place.rows + 2 * R; step++) {
-    float *s_now = s_all + (step & 1) * shape::staged_floats, *s_next = s_all + (~step & 1) * shape::staged_floats;
+  for (int32_t step = 0; step * MARCH_ROWS < place.rows + 2 * R; step++) {
     __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
     load_byte_run(p, s, place, step + 1, &run);
-    filter_step_rows<R>(p.taps, step, s_now, s_ring);
-    stage_byte_run(p, s, place, step + 1, run, s_next);
+    filter_step_rows<R>(p.taps, walk);
+    stage_byte_run(p, s, place, step + 1, run, s_all + (~step & 1) * shape::staged_floats);
     __syncthreads(); /* the ring's new rows are complete */
-    filter_step_columns<R, false>(p, place, step, s_ring);
+    filter_step_columns<R, false>(p, place, walk);
+    march_on<R, false>(p, &walk);
   }
 }
 

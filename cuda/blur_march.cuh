@@ -3,9 +3,12 @@
  *
  * A block walks down a strip of MARCH_COLUMNS columns. Each step stages MARCH_ROWS input rows in shared memory (the
  * next step's are in flight meanwhile), filters them along x into a ring of rows, and filters the ring along y into
- * outputs. In the row pass a lane owns a row and slides along it; in the column pass a lane owns a column. So every
+ * outputs. In the row pass a lane owns a row and slides along it; in the column pass a lane owns two columns. So every
  * sample is read from shared memory about twice a pass, without bank conflicts, and no row is filtered twice but
  * for the 2R rows above a block's first output.
+ *
+ * Instructions bound it. So addresses are carried from step to step instead of derived anew, and what a step needs to
+ * test was made a comparison of one register before the first.
  */
 #ifndef HS_CUDA_BLUR_MARCH_CUH
 #define HS_CUDA_BLUR_MARCH_CUH
@@ -20,6 +23,8 @@ template <int R> struct march_params {
   const float *in;
   float *out, *halved, *dog;
   size_t stride, halved_stride; /* in, out and dog share a stride */
+  /* the same in bytes, times the rows between two addresses of a thread: so that a step costs no products */
+  size_t row_bytes, round_bytes, step_bytes, halved_row_bytes, halved_step_bytes;
   int32_t width, height;
   int32_t halved_width, halved_height;
   int32_t steps;     /* of MARCH_ROWS rows for each block: steps * MARCH_ROWS - 2R outputs */
@@ -36,8 +41,64 @@ template <int R> struct march_shape {
   static constexpr int staged_floats = MARCH_ROWS * staged_stride;
   static constexpr int shared_bytes = (2 * staged_floats + MARCH_RING_ROWS * ring_stride) * (int)sizeof(float);
   static constexpr int threads = MARCH_COLUMNS / MARCH_SEGMENT * 32;
+  /* column pass: a lane takes lane_columns adjacent columns (one vector) of lane_rows rows */
+  static constexpr int lane_columns = MARCH_LANE_COLUMNS, row_lanes = MARCH_COLUMNS / lane_columns;
+  static constexpr int lane_rows = MARCH_ROWS * row_lanes / threads;
+  static constexpr int window_blocks = 1 + (2 * R + lane_rows - 1) / lane_rows; /* of lane_rows rows */
   static_assert(R <= MARCH_RADIUS_MAX, "the ring holds 32 + 2R rows");
 };
+
+/* Keeps a value in its register: where registers are left, the compiler would rather compute it anew in every step. */
+__device__ __forceinline__ int32_t held(int32_t value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+/* The same pointer so many bytes further. */
+__device__ __forceinline__ float *moved(float *pointer, size_t bytes) {
+  return reinterpret_cast<float *>(reinterpret_cast<char *>(pointer) + bytes);
+}
+__device__ __forceinline__ const float *moved(const float *pointer, size_t bytes) {
+  return reinterpret_cast<const float *>(reinterpret_cast<const char *>(pointer) + bytes);
+}
+
+/* A place in shared memory with two positions, taken by turns: its address in the shared window, and in which bits the
+   other differs. Such an address is what the hardware takes; from a pointer, every access of a step would derive it
+   anew. */
+struct turned_place {
+  uint32_t now, turn;
+};
+
+__device__ __forceinline__ turned_place turned_place_of(const float *s_first, const float *s_second) {
+  const uint32_t first = (uint32_t)__cvta_generic_to_shared(s_first);
+  turned_place t = {first, (uint32_t)held((int32_t)(first ^ (uint32_t)__cvta_generic_to_shared(s_second)))};
+  return t;
+}
+
+__device__ __forceinline__ void turn_place(turned_place *t) { t->now ^= t->turn; }
+
+/* Vectors of COUNT floats at a place, `offset` floats on. */
+template <int COUNT> __device__ __forceinline__ void load_place(turned_place t, int offset, float v[COUNT]) {
+  static_assert(COUNT == 2 || COUNT == 4, "a vector type");
+  const uint32_t at = t.now + (uint32_t)offset * 4u;
+  if (COUNT == 4)
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[COUNT - 2]), "=f"(v[COUNT - 1])
+                 : "r"(at)
+                 : "memory");
+  else
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(at) : "memory");
+}
+
+__device__ __forceinline__ void store_place_4(turned_place t, int offset, const float v[4]) {
+  const uint32_t at = t.now + (uint32_t)offset * 4u;
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+               : "memory");
+}
+
+__device__ __forceinline__ void copy_16_place(turned_place t, int offset, const float *from) {
+  copy_16_async_to(t.now + (uint32_t)offset * 4u, from);
+}
 
 /* Where a block stands: its first column, and its first output row, from which rows are counted. */
 struct march_place {
@@ -62,12 +123,6 @@ __device__ __forceinline__ int32_t fold_index(int32_t i, int32_t n, border_mode 
   return border_index(i, n, mode);
 }
 
-/* Input row of counted row q of a walk (q = 0 is R rows before the first output). */
-template <int R>
-__device__ __forceinline__ int32_t march_row(const march_params<R> &p, const march_place &place, int32_t q) {
-  return fold_index(place.origin + q - R, p.height, p.border);
-}
-
 /* Columns of a strip that whole vectors do not reach, because the picture ends there: `left` of them at its left side
    (x = -1 downwards), `right` from `right_first` on. */
 struct strip_edges {
@@ -83,15 +138,15 @@ __device__ __forceinline__ strip_edges strip_edges_of(const march_params<R> &p, 
   return e;
 }
 
-/* The samples of a step that no whole vector reaches: a lane takes a row, a warp a column. */
+/* The samples of a step from input row y on that no whole vector reaches: a lane takes a row, a warp a column. */
 template <int R>
-__device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_place &place, int32_t step,
+__device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_place &place, int32_t y,
                                                   int32_t needed, float *s_rows) {
   using shape = march_shape<R>;
   const strip_edges edges = strip_edges_of(p, place);
   const int32_t row = (int32_t)threadIdx.x & 31;
   if (edges.left + edges.right == 0 || row >= needed) return;
-  const float *from = p.in + (size_t)march_row(p, place, step * MARCH_ROWS + row) * p.stride;
+  const float *from = p.in + (size_t)fold_index(y + row, p.height, p.border) * p.stride;
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
     const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
     copy_4_async(s_rows + row * shape::staged_stride + shape::halo + x - place.column,
@@ -99,35 +154,114 @@ __device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, cons
   }
 }
 
-/* Stages the input rows of one step; rows that no output needs are left as they are. A thread keeps to one column of
-   vectors and takes every rows_a_round-th row. */
-template <int R>
-__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_place &place, int32_t step,
-                                                 float *s_rows) {
+/* What a thread stages of each step's rows. The strip's own columns and the halo at its sides are two parts. In each a
+   thread keeps to one column of vectors and takes a row every so many, so that its rounds lie whole rows apart. */
+template <int R> struct stage_shape {
   using shape = march_shape<R>;
-  constexpr int vectors = shape::staged_columns / 4, rows_a_round = shape::threads / vectors;
-  constexpr int rounds = (MARCH_ROWS + rows_a_round - 1) / rows_a_round;
-  const int32_t needed = place.rows + 2 * R - step * MARCH_ROWS; /* rows of this step that some output needs */
-  const int32_t first = (int32_t)threadIdx.x / vectors, vector = (int32_t)threadIdx.x - first * vectors;
-  const int32_t x = place.column - shape::halo + 4 * vector;
-  if (first < rows_a_round && x >= 0 && x + 4 <= p.width) {
-    const int32_t y = place.origin + step * MARCH_ROWS - R;
-    float *s_to = s_rows + first * shape::staged_stride + 4 * vector;
-    if (needed >= MARCH_ROWS && y >= 0 && y + MARCH_ROWS <= p.height) {
-      const float *from = p.in + (size_t)(y + first) * p.stride + x;
-      const int32_t down = rows_a_round * (int32_t)p.stride;
+  static constexpr int body_vectors = MARCH_COLUMNS / 4, body_rows = shape::threads / body_vectors;
+  static constexpr int halo_vectors = 2 * shape::halo / 4, halo_slots = halo_vectors <= 4 ? 4 : 8;
+  static constexpr int halo_rows = shape::threads / halo_slots;
+  static_assert(MARCH_ROWS % body_rows == 0 && MARCH_ROWS % halo_rows == 0 && halo_vectors <= halo_slots,
+                "whole rounds");
+};
+
+/* One part of a thread's staging. */
+struct stage_part {
+  const float *from;   /* the first round's vector in the next step to stage */
+  turned_place s_to;   /* its place in the stage of that step */
+  int32_t column, row; /* its column in the strip, and the first round's row of a step */
+  bool inside;         /* whole vectors of the picture lie there */
+};
+
+template <int R>
+__device__ __forceinline__ stage_part stage_part_of(const march_params<R> &p, const march_place &place, int32_t column,
+                                                    int32_t row, bool wanted, const float *s_all) {
+  using shape = march_shape<R>;
+  const float *s_to = s_all + row * shape::staged_stride + shape::halo + column;
+  const int32_t x = place.column + column;
+  stage_part part;
+  part.column = column;
+  part.row = row;
+  part.inside = wanted && x >= 0 && x + 4 <= p.width;
+  part.from = p.in + (ptrdiff_t)(place.origin - R + row) * (ptrdiff_t)p.stride + x;
+  part.s_to = turned_place_of(s_to, s_to + shape::staged_floats);
+  return part;
+}
+
+/* The staging of a walk, carried from step to step. */
+template <int R> struct plane_stager {
+  stage_part body, halo;
+  int32_t y;         /* first input row of the next step to stage */
+  int32_t needed;    /* rows that outputs need from there on */
+  int32_t whole_end; /* 0 <= y < whole_end: all rows of the step are in the picture and needed */
+  int32_t plain_end; /* the same where whole vectors cover the strip and its halo, otherwise 0 */
+};
+
+template <int R>
+__device__ __forceinline__ plane_stager<R> plane_stager_of(const march_params<R> &p, const march_place &place,
+                                                           const float *s_all) {
+  using stage = stage_shape<R>;
+  constexpr int halo = march_shape<R>::halo;
+  const int32_t thread = (int32_t)threadIdx.x, vector = thread % stage::halo_slots;
+  const int32_t beside = 4 * vector - halo + (vector < halo / 4 ? 0 : MARCH_COLUMNS);
+  const bool covered = place.column > 0 && place.column + MARCH_COLUMNS + halo <= p.width;
+  const int32_t rows_end = min(p.height, place.origin + place.rows + R);
+  plane_stager<R> s;
+  s.body = stage_part_of(p, place, 4 * (thread % stage::body_vectors), thread / stage::body_vectors, true, s_all);
+  s.halo = stage_part_of(p, place, beside, thread / stage::halo_slots, vector < stage::halo_vectors, s_all);
+  s.y = place.origin - R;
+  s.needed = place.rows + 2 * R;
+  s.whole_end = max(rows_end - MARCH_ROWS + 1, 0);
+  s.plain_end = held(covered ? s.whole_end : 0);
+  return s;
+}
+
+/* A step's rows of one part, a thread's ROWS_A_ROUND apart. */
+template <int R, int ROWS_A_ROUND>
+__device__ __forceinline__ void stage_part_plain(const march_params<R> &p, const stage_part &part) {
+  const float *from = part.from;
 #pragma unroll
-      for (int n = 0; n < rounds; n++)
-        if (n + 1 < rounds || first + n * rows_a_round < MARCH_ROWS)
-          copy_16_async(s_to + n * rows_a_round * shape::staged_stride, from + (ptrdiff_t)n * down);
-    } else {
-#pragma unroll 1
-      for (int32_t row = first; row < min(needed, MARCH_ROWS);
-           row += rows_a_round, s_to += rows_a_round * shape::staged_stride)
-        copy_16_async(s_to, p.in + (size_t)march_row(p, place, step * MARCH_ROWS + row) * p.stride + x);
-    }
+  for (int n = 0; n < MARCH_ROWS / ROWS_A_ROUND; n++) {
+    copy_16_place(part.s_to, n * ROWS_A_ROUND * march_shape<R>::staged_stride, from);
+    from = moved(from, ROWS_A_ROUND / stage_shape<R>::body_rows * p.round_bytes);
   }
-  stage_plane_edges(p, place, step, needed, s_rows);
+}
+
+/* The same where rows are reflected or not all are needed. */
+template <int R, int ROWS_A_ROUND>
+__device__ __forceinline__ void stage_part_tested(const march_params<R> &p, const march_place &place,
+                                                  const stage_part &part, const plane_stager<R> &s) {
+  if (!part.inside) return;
+#pragma unroll 1
+  for (int32_t row = part.row; row < min(s.needed, MARCH_ROWS); row += ROWS_A_ROUND)
+    copy_16_place(part.s_to, (row - part.row) * march_shape<R>::staged_stride,
+                  p.in + (size_t)fold_index(s.y + row, p.height, p.border) * p.stride + place.column + part.column);
+}
+
+/* Stages the input rows of the next step; rows that no output needs are left as they are. */
+template <int R>
+__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_place &place, plane_stager<R> *s,
+                                                 float *s_rows) {
+  using stage = stage_shape<R>;
+  if ((uint32_t)s->y < (uint32_t)s->plain_end) {
+    stage_part_plain<R, stage::body_rows>(p, s->body);
+    if (stage::halo_vectors == stage::halo_slots || s->halo.inside) stage_part_plain<R, stage::halo_rows>(p, s->halo);
+  } else {
+    if ((uint32_t)s->y < (uint32_t)s->whole_end) {
+      if (s->body.inside) stage_part_plain<R, stage::body_rows>(p, s->body);
+      if (s->halo.inside) stage_part_plain<R, stage::halo_rows>(p, s->halo);
+    } else {
+      stage_part_tested<R, stage::body_rows>(p, place, s->body, *s);
+      stage_part_tested<R, stage::halo_rows>(p, place, s->halo, *s);
+    }
+    stage_plane_edges(p, place, s->y, s->needed, s_rows);
+  }
+  s->y += MARCH_ROWS;
+  s->needed -= MARCH_ROWS;
+  s->body.from = moved(s->body.from, p.step_bytes);
+  s->halo.from = moved(s->halo.from, p.step_bytes);
+  turn_place(&s->body.s_to);
+  turn_place(&s->halo.s_to);
 }
 
 /* COUNT outputs from a window whose sample R is the centre of output 0, in the order of the contract. */
@@ -142,119 +276,212 @@ __device__ __forceinline__ void filter_window(const float *taps, const float *v,
   }
 }
 
-/* Row pass of one step: staged rows to ring rows. A lane filters MARCH_SEGMENT columns of one row. */
-template <int R>
-__device__ __forceinline__ void filter_step_rows(const float *taps, int32_t step, const float *s_rows, float *s_ring) {
+/* COUNT floats, aligned as a vector of them. */
+template <int COUNT> __device__ __forceinline__ void load_vector(const float *from, float v[COUNT]) {
+  static_assert(COUNT == 2 || COUNT == 4, "a vector type");
+  if (COUNT == 4) {
+    const float4 f = *reinterpret_cast<const float4 *>(from);
+    v[0] = f.x, v[1] = f.y, v[COUNT - 2] = f.z, v[COUNT - 1] = f.w;
+  } else {
+    const float2 f = *reinterpret_cast<const float2 *>(from);
+    v[0] = f.x, v[1] = f.y;
+  }
+}
+
+template <int COUNT> __device__ __forceinline__ void store_vector(float *to, const float v[COUNT]) {
+  static_assert(COUNT == 2 || COUNT == 4, "a vector type");
+  if (COUNT == 4)
+    *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[COUNT - 2], v[COUNT - 1]);
+  else
+    *reinterpret_cast<float2 *>(to) = make_float2(v[0], v[1]);
+}
+
+/* Where a thread is in the two passes, carried from step to step. */
+template <int R> struct march_walk {
   using shape = march_shape<R>;
-  const int32_t lane = (int32_t)threadIdx.x & 31, column = (int32_t)(threadIdx.x >> 5) * MARCH_SEGMENT;
-  const float4 *s_from = reinterpret_cast<const float4 *>(s_rows + lane * shape::staged_stride + column);
-  float4 *s_to = reinterpret_cast<float4 *>(
-      s_ring + ((step * MARCH_ROWS + lane) & (MARCH_RING_ROWS - 1)) * shape::ring_stride + column);
+  turned_place s_window; /* row pass: the lane's window in the stage */
+  turned_place s_row;    /* row pass: the lane's outputs in the ring */
+  /* column pass: where the lane's own block of the ring would begin if it lay behind its n-th predecessor as rows do */
+  turned_place s_blocks[shape::window_blocks];
+  int32_t first;     /* column pass: the lane's first output row in this step */
+  int32_t some_end;  /* some of the lane's outputs are stored where first + lane_rows - 1 is below, as unsigned */
+  int32_t whole_end; /* all are where `first` is */
+  int32_t wants_halved;
+  float *out, *halved, *dog; /* of row `first` */
+  const float *in;
+};
+
+template <int R, bool DOG>
+__device__ __forceinline__ march_walk<R> march_walk_of(const march_params<R> &p, const march_place &place,
+                                                       const float *s_all) {
+  using shape = march_shape<R>;
+  const float *s_ring = s_all + 2 * shape::staged_floats;
+  const int32_t thread = (int32_t)threadIdx.x, lane = thread & 31, segment = (thread >> 5) * MARCH_SEGMENT;
+  const int32_t band = thread / shape::row_lanes, column = thread % shape::row_lanes * shape::lane_columns;
+  const int32_t x = place.column + column;
+  constexpr int half = MARCH_ROWS * shape::ring_stride, block = shape::lane_rows * shape::ring_stride;
+  march_walk<R> w;
+  const float *s_window = s_all + lane * shape::staged_stride + segment;
+  w.s_window = turned_place_of(s_window, s_window + shape::staged_floats);
+  const float *s_row = s_ring + lane * shape::ring_stride + segment;
+  w.s_row = turned_place_of(s_row, s_row + half);
+#pragma unroll
+  for (int n = 0; n < shape::window_blocks; n++) {
+    /* blocks before the ring's first lie at its end; from the second half none does */
+    const float *s_block = s_ring + band * block + column;
+    w.s_blocks[n] = turned_place_of(s_block + (band < n ? 2 * half : 0), s_block + half);
+  }
+  w.first = band * shape::lane_rows - 2 * R;
+  /* a walk may start at row -1 of the picture, but only for odd R, whose `first` is even but no multiple of 4 */
+  w.whole_end = held(x + shape::lane_columns <= p.width ? max(place.rows - shape::lane_rows + 1, 0) : 0);
+  w.some_end = held(x < p.width ? place.rows + shape::lane_rows - 1 : 0);
+  const ptrdiff_t at = (ptrdiff_t)(place.origin + w.first) * (ptrdiff_t)p.stride + x;
+  w.out = p.out + at;
+  w.dog = DOG ? p.dog + at : NULL;
+  w.in = DOG ? p.in + at : NULL;
+  w.wants_halved = held(p.halved != NULL);
+  w.halved = p.halved + (ptrdiff_t)((place.origin + w.first) / 2) * (ptrdiff_t)p.halved_stride + x / 2;
+  return w;
+}
+
+/* Row pass of one step: staged rows to ring rows. A lane filters MARCH_SEGMENT columns of one row. */
+template <int R> __device__ __forceinline__ void filter_step_rows(const float *taps, const march_walk<R> &w) {
+  using shape = march_shape<R>;
   float v[MARCH_SEGMENT + 2 * shape::halo], a[MARCH_SEGMENT];
 #pragma unroll
-  for (int i = 0; i < (MARCH_SEGMENT + 2 * shape::halo) / 4; i++) {
-    const float4 f = s_from[i];
-    v[4 * i] = f.x;
-    v[4 * i + 1] = f.y;
-    v[4 * i + 2] = f.z;
-    v[4 * i + 3] = f.w;
-  }
+  for (int i = 0; i < MARCH_SEGMENT + 2 * shape::halo; i += 4) load_place<4>(w.s_window, i, v + i);
   filter_window<R, MARCH_SEGMENT>(taps, v + shape::halo - R, a);
 #pragma unroll
-  for (int i = 0; i < MARCH_SEGMENT / 4; i++) s_to[i] = make_float4(a[4 * i], a[4 * i + 1], a[4 * i + 2], a[4 * i + 3]);
+  for (int i = 0; i < MARCH_SEGMENT; i += 4) store_place_4(w.s_row, i, a + i);
 }
 
-/* Every second sample of MARCH_SEGMENT outputs of a column, from row y on: the next octave's level 0. */
-template <int R>
-__device__ __forceinline__ void store_halved(const march_params<R> &p, const march_place &place, int32_t x,
-                                             int32_t first, bool whole, const float a[MARCH_SEGMENT]) {
-  if ((x & 1) || x / 2 >= p.halved_width) return;
-  const int32_t odd = (place.origin + first) & 1; /* a[odd], a[odd + 2], ... are even rows */
-  const int32_t row = (place.origin + first + odd) / 2, down = (int32_t)p.halved_stride;
-  float *to = p.halved + (ptrdiff_t)row * down + x / 2;
-  whole = whole && row + MARCH_SEGMENT / 2 <= p.halved_height;
-#pragma unroll
-  for (int i = 0; i < MARCH_SEGMENT; i += 2) {
-    const int32_t at = first + i + odd;
-    if (whole || (at >= 0 && at < place.rows && row + i / 2 < p.halved_height))
-      to[(ptrdiff_t)(i / 2) * down] = odd ? a[i + 1] : a[i];
-  }
-}
-
-/* Stores MARCH_SEGMENT outputs of a column, from counted output row `first` on. */
+/* Stores a lane's outputs where not all of them are samples of the picture and of the walk. */
 template <int R, bool DOG>
-__device__ __forceinline__ void store_column(const march_params<R> &p, const march_place &place, int32_t x,
-                                             int32_t first, const float a[MARCH_SEGMENT]) {
-  const int32_t down = (int32_t)p.stride;
-  const ptrdiff_t at = (ptrdiff_t)(place.origin + first) * down + x;
-  float *out = p.out + at, *dog = DOG ? p.dog + at : NULL;
-  const float *in = p.in + at;
-  /* all rows are stored: everywhere but in a walk's first and last step */
-  const bool whole = first >= 0 && first + MARCH_SEGMENT <= place.rows && place.origin >= 0;
-  if (whole) {
-    float before[MARCH_SEGMENT];
-#pragma unroll
-    for (int i = 0; i < MARCH_SEGMENT; i++) before[i] = DOG ? in[(ptrdiff_t)i * down] : 0.0f;
-#pragma unroll
-    for (int i = 0; i < MARCH_SEGMENT; i++) {
-      out[(ptrdiff_t)i * down] = a[i];
-      if (DOG) dog[(ptrdiff_t)i * down] = a[i] - before[i];
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < MARCH_SEGMENT; i++) {
-      if (first + i < 0 || first + i >= place.rows || place.origin + first + i < 0) continue;
-      out[(ptrdiff_t)i * down] = a[i];
-      if (DOG) dog[(ptrdiff_t)i * down] = a[i] - in[(ptrdiff_t)i * down];
-    }
-  }
-  if (p.halved) store_halved(p, place, x, first, whole, a);
-}
-
-/* Column pass of one step: outputs first..first+15 of a column for each lane, first = 32 step - 2R (+ 16). The ring's
-   rows are addressed in blocks of 16, whose bounds are known at compile time. */
-template <int R, bool DOG>
-__device__ __forceinline__ void filter_step_columns(const march_params<R> &p, const march_place &place, int32_t step,
-                                                    const float *s_ring) {
+__device__ __forceinline__ void store_tested(const march_params<R> &p, const march_place &place, const march_walk<R> &w,
+                                             int32_t x,
+                                             const float a[march_shape<R>::lane_rows][march_shape<R>::lane_columns]) {
   using shape = march_shape<R>;
-  constexpr int groups = MARCH_COLUMNS / 32, count = MARCH_ROWS / (shape::threads / 32 / groups), block = 16;
-  static_assert(count == block, "16 rows a warp");
-  const int32_t warp = (int32_t)threadIdx.x >> 5, group = warp % groups;
-  const int32_t sixteenth = 2 * step + warp / groups, first = block * sixteenth - 2 * R;
-  if (first + count <= 0 || first >= place.rows) return;
-  const int32_t column = group * 32 + ((int32_t)threadIdx.x & 31), x = place.column + column;
-  const float *s_block[3];
 #pragma unroll
-  for (int n = 0; n < 3; n++)
-    s_block[n] = s_ring + ((sixteenth - 2 + n) & (MARCH_RING_ROWS / block - 1)) * block * shape::ring_stride + column;
-  float v[count + 2 * R];
+  for (int i = 0; i < shape::lane_rows; i++) {
+    const int32_t row = w.first + i, y = place.origin + row;
+    if (row < 0 || row >= place.rows || y < 0) continue;
+    const size_t down = (size_t)i * p.stride;
 #pragma unroll
-  for (int i = 0; i < count + 2 * R; i++) {
-    const int at = i - 2 * R + 2 * block;
-    v[i] = s_block[at / block][at % block * shape::ring_stride];
+    for (int c = 0; c < shape::lane_columns; c++) {
+      if (x + c >= p.width) continue;
+      w.out[down + c] = a[i][c];
+      if (DOG) w.dog[down + c] = a[i][c] - w.in[down + c];
+      if (p.halved && i % 2 == 0 && c % 2 == 0 && (x + c) / 2 < p.halved_width && y / 2 < p.halved_height)
+        w.halved[(size_t)(i / 2) * p.halved_stride + c / 2] = a[i][c];
+    }
   }
-  if (x >= p.width) return;
-  float a[count];
-  filter_window<R, count>(p.taps, v, a);
-  store_column<R, DOG>(p, place, x, first, a);
+}
+
+/* Stores a lane's outputs, all of them samples of the picture: so are both samples of a pair and both rows, and every
+   second sample is one of the next octave's level 0. */
+template <int R, bool DOG>
+__device__ __forceinline__ void store_whole(const march_params<R> &p, const march_walk<R> &w,
+                                            const float a[march_shape<R>::lane_rows][march_shape<R>::lane_columns]) {
+  using shape = march_shape<R>;
+  constexpr int columns = shape::lane_columns;
+  if (DOG) {
+    float d[shape::lane_rows][columns];
+    const float *in = w.in;
+    float *dog = w.dog;
+#pragma unroll
+    for (int i = 0; i < shape::lane_rows; i++, in = moved(in, p.row_bytes)) load_vector<columns>(in, d[i]);
+#pragma unroll
+    for (int i = 0; i < shape::lane_rows; i++, dog = moved(dog, p.row_bytes)) {
+#pragma unroll
+      for (int c = 0; c < columns; c++) d[i][c] = a[i][c] - d[i][c];
+      store_vector<columns>(dog, d[i]);
+    }
+  }
+  float *out = w.out;
+#pragma unroll
+  for (int i = 0; i < shape::lane_rows; i++, out = moved(out, p.row_bytes)) store_vector<columns>(out, a[i]);
+  if (!w.wants_halved) return;
+  float *halved = w.halved;
+#pragma unroll
+  for (int i = 0; i < shape::lane_rows; i += 2, halved = moved(halved, p.halved_row_bytes)) {
+    if (columns == 4)
+      *reinterpret_cast<float2 *>(halved) = make_float2(a[i][0], a[i][columns - 2]);
+    else
+      *halved = a[i][0];
+  }
+}
+
+/* Row i of a lane's window in the ring. Rows are addressed in blocks of lane_rows, whose bounds are known at compile
+   time. */
+template <int R>
+__device__ __forceinline__ void load_window_row(const march_walk<R> &w, int i, float v[march_shape<R>::lane_columns]) {
+  using shape = march_shape<R>;
+  const int before = (2 * R - i + shape::lane_rows - 1) / shape::lane_rows; /* blocks before the lane's */
+  load_place<shape::lane_columns>(w.s_blocks[before], (i - 2 * R) * shape::ring_stride, v);
+}
+
+/* Column pass of one step: lane_rows outputs of lane_columns columns for each lane, in the order of the contract. From
+   the window's middle outwards, so that few of its rows are held at a time. */
+template <int R, bool DOG>
+__device__ __forceinline__ void filter_step_columns(const march_params<R> &p, const march_place &place,
+                                                    const march_walk<R> &w) {
+  using shape = march_shape<R>;
+  constexpr int rows = shape::lane_rows, columns = shape::lane_columns;
+  if ((uint32_t)(w.first + rows - 1) >= (uint32_t)w.some_end) return;
+  float v[rows + 2 * R][columns], a[rows][columns];
+#pragma unroll
+  for (int i = R; i < R + rows; i++) load_window_row<R>(w, i, v[i]);
+#pragma unroll
+  for (int i = 0; i < rows; i++)
+#pragma unroll
+    for (int c = 0; c < columns; c++) a[i][c] = p.taps[0] * v[i + R][c];
+#pragma unroll
+  for (int j = 1; j <= R; j++) {
+    load_window_row<R>(w, R - j, v[R - j]);
+    load_window_row<R>(w, R + rows - 1 + j, v[R + rows - 1 + j]);
+#pragma unroll
+    for (int i = 0; i < rows; i++)
+#pragma unroll
+      for (int c = 0; c < columns; c++) a[i][c] = hs_fmaf(p.taps[j], v[i + R - j][c] + v[i + R + j][c], a[i][c]);
+  }
+  if ((uint32_t)w.first < (uint32_t)w.whole_end)
+    store_whole<R, DOG>(p, w, a);
+  else
+    store_tested<R, DOG>(p, place, w, place.column + (int32_t)threadIdx.x % shape::row_lanes * columns, a);
+}
+
+/* A thread's places for the next step. */
+template <int R, bool DOG> __device__ __forceinline__ void march_on(const march_params<R> &p, march_walk<R> *w) {
+  turn_place(&w->s_window);
+  turn_place(&w->s_row);
+#pragma unroll
+  for (int n = 0; n < march_shape<R>::window_blocks; n++) turn_place(&w->s_blocks[n]);
+  w->first += MARCH_ROWS;
+  w->out = moved(w->out, p.step_bytes);
+  w->halved = moved(w->halved, p.halved_step_bytes);
+  if (DOG) {
+    w->dog = moved(w->dog, p.step_bytes);
+    w->in = moved(w->in, p.step_bytes);
+  }
 }
 
 /* The whole walk of a block over a plane. */
 template <int R, bool DOG> __device__ __forceinline__ void march_plane(const march_params<R> &p, float *s_all) {
   using shape = march_shape<R>;
-  float *s_ring = s_all + 2 * shape::staged_floats;
   const march_place place = march_place_of(p);
-  stage_plane_rows(p, place, 0, s_all);
+  plane_stager<R> stager = plane_stager_of(p, place, s_all);
+  march_walk<R> walk = march_walk_of<R, DOG>(p, place, s_all);
+  stage_plane_rows(p, place, &stager, s_all);
   copies_commit();
-  for (int32_t step = 0; step < p.steps && step * MARCH_ROWS < place.rows + 2 * R; step++) {
-    float *s_now = s_all + (step & 1) * shape::staged_floats, *s_next = s_all + (~step & 1) * shape::staged_floats;
+  for (int32_t step = 0; stager.needed + MARCH_ROWS > 0; step++) {
     copies_wait();
     __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
-    stage_plane_rows(p, place, step + 1, s_next);
+    stage_plane_rows(p, place, &stager, s_all + (~step & 1) * shape::staged_floats);
     copies_commit();
-    filter_step_rows<R>(p.taps, step, s_now, s_ring);
+    filter_step_rows<R>(p.taps, walk);
     __syncthreads(); /* the ring's new rows are complete */
-    filter_step_columns<R, DOG>(p, place, step, s_ring);
+    filter_step_columns<R, DOG>(p, place, walk);
+    march_on<R, DOG>(p, &walk);
   }
 }
 
@@ -263,9 +490,9 @@ template <int R>
 static __device__ __forceinline__ march_params<R> march_params_of_block(const march_params<R> &p, size_t stride_bytes) {
   march_params<R> q = p;
   const size_t bytes = blockIdx.z * stride_bytes;
-  q.in = batch_shifted(p.in, bytes);
-  q.out = batch_shifted(p.out, bytes);
-  q.halved = batch_shifted(p.halved, bytes);
+  q.in = moved(p.in, bytes);
+  q.out = moved(p.out, bytes);
+  q.halved = p.halved ? moved(p.halved, bytes) : p.halved;
   return q;
 }
 
@@ -298,6 +525,9 @@ template <int R> static march_params<R> march_params_of(const blur_launch_args *
          args->in.stride == args->out.stride);
   assert(args->in.stride % PLANE_STRIDE_FLOATS == 0 && args->in.stride >= (size_t)args->in.width);
   assert(args->in.stride <= INT32_MAX / MARCH_ROWS && args->halved.stride <= INT32_MAX / MARCH_ROWS);
+  /* both samples of a pair are in the picture: then so is their half */
+  assert(!args->halved.data ||
+         (args->halved.width == args->in.width / 2 && args->halved.height == args->in.height / 2));
   assert((uintptr_t)args->in.data % 256 == 0 && (uintptr_t)args->out.data % 256 == 0);
   march_params<R> p;
   p.in = args->in.data;
@@ -306,6 +536,11 @@ template <int R> static march_params<R> march_params_of(const blur_launch_args *
   p.dog = args->dog.data;
   p.stride = args->in.stride;
   p.halved_stride = args->halved.stride;
+  p.row_bytes = p.stride * sizeof(float);
+  p.round_bytes = p.row_bytes * stage_shape<R>::body_rows;
+  p.step_bytes = p.row_bytes * MARCH_ROWS;
+  p.halved_row_bytes = p.halved_stride * sizeof(float);
+  p.halved_step_bytes = p.halved_row_bytes * (MARCH_ROWS / 2);
   p.width = args->in.width;
   p.height = args->in.height;
   p.halved_width = args->halved.width;

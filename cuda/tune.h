@@ -9,12 +9,14 @@
 #define TUNE_MARCH_RADII(X) X(5) X(6) X(7) X(8) X(10) X(13)
 
 /* Marching blur: a block walks down a strip of MARCH_COLUMNS columns, MARCH_ROWS input rows a step. The row pass
-   gives a lane a row and a warp MARCH_SEGMENT columns; the ring holds two steps of filtered rows, enough for radii
+   gives a lane a row and a warp MARCH_SEGMENT columns; the column pass gives a lane MARCH_LANE_COLUMNS columns, one
+   vector, of as many rows as make MARCH_SEGMENT outputs. The ring holds two steps of filtered rows, enough for radii
    up to 16. */
 enum {
   MARCH_COLUMNS = 64,
   MARCH_ROWS = 32,
   MARCH_SEGMENT = 16,
+  MARCH_LANE_COLUMNS = 2,
   MARCH_RING_ROWS = 2 * MARCH_ROWS,
   MARCH_RADIUS_MAX = 16
 };
