@@ -135,13 +135,6 @@ static __device__ __forceinline__ window_span describe_span(const describe_windo
   return span;
 }
 
-/* What a lane reads for one sample, a step ahead of its use; the four are of no meaning outside. */
-typedef struct described_read {
-  float left, right, up, down;
-  int32_t row, column; /* of the part */
-  bool inside;
-} described_read;
-
 /* Where a lane reads: the part's samples, its sample of a run added, and the list, its run of a step added. */
 typedef struct describe_source {
   const float *base, *above, *below;
@@ -150,39 +143,61 @@ typedef struct describe_source {
   const uint16_t *end;    /* of the list */
 } describe_source;
 
-static __device__ __forceinline__ described_read describe_read(const describe_source *from, const uint16_t *list) {
-  described_read read;
+/* A sample a lane has sent for, in the part; it has none where it is not inside. */
+typedef struct described_place {
+  int32_t row, column;
+  bool inside;
+} described_place;
+
+/* The neighbours of a lane's sample: on their way from one step to the next. */
+typedef struct described_near {
+  float left, right, up, down;
+} described_near;
+
+/*
+ * Sends for the neighbours of the lane's sample at `list`. They arrive in the registers that held those of the sample
+ * before, whose gradient must therefore be taken first: were it not, waiting for what was sent a step ago would often
+ * mean waiting for what was sent just now, since loads under way are told apart by few counters.
+ */
+static __device__ __forceinline__ described_place describe_send(const describe_source *from, const uint16_t *list,
+                                                               described_near *near) {
   const uint32_t run = *list;
-  read.inside = list < from->end && window_run_reaches(run, threadIdx.x % RUN_LENGTH);
-  read.row = window_run_row(run);
-  read.column = window_run_column(run);
-  const int32_t at = read.row * from->stride + read.column;
+  described_place place;
+  place.row = window_run_row(run);
+  place.column = window_run_column(run);
+  place.inside = list < from->end && window_run_reaches(run, threadIdx.x % RUN_LENGTH);
+  const int32_t at = place.row * from->stride + place.column;
   asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\t"
                "@p ld.global.nc.f32 %0, [%5 + -4];\n\t@p ld.global.nc.f32 %1, [%5 + 4];\n\t"
                "@p ld.global.nc.f32 %2, [%6];\n\t@p ld.global.nc.f32 %3, [%7];\n\t}"
-               : "=f"(read.left), "=f"(read.right), "=f"(read.up), "=f"(read.down)
-               : "r"((int32_t)read.inside), "l"(from->base + at), "l"(from->above + at), "l"(from->below + at));
-  return read;
+               : "+f"(near->left), "+f"(near->right), "+f"(near->up), "+f"(near->down)
+               : "r"((int32_t)place.inside), "l"(from->base + at), "l"(from->above + at), "l"(from->below + at));
+  return place;
 }
 
-/* Votes of what was read. */
+/* Takes the gradient of the sample at `place`, sends for the one at `list` and votes meanwhile. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_vote(int32_t *votes, uint32_t lane_votes, const describe_source *from,
-                                                     const describe_window *w, const described_read *read) {
+static __device__ __forceinline__ described_place describe_step(int32_t *votes, uint32_t lane_votes,
+                                                               const describe_source *from, const describe_window *w,
+                                                               const described_place *place, const uint16_t *list,
+                                                               described_near *near) {
+  const float gx = near->right - near->left, gy = near->down - near->up;
+  const described_place next = describe_send(from, list, near);
   described_sample sample;
-  if (read->inside) {
-    const float2 column = shared_pair(from->columns + 8u * (uint32_t)read->column),
-                 row = shared_pair(from->rows + 8u * (uint32_t)read->row);
+  if (place->inside) {
+    const float2 column = shared_pair(from->columns + 8u * (uint32_t)place->column),
+                 row = shared_pair(from->rows + 8u * (uint32_t)place->row);
     const float dx = column.x, dy = row.x;
     const float u = hs_fmaf(dy, w->sine, dx * w->cosine), v = hs_fmaf(dy, w->cosine, -(dx * w->sine));
-    describe_sample(w, read->right - read->left, read->down - read->up, column.y * row.y, v + 2.5f, u + 2.5f, &sample);
+    describe_sample(w, gx, gy, column.y * row.y, v + 2.5f, u + 2.5f, &sample);
   }
-  describe_add<COPIES>(votes, lane_votes, read->inside, &sample);
+  describe_add<COPIES>(votes, lane_votes, place->inside, &sample);
+  return next;
 }
 
-/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run. Two steps a turn, so
-   that what was read ahead by one stays where it is for the next. lane_votes: the shared address of the lane's copy of
-   bin 0, less what DESCRIBE_BIAS adds. */
+/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run; two steps a turn, so
+   that no place moves between registers. lane_votes: the shared address of the lane's copy of bin 0, less what
+   DESCRIBE_BIAS adds. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_runs(int32_t *votes, const describe_tile *tile, const window_part *part,
                                                      const describe_window *w, int32_t listed) {
@@ -197,15 +212,14 @@ static __device__ __forceinline__ void describe_runs(int32_t *votes, const descr
   from.rows = shared_address(tile->row);
   from.end = tile->runs + listed;
   const uint16_t *list = tile->runs + group, *stop = from.end + group; /* of all lanes in the same step */
-  described_read even = describe_read(&from, list), odd;
+  described_near near = {0.0f, 0.0f, 0.0f, 0.0f};
+  described_place even = describe_send(&from, list, &near), odd;
 #pragma unroll 1
   while (list < stop) {
-    odd = describe_read(&from, list + RUN_GROUPS);
-    describe_vote<COPIES>(votes, lane_votes, &from, w, &even);
+    odd = describe_step<COPIES>(votes, lane_votes, &from, w, &even, list + RUN_GROUPS, &near);
     list += 2 * RUN_GROUPS;
     if (list - RUN_GROUPS >= stop) break;
-    even = describe_read(&from, list);
-    describe_vote<COPIES>(votes, lane_votes, &from, w, &odd);
+    even = describe_step<COPIES>(votes, lane_votes, &from, w, &odd, list, &near);
   }
 }
 
