@@ -352,7 +352,7 @@ static __device__ __forceinline__ void *batch_descriptors(const cuda_frame_view 
 /*
  * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
  * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket in the order of work.
- * Shared    848 bytes a copy and 2576 of tables, a warp.
+ * Shared    1168 bytes a copy and 2576 of tables, a warp.
  * Reads     order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
  * Barriers  warp only: tables and list before use and after, votes before folding, folding before cropping.

@@ -55,7 +55,7 @@ struct dog_rows {
 struct strip_place {
   int32_t first_row, rows, strip_column; /* of the warp */
   int32_t column;                        /* of the lane */
-  int32_t last_sent;                     /* row of the walk: what lies below is not tested or not in the picture */
+  int32_t last_sent;                     /* row of the walk; what lies below is not tested or not in the picture */
   int32_t beyond;   /* lanes 0 and 31: the vector whose nearer end is the strip's neighbour, from `column`; else 0 */
   uint32_t allowed; /* bits of the columns that are `border` from the sides, the same for each level */
 };
@@ -68,10 +68,10 @@ template <bool STORED> struct staged_rows {
   float4 v[MARCH_SLOTS][planes][STAGED_COLUMNS / LANE_COLUMNS];
 };
 
-/* Samples of a warp that are extrema among DoG levels 1..3, waiting to be compared with levels 0 and 4, and the words
-   they end in. These two levels are not marched through: few samples ask for them. Collected, so that one wait for
-   memory serves many samples. An entry has the bits of inner_extrema, the lane from bit 12 and the row of the walk from
-   bit 17. */
+/* Samples of a warp that are extrema among DoG levels 1..3 or equal to one, waiting to be compared with levels 0 and 4,
+   and the words they end in. These two levels are not marched through: few samples ask for them. Collected, so that one
+   wait for memory serves many samples. An entry has the bits of test_dog_row, the lane from bit 12 and the row of the
+   walk from bit 17. */
 enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
 struct warp_candidates {
   uint32_t waiting[WAITING_MAX];
@@ -298,7 +298,8 @@ __device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, con
  *   Up to 7 floats right of the picture, within its rows, are read and not used. Writes: every word of the masks.
  * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >= 1;
  *   any size. Order: no sums.
- * Cost: 16 bytes (12 with stored DoG) a sample and about 55 comparisons; bounded by both.
+ * Cost: 16 bytes (12 with stored DoG) a sample and about 30 comparisons, of three values each where the hardware can;
+ *   bounded by memory and latency.
  */
 template <bool STORED, bool TIES>
 static __device__ __forceinline__ void extrema_march(const extrema_params &p, const extrema_part &o, int32_t block) {
