@@ -1,6 +1,7 @@
 /*
- * Histogram and equalisation of bytes. Every lane of a warp has a histogram of its own in its own bank of shared memory,
- * which all warps of a block share: no two lanes ever meet in a bank, whatever the picture shows.
+ * Histogram and equalisation of bytes. For large pictures every lane of a warp has a histogram of its own in its own
+ * bank of shared memory, which all warps of a block share: no two lanes ever meet in a bank, whatever the picture
+ * shows. For small ones clearing and joining 32 histograms would take longer than counting: a block has one.
  */
 #include "cuda/histogram_cuda.h"
 
@@ -15,57 +16,74 @@ enum {
   HISTOGRAM_VECTORS = 4,       /* of 16 bytes that a thread has under way */
   HISTOGRAM_VECTORS_MIN = 256, /* for a block */
   HISTOGRAM_LANE_SHIFT = 7,    /* a bin's 32 lanes of 4 bytes */
+  TALLY_THREADS = HISTOGRAM_BINS,
+  TALLY_BIN_SHIFT = 2,    /* a bin's 4 bytes, for all lanes */
+  TALLY_SUM_BITS = 24,    /* of a tally; above them the blocks that have added theirs */
+  TALLY_BLOCKS_MAX = 255, /* what the 8 bits above can tell */
   LEVEL_THREADS = 256,
   LEVEL_BLOCKS_PER_SM = 4,
   LEVEL_VECTORS = 2,
   LEVEL_WORDS = 64 /* of 4 levels */
 };
 
-/* Four values to this lane's histogram. `lane`: its bank's first byte. */
+static_assert((uint64_t)TALLY_BLOCKS_MAX * HISTOGRAM_SMALL_VECTORS * BYTE_ROWS_VECTOR < (uint64_t)1 << TALLY_SUM_BITS,
+              "a tally holds the bytes of every small picture");
+
+/* Four values to a histogram whose bins lie 1 << SHIFT bytes apart. `lane`: the first byte of this lane's bank, 0 where
+   the lanes share a histogram. */
+template <int SHIFT>
 static __device__ __forceinline__ void count_word(unsigned char *s_bins, uint32_t word, uint32_t lane) {
-  const uint32_t mask = 0xffu << HISTOGRAM_LANE_SHIFT;
-  atomicAdd((uint32_t *)(s_bins + ((word << HISTOGRAM_LANE_SHIFT & mask) | lane)), 1u);
-  atomicAdd((uint32_t *)(s_bins + ((word >> (8 - HISTOGRAM_LANE_SHIFT) & mask) | lane)), 1u);
-  atomicAdd((uint32_t *)(s_bins + ((word >> (16 - HISTOGRAM_LANE_SHIFT) & mask) | lane)), 1u);
-  atomicAdd((uint32_t *)(s_bins + ((word >> (24 - HISTOGRAM_LANE_SHIFT) & mask) | lane)), 1u);
+  const uint32_t mask = 0xffu << SHIFT;
+  atomicAdd((uint32_t *)(s_bins + ((word << SHIFT & mask) | lane)), 1u);
+  atomicAdd((uint32_t *)(s_bins + ((word >> (8 - SHIFT) & mask) | lane)), 1u);
+  atomicAdd((uint32_t *)(s_bins + ((word >> (16 - SHIFT) & mask) | lane)), 1u);
+  atomicAdd((uint32_t *)(s_bins + ((word >> (24 - SHIFT) & mask) | lane)), 1u);
 }
 
+template <int SHIFT>
 static __device__ __forceinline__ void count_byte(unsigned char *s_bins, uint32_t value, uint32_t lane) {
-  atomicAdd((uint32_t *)(s_bins + (value << HISTOGRAM_LANE_SHIFT | lane)), 1u);
+  atomicAdd((uint32_t *)(s_bins + (value << SHIFT | lane)), 1u);
 }
 
 /* The values whose byte of the mask is not 0. */
+template <int SHIFT>
 static __device__ __forceinline__ void count_word_masked(unsigned char *s_bins, uint32_t word, uint32_t mask,
                                                          uint32_t lane) {
   for (uint32_t shift = 0; shift < 32; shift += 8)
-    if (mask >> shift & 0xffu) count_byte(s_bins, word >> shift & 0xffu, lane);
+    if (mask >> shift & 0xffu) count_byte<SHIFT>(s_bins, word >> shift & 0xffu, lane);
 }
 
-template <bool MASKED>
+template <int SHIFT, bool MASKED>
 static __device__ __forceinline__ void count_vector(unsigned char *s_bins, const uint4 &v, const uint4 &m,
                                                     uint32_t lane) {
   if (MASKED) {
-    count_word_masked(s_bins, v.x, m.x, lane);
-    count_word_masked(s_bins, v.y, m.y, lane);
-    count_word_masked(s_bins, v.z, m.z, lane);
-    count_word_masked(s_bins, v.w, m.w, lane);
+    count_word_masked<SHIFT>(s_bins, v.x, m.x, lane);
+    count_word_masked<SHIFT>(s_bins, v.y, m.y, lane);
+    count_word_masked<SHIFT>(s_bins, v.z, m.z, lane);
+    count_word_masked<SHIFT>(s_bins, v.w, m.w, lane);
     return;
   }
-  count_word(s_bins, v.x, lane);
-  count_word(s_bins, v.y, lane);
-  count_word(s_bins, v.z, lane);
-  count_word(s_bins, v.w, lane);
+  count_word<SHIFT>(s_bins, v.x, lane);
+  count_word<SHIFT>(s_bins, v.y, lane);
+  count_word<SHIFT>(s_bins, v.z, lane);
+  count_word<SHIFT>(s_bins, v.w, lane);
 }
 
 /* The bytes of a unit one by one: at the ends of rows, and under a mask that is aligned differently. */
+template <int SHIFT>
 static __device__ __forceinline__ void count_some(unsigned char *s_bins, const byte_unit &u, const uint8_t *mask,
                                                   uint32_t lane) {
   for (int32_t b = u.first; b < u.end; b++)
-    if (!mask || mask[b] != 0) count_byte(s_bins, u.address[b], lane);
+    if (!mask || mask[b] != 0) count_byte<SHIFT>(s_bins, u.address[b], lane);
 }
 
 static __device__ __forceinline__ bool aligned(const uint8_t *p) {
   return ((uintptr_t)p & (BYTE_ROWS_VECTOR - 1)) == 0;
+}
+
+/* This thread's first unit. Warps take turns among the blocks, so that small pictures occupy all multiprocessors. */
+static __device__ __forceinline__ uint32_t first_unit() {
+  return ((threadIdx.x / WARP_LANES) * gridDim.x + blockIdx.x) * WARP_LANES + threadIdx.x % WARP_LANES;
 }
 
 /* The block's histograms joined, to memory that all blocks add to. A warp a bin, a lane a bank; then a thread a bin, so
@@ -85,7 +103,7 @@ static __device__ __forceinline__ void join_lanes(const uint32_t *s_bins, uint32
 }
 
 /*
- * Does      counts how often each value occurs: histogram_ref.
+ * Does      counts how often each value of a large picture occurs: histogram_ref.
  * Launch    one-dimensional, at most one block of 1024 threads a multiprocessor, looping over vectors of 16 bytes, 4 at
  *           a time; the last block hands the sums out.
  * Shared    32 KiB: 256 bins x 32 lanes; 1 KiB.
@@ -107,8 +125,7 @@ __global__ void __launch_bounds__(HISTOGRAM_THREADS)
   for (uint32_t i = threadIdx.x; i < HISTOGRAM_BINS * WARP_LANES / 4; i += HISTOGRAM_THREADS)
     s_vectors[i] = make_uint4(0, 0, 0, 0);
   __syncthreads();
-  /* Warps take turns among the blocks, so that small pictures occupy all multiprocessors. */
-  const uint32_t first = ((threadIdx.x / WARP_LANES) * gridDim.x + blockIdx.x) * WARP_LANES + threadIdx.x % WARP_LANES;
+  const uint32_t first = first_unit();
   for (int64_t row = 0; row < in.rows; row += in.group_rows) {
     const uint32_t units = byte_rows_group_units(in, row);
     for (uint32_t n = first; n < units; n += HISTOGRAM_VECTORS * step) {
@@ -125,10 +142,11 @@ __global__ void __launch_bounds__(HISTOGRAM_THREADS)
 #pragma unroll
       for (uint32_t k = 0; k < HISTOGRAM_VECTORS; k++) {
         if (whole[k]) {
-          count_vector<MASKED>(s_bins, v[k], m[k], lane);
+          count_vector<HISTOGRAM_LANE_SHIFT, MASKED>(s_bins, v[k], m[k], lane);
         } else if (n + k * step < units) {
           const byte_unit u = byte_rows_unit<FLAT>(in, row, n + k * step);
-          count_some(s_bins, u, MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr, lane);
+          const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
+          count_some<HISTOGRAM_LANE_SHIFT>(s_bins, u, over, lane);
         }
       }
     }
@@ -138,6 +156,58 @@ __global__ void __launch_bounds__(HISTOGRAM_THREADS)
   if (!last_block(&scratch->ticket, &s_last) || threadIdx.x >= HISTOGRAM_BINS) return;
   counts[threadIdx.x] = __ldcg((const unsigned long long *)&scratch->sums[threadIdx.x]);
   scratch->sums[threadIdx.x] = 0;
+}
+
+/*
+ * Does      counts how often each value of a small picture occurs: histogram_ref.
+ * Launch    one-dimensional, at most one block of 256 threads a multiprocessor, looping over vectors of 16 bytes. Who
+ *           brings a bin's last addition hands its sum out: neither a ticket nor a second look at the sums.
+ * Shared    1 KiB.
+ * Reads     the view, the mask: any address, width, stride. Writes counts [256]; tallies are zero before and after.
+ * Barriers  after clearing, while the first vectors are under way; before the block's histogram is read.
+ * Limits    at most 255 blocks, less than 2^24 bytes, rows of one group.
+ * Order     repeatable, integer sums.
+ * Cost      3 instructions a byte, one of them an atomic addition; a block and bin, one to global memory, a warp's 32
+ *           far from those of the others: bound by latency, of the vectors and of the additions to the same words.
+ */
+template <bool MASKED, bool FLAT>
+__global__ void __launch_bounds__(TALLY_THREADS)
+    histogram_tally_kernel(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride,
+                           histogram_scratch *scratch, uint64_t *counts) {
+  __shared__ uint32_t s_counts[HISTOGRAM_BINS];
+  unsigned char *s_bins = (unsigned char *)s_counts;
+  const uint32_t units = byte_rows_group_units(in, 0), t = threadIdx.x;
+  uint32_t n = first_unit();
+  bool cleared = false;
+  do {
+    const byte_unit u = byte_rows_unit<FLAT>(in, 0, min(n, units - 1u));
+    const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
+    const bool whole = n < units && u.whole && aligned(over);
+    uint4 v = make_uint4(0, 0, 0, 0), m = v;
+    if (whole) v = byte_unit_load(u);
+    if (MASKED && whole) m = __ldg((const uint4 *)over);
+    if (!cleared) {
+      s_counts[t] = 0;
+      __syncthreads();
+      cleared = true;
+    }
+    if (whole)
+      count_vector<TALLY_BIN_SHIFT, MASKED>(s_bins, v, m, 0);
+    else if (n < units)
+      count_some<TALLY_BIN_SHIFT>(s_bins, u, over, 0);
+    n += gridDim.x * TALLY_THREADS;
+  } while (n < units);
+  __syncthreads();
+  const uint32_t sum = s_counts[t];
+  if (gridDim.x == 1) {
+    counts[t] = sum;
+    return;
+  }
+  uint32_t *tally = &scratch->tallies[t / WARP_LANES][t % WARP_LANES];
+  const uint32_t before = atomicAdd(tally, (1u << TALLY_SUM_BITS) + sum);
+  if (before >> TALLY_SUM_BITS != gridDim.x - 1u) return;
+  counts[t] = (before & ((1u << TALLY_SUM_BITS) - 1u)) + sum;
+  *tally = 0;
 }
 
 /* The level of each value to s_levels, thread t the value t. n: elements. All threads of a block of 256. */
@@ -244,9 +314,9 @@ static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
 }
 
 template <bool MASKED>
-static void count_rows(const histogram_args *a, const byte_rows &rows, size_t mask_stride, unsigned blocks,
-                       cuda_stream stream) {
+static void count_large(const histogram_args *a, const byte_rows &rows, size_t mask_stride, cuda_stream stream) {
   const uint8_t *mask = (const uint8_t *)a->mask;
+  const unsigned blocks = blocks_for(&rows, HISTOGRAM_VECTORS_MIN, a->processors);
   if (rows.rows == 1)
     histogram_lane_kernel<MASKED, true>
         <<<blocks, HISTOGRAM_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
@@ -255,16 +325,38 @@ static void count_rows(const histogram_args *a, const byte_rows &rows, size_t ma
         <<<blocks, HISTOGRAM_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
 }
 
+static int32_t tally_blocks_most(const histogram_args *a) {
+  return a->processors < TALLY_BLOCKS_MAX ? a->processors : (int32_t)TALLY_BLOCKS_MAX;
+}
+
+template <bool MASKED>
+static void count_small(const histogram_args *a, const byte_rows &rows, size_t mask_stride, cuda_stream stream) {
+  const uint8_t *mask = (const uint8_t *)a->mask;
+  const unsigned blocks = blocks_for(&rows, TALLY_THREADS, tally_blocks_most(a));
+  assert(blocks <= TALLY_BLOCKS_MAX && rows.rows <= rows.group_rows);
+  assert((uint64_t)a->view.width * a->view.height < (uint64_t)1 << TALLY_SUM_BITS);
+  if (rows.rows == 1)
+    histogram_tally_kernel<MASKED, true>
+        <<<blocks, TALLY_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
+  else
+    histogram_tally_kernel<MASKED, false>
+        <<<blocks, TALLY_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
+}
+
 stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
   assert(a->view.type == PRIM_U8 && a->view.data && a->view.width > 0 && a->view.height > 0);
   assert(a->counts && a->scratch && a->processors > 0);
   size_t mask_stride = a->mask ? a->mask_stride_bytes : a->view.stride_bytes;
   const byte_rows rows = rows_with(&a->view, &mask_stride);
-  const unsigned blocks = blocks_for(&rows, HISTOGRAM_VECTORS_MIN, a->processors);
-  if (a->mask)
-    count_rows<true>(a, rows, mask_stride, blocks, stream);
+  const bool small = byte_rows_units(&rows) <= (uint64_t)tally_blocks_most(a) * HISTOGRAM_SMALL_VECTORS;
+  if (small && a->mask)
+    count_small<true>(a, rows, mask_stride, stream);
+  else if (small)
+    count_small<false>(a, rows, mask_stride, stream);
+  else if (a->mask)
+    count_large<true>(a, rows, mask_stride, stream);
   else
-    count_rows<false>(a, rows, mask_stride, blocks, stream);
+    count_large<false>(a, rows, mask_stride, stream);
   return launch_status();
 }
 
