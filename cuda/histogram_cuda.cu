@@ -1,25 +1,32 @@
 /*
- * Histogram and equalisation of bytes. For large pictures every lane of a warp has a histogram of its own in its own
- * bank of shared memory, which all warps of a block share: no two lanes ever meet in a bank, whatever the picture
- * shows. For small ones clearing and joining 32 histograms would take longer than counting: a block has one.
+ * Histogram and equalisation of bytes. Every lane of a warp has a histogram of its own in its own bank of shared
+ * memory, which all warps of a block share: no two lanes ever meet in a bank, whatever the picture shows. For small
+ * pictures clearing and joining 32 histograms would take longer than counting: there a block has one.
  */
 #include "cuda/histogram_cuda.h"
 
 #include "cuda/launch_shape.h"
 #include "cuda/prim/byte_rows.cuh"
 #include "cuda/prim/compact.cuh"
-#include "cuda/prim/last_block.cuh"
 #include "cuda/prim/shared_add.cuh"
 
+/* What a size of pictures is counted with: threads of a block, vectors of 16 bytes that a thread has under way, and the
+   bytes from a bin to the next as a power of two. */
 enum {
-  HISTOGRAM_THREADS = 1024,    /* one block a multiprocessor: fewer sums to join */
-  HISTOGRAM_VECTORS = 4,       /* of 16 bytes that a thread has under way */
-  HISTOGRAM_VECTORS_MIN = 256, /* for a block */
-  HISTOGRAM_LANE_SHIFT = 7,    /* a bin's 32 lanes of 4 bytes */
-  TALLY_THREADS = HISTOGRAM_BINS,
-  TALLY_BIN_SHIFT = 2,    /* a bin's 4 bytes, for all lanes */
-  TALLY_SUM_BITS = 24,    /* of a tally; above them the blocks that have added theirs */
-  TALLY_BLOCKS_MAX = 255, /* what the 8 bits above can tell */
+  SMALL_THREADS = HISTOGRAM_BINS,
+  SMALL_VECTORS = 1,
+  BIN_SHIFT = 2,       /* a bin's 4 bytes, for all lanes */
+  LANE_THREADS = 1024, /* one block a multiprocessor: fewer sums to join */
+  MEDIUM_VECTORS = 2,  /* a third and a fourth, never there, would cost 0.3 us of 2.7 */
+  LARGE_VECTORS = 4,
+  LANE_SHIFT = 7 /* a bin's 32 lanes of 4 bytes */
+};
+
+enum {
+  TALLY_SUM_BITS = 24, /* of a tally of 32 bits; above them the blocks that have added theirs */
+  TALLY_BLOCKS_MAX = 255,
+  LONG_TALLY_SUM_BITS = 48, /* of one of 64 bits */
+  LONG_TALLY_BLOCKS_MAX = 65535,
   LEVEL_THREADS = 256,
   LEVEL_BLOCKS_PER_SM = 4,
   LEVEL_VECTORS = 2,
@@ -86,128 +93,105 @@ static __device__ __forceinline__ uint32_t first_unit() {
   return ((threadIdx.x / WARP_LANES) * gridDim.x + blockIdx.x) * WARP_LANES + threadIdx.x % WARP_LANES;
 }
 
-/* The block's histograms joined, to memory that all blocks add to. A warp a bin, a lane a bank; then a thread a bin, so
-   that the additions to global memory are neighbours. */
-static __device__ __forceinline__ void join_lanes(const uint32_t *s_bins, uint32_t *s_joined, uint64_t *sums) {
-  const uint32_t lane = threadIdx.x % WARP_LANES;
+/* All threads of a block of THREADS; its bins are clear for all of them afterwards. */
+template <int THREADS, uint32_t VECTORS> static __device__ __forceinline__ void clear_bins(uint4 *s_vectors) {
 #pragma unroll
-  for (uint32_t k = 0; k < HISTOGRAM_BINS * WARP_LANES / HISTOGRAM_THREADS; k++) {
-    const uint32_t bin = threadIdx.x / WARP_LANES + k * (HISTOGRAM_THREADS / WARP_LANES);
-    const uint32_t sum = warp_reduce_sum(s_bins[bin * WARP_LANES + lane]);
-    if (lane == 0) s_joined[bin] = sum;
-  }
+  for (uint32_t i = 0; i < VECTORS; i += THREADS)
+    if (i + THREADS <= VECTORS || threadIdx.x < VECTORS - i) s_vectors[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
   __syncthreads();
-  if (threadIdx.x >= HISTOGRAM_BINS) return;
-  const uint32_t sum = s_joined[threadIdx.x];
-  if (sum != 0) atomicAdd((unsigned long long *)&sums[threadIdx.x], (unsigned long long)sum);
+}
+
+/* The block's count of bin t. Of its 32 lanes four are read at a time, each of eight neighbouring threads from other
+   banks. */
+template <int SHIFT> static __device__ __forceinline__ uint32_t count_of_bin(const uint4 *s_vectors, uint32_t t) {
+  if (SHIFT == BIN_SHIFT) return ((const uint32_t *)s_vectors)[t];
+  uint32_t sum = 0;
+#pragma unroll
+  for (uint32_t k = 0; k < WARP_LANES / 4; k++) {
+    const uint4 four = s_vectors[t * (WARP_LANES / 4) + (k + t) % (WARP_LANES / 4)];
+    sum += four.x + four.y + four.z + four.w;
+  }
+  return sum;
+}
+
+/* A block's count of a bin to the tally that all blocks add to. Who brings the last one hands the sum out: neither a
+   ticket nor a second look at the sums. */
+template <typename W, int SUM_BITS>
+static __device__ __forceinline__ void add_to_tally(W *tally, uint32_t count, uint64_t *sum) {
+  const W before = atomicAdd(tally, ((W)1 << SUM_BITS) + count);
+  if (before >> SUM_BITS != gridDim.x - 1u) return;
+  *sum = (before & (((W)1 << SUM_BITS) - 1u)) + count;
+  *tally = 0;
 }
 
 /*
- * Does      counts how often each value of a large picture occurs: histogram_ref.
- * Launch    one-dimensional, at most one block of 1024 threads a multiprocessor, looping over vectors of 16 bytes, 4 at
- *           a time; the last block hands the sums out.
- * Shared    32 KiB: 256 bins x 32 lanes; 1 KiB.
+ * Does      counts how often each value of a picture occurs: histogram_ref.
+ * Launch    one-dimensional, at most one block of THREADS (256 or more) a multiprocessor, looping over vectors of 16
+ *           bytes, VECTORS at a time. SHIFT: BIN_SHIFT, a histogram a block, or LANE_SHIFT, one a lane.
+ * Shared    256 bins << SHIFT: 1 KiB or 32 KiB.
  * Reads     the view, the mask: any address, width, stride. Writes counts [256]; scratch is zero before and after.
- * Barriers  after clearing, before joining, of the ticket.
- * Limits    a block counts less than 2^32 bytes.
+ * Barriers  after clearing, while the first vectors are under way, for large pictures before the loop, which stays the
+ *           shorter for it; before the block's histograms are read.
+ * Limits    a histogram a block: at most 255 blocks, less than 2^24 bytes. One a lane: less than 2^16 blocks, 2^48
+ *           bytes, 2^32 bytes a block.
  * Order     repeatable, integer sums.
- * Cost      3 instructions a byte, one of them an atomic addition without conflicts: bound by memory.
+ * Cost      3 instructions a byte, one of them an atomic addition, without conflicts if SHIFT is LANE_SHIFT; a block
+ *           and bin, one to global memory, a warp's 32 far from those of the others. Large pictures: bound by memory;
+ *           the others by latency, of the vectors and of the additions to the same words.
  */
-template <bool MASKED, bool FLAT>
-__global__ void __launch_bounds__(HISTOGRAM_THREADS)
-    histogram_lane_kernel(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride,
-                          histogram_scratch *scratch, uint64_t *counts) {
-  __shared__ uint4 s_vectors[HISTOGRAM_BINS * WARP_LANES / 4];
-  __shared__ uint32_t s_joined[HISTOGRAM_BINS], s_last;
+template <int THREADS, int VECTORS, int SHIFT, bool MASKED, bool FLAT>
+__global__ void __launch_bounds__(THREADS)
+    histogram_kernel(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride,
+                     histogram_scratch *scratch, uint64_t *counts) {
+  constexpr uint32_t CLEARED = (HISTOGRAM_BINS << SHIFT) / sizeof(uint4);
+  __shared__ uint4 s_vectors[CLEARED];
   unsigned char *s_bins = (unsigned char *)s_vectors;
-  const uint32_t lane = (uint32_t)pinned_int((int32_t)(threadIdx.x % WARP_LANES * 4)),
-                 step = gridDim.x * HISTOGRAM_THREADS;
-  for (uint32_t i = threadIdx.x; i < HISTOGRAM_BINS * WARP_LANES / 4; i += HISTOGRAM_THREADS)
-    s_vectors[i] = make_uint4(0, 0, 0, 0);
-  __syncthreads();
-  const uint32_t first = first_unit();
-  for (int64_t row = 0; row < in.rows; row += in.group_rows) {
+  const uint32_t t = threadIdx.x, step = gridDim.x * THREADS, first = first_unit();
+  const uint32_t lane = SHIFT == LANE_SHIFT ? (uint32_t)pinned_int((int32_t)(t % WARP_LANES * 4)) : 0;
+  bool cleared = VECTORS == LARGE_VECTORS;
+  if (cleared) clear_bins<THREADS, CLEARED>(s_vectors);
+  int64_t row = 0;
+  do {
     const uint32_t units = byte_rows_group_units(in, row);
-    for (uint32_t n = first; n < units; n += HISTOGRAM_VECTORS * step) {
-      uint4 v[HISTOGRAM_VECTORS], m[HISTOGRAM_VECTORS];
-      bool whole[HISTOGRAM_VECTORS];
+    uint32_t n = first;
+    do {
+      uint4 v[VECTORS], m[VECTORS];
+      bool whole[VECTORS];
 #pragma unroll
-      for (uint32_t k = 0; k < HISTOGRAM_VECTORS; k++) {
+      for (uint32_t k = 0; k < VECTORS; k++) {
         const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
         const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
         whole[k] = n + k * step < units && u.whole && aligned(over);
         if (whole[k]) v[k] = byte_unit_load(u);
         if (MASKED && whole[k]) m[k] = __ldg((const uint4 *)over);
       }
+      if (!cleared) clear_bins<THREADS, CLEARED>(s_vectors);
+      cleared = true;
 #pragma unroll
-      for (uint32_t k = 0; k < HISTOGRAM_VECTORS; k++) {
+      for (uint32_t k = 0; k < VECTORS; k++) {
         if (whole[k]) {
-          count_vector<HISTOGRAM_LANE_SHIFT, MASKED>(s_bins, v[k], m[k], lane);
+          count_vector<SHIFT, MASKED>(s_bins, v[k], m[k], lane);
         } else if (n + k * step < units) {
           const byte_unit u = byte_rows_unit<FLAT>(in, row, n + k * step);
           const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
-          count_some<HISTOGRAM_LANE_SHIFT>(s_bins, u, over, lane);
+          count_some<SHIFT>(s_bins, u, over, lane);
         }
       }
-    }
-  }
+      n += VECTORS * step;
+    } while (n < units);
+    row += in.group_rows;
+  } while (!FLAT && row < in.rows);
   __syncthreads();
-  join_lanes((const uint32_t *)s_bins, s_joined, scratch->sums);
-  if (!last_block(&scratch->ticket, &s_last) || threadIdx.x >= HISTOGRAM_BINS) return;
-  counts[threadIdx.x] = __ldcg((const unsigned long long *)&scratch->sums[threadIdx.x]);
-  scratch->sums[threadIdx.x] = 0;
-}
-
-/*
- * Does      counts how often each value of a small picture occurs: histogram_ref.
- * Launch    one-dimensional, at most one block of 256 threads a multiprocessor, looping over vectors of 16 bytes. Who
- *           brings a bin's last addition hands its sum out: neither a ticket nor a second look at the sums.
- * Shared    1 KiB.
- * Reads     the view, the mask: any address, width, stride. Writes counts [256]; tallies are zero before and after.
- * Barriers  after clearing, while the first vectors are under way; before the block's histogram is read.
- * Limits    at most 255 blocks, less than 2^24 bytes, rows of one group.
- * Order     repeatable, integer sums.
- * Cost      3 instructions a byte, one of them an atomic addition; a block and bin, one to global memory, a warp's 32
- *           far from those of the others: bound by latency, of the vectors and of the additions to the same words.
- */
-template <bool MASKED, bool FLAT>
-__global__ void __launch_bounds__(TALLY_THREADS)
-    histogram_tally_kernel(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride,
-                           histogram_scratch *scratch, uint64_t *counts) {
-  __shared__ uint32_t s_counts[HISTOGRAM_BINS];
-  unsigned char *s_bins = (unsigned char *)s_counts;
-  const uint32_t units = byte_rows_group_units(in, 0), t = threadIdx.x;
-  uint32_t n = first_unit();
-  bool cleared = false;
-  do {
-    const byte_unit u = byte_rows_unit<FLAT>(in, 0, min(n, units - 1u));
-    const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
-    const bool whole = n < units && u.whole && aligned(over);
-    uint4 v = make_uint4(0, 0, 0, 0), m = v;
-    if (whole) v = byte_unit_load(u);
-    if (MASKED && whole) m = __ldg((const uint4 *)over);
-    if (!cleared) {
-      s_counts[t] = 0;
-      __syncthreads();
-      cleared = true;
-    }
-    if (whole)
-      count_vector<TALLY_BIN_SHIFT, MASKED>(s_bins, v, m, 0);
-    else if (n < units)
-      count_some<TALLY_BIN_SHIFT>(s_bins, u, over, 0);
-    n += gridDim.x * TALLY_THREADS;
-  } while (n < units);
-  __syncthreads();
-  const uint32_t sum = s_counts[t];
-  if (gridDim.x == 1) {
-    counts[t] = sum;
-    return;
-  }
-  uint32_t *tally = &scratch->tallies[t / WARP_LANES][t % WARP_LANES];
-  const uint32_t before = atomicAdd(tally, (1u << TALLY_SUM_BITS) + sum);
-  if (before >> TALLY_SUM_BITS != gridDim.x - 1u) return;
-  counts[t] = (before & ((1u << TALLY_SUM_BITS) - 1u)) + sum;
-  *tally = 0;
+  if (t >= HISTOGRAM_BINS) return;
+  const uint32_t count = count_of_bin<SHIFT>(s_vectors, t);
+  uint64_t *tallies = scratch->tallies[t / WARP_LANES];
+  if (gridDim.x == 1)
+    counts[t] = count;
+  else if (SHIFT == BIN_SHIFT)
+    add_to_tally<unsigned, TALLY_SUM_BITS>((unsigned *)tallies + t % WARP_LANES, count, &counts[t]);
+  else
+    add_to_tally<unsigned long long, LONG_TALLY_SUM_BITS>((unsigned long long *)tallies + t % WARP_LANES, count,
+                                                          &counts[t]);
 }
 
 /* The level of each value to s_levels, thread t the value t. n: elements. All threads of a block of 256. */
@@ -237,7 +221,7 @@ static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint6
 
 /* Four levels from this lane's table. `lane`: its bank's first byte. */
 static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint32_t word, uint32_t lane) {
-  const uint32_t mask = 0x3fu << HISTOGRAM_LANE_SHIFT;
+  const uint32_t mask = 0x3fu << LANE_SHIFT;
   const uint32_t a = s_table[(word << 5 & mask) | lane | (word & 3u)];
   const uint32_t b = s_table[(word >> 3 & mask) | lane | (word >> 8 & 3u)];
   const uint32_t c = s_table[(word >> 11 & mask) | lane | (word >> 16 & 3u)];
@@ -313,50 +297,35 @@ static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
   return rows;
 }
 
-template <bool MASKED>
-static void count_large(const histogram_args *a, const byte_rows &rows, size_t mask_stride, cuda_stream stream) {
+/* As many blocks as have a vector for each thread, at most most_blocks. */
+template <int THREADS, int VECTORS, int SHIFT>
+static void histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride, int32_t most_blocks,
+                         cuda_stream stream) {
   const uint8_t *mask = (const uint8_t *)a->mask;
-  const unsigned blocks = blocks_for(&rows, HISTOGRAM_VECTORS_MIN, a->processors);
-  if (rows.rows == 1)
-    histogram_lane_kernel<MASKED, true>
-        <<<blocks, HISTOGRAM_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
-  else
-    histogram_lane_kernel<MASKED, false>
-        <<<blocks, HISTOGRAM_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
-}
-
-static int32_t tally_blocks_most(const histogram_args *a) {
-  return a->processors < TALLY_BLOCKS_MAX ? a->processors : (int32_t)TALLY_BLOCKS_MAX;
-}
-
-template <bool MASKED>
-static void count_small(const histogram_args *a, const byte_rows &rows, size_t mask_stride, cuda_stream stream) {
-  const uint8_t *mask = (const uint8_t *)a->mask;
-  const unsigned blocks = blocks_for(&rows, TALLY_THREADS, tally_blocks_most(a));
-  assert(blocks <= TALLY_BLOCKS_MAX && rows.rows <= rows.group_rows);
-  assert((uint64_t)a->view.width * a->view.height < (uint64_t)1 << TALLY_SUM_BITS);
-  if (rows.rows == 1)
-    histogram_tally_kernel<MASKED, true>
-        <<<blocks, TALLY_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
-  else
-    histogram_tally_kernel<MASKED, false>
-        <<<blocks, TALLY_THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
+  const unsigned blocks = blocks_for(&rows, THREADS, most_blocks);
+  assert(byte_rows_units(&rows) / blocks < ((uint64_t)1 << 32) / BYTE_ROWS_VECTOR - THREADS);
+  void (*const kernel)(byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *) =
+      rows.rows == 1 ? (mask ? histogram_kernel<THREADS, VECTORS, SHIFT, true, true>
+                             : histogram_kernel<THREADS, VECTORS, SHIFT, false, true>)
+                     : (mask ? histogram_kernel<THREADS, VECTORS, SHIFT, true, false>
+                             : histogram_kernel<THREADS, VECTORS, SHIFT, false, false>);
+  kernel<<<blocks, THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
 }
 
 stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
   assert(a->view.type == PRIM_U8 && a->view.data && a->view.width > 0 && a->view.height > 0);
-  assert(a->counts && a->scratch && a->processors > 0);
+  assert(a->counts && a->scratch && a->processors > 0 && a->processors <= LONG_TALLY_BLOCKS_MAX);
+  assert((uint64_t)a->view.width * a->view.height < (uint64_t)1 << LONG_TALLY_SUM_BITS);
   size_t mask_stride = a->mask ? a->mask_stride_bytes : a->view.stride_bytes;
   const byte_rows rows = rows_with(&a->view, &mask_stride);
-  const bool small = byte_rows_units(&rows) <= (uint64_t)tally_blocks_most(a) * HISTOGRAM_SMALL_VECTORS;
-  if (small && a->mask)
-    count_small<true>(a, rows, mask_stride, stream);
-  else if (small)
-    count_small<false>(a, rows, mask_stride, stream);
-  else if (a->mask)
-    count_large<true>(a, rows, mask_stride, stream);
+  const uint64_t units = byte_rows_units(&rows);
+  const int32_t most_small = a->processors < TALLY_BLOCKS_MAX ? a->processors : (int32_t)TALLY_BLOCKS_MAX;
+  if (units <= (uint64_t)most_small * HISTOGRAM_SMALL_VECTORS)
+    histogram_of<SMALL_THREADS, SMALL_VECTORS, BIN_SHIFT>(a, rows, mask_stride, most_small, stream);
+  else if (units <= (uint64_t)a->processors * HISTOGRAM_MEDIUM_VECTORS)
+    histogram_of<LANE_THREADS, MEDIUM_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
   else
-    count_large<false>(a, rows, mask_stride, stream);
+    histogram_of<LANE_THREADS, LARGE_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
   return launch_status();
 }
 

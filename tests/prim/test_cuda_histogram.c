@@ -1,7 +1,7 @@
 /*
- * Both ways of counting bytes on the device against the CPU, through the launcher: around the size at which the way
- * changes, on one block up to as many as a tally can tell, with scratch memory that must be zero after each launch.
- * Skipped where there is no device.
+ * Counting bytes on the device against the CPU, through the launcher: around the sizes at which the way of counting
+ * changes, on one block up to more than a tally of 32 bits can tell, with scratch memory that must be zero after each
+ * launch. Skipped where there is no device.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #  include "cuda/device.h"
 #  include "cuda/histogram_cuda.h"
 
-enum { VECTOR = 16, BLOCKS_MOST = 255, BYTES_MOST = BLOCKS_MOST * HISTOGRAM_SMALL_VECTORS * VECTOR + 64, LANES = 2 };
+enum { VECTOR = 16, BLOCKS_MOST = 255, BYTES_MOST = BLOCKS_MOST * HISTOGRAM_MEDIUM_VECTORS * VECTOR + 64, LANES = 2 };
 
 /* What one stream works with. */
 typedef struct lane {
@@ -115,44 +115,50 @@ static void finish(const lane *l, const sample *s) {
 static const int32_t processors[] = {1, 2, 7, 132, 255, 256, 1000};
 enum { GRIDS = sizeof processors / sizeof processors[0] };
 
-/* Bytes of the largest small picture without gaps whose first byte is aligned. */
+/* Bytes of the largest small picture without gaps whose first byte is aligned, and of the largest medium one. */
 static size_t most_small(int32_t blocks) {
   return ((size_t)(blocks < BLOCKS_MOST ? blocks : BLOCKS_MOST) * HISTOGRAM_SMALL_VECTORS - 1) * VECTOR + 1;
 }
+static size_t most_medium(int32_t blocks) { return ((size_t)blocks * HISTOGRAM_MEDIUM_VECTORS - 1) * VECTOR + 1; }
 
-static void sizes_around_the_boundary(void **state) {
+static void sizes_around(size_t most, int32_t blocks, bool masked) {
+  for (size_t offset = 0; offset < 2; offset++) {
+    const size_t widths[] = {1, most / 3, most - 1, most, most + 1, most + 15, most + 33};
+    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+      const sample flat = {widths[w], 1, 0, offset * 5, masked, blocks};
+      start(&lanes[0], &flat);
+      finish(&lanes[0], &flat);
+    }
+    for (size_t gap = 1; gap < 18; gap += 16) {
+      const sample rows = {101, most / 128 + offset * 60, gap, offset, masked, blocks};
+      start(&lanes[0], &rows);
+      finish(&lanes[0], &rows);
+    }
+  }
+}
+
+static void sizes_around_the_boundaries(void **state) {
   (void)state;
   if (!present) skip();
   for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT; content++) {
     fill_picture((array_content)content);
     for (size_t g = 0; g < GRIDS; g++)
-      for (int masked = 0; masked < 2; masked++)
-        for (size_t offset = 0; offset < 2; offset++) {
-          const size_t most = most_small(processors[g]);
-          const size_t widths[] = {1, most / 3, most - 1, most, most + 1, most + 15, most + 33};
-          for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
-            const sample flat = {widths[w], 1, 0, offset * 5, masked != 0, processors[g]};
-            start(&lanes[0], &flat);
-            finish(&lanes[0], &flat);
-          }
-          for (size_t gap = 1; gap < 18; gap += 16) {
-            const sample rows = {101, most / 128 + offset * 60, gap, offset, masked != 0, processors[g]};
-            start(&lanes[0], &rows);
-            finish(&lanes[0], &rows);
-          }
-        }
+      for (int masked = 0; masked < 2; masked++) {
+        sizes_around(most_small(processors[g]), processors[g], masked != 0);
+        if (processors[g] <= BLOCKS_MOST) sizes_around(most_medium(processors[g]), processors[g], masked != 0);
+      }
   }
 }
 
-/* Launches of both ways behind one another on each of two streams. */
+/* Small, medium and large pictures behind one another on each of two streams. */
 static void streams_with_scratch_of_their_own(void **state) {
   (void)state;
   if (!present) skip();
   fill_picture(CONTENT_RANDOM);
   for (size_t i = 0; i < 40; i++) {
-    const size_t small = most_small(132) - i, large = most_small(132) + VECTOR + i;
-    const sample first = {i % 2 ? small : large, 1, 0, i % 3, i % 5 == 0, 132};
-    const sample second = {i % 2 ? large : small, 1, 0, i % 4, i % 7 == 0, 132};
+    const size_t sizes[] = {most_small(132) - i, most_small(132) + VECTOR + i, most_medium(132) + VECTOR + i};
+    const sample first = {sizes[i % 3], 1, 0, i % 2, i % 5 == 0, 132};
+    const sample second = {sizes[(i / 3 + i) % 3], 1, 0, i % 4, i % 7 == 0, 132};
     for (int turn = 0; turn < 3; turn++) {
       start(&lanes[0], &first);
       start(&lanes[1], &second);
@@ -163,7 +169,7 @@ static void streams_with_scratch_of_their_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_around_the_boundary),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_around_the_boundaries),
                                      cmocka_unit_test(streams_with_scratch_of_their_own)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
