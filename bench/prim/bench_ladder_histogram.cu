@@ -1,6 +1,7 @@
 /*
- * Histograms of 256 bins, rung by rung, on noise, on a natural picture and on one of a single value; equalisation; and
- * how many updates of shared memory a multiprocessor makes when nothing stands in their way.
+ * Histograms of 256 bins, rung by rung, on noise, on a natural picture and on one of a single value; equalisation; the
+ * library beside CUB at usual sizes of pictures; and how many updates of shared memory a multiprocessor makes when
+ * nothing stands in their way.
  *
  *   bench_ladder_histogram [--device-only] [--json FILE]
  */
@@ -229,8 +230,7 @@ static void print_rates(ladder *l, histogram_state *s) {
 
 /* ------------------------------------------------------------------ cases */
 
-static void run_picture(ladder *l, const char *name, const uint8_t *pattern, uint64_t pattern_bytes, uint64_t n,
-                        bool all) {
+static histogram_state open_picture(const ladder *l, const uint8_t *pattern, uint64_t pattern_bytes, uint64_t n) {
   histogram_state s;
   memset(&s, 0, sizeof s);
   s.in = (const uint8_t *)ladder_repeat(pattern, pattern_bytes, n);
@@ -254,21 +254,48 @@ static void run_picture(ladder *l, const char *name, const uint8_t *pattern, uin
   LADDER_CHECK(cudaMemcpy(host, s.in, n, cudaMemcpyDeviceToHost));
   const hs_array array = {host, n, 1, 0, HS_ELEMENT_U8};
   s.on_host = array;
-  if (all && n > 100000000) print_rates(l, &s);
   host_histogram(&s);
-  ladder_case c = {name, &s, s.bins, BINS * sizeof(uint32_t), s.host_counts, same_counts, (double)n, l->read_gbs};
+  return s;
+}
+
+static void close_picture(histogram_state *s) {
+  cudaFree((void *)(uintptr_t)s->in);
+  cudaFree(s->bins);
+  cudaFree(s->temp);
+  cudaFree(s->args.scratch);
+  cudaFree(s->levels.out);
+  free((void *)(uintptr_t)s->on_host.data);
+  free(s->host_out);
+}
+
+static const ladder_rung cub_rung = {"CUB DeviceHistogram::HistogramEven", launch_cub, false},
+                         library_rung = {"the library", launch_library, false};
+
+static ladder_case case_of(const ladder *l, const char *name, histogram_state *s) {
+  const ladder_case c = {name,           s,           s->bins,      BINS * sizeof(uint32_t),
+                         s->host_counts, same_counts, (double)s->n, l->read_gbs};
+  return c;
+}
+static void run_library(ladder *l, ladder_case c) {
+  c.matches = NULL;
+  c.result_bytes = BINS * sizeof(uint64_t);
+  ladder_run(l, &c, &library_rung);
+}
+
+static void run_picture(ladder *l, const char *name, const uint8_t *pattern, uint64_t pattern_bytes, uint64_t n,
+                        bool all) {
+  histogram_state s = open_picture(l, pattern, pattern_bytes, n);
+  if (all && n > 100000000) print_rates(l, &s);
+  const ladder_case c = case_of(l, name, &s);
   static const ladder_rung rungs[] = {{"atomics in global memory", launch_global, true},
                                       {"a histogram a block, shared atomics", launch_block, false},
                                       {"a histogram a warp, shared atomics", launch_warp, false},
                                       {"equal keys of a warp joined, no atomics", launch_match, false},
-                                      {"a histogram a thread, no atomics", launch_private, false},
-                                      {"CUB DeviceHistogram::HistogramEven", launch_cub, false}};
+                                      {"a histogram a thread, no atomics", launch_private, false}};
   for (size_t i = 0; i < sizeof rungs / sizeof rungs[0]; i++)
     if (i > 0 || n < 100000000) ladder_run(l, &c, &rungs[i]);
-  const ladder_rung library = {"the library (a histogram a lane, shared atomics)", launch_library, false};
-  c.matches = NULL;
-  c.result_bytes = BINS * sizeof(uint64_t);
-  ladder_run(l, &c, &library);
+  ladder_run(l, &c, &cub_rung);
+  run_library(l, c);
   ladder_run_host(l, &c, "CPU, the library, 1 thread", host_histogram, &s);
   host_equalize(&s);
   char title[96];
@@ -277,13 +304,30 @@ static void run_picture(ladder *l, const char *name, const uint8_t *pattern, uin
   const ladder_rung equalize = {"the library", launch_equalize, false};
   ladder_run(l, &e, &equalize);
   ladder_run_host(l, &e, "CPU, the library, 1 thread", host_equalize, &s);
-  cudaFree((void *)(uintptr_t)s.in);
-  cudaFree(s.bins);
-  cudaFree(s.temp);
-  cudaFree(s.args.scratch);
-  cudaFree(s.levels.out);
-  free(host);
-  free(s.host_out);
+  close_picture(&s);
+}
+
+/* Sizes on both sides of the one at which the library changes its way; all pictures stay in L2. */
+static int run_sizes(ladder *l, const uint8_t *noise, const uint8_t *flat, uint64_t pattern_bytes) {
+  static const int32_t sizes[][2] = {{320, 240}, {640, 480}, {1280, 960}, {1920, 1080}, {2560, 1600}, {3840, 2160}};
+  static const char *const kinds[] = {"noise", "natural", "one value"};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    const uint64_t n = (uint64_t)sizes[i][0] * (uint64_t)sizes[i][1];
+    hs_image scene;
+    if (hs_render_scene(sizes[i][0], sizes[i][1], 1, NULL, NULL, &scene) != HS_OK) return 1;
+    const uint8_t *const patterns[] = {noise, (const uint8_t *)scene.data, flat};
+    for (int k = 0; k < 3; k++) {
+      char title[64];
+      snprintf(title, sizeof title, "size: %s, %d x %d", kinds[k], (int)sizes[i][0], (int)sizes[i][1]);
+      histogram_state s = open_picture(l, patterns[k], k == 1 ? n : pattern_bytes, n);
+      const ladder_case c = case_of(l, title, &s);
+      ladder_run(l, &c, &cub_rung);
+      run_library(l, c);
+      close_picture(&s);
+    }
+    hs_image_free(&scene, NULL);
+  }
+  return 0;
 }
 
 int main(int argc, char **argv) {
@@ -307,9 +351,10 @@ int main(int argc, char **argv) {
   run_picture(&l, "natural (@scene:640x480, in L2)", (const uint8_t *)vga.data, small, small, true);
   run_picture(&l, "noise, 640 x 480 (in L2)", noise, side, small, true);
   run_picture(&l, "natural (@scene:2048x2048, in L2)", (const uint8_t *)scene.data, side, side, true);
+  const int unrendered = run_sizes(&l, noise, flat, side);
   hs_image_free(&scene, NULL);
   hs_image_free(&vga, NULL);
   free(noise);
   free(flat);
-  return ladder_close(&l);
+  return ladder_close(&l) || unrendered ? 1 : 0;
 }

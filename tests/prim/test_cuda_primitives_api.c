@@ -24,6 +24,7 @@
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/device.h"
+#  include "cuda/histogram_cuda.h"
 #  include "pipeline/hartsift_cuda.h"
 
 static hs_context *gpu;
@@ -248,6 +249,15 @@ static void tiles_beyond_capacity(void **state) {
 
 /* ------------------------------------------------------------------ histogram */
 
+/* A mask that leaves a third of the elements. */
+static twin mask_make(const shape *s) {
+  twin m = twin_make(HS_ELEMENT_U8, s, CONTENT_RANDOM);
+  for (size_t i = 0; i < m.bytes; i++) m.host[i] &= (unsigned char)(i % 3);
+  assert_int_equal(device_copy_to(m.device, m.host, m.bytes, stream), STAGE_OK);
+  assert_int_equal(device_stream_wait(stream), STAGE_OK);
+  return m;
+}
+
 static void histograms_agree(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -259,10 +269,7 @@ static void histograms_agree(void **state) {
         masked.gap = mask_offset == 0 ? masked.gap : 7;
         masked.offset = mask_offset == 0 ? masked.offset : mask_offset;
         twin t = twin_make(HS_ELEMENT_U8, &shapes[s], (array_content)content);
-        twin m = twin_make(HS_ELEMENT_U8, &masked, CONTENT_RANDOM);
-        for (size_t i = 0; i < m.bytes; i++) m.host[i] &= (unsigned char)(i % 3);
-        assert_int_equal(device_copy_to(m.device, m.host, m.bytes, stream), STAGE_OK);
-        assert_int_equal(device_stream_wait(stream), STAGE_OK);
+        twin m = mask_make(&masked);
         assert_int_equal(hs_histogram256(NULL, &t.on_host, NULL, expected), HS_OK);
         assert_int_equal(hs_cuda_histogram256(gpu, &t.on_device, NULL, NULL, got), HS_OK);
         assert_memory_equal(got, expected, sizeof expected);
@@ -272,6 +279,48 @@ static void histograms_agree(void **state) {
         twin_free(&t);
         twin_free(&m);
       }
+  device_free_pinned(got);
+}
+
+/* Pictures on both sides of the sizes from which on they are counted in another way: by turns, with a mask and without,
+   on two streams and on the context's own. */
+static void histograms_of_all_sizes(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  enum { SIZES = 6, ROUNDS = 7 };
+  device_info info;
+  assert_int_equal(device_query(0, &info, NULL, 0), STAGE_OK);
+  const size_t small = (size_t)info.multiprocessors * HISTOGRAM_SMALL_VECTORS * 16;
+  const size_t medium = (size_t)info.multiprocessors * HISTOGRAM_MEDIUM_VECTORS * 16;
+  const shape sizes[SIZES] = {{640, 480, 5, 3},       {small - 16, 1, 0, 0},
+                              {small, 1, 0, 0},       {1000, small / 1000 + 1, 24, 1},
+                              {medium - 16, 1, 0, 0}, {1000, medium / 1000 + 1, 24, 1}};
+  int kept = 0;
+  while (kept < SIZES && !left_out(&sizes[kept])) kept++;
+  if (kept == 0) skip();
+  cuda_stream streams[2];
+  twin pictures[2 * SIZES], masks[2 * SIZES];
+  uint64_t(*got)[2 * SIZES][2][256] = pinned(ROUNDS * sizeof *got), expected[2][256];
+  for (int i = 0; i < 2; i++) assert_int_equal(device_stream_create(&streams[i]), STAGE_OK);
+  for (int p = 0; p < 2 * kept; p++) {
+    pictures[p] = twin_make(HS_ELEMENT_U8, &sizes[p % kept], p < kept ? CONTENT_RANDOM : CONTENT_CONSTANT);
+    masks[p] = mask_make(&sizes[p % kept]);
+  }
+  for (int r = 0; r < ROUNDS; r++)
+    for (int p = 0; p < 2 * kept; p++) {
+      void *on = (r + p) % 5 == 4 ? NULL : (void *)streams[(r + p) % 2];
+      assert_int_equal(hs_cuda_histogram256(gpu, &pictures[p].on_device, NULL, on, got[r][p][0]), HS_OK);
+      assert_int_equal(hs_cuda_histogram256(gpu, &pictures[p].on_device, &masks[p].on_device, on, got[r][p][1]), HS_OK);
+    }
+  for (int i = 0; i < 2; i++) assert_int_equal(device_stream_wait(streams[i]), STAGE_OK);
+  for (int p = 0; p < 2 * kept; p++) {
+    assert_int_equal(hs_histogram256(NULL, &pictures[p].on_host, NULL, expected[0]), HS_OK);
+    assert_int_equal(hs_histogram256(NULL, &pictures[p].on_host, &masks[p].on_host, expected[1]), HS_OK);
+    for (int r = 0; r < ROUNDS; r++) assert_memory_equal(got[r][p], expected, sizeof expected);
+    twin_free(&pictures[p]);
+    twin_free(&masks[p]);
+  }
+  for (int i = 0; i < 2; i++) device_stream_destroy(streams[i]);
   device_free_pinned(got);
 }
 
@@ -510,6 +559,7 @@ int main(void) {
                                      cmocka_unit_test(byte_tiles_at_any_address),
                                      cmocka_unit_test(tiles_beyond_capacity),
                                      cmocka_unit_test(histograms_agree),
+                                     cmocka_unit_test(histograms_of_all_sizes),
                                      cmocka_unit_test(equalized_pictures_agree),
                                      cmocka_unit_test(convolutions_agree),
                                      cmocka_unit_test(calls_follow_one_another),

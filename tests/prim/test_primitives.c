@@ -207,19 +207,21 @@ static void test_tile_capacity(void **state) {
 
 static void test_histogram(void **state) {
   const fixture *f = *state;
-  static const size_t sizes[][3] = {{1, 1, 1}, {1, 700, 3}, {7, 5, 7}, {641, 479, 650}, {1200, 900, 1200}};
+  static const size_t sizes[][3] = {{1, 1, 1},       {1, 700, 3},       {7, 5, 7},
+                                    {641, 479, 650}, {1200, 900, 1200}, {2048, 2047, 2048}};
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
     for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT; content++) {
       const size_t w = sizes[s][0], h = sizes[s][1], stride = sizes[s][2];
+      const size_t kept_stride = stride + (s % 2) * 3; /* every other mask has rows of its own */
       uint8_t *data = new_elements(stride * h, HS_ELEMENT_U8, (array_content)content);
-      uint8_t *kept = new_elements(stride * h, HS_ELEMENT_U8, CONTENT_RANDOM);
-      for (size_t i = 0; i < stride * h; i++) kept[i] &= 0x83;
-      const hs_array a = {data, w, h, stride, HS_ELEMENT_U8}, mask = {kept, w, h, stride, HS_ELEMENT_U8};
+      uint8_t *kept = new_elements(kept_stride * h, HS_ELEMENT_U8, CONTENT_RANDOM);
+      for (size_t i = 0; i < kept_stride * h; i++) kept[i] &= 0x83;
+      const hs_array a = {data, w, h, stride, HS_ELEMENT_U8}, mask = {kept, w, h, kept_stride, HS_ELEMENT_U8};
       uint64_t expected[2][256] = {{0}}, counts[256];
       for (size_t y = 0; y < h; y++)
         for (size_t x = 0; x < w; x++) {
           expected[0][data[y * stride + x]]++;
-          if (kept[y * stride + x] != 0) expected[1][data[y * stride + x]]++;
+          if (kept[y * kept_stride + x] != 0) expected[1][data[y * stride + x]]++;
         }
       for (int i = 0; i < CONTEXTS; i++)
         for (int masked = 0; masked < 2; masked++) {
