@@ -33,6 +33,8 @@ stage_status tile_bytes_finish_launch(const tile_stats_args *args, cuda_stream s
 /* u16, f32, f64: */
 stage_status tile_chunks_launch(const tile_stats_args *args, cuda_stream stream);
 stage_status tile_chunks_finish_launch(const tile_stats_args *args, cuda_stream stream);
+/* f32, small tiles, which tile_chunks_launch leaves to it: */
+stage_status tile_floats_launch(const tile_stats_args *args, cuda_stream stream);
 
 #ifdef __cplusplus
 }
