@@ -5,7 +5,7 @@
  */
 #include "cuda/tile_stats_cuda.h"
 
-#include "cuda/launch_shape.h"
+#include "cuda/launch.cuh"
 #include "cuda/prim/chunk_tree.cuh"
 #include "cuda/tile_grid.cuh"
 
@@ -17,6 +17,7 @@ enum {
   LISTED_BLOCKS_PER_SM = 4,
   LISTED_BLOCKS_OF_F64 = 3,
   CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS, /* a multiprocessor: fewer tiles than that are cut into parts */
+  CHUNK_FINER = 4,                      /* times that, where tiles are few and a thread can have a part of each */
   WIDE_WARPS_HELD = 3 * CHUNK_WARPS,    /* a multiprocessor, of tile_wide_chunks_kernel */
   WIDE_PARTS_LEAST = 8,                 /* of a tile: with fewer, one round of parts would leave warps without work */
   WIDE_ROW = 4 * PRIM_CHUNK             /* elements of a row from which on most chunks lie within one */
@@ -26,6 +27,7 @@ struct tile_chunks_params {
   tile_grid grid;
   uint64_t parts, part_chunks; /* of a tile; chunks of a part; one part has at most PRIM_CHUNK */
   uint64_t tile_sums;          /* places for sums of a tile: of its chunks, of their chunks, ... */
+  bool floor_apart;            /* tile_chunks_floor_kernel has left the second floor of sums */
   double threshold;
   prim_tile *tiles;
   double *sums;       /* [tiles][tile_sums]; null for one part */
@@ -222,7 +224,29 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_
 }
 
 /*
- * Does      the statistics of tiles from the sums of their chunks and the ranges of their parts.
+ * Does      the sums of 1024 sums of chunks each, which one block alone would be long in reading.
+ * Launch    blocks of 8 warps, x: a warp 1024 chunks of a tile; y: tiles, looping.
+ * Shared    none. Barriers: none.
+ * Reads     sums. Writes the next floor of sums.
+ * Limits    at least one part. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
+ */
+__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
+    tile_chunks_floor_kernel(const __grid_constant__ tile_chunks_params p) {
+  const uint64_t c = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
+  for (uint64_t index = blockIdx.y; index < p.grid.count; index += gridDim.y) {
+    const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+    double *sums = p.sums + index * p.tile_sums;
+    const uint64_t count = tile_parts(t.width * t.height, PRIM_CHUNK);
+    if (count <= 1 || c * PRIM_CHUNK >= count) continue;
+    const element_rows rows = {(const uint8_t *)sums, count, count, 0};
+    const double sum = chunk_sum<double, true, true>(rows, c * PRIM_CHUNK);
+    if (threadIdx.x % WARP_LANES == 0) sums[count + c] = sum;
+  }
+}
+
+/*
+ * Does      the statistics of tiles from the sums of their chunks, or the next floor of sums, and the ranges of their
+ *           parts.
  * Launch    one-dimensional, blocks of 8 warps, a block a tile, looping.
  * Shared    0.2 KiB.
  * Reads     sums, ranges. Writes the later floors of sums, tiles.
@@ -237,6 +261,10 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
     double *sums = p.sums + index * p.tile_sums;
     uint64_t count = tile_parts(t.width * t.height, PRIM_CHUNK);
+    if (p.floor_apart && count > 1) {
+      sums += count;
+      count = tile_parts(count, PRIM_CHUNK);
+    }
     while (count > 1) {
       const element_rows rows = {(const uint8_t *)sums, count, count, 0};
       const uint64_t chunks = tile_parts(count, PRIM_CHUNK);
@@ -250,6 +278,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
       __syncthreads(); /* the floor is whole */
     }
     lane_range range = lane_range_none();
+#pragma unroll 4
     for (uint64_t i = threadIdx.x; i < p.parts; i += CHUNK_THREADS) {
       const lane_range part = p.ranges[index * p.parts + i];
       lane_range_add(range, part.low, part.high);
@@ -280,6 +309,8 @@ static bool is_wide(const tile_stats_args *a) {
 static uint64_t parts_wanted(const tile_stats_args *a) {
   const uint64_t held = (uint64_t)a->processors * WIDE_WARPS_HELD / a->count;
   if (is_wide(a) && held >= WIDE_PARTS_LEAST) return held;
+  const uint64_t fine = tile_parts((uint64_t)a->processors * CHUNK_WARPS_WANTED * CHUNK_FINER, a->count);
+  if (fine <= CHUNK_THREADS && a->count <= (uint64_t)a->processors * CHUNK_FINER) return fine;
   return tile_parts((uint64_t)a->processors * CHUNK_WARPS_WANTED, a->count);
 }
 
@@ -297,6 +328,7 @@ static tile_chunks_params params_of(const tile_stats_args *a) {
   p.tile_sums = 0;
   for (uint64_t n = chunks; n > 1; n = tile_parts(n, PRIM_CHUNK)) p.tile_sums += n;
   p.tile_sums += 1;
+  p.floor_apart = chunks > PRIM_CHUNK;
   p.threshold = a->threshold;
   p.tiles = a->tiles;
   p.sums = p.parts > 1 ? (double *)a->scratch : NULL;
@@ -352,6 +384,18 @@ stage_status tile_chunks_launch(const tile_stats_args *a, cuda_stream stream) {
   return launch_status();
 }
 
+stage_status tile_chunks_floor_launch(const tile_stats_args *a, cuda_stream stream) {
+  assert_args(a);
+  const tile_chunks_params p = params_of(a);
+  assert(p.sums);
+  if (!p.floor_apart) return STAGE_OK;
+  const uint64_t groups = tile_parts(p.tile_sums, (uint64_t)PRIM_CHUNK * CHUNK_WARPS);
+  const uint64_t tiles = p.grid.count < GRID_Y_MAX ? p.grid.count : (uint64_t)GRID_Y_MAX;
+  if (groups > INT32_MAX) return STAGE_OVERFLOW;
+  tile_chunks_floor_kernel<<<dim3((unsigned)groups, (unsigned)tiles), CHUNK_THREADS, 0, stream>>>(p);
+  return launch_status();
+}
+
 stage_status tile_chunks_finish_launch(const tile_stats_args *a, cuda_stream stream) {
   assert_args(a);
   const tile_chunks_params p = params_of(a);
@@ -370,5 +414,7 @@ stage_status tile_stats_launch(const tile_stats_args *a, cuda_stream stream) {
   const bool bytes = a->view.type == PRIM_U8;
   stage_status st = bytes ? tile_bytes_launch(a, stream) : tile_chunks_launch(a, stream);
   if (st != STAGE_OK || tile_stats_scratch_bytes(a) == 0) return st;
-  return bytes ? tile_bytes_finish_launch(a, stream) : tile_chunks_finish_launch(a, stream);
+  if (bytes) return tile_bytes_finish_launch(a, stream);
+  st = tile_chunks_floor_launch(a, stream);
+  return st == STAGE_OK ? tile_chunks_finish_launch(a, stream) : st;
 }
