@@ -97,12 +97,12 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
   if (index >= p.grid.count) return;
   element_rows rows = rows_of_tile<float>(p.grid, tile_at(p.grid, index % p.grid.columns, index / p.grid.columns));
   if (rows.stride_bytes == rows.width * sizeof(float)) rows.width = rows.count; /* one row: no gaps */
-  const uint64_t chunks = tile_parts(rows.count, PRIM_CHUNK), end = min((part + 1) * p.part_chunks, chunks);
+  const uint64_t chunks = tile_parts(rows.count, PRIM_CHUNK);
   const float threshold = threshold_for(0.0f, p.threshold);
   lane_range range = lane_range_none();
   double lane_total = 0.0;
 #pragma unroll 1
-  for (uint64_t c = part * p.part_chunks; c < end; c++) {
+  for (uint64_t c = part; c < chunks; c += p.parts) { /* neighbouring warps read neighbouring chunks */
     const uint64_t first = c * PRIM_CHUNK, row = first < rows.width ? 0 : tile_quotient(first, rows.width);
     const uint64_t column = first - row * rows.width;
     double sum;
