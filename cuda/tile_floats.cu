@@ -9,7 +9,7 @@
 enum {
   FLOATS_THREADS = 128,
   FLOATS_WARPS = FLOATS_THREADS / WARP_LANES,
-  FLOATS_BLOCKS_PER_SM = 6,
+  FLOATS_BLOCKS_PER_SM = 7,
   FLOATS_ROWS = 16, /* of 32 elements that a warp has under way */
   LIST_ROWS = 4,    /* rows whose places a lane reads from the list at once */
   LIST_GROUP = LIST_ROWS * WARP_LANES
@@ -172,7 +172,7 @@ static __device__ __forceinline__ void list_places(const tile_grid &g, uint32_t 
 
 /*
  * Does      statistics of small tiles: tile_stats_ref for f32.
- * Launch    one-dimensional, blocks of 4 warps, at most 6 a multiprocessor, looping; a warp a tile, a lane the record
+ * Launch    one-dimensional, blocks of 4 warps, at most 7 a multiprocessor, looping; a warp a tile, a lane the record
  *           of each 32nd tile of its warp; then a warp each of the narrower tiles at the ends of rows.
  * Shared    4 bytes an element of a tile, to the next multiple of 512: where the elements lie, worked out once for all
  *           tiles of a block.
