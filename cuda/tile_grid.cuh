@@ -7,6 +7,9 @@
 
 #include "cuda/tile_stats_cuda.h"
 
+/* Elements of a tile whose places a block lists. */
+enum { TILE_LISTED_MAX = 4096 };
+
 struct tile_grid {
   const uint8_t *data;
   uint64_t width, height, tile_width, tile_height; /* elements */
@@ -20,6 +23,11 @@ struct tile_place {
 };
 
 HS_INLINE uint64_t tile_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
+
+/* n / d; divisions of 64 bits take long. */
+static __device__ __forceinline__ uint64_t tile_quotient(uint64_t n, uint64_t d) {
+  return (n | d) >> 32 ? n / d : (uint32_t)n / (uint32_t)d;
+}
 
 static inline tile_grid tile_grid_make(const tile_stats_args *a) {
   tile_grid g;

@@ -1,11 +1,11 @@
 /*
  * Tile statistics of u16, f32 and f64: a warp takes a tile, or some chunks of one, and the fixed tree goes over the
- * tile's own elements. Where they lie in a small tile is listed once for many of them. Also what chooses between these
- * kernels and those for bytes.
+ * tile's own elements. Where they lie in a small tile is listed once for many of them (f32: tile_floats.cu). Also what
+ * chooses between these kernels and those for bytes.
  */
 #include "cuda/tile_stats_cuda.h"
 
-#include "cuda/launch_shape.h"
+#include "cuda/launch.cuh"
 #include "cuda/prim/chunk_tree.cuh"
 #include "cuda/tile_grid.cuh"
 
@@ -13,17 +13,21 @@ enum {
   CHUNK_THREADS = 256,
   CHUNK_WARPS = CHUNK_THREADS / WARP_LANES,
   CHUNK_BLOCKS_PER_SM = 3,
-  LISTED_MAX = 4096, /* elements of a tile */
-  LISTED_ROWS = 16,  /* of 32 elements that a warp has under way */
+  LISTED_ROWS = 16, /* of 32 elements that a warp has under way */
   LISTED_BLOCKS_PER_SM = 4,
   LISTED_BLOCKS_OF_F64 = 3,
-  CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS /* a multiprocessor: fewer tiles than that are cut into parts */
+  CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS, /* a multiprocessor: fewer tiles than that are cut into parts */
+  CHUNK_FINER = 4,                      /* times that, where tiles are few and a thread can have a part of each */
+  WIDE_WARPS_HELD = 3 * CHUNK_WARPS,    /* a multiprocessor, of tile_wide_chunks_kernel */
+  WIDE_PARTS_LEAST = 8,                 /* of a tile: with fewer, one round of parts would leave warps without work */
+  WIDE_ROW = 4 * PRIM_CHUNK             /* elements of a row from which on most chunks lie within one */
 };
 
 struct tile_chunks_params {
   tile_grid grid;
   uint64_t parts, part_chunks; /* of a tile; chunks of a part; one part has at most PRIM_CHUNK */
   uint64_t tile_sums;          /* places for sums of a tile: of its chunks, of their chunks, ... */
+  bool floor_apart;            /* tile_chunks_floor_kernel has left the second floor of sums */
   double threshold;
   prim_tile *tiles;
   double *sums;       /* [tiles][tile_sums]; null for one part */
@@ -64,6 +68,51 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOC
   double lane_total = 0.0;
   for (uint64_t c = part * p.part_chunks; c < end; c++) {
     const double sum = chunk_figures<E, false, true, true>(rows, c * PRIM_CHUNK, threshold, range);
+    if (p.sums && lane == 0) p.sums[index * p.tile_sums + c] = sum;
+    if (lane == c % PRIM_LANES) lane_total += sum;
+  }
+  warp_reduce_range(range);
+  range.above = warp_reduce_sum_u64(range.above);
+  const double sum = warp_tree_sum(lane_total); /* of one chunk: itself */
+  if (lane != 0) return;
+  if (p.sums)
+    p.ranges[item] = range;
+  else
+    tile_write(&p.tiles[index], sum, (double)rows.count, range.low, range.high, range.above);
+}
+
+/*
+ * Does      as tile_chunks_kernel, for f32 tiles most of whose chunks lie within a row: those are taken without a walk.
+ * Launch    one-dimensional, blocks of 8 warps, a warp a part of a tile.
+ * Shared    none. Barriers: none.
+ * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
+ * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
+ * Cost      4 bytes and some 9 instructions an element, two of them in double; some 25 where a chunk turns a row.
+ */
+__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
+    tile_wide_chunks_kernel(const __grid_constant__ tile_chunks_params p) {
+  const uint64_t item = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
+  const uint64_t index = item / p.parts, part = item - index * p.parts;
+  const uint32_t lane = threadIdx.x % WARP_LANES;
+  if (index >= p.grid.count) return;
+  element_rows rows = rows_of_tile<float>(p.grid, tile_at(p.grid, index % p.grid.columns, index / p.grid.columns));
+  if (rows.stride_bytes == rows.width * sizeof(float)) rows.width = rows.count; /* one row: no gaps */
+  const uint64_t chunks = tile_parts(rows.count, PRIM_CHUNK);
+  const float threshold = threshold_for(0.0f, p.threshold);
+  lane_range range = lane_range_none();
+  double lane_total = 0.0;
+#pragma unroll 1
+  for (uint64_t c = part; c < chunks; c += p.parts) { /* neighbouring warps read neighbouring chunks */
+    const uint64_t first = c * PRIM_CHUNK, row = first < rows.width ? 0 : tile_quotient(first, rows.width);
+    const uint64_t column = first - row * rows.width;
+    double sum;
+    if (column + PRIM_CHUNK <= rows.width) {
+      const uint8_t *at = rows.data + row * rows.stride_bytes + column * sizeof(float);
+      const element_rows chunk = {at, PRIM_CHUNK, PRIM_CHUNK, 0};
+      sum = chunk_figures<float, true, true, true>(chunk, 0, threshold, range);
+    } else {
+      sum = chunk_figures<float, false, true, true>(rows, first, threshold, range);
+    }
     if (p.sums && lane == 0) p.sums[index * p.tile_sums + c] = sum;
     if (lane == c % PRIM_LANES) lane_total += sum;
   }
@@ -136,26 +185,25 @@ template <typename E> static __device__ __forceinline__ void list_offsets(const 
 }
 
 /*
- * Does      statistics of small tiles: tile_stats_ref for u16, f32, f64.
+ * Does      statistics of small tiles: tile_stats_ref for u16, f64.
  * Launch    one-dimensional, blocks of 8 warps, as many as the device holds, looping; a warp a tile.
  * Shared    16 KiB: where the elements of a tile lie, worked out once for all tiles of a block.
  * Reads     the view, aligned for its type. Writes tiles.
  * Barriers  one, after the list.
- * Limits    tiles of at most LISTED_MAX elements, rows of tiles of less than 2^32 bytes.
+ * Limits    tiles of at most TILE_LISTED_MAX elements, rows of tiles of less than 2^32 bytes.
  * Order     the contract's fixed tree, over each tile's own elements.
  * Cost      an element's bytes and some 10 instructions, two of them in double; some 300 for a tile.
  */
 template <typename E>
 __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_OF_F64 : LISTED_BLOCKS_PER_SM)
     tile_listed_kernel(const __grid_constant__ tile_chunks_params p) {
-  __shared__ uint32_t s_offset[LISTED_MAX];
+  __shared__ uint32_t s_offset[TILE_LISTED_MAX];
   const uint32_t lane = threadIdx.x % WARP_LANES;
   const typename element_threshold<E>::type threshold = threshold_for((E)0, p.threshold);
   list_offsets<E>(p.grid, s_offset);
   for (uint64_t index = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES; index < p.grid.count;
        index += (uint64_t)gridDim.x * CHUNK_WARPS) {
-    const uint64_t row =
-        (index | p.grid.columns) >> 32 ? index / p.grid.columns : (uint32_t)index / (uint32_t)p.grid.columns;
+    const uint64_t row = tile_quotient(index, p.grid.columns);
     const tile_place t = tile_at(p.grid, index - row * p.grid.columns, row);
     const element_rows rows = rows_of_tile<E>(p.grid, t);
     const uint32_t count = (uint32_t)rows.count;
@@ -176,7 +224,29 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_
 }
 
 /*
- * Does      the statistics of tiles from the sums of their chunks and the ranges of their parts.
+ * Does      the sums of 1024 sums of chunks each, which one block alone would be long in reading.
+ * Launch    blocks of 8 warps, x: a warp 1024 chunks of a tile; y: tiles, looping.
+ * Shared    none. Barriers: none.
+ * Reads     sums. Writes the next floor of sums.
+ * Limits    at least one part. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
+ */
+__global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
+    tile_chunks_floor_kernel(const __grid_constant__ tile_chunks_params p) {
+  const uint64_t c = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
+  for (uint64_t index = blockIdx.y; index < p.grid.count; index += gridDim.y) {
+    const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+    double *sums = p.sums + index * p.tile_sums;
+    const uint64_t count = tile_parts(t.width * t.height, PRIM_CHUNK);
+    if (count <= 1 || c * PRIM_CHUNK >= count) continue;
+    const element_rows rows = {(const uint8_t *)sums, count, count, 0};
+    const double sum = chunk_sum<double, true, true>(rows, c * PRIM_CHUNK);
+    if (threadIdx.x % WARP_LANES == 0) sums[count + c] = sum;
+  }
+}
+
+/*
+ * Does      the statistics of tiles from the sums of their chunks, or the next floor of sums, and the ranges of their
+ *           parts.
  * Launch    one-dimensional, blocks of 8 warps, a block a tile, looping.
  * Shared    0.2 KiB.
  * Reads     sums, ranges. Writes the later floors of sums, tiles.
@@ -191,6 +261,10 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
     double *sums = p.sums + index * p.tile_sums;
     uint64_t count = tile_parts(t.width * t.height, PRIM_CHUNK);
+    if (p.floor_apart && count > 1) {
+      sums += count;
+      count = tile_parts(count, PRIM_CHUNK);
+    }
     while (count > 1) {
       const element_rows rows = {(const uint8_t *)sums, count, count, 0};
       const uint64_t chunks = tile_parts(count, PRIM_CHUNK);
@@ -204,6 +278,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
       __syncthreads(); /* the floor is whole */
     }
     lane_range range = lane_range_none();
+#pragma unroll 4
     for (uint64_t i = threadIdx.x; i < p.parts; i += CHUNK_THREADS) {
       const lane_range part = p.ranges[index * p.parts + i];
       lane_range_add(range, part.low, part.high);
@@ -224,12 +299,27 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
   }
 }
 
+/* Whether most chunks of a tile lie within a row, or rows follow each other without gaps. */
+static bool is_wide(const tile_stats_args *a) {
+  const bool flat = a->tile_width == a->view.width && a->view.stride_bytes == a->view.width * sizeof(float);
+  return a->view.type == PRIM_F32 && (flat || a->tile_width >= WIDE_ROW);
+}
+
+/* Parts of a tile that are wanted, so that there is work for all warps: in one round where that divides well. */
+static uint64_t parts_wanted(const tile_stats_args *a) {
+  const uint64_t held = (uint64_t)a->processors * WIDE_WARPS_HELD / a->count;
+  if (is_wide(a) && held >= WIDE_PARTS_LEAST) return held;
+  const uint64_t fine = tile_parts((uint64_t)a->processors * CHUNK_WARPS_WANTED * CHUNK_FINER, a->count);
+  if (fine <= CHUNK_THREADS && a->count <= (uint64_t)a->processors * CHUNK_FINER) return fine;
+  return tile_parts((uint64_t)a->processors * CHUNK_WARPS_WANTED, a->count);
+}
+
 static tile_chunks_params params_of(const tile_stats_args *a) {
   tile_chunks_params p;
   p.grid = tile_grid_make(a);
   const uint64_t width = p.grid.tile_width, height = p.grid.tile_height;
   const uint64_t chunks = tile_parts(width * height, PRIM_CHUNK);
-  const uint64_t wanted = tile_parts((uint64_t)a->processors * CHUNK_WARPS_WANTED, p.grid.count);
+  const uint64_t wanted = parts_wanted(a);
   const uint64_t least = tile_parts(chunks, PRIM_CHUNK); /* no part of more chunks than a chunk has elements */
   uint64_t parts = wanted < chunks ? wanted : chunks;
   if (parts < least) parts = least;
@@ -238,6 +328,7 @@ static tile_chunks_params params_of(const tile_stats_args *a) {
   p.tile_sums = 0;
   for (uint64_t n = chunks; n > 1; n = tile_parts(n, PRIM_CHUNK)) p.tile_sums += n;
   p.tile_sums += 1;
+  p.floor_apart = chunks > PRIM_CHUNK;
   p.threshold = a->threshold;
   p.tiles = a->tiles;
   p.sums = p.parts > 1 ? (double *)a->scratch : NULL;
@@ -260,8 +351,8 @@ static void assert_args(const tile_stats_args *a) {
 /* Whether the list holds a tile. */
 static bool is_listed(const tile_chunks_params *p) {
   const tile_grid *g = &p->grid;
-  return p->parts == 1 && g->tile_width <= LISTED_MAX && g->tile_height <= LISTED_MAX &&
-         g->tile_width * g->tile_height <= LISTED_MAX && g->stride_bytes <= UINT32_MAX / g->tile_height;
+  return p->parts == 1 && g->tile_width <= TILE_LISTED_MAX && g->tile_height <= TILE_LISTED_MAX &&
+         g->tile_width * g->tile_height <= TILE_LISTED_MAX && g->stride_bytes <= UINT32_MAX / g->tile_height;
 }
 
 static void launch_listed(const tile_stats_args *a, const tile_chunks_params &p, uint64_t blocks, cuda_stream stream) {
@@ -269,7 +360,6 @@ static void launch_listed(const tile_stats_args *a, const tile_chunks_params &p,
   const uint64_t most = (uint64_t)a->processors * a_processor;
   const unsigned held = (unsigned)(blocks < most ? blocks : most);
   if (a->view.type == PRIM_U16) tile_listed_kernel<uint16_t><<<held, CHUNK_THREADS, 0, stream>>>(p);
-  if (a->view.type == PRIM_F32) tile_listed_kernel<float><<<held, CHUNK_THREADS, 0, stream>>>(p);
   if (a->view.type == PRIM_F64) tile_listed_kernel<double><<<held, CHUNK_THREADS, 0, stream>>>(p);
 }
 
@@ -280,12 +370,29 @@ stage_status tile_chunks_launch(const tile_stats_args *a, cuda_stream stream) {
   const uint64_t blocks = tile_parts(p.grid.count * p.parts, CHUNK_WARPS);
   if (blocks > INT32_MAX) return STAGE_OVERFLOW;
   if (is_listed(&p)) {
+    if (a->view.type == PRIM_F32) return tile_floats_launch(a, stream);
     launch_listed(a, p, blocks, stream);
+    return launch_status();
+  }
+  if (is_wide(a)) {
+    tile_wide_chunks_kernel<<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
     return launch_status();
   }
   if (a->view.type == PRIM_U16) tile_chunks_kernel<uint16_t><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
   if (a->view.type == PRIM_F32) tile_chunks_kernel<float><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
   if (a->view.type == PRIM_F64) tile_chunks_kernel<double><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
+  return launch_status();
+}
+
+stage_status tile_chunks_floor_launch(const tile_stats_args *a, cuda_stream stream) {
+  assert_args(a);
+  const tile_chunks_params p = params_of(a);
+  assert(p.sums);
+  if (!p.floor_apart) return STAGE_OK;
+  const uint64_t groups = tile_parts(p.tile_sums, (uint64_t)PRIM_CHUNK * CHUNK_WARPS);
+  const uint64_t tiles = p.grid.count < GRID_Y_MAX ? p.grid.count : (uint64_t)GRID_Y_MAX;
+  if (groups > INT32_MAX) return STAGE_OVERFLOW;
+  tile_chunks_floor_kernel<<<dim3((unsigned)groups, (unsigned)tiles), CHUNK_THREADS, 0, stream>>>(p);
   return launch_status();
 }
 
@@ -307,5 +414,7 @@ stage_status tile_stats_launch(const tile_stats_args *a, cuda_stream stream) {
   const bool bytes = a->view.type == PRIM_U8;
   stage_status st = bytes ? tile_bytes_launch(a, stream) : tile_chunks_launch(a, stream);
   if (st != STAGE_OK || tile_stats_scratch_bytes(a) == 0) return st;
-  return bytes ? tile_bytes_finish_launch(a, stream) : tile_chunks_finish_launch(a, stream);
+  if (bytes) return tile_bytes_finish_launch(a, stream);
+  st = tile_chunks_floor_launch(a, stream);
+  return st == STAGE_OK ? tile_chunks_finish_launch(a, stream) : st;
 }

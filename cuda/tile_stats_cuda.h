@@ -24,15 +24,18 @@ typedef struct tile_stats_args {
 /* Large tiles are shared by several blocks or warps, which meet in scratch memory. */
 size_t tile_stats_scratch_bytes(const tile_stats_args *args);
 
-/* One launch; with scratch memory two. */
+/* One launch; with scratch memory two, three for tiles of more than 2^20 elements that are not bytes. */
 stage_status tile_stats_launch(const tile_stats_args *args, cuda_stream stream);
 
-/* The kernels by themselves; the second of each pair ends what the first one left in scratch memory. u8: */
+/* The kernels by themselves; the last of each group ends what the first one left in scratch memory. u8: */
 stage_status tile_bytes_launch(const tile_stats_args *args, cuda_stream stream);
 stage_status tile_bytes_finish_launch(const tile_stats_args *args, cuda_stream stream);
 /* u16, f32, f64: */
 stage_status tile_chunks_launch(const tile_stats_args *args, cuda_stream stream);
+stage_status tile_chunks_floor_launch(const tile_stats_args *args, cuda_stream stream); /* between; not always one */
 stage_status tile_chunks_finish_launch(const tile_stats_args *args, cuda_stream stream);
+/* f32, small tiles, which tile_chunks_launch leaves to it: */
+stage_status tile_floats_launch(const tile_stats_args *args, cuda_stream stream);
 
 #ifdef __cplusplus
 }

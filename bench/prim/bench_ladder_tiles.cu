@@ -204,9 +204,15 @@ int main(int argc, char **argv) {
                                   {"u8, 1 GiB, 16 x 16", PRIM_U8, W, high, 0, 16, 16, false},
                                   {"u8, 1 GiB, 200 x 200", PRIM_U8, W, high, 0, 200, 200, false},
                                   {"u8, 1 GiB, one tile", PRIM_U8, W, high, 0, W, high, false}};
-  const tiles_shape of_floats[] = {{"f32, 1 GiB, 40 x 40", PRIM_F32, W, high / 4, 0, 40, 40, false},
-                                   {"f32, 1 GiB, 37 x 41", PRIM_F32, W, high / 4, 0, 37, 41, false},
-                                   {"f32, 1 GiB, one tile", PRIM_F32, W, high / 4, 0, W, high / 4, false}};
+  const tiles_shape of_floats[] = {
+      {"f32, 1 GiB, 40 x 40", PRIM_F32, W, high / 4, 0, 40, 40, false},
+      {"f32, 1 GiB, 37 x 41", PRIM_F32, W, high / 4, 0, 37, 41, false},
+      {"f32, 1 GiB, 33 x 17, rows of 8001", PRIM_F32, W, high / 4, 1, 33, 17, false},
+      {"f32, 1 GiB, 16 x 16", PRIM_F32, W, high / 4, 0, 16, 16, false},
+      {"f32, 1 GiB, 200 x 200", PRIM_F32, W, high / 4, 0, 200, 200, false},
+      {"f32, 1 GiB, 1000 x 1000", PRIM_F32, W, high / 4, 0, 1000, 1000, false},
+      {"f32, 1 GiB, one tile", PRIM_F32, W, high / 4, 0, W, high / 4, false},
+      {"f32, 1 GiB, one tile, rows of 8001", PRIM_F32, W, high / 4, 1, W, high / 4, false}};
   for (size_t i = 0; i < sizeof of_bytes / sizeof of_bytes[0]; i++) run_shape(&l, &of_bytes[i], bytes, (size_t)W * H);
   for (size_t i = 0; i < sizeof of_floats / sizeof of_floats[0]; i++)
     run_shape(&l, &of_floats[i], floats, (size_t)W * H * sizeof(float));

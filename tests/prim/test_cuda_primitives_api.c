@@ -207,6 +207,37 @@ static void tiles_agree(void **state) {
     }
 }
 
+/* So many small tiles that none is cut, of two, three and four chunks, some of them narrower or lower. */
+static void many_tiles_of_several_chunks(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  static const hs_tiling tilings[] = {{40, 40, 100.5}, {33, 35, 0.5}, {47, 53, 7.0}, {60, 60, 31.25}};
+  static const shape s = {4003, 3851, 3, 1};
+  if (left_out(&s)) skip();
+  for (int type = HS_ELEMENT_U16; type <= HS_ELEMENT_F64; type++) {
+    twin t = twin_make((hs_element)type, &s, CONTENT_SOME_NAN);
+    for (size_t i = 0; i < sizeof tilings / sizeof tilings[0]; i++) check_tiles(&t, &tilings[i]);
+    twin_free(&t);
+  }
+}
+
+/* Tiles of rows that hold whole chunks, and chunks that turn from a row to the next one. */
+static void tiles_of_wide_rows(void **state) {
+  (void)state;
+  NEED_DEVICE();
+  static const hs_tiling tilings[] = {
+      {9001, 150, 1.0}, {4100, 33, 100.5}, {4500, 1, 0.0}, {5000, 150, NAN}, {9001, 7, 12.5}};
+  for (size_t gap = 0; gap < 6; gap += 5) {
+    const shape s = {9001, 150, gap, 1};
+    if (left_out(&s)) skip();
+    for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++) {
+      twin t = twin_make((hs_element)type, &s, CONTENT_SOME_NAN);
+      for (size_t i = 0; i < sizeof tilings / sizeof tilings[0]; i++) check_tiles(&t, &tilings[i]);
+      twin_free(&t);
+    }
+  }
+}
+
 /* u8 tiles whose columns start at every offset into a word, in units of one, two and three words. */
 static void byte_tiles_at_any_address(void **state) {
   (void)state;
@@ -556,6 +587,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(reductions_agree),
                                      cmocka_unit_test(bytes_at_any_address),
                                      cmocka_unit_test(tiles_agree),
+                                     cmocka_unit_test(many_tiles_of_several_chunks),
+                                     cmocka_unit_test(tiles_of_wide_rows),
                                      cmocka_unit_test(byte_tiles_at_any_address),
                                      cmocka_unit_test(tiles_beyond_capacity),
                                      cmocka_unit_test(histograms_agree),
