@@ -118,6 +118,7 @@ static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *ex
 
 FILE *atomic_file_open(atomic_file *file, const char *path) {
   memset(file, 0, sizeof *file);
+  errno = 0; /* what atomic_file_commit finds there is no older file's */
   if (path == NULL || path[0] == '\0') {
     return atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "the name of the file to write is",
                             path == NULL ? "null" : "empty");
@@ -162,16 +163,24 @@ FILE *atomic_file_open(atomic_file *file, const char *path) {
   return atomic_file_open_temporary(file, exists ? &existing : NULL);
 }
 
+/* Why an earlier write to the stream failed. ferror alone does not say; errno does unless something has set it since, so
+   only what nothing but a write leaves there is taken for the reason. */
+static int atomic_file_reason_of_failed_write(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EPIPE ? error : EIO;
+}
+
 hs_status atomic_file_commit(atomic_file *file) {
+  const int left_by_writes = errno;
   if (file->stream == NULL) {
     if (file->status == HS_OK) {
       atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "nothing is open for", file->target);
     }
     return file->status;
   }
-  /* ferror alone has no errno: an earlier write failed and its reason is gone. */
   const bool failed_before = ferror(file->stream) != 0;
-  int error = fflush(file->stream) != 0 ? errno : failed_before ? EIO : 0;
+  int error = fflush(file->stream) != 0 ? errno
+              : failed_before           ? atomic_file_reason_of_failed_write(left_by_writes)
+                                        : 0;
   if (error == 0 && file->temporary_exists && fsync(fileno(file->stream)) != 0 && errno != EINVAL) {
     error = errno; /* EINVAL: a file system without fsync */
   }

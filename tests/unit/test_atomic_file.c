@@ -154,6 +154,14 @@ static void test_full_device_fails(void **state) {
   assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
   assert_non_null(strstr(file.message, "/dev/full"));
   assert_non_null(strstr(file.message, strerror(ENOSPC)));
+  /* More than the stream buffers: the write itself fails, and nothing is left that a flush could fail at. */
+  stream = atomic_file_open(&file, "/dev/full");
+  assert_non_null(stream);
+  for (int i = 0; i < 4096; ++i) {
+    fputs("no room for all of these lines\n", stream);
+  }
+  assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
+  assert_non_null(strstr(file.message, strerror(ENOSPC)));
 }
 
 static void test_pipe_is_written_through(void **state) {
