@@ -147,6 +147,17 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   ops->variant[id] = v->name;
 }
 
+/* A stage that only a GPU has, or none. */
+static bool refuse_stage(char *message, size_t bytes, const char *text, size_t length) {
+  if (message && bytes > 0) {
+    size_t at = (size_t)snprintf(message, bytes, "variant \"%.*s\" names no stage of the CPU; these are", (int)length,
+                                 text);
+    for (int id = 0; id < STAGE_COUNT && at < bytes; id++)
+      at += (size_t)snprintf(message + at, bytes - at, " %s", stage_name((stage_id)id));
+  }
+  return false;
+}
+
 static bool refuse(char *message, size_t bytes, const char *what, const char *text, size_t length) {
   if (message && bytes > 0) {
     size_t at = (size_t)snprintf(message, bytes, "%s \"%.*s\" is not usable here; there is", what, (int)length, text);
@@ -156,20 +167,26 @@ static bool refuse(char *message, size_t bytes, const char *what, const char *te
   return false;
 }
 
+static int find_stage(const char *name, size_t length) {
+  int id = 0;
+  for (; id < STAGE_COUNT; id++) {
+    const char *own = stage_name((stage_id)id);
+    if (strlen(own) == length && memcmp(own, name, length) == 0) break;
+  }
+  return id;
+}
+
 /* One "stage=name" of the variant string. */
 static bool apply_choice(stage_ops *ops, const char *text, size_t length, char *message, size_t bytes) {
   const char *equals = memchr(text, '=', length);
   if (!equals) return refuse(message, bytes, "variant", text, length);
   const size_t stage_length = (size_t)(equals - text), name_length = length - stage_length - 1;
+  const int id = find_stage(text, stage_length);
+  if (id == STAGE_COUNT) return refuse_stage(message, bytes, text, length);
   const cpu_variant *v = find_variant(equals + 1, name_length);
   if (!v || !v->usable()) return refuse(message, bytes, "variant", text, length);
-  for (int id = 0; id < STAGE_COUNT; id++) {
-    const char *name = stage_name((stage_id)id);
-    if (strlen(name) != stage_length || memcmp(name, text, stage_length) != 0) continue;
-    take(ops, v, (stage_id)id);
-    if (strcmp(ops->variant[id], v->name) == 0) return true;
-  }
-  return refuse(message, bytes, "variant", text, length);
+  take(ops, v, (stage_id)id);
+  return strcmp(ops->variant[id], v->name) == 0 || refuse(message, bytes, "variant", text, length);
 }
 
 bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t bytes) {

@@ -231,6 +231,13 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
              output != NULL ? "'" : "is missing", output != NULL ? output : "", output != NULL ? "'" : "");
     return CLI_USAGE;
   }
+  if (several && !is_folder && hs_format_of_name(output) != HS_FORMAT_AUTO) {
+    snprintf(message, message_bytes,
+             "--output '%s' is the name of one file: expected a directory for the features of several images, with '/' "
+             "behind a name such as this one",
+             output);
+    return CLI_USAGE;
+  }
   if (several || is_folder) {
     directory = output;
     plan->format = plan->format == HS_FORMAT_AUTO ? HS_FORMAT_NPZ : plan->format;

@@ -254,8 +254,10 @@ static void report(const match_job *job) {
 
 static cli_exit save(match_job *job) {
   const bool to_stdout = strcmp(job->output, "-") == 0;
-  if (match_table_save(job->output, job->format, &job->table, job->message, sizeof job->message) != HS_OK)
-    return to_stdout && cli_stdout_is_gone() ? CLI_FAILED : fail(job, to_stdout ? "standard output" : job->output);
+  if (match_table_save(job->output, job->format, &job->table, job->message, sizeof job->message) != HS_OK) {
+    if (!to_stdout || !cli_stdout_is_gone()) cli_error(COMMAND_MATCH, "%s", job->message); /* names the file */
+    return CLI_FAILED;
+  }
   if (!given(job, OPTION_QUIET)) report(job);
   return CLI_DONE;
 }

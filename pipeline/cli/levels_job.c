@@ -74,8 +74,8 @@ cli_exit levels_job_write(levels_job *job, void (*write)(FILE *out, const void *
     write(stream, result);
   }
   if (stream == NULL || atomic_file_commit(&file) != HS_OK) {
-    snprintf(job->message, sizeof job->message, "%s", file.message);
-    return levels_job_fail(job, output->text);
+    cli_error(job->set->command, "%s", file.message); /* names the file */
+    return CLI_FAILED;
   }
   return CLI_DONE;
 }

@@ -140,7 +140,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                      .high = 4096,
                      .commands = IN_FRAMES,
                      .field = OPTION_NO_FIELD,
-                     .help = "spread --max-features evenly over W x H cells of the image"},
+                     .help = "spread --max-features, which must be given for it, evenly over W x H cells of the image"},
     [OPTION_EQUALIZE] =
         FLAG("equalize", IN_FRAMES, AT(equalize), "equalise the histogram of the image first (8-bit images)"),
     [OPTION_EQUALIZED_FILE] = TEXT("equalize", "OUT", IN_HIST,

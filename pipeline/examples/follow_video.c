@@ -35,6 +35,6 @@ int main(int argc, char **argv) {
       printf("%d %d %.2f %.2f\n", frame, of_now[b], (double)now->keypoints[b].x, (double)now->keypoints[b].y);
     }
   }
-  fprintf(stderr, "%s: %d tracks\n", hs_status_string(status), tracks);
+  fprintf(stderr, "%s %d tracks\n", hs_status_string(status), tracks);
   return status == HS_OK ? 0 : 1;
 }

@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
 
   hs_options_init(&options, HS_PROFILE_LOWE);
   hs_verify_options_init(&verify, HS_FUNDAMENTAL);
-  hs_status status = argc == 3 ? hs_create(&context, &options) : HS_ERR_ARGUMENT;
+  if (argc != 3) return fprintf(stderr, "usage: %s one.jpg two.jpg\n", argv[0]), 2;
+  hs_status status = hs_create(&context, &options);
   for (int i = 0; i < 2 && status == HS_OK; i++) {
     status = hs_load_image(argv[1 + i], NULL, &image[i]);
     if (status == HS_OK) status = hs_extract(context, &image[i], &features[i]);
@@ -32,6 +33,6 @@ int main(int argc, char **argv) {
     const hs_keypoint *b = &features[1].keypoints[matches.pairs[i].second];
     if (inlier[i]) printf("%.2f %.2f %.2f %.2f\n", (double)a->x, (double)a->y, (double)b->x, (double)b->y);
   }
-  fprintf(stderr, "%s: %zu matches, %zu agree\n", hs_status_string(status), matches.count, geometry.inlier_count);
+  fprintf(stderr, "%s %zu matches, %zu agree\n", hs_status_string(status), matches.count, geometry.inlier_count);
   return status == HS_OK ? 0 : 1;
 }

@@ -22,12 +22,13 @@ int main(int argc, char **argv) {
   hs_geometry g;
   hs_options_init(&options, HS_PROFILE_LOWE);
   hs_verify_options_init(&verify, HS_HOMOGRAPHY);
-  hs_status st = argc == 3 ? hs_create(&context, &options) : HS_ERR_ARGUMENT;
+  if (argc != 3) return fprintf(stderr, "usage: %s a.jpg b.jpg >pano.ppm\n", argv[0]), 2;
+  hs_status st = hs_create(&context, &options);
   for (int i = 0; i < 2 && st == HS_OK && (st = hs_load_image(argv[1 + i], &colour, &im[i])) == HS_OK; i++)
     st = im[i].type == HS_U8 ? hs_extract(context, &im[i], &f[i]) : HS_ERR_UNSUPPORTED; /* sample() reads bytes */
   if (st == HS_OK) st = hs_match(context, &f[0], &f[1], NULL, &m);
   if (st == HS_OK) st = hs_verify(&f[0], &f[1], m.pairs, sizeof *m.pairs, m.count, &verify, NULL, &g);
-  if (st != HS_OK || !g.found) return fprintf(stderr, "%s: %zu matches\n", hs_status_string(st), m.count), 1;
+  if (st != HS_OK || !g.found) return fprintf(stderr, "%s %zu matches\n", hs_status_string(st), m.count), 1;
   printf("P6 %d %d 255\n", 3 * im[0].width, 2 * im[0].height);
   for (int i = 0; i < 6 * im[0].width * im[0].height; i++) {
     const double x = i % (3 * im[0].width) - im[0].width, y = i / (3 * im[0].width) - im[0].height / 2;

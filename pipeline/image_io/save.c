@@ -110,7 +110,8 @@ hs_status image_save(const char *path, const hs_image *image, char *message, siz
   const int error = errno;
   atomic_file_abandon(&file);
   if (status == HS_ERR_IO) {
-    hs_message_set_errno(message, message_bytes, error != 0 ? error : EIO, "%s: cannot be written", path);
+    hs_message_set_errno(message, message_bytes, error != 0 ? error : EIO, "%s: cannot be written",
+                         strcmp(path, "-") == 0 ? "standard output" : path);
   } else {
     hs_message_set(message, message_bytes, "%s: %s", path, reason);
   }

@@ -165,7 +165,7 @@ class Match(Case):
         before = self.content()
         output, errors = self.run_it("match", "--database", "d.db", "--json")
         self.assertEqual(output, b"")
-        self.assertIn("3 had matches", errors)
+        self.assertIn("3 already had matches", errors)
         self.assertEqual(self.content(), before)
         self.run_it("match", "--database", "d.db", "--replace", "--ratio", "0.5", "--verify", "homography", "-q")
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries WHERE config = 6 AND F IS NULL"), [(3,)])
