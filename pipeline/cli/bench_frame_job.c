@@ -34,6 +34,10 @@ const char *bench_profile_name(hs_profile profile) {
   return names[profile];
 }
 
+static const char *bench_device_name(hs_device device) {
+  return device == HS_DEVICE_CUDA ? "cuda" : device == HS_DEVICE_HYBRID ? "hybrid" : "cpu";
+}
+
 hs_status bench_frame_job_open(bench_frame_job *job, const hs_options *options, const hs_image *image,
                                bench_contender *contender, char *message, size_t message_bytes) {
   memset(job, 0, sizeof *job);
@@ -47,11 +51,11 @@ hs_status bench_frame_job_open(bench_frame_job *job, const hs_options *options, 
   }
   job->image = image;
   job->takes_view = options->device == HS_DEVICE_CUDA;
-  const bool on_cpu = options->device != HS_DEVICE_CUDA;
+  const bool uses_threads = options->device != HS_DEVICE_CUDA;
   *contender = (bench_contender){.name = "hartsift",
                                  .profile = bench_profile_name(options->profile),
-                                 .device = on_cpu ? "cpu" : "cuda",
-                                 .threads = !on_cpu                ? 1
+                                 .device = bench_device_name(options->device),
+                                 .threads = !uses_threads          ? 1
                                             : options->threads > 0 ? options->threads
                                                                    : cpu_usable_threads(),
                                  .state = job,

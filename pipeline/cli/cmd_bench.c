@@ -41,11 +41,16 @@ static bool gpu_is_usable(const hs_options *options) {
   return usable;
 }
 
-/* One thread, then all of them or what --threads says; the GPU where it is asked for or, with auto, usable. */
+/* One thread, then all of them or what --threads says; the GPU where it is asked for or, with auto, usable; GPU and CPU
+   on one frame where that is asked for. */
 static void plan_ways(bench_job *job) {
   hs_options options;
   cli_fill_options(job->set, &options);
   const hs_device device = options.device;
+  if (device == HS_DEVICE_HYBRID) {
+    job->options[job->count++] = options;
+    return;
+  }
   if (device != HS_DEVICE_CUDA) {
     options.device = HS_DEVICE_CPU;
     const int32_t most = options.threads > 0 ? options.threads : cpu_usable_threads();

@@ -326,7 +326,7 @@ static const char *const selftest_details[] = {
 
 static const char *const bench_details[] = {
     "Times a frame from pixels in memory to features in memory, on one thread, on all (or those of --threads), and on "
-    "the GPU where one is usable. Each IMAGE is a file or @scene[:WxH[:SEED]]; without one, scenes of four sizes. All "
+    "the GPU where one is usable; with --device on that device alone. Each IMAGE is a file or @scene[:WxH[:SEED]]; without one, scenes of four sizes. All "
     "ways are verified first and timed by turns. Prints a table in Markdown; --json has a list of records: name, width, "
     "height, program, profile, device, threads, features, median_ms, min_ms, p90_ms, ratio (to the first way).",
     "--html writes a page with the same figures as tables and plots; it needs no network, and with --accuracy it shows "
