@@ -118,11 +118,23 @@ class Usage(CommandCase):
         errors = self.extract("@scene:64x64", "@scene:65x64", "-o", "plain", status=USAGE)[1]
         self.assertIn("directory", errors)
         self.assertEqual(self.read("plain"), b"kept")
+        self.assertIn("directory", self.extract("@scene:64x64", "@scene:65x64", "-o", "new.csv", status=USAGE)[1])
+        self.assertEqual(self.files(), ["plain"])
+        self.extract("@scene:64x64", "@scene:65x64", "-o", "new.csv/")
+        self.assertEqual(len(self.files("new.csv")), 2)
+
+    def test_variants(self):
+        for variant, expected in (("frob=ref", "names no stage"), ("describe=frob", "there is ref"), ("frob", "STAGE=NAME")):
+            errors = self.extract("@scene:64x64", "--device", "cpu", "--variant", variant, status=USAGE)[1]
+            self.assertIn(expected, errors)
 
     def test_missing_device(self):
         errors = self.extract("@scene:64x64", "--device", "cuda:99", status=NO_DEVICE)[1]
         self.assertIn("99", errors)
         self.run_it("info", "--device", "cuda:99", status=NO_DEVICE)
+        if b"not used" in self.run_it("info", "--device", "auto")[0]:
+            for command in ("extract", "bench"):
+                self.run_it(command, "@scene:64x64", "--device", "hybrid", status=NO_DEVICE)
 
 
 class Extract(CommandCase):
