@@ -273,6 +273,7 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_ti
       window_tile_weights(tile, &place, &part);
       describe_walk<COPIES>(votes, tile, &part, w);
     }
+  __syncwarp(); /* a window outside the level has no part to wait at */
 }
 
 /* Sum of the copies of one stored bin. */
