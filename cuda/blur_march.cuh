@@ -3,12 +3,12 @@
  *
  * A block walks down a strip of MARCH_COLUMNS columns. Each step stages MARCH_ROWS input rows in shared memory (the
  * next step's are in flight meanwhile), filters them along x into a ring of rows, and filters the ring along y into
- * outputs. In the row pass a lane owns a row and slides along it; in the column pass a lane owns two columns. So every
- * sample is read from shared memory about twice a pass, without bank conflicts, and no row is filtered twice but
- * for the 2R rows above a block's first output.
+ * outputs. In the row pass a lane owns a run of columns of one row, in the column pass a run of rows of two columns. So
+ * every sample is read from shared memory two or three times by the row pass and 1 + R / 4 times by the column pass,
+ * without bank conflicts, and no row is filtered twice but for the 2R rows above a block's first output.
  *
- * Instructions bound it. So addresses are carried from step to step instead of derived anew, and what a step needs to
- * test was made a comparison of one register before the first.
+ * Instructions bound it as much as memory does. So addresses are carried from step to step instead of derived anew, and
+ * what a step needs to test was made a comparison of one register before the first.
  */
 #ifndef HS_CUDA_BLUR_MARCH_CUH
 #define HS_CUDA_BLUR_MARCH_CUH
@@ -46,6 +46,7 @@ template <int R> struct march_shape {
   static constexpr int lane_rows = MARCH_ROWS * row_lanes / threads;
   static constexpr int window_blocks = 1 + (2 * R + lane_rows - 1) / lane_rows; /* of lane_rows rows */
   static_assert(R <= MARCH_RADIUS_MAX, "the ring holds 32 + 2R rows");
+  static_assert(lane_columns == 2 && lane_rows % 2 == 0, "lanes load and store pairs; whole ones are halved as pairs");
 };
 
 /* Keeps a value in its register: where registers are left, the compiler would rather compute it anew in every step. */
@@ -276,24 +277,15 @@ __device__ __forceinline__ void filter_window(const float *taps, const float *v,
   }
 }
 
-/* COUNT floats, aligned as a vector of them. */
-template <int COUNT> __device__ __forceinline__ void load_vector(const float *from, float v[COUNT]) {
-  static_assert(COUNT == 2 || COUNT == 4, "a vector type");
-  if (COUNT == 4) {
-    const float4 f = *reinterpret_cast<const float4 *>(from);
-    v[0] = f.x, v[1] = f.y, v[COUNT - 2] = f.z, v[COUNT - 1] = f.w;
-  } else {
-    const float2 f = *reinterpret_cast<const float2 *>(from);
-    v[0] = f.x, v[1] = f.y;
-  }
+/* Two floats, aligned to 8 bytes. */
+__device__ __forceinline__ void load_pair(const float *from, float v[2]) {
+  const float2 f = *reinterpret_cast<const float2 *>(from);
+  v[0] = f.x;
+  v[1] = f.y;
 }
 
-template <int COUNT> __device__ __forceinline__ void store_vector(float *to, const float v[COUNT]) {
-  static_assert(COUNT == 2 || COUNT == 4, "a vector type");
-  if (COUNT == 4)
-    *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[COUNT - 2], v[COUNT - 1]);
-  else
-    *reinterpret_cast<float2 *>(to) = make_float2(v[0], v[1]);
+__device__ __forceinline__ void store_pair(float *to, const float v[2]) {
+  *reinterpret_cast<float2 *>(to) = make_float2(v[0], v[1]);
 }
 
 /* Where a thread is in the two passes, carried from step to step. */
@@ -371,8 +363,8 @@ __device__ __forceinline__ void store_tested(const march_params<R> &p, const mar
       if (x + c >= p.width) continue;
       w.out[down + c] = a[i][c];
       if (DOG) w.dog[down + c] = a[i][c] - w.in[down + c];
-      if (p.halved && i % 2 == 0 && c % 2 == 0 && (x + c) / 2 < p.halved_width && y / 2 < p.halved_height)
-        w.halved[(size_t)(i / 2) * p.halved_stride + c / 2] = a[i][c];
+      if (p.halved && i % 2 == 0 && c == 0 && x / 2 < p.halved_width && y / 2 < p.halved_height)
+        w.halved[(size_t)(i / 2) * p.halved_stride] = a[i][c];
     }
   }
 }
@@ -389,26 +381,21 @@ __device__ __forceinline__ void store_whole(const march_params<R> &p, const marc
     const float *in = w.in;
     float *dog = w.dog;
 #pragma unroll
-    for (int i = 0; i < shape::lane_rows; i++, in = moved(in, p.row_bytes)) load_vector<columns>(in, d[i]);
+    for (int i = 0; i < shape::lane_rows; i++, in = moved(in, p.row_bytes)) load_pair(in, d[i]);
 #pragma unroll
     for (int i = 0; i < shape::lane_rows; i++, dog = moved(dog, p.row_bytes)) {
 #pragma unroll
       for (int c = 0; c < columns; c++) d[i][c] = a[i][c] - d[i][c];
-      store_vector<columns>(dog, d[i]);
+      store_pair(dog, d[i]);
     }
   }
   float *out = w.out;
 #pragma unroll
-  for (int i = 0; i < shape::lane_rows; i++, out = moved(out, p.row_bytes)) store_vector<columns>(out, a[i]);
+  for (int i = 0; i < shape::lane_rows; i++, out = moved(out, p.row_bytes)) store_pair(out, a[i]);
   if (!w.wants_halved) return;
   float *halved = w.halved;
 #pragma unroll
-  for (int i = 0; i < shape::lane_rows; i += 2, halved = moved(halved, p.halved_row_bytes)) {
-    if (columns == 4)
-      *reinterpret_cast<float2 *>(halved) = make_float2(a[i][0], a[i][columns - 2]);
-    else
-      *halved = a[i][0];
-  }
+  for (int i = 0; i < shape::lane_rows; i += 2, halved = moved(halved, p.halved_row_bytes)) *halved = a[i][0];
 }
 
 /* Row i of a lane's window in the ring. Rows are addressed in blocks of lane_rows, whose bounds are known at compile
@@ -528,7 +515,8 @@ template <int R> static march_params<R> march_params_of(const blur_launch_args *
   /* both samples of a pair are in the picture: then so is their half */
   assert(!args->halved.data ||
          (args->halved.width == args->in.width / 2 && args->halved.height == args->in.height / 2));
-  assert((uintptr_t)args->in.data % 256 == 0 && (uintptr_t)args->out.data % 256 == 0);
+  assert((uintptr_t)args->in.data % 256 == 0 && (uintptr_t)args->out.data % 256 == 0 &&
+         (uintptr_t)args->dog.data % 256 == 0);
   march_params<R> p;
   p.in = args->in.data;
   p.out = args->out.data;

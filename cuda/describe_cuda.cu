@@ -23,10 +23,11 @@ enum {
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: direction by direction, a plane of 5 rows of 5 cells each, of which the fifth row and cell take
- * what votes beside the patch, below a patch and above that of the next direction. Padded cell (r, c) of direction d is
- * at d * plane + r * pitch + c, before the first of the patch and past the last by a row and a cell. Three more words a
- * plane, and cells next to each other in any direction lie in different banks.
+ * Where the bins lie: direction by direction, a plane of 5 rows of 5 cells each and three more words. Padded cell
+ * (r, c) of direction d is at d * plane + r * pitch + c. The first row and the first cell of each row take what votes
+ * above and left of the patch; what votes right of it goes to the first cell of the next row, what votes below it to
+ * the three words and the first row of the next plane. None of these is read. With the three words, cells next to each
+ * other in any direction lie in different banks.
  */
 enum {
   DESCRIBE_PITCH = DESCRIBE_CELLS + 1,
@@ -160,7 +161,7 @@ typedef struct described_near {
  * mean waiting for what was sent just now, since loads under way are told apart by few counters.
  */
 static __device__ __forceinline__ described_place describe_send(const describe_source *from, const uint16_t *list,
-                                                               described_near *near) {
+                                                                described_near *near) {
   const uint32_t run = *list;
   described_place place;
   place.row = window_run_row(run);
@@ -178,9 +179,9 @@ static __device__ __forceinline__ described_place describe_send(const describe_s
 /* Takes the gradient of the sample at `place`, sends for the one at `list` and votes meanwhile. */
 template <int COPIES>
 static __device__ __forceinline__ described_place describe_step(int32_t *votes, uint32_t lane_votes,
-                                                               const describe_source *from, const describe_window *w,
-                                                               const described_place *place, const uint16_t *list,
-                                                               described_near *near) {
+                                                                const describe_source *from, const describe_window *w,
+                                                                const described_place *place, const uint16_t *list,
+                                                                described_near *near) {
   const float gx = near->right - near->left, gy = near->down - near->up;
   const described_place next = describe_send(from, list, near);
   described_sample sample;
@@ -272,6 +273,7 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_ti
       window_tile_weights(tile, &place, &part);
       describe_walk<COPIES>(votes, tile, &part, w);
     }
+  __syncwarp(); /* a window outside the level has no part to wait at */
 }
 
 /* Sum of the copies of one stored bin. */
@@ -358,8 +360,8 @@ static __device__ __forceinline__ void *batch_descriptors(const cuda_frame_view 
  * Barriers  warp only: tables and list before use and after, votes before folding, folding before cropping.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in parts; no features: returns at once.
  * Order     repeatable: votes are integers, each feature's output has its own place.
- * Cost      225 sigma^2 samples of about 130 operations and 8 votes a feature: bound by issue and, nearly as much, by
- *           shared atomics.
+ * Cost      225 sigma^2 samples of about 120 operations, 8 of them votes, a feature: bound by shared atomics and,
+ *           nearly as much, by issue.
  */
 template <int COPIES, bool BATCH>
 __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)

@@ -61,7 +61,7 @@ struct strip_place {
 };
 
 /* Rows on their way from global memory, for one warp: MARCH_SLOTS of them, each with a vector at either side of the
-   strip. A lane reads only what it copied itself. */
+   strip. A lane reads only what it copied itself, and so waits for nothing but its own copies. */
 enum { MARCH_SLOTS = 3, STAGED_COLUMNS = STRIP_COLUMNS + 2 * LANE_COLUMNS };
 template <bool STORED> struct staged_rows {
   static constexpr int planes = STORED ? MARCH_LEVELS : MARCH_LEVELS + 1;
@@ -78,8 +78,8 @@ struct warp_candidates {
   uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
 };
 
-/* Sends for row `row` of the walk, counted from its first output row, and moves `from`, the lane's sample of DoG level 1
-   or Gaussian level 1 in that row, on by a row. Rows outside the picture are left as they are: only tests of rows that
+/* Sends for row `row` of the walk, counted from its first output row, and moves `from` on by a row: the lane's sample
+   of DoG or Gaussian level 1 in that row. Rows outside the picture are left as they are: only tests of rows that
    `border` rules out would see them. */
 template <bool STORED>
 __device__ __forceinline__ void send_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
@@ -105,6 +105,9 @@ __device__ __forceinline__ void take_row(const extrema_part &o, const strip_plac
                                          staged_rows<STORED> *s, const float **from, dog_row *to) {
   constexpr int planes = staged_rows<STORED>::planes, upper = STORED ? 0 : 1;
   const int32_t lane = (int32_t)threadIdx.x & 31;
+  /* the float beside the strip from a lane's own first one: lane 0 has one before, lane 31 one behind; the other lanes
+     read one of their own that lies in a bank of its own */
+  const int32_t beside_at = lane == 0 ? -1 : (lane == 31 ? (int32_t)LANE_COLUMNS : lane >> 3);
   /* the slot that is sent for has been read, one row ago: a copy is not ordered behind reads without this */
   __syncwarp();
   send_row(o, place, row + 2, (slot + 2) % MARCH_SLOTS, s, from);
@@ -114,7 +117,7 @@ __device__ __forceinline__ void take_row(const extrema_part &o, const strip_plac
 #pragma unroll
   for (int l = 0; l < planes; l++) {
     v[l] = s->v[slot][l][lane + 1];
-    b[l] = reinterpret_cast<const float *>(&s->v[slot][l][lane + 1])[lane == 0 ? -1 : LANE_COLUMNS];
+    b[l] = reinterpret_cast<const float *>(&s->v[slot][l][lane + 1])[beside_at];
   }
 #pragma unroll
   for (int l = 0; l < MARCH_LEVELS; l++) {
@@ -294,8 +297,9 @@ __device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, con
  * Does: extrema_ref for S = 3, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with STRIP_COLUMNS
  *   columns and extrema_part::rows rows; the warps of a block lie one below another.
  * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers.
- * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that are extrema of all that was read.
- *   Up to 7 floats right of the picture, within its rows, are read and not used. Writes: every word of the masks.
+ * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that nothing read so far rules out, and
+ *   without ties those of the other levels again. Up to 3 floats right of the picture, within its rows, are read and
+ *   not used. Writes: every word of the masks.
  * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >= 1;
  *   any size. Order: no sums.
  * Cost: 16 bytes (12 with stored DoG) a sample and about 30 comparisons, of three values each where the hardware can;
@@ -396,6 +400,7 @@ static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_p
            o->level_floats % PLANE_STRIDE_FLOATS == 0);
     assert((uintptr_t)o->levels % 256 == 0 && from->candidates.words_per_row == mask_words_per_row(o->width));
     extrema_part *to = &p->parts[p->part_count++];
+    assert((uintptr_t)from->dog % 16 == 0); /* copied in vectors */
     to->planes = from->dog ? from->dog : o->levels;
     to->words = from->candidates.words;
     to->plane_floats = o->level_floats;
@@ -424,7 +429,7 @@ static void extrema_run(const extrema_params *p, bool march, unsigned blocks, cu
 static stage_status extrema_run_batch(const extrema_params *p, const extrema_launch_args *args, bool ties,
                                       unsigned blocks, cuda_stream stream) {
   const dim3 grid(blocks, 1, (unsigned)args->batch);
-  assert(p->scales == MARCH_LEVELS && !args->octaves[0].dog);
+  assert(p->scales == MARCH_LEVELS && !args->octaves[0].dog && args->batch_stride_bytes % 256 == 0);
   if (ties)
     extrema_march_kernel<false, true, true><<<grid, 32 * EXTREMA_WARPS, 0, stream>>>(*p, args->batch_stride_bytes);
   else

@@ -25,8 +25,10 @@ typedef struct extrema_launch_args {
   const extrema_octave *octaves; /* host memory, read during the call only */
   int32_t octave_count;
   sift_params params;
-  int32_t batch;             /* pictures of one size, whose planes and masks lie batch_stride_bytes apart; 0 or 1: one */
-  size_t batch_stride_bytes; /* S = 3 only, without stored DoG */
+  /* pictures of one size, whose planes and masks lie batch_stride_bytes (a multiple of 256) apart; 0 or 1: one. More:
+     S = 3 only, without stored DoG */
+  int32_t batch;
+  size_t batch_stride_bytes;
 } extrema_launch_args;
 
 stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream);

@@ -234,8 +234,8 @@ static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint3
  * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 2 at a
  *           time; each block makes the levels anew.
  * Shared    8.6 KiB: the levels once in every bank.
- * Reads     counts, the view: any address, width, stride. Writes out, in vectors where it is as aligned as the view, which
- *           may be the same memory: a byte is read and written by one thread.
+ * Reads     counts, the view: any address, width, stride. Writes out, in vectors where it is as aligned as the view,
+ *           which may be the same memory: a byte is read and written by one thread.
  * Barriers  while the levels are made.
  * Limits    counts add up to the view's elements. Order: repeatable.
  * Cost      2 bytes of memory and 6 instructions a byte, one of them a load from shared memory without conflicts.

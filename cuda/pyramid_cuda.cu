@@ -14,7 +14,8 @@
  *   `halved` where wanted; samples inside the picture only.
  * Barriers: two a step (march_plane). Limits: R <= 16; any size, sides smaller than R included.
  * Order: each output is one fixed chain of operations; repeatable bit for bit.
- * Cost: 8 bytes and 2 (2R + 1) float operations a sample, more by 2R rows a block; bounded by both about equally.
+ * Cost: 8 bytes and 2 (2R + 1) float operations a sample, more by 2R rows a block; bounded by memory, issue and the
+ *   waits at the barriers about equally.
  */
 template <int R, bool BATCH>
 __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
@@ -96,6 +97,7 @@ template <int R> static stage_status blur_march(const blur_launch_args *args, cu
   const march_params<R> p = march_params_of<R>(args);
   dim3 grid = march_grid(p);
   if (args->batch.count > 1) {
+    assert(args->batch.stride_bytes % 256 == 0);
     grid.z = (unsigned)args->batch.count;
     blur_march_kernel<R, true>
         <<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, args->batch.stride_bytes);

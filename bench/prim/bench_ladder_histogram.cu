@@ -276,6 +276,7 @@ static ladder_case case_of(const ladder *l, const char *name, histogram_state *s
                          s->host_counts, same_counts, (double)s->n, l->read_gbs};
   return c;
 }
+
 static void run_library(ladder *l, ladder_case c) {
   c.matches = NULL;
   c.result_bytes = BINS * sizeof(uint64_t);

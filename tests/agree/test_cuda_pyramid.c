@@ -2,6 +2,7 @@
  * The CUDA pyramid and extremum search against the reference, byte for byte, through the launchers: level steps of
  * every kernel, bases of every kind of picture, chains, and candidate masks. Skipped where there is no device.
  */
+#include <float.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -290,8 +291,14 @@ typedef struct extrema_case {
   int32_t width, height, scales, border;
   float above;
   bool ties, stored;
-  uint32_t shades; /* samples have so many values: few give ties */
+  uint32_t shades; /* samples have so many values: few give ties. 0: zeros of both signs and denormal numbers */
 } extrema_case;
+
+static float shade_of(uint32_t random, uint32_t shades) {
+  static const float tiny[] = {0.0f,     -0.0f,   FLT_TRUE_MIN,   -FLT_TRUE_MIN, 3.0f * FLT_TRUE_MIN,
+                               -FLT_MIN, FLT_MIN, 0.75f * FLT_MIN};
+  return shades ? (float)(random % shades) / (float)shades : tiny[random % (sizeof tiny / sizeof tiny[0])];
+}
 
 /* The candidates of one octave of random levels; returns how many there are. */
 static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
@@ -305,7 +312,7 @@ static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
   uint32_t *want = malloc(words * sizeof *want), *got = malloc(words * sizeof *got), *d_words = NULL, seed = 3;
   o.levels = malloc(floats * sizeof(float));
   assert_true(o.levels && dog && want && got);
-  for (size_t i = 0; i < floats; i++) o.levels[i] = (float)(stage_random(&seed) % c->shades) / (float)c->shades;
+  for (size_t i = 0; i < floats; i++) o.levels[i] = shade_of(stage_random(&seed), c->shades);
   for (size_t i = 0; i + o.level_floats < floats; i++) dog[i] = o.levels[i + o.level_floats] - o.levels[i];
   uint64_t count = 0;
   extrema_args host = {.octave = o, .candidates = {want, words_per_row}, .count = &count};
@@ -328,8 +335,8 @@ static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
   assert_int_equal(device_copy_from(got, d_words, words * sizeof *got, stream), STAGE_OK);
   assert_int_equal(device_stream_wait(stream), STAGE_OK);
   if (memcmp(got, want, words * sizeof *got) != 0)
-    fail_msg("%dx%d, %d scales, border %d, ties %d, stored %d", c->width, c->height, c->scales, c->border, c->ties,
-             c->stored);
+    fail_msg("%dx%d, %d scales, border %d, above %g, ties %d, stored %d, %u shades", c->width, c->height, c->scales,
+             c->border, (double)c->above, c->ties, c->stored, (unsigned)c->shades);
   device_free(device.levels);
   device_free(d_dog);
   device_free(d_words);
@@ -347,13 +354,27 @@ static void test_candidates(void **state) {
   for (size_t i = 0; i < SIZE_COUNT; i++)
     for (int32_t scales = 1; scales <= 5; scales++)
       for (int k = 0; k < 48; k++) { /* every combination */
-        const extrema_case c = {sizes[i][0], sizes[i][1],  scales,       k & 1 ? 5 : 1, k & 2 ? 0.3f : -1e-38f,
+        const extrema_case c = {sizes[i][0],  sizes[i][1],  scales,       k & 1 ? 5 : 1, k & 2 ? 0.3f : -1e-38f,
                                 (k & 4) != 0, (k & 8) != 0, shades[k % 3]};
         found += check_extrema(*state, &c);
       }
   assert_true(found > 10000);
   /* long walks, more waiting samples than a warp's list holds */
   assert_true(check_extrema(*state, &(extrema_case){1000, 2000, 3, 1, 0.1f, false, false, 65536}) > 100000);
+}
+
+/* Samples and thresholds around zero, where the marching kernel's comparison of bits has its seams, and the largest
+   threshold. */
+static void test_candidates_near_zero(void **state) {
+  static const float thresholds[] = {-0.0f, 0.0f, FLT_TRUE_MIN, 0.75f * FLT_MIN, FLT_MIN, FLT_MAX};
+  if (!*state) skip();
+  uint64_t found = 0;
+  for (size_t t = 0; t < sizeof thresholds / sizeof thresholds[0]; t++)
+    for (int k = 0; k < 16; k++) {
+      const extrema_case c = {333, 117, k & 1 ? 3 : 2, k & 2 ? 5 : 1, thresholds[t], (k & 4) != 0, (k & 8) != 0, 0};
+      found += check_extrema(*state, &c);
+    }
+  assert_true(found > 10000);
 }
 
 /* Octaves in one launch give what they give one by one. */
@@ -406,16 +427,21 @@ static void test_level_steps(void **state) {
   (void)state;
   skip();
 }
-#  define test_chains           test_level_steps
-#  define test_bases            test_level_steps
-#  define test_candidates       test_level_steps
-#  define test_octaves_together test_level_steps
+#  define test_chains               test_level_steps
+#  define test_bases                test_level_steps
+#  define test_candidates           test_level_steps
+#  define test_candidates_near_zero test_level_steps
+#  define test_octaves_together     test_level_steps
 #endif
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_level_steps), cmocka_unit_test(test_chains),           cmocka_unit_test(test_bases),
-      cmocka_unit_test(test_candidates),  cmocka_unit_test(test_octaves_together),
+      cmocka_unit_test(test_level_steps),
+      cmocka_unit_test(test_chains),
+      cmocka_unit_test(test_bases),
+      cmocka_unit_test(test_candidates),
+      cmocka_unit_test(test_candidates_near_zero),
+      cmocka_unit_test(test_octaves_together),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
