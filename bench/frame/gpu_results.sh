@@ -18,7 +18,7 @@ heading() { printf '\n## %s\n\n' "$1"; }
 agreement() {
   heading "Agreement"
   for t in test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match test_cuda_primitives_api \
-    test_cuda_histogram test_device test_match_device test_in_flight test_split; do
+    test_cuda_histogram test_cuda_histogram_api test_device test_match_device test_in_flight test_split; do
     echo "$t: $("$build/tests/$t" 2>&1 | grep -E 'PASSED|FAILED' | head -1)"
   done
   "$command" selftest 2>/dev/null | grep -E 'cuda|agree'

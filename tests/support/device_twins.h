@@ -1,0 +1,51 @@
+/*
+ * Arrays of the primitives in the host's memory and, with the same bytes, in a device's; and the context and stream they
+ * are used with. For tests that are built with CUDA.
+ */
+#ifndef HS_TESTS_DEVICE_TWINS_H
+#define HS_TESTS_DEVICE_TWINS_H
+
+#if HARTSIFT_HAVE_CUDA
+
+#  include "cuda/device.h"
+#  include "pipeline/hartsift_cuda.h"
+#  include "pipeline/hartsift_primitives.h"
+#  include "tests/support/array_maker.h"
+
+extern hs_context *twin_gpu;    /* null where there is no device */
+extern cuda_stream twin_stream; /* for copies */
+
+#  define NEED_DEVICE()                                                                                                \
+    if (!twin_gpu) skip()
+
+/* Fixture of a group of tests. HARTSIFT_TEST_ELEMENTS, for runs under a memory checker: larger arrays are left out. */
+int twins_set_up(void **state);
+int twins_tear_down(void **state);
+
+typedef struct twin_shape {
+  size_t width, height, gap; /* elements; between rows */
+  size_t offset;             /* of the first element in its memory, elements */
+} twin_shape;
+
+/* Memory ends where the array ends, so that a memory checker sees a read beyond it. */
+typedef struct twin {
+  unsigned char *host, *device; /* memory of offset + span bytes */
+  size_t bytes;
+  hs_array on_host, on_device;
+} twin;
+
+enum { TWIN_SHAPES = 17 };
+extern const twin_shape twin_shapes[TWIN_SHAPES]; /* odd ones, with gaps and offsets */
+
+bool twin_left_out(const twin_shape *s);
+twin twin_make(hs_element type, const twin_shape *s, array_content content);
+/* What the device's memory holds, into the host's. */
+void twin_fetch(twin *t);
+void twin_free(twin *t);
+
+/* Pinned memory for results, the same address on both sides, filled with 0xa5. device_free_pinned releases it. */
+void *twin_pinned(size_t bytes);
+
+#endif
+
+#endif
