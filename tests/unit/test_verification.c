@@ -1,6 +1,6 @@
 /*
  * hs_verify_points, hs_verify, hs_relative_pose on invented scenes whose geometry is known: with noise, with wrong
- * matches, in degenerate arrangements, and with arguments that must be refused.
+ * matches, in degenerate arrangements. How the calls take options and arguments: test_verification_calls.c.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -15,30 +15,9 @@
 
 #include "pipeline/geometry/search.h"
 #include "pipeline/hartsift.h"
-#include "tests/support/counted_allocator.h"
-#include "tests/support/two_view_scene.h"
+#include "tests/support/verified.h"
 
 #define DEGREE 0.017453292519943295
-
-typedef struct verified {
-  two_view_scene scene;
-  uint8_t inliers[TWO_VIEW_MAX];
-  hs_geometry geometry;
-} verified;
-
-static verified *new_verified(void) {
-  verified *const v = calloc(1, sizeof *v);
-  assert_non_null(v);
-  return v;
-}
-
-static hs_verify_options options_for(hs_geometry_model model, const two_view_scene *scene) {
-  hs_verify_options o;
-  assert_int_equal(hs_verify_options_init(&o, model), HS_OK);
-  o.camera_a = scene->camera_a;
-  o.camera_b = scene->camera_b;
-  return o;
-}
 
 static void run(verified *v, const hs_verify_options *options) {
   memset(v->inliers, 7, sizeof v->inliers);
@@ -88,12 +67,12 @@ static void expect_matrix_form(const hs_geometry *g) {
 static void test_homography(void **state) {
   (void)state;
   const double shares[5] = {0.0, 0.3, 0.5, 0.7, 0.9};
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   for (int i = 0; i < 5; i++) {
     for (int kind = 0; kind < 2; kind++) {
       two_view_make(kind == 0 ? TWO_VIEW_PLANE : TWO_VIEW_ROTATION, 600, (size_t)(600.0 * shares[i]), 0.5, 5,
                     &v->scene);
-      hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+      hs_verify_options o = verified_options(HS_HOMOGRAPHY, &v->scene);
       o.max_iterations = 200000;
       run(v, &o);
       assert_int_equal(v->geometry.found, 1);
@@ -111,10 +90,10 @@ static void test_homography(void **state) {
 static void test_fundamental(void **state) {
   (void)state;
   const double shares[4] = {0.0, 0.3, 0.5, 0.7};
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   for (int i = 0; i < 4; i++) {
     two_view_make(TWO_VIEW_VOLUME, 600, (size_t)(600.0 * shares[i]), 0.5, 6, &v->scene);
-    hs_verify_options o = options_for(HS_FUNDAMENTAL, &v->scene);
+    hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene);
     o.max_iterations = 30000;
     run(v, &o);
     assert_int_equal(v->geometry.found, 1);
@@ -129,10 +108,10 @@ static void test_fundamental(void **state) {
 static void test_essential_and_pose(void **state) {
   (void)state;
   const double shares[4] = {0.0, 0.3, 0.5, 0.8};
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   for (int i = 0; i < 4; i++) {
     two_view_make(TWO_VIEW_VOLUME, 600, (size_t)(600.0 * shares[i]), 0.5, 8, &v->scene);
-    hs_verify_options o = options_for(HS_ESSENTIAL, &v->scene);
+    hs_verify_options o = verified_options(HS_ESSENTIAL, &v->scene);
     o.max_iterations = 20000;
     run(v, &o);
     assert_int_equal(v->geometry.found, 1);
@@ -153,9 +132,9 @@ static void test_essential_and_pose(void **state) {
 /* Exact points give exact geometry. */
 static void test_exact_points(void **state) {
   (void)state;
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 100, 20, 0.0, 3, &v->scene);
-  hs_verify_options o = options_for(HS_ESSENTIAL, &v->scene);
+  hs_verify_options o = verified_options(HS_ESSENTIAL, &v->scene);
   run(v, &o);
   hs_pose pose;
   assert_int_equal(hs_relative_pose(v->geometry.matrix, &o.camera_a, &o.camera_b, v->scene.a, v->scene.b,
@@ -173,10 +152,10 @@ static void test_exact_points(void **state) {
    chance matches; with it the rest of the scene is found. */
 static void test_dominant_plane(void **state) {
   (void)state;
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   for (uint64_t seed = 0; seed < 20; seed++) {
     two_view_make(TWO_VIEW_MIXED, 400, 120, 0.5, 20 + seed, &v->scene);
-    hs_verify_options o = options_for(HS_FUNDAMENTAL, &v->scene);
+    hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene);
     o.seed = seed;
     run(v, &o);
     assert_int_equal(v->geometry.found, 1);
@@ -191,12 +170,12 @@ static void test_dominant_plane(void **state) {
 /* A plane and a turn do not determine F; that is said by plane_inliers. */
 static void test_planar_scene_is_told(void **state) {
   (void)state;
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   const two_view_kind kinds[2] = {TWO_VIEW_PLANE, TWO_VIEW_ROTATION};
   for (int i = 0; i < 2; i++) {
     for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
       two_view_make(kinds[i], 300, 90, 0.4, 4, &v->scene);
-      hs_verify_options o = options_for(model, &v->scene);
+      hs_verify_options o = verified_options(model, &v->scene);
       run(v, &o);
       assert_int_equal(v->geometry.found, 1);
       assert_true(v->geometry.plane_inliers * 20 >= v->geometry.inlier_count * 18);
@@ -208,11 +187,11 @@ static void test_planar_scene_is_told(void **state) {
 /* An image and its copy: every model fits without any error. */
 static void test_copy(void **state) {
   (void)state;
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 200, 0, 0.0, 5, &v->scene);
   memcpy(v->scene.b, v->scene.a, sizeof v->scene.b);
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
-    hs_verify_options o = options_for(model, &v->scene);
+    hs_verify_options o = verified_options(model, &v->scene);
     run(v, &o);
     assert_int_equal(v->geometry.found, 1);
     assert_int_equal(v->geometry.inlier_count, 200);
@@ -222,7 +201,7 @@ static void test_copy(void **state) {
 }
 
 static void expect_nothing(verified *v, hs_geometry_model model) {
-  hs_verify_options o = options_for(model, &v->scene);
+  hs_verify_options o = verified_options(model, &v->scene);
   o.max_iterations = 500;
   run(v, &o);
   assert_int_equal(v->geometry.found, 0);
@@ -232,7 +211,7 @@ static void expect_nothing(verified *v, hs_geometry_model model) {
 
 static void test_nothing_to_find(void **state) {
   (void)state;
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     const size_t sample = model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
     for (size_t count = 0; count < sample; count++) {
@@ -258,11 +237,11 @@ static void test_nothing_to_find(void **state) {
 /* Exactly as many matches as a sample has are enough when that few are asked for. */
 static void test_minimal_number(void **state) {
   (void)state;
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     const size_t sample = model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
     two_view_make(model == HS_HOMOGRAPHY ? TWO_VIEW_PLANE : TWO_VIEW_VOLUME, sample, 0, 0.0, 2, &v->scene);
-    hs_verify_options o = options_for(model, &v->scene);
+    hs_verify_options o = verified_options(model, &v->scene);
     run(v, &o);
     assert_int_equal(v->geometry.found, 0); /* below min_inliers */
     o.min_inliers = 0;
@@ -276,13 +255,13 @@ static void test_minimal_number(void **state) {
 /* Repeated matches, as keypoints of several orientations give, neither break nor bias the search. */
 static void test_duplicates(void **state) {
   (void)state;
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 400, 150, 0.4, 2, &v->scene);
   for (size_t i = 1; i < 100; i++) { /* one wrong match a hundred times */
     memcpy(v->scene.a + 2 * i, v->scene.a, 2 * sizeof(double));
     memcpy(v->scene.b + 2 * i, v->scene.b, 2 * sizeof(double));
   }
-  hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+  hs_verify_options o = verified_options(HS_HOMOGRAPHY, &v->scene);
   run(v, &o);
   assert_int_equal(v->geometry.found, 1);
   expect_inliers(v, 6, 3);
@@ -292,14 +271,14 @@ static void test_duplicates(void **state) {
 
 static void test_invalid_coordinates(void **state) {
   (void)state;
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 200, 50, 0.4, 2, &v->scene);
   v->scene.a[0] = NAN;
   v->scene.b[3] = INFINITY;
   v->scene.a[4] = 1.0e7;
   v->scene.b[7] = -1.0e300;
   v->scene.a[2 * 150] = NAN; /* one that would be right */
-  hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+  hs_verify_options o = verified_options(HS_HOMOGRAPHY, &v->scene);
   run(v, &o);
   assert_int_equal(v->geometry.found, 1);
   for (int i = 0; i < 4; i++) assert_int_equal(v->inliers[i], 0);
@@ -313,10 +292,10 @@ static void test_invalid_coordinates(void **state) {
 /* Images far from the origin, tiny and huge ones: only relative sizes matter. */
 static void test_place_and_size(void **state) {
   (void)state;
-  verified *const v = new_verified(), *const w = new_verified();
+  verified *const v = verified_new(), *const w = verified_new();
   two_view_make(TWO_VIEW_VOLUME, 300, 100, 0.4, 2, &v->scene);
   w->scene = v->scene;
-  hs_verify_options o = options_for(HS_FUNDAMENTAL, &v->scene), p = o;
+  hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene), p = o;
   run(v, &o);
   for (size_t i = 0; i < 600; i++) { /* powers of two: the same significant digits throughout */
     w->scene.a[i] *= 64.0;
@@ -339,7 +318,7 @@ static void test_any_numbers(void **state) {
   (void)state;
   static const double awkward[] = {0.0,    -0.0,     1.0, 1.0e-300, 4.9e-324, 1.0e6,  -1.0e6, 999999.999,
                                    1.0e-8, INFINITY, NAN, 0.5,      640.0,    1.0e-3, -1.0,   1.0e300};
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   random_state random = {77};
   for (int trial = 0; trial < 240; trial++) {
     const size_t count = 4 + random_below(&random, 60);
@@ -354,7 +333,7 @@ static void test_any_numbers(void **state) {
       }
       if (kind == 3 && trial % 5 == 0) *value = 7.0;
     }
-    hs_verify_options o = options_for((hs_geometry_model)(1 + trial % 3), &v->scene);
+    hs_verify_options o = verified_options((hs_geometry_model)(1 + trial % 3), &v->scene);
     o.max_iterations = 300;
     o.min_inliers = 0;
     o.threshold = trial % 7 == 0 ? 1.0e9 : trial % 11 == 0 ? 1.0e-9 : 2.0;
@@ -378,11 +357,11 @@ static void test_repeatable(void **state) {
   (void)state;
   static const uint64_t expected[3] = {0x14a1d9f9053f9b10u, 0xe97beeb58739ba8au, 0x8b1fa946f91e8b1cu};
   int different = 0;
-  verified *const v = new_verified(), *const w = new_verified();
+  verified *const v = verified_new(), *const w = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {
     two_view_make(model == HS_HOMOGRAPHY ? TWO_VIEW_PLANE : TWO_VIEW_MIXED, 500, 200, 0.6, 17, &v->scene);
     w->scene = v->scene;
-    hs_verify_options o = options_for(model, &v->scene);
+    hs_verify_options o = verified_options(model, &v->scene);
     o.seed = 99;
     run(v, &o);
     run(w, &o);
@@ -407,7 +386,7 @@ static void test_features(void **state) {
     uint32_t a, b;
     float distance;
   } pairs[200];
-  verified *const v = new_verified();
+  verified *const v = verified_new();
   hs_keypoint *const keypoints = calloc(400, sizeof *keypoints);
   assert_non_null(keypoints);
   two_view_make(TWO_VIEW_PLANE, 200, 60, 0.4, 2, &v->scene);
@@ -422,7 +401,7 @@ static void test_features(void **state) {
     pairs[i].distance = NAN;
   }
   const hs_features a = {.count = 200, .keypoints = keypoints}, b = {.count = 200, .keypoints = keypoints + 200};
-  hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
+  hs_verify_options o = verified_options(HS_HOMOGRAPHY, &v->scene);
   uint8_t inliers[200];
   hs_geometry by_points, by_features;
   for (int i = 0; i < 400; i++) {
@@ -449,148 +428,6 @@ static void test_features(void **state) {
   assert_int_equal(hs_verify(&a, &b, NULL, 0, 0, &o, NULL, &by_features), HS_OK);
   assert_int_equal(by_features.found, 0);
   free(keypoints);
-  free(v);
-}
-
-static void expect_option_refused(verified *v, const hs_verify_options *good, size_t offset, const void *value,
-                                  size_t size, const char *name) {
-  char message[200] = "";
-  hs_verify_options bad = *good;
-  memcpy((unsigned char *)&bad + offset, value, size);
-  bad.message = message;
-  bad.message_bytes = sizeof message;
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, &bad, v->inliers, &v->geometry), HS_ERR_OPTION);
-  if (!strstr(message, name)) fail_msg("\"%s\" does not name %s", message, name);
-  assert_int_equal(v->geometry.found, 0);
-}
-
-#define REFUSE(field, type, v_value)                                                                                   \
-  do {                                                                                                                 \
-    const type value = (v_value);                                                                                      \
-    expect_option_refused(v, &good, offsetof(hs_verify_options, field), &value, sizeof value, #field);                 \
-  } while (0)
-
-static void test_options_refused(void **state) {
-  (void)state;
-  verified *const v = new_verified();
-  two_view_make(TWO_VIEW_VOLUME, 50, 0, 0.0, 1, &v->scene);
-  const hs_verify_options good = options_for(HS_ESSENTIAL, &v->scene);
-  REFUSE(model, int, 0);
-  REFUSE(model, int, 4);
-  REFUSE(threshold, double, 0.0);
-  REFUSE(threshold, double, -1.0);
-  REFUSE(threshold, double, NAN);
-  REFUSE(threshold, double, INFINITY);
-  REFUSE(confidence, double, 0.0);
-  REFUSE(confidence, double, 1.0);
-  REFUSE(confidence, double, NAN);
-  REFUSE(max_iterations, int32_t, 0);
-  REFUSE(max_iterations, int32_t, 100000001);
-  REFUSE(min_iterations, int32_t, -1);
-  REFUSE(min_iterations, int32_t, 10001);
-  REFUSE(min_inliers, int32_t, -1);
-  REFUSE(check_plane, int32_t, 2);
-  REFUSE(camera_a, double, 0.0);
-  REFUSE(camera_a, double, NAN);
-  REFUSE(camera_b, double, -500.0);
-  free(v);
-}
-
-static void test_arguments_refused(void **state) {
-  (void)state;
-  verified *const v = new_verified();
-  two_view_make(TWO_VIEW_VOLUME, 50, 0, 0.0, 1, &v->scene);
-  hs_verify_options o = options_for(HS_ESSENTIAL, &v->scene);
-  hs_pose pose;
-  assert_int_equal(hs_verify_options_init(NULL, HS_HOMOGRAPHY), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_verify_options_init(&o, (hs_geometry_model)0), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, &o, NULL, NULL), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_verify_points(NULL, v->scene.b, 50, &o, NULL, &v->geometry), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_verify_points(v->scene.a, NULL, 50, &o, NULL, &v->geometry), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, NULL, NULL, &v->geometry), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_verify_points(NULL, NULL, 0, &o, NULL, &v->geometry), HS_OK);
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, ((size_t)1 << 26) + 1, &o, NULL, &v->geometry),
-                   HS_ERR_LIMIT);
-  o.struct_size = 0;
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, &o, NULL, &v->geometry), HS_ERR_ARGUMENT);
-  const hs_camera *const a = &v->scene.camera_a, *const b = &v->scene.camera_b, none = {0.0, 0.0, 0.0, 0.0};
-  const double zero[9] = {0.0}, broken[9] = {NAN, 1.0};
-  assert_int_equal(hs_relative_pose(v->scene.essential, a, b, v->scene.a, v->scene.b, 50, NULL, NULL), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_relative_pose(NULL, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_relative_pose(zero, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_relative_pose(broken, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_relative_pose(v->scene.essential, &none, b, v->scene.a, v->scene.b, 50, NULL, &pose),
-                   HS_ERR_ARGUMENT);
-  assert_int_equal(hs_relative_pose(v->scene.essential, a, b, NULL, v->scene.b, 50, NULL, &pose), HS_ERR_ARGUMENT);
-  assert_int_equal(hs_relative_pose(v->scene.essential, a, b, NULL, NULL, 0, NULL, &pose), HS_OK);
-  assert_int_equal(pose.used, 0);
-  assert_int_equal(hs_relative_pose(v->scene.essential, a, b, v->scene.a, v->scene.b, 50, NULL, &pose), HS_OK);
-  assert_int_equal(pose.in_front, 50);
-  assert_true(two_view_direction_angle(pose.translation, v->scene.translation) < 1.0e-6);
-  free(v);
-}
-
-/* Both calls take the structs of earlier and later headers. */
-static void test_options_of_other_headers(void **state) {
-  (void)state;
-  verified *const v = new_verified();
-  hs_geometry expected;
-  const hs_features none = {0};
-  struct {
-    hs_verify_options options;
-    unsigned char later[16];
-  } callers;
-  char message[128] = "";
-  memset(&callers, 0, sizeof callers);
-  two_view_make(TWO_VIEW_VOLUME, 100, 30, 0.5, 1, &v->scene);
-  assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &expected), HS_OK);
-  assert_int_equal(expected.found, 1);
-  /* The first fields alone: the rest are defaults of that model, whatever stands there. */
-  memset(&callers.options.threshold, 0xff, sizeof callers.options - offsetof(hs_verify_options, threshold));
-  callers.options.struct_size = offsetof(hs_verify_options, model) + sizeof callers.options.model;
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_OK);
-  assert_memory_equal(&v->geometry, &expected, sizeof expected);
-  assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_OK);
-  callers.options.struct_size--;
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry),
-                   HS_ERR_ARGUMENT);
-  assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_ARGUMENT);
-  /* Later fields may stand there as long as they are not set. */
-  assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
-  callers.options.struct_size = sizeof callers;
-  callers.options.message = message;
-  callers.options.message_bytes = sizeof message;
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_OK);
-  assert_memory_equal(&v->geometry, &expected, sizeof expected);
-  callers.later[15] = 1;
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
-  assert_non_null(strstr(message, "does not know"));
-  assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
-  free(v);
-}
-
-static void test_failing_memory(void **state) {
-  (void)state;
-  verified *const v = new_verified();
-  two_view_make(TWO_VIEW_PLANE, 100, 0, 0.3, 1, &v->scene);
-  hs_keypoint keypoints[20] = {{0.0f, 0.0f, 1.0f, 0.0f, 0.0f, 0, 0}};
-  const hs_features features = {.count = 20, .keypoints = keypoints};
-  const uint32_t pairs[20] = {0};
-  hs_verify_options o = options_for(HS_HOMOGRAPHY, &v->scene);
-  for (size_t fail_at = 0; fail_at <= 2; fail_at++) {
-    counted_allocator counter = {.fail_at = fail_at, .fill = 0xa5};
-    const hs_allocator allocator = counted_allocator_make(&counter);
-    o.allocator = &allocator;
-    const hs_status status = hs_verify_points(v->scene.a, v->scene.b, 100, &o, v->inliers, &v->geometry);
-    assert_int_equal(status, fail_at == 1 ? HS_ERR_MEMORY : HS_OK);
-    assert_int_equal(v->geometry.found, fail_at != 1);
-    assert_int_equal(counter.alive, 0);
-    counter = (counted_allocator){.fail_at = fail_at, .fill = 0xa5};
-    const hs_status by_features = hs_verify(&features, &features, pairs, 0, 10, &o, v->inliers, &v->geometry);
-    assert_int_equal(by_features, fail_at == 0 ? HS_OK : HS_ERR_MEMORY);
-    assert_int_equal(counter.alive, 0);
-  }
   free(v);
 }
 
@@ -621,10 +458,6 @@ int main(void) {
       cmocka_unit_test(test_any_numbers),
       cmocka_unit_test(test_repeatable),
       cmocka_unit_test(test_features),
-      cmocka_unit_test(test_options_refused),
-      cmocka_unit_test(test_arguments_refused),
-      cmocka_unit_test(test_options_of_other_headers),
-      cmocka_unit_test(test_failing_memory),
       cmocka_unit_test(test_iterations_needed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,20 @@
+/* A scene of two views and what verification makes of it. */
+#ifndef HS_TESTS_VERIFIED_H
+#define HS_TESTS_VERIFIED_H
+
+#include "pipeline/hartsift.h"
+#include "tests/support/two_view_scene.h"
+
+typedef struct verified {
+  two_view_scene scene;
+  uint8_t inliers[TWO_VIEW_MAX];
+  hs_geometry geometry;
+} verified;
+
+/* All zeros; free it. */
+verified *verified_new(void);
+
+/* The model's defaults with the scene's cameras. */
+hs_verify_options verified_options(hs_geometry_model model, const two_view_scene *scene);
+
+#endif
