@@ -102,11 +102,11 @@ hs_status context_start_queue(hs_context *c) {
   return st == HS_OK ? st : CONTEXT_FAIL(c, st, "%s", why);
 }
 
-/* Reads HARTSIFT_DEVICE (cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO; without a number
+/* Reads HARTSIFT_DEVICE (auto | cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO; without a number
    options.device_index stays. */
 static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
   const char *text = getenv("HARTSIFT_DEVICE");
-  if (o->device != HS_DEVICE_AUTO || !text || !*text) return HS_OK;
+  if (o->device != HS_DEVICE_AUTO || !text || !*text || strcmp(text, "auto") == 0) return HS_OK;
   if (strcmp(text, "cpu") == 0) {
     o->device = HS_DEVICE_CPU;
     return HS_OK;
@@ -121,7 +121,7 @@ static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
     o->device = HS_DEVICE_HYBRID;
     return HS_OK;
   }
-  hs_message_set(message, bytes, "HARTSIFT_DEVICE is \"%s\", expected cpu, cuda, cuda:0..9 or hybrid", text);
+  hs_message_set(message, bytes, "HARTSIFT_DEVICE is \"%s\", expected auto, cpu, cuda, cuda:0..9 or hybrid", text);
   return HS_ERR_OPTION;
 }
 

@@ -256,7 +256,7 @@ typedef struct hs_context hs_context;
 /* Makes a context. options: read only during the call (except allocator). On failure *context is null
    and, where message is not null, up to message_bytes of the reason are written (zero-terminated).
    hs_create is hs_create_explained without the message. Two environment variables narrow what is chosen: HARTSIFT_CPU
-   (ref, sse2, avx2, avx512, avx512vnni, neon) the instruction set, HARTSIFT_DEVICE (cpu, cuda, cuda:0..9, hybrid)
+   (ref, sse2, avx2, avx512, avx512vnni, neon) the instruction set, HARTSIFT_DEVICE (auto, cpu, cuda, cuda:0..9, hybrid)
    what HS_DEVICE_AUTO stands for.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE. */
 HS_API hs_status hs_create(hs_context **context, const hs_options *options);

@@ -23,7 +23,7 @@ static const text_pair exit_statuses[] = {
 
 static const text_pair environment[] = {
     {"HARTSIFT_CPU", "ref, sse2, avx2, avx512, avx512vnni or neon: use no better instruction set than this"},
-    {"HARTSIFT_DEVICE", "cpu, cuda:N or hybrid: what --device auto may use"},
+    {"HARTSIFT_DEVICE", "auto, cpu, cuda:N or hybrid: what --device auto may use"},
 };
 
 static const text_pair examples[] = {

@@ -128,6 +128,13 @@ class Usage(CommandCase):
             errors = self.extract("@scene:64x64", "--device", "cpu", "--variant", variant, status=USAGE)[1]
             self.assertIn(expected, errors)
 
+    def test_device_of_the_environment(self):
+        of_cpu = self.extract("@scene:64x64", "--device", "cpu")[0]
+        for device in ("auto", "cpu", ""):
+            self.assertEqual(self.extract("@scene:64x64", environment={"HARTSIFT_DEVICE": device})[0], of_cpu)
+        errors = self.extract("@scene:64x64", environment={"HARTSIFT_DEVICE": "gpu"}, status=USAGE)[1]
+        self.assertIn("expected auto, cpu", errors)
+
     def test_missing_device(self):
         errors = self.extract("@scene:64x64", "--device", "cuda:99", status=NO_DEVICE)[1]
         self.assertIn("99", errors)
