@@ -1,15 +1,15 @@
 #include "tests/support/device_twins.h"
 
-#if HARTSIFT_HAVE_CUDA
-
-#  include <setjmp.h>
-#  include <stdarg.h>
-#  include <stddef.h>
-#  include <stdint.h>
-#  include <stdlib.h>
-#  include <string.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 /* cmocka.h needs the headers above. */
-#  include <cmocka.h>
+#include <cmocka.h>
+
+#if HARTSIFT_HAVE_CUDA
 
 hs_context *twin_gpu;
 cuda_stream twin_stream;
