@@ -477,6 +477,7 @@ template <int R>
 static __device__ __forceinline__ march_params<R> march_params_of_block(const march_params<R> &p, size_t stride_bytes) {
   march_params<R> q = p;
   const size_t bytes = blockIdx.z * stride_bytes;
+  /* batch_shifted goes by integers, after which the compiler no longer knows that this is global memory */
   q.in = moved(p.in, bytes);
   q.out = moved(p.out, bytes);
   q.halved = p.halved ? moved(p.halved, bytes) : p.halved;

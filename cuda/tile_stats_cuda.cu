@@ -44,6 +44,19 @@ static __device__ __forceinline__ element_rows rows_of_tile(const tile_grid &g, 
   return r;
 }
 
+/* What a warp leaves of its part `item` of tile `index`, of `count` elements: the tile itself where it is whole. */
+static __device__ __forceinline__ void end_part(const tile_chunks_params &p, uint64_t item, uint64_t index,
+                                                uint64_t count, double lane_total, lane_range range) {
+  warp_reduce_range(range);
+  range.above = warp_reduce_sum_u64(range.above);
+  const double sum = warp_tree_sum(lane_total); /* of one chunk: itself */
+  if (threadIdx.x % WARP_LANES != 0) return;
+  if (p.sums)
+    p.ranges[item] = range;
+  else
+    tile_write(&p.tiles[index], sum, (double)count, range.low, range.high, range.above);
+}
+
 /*
  * Does      statistics of tiles of at most 1024 chunks of 1024 elements, or the sums of chunks and the ranges of parts
  *           of larger ones: tile_stats_ref for u16, f32, f64.
@@ -71,14 +84,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOC
     if (p.sums && lane == 0) p.sums[index * p.tile_sums + c] = sum;
     if (lane == c % PRIM_LANES) lane_total += sum;
   }
-  warp_reduce_range(range);
-  range.above = warp_reduce_sum_u64(range.above);
-  const double sum = warp_tree_sum(lane_total); /* of one chunk: itself */
-  if (lane != 0) return;
-  if (p.sums)
-    p.ranges[item] = range;
-  else
-    tile_write(&p.tiles[index], sum, (double)rows.count, range.low, range.high, range.above);
+  end_part(p, item, index, rows.count, lane_total, range);
 }
 
 /*
@@ -116,14 +122,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     if (p.sums && lane == 0) p.sums[index * p.tile_sums + c] = sum;
     if (lane == c % PRIM_LANES) lane_total += sum;
   }
-  warp_reduce_range(range);
-  range.above = warp_reduce_sum_u64(range.above);
-  const double sum = warp_tree_sum(lane_total); /* of one chunk: itself */
-  if (lane != 0) return;
-  if (p.sums)
-    p.ranges[item] = range;
-  else
-    tile_write(&p.tiles[index], sum, (double)rows.count, range.low, range.high, range.above);
+  end_part(p, item, index, rows.count, lane_total, range);
 }
 
 /* ROWS elements of this lane, 32 apart, at the offsets of a table; all are asked for before the first is used. */
