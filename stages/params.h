@@ -1,7 +1,7 @@
 /*
  * The method's parameters, resolved: thresholds as the stages compare them, one number for each rule.
  *
- * Filled once from the options (pipeline/options.c) and passed by value. Comparisons are all strict (> threshold):
+ * Filled once from the options (pipeline/context/options.c) and passed by value. Comparisons are all strict (> threshold):
  * a rule that includes its threshold gets the next smaller float here, so no backend branches on it.
  */
 #ifndef HS_STAGES_PARAMS_H

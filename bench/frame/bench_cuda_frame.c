@@ -12,12 +12,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
 
 #include "cuda/device.h"
-#include "pipeline/hartsift_cuda.h"
+#include "pipeline/include/hartsift_cuda.h"
 
 enum { REPEATS_MAX = 10000, WARM_UP = 10 };
 

@@ -14,13 +14,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/device.h"
 #  include "cuda/match_kernels.h"
-#  include "pipeline/hartsift_cuda.h"
+#  include "pipeline/include/hartsift_cuda.h"
 
 enum { REPEATS_MAX = 1000, WARM_UP = 5, PROBES = 24, COUNTS_MAX = 16, IMAGE_WIDTH = 1920, IMAGE_HEIGHT = 1080 };
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
 

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/device.h"

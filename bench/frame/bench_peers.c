@@ -16,8 +16,8 @@
 
 #include "bench/frame/peer_library.h"
 #include "cpu/dispatch.h"
-#include "pipeline/cli/bench_frame_job.h"
-#include "pipeline/cli/bench_output.h"
+#include "pipeline/cli/bench/bench_frame_job.h"
+#include "pipeline/cli/bench/bench_output.h"
 
 enum { CONTENDERS = 3, MESSAGE_BYTES = 1024, TEXT_BYTES = 64 };
 

@@ -1,5 +1,5 @@
 /*
- * Other libraries as contenders of pipeline/cli/bench_rounds.h. Each file behind it is built where its library is
+ * Other libraries as contenders of pipeline/cli/bench/bench_rounds.h. Each file behind it is built where its library is
  * found.
  */
 #ifndef HARTSIFT_BENCH_PEER_LIBRARY_H
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-#include "pipeline/cli/bench_rounds.h"
-#include "pipeline/hartsift.h"
+#include "pipeline/cli/bench/bench_rounds.h"
+#include "pipeline/include/hartsift.h"
 
 /* Fills the contender for 8-bit gray pixels, which must outlive it. False: out of memory. */
 bool peer_opencv_open(bench_contender *contender, const hs_image *image, int32_t threads);

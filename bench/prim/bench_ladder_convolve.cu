@@ -8,7 +8,7 @@
  */
 #include "bench/prim/ladder.cuh"
 #include "cuda/convolve_cuda.h"
-#include "pipeline/hartsift_primitives.h"
+#include "pipeline/include/hartsift_primitives.h"
 
 enum { TAPS = 5, RADIUS = TAPS / 2, THREADS = 256 };
 

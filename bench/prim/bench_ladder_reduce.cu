@@ -11,7 +11,7 @@
 #include "bench/prim/ladder.cuh"
 #include "cuda/prim/warp_reduce.cuh"
 #include "cuda/reduce_cuda.h"
-#include "pipeline/hartsift_primitives.h"
+#include "pipeline/include/hartsift_primitives.h"
 
 enum { SUM_THREADS = 256 };
 

@@ -17,7 +17,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 namespace {
 

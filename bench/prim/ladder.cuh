@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 enum { LADDER_REPLAYS = 11, LADDER_LAUNCHES_MAX = 50 };
 

@@ -21,7 +21,7 @@
 #include <opencv2/core/utility.hpp>
 #include <opencv2/features2d.hpp>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/threads.h"
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "stages/pyramid.h"
 
 enum { SCALES = 3, LEVELS = SCALES + 3, REPEATS_MAX = 1000, STAGES = 4, VARIANTS_MAX = 4 };

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "pipeline/cli/option_table.h"
-#include "pipeline/hartsift.h"
+#include "pipeline/cli/options/option_table.h"
+#include "pipeline/include/hartsift.h"
 
 /* Exit statuses of the command: part of its interface. */
 typedef enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DEVICE = 3 } cli_exit;

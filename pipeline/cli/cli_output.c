@@ -10,7 +10,7 @@
 
 #include "pipeline/cli/database_output.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/scene.h"
+#include "pipeline/image_io/scene.h"
 
 static char *join(const char *first, const char *middle, const char *last) {
   const size_t a = strlen(first), b = strlen(middle), c = strlen(last);

@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "pipeline/batch.h"
-#include "pipeline/cli/batch_list.h"
-#include "pipeline/cli/batch_manifest.h"
-#include "pipeline/cli/batch_report.h"
-#include "pipeline/cli/batch_settings.h"
-#include "pipeline/cli/batch_store.h"
+#include "pipeline/cli/batch/batch_engine.h"
+#include "pipeline/cli/batch/batch_list.h"
+#include "pipeline/cli/batch/batch_manifest.h"
+#include "pipeline/cli/batch/batch_report.h"
+#include "pipeline/cli/batch/batch_settings.h"
+#include "pipeline/cli/batch/batch_store.h"
 #include "pipeline/cli/cli_common.h"
-#include "pipeline/digest.h"
+#include "pipeline/base/digest.h"
 #include "pipeline/formats/formats.h"
 
 enum {

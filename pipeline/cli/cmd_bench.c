@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "cpu/dispatch.h"
-#include "pipeline/cli/bench_frame_job.h"
-#include "pipeline/cli/bench_output.h"
+#include "pipeline/cli/bench/bench_frame_job.h"
+#include "pipeline/cli/bench/bench_output.h"
 #include "pipeline/cli/cli_common.h"
 
 /* Stands beside the command; built where OpenCV or VLFeat is found. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "pipeline/cli/draw_parts.h"
+#include "pipeline/cli/draw/draw_parts.h"
 
 /* Radius of a circle in units of sigma. The cells of a descriptor are 3 sigma wide; OpenCV's radius of one
    sigma leaves most keypoints too small to see. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/levels_job.h"
+#include "pipeline/cli/bench/levels_job.h"
 #include "pipeline/image_io/image_io.h"
 
 enum { HIST_LEVELS = 256 };

@@ -9,7 +9,7 @@
 
 #include "pipeline/cli/cli_common.h"
 #include "pipeline/cli/selftest_digests.h"
-#include "pipeline/digest.h"
+#include "pipeline/base/digest.h"
 
 #define SELFTEST_CPU_VARIABLE "HARTSIFT_CPU"
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "pipeline/cli/levels_job.h"
+#include "pipeline/cli/bench/levels_job.h"
 #include "pipeline/formats/number_text.h"
 
 typedef struct stats_result {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "pipeline/cli/cli_common.h"
-#include "pipeline/cli/option_text.h"
+#include "pipeline/cli/options/option_text.h"
 
 typedef cli_exit (*command_function)(const option_set *set);
 

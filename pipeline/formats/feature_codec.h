@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "pipeline/formats/feature_sink.h"
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 /* How the descriptors of a list are to be written. */
 typedef struct descriptor_codec {

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pipeline/atomic_file.h"
-#include "pipeline/features.h"
+#include "pipeline/base/atomic_file.h"
+#include "pipeline/base/features.h"
 #include "pipeline/formats/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/memory.h"
-#include "pipeline/message.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
 
 /* Default of hs_file_options.max_features. */
 #define FEATURES_MOST (UINT64_C(1) << 27)

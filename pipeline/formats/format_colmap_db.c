@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pipeline/formats/formats.h"
-#include "pipeline/message.h"
+#include "pipeline/base/message.h"
 
 static hs_status colmap_db_write(const feature_target *target) {
   if (strcmp(target->path, "-") == 0) {

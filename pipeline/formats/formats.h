@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 /* What a reader gets: the whole content, not to be trusted, and where the reason of a failure goes. */
 typedef struct feature_source {

@@ -7,7 +7,7 @@
 #include "pipeline/formats/json_reader.h"
 #include "pipeline/formats/match_file.h"
 #include "pipeline/formats/number_text.h"
-#include "pipeline/memory.h"
+#include "pipeline/base/memory.h"
 
 /* More matches than any two lists of features that the readers take can have. */
 #define MATCHES_MOST (UINT64_C(1) << 27)

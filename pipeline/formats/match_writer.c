@@ -4,11 +4,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "pipeline/atomic_file.h"
+#include "pipeline/base/atomic_file.h"
 #include "pipeline/formats/json_writer.h"
 #include "pipeline/formats/match_file.h"
-#include "pipeline/hartsift_geometry.h"
-#include "pipeline/message.h"
+#include "pipeline/include/hartsift_geometry.h"
+#include "pipeline/base/message.h"
 
 match_format match_format_by_ending(const char *path) {
   const char *dot = strrchr(path, '.');

@@ -9,7 +9,7 @@
 
 #include "pipeline/formats/byte_order.h"
 #include "pipeline/formats/number_text.h"
-#include "pipeline/memory.h"
+#include "pipeline/base/memory.h"
 
 /* Magic, version and length of the header's text; the data begins at a multiple of 64. */
 enum { NPY_PREFIX_BYTES = 10, NPY_PREFIX_2_BYTES = 12, NPY_ALIGNMENT = 64, NPY_HEADER_MOST = 128 };

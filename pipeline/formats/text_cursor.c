@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "pipeline/formats/number_text.h"
-#include "pipeline/message.h"
+#include "pipeline/base/message.h"
 
 enum { TEXT_PROBE_BYTES = 65536 };
 

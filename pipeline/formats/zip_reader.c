@@ -8,7 +8,7 @@
 #include "pipeline/formats/crc.h"
 #include "pipeline/formats/zip_archive.h"
 #include "pipeline/formats/zip_layout.h"
-#include "pipeline/memory.h"
+#include "pipeline/base/memory.h"
 
 #ifndef HARTSIFT_HAVE_ZLIB
 #  define HARTSIFT_HAVE_ZLIB 0

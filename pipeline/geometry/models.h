@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pipeline/hartsift_geometry.h"
+#include "pipeline/include/hartsift_geometry.h"
 
 enum {
   GEOMETRY_MATCHES_MAX = 1 << 26,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pipeline/geometry/linear.h"
-#include "pipeline/hartsift_geometry.h"
+#include "pipeline/include/hartsift_geometry.h"
 
 /* The rotation U W V^T (or with W^T) of E = U diag(1, 1, 0) V^T, W a quarter turn about the third axis. */
 static void rotation_of(const double u[9], const double v[9], double quarter, double out[9]) {

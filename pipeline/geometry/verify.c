@@ -8,8 +8,8 @@
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/scoring.h"
 #include "pipeline/geometry/search.h"
-#include "pipeline/memory.h"
-#include "pipeline/message.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
 
 #define COORDINATE_MAX 1.0e6
 enum { ITERATIONS_MAX = 100000000, PLANE_ITERATIONS = 100, PLANE_MATCHES = 256 };

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "pipeline/geometry/models.h"
-#include "pipeline/memory.h"
-#include "pipeline/message.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
 
 enum { PAIR_BYTES = 2 * sizeof(uint32_t) };
 

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "pipeline/hartsift.h"
-#include "pipeline/message.h"
+#include "pipeline/include/hartsift.h"
+#include "pipeline/base/message.h"
 
 /* The build says which libraries there are. */
 #ifndef HARTSIFT_HAVE_PNG

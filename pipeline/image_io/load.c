@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "pipeline/image_io/image_io.h"
-#include "pipeline/memory.h"
-#include "pipeline/scene.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/image_io/scene.h"
 
 #define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)
 

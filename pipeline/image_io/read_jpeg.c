@@ -15,7 +15,7 @@
 /* jerror.h needs jpeglib.h before it. */
 #  include <jerror.h>
 
-#  include "pipeline/memory.h"
+#  include "pipeline/base/memory.h"
 
 enum {
   READ_JPEG_MAX_SCANS = 500, /* real progressive files have about 10; each one costs a pass over the picture */

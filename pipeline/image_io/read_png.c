@@ -10,7 +10,7 @@
 #  include <setjmp.h>
 #  include <string.h>
 
-#  include "pipeline/memory.h"
+#  include "pipeline/base/memory.h"
 
 enum {
   READ_PNG_CHUNKS_CACHED = 128,

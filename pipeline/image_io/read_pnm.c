@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pipeline/image_io/image_io.h"
-#include "pipeline/memory.h"
+#include "pipeline/base/memory.h"
 
 enum { PNM_TOKEN_BYTES = 32 };
 

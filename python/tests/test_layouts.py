@@ -12,7 +12,7 @@ import pytest
 import hartsift
 from hartsift import _files, _library, _matching, _options, _primitives
 
-HEADERS = pathlib.Path(__file__).parents[2] / "pipeline"
+HEADERS = pathlib.Path(__file__).parents[2] / "pipeline" / "include"
 
 
 #: Names and numbers of the package's enumerations, by the prefix of the enumerators.

@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "pipeline/context.h"
-#include "pipeline/hartsift.h"
+#include "pipeline/context/context.h"
+#include "pipeline/include/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/device.h"
-#  include "pipeline/hartsift_cuda.h"
+#  include "pipeline/include/hartsift_cuda.h"
 #endif
 
 static bool have_device(void) {

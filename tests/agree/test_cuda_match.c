@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "cpu/stages_ref.h"
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/device.h"

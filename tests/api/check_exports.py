@@ -1,4 +1,4 @@
-"""Compares the names the shared library exports with pipeline/exports.txt, and both with the public headers.
+"""Compares the names the shared library exports with pipeline/include/exports.txt, and both with the public headers.
 
 usage: check_exports.py --nm NM --list EXPORTS [--cuda] LIBRARY
 A line of the list is a name; "name cuda" marks one that only a build with CUDA exports; # starts a comment.

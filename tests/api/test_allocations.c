@@ -12,7 +12,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/context.h"
+#include "pipeline/context/context.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/scratch_folder.h"

@@ -9,11 +9,11 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift_primitives.h"
+#include "pipeline/include/hartsift_primitives.h"
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "pipeline/hartsift_cuda.h"
+#  include "pipeline/include/hartsift_cuda.h"
 
 static void cpu_context(void **state) {
   (void)state;

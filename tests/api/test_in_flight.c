@@ -13,7 +13,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/context.h"
+#include "pipeline/context/context.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"

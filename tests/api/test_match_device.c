@@ -18,7 +18,7 @@
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/device.h"
-#  include "pipeline/hartsift_cuda.h"
+#  include "pipeline/include/hartsift_cuda.h"
 
 #  define NEED_DEVICE()                                                                                                \
     if (device_count(NULL, 0) == 0) skip()

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 typedef struct fixture {
   hs_context *context;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/accuracy_html.h"
+#include "pipeline/cli/bench/accuracy_html.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

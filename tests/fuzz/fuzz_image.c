@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

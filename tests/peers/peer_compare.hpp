@@ -17,7 +17,7 @@
 
 #include <unistd.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 namespace peers {
 

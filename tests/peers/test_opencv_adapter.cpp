@@ -14,7 +14,7 @@
 #include <opencv2/imgproc.hpp>
 #include <opencv2/stitching.hpp>
 
-#include "pipeline/hartsift_opencv.hpp"
+#include "pipeline/include/hartsift_opencv.hpp"
 
 /* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
 extern "C" {

@@ -12,7 +12,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 /* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
 extern "C" {

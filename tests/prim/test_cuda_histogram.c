@@ -13,7 +13,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift_primitives.h"
+#include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/array_maker.h"
 
 #if HARTSIFT_HAVE_CUDA

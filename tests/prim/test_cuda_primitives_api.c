@@ -18,14 +18,14 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift_primitives.h"
+#include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/device_twins.h"
 
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/device.h"
-#  include "pipeline/hartsift_cuda.h"
+#  include "pipeline/include/hartsift_cuda.h"
 
 static hs_tiling whole(const twin_shape *s) { return (hs_tiling){s->width, s->height, 1.0}; }
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "tests/support/array_maker.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/primitive_oracle.h"

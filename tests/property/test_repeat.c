@@ -9,7 +9,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/context.h"
+#include "pipeline/context/context.h"
 #include "tests/support/extraction.h"
 
 static hs_image scene, others[3];

@@ -13,7 +13,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/run.h"
+#include "pipeline/frame/run_frame.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "tests/support/scratch_folder.h"
 
 enum { COLMAP_FIXTURE_FEATURES = 60 };

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 typedef struct counted_allocator {
   size_t made;        /* allocations asked for, the failed one included */

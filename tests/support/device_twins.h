@@ -8,8 +8,8 @@
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/device.h"
-#  include "pipeline/hartsift_cuda.h"
-#  include "pipeline/hartsift_primitives.h"
+#  include "pipeline/include/hartsift_cuda.h"
+#  include "pipeline/include/hartsift_primitives.h"
 #  include "tests/support/array_maker.h"
 
 extern hs_context *twin_gpu;    /* null where there is no device */

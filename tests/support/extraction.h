@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 enum { EXTRACTION_PROFILES = HS_PROFILE_COLMAP + 1 };
 

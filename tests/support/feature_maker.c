@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/features.h"
+#include "pipeline/base/features.h"
 
 enum { CELL_BINS = 8 };
 

@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_TESTS_PRIMITIVE_ORACLE_H
 #define HARTSIFT_TESTS_PRIMITIVE_ORACLE_H
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 
 /* Element (x, y) as double. */
 double oracle_element(const hs_array *array, size_t x, size_t y);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/stages_ref.h"
-#include "pipeline/options.h"
+#include "pipeline/context/options.h"
 #include "stages/scalespace.h"
 
 enum { KEYPOINT_ROOM = 1 << 17, FEATURE_ROOM = 1 << 18 };

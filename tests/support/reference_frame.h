@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_TESTS_REFERENCE_FRAME_H
 #define HARTSIFT_TESTS_REFERENCE_FRAME_H
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "stages/ops.h"
 #include "stages/pyramid.h"
 

@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_VERIFIED_H
 #define HS_TESTS_VERIFIED_H
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "tests/support/two_view_scene.h"
 
 typedef struct verified {

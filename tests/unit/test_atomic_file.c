@@ -16,7 +16,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/atomic_file.h"
+#include "pipeline/base/atomic_file.h"
 #include "tests/support/scratch_folder.h"
 
 static int make_folder(void **state) {

@@ -14,10 +14,10 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/batch.h"
-#include "pipeline/bounded_queue.h"
-#include "pipeline/buffer_pool.h"
-#include "pipeline/digest.h"
+#include "pipeline/cli/batch/batch_engine.h"
+#include "pipeline/cli/batch/bounded_queue.h"
+#include "pipeline/cli/batch/buffer_pool.h"
+#include "pipeline/base/digest.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
 

@@ -15,7 +15,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_tables.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/feature_maker.h"

@@ -11,7 +11,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/cli/drawing.h"
+#include "pipeline/cli/draw/drawing.h"
 
 enum { SIDE = 65 };
 

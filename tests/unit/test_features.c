@@ -9,7 +9,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/features.h"
+#include "pipeline/base/features.h"
 #include "tests/support/counted_allocator.h"
 
 static void test_room_is_kept(void **state) {

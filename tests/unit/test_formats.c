@@ -14,7 +14,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/features.h"
+#include "pipeline/base/features.h"
 #include "pipeline/formats/formats.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/feature_maker.h"

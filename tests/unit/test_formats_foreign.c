@@ -13,7 +13,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
 

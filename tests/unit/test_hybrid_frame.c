@@ -13,8 +13,8 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/cuda_frame.h"
-#include "pipeline/select_records.h"
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/frame/select_records.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
@@ -96,7 +96,7 @@ static uint32_t room_of_device(const hs_context *c, hs_keypoint **keypoints, voi
 #define cuda_frame_run         run_on_device
 #define cuda_frame_want_room   want_room
 #define cuda_frame_room        room_of_device
-#include "pipeline/hybrid.c"
+#include "pipeline/frame/gpu_cpu_split.c"
 
 /* A picture, what the CPU makes of it, and the device that plays it. */
 typedef struct played {

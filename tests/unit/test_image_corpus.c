@@ -14,7 +14,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 
 enum { CORPUS_PATH_BYTES = 1024, CORPUS_MESSAGE_BYTES = 1200 };

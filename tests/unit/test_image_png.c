@@ -12,7 +12,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/image_maker.h"
 

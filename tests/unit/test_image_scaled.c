@@ -13,7 +13,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "pipeline/image_io/image_io.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/image_maker.h"

@@ -18,7 +18,7 @@
 #define hs_wait               lanes_wait
 #define hs_wait_view          lanes_wait_view
 #define hs_count_in_flight    lanes_count_in_flight
-#include "pipeline/flight.c"
+#include "pipeline/frame/in_flight.c"
 
 enum { SLOTS = 8, LANES = 2, PATIENCE_MS = 10000 };
 

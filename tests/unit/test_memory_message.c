@@ -10,8 +10,8 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/memory.h"
-#include "pipeline/message.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
 #include "tests/support/counted_allocator.h"
 
 static void test_sizes_report_overflow(void **state) {

@@ -14,8 +14,8 @@
 
 #include "pipeline/cli/cli_common.h"
 #include "pipeline/cli/cli_output.h"
-#include "pipeline/cli/option_table.h"
-#include "pipeline/cli/option_text.h"
+#include "pipeline/cli/options/option_table.h"
+#include "pipeline/cli/options/option_text.h"
 #include "pipeline/formats/formats.h"
 
 enum { MOST_WORDS = 32 };

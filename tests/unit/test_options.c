@@ -11,7 +11,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/options.h"
+#include "pipeline/context/options.h"
 
 static hs_options options_of(hs_profile profile) {
   hs_options o;

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "cpu/pyramid_work.h"
-#include "pipeline/options.h"
-#include "pipeline/plan.h"
+#include "pipeline/context/options.h"
+#include "pipeline/context/plan.h"
 #include "stages/keypoint.h"
 
 static plan_request request_of(int32_t width, int32_t height, hs_profile profile) {

@@ -9,7 +9,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/options.h"
+#include "pipeline/context/options.h"
 #include "stages/scalespace.h"
 
 static void assert_close(double got, double expected, double relative, const char *what) {

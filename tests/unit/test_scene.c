@@ -9,9 +9,9 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/hartsift.h"
-#include "pipeline/memory.h"
-#include "pipeline/scene.h"
+#include "pipeline/include/hartsift.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/image_io/scene.h"
 
 static hs_image render(int32_t width, int32_t height, uint32_t seed, const double *homography) {
   hs_image image = {0};

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "pipeline/geometry/search.h"
-#include "pipeline/hartsift.h"
+#include "pipeline/include/hartsift.h"
 #include "tests/support/verified.h"
 
 #define DEGREE 0.017453292519943295

@@ -1,0 +1,46 @@
+/*
+ * Files that appear whole or not at all: written under a temporary name in the target's folder,
+ * then renamed. Used by every writer of the pipeline.
+ *
+ *     atomic_file file;
+ *     FILE *stream = atomic_file_open(&file, path);
+ *     if (stream == NULL) return file.status;            (file.message says why)
+ *     ... write; on trouble: atomic_file_abandon(&file); return ...
+ *     return atomic_file_commit(&file);
+ */
+#ifndef HARTSIFT_PIPELINE_ATOMIC_FILE_H
+#define HARTSIFT_PIPELINE_ATOMIC_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "pipeline/include/hartsift.h"
+
+enum { ATOMIC_FILE_PATH_BYTES = 4096, ATOMIC_FILE_MESSAGE_BYTES = 512 };
+
+/* Holds no heap memory: after a failed open, a commit or an abandon nothing is left to release. */
+typedef struct atomic_file {
+  FILE *stream;                            /* null when closed */
+  bool temporary_exists;                   /* false: written straight to the target (a pipe, a device, stdout) */
+  bool keeps_stream;                       /* stdout: flushed, never closed */
+  hs_status status;                        /* of the last call */
+  char message[ATOMIC_FILE_MESSAGE_BYTES]; /* why the last call failed, "" after success; names the path */
+  char target[ATOMIC_FILE_PATH_BYTES];     /* path with symbolic links of its last part followed */
+  char temporary[ATOMIC_FILE_PATH_BYTES];
+} atomic_file;
+
+/* Opens path for binary writing; "-" is standard output. A symbolic link stays and what it points to
+   is replaced; a device, pipe or socket is written straight through; an existing file keeps its
+   permissions and, where the process may set it, its owner. Null on failure with status
+   HS_ERR_ARGUMENT (null or empty path) or HS_ERR_IO. */
+FILE *atomic_file_open(atomic_file *file, const char *path);
+
+/* Makes the file appear. Checks every delayed write error (a full disk shows here); on failure the
+   temporary file is gone, the old target untouched and HS_ERR_IO returned. */
+hs_status atomic_file_commit(atomic_file *file);
+
+/* Closes and removes the temporary file; the target is as it was. Allowed after a commit or a failed
+   open, where it does nothing. Keeps status and message. */
+void atomic_file_abandon(atomic_file *file);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Digest of features and of files, over bytes that are the same on every machine: FNV-1a (Fowler, Noll, Vo) of 64 bits
+ * in eight lanes, since one alone waits for each of its multiplications. Lane j has the bytes at positions j, j + 8,
+ * ...; the digest is FNV-1a of the lanes' values, 64 bytes, least byte and lane 0 first. It tells results of different
+ * content apart; it does not protect against somebody who forges them.
+ */
+#ifndef HARTSIFT_PIPELINE_DIGEST_H
+#define HARTSIFT_PIPELINE_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/include/hartsift.h"
+
+enum { DIGEST_LANES = 8 };
+
+/* A digest that is being made. */
+typedef struct digest_state {
+  uint64_t lanes[DIGEST_LANES];
+  uint64_t size; /* bytes so far */
+} digest_state;
+
+void digest_start(digest_state *state);
+void digest_add(digest_state *state, const void *bytes, size_t size);
+/* The digest of all that was added; more may be added afterwards. */
+uint64_t digest_end(const digest_state *state);
+
+/* Over the count (8 bytes), each keypoint's x, y, sigma, orientation, response (4 bytes each), octave, level (2 each),
+   then all descriptor entries (1 or 4 bytes); numbers with their least byte first, floats by their bits. */
+uint64_t digest_features(const hs_features *features);
+
+/* Adds a file's content, read in pieces. Statuses: HS_ERR_IO (errno tells), HS_ERR_MEMORY. */
+hs_status digest_add_file(digest_state *state, const char *path);
+
+#endif

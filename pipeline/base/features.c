@@ -1,0 +1,91 @@
+/*
+ * Growing and freeing feature lists.
+ */
+#include "pipeline/base/features.h"
+
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+
+size_t features_descriptor_bytes(hs_descriptor_type type) {
+  switch (type) {
+  case HS_DESCRIPTOR_U8:
+    return HS_DESCRIPTOR_LENGTH;
+  case HS_DESCRIPTOR_F32:
+    return HS_DESCRIPTOR_LENGTH * sizeof(float);
+  case HS_DESCRIPTOR_NONE:
+    break;
+  }
+  return 0;
+}
+
+static void features_release_arrays(hs_features *features) {
+  hs_memory_release(features->allocator, features->keypoints);
+  hs_memory_release(features->allocator, features->descriptors);
+  features->keypoints = NULL;
+  features->descriptors = NULL;
+  features->capacity = 0;
+  features->descriptor_capacity_bytes = 0;
+}
+
+/* Replaces both arrays by larger ones; *features is touched only after both allocations. */
+static hs_status features_regrow(hs_features *features, size_t keypoint_bytes, size_t descriptor_bytes,
+                                 const hs_allocator *allocator) {
+  hs_keypoint *keypoints = hs_memory_alloc(allocator, keypoint_bytes);
+  if (keypoints == NULL) return HS_ERR_MEMORY;
+  void *descriptors = NULL;
+  if (descriptor_bytes > 0) {
+    descriptors = hs_memory_alloc(allocator, descriptor_bytes);
+    if (descriptors == NULL) {
+      hs_memory_release(allocator, keypoints);
+      return HS_ERR_MEMORY;
+    }
+  }
+  features_release_arrays(features);
+  features->count = 0;
+  features->keypoints = keypoints;
+  features->descriptors = descriptors;
+  features->capacity = keypoint_bytes / sizeof(hs_keypoint);
+  features->descriptor_capacity_bytes = descriptor_bytes;
+  features->allocator = allocator;
+  return HS_OK;
+}
+
+hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type,
+                           const hs_allocator *allocator) {
+  if (features == NULL) return HS_ERR_ARGUMENT;
+  if (type != HS_DESCRIPTOR_U8 && type != HS_DESCRIPTOR_F32 && type != HS_DESCRIPTOR_NONE) return HS_ERR_ARGUMENT;
+  size_t keypoint_bytes = 0;
+  size_t descriptor_bytes = 0;
+  if (!hs_size_mul(count, sizeof(hs_keypoint), &keypoint_bytes)) return HS_ERR_MEMORY;
+  if (!hs_size_mul(count, features_descriptor_bytes(type), &descriptor_bytes)) return HS_ERR_MEMORY;
+  if (count > features->capacity || descriptor_bytes > features->descriptor_capacity_bytes) {
+    hs_status status = features_regrow(features, keypoint_bytes, descriptor_bytes, allocator);
+    if (status != HS_OK) return status;
+  }
+  if (type == HS_DESCRIPTOR_NONE) {
+    hs_memory_release(features->allocator, features->descriptors);
+    features->descriptors = NULL;
+    features->descriptor_capacity_bytes = 0;
+  }
+  features->descriptor_type = type;
+  return HS_OK;
+}
+
+void hs_features_free(hs_features *features) {
+  if (features == NULL) return;
+  features_release_arrays(features);
+  memset(features, 0, sizeof *features);
+}
+
+hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator) {
+  const hs_status st = features_reserve(features, found->count, found->descriptor_type, allocator);
+  if (st != HS_OK) return st;
+  const size_t bytes = features_descriptor_bytes(found->descriptor_type);
+  if (found->count > 0) memcpy(features->keypoints, found->keypoints, found->count * sizeof *found->keypoints);
+  if (found->count > 0 && bytes > 0) memcpy(features->descriptors, found->descriptors, found->count * bytes);
+  features->count = found->count;
+  features->image_width = found->image_width;
+  features->image_height = found->image_height;
+  return HS_OK;
+}

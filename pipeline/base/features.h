@@ -1,0 +1,22 @@
+/*
+ * Room of a feature list: the one place that grows the arrays behind hs_features.
+ */
+#ifndef HARTSIFT_PIPELINE_FEATURES_H
+#define HARTSIFT_PIPELINE_FEATURES_H
+
+#include "pipeline/include/hartsift.h"
+
+/* Bytes of one descriptor of a type: 128, 512, or 0 for HS_DESCRIPTOR_NONE. */
+size_t features_descriptor_bytes(hs_descriptor_type type);
+
+/* Gives *features room for `count` features with descriptors of `type` and sets descriptor_type (and,
+   for HS_DESCRIPTOR_NONE, descriptors to null). Room that suffices is kept with its content and its
+   allocator; otherwise both arrays come anew from `allocator` (null: the C library's), without the old
+   content and with count 0. count is otherwise left to the caller, the image size always.
+   On failure *features is unchanged. Statuses: HS_ERR_ARGUMENT (unknown type), HS_ERR_MEMORY. */
+hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator);
+
+/* Makes *features a copy of what *found views, with its own room (features_reserve). Statuses as there. */
+hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator);
+
+#endif

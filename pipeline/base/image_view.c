@@ -1,0 +1,80 @@
+/* What a caller hands in, checked and turned into what the stages take. */
+#include "pipeline/base/image_view.h"
+
+#include "pipeline/base/memory.h"
+
+_Static_assert((int)SOURCE_U8 == HS_U8 && (int)SOURCE_U16 == HS_U16 && (int)SOURCE_F32 == HS_F32, "sample types");
+_Static_assert((int)SOURCE_GRAY == HS_GRAY && (int)SOURCE_GRAY_ALPHA == HS_GRAY_ALPHA && (int)SOURCE_RGB == HS_RGB &&
+                   (int)SOURCE_BGR == HS_BGR && (int)SOURCE_RGBA == HS_RGBA && (int)SOURCE_BGRA == HS_BGRA,
+               "pixel layouts");
+
+hs_status image_view_source(hs_context *c, const hs_image *image, source_view *view) {
+  if (!image->data) return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.data is null");
+  if (image->width < 1 || image->height < 1)
+    return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image is %d x %d, expected at least 1 x 1", image->width, image->height);
+  if ((unsigned)image->type > HS_F32)
+    return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.type is %d, expected 0..2", (int)image->type);
+  if (c->options.equalize && image->type != HS_U8)
+    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.equalize is for 8-bit images, this one has %s samples",
+                        image->type == HS_U16 ? "16-bit" : "float");
+  if ((unsigned)image->layout > HS_BGRA)
+    return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.layout is %d, expected 0..5", (int)image->layout);
+  const uint64_t pixels = (uint64_t)image->width * (uint64_t)image->height, limit = c->options.max_pixels;
+  if (limit > 0 && pixels > limit)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "image is %d x %d = %llu pixels, max_pixels is %llu", image->width,
+                        image->height, (unsigned long long)pixels, (unsigned long long)limit);
+  const size_t sample = source_sample_bytes((source_type)image->type);
+  size_t row, all;
+  if (!hs_size_mul((size_t)image->width, source_pixel_bytes((source_type)image->type, (source_layout)image->layout),
+                   &row))
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a row of %d pixels does not fit the address space", image->width);
+  const size_t stride = image->stride_bytes ? image->stride_bytes : row;
+  if (stride < row || stride % sample != 0)
+    return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.stride_bytes is %zu, expected at least %zu and a multiple of %zu",
+                        stride, row, sample);
+  if (!hs_size_mul(stride, (size_t)image->height, &all))
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "image of %d rows of %zu bytes does not fit the address space", image->height,
+                        stride);
+  if ((uintptr_t)image->data % sample != 0)
+    return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.data is not aligned for its samples");
+  *view = (source_view){
+      image->data, image->width, image->height, stride, (source_type)image->type, (source_layout)image->layout,
+      0.0f,        1.0f};
+  if (image->type != HS_F32 || (image->range_low == 0.0f && image->range_high == 0.0f)) return HS_OK;
+  if (!(image->range_low < image->range_high) || image->range_high - image->range_low > 3.0e38f)
+    return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.range is %g..%g, expected finite and low < high",
+                        (double)image->range_low, (double)image->range_high);
+  view->range_low = image->range_low;
+  view->range_high = image->range_high;
+  return HS_OK;
+}
+
+hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image *mask, place_filter *filter) {
+  const hs_options *o = &c->options;
+  *filter = (place_filter){.width = image->width,
+                           .height = image->height,
+                           .x0 = INT32_MIN,
+                           .y0 = INT32_MIN,
+                           .x1 = INT32_MAX,
+                           .y1 = INT32_MAX};
+  if (o->region_width > 0) {
+    const int64_t x1 = (int64_t)o->region_x + o->region_width, y1 = (int64_t)o->region_y + o->region_height;
+    filter->x0 = o->region_x;
+    filter->y0 = o->region_y;
+    filter->x1 = (int32_t)(x1 < INT32_MAX ? x1 : INT32_MAX);
+    filter->y1 = (int32_t)(y1 < INT32_MAX ? y1 : INT32_MAX);
+  }
+  if (!mask) return HS_OK;
+  const size_t stride = mask->stride_bytes ? mask->stride_bytes : (size_t)mask->width;
+  if (!mask->data || mask->type != HS_U8 || mask->layout != HS_GRAY || mask->width != image->width ||
+      mask->height != image->height || stride < (size_t)mask->width)
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "mask is %d x %d, expected 8-bit gray of the image's size %d x %d",
+                        mask->width, mask->height, image->width, image->height);
+  size_t all;
+  if (!hs_size_mul(stride, (size_t)mask->height, &all))
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "mask of %d rows of %zu bytes does not fit the address space", mask->height,
+                        stride);
+  filter->mask = mask->data;
+  filter->mask_stride = stride;
+  return HS_OK;
+}

@@ -1,0 +1,16 @@
+/*
+ * The caller's images as the stages see them, after every check that needs no pixel.
+ */
+#ifndef HS_PIPELINE_IMAGE_VIEW_H
+#define HS_PIPELINE_IMAGE_VIEW_H
+
+#include "pipeline/context/context.h"
+
+/* Size, stride, type, layout, alignment, range and max_pixels. Statuses: HS_ERR_IMAGE, HS_ERR_LIMIT,
+   HS_ERR_UNSUPPORTED (options.equalize). */
+hs_status image_view_source(hs_context *context, const hs_image *image, source_view *view);
+
+/* The options' region and the mask (or null) of an image that passed. Status: HS_ERR_ARGUMENT. */
+hs_status image_view_filter(hs_context *context, const hs_image *image, const hs_image *mask, place_filter *filter);
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * A database as the output of a batch; see batch_database.h.
+ */
+#include "pipeline/cli/batch/batch_database.h"
+
+#include <string.h>
+
+#include "pipeline/cli/database_output.h"
+#include "pipeline/base/digest.h"
+#include "pipeline/base/message.h"
+
+/* A commit costs some waits for the disk; what was not committed is lost when the process is killed. */
+enum { DATABASE_COMMIT_MS = 1000 };
+
+cli_exit batch_database_open(batch_database *database, const option_set *set, const char *path, hs_bin_layout layout) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  *database = (batch_database){.committed_ms = cli_milliseconds()};
+  hs_status status = database_open(set, path, layout, &database->handle, message, sizeof message);
+  if (status == HS_OK && pthread_mutex_init(&database->lock, NULL) != 0) {
+    hs_colmap_close(database->handle);
+    database->handle = NULL;
+    status = HS_ERR_MEMORY;
+    snprintf(message, sizeof message, "%s", hs_status_string(status));
+  }
+  if (status != HS_OK) {
+    cli_error(COMMAND_BATCH, "%s", message);
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
+}
+
+void batch_database_close(batch_database *database) {
+  if (database->handle != NULL) {
+    hs_colmap_close(database->handle);
+    pthread_mutex_destroy(&database->lock);
+  }
+  hs_features_free(&database->read_back);
+  memset(database, 0, sizeof *database);
+}
+
+/* Digest of an image's features; under the lock. */
+static hs_status read_digest(batch_database *database, uint32_t image_id, uint64_t *digest) {
+  const hs_status status = hs_colmap_read_features(database->handle, image_id, &database->read_back);
+  *digest = status == HS_OK ? digest_features(&database->read_back) : 0;
+  return status;
+}
+
+hs_status batch_database_put(batch_database *database, const char *name, const hs_features *features, uint64_t *digest,
+                             char *message, size_t message_bytes) {
+  uint32_t image_id = 0;
+  pthread_mutex_lock(&database->lock);
+  hs_status status = hs_colmap_add_image(database->handle, name, NULL, features, &image_id);
+  if (status == HS_OK) {
+    status = read_digest(database, image_id, digest);
+  }
+  if (status != HS_OK) {
+    const char *reason = hs_colmap_last_error(database->handle);
+    hs_message_set(message, message_bytes, "%s", reason[0] != '\0' ? reason : hs_status_string(status));
+  }
+  pthread_mutex_unlock(&database->lock);
+  return status;
+}
+
+bool batch_database_wants_commit(const batch_database *database) {
+  return cli_milliseconds() - database->committed_ms >= DATABASE_COMMIT_MS;
+}
+
+hs_status batch_database_commit(batch_database *database, char *message, size_t message_bytes) {
+  pthread_mutex_lock(&database->lock);
+  const hs_status status = hs_colmap_commit(database->handle);
+  if (status != HS_OK) {
+    hs_message_set(message, message_bytes, "%s", hs_colmap_last_error(database->handle));
+  }
+  database->committed_ms = cli_milliseconds();
+  pthread_mutex_unlock(&database->lock);
+  return status;
+}
+
+bool batch_database_verify(batch_database *database, const char *name, uint64_t digest) {
+  hs_colmap_image image;
+  uint64_t found = 0;
+  pthread_mutex_lock(&database->lock);
+  const bool verified = hs_colmap_find_image(database->handle, name, &image) == HS_OK && image.found != 0 &&
+                        read_digest(database, image.image_id, &found) == HS_OK && found == digest;
+  pthread_mutex_unlock(&database->lock);
+  return verified;
+}

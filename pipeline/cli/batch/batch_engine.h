@@ -1,0 +1,82 @@
+/*
+ * Many images from files to features: threads that read and decode, one thread for each device that keeps it fed
+ * through hs_submit, threads that take the results. The devices take images by demand, so a faster one gets more of
+ * them.
+ *
+ * Memory is bounded whatever the number of images: an image needs a slot from a fixed number of them before it is
+ * read, results lie in a fixed number of lists that are used again, and pixels come from a buffer_pool. Who is slower
+ * holds up who is faster.
+ *
+ * Which device took an image, and when, does not show in its features.
+ */
+#ifndef HARTSIFT_PIPELINE_BATCH_H
+#define HARTSIFT_PIPELINE_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/include/hartsift.h"
+
+enum { BATCH_MESSAGE_BYTES = 1024 };
+
+/* What became of one image. */
+typedef struct batch_result {
+  size_t index;
+  hs_status status;
+  const char *message;         /* of a failure, "" otherwise */
+  int32_t width, height;       /* 0 when the image could not be read */
+  const hs_features *features; /* valid during the call; null after a failure */
+  int32_t device;              /* place in batch_work.devices; -1: none */
+  double milliseconds;         /* from its submission to its features */
+} batch_result;
+
+/* What is to be done. The functions are called from several threads at once and must not block for long otherwise. */
+typedef struct batch_work {
+  size_t count;
+  /* The name that image `index` is loaded by, 0..count-1; stays valid until batch_free. */
+  const char *(*path)(void *user, size_t index);
+  /* From a reading thread, before the image is read; false: nothing is to be done for it. Null: all are wanted. */
+  bool (*wanted)(void *user, size_t index);
+  /* From a writing thread (0..writers-1), once for each image wanted unless the batch is stopped before. */
+  void (*done)(void *user, int32_t writer, const batch_result *result);
+  void *user;
+  const hs_load_options *load; /* allocator, message and message_bytes are set here; or null */
+  const hs_image *mask;        /* of every image; or null */
+  const hs_options *devices;   /* a context is made from each */
+  int32_t device_count;        /* 1 or more */
+  bool in_order;               /* `done` is called in the order of the images, by one writing thread */
+  int32_t readers, writers;    /* threads; 0: by devices and cores, as many writers as readers */
+  const hs_allocator
+      *allocator; /* of pixels and lists of slots, never called from two threads at once; null: the C library's */
+} batch_work;
+
+typedef struct batch_numbers {
+  double read_cpu_s, write_cpu_s; /* CPU time of the reading and the writing threads */
+  size_t pixel_bytes_most;        /* memory of pixels and decoders in use at one time */
+  uint64_t pixel_buffers_made;    /* buffers that came from the system for them */
+} batch_numbers;
+
+typedef struct batch_run batch_run;
+
+/* Makes the contexts and all room. What work points to must stay until batch_free. On failure *made is null and
+   message says why. Statuses: those of hs_create, HS_ERR_MEMORY. */
+hs_status batch_make(batch_run **made, const batch_work *work, char *message, size_t message_bytes);
+
+/* Starts the threads, once. HS_ERR_THREAD: some could not be started, the batch is stopped. */
+hs_status batch_start(batch_run *batch);
+
+/* Begins no further image; those submitted are finished, those only read are dropped without a call of `done`, and
+   with in_order also those behind one that was dropped. */
+void batch_stop(batch_run *batch);
+
+/* Waits until everything has ended or the time has passed; true when it has ended. */
+bool batch_wait(batch_run *batch, int32_t milliseconds);
+
+/* Final once batch_wait has returned true. */
+batch_numbers batch_get_numbers(batch_run *batch);
+
+/* Stops where that has not happened, waits for the end and frees everything; null is allowed. */
+void batch_free(batch_run *batch);
+
+#endif

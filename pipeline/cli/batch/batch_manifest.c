@@ -1,0 +1,233 @@
+/*
+ * Journal and manifest of a batch; see batch_manifest.h. Reading them is in batch_recall.c.
+ */
+#include "pipeline/cli/batch/batch_manifest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/base/atomic_file.h"
+#include "pipeline/cli/batch/batch_recall.h"
+
+enum { MANIFEST_OPEN_TRIES = 100 };
+
+/* ---- text */
+
+/* A field of CSV: in quotes where it must be, or where it could be taken for a comment. */
+static void write_field(FILE *out, const char *text) {
+  const bool is_plain = text[strcspn(text, ",\"\r\n")] == '\0' && text[0] != '#' && text[0] != ' ';
+  if (is_plain) {
+    fputs(text, out);
+    return;
+  }
+  fputc('"', out);
+  for (; *text != '\0'; ++text) {
+    if (*text == '"') {
+      fputc('"', out);
+    }
+    fputc(*text, out);
+  }
+  fputc('"', out);
+}
+
+static void write_head(FILE *out, const batch_manifest *manifest, bool is_journal) {
+  fprintf(out, "%s\n# %s\n%s%s\n", BATCH_RECALL_TITLE, manifest->settings, BATCH_RECALL_COLUMNS,
+          is_journal ? BATCH_RECALL_JOURNAL_COLUMNS : "");
+}
+
+static void write_record(FILE *out, const char *name, const batch_record *record) {
+  const bool done = record->status == HS_OK;
+  write_field(out, name);
+  if (record->width > 0) {
+    fprintf(out, ",%" PRId32 ",%" PRId32, record->width, record->height);
+  } else {
+    fputs(",,", out);
+  }
+  if (done) {
+    fprintf(out, ",%" PRIu64 ",%016" PRIx64 ",%016" PRIx64, record->features, record->digest, record->output_digest);
+  } else {
+    fputs(",,,", out);
+  }
+  fprintf(out, ",%s,", hs_status_name(record->status));
+  write_field(out, record->message != NULL ? record->message : "");
+}
+
+/* ---- names */
+
+static char *make_path(const char *prefix, int32_t shard, int32_t shards, const char *ending) {
+  const size_t room = strlen(prefix) + strlen(ending) + 64;
+  char *path = malloc(room);
+  if (path != NULL && shards > 1) {
+    char digits[16];
+    const int width = snprintf(digits, sizeof digits, "%" PRId32, shards);
+    snprintf(path, room, "%s-%0*" PRId32 "-of-%" PRId32 "%s", prefix, width, shard, shards, ending);
+  } else if (path != NULL) {
+    snprintf(path, room, "%s%s", prefix, ending);
+  }
+  return path;
+}
+
+cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, const char *prefix, int32_t shard,
+                             int32_t shards, const char *settings) {
+  *manifest = (batch_manifest){.list = list,
+                               .records = calloc(list->count + 1, sizeof *manifest->records),
+                               .settings = strdup(settings),
+                               .csv_path = make_path(prefix, shard, shards, ".csv"),
+                               .journal_path = make_path(prefix, shard, shards, ".journal"),
+                               .prefix = strdup(prefix),
+                               .journal = -1};
+  if (manifest->records == NULL || manifest->settings == NULL || manifest->csv_path == NULL ||
+      manifest->journal_path == NULL || manifest->prefix == NULL) {
+    cli_error(COMMAND_BATCH, "no memory for the manifest");
+    batch_manifest_free(manifest);
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
+}
+
+void batch_manifest_free(batch_manifest *manifest) {
+  for (size_t i = 0; manifest->records != NULL && i < manifest->list->count; ++i) {
+    free(manifest->records[i].message);
+  }
+  if (manifest->csv_path != NULL && manifest->journal >= 0) {
+    struct stat info;
+    if (fstat(manifest->journal, &info) == 0 && info.st_size == 0) {
+      unlink(manifest->journal_path); /* nothing was begun */
+    }
+    close(manifest->journal);
+  }
+  free(manifest->records);
+  free(manifest->settings);
+  free(manifest->csv_path);
+  free(manifest->journal_path);
+  free(manifest->prefix);
+  memset(manifest, 0, sizeof *manifest);
+  manifest->journal = -1;
+}
+
+/* ---- journal */
+
+/* Opens the journal and takes its lock, which ends with the process however that ends. -1 with errno; EAGAIN: another
+   process has it. */
+static int open_locked(const char *path) {
+  for (int try = 0; try < MANIFEST_OPEN_TRIES; ++try) {
+    const int journal = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    struct stat own, there;
+    if (journal < 0) {
+      return -1;
+    }
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(journal, F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN)) {
+      close(journal);
+      errno = EAGAIN;
+      return -1;
+    } /* other errors: a file system without locks */
+    if (fstat(journal, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
+        own.st_dev == there.st_dev) {
+      return journal;
+    }
+    close(journal); /* its last owner removed it in the meantime */
+  }
+  errno = EAGAIN;
+  return -1;
+}
+
+/* Cuts the journal to its first `size` bytes; an empty one gets its head. */
+static bool begin_journal(const batch_manifest *manifest, uint64_t size) {
+  if (ftruncate(manifest->journal, (off_t)size) != 0) {
+    return false;
+  }
+  if (size > 0) {
+    return true;
+  }
+  char *text = NULL;
+  size_t length = 0;
+  FILE *memory = open_memstream(&text, &length);
+  if (memory == NULL) {
+    return false;
+  }
+  write_head(memory, manifest, true);
+  bool done = fclose(memory) == 0;
+  if (done) {
+    const ssize_t written = write(manifest->journal, text, length);
+    errno = written >= 0 ? ENOSPC : errno;
+    done = written == (ssize_t)length;
+  }
+  free(text);
+  return done;
+}
+
+cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
+  uint64_t whole_bytes = 0;
+  manifest->journal = open_locked(manifest->journal_path);
+  if (manifest->journal < 0) {
+    const int error = errno;
+    cli_error(COMMAND_BATCH, "%s: %s", manifest->journal_path,
+              error == EAGAIN ? "another run is at work there" : strerror(error));
+    return CLI_FAILED;
+  }
+  if (resume) {
+    const cli_exit result = batch_recall(manifest, &whole_bytes);
+    if (result != CLI_DONE) {
+      return result;
+    }
+  } else if (unlink(manifest->csv_path) != 0 && errno != ENOENT) {
+    cli_error(COMMAND_BATCH, "%s: cannot be removed: %s", manifest->csv_path, strerror(errno));
+    return CLI_FAILED;
+  }
+  if (!begin_journal(manifest, whole_bytes)) {
+    cli_error(COMMAND_BATCH, "%s: cannot be written: %s", manifest->journal_path, strerror(errno));
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
+}
+
+bool batch_manifest_append(const batch_manifest *manifest, size_t index, double milliseconds) {
+  char *text = NULL;
+  size_t length = 0;
+  FILE *memory = open_memstream(&text, &length);
+  if (memory == NULL) {
+    return false;
+  }
+  write_record(memory, manifest->list->images[index].name, &manifest->records[index]);
+  fprintf(memory, ",%.3f\n", milliseconds);
+  bool done = fclose(memory) == 0;
+  if (done) {
+    const ssize_t written = write(manifest->journal, text, length);
+    /* Less than all of it: the disk is full. The torn line is cut off by the next run. */
+    errno = written >= 0 && written < (ssize_t)length ? ENOSPC : errno;
+    done = written == (ssize_t)length;
+  }
+  free(text);
+  return done;
+}
+
+/* ---- manifest */
+
+cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step) {
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, manifest->csv_path);
+  hs_status status = file.status;
+  if (stream != NULL) {
+    write_head(stream, manifest, false);
+    for (size_t i = first; i < manifest->list->count; i += step) {
+      write_record(stream, manifest->list->images[i].name, &manifest->records[i]);
+      fputc('\n', stream);
+    }
+    status = atomic_file_commit(&file);
+  }
+  if (status != HS_OK) {
+    cli_error(COMMAND_BATCH, "%s; %s holds the same", file.message, manifest->journal_path);
+    return CLI_FAILED;
+  }
+  if (unlink(manifest->journal_path) != 0 && errno != ENOENT) {
+    cli_error(COMMAND_BATCH, "%s: cannot be removed: %s", manifest->journal_path, strerror(errno));
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
+}

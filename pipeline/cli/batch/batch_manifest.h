@@ -1,0 +1,61 @@
+/*
+ * What `batch` remembers: the journal, to which a line is added with each image done, and the manifest that is made of
+ * it at the end, in the order of the images. FORMATS.md describes both files.
+ *
+ * A run that is killed leaves a journal whose last line may be torn; the next one takes the whole lines.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_BATCH_MANIFEST_H
+#define HARTSIFT_PIPELINE_CLI_BATCH_MANIFEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/cli/batch/batch_list.h"
+
+typedef enum batch_state {
+  BATCH_PENDING = 0, /* nothing known */
+  BATCH_CLAIMED,     /* an earlier run says that it is done */
+  BATCH_KEPT,        /* that was found true */
+  BATCH_DONE,        /* in this run */
+  BATCH_FAILED
+} batch_state;
+
+/* The row of one image. */
+typedef struct batch_record {
+  uint64_t features, digest;
+  uint64_t output_digest;
+  int32_t width, height; /* 0 when unknown */
+  hs_status status;
+  batch_state state;
+  char *message; /* of a failure, from malloc; or null */
+} batch_record;
+
+typedef struct batch_manifest {
+  const batch_list *list;
+  batch_record *records; /* one for each image of the list */
+  char *settings;        /* what the results depend on, one line */
+  char *csv_path, *journal_path;
+  char *prefix; /* what the paths of all manifests of this output begin with */
+  int journal;  /* descriptor, locked; -1: not open */
+} batch_manifest;
+
+/* prefix: path of manifests without ending; shard 1..shards. settings is copied. Without memory: CLI_FAILED, message
+   printed. */
+cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, const char *prefix, int32_t shard,
+                             int32_t shards, const char *settings);
+void batch_manifest_free(batch_manifest *manifest);
+
+/* Opens and locks the journal. resume: first the manifests and journals of this output are read, those of other shards
+   too, and their images that were done become BATCH_CLAIMED; CLI_USAGE where one was made with other settings.
+   Otherwise what this run would write is removed. Messages are printed. */
+cli_exit batch_manifest_open(batch_manifest *manifest, bool resume);
+
+/* Adds an image's record to the journal in one write. False with errno when it cannot be written. The caller sees to
+   it that one thread at a time is in here. */
+bool batch_manifest_append(const batch_manifest *manifest, size_t index, double milliseconds);
+
+/* Writes the manifest of images first, first + step, ... whole or not at all, and removes the journal. */
+cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * What `batch` says: a progress line on a terminal, failures, records, the summary.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_BATCH_REPORT_H
+#define HARTSIFT_PIPELINE_CLI_BATCH_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "pipeline/cli/batch/batch_manifest.h"
+#include "pipeline/cli/batch/batch_settings.h"
+
+typedef struct batch_report {
+  bool has_json, is_quiet, on_terminal;
+  bool line_is_drawn;
+  size_t total, kept, done, failed; /* images; done: in this run */
+  size_t of_device[BATCH_DEVICES_MOST];
+  double start_ms;
+} batch_report;
+
+typedef struct batch_cpu_seconds {
+  double read, extract, write;
+} batch_cpu_seconds;
+
+void batch_report_begin(batch_report *report, const option_set *set, size_t total);
+
+/* Counts an image that has its record; names it when it failed. device: -1 for none. */
+void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
+                        double milliseconds);
+
+/* Draws the progress line, on a terminal. */
+void batch_report_progress(batch_report *report);
+
+/* Ends the progress line and says how it went. */
+void batch_report_end(batch_report *report, const batch_devices *devices, const batch_cpu_seconds *cpu);
+
+#endif

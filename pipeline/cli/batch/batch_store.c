@@ -1,0 +1,262 @@
+/*
+ * Outputs of a batch; see batch_store.h.
+ */
+#include "pipeline/cli/batch/batch_store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/cli/cli_output.h"
+#include "pipeline/base/digest.h"
+#include "pipeline/formats/formats.h"
+#include "pipeline/base/message.h"
+
+#define STORE_STAGING_NAME ".hartsift-batch"
+
+/* The two parts of a path that is made for a moment. */
+static char *store_path(const char *folder, const char *name) {
+  const size_t room = strlen(folder) + strlen(name) + 2;
+  char *path = malloc(room);
+  if (path != NULL) {
+    snprintf(path, room, "%s/%s", folder, name);
+  }
+  return path;
+}
+
+/* The name of the second file of a format that has one: the ending changed. Null without memory. */
+static char *store_beside(const char *path, const feature_format *format) {
+  const size_t length = strlen(path) - strlen(format->endings[0]);
+  const size_t room = length + strlen(format->beside_ending) + 1;
+  char *beside = malloc(room);
+  if (beside != NULL) {
+    snprintf(beside, room, "%.*s%s", (int)length, path, format->beside_ending);
+  }
+  return beside;
+}
+
+/* ---- folders */
+
+/* Removes the files of the staging folder. */
+static void store_empty(const char *folder) {
+  DIR *entries = opendir(folder);
+  if (entries == NULL) {
+    return;
+  }
+  for (const struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
+    const bool is_folder = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    char *path = is_folder ? NULL : store_path(folder, entry->d_name);
+    if (path != NULL) {
+      unlink(path);
+      free(path);
+    }
+  }
+  closedir(entries);
+}
+
+bool batch_store_is_database(const batch_store *store) { return store->format == HS_FORMAT_COLMAP_DB; }
+
+cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout) {
+  *store = (batch_store){.format = format, .layout = layout, .place = strdup(place)};
+  if (store->place == NULL) {
+    cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
+    return CLI_FAILED;
+  }
+  if (batch_store_is_database(store)) {
+    return CLI_DONE;
+  }
+  if (!output_make_directories(place)) {
+    cli_error(COMMAND_BATCH, "cannot make the directory %s: %s", place, strerror(errno));
+    batch_store_close(store);
+    return CLI_FAILED;
+  }
+  for (size_t length = strlen(store->place); length > 1 && store->place[length - 1] == '/'; --length) {
+    store->place[length - 1] = '\0';
+  }
+  return CLI_DONE;
+}
+
+cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag) {
+  char name[128];
+  if (batch_store_is_database(store)) {
+    return batch_database_open(&store->database, set, store->place, store->layout);
+  }
+  snprintf(name, sizeof name, "%s%s", STORE_STAGING_NAME, tag);
+  store->staging = store_path(store->place, name);
+  if (store->staging == NULL || !output_make_directories(store->staging)) {
+    cli_error(COMMAND_BATCH, "%s: no folder can be made there: %s", store->place, strerror(errno));
+    free(store->staging);
+    store->staging = NULL;
+    return CLI_FAILED;
+  }
+  store_empty(store->staging);
+  return CLI_DONE;
+}
+
+void batch_store_close(batch_store *store) {
+  if (store->staging != NULL) {
+    store_empty(store->staging);
+    rmdir(store->staging);
+  }
+  batch_database_close(&store->database);
+  free(store->staging);
+  free(store->place);
+  memset(store, 0, sizeof *store);
+}
+
+/* ---- writing */
+
+char *batch_store_output(const char *name, const void *user) {
+  const batch_store *store = user;
+  return batch_output_name(name, store->format);
+}
+
+/* Puts a staged file into its place; the folder is made when it turns out to be missing. */
+static bool store_move(const char *from, char *to) {
+  if (rename(from, to) == 0) {
+    return true;
+  }
+  if (errno != ENOENT) {
+    return false;
+  }
+  char *slash = strrchr(to, '/');
+  *slash = '\0';
+  const bool made = output_make_directories(to);
+  *slash = '/';
+  return made && rename(from, to) == 0;
+}
+
+/* Digest of an output: of its file, continued by the second one where the format has that. */
+static hs_status store_digest(const feature_format *format, const char *path, uint64_t *digest) {
+  digest_state state;
+  digest_start(&state);
+  hs_status status = digest_add_file(&state, path);
+  if (status == HS_OK && format->beside_ending != NULL) {
+    char *beside = store_beside(path, format);
+    status = beside != NULL ? digest_add_file(&state, beside) : HS_ERR_MEMORY;
+    free(beside);
+  }
+  *digest = digest_end(&state);
+  return status;
+}
+
+/* The second file goes first: a reader looks for the other one. */
+static bool store_move_all(const feature_format *format, const char *from, char *to) {
+  bool done = true;
+  if (format->beside_ending != NULL) {
+    char *from_beside = store_beside(from, format);
+    char *to_beside = store_beside(to, format);
+    done = from_beside != NULL && to_beside != NULL && store_move(from_beside, to_beside);
+    free(from_beside);
+    free(to_beside);
+  }
+  return done && store_move(from, to);
+}
+
+/* A message that names the staged file, or the one beside it, gets the target's name instead: which thread wrote is no
+   part of the reason. */
+static void store_rename_in_message(char *message, size_t bytes, const char *staged, const char *target) {
+  const size_t stem = strlen(staged) - strlen(strrchr(staged, '.'));
+  char text[CLI_MESSAGE_BYTES];
+  for (const char *found = message; (found = strchr(found, staged[0])) != NULL; ++found) {
+    if (strncmp(found, staged, stem) == 0) {
+      const char *rest = found + stem + strcspn(found + stem, ": ");
+      snprintf(text, sizeof text, "%.*s%s%s", (int)(found - message), message, target, rest);
+      hs_message_set(message, bytes, "%s", text);
+      return;
+    }
+  }
+}
+
+static hs_status store_write(const batch_store *store, const char *staged, char *target, const char *image,
+                             const hs_features *features, uint64_t *digest, char *message, size_t message_bytes) {
+  const feature_format *format = format_by_id(store->format);
+  const hs_file_options options = {.struct_size = sizeof options,
+                                   .format = store->format,
+                                   .layout = store->layout,
+                                   .image_name = image,
+                                   .message = message,
+                                   .message_bytes = message_bytes};
+  hs_status status = hs_save_features(staged, features, &options);
+  if (status != HS_OK) {
+    store_rename_in_message(message, message_bytes, staged, target);
+    return status;
+  }
+  status = store_digest(format, staged, digest);
+  if (status == HS_OK && !store_move_all(format, staged, target)) {
+    status = HS_ERR_IO;
+  }
+  if (status == HS_ERR_IO) {
+    hs_message_set_errno(message, message_bytes, errno, "cannot write %s", target);
+  }
+  return status;
+}
+
+static hs_status store_put_file(const batch_store *store, int32_t writer, const char *name, char *output,
+                                const hs_features *features, uint64_t *digest, char *message, size_t message_bytes) {
+  char file[64];
+  snprintf(file, sizeof file, "%ld%s", (long)writer, format_by_id(store->format)->endings[0]);
+  char *staged = store_path(store->staging, file);
+  char *target = store_path(store->place, output);
+  hs_status status = HS_ERR_MEMORY;
+  if (staged != NULL && target != NULL) {
+    status = store_write(store, staged, target, name, features, digest, message, message_bytes);
+  }
+  free(staged);
+  free(target);
+  return status;
+}
+
+hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, const hs_features *features,
+                          uint64_t *output_digest, char *message, size_t message_bytes) {
+  char *output = batch_store_output(name, store);
+  hs_status status = HS_ERR_MEMORY;
+  message[0] = '\0';
+  if (output != NULL && batch_store_is_database(store)) {
+    status = batch_database_put(&store->database, output, features, output_digest, message, message_bytes);
+  } else if (output != NULL) {
+    status = store_put_file(store, writer, name, output, features, output_digest, message, message_bytes);
+  }
+  if (status != HS_OK && message[0] == '\0') {
+    hs_message_set(message, message_bytes, "%s", hs_status_string(status));
+  }
+  free(output);
+  return status;
+}
+
+/* ---- verifying */
+
+static bool is_newer(const struct stat *one, const struct stat *other) {
+  return one->st_mtim.tv_sec != other->st_mtim.tv_sec ? one->st_mtim.tv_sec > other->st_mtim.tv_sec
+                                                      : one->st_mtim.tv_nsec > other->st_mtim.tv_nsec;
+}
+
+static bool store_verify_file(const batch_store *store, const char *target, const char *image, uint64_t expected) {
+  struct stat image_info, output_info;
+  uint64_t digest = 0;
+  if (stat(target, &output_info) != 0 || !S_ISREG(output_info.st_mode)) {
+    return false;
+  }
+  /* An image that is gone, or that is generated, has not changed. */
+  if (stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) {
+    return false;
+  }
+  return store_digest(format_by_id(store->format), target, &digest) == HS_OK && digest == expected;
+}
+
+bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest) {
+  char *output = batch_store_output(image->name, store);
+  bool verified = false;
+  if (output != NULL && batch_store_is_database(store)) {
+    verified = batch_database_verify(&store->database, output, output_digest);
+  } else if (output != NULL) {
+    char *target = store_path(store->place, output);
+    verified = target != NULL && store_verify_file(store, target, image->path, output_digest);
+    free(target);
+  }
+  free(output);
+  return verified;
+}

@@ -1,0 +1,48 @@
+/*
+ * Where `batch` puts features: one file for each image in a folder, or one database for all.
+ *
+ * A file of features is made under a staging folder beside the outputs, read back for its digest and then renamed to
+ * its place, so that a killed run leaves nothing half done outside that folder.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_BATCH_STORE_H
+#define HARTSIFT_PIPELINE_CLI_BATCH_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/cli/batch/batch_database.h"
+#include "pipeline/cli/batch/batch_list.h"
+
+typedef struct batch_store {
+  hs_format format;
+  hs_bin_layout layout; /* of the descriptors in memory */
+  char *place;          /* folder of the outputs, or the database */
+  char *staging;        /* folder for what is being written; null: not made */
+  batch_database database;
+} batch_store;
+
+/* place: of a folder, which is made if absent, or with HS_FORMAT_COLMAP_DB of a database. A message is printed on
+   failure (CLI_FAILED); then nothing is left to close. */
+cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout);
+/* Opens the database; or makes the staging folder, or empties what a killed run left of it. tag: "" or what tells
+   shards apart. Only while nobody else works on the same shard. */
+cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag);
+/* Removes the staging folder, closes the database. A zeroed store is allowed. */
+void batch_store_close(batch_store *store);
+
+bool batch_store_is_database(const batch_store *store);
+
+/* The name of an image's output, for batch_list_mark_shared; user: the store. */
+char *batch_store_output(const char *name, const void *user);
+
+/* Writes the features of image `name`; *output_digest: of the bytes of its file or files. Several threads at once, each
+   with a number of its own. Into a database: one thread, *output_digest is of the features that come back, and
+   permanent with the next commit. message says why not. */
+hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, const hs_features *features,
+                          uint64_t *output_digest, char *message, size_t message_bytes);
+
+/* Whether the output of an image is there, of this digest, and, of a file, not older than the image. */
+bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest);
+
+#endif

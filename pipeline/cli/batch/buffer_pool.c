@@ -1,0 +1,172 @@
+/*
+ * Recycled buffers; see buffer_pool.h. Each buffer has its record in front of what the user gets.
+ */
+#include "pipeline/cli/batch/buffer_pool.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+
+#if HARTSIFT_HAVE_CUDA
+#  include "cuda/device.h"
+#endif
+
+enum {
+  POOL_PINNED_FROM_BYTES = 1 << 16, /* smaller ones are rows and tables that no GPU reads */
+  POOL_WASTE_FACTOR = 4,            /* a buffer serves requests down to this part of its size */
+  POOL_GRANULE_BYTES = 4096
+};
+
+struct pool_buffer {
+  pool_buffer *next; /* of the idle ones */
+  size_t bytes;      /* behind the record */
+  bool pinned;
+};
+
+/* Keeps what follows aligned. */
+#define POOL_RECORD_BYTES ((sizeof(pool_buffer) + HS_MEMORY_ALIGNMENT - 1) / HS_MEMORY_ALIGNMENT * HS_MEMORY_ALIGNMENT)
+
+static void *pool_content(pool_buffer *buffer) { return (unsigned char *)buffer + POOL_RECORD_BYTES; }
+
+static pool_buffer *pool_record(void *content) { return (pool_buffer *)((unsigned char *)content - POOL_RECORD_BYTES); }
+
+static void *pool_get_pinned(size_t bytes) {
+#if HARTSIFT_HAVE_CUDA
+  void *host = NULL, *device = NULL;
+  return device_alloc_pinned(&host, &device, bytes) == STAGE_OK ? host : NULL;
+#else
+  (void)bytes;
+  return NULL;
+#endif
+}
+
+static void pool_give_back(const buffer_pool *pool, pool_buffer *buffer) {
+#if HARTSIFT_HAVE_CUDA
+  if (buffer->pinned) {
+    device_free_pinned(buffer);
+    return;
+  }
+#endif
+  hs_memory_release(pool->source, buffer);
+}
+
+static pool_buffer *pool_get(buffer_pool *pool, size_t bytes) {
+  size_t total = 0;
+  if (!hs_size_add(bytes, POOL_RECORD_BYTES, &total)) {
+    return NULL;
+  }
+  pool_buffer *buffer = pool->pinned && bytes >= POOL_PINNED_FROM_BYTES ? pool_get_pinned(total) : NULL;
+  const bool pinned = buffer != NULL;
+  if (buffer == NULL) {
+    buffer = hs_memory_alloc(pool->source, total);
+  }
+  if (buffer != NULL) {
+    *buffer = (pool_buffer){.bytes = bytes, .pinned = pinned};
+    ++pool->made_count;
+  }
+  return buffer;
+}
+
+/* Takes the smallest idle buffer that serves. */
+static pool_buffer *pool_take_idle(buffer_pool *pool, size_t bytes) {
+  pool_buffer **best = NULL;
+  for (pool_buffer **link = &pool->idle; *link != NULL; link = &(*link)->next) {
+    const size_t size = (*link)->bytes;
+    if (size >= bytes && size / POOL_WASTE_FACTOR <= bytes && (best == NULL || size < (*best)->bytes)) {
+      best = link;
+    }
+  }
+  if (best == NULL) {
+    return NULL;
+  }
+  pool_buffer *buffer = *best;
+  *best = buffer->next;
+  pool->idle_bytes -= buffer->bytes;
+  return buffer;
+}
+
+/* Gives back idle buffers, the longest unused first, until `bytes` more keep to the bound. */
+static void pool_trim(buffer_pool *pool, size_t bytes) {
+  while (pool->idle != NULL && pool->idle_bytes + bytes > pool->most_bytes - pool->used_bytes) {
+    pool_buffer **last = &pool->idle;
+    while ((*last)->next != NULL) {
+      last = &(*last)->next;
+    }
+    pool_buffer *buffer = *last;
+    *last = NULL;
+    pool->idle_bytes -= buffer->bytes;
+    pool_give_back(pool, buffer);
+  }
+}
+
+static void *pool_alloc(size_t bytes, void *user) {
+  buffer_pool *pool = user;
+  if (bytes > SIZE_MAX - POOL_GRANULE_BYTES) {
+    return NULL;
+  }
+  /* Whole granules, at least one: sizes that differ by little share buffers. */
+  const size_t rounded = (bytes + POOL_GRANULE_BYTES - (bytes != 0)) / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES;
+  pthread_mutex_lock(&pool->lock);
+  pool_buffer *buffer = pool_take_idle(pool, rounded);
+  if (buffer == NULL) {
+    pool_trim(pool, rounded);
+    buffer = pool_get(pool, rounded);
+  }
+  if (buffer != NULL) {
+    pool->used_bytes += buffer->bytes;
+    pool->most_bytes = pool->used_bytes > pool->most_bytes ? pool->used_bytes : pool->most_bytes;
+  }
+  pthread_mutex_unlock(&pool->lock);
+  return buffer != NULL ? pool_content(buffer) : NULL;
+}
+
+static void pool_release(void *content, void *user) {
+  buffer_pool *pool = user;
+  if (content == NULL) {
+    return;
+  }
+  pool_buffer *buffer = pool_record(content);
+  pthread_mutex_lock(&pool->lock);
+  pool->used_bytes -= buffer->bytes;
+  pool->idle_bytes += buffer->bytes;
+  buffer->next = pool->idle;
+  pool->idle = buffer;
+  pthread_mutex_unlock(&pool->lock);
+}
+
+bool buffer_pool_make(buffer_pool *pool, bool pinned, const hs_allocator *source) {
+  memset(pool, 0, sizeof *pool);
+  pool->pinned = pinned;
+  pool->source = source;
+  pool->made = pthread_mutex_init(&pool->lock, NULL) == 0;
+  return pool->made;
+}
+
+void buffer_pool_free(buffer_pool *pool) {
+  if (!pool->made) {
+    return;
+  }
+  assert(pool->used_bytes == 0);
+  while (pool->idle != NULL) {
+    pool_buffer *buffer = pool->idle;
+    pool->idle = buffer->next;
+    pool_give_back(pool, buffer);
+  }
+  pthread_mutex_destroy(&pool->lock);
+  memset(pool, 0, sizeof *pool);
+}
+
+hs_allocator buffer_pool_allocator(buffer_pool *pool) {
+  return (hs_allocator){.alloc = pool_alloc, .release = pool_release, .user = pool};
+}
+
+buffer_pool_numbers buffer_pool_counts(buffer_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  const buffer_pool_numbers numbers = {.used_bytes = pool->used_bytes,
+                                       .idle_bytes = pool->idle_bytes,
+                                       .most_bytes = pool->most_bytes,
+                                       .made_count = pool->made_count};
+  pthread_mutex_unlock(&pool->lock);
+  return numbers;
+}

@@ -1,0 +1,164 @@
+/*
+ * Interleaved timing and its report; see bench_rounds.h.
+ */
+#include "pipeline/cli/bench/bench_rounds.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/cli/bench/bench_html.h"
+#include "pipeline/cli/cli_common.h"
+
+/* For rounds 0: what all rounds of one image may take, and their number. */
+static const double bench_budget_ms = 6000.0;
+enum { BENCH_ROUNDS_LEAST = 5, BENCH_ROUNDS_MOST = 50, BENCH_WARM_UP = 1 };
+
+const uint64_t bench_digest_start = 14695981039346656037u;
+
+uint64_t bench_digest(uint64_t digest, const void *bytes, size_t size) {
+  const unsigned char *byte = bytes;
+  for (size_t i = 0; i < size; ++i) {
+    digest = (digest ^ byte[i]) * 1099511628211u;
+  }
+  return digest;
+}
+
+static bool verify(const bench_contender *c, char *message, size_t message_bytes) {
+  uint64_t first = 0;
+  for (int run = 0; run < 2; ++run) {
+    if (!c->run(c->state)) {
+      snprintf(message, message_bytes, "%s (%s, %" PRId32 " threads) failed", c->name, c->profile, c->threads);
+      return false;
+    }
+    const uint64_t digest = c->digest(c->state);
+    if (run > 0 && digest != first) {
+      snprintf(message, message_bytes, "%s (%s, %" PRId32 " threads): two runs give different features", c->name,
+               c->profile, c->threads);
+      return false;
+    }
+    first = digest;
+  }
+  return true;
+}
+
+static double time_run(const bench_contender *c) {
+  const double start = cli_milliseconds();
+  (void)c->run(c->state); /* verified before */
+  return cli_milliseconds() - start;
+}
+
+static int compare_times(const void *one, const void *other) {
+  const double a = *(const double *)one;
+  const double b = *(const double *)other;
+  return (a > b) - (a < b);
+}
+
+static double sorted_median(double *values, size_t count) {
+  qsort(values, count, sizeof *values, compare_times);
+  return count % 2 == 1 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+/* times: a row of `rounds` for each contender; scratch: one row. */
+static void fill_figures(bench_contender *contenders, size_t count, const double *times, size_t rounds,
+                         double *scratch) {
+  for (size_t c = 0; c < count; ++c) {
+    bench_figures *figures = &contenders[c].figures;
+    for (size_t r = 0; r < rounds; ++r) {
+      scratch[r] = times[c * rounds + r] / times[r];
+    }
+    figures->ratio = sorted_median(scratch, rounds);
+    memcpy(scratch, times + c * rounds, rounds * sizeof *scratch);
+    figures->median_ms = sorted_median(scratch, rounds);
+    figures->min_ms = scratch[0];
+    figures->p90_ms = scratch[(rounds * 9) / 10];
+    figures->features = contenders[c].features(contenders[c].state);
+  }
+}
+
+static size_t rounds_that_fit(const bench_contender *contenders, size_t count) {
+  double round_ms = 0.0;
+  for (size_t c = 0; c < count; ++c) {
+    round_ms += time_run(&contenders[c]);
+  }
+  const double fitting = bench_budget_ms / (round_ms > 0.001 ? round_ms : 0.001);
+  return fitting < BENCH_ROUNDS_LEAST ? BENCH_ROUNDS_LEAST
+                                      : (fitting > BENCH_ROUNDS_MOST ? BENCH_ROUNDS_MOST : (size_t)fitting);
+}
+
+bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds, char *message, size_t message_bytes) {
+  for (size_t c = 0; c < count; ++c) {
+    if (!verify(&contenders[c], message, message_bytes)) {
+      return false;
+    }
+  }
+  const size_t kept = rounds > 0 ? (size_t)rounds : rounds_that_fit(contenders, count);
+  double *times = kept <= BENCH_ROUNDS_MAX ? malloc((count + 1) * kept * sizeof *times) : NULL;
+  if (times == NULL) {
+    snprintf(message, message_bytes, "no memory for %zu rounds", kept);
+    return false;
+  }
+  for (size_t r = 0; r < kept + BENCH_WARM_UP; ++r) {
+    for (size_t turn = 0; turn < count; ++turn) {
+      const size_t c = (turn + r) % count; /* nobody always runs after the same neighbour */
+      const double ms = time_run(&contenders[c]);
+      if (r >= BENCH_WARM_UP) {
+        times[c * kept + r - BENCH_WARM_UP] = ms;
+      }
+    }
+  }
+  fill_figures(contenders, count, times, kept, times + count * kept);
+  free(times);
+  return true;
+}
+
+const char *bench_short_name(const char *name) {
+  const char *slash = strrchr(name, '/');
+  return slash != NULL && slash[1] != '\0' ? slash + 1 : name;
+}
+
+void bench_report_start(bench_report *report) {
+  if (report->table != NULL) {
+    fprintf(report->table,
+            "| image | size | program | profile | device | threads | features | median ms | min ms | p90 ms |%s\n",
+            report->with_ratio ? " times the first |" : "");
+    fprintf(report->table, "|---|---|---|---|---|--:|--:|--:|--:|--:|%s\n", report->with_ratio ? "--:|" : "");
+  }
+  if (report->json != NULL) {
+    fputc('[', report->json);
+  }
+}
+
+void bench_report_add(bench_report *report, const char *name, int32_t width, int32_t height, const bench_contender *c) {
+  const bench_figures *f = &c->figures;
+  if (report->table != NULL) {
+    fprintf(report->table, "| %s | %" PRId32 "x%" PRId32 " | %s | %s | %s | %" PRId32 " | %zu | %.3f | %.3f | %.3f |",
+            bench_short_name(name), width, height, c->name, c->profile, c->device, c->threads, f->features,
+            f->median_ms, f->min_ms, f->p90_ms);
+    if (report->with_ratio) {
+      fprintf(report->table, " %.2f |", f->ratio);
+    }
+    fputc('\n', report->table);
+    fflush(report->table);
+  }
+  if (report->json != NULL) {
+    fprintf(report->json, "%s\n  {\"name\": ", report->has_records ? "," : "");
+    cli_write_json_string(report->json, bench_short_name(name));
+    fprintf(report->json, ", \"width\": %" PRId32 ", \"height\": %" PRId32 ", \"program\": ", width, height);
+    cli_write_json_string(report->json, c->name);
+    fprintf(report->json,
+            ", \"profile\": \"%s\", \"device\": \"%s\", \"threads\": %" PRId32 ", \"features\": %zu, "
+            "\"median_ms\": %.4f, \"min_ms\": %.4f, \"p90_ms\": %.4f, \"ratio\": %.4f}",
+            c->profile, c->device, c->threads, f->features, f->median_ms, f->min_ms, f->p90_ms, f->ratio);
+  }
+  if (report->page != NULL) {
+    bench_page_add(report->page, bench_short_name(name), width, height, c);
+  }
+  report->has_records = true;
+}
+
+void bench_report_end(bench_report *report) {
+  if (report->json != NULL) {
+    fputs("\n]\n", report->json);
+  }
+}

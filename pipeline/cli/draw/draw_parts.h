@@ -1,0 +1,41 @@
+/*
+ * What both kinds of pictures of `hartsift draw` share: pictures and features read, extracted and checked against each
+ * other, and the result written.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_DRAW_PARTS_H
+#define HARTSIFT_PIPELINE_CLI_DRAW_PARTS_H
+
+#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/draw/drawing.h"
+
+typedef struct draw_colour {
+  uint8_t red, green, blue;
+} draw_colour;
+
+/* Okabe and Ito's palette without black, told apart with every common colour blindness. */
+enum { DRAW_COLOURS = 7 };
+extern const draw_colour draw_palette[DRAW_COLOURS];
+
+/* Lines grow with the picture so that they show when all of it fits on a screen. */
+double draw_line_width(const drawing *picture);
+
+/* Prints "hartsift draw: name: message", the name once. Returns CLI_FAILED. */
+cli_exit draw_fail(const char *name, const char *message);
+
+/* The image in colour. */
+cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture);
+
+/* Features of the gray image, as `extract` finds them. mask_path: null for none. */
+cli_exit draw_extract_features(cli_input *input, hs_context *context, const char *path, const char *mask_path,
+                               hs_features *features);
+
+/* Features from a file (of a database those of `image`), which must not be of an image of another size. */
+cli_exit draw_load_features(const char *path, const char *image, const drawing *picture, hs_features *features);
+
+/* Writes the picture to --output, which must be none of the operands; then the summary, unless --quiet. */
+cli_exit draw_save_picture(const option_set *set, const drawing *picture, const char *summary);
+
+/* hartsift draw with two images and a file of matches. */
+cli_exit draw_matches(const option_set *set);
+
+#endif

@@ -1,0 +1,339 @@
+/*
+ * Parsing of the command line with getopt_long, driven by the option table; see option_table.h. Messages
+ * name the option as typed and say what was expected.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/cli/options/option_table.h"
+#include "pipeline/include/hartsift.h"
+
+/* Values that getopt_long returns for long options: out of the range of letters. */
+enum { OPTION_FIRST_CODE = 256 };
+
+__attribute__((format(printf, 3, 4))) static bool option_fail(char *message, size_t bytes, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, bytes, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+/* Decimal digits with an optional sign only: strtoll alone would take leading space and an empty text. */
+static bool parse_whole(const char *text, int64_t low, int64_t high, int64_t *value) {
+  const char *digits = text[0] == '-' || text[0] == '+' ? text + 1 : text;
+  if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0') {
+    return false;
+  }
+  errno = 0;
+  *value = strtoll(text, NULL, 10);
+  return errno == 0 && *value >= low && *value <= high;
+}
+
+/* Decimal notation only: strtod would also take "nan", "inf" and hexadecimal. */
+static bool parse_real(const char *text, double low, double high, double *value) {
+  if (text[0] == '\0' || text[strspn(text, "+-.0123456789eE")] != '\0') {
+    return false;
+  }
+  char *end = NULL;
+  *value = strtod(text, &end);
+  return end != text && *end == '\0' && *value >= low && *value <= high;
+}
+
+static bool parse_unsigned(const char *text, bool suffix_allowed, uint64_t *value) {
+  const size_t digits = strspn(text, "0123456789");
+  if (digits == 0) {
+    return false;
+  }
+  errno = 0;
+  *value = strtoull(text, NULL, 10);
+  if (errno != 0) {
+    return false;
+  }
+  const char *suffix = text + digits;
+  if (suffix[0] == '\0') {
+    return true;
+  }
+  static const char suffixes[] = "KkMmGg";
+  const char *found = suffix_allowed && suffix[1] == '\0' ? strchr(suffixes, suffix[0]) : NULL;
+  if (found == NULL) {
+    return false;
+  }
+  const unsigned shift = 10u * ((unsigned)(found - suffixes) / 2u + 1u);
+  if (*value > UINT64_MAX >> shift) {
+    return false;
+  }
+  *value <<= shift;
+  return true;
+}
+
+static bool parse_choice(const char *text, const char *choices, int64_t *index) {
+  const size_t length = strlen(text);
+  *index = 0;
+  for (const char *choice = choices; length > 0; ++*index) {
+    const size_t span = strcspn(choice, "|");
+    if (span == length && strncmp(choice, text, length) == 0) {
+      return true;
+    }
+    if (choice[span] == '\0') {
+      break;
+    }
+    choice += span + 1;
+  }
+  return false;
+}
+
+static bool parse_device(const char *text, option_value *value) {
+  static const char cuda_prefix[] = "cuda:";
+  int64_t index = 0;
+  value->numbers[0] = 0;
+  if (strncmp(text, cuda_prefix, sizeof cuda_prefix - 1) == 0) {
+    const char *number = text + sizeof cuda_prefix - 1;
+    if (number[0] == '+' || !parse_whole(number, 0, INT32_MAX, &index)) {
+      return false;
+    }
+    value->integer = HS_DEVICE_CUDA;
+    value->numbers[0] = (int32_t)index;
+    return true;
+  }
+  return parse_choice(text, "auto|cpu|cuda|hybrid", &value->integer);
+}
+
+static bool parse_region(const char *text, int32_t numbers[4]) {
+  for (int i = 0; i < 4; ++i) {
+    char part[16];
+    const size_t span = strcspn(text, ",");
+    int64_t number = 0;
+    if (span >= sizeof part || text[span] != (i < 3 ? ',' : '\0')) {
+      return false;
+    }
+    memcpy(part, text, span);
+    part[span] = '\0';
+    if (!parse_whole(part, i < 2 ? 0 : 1, INT32_MAX, &number)) {
+      return false;
+    }
+    numbers[i] = (int32_t)number;
+    text += span + 1;
+  }
+  return true;
+}
+
+/* WxH. */
+static bool parse_size(const char *text, int64_t high, int32_t numbers[4]) {
+  char first[16];
+  int64_t width = 0;
+  int64_t height = 0;
+  const size_t span = strspn(text, "0123456789");
+  if (span >= sizeof first || text[span] != 'x' || text[span + 1] == '+') {
+    return false;
+  }
+  memcpy(first, text, span);
+  first[span] = '\0';
+  if (!parse_whole(first, 1, high, &width) || !parse_whole(text + span + 1, 1, high, &height)) {
+    return false;
+  }
+  numbers[0] = (int32_t)width;
+  numbers[1] = (int32_t)height;
+  return true;
+}
+
+/* Every comma-separated part has something on both sides of one '='. */
+static bool pairs_are_valid(const char *text) {
+  for (;;) {
+    const size_t span = strcspn(text, ",");
+    const size_t name = strcspn(text, "=,");
+    const size_t value = name < span ? strcspn(text + name + 1, "=,") : 0;
+    if (name == 0 || value == 0 || name + 1 + value != span) {
+      return false;
+    }
+    if (text[span] == '\0') {
+      return true;
+    }
+    text += span + 1;
+  }
+}
+
+static bool append_pairs(option_set *set, const char *text) {
+  const size_t used = strlen(set->pairs);
+  const size_t room = sizeof set->pairs - used;
+  const int length = snprintf(set->pairs + used, room, "%s%s", used > 0 ? "," : "", text);
+  return length >= 0 && (size_t)length < room;
+}
+
+static bool parse_value(option_set *set, const option_spec *spec, const char *text, option_value *value) {
+  switch (spec->kind) {
+  case OPTION_KIND_FLAG:
+    value->integer = 1;
+    return true;
+  case OPTION_KIND_TEXT:
+    return text[0] != '\0';
+  case OPTION_KIND_CHOICE:
+    return parse_choice(text, spec->choices, &value->integer);
+  case OPTION_KIND_INTEGER:
+    return parse_whole(text, (int64_t)spec->low, (int64_t)spec->high, &value->integer);
+  case OPTION_KIND_AUTO:
+    value->integer = 0;
+    return strcmp(text, "auto") == 0 || parse_whole(text, (int64_t)spec->low, (int64_t)spec->high, &value->integer);
+  case OPTION_KIND_NUMBER:
+    return parse_real(text, spec->low, spec->high, &value->number);
+  case OPTION_KIND_COUNT:
+    return parse_unsigned(text, false, &value->count);
+  case OPTION_KIND_BYTES:
+    return parse_unsigned(text, true, &value->count);
+  case OPTION_KIND_DEVICE:
+    return parse_device(text, value);
+  case OPTION_KIND_SIZE:
+    return parse_size(text, (int64_t)spec->high, value->numbers);
+  case OPTION_KIND_REGION:
+    return parse_region(text, value->numbers);
+  case OPTION_KIND_PAIRS:
+    return pairs_are_valid(text) && append_pairs(set, text);
+  }
+  return false;
+}
+
+bool option_store(option_set *set, option_id id, const char *text, char *message, size_t message_bytes) {
+  const option_spec *spec = option_get(id);
+  option_value value = set->values[id];
+  if (!parse_value(set, spec, text, &value)) {
+    char expected[OPTION_EXPECTED_BYTES];
+    option_describe_expected(spec, expected, sizeof expected);
+    return option_fail(message, message_bytes, "--%s '%s': expected %s", spec->name, text, expected);
+  }
+  value.given = true;
+  value.text = text;
+  set->values[id] = value;
+  return true;
+}
+
+/* getopt_long's two descriptions of what the command accepts. */
+typedef struct getopt_tables {
+  struct option longs[OPTION_COUNT + 1];
+  char letters[2 * OPTION_COUNT + 3];
+} getopt_tables;
+
+static void make_getopt_tables(command_id command, getopt_tables *tables) {
+  size_t longs = 0;
+  size_t letters = 0;
+  memset(tables, 0, sizeof *tables);
+  /* '+': a subcommand's own options are not for the top level. ':': a missing value is told apart. */
+  if (command == COMMAND_TOP) {
+    tables->letters[letters++] = '+';
+  }
+  tables->letters[letters++] = ':';
+  for (int id = 0; id < OPTION_COUNT; ++id) {
+    const option_spec *spec = option_get((option_id)id);
+    if (!option_belongs_to((option_id)id, command)) {
+      continue;
+    }
+    const bool has_value = spec->kind != OPTION_KIND_FLAG;
+    tables->longs[longs++] = (struct option){
+        .name = spec->name, .has_arg = has_value ? required_argument : no_argument, .val = OPTION_FIRST_CODE + id};
+    if (spec->letter != 0) {
+      tables->letters[letters++] = spec->letter;
+      if (has_value) {
+        tables->letters[letters++] = ':';
+      }
+    }
+  }
+}
+
+static int option_of_code(int code) {
+  if (code >= OPTION_FIRST_CODE) {
+    return code - OPTION_FIRST_CODE;
+  }
+  for (int id = 0; id < OPTION_COUNT; ++id) {
+    if (option_get((option_id)id)->letter == code && code != 0) {
+      return id;
+    }
+  }
+  return OPTION_COUNT;
+}
+
+/* typed: the argument that getopt_long stopped at. */
+static bool fail_unknown(command_id command, const char *typed, char *message, size_t bytes) {
+  const size_t length = strcspn(typed, "=");
+  int matches = 0;
+  char names[OPTION_EXPECTED_BYTES] = "";
+  for (int id = 0; id < OPTION_COUNT && length > 2 && typed[1] == '-'; ++id) {
+    const char *name = option_get((option_id)id)->name;
+    if (option_belongs_to((option_id)id, command) && strncmp(name, typed + 2, length - 2) == 0) {
+      const size_t used = strlen(names);
+      snprintf(names + used, sizeof names - used, "%s--%s", matches > 0 ? ", " : "", name);
+      ++matches;
+    }
+  }
+  if (matches > 1) {
+    return option_fail(message, bytes, "%.*s is ambiguous: expected one of %s", (int)length, typed, names);
+  }
+  const char *name = command_get(command)->name;
+  return option_fail(message, bytes, "unknown option %.*s: expected one of those that 'hartsift %s%s--help' lists",
+                     (int)length, typed, name, name[0] != '\0' ? " " : "");
+}
+
+static bool fail_getopt(command_id command, int code, char *const *argv, char *message, size_t bytes) {
+  const int id = option_of_code(optopt);
+  const bool known = id < OPTION_COUNT && option_belongs_to((option_id)id, command);
+  if (known && code == ':') {
+    char expected[OPTION_EXPECTED_BYTES];
+    option_describe_expected(option_get((option_id)id), expected, sizeof expected);
+    return option_fail(message, bytes, "--%s needs a value: expected %s", option_get((option_id)id)->name, expected);
+  }
+  if (known) {
+    return option_fail(message, bytes, "--%s takes no value", option_get((option_id)id)->name);
+  }
+  if (optopt != 0) {
+    const char letter[] = {'-', (char)optopt, '\0'};
+    return fail_unknown(command, letter, message, bytes);
+  }
+  return fail_unknown(command, argv[optind - 1], message, bytes);
+}
+
+static bool check_operands(const option_set *set, char *message, size_t bytes) {
+  const command_spec *command = command_get(set->command);
+  if (set->values[OPTION_HELP].given || set->command == COMMAND_TOP) {
+    return true;
+  }
+  if (set->operand_count < command->least_operands) {
+    return option_fail(message, bytes, "an operand is missing: expected %s", command->operands);
+  }
+  if (command->most_operands >= 0 && set->operand_count > command->most_operands) {
+    const char *first_extra = set->operands[command->most_operands];
+    return option_fail(message, bytes, "'%s' is one operand too many: expected %s", first_extra,
+                       command->most_operands > 0 ? command->operands : "none");
+  }
+  for (int i = 0; i < set->operand_count; ++i) {
+    if (set->operands[i][0] == '\0') {
+      return option_fail(message, bytes, "an operand is empty: expected %s", command->operands);
+    }
+  }
+  return true;
+}
+
+bool option_parse(option_set *set, command_id command, int argc, char **argv, char *message, size_t message_bytes) {
+  getopt_tables tables;
+  make_getopt_tables(command, &tables);
+  memset(set, 0, sizeof *set);
+  set->command = command;
+  opterr = 0;
+  optind = 0; /* 0, not 1: makes the C library forget an earlier, interrupted scan */
+  for (;;) {
+    const int code = getopt_long(argc, argv, tables.letters, tables.longs, NULL);
+    if (code == -1) {
+      break;
+    }
+    if (code == '?' || code == ':') {
+      return fail_getopt(command, code, argv, message, message_bytes);
+    }
+    if (!option_store(set, (option_id)option_of_code(code), optarg != NULL ? optarg : "", message, message_bytes)) {
+      return false;
+    }
+  }
+  set->operands = argv + optind;
+  set->operand_count = argc - optind;
+  return check_operands(set, message, message_bytes);
+}

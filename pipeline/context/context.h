@@ -1,0 +1,95 @@
+/*
+ * What a context holds: its options, the tables made from them, the backend it chose, and its one slab of memory.
+ */
+#ifndef HS_PIPELINE_CONTEXT_H
+#define HS_PIPELINE_CONTEXT_H
+
+#include <pthread.h>
+
+#include "pipeline/include/hartsift.h"
+#include "pipeline/context/plan.h"
+#include "pipeline/context/scratch.h"
+#include "stages/ops.h"
+
+enum { ERROR_TEXT_BYTES = 512, REPORT_BYTES = 1024 };
+
+/* The split of a frame's octaves that was measured for pictures of a size. */
+typedef struct kept_split {
+  int32_t width, height, split; /* split 0: none kept here yet */
+} kept_split;
+
+enum { SPLITS_KEPT = 16 };
+
+/* The measured splits of a context and its lanes: one of them measures, the others wait and take what it found. */
+typedef struct split_table {
+  pthread_mutex_t lock;
+  kept_split kept[SPLITS_KEPT];
+  int32_t next; /* the one replaced next */
+} split_table;
+
+struct hs_context {
+  hs_options options; /* options.allocator is the caller's: features outlive the context and release through it */
+  sift_params params;
+  pyramid_rules rules;
+  gaussian_filter base_filter;
+  gaussian_filter step_filter[LEVELS_MAX]; /* [s]: from level s-1 to s; [0] unused */
+  int32_t radius_max;                      /* the largest of these filters' */
+  vote_scales scales;
+  stage_ops ops;
+  stage_queue *queue;
+  struct cuda_state *cuda; /* null: the CPU does the work */
+  struct match_cuda_state *cuda_match; /* null: no matching on the device yet */
+  unsigned char *match_memory;         /* of matching; grows to the largest lists */
+  size_t match_bytes;
+  bool is_lane;            /* works beside others on images in flight */
+  struct flight *flight;   /* images in flight; null before the first hs_submit */
+
+  split_table own_splits, *splits; /* HS_DEVICE_HYBRID; a lane's splits are its owner's */
+
+  frame_plan plan; /* of the last frame */
+  unsigned char *slab;
+  size_t slab_bytes;
+  host_scratch scratch;
+  uint32_t keypoint_capacity, feature_capacity; /* grown so far; 0: as planned */
+
+  hs_features view;        /* of hs_extract_view on the CPU */
+  hs_features pinned_view; /* of hs_extract_view on a device: points to its pinned results */
+  hs_statistics statistics;
+  char no_device[ERROR_TEXT_BYTES]; /* why HS_DEVICE_AUTO chose the CPU; "" when it did not have to */
+  char error[ERROR_TEXT_BYTES];
+  char report[REPORT_BYTES];
+};
+
+/* Records a failure with the place it was seen and returns the status. */
+hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+#define CONTEXT_FAIL(context, status, ...) context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Makes plan and slab fit a frame on the host; nothing is allocated when the slab is large enough. Statuses:
+   HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
+struct frame_request;
+hs_status context_prepare(hs_context *context, const struct frame_request *request);
+
+/* At least count * item bytes of scratch, kept until more is wanted; what they hold is undefined. Statuses:
+   HS_ERR_MEMORY, HS_ERR_LIMIT. */
+hs_status context_scratch(hs_context *context, scratch_use use, size_t count, size_t item, void **memory);
+
+/* For a frame that cannot have its room: what its lists grew to must not burden the next, smaller one. Returns the
+   status given. */
+hs_status context_give_up_room(hs_context *context, hs_status status);
+
+/* A context that works as `owner` does, with `threads` of the CPU: for the work in flight. On failure the reason is the
+   owner's last error. */
+hs_status context_clone(hs_context *owner, int32_t threads, hs_context **clone);
+
+/* CPU threads that the options stand for, 1 or more. */
+int32_t context_threads(const hs_context *context);
+
+/* The threads that the host's stages run on, started when they are first wanted: a GPU context seldom wants them.
+   Statuses: HS_ERR_MEMORY, HS_ERR_THREAD. */
+hs_status context_start_queue(hs_context *context);
+
+/* Ends what is in flight and frees it. */
+void context_end_flight(hs_context *context);
+
+#endif

@@ -1,0 +1,226 @@
+/* Profiles as presets of plain options, validation by a table of ranges, and the thresholds the stages compare with. */
+#include "pipeline/context/options.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/base/message.h"
+
+static void set_lowe(hs_options *o) {
+  o->first_octave = -1;
+  o->octave_rule = HS_RULE_LOWE;
+  o->scales = 3;
+  o->upsample = HS_UPSAMPLE_ALIGNED;
+  o->sigma = 1.6f;
+  o->input_blur = 0.5f;
+  o->blur_radius_rule = HS_RULE_LOWE;
+  o->border_rule = HS_BORDER_REFLECT_101;
+  o->border = 5;
+  o->contrast = 0.04f;
+  o->candidate_rule = HS_RULE_LOWE;
+  o->refine_rule = HS_RULE_LOWE;
+  o->settle = 0.6f;
+  o->edge = 10.0f;
+  o->orientation_rule = HS_RULE_LOWE;
+  o->descriptor_rule = HS_RULE_LOWE;
+  o->norm = HS_NORM_L2;
+  o->layout = HS_LAYOUT_UBC;
+  o->descriptor = HS_DESCRIPTOR_U8;
+  o->selection = HS_SELECT_RESPONSE;
+  o->max_pixels = (uint64_t)1 << 31;
+  o->device = HS_DEVICE_AUTO;
+}
+
+static void set_opencv(hs_options *o) {
+  o->octave_rule = HS_RULE_OPENCV;
+  o->upsample = HS_UPSAMPLE_HALF_PIXEL;
+  o->blur_radius_rule = HS_RULE_OPENCV;
+  o->candidate_rule = HS_RULE_OPENCV;
+  o->refine_rule = HS_RULE_OPENCV;
+  o->settle = 0.5f;
+  o->orientation_rule = HS_RULE_OPENCV;
+  o->descriptor_rule = HS_RULE_OPENCV;
+  o->descriptor = HS_DESCRIPTOR_F32;
+}
+
+static void set_vlfeat(hs_options *o) {
+  o->octave_rule = HS_RULE_VLFEAT;
+  o->blur_radius_rule = HS_RULE_VLFEAT;
+  o->border_rule = HS_BORDER_REPLICATE;
+  o->border = 1;
+  o->contrast = 0.0f;
+  o->candidate_rule = HS_RULE_VLFEAT;
+  o->refine_rule = HS_RULE_VLFEAT;
+  o->orientation_rule = HS_RULE_VLFEAT;
+  o->max_orientations = 4;
+  o->layout = HS_LAYOUT_VLFEAT;
+  o->descriptor = HS_DESCRIPTOR_F32;
+}
+
+static void set_colmap(hs_options *o) {
+  set_vlfeat(o);
+  o->octaves = 4;
+  o->contrast = 0.02f;
+  o->max_orientations = 2;
+  o->layout = HS_LAYOUT_UBC;
+  o->norm = HS_NORM_ROOT;
+  o->descriptor = HS_DESCRIPTOR_U8;
+  o->max_features = 8192;
+  o->selection = HS_SELECT_SCALE;
+}
+
+hs_status hs_options_init(hs_options *options, hs_profile profile) {
+  if (!options || (unsigned)profile > HS_PROFILE_COLMAP) return HS_ERR_ARGUMENT;
+  memset(options, 0, sizeof *options);
+  options->struct_size = sizeof *options;
+  options->profile = profile;
+  set_lowe(options);
+  if (profile == HS_PROFILE_OPENCV) set_opencv(options);
+  if (profile == HS_PROFILE_VLFEAT) set_vlfeat(options);
+  if (profile == HS_PROFILE_COLMAP) set_colmap(options);
+  return HS_OK;
+}
+
+hs_status options_adopt(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes) {
+  const size_t least = offsetof(hs_options, profile) + sizeof callers->profile;
+  if (callers->struct_size < least || callers->struct_size > 65536) {
+    hs_message_set(message, message_bytes, "options.struct_size is %zu: call hs_options_init first",
+                   callers->struct_size);
+    return HS_ERR_OPTION;
+  }
+  if (hs_options_init(mine, callers->profile) != HS_OK) {
+    hs_message_set(message, message_bytes, "options.profile is %d, expected 0..%d", (int)callers->profile,
+                   HS_PROFILE_COLMAP);
+    return HS_ERR_OPTION;
+  }
+  const size_t known = callers->struct_size < sizeof *mine ? callers->struct_size : sizeof *mine;
+  /* Fields of a newer header that this library does not know must be off. */
+  for (size_t i = known; i < callers->struct_size; i++)
+    if (((const unsigned char *)callers)[i] != 0) {
+      hs_message_set(message, message_bytes, "options has fields that hartsift %s does not know", hs_version_string());
+      return HS_ERR_OPTION;
+    }
+  memcpy(mine, callers, known);
+  mine->struct_size = sizeof *mine;
+  return HS_OK;
+}
+
+/* One field's range. */
+typedef struct int_range {
+  const char *name;
+  int64_t value, low, high;
+} int_range;
+
+typedef struct float_range {
+  const char *name;
+  float value, low, high;
+} float_range;
+
+static hs_status check_ints(const hs_options *o, char *message, size_t message_bytes) {
+  const int_range ranges[] = {
+      {"first_octave", o->first_octave, -1, 3},
+      {"octaves", o->octaves, 0, OCTAVES_MAX},
+      {"octave_rule", (int64_t)o->octave_rule, 0, HS_RULE_VLFEAT},
+      {"scales", o->scales, 1, SCALES_MAX},
+      {"upsample", (int64_t)o->upsample, 0, HS_UPSAMPLE_HALF_PIXEL},
+      {"blur_radius_rule", (int64_t)o->blur_radius_rule, 0, HS_RULE_VLFEAT},
+      {"border_rule", (int64_t)o->border_rule, 0, HS_BORDER_REPLICATE},
+      {"border", o->border, 1, 64},
+      {"candidate_rule", (int64_t)o->candidate_rule, 0, HS_RULE_VLFEAT},
+      {"refine_rule", (int64_t)o->refine_rule, 0, HS_RULE_VLFEAT},
+      {"orientation_rule", (int64_t)o->orientation_rule, 0, HS_RULE_VLFEAT},
+      {"max_orientations", o->max_orientations, 0, 18},
+      {"upright", o->upright, 0, 1},
+      {"descriptor_rule", (int64_t)o->descriptor_rule, 0, HS_RULE_VLFEAT},
+      {"norm", (int64_t)o->norm, 0, HS_NORM_ROOT},
+      {"layout", (int64_t)o->layout, 0, HS_LAYOUT_VLFEAT},
+      {"descriptor", (int64_t)o->descriptor, 0, HS_DESCRIPTOR_NONE},
+      {"max_features", o->max_features, 0, (int64_t)1 << 30},
+      {"selection", (int64_t)o->selection, 0, HS_SELECT_SCALE},
+      {"region_width", o->region_width, 0, INT32_MAX},
+      {"region_height", o->region_height, o->region_width > 0 ? 1 : 0, INT32_MAX},
+      {"threads", o->threads, 0, 1024},
+      {"device", (int64_t)o->device, 0, HS_DEVICE_HYBRID},
+      {"device_index", o->device_index, 0, 1023},
+      {"split", o->split, 0, OCTAVES_MAX},
+      {"in_flight", o->in_flight, 0, 256},
+      {"batch", o->batch, 0, 64},
+      {"equalize", o->equalize, 0, 1},
+      {"grid_columns", o->grid_columns, o->grid_rows > 0 ? 1 : 0, 4096},
+      {"grid_rows", o->grid_rows, o->grid_columns > 0 ? 1 : 0, 4096},
+  };
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+    const int_range *r = &ranges[i];
+    if (r->value >= r->low && r->value <= r->high) continue;
+    hs_message_set(message, message_bytes, "options.%s is %lld, expected %lld..%lld", r->name, (long long)r->value,
+                   (long long)r->low, (long long)r->high);
+    return HS_ERR_OPTION;
+  }
+  return HS_OK;
+}
+
+hs_status options_validate(const hs_options *o, char *message, size_t message_bytes) {
+  const hs_status st = check_ints(o, message, message_bytes);
+  if (st != HS_OK) return st;
+  const float_range ranges[] = {
+      {"sigma", o->sigma, 0.8f, 4.0f},
+      {"input_blur", o->input_blur, 0.0f, o->first_octave < 0 ? 0.5f * o->sigma : o->sigma},
+      {"contrast", o->contrast, 0.0f, 1.0f},
+      {"settle", o->settle, 0.5f, 1.0f},
+      {"edge", o->edge, 1.0f, 1000.0f},
+  };
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+    const float_range *r = &ranges[i];
+    if (r->value >= r->low && r->value <= r->high) continue; /* NaN fails */
+    hs_message_set(message, message_bytes, "options.%s is %g, expected %g..%g", r->name, (double)r->value,
+                   (double)r->low, (double)r->high);
+    return HS_ERR_OPTION;
+  }
+  if (o->allocator && (!o->allocator->alloc || !o->allocator->release)) {
+    hs_message_set(message, message_bytes, "options.allocator lacks alloc or release");
+    return HS_ERR_OPTION;
+  }
+  return HS_OK;
+}
+
+pyramid_rules options_pyramid_rules(const hs_options *o) {
+  const pyramid_rules rules = {.first_octave = o->first_octave,
+                               .scales = o->scales,
+                               .border = o->border,
+                               .octaves = o->octaves,
+                               .octave_rule = (author_rule)o->octave_rule};
+  return rules;
+}
+
+/* The next smaller float: turns "at least t" into "above the result". */
+static float below(float t) { return nextafterf(t, -1.0f); }
+
+static float candidate_threshold(const hs_options *o) {
+  const double contrast = (double)o->contrast / (double)o->scales;
+  if (o->candidate_rule == HS_RULE_OPENCV) return (float)((double)(int32_t)(127.5 * contrast) / 255.0);
+  if (o->candidate_rule == HS_RULE_VLFEAT) return below((float)(0.8 * contrast));
+  return (float)(0.5 * contrast);
+}
+
+sift_params options_params(const hs_options *o) {
+  const float contrast = (float)((double)o->contrast / (double)o->scales);
+  const sift_params p = {
+      .scales = o->scales,
+      .sigma0 = o->sigma,
+      .border = o->border,
+      .candidate_above = candidate_threshold(o),
+      .extremum_ties = o->candidate_rule == HS_RULE_OPENCV,
+      .refine_rule = (author_rule)o->refine_rule,
+      .settle = o->settle,
+      .contrast_above = o->refine_rule == HS_RULE_VLFEAT ? contrast : below(contrast),
+      .edge = o->edge,
+      .orientation_rule = (author_rule)o->orientation_rule,
+      .max_orientations = o->max_orientations,
+      .upright = o->upright != 0,
+      .descriptor_rule = (author_rule)o->descriptor_rule,
+      .root = o->norm == HS_NORM_ROOT,
+      .vlfeat_layout = o->layout == HS_LAYOUT_VLFEAT,
+      .descriptor_float = o->descriptor == HS_DESCRIPTOR_F32,
+  };
+  return p;
+}

@@ -1,0 +1,22 @@
+/*
+ * Options: profiles, validation, and their translation into what the stages take.
+ */
+#ifndef HS_PIPELINE_OPTIONS_H
+#define HS_PIPELINE_OPTIONS_H
+
+#include "pipeline/include/hartsift.h"
+#include "stages/params.h"
+#include "stages/pyramid.h"
+
+/* Checks every field; on failure writes which field, its value and its range. */
+hs_status options_validate(const hs_options *options, char *message, size_t message_bytes);
+
+/* A copy of the caller's options that has every field this library knows: one from an older header is shorter, and gets
+   its profile's defaults for the rest. */
+hs_status options_adopt(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes);
+
+/* The stages' parameters of valid options. */
+sift_params options_params(const hs_options *options);
+pyramid_rules options_pyramid_rules(const hs_options *options);
+
+#endif

@@ -1,0 +1,135 @@
+/* Buffer sizes, lifetimes and offsets of a frame. */
+#include "pipeline/context/plan.h"
+
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "stages/image.h"
+#include "stages/keypoint.h"
+
+/* Lists start with room for one keypoint in this many samples of the first octave, and this many besides: twice what
+   dense photographs need. A frame that needs more is repeated once with what it counted. */
+enum { SAMPLES_PER_KEYPOINT = 192, KEYPOINTS_LEAST = 1024 };
+
+/* Rows begin on a cache line, and a level holds a few floats more than its rows, so that vector loads may run over. */
+enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
+
+const char *plan_buffer_name(plan_buffer buffer) {
+  static const char *const names[PLAN_BUFFER_COUNT] = {"levels",  "blur work", "candidates", "settled",     "dog",
+                                                       "counts",  "keypoints", "features",   "descriptors", "sources",
+                                                       "picture", "mask",      "selected",   "records",     "scratch"};
+  return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
+}
+
+static bool align_up(size_t bytes, size_t alignment, size_t *out) {
+  size_t padded;
+  if (!hs_size_add(bytes, alignment - 1, &padded)) return false;
+  *out = padded & ~(alignment - 1);
+  return true;
+}
+
+/* Where the entry can lie: the lowest offset that meets no entry of the same space alive at the same time. */
+static bool place(frame_plan *plan, plan_entry *entry) {
+  size_t offset = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int32_t i = 0; i < plan->entry_count; i++) {
+      const plan_entry *e = &plan->entries[i];
+      if (e->space != entry->space || e->first_step > entry->last_step || e->last_step < entry->first_step) continue;
+      if (e->offset >= offset + entry->bytes || offset >= e->offset + e->bytes) continue;
+      offset = e->offset + e->bytes;
+      moved = true;
+    }
+  }
+  size_t end;
+  if (!hs_size_add(offset, entry->bytes, &end)) return false;
+  entry->offset = offset;
+  size_t *total = entry->space == SPACE_HOST ? &plan->host_bytes : &plan->device_bytes;
+  if (end > *total) *total = end;
+  return true;
+}
+
+bool plan_add(frame_plan *plan, plan_entry e, size_t count, size_t item) {
+  if (!hs_size_mul(count, item, &e.bytes) || !align_up(e.bytes, PLAN_ALIGNMENT, &e.bytes)) return false;
+  if (e.bytes == 0) return true;
+  assert(plan->entry_count < PLAN_ENTRIES_MAX);
+  if (e.bytes > SIZE_MAX / 4 || !place(plan, &e)) return false;
+  plan->entries[plan->entry_count++] = e;
+  return true;
+}
+
+/* Adds a host buffer. */
+static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item, int32_t first,
+                int32_t last) {
+  const plan_entry e = {
+      .buffer = buffer, .space = SPACE_HOST, .octave_index = octave, .first_step = first, .last_step = last};
+  return plan_add(plan, e, count, item);
+}
+
+static bool add_octave(frame_plan *plan, int32_t o) {
+  const pyramid_geometry *g = &plan->geometry;
+  const plan_request *r = &plan->request;
+  const int32_t scales = r->rules.scales, step = o * STEP_COUNT;
+  size_t floats, level_bytes, mask_words;
+  plan->stride[o] = ((size_t)g->width[o] + STRIDE_FLOATS - 1) & ~(size_t)(STRIDE_FLOATS - 1);
+  if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) ||
+      !hs_size_add(floats, LEVEL_SLACK_FLOATS, &floats) || !align_up(floats, PLAN_ALIGNMENT / sizeof(float), &floats))
+    return false;
+  plan->level_floats[o] = floats;
+  if (!hs_size_mul(floats, sizeof(float), &level_bytes)) return false;
+  if (!hs_size_mul((size_t)mask_words_per_row(g->width[o]), (size_t)g->height[o] * (size_t)scales, &mask_words))
+    return false;
+  size_t work_floats = floats;
+  if (r->pyramid_work_floats) {
+    const size_t scratch = r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads);
+    if (!r->pyramid_work_plane || scratch > floats) work_floats = scratch;
+  }
+  /* The levels live until the next octave has been halved from them. */
+  return add(plan, BUFFER_LEVELS, o, (size_t)scales + 3, level_bytes, step + STEP_PYRAMID,
+             step + STEP_COUNT + STEP_PYRAMID) &&
+         add(plan, BUFFER_BLUR_WORK, o, work_floats, sizeof(float), step + STEP_PYRAMID, step + STEP_PYRAMID) &&
+         add(plan, BUFFER_CANDIDATES, o, mask_words, sizeof(uint32_t), step + STEP_EXTREMA, step + STEP_REFINE) &&
+         add(plan, BUFFER_SETTLED, o, mask_words, sizeof(uint32_t), step + STEP_REFINE, step + STEP_LOCATE);
+}
+
+static bool add_lists(frame_plan *plan) {
+  const plan_request *r = &plan->request;
+  const int32_t end = OCTAVES_MAX * STEP_COUNT;
+  return add(plan, BUFFER_COUNTS, 0, 4, sizeof(uint32_t), 0, end) &&
+         add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES, 0, end) &&
+         add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES, 0, end) &&
+         add(plan, BUFFER_DESCRIPTORS, 0, r->feature_capacity, r->descriptor_bytes, 0, end) &&
+         add(plan, BUFFER_SOURCES, 0, r->source_capacity, sizeof(uint32_t), 0, end);
+}
+
+void plan_decide_capacities(frame_plan *plan) {
+  const pyramid_geometry *g = &plan->geometry;
+  plan_request *r = &plan->request;
+  uint64_t keypoints = KEYPOINTS_LEAST;
+  if (g->octave_count > 0) keypoints += (uint64_t)g->width[0] * (uint64_t)g->height[0] / SAMPLES_PER_KEYPOINT;
+  if (keypoints > (uint64_t)1 << 28) keypoints = (uint64_t)1 << 28;
+  if (r->keypoint_capacity == 0) r->keypoint_capacity = (uint32_t)keypoints;
+  if (r->keypoint_capacity < r->source_capacity) r->keypoint_capacity = r->source_capacity;
+  if (r->feature_capacity == 0) r->feature_capacity = r->keypoint_capacity + r->keypoint_capacity / 2;
+  r->keypoint_capacity = (r->keypoint_capacity + 31u) & ~31u;
+  r->feature_capacity = (r->feature_capacity + 31u) & ~31u;
+}
+
+hs_status plan_make(const plan_request *request, frame_plan *plan) {
+  memset(plan, 0, sizeof *plan);
+  plan->request = *request;
+  if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK)
+    return HS_ERR_LIMIT;
+  pyramid_geometry_skip(&plan->geometry, request->skipped_octaves);
+  plan_decide_capacities(plan);
+  if (!add_lists(plan)) return HS_ERR_LIMIT;
+  for (int32_t o = 0; o < plan->geometry.octave_count; o++)
+    if (!add_octave(plan, o)) return HS_ERR_LIMIT;
+  return HS_OK;
+}
+
+const plan_entry *plan_find(const frame_plan *plan, plan_buffer buffer, int32_t octave_index) {
+  for (int32_t i = 0; i < plan->entry_count; i++)
+    if (plan->entries[i].buffer == buffer && plan->entries[i].octave_index == octave_index) return &plan->entries[i];
+  return NULL;
+}

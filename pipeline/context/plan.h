@@ -1,0 +1,118 @@
+/*
+ * The plan of a frame: which octaves there are, how much room every buffer needs, when it is in use, and where it lies.
+ *
+ * Pure arithmetic, tested without pictures or devices. From the table come the size query, the one slab a context holds
+ * and every pointer of a frame. Buffers whose lifetimes are disjoint share space: octaves are worked off one after
+ * another, so the levels of one make room for the next but one.
+ */
+#ifndef HS_PIPELINE_PLAN_H
+#define HS_PIPELINE_PLAN_H
+
+#include "pipeline/include/hartsift.h"
+#include "stages/pyramid.h"
+
+/* Steps of an octave, the unit of lifetimes: octave index * STEP_COUNT + step. */
+typedef enum plan_step {
+  STEP_PYRAMID,
+  STEP_EXTREMA,
+  STEP_REFINE,
+  STEP_LOCATE,
+  STEP_ORIENT,
+  STEP_DESCRIBE,
+  STEP_COUNT
+} plan_step;
+
+typedef enum plan_space { SPACE_HOST, SPACE_DEVICE } plan_space;
+
+/* What a buffer holds; those up to PLAN_PER_OCTAVE exist once for each octave. */
+typedef enum plan_buffer {
+  BUFFER_LEVELS,      /* S+3 planes of an octave */
+  BUFFER_BLUR_WORK,   /* scratch of base and level step: what the backend asks for, else one plane */
+  BUFFER_CANDIDATES,  /* a bit a sample of DoG levels 1..S */
+  BUFFER_SETTLED,     /* the same */
+  BUFFER_DOG,         /* device: S+2 planes of differences, where the uber kernel stores them */
+  PLAN_PER_OCTAVE,
+  BUFFER_COUNTS = PLAN_PER_OCTAVE, /* uint32 counts of the lists */
+  BUFFER_KEYPOINTS,   /* the arrays of a keypoint_list, one after another */
+  BUFFER_FEATURES,    /* the arrays of a feature_list */
+  BUFFER_DESCRIPTORS, /* feature_capacity descriptors */
+  BUFFER_SOURCES,     /* describing given keypoints: which of them a listed one is */
+  BUFFER_PICTURE,     /* device: the source as the caller laid it out */
+  BUFFER_MASK,        /* device: the caller's mask */
+  BUFFER_SELECTED,    /* device: a second feature_list, which selection fills */
+  BUFFER_RECORDS,     /* device: the features as hs_keypoint, when results stay there */
+  BUFFER_SCRATCH,     /* device: scratch of the keypoint stages */
+  PLAN_BUFFER_COUNT
+} plan_buffer;
+
+/* Bytes of one keypoint and one feature in their lists. */
+enum {
+  KEYPOINT_BYTES = 4 * sizeof(float) + 2 * sizeof(int32_t) + 2 * sizeof(int16_t),
+  FEATURE_BYTES = sizeof(uint32_t) + sizeof(float)
+};
+
+enum { PLAN_ALIGNMENT = 256, PLAN_ENTRIES_MAX = PLAN_PER_OCTAVE * OCTAVES_MAX + PLAN_BUFFER_COUNT };
+
+typedef struct plan_entry {
+  plan_buffer buffer;
+  plan_space space;
+  int32_t octave_index;       /* 0..octave_count-1; 0 for buffers of the whole frame */
+  size_t bytes, offset;       /* in the slab of its space; offset a multiple of PLAN_ALIGNMENT */
+  int32_t first_step, last_step;
+} plan_entry;
+
+/* What a plan is made for. */
+typedef struct plan_request {
+  int32_t width, height;
+  pyramid_rules rules;
+  int32_t skipped_octaves; /* the first ones, which are made elsewhere */
+  uint32_t keypoint_capacity, feature_capacity; /* 0: estimated from the number of samples */
+  uint32_t source_capacity;                     /* given keypoints, 0 when none are */
+  size_t descriptor_bytes;                      /* of one; 0: none wanted */
+  int32_t threads;                              /* of the CPU */
+  int32_t radius_max;                           /* of the filters */
+  /* as in stage_ops */
+  size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
+  bool pyramid_work_plane;
+} plan_request;
+
+typedef struct frame_plan {
+  plan_request request;       /* with the capacities decided */
+  pyramid_geometry geometry;
+  size_t stride[OCTAVES_MAX]; /* floats from row to row of a level */
+  size_t level_floats[OCTAVES_MAX];
+  int32_t entry_count;
+  plan_entry entries[PLAN_ENTRIES_MAX];
+  size_t host_bytes, device_bytes; /* size of each slab */
+} frame_plan;
+
+/* Makes the plan. HS_ERR_LIMIT: a size does not fit the address space. */
+hs_status plan_make(const plan_request *request, frame_plan *plan);
+
+/* What a device frame needs besides. */
+typedef struct device_request {
+  size_t picture_bytes, mask_bytes;
+  bool blur_work;      /* some filter wants a work plane */
+  bool dog;            /* differences are stored */
+  bool selection;
+  bool resident;       /* results stay on the device */
+  size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features);
+} device_request;
+
+/* The plan of a frame on a device: all octaves stand at once, because their keypoints are worked off together.
+   Candidate and settled masks of all octaves lie one after another, each beginning at mask_offset words. */
+hs_status plan_make_device(const plan_request *request, const device_request *device, frame_plan *plan,
+                           uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words);
+
+/* For the plan's own files: adds an entry of count * item bytes (none when 0) at the lowest free offset; false when a
+   size does not fit. */
+bool plan_add(frame_plan *plan, plan_entry entry, size_t count, size_t item);
+/* Likewise: first capacities of the lists where none are asked for, rounded to whole cache lines of every array. */
+void plan_decide_capacities(frame_plan *plan);
+
+/* The entry of a buffer, or null when the plan has none. */
+const plan_entry *plan_find(const frame_plan *plan, plan_buffer buffer, int32_t octave_index);
+
+const char *plan_buffer_name(plan_buffer buffer);
+
+#endif

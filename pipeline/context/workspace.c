@@ -1,0 +1,61 @@
+/* Pointers into the slab. */
+#include "pipeline/context/workspace.h"
+
+#include <string.h>
+
+static void *buffer(const frame_plan *plan, unsigned char *slab, plan_buffer which, int32_t octave) {
+  const plan_entry *e = plan_find(plan, which, octave);
+  return e ? slab + e->offset : NULL;
+}
+
+/* The arrays of the keypoint list, widest items first, so that each is aligned: the capacity is a multiple of 32. */
+keypoint_list workspace_keypoints(unsigned char *memory, uint32_t capacity, uint32_t *count) {
+  float *f = (float *)(void *)memory;
+  keypoint_list k = {.count = count, .capacity = capacity};
+  k.x = f;
+  k.y = f + capacity;
+  k.sigma = f + 2 * (size_t)capacity;
+  k.response = f + 3 * (size_t)capacity;
+  k.column = (int32_t *)(void *)(f + 4 * (size_t)capacity);
+  k.row = k.column + capacity;
+  k.octave = (int16_t *)(void *)(k.row + capacity);
+  k.level = k.octave + capacity;
+  return k;
+}
+
+feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32_t *count) {
+  uint32_t *keypoint = (uint32_t *)(void *)memory;
+  const feature_list f = {.count = count,
+                          .capacity = capacity,
+                          .keypoint = keypoint,
+                          .orientation = (float *)(void *)(keypoint + capacity)};
+  return f;
+}
+
+void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
+  const pyramid_geometry *g = &plan->geometry;
+  memset(w, 0, sizeof *w);
+  for (int32_t o = 0; o < g->octave_count; o++) {
+    float *work = buffer(plan, slab, BUFFER_BLUR_WORK, o);
+    w->octaves[o] = (octave_view){.levels = buffer(plan, slab, BUFFER_LEVELS, o),
+                                  .level_floats = plan->level_floats[o],
+                                  .stride = plan->stride[o],
+                                  .width = g->width[o],
+                                  .height = g->height[o],
+                                  .octave = g->first_octave + o};
+    w->blur_work[o] = (plane_view){work, g->width[o], g->height[o], plan->stride[o]};
+    w->candidates[o] = (mask_view){buffer(plan, slab, BUFFER_CANDIDATES, o), mask_words_per_row(g->width[o])};
+    w->settled[o] = (mask_view){buffer(plan, slab, BUFFER_SETTLED, o), mask_words_per_row(g->width[o])};
+  }
+  uint32_t *counts = buffer(plan, slab, BUFFER_COUNTS, 0);
+  counts[0] = counts[1] = 0;
+  w->keypoints =
+      workspace_keypoints(buffer(plan, slab, BUFFER_KEYPOINTS, 0), plan->request.keypoint_capacity, &counts[0]);
+  w->features = workspace_features(buffer(plan, slab, BUFFER_FEATURES, 0), plan->request.feature_capacity, &counts[1]);
+  w->descriptors = buffer(plan, slab, BUFFER_DESCRIPTORS, 0);
+  w->sources = buffer(plan, slab, BUFFER_SOURCES, 0);
+}
+
+hs_keypoint workspace_keypoint(const keypoint_list *k, uint32_t n, float orientation) {
+  return (hs_keypoint){k->x[n], k->y[n], k->sigma[n], orientation, k->response[n], k->octave[n], k->level[n]};
+}

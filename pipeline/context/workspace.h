@@ -1,0 +1,31 @@
+/*
+ * The frame's buffers as the stages see them: views into the slab, laid out by the plan.
+ */
+#ifndef HS_PIPELINE_WORKSPACE_H
+#define HS_PIPELINE_WORKSPACE_H
+
+#include "pipeline/context/plan.h"
+#include "stages/image.h"
+#include "stages/keypoint.h"
+
+typedef struct workspace {
+  octave_view octaves[OCTAVES_MAX];
+  plane_view blur_work[OCTAVES_MAX];
+  mask_view candidates[OCTAVES_MAX], settled[OCTAVES_MAX];
+  keypoint_list keypoints;
+  feature_list features;
+  unsigned char *descriptors; /* null when none are wanted */
+  uint32_t *sources;          /* [keypoint]: which given keypoint it is; null when none are given */
+} workspace;
+
+/* The lists in their memory (room as the plan gives it). */
+keypoint_list workspace_keypoints(unsigned char *memory, uint32_t capacity, uint32_t *count);
+feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32_t *count);
+
+/* Sets the views; counts become 0. */
+void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w);
+
+/* Keypoint n of the list, with an orientation, as the caller sees it. */
+hs_keypoint workspace_keypoint(const keypoint_list *keypoints, uint32_t n, float orientation);
+
+#endif

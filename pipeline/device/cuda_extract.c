@@ -1,0 +1,74 @@
+/* The public calls from and to device memory. */
+#include "pipeline/include/hartsift_cuda.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+#  include "cpu/float_environment.h"
+#  include "cuda/device.h"
+#  include "pipeline/device/cuda_frame.h"
+#  include "pipeline/device/cuda_state.h"
+#  include "pipeline/base/features.h"
+#  include "pipeline/frame/grid_choice.h"
+#  include "pipeline/base/image_view.h"
+
+/* Checks and runs a frame whose picture is on the device. */
+static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const cuda_frame_place *place,
+                     cuda_frame_result *result) {
+  if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
+  frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+  hs_status st = image_view_source(c, image, &request.source);
+  if (st == HS_OK) st = image_view_filter(c, image, mask, &request.filter);
+  if (st != HS_OK) return st;
+  if (c->options.equalize)
+    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED,
+                        "options.equalize is for images in host memory: call hs_cuda_equalize for one on the device");
+  if (place->resident && grid_is_on(&c->options))
+    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.grid_columns is for results in host memory");
+  float_environment saved;
+  float_environment_enter(&saved);
+  st = cuda_frame_run(c, &request, place, result);
+  if (st == HS_OK && !place->resident) st = grid_select_result(c, &request, result);
+  float_environment_leave(&saved);
+  return st;
+}
+
+hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const hs_image *mask, void *stream,
+                                   hs_cuda_features *features) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
+  const cuda_frame_place place = {.stream = stream, .source_on_device = true, .resident = true};
+  cuda_frame_result result = {0};
+  const hs_status st = run(c, image, mask, &place, &result);
+  if (st != HS_OK) return st;
+  *features = (hs_cuda_features){.count = result.count,
+                                 .keypoints = result.keypoints,
+                                 .descriptors = result.descriptors,
+                                 .descriptor_type = c->options.descriptor,
+                                 .image_width = image->width,
+                                 .image_height = image->height};
+  return HS_OK;
+}
+
+hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *mask, void *stream,
+                          hs_features *features) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
+  const cuda_frame_place place = {.stream = stream, .source_on_device = true};
+  cuda_frame_result result = {0};
+  hs_status st = run(c, image, mask, &place, &result);
+  if (st != HS_OK) return st;
+  const hs_features found = {.count = result.count,
+                             .keypoints = (hs_keypoint *)(uintptr_t)result.keypoints,
+                             .descriptors = (void *)(uintptr_t)result.descriptors,
+                             .descriptor_type = c->options.descriptor,
+                             .image_width = image->width,
+                             .image_height = image->height};
+  st = features_copy(features, &found, c->options.allocator);
+  return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %u features", result.count);
+}
+
+#else
+typedef int extract_cuda_is_empty; /* a translation unit needs a declaration */
+#endif

@@ -1,0 +1,553 @@
+/* A context's device: opening, memory, the graphs kept, and one frame. */
+#include "pipeline/device/cuda_frame.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/base/features.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+#include "pipeline/context/options.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+#  include "cuda/pyramid_cuda.h"
+#  include "cuda/uber.h"
+#  include "pipeline/device/cuda_state.h"
+#  include "pipeline/device/cuda_variants.h"
+#  include "pipeline/frame/grid_choice.h"
+
+_Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
+
+enum { PICTURE_ALIGNMENT = 128, HANDOVER_STRIDE = 32 };
+
+static size_t align(size_t bytes) { return (bytes + PICTURE_ALIGNMENT - 1) & ~(size_t)(PICTURE_ALIGNMENT - 1); }
+
+static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features) {
+  cuda_keypoint_scratch scratch;
+  const cuda_keypoint_capacity capacity = {mask_words, keypoints * 4, keypoints, features};
+  return cuda_keypoint_scratch_place(&capacity, NULL, &scratch);
+}
+
+static hs_status device_failure(hs_context *c, stage_status st, const char *what) {
+  const char *why = device_error_text();
+  if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "%s: %s", what, why);
+  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "%s: %s", what, why);
+}
+
+static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
+  /* The levels that other octaves wait for go first, then their searches, then the keypoints: with several frames under
+     way, a long kernel on one's keypoints must not hold up another's chain of short ones. */
+  stage_status st = device_stream_create_urgent(&s->stream, 2);
+  if (st == STAGE_OK) st = device_stream_create_urgent(&s->keypoint, 0);
+  if (st == STAGE_OK) st = device_event_create(&s->begun, false);
+  if (st == STAGE_OK) st = device_event_create(&s->listed, false);
+  if (st == STAGE_OK) st = device_event_create(&s->searched, false);
+  if (st == STAGE_OK) st = device_event_create(&s->described, false);
+  if (st == STAGE_OK) st = device_stream_create(&s->upload);
+  for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
+  for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
+    st = device_stream_create_urgent(&s->side[i], 1);
+    if (st == STAGE_OK) st = device_event_create(&s->joined[i], false);
+  }
+  for (int32_t o = 0; o < OCTAVES_MAX && st == STAGE_OK; o++) st = device_event_create(&s->forked[o], false);
+  void *memory = NULL, *device = NULL;
+  if (st == STAGE_OK) st = device_alloc(&memory, sizeof *scales);
+  s->scales = memory;
+  if (st == STAGE_OK) st = device_copy_to(memory, scales, sizeof *scales, s->stream);
+  if (st == STAGE_OK) st = device_stream_wait(s->stream);
+  if (st == STAGE_OK) st = device_alloc_pinned(&memory, &device, sizeof *s->mail);
+  if (st != STAGE_OK) return st;
+  s->mail = memory;
+  s->d_mail = device;
+  st = pyramid_prepare();
+  if (st == STAGE_OK) st = uber_prepare();
+  return st;
+}
+
+hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
+  char reason[256];
+  const int32_t index = c->options.device_index, count = device_count(reason, sizeof reason);
+  if (count == 0) {
+    hs_message_set(message, bytes, "CUDA device %d: %s", index, reason);
+    return HS_ERR_NO_DEVICE;
+  }
+  if (index >= count) {
+    hs_message_set(message, bytes, "options.device_index is %d, but there are %d CUDA devices", index, count);
+    return HS_ERR_NO_DEVICE;
+  }
+  cuda_state *s = hs_memory_alloc(c->options.allocator, sizeof *s);
+  if (!s) {
+    hs_message_set(message, bytes, "out of memory: %zu bytes for a device context", sizeof *s);
+    return HS_ERR_MEMORY;
+  }
+  memset(s, 0, sizeof *s);
+  s->device = index;
+  c->cuda = s;
+  int32_t previous = -1;
+  hs_status st = cuda_variants_parse(&s->variants, variant, message, bytes) ? HS_OK : HS_ERR_OPTION;
+  if (st == HS_OK && device_query(index, &s->info, reason, sizeof reason) != STAGE_OK) {
+    hs_message_set(message, bytes, "CUDA device %d (%s): %s", index, s->info.name, reason);
+    st = HS_ERR_NO_DEVICE;
+  }
+  if (st == HS_OK && (device_enter(index, &previous) != STAGE_OK || open_streams(s, &c->scales) != STAGE_OK)) {
+    hs_message_set(message, bytes, "CUDA device %d (%s) does not start: %s", index, s->info.name, device_error_text());
+    st = HS_ERR_NO_DEVICE;
+  }
+  device_leave(previous);
+  if (st != HS_OK) cuda_frame_destroy(c);
+  return st;
+}
+
+static void drop_graph(graph_entry *e) {
+  device_graph_destroy(e->graph);
+  device_free(e->views);
+  e->graph = NULL;
+  e->views = NULL;
+}
+
+static void drop_graphs(cuda_state *s) {
+  for (int i = 0; i < GRAPHS_KEPT; i++) {
+    drop_graph(&s->graphs[i]);
+  }
+}
+
+void cuda_frame_destroy(hs_context *c) {
+  cuda_state *s = c->cuda;
+  int32_t previous = -1;
+  if (!s) return;
+  if (device_enter(s->device, &previous) == STAGE_OK) {
+    if (s->stream) (void)device_stream_wait(s->stream);
+    if (s->upload) (void)device_stream_wait(s->upload);
+    drop_graphs(s);
+    for (int32_t o = 0; o < OCTAVES_MAX; o++) device_event_destroy(s->forked[o]);
+    device_event_destroy(s->begun);
+    device_event_destroy(s->listed);
+    device_stream_destroy(s->upload);
+    device_stream_destroy(s->keypoint);
+    device_event_destroy(s->searched);
+    device_event_destroy(s->described);
+    for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
+    for (int i = 0; i < SIDE_STREAMS; i++) {
+      device_event_destroy(s->joined[i]);
+      device_stream_destroy(s->side[i]);
+    }
+    cuda_primitives_free(&s->primitives, c->options.allocator);
+    device_stream_destroy(s->stream);
+    device_free(s->scales);
+    device_free(s->slab);
+    device_free_pinned(s->mail);
+    device_free_pinned(s->handover);
+    for (int i = 0; i < CUDA_RESULT_SETS; i++) {
+      device_free_pinned(s->results[i].records);
+      device_free_pinned(s->results[i].descriptors);
+    }
+  }
+  device_leave(previous);
+  hs_memory_release(c->options.allocator, s);
+  c->cuda = NULL;
+}
+
+hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message, size_t bytes) {
+  const hs_status st = cuda_frame_create(c, NULL, message, bytes);
+  if (st == HS_OK) c->cuda->variants = owner->cuda->variants;
+  return st;
+}
+
+void cuda_frame_use_results(hs_context *c, int32_t set) { c->cuda->set = set; }
+
+/* Whether any filter of the options needs a work plane. */
+static bool wants_blur_work(const hs_context *c) {
+  bool wanted = blur_needs_work(c->base_filter.radius);
+  for (int32_t l = 1; l <= c->options.scales + 2; l++) wanted = wanted || blur_needs_work(c->step_filter[l].radius);
+  return wanted;
+}
+
+/* The plan of a frame: state->plan and what goes with it. */
+static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  const source_view *v = &r->source;
+  plan_request request = {.width = v->width,
+                          .height = v->height,
+                          .rules = c->rules,
+                          .keypoint_capacity = c->keypoint_capacity,
+                          .feature_capacity = c->feature_capacity,
+                          .descriptor_bytes = r->descriptor_bytes};
+  if (place->octaves > 0) request.rules.octaves = place->octaves;
+  s->picture_pitch = align((size_t)v->width * source_pixel_bytes(v->type, v->layout));
+  s->mask_pitch = align((size_t)v->width);
+  const device_request device = {.picture_bytes = s->picture_pitch * (size_t)v->height,
+                                 .mask_bytes = r->filter.mask ? s->mask_pitch * (size_t)v->height : 0,
+                                 .blur_work = wants_blur_work(c),
+                                 .dog = s->variants.pyramid == PYRAMID_UBER && !wants_blur_work(c),
+                                 .selection = grid_device_most(&c->options) > 0,
+                                 .resident = place->resident,
+                                 .scratch_bytes = scratch_bytes};
+  const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
+  if (st != HS_OK)
+    return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
+  return HS_OK;
+}
+
+/* Pictures that share the frame's launches. */
+static size_t batch_of(const cuda_frame_place *place) { return place->batch > 1 ? (size_t)place->batch : 1; }
+
+/* Plan and slab for a frame. */
+static hs_status make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  const source_view *v = &r->source;
+  const hs_status st = make_plan(c, r, place);
+  if (st != HS_OK) return st;
+  const uint64_t limit = c->options.max_memory_bytes;
+  size_t bytes;
+  if (!hs_size_mul(s->plan.device_bytes, batch_of(place), &bytes) || (limit > 0 && bytes > limit))
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT,
+                        "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
+                        batch_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
+  if (bytes <= s->slab_bytes) return HS_OK;
+  drop_graphs(s);
+  device_free(s->slab);
+  s->slab_bytes = 0;
+  s->memory_generation++;
+  void *slab;
+  const stage_status got = device_alloc(&slab, bytes);
+  s->slab = slab;
+  if (got != STAGE_OK) return device_failure(c, got, "device memory for the frame");
+  /* Kernels may read, and never use, the floats between a row's end and its stride: let them be defined. */
+  stage_status cleared = device_clear(slab, bytes, s->stream);
+  if (cleared == STAGE_OK) cleared = device_stream_wait(s->stream);
+  if (cleared != STAGE_OK) return device_failure(c, cleared, "clearing device memory");
+  s->slab_bytes = bytes;
+  return HS_OK;
+}
+
+static hs_status make_result_room(hs_context *c, size_t batch, size_t descriptor_bytes) {
+  cuda_state *s = c->cuda;
+  result_set *r = &s->results[s->set];
+  const size_t features = s->plan.request.feature_capacity * batch + s->room_beyond;
+  if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
+  const size_t descriptors = features * descriptor_bytes;
+  if (features <= r->features && descriptors <= r->descriptor_bytes) return HS_OK;
+  drop_graphs(s);
+  s->memory_generation++;
+  device_free_pinned(r->records);
+  device_free_pinned(r->descriptors);
+  *r = (result_set){0};
+  void *host = NULL, *device = NULL;
+  stage_status st = device_alloc_pinned(&host, &device, features * sizeof *r->records);
+  r->records = host;
+  r->d_records = device;
+  if (st == STAGE_OK && descriptors > 0) {
+    st = device_alloc_pinned(&r->descriptors, &device, descriptors);
+    r->d_descriptors = device;
+  }
+  if (st != STAGE_OK) return device_failure(c, st, "pinned memory for the results");
+  r->features = (uint32_t)features;
+  r->descriptor_bytes = descriptors;
+  return HS_OK;
+}
+
+static graph_key key_of(const hs_context *c, const frame_request *r, const cuda_frame_place *place, bool base_apart) {
+  const cuda_state *s = c->cuda;
+  graph_key k;
+  memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
+  k.width = r->source.width;
+  k.height = r->source.height;
+  k.type = (int32_t)r->source.type;
+  k.layout = (int32_t)r->source.layout;
+  k.range_low = r->source.range_low;
+  k.range_high = r->source.range_high;
+  k.masked = r->filter.mask != NULL;
+  k.described = r->descriptor_bytes > 0;
+  k.resident = place->resident;
+  k.octaves = place->octaves;
+  k.batch = (int32_t)batch_of(place);
+  k.base_apart = base_apart;
+  k.keypoint_capacity = s->plan.request.keypoint_capacity;
+  k.feature_capacity = s->plan.request.feature_capacity;
+  k.set = s->set;
+  k.memory_generation = s->memory_generation;
+  return k;
+}
+
+static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
+  const plan_entry *e = plan_find(&s->plan, which, 0);
+  return e ? s->slab + e->offset : NULL;
+}
+
+/* Level 0 of the octave after the last of the plan, at an address of the host's or the device's. */
+static plane_view handover_plane(const cuda_state *s, float *data) {
+  const pyramid_geometry *g = &s->plan.geometry;
+  const int32_t last = g->octave_count - 1, width = g->width[last] / 2, height = g->height[last] / 2;
+  return (plane_view){data, width, height, ((size_t)width + HANDOVER_STRIDE - 1) & ~(size_t)(HANDOVER_STRIDE - 1)};
+}
+
+/* Pinned memory for that level. */
+static hs_status make_handover_room(hs_context *c) {
+  cuda_state *s = c->cuda;
+  const plane_view level = handover_plane(s, NULL);
+  const size_t floats = level.stride * (size_t)level.height;
+  if (floats <= s->handover_floats) return HS_OK;
+  drop_graphs(s);
+  s->memory_generation++;
+  device_free_pinned(s->handover);
+  s->handover = NULL;
+  s->handover_floats = 0;
+  void *host = NULL, *device = NULL;
+  const stage_status st = device_alloc_pinned(&host, &device, floats * sizeof(float));
+  if (st != STAGE_OK) return device_failure(c, st, "pinned memory for a level");
+  s->handover = host;
+  s->d_handover = device;
+  s->handover_floats = floats;
+  return HS_OK;
+}
+
+/* Where the frame's picture is and its results go. */
+static record_target target_of(const cuda_state *s, const frame_request *r, const cuda_frame_place *place,
+                               bool base_apart) {
+  const result_set *pinned = &s->results[s->set];
+  record_target t = {.source = r->source,
+                     .records = pinned->d_records,
+                     .capacity = pinned->features,
+                     .batch = (int32_t)batch_of(place),
+                     .descriptors = pinned->d_descriptors};
+  t.source.data = slab_buffer(s, BUFFER_PICTURE);
+  t.source.stride_bytes = s->picture_pitch;
+  t.base_apart = base_apart;
+  if (place->octaves > 0) t.handover = handover_plane(s, s->d_handover);
+  if (place->resident) {
+    t.records = slab_buffer(s, BUFFER_RECORDS);
+    t.capacity = s->plan.request.feature_capacity;
+    t.descriptors = slab_buffer(s, BUFFER_DESCRIPTORS);
+  }
+  return t;
+}
+
+/* The views of a batch, which its graph's kernels read. */
+static hs_status make_views(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
+  cuda_state *s = c->cuda;
+  const size_t bytes = sizeof(cuda_frame_view) * (size_t)target->batch;
+  cuda_frame_view *views = hs_memory_alloc(c->options.allocator, bytes);
+  if (!views) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a batch", bytes);
+  cuda_record_views(c, r, target, views);
+  void *memory = NULL;
+  stage_status st = device_alloc(&memory, bytes);
+  e->views = memory;
+  if (st == STAGE_OK) st = device_copy_to(memory, views, bytes, s->stream);
+  if (st == STAGE_OK) st = device_stream_wait(s->stream);
+  hs_memory_release(c->options.allocator, views);
+  return st == STAGE_OK ? HS_OK : device_failure(c, st, "device memory for a batch");
+}
+
+/* The graph of this frame, recorded when it is met first. */
+static hs_status find_graph(hs_context *c, const frame_request *r, const cuda_frame_place *place, record_target *target,
+                            cuda_graph *graph) {
+  cuda_state *s = c->cuda;
+  const graph_key key = key_of(c, r, place, target->base_apart);
+  for (int i = 0; i < GRAPHS_KEPT; i++)
+    if (s->graphs[i].graph && memcmp(&s->graphs[i].key, &key, sizeof key) == 0) {
+      *graph = s->graphs[i].graph;
+      return HS_OK;
+    }
+  graph_entry *e = &s->graphs[s->next_graph];
+  s->next_graph = (s->next_graph + 1) % GRAPHS_KEPT;
+  drop_graph(e);
+  if (target->batch > 1) {
+    const hs_status made = make_views(c, r, target, e);
+    if (made != HS_OK) return made;
+    target->batch_views = e->views;
+  }
+  stage_status st = device_capture_begin(s->stream);
+  if (st != STAGE_OK) return device_failure(c, st, "recording the frame");
+  st = cuda_record_frame(c, r, target);
+  if (st != STAGE_OK) {
+    const hs_status failed = device_failure(c, st, "recording the frame");
+    device_capture_abandon(s->stream);
+    return failed;
+  }
+  st = device_capture_end(s->stream, &e->graph);
+  if (st != STAGE_OK) return device_failure(c, st, "making the frame's graph");
+  e->key = key;
+  *graph = e->graph;
+  return HS_OK;
+}
+
+static cuda_stream stream_of(const cuda_state *s, const cuda_frame_place *place) {
+  return place->stream ? place->stream : s->stream;
+}
+
+/* Starts a frame that has its room. */
+static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  cuda_graph graph = NULL;
+  const cuda_stream stream = stream_of(s, place);
+  const int32_t bands = cuda_upload_bands(c, r, place);
+  record_target target = target_of(s, r, place, bands > 1);
+  const hs_status st = find_graph(c, r, place, &target, &graph);
+  if (st != HS_OK) return st;
+  s->mail->handed_over = 0;
+  stage_status done = cuda_upload(c, r, &target, bands, stream);
+  if (done == STAGE_OK) done = device_graph_launch(graph, stream);
+  if (done == STAGE_OK) return HS_OK;
+  const hs_status failed = device_failure(c, done, "starting the frame");
+  /* Copies may still be reading the caller's picture. */
+  (void)device_stream_wait(stream);
+  (void)device_stream_wait(s->upload);
+  return failed;
+}
+
+static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  hs_status st = make_room(c, r, place);
+  if (st == HS_OK && !place->resident) st = make_result_room(c, batch_of(place), r->descriptor_bytes);
+  if (st == HS_OK && place->octaves > 0) st = make_handover_room(c);
+  if (st != HS_OK) return context_give_up_room(c, st);
+  if (s->plan.geometry.octave_count > 0) return launch(c, r, place);
+  memset(s->mail, 0, sizeof *s->mail);
+  return HS_OK;
+}
+
+hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  int32_t previous;
+  if (device_enter(c->cuda->device, &previous) != STAGE_OK)
+    return device_failure(c, STAGE_DEVICE, "entering the device");
+  const hs_status st = begin(c, r, place);
+  device_leave(previous);
+  return st;
+}
+
+static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat) {
+  cuda_state *s = c->cuda;
+  *repeat = false;
+  if (s->plan.geometry.octave_count == 0) return HS_OK;
+  const stage_status done = device_stream_wait(stream_of(s, place));
+  if (done != STAGE_OK) {
+    const hs_status failed = device_failure(c, done, "running the frame");
+    (void)device_stream_wait(s->upload);
+    return failed;
+  }
+  cuda_frame_counts most = {0};
+  for (size_t i = 0; i < batch_of(place); i++) {
+    const cuda_frame_counts *counts = &s->mail->counts[i];
+    if (counts->keypoints > most.keypoints) most.keypoints = counts->keypoints;
+    if (counts->oriented > most.oriented) most.oriented = counts->oriented;
+  }
+  *repeat = run_grow_lists(c, most.keypoints, most.oriented, s->plan.request.keypoint_capacity,
+                           s->plan.request.feature_capacity);
+  return HS_OK;
+}
+
+hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat) {
+  cuda_state *s = c->cuda;
+  int32_t previous;
+  if (device_enter(s->device, &previous) != STAGE_OK) return device_failure(c, STAGE_DEVICE, "entering the device");
+  const hs_status st = end(c, place, repeat);
+  device_leave(previous);
+  if (st != HS_OK || *repeat) return st;
+  const result_set *pinned = &s->results[s->set];
+  const size_t room = s->plan.request.feature_capacity,
+               descriptor_bytes = pinned->features > 0 ? pinned->descriptor_bytes / pinned->features : 0;
+  for (size_t i = 0; i < batch_of(place); i++) {
+    const unsigned char *descriptors = pinned->descriptors;
+    result[i].count = s->mail->counts[i].features;
+    result[i].keypoints = place->resident ? (const void *)slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
+    if (descriptors) descriptors += i * room * descriptor_bytes;
+    result[i].descriptors = place->resident ? slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
+  }
+  const cuda_frame_counts *last = &s->mail->counts[batch_of(place) - 1];
+  c->statistics.frames += batch_of(place);
+  c->statistics.candidates = last->candidates;
+  c->statistics.keypoints = last->keypoints;
+  c->statistics.features = last->features;
+  return HS_OK;
+}
+
+bool cuda_frame_batches(const hs_context *c) {
+  const cuda_variants *v = &c->cuda->variants, defaults = {0};
+  return c->options.scales == 3 && !wants_blur_work(c) && v->pyramid == defaults.pyramid &&
+         v->refine == defaults.refine && v->orient == defaults.orient && v->describe == defaults.describe;
+}
+
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place,
+                         cuda_frame_result *result) {
+  bool repeat = true;
+  hs_status st = HS_OK;
+  while (st == HS_OK && repeat) {
+    st = cuda_frame_begin(c, r, place);
+    if (st == HS_OK) st = cuda_frame_end(c, place, result, &repeat);
+  }
+  return st;
+}
+
+/* The device sets the flag within a fraction of a millisecond; asking the stream now and then finds a frame that failed. */
+hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
+  enum { LOOKS_BETWEEN_QUESTIONS = 10000 };
+  cuda_state *s = c->cuda;
+  const volatile uint32_t *flag = &s->mail->handed_over;
+  for (int64_t looks = 1; !*flag; looks++) {
+    if (looks % LOOKS_BETWEEN_QUESTIONS != 0) continue;
+    int32_t previous;
+    bool busy = false;
+    stage_status st = device_enter(s->device, &previous);
+    if (st == STAGE_OK) st = device_stream_query(s->stream, &busy);
+    device_leave(previous);
+    if (st != STAGE_OK) return device_failure(c, st, "running the frame");
+    if (!busy && !*flag) return CONTEXT_FAIL(c, HS_ERR_INTERNAL, "a frame ended without handing its level over");
+  }
+  atomic_thread_fence(memory_order_acquire);
+  *level = handover_plane(s, s->handover);
+  return HS_OK;
+}
+
+void cuda_frame_want_room(hs_context *c, uint32_t features) {
+  if (features > c->cuda->room_beyond) c->cuda->room_beyond = features;
+}
+
+uint32_t cuda_frame_room(const hs_context *c, hs_keypoint **keypoints, void **descriptors) {
+  const result_set *r = &c->cuda->results[c->cuda->set];
+  *keypoints = r->records;
+  *descriptors = r->descriptors;
+  return r->features;
+}
+
+int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
+  const cuda_state *s = c->cuda;
+  const int n = snprintf(text, bytes, "device: CUDA %d, %s, compute capability %d.%d, driver %d.%d\n", s->device,
+                         s->info.name, s->info.major, s->info.minor, s->info.driver / 1000, s->info.driver % 1000 / 10);
+  const size_t at = n > 0 && (size_t)n < bytes ? (size_t)n : 0;
+  return (int)at + cuda_variants_report(&s->variants, text + at, bytes - at);
+}
+
+void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
+  const cuda_state *s = c->cuda;
+  *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
+  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) : 0;
+  for (int i = 0; i < CUDA_RESULT_SETS && s; i++)
+    *pinned_bytes += s->results[i].features * sizeof(hs_keypoint) + s->results[i].descriptor_bytes;
+}
+
+hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
+                           uint64_t *pinned_bytes) {
+  const size_t descriptor_bytes = features_descriptor_bytes(c->options.descriptor);
+  const frame_request request = {.source = {.width = width, .height = height, .type = SOURCE_U8, .layout = SOURCE_GRAY},
+                                 .descriptor_bytes = descriptor_bytes};
+  const cuda_frame_place place = {0};
+  const hs_status st = make_plan(c, &request, &place);
+  if (st != HS_OK) return st;
+  const cuda_state *s = c->cuda;
+  *device_bytes = s->plan.device_bytes + sizeof(vote_scales);
+  *pinned_bytes = s->plan.request.feature_capacity * (sizeof(hs_keypoint) + descriptor_bytes) + sizeof *s->mail;
+  return HS_OK;
+}
+
+int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
+  uint64_t device_bytes = 0, pinned = 0;
+  if (cuda_frame_query(c, width, height, &device_bytes, &pinned) != HS_OK) return 1;
+  const uint64_t lanes = c->cuda->info.memory_bytes / 2 / device_bytes;
+  return lanes < 1 ? 1 : lanes > INT32_MAX ? INT32_MAX : (int32_t)lanes;
+}
+
+#else
+typedef int cuda_frame_is_empty; /* a translation unit needs a declaration */
+#endif

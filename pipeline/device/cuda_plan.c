@@ -1,0 +1,68 @@
+/* The plan of a frame on a device. */
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "pipeline/context/plan.h"
+#include "stages/image.h"
+
+/* Device rows begin on 128 bytes, levels on 256; kernels may read (never write) this many floats past a level. */
+enum { DEVICE_STRIDE_FLOATS = 32, DEVICE_SLACK_FLOATS = 64, DEVICE_LEVEL_FLOATS = PLAN_ALIGNMENT / sizeof(float) };
+
+static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item) {
+  const plan_entry e = {.buffer = buffer,
+                        .space = SPACE_DEVICE,
+                        .octave_index = octave,
+                        .first_step = 0,
+                        .last_step = OCTAVES_MAX * STEP_COUNT};
+  return plan_add(plan, e, count, item);
+}
+
+static bool add_octave(frame_plan *plan, const device_request *device, int32_t o) {
+  const pyramid_geometry *g = &plan->geometry;
+  size_t floats;
+  plan->stride[o] = ((size_t)g->width[o] + DEVICE_STRIDE_FLOATS - 1) & ~(size_t)(DEVICE_STRIDE_FLOATS - 1);
+  if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) || floats > SIZE_MAX / 64) return false;
+  floats = (floats + DEVICE_SLACK_FLOATS + DEVICE_LEVEL_FLOATS - 1) & ~(size_t)(DEVICE_LEVEL_FLOATS - 1);
+  plan->level_floats[o] = floats;
+  return add(plan, BUFFER_LEVELS, o, (size_t)plan->request.rules.scales + 3, floats * sizeof(float)) &&
+         add(plan, BUFFER_BLUR_WORK, o, device->blur_work ? 1 : 0, floats * sizeof(float)) &&
+         add(plan, BUFFER_DOG, o, device->dog ? (size_t)plan->request.rules.scales + 2 : 0, floats * sizeof(float));
+}
+
+/* Where each octave's masks begin, and how many words all take; false when they are too many for 32 bits. */
+static bool lay_masks(const frame_plan *plan, uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words) {
+  const pyramid_geometry *g = &plan->geometry;
+  uint64_t at = 0;
+  for (int32_t o = 0; o < g->octave_count; o++) {
+    mask_offset[o] = (uint32_t)at;
+    at += (uint64_t)mask_words_per_row(g->width[o]) * (uint64_t)g->height[o] * (uint64_t)plan->request.rules.scales;
+    at = (at + 3) & ~(uint64_t)3;
+    if (at > UINT32_MAX - 64) return false;
+  }
+  *mask_words = (uint32_t)at;
+  return true;
+}
+
+hs_status plan_make_device(const plan_request *request, const device_request *device, frame_plan *plan,
+                           uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words) {
+  memset(plan, 0, sizeof *plan);
+  plan->request = *request;
+  if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK)
+    return HS_ERR_LIMIT;
+  plan_decide_capacities(plan);
+  const plan_request *r = &plan->request;
+  if (!lay_masks(plan, mask_offset, mask_words)) return HS_ERR_LIMIT;
+  const size_t scratch = device->scratch_bytes(*mask_words, r->keypoint_capacity, r->feature_capacity);
+  bool ok =
+      add(plan, BUFFER_COUNTS, 0, 4, sizeof(uint32_t)) && add(plan, BUFFER_PICTURE, 0, 1, device->picture_bytes) &&
+      add(plan, BUFFER_MASK, 0, 1, device->mask_bytes) &&
+      add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES) &&
+      add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES) &&
+      add(plan, BUFFER_SELECTED, 0, device->selection ? r->feature_capacity : 0, FEATURE_BYTES) &&
+      add(plan, BUFFER_RECORDS, 0, device->resident ? r->feature_capacity : 0, sizeof(hs_keypoint)) &&
+      add(plan, BUFFER_DESCRIPTORS, 0, device->resident ? r->feature_capacity : 0, r->descriptor_bytes) &&
+      add(plan, BUFFER_SCRATCH, 0, 1, scratch) && add(plan, BUFFER_CANDIDATES, 0, *mask_words, sizeof(uint32_t)) &&
+      add(plan, BUFFER_SETTLED, 0, *mask_words, sizeof(uint32_t));
+  for (int32_t o = 0; o < plan->geometry.octave_count && ok; o++) ok = add_octave(plan, device, o);
+  return ok ? HS_OK : HS_ERR_LIMIT;
+}

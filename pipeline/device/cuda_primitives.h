@@ -1,0 +1,27 @@
+/*
+ * What a context keeps on its device for the primitives: words that are zero between calls, scratch memory that grows to
+ * the largest call, and the order of calls on different streams, which share both.
+ */
+#ifndef HS_PIPELINE_PRIMITIVES_CUDA_H
+#define HS_PIPELINE_PRIMITIVES_CUDA_H
+
+#include "cuda/device.h"
+#include "pipeline/base/memory.h"
+
+typedef struct cuda_primitives {
+  unsigned char *zeros; /* device; null before the first call */
+  unsigned char *slab;  /* device */
+  size_t slab_bytes;
+  cuda_event done;  /* the last call's work */
+  cuda_stream last; /* where that was enqueued; only compared, for the caller may have ended it */
+  double *taps;     /* host, as they are uploaded */
+  size_t tap_room;
+} cuda_primitives;
+
+/* The device is the current one. */
+void cuda_primitives_free(cuda_primitives *primitives, const hs_allocator *allocator);
+
+/* Bytes held on the device. */
+size_t cuda_primitives_bytes(const cuda_primitives *primitives);
+
+#endif

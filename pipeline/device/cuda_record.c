@@ -1,0 +1,275 @@
+/* The stages of a frame in the order a device works them off: recorded once into a graph. */
+#include "pipeline/device/cuda_state.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+#  include "cuda/extrema_cuda.h"
+#  include "cuda/handover_cuda.h"
+#  include "cuda/pyramid_cuda.h"
+#  include "cuda/select_cuda.h"
+#  include "cuda/uber.h"
+#  include "pipeline/frame/grid_choice.h"
+
+/* A frame being recorded. */
+typedef struct recording {
+  const hs_context *context;
+  const cuda_state *state;
+  const frame_request *request;
+  cuda_frame_view view;
+  extrema_octave octaves[OCTAVES_MAX];
+  plane_view blur_work[OCTAVES_MAX];
+  float *dog[OCTAVES_MAX];
+  plane_view handover;
+  unsigned char *slab; /* of the picture that the view is of */
+  picture_batch batch;
+} recording;
+
+static unsigned char *buffer(const cuda_state *s, unsigned char *slab, plan_buffer which, int32_t octave) {
+  const plan_entry *e = plan_find(&s->plan, which, octave);
+  return e ? slab + e->offset : NULL;
+}
+
+static octave_view view_octave(const cuda_state *s, unsigned char *slab, int32_t o) {
+  const pyramid_geometry *g = &s->plan.geometry;
+  const octave_view v = {.levels = (float *)(void *)buffer(s, slab, BUFFER_LEVELS, o),
+                         .level_floats = s->plan.level_floats[o],
+                         .stride = s->plan.stride[o],
+                         .width = g->width[o],
+                         .height = g->height[o],
+                         .octave = g->first_octave + o};
+  return v;
+}
+
+static void view_octaves(recording *r) {
+  const cuda_state *s = r->state;
+  const pyramid_geometry *g = &s->plan.geometry;
+  cuda_frame_view *v = &r->view;
+  v->octave_count = g->octave_count;
+  v->first_octave = g->first_octave;
+  v->mask_words = s->mask_words;
+  v->candidate_words = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_CANDIDATES, 0);
+  v->settled_words = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_SETTLED, 0);
+  for (int32_t o = 0; o < g->octave_count; o++) {
+    float *work = (float *)(void *)buffer(s, r->slab, BUFFER_BLUR_WORK, o);
+    v->octaves[o] = view_octave(s, r->slab, o);
+    v->mask_offset[o] = s->mask_offset[o];
+    r->dog[o] = (float *)(void *)buffer(s, r->slab, BUFFER_DOG, o);
+    r->blur_work[o] = (plane_view){work, g->width[o], g->height[o], s->plan.stride[o]};
+    r->octaves[o] = (extrema_octave){
+        v->octaves[o], r->dog[o], {v->candidate_words + s->mask_offset[o], mask_words_per_row(g->width[o])}};
+  }
+}
+
+static void view_lists(recording *r) {
+  const cuda_state *s = r->state;
+  const plan_request *p = &s->plan.request;
+  cuda_frame_view *v = &r->view;
+  uint32_t *counts = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_COUNTS, 0);
+  const cuda_keypoint_capacity capacity = {s->mask_words, p->keypoint_capacity * 4, p->keypoint_capacity,
+                                           p->feature_capacity};
+  v->params = r->context->params;
+  v->filter = r->request->filter;
+  v->filtered = v->filter.mask || r->context->options.region_width > 0;
+  if (v->filter.mask) {
+    v->filter.mask = buffer(s, r->slab, BUFFER_MASK, 0);
+    v->filter.mask_stride = s->mask_pitch;
+  }
+  v->max_features = grid_device_most(&r->context->options);
+  v->by_scale = r->context->options.selection == HS_SELECT_SCALE;
+  v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
+  v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
+  v->features = v->oriented;
+  if (v->max_features > 0)
+    v->features = workspace_features(buffer(s, r->slab, BUFFER_SELECTED, 0), p->feature_capacity, &counts[2]);
+  v->scales = s->scales;
+  (void)cuda_keypoint_scratch_place(&capacity, buffer(s, r->slab, BUFFER_SCRATCH, 0), &v->scratch);
+}
+
+base_args cuda_base_args(const hs_context *c, const source_view *source) {
+  const octave_view o = view_octave(c->cuda, c->cuda->slab, 0);
+  /* Levels 1 to 3 are still free: they hold the plain picture, the doubled one and filtered rows where no kernel does
+     it all at once. */
+  base_args args = {.source = *source,
+                    .first_octave = c->options.first_octave,
+                    .grid = (upsample_grid)c->options.upsample,
+                    .border = (border_mode)c->options.border_rule,
+                    .filter = &c->base_filter,
+                    .gray = octave_level(&o, 2),
+                    .work = octave_level(&o, 3),
+                    .doubled = octave_level(&o, 1),
+                    .out = octave_level(&o, 0)};
+  if (c->options.first_octave < 0) {
+    args.gray.width = source->width;
+    args.gray.height = source->height;
+  }
+  return args;
+}
+
+/* Where the level 0 after octave o goes: to the next octave, or to the host. */
+static plane_view next_base(const recording *r, int32_t o) {
+  return o + 1 < r->view.octave_count ? octave_level(&r->view.octaves[o + 1], 0) : r->handover;
+}
+
+/* Level s of octave o from the level before; `halved` as the next octave's level 0 too. */
+static stage_status record_level(const recording *r, int32_t o, int32_t s, bool halved, cuda_stream stream) {
+  const hs_context *c = r->context;
+  const octave_view *v = &r->view.octaves[o];
+  blur_launch_args args = {.in = octave_level(v, s - 1),
+                           .out = octave_level(v, s),
+                           .work = r->blur_work[o],
+                           .border = (border_mode)c->options.border_rule,
+                           .filter = &c->step_filter[s],
+                           .batch = r->batch};
+  if (halved) args.halved = next_base(r, o);
+  if (!r->dog[o]) return blur_launch(&args, stream);
+  args.dog = (plane_view){r->dog[o] + (size_t)(s - 1) * v->level_floats, v->width, v->height, v->stride};
+  return uber_level_launch(&args, stream);
+}
+
+/* Levels first..last of octave o, in one launch where a chain fits; `halved`: the last is the next octave's base too. */
+static stage_status record_levels(const recording *r, int32_t o, int32_t first, int32_t last, bool halved,
+                                  cuda_stream stream) {
+  const hs_context *c = r->context;
+  chain_launch_args chain = {.octave = r->view.octaves[o],
+                             .first_level = first,
+                             .count = last - first + 1,
+                             .border = (border_mode)c->options.border_rule,
+                             .filters = c->step_filter,
+                             .batch = r->batch};
+  if (halved) chain.halved = next_base(r, o);
+  if (!r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, stream);
+  stage_status st = STAGE_OK;
+  for (int32_t s = first; s <= last && st == STAGE_OK; s++) st = record_level(r, o, s, halved && s == last, stream);
+  return st;
+}
+
+/* The side stream of an octave's levels S+1 and S+2 and its search, which no other octave waits for. */
+static cuda_stream side_of(const recording *r, int32_t o) {
+  return r->state->side[o < SIDE_STREAMS ? o : SIDE_STREAMS - 1];
+}
+
+static stage_status record_upper_levels(const recording *r, int32_t o) {
+  const cuda_state *s = r->state;
+  const int32_t scales = r->context->options.scales;
+  stage_status st = device_event_record(s->forked[o], s->stream);
+  if (st == STAGE_OK) st = device_event_wait(s->forked[o], side_of(r, o));
+  return st == STAGE_OK ? record_levels(r, o, scales + 1, scales + 2, false, side_of(r, o)) : st;
+}
+
+static stage_status record_extrema(const recording *r, int32_t o) {
+  const extrema_launch_args args = {.octaves = &r->octaves[o],
+                                    .octave_count = 1,
+                                    .params = r->context->params,
+                                    .batch = r->batch.count,
+                                    .batch_stride_bytes = r->batch.stride_bytes};
+  return extrema_launch(&args, side_of(r, o));
+}
+
+/* A stream waits for a side stream. */
+static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
+  const stage_status st = device_event_record(s->joined[side], s->side[side]);
+  return st == STAGE_OK ? device_event_wait(s->joined[side], waiting) : st;
+}
+
+/* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. */
+static stage_status record_pyramid(const recording *r, const record_target *target) {
+  const int32_t octaves = r->view.octave_count;
+  const base_args base = cuda_base_args(r->context, &target->source);
+  stage_status st = target->base_apart ? STAGE_OK : base_batch_launch(&base, r->batch, r->state->stream);
+  for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
+    st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
+    if (st == STAGE_OK && o + 1 == octaves && r->handover.data)
+      st = handover_launch(&r->state->d_mail->handed_over, r->state->stream);
+    if (st == STAGE_OK) st = record_upper_levels(r, o);
+    if (st == STAGE_OK) st = record_extrema(r, o);
+  }
+  for (int side = 0; side < SIDE_STREAMS && side < octaves && st == STAGE_OK; side++)
+    st = join(r->state, side, r->state->stream);
+  return st;
+}
+
+/* The public records, beside the descriptors: neither waits for the other. */
+static stage_status record_results(const recording *r, const record_target *target) {
+  const cuda_state *s = r->state;
+  stage_status st = device_event_record(s->listed, s->keypoint);
+  if (st == STAGE_OK) st = device_event_wait(s->listed, s->side[0]);
+  if (st == STAGE_OK)
+    st = cuda_results_launch(&r->view, target->records, target->capacity, s->d_mail->counts, s->side[0]);
+  if (st == STAGE_OK && r->request->descriptor_bytes > 0)
+    st = cuda_describe_launch(&r->view, s->variants.describe, target->descriptors, s->keypoint);
+  return st == STAGE_OK ? join(s, 0, s->keypoint) : st;
+}
+
+/* Selection has no kernels for batches: one picture after another. */
+static stage_status record_selection(const recording *r) {
+  stage_status st = STAGE_OK;
+  for (int32_t i = 0; i < r->batch.count && st == STAGE_OK; i++) {
+    recording one = *r;
+    one.slab = r->state->slab + (size_t)i * r->batch.stride_bytes;
+    view_octaves(&one);
+    view_lists(&one);
+    st = cuda_select_launch(&one.view, r->state->keypoint);
+  }
+  return st;
+}
+
+/* What follows the search, on its own stream between the main one's levels and the frame's end. */
+static stage_status record_keypoints(const recording *r, const record_target *target) {
+  const cuda_state *s = r->state;
+  const cuda_frame_view *v = &r->view;
+  stage_status st = device_event_record(s->searched, s->stream);
+  if (st == STAGE_OK) st = device_event_wait(s->searched, s->keypoint);
+  if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->keypoint);
+  if (st == STAGE_OK) st = cuda_locate_launch(v, s->keypoint);
+  if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->keypoint);
+  if (st == STAGE_OK && v->max_features > 0) st = record_selection(r);
+  if (st == STAGE_OK) st = record_results(r, target);
+  if (st == STAGE_OK) st = device_event_record(s->described, s->keypoint);
+  return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
+}
+
+/* Counters are cleared beside the pyramid; the first octave's side stream is joined before they are used. */
+static stage_status record_reset(const recording *r) {
+  const cuda_state *s = r->state;
+  stage_status st = device_event_record(s->begun, s->stream);
+  if (st == STAGE_OK) st = device_event_wait(s->begun, s->side[0]);
+  return st == STAGE_OK ? cuda_keypoint_reset_launch(&r->view, s->side[0]) : st;
+}
+
+static recording recording_of(const hs_context *c, const frame_request *request, const record_target *target) {
+  const recording r = {.context = c,
+                       .state = c->cuda,
+                       .request = request,
+                       .handover = target->handover,
+                       .slab = c->cuda->slab,
+                       .batch = {target->batch, c->cuda->plan.device_bytes}};
+  return r;
+}
+
+void cuda_record_views(const hs_context *c, const frame_request *request, const record_target *target,
+                       cuda_frame_view *views) {
+  for (int32_t i = 0; i < target->batch; i++) {
+    recording r = recording_of(c, request, target);
+    r.slab += (size_t)i * r.batch.stride_bytes;
+    view_octaves(&r);
+    view_lists(&r);
+    views[i] = r.view;
+  }
+}
+
+stage_status cuda_record_frame(const hs_context *c, const frame_request *request, const record_target *target) {
+  recording r = recording_of(c, request, target);
+  view_octaves(&r);
+  view_lists(&r);
+  r.view.batch = target->batch;
+  r.view.batch_views = target->batch_views;
+  r.view.batch_stride_bytes = r.batch.stride_bytes;
+  assert(r.view.octave_count > 0);
+  stage_status st = record_reset(&r);
+  if (st == STAGE_OK) st = record_pyramid(&r, target);
+  return st == STAGE_OK ? record_keypoints(&r, target) : st;
+}
+
+#else
+typedef int cuda_record_is_empty; /* a translation unit needs a declaration */
+#endif

@@ -1,0 +1,117 @@
+/*
+ * What cuda_frame.c and cuda_record.c share: a context's state on its device.
+ */
+#ifndef HS_PIPELINE_CUDA_STATE_H
+#define HS_PIPELINE_CUDA_STATE_H
+
+#include "cuda/describe_cuda.h"
+#include "cuda/device.h"
+#include "cuda/orient_cuda.h"
+#include "cuda/pyramid_cuda.h"
+#include "cuda/refine_cuda.h"
+#include "cuda/results_cuda.h"
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_primitives.h"
+
+/* How the paper's mechanisms are set; the first of each is the default. */
+typedef enum pyramid_variant { PYRAMID_SPLIT, PYRAMID_UBER } pyramid_variant;
+
+typedef struct cuda_variants {
+  pyramid_variant pyramid;
+  cuda_refine_variant refine;
+  cuda_orient_variant orient;
+  cuda_describe_variant describe;
+} cuda_variants;
+
+/* What a recorded graph depends on. */
+typedef struct graph_key {
+  int32_t width, height, type, layout;
+  float range_low, range_high;
+  bool masked, described, resident, base_apart;
+  uint32_t keypoint_capacity, feature_capacity;
+  int32_t set;                /* of the results */
+  int32_t octaves, batch;     /* as in cuda_frame_place */
+  uint64_t memory_generation; /* raised when the slab or the pinned results move */
+} graph_key;
+
+typedef struct graph_entry {
+  graph_key key;
+  cuda_graph graph;
+  cuda_frame_view *views; /* device: of the pictures of a batch; null for one */
+} graph_entry;
+
+/* Side streams: one for what is left of each octave when the next has begun; the smallest octaves share the last. */
+enum { GRAPHS_KEPT = 16, SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
+
+/* Pinned host memory that a frame's results are written to, and its addresses on the device. */
+typedef struct result_set {
+  hs_keypoint *records, *d_records;
+  void *descriptors, *d_descriptors;
+  uint32_t features;
+  size_t descriptor_bytes;
+} result_set;
+
+/* What a frame tells the host besides its features. */
+typedef struct frame_mail {
+  cuda_frame_counts counts[CUDA_BATCH_MAX]; /* of each picture */
+  uint32_t handed_over;                     /* 1: the level is there; the host clears it */
+} frame_mail;
+
+typedef struct cuda_state {
+  int32_t device;
+  device_info info;
+  cuda_variants variants;
+  cuda_stream stream, side[SIDE_STREAMS], keypoint; /* keypoint: what follows the search */
+  cuda_event begun, forked[OCTAVES_MAX], searched, listed, described, joined[SIDE_STREAMS];
+  cuda_stream upload; /* bands of the picture, while the base of those that came is made */
+  cuda_event uploaded[UPLOAD_BANDS_MAX];
+
+  vote_scales *scales; /* device */
+  unsigned char *slab; /* device */
+  size_t slab_bytes;
+  frame_mail *mail, *d_mail;    /* pinned */
+  float *handover, *d_handover; /* pinned: level 0 of the first octave that the host works on */
+  size_t handover_floats;
+  uint32_t room_beyond; /* features that the results must have room for besides the frame's own */
+  result_set results[CUDA_RESULT_SETS];
+  int32_t set; /* the one in use */
+  uint64_t memory_generation;
+
+  frame_plan plan; /* of the frame being prepared */
+  uint32_t mask_offset[OCTAVES_MAX], mask_words;
+  size_t picture_pitch, mask_pitch;
+  graph_entry graphs[GRAPHS_KEPT];
+  int32_t next_graph; /* the one replaced next */
+
+  cuda_primitives primitives;
+} cuda_state;
+
+/* What a recorded frame reads and writes, as addresses of the device. */
+typedef struct record_target {
+  source_view source;
+  void *records; /* hs_keypoint [capacity] */
+  uint32_t capacity;
+  void *descriptors;
+  bool base_apart;                    /* the base is made outside the graph, beside the upload */
+  int32_t batch;                      /* pictures, 1 or more, each with its part of the slab */
+  const cuda_frame_view *batch_views; /* device memory; null for one */
+  plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
+} record_target;
+
+/* The first octave's base from a picture on the device. */
+base_args cuda_base_args(const hs_context *context, const source_view *source);
+
+/* Bands in which a picture is uploaded while its base is made: 1 where the base is part of the graph instead. */
+int32_t cuda_upload_bands(const hs_context *context, const frame_request *request, const cuda_frame_place *place);
+/* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
+stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
+                         int32_t bands, cuda_stream stream);
+
+/* The views of the pictures of a batch, [target->batch], without batch_views. */
+void cuda_record_views(const hs_context *context, const frame_request *request, const record_target *target,
+                       cuda_frame_view *views);
+
+/* Enqueues a frame of at least one octave on state->stream (and its side streams), being captured. */
+stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
+
+#endif

@@ -1,0 +1,88 @@
+/* Names of the CUDA backend's variants, and the choice among them. */
+#include "pipeline/device/cuda_variants.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/base/message.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+typedef struct variant_name {
+  const char *stage, *name;
+  int value;
+} variant_name;
+
+static const variant_name names[] = {
+    {"pyramid", "split", PYRAMID_SPLIT},
+    {"pyramid", "uber", PYRAMID_UBER},
+    {"refine", "rebalanced", CUDA_REFINE_REBALANCED},
+    {"refine", "plain", CUDA_REFINE_PLAIN},
+    {"orient", "atomic", CUDA_ORIENT_ATOMIC},
+    {"orient", "warp-histogram", CUDA_ORIENT_WARP_HISTOGRAM},
+    {"describe", "atomic4", CUDA_DESCRIBE_ATOMIC4},
+    {"describe", "atomic2", CUDA_DESCRIBE_ATOMIC2},
+    {"describe", "multi-key", CUDA_DESCRIBE_MULTI_KEY},
+};
+
+enum { NAME_COUNT = sizeof names / sizeof names[0] };
+
+static int value_of(const cuda_variants *v, const char *stage) {
+  if (strcmp(stage, "pyramid") == 0) return (int)v->pyramid;
+  if (strcmp(stage, "refine") == 0) return (int)v->refine;
+  return strcmp(stage, "orient") == 0 ? (int)v->orient : (int)v->describe;
+}
+
+static void set_value(cuda_variants *v, const variant_name *n) {
+  if (strcmp(n->stage, "pyramid") == 0)
+    v->pyramid = (pyramid_variant)n->value;
+  else if (strcmp(n->stage, "refine") == 0)
+    v->refine = (cuda_refine_variant)n->value;
+  else if (strcmp(n->stage, "orient") == 0)
+    v->orient = (cuda_orient_variant)n->value;
+  else
+    v->describe = (cuda_describe_variant)n->value;
+}
+
+/* The entry that "stage=name" of this length names, or null. */
+static const variant_name *find(const char *text, size_t length) {
+  for (int i = 0; i < NAME_COUNT; i++) {
+    const size_t stage = strlen(names[i].stage), name = strlen(names[i].name);
+    if (stage + 1 + name == length && memcmp(text, names[i].stage, stage) == 0 && text[stage] == '=' &&
+        memcmp(text + stage + 1, names[i].name, name) == 0)
+      return &names[i];
+  }
+  return NULL;
+}
+
+bool cuda_variants_parse(cuda_variants *v, const char *text, char *message, size_t bytes) {
+  *v = (cuda_variants){PYRAMID_SPLIT, CUDA_REFINE_REBALANCED, CUDA_ORIENT_ATOMIC, CUDA_DESCRIBE_ATOMIC4};
+  while (text && *text) {
+    const size_t length = strcspn(text, ",");
+    const variant_name *n = find(text, length);
+    if (!n && length > 0) {
+      char known[256];
+      size_t at = 0;
+      for (int i = 0; i < NAME_COUNT && at < sizeof known; i++)
+        at += (size_t)snprintf(known + at, sizeof known - at, " %s=%s", names[i].stage, names[i].name);
+      hs_message_set(message, bytes, "variant \"%.*s\" is unknown on a CUDA device; there is%s", (int)length, text,
+                     known);
+      return false;
+    }
+    if (n) set_value(v, n);
+    text += length + (text[length] == ',');
+  }
+  return true;
+}
+
+int cuda_variants_report(const cuda_variants *v, char *text, size_t bytes) {
+  size_t at = 0;
+  for (int i = 0; i < NAME_COUNT && at < bytes; i++)
+    if (value_of(v, names[i].stage) == names[i].value)
+      at += (size_t)snprintf(text + at, bytes - at, "%s: %s\n", names[i].stage, names[i].name);
+  return (int)at;
+}
+
+#else
+typedef int cuda_variants_is_empty; /* a translation unit needs a declaration */
+#endif

@@ -1,0 +1,61 @@
+/*
+ * COLMAP's database in a build without SQLite: every function says so.
+ */
+#include "pipeline/include/hartsift.h"
+#include "pipeline/base/message.h"
+
+hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
+  if (database == NULL) return HS_ERR_ARGUMENT;
+  *database = NULL;
+  if (options != NULL && options->struct_size < sizeof *options) return HS_ERR_ARGUMENT;
+  if (options != NULL) {
+    hs_message_set(options->message, options->message_bytes, "%s: COLMAP databases need SQLite, which this build lacks",
+                   path != NULL ? path : "");
+  }
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status hs_colmap_commit(hs_colmap_database *database) {
+  (void)database;
+  return HS_ERR_UNSUPPORTED;
+}
+
+void hs_colmap_close(hs_colmap_database *database) { (void)database; }
+
+const char *hs_colmap_last_error(const hs_colmap_database *database) {
+  (void)database;
+  return "";
+}
+
+hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                              const hs_features *features, uint32_t *image_id) {
+  (void)database, (void)name, (void)camera, (void)features, (void)image_id;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image) {
+  (void)database, (void)name, (void)image;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image) {
+  (void)database, (void)after, (void)image;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
+  (void)database, (void)image_id, (void)features;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                                const hs_colmap_matches *matches) {
+  (void)database, (void)image_a, (void)image_b, (void)matches;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t *matches,
+                                  int64_t *verified) {
+  (void)database, (void)image_a, (void)image_b, (void)matches, (void)verified;
+  return HS_ERR_UNSUPPORTED;
+}

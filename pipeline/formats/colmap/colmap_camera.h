@@ -1,0 +1,14 @@
+/*
+ * What a camera must be to be stored in COLMAP's database.
+ */
+#ifndef HARTSIFT_FORMATS_COLMAP_CAMERA_H
+#define HARTSIFT_FORMATS_COLMAP_CAMERA_H
+
+#include <stdbool.h>
+
+#include "pipeline/include/hartsift.h"
+
+/* Null, or why this cannot be a camera. */
+const char *colmap_camera_fault(const hs_colmap_camera *camera);
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * COLMAP's database: opening, transactions, failing. What is in it: colmap_images.c and colmap_matches.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/formats/colmap/colmap_internal.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+
+enum { COLMAP_USUAL_WAIT_MS = 10000, COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096 };
+#define COLMAP_FEATURES_MOST (UINT64_C(1) << 27)
+
+/* ------------------------------------------------------------------ failing */
+
+hs_status colmap_fail(hs_colmap_database *database, hs_status status, const char *format, ...) {
+  char reason[COLMAP_MESSAGE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  if (vsnprintf(reason, sizeof reason, format, arguments) < 0) reason[0] = '\0';
+  va_end(arguments);
+  hs_message_set(database->message, sizeof database->message, "%s: %s", database->shown_path, reason);
+  return status;
+}
+
+static hs_status status_of_sqlite(int code) {
+  switch (code & 0xff) {
+  case SQLITE_NOMEM:
+    return HS_ERR_MEMORY;
+  case SQLITE_CORRUPT:
+  case SQLITE_NOTADB:
+    return HS_ERR_FORMAT;
+  case SQLITE_TOOBIG:
+    return HS_ERR_LIMIT;
+  case SQLITE_ERROR: /* such as a table that went missing since opening */
+  case SQLITE_CONSTRAINT:
+  case SQLITE_MISMATCH:
+  case SQLITE_SCHEMA:
+    return HS_ERR_UNSUPPORTED;
+  default:
+    return HS_ERR_IO;
+  }
+}
+
+hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
+  const int code = sqlite3_errcode(database->sqlite);
+  const char *more = (code & 0xff) == SQLITE_BUSY ? " by another program" : "";
+  return colmap_fail(database, status_of_sqlite(code), "cannot %s: %s%s", what, sqlite3_errmsg(database->sqlite), more);
+}
+
+const char *hs_colmap_last_error(const hs_colmap_database *database) {
+  return database != NULL ? database->message : "";
+}
+
+/* ------------------------------------------------------------------ statements */
+
+hs_status colmap_run(hs_colmap_database *database, const char *sql) {
+  if (sqlite3_exec(database->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK) return HS_OK;
+  return colmap_fail_sqlite(database, "work on the database");
+}
+
+hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_stmt **statement) {
+  *statement = NULL;
+  if (sqlite3_prepare_v2(database->sqlite, sql, -1, statement, NULL) == SQLITE_OK) return HS_OK;
+  return colmap_fail_sqlite(database, "work on the database");
+}
+
+hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row) {
+  if (code != SQLITE_OK) return colmap_fail_sqlite(database, "bind a value");
+  code = sqlite3_step(statement);
+  if (has_row != NULL) *has_row = code == SQLITE_ROW;
+  if (code == SQLITE_DONE || code == SQLITE_ROW) return HS_OK;
+  return colmap_fail_sqlite(database, "read or write");
+}
+
+hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t parameter, int64_t *value, bool *found) {
+  sqlite3_stmt *statement;
+  bool has_row = false;
+  hs_status status = colmap_prepare(database, sql, &statement);
+  if (status == HS_OK) {
+    const int code =
+        sqlite3_bind_parameter_count(statement) > 0 ? sqlite3_bind_int64(statement, 1, parameter) : SQLITE_OK;
+    status = colmap_step(database, statement, code, &has_row);
+  }
+  if (found != NULL) *found = has_row;
+  if (value != NULL && has_row) *value = sqlite3_column_int64(statement, 0);
+  (void)sqlite3_finalize(statement);
+  return status;
+}
+
+/* ------------------------------------------------------------------ transactions */
+
+/* The tables are looked at anew each time: between two transactions another program may have changed them. */
+static hs_status colmap_begin(hs_colmap_database *database) {
+  if (database->in_transaction) return HS_OK;
+  const bool read_only = database->options.read_only != 0;
+  hs_status status = colmap_run(database, read_only ? "BEGIN" : "BEGIN IMMEDIATE");
+  if (status != HS_OK) return status;
+  if (!read_only && sqlite3_db_readonly(database->sqlite, "main") != 0) {
+    status = colmap_fail(database, HS_ERR_IO, "may not be written to");
+  } else {
+    status = colmap_schema_settle(database);
+  }
+  /* Refused tables are neither kept locked nor taken for known by the next call. */
+  if (status != HS_OK) (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
+  database->in_transaction = status == HS_OK;
+  return status;
+}
+
+hs_status colmap_enter_reading(hs_colmap_database *database) {
+  if (database == NULL) return HS_ERR_ARGUMENT;
+  database->message[0] = '\0';
+  return HS_OK;
+}
+
+hs_status colmap_enter(hs_colmap_database *database) {
+  hs_status status = colmap_enter_reading(database);
+  if (status != HS_OK) return status;
+  if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_ARGUMENT, "was opened for reading only");
+  if (database->is_broken) return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction");
+  status = colmap_begin(database);
+  return status == HS_OK ? colmap_run(database, "SAVEPOINT hartsift") : status;
+}
+
+hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
+  if (status == HS_OK) return colmap_run(database, "RELEASE hartsift");
+  /* After some errors (a full disk) SQLite has undone the whole transaction by itself. */
+  if (sqlite3_get_autocommit(database->sqlite) != 0 ||
+      sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK) {
+    database->is_broken = true;
+  }
+  return status;
+}
+
+hs_status hs_colmap_commit(hs_colmap_database *database) {
+  hs_status status = colmap_enter_reading(database);
+  if (status != HS_OK) return status;
+  if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_ARGUMENT, "was opened for reading only");
+  if (database->is_broken) return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction");
+  if (!database->in_transaction) return HS_OK;
+  status = colmap_run(database, "COMMIT");
+  if (status != HS_OK) {
+    database->is_broken = true;
+    return status;
+  }
+  database->in_transaction = false;
+  database->is_new = false;
+  return HS_OK;
+}
+
+/* ------------------------------------------------------------------ opening and closing */
+
+/* A file that opening made and that is still empty goes away again. */
+static void remove_unused(const char *path) {
+  struct stat info;
+  if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) (void)unlink(path);
+}
+
+void hs_colmap_close(hs_colmap_database *database) {
+  if (database == NULL) return;
+  const hs_allocator *allocator = database->options.allocator;
+  if (database->sqlite != NULL) {
+    if (sqlite3_get_autocommit(database->sqlite) == 0) {
+      (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
+    }
+    sqlite3_free(database->name_text);
+    (void)sqlite3_close(database->sqlite);
+    if (database->is_new) remove_unused(database->path);
+  }
+  hs_memory_release(allocator, database->path);
+  hs_memory_release(allocator, database);
+}
+
+/* SQLite gives some names a meaning of their own (":memory:", "file:..."); none of them begins with "/" or "./". */
+static char *copy_path(const char *path, const hs_allocator *allocator) {
+  const char *prefix = path[0] == '/' ? "" : "./";
+  const size_t prefix_size = strlen(prefix);
+  const size_t size = strlen(path) + 1;
+  size_t bytes;
+  char *copy = hs_size_add(prefix_size, size, &bytes) ? hs_memory_alloc(allocator, bytes) : NULL;
+  if (copy == NULL) return NULL;
+  memcpy(copy, prefix, prefix_size);
+  memcpy(copy + prefix_size, path, size);
+  return copy;
+}
+
+/* A writer that was killed before its first commit leaves pages without the first one, and the journal that SQLite
+   takes them back by. */
+static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BYTES]) {
+  static const char nothing[COLMAP_SIGNATURE_BYTES];
+  static const char ending[] = "-journal";
+  char journal[COLMAP_PATH_BYTES];
+  const int length = snprintf(journal, sizeof journal, "%s%s", path, ending);
+  return memcmp(first, nothing, sizeof nothing) == 0 && length > 0 && (size_t)length < sizeof journal &&
+         access(journal, F_OK) == 0;
+}
+
+static hs_status check_signature(hs_colmap_database *database) {
+  static const char signature[COLMAP_SIGNATURE_BYTES] = "SQLite format 3";
+  char first[COLMAP_SIGNATURE_BYTES];
+  const int descriptor = open(database->path, O_RDONLY | O_CLOEXEC);
+  const ssize_t got = descriptor >= 0 ? read(descriptor, first, sizeof first) : -1;
+  const int error = errno;
+  if (descriptor >= 0) (void)close(descriptor);
+  if (got < 0) return colmap_fail(database, HS_ERR_IO, "cannot read: %s", strerror(error));
+  if (got == 0 || (got == sizeof first && memcmp(first, signature, sizeof first) == 0)) return HS_OK;
+  if (got == sizeof first && is_unfinished(database->path, first)) return HS_OK;
+  return colmap_fail(database, HS_ERR_FORMAT, "not an SQLite database");
+}
+
+/* Whether the file may be handed to SQLite at all, which would open whatever it is given. */
+static hs_status check_file(hs_colmap_database *database) {
+  struct stat info;
+  if (stat(database->path, &info) != 0) {
+    const int error = errno;
+    if (error == ENOENT && database->options.read_only == 0) {
+      database->is_new = true;
+      return HS_OK;
+    }
+    return colmap_fail(database, HS_ERR_IO, "cannot open: %s", strerror(error));
+  }
+  if (!S_ISREG(info.st_mode)) return colmap_fail(database, HS_ERR_IO, "not a regular file");
+  return check_signature(database);
+}
+
+static hs_status open_sqlite(hs_colmap_database *database) {
+  const int flags =
+      SQLITE_OPEN_NOMUTEX |
+      (database->options.read_only != 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  if (sqlite3_open_v2(database->path, &database->sqlite, flags, NULL) != SQLITE_OK) {
+    if (database->sqlite == NULL) return colmap_fail(database, HS_ERR_MEMORY, "no memory to open it");
+    return colmap_fail_sqlite(database, "open");
+  }
+  (void)sqlite3_busy_timeout(database->sqlite, database->options.wait_ms);
+  /* What a database says about itself is not trusted with more than data. */
+  (void)sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  hs_status status = colmap_run(database, "PRAGMA trusted_schema = OFF");
+  return status == HS_OK ? colmap_begin(database) : status;
+}
+
+/* The caller's options, of this version or an earlier or later one. */
+static hs_status adopt_options(const hs_colmap_options *callers, hs_colmap_options *mine) {
+  *mine = (hs_colmap_options){.struct_size = sizeof *mine};
+  if (callers == NULL) return HS_OK;
+  const size_t size = callers->struct_size;
+  if (size < offsetof(hs_colmap_options, read_only) + sizeof mine->read_only || size > 65536) return HS_ERR_ARGUMENT;
+  const size_t known = size < sizeof *mine ? size : sizeof *mine;
+  memcpy(mine, callers, known);
+  mine->struct_size = sizeof *mine;
+  hs_message_set(mine->message, mine->message_bytes, "%s", "");
+  for (size_t i = known; i < size; i++) {
+    if (((const unsigned char *)callers)[i] == 0) continue;
+    hs_message_set(mine->message, mine->message_bytes, "hs_colmap_options has fields that hartsift %s does not know",
+                   hs_version_string());
+    return HS_ERR_ARGUMENT;
+  }
+  return HS_OK;
+}
+
+static hs_status complete_options(const hs_colmap_options *options, hs_colmap_options *complete) {
+  hs_status status = adopt_options(options, complete);
+  if (status != HS_OK) return status;
+  if (complete->max_features == 0) complete->max_features = COLMAP_FEATURES_MOST;
+  if (complete->wait_ms == 0) complete->wait_ms = COLMAP_USUAL_WAIT_MS;
+  const bool valid = complete->wait_ms > 0 && (complete->read_only == 0 || complete->read_only == 1) &&
+                     (complete->replace == 0 || complete->replace == 1) &&
+                     (complete->share_cameras == 0 || complete->share_cameras == 1) &&
+                     (complete->layout == HS_LAYOUT_UBC || complete->layout == HS_LAYOUT_VLFEAT);
+  if (valid) return HS_OK;
+  hs_message_set(complete->message, complete->message_bytes, "a field of hs_colmap_options is out of range");
+  return HS_ERR_ARGUMENT;
+}
+
+hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
+  hs_colmap_options complete;
+  if (database == NULL) return HS_ERR_ARGUMENT;
+  *database = NULL;
+  hs_status status = complete_options(options, &complete);
+  if (status != HS_OK) return status;
+  if (path == NULL || path[0] == '\0') {
+    hs_message_set(complete.message, complete.message_bytes, "path is null or empty");
+    return HS_ERR_ARGUMENT;
+  }
+  hs_colmap_database *made = hs_memory_alloc(complete.allocator, sizeof *made);
+  char *copy = copy_path(path, complete.allocator);
+  if (made == NULL || copy == NULL) {
+    hs_memory_release(complete.allocator, made);
+    hs_memory_release(complete.allocator, copy);
+    hs_message_set(complete.message, complete.message_bytes, "%s: no memory to open it", path);
+    return HS_ERR_MEMORY;
+  }
+  memset(made, 0, sizeof *made);
+  made->options = complete;
+  made->path = copy;
+  made->shown_path = copy + strlen(copy) - strlen(path);
+  status = check_file(made);
+  if (status == HS_OK) status = open_sqlite(made);
+  if (status != HS_OK) {
+    hs_message_set(complete.message, complete.message_bytes, "%s", made->message);
+    hs_colmap_close(made);
+    return status;
+  }
+  made->options.message = NULL; /* from here on hs_colmap_last_error says why */
+  *database = made;
+  return HS_OK;
+}

@@ -1,0 +1,79 @@
+/*
+ * What the sources of COLMAP's database share: the handle, failing, and the few steps that every statement takes. Only
+ * built with SQLite.
+ */
+#ifndef HARTSIFT_FORMATS_COLMAP_INTERNAL_H
+#define HARTSIFT_FORMATS_COLMAP_INTERNAL_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/include/hartsift.h"
+
+enum { COLMAP_MESSAGE_BYTES = 512 };
+
+/* COLMAP numbers a pair of images min * this + max; image numbers are below it. */
+#define COLMAP_PAIR_BASE INT64_C(2147483647)
+
+/* COLMAP's number for a camera as the kind of a sensor. */
+enum { COLMAP_SENSOR_CAMERA = 0 };
+
+/* What an existing database has beyond the tables that all versions share. */
+typedef struct colmap_schema {
+  bool has_descriptor_type; /* descriptors.type, NOT NULL in those of COLMAP 3.14 and later */
+  bool has_matrices;        /* two_view_geometries.F, E and H */
+  bool has_frames;          /* rigs, rig_sensors, frames and frame_data */
+  bool gives_frames;        /* new images get one. Not in a database that an older COLMAP filled and a newer one took
+                                 over: its images have none, and COLMAP supplies them all on loading */
+} colmap_schema;
+
+struct hs_colmap_database {
+  sqlite3 *sqlite;
+  colmap_schema schema;
+  bool is_new; /* the file was not there at opening, and nothing has been committed yet */
+  bool in_transaction;
+  bool is_broken;            /* a transaction was lost: nothing more is added */
+  hs_colmap_options options; /* complete */
+  char *path;
+  const char *shown_path; /* as the caller gave it: the end of path */
+  char *name_text;        /* of the last hs_colmap_image; from malloc through SQLite */
+  char message[COLMAP_MESSAGE_BYTES];
+};
+
+/* ---- colmap_database.c */
+
+/* Sets "path: reason" as the handle's message and returns `status`. */
+__attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *database, hs_status status,
+                                                            const char *format, ...);
+/* The same with SQLite's own sentence, and the status that its last error stands for. */
+hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what);
+
+hs_status colmap_run(hs_colmap_database *database, const char *sql);
+/* *statement is null after a failure; it ends with sqlite3_finalize. */
+hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_stmt **statement);
+/* code: what binding the parameters gave, or-ed. *has_row null: none is expected. */
+hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row);
+/* Runs a statement of one integer parameter; *value gets the first column of the first row, *found whether there is one
+   (both may be null). */
+hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t parameter, int64_t *value, bool *found);
+
+/* Around the work of one adding call: begins the transaction if none is open, and makes sure that a failure leaves it as
+   it was. colmap_leave returns `status`, or what went wrong in ending. */
+hs_status colmap_enter(hs_colmap_database *database);
+hs_status colmap_leave(hs_colmap_database *database, hs_status status);
+
+/* For reading calls: clears the message; HS_ERR_ARGUMENT without a handle. */
+hs_status colmap_enter_reading(hs_colmap_database *database);
+
+/* ---- colmap_schema.c */
+
+/* Finds out what the database has; makes the tables where it has none at all and may be written to. */
+hs_status colmap_schema_settle(hs_colmap_database *database);
+
+/* ---- colmap_images.c */
+
+/* How many keypoints an image has; -1: none were ever written. HS_ERR_ARGUMENT: no such image. */
+hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id, int64_t *count);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * Keypoints of COLMAP's database: a scale and an orientation as a 2 x 2 matrix, the pixel's corner as the origin.
+ */
+#include "pipeline/formats/colmap/colmap_keypoints.h"
+
+#include <math.h>
+
+#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/feature_codec.h"
+
+/* COLMAP's pixel origin is the corner of the first pixel. */
+static const double colmap_origin = 0.5;
+
+void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOINT_BYTES]) {
+  const double sigma = (double)keypoint->sigma;
+  const double along = sigma * cos((double)keypoint->orientation);
+  const double across = sigma * sin((double)keypoint->orientation);
+  const double columns[COLMAP_COLUMNS] = {
+      (double)keypoint->x + colmap_origin, (double)keypoint->y + colmap_origin, along, -across, across, along};
+  for (size_t i = 0; i < COLMAP_COLUMNS; i++) bytes_put_f32(out + 4 * i, (float)columns[i]);
+}
+
+const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint) {
+  double value[COLMAP_COLUMNS] = {0};
+  for (int64_t i = 0; i < columns; i++) value[i] = (double)bytes_get_f32(bytes + 4 * i);
+  double sigma = 1.0;
+  double orientation = 0.0;
+  if (columns == 4) {
+    sigma = value[2];
+    orientation = value[3];
+  } else if (columns == COLMAP_COLUMNS) {
+    /* The mean length of the two columns, and the direction of the first: COLMAP's own way back. */
+    sigma = 0.5 * (hypot(value[2], value[4]) + hypot(value[3], value[5]));
+    orientation = atan2(value[4], value[2]);
+  }
+  return keypoint_fill(keypoint, value[0] - colmap_origin, value[1] - colmap_origin, sigma, orientation);
+}

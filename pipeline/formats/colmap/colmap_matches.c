@@ -1,0 +1,329 @@
+/*
+ * Matches and verified geometry of pairs of images in COLMAP's database.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/colmap/colmap_internal.h"
+#include "pipeline/base/memory.h"
+
+enum { MATRIX_BYTES = 9 * 8, PAIR_BYTES = 8, PAIR_COLUMNS = 2 };
+
+/* COLMAP's names for how two views are related. */
+typedef enum pair_config {
+  CONFIG_DEGENERATE = 1,
+  CONFIG_CALIBRATED = 2,
+  CONFIG_UNCALIBRATED = 3,
+  CONFIG_PLANAR_OR_PANORAMIC = 6
+} pair_config;
+
+/* A homography with more than this share of the other model's inliers explains the pair as well: COLMAP's default. */
+static const double planar_share = 0.8;
+
+/* A call's arguments as the database has them: the image of the lower number first. */
+typedef struct pair_entry {
+  int64_t pair_id;
+  size_t count, verified;
+  uint8_t *matches; /* count x 2 uint32 */
+  uint8_t *inliers; /* verified x 2 */
+  bool has_geometry;
+  pair_config config;
+  bool has_matrix[3]; /* F, E, H */
+  uint8_t matrix[3][MATRIX_BYTES];
+} pair_entry;
+
+/* ------------------------------------------------------------------ geometry in COLMAP's terms */
+
+/* Pixels there begin at the corner of the first one: x there = T x here, T a shift by half a pixel both ways. */
+
+/* T^-T F T^-1 */
+static void shift_fundamental(double m[9]) {
+  for (int row = 0; row < 3; row++) m[3 * row + 2] -= 0.5 * (m[3 * row] + m[3 * row + 1]);
+  for (int column = 0; column < 3; column++) m[6 + column] -= 0.5 * (m[column] + m[3 + column]);
+}
+
+/* T H T^-1 */
+static void shift_homography(double m[9]) {
+  for (int row = 0; row < 3; row++) m[3 * row + 2] -= 0.5 * (m[3 * row] + m[3 * row + 1]);
+  for (int column = 0; column < 3; column++) {
+    m[column] += 0.5 * m[6 + column];
+    m[3 + column] += 0.5 * m[6 + column];
+  }
+}
+
+static void transpose(double m[9]) {
+  for (int row = 0; row < 3; row++) {
+    for (int column = row + 1; column < 3; column++) {
+      const double kept = m[3 * row + column];
+      m[3 * row + column] = m[3 * column + row];
+      m[3 * column + row] = kept;
+    }
+  }
+}
+
+/* The inverse up to its scale, which a homography does not have: the adjugate, with the last element 1 where it can
+   be. */
+static void invert_homography(double m[9]) {
+  const double a[9] = {m[4] * m[8] - m[5] * m[7], m[2] * m[7] - m[1] * m[8], m[1] * m[5] - m[2] * m[4],
+                       m[5] * m[6] - m[3] * m[8], m[0] * m[8] - m[2] * m[6], m[2] * m[3] - m[0] * m[5],
+                       m[3] * m[7] - m[4] * m[6], m[1] * m[6] - m[0] * m[7], m[0] * m[4] - m[1] * m[3]};
+  double largest = 0.0;
+  for (int i = 0; i < 9; i++) largest = fmax(largest, fabs(a[i]));
+  const double scale = fabs(a[8]) > 1e-12 * largest ? a[8] : largest;
+  for (int i = 0; i < 9; i++) m[i] = scale != 0.0 ? a[i] / scale : 0.0;
+}
+
+static bool put_matrix(const double m[9], uint8_t out[MATRIX_BYTES]) {
+  for (size_t i = 0; i < 9; i++) {
+    uint64_t bits;
+    if (!isfinite(m[i])) return false;
+    memcpy(&bits, &m[i], sizeof bits);
+    bytes_put_u64(out + 8 * i, bits);
+  }
+  return true;
+}
+
+static bool is_found(const hs_geometry *geometry) { return geometry != NULL && geometry->found != 0; }
+
+/* False when a matrix is not finite. */
+static bool convert_matrices(const hs_colmap_matches *matches, bool exchanged, pair_entry *entry) {
+  const hs_geometry *const given[3] = {matches->fundamental, matches->essential, matches->homography};
+  for (size_t i = 0; i < 3; i++) {
+    double m[9];
+    if (!is_found(given[i])) continue;
+    memcpy(m, given[i]->matrix, sizeof m);
+    if (i == 0) shift_fundamental(m);
+    if (i == 2) shift_homography(m);
+    if (exchanged && i < 2) transpose(m);
+    if (exchanged && i == 2) invert_homography(m);
+    if (!put_matrix(m, entry->matrix[i])) return false;
+    entry->has_matrix[i] = true;
+  }
+  return true;
+}
+
+static pair_config choose_config(const hs_colmap_matches *matches) {
+  const hs_geometry *epipolar = is_found(matches->essential) ? matches->essential : matches->fundamental;
+  if (is_found(matches->homography) && (!is_found(epipolar) || (double)matches->homography->inlier_count >
+                                                                   planar_share * (double)epipolar->inlier_count)) {
+    return CONFIG_PLANAR_OR_PANORAMIC;
+  }
+  if (is_found(matches->essential)) return CONFIG_CALIBRATED;
+  return is_found(matches->fundamental) ? CONFIG_UNCALIBRATED : CONFIG_DEGENERATE;
+}
+
+/* ------------------------------------------------------------------ from the caller's records */
+
+static hs_status check_pairs(hs_colmap_database *database, const hs_colmap_matches *matches) {
+  if (matches == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "matches is null");
+  if (matches->count > 0 && matches->pairs == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "pairs is null");
+  if (matches->pair_stride_bytes != 0 && matches->pair_stride_bytes < PAIR_BYTES) {
+    return colmap_fail(database, HS_ERR_ARGUMENT, "pair_stride_bytes is %zu: expected 0, or 8 or more",
+                       matches->pair_stride_bytes);
+  }
+  const bool verified = matches->fundamental != NULL || matches->essential != NULL || matches->homography != NULL;
+  if (matches->inliers != NULL && !verified) {
+    return colmap_fail(database, HS_ERR_ARGUMENT, "inliers are given without a geometry");
+  }
+  if (matches->count > (size_t)sqlite3_limit(database->sqlite, SQLITE_LIMIT_LENGTH, -1) / PAIR_BYTES) {
+    return colmap_fail(database, HS_ERR_LIMIT, "%zu matches of one pair are more than SQLite can hold", matches->count);
+  }
+  return HS_OK;
+}
+
+/* Both images' feature counts; they must have features for matches to mean anything. */
+static hs_status read_limits(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t limits[2]) {
+  if (image_a == image_b) return colmap_fail(database, HS_ERR_ARGUMENT, "an image cannot be matched with itself");
+  hs_status status = colmap_count_keypoints(database, image_a, &limits[0]);
+  if (status == HS_OK) status = colmap_count_keypoints(database, image_b, &limits[1]);
+  if (status == HS_OK && (limits[0] < 0 || limits[1] < 0)) {
+    status = colmap_fail(database, HS_ERR_ARGUMENT, "image %lu has no features",
+                         (unsigned long)(limits[0] < 0 ? image_a : image_b));
+  }
+  return status;
+}
+
+static hs_status fill_entry(hs_colmap_database *database, const hs_colmap_matches *matches, const int64_t limits[2],
+                            bool exchanged, pair_entry *entry) {
+  const size_t stride = matches->pair_stride_bytes != 0 ? matches->pair_stride_bytes : PAIR_BYTES;
+  const bool has_inliers = entry->has_geometry && entry->config != CONFIG_DEGENERATE;
+  for (size_t i = 0; i < matches->count; i++) {
+    uint32_t index[2];
+    memcpy(index, (const uint8_t *)matches->pairs + i * stride, sizeof index);
+    if ((int64_t)index[0] >= limits[0] || (int64_t)index[1] >= limits[1]) {
+      return colmap_fail(database, HS_ERR_ARGUMENT,
+                         "match %zu is of features %lu and %lu: the images have %lld and %lld", i,
+                         (unsigned long)index[0], (unsigned long)index[1], (long long)limits[0], (long long)limits[1]);
+    }
+    uint8_t *record = entry->matches + PAIR_BYTES * i;
+    bytes_put_u32(record, index[exchanged ? 1 : 0]);
+    bytes_put_u32(record + 4, index[exchanged ? 0 : 1]);
+    if (has_inliers && (matches->inliers == NULL || matches->inliers[i] != 0)) {
+      memcpy(entry->inliers + PAIR_BYTES * entry->verified, record, PAIR_BYTES);
+      entry->verified++;
+    }
+  }
+  entry->count = matches->count;
+  return HS_OK;
+}
+
+static hs_status make_entry(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                            const hs_colmap_matches *matches, pair_entry *entry) {
+  const hs_allocator *allocator = database->options.allocator;
+  const bool exchanged = image_a > image_b;
+  int64_t limits[2];
+  hs_status status = read_limits(database, image_a, image_b, limits);
+  if (status != HS_OK) return status;
+  entry->pair_id = COLMAP_PAIR_BASE * (exchanged ? image_b : image_a) + (exchanged ? image_a : image_b);
+  entry->has_geometry = matches->fundamental != NULL || matches->essential != NULL || matches->homography != NULL;
+  entry->config = choose_config(matches);
+  entry->matches = hs_memory_alloc(allocator, matches->count * PAIR_BYTES);
+  entry->inliers = hs_memory_alloc(allocator, matches->count * PAIR_BYTES);
+  if (entry->matches == NULL || entry->inliers == NULL) {
+    return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu matches", matches->count);
+  }
+  if (!convert_matrices(matches, exchanged, entry)) {
+    return colmap_fail(database, HS_ERR_ARGUMENT, "a matrix of the geometry is not finite");
+  }
+  return fill_entry(database, matches, limits, exchanged, entry);
+}
+
+/* ------------------------------------------------------------------ into the tables */
+
+/* Binds pair_id, rows, cols and data as the first four parameters. */
+static int bind_list(sqlite3_stmt *statement, int64_t pair_id, size_t rows, const uint8_t *data) {
+  int code = sqlite3_bind_int64(statement, 1, pair_id);
+  code |= sqlite3_bind_int64(statement, 2, (int64_t)rows);
+  code |= sqlite3_bind_int(statement, 3, PAIR_COLUMNS);
+  return code | sqlite3_bind_blob64(statement, 4, data, rows * PAIR_BYTES, SQLITE_STATIC);
+}
+
+static hs_status insert_matches(hs_colmap_database *database, const pair_entry *entry) {
+  sqlite3_stmt *statement;
+  hs_status status =
+      colmap_prepare(database, "INSERT INTO matches(pair_id, rows, cols, data) VALUES(?, ?, ?, ?)", &statement);
+  if (status == HS_OK) {
+    status = colmap_step(database, statement, bind_list(statement, entry->pair_id, entry->count, entry->matches), NULL);
+  }
+  (void)sqlite3_finalize(statement);
+  return status;
+}
+
+static hs_status insert_geometry(hs_colmap_database *database, const pair_entry *entry) {
+  const bool has_matrices = database->schema.has_matrices;
+  sqlite3_stmt *statement;
+  hs_status status = colmap_prepare(
+      database,
+      has_matrices
+          ? "INSERT INTO two_view_geometries(pair_id, rows, cols, data, config, F, E, H) VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
+          : "INSERT INTO two_view_geometries(pair_id, rows, cols, data, config) VALUES(?, ?, ?, ?, ?)",
+      &statement);
+  if (status == HS_OK) {
+    int code = bind_list(statement, entry->pair_id, entry->verified, entry->inliers);
+    code |= sqlite3_bind_int(statement, 5, (int)entry->config);
+    for (int i = 0; has_matrices && i < 3; i++) {
+      if (entry->has_matrix[i]) {
+        code |= sqlite3_bind_blob(statement, 6 + i, entry->matrix[i], MATRIX_BYTES, SQLITE_STATIC);
+      }
+    }
+    status = colmap_step(database, statement, code, NULL);
+  }
+  (void)sqlite3_finalize(statement);
+  return status;
+}
+
+/* Whether a pair has a row, and whether the row is exactly this list. */
+static hs_status compare_row(hs_colmap_database *database, const char *sql, int64_t pair_id, const uint8_t *data,
+                             size_t rows, bool *there, bool *same) {
+  sqlite3_stmt *statement;
+  *there = false;
+  hs_status status = colmap_prepare(database, sql, &statement);
+  if (status == HS_OK) status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, pair_id), there);
+  *same = false;
+  if (status == HS_OK && *there) {
+    const void *held = sqlite3_column_blob(statement, 1);
+    const size_t size = (size_t)sqlite3_column_bytes(statement, 1);
+    *same = sqlite3_column_int64(statement, 0) == (int64_t)rows && size == rows * PAIR_BYTES &&
+            (size == 0 || (held != NULL && memcmp(held, data, size) == 0));
+  }
+  (void)sqlite3_finalize(statement);
+  return status;
+}
+
+static hs_status refuse(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, const char *what) {
+  return colmap_fail(database, HS_ERR_ARGUMENT, "has other %s of images %lu and %lu already", what,
+                     (unsigned long)image_a, (unsigned long)image_b);
+}
+
+/* Matches that are there and differ make a geometry that is there meaningless too. */
+static hs_status settle_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                                const pair_entry *entry) {
+  bool there = false, same = false;
+  hs_status status = compare_row(database, "SELECT rows, data FROM matches WHERE pair_id = ?", entry->pair_id,
+                                 entry->matches, entry->count, &there, &same);
+  if (status != HS_OK || same) return status;
+  if (there) {
+    if (database->options.replace == 0) return refuse(database, image_a, image_b, "matches");
+    status = colmap_query(database, "DELETE FROM matches WHERE pair_id = ?", entry->pair_id, NULL, NULL);
+    if (status == HS_OK) {
+      status = colmap_query(database, "DELETE FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, NULL, NULL);
+    }
+  }
+  return status == HS_OK ? insert_matches(database, entry) : status;
+}
+
+static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                                 const pair_entry *entry) {
+  bool there = false, same = false;
+  hs_status status = compare_row(database, "SELECT rows, data FROM two_view_geometries WHERE pair_id = ?",
+                                 entry->pair_id, entry->inliers, entry->verified, &there, &same);
+  if (status != HS_OK || !entry->has_geometry) return status;
+  if (same) { /* the same matches, perhaps of another model */
+    int64_t config = 0;
+    status = colmap_query(database, "SELECT config FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, &config,
+                          NULL);
+    if (status != HS_OK) return status;
+    same = config == (int64_t)entry->config;
+  }
+  if (there && database->options.replace == 0) {
+    return same ? HS_OK : refuse(database, image_a, image_b, "verified matches");
+  }
+  if (there) {
+    status = colmap_query(database, "DELETE FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, NULL, NULL);
+  }
+  return status == HS_OK ? insert_geometry(database, entry) : status;
+}
+
+hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                                const hs_colmap_matches *matches) {
+  hs_status status = colmap_enter_reading(database);
+  if (status == HS_OK) status = check_pairs(database, matches);
+  if (status == HS_OK) status = colmap_enter(database);
+  if (status != HS_OK) return status;
+  pair_entry entry = {0};
+  status = make_entry(database, image_a, image_b, matches, &entry);
+  if (status == HS_OK) status = settle_matches(database, image_a, image_b, &entry);
+  if (status == HS_OK) status = settle_geometry(database, image_a, image_b, &entry);
+  hs_memory_release(database->options.allocator, entry.matches);
+  hs_memory_release(database->options.allocator, entry.inliers);
+  return colmap_leave(database, status);
+}
+
+hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t *matches,
+                                  int64_t *verified) {
+  hs_status status = colmap_enter_reading(database);
+  if (status != HS_OK) return status;
+  const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
+  /* Numbers that no image has would make another pair's. */
+  const int64_t pair_id = high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
+  if (matches != NULL) {
+    *matches = -1;
+    status = colmap_query(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, matches, NULL);
+  }
+  if (status == HS_OK && verified != NULL) {
+    *verified = -1;
+    status = colmap_query(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id, verified, NULL);
+  }
+  return status;
+}

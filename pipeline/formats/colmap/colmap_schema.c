@@ -1,0 +1,179 @@
+/*
+ * The tables of COLMAP's database: those of version 3.8 are made in a new one; in an existing one, what is there is
+ * compared with what this library writes, whichever version made it.
+ */
+#include <string.h>
+
+#include "pipeline/formats/colmap/colmap_internal.h"
+
+enum { SCHEMA_COLUMNS_MOST = 8 };
+
+typedef struct table_layout {
+  const char *table;
+  const char *key;                          /* the column that must be the rowid, or null */
+  const char *columns[SCHEMA_COLUMNS_MOST]; /* that must be there; unused ones null */
+  const char *extra;                        /* a column that is filled where it is there, or null */
+} table_layout;
+
+static const table_layout common_tables[] = {
+    {"cameras", "camera_id", {"camera_id", "model", "width", "height", "params", "prior_focal_length"}, NULL},
+    {"images", "image_id", {"image_id", "name", "camera_id"}, NULL},
+    {"keypoints", NULL, {"image_id", "rows", "cols", "data"}, NULL},
+    {"descriptors", NULL, {"image_id", "rows", "cols", "data"}, "type"},
+    {"matches", NULL, {"pair_id", "rows", "cols", "data"}, NULL},
+    {"two_view_geometries", NULL, {"pair_id", "rows", "cols", "data", "config"}, NULL},
+};
+static const table_layout frame_tables[] = {
+    {"rigs", "rig_id", {"rig_id", "ref_sensor_id", "ref_sensor_type"}, NULL},
+    {"rig_sensors", NULL, {"rig_id", "sensor_id", "sensor_type"}, NULL},
+    {"frames", "frame_id", {"frame_id", "rig_id"}, NULL},
+    {"frame_data", NULL, {"frame_id", "data_id", "sensor_id", "sensor_type"}, NULL},
+};
+enum {
+  COMMON_TABLES = sizeof common_tables / sizeof common_tables[0],
+  FRAME_TABLES = sizeof frame_tables / sizeof frame_tables[0]
+};
+
+/* The layout that COLMAP 3.8 has; later versions add what is theirs when they open it. The name is the one index that
+   all versions rely on. */
+static const char create_tables[] =
+    "CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, model INTEGER NOT NULL,"
+    " width INTEGER NOT NULL, height INTEGER NOT NULL, params BLOB, prior_focal_length INTEGER NOT NULL);"
+    "CREATE TABLE images (image_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, name TEXT NOT NULL UNIQUE,"
+    " camera_id INTEGER NOT NULL, prior_qw REAL, prior_qx REAL, prior_qy REAL, prior_qz REAL,"
+    " prior_tx REAL, prior_ty REAL, prior_tz REAL,"
+    " CONSTRAINT image_id_check CHECK(image_id >= 0 AND image_id < 2147483647),"
+    " FOREIGN KEY(camera_id) REFERENCES cameras(camera_id));"
+    "CREATE UNIQUE INDEX index_name ON images(name);"
+    "CREATE TABLE keypoints (image_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL,"
+    " data BLOB, FOREIGN KEY(image_id) REFERENCES images(image_id) ON DELETE CASCADE);"
+    "CREATE TABLE descriptors (image_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL,"
+    " data BLOB, FOREIGN KEY(image_id) REFERENCES images(image_id) ON DELETE CASCADE);"
+    "CREATE TABLE matches (pair_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL,"
+    " data BLOB);"
+    "CREATE TABLE two_view_geometries (pair_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL,"
+    " cols INTEGER NOT NULL, data BLOB, config INTEGER NOT NULL, F BLOB, E BLOB, H BLOB, qvec BLOB, tvec BLOB);"
+    "PRAGMA user_version = 3800;";
+
+/* ------------------------------------------------------------------ what is there */
+
+static hs_status has_table(hs_colmap_database *database, const char *name, bool *there) {
+  sqlite3_stmt *statement;
+  hs_status status =
+      colmap_prepare(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", &statement);
+  if (status == HS_OK) {
+    status = colmap_step(database, statement, sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC), there);
+  }
+  (void)sqlite3_finalize(statement);
+  return status;
+}
+
+/* Whether a table has a column of this name. */
+static hs_status has_column(hs_colmap_database *database, const char *table, const char *column, bool *there) {
+  sqlite3_stmt *statement;
+  hs_status status = colmap_prepare(database, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", &statement);
+  if (status == HS_OK) {
+    int code = sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
+    code |= sqlite3_bind_text(statement, 2, column, -1, SQLITE_STATIC);
+    status = colmap_step(database, statement, code, there);
+  }
+  (void)sqlite3_finalize(statement);
+  return status;
+}
+
+static bool is_filled(const table_layout *layout, const char *column) {
+  for (size_t i = 0; i < SCHEMA_COLUMNS_MOST && layout->columns[i] != NULL; i++) {
+    if (strcmp(layout->columns[i], column) == 0) return true;
+  }
+  return layout->extra != NULL && strcmp(layout->extra, column) == 0;
+}
+
+/* Columns that this library does not know are fine as long as they may be left out. */
+static hs_status check_columns(hs_colmap_database *database, const table_layout *layout) {
+  static const char sql[] =
+      "SELECT name, \"notnull\" AND dflt_value IS NULL AND pk = 0, pk = 1 AND upper(type) = 'INTEGER'"
+      " FROM pragma_table_info(?)";
+  sqlite3_stmt *statement;
+  bool has_row = true;
+  bool key_is_rowid = layout->key == NULL;
+  hs_status status = colmap_prepare(database, sql, &statement);
+  int code = status == HS_OK ? sqlite3_bind_text(statement, 1, layout->table, -1, SQLITE_STATIC) : SQLITE_OK;
+  while (status == HS_OK && has_row) {
+    status = colmap_step(database, statement, code, &has_row);
+    if (status != HS_OK || !has_row) break;
+    const char *name = (const char *)sqlite3_column_text(statement, 0);
+    if (name == NULL) {
+      status = colmap_fail(database, HS_ERR_MEMORY, "no memory for the names of its columns");
+    } else if (sqlite3_column_int(statement, 1) != 0 && !is_filled(layout, name)) {
+      status = colmap_fail(database, HS_ERR_UNSUPPORTED,
+                           "its table %s has a column %s that must be filled and is not known: made by a newer COLMAP?",
+                           layout->table, name);
+    } else if (layout->key != NULL && strcmp(layout->key, name) == 0) {
+      key_is_rowid = sqlite3_column_int(statement, 2) != 0;
+    }
+  }
+  (void)sqlite3_finalize(statement);
+  if (status == HS_OK && !key_is_rowid) {
+    status =
+        colmap_fail(database, HS_ERR_UNSUPPORTED, "its table %s is not numbered by %s", layout->table, layout->key);
+  }
+  return status;
+}
+
+static hs_status check_table(hs_colmap_database *database, const table_layout *layout) {
+  bool there = false;
+  hs_status status = has_table(database, layout->table, &there);
+  if (status == HS_OK && !there) {
+    status = colmap_fail(database, HS_ERR_UNSUPPORTED, "not a database of COLMAP that is known: it has no table %s",
+                         layout->table);
+  }
+  for (size_t i = 0; status == HS_OK && i < SCHEMA_COLUMNS_MOST && layout->columns[i] != NULL; i++) {
+    status = has_column(database, layout->table, layout->columns[i], &there);
+    if (status == HS_OK && !there) {
+      status = colmap_fail(database, HS_ERR_UNSUPPORTED,
+                           "not a database of COLMAP that is known: its table %s has no column %s", layout->table,
+                           layout->columns[i]);
+    }
+  }
+  return status == HS_OK ? check_columns(database, layout) : status;
+}
+
+/* rigs and frames: all four tables or none. */
+static hs_status check_frames(hs_colmap_database *database) {
+  colmap_schema *schema = &database->schema;
+  hs_status status = HS_OK;
+  schema->has_frames = false;
+  for (size_t i = 0; status == HS_OK && i < FRAME_TABLES && !schema->has_frames; i++) {
+    status = has_table(database, frame_tables[i].table, &schema->has_frames);
+  }
+  for (size_t i = 0; status == HS_OK && schema->has_frames && i < FRAME_TABLES; i++) {
+    status = check_table(database, &frame_tables[i]);
+  }
+  schema->gives_frames = false;
+  if (status == HS_OK && schema->has_frames) {
+    int64_t gives = 0;
+    status = colmap_query(database, "SELECT EXISTS(SELECT 1 FROM frames) OR NOT EXISTS(SELECT 1 FROM images)", 0,
+                          &gives, NULL);
+    schema->gives_frames = gives != 0;
+  }
+  return status;
+}
+
+hs_status colmap_schema_settle(hs_colmap_database *database) {
+  colmap_schema *schema = &database->schema;
+  bool has_any = false;
+  hs_status status = colmap_query(database, "SELECT 1 FROM sqlite_master LIMIT 1", 0, NULL, &has_any);
+  if (status != HS_OK) return status;
+  if (!has_any) {
+    if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_UNSUPPORTED, "the database is empty");
+    status = colmap_run(database, create_tables);
+  }
+  for (size_t i = 0; status == HS_OK && i < COMMON_TABLES; i++) status = check_table(database, &common_tables[i]);
+  if (status == HS_OK) status = has_column(database, "descriptors", "type", &schema->has_descriptor_type);
+  static const char *const matrices[] = {"F", "E", "H"};
+  schema->has_matrices = true;
+  for (size_t i = 0; status == HS_OK && i < 3 && schema->has_matrices; i++) {
+    status = has_column(database, "two_view_geometries", matrices[i], &schema->has_matrices);
+  }
+  return status == HS_OK ? check_frames(database) : status;
+}

@@ -1,0 +1,221 @@
+/* The public calls on one picture: checks of what the caller hands in, the frame, and the copy of its lists. */
+#include <string.h>
+
+#include "cpu/float_environment.h"
+#include "pipeline/context/context.h"
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/frame/equalize_picture.h"
+#include "pipeline/base/features.h"
+#include "pipeline/frame/grid_choice.h"
+#include "pipeline/frame/gpu_cpu_split.h"
+#include "pipeline/base/image_view.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/frame/run_frame.h"
+
+_Static_assert((int)RULE_OPENCV == HS_RULE_OPENCV && (int)RULE_VLFEAT == HS_RULE_VLFEAT, "rules");
+_Static_assert((int)DESCRIBE_LENGTH == HS_DESCRIPTOR_LENGTH, "descriptor length");
+_Static_assert(sizeof(hs_keypoint) == 24, "documented size of a keypoint");
+
+/* The features of a frame, wherever it ran: as records (from a device), else in the lists of the workspace. */
+typedef struct frame_output {
+  uint32_t count;
+  const hs_keypoint *records;
+  const void *descriptors;
+  workspace lists;
+} frame_output;
+
+static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32_t count) {
+  if (f->records && count > 0) memcpy(keypoints, f->records, count * sizeof *keypoints);
+  if (f->records) return;
+  for (uint32_t i = 0; i < count; i++)
+    keypoints[i] =
+        workspace_keypoint(&f->lists.keypoints, f->lists.features.keypoint[i], f->lists.features.orientation[i]);
+}
+
+/* Checks, and runs on the context's device; given keypoints are described by the CPU. */
+static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
+                             frame_output *out) {
+  hs_status st = image_view_source(c, image, &request->source);
+  if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
+  if (st != HS_OK) return st;
+  *out = (frame_output){0};
+  float_environment saved;
+  float_environment_enter(&saved);
+  st = equalize_picture(c, &request->source);
+  if (st != HS_OK) {
+    float_environment_leave(&saved);
+    return st;
+  }
+  if (c->cuda && !request->given) {
+    const cuda_frame_place place = {0};
+    cuda_frame_result result = {0};
+    st = c->options.device == HS_DEVICE_HYBRID ? hybrid_frame_run(c, request, &result)
+                                               : cuda_frame_run(c, request, &place, &result);
+    if (st == HS_OK) st = grid_select_result(c, request, &result);
+    out->count = result.count;
+    out->records = result.keypoints;
+    out->descriptors = result.descriptors;
+  } else {
+    st = run_frame(c, request, &out->lists);
+    if (st == HS_OK) out->count = *out->lists.features.count;
+    out->descriptors = out->lists.descriptors;
+  }
+  float_environment_leave(&saved);
+  return st;
+}
+
+static hs_status extract(hs_context *c, const hs_image *image, const hs_image *mask, hs_descriptor_type type,
+                         hs_features *features) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
+  frame_request request = {.descriptor_bytes = features_descriptor_bytes(type)};
+  frame_output out;
+  hs_status st = run_checked(c, image, mask, &request, &out);
+  if (st != HS_OK) return st;
+  st = features_reserve(features, out.count, type, c->options.allocator);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out.count);
+  copy_keypoints(&out, features->keypoints, out.count);
+  if (out.count > 0 && request.descriptor_bytes > 0)
+    memcpy(features->descriptors, out.descriptors, out.count * request.descriptor_bytes);
+  features->count = out.count;
+  features->image_width = image->width;
+  features->image_height = image->height;
+  return HS_OK;
+}
+
+hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *mask, const hs_features **features) {
+  if (!c) return HS_ERR_ARGUMENT;
+  if (features) *features = NULL;
+  hs_status st = HS_OK;
+  if (!c->cuda || !image || !features) {
+    st = extract(c, image, mask, c->options.descriptor, features ? &c->view : NULL);
+  } else {
+    c->error[0] = '\0';
+    frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+    frame_output out;
+    st = run_checked(c, image, mask, &request, &out);
+    if (st != HS_OK) return st;
+    c->pinned_view = (hs_features){.count = out.count,
+                                   .keypoints = (hs_keypoint *)(uintptr_t)out.records,
+                                   .descriptors = (void *)(uintptr_t)out.descriptors,
+                                   .descriptor_type = c->options.descriptor,
+                                   .image_width = image->width,
+                                   .image_height = image->height};
+  }
+  if (st == HS_OK) *features = c->cuda ? &c->pinned_view : &c->view;
+  return st;
+}
+
+hs_status hs_extract_masked(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
+  return extract(context, image, mask, context ? context->options.descriptor : HS_DESCRIPTOR_NONE, features);
+}
+
+hs_status hs_extract(hs_context *context, const hs_image *image, hs_features *features) {
+  return hs_extract_masked(context, image, NULL, features);
+}
+
+hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
+  return extract(context, image, mask, HS_DESCRIPTOR_NONE, features);
+}
+
+hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *mask, hs_keypoint *keypoints,
+                          void *descriptors, size_t capacity, size_t *count) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!image || !count || (!keypoints && capacity > 0))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or count is null");
+  frame_request request = {.descriptor_bytes = descriptors ? features_descriptor_bytes(c->options.descriptor) : 0};
+  frame_output out;
+  const hs_status st = run_checked(c, image, mask, &request, &out);
+  if (st != HS_OK) return st;
+  const uint32_t full = out.count, fits = full < capacity ? full : (uint32_t)capacity;
+  copy_keypoints(&out, keypoints, fits);
+  if (fits > 0 && request.descriptor_bytes > 0) memcpy(descriptors, out.descriptors, fits * request.descriptor_bytes);
+  *count = full;
+  if (fits < full) return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%u features, room for %zu", full, capacity);
+  return HS_OK;
+}
+
+/* The frame's features in the order of the given keypoints; a failed one stands there with a zero descriptor.
+   slot[i]: where keypoint i's first feature goes (count + 1 entries). */
+static void copy_given(const frame_request *r, const workspace *w, uint32_t *slot, hs_features *out) {
+  const uint32_t count = *w->features.count;
+  const size_t bytes = r->descriptor_bytes;
+  for (uint32_t i = 0; i < r->given_count; i++) {
+    if (r->given_statuses[i] == HS_OK) continue;
+    const float a = r->given[i].orientation;
+    hs_keypoint *k = &out->keypoints[slot[i]];
+    *k = r->given[i];
+    k->orientation = a >= 0.0f && a < TWO_PI_FLOAT ? a : 0.0f;
+    if (bytes > 0) memset((unsigned char *)out->descriptors + slot[i] * bytes, 0, bytes);
+  }
+  for (uint32_t f = 0; f < count; f++) {
+    const uint32_t k = w->features.keypoint[f], to = slot[w->sources[k]]++;
+    out->keypoints[to] = workspace_keypoint(&w->keypoints, k, w->features.orientation[f]);
+    if (bytes > 0) memcpy((unsigned char *)out->descriptors + to * bytes, w->descriptors + f * bytes, bytes);
+  }
+}
+
+/* First slot of each given keypoint, from how many features it has; returns their sum. */
+static uint64_t count_slots(const frame_request *r, const workspace *w, uint32_t *slot) {
+  memset(slot, 0, sizeof *slot * ((size_t)r->given_count + 1));
+  for (uint32_t f = 0; f < *w->features.count; f++) slot[w->sources[w->features.keypoint[f]]]++;
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < r->given_count; i++) {
+    const uint32_t n = r->given_statuses[i] == HS_OK ? slot[i] : 1;
+    slot[i] = (uint32_t)at;
+    at += n;
+  }
+  return at;
+}
+
+static hs_status describe_given(hs_context *c, const hs_image *image, frame_request *request, uint32_t *slot,
+                                hs_features *features) {
+  frame_output out;
+  hs_status st = run_checked(c, image, NULL, request, &out);
+  if (st != HS_OK) return st;
+  const uint64_t count = count_slots(request, &out.lists, slot);
+  if (count > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%llu features", (unsigned long long)count);
+  st = features_reserve(features, (size_t)count, c->options.descriptor, c->options.allocator);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
+  copy_given(request, &out.lists, slot, features);
+  features->count = (size_t)count;
+  features->image_width = image->width;
+  features->image_height = image->height;
+  return HS_OK;
+}
+
+/* Whether these keypoints are some of the list that the call fills, and so may be freed by it. */
+static bool within(const hs_keypoint *keypoints, const hs_features *features) {
+  const uintptr_t at = (uintptr_t)keypoints, first = (uintptr_t)features->keypoints;
+  return keypoints && features->keypoints && at >= first && at < first + features->capacity * sizeof *keypoints;
+}
+
+hs_status hs_describe(hs_context *c, const hs_image *image, const hs_keypoint *keypoints, size_t count,
+                      hs_features *features, hs_status *statuses) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!image || !features || (!keypoints && count > 0))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or features is null");
+  if (within(keypoints, features))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "keypoints must not be features' own, which this call fills");
+  if (count > (size_t)1 << 28) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu keypoints, at most 2^28", count);
+  const hs_allocator *a = c->options.allocator;
+  const hs_keypoint none = {0};
+  hs_status *own = statuses ? NULL : hs_memory_alloc(a, sizeof *own * (count + 1));
+  uint32_t *slot = hs_memory_alloc(a, sizeof *slot * (count + 1));
+  hs_status st = HS_ERR_MEMORY;
+  if (slot && (statuses || own)) {
+    frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
+                             .given = count > 0 ? keypoints : &none,
+                             .given_count = (uint32_t)count,
+                             .given_statuses = statuses ? statuses : own};
+    st = describe_given(c, image, &request, slot, features);
+  } else {
+    st = CONTEXT_FAIL(c, st, "cannot allocate for %zu keypoints", count);
+  }
+  hs_memory_release(a, slot);
+  hs_memory_release(a, own);
+  return st;
+}

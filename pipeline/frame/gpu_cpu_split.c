@@ -1,0 +1,174 @@
+/* The split of a frame's octaves between a GPU and the CPU, and the measurement that chooses it. */
+#include "pipeline/frame/gpu_cpu_split.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "pipeline/frame/grid_choice.h"
+#include "pipeline/frame/select_records.h"
+#include "pipeline/context/workspace.h"
+
+/* A split is timed this often, the best time counts; splits are tried from "all on the GPU" downwards, until one takes
+   this much longer than the best so far. */
+enum { TRIALS = 3 };
+static const double HOPELESS = 1.5;
+
+static double now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* The CPU's features, in the defined order those of the smaller octaves, behind the GPU's. False: no room for them. */
+static bool append(hs_context *c, const workspace *w, size_t descriptor_bytes, cuda_frame_result *result) {
+  hs_keypoint *keypoints;
+  void *descriptors;
+  const uint32_t count = *w->features.count, room = cuda_frame_room(c, &keypoints, &descriptors);
+  if (count > room - result->count) {
+    cuda_frame_want_room(c, count + count / 4 + 32);
+    return false;
+  }
+  for (uint32_t i = 0; i < count; i++)
+    keypoints[result->count + i] =
+        workspace_keypoint(&w->keypoints, w->features.keypoint[i], w->features.orientation[i]);
+  if (count > 0 && descriptor_bytes > 0)
+    memcpy((unsigned char *)descriptors + result->count * descriptor_bytes, w->descriptors, count * descriptor_bytes);
+  result->count += count;
+  return true;
+}
+
+/* Both parts kept their own best max_features, or with a grid the CPU's part did; the best of all are among them. */
+static hs_status select_best(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+  hs_keypoint *keypoints;
+  void *descriptors;
+  const uint32_t most = (uint32_t)c->options.max_features;
+  if (most == 0 || result->count <= most) return HS_OK;
+  (void)cuda_frame_room(c, &keypoints, &descriptors);
+  if (grid_is_on(&c->options))
+    return grid_select_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width, r->source.height,
+                               &result->count);
+  result->count =
+      select_records(keypoints, descriptors, r->descriptor_bytes, result->count, most, c->options.selection);
+  return HS_OK;
+}
+
+/* What both parts have counted. */
+static void count_both(hs_context *c, const hs_statistics *on_cpu, uint32_t features) {
+  c->statistics.frames++;
+  c->statistics.candidates += on_cpu->candidates;
+  c->statistics.keypoints += on_cpu->keypoints;
+  c->statistics.features = features;
+}
+
+/* One attempt with the first `octaves` on the GPU, fewer than there are. *repeat: some list was too short and has been
+   given room. */
+static hs_status run_split(hs_context *c, const frame_request *r, int32_t octaves, cuda_frame_result *result,
+                           bool *repeat) {
+  const cuda_frame_place place = {.octaves = octaves};
+  const hs_statistics before = c->statistics;
+  frame_request small = *r;
+  workspace work;
+  *repeat = false;
+  hs_status st = cuda_frame_begin(c, r, &place);
+  if (st != HS_OK) return st;
+  small.skipped_octaves = octaves;
+  st = cuda_frame_handed_over(c, &small.handed_over);
+  if (st == HS_OK) st = run_frame(c, &small, &work);
+  const hs_statistics on_cpu = c->statistics;
+  const hs_status ended = cuda_frame_end(c, &place, result, repeat);
+  if (st == HS_OK) st = ended;
+  c->statistics.frames = before.frames; /* each part has counted its own: the frame counts once, when it is whole */
+  if (st != HS_OK || *repeat) return st;
+  *repeat = !append(c, &work, r->descriptor_bytes, result);
+  if (*repeat) {
+    c->statistics.regrown_frames++;
+    return HS_OK;
+  }
+  st = select_best(c, r, result);
+  if (st == HS_OK) count_both(c, &on_cpu, result->count);
+  return st;
+}
+
+static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, cuda_frame_result *result) {
+  const cuda_frame_place whole = {0};
+  if (octaves >= all) return cuda_frame_run(c, r, &whole, result);
+  hs_status st = HS_OK;
+  for (bool repeat = true; repeat && st == HS_OK;) st = run_split(c, r, octaves, result, &repeat);
+  return st;
+}
+
+/* The best time of a split; the first run, which may record a graph and grow lists, does not count. */
+static hs_status time_split(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, double *best) {
+  cuda_frame_result result;
+  hs_status st = HS_OK;
+  for (int trial = 0; trial <= TRIALS && st == HS_OK; trial++) {
+    const double start = now_ms();
+    st = run(c, r, octaves, all, &result);
+    const double spent = now_ms() - start;
+    if (trial == 1 || (trial > 1 && spent < *best)) *best = spent;
+  }
+  return st;
+}
+
+/* The fastest split for pictures like this one. */
+static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
+  const hs_statistics before = c->statistics;
+  double best = 0, spent = 0;
+  hs_status st = time_split(c, r, all, all, &best);
+  *split = all;
+  for (int32_t octaves = all - 1; octaves >= 1 && st == HS_OK; octaves--) {
+    st = time_split(c, r, octaves, all, &spent);
+    if (st != HS_OK && hs_status_class_of(st) != HS_CLASS_DEVICE) {
+      /* The CPU's part finds no room or no threads: such splits are out of the question, the frame is not. */
+      c->error[0] = '\0';
+      st = HS_OK;
+      break;
+    }
+    if (spent < best) {
+      best = spent;
+      *split = octaves;
+    }
+    if (spent > HOPELESS * best) break;
+  }
+  c->statistics.frames = before.frames; /* trials are no frames of the caller's */
+  return st;
+}
+
+/* The kept split for pictures of this size, 0: none. Under the lock. */
+static int32_t kept_for(const split_table *table, const frame_request *r) {
+  for (int i = 0; i < SPLITS_KEPT; i++) {
+    const kept_split *k = &table->kept[i];
+    if (k->split > 0 && k->width == r->source.width && k->height == r->source.height) return k->split;
+  }
+  return 0;
+}
+
+/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock: lanes that
+   measured side by side would disturb each other and find different ones. */
+static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
+  split_table *table = c->splits;
+  *split = c->options.split;
+  if (*split > 0 || all == 0) return HS_OK;
+  hs_status st = HS_OK;
+  pthread_mutex_lock(&table->lock);
+  *split = kept_for(table, r);
+  if (*split == 0) {
+    st = measure(c, r, all, split);
+    if (st == HS_OK) {
+      table->kept[table->next] = (kept_split){r->source.width, r->source.height, *split};
+      table->next = (table->next + 1) % SPLITS_KEPT;
+    }
+  }
+  pthread_mutex_unlock(&table->lock);
+  return st;
+}
+
+hs_status hybrid_frame_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+  pyramid_geometry geometry;
+  int32_t split = 0;
+  if (pyramid_geometry_of(r->source.width, r->source.height, &c->rules, &geometry) != STAGE_OK)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image does not fit the address space", r->source.width,
+                        r->source.height);
+  const hs_status st = choose(c, r, geometry.octave_count, &split);
+  return st == HS_OK ? run(c, r, split, geometry.octave_count, result) : st;
+}

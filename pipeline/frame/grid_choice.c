@@ -1,0 +1,88 @@
+/* Grid selection over the two forms that features take: lists within a frame, records after it. */
+#include "pipeline/frame/grid_choice.h"
+
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "stages/grid_select.h"
+
+bool grid_is_on(const hs_options *o) { return o->grid_columns > 0 && o->max_features > 0; }
+
+uint32_t grid_device_most(const hs_options *o) { return grid_is_on(o) ? 0 : (uint32_t)o->max_features; }
+
+size_t grid_bytes(uint32_t features) { return 2 * sizeof(grid_item) * (size_t)features; }
+
+hs_status grid_reserve(hs_context *c, uint32_t features) {
+  void *memory;
+  return grid_is_on(&c->options) ? context_scratch(c, SCRATCH_GRID, 1, grid_bytes(features), &memory) : HS_OK;
+}
+
+static grid_shape shape_of(const hs_context *c, int32_t width, int32_t height) {
+  return (grid_shape){c->options.grid_columns, c->options.grid_rows, width, height};
+}
+
+/* Responses and sigmas are not negative, so their bits order as they do. */
+static uint32_t list_key(const select_args *a, uint32_t feature) {
+  const uint32_t k = a->features.keypoint[feature];
+  return hs_float_bits(a->by_scale ? a->keypoints.sigma[k] : a->keypoints.response[k]);
+}
+
+void grid_select_lists(hs_context *c, const select_args *a, int32_t width, int32_t height) {
+  const feature_list *f = &a->features;
+  const grid_shape shape = shape_of(c, width, height);
+  const uint32_t n = *f->count;
+  *a->kept_described = a->described_count;
+  if (n > f->capacity || n <= a->max_features) return;
+  grid_item *items = c->scratch.memory[SCRATCH_GRID];
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t k = f->keypoint[i];
+    items[i] = grid_item_of(grid_cell(&shape, a->keypoints.x[k], a->keypoints.y[k]), list_key(a, i), i);
+  }
+  grid_choice choice = grid_choose(items, items + n, n, a->max_features);
+  uint32_t kept = 0;
+  *a->kept_described = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!grid_keeps(&choice, i, list_key(a, i))) continue;
+    select_move(a, i, kept++);
+  }
+  *f->count = kept;
+}
+
+static uint32_t record_key(const hs_keypoint *k, hs_selection selection) {
+  return hs_float_bits(selection == HS_SELECT_SCALE ? k->sigma : k->response);
+}
+
+hs_status grid_select_records(hs_context *c, hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes,
+                              int32_t width, int32_t height, uint32_t *count) {
+  const uint32_t n = *count, most = (uint32_t)c->options.max_features;
+  const hs_selection selection = c->options.selection;
+  const grid_shape shape = shape_of(c, width, height);
+  if (!grid_is_on(&c->options) || n <= most) return HS_OK;
+  const hs_status st = grid_reserve(c, n);
+  if (st != HS_OK) return st;
+  grid_item *items = c->scratch.memory[SCRATCH_GRID];
+  for (uint32_t i = 0; i < n; i++)
+    items[i] = grid_item_of(grid_cell(&shape, keypoints[i].x, keypoints[i].y), record_key(&keypoints[i], selection), i);
+  grid_choice choice = grid_choose(items, items + n, n, most);
+  unsigned char *bytes = descriptors;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!grid_keeps(&choice, i, record_key(&keypoints[i], selection))) continue;
+    keypoints[kept] = keypoints[i];
+    if (descriptor_bytes > 0) memmove(bytes + kept * descriptor_bytes, bytes + i * descriptor_bytes, descriptor_bytes);
+    kept++;
+  }
+  *count = kept;
+  return HS_OK;
+}
+
+hs_status grid_select_result(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+  /* The pinned results are the context's own. */
+  hs_keypoint *keypoints = (hs_keypoint *)(uintptr_t)result->keypoints;
+  void *descriptors = (void *)(uintptr_t)result->descriptors;
+  if (!grid_is_on(&c->options)) return HS_OK;
+  const hs_status st = grid_select_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width,
+                                           r->source.height, &result->count);
+  if (st == HS_OK) c->statistics.features = result->count;
+  return st;
+}

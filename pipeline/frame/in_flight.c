@@ -1,0 +1,366 @@
+/* Images in flight: a ring of slots between the caller and the lanes. */
+#include "pipeline/frame/in_flight.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cpu/threads.h"
+#include "pipeline/frame/small_images.h"
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/base/features.h"
+#include "pipeline/base/image_view.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+
+/* Most lanes of each kind. On a GPU four fill the multiprocessors with large images and eight with small ones. */
+enum { CUDA_LANES = 8, CPU_LANES = 16, IN_FLIGHT_DEFAULT = 8 };
+
+/* One image between hs_submit and the end of its results. */
+typedef struct flight_slot {
+  hs_image image, mask;
+  bool masked, done;
+  hs_status status;
+  hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results */
+  int32_t batch_most;   /* images like this one that may share its launches; 1: it goes alone */
+  int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory */
+  int32_t lane, set;    /* whose results these are; GPU only */
+  char error[ERROR_TEXT_BYTES];
+} flight_slot;
+
+typedef struct flight_lane {
+  flight *flight;
+  hs_context *context;
+  pthread_t thread;
+  int32_t held[CUDA_RESULT_SETS]; /* results in each set that the caller has not given back */
+  hs_statistics statistics;       /* as it started, then after its last image */
+} flight_lane;
+
+/* Images are numbered as they are submitted; image n lies in slot n % slot_count. All under the lock. */
+struct flight {
+  pthread_mutex_t lock;
+  pthread_cond_t work, done;
+  bool ending, viewed; /* viewed: image oldest - 1 is still being looked at */
+  bool on_device;
+  int32_t lane_count, slot_count;
+  int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
+  uint64_t oldest, next, end; /* first not waited for, first that no lane has taken, one past the last */
+  flight_lane lanes[CPU_LANES];
+  flight_slot slots[];
+};
+
+static flight_slot *slot_of(flight *f, uint64_t image) { return &f->slots[image % (uint64_t)f->slot_count]; }
+
+/* A set of the lane's results that may be written, -1: none. */
+static int32_t free_set(const flight_lane *lane) {
+  for (int32_t i = 0; i < CUDA_RESULT_SETS; i++)
+    if (lane->held[i] == 0) return i;
+  return -1;
+}
+
+/* Runs one image in the lane's context, without the lock. */
+static void run_slot(flight_lane *lane, flight_slot *s) {
+  hs_context *c = lane->context;
+  const hs_image *mask = s->masked ? &s->mask : NULL;
+  if (lane->flight->on_device) {
+    const hs_features *view = NULL;
+    s->status = hs_extract_view(c, &s->image, mask, &view);
+    s->features = s->status == HS_OK ? *view : (hs_features){0};
+  } else {
+    s->status = hs_extract_masked(c, &s->image, mask, &s->features);
+  }
+  if (s->status != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", hs_last_error(c));
+}
+
+/* Runs a batch. What can fail is the device or the memory for all of them, so it fails as a whole. */
+static void run_batch(flight_lane *lane, uint64_t first, int32_t count) {
+  flight *f = lane->flight;
+  const hs_image *images[CUDA_BATCH_MAX] = {NULL};
+  hs_features views[CUDA_BATCH_MAX];
+  for (int32_t i = 0; i < count; i++) images[i] = &slot_of(f, first + (uint64_t)i)->image;
+  const hs_status st = batch_frame_run(lane->context, images, count, views);
+  for (int32_t i = 0; i < count; i++) {
+    flight_slot *s = slot_of(f, first + (uint64_t)i);
+    s->status = st;
+    if (st == HS_OK) s->features = views[i];
+    if (st != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", hs_last_error(lane->context));
+  }
+}
+
+static void run_images(flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
+  if (lane->flight->on_device) cuda_frame_use_results(lane->context, set);
+  if (count > 1)
+    run_batch(lane, first, count);
+  else
+    run_slot(lane, slot_of(lane->flight, first));
+}
+
+/* Whether the next image is there, and this lane may begin it. Under the lock. */
+static bool may_take(flight_lane *lane) {
+  flight *f = lane->flight;
+  if (f->next == f->end) return false;
+  return lane - f->lanes < slot_of(f, f->next)->lanes_most && free_set(lane) >= 0;
+}
+
+/* Of the images that wait, how many the lane takes together: as many alike as are worth a batch, but not what other
+   lanes could begin, in powers of two so that few graphs serve. Under the lock. */
+static int32_t batch_to_take(const flight_lane *lane) {
+  flight *f = lane->flight;
+  const flight_slot *first = slot_of(f, f->next);
+  const uint64_t waiting = f->end - f->next, share = (waiting + (uint64_t)f->lane_count - 1) / (uint64_t)f->lane_count;
+  int32_t alike = 1, count = 1;
+  while ((uint64_t)alike < share && alike < first->batch_most) {
+    const flight_slot *s = slot_of(f, f->next + (uint64_t)alike);
+    if (s->batch_most == 1 || !batch_frame_alike(&first->image, &s->image)) break;
+    alike++;
+  }
+  while (2 * count <= alike) count *= 2;
+  return count;
+}
+
+/* Tells the lanes that images wait: one of them where whoever wakes may take the next, else all, because a lane that
+   may not would keep the news to itself. Under the lock. */
+static void wake_lanes(flight *f) {
+  bool anyone = slot_of(f, f->next)->lanes_most >= f->lane_count;
+  for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
+  if (anyone)
+    pthread_cond_signal(&f->work);
+  else
+    pthread_cond_broadcast(&f->work);
+}
+
+/* Waits for images and takes them; returns how many, 0: the lanes are to end. Under the lock. */
+static int32_t take(flight_lane *lane, uint64_t *first) {
+  flight *f = lane->flight;
+  while (!f->ending && !may_take(lane)) pthread_cond_wait(&f->work, &f->lock);
+  if (f->ending) return 0;
+  const int32_t count = batch_to_take(lane), set = free_set(lane);
+  *first = f->next;
+  f->next += (uint64_t)count;
+  for (int32_t i = 0; i < count; i++) {
+    flight_slot *s = slot_of(f, *first + (uint64_t)i);
+    s->lane = (int32_t)(lane - f->lanes);
+    s->set = set;
+  }
+  if (f->on_device) lane->held[set] += count;
+  if (f->next != f->end) wake_lanes(f); /* others may take what this one stood before */
+  return count;
+}
+
+static void *lane_main(void *argument) {
+  flight_lane *lane = argument;
+  flight *f = lane->flight;
+  uint64_t first;
+  pthread_mutex_lock(&f->lock);
+  for (int32_t count = take(lane, &first); count > 0; count = take(lane, &first)) {
+    const int32_t set = slot_of(f, first)->set;
+    pthread_mutex_unlock(&f->lock);
+    run_images(lane, first, count, set);
+    pthread_mutex_lock(&f->lock);
+    (void)hs_get_statistics(lane->context, &lane->statistics);
+    for (int32_t i = 0; i < count; i++) slot_of(f, first + (uint64_t)i)->done = true;
+    pthread_cond_broadcast(&f->done);
+  }
+  pthread_mutex_unlock(&f->lock);
+  return NULL;
+}
+
+/* The image's results are no longer needed. Under the lock. */
+static void give_back(flight *f, uint64_t image) {
+  flight_slot *s = slot_of(f, image);
+  if (!f->on_device) return;
+  if (--f->lanes[s->lane].held[s->set] == 0) pthread_cond_broadcast(&f->work);
+}
+
+static bool open_lock(flight *f) {
+  if (pthread_mutex_init(&f->lock, NULL) != 0) return false;
+  if (pthread_cond_init(&f->work, NULL) == 0) {
+    if (pthread_cond_init(&f->done, NULL) == 0) return true;
+    pthread_cond_destroy(&f->work);
+  }
+  pthread_mutex_destroy(&f->lock);
+  return false;
+}
+
+/* Lanes that share `threads`, with every signal blocked: a handler of the caller's must run on a thread of the
+   caller's. */
+static hs_status start_lanes(flight *f, hs_context *owner, int32_t lanes, int32_t threads) {
+  sigset_t all, saved;
+  hs_status st = HS_OK;
+  sigfillset(&all);
+  if (pthread_sigmask(SIG_SETMASK, &all, &saved) != 0)
+    return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the lanes");
+  for (int32_t i = 0; i < lanes && st == HS_OK; i++) {
+    flight_lane *lane = &f->lanes[i];
+    lane->flight = f;
+    st = context_clone(owner, threads / lanes + (i < threads % lanes ? 1 : 0), &lane->context);
+    if (st != HS_OK) break;
+    lane->statistics.struct_size = sizeof lane->statistics;
+    (void)hs_get_statistics(lane->context, &lane->statistics);
+    if (pthread_create(&lane->thread, NULL, lane_main, lane) == 0) {
+      f->lane_count++;
+      continue;
+    }
+    hs_destroy(lane->context);
+    st = CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot start a thread for image %d in flight", i + 1);
+  }
+  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  return st;
+}
+
+static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+
+static hs_status start(hs_context *owner) {
+  const int32_t in_flight = owner->options.in_flight > 0 ? owner->options.in_flight : IN_FLIGHT_DEFAULT;
+  const int32_t threads = context_threads(owner);
+  const int32_t lanes = least(in_flight, owner->cuda ? CUDA_LANES : least(threads, CPU_LANES));
+  /* One slot more than may be in flight: the one whose results are being looked at. */
+  const size_t bytes = sizeof(flight) + sizeof(flight_slot) * ((size_t)in_flight + 1);
+  flight *f = hs_memory_alloc(owner->options.allocator, bytes);
+  if (!f) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "cannot allocate %zu bytes for images in flight", bytes);
+  memset(f, 0, bytes);
+  f->slot_count = in_flight + 1;
+  f->on_device = owner->cuda != NULL;
+  if (!open_lock(f)) {
+    hs_memory_release(owner->options.allocator, f);
+    return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot make a lock for images in flight");
+  }
+  const hs_status st = start_lanes(f, owner, lanes, threads);
+  owner->flight = f;
+  if (st == HS_OK) return HS_OK;
+  context_end_flight(owner);
+  return st;
+}
+
+void flight_stop(flight *f) {
+  if (!f) return;
+  pthread_mutex_lock(&f->lock);
+  f->ending = true;
+  pthread_cond_broadcast(&f->work);
+  pthread_mutex_unlock(&f->lock);
+  for (int32_t i = 0; i < f->lane_count; i++) {
+    pthread_join(f->lanes[i].thread, NULL);
+    hs_destroy(f->lanes[i].context);
+  }
+  for (int32_t i = 0; i < f->slot_count && !f->on_device; i++) hs_features_free(&f->slots[i].features);
+  pthread_cond_destroy(&f->done);
+  pthread_cond_destroy(&f->work);
+  pthread_mutex_destroy(&f->lock);
+}
+
+void flight_add_statistics(flight *f, hs_statistics *sum) {
+  if (!f) return;
+  pthread_mutex_lock(&f->lock);
+  for (int32_t i = 0; i < f->lane_count; i++) {
+    const hs_statistics *s = &f->lanes[i].statistics;
+    sum->frames += s->frames;
+    sum->regrown_frames += s->regrown_frames;
+    sum->workspace_bytes += s->workspace_bytes;
+    sum->device_bytes += s->device_bytes;
+  }
+  pthread_mutex_unlock(&f->lock);
+}
+
+/* Lanes that may have an image like this one on the device at once; asked anew only when the size changes. */
+static int32_t lanes_for(hs_context *c, const hs_image *image) {
+  flight *f = c->flight;
+  if (!c->cuda) return CPU_LANES;
+  if (f->sized_width != image->width || f->sized_height != image->height) {
+    f->sized_lanes = cuda_frame_lanes(c, image->width, image->height);
+    f->sized_width = image->width;
+    f->sized_height = image->height;
+    c->error[0] = '\0';
+  }
+  return f->sized_lanes;
+}
+
+hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!image) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image is null");
+  source_view source;
+  place_filter filter;
+  hs_status st = image_view_source(c, image, &source);
+  if (st == HS_OK) st = image_view_filter(c, image, mask, &filter);
+  if (st == HS_OK && !c->flight) st = start(c);
+  if (st != HS_OK) return st;
+  flight *f = c->flight;
+  const int32_t lanes_most = lanes_for(c, image);
+  /* Each lane may hold the memory of a batch: all of them together no more frames than the device has room for. */
+  const int32_t room_for = lanes_most / f->lane_count;
+  const int32_t batch_most = least(batch_frame_most(c, image), room_for > 1 ? room_for : 1);
+  pthread_mutex_lock(&f->lock);
+  const uint64_t count = f->end - f->oldest;
+  const bool room = count + 1 < (uint64_t)f->slot_count;
+  if (room) {
+    flight_slot *s = slot_of(f, f->end);
+    s->image = *image;
+    s->masked = mask != NULL;
+    if (mask) s->mask = *mask;
+    s->done = false;
+    s->lanes_most = lanes_most;
+    s->batch_most = mask ? 1 : batch_most;
+    s->error[0] = '\0';
+    f->end++;
+    wake_lanes(f);
+  }
+  pthread_mutex_unlock(&f->lock);
+  return room ? HS_OK
+              : CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%llu images are in flight: wait for one", (unsigned long long)count);
+}
+
+/* Waits for the oldest image; its slot stays taken, as the one being looked at, until the next call. */
+static hs_status wait_oldest(hs_context *c, const flight_slot **slot) {
+  flight *f = c->flight;
+  if (!f) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
+  pthread_mutex_lock(&f->lock);
+  if (f->viewed) give_back(f, f->oldest - 1);
+  f->viewed = false;
+  const bool any = f->oldest != f->end;
+  flight_slot *s = slot_of(f, f->oldest);
+  while (any && !s->done) pthread_cond_wait(&f->done, &f->lock);
+  if (any) f->oldest++;
+  f->viewed = any;
+  pthread_mutex_unlock(&f->lock);
+  if (!any) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
+  if (s->status != HS_OK) hs_message_set(c->error, sizeof c->error, "%s", s->error);
+  *slot = s;
+  return s->status;
+}
+
+hs_status hs_wait_view(hs_context *c, const hs_features **features) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
+  *features = NULL;
+  const flight_slot *slot = NULL;
+  const hs_status st = wait_oldest(c, &slot);
+  if (st == HS_OK) *features = &slot->features;
+  return st;
+}
+
+hs_status hs_wait(hs_context *c, hs_features *features) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
+  const flight_slot *slot = NULL;
+  hs_status st = wait_oldest(c, &slot);
+  if (st != HS_OK) return st;
+  st = features_copy(features, &slot->features, c->options.allocator);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %zu features", slot->features.count);
+  flight *f = c->flight;
+  pthread_mutex_lock(&f->lock);
+  give_back(f, f->oldest - 1);
+  f->viewed = false;
+  pthread_mutex_unlock(&f->lock);
+  return HS_OK;
+}
+
+int32_t hs_count_in_flight(const hs_context *c) {
+  if (!c || !c->flight) return 0;
+  flight *f = c->flight;
+  pthread_mutex_lock(&f->lock);
+  const int32_t count = (int32_t)(f->end - f->oldest);
+  pthread_mutex_unlock(&f->lock);
+  return count;
+}

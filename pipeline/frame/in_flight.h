@@ -1,0 +1,22 @@
+/*
+ * Images in flight: what hs_submit hands over is worked off by lanes, each a thread with a context of its own, and comes
+ * back in the order of submission.
+ *
+ * A lane of a GPU context has its own stream, memory and graphs, so that copies and kernels of different images overlap;
+ * it writes into one of two sets of pinned results by turns, and starts no image while both hold results that nobody has
+ * waited for. A lane of a CPU context has its share of the threads.
+ */
+#ifndef HS_PIPELINE_FLIGHT_H
+#define HS_PIPELINE_FLIGHT_H
+
+#include "pipeline/context/context.h"
+
+typedef struct flight flight;
+
+/* Ends the lanes: images that none has begun are dropped, those being worked on are finished. null is allowed. */
+void flight_stop(flight *flight);
+
+/* Adds what the lanes hold and have done to *statistics. null is allowed. */
+void flight_add_statistics(flight *flight, hs_statistics *statistics);
+
+#endif

@@ -1,0 +1,185 @@
+/* One frame in the order of the paper: scale space, extrema, refinement, orientation, descriptor; octave by octave. */
+#include "pipeline/frame/run_frame.h"
+
+#include <string.h>
+
+#include "pipeline/frame/given_keypoints.h"
+#include "pipeline/frame/grid_choice.h"
+
+/* The frame being run. */
+typedef struct frame {
+  hs_context *context;
+  const frame_request *request;
+  workspace *work;
+  uint32_t described; /* features that have their descriptors */
+  uint64_t candidates;
+} frame;
+
+/* The level that another device made of the octaves before. */
+static void copy_handed_over(const plane_view *from, const plane_view *to) {
+  assert(from->width == to->width && from->height == to->height);
+  for (int32_t y = 0; y < to->height; y++)
+    memcpy(to->data + (size_t)y * to->stride, from->data + (size_t)y * from->stride, sizeof(float) * (size_t)to->width);
+}
+
+/* Level 0 of an octave: from the picture for the first, else every second sample of the octave before. */
+static stage_status build_base(frame *f, int32_t o) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  if (o == 0 && f->request->skipped_octaves > 0) {
+    const plane_view to = octave_level(&w->octaves[0], 0);
+    copy_handed_over(&f->request->handed_over, &to);
+    return STAGE_OK;
+  }
+  if (o > 0) {
+    const halve_args args = {.in = octave_level(&w->octaves[o - 1], c->options.scales),
+                             .out = octave_level(&w->octaves[o], 0)};
+    return c->ops.halve(c->queue, &args);
+  }
+  /* Levels 1 and 2 are still free: they hold the doubled and the plain picture. */
+  base_args args = {.source = f->request->source,
+                    .first_octave = c->options.first_octave,
+                    .grid = (upsample_grid)c->options.upsample,
+                    .border = (border_mode)c->options.border_rule,
+                    .filter = &c->base_filter,
+                    .gray = octave_level(&w->octaves[0], 2),
+                    .work = w->blur_work[0],
+                    .doubled = octave_level(&w->octaves[0], 1),
+                    .out = octave_level(&w->octaves[0], 0)};
+  if (c->options.first_octave < 0) {
+    args.gray.width = f->request->source.width;
+    args.gray.height = f->request->source.height;
+  }
+  return c->ops.base(c->queue, &args);
+}
+
+/* Levels 1..S+2, each from the one before. */
+static stage_status build_levels(frame *f, int32_t o) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  stage_status st = build_base(f, o);
+  for (int32_t s = 1; s <= c->options.scales + 2 && st == STAGE_OK; s++) {
+    const blur_args args = {.in = octave_level(&w->octaves[o], s - 1),
+                            .out = octave_level(&w->octaves[o], s),
+                            .work = w->blur_work[o],
+                            .border = (border_mode)c->options.border_rule,
+                            .filter = &c->step_filter[s]};
+    st = c->ops.blur(c->queue, &args);
+  }
+  return st;
+}
+
+/* The octave's keypoints, appended in the defined order. */
+static stage_status detect(frame *f, int32_t o) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  uint64_t count = 0;
+  const extrema_args extrema = {w->octaves[o], w->candidates[o], c->params, &count};
+  stage_status st = c->ops.extrema(c->queue, &extrema);
+  f->candidates += count;
+  const refine_args refine = {w->octaves[o], w->candidates[o], w->settled[o], c->params};
+  if (st == STAGE_OK) st = c->ops.refine(c->queue, &refine);
+  const locate_args locate = {w->octaves[o], w->settled[o], c->params, f->request->filter, w->keypoints};
+  if (st == STAGE_OK) st = c->ops.locate(c->queue, &locate);
+  return st;
+}
+
+/* Keypoints first.. get their orientations. */
+static stage_status orient(frame *f, uint32_t first) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  const orient_args args = {w->octaves, c->plan.geometry.first_octave, first, w->keypoints, w->features, c->params,
+                            &c->scales};
+  return c->ops.orient(c->queue, &args);
+}
+
+/* With max_features, what can no longer be among them goes before it is described. */
+static stage_status select_features(frame *f) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  const source_view *picture = &f->request->source;
+  if (c->options.max_features == 0 || f->request->given) return STAGE_OK;
+  const select_args args = {.keypoints = w->keypoints,
+                            .features = w->features,
+                            .max_features = (uint32_t)c->options.max_features,
+                            .by_scale = c->options.selection == HS_SELECT_SCALE,
+                            .descriptors = w->descriptors,
+                            .descriptor_bytes = f->request->descriptor_bytes,
+                            .described_count = f->described,
+                            .kept_described = &f->described};
+  if (grid_is_on(&c->options)) {
+    grid_select_lists(c, &args, picture->width, picture->height);
+    return STAGE_OK;
+  }
+  return c->ops.select(c->queue, &args);
+}
+
+/* Features that have no descriptor yet get one, while their octave's levels stand. */
+static stage_status describe(frame *f) {
+  hs_context *c = f->context;
+  workspace *w = f->work;
+  const describe_args args = {
+      w->octaves,    c->plan.geometry.first_octave, f->described, w->keypoints, w->features, c->params, &c->scales,
+      w->descriptors};
+  stage_status st = STAGE_OK;
+  if (f->request->descriptor_bytes > 0) st = c->ops.describe(c->queue, &args);
+  f->described = *w->features.count;
+  return st;
+}
+
+static stage_status run_octave(frame *f, int32_t o) {
+  workspace *w = f->work;
+  const uint32_t first = *w->keypoints.count;
+  stage_status st = build_levels(f, o);
+  if (st == STAGE_OK && !f->request->given) st = detect(f, o);
+  if (st == STAGE_OK && f->request->given) given_append(&f->context->plan, f->context, f->request, o, false, w);
+  if (st == STAGE_OK) st = orient(f, first);
+  if (st == STAGE_OK && f->request->given) given_append(&f->context->plan, f->context, f->request, o, true, w);
+  if (st == STAGE_OK) st = select_features(f);
+  if (st == STAGE_OK) st = describe(f);
+  return st;
+}
+
+/* Room for what was counted and a quarter more, so that the next frames of a sequence fit too. */
+static uint32_t grown(uint32_t count, uint32_t capacity) {
+  if (count <= capacity) return capacity;
+  const uint64_t room = (uint64_t)count + count / 4 + 32;
+  return room > UINT32_MAX - 64 ? UINT32_MAX - 64 : (uint32_t)room;
+}
+
+bool run_grow_lists(hs_context *c, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,
+                    uint32_t feature_capacity) {
+  if (keypoints <= keypoint_capacity && features <= feature_capacity) return false;
+  c->keypoint_capacity = grown(keypoints, keypoint_capacity);
+  c->feature_capacity = grown(features, feature_capacity);
+  c->statistics.regrown_frames++;
+  return true;
+}
+
+static hs_status status_of(hs_context *c, stage_status st) {
+  if (st == STAGE_OK) return HS_OK;
+  if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "a stage ran out of memory");
+  if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a size does not fit its type");
+  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "a stage failed on its device");
+}
+
+hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
+  do {
+    frame f = {.context = c, .request = r, .work = w};
+    hs_status st = context_prepare(c, r);
+    if (st != HS_OK) return st;
+    workspace_view(&c->plan, c->slab, w);
+    st = grid_reserve(c, w->features.capacity);
+    if (st != HS_OK) return st;
+    const int32_t octaves = r->given ? given_octaves_needed(&c->plan, c, r) : c->plan.geometry.octave_count;
+    for (int32_t o = 0; o < octaves; o++) {
+      st = status_of(c, run_octave(&f, o));
+      if (st != HS_OK) return st;
+    }
+    c->statistics.candidates = f.candidates;
+  } while (run_grow_lists(c, *w->keypoints.count, *w->features.count, w->keypoints.capacity, w->features.capacity));
+  c->statistics.frames++;
+  c->statistics.keypoints = *w->keypoints.count;
+  c->statistics.features = *w->features.count;
+  return HS_OK;
+}

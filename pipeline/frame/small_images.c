@@ -1,0 +1,80 @@
+/* Frames of several images at once, on a GPU. */
+#include "pipeline/frame/small_images.h"
+
+#include "cpu/float_environment.h"
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/base/features.h"
+#include "pipeline/base/image_view.h"
+
+/* A batch is chosen so large that its first octaves together have this many samples: from there on launches are no
+   longer what its time goes to. Every picture of it has lists of its own, so what a larger picture's lists grew to is
+   cut to one keypoint in so many samples, and so many besides, more than pictures have. */
+enum { BATCH_SAMPLES = 4 << 20, BATCH_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_LEAST = 32, KEYPOINTS_BESIDES = 1024 };
+
+/* Samples of the first octave. */
+static int64_t samples_of(const hs_options *o, const hs_image *image) {
+  const int64_t pixels = (int64_t)image->width * image->height;
+  return o->first_octave < 0 ? 4 * pixels : pixels >> (2 * o->first_octave);
+}
+
+int32_t batch_frame_most(const hs_context *c, const hs_image *image) {
+  const hs_options *o = &c->options;
+  if (!c->cuda || o->device == HS_DEVICE_HYBRID || o->max_memory_bytes > 0 || o->equalize || o->grid_columns > 0 ||
+      !cuda_frame_batches(c))
+    return 1;
+  const int64_t samples = samples_of(o, image);
+  int32_t wanted = o->batch, chosen = 1;
+  if (wanted == 0)
+    wanted = samples * BATCH_CHOSEN_MAX <= BATCH_SAMPLES ? BATCH_CHOSEN_MAX : (int32_t)(BATCH_SAMPLES / (samples + 1));
+  while (2 * chosen <= wanted && 2 * chosen <= CUDA_BATCH_MAX) chosen *= 2;
+  return chosen;
+}
+
+bool batch_frame_alike(const hs_image *a, const hs_image *b) {
+  return a->width == b->width && a->height == b->height && a->type == b->type && a->layout == b->layout &&
+         a->range_low == b->range_low && a->range_high == b->range_high;
+}
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/* Runs the frame with lists of a batch's length, and leaves the context's at their longest. */
+static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests, const cuda_frame_place *place,
+                     cuda_frame_result *results) {
+  const uint32_t keypoints = c->keypoint_capacity, features = c->feature_capacity;
+  const int64_t wanted = samples_of(&c->options, image) / SAMPLES_PER_KEYPOINT_LEAST + KEYPOINTS_BESIDES;
+  const uint32_t enough = wanted < (1 << 28) ? (uint32_t)wanted : 1u << 28;
+  c->keypoint_capacity = least(keypoints, enough);
+  c->feature_capacity = least(features, enough + enough / 2);
+  const hs_status st = cuda_frame_run(c, requests, place, results);
+  if (st != HS_OK) return st;
+  c->keypoint_capacity = most(c->keypoint_capacity, keypoints);
+  c->feature_capacity = most(c->feature_capacity, features);
+  return HS_OK;
+}
+
+hs_status batch_frame_run(hs_context *c, const hs_image *const *images, int32_t count, hs_features *views) {
+  frame_request requests[CUDA_BATCH_MAX];
+  cuda_frame_result results[CUDA_BATCH_MAX];
+  const cuda_frame_place place = {.batch = count};
+  assert(count >= 1 && count <= CUDA_BATCH_MAX);
+  c->error[0] = '\0';
+  for (int32_t i = 0; i < count; i++) {
+    requests[i] = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+    hs_status st = image_view_source(c, images[i], &requests[i].source);
+    if (st == HS_OK) st = image_view_filter(c, images[i], NULL, &requests[i].filter);
+    if (st != HS_OK) return st;
+  }
+  float_environment saved;
+  float_environment_enter(&saved);
+  const hs_status st = run(c, images[0], requests, &place, results);
+  float_environment_leave(&saved);
+  for (int32_t i = 0; i < count && st == HS_OK; i++)
+    views[i] = (hs_features){.count = results[i].count,
+                             .keypoints = (hs_keypoint *)(uintptr_t)results[i].keypoints,
+                             .descriptors = (void *)(uintptr_t)results[i].descriptors,
+                             .descriptor_type = c->options.descriptor,
+                             .image_width = images[i]->width,
+                             .image_height = images[i]->height};
+  return st;
+}

@@ -1,0 +1,351 @@
+/* The public calls of matching: checks, the nearest of both lists from the CPU or the device, and the pairs kept. */
+#include "pipeline/matching/match_request.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "cpu/dispatch.h"
+#include "cpu/float_environment.h"
+#include "cpu/threads.h"
+#include "pipeline/device/cuda_match.h"
+#include "pipeline/include/hartsift_cuda.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+
+_Static_assert(sizeof(hs_nearest) == sizeof(match_nearest) &&
+                   offsetof(hs_nearest, second_squared) == offsetof(match_nearest, second_squared) &&
+                   HS_NO_FEATURE == MATCH_NONE,
+               "the public nearest is the stage's");
+_Static_assert(sizeof(hs_match_pair) == sizeof(match_pair) &&
+                   offsetof(hs_match_pair, next_distance) == offsetof(match_pair, next_distance),
+               "the public pair is the stage's");
+_Static_assert((int)HS_DESCRIPTOR_U8 == (int)MATCH_U8 && (int)HS_DESCRIPTOR_F32 == (int)MATCH_F32 &&
+                   (int)HS_GUIDE_HOMOGRAPHY == (int)MATCH_HOMOGRAPHY &&
+                   (int)HS_GUIDE_FUNDAMENTAL == (int)MATCH_FUNDAMENTAL &&
+                   (int)HS_DESCRIPTOR_LENGTH == (int)MATCH_LENGTH,
+               "values of the public enumerations are the stage's");
+
+/* A failure of a call that may have no context. */
+#define MATCH_FAIL(context, status, ...)                                                                               \
+  ((context) ? context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__) : (status))
+
+hs_status hs_match_options_init(hs_match_options *o) {
+  if (!o) return HS_ERR_ARGUMENT;
+  memset(o, 0, sizeof *o);
+  o->struct_size = sizeof *o;
+  o->ratio = 0.8;
+  o->mutual = 1;
+  o->guide_matrix[0] = o->guide_matrix[4] = o->guide_matrix[8] = 1.0;
+  o->guide_tolerance = 4.0;
+  return HS_OK;
+}
+
+void hs_matches_free(hs_matches *matches) {
+  if (!matches) return;
+  hs_memory_release(matches->allocator, matches->pairs);
+  memset(matches, 0, sizeof *matches);
+}
+
+/* ------------------------------------------------------------------ checks */
+
+/* The caller's options over the defaults. */
+static hs_status adopt(hs_context *c, const hs_match_options *callers, hs_match_options *mine) {
+  (void)hs_match_options_init(mine);
+  if (!callers) return HS_OK;
+  const size_t size = callers->struct_size;
+  if (size < offsetof(hs_match_options, ratio) + sizeof mine->ratio || size > 65536)
+    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.struct_size is %zu: call hs_match_options_init first", size);
+  const size_t known = size < sizeof *mine ? size : sizeof *mine;
+  for (size_t i = known; i < size; i++)
+    if (((const unsigned char *)callers)[i] != 0)
+      return MATCH_FAIL(c, HS_ERR_OPTION, "match options has fields that hartsift %s does not know",
+                        hs_version_string());
+  memcpy(mine, callers, known);
+  return HS_OK;
+}
+
+static hs_status check_options(hs_context *c, const hs_match_options *o) {
+  if (!(o->ratio >= 0.0 && o->ratio <= 1.0))
+    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.ratio is %g, expected 0..1", o->ratio);
+  if (!(o->max_distance >= 0.0))
+    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.max_distance is %g, expected 0 or more", o->max_distance);
+  if (o->mutual != 0 && o->mutual != 1)
+    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.mutual is %d, expected 0 or 1", (int)o->mutual);
+  if ((int)o->guide < HS_GUIDE_NONE || (int)o->guide > HS_GUIDE_FUNDAMENTAL)
+    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.guide is %d, expected 0..2", (int)o->guide);
+  if (o->guide == HS_GUIDE_NONE) return HS_OK;
+  if (!(o->guide_tolerance > 0.0))
+    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.guide_tolerance is %g, expected above 0", o->guide_tolerance);
+  for (int i = 0; i < 9; i++)
+    if (!isfinite(o->guide_matrix[i]))
+      return MATCH_FAIL(c, HS_ERR_OPTION, "match options.guide_matrix[%d] is not finite", i);
+  return HS_OK;
+}
+
+static hs_status check_list(hs_context *c, const hs_features *f, bool guided, const char *name, match_list *list) {
+  if (f->count >= MATCH_NONE)
+    return MATCH_FAIL(c, HS_ERR_LIMIT, "%s has %zu features, expected fewer than 2^32 - 1", name, f->count);
+  if (f->count > 0 && f->descriptor_type != HS_DESCRIPTOR_U8 && f->descriptor_type != HS_DESCRIPTOR_F32)
+    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s has no descriptors (type %d)", name, (int)f->descriptor_type);
+  if (f->count > 0 && !f->descriptors) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s.descriptors is null", name);
+  if (f->count > 0 && guided && !f->keypoints)
+    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s.keypoints is null, which the guide needs", name);
+  *list = (match_list){f->keypoints, f->descriptors, (uint32_t)f->count};
+  return HS_OK;
+}
+
+/* The square of a limit. 0 means that there is none, so that of the smallest limits does not become 0. */
+static double limit_squared(double limit) {
+  const double squared = limit * limit;
+  return limit > 0.0 && squared < DBL_MIN ? DBL_MIN : squared;
+}
+
+hs_status match_check(hs_context *c, const hs_features *first, const hs_features *second,
+                      const hs_match_options *options, match_request *r) {
+  hs_match_options o;
+  if (!first || !second) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "a list of features is null");
+  hs_status st = adopt(c, options, &o);
+  if (st == HS_OK) st = check_options(c, &o);
+  if (st != HS_OK) return st;
+  memset(r, 0, sizeof *r);
+  /* A tolerance whose square is beyond doubles counts as infinity. */
+  const double tolerance_squared = o.guide_tolerance * o.guide_tolerance;
+  if (o.guide != HS_GUIDE_NONE && tolerance_squared < INFINITY) {
+    r->guide.kind = (match_guide_kind)o.guide;
+    r->guide.tolerance_squared = tolerance_squared;
+    memcpy(r->guide.matrix, o.guide_matrix, sizeof r->guide.matrix);
+  }
+  const bool guided = r->guide.kind != MATCH_UNGUIDED;
+  st = check_list(c, first, guided, "the first list", &r->first);
+  if (st == HS_OK) st = check_list(c, second, guided, "the second list", &r->second);
+  if (st != HS_OK) return st;
+  if (first->count > 0 && second->count > 0 && first->descriptor_type != second->descriptor_type)
+    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "one list has 8-bit descriptors, the other float ones");
+  r->type = (match_type)(first->count > 0 ? first : second)->descriptor_type;
+  r->limits = (match_limits){limit_squared(o.ratio), limit_squared(o.max_distance)};
+  r->mutual = o.mutual != 0;
+  return HS_OK;
+}
+
+/* ------------------------------------------------------------------ room */
+
+/* What a call works in: the nearest both ways, the places of a guide, the backend's memory. */
+typedef struct match_room {
+  match_nearest *forward, *backward; /* null: not asked for */
+  match_place *first, *second;
+  unsigned char *work;
+  unsigned char *memory; /* all of it */
+} match_room;
+
+enum { ROOM_ALIGNMENT = 64 };
+
+/* Adds count entries to a running total; false when that does not fit. *offset: where they begin. */
+static bool place(size_t *total, size_t count, size_t size, size_t *offset) {
+  size_t bytes;
+  *offset = *total;
+  return hs_size_mul(count, size, &bytes) && hs_size_add(bytes, ROOM_ALIGNMENT - 1, &bytes) &&
+         hs_size_add(*total, bytes & ~(size_t)(ROOM_ALIGNMENT - 1), total);
+}
+
+/* Memory of a call: the context's, kept and grown, or for no context the call's own. */
+static hs_status take_memory(hs_context *c, size_t bytes, unsigned char **memory) {
+  if (!c) {
+    *memory = hs_memory_alloc(NULL, bytes);
+    return *memory ? HS_OK : HS_ERR_MEMORY;
+  }
+  const uint64_t limit = c->options.max_memory_bytes;
+  if (limit > 0 && bytes > limit)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "matching needs %zu bytes of workspace, max_memory_bytes is %llu", bytes,
+                        (unsigned long long)limit);
+  if (bytes > c->match_bytes) {
+    hs_memory_release(c->options.allocator, c->match_memory);
+    c->match_bytes = 0;
+    c->match_memory = hs_memory_alloc(c->options.allocator, bytes);
+    if (!c->match_memory)
+      return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace for matching", bytes);
+    c->match_bytes = bytes;
+  }
+  *memory = c->match_memory;
+  return HS_OK;
+}
+
+static hs_status make_room(hs_context *c, const match_request *r, bool backward, size_t places, size_t work_bytes,
+                           match_room *room) {
+  size_t total = 0, at[5];
+  const bool fits = place(&total, r->first.count, sizeof *room->forward, &at[0]) &&
+                    place(&total, backward ? r->second.count : 0, sizeof *room->backward, &at[1]) &&
+                    place(&total, places ? r->first.count : 0, sizeof *room->first, &at[2]) &&
+                    place(&total, places ? r->second.count : 0, sizeof *room->second, &at[3]) &&
+                    place(&total, work_bytes, 1, &at[4]);
+  if (!fits) return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
+  unsigned char *m = NULL;
+  const hs_status st = take_memory(c, total, &m);
+  if (st != HS_OK) return st;
+  room->memory = m;
+  room->forward = (match_nearest *)(void *)(m + at[0]);
+  room->backward = backward ? (match_nearest *)(void *)(m + at[1]) : NULL;
+  room->first = places ? (match_place *)(void *)(m + at[2]) : NULL;
+  room->second = places ? (match_place *)(void *)(m + at[3]) : NULL;
+  room->work = m + at[4];
+  return HS_OK;
+}
+
+/* ------------------------------------------------------------------ the nearest */
+
+static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, match_room *room) {
+  stage_ops chosen;
+  const stage_ops *ops = c ? &c->ops : &chosen;
+  stage_queue *queue = c ? c->queue : NULL;
+  if (!c && !cpu_choose_ops(&chosen, NULL, NULL, 0)) return HS_ERR_OPTION;
+  const bool guided = r->guide.kind != MATCH_UNGUIDED;
+  match_nearest asked; /* never read: for the size it only counts that backward is asked for */
+  match_args args = {.type = r->type,
+                     .first = {r->first.descriptors, NULL, r->first.count},
+                     .second = {r->second.descriptors, NULL, r->second.count},
+                     .guide = r->guide.kind,
+                     .tolerance_squared = r->guide.tolerance_squared,
+                     .backward = backward ? &asked : NULL};
+  size_t work_bytes;
+  if (!ops->match_work_bytes(&args, queue_threads(queue), &work_bytes))
+    return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
+  const hs_status st = make_room(c, r, backward, guided, work_bytes, room);
+  if (st != HS_OK) return st;
+  for (uint32_t i = 0; guided && i < r->first.count; i++)
+    room->first[i] = match_place_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
+  for (uint32_t i = 0; guided && i < r->second.count; i++)
+    room->second[i] = match_place_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
+  args.first.places = room->first;
+  args.second.places = room->second;
+  args.forward = room->forward;
+  args.backward = room->backward;
+  args.work = room->work;
+  return ops->match(queue, &args) == STAGE_OK ? HS_OK : MATCH_FAIL(c, HS_ERR_INTERNAL, "matching failed");
+}
+
+static void drop_room(const hs_context *c, match_room *room) {
+  if (!c) hs_memory_release(NULL, room->memory);
+}
+
+/* ------------------------------------------------------------------ pairs */
+
+/* Room for count pairs. */
+static hs_status reserve(hs_context *c, size_t count, hs_matches *matches) {
+  const hs_allocator *allocator = c ? c->options.allocator : NULL;
+  size_t bytes;
+  if (count <= matches->capacity) return HS_OK;
+  hs_match_pair *pairs = hs_size_mul(count, sizeof *pairs, &bytes) ? hs_memory_alloc(allocator, bytes) : NULL;
+  if (!pairs) return MATCH_FAIL(c, HS_ERR_MEMORY, "cannot make room for %zu pairs", count);
+  hs_memory_release(matches->allocator, matches->pairs);
+  *matches = (hs_matches){.pairs = pairs, .capacity = count, .allocator = allocator};
+  return HS_OK;
+}
+
+hs_status match_collect(hs_context *c, const match_request *r, const match_nearest *forward,
+                        const match_nearest *backward, hs_matches *matches) {
+  size_t count = 0, k = 0;
+  for (uint32_t i = 0; i < r->first.count; i++) count += match_keeps(&r->limits, forward, backward, i);
+  const hs_status st = reserve(c, count, matches);
+  if (st != HS_OK) return st;
+  for (uint32_t i = 0; i < r->first.count; i++) {
+    if (!match_keeps(&r->limits, forward, backward, i)) continue;
+    const match_pair p = match_pair_of(i, &forward[i]);
+    matches->pairs[k++] = (hs_match_pair){p.first, p.second, p.distance, p.next_distance};
+  }
+  matches->count = count;
+  return HS_OK;
+}
+
+/* On the CPU; *matches or nearest[] is wanted. */
+static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches *matches, hs_nearest *nearest) {
+  match_room room = {0};
+  float_environment saved;
+  float_environment_enter(&saved);
+  hs_status st = run_cpu(c, r, matches && r->mutual, &room);
+  if (st == HS_OK && matches) st = match_collect(c, r, room.forward, room.backward, matches);
+  if (st == HS_OK && nearest && r->first.count > 0)
+    memcpy(nearest, room.forward, r->first.count * sizeof *room.forward);
+  drop_room(c, &room);
+  float_environment_leave(&saved);
+  return st;
+}
+
+/* On the context's device. */
+static hs_status match_on_device(hs_context *c, const match_request *r, const match_cuda_place *device,
+                                 hs_matches *matches, hs_nearest *nearest) {
+  const match_pair *pairs;
+  size_t count;
+  if (nearest) return match_cuda_run(c, r, device, (match_nearest *)(void *)nearest, NULL);
+  if (!matches) return HS_OK; /* nobody's nearest */
+  hs_status st = match_cuda_pairs(c, r, device, &pairs, &count);
+  if (st == HS_OK) st = reserve(c, count, matches);
+  if (st != HS_OK) return st;
+  if (count > 0) memcpy(matches->pairs, pairs, count * sizeof *pairs);
+  matches->count = count;
+  return HS_OK;
+}
+
+/* Both calls: *matches or nearest[] is wanted. */
+static hs_status match(hs_context *c, const match_request *r, const match_cuda_place *device, hs_matches *matches,
+                       hs_nearest *nearest) {
+  return c && c->cuda ? match_on_device(c, r, device, matches, nearest) : match_on_cpu(c, r, matches, nearest);
+}
+
+hs_status hs_match(hs_context *c, const hs_features *first, const hs_features *second, const hs_match_options *options,
+                   hs_matches *matches) {
+  const match_cuda_place device = {NULL, false};
+  match_request request;
+  if (c) c->error[0] = '\0';
+  if (!matches) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "matches is null");
+  const hs_status st = match_check(c, first, second, options, &request);
+  return st == HS_OK ? match(c, &request, &device, matches, NULL) : st;
+}
+
+hs_status hs_find_nearest(hs_context *c, const hs_features *first, const hs_features *second,
+                          const hs_match_options *options, hs_nearest *nearest) {
+  const match_cuda_place device = {NULL, false};
+  match_request request;
+  if (c) c->error[0] = '\0';
+  const hs_status st = match_check(c, first, second, options, &request);
+  if (st != HS_OK) return st;
+  if (!nearest && first->count > 0) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "nearest is null");
+  return match(c, &request, &device, NULL, nearest);
+}
+
+#if HARTSIFT_HAVE_CUDA
+
+/* The lists on the device as the host's calls take them; only pointers are looked at. */
+static hs_features device_list(const hs_cuda_features *f) {
+  return (hs_features){.count = f->count,
+                       .keypoints = (hs_keypoint *)(uintptr_t)f->keypoints,
+                       .descriptors = (void *)(uintptr_t)f->descriptors,
+                       .descriptor_type = f->descriptor_type};
+}
+
+static hs_status match_resident(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
+                                const hs_match_options *options, void *stream, hs_matches *matches,
+                                hs_nearest *nearest) {
+  const match_cuda_place device = {stream, true};
+  match_request request;
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!first || !second || (!matches && !nearest && first->count > 0))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "a list of features or the result is null");
+  if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
+  const hs_features a = device_list(first), b = device_list(second);
+  const hs_status st = match_check(c, &a, &b, options, &request);
+  return st == HS_OK ? match(c, &request, &device, matches, nearest) : st;
+}
+
+hs_status hs_cuda_match(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
+                        const hs_match_options *options, void *stream, hs_matches *matches) {
+  if (c && !matches) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "matches is null");
+  return match_resident(c, first, second, options, stream, matches, NULL);
+}
+
+hs_status hs_cuda_find_nearest(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
+                               const hs_match_options *options, void *stream, hs_nearest *nearest) {
+  return match_resident(c, first, second, options, stream, NULL, nearest);
+}
+
+#endif

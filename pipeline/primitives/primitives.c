@@ -1,0 +1,153 @@
+/* The public primitives on host memory: what a caller hands in, checked, and the CPU's functions. */
+#include "cpu/float_environment.h"
+#include "cpu/primitives_threads.h"
+#include "pipeline/base/array_view.h"
+#include "pipeline/context/context.h"
+
+_Static_assert(sizeof(hs_tile) == sizeof(prim_tile) && offsetof(hs_tile, above) == offsetof(prim_tile, above), "tiles");
+_Static_assert((int)HS_ENDS_ZERO == PRIM_ENDS_ZERO && (int)HS_ENDS_REPLICATE == PRIM_ENDS_REPLICATE &&
+                   (int)HS_ENDS_REFLECT_101 == PRIM_ENDS_REFLECT_101,
+               "ends");
+
+/* Where a call works, and the floating-point environment it works in. */
+typedef struct primitive_call {
+  prim_place place;
+  float_environment saved;
+} primitive_call;
+
+/* After the arguments have passed. The threads of a context on a GPU are started when they are first wanted. */
+static hs_status begin(hs_context *c, const prim_view *view, primitive_call *call) {
+  call->place = (prim_place){.ops = cpu_choose_prims()};
+  if (c && !c->queue && prim_place_shares(view->width * view->height * prim_element_bytes(view->type), PRIM_WORK)) {
+    const hs_status st = context_start_queue(c);
+    if (st != HS_OK) return st;
+  }
+  if (c) call->place.queue = c->queue;
+  float_environment_enter(&call->saved);
+  return HS_OK;
+}
+
+static hs_status end(primitive_call *call) {
+  float_environment_leave(&call->saved);
+  return HS_OK;
+}
+
+/* ------------------------------------------------------------------ reductions */
+
+typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_RANGE } reduce_kind;
+
+/* range: both are wanted, or the one that is not null. */
+static hs_status reduce(hs_context *c, const hs_array *array, reduce_kind kind, double *low, double *high) {
+  if (c) c->error[0] = '\0';
+  if (!low && !high) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "where the result goes is null");
+  prim_view view;
+  primitive_call call;
+  hs_status st = array_view_check(c, array, "array", &view);
+  if (st == HS_OK) st = begin(c, &view, &call);
+  if (st != HS_OK) return st;
+  if (kind == REDUCE_RANGE) {
+    const prim_range range = prim_reduce_range(call.place, &view);
+    if (low) *low = range.low;
+    if (high) *high = range.high;
+  } else {
+    const double sum = prim_reduce_sum(call.place, &view);
+    *low = kind == REDUCE_SUM ? sum : prim_plain_nan(sum / (double)(view.width * view.height));
+  }
+  return end(&call);
+}
+
+hs_status hs_reduce_sum(hs_context *context, const hs_array *array, double *sum) {
+  return reduce(context, array, REDUCE_SUM, sum, NULL);
+}
+
+hs_status hs_reduce_mean(hs_context *context, const hs_array *array, double *mean) {
+  return reduce(context, array, REDUCE_MEAN, mean, NULL);
+}
+
+hs_status hs_reduce_min(hs_context *context, const hs_array *array, double *minimum) {
+  return reduce(context, array, REDUCE_RANGE, minimum, NULL);
+}
+
+hs_status hs_reduce_max(hs_context *context, const hs_array *array, double *maximum) {
+  return reduce(context, array, REDUCE_RANGE, NULL, maximum);
+}
+
+hs_status hs_reduce_range(hs_context *c, const hs_array *array, double *minimum, double *maximum) {
+  if (c) c->error[0] = '\0';
+  if (!minimum || !maximum) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "minimum or maximum is null");
+  return reduce(c, array, REDUCE_RANGE, minimum, maximum);
+}
+
+/* ------------------------------------------------------------------ tiles */
+
+hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *tiling, hs_tile *tiles, size_t capacity,
+                        size_t *count) {
+  if (c) c->error[0] = '\0';
+  prim_view view;
+  primitive_call call;
+  array_tiling tiled;
+  hs_status st = array_view_check(c, array, "array", &view);
+  if (st == HS_OK) st = array_view_tiling(c, &view, tiling, &tiled);
+  if (st != HS_OK) return st;
+  if (!count || (!tiles && capacity > 0)) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "tiles or count is null");
+  st = begin(c, &view, &call);
+  if (st != HS_OK) return st;
+  const prim_tiles_args args = {.view = view,
+                                .tile_width = tiled.tile_width,
+                                .tile_height = tiled.tile_height,
+                                .threshold = tiling->threshold,
+                                .tiles = (prim_tile *)(void *)tiles,
+                                .count = tiled.count < capacity ? tiled.count : capacity};
+  prim_tile_stats(call.place, &args);
+  end(&call);
+  *count = tiled.count;
+  if (args.count < tiled.count) return ARRAY_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, room for %zu", tiled.count, capacity);
+  return HS_OK;
+}
+
+/* ------------------------------------------------------------------ histogram */
+
+hs_status hs_histogram256(hs_context *c, const hs_array *array, const hs_array *mask, uint64_t counts[256]) {
+  if (c) c->error[0] = '\0';
+  prim_view view, kept = {0};
+  primitive_call call;
+  hs_status st = array_view_check_u8(c, array, "array", &view);
+  if (st == HS_OK && mask) st = array_view_check_mask(c, mask, &view, &kept);
+  if (st != HS_OK) return st;
+  if (!counts) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "counts is null");
+  st = begin(c, &view, &call);
+  if (st != HS_OK) return st;
+  prim_histogram(call.place, &view, &kept, counts);
+  return end(&call);
+}
+
+hs_status hs_equalize(hs_context *c, const hs_array *picture, uint8_t *out, size_t out_stride_bytes) {
+  if (c) c->error[0] = '\0';
+  prim_view view;
+  primitive_call call;
+  size_t stride;
+  hs_status st = array_view_check_u8(c, picture, "picture", &view);
+  if (st == HS_OK) st = array_view_output(c, &view, out, out_stride_bytes, true, &stride);
+  if (st == HS_OK) st = begin(c, &view, &call);
+  if (st != HS_OK) return st;
+  prim_equalize(call.place, &view, out, stride);
+  return end(&call);
+}
+
+/* ------------------------------------------------------------------ convolution */
+
+hs_status hs_convolve1d(hs_context *c, const hs_array *signal, const double *taps, size_t tap_count, hs_ends ends,
+                        void *out, size_t out_stride_bytes) {
+  if (c) c->error[0] = '\0';
+  prim_view view;
+  primitive_call call;
+  size_t stride;
+  hs_status st = array_view_check(c, signal, "signal", &view);
+  if (st == HS_OK) st = array_view_filter(c, &view, taps, tap_count, ends);
+  if (st == HS_OK) st = array_view_output(c, &view, out, out_stride_bytes, false, &stride);
+  if (st == HS_OK) st = begin(c, &view, &call);
+  if (st != HS_OK) return st;
+  const prim_convolve_args args = {view, taps, tap_count, (prim_ends)ends, out, stride};
+  prim_convolve(call.place, &args);
+  return end(&call);
+}
