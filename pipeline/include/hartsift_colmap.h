@@ -25,7 +25,7 @@
 #ifndef HARTSIFT_COLMAP_H
 #define HARTSIFT_COLMAP_H
 
-#include "hartsift.h"
+#include "hartsift_types.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -20,7 +20,7 @@
 #ifndef HARTSIFT_GEOMETRY_H
 #define HARTSIFT_GEOMETRY_H
 
-#include "hartsift.h"
+#include "hartsift_types.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -12,7 +12,7 @@
 #ifndef HARTSIFT_MATCH_H
 #define HARTSIFT_MATCH_H
 
-#include "hartsift.h"
+#include "hartsift_types.h"
 
 #ifdef __cplusplus
 extern "C" {

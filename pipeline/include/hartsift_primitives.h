@@ -13,7 +13,7 @@
 #ifndef HARTSIFT_PRIMITIVES_H
 #define HARTSIFT_PRIMITIVES_H
 
-#include "hartsift.h"
+#include "hartsift_types.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -21,7 +21,8 @@ MAY_INCLUDE = {
     "cuda": {"cuda", "stages"},
     "pipeline": {"pipeline", "stages", "cpu", "cuda"},
 }
-INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h", "hartsift_opencv.hpp", "hartsift_primitives.h"}
+INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
+                     "hartsift_opencv.hpp", "hartsift_primitives.h", "hartsift_types.h"}
 # Written for users, who have nothing but the installed headers.
 USER_CODE = ("pipeline/examples/", "python/", "tests/api/consumer/")
 NAMES_THAT_REPEAT = {"CMakeLists.txt", "README.md", "__init__.py", "Makefile"}

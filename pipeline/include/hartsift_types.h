@@ -1,0 +1,127 @@
+/*
+ * hartsift_types.h - what every header of hartsift is built on: statuses, images, memory, features; part of hartsift.h.
+ */
+#ifndef HARTSIFT_TYPES_H
+#define HARTSIFT_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#  define HS_API
+#elif defined(__GNUC__)
+#  define HS_API __attribute__((visibility("default")))
+#else
+#  define HS_API
+#endif
+
+/* ------------------------------------------------------------------ statuses */
+
+typedef enum hs_status {
+  HS_OK = 0,
+  /* Argument class: nothing was done, the context stays usable. */
+  HS_ERR_ARGUMENT = 1,     /* a pointer is null or a plain argument is out of its range */
+  HS_ERR_OPTION = 2,       /* a field of hs_options is out of range; hs_last_error names it */
+  HS_ERR_IMAGE = 3,        /* an image view is inconsistent (size, stride, type, layout) */
+  HS_ERR_KEYPOINT = 4,     /* a keypoint cannot be described (its scale or place is not in the pyramid) */
+  HS_ERR_CAPACITY = 5,     /* the caller's arrays are too small: filled as far as they go, full count given */
+  HS_ERR_LIMIT = 6,        /* the image exceeds max_pixels, or the work max_memory_bytes */
+  HS_ERR_FORMAT = 7,       /* the content of a file is damaged or of no known kind */
+  HS_ERR_UNSUPPORTED = 8,  /* valid, but outside what this build or this format can do */
+  /* Resource class: usable again once the resource is there. */
+  HS_ERR_MEMORY = 32,      /* an allocation failed */
+  HS_ERR_IO = 33,          /* a file cannot be opened, read, written or renamed */
+  HS_ERR_THREAD = 34,      /* a worker thread cannot be started */
+  HS_ERR_NO_DEVICE = 35,   /* the device asked for is not usable; hs_last_error says why */
+  /* Device class: destroy the context. */
+  HS_ERR_DEVICE = 64,      /* the device reported an error */
+  HS_ERR_INTERNAL = 65     /* a broken invariant: please report it */
+} hs_status;
+
+typedef enum hs_status_class {
+  HS_CLASS_OK = 0,
+  HS_CLASS_ARGUMENT = 1,   /* context usable */
+  HS_CLASS_RESOURCE = 2,   /* context usable after the resource is freed */
+  HS_CLASS_DEVICE = 3      /* context must be destroyed */
+} hs_status_class;
+
+/* ------------------------------------------------------------------ images */
+
+typedef enum hs_sample_type {
+  HS_U8 = 0,   /* 0..255, scaled by 1/255 */
+  HS_U16 = 1,  /* 0..65535, native byte order, scaled by 1/65535 */
+  HS_F32 = 2   /* hs_image.range_low..range_high; outside is clamped, NaN counts as the low end */
+} hs_sample_type;
+
+/* Interleaved channels. Colour becomes gray as (9798 R + 19235 G + 3735 B + 16384) >> 15 for
+   integers (same weights for floats); alpha is dropped. */
+typedef enum hs_pixel_layout {
+  HS_GRAY = 0,
+  HS_GRAY_ALPHA = 1,
+  HS_RGB = 2,
+  HS_BGR = 3,
+  HS_RGBA = 4,
+  HS_BGRA = 5
+} hs_pixel_layout;
+
+/* A view of the caller's pixels; the library reads them during the call only. */
+typedef struct hs_image {
+  const void *data;        /* first row; aligned for the sample type */
+  int32_t width, height;   /* pixels, 1 or more */
+  size_t stride_bytes;     /* from row to row, at least width * channels * sample size; 0: exactly that */
+  hs_sample_type type;
+  hs_pixel_layout layout;
+  float range_low, range_high; /* HS_F32 only: values of black and white; 0, 0 means 0..1 */
+} hs_image;
+
+/* ------------------------------------------------------------------ memory */
+
+/* Memory functions of the caller. alloc returns null when it fails, memory aligned to 64 bytes
+   otherwise; release takes null. Both are called from one thread at a time per context, with hs_submit from several. */
+typedef struct hs_allocator {
+  void *(*alloc)(size_t bytes, void *user);
+  void (*release)(void *pointer, void *user);
+  void *user;
+} hs_allocator;
+
+/* ------------------------------------------------------------------ results */
+
+/* A feature's place and scale, and where in the pyramid it was found. 24 bytes. */
+typedef struct hs_keypoint {
+  float x, y;              /* pixels of the original image */
+  float sigma;             /* scale, original pixels */
+  float orientation;       /* radians in [0, 2 pi), y down */
+  float response;          /* |D| at the refined extremum, image scaled to [0, 1] */
+  int16_t octave;          /* sampling distance 2^octave original pixels */
+  int16_t level;           /* Gaussian level 1..S; as an input, 0: octave and level follow from sigma */
+} hs_keypoint;
+
+typedef enum hs_descriptor_type {
+  HS_DESCRIPTOR_U8 = 0,    /* min(255, floor(512 v + 0.5)) */
+  HS_DESCRIPTOR_F32 = 1,   /* unit norm; profile opencv: integer values 0..255 */
+  HS_DESCRIPTOR_NONE = 2   /* keypoints with orientations only */
+} hs_descriptor_type;
+
+enum { HS_DESCRIPTOR_LENGTH = 128 };
+
+/* The order of the orientation bins in a cell. */
+typedef enum hs_bin_layout { HS_LAYOUT_UBC = 0, HS_LAYOUT_VLFEAT = 1 } hs_bin_layout;
+
+/* A list of features in the defined order: octave, level, row, column of the settled sample,
+   orientation. Start with {0}; filled by the library, which owns both arrays until
+   hs_features_free, or until the next call that fills the same struct (its room is used again). */
+typedef struct hs_features {
+  size_t count;
+  hs_keypoint *keypoints;              /* count entries */
+  void *descriptors;                   /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
+  hs_descriptor_type descriptor_type;
+  int32_t image_width, image_height;   /* of the image they come from; 0 when unknown */
+  size_t capacity;                     /* entries that both arrays have room for; the library's */
+  size_t descriptor_capacity_bytes;    /* the library's */
+  const hs_allocator *allocator;       /* that the arrays came from; must outlive them. The library's */
+} hs_features;
+
+/* A context: options, chosen backend and working memory; made by hs_create. */
+typedef struct hs_context hs_context;
+
+#endif
