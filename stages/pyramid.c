@@ -26,18 +26,13 @@ static int32_t octaves_vlfeat(int32_t side, int32_t first_octave) {
 
 stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules,
                                  pyramid_geometry *geometry) {
-  int32_t w = width, h = height;
+  /* thinning keeps samples 0, 2^N, 2 * 2^N, ... that have a whole cell: as floor halving does */
+  const int64_t first_width = pyramid_first_side(width, rules->first_octave),
+                first_height = pyramid_first_side(height, rules->first_octave);
   geometry->first_octave = rules->first_octave;
   geometry->octave_count = 0;
-  if (rules->first_octave < 0) {
-    if (w > INT32_MAX / 4 || h > INT32_MAX / 4) return STAGE_OVERFLOW;
-    w *= 2;
-    h *= 2;
-  } else {
-    /* thinning keeps samples 0, 2^N, 2 * 2^N, ... that have a whole cell: as floor halving does */
-    w >>= rules->first_octave;
-    h >>= rules->first_octave;
-  }
+  if (first_width > PYRAMID_SIDE_MAX || first_height > PYRAMID_SIDE_MAX) return STAGE_OVERFLOW;
+  int32_t w = (int32_t)first_width, h = (int32_t)first_height;
   const int32_t side = w < h ? w : h;
   const int32_t source_side = width < height ? width : height;
   /* The fewest samples that leave room for one candidate between the borders. */

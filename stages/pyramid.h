@@ -26,7 +26,17 @@ typedef struct pyramid_rules {
   author_rule octave_rule;
 } pyramid_rules;
 
-/* Fills the geometry. STAGE_OVERFLOW when a doubled side leaves the int32 range. */
+/* The longest side of the first octave, in samples. Coordinates are float32 samples: below 2^22 they keep a quarter of a
+   sample, x + 1 and x + 0.5 are exact, hs_round_half_even holds, and 128 rows of a window stay below 2^31 floats apart.
+   From 2^24 on, x + 1 would be x again. */
+enum { PYRAMID_SIDE_MAX = 1 << 22 };
+
+/* The first octave's length of a side of the picture. */
+static inline int64_t pyramid_first_side(int32_t side, int32_t first_octave) {
+  return first_octave < 0 ? 2 * (int64_t)side : side >> first_octave;
+}
+
+/* Fills the geometry. STAGE_OVERFLOW when a side of the first octave exceeds PYRAMID_SIDE_MAX. */
 stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules, pyramid_geometry *geometry);
 
 /* Leaves the first `count` octaves out (at most all): what remains is the pyramid over the level 0 of octave `count`. */

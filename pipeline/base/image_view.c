@@ -8,6 +8,19 @@ _Static_assert((int)SOURCE_GRAY == HS_GRAY && (int)SOURCE_GRAY_ALPHA == HS_GRAY_
                    (int)SOURCE_BGR == HS_BGR && (int)SOURCE_RGBA == HS_RGBA && (int)SOURCE_BGRA == HS_BGRA,
                "pixel layouts");
 
+/* Refuses sides that the pyramid cannot number, before memory is asked for. */
+static hs_status check_sides(hs_context *c, const hs_image *image) {
+  const int32_t first = c->options.first_octave;
+  const bool wide = pyramid_first_side(image->width, first) > PYRAMID_SIDE_MAX;
+  if (!wide && pyramid_first_side(image->height, first) <= PYRAMID_SIDE_MAX) return HS_OK;
+  const int32_t side = wide ? image->width : image->height;
+  return CONTEXT_FAIL(c, HS_ERR_LIMIT,
+                      "the image's %s of %d pixels makes a first octave of %lld samples, the most is %d: cut the image "
+                      "into tiles, or choose a larger options.first_octave than %d",
+                      wide ? "width" : "height", side, (long long)pyramid_first_side(side, first),
+                      (int)PYRAMID_SIDE_MAX, first);
+}
+
 hs_status image_view_source(hs_context *c, const hs_image *image, source_view *view) {
   if (!image->data) return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.data is null");
   if (image->width < 1 || image->height < 1)
@@ -23,6 +36,8 @@ hs_status image_view_source(hs_context *c, const hs_image *image, source_view *v
   if (limit > 0 && pixels > limit)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "image is %d x %d = %llu pixels, max_pixels is %llu", image->width,
                         image->height, (unsigned long long)pixels, (unsigned long long)limit);
+  const hs_status sides = check_sides(c, image);
+  if (sides != HS_OK) return sides;
   const size_t sample = source_sample_bytes((source_type)image->type);
   size_t row, all;
   if (!hs_size_mul((size_t)image->width, source_pixel_bytes((source_type)image->type, (source_layout)image->layout),

@@ -6,7 +6,7 @@
 
 #include "pipeline/context/context.h"
 
-/* Size, stride, type, layout, alignment, range and max_pixels. Statuses: HS_ERR_IMAGE, HS_ERR_LIMIT,
+/* Size, stride, type, layout, alignment, range, max_pixels and the longest side. Statuses: HS_ERR_IMAGE, HS_ERR_LIMIT,
    HS_ERR_UNSUPPORTED (options.equalize). */
 hs_status image_view_source(hs_context *context, const hs_image *image, source_view *view);
 

@@ -25,7 +25,8 @@ typedef enum hs_status {
   HS_ERR_IMAGE = 3,        /* an image view is inconsistent (size, stride, type, layout) */
   HS_ERR_KEYPOINT = 4,     /* a keypoint cannot be described (its scale or place is not in the pyramid) */
   HS_ERR_CAPACITY = 5,     /* the caller's arrays are too small: filled as far as they go, full count given */
-  HS_ERR_LIMIT = 6,        /* the image exceeds max_pixels, or the work max_memory_bytes */
+  HS_ERR_LIMIT = 6,        /* the image exceeds max_pixels or 2^22 samples a side in its first octave (2^21 pixels
+                              where that is doubled), or the work max_memory_bytes */
   HS_ERR_FORMAT = 7,       /* the content of a file is damaged or of no known kind */
   HS_ERR_UNSUPPORTED = 8,  /* valid, but outside what this build or this format can do */
   /* Resource class: usable again once the resource is there. */

@@ -10,6 +10,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
@@ -27,6 +28,43 @@ static void test_max_pixels(void **state) {
   hs_features_free(&f);
   hs_image_free(&i, NULL);
   hs_destroy(c);
+}
+
+/* Sides whose samples float coordinates cannot number, in each call that takes an image: refused before memory is asked
+   for. */
+static void test_longest_side(void **state) {
+  (void)state;
+  enum { LONG = (1 << 21) + 1, THIN = 12 };
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = 1;
+  o.max_pixels = 0;
+  o.allocator = &allocator;
+  uint64_t host, device;
+  assert_int_equal(hs_workspace_query(&o, LONG, THIN, &host, &device), HS_ERR_LIMIT);
+  assert_int_equal(hs_workspace_query(&o, THIN, LONG, &host, &device), HS_ERR_LIMIT);
+  assert_int_equal(hs_workspace_query(&o, LONG - 1, THIN, &host, &device), HS_OK);
+  uint8_t *pixels = calloc(LONG, THIN);
+  hs_context *c = extraction_context(&o);
+  counter.peak_bytes = 0;
+  const hs_keypoint given = {.x = 5.0f, .y = 5.0f, .sigma = 2.0f};
+  for (int tall = 0; tall < 2; tall++) {
+    const hs_image image = {.data = pixels, .width = tall ? THIN : LONG, .height = tall ? LONG : THIN};
+    const hs_features *view = NULL;
+    hs_features f = {0};
+    size_t count = 0;
+    assert_int_equal(hs_extract(c, &image, &f), HS_ERR_LIMIT);
+    assert_non_null(strstr(hs_last_error(c), tall ? "height of 2097153" : "width of 2097153"));
+    assert_non_null(strstr(hs_last_error(c), "4194306 samples, the most is 4194304"));
+    assert_int_equal(hs_extract_view(c, &image, NULL, &view), HS_ERR_LIMIT);
+    assert_int_equal(hs_extract_into(c, &image, NULL, NULL, NULL, 0, &count), HS_ERR_LIMIT);
+    assert_int_equal(hs_describe(c, &image, &given, 1, &f, NULL), HS_ERR_LIMIT);
+    assert_int_equal(f.count, 0);
+  }
+  assert_true(counter.peak_bytes < 1000);
+  hs_destroy(c);
+  free(pixels);
 }
 
 static void test_max_memory(void **state) {
@@ -189,6 +227,7 @@ static void test_all_small_sizes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_max_pixels),
+      cmocka_unit_test(test_longest_side),
       cmocka_unit_test(test_max_memory),
       cmocka_unit_test(test_lists_beyond_the_limit),
       cmocka_unit_test(test_statistics),

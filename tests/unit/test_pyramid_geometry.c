@@ -111,11 +111,15 @@ static void test_overflow(void **state) {
   pyramid_geometry g;
   assert_int_equal(pyramid_geometry_of(INT32_MAX, 10, &doubled, &g), STAGE_OVERFLOW);
   assert_int_equal(pyramid_geometry_of(10, INT32_MAX, &doubled, &g), STAGE_OVERFLOW);
-  assert_int_equal(pyramid_geometry_of(INT32_MAX / 4 + 1, 10, &doubled, &g), STAGE_OVERFLOW);
-  assert_int_equal(pyramid_geometry_of(INT32_MAX / 4, INT32_MAX / 4, &doubled, &g), STAGE_OK);
-  assert_int_equal(g.width[0], INT32_MAX / 4 * 2);
-  assert_int_equal(pyramid_geometry_of(INT32_MAX, INT32_MAX, &plain, &g), STAGE_OK);
-  assert_int_equal(g.width[0], INT32_MAX);
+  assert_int_equal(pyramid_geometry_of(INT32_MAX, INT32_MAX, &plain, &g), STAGE_OVERFLOW);
+  for (int32_t first = -1; first <= 3; first++) {
+    const pyramid_rules rules = rules_of(RULE_LOWE, first, 5);
+    const int32_t most = first < 0 ? PYRAMID_SIDE_MAX / 2 : (PYRAMID_SIDE_MAX + 1) * (1 << first) - 1;
+    assert_int_equal(pyramid_geometry_of(most, most, &rules, &g), STAGE_OK);
+    assert_true(g.width[0] == PYRAMID_SIDE_MAX && g.height[0] == PYRAMID_SIDE_MAX);
+    assert_int_equal(pyramid_geometry_of(most + 1, 10, &rules, &g), STAGE_OVERFLOW);
+    assert_int_equal(pyramid_geometry_of(10, most + 1, &rules, &g), STAGE_OVERFLOW);
+  }
 }
 
 /* Walks from inside to the wanted index, turning round at the edges. */
