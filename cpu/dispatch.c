@@ -1,12 +1,9 @@
 /* Which variants there are, which of them this machine can run, and which the caller or the environment asked for. */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu/dispatch.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cpu/keypoints_threads.h"
 #include "cpu/pyramid_work.h"
@@ -108,17 +105,6 @@ const char *cpu_level_name(void) {
   for (size_t i = 0; i < VARIANT_COUNT; i++)
     if (variants[i].usable() && variants[i].ops.blur) best = variants[i].name;
   return best;
-}
-
-int32_t cpu_usable_threads(void) {
-  cpu_set_t set;
-  /* A machine of more cores than the set holds refuses the call. */
-  if (sched_getaffinity(0, sizeof set, &set) != 0) {
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 && online < CPU_SETSIZE ? (int32_t)online : CPU_SETSIZE;
-  }
-  const int n = CPU_COUNT(&set);
-  return n > 0 ? n : 1;
 }
 
 /* Takes a stage from a variant, if it has that stage. */

@@ -19,7 +19,5 @@ const stage_ops *cpu_variant_ops(const char *name);
 
 /* The highest instruction set of this machine, of those built in that have the frame's stages: "ref", "avx2", ... */
 const char *cpu_level_name(void);
-/* Cores this process may use: 1..1024, the most threads that the options allow. */
-int32_t cpu_usable_threads(void);
 
 #endif

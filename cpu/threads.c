@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "cpu/dispatch.h"
+#include "cpu/usable_threads.h"
 #include "cpu/float_environment.h"
 
 size_t queue_bytes(int32_t threads) { return sizeof(stage_queue) + sizeof(pthread_t) * (size_t)threads; }

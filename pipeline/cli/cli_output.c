@@ -9,56 +9,8 @@
 #include <sys/stat.h>
 
 #include "pipeline/cli/database_output.h"
+#include "pipeline/cli/output_name.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/image_io/scene.h"
-
-static char *join(const char *first, const char *middle, const char *last) {
-  const size_t a = strlen(first), b = strlen(middle), c = strlen(last);
-  char *text = malloc(a + b + c + 1);
-  if (text != NULL) {
-    memcpy(text, first, a);
-    memcpy(text + a, middle, b);
-    memcpy(text + a + b, last, c + 1);
-  }
-  return text;
-}
-
-/* A scene's name as part of a file name: "@scene:64x48" gives "scene_64x48". */
-static void clean_scene_name(char *name) {
-  memmove(name, name + 1, strlen(name));
-  for (; *name != '\0'; ++name) {
-    if (*name == ':' || *name == '/') {
-      *name = '_';
-    }
-  }
-}
-
-bool output_is_scene(const char *image) {
-  int32_t width, height;
-  uint32_t seed;
-  return scene_parse_name(image, &width, &height, &seed) == 1;
-}
-
-char *output_name(const char *image, hs_format format) {
-  const bool is_scene = output_is_scene(image);
-  const char *slash = is_scene ? NULL : strrchr(image, '/');
-  const char *last_part = strcmp(image, "-") == 0 ? "stdin" : slash != NULL ? slash + 1 : image;
-  char *base = join(last_part, "", "");
-  if (base == NULL) {
-    return NULL;
-  }
-  if (is_scene) {
-    clean_scene_name(base);
-  } else if (format != HS_FORMAT_COLMAP && format != HS_FORMAT_COLMAP_DB) {
-    char *dot = strrchr(base, '.');
-    if (dot != NULL && dot != base) {
-      *dot = '\0';
-    }
-  }
-  char *name = join(base, format != HS_FORMAT_COLMAP_DB ? format_by_id(format)->endings[0] : "", "");
-  free(base);
-  return name;
-}
 
 static bool is_directory(const char *path) {
   struct stat info;
@@ -82,7 +34,7 @@ static bool make_directory(const char *path) {
 }
 
 bool output_make_directories(const char *path) {
-  char *part = join(path, "", "");
+  char *part = cli_join(path, "", "");
   bool done = part != NULL;
   for (size_t i = 1; done && part[i] != '\0'; ++i) {
     if (part[i] == '/') {
@@ -131,7 +83,7 @@ static cli_exit fill_database_targets(output_plan *plan, const option_set *set, 
   plan->targets = calloc((size_t)set->operand_count, sizeof *plan->targets);
   plan->count = plan->targets != NULL ? set->operand_count : 0;
   for (int i = 0; i < plan->count; ++i) {
-    plan->targets[i].path = join(path, "", "");
+    plan->targets[i].path = cli_join(path, "", "");
     plan->targets[i].name =
         database_image_name(set->operands[i], folder->given ? folder->text : NULL, reason, sizeof reason);
     if (plan->targets[i].name == NULL || plan->targets[i].path == NULL) {
@@ -157,11 +109,11 @@ static bool fill_targets(output_plan *plan, const option_set *set, const char *d
   plan->count = set->operand_count;
   for (int i = 0; i < plan->count; ++i) {
     if (directory == NULL) {
-      plan->targets[i].path = join(single, "", "");
+      plan->targets[i].path = cli_join(single, "", "");
     } else {
       char *name = output_name(set->operands[i], plan->format);
       const bool has_slash = directory[strlen(directory) - 1] == '/';
-      plan->targets[i].path = name != NULL ? join(directory, has_slash ? "" : "/", name) : NULL;
+      plan->targets[i].path = name != NULL ? cli_join(directory, has_slash ? "" : "/", name) : NULL;
       free(name);
     }
     if (plan->targets[i].path == NULL) {

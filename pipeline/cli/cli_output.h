@@ -34,14 +34,6 @@ cli_exit output_plan_make_directory(const output_plan *plan, char *message, size
 
 void output_plan_free(output_plan *plan);
 
-/* Whether this is the whole name of a generated picture, and no file or folder whose name only begins like one. */
-bool output_is_scene(const char *image);
-
-/* The file name, without folder, for an image's features in a format; to be freed, null without memory.
-   photo.jpg and npz: photo.npz; colmap: photo.jpg.txt;
-   colmap-db, in which it is an image's name: photo.jpg; @scene:64x48:7: scene_64x48_7; "-": stdin. */
-char *output_name(const char *image, hs_format format);
-
 /* Makes a folder and those above it where absent; false with errno. */
 bool output_make_directories(const char *path);
 

@@ -16,7 +16,7 @@
 #include "pipeline/cli/batch/batch_settings.h"
 #include "pipeline/cli/batch/batch_store.h"
 #include "pipeline/cli/cli_common.h"
-#include "pipeline/base/digest.h"
+#include "pipeline/cli/digest.h"
 #include "pipeline/formats/formats.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cpu/dispatch.h"
+#include "cpu/usable_threads.h"
 #include "pipeline/cli/bench/bench_frame_job.h"
 #include "pipeline/cli/bench/bench_output.h"
 #include "pipeline/cli/cli_common.h"

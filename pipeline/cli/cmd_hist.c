@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pipeline/cli/bench/levels_job.h"
-#include "pipeline/image_io/image_io.h"
+#include "pipeline/cli/draw/save_picture.h"
 
 enum { HIST_LEVELS = 256 };
 

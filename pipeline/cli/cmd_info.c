@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
+#include "cpu/usable_threads.h"
 #include "pipeline/cli/cli_common.h"
 
 typedef struct info_codec {

@@ -7,7 +7,7 @@
 
 #include "pipeline/cli/cli_common.h"
 #include "pipeline/cli/match_database.h"
-#include "pipeline/formats/match_file.h"
+#include "pipeline/cli/match_file.h"
 #include "pipeline/formats/number_text.h"
 
 typedef struct match_job {

@@ -9,7 +9,7 @@
 
 #include "pipeline/cli/cli_common.h"
 #include "pipeline/cli/selftest_digests.h"
-#include "pipeline/base/digest.h"
+#include "pipeline/cli/digest.h"
 
 #define SELFTEST_CPU_VARIABLE "HARTSIFT_CPU"
 

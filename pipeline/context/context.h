@@ -6,9 +6,10 @@
 
 #include <pthread.h>
 
-#include "pipeline/include/hartsift.h"
+#include "pipeline/context/frame_request.h"
 #include "pipeline/context/plan.h"
 #include "pipeline/context/scratch.h"
+#include "pipeline/include/hartsift.h"
 #include "stages/ops.h"
 
 enum { ERROR_TEXT_BYTES = 512, REPORT_BYTES = 1024 };
@@ -67,8 +68,14 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
 
 /* Makes plan and slab fit a frame on the host; nothing is allocated when the slab is large enough. Statuses:
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
-struct frame_request;
-hs_status context_prepare(hs_context *context, const struct frame_request *request);
+hs_status context_prepare(hs_context *context, const frame_request *request);
+
+/* True when the counts of a frame's lists exceed its capacities; they are then raised for the next attempt. */
+bool context_grow_lists(hs_context *context, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,
+                        uint32_t feature_capacity);
+
+/* Bytes of scratch that a frame of this plan uses besides the slab. */
+uint64_t context_scratch_bytes(const hs_options *options, const frame_plan *plan);
 
 /* At least count * item bytes of scratch, kept until more is wanted; what they hold is undefined. Statuses:
    HS_ERR_MEMORY, HS_ERR_LIMIT. */
@@ -78,18 +85,15 @@ hs_status context_scratch(hs_context *context, scratch_use use, size_t count, si
    status given. */
 hs_status context_give_up_room(hs_context *context, hs_status status);
 
-/* A context that works as `owner` does, with `threads` of the CPU: for the work in flight. On failure the reason is the
-   owner's last error. */
-hs_status context_clone(hs_context *owner, int32_t threads, hs_context **clone);
-
 /* CPU threads that the options stand for, 1 or more. */
 int32_t context_threads(const hs_context *context);
 
 /* The threads that the host's stages run on, started when they are first wanted: a GPU context seldom wants them.
-   Statuses: HS_ERR_MEMORY, HS_ERR_THREAD. */
+   Statuses: HS_ERR_MEMORY, HS_ERR_THREAD. The second writes the reason to message, for a context that is not made yet. */
 hs_status context_start_queue(hs_context *context);
+hs_status context_start_queue_explained(hs_context *context, char *message, size_t message_bytes);
 
-/* Ends what is in flight and frees it. */
-void context_end_flight(hs_context *context);
+/* Bytes of a context itself and of its threads; 0 threads: none have been started. */
+uint64_t context_fixed_bytes(int32_t threads);
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/usable_threads.h"
 #include "pipeline/base/message.h"
 
 static void set_lowe(hs_options *o) {
@@ -224,3 +225,20 @@ sift_params options_params(const hs_options *o) {
   };
   return p;
 }
+
+int32_t options_filters(const hs_options *o, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]) {
+  const author_rule rule = (author_rule)o->blur_radius_rule;
+  scalespace_filter(scalespace_base_sigma((double)o->sigma, (double)o->input_blur, o->first_octave), rule, base);
+  int32_t radius = base->radius;
+  for (int32_t s = 1; s <= o->scales + 2; s++) {
+    scalespace_filter(scalespace_step_sigma((double)o->sigma, o->scales, s), rule, &step[s]);
+    if (step[s].radius > radius) radius = step[s].radius;
+  }
+  return radius;
+}
+
+int32_t options_threads(const hs_options *o) { return o->threads > 0 ? o->threads : cpu_usable_threads(); }
+
+bool options_use_grid(const hs_options *o) { return o->grid_columns > 0 && o->max_features > 0; }
+
+uint32_t options_device_most(const hs_options *o) { return options_use_grid(o) ? 0 : (uint32_t)o->max_features; }

@@ -18,5 +18,15 @@ hs_status options_adopt(hs_options *mine, const hs_options *callers, char *messa
 /* The stages' parameters of valid options. */
 sift_params options_params(const hs_options *options);
 pyramid_rules options_pyramid_rules(const hs_options *options);
+/* Their filters: the base's, and those of the steps [1..S+2]. Returns the largest radius. */
+int32_t options_filters(const hs_options *options, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]);
+
+/* CPU threads that they stand for, 1 or more. */
+int32_t options_threads(const hs_options *options);
+
+/* Whether max_features is spread over a grid. */
+bool options_use_grid(const hs_options *options);
+/* The most features that a device keeps by itself; 0: all, because the grid's rule is the host's. */
+uint32_t options_device_most(const hs_options *options);
 
 #endif

@@ -5,6 +5,7 @@
 #define HS_PIPELINE_SCRATCH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum scratch_use {
   SCRATCH_PICTURE, /* the equalised picture */
@@ -16,5 +17,8 @@ typedef struct host_scratch {
   void *memory[SCRATCH_COUNT];
   size_t bytes[SCRATCH_COUNT];
 } host_scratch;
+
+/* Bytes that ranking so many features in the cells of a grid takes. */
+size_t scratch_grid_bytes(uint32_t features);
 
 #endif

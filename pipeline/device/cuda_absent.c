@@ -1,10 +1,9 @@
-/* The functions of pipeline/device/cuda_frame.h in a build without CUDA: there is no device, and they say so. */
+/* Stands in for the device in a build without CUDA: the functions of cuda_frame.h and cuda_match.h, which say so. */
 #include <stdio.h>
 
-#include "pipeline/device/cuda_frame.h"
 #include "pipeline/base/message.h"
-
-#if !HARTSIFT_HAVE_CUDA
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_match.h"
 
 int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
   (void)c;
@@ -92,6 +91,27 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
 }
 
-#else
-typedef int cuda_absent_is_empty; /* a translation unit needs a declaration */
-#endif
+hs_status match_cuda_run(hs_context *c, const match_request *r, const match_cuda_place *place, match_nearest *forward,
+                         match_nearest *backward) {
+  (void)r;
+  (void)place;
+  (void)forward;
+  (void)backward;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+}
+
+hs_status match_cuda_pairs(hs_context *c, const match_request *r, const match_cuda_place *place,
+                           const match_pair **pairs, size_t *count) {
+  (void)r;
+  (void)place;
+  (void)pairs;
+  (void)count;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+}
+
+void match_cuda_destroy(hs_context *c) { (void)c; }
+
+void match_cuda_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
+  (void)c;
+  *device_bytes = *pinned_bytes = 0;
+}

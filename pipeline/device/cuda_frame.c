@@ -10,13 +10,10 @@
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"
 
-#if HARTSIFT_HAVE_CUDA
-
-#  include "cuda/pyramid_cuda.h"
-#  include "cuda/uber.h"
-#  include "pipeline/device/cuda_state.h"
-#  include "pipeline/device/cuda_variants.h"
-#  include "pipeline/frame/grid_choice.h"
+#include "cuda/pyramid_cuda.h"
+#include "cuda/uber.h"
+#include "pipeline/device/cuda_state.h"
+#include "pipeline/device/cuda_variants.h"
 
 _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
 
@@ -181,7 +178,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
                                  .mask_bytes = r->filter.mask ? s->mask_pitch * (size_t)v->height : 0,
                                  .blur_work = wants_blur_work(c),
                                  .dog = s->variants.pyramid == PYRAMID_UBER && !wants_blur_work(c),
-                                 .selection = grid_device_most(&c->options) > 0,
+                                 .selection = options_device_most(&c->options) > 0,
                                  .resident = place->resident,
                                  .scratch_bytes = scratch_bytes};
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
@@ -433,7 +430,7 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
     if (counts->keypoints > most.keypoints) most.keypoints = counts->keypoints;
     if (counts->oriented > most.oriented) most.oriented = counts->oriented;
   }
-  *repeat = run_grow_lists(c, most.keypoints, most.oriented, s->plan.request.keypoint_capacity,
+  *repeat = context_grow_lists(c, most.keypoints, most.oriented, s->plan.request.keypoint_capacity,
                            s->plan.request.feature_capacity);
   return HS_OK;
 }
@@ -547,7 +544,3 @@ int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
   const uint64_t lanes = c->cuda->info.memory_bytes / 2 / device_bytes;
   return lanes < 1 ? 1 : lanes > INT32_MAX ? INT32_MAX : (int32_t)lanes;
 }
-
-#else
-typedef int cuda_frame_is_empty; /* a translation unit needs a declaration */
-#endif

@@ -9,7 +9,7 @@
 #define HS_PIPELINE_CUDA_FRAME_H
 
 #include "cuda/stream.h"
-#include "pipeline/frame/run_frame.h"
+#include "pipeline/context/context.h"
 
 /* Opens device options.device_index for the context: context->cuda. On failure it stays null and message says why.
    Statuses: HS_ERR_NO_DEVICE, HS_ERR_OPTION (a variant's name), HS_ERR_MEMORY. */

@@ -5,10 +5,8 @@
 
 #include "pipeline/base/memory.h"
 
-#if HARTSIFT_HAVE_CUDA
-
-#  include "cuda/match_cuda.h"
-#  include "pipeline/device/cuda_state.h"
+#include "cuda/match_cuda.h"
+#include "pipeline/device/cuda_state.h"
 
 enum { ALIGNMENT = 256, VECTOR_BYTES = 16 };
 
@@ -241,32 +239,3 @@ void match_cuda_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   *device_bytes = c->cuda_match ? c->cuda_match->slab_bytes : 0;
   *pinned_bytes = c->cuda_match ? c->cuda_match->pinned_bytes : 0;
 }
-
-#else /* no CUDA in this build */
-
-hs_status match_cuda_run(hs_context *c, const match_request *r, const match_cuda_place *place, match_nearest *forward,
-                         match_nearest *backward) {
-  (void)r;
-  (void)place;
-  (void)forward;
-  (void)backward;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
-}
-
-hs_status match_cuda_pairs(hs_context *c, const match_request *r, const match_cuda_place *place,
-                           const match_pair **pairs, size_t *count) {
-  (void)r;
-  (void)place;
-  (void)pairs;
-  (void)count;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
-}
-
-void match_cuda_destroy(hs_context *c) { (void)c; }
-
-void match_cuda_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
-  (void)c;
-  *device_bytes = *pinned_bytes = 0;
-}
-
-#endif

@@ -7,7 +7,8 @@
 #define HS_PIPELINE_CUDA_MATCH_H
 
 #include "cuda/stream.h"
-#include "pipeline/matching/match_request.h"
+#include "pipeline/context/context.h"
+#include "pipeline/context/match_request.h"
 
 /* Where the lists lie, and the stream in whose order they are complete (null: the context's). */
 typedef struct match_cuda_place {

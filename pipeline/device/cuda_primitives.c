@@ -1,18 +1,16 @@
 /* The public primitives on device memory: arguments checked, scratch memory, order between streams, launches. */
 #include "pipeline/include/hartsift_cuda.h"
 
-#if HARTSIFT_HAVE_CUDA
+#include <string.h>
 
-#  include <string.h>
-
-#  include "cpu/float_environment.h"
-#  include "cuda/convolve_cuda.h"
-#  include "cuda/histogram_cuda.h"
-#  include "cuda/reduce_cuda.h"
-#  include "cuda/tile_stats_cuda.h"
-#  include "pipeline/base/array_view.h"
-#  include "pipeline/device/cuda_state.h"
-#  include "pipeline/device/cuda_primitives.h"
+#include "cpu/float_environment.h"
+#include "cuda/convolve_cuda.h"
+#include "cuda/histogram_cuda.h"
+#include "cuda/reduce_cuda.h"
+#include "cuda/tile_stats_cuda.h"
+#include "pipeline/context/array_view.h"
+#include "pipeline/device/cuda_state.h"
+#include "pipeline/device/cuda_primitives.h"
 
 /* The words that are zero between calls. */
 typedef struct zero_words {
@@ -262,7 +260,3 @@ hs_status hs_cuda_convolve1d(hs_context *c, const hs_array *signal, const double
   if (done == STAGE_OK) done = convolve_launch(&args, call.stream);
   return end(&call, done);
 }
-
-#else
-typedef int primitives_cuda_is_empty; /* a translation unit needs a declaration */
-#endif

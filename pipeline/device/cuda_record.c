@@ -1,14 +1,13 @@
 /* The stages of a frame in the order a device works them off: recorded once into a graph. */
 #include "pipeline/device/cuda_state.h"
 
-#if HARTSIFT_HAVE_CUDA
-
-#  include "cuda/extrema_cuda.h"
-#  include "cuda/handover_cuda.h"
-#  include "cuda/pyramid_cuda.h"
-#  include "cuda/select_cuda.h"
-#  include "cuda/uber.h"
-#  include "pipeline/frame/grid_choice.h"
+#include "cuda/extrema_cuda.h"
+#include "cuda/handover_cuda.h"
+#include "cuda/pyramid_cuda.h"
+#include "cuda/select_cuda.h"
+#include "cuda/uber.h"
+#include "pipeline/context/options.h"
+#include "pipeline/context/workspace.h"
 
 /* A frame being recorded. */
 typedef struct recording {
@@ -74,7 +73,7 @@ static void view_lists(recording *r) {
     v->filter.mask = buffer(s, r->slab, BUFFER_MASK, 0);
     v->filter.mask_stride = s->mask_pitch;
   }
-  v->max_features = grid_device_most(&r->context->options);
+  v->max_features = options_device_most(&r->context->options);
   v->by_scale = r->context->options.selection == HS_SELECT_SCALE;
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
@@ -269,7 +268,3 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   if (st == STAGE_OK) st = record_pyramid(&r, target);
   return st == STAGE_OK ? record_keypoints(&r, target) : st;
 }
-
-#else
-typedef int cuda_record_is_empty; /* a translation unit needs a declaration */
-#endif

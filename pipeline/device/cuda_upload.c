@@ -1,8 +1,6 @@
 /* The picture's way to the device: at once, or in bands whose base is made while the next are on their way. */
 #include "pipeline/device/cuda_state.h"
 
-#if HARTSIFT_HAVE_CUDA
-
 /* A band costs about 5 us of launches, a copy takes 21 us a million pixels, and only the last band's base is not hidden. */
 static int32_t bands_for(int64_t pixels) {
   if (pixels < 1000000) return 1;
@@ -59,7 +57,3 @@ stage_status cuda_upload(const hs_context *c, const frame_request *r, const reco
   return device_copy_rows_to(s->slab + plan_find(&s->plan, BUFFER_MASK, 0)->offset, s->mask_pitch, r->filter.mask,
                              r->filter.mask_stride, (size_t)r->source.width, (size_t)r->source.height, stream);
 }
-
-#else
-typedef int cuda_upload_is_empty; /* a translation unit needs a declaration */
-#endif

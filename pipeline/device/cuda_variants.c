@@ -6,8 +6,6 @@
 
 #include "pipeline/base/message.h"
 
-#if HARTSIFT_HAVE_CUDA
-
 typedef struct variant_name {
   const char *stage, *name;
   int value;
@@ -82,7 +80,3 @@ int cuda_variants_report(const cuda_variants *v, char *text, size_t bytes) {
       at += (size_t)snprintf(text + at, bytes - at, "%s: %s\n", names[i].stage, names[i].name);
   return (int)at;
 }
-
-#else
-typedef int cuda_variants_is_empty; /* a translation unit needs a declaration */
-#endif

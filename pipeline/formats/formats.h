@@ -1,43 +1,11 @@
 /*
- * Feature files: the table of formats, what a reader and a writer are given, and the entry points that
- * the public functions, the command line and the tests share. FORMATS.md describes the layouts.
+ * Feature files: the table of formats, and the entry points that the public functions, the command line and the tests
+ * share. FORMATS.md describes the layouts.
  */
 #ifndef HARTSIFT_FORMATS_FORMATS_H
 #define HARTSIFT_FORMATS_FORMATS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "pipeline/include/hartsift.h"
-
-/* What a reader gets: the whole content, not to be trusted, and where the reason of a failure goes. */
-typedef struct feature_source {
-  const char *path; /* for messages */
-  const uint8_t *bytes;
-  size_t size;
-  const char *beside_path; /* of the second file, for formats with a beside_ending; else null */
-  const uint8_t *beside_bytes;
-  size_t beside_size;
-  const char *image_name; /* which list of a file that holds several; or null */
-  uint64_t max_features;
-  const hs_allocator *allocator;
-  char *message;
-  size_t message_bytes;
-} feature_source;
-
-/* What a writer gets. The features have been validated: finite, sigma > 0, descriptors present. */
-typedef struct feature_target {
-  const char *path; /* for messages */
-  FILE *stream;
-  FILE *beside_stream; /* for formats with a beside_ending; else null */
-  const hs_features *features;
-  hs_bin_layout layout;   /* of the descriptors in memory */
-  const char *image_name; /* or null */
-  const hs_allocator *allocator;
-  char *message;
-  size_t message_bytes;
-} feature_target;
+#include "pipeline/formats/feature_file.h"
 
 typedef struct feature_format {
   hs_format id;
@@ -73,25 +41,5 @@ const feature_format *format_by_content(const uint8_t *bytes, size_t size, const
 
 /* Reads one format from memory. On failure *features is unchanged; on success its old arrays are freed. */
 hs_status features_read_memory(const feature_format *format, const feature_source *source, hs_features *features);
-
-/* Reads a regular file of a size that source->max_features may need. *bytes: from source->allocator, to be released
-   also on failure. Statuses: HS_ERR_IO, HS_ERR_LIMIT, HS_ERR_MEMORY, with a message. */
-hs_status source_load_file(const feature_source *source, const char *path, uint8_t **bytes, size_t *size);
-
-/* Sets "path: reason" as the message and returns `status`. */
-#if defined(__GNUC__)
-#  define FORMATS_PRINTF __attribute__((format(printf, 3, 4)))
-#else
-#  define FORMATS_PRINTF
-#endif
-hs_status source_fail(const feature_source *source, hs_status status, const char *format, ...) FORMATS_PRINTF;
-hs_status target_fail(const feature_target *target, hs_status status, const char *format, ...) FORMATS_PRINTF;
-
-/* Whether the target's features can be written at all: finite, sigma > 0, descriptors present. HS_ERR_ARGUMENT. */
-hs_status features_check(const feature_target *target);
-
-/* Room for what a file claims: refuses more than max_features before allocating. count becomes 0 or the
-   claim only through the reader. Statuses: HS_ERR_LIMIT, HS_ERR_MEMORY. */
-hs_status source_reserve(const feature_source *source, hs_features *features, uint64_t count, hs_descriptor_type type);
 
 #endif

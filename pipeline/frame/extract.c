@@ -8,7 +8,7 @@
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"
 #include "pipeline/frame/gpu_cpu_split.h"
-#include "pipeline/base/image_view.h"
+#include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/frame/run_frame.h"
 

@@ -6,7 +6,9 @@
 
 #include "pipeline/frame/grid_choice.h"
 #include "pipeline/frame/select_records.h"
+#include "pipeline/context/options.h"
 #include "pipeline/context/workspace.h"
+#include "pipeline/frame/run_frame.h"
 
 /* A split is timed this often, the best time counts; splits are tried from "all on the GPU" downwards, until one takes
    this much longer than the best so far. */
@@ -44,7 +46,7 @@ static hs_status select_best(hs_context *c, const frame_request *r, cuda_frame_r
   const uint32_t most = (uint32_t)c->options.max_features;
   if (most == 0 || result->count <= most) return HS_OK;
   (void)cuda_frame_room(c, &keypoints, &descriptors);
-  if (grid_is_on(&c->options))
+  if (options_use_grid(&c->options))
     return grid_select_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width, r->source.height,
                                &result->count);
   result->count =

@@ -4,17 +4,12 @@
 #include <string.h>
 
 #include "pipeline/base/memory.h"
+#include "pipeline/context/options.h"
 #include "stages/grid_select.h"
-
-bool grid_is_on(const hs_options *o) { return o->grid_columns > 0 && o->max_features > 0; }
-
-uint32_t grid_device_most(const hs_options *o) { return grid_is_on(o) ? 0 : (uint32_t)o->max_features; }
-
-size_t grid_bytes(uint32_t features) { return 2 * sizeof(grid_item) * (size_t)features; }
 
 hs_status grid_reserve(hs_context *c, uint32_t features) {
   void *memory;
-  return grid_is_on(&c->options) ? context_scratch(c, SCRATCH_GRID, 1, grid_bytes(features), &memory) : HS_OK;
+  return options_use_grid(&c->options) ? context_scratch(c, SCRATCH_GRID, 1, scratch_grid_bytes(features), &memory) : HS_OK;
 }
 
 static grid_shape shape_of(const hs_context *c, int32_t width, int32_t height) {
@@ -57,7 +52,7 @@ hs_status grid_select_records(hs_context *c, hs_keypoint *keypoints, void *descr
   const uint32_t n = *count, most = (uint32_t)c->options.max_features;
   const hs_selection selection = c->options.selection;
   const grid_shape shape = shape_of(c, width, height);
-  if (!grid_is_on(&c->options) || n <= most) return HS_OK;
+  if (!options_use_grid(&c->options) || n <= most) return HS_OK;
   const hs_status st = grid_reserve(c, n);
   if (st != HS_OK) return st;
   grid_item *items = c->scratch.memory[SCRATCH_GRID];
@@ -80,7 +75,7 @@ hs_status grid_select_result(hs_context *c, const frame_request *r, cuda_frame_r
   /* The pinned results are the context's own. */
   hs_keypoint *keypoints = (hs_keypoint *)(uintptr_t)result->keypoints;
   void *descriptors = (void *)(uintptr_t)result->descriptors;
-  if (!grid_is_on(&c->options)) return HS_OK;
+  if (!options_use_grid(&c->options)) return HS_OK;
   const hs_status st = grid_select_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width,
                                            r->source.height, &result->count);
   if (st == HS_OK) c->statistics.features = result->count;

@@ -7,21 +7,14 @@
 
 #include "pipeline/device/cuda_frame.h"
 
-/* Whether the options ask for it: a grid and max_features. */
-bool grid_is_on(const hs_options *options);
-
-/* The most features that a device keeps by itself; 0: all, because the grid's rule is the host's. */
-uint32_t grid_device_most(const hs_options *options);
-
-/* Host memory that ranking so many features takes, and its reservation. Statuses: HS_ERR_MEMORY, HS_ERR_LIMIT. */
-size_t grid_bytes(uint32_t features);
+/* Reserves the host memory for ranking so many features. Statuses: HS_ERR_MEMORY, HS_ERR_LIMIT. */
 hs_status grid_reserve(hs_context *context, uint32_t features);
 
 /* Selection among the lists of a frame, as stage_ops.select does it; room for *args->features.count was reserved. */
 void grid_select_lists(hs_context *context, const select_args *args, int32_t width, int32_t height);
 
 /* Selection among finished features, in place; *count changes. descriptors may be null with descriptor_bytes 0. Does
-   nothing where grid_is_on is false. Statuses: as grid_reserve. */
+   nothing where options_use_grid is false. Statuses: as grid_reserve. */
 hs_status grid_select_records(hs_context *context, hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes,
                               int32_t width, int32_t height, uint32_t *count);
 

@@ -7,9 +7,10 @@
 
 #include "cpu/threads.h"
 #include "pipeline/frame/small_images.h"
+#include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/base/features.h"
-#include "pipeline/base/image_view.h"
+#include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
@@ -69,7 +70,7 @@ static void run_slot(flight_lane *lane, flight_slot *s) {
   } else {
     s->status = hs_extract_masked(c, &s->image, mask, &s->features);
   }
-  if (s->status != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", hs_last_error(c));
+  if (s->status != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", c->error);
 }
 
 /* Runs a batch. What can fail is the device or the memory for all of them, so it fails as a whole. */
@@ -83,7 +84,7 @@ static void run_batch(flight_lane *lane, uint64_t first, int32_t count) {
     flight_slot *s = slot_of(f, first + (uint64_t)i);
     s->status = st;
     if (st == HS_OK) s->features = views[i];
-    if (st != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", hs_last_error(lane->context));
+    if (st != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", lane->context->error);
   }
 }
 
@@ -157,7 +158,7 @@ static void *lane_main(void *argument) {
     pthread_mutex_unlock(&f->lock);
     run_images(lane, first, count, set);
     pthread_mutex_lock(&f->lock);
-    (void)hs_get_statistics(lane->context, &lane->statistics);
+    backend_statistics(lane->context, &lane->statistics);
     for (int32_t i = 0; i < count; i++) slot_of(f, first + (uint64_t)i)->done = true;
     pthread_cond_broadcast(&f->done);
   }
@@ -193,19 +194,40 @@ static hs_status start_lanes(flight *f, hs_context *owner, int32_t lanes, int32_
   for (int32_t i = 0; i < lanes && st == HS_OK; i++) {
     flight_lane *lane = &f->lanes[i];
     lane->flight = f;
-    st = context_clone(owner, threads / lanes + (i < threads % lanes ? 1 : 0), &lane->context);
+    st = backend_clone(owner, threads / lanes + (i < threads % lanes ? 1 : 0), &lane->context);
     if (st != HS_OK) break;
-    lane->statistics.struct_size = sizeof lane->statistics;
-    (void)hs_get_statistics(lane->context, &lane->statistics);
+    backend_statistics(lane->context, &lane->statistics);
     if (pthread_create(&lane->thread, NULL, lane_main, lane) == 0) {
       f->lane_count++;
       continue;
     }
-    hs_destroy(lane->context);
+    backend_release(lane->context);
     st = CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot start a thread for image %d in flight", i + 1);
   }
   pthread_sigmask(SIG_SETMASK, &saved, NULL);
   return st;
+}
+
+static void stop_lanes(flight *f) {
+  pthread_mutex_lock(&f->lock);
+  f->ending = true;
+  pthread_cond_broadcast(&f->work);
+  pthread_mutex_unlock(&f->lock);
+  for (int32_t i = 0; i < f->lane_count; i++) {
+    pthread_join(f->lanes[i].thread, NULL);
+    backend_release(f->lanes[i].context);
+  }
+  for (int32_t i = 0; i < f->slot_count && !f->on_device; i++) hs_features_free(&f->slots[i].features);
+  pthread_cond_destroy(&f->done);
+  pthread_cond_destroy(&f->work);
+  pthread_mutex_destroy(&f->lock);
+}
+
+void flight_end(hs_context *c) {
+  if (!c->flight) return;
+  stop_lanes(c->flight);
+  hs_memory_release(c->options.allocator, c->flight);
+  c->flight = NULL;
 }
 
 static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
@@ -228,24 +250,8 @@ static hs_status start(hs_context *owner) {
   const hs_status st = start_lanes(f, owner, lanes, threads);
   owner->flight = f;
   if (st == HS_OK) return HS_OK;
-  context_end_flight(owner);
+  flight_end(owner);
   return st;
-}
-
-void flight_stop(flight *f) {
-  if (!f) return;
-  pthread_mutex_lock(&f->lock);
-  f->ending = true;
-  pthread_cond_broadcast(&f->work);
-  pthread_mutex_unlock(&f->lock);
-  for (int32_t i = 0; i < f->lane_count; i++) {
-    pthread_join(f->lanes[i].thread, NULL);
-    hs_destroy(f->lanes[i].context);
-  }
-  for (int32_t i = 0; i < f->slot_count && !f->on_device; i++) hs_features_free(&f->slots[i].features);
-  pthread_cond_destroy(&f->done);
-  pthread_cond_destroy(&f->work);
-  pthread_mutex_destroy(&f->lock);
 }
 
 void flight_add_statistics(flight *f, hs_statistics *sum) {

@@ -13,8 +13,9 @@
 
 typedef struct flight flight;
 
-/* Ends the lanes: images that none has begun are dropped, those being worked on are finished. null is allowed. */
-void flight_stop(flight *flight);
+/* Ends and frees what is in flight, if anything is: images that no lane has begun are dropped, those being worked on are
+   finished. */
+void flight_end(hs_context *context);
 
 /* Adds what the lanes hold and have done to *statistics. null is allowed. */
 void flight_add_statistics(flight *flight, hs_statistics *statistics);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "pipeline/context/options.h"
 #include "pipeline/frame/given_keypoints.h"
 #include "pipeline/frame/grid_choice.h"
 
@@ -107,7 +108,7 @@ static stage_status select_features(frame *f) {
                             .descriptor_bytes = f->request->descriptor_bytes,
                             .described_count = f->described,
                             .kept_described = &f->described};
-  if (grid_is_on(&c->options)) {
+  if (options_use_grid(&c->options)) {
     grid_select_lists(c, &args, picture->width, picture->height);
     return STAGE_OK;
   }
@@ -140,22 +141,6 @@ static stage_status run_octave(frame *f, int32_t o) {
   return st;
 }
 
-/* Room for what was counted and a quarter more, so that the next frames of a sequence fit too. */
-static uint32_t grown(uint32_t count, uint32_t capacity) {
-  if (count <= capacity) return capacity;
-  const uint64_t room = (uint64_t)count + count / 4 + 32;
-  return room > UINT32_MAX - 64 ? UINT32_MAX - 64 : (uint32_t)room;
-}
-
-bool run_grow_lists(hs_context *c, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,
-                    uint32_t feature_capacity) {
-  if (keypoints <= keypoint_capacity && features <= feature_capacity) return false;
-  c->keypoint_capacity = grown(keypoints, keypoint_capacity);
-  c->feature_capacity = grown(features, feature_capacity);
-  c->statistics.regrown_frames++;
-  return true;
-}
-
 static hs_status status_of(hs_context *c, stage_status st) {
   if (st == STAGE_OK) return HS_OK;
   if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "a stage ran out of memory");
@@ -177,7 +162,7 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
       if (st != HS_OK) return st;
     }
     c->statistics.candidates = f.candidates;
-  } while (run_grow_lists(c, *w->keypoints.count, *w->features.count, w->keypoints.capacity, w->features.capacity));
+  } while (context_grow_lists(c, *w->keypoints.count, *w->features.count, w->keypoints.capacity, w->features.capacity));
   c->statistics.frames++;
   c->statistics.keypoints = *w->keypoints.count;
   c->statistics.features = *w->features.count;

@@ -4,7 +4,7 @@
 #include "cpu/float_environment.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/base/features.h"
-#include "pipeline/base/image_view.h"
+#include "pipeline/context/image_view.h"
 
 /* A batch is chosen so large that its first octaves together have this many samples: from there on launches are no
    longer what its time goes to. Every picture of it has lists of its own, so what a larger picture's lists grew to is

@@ -1,6 +1,6 @@
 /*
- * What fundamental and essential matrices share: Sampson errors, the oriented constraint, and the weighted
- * least-squares fit on the manifold of each.
+ * What fundamental and essential matrices share: Sampson errors, and the weighted least-squares fit on the
+ * manifold of each.
  *
  * The squared Sampson error of a match is (b^T M a)^2 / g, g the squared length of the derivative of b^T M a by the
  * four image coordinates. With g held at the present M the weighted sum is a quadratic form in vec(M); a Gauss-Newton
@@ -50,25 +50,6 @@ void epipolar_gather(const double matrix[9], const geometry_matches *matches, si
       for (int c = 0; c < 6; c++) form->sum[r][c] += left[r] * right[c];
     }
   }
-}
-
-bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *matches, const uint32_t *sample,
-                              int count) {
-  double transposed[9], epipole[3];
-  linear_transpose3(matrix, transposed);
-  if (!linear_null3(transposed, epipole)) return false; /* in image b */
-  bool positive = false;
-  for (int i = 0; i < count; i++) {
-    const uint32_t k = sample[i];
-    const double a[3] = {matches->ax[k], matches->ay[k], 1.0}, b[3] = {matches->bx[k], matches->by[k], 1.0};
-    double line[3], through[3];
-    linear_apply3(matrix, a, line);
-    linear_cross3(epipole, b, through);
-    const bool agrees = linear_dot3(line, through) > 0.0;
-    if (i == 0) positive = agrees;
-    if (agrees != positive) return false;
-  }
-  return true;
 }
 
 /* Turns the columns of an orthogonal matrix: m * R, R the rotation whose Cayley parameters are half of `turn`. */

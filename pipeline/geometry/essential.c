@@ -164,20 +164,3 @@ int essential_solve(const geometry_problem *problem, const uint32_t *sample, geo
   }
   return count;
 }
-
-/* M = Kb^-T E Ka^-1 for cameras in working coordinates. */
-void essential_to_matrix(const geometry_problem *problem, geometry_candidate *candidate) {
-  const hs_camera ka = problem->camera_a, kb = problem->camera_b;
-  double half[9];
-  for (int i = 0; i < 3; i++) { /* E Ka^-1 */
-    const double *const e = candidate->essential + 3 * i;
-    half[3 * i] = e[0] / ka.fx;
-    half[3 * i + 1] = e[1] / ka.fy;
-    half[3 * i + 2] = e[2] - half[3 * i] * ka.cx - half[3 * i + 1] * ka.cy;
-  }
-  for (int j = 0; j < 3; j++) {
-    candidate->matrix[j] = half[j] / kb.fx;
-    candidate->matrix[3 + j] = half[3 + j] / kb.fy;
-    candidate->matrix[6 + j] = half[6 + j] - candidate->matrix[j] * kb.cx - candidate->matrix[3 + j] * kb.cy;
-  }
-}

@@ -9,10 +9,6 @@
 #define SETTLED 1.0e-7
 enum { IMPROVE_ROUNDS = 4, IMPROVE_MATCHES = 200, POLISH_ROUNDS = 30 };
 
-int geometry_sample_size(hs_geometry_model model) {
-  return model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
-}
-
 void geometry_errors(const geometry_problem *problem, const double matrix[9], size_t begin, size_t count,
                      double *squares) {
   if (problem->model == HS_HOMOGRAPHY) {
@@ -65,13 +61,6 @@ size_t geometry_count_inliers(const geometry_problem *problem, const double matr
   }
   if (squares) *squares = sum;
   return inliers;
-}
-
-void geometry_form_matrix(const geometry_form *form, double matrix[81]) {
-  static const int triangle[3][3] = {{0, 1, 2}, {1, 3, 4}, {2, 4, 5}};
-  for (int r = 0; r < 9; r++) {
-    for (int c = 0; c < 9; c++) matrix[9 * r + c] = form->sum[triangle[r / 3][c / 3]][triangle[r % 3][c % 3]];
-  }
 }
 
 /* The weighted form at the candidate, weights by its errors and the threshold, of at least `enough` matches of weight

@@ -1,7 +1,6 @@
 /*
- * Image files inside the library: what the readers and writers of the single formats share. Public
- * entries are hs_load_image, hs_load_image_memory and hs_image_free (load.c); the commands write
- * pictures with image_save.
+ * Image files inside the library: what the readers of the single formats share (decoding.c). Public
+ * entries are hs_load_image, hs_load_image_memory (load.c) and hs_image_free.
  *
  * A reader gets the whole file in memory and trusts none of it: sizes are checked against the limits
  * and against the number of bytes there before anything of their order is allocated.
@@ -91,20 +90,5 @@ exif_placement exif_place(int orientation, int32_t stored_width, int32_t stored_
 /* Puts stored row `row` of `count` pixels into the picture (rows without gaps). */
 void exif_put_row(const exif_placement *placement, int32_t row, const uint8_t *pixels, size_t count, size_t pixel_bytes,
                   uint8_t *picture);
-
-/* ---- writers */
-
-/* Writes an 8-bit gray or RGB picture, whole or not at all; the name's ending tells the format: .png,
-   .jpg, .jpeg, .pgm, .ppm, .pnm. "-": standard output, PNG where the build has it, else PNM.
-   message: null, or where the reason of a failure goes.
-   Statuses: HS_ERR_ARGUMENT, HS_ERR_IMAGE, HS_ERR_UNSUPPORTED, HS_ERR_IO, HS_ERR_MEMORY. */
-hs_status image_save(const char *path, const hs_image *image, char *message, size_t message_bytes);
-
-/* The encoders of image_save. image: HS_U8, HS_GRAY or HS_RGB, stride filled in. reason: what went
-   wrong, "" when it was the stream. */
-hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]);
-hs_status image_write_jpeg(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]);
-/* colour: P6, gray pixels repeated; else P5. */
-hs_status image_write_pnm(FILE *stream, const hs_image *image, bool colour);
 
 #endif

@@ -1,5 +1,5 @@
 /* The public calls of matching: checks, the nearest of both lists from the CPU or the device, and the pairs kept. */
-#include "pipeline/matching/match_request.h"
+#include "pipeline/matching/match_call.h"
 
 #include <float.h>
 #include <math.h>
@@ -8,8 +8,6 @@
 #include "cpu/dispatch.h"
 #include "cpu/float_environment.h"
 #include "cpu/threads.h"
-#include "pipeline/device/cuda_match.h"
-#include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
@@ -241,8 +239,10 @@ static hs_status reserve(hs_context *c, size_t count, hs_matches *matches) {
   return HS_OK;
 }
 
-hs_status match_collect(hs_context *c, const match_request *r, const match_nearest *forward,
-                        const match_nearest *backward, hs_matches *matches) {
+/* The pairs of a request from forward [first.count] and, if mutual, backward [second.count]. *matches is changed only on
+   success. */
+static hs_status collect(hs_context *c, const match_request *r, const match_nearest *forward,
+                         const match_nearest *backward, hs_matches *matches) {
   size_t count = 0, k = 0;
   for (uint32_t i = 0; i < r->first.count; i++) count += match_keeps(&r->limits, forward, backward, i);
   const hs_status st = reserve(c, count, matches);
@@ -262,7 +262,7 @@ static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches 
   float_environment saved;
   float_environment_enter(&saved);
   hs_status st = run_cpu(c, r, matches && r->mutual, &room);
-  if (st == HS_OK && matches) st = match_collect(c, r, room.forward, room.backward, matches);
+  if (st == HS_OK && matches) st = collect(c, r, room.forward, room.backward, matches);
   if (st == HS_OK && nearest && r->first.count > 0)
     memcpy(nearest, room.forward, r->first.count * sizeof *room.forward);
   drop_room(c, &room);
@@ -285,9 +285,8 @@ static hs_status match_on_device(hs_context *c, const match_request *r, const ma
   return HS_OK;
 }
 
-/* Both calls: *matches or nearest[] is wanted. */
-static hs_status match(hs_context *c, const match_request *r, const match_cuda_place *device, hs_matches *matches,
-                       hs_nearest *nearest) {
+hs_status match_run(hs_context *c, const match_request *r, const match_cuda_place *device, hs_matches *matches,
+                    hs_nearest *nearest) {
   return c && c->cuda ? match_on_device(c, r, device, matches, nearest) : match_on_cpu(c, r, matches, nearest);
 }
 
@@ -298,7 +297,7 @@ hs_status hs_match(hs_context *c, const hs_features *first, const hs_features *s
   if (c) c->error[0] = '\0';
   if (!matches) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "matches is null");
   const hs_status st = match_check(c, first, second, options, &request);
-  return st == HS_OK ? match(c, &request, &device, matches, NULL) : st;
+  return st == HS_OK ? match_run(c, &request, &device, matches, NULL) : st;
 }
 
 hs_status hs_find_nearest(hs_context *c, const hs_features *first, const hs_features *second,
@@ -309,43 +308,5 @@ hs_status hs_find_nearest(hs_context *c, const hs_features *first, const hs_feat
   const hs_status st = match_check(c, first, second, options, &request);
   if (st != HS_OK) return st;
   if (!nearest && first->count > 0) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "nearest is null");
-  return match(c, &request, &device, NULL, nearest);
+  return match_run(c, &request, &device, NULL, nearest);
 }
-
-#if HARTSIFT_HAVE_CUDA
-
-/* The lists on the device as the host's calls take them; only pointers are looked at. */
-static hs_features device_list(const hs_cuda_features *f) {
-  return (hs_features){.count = f->count,
-                       .keypoints = (hs_keypoint *)(uintptr_t)f->keypoints,
-                       .descriptors = (void *)(uintptr_t)f->descriptors,
-                       .descriptor_type = f->descriptor_type};
-}
-
-static hs_status match_resident(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
-                                const hs_match_options *options, void *stream, hs_matches *matches,
-                                hs_nearest *nearest) {
-  const match_cuda_place device = {stream, true};
-  match_request request;
-  if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
-  if (!first || !second || (!matches && !nearest && first->count > 0))
-    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "a list of features or the result is null");
-  if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
-  const hs_features a = device_list(first), b = device_list(second);
-  const hs_status st = match_check(c, &a, &b, options, &request);
-  return st == HS_OK ? match(c, &request, &device, matches, nearest) : st;
-}
-
-hs_status hs_cuda_match(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
-                        const hs_match_options *options, void *stream, hs_matches *matches) {
-  if (c && !matches) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "matches is null");
-  return match_resident(c, first, second, options, stream, matches, NULL);
-}
-
-hs_status hs_cuda_find_nearest(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
-                               const hs_match_options *options, void *stream, hs_nearest *nearest) {
-  return match_resident(c, first, second, options, stream, NULL, nearest);
-}
-
-#endif

@@ -1,7 +1,7 @@
 /* The public primitives on host memory: what a caller hands in, checked, and the CPU's functions. */
 #include "cpu/float_environment.h"
 #include "cpu/primitives_threads.h"
-#include "pipeline/base/array_view.h"
+#include "pipeline/context/array_view.h"
 #include "pipeline/context/context.h"
 
 _Static_assert(sizeof(hs_tile) == sizeof(prim_tile) && offsetof(hs_tile, above) == offsetof(prim_tile, above), "tiles");

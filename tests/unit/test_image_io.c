@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "pipeline/include/hartsift.h"
-#include "pipeline/image_io/image_io.h"
+#include "pipeline/cli/draw/save_picture.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
 

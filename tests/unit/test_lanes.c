@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 /* The library has these too. */
-#define flight_stop           lanes_stop
+#define flight_end            lanes_end
 #define flight_add_statistics lanes_add_statistics
 #define hs_submit             lanes_submit
 #define hs_wait               lanes_wait

@@ -14,6 +14,7 @@
 
 #include "pipeline/cli/cli_common.h"
 #include "pipeline/cli/cli_output.h"
+#include "pipeline/cli/output_name.h"
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/cli/options/option_text.h"
 #include "pipeline/formats/formats.h"

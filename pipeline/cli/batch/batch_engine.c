@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu/dispatch.h"
+#include "cpu/usable_threads.h"
 #include "pipeline/cli/batch/bounded_queue.h"
 #include "pipeline/cli/batch/buffer_pool.h"
 #include "pipeline/context/context.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "pipeline/cli/cli_output.h"
-#include "pipeline/base/digest.h"
+#include "pipeline/cli/digest.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/base/message.h"
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cpu/dispatch.h"
+#include "cpu/usable_threads.h"
 #include "pipeline/cli/cli_common.h"
 
 static bool run_frame(void *state) {

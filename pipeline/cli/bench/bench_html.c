@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "cpu/dispatch.h"
+#include "cpu/usable_threads.h"
 #include "pipeline/cli/bench/accuracy_html.h"
 #include "pipeline/cli/bench/html_text.h"
 #include "pipeline/cli/bench/svg_plot.h"

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/image_io/image_io.h"
+#include "pipeline/cli/draw/save_picture.h"
 
 const draw_colour draw_palette[DRAW_COLOURS] = {
     {230, 159, 0},   /* orange */

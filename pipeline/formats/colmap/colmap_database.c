@@ -1,9 +1,8 @@
 /*
- * COLMAP's database: opening, transactions, failing. What is in it: colmap_images.c and colmap_matches.c.
+ * COLMAP's database: opening and transactions. What is in it: colmap_images.c and colmap_matches.c.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,81 +16,8 @@
 enum { COLMAP_USUAL_WAIT_MS = 10000, COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096 };
 #define COLMAP_FEATURES_MOST (UINT64_C(1) << 27)
 
-/* ------------------------------------------------------------------ failing */
-
-hs_status colmap_fail(hs_colmap_database *database, hs_status status, const char *format, ...) {
-  char reason[COLMAP_MESSAGE_BYTES];
-  va_list arguments;
-  va_start(arguments, format);
-  if (vsnprintf(reason, sizeof reason, format, arguments) < 0) reason[0] = '\0';
-  va_end(arguments);
-  hs_message_set(database->message, sizeof database->message, "%s: %s", database->shown_path, reason);
-  return status;
-}
-
-static hs_status status_of_sqlite(int code) {
-  switch (code & 0xff) {
-  case SQLITE_NOMEM:
-    return HS_ERR_MEMORY;
-  case SQLITE_CORRUPT:
-  case SQLITE_NOTADB:
-    return HS_ERR_FORMAT;
-  case SQLITE_TOOBIG:
-    return HS_ERR_LIMIT;
-  case SQLITE_ERROR: /* such as a table that went missing since opening */
-  case SQLITE_CONSTRAINT:
-  case SQLITE_MISMATCH:
-  case SQLITE_SCHEMA:
-    return HS_ERR_UNSUPPORTED;
-  default:
-    return HS_ERR_IO;
-  }
-}
-
-hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
-  const int code = sqlite3_errcode(database->sqlite);
-  const char *more = (code & 0xff) == SQLITE_BUSY ? " by another program" : "";
-  return colmap_fail(database, status_of_sqlite(code), "cannot %s: %s%s", what, sqlite3_errmsg(database->sqlite), more);
-}
-
 const char *hs_colmap_last_error(const hs_colmap_database *database) {
   return database != NULL ? database->message : "";
-}
-
-/* ------------------------------------------------------------------ statements */
-
-hs_status colmap_run(hs_colmap_database *database, const char *sql) {
-  if (sqlite3_exec(database->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK) return HS_OK;
-  return colmap_fail_sqlite(database, "work on the database");
-}
-
-hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_stmt **statement) {
-  *statement = NULL;
-  if (sqlite3_prepare_v2(database->sqlite, sql, -1, statement, NULL) == SQLITE_OK) return HS_OK;
-  return colmap_fail_sqlite(database, "work on the database");
-}
-
-hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row) {
-  if (code != SQLITE_OK) return colmap_fail_sqlite(database, "bind a value");
-  code = sqlite3_step(statement);
-  if (has_row != NULL) *has_row = code == SQLITE_ROW;
-  if (code == SQLITE_DONE || code == SQLITE_ROW) return HS_OK;
-  return colmap_fail_sqlite(database, "read or write");
-}
-
-hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t parameter, int64_t *value, bool *found) {
-  sqlite3_stmt *statement;
-  bool has_row = false;
-  hs_status status = colmap_prepare(database, sql, &statement);
-  if (status == HS_OK) {
-    const int code =
-        sqlite3_bind_parameter_count(statement) > 0 ? sqlite3_bind_int64(statement, 1, parameter) : SQLITE_OK;
-    status = colmap_step(database, statement, code, &has_row);
-  }
-  if (found != NULL) *found = has_row;
-  if (value != NULL && has_row) *value = sqlite3_column_int64(statement, 0);
-  (void)sqlite3_finalize(statement);
-  return status;
 }
 
 /* ------------------------------------------------------------------ transactions */

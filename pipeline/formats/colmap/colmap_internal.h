@@ -41,7 +41,7 @@ struct hs_colmap_database {
   char message[COLMAP_MESSAGE_BYTES];
 };
 
-/* ---- colmap_database.c */
+/* ---- colmap_sql.c */
 
 /* Sets "path: reason" as the handle's message and returns `status`. */
 __attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *database, hs_status status,
@@ -57,6 +57,8 @@ hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int
 /* Runs a statement of one integer parameter; *value gets the first column of the first row, *found whether there is one
    (both may be null). */
 hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t parameter, int64_t *value, bool *found);
+
+/* ---- colmap_database.c */
 
 /* Around the work of one adding call: begins the transaction if none is open, and makes sure that a failure leaves it as
    it was. colmap_leave returns `status`, or what went wrong in ending. */

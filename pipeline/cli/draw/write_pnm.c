@@ -1,7 +1,7 @@
 /*
  * Writer of binary PGM and PPM.
  */
-#include "pipeline/image_io/image_io.h"
+#include "pipeline/cli/draw/save_picture.h"
 
 hs_status image_write_pnm(FILE *stream, const hs_image *image, bool colour) {
   const size_t width = (size_t)image->width;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pipeline/base/atomic_file.h"
-#include "pipeline/image_io/image_io.h"
+#include "pipeline/cli/draw/save_picture.h"
 #include "pipeline/base/memory.h"
 
 typedef enum save_format { SAVE_UNKNOWN, SAVE_PNG, SAVE_JPEG, SAVE_PGM, SAVE_PPM, SAVE_PNM } save_format;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pipeline/formats/json_reader.h"
-#include "pipeline/formats/match_file.h"
+#include "pipeline/cli/match_file.h"
 #include "pipeline/formats/number_text.h"
 #include "pipeline/base/memory.h"
 

@@ -1,7 +1,7 @@
 /*
  * Writer of 8-bit gray and RGB PNG, on libpng.
  */
-#include "pipeline/image_io/image_io.h"
+#include "pipeline/cli/draw/save_picture.h"
 
 #if HARTSIFT_HAVE_PNG
 

@@ -1,15 +1,14 @@
 /* The public calls from and to device memory. */
 #include "pipeline/include/hartsift_cuda.h"
 
-#if HARTSIFT_HAVE_CUDA
-
-#  include "cpu/float_environment.h"
-#  include "cuda/device.h"
-#  include "pipeline/device/cuda_frame.h"
-#  include "pipeline/device/cuda_state.h"
-#  include "pipeline/base/features.h"
-#  include "pipeline/frame/grid_choice.h"
-#  include "pipeline/base/image_view.h"
+#include "cpu/float_environment.h"
+#include "cuda/device.h"
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_state.h"
+#include "pipeline/base/features.h"
+#include "pipeline/frame/grid_choice.h"
+#include "pipeline/context/options.h"
+#include "pipeline/context/image_view.h"
 
 /* Checks and runs a frame whose picture is on the device. */
 static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const cuda_frame_place *place,
@@ -22,7 +21,7 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
   if (c->options.equalize)
     return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED,
                         "options.equalize is for images in host memory: call hs_cuda_equalize for one on the device");
-  if (place->resident && grid_is_on(&c->options))
+  if (place->resident && options_use_grid(&c->options))
     return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.grid_columns is for results in host memory");
   float_environment saved;
   float_environment_enter(&saved);
@@ -68,7 +67,3 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
   st = features_copy(features, &found, c->options.allocator);
   return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %u features", result.count);
 }
-
-#else
-typedef int extract_cuda_is_empty; /* a translation unit needs a declaration */
-#endif

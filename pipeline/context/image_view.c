@@ -1,5 +1,5 @@
 /* What a caller hands in, checked and turned into what the stages take. */
-#include "pipeline/base/image_view.h"
+#include "pipeline/context/image_view.h"
 
 #include "pipeline/base/memory.h"
 

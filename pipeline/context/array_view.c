@@ -1,5 +1,5 @@
 /* What a caller hands to the primitives, checked. */
-#include "pipeline/base/array_view.h"
+#include "pipeline/context/array_view.h"
 
 #include "pipeline/base/memory.h"
 

@@ -1,7 +1,7 @@
 /*
  * Digests of features and files; see digest.h.
  */
-#include "pipeline/base/digest.h"
+#include "pipeline/cli/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>

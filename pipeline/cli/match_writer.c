@@ -6,7 +6,7 @@
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/formats/json_writer.h"
-#include "pipeline/formats/match_file.h"
+#include "pipeline/cli/match_file.h"
 #include "pipeline/include/hartsift_geometry.h"
 #include "pipeline/base/message.h"
 

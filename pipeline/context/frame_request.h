@@ -1,0 +1,22 @@
+/*
+ * What is asked of a frame, whichever processor it runs on.
+ */
+#ifndef HS_PIPELINE_FRAME_REQUEST_H
+#define HS_PIPELINE_FRAME_REQUEST_H
+
+#include "pipeline/include/hartsift.h"
+#include "stages/image.h"
+#include "stages/refine.h"
+
+typedef struct frame_request {
+  source_view source;
+  place_filter filter;
+  size_t descriptor_bytes;  /* of one; 0: keypoints and orientations only */
+  const hs_keypoint *given; /* describe these instead of detecting; null: detect */
+  uint32_t given_count;
+  hs_status *given_statuses; /* [given_count]; with given only */
+  int32_t skipped_octaves;  /* the first ones are made elsewhere, which hands over */
+  plane_view handed_over;   /* level 0 of the next; unused when none is skipped */
+} frame_request;
+
+#endif

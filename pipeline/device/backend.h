@@ -1,0 +1,26 @@
+/*
+ * What works for a context: the CPU's variants and, where there is one, the device; and contexts that share a choice.
+ */
+#ifndef HS_PIPELINE_BACKEND_H
+#define HS_PIPELINE_BACKEND_H
+
+#include "pipeline/context/context.h"
+
+/* Chooses the CPU's stages, and the device if one is asked for or, with HS_DEVICE_AUTO, usable; variant: as in
+   hs_options. On failure message says why. Statuses: HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_NO_DEVICE. */
+hs_status backend_choose(hs_context *context, const char *variant, char *message, size_t message_bytes);
+
+/* Writes context->report. */
+void backend_report(hs_context *context);
+
+/* A context that works as `owner` does, with `threads` of the CPU: for the work in flight. On failure the reason is the
+   owner's last error. */
+hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone);
+
+/* Frees a context that has nothing in flight. */
+void backend_release(hs_context *context);
+
+/* The statistics of the context itself, without what is in flight; struct_size is left alone. */
+void backend_statistics(const hs_context *context, hs_statistics *statistics);
+
+#endif

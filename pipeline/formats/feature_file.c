@@ -1,0 +1,158 @@
+/*
+ * What every reader and writer of feature files asks: a file's bytes, room within the limits, a failure explained, and
+ * the check of what is to be written.
+ */
+#include "pipeline/formats/feature_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/base/features.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+#include "pipeline/formats/feature_codec.h"
+
+/* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
+enum { FEATURE_TEXT_MOST_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
+
+/* "path: reason" for both sides; the reason is cut rather than lost. */
+static void fail_message(char *message, size_t bytes, const char *path, const char *format, va_list arguments) {
+  char reason[384];
+  if (vsnprintf(reason, sizeof reason, format, arguments) < 0) reason[0] = '\0';
+  hs_message_set(message, bytes, "%s: %s", path, reason);
+}
+
+hs_status source_fail(const feature_source *source, hs_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fail_message(source->message, source->message_bytes, source->path, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+hs_status target_fail(const feature_target *target, hs_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fail_message(target->message, target->message_bytes, target->path, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+hs_status source_reserve(const feature_source *source, hs_features *features, uint64_t count, hs_descriptor_type type) {
+  if (count > source->max_features) {
+    return source_fail(source, HS_ERR_LIMIT, "the file holds %llu features, more than the limit of %llu",
+                       (unsigned long long)count, (unsigned long long)source->max_features);
+  }
+  hs_status status =
+      count > SIZE_MAX ? HS_ERR_MEMORY : features_reserve(features, (size_t)count, type, source->allocator);
+  if (status != HS_OK) {
+    return source_fail(source, status, "no memory for %llu features", (unsigned long long)count);
+  }
+  return HS_OK;
+}
+
+static hs_status features_check_descriptors(const feature_target *target) {
+  const hs_features *features = target->features;
+  if (features->descriptor_type == HS_DESCRIPTOR_NONE || features->count == 0) return HS_OK;
+  if (features->descriptors == NULL) return target_fail(target, HS_ERR_ARGUMENT, "descriptors is null");
+  if (features->descriptor_type != HS_DESCRIPTOR_F32) return HS_OK;
+  for (size_t i = 0; i < features->count; i++) {
+    for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
+      if (!isfinite(descriptor_f32_at(features, i)[k])) {
+        return target_fail(target, HS_ERR_ARGUMENT, "descriptor %zu has an entry that is not finite", i);
+      }
+    }
+  }
+  return HS_OK;
+}
+
+hs_status features_check(const feature_target *target) {
+  const hs_features *features = target->features;
+  if (features->descriptor_type != HS_DESCRIPTOR_U8 && features->descriptor_type != HS_DESCRIPTOR_F32 &&
+      features->descriptor_type != HS_DESCRIPTOR_NONE) {
+    return target_fail(target, HS_ERR_ARGUMENT, "descriptor_type is no known type");
+  }
+  if (features->image_width < 0 || features->image_height < 0) {
+    return target_fail(target, HS_ERR_ARGUMENT, "the image size is negative");
+  }
+  if (features->count > FEATURES_MOST_DEFAULT) return target_fail(target, HS_ERR_ARGUMENT, "more than 2^27 features");
+  if (features->count > 0 && features->keypoints == NULL)
+    return target_fail(target, HS_ERR_ARGUMENT, "keypoints is null");
+  for (size_t i = 0; i < features->count; i++) {
+    const hs_keypoint *k = &features->keypoints[i];
+    hs_keypoint checked;
+    const char *fault = keypoint_fill(&checked, (double)k->x, (double)k->y, (double)k->sigma, (double)k->orientation);
+    if (fault == NULL) fault = keypoint_fill_origin(&checked, (double)k->response, k->octave, k->level);
+    if (fault != NULL) return target_fail(target, HS_ERR_ARGUMENT, "keypoint %zu: %s", i, fault);
+  }
+  return features_check_descriptors(target);
+}
+
+/* A file's content. */
+typedef struct file_content {
+  uint8_t *bytes;
+  size_t size;
+} file_content;
+
+static hs_status load_fail_errno(const feature_source *source, const char *path, const char *what) {
+  hs_message_set_errno(source->message, source->message_bytes, errno, "%s: %s", path, what);
+  return HS_ERR_IO;
+}
+
+static hs_status load_fill(int descriptor, const feature_source *source, const char *path, file_content *content) {
+  size_t filled = 0;
+  while (filled < content->size) {
+    ssize_t got = read(descriptor, content->bytes + filled, content->size - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return load_fail_errno(source, path, "cannot read");
+    if (got == 0) break;
+    filled += (size_t)got;
+  }
+  content->size = filled;
+  return HS_OK;
+}
+
+/* The size is capped by what max_features features can need, so a wrong file does not fill the memory. */
+static hs_status load_open_file(int descriptor, const feature_source *source, const char *path, file_content *content) {
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) return load_fail_errno(source, path, "cannot read");
+  if (!S_ISREG(info.st_mode)) {
+    hs_message_set(source->message, source->message_bytes, "%s: not a regular file", path);
+    return HS_ERR_IO;
+  }
+  uint64_t most = source->max_features > (UINT64_MAX >> 14)
+                      ? UINT64_MAX
+                      : source->max_features * FEATURE_TEXT_MOST_BYTES + FILE_EXTRA_BYTES;
+  if ((uint64_t)info.st_size > most || (uint64_t)info.st_size > SIZE_MAX / 2) {
+    hs_message_set(source->message, source->message_bytes, "%s: larger than %llu features can need", path,
+                   (unsigned long long)source->max_features);
+    return HS_ERR_LIMIT;
+  }
+  content->size = (size_t)info.st_size;
+  content->bytes = hs_memory_alloc(source->allocator, content->size);
+  if (content->bytes == NULL) {
+    hs_message_set(source->message, source->message_bytes, "%s: no memory for its %zu bytes", path, content->size);
+    return HS_ERR_MEMORY;
+  }
+  return load_fill(descriptor, source, path, content);
+}
+
+static hs_status load_file(const feature_source *source, const char *path, file_content *content) {
+  int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return load_fail_errno(source, path, "cannot open");
+  hs_status status = load_open_file(descriptor, source, path, content);
+  (void)close(descriptor);
+  return status;
+}
+
+hs_status source_load_file(const feature_source *source, const char *path, uint8_t **bytes, size_t *size) {
+  file_content content = {0};
+  const hs_status status = load_file(source, path, &content);
+  *bytes = content.bytes;
+  *size = content.size;
+  return status;
+}

@@ -1,0 +1,51 @@
+/* The formats of feature files, and the choice among them by number, name, ending and content. */
+#include <string.h>
+
+#include "pipeline/base/path_text.h"
+#include "pipeline/formats/formats.h"
+
+/* Of two formats with one ending the earlier one is written by it. */
+static const feature_format *const format_table[] = {
+    &format_colmap, &format_npz,     &format_csv, &format_json,      &format_lowe,   &format_vlfeat,
+    &format_opencv, &format_openmvg, &format_bin, &format_colmap_db, &format_visualsfm, &format_oxford};
+
+const feature_format *format_at(size_t index) {
+  return index < sizeof format_table / sizeof format_table[0] ? format_table[index] : NULL;
+}
+
+const feature_format *format_by_id(hs_format id) {
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    if (format_at(i)->id == id) return format_at(i);
+  }
+  return NULL;
+}
+
+const feature_format *format_by_name(const char *name) {
+  for (size_t i = 0; name != NULL && format_at(i) != NULL; i++) {
+    if (strcmp(format_at(i)->name, name) == 0) return format_at(i);
+  }
+  return NULL;
+}
+
+const feature_format *format_by_ending(const char *path) {
+  for (size_t i = 0; path != NULL && format_at(i) != NULL; i++) {
+    const feature_format *format = format_at(i);
+    for (size_t k = 0; k < 3 && format->endings[k] != NULL; k++) {
+      if (path_ends_with(path, format->endings[k])) return format;
+    }
+  }
+  return NULL;
+}
+
+const feature_format *format_by_content(const uint8_t *bytes, size_t size, const feature_format *first) {
+  if (first != NULL && first->probe(bytes, size)) return first;
+  for (size_t i = 0; size > 0 && format_at(i) != NULL; i++) {
+    if (format_at(i)->probe(bytes, size)) return format_at(i);
+  }
+  return NULL;
+}
+
+hs_format hs_format_of_name(const char *path) {
+  const feature_format *format = format_by_ending(path);
+  return format != NULL ? format->id : HS_FORMAT_AUTO;
+}

@@ -1,0 +1,73 @@
+/* What every reader of images asks: limits kept, memory for the picture, a failure explained. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "pipeline/image_io/image_io.h"
+
+hs_status image_fail(const image_request *request, hs_status status, const char *format, ...) {
+  char reason[IMAGE_REASON_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  if (vsnprintf(reason, sizeof reason, format, arguments) < 0) {
+    reason[0] = '\0';
+  }
+  va_end(arguments);
+  hs_message_set(request->message, request->message_bytes, "%s: %s", request->name, reason);
+  return status;
+}
+
+size_t image_channels(hs_pixel_layout layout) {
+  switch (layout) {
+  case HS_GRAY:
+    return 1;
+  case HS_GRAY_ALPHA:
+    return 2;
+  case HS_RGB:
+  case HS_BGR:
+    return 3;
+  case HS_RGBA:
+  case HS_BGRA:
+    return 4;
+  }
+  return 0;
+}
+
+size_t image_sample_bytes(hs_sample_type type) { return type == HS_U8 ? 1 : type == HS_U16 ? 2 : 4; }
+
+hs_status image_check_size(const image_request *request, uint64_t width, uint64_t height) {
+  if (width == 0 || height == 0) {
+    return image_fail(request, HS_ERR_FORMAT, "the picture has no pixels");
+  }
+  if (width > INT32_MAX || height > INT32_MAX || width > request->max_pixels / height) {
+    return image_fail(request, HS_ERR_LIMIT, "%llu x %llu pixels are more than the limit of %llu",
+                      (unsigned long long)width, (unsigned long long)height, (unsigned long long)request->max_pixels);
+  }
+  return HS_OK;
+}
+
+hs_status image_allocate(const image_request *request, int32_t width, int32_t height, hs_sample_type type,
+                         hs_pixel_layout layout, uint64_t working_bytes, hs_image *image) {
+  size_t stride = 0, bytes = 0, need = 0;
+  const bool fits = hs_size_mul((size_t)width, image_channels(layout) * image_sample_bytes(type), &stride) &&
+                    hs_size_mul(stride, (size_t)height, &bytes) && hs_size_add(bytes, request->size, &need) &&
+                    working_bytes <= SIZE_MAX - need;
+  if (!fits || need + working_bytes > request->max_memory_bytes) {
+    return image_fail(request, HS_ERR_LIMIT, "decoding %ld x %ld pixels needs more memory than allowed", (long)width,
+                      (long)height);
+  }
+  void *pixels = hs_memory_alloc(request->allocator, bytes);
+  if (pixels == NULL) {
+    return image_fail(request, HS_ERR_MEMORY, "no memory for %ld x %ld pixels", (long)width, (long)height);
+  }
+  *image = (hs_image){
+      .data = pixels, .width = width, .height = height, .stride_bytes = stride, .type = type, .layout = layout};
+  return HS_OK;
+}
+
+void hs_image_free(hs_image *image, const hs_allocator *allocator) {
+  if (image != NULL) {
+    hs_memory_release(allocator, (void *)(uintptr_t)image->data); /* the view is const, the memory is ours */
+    memset(image, 0, sizeof *image);
+  }
+}

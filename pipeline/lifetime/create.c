@@ -1,0 +1,86 @@
+/* Making and ending contexts, and what one tells of itself. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/float_environment.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+#include "pipeline/context/options.h"
+#include "pipeline/device/backend.h"
+#include "pipeline/frame/in_flight.h"
+
+static void make_tables(hs_context *c) {
+  c->params = options_params(&c->options);
+  c->rules = options_pyramid_rules(&c->options);
+  c->radius_max = options_filters(&c->options, &c->base_filter, c->step_filter);
+  vote_scales_init(&c->scales);
+}
+
+static hs_status create(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
+  hs_options adopted;
+  hs_status st = options_adopt(&adopted, options, message, message_bytes);
+  if (st == HS_OK) st = options_validate(&adopted, message, message_bytes);
+  if (st != HS_OK) return st;
+  hs_context *c = hs_memory_alloc(adopted.allocator, sizeof *c);
+  if (!c) {
+    hs_message_set(message, message_bytes, "out of memory: %zu bytes for a context", sizeof *c);
+    return HS_ERR_MEMORY;
+  }
+  memset(c, 0, sizeof *c);
+  c->options = adopted;
+  c->options.variant = NULL;
+  make_tables(c);
+  char why[ERROR_TEXT_BYTES] = "";
+  c->splits = &c->own_splits;
+  if (pthread_mutex_init(&c->own_splits.lock, NULL) != 0) {
+    hs_memory_release(adopted.allocator, c);
+    hs_message_set(message, message_bytes, "cannot make a lock");
+    return HS_ERR_THREAD;
+  }
+  st = backend_choose(c, adopted.variant, why, sizeof why);
+  if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
+  if (st == HS_OK && !c->cuda) st = context_start_queue_explained(c, message, message_bytes);
+  if (st != HS_OK) {
+    backend_release(c);
+    return st;
+  }
+  backend_report(c);
+  *context = c;
+  return HS_OK;
+}
+
+hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
+  hs_message_set(message, message_bytes, "%s", "");
+  if (context) *context = NULL;
+  if (!context || !options) {
+    hs_message_set(message, message_bytes, "hs_create: context or options is null");
+    return HS_ERR_ARGUMENT;
+  }
+  /* Filters and thresholds are rounded here, so the caller's rounding must not reach them. */
+  float_environment saved;
+  float_environment_enter(&saved);
+  const hs_status st = create(context, options, message, message_bytes);
+  float_environment_leave(&saved);
+  return st;
+}
+
+hs_status hs_create(hs_context **context, const hs_options *options) {
+  return hs_create_explained(context, options, NULL, 0);
+}
+
+void hs_destroy(hs_context *c) {
+  if (!c) return;
+  flight_end(c);
+  backend_release(c);
+}
+
+hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
+  if (!c || !statistics || statistics->struct_size < sizeof(size_t)) return HS_ERR_ARGUMENT;
+  const size_t size = statistics->struct_size, known = size < sizeof *statistics ? size : sizeof *statistics;
+  hs_statistics s = {.struct_size = size};
+  backend_statistics(c, &s);
+  flight_add_statistics(c->flight, &s);
+  memcpy(statistics, &s, known);
+  if (size > known) memset((unsigned char *)statistics + known, 0, size - known); /* fields of a later library */
+  return HS_OK;
+}

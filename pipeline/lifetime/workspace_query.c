@@ -1,0 +1,61 @@
+/* What a context would cost, before it is made. */
+#include "cpu/dispatch.h"
+#include "cpu/float_environment.h"
+#include "pipeline/base/features.h"
+#include "pipeline/context/context.h"
+#include "pipeline/context/options.h"
+#include "pipeline/device/cuda_frame.h"
+
+/* On a device the plan follows from what the device's context chose, so one is made for the question. */
+static hs_status query_device(hs_context *c, int32_t width, int32_t height, uint64_t *host_bytes,
+                              uint64_t *device_bytes) {
+  uint64_t pinned = 0;
+  const hs_status st = cuda_frame_query(c, width, height, device_bytes, &pinned);
+  *host_bytes = context_fixed_bytes(0) + pinned;
+  return st;
+}
+
+static hs_status query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
+                       uint64_t *device_bytes) {
+  hs_options o;
+  hs_status st = options_adopt(&o, options, NULL, 0);
+  if (st == HS_OK) st = options_validate(&o, NULL, 0);
+  if (HARTSIFT_HAVE_CUDA && st == HS_OK && o.device != HS_DEVICE_CPU) {
+    hs_context *c = NULL;
+    hs_options asking = o;
+    asking.threads = 1;
+    st = hs_create(&c, &asking);
+    const bool on_device = c && c->cuda;
+    if (on_device) st = query_device(c, width, height, host_bytes, device_bytes);
+    hs_destroy(c);
+    if (st != HS_OK || on_device) return st;
+  }
+  stage_ops ops;
+  if (st == HS_OK) st = cpu_choose_ops(&ops, o.variant, NULL, 0) ? HS_OK : HS_ERR_OPTION;
+  if (st != HS_OK) return st;
+  frame_plan plan;
+  gaussian_filter base, step[LEVELS_MAX];
+  const plan_request request = {.width = width,
+                                .height = height,
+                                .rules = options_pyramid_rules(&o),
+                                .descriptor_bytes = features_descriptor_bytes(o.descriptor),
+                                .threads = options_threads(&o),
+                                .radius_max = options_filters(&o, &base, step),
+                                .pyramid_work_floats = ops.pyramid_work_floats,
+                                .pyramid_work_plane = ops.pyramid_work_plane};
+  st = plan_make(&request, &plan);
+  if (st != HS_OK) return st;
+  *host_bytes = plan.host_bytes + context_scratch_bytes(&o, &plan) + context_fixed_bytes(request.threads);
+  *device_bytes = plan.device_bytes;
+  return HS_OK;
+}
+
+hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
+                             uint64_t *device_bytes) {
+  if (!options || !host_bytes || !device_bytes || width < 1 || height < 1) return HS_ERR_ARGUMENT;
+  float_environment saved;
+  float_environment_enter(&saved);
+  const hs_status st = query(options, width, height, host_bytes, device_bytes);
+  float_environment_leave(&saved);
+  return st;
+}

@@ -1,0 +1,37 @@
+/* Matching of lists in device memory: the public calls. */
+#include "pipeline/include/hartsift_cuda.h"
+#include "pipeline/matching/match_call.h"
+
+/* The lists on the device as the host's calls take them; only pointers are looked at. */
+static hs_features device_list(const hs_cuda_features *f) {
+  return (hs_features){.count = f->count,
+                       .keypoints = (hs_keypoint *)(uintptr_t)f->keypoints,
+                       .descriptors = (void *)(uintptr_t)f->descriptors,
+                       .descriptor_type = f->descriptor_type};
+}
+
+static hs_status match_resident(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
+                                const hs_match_options *options, void *stream, hs_matches *matches,
+                                hs_nearest *nearest) {
+  const match_cuda_place device = {stream, true};
+  match_request request;
+  if (!c) return HS_ERR_ARGUMENT;
+  c->error[0] = '\0';
+  if (!first || !second || (!matches && !nearest && first->count > 0))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "a list of features or the result is null");
+  if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
+  const hs_features a = device_list(first), b = device_list(second);
+  const hs_status st = match_check(c, &a, &b, options, &request);
+  return st == HS_OK ? match_run(c, &request, &device, matches, nearest) : st;
+}
+
+hs_status hs_cuda_match(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
+                        const hs_match_options *options, void *stream, hs_matches *matches) {
+  if (c && !matches) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "matches is null");
+  return match_resident(c, first, second, options, stream, matches, NULL);
+}
+
+hs_status hs_cuda_find_nearest(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
+                               const hs_match_options *options, void *stream, hs_nearest *nearest) {
+  return match_resident(c, first, second, options, stream, NULL, nearest);
+}
