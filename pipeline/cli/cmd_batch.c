@@ -15,8 +15,8 @@
 #include "pipeline/cli/batch/batch_report.h"
 #include "pipeline/cli/batch/batch_settings.h"
 #include "pipeline/cli/batch/batch_store.h"
-#include "pipeline/cli/cli_common.h"
-#include "pipeline/cli/digest.h"
+#include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/digest.h"
 #include "pipeline/formats/formats.h"
 
 enum {

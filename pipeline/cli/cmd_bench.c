@@ -12,7 +12,7 @@
 #include "cpu/usable_threads.h"
 #include "pipeline/cli/bench/bench_frame_job.h"
 #include "pipeline/cli/bench/bench_output.h"
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 /* Stands beside the command; built where OpenCV or VLFeat is found. */
 #define BENCH_PEERS_PROGRAM "hartsift-bench-peers"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/cli_common.h"
-#include "pipeline/cli/cli_output.h"
-#include "pipeline/cli/database_output.h"
+#include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/cli_output.h"
+#include "pipeline/cli/common/database_output.h"
 
 enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
 

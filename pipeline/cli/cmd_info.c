@@ -5,7 +5,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/usable_threads.h"
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 typedef struct info_codec {
   const char *name, *what;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/match_database.h"
-#include "pipeline/cli/match_file.h"
-#include "pipeline/formats/number_text.h"
+#include "pipeline/cli/common/match_file.h"
+#include "pipeline/formats/common/number_text.h"
 
 typedef struct match_job {
   const option_set *set;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/selftest_digests.h"
-#include "pipeline/cli/digest.h"
+#include "pipeline/cli/common/digest.h"
 
 #define SELFTEST_CPU_VARIABLE "HARTSIFT_CPU"
 

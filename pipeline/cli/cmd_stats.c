@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "pipeline/cli/bench/levels_job.h"
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/number_text.h"
 
 typedef struct stats_result {
   hs_array array;

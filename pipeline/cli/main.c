@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/options/option_text.h"
 
 typedef cli_exit (*command_function)(const option_set *set);

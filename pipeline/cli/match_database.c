@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/cli/database_output.h"
+#include "pipeline/cli/common/database_output.h"
 
 /* A homography is worth looking for when so much of a fundamental matrix' support lies in one plane. */
 static const double plane_share = 0.5;

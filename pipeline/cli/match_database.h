@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_PIPELINE_CLI_MATCH_DATABASE_H
 #define HARTSIFT_PIPELINE_CLI_MATCH_DATABASE_H
 
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 /* What to do with each pair. wanted: ratio and so on. verify: of the model asked for; threshold and seed count, cameras
    are the database's; model 0: no verification, COLMAP does that. */

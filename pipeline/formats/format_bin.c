@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
-#include "pipeline/formats/crc.h"
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 
 enum { BIN_HEADER_BYTES = 64, BIN_ALIGNMENT = 64, BIN_KEYPOINT_BYTES = 24, BIN_VERSION = 1 };

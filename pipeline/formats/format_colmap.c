@@ -2,9 +2,9 @@
  * COLMAP text for feature_importer: "N 128", then X Y SCALE ORIENTATION D1 ... D128 a line; the centre
  * of the top-left pixel is (0.5, 0.5), descriptors are bytes in UBC bin order.
  */
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 /* COLMAP's pixel origin is the corner of the first pixel. */
 static const double colmap_origin = 0.5;

@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/number_text.h"
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 enum { CSV_PLACES = 7, CSV_COLUMNS_MOST = CSV_PLACES + HS_DESCRIPTOR_LENGTH, CSV_UNSEEN = -1 };
 

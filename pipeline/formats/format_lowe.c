@@ -2,9 +2,9 @@
  * Lowe's ASCII keys: "N 128", then for each key "row column scale orientation" and 128 integers, 20 a
  * line. y stands first; the orientation is measured with y upwards, in [-pi, pi].
  */
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 enum { LOWE_PER_LINE = 20 };
 /* Four numbers and 128 entries of one digit with something between them. */

@@ -4,11 +4,11 @@
  */
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/npy_array.h"
-#include "pipeline/formats/zip_archive.h"
+#include "pipeline/formats/common/npy_array.h"
+#include "pipeline/formats/common/zip_archive.h"
 
 /* What a reader of the arrays has to know. */
 static const char npz_convention[] =

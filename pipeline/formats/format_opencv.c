@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/yaml_features.h"
 

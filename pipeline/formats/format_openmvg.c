@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 enum { OPENMVG_COUNT_BYTES = 8, OPENMVG_WORDS = 4 };
 

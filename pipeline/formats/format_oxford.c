@@ -4,9 +4,9 @@
  */
 #include <math.h>
 
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 /* Numbers of a region's ellipse: u v a b c for a(x-u)^2 + 2b(x-u)(y-v) + c(y-v)^2 = 1. */
 enum { OXFORD_ELLIPSE = 5 };

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 
 enum {

@@ -2,9 +2,9 @@
  * VLFeat's text: a line for each feature, x y sigma theta and 128 integers in VLFeat's bin order, without
  * a header. Lines of four numbers are its .frame files: keypoints without descriptors.
  */
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 enum { VLFEAT_FRAME_WORDS = 4, VLFEAT_WORDS = 4 + HS_DESCRIPTOR_LENGTH };
 

@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_FORMATS_FORMATS_H
 #define HARTSIFT_FORMATS_FORMATS_H
 
-#include "pipeline/formats/feature_file.h"
+#include "pipeline/formats/common/feature_file.h"
 
 typedef struct feature_format {
   hs_format id;

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "pipeline/formats/feature_codec.h"
-#include "pipeline/formats/number_text.h"
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/feature_codec.h"
+#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 enum { YAML_TUPLE = 7 };
 

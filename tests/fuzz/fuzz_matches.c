@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/match_file.h"
+#include "pipeline/cli/common/match_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,11 +12,11 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/formats/crc.h"
-#include "pipeline/formats/feature_codec.h"
-#include "pipeline/formats/json_writer.h"
-#include "pipeline/formats/npy_array.h"
-#include "pipeline/formats/zip_archive.h"
+#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/feature_codec.h"
+#include "pipeline/formats/common/json_writer.h"
+#include "pipeline/formats/common/npy_array.h"
+#include "pipeline/formats/common/zip_archive.h"
 
 static void test_checksums(void **state) {
   (void)state;

@@ -12,7 +12,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/cli/match_file.h"
+#include "pipeline/cli/common/match_file.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
 

@@ -13,7 +13,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/number_text.h"
 #include "tests/support/feature_maker.h"
 
 static float float_of_bits(uint32_t bits) {

@@ -12,9 +12,9 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "pipeline/cli/cli_common.h"
-#include "pipeline/cli/cli_output.h"
-#include "pipeline/cli/output_name.h"
+#include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/cli_output.h"
+#include "pipeline/cli/common/output_name.h"
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/cli/options/option_text.h"
 #include "pipeline/formats/formats.h"

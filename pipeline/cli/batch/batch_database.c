@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "pipeline/cli/database_output.h"
-#include "pipeline/cli/digest.h"
+#include "pipeline/cli/common/database_output.h"
+#include "pipeline/cli/common/digest.h"
 #include "pipeline/base/message.h"
 
 /* A commit costs some waits for the disk; what was not committed is lost when the process is killed. */

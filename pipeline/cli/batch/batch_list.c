@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "pipeline/cli/output_name.h"
+#include "pipeline/cli/common/output_name.h"
 
 static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pam"};
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/number_text.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/device.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 enum { BATCH_DEVICES_MOST = 64, BATCH_SHARDS_MOST = 1000000 };
 

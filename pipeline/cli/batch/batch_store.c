@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pipeline/cli/cli_output.h"
-#include "pipeline/cli/digest.h"
+#include "pipeline/cli/common/cli_output.h"
+#include "pipeline/cli/common/digest.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/base/message.h"
 

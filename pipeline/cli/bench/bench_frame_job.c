@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cpu/usable_threads.h"
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 static bool run_frame(void *state) {
   bench_frame_job *job = state;

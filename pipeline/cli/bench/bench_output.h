@@ -12,7 +12,7 @@
 #include "pipeline/cli/bench/accuracy_text.h"
 #include "pipeline/cli/bench/bench_html.h"
 #include "pipeline/cli/bench/bench_rounds.h"
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 /* Names of files, null where not asked for; "-" as json or html is standard output, which then has no table. */
 typedef struct bench_paths {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "pipeline/cli/bench/bench_html.h"
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 /* For rounds 0: what all rounds of one image may take, and their number. */
 static const double bench_budget_ms = 6000.0;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 static const char replacement_character[] = "\xEF\xBF\xBD";
 static const char ellipsis_character[] = "\xE2\x80\xA6";

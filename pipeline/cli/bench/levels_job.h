@@ -6,7 +6,7 @@
 #define HARTSIFT_PIPELINE_CLI_LEVELS_JOB_H
 
 #include "pipeline/base/atomic_file.h"
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 typedef struct levels_job {
   const option_set *set;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pipeline/cli/draw/draw_parts.h"
-#include "pipeline/cli/match_file.h"
+#include "pipeline/cli/common/match_file.h"
 
 /* Places in draw_palette. */
 enum { COLOUR_INLIER = 1, COLOUR_OUTLIER = 5 };

@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_PIPELINE_CLI_DRAW_PARTS_H
 #define HARTSIFT_PIPELINE_CLI_DRAW_PARTS_H
 
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/draw/drawing.h"
 
 typedef struct draw_colour {

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "pipeline/base/features.h"
-#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/colmap/colmap_camera.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_keypoints.h"
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/base/memory.h"
 

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "pipeline/formats/byte_order.h"
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/feature_codec.h"
 
 /* COLMAP's pixel origin is the corner of the first pixel. */
 static const double colmap_origin = 0.5;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/base/memory.h"
 

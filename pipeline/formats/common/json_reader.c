@@ -1,11 +1,11 @@
 /*
  * The JSON grammar over a text_cursor.
  */
-#include "pipeline/formats/json_reader.h"
+#include "pipeline/formats/common/json_reader.h"
 
 #include <string.h>
 
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/number_text.h"
 
 /* Deeper nesting than any feature file has; bounds the walk of json_skip. */
 enum { JSON_DEPTH_MOST = 32 };

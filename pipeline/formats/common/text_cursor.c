@@ -1,13 +1,13 @@
 /*
  * Words, numbers and line ends of text that is not trusted.
  */
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/number_text.h"
 #include "pipeline/base/message.h"
 
 enum { TEXT_PROBE_BYTES = 65536 };

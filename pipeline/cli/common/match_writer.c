@@ -5,8 +5,8 @@
 #include <strings.h>
 
 #include "pipeline/base/atomic_file.h"
-#include "pipeline/formats/json_writer.h"
-#include "pipeline/cli/match_file.h"
+#include "pipeline/formats/common/json_writer.h"
+#include "pipeline/cli/common/match_file.h"
 #include "pipeline/include/hartsift_geometry.h"
 #include "pipeline/base/message.h"
 

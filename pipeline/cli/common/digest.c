@@ -1,7 +1,7 @@
 /*
  * Digests of features and files; see digest.h.
  */
-#include "pipeline/cli/digest.h"
+#include "pipeline/cli/common/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/common/byte_order.h"
 
 #define DIGEST_BASIS UINT64_C(0xCBF29CE484222325)
 #define DIGEST_PRIME UINT64_C(0x100000001B3)

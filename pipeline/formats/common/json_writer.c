@@ -1,7 +1,7 @@
 /*
  * JSON strings from names that may hold anything.
  */
-#include "pipeline/formats/json_writer.h"
+#include "pipeline/formats/common/json_writer.h"
 
 #include <stdbool.h>
 #include <string.h>

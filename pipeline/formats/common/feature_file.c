@@ -2,7 +2,7 @@
  * What every reader and writer of feature files asks: a file's bytes, room within the limits, a failure explained, and
  * the check of what is to be written.
  */
-#include "pipeline/formats/feature_file.h"
+#include "pipeline/formats/common/feature_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 
 /* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
 enum { FEATURE_TEXT_MOST_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };

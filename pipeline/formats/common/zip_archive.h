@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_FORMATS_ZIP_ARCHIVE_H
 #define HARTSIFT_FORMATS_ZIP_ARCHIVE_H
 
-#include "pipeline/formats/feature_sink.h"
+#include "pipeline/formats/common/feature_sink.h"
 #include "pipeline/formats/formats.h"
 
 enum { ZIP_ENTRIES_MOST = 16 };

@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
-#include "pipeline/formats/crc.h"
-#include "pipeline/formats/zip_archive.h"
-#include "pipeline/formats/zip_layout.h"
+#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/zip_archive.h"
+#include "pipeline/formats/common/zip_layout.h"
 #include "pipeline/base/memory.h"
 
 #ifndef HARTSIFT_HAVE_ZLIB

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/formats/json_reader.h"
-#include "pipeline/cli/match_file.h"
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/json_reader.h"
+#include "pipeline/cli/common/match_file.h"
+#include "pipeline/formats/common/number_text.h"
 #include "pipeline/base/memory.h"
 
 /* More matches than any two lists of features that the readers take can have. */

@@ -1,7 +1,7 @@
 /*
  * Both checks by tables of 16 entries, half a byte a step; for long runs of bytes by larger ones made from those.
  */
-#include "pipeline/formats/crc.h"
+#include "pipeline/formats/common/crc.h"
 
 /* Remainders of the 16 half bytes for the reflected polynomials 0xedb88320 and 0x82f63b78. */
 static const uint32_t crc_zip_table[16] = {0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u,

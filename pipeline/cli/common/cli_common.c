@@ -1,7 +1,7 @@
 /*
  * Helpers of all subcommands; see cli_common.h.
  */
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 #include <errno.h>
 #include <fcntl.h>

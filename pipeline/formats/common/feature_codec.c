@@ -1,13 +1,13 @@
 /*
  * Descriptor and keypoint conversions.
  */
-#include "pipeline/formats/feature_codec.h"
+#include "pipeline/formats/common/feature_codec.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
+#include "pipeline/formats/common/byte_order.h"
 
 enum { CELL_BINS = 8 };
 

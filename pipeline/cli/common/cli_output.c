@@ -1,15 +1,15 @@
 /*
  * Output names of `extract`; see cli_output.h.
  */
-#include "pipeline/cli/cli_output.h"
+#include "pipeline/cli/common/cli_output.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "pipeline/cli/database_output.h"
-#include "pipeline/cli/output_name.h"
+#include "pipeline/cli/common/database_output.h"
+#include "pipeline/cli/common/output_name.h"
 #include "pipeline/formats/formats.h"
 
 static bool is_directory(const char *path) {

@@ -1,11 +1,11 @@
 /*
  * The sink's buffer and number output.
  */
-#include "pipeline/formats/feature_sink.h"
+#include "pipeline/formats/common/feature_sink.h"
 
 #include <string.h>
 
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/number_text.h"
 
 void sink_begin(feature_sink *sink, FILE *stream, sink_check update) {
   sink->stream = stream;

@@ -3,10 +3,10 @@
  */
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
-#include "pipeline/formats/crc.h"
-#include "pipeline/formats/zip_archive.h"
-#include "pipeline/formats/zip_layout.h"
+#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/zip_archive.h"
+#include "pipeline/formats/common/zip_layout.h"
 
 /* 1 January 1980, the earliest date: the same features give the same bytes on any day. */
 static const uint16_t zip_date = 0x0021;

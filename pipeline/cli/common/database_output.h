@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_PIPELINE_CLI_DATABASE_OUTPUT_H
 #define HARTSIFT_PIPELINE_CLI_DATABASE_OUTPUT_H
 
-#include "pipeline/cli/cli_common.h"
+#include "pipeline/cli/common/cli_common.h"
 
 /* Opens with --replace and --single-camera; layout: of the descriptors that will be added. Closed by hs_colmap_close.
    On failure message says why. */

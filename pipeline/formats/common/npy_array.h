@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pipeline/formats/feature_sink.h"
+#include "pipeline/formats/common/feature_sink.h"
 
 typedef struct npy_array {
   char kind; /* f, u, i, b as in NumPy; others are not read as numbers */

@@ -1,14 +1,14 @@
 /*
  * NumPy's array header (a Python dictionary as text) and items.
  */
-#include "pipeline/formats/npy_array.h"
+#include "pipeline/formats/common/npy_array.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/formats/byte_order.h"
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/number_text.h"
 #include "pipeline/base/memory.h"
 
 /* Magic, version and length of the header's text; the data begins at a multiple of 64. */

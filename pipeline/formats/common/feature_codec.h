@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/formats/feature_sink.h"
+#include "pipeline/formats/common/feature_sink.h"
 #include "pipeline/include/hartsift.h"
 
 /* How the descriptors of a list are to be written. */

@@ -2,7 +2,7 @@
  * Number text. The usual case runs in exact or correctly rounded double arithmetic; the rest goes
  * through the C library with its decimal point exchanged.
  */
-#include "pipeline/formats/number_text.h"
+#include "pipeline/formats/common/number_text.h"
 
 #include <float.h>
 #include <math.h>

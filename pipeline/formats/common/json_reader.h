@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_FORMATS_JSON_READER_H
 #define HARTSIFT_FORMATS_JSON_READER_H
 
-#include "pipeline/formats/text_cursor.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 /* A string's characters between the quotes, escapes as they stand in the file. */
 typedef struct json_text {

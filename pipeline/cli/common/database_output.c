@@ -2,13 +2,13 @@
  * COLMAP's database as an output; see database_output.h.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include "pipeline/cli/database_output.h"
+#include "pipeline/cli/common/database_output.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/output_name.h"
+#include "pipeline/cli/common/output_name.h"
 
 hs_status database_open(const option_set *set, const char *path, hs_bin_layout layout, hs_colmap_database **database,
                         char *message, size_t message_bytes) {

@@ -1,5 +1,5 @@
 /* Names of outputs from those of images. */
-#include "pipeline/cli/output_name.h"
+#include "pipeline/cli/common/output_name.h"
 
 #include <stdlib.h>
 #include <string.h>
