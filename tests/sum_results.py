@@ -1,9 +1,13 @@
-"""Sums JUnit files that ctest wrote: prints what failed and, last, "N passed, N failed, N skipped". Ends with 1 on a failure.
+"""Sums JUnit files that ctest wrote: lists what was skipped and why, and what failed, and closes with the line
+"N passed, N failed, N skipped". Ends with 1 on a failure.
 
-usage: sum_results.py FILE...
+usage: sum_results.py [--strict] FILE...
 A cmocka program counts with each of its cases, everything else as one. A test that did not run for any other reason than
-being skipped on purpose counts as failed.
+being skipped on purpose counts as failed. --strict: so does one that was skipped for want of anything but a GPU,
+photographs or root, which no package brings.
 """
+import argparse
+import collections
 import re
 import sys
 import xml.etree.ElementTree
@@ -15,6 +19,9 @@ CLOSING_LINES = {
     FAILED: re.compile(r"^\[  FAILED  \] (?:tests: )?(\d+) test\(s\)", re.M),
     SKIPPED: re.compile(r"^\[  SKIPPED \] (?:tests: )?(\d+) test\(s\)", re.M),
 }
+# "skipped: REASON" is what this project's tests print; the others are pytest's and unittest's own lines.
+REASONS = re.compile(r"^skipped: (.*)$|^SKIPPED \[\d+\] \S+ (.*)$|\.\.\. skipped '(.*)'$|\.\.\. skipped \"(.*)\"$", re.M)
+MAY_BE_MISSING = re.compile(r"\b(GPU|photographs|root)\b")
 
 
 def outcome(case):
@@ -37,14 +44,32 @@ def counts_of(case):
     return counts
 
 
+def reasons_of(case, skipped):
+    """Why cases of a test were skipped; one that says nothing is a reason of its own."""
+    found = ["".join(groups) for groups in REASONS.findall(case.findtext("system-out") or "")]
+    return found or ["no reason given"] * skipped
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("files", nargs="*")
+    arguments = parser.parse_args()
     total = [0, 0, 0]
-    for path in sys.argv[1:]:
+    skipped = collections.defaultdict(list)
+    for path in arguments.files:
         for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
             counts = counts_of(case)
             if counts[FAILED]:
                 print(f"failed: {case.get('name')} ({path})")
+            for reason in reasons_of(case, counts[SKIPPED]):
+                skipped[reason].append(case.get("name"))
             total = [a + b for a, b in zip(total, counts)]
+    for reason, names in sorted(skipped.items()):
+        print(f"skipped {len(names)} times: {reason} ({', '.join(dict.fromkeys(names))})")
+        if arguments.strict and not MAY_BE_MISSING.search(reason):
+            print("failed: nothing but a GPU, photographs or root may be missing here")
+            total[FAILED] += 1
     print(f"{total[PASSED]} passed, {total[FAILED]} failed, {total[SKIPPED]} skipped")
     return 1 if total[FAILED] else 0
 

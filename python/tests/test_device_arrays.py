@@ -103,9 +103,9 @@ class Driver:
         try:
             self.cuda = ctypes.CDLL("libcuda.so.1")
         except OSError:
-            pytest.skip("no CUDA driver")
+            pytest.skip("needs a GPU: no CUDA driver")
         if self.cuda.cuInit(0) != 0:
-            pytest.skip("no usable CUDA device")
+            pytest.skip("needs a GPU: no usable CUDA device")
         device, context = ctypes.c_int(), ctypes.c_void_p()
         self.do("cuDeviceGet", ctypes.byref(device), 0)
         self.do("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
@@ -139,7 +139,7 @@ class Driver:
 @pytest.fixture(scope="module")
 def driver():
     if not hartsift.HAS_CUDA:
-        pytest.skip("built without CUDA")
+        pytest.skip("needs a GPU: built without CUDA")
     return Driver()
 
 

@@ -12,6 +12,7 @@
 
 #include "pipeline/context/context.h"
 #include "pipeline/include/hartsift.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/device.h"
@@ -27,7 +28,7 @@ static bool have_device(void) {
 }
 
 #define NEED_DEVICE()                                                                                                  \
-  if (!have_device()) skip()
+  if (!have_device()) skip_because(NEEDS_GPU)
 
 static hs_context *open_context(const hs_options *options, hs_device device) {
   hs_options o = *options;

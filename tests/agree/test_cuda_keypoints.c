@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/support/reference_frame.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/describe_cuda.h"
@@ -249,7 +250,7 @@ static hs_options options_of(hs_profile profile) {
 
 static void profiles_agree(void **state) {
   (void)state;
-  if (no_device()) skip();
+  if (no_device()) skip_because(NEEDS_GPU);
   hs_image image = {0};
   assert_int_equal(hs_render_scene(203, 167, 5, NULL, NULL, &image), HS_OK);
   for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
@@ -267,7 +268,7 @@ static void profiles_agree(void **state) {
 
 static void sizes_agree(void **state) {
   (void)state;
-  if (no_device()) skip();
+  if (no_device()) skip_because(NEEDS_GPU);
   static const int32_t sizes[][2] = {{1, 1}, {1, 70}, {90, 1}, {2, 3}, {7, 7}, {6, 31}, {33, 17}, {64, 64}, {127, 65}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     uint8_t *noise = reference_noise(sizes[i][0], sizes[i][1], (uint32_t)i, 2);
@@ -283,7 +284,7 @@ static void sizes_agree(void **state) {
 
 static void dense_and_constant_agree(void **state) {
   (void)state;
-  if (no_device()) skip();
+  if (no_device()) skip_because(NEEDS_GPU);
   uint8_t *noise = reference_noise(150, 140, 3, 0);
   assert_non_null(noise);
   hs_options options = options_of(HS_PROFILE_LOWE);
@@ -297,7 +298,7 @@ static void dense_and_constant_agree(void **state) {
 
 static void wide_windows_agree(void **state) {
   (void)state;
-  if (no_device()) skip();
+  if (no_device()) skip_because(NEEDS_GPU);
   hs_image image = {0};
   assert_int_equal(hs_render_scene(420, 330, 9, NULL, NULL, &image), HS_OK);
   hs_options options = options_of(HS_PROFILE_LOWE);
@@ -310,7 +311,7 @@ static void wide_windows_agree(void **state) {
 
 static void filters_agree(void **state) {
   (void)state;
-  if (no_device()) skip();
+  if (no_device()) skip_because(NEEDS_GPU);
   enum { W = 160, H = 120 };
   uint8_t *noise = reference_noise(W, H, 12, 3), *mask = calloc(W + 5, H);
   assert_true(noise && mask);
@@ -330,7 +331,7 @@ static void filters_agree(void **state) {
 
 static void selection_agrees(void **state) {
   (void)state;
-  if (no_device()) skip();
+  if (no_device()) skip_because(NEEDS_GPU);
   hs_image image = {0};
   assert_int_equal(hs_render_scene(240, 200, 4, NULL, NULL, &image), HS_OK);
   static const int32_t most[] = {1, 2, 31, 100, 256, 257, 100000};
@@ -348,7 +349,7 @@ static void selection_agrees(void **state) {
 /* A short list never changes what is written, and counts go on. */
 static void capacities_agree(void **state) {
   (void)state;
-  if (no_device()) skip();
+  if (no_device()) skip_because(NEEDS_GPU);
   uint8_t *noise = reference_noise(200, 180, 21, 2);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 200, .height = 180};
@@ -378,7 +379,7 @@ int main(void) {
 #else
 static void not_built(void **state) {
   (void)state;
-  skip();
+  skip_because(NEEDS_GPU);
 }
 
 int main(void) {

@@ -13,6 +13,7 @@
 
 #include "cpu/stages_ref.h"
 #include "pipeline/include/hartsift.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/device.h"
@@ -74,7 +75,7 @@ static bool have_device(void) {
   return device_count(why, sizeof why) > 0;
 }
 #  define NEED_DEVICE()                                                                                                \
-    if (!have_device()) skip()
+    if (!have_device()) skip_because(NEEDS_GPU)
 
 /* ------------------------------------------------------------------ lists */
 
@@ -449,7 +450,7 @@ int main(int argc, char **argv) {
 
 static void test_no_cuda(void **state) {
   (void)state;
-  skip();
+  skip_because(NEEDS_GPU);
 }
 
 int main(void) {

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "cpu/stages_ref.h"
+#include "tests/support/skip.h"
 #include "tests/support/stage_planes.h"
 
 #if HARTSIFT_HAVE_CUDA
@@ -140,7 +141,7 @@ static void check_blur(cuda_stream stream, int32_t width, int32_t height, int32_
 
 static void test_level_steps(void **state) {
   static const int32_t radii[] = {0, 1, 4, 5, 6, 7, 8, 10, 13, 20, 128};
-  if (!*state) skip();
+  if (!*state) skip_because(NEEDS_GPU);
   for (size_t i = 0; i < SIZE_COUNT; i++)
     for (size_t r = 0; r < sizeof radii / sizeof radii[0]; r++)
       for (int b = BORDER_REFLECT_101; b <= BORDER_REPLICATE; b++)
@@ -187,7 +188,7 @@ static void check_chain(cuda_stream stream, int32_t width, int32_t height, const
 
 static void test_chains(void **state) {
   static const int32_t lowe[] = {5, 7, 8}, opencv[] = {5, 6, 8}, upper[] = {10, 13};
-  if (!*state) skip();
+  if (!*state) skip_because(NEEDS_GPU);
   for (size_t i = 0; i < SIZE_COUNT; i++) {
     check_chain(*state, sizes[i][0], sizes[i][1], lowe, 3);
     check_chain(*state, sizes[i][0], sizes[i][1], opencv, 3);
@@ -270,7 +271,7 @@ static void check_base(cuda_stream stream, const base_case *c) {
 
 static void test_bases(void **state) {
   static const int32_t fused_radii[] = {5, 6, 7, 8, 10, 13};
-  if (!*state) skip();
+  if (!*state) skip_because(NEEDS_GPU);
   for (size_t i = 0; i < SIZE_COUNT; i++) {
     const int32_t w = sizes[i][0], h = sizes[i][1];
     for (size_t r = 0; r < sizeof fused_radii / sizeof fused_radii[0]; r++)
@@ -349,7 +350,7 @@ static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
 
 static void test_candidates(void **state) {
   static const uint32_t shades[] = {2, 5, 65536}; /* two: nearly every sample equals a neighbour */
-  if (!*state) skip();
+  if (!*state) skip_because(NEEDS_GPU);
   uint64_t found = 0;
   for (size_t i = 0; i < SIZE_COUNT; i++)
     for (int32_t scales = 1; scales <= 5; scales++)
@@ -367,7 +368,7 @@ static void test_candidates(void **state) {
    threshold. */
 static void test_candidates_near_zero(void **state) {
   static const float thresholds[] = {-0.0f, 0.0f, FLT_TRUE_MIN, 0.75f * FLT_MIN, FLT_MIN, FLT_MAX};
-  if (!*state) skip();
+  if (!*state) skip_because(NEEDS_GPU);
   uint64_t found = 0;
   for (size_t t = 0; t < sizeof thresholds / sizeof thresholds[0]; t++)
     for (int k = 0; k < 16; k++) {
@@ -379,7 +380,7 @@ static void test_candidates_near_zero(void **state) {
 
 /* Octaves in one launch give what they give one by one. */
 static void test_octaves_together(void **state) {
-  if (!*state) skip();
+  if (!*state) skip_because(NEEDS_GPU);
   enum { COUNT = 3, STRIDE = 160, LEVEL_FLOATS = STRIDE * 100 + 64, LEVELS = 6, WORDS = 5 * 100 * 3 };
   cuda_stream stream = *state;
   float *levels = NULL, *host = malloc(sizeof(float) * LEVEL_FLOATS * LEVELS);
@@ -425,7 +426,7 @@ static int close_device(void **state) {
 }
 static void test_level_steps(void **state) {
   (void)state;
-  skip();
+  skip_because(NEEDS_GPU);
 }
 #  define test_chains               test_level_steps
 #  define test_bases                test_level_steps

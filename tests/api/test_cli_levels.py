@@ -225,4 +225,4 @@ if __name__ == "__main__":
     if not COMMAND:
         print("skipped: HARTSIFT_COMMAND does not name the command")
         sys.exit(SKIPPED)
-    unittest.main()
+    unittest.main(verbosity=2)

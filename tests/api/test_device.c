@@ -17,6 +17,7 @@
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/device.h"
@@ -31,7 +32,7 @@ static int32_t devices(void) {
 }
 
 #define NEED_DEVICE()                                                                                                  \
-  if (devices() == 0) skip()
+  if (devices() == 0) skip_because(NEEDS_GPU)
 
 /* A profile's options on the first device. */
 static hs_options device_options(hs_profile profile) {

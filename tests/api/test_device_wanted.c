@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "pipeline/include/hartsift_primitives.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -38,7 +39,7 @@ static void cpu_context(void **state) {
 
 static void cpu_context(void **state) {
   (void)state;
-  skip();
+  skip_because(NEEDS_GPU);
 }
 
 #endif

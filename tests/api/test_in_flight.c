@@ -17,6 +17,7 @@
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
+#include "tests/support/skip.h"
 
 enum { IMAGES = 13 };
 
@@ -112,7 +113,7 @@ static void check_device(hs_device device) {
   static const int32_t rooms[] = {1, 2, 5, 0, 20};
   stock s;
   hs_options o;
-  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip();
+  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   stock_make(&s, &o);
   for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
     o.in_flight = rooms[i];
@@ -131,7 +132,7 @@ static void check_device(hs_device device) {
 static void check_batches(hs_device device) {
   stock s;
   hs_options o;
-  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip();
+  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
     for (int variation = 0; variation < 4; variation++) {
       assert_true(options_of(device, (hs_profile)p, &o));
@@ -156,7 +157,7 @@ static void test_overflow_in_batch(void **state) {
   (void)state;
   enum { PICTURES = 24, SIDE = 200 };
   hs_options o;
-  if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip();
+  if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   o.in_flight = PICTURES;
   o.batch = 8;
   hs_image dense = extraction_scene(SIDE, SIDE, 4, NULL);
@@ -206,7 +207,7 @@ static void test_stream_hybrid(void **state) {
 static void check_view_stays(hs_device device) {
   stock s;
   hs_options o;
-  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip();
+  if (!options_of(device, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   o.in_flight = 4;
   stock_make(&s, &o);
   hs_context *c = extraction_context(&o);
@@ -344,7 +345,7 @@ static void test_grown_lists_in_batches(void **state) {
   (void)state;
   enum { PICTURES = 128, SIDE = 64, LANES_MOST = 8 };
   hs_options o;
-  if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip();
+  if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   o.in_flight = PICTURES;
   o.batch = 16;
   hs_image image = extraction_scene(SIDE, SIDE, 4, NULL);

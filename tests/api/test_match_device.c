@@ -14,6 +14,7 @@
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -21,7 +22,7 @@
 #  include "pipeline/include/hartsift_cuda.h"
 
 #  define NEED_DEVICE()                                                                                                \
-    if (device_count(NULL, 0) == 0) skip()
+    if (device_count(NULL, 0) == 0) skip_because(NEEDS_GPU)
 
 static const double to_view[9] = {0.97, 0.12, 6.0, -0.11, 0.98, 14.0, 1e-4, 2e-5, 1.0};
 
@@ -282,7 +283,7 @@ int main(void) {
 
 static void test_no_cuda(void **state) {
   (void)state;
-  skip();
+  skip_because(NEEDS_GPU);
 }
 
 int main(void) {

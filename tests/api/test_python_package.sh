@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What a user does: `pip install .` into a fresh virtual environment, then a few lines of Python; they must give the bytes of
-# the command. Also: what is in the package, and that it needs nothing of the source tree.
+# What a user does: a wheel, as `pip install .` makes it, with the libraries it needs inside, in a fresh virtual
+# environment, then a few lines of Python; they must give the bytes of the command. Also: what is in the package, and that it
+# needs nothing of the source tree.
 set -euo pipefail
 
 skip() {
@@ -13,21 +14,28 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH HARTSIFT_LIBRARY
 
-"$python" -c 'import numpy' 2>/dev/null || skip "$python has no NumPy"
+"$python" -c 'import numpy, scikit_build_core, auditwheel' 2>/dev/null ||
+  skip "$python has no NumPy, scikit-build-core or auditwheel"
 [ -n "${HARTSIFT_COMMAND:-}" ] || skip "HARTSIFT_COMMAND does not name the command"
-"$python" -m venv --system-site-packages "$work/venv" >"$work/log" 2>&1 || skip "$python makes no virtual environments"
+"$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "$python makes no virtual environments"
 venv_python=$work/venv/bin/python
-if ! "$venv_python" -c 'import scikit_build_core' 2>/dev/null; then
-  "$venv_python" -m pip install --quiet scikit-build-core >"$work/log" 2>&1 ||
-    skip "scikit-build-core is not installed, and pip cannot fetch it"
-fi
+# What pip would fetch is taken from the other environment, so that this needs no network.
+site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+site "$python" >"$(site "$venv_python")/other_environment.pth"
+
+logged() {
+  "$@" >"$work/log" 2>&1 || {
+    cat "$work/log"
+    exit 1
+  }
+}
 
 # The CUDA part has tests of its own and takes minutes to compile.
-"$venv_python" -m pip install --quiet --no-build-isolation --no-deps \
-  --config-settings=cmake.define.HARTSIFT_CUDA=OFF . >"$work/log" 2>&1 || {
-  cat "$work/log"
-  exit 1
-}
+logged "$python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$work" \
+  --config-settings=cmake.define.HARTSIFT_CUDA=OFF .
+# The wheel for machines that have none of its libraries.
+logged env PATH="$(dirname "$python"):$PATH" "$python" -m auditwheel repair --wheel-dir "$work/repaired" "$work"/hartsift-*.whl
+logged "$venv_python" -m pip install --quiet --no-deps --no-index "$work"/repaired/hartsift-*.whl
 
 cd "$work"
 "$HARTSIFT_COMMAND" extract @scene:640x480 --device cpu --quiet -o command.npz

@@ -274,7 +274,7 @@ def main():
     if not json.loads(subprocess.run([COMMAND, "info", "--json"], check=True, stdout=subprocess.PIPE).stdout)["build"]["sqlite"]:
         print("skipped: built without SQLite")
         sys.exit(SKIPPED)
-    unittest.main()
+    unittest.main(verbosity=2)
 
 
 main()

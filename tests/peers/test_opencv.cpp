@@ -20,6 +20,7 @@
 #include <opencv2/features2d.hpp>
 
 #include "tests/peers/peer_compare.hpp"
+#include "tests/support/skip.h"
 
 /* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
 extern "C" {
@@ -77,7 +78,7 @@ void test_scenes(void **) {
 void test_photos(void **) {
   const std::vector<std::string> names = peers::photo_names();
   if (names.empty()) {
-    skip();
+    skip_because(NEEDS_PHOTOGRAPHS);
   }
   check(names, "photographs, profile opencv and cv::SIFT " CV_VERSION, 0.9985, 0.008);
 }

@@ -19,6 +19,8 @@
 /* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
 extern "C" {
 #include <cmocka.h>
+
+#include "tests/support/skip.h"
 }
 
 namespace {
@@ -211,7 +213,7 @@ void test_stitching_scenes(void **) {
 void test_stitching_photos(void **) {
   const std::vector<cv::Mat> photos = {cv::imread(data_folder() + "/stitching/river/1.jpg"),
                                        cv::imread(data_folder() + "/stitching/river/2.jpg")};
-  if (photos[0].empty() || photos[1].empty()) skip();
+  if (photos[0].empty() || photos[1].empty()) skip_because(NEEDS_PHOTOGRAPHS);
   stitch(photos, photos[0].cols * 5 / 4);
 }
 

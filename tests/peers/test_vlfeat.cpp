@@ -35,6 +35,7 @@ extern "C" {
 }
 
 #include "tests/peers/peer_compare.hpp"
+#include "tests/support/skip.h"
 
 /* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
 extern "C" {
@@ -268,7 +269,7 @@ void test_scenes(void **) {
 void test_photos(void **) {
   const std::vector<std::string> names = peers::photo_names();
   if (names.empty()) {
-    skip();
+    skip_because(NEEDS_PHOTOGRAPHS);
   }
   std::printf("photographs\n");
   for (const check_case &c : check_cases) {

@@ -15,6 +15,7 @@
 
 #include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/array_maker.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -139,7 +140,7 @@ static void sizes_around(size_t most, int32_t blocks, bool masked) {
 
 static void sizes_around_the_boundaries(void **state) {
   (void)state;
-  if (!present) skip();
+  if (!present) skip_because(NEEDS_GPU);
   for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT; content++) {
     fill_picture((array_content)content);
     for (size_t g = 0; g < GRIDS; g++)
@@ -153,7 +154,7 @@ static void sizes_around_the_boundaries(void **state) {
 /* Small, medium and large pictures behind one another on each of two streams. */
 static void streams_with_scratch_of_their_own(void **state) {
   (void)state;
-  if (!present) skip();
+  if (!present) skip_because(NEEDS_GPU);
   fill_picture(CONTENT_RANDOM);
   for (size_t i = 0; i < 40; i++) {
     const size_t sizes[] = {most_small(132) - i, most_small(132) + VECTOR + i, most_medium(132) + VECTOR + i};
@@ -178,7 +179,7 @@ int main(void) {
 
 static void built_without_cuda(void **state) {
   (void)state;
-  skip();
+  skip_because(NEEDS_GPU);
 }
 
 int main(void) {

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/support/device_twins.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -66,7 +67,7 @@ static void histograms_of_all_sizes(void **state) {
                                    {medium - 16, 1, 0, 0}, {1000, medium / 1000 + 1, 24, 1}};
   int kept = 0;
   while (kept < SIZES && !twin_left_out(&sizes[kept])) kept++;
-  if (kept == 0) skip();
+  if (kept == 0) skip_because(NEEDS_GPU);
   cuda_stream streams[2];
   twin pictures[2 * SIZES], masks[2 * SIZES];
   uint64_t(*got)[2 * SIZES][2][256] = twin_pinned(ROUNDS * sizeof *got), expected[2][256];
@@ -142,7 +143,7 @@ int main(void) {
 
 static void built_without_cuda(void **state) {
   (void)state;
-  skip();
+  skip_because(NEEDS_GPU);
 }
 
 int main(void) {

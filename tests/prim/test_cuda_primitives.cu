@@ -16,6 +16,7 @@ extern "C" {
 #include "cuda/prim/block_hist.cuh"
 #include "cuda/prim/compact.cuh"
 #include "cuda/prim/warp_hist.cuh"
+#include "tests/support/skip.h"
 
 enum { ITEMS_MAX = 1024, KEYS = 37, TILES = 1024 / 32 };
 enum key_kind { KEYS_UNIFORM, KEYS_ONE_BIN, KEYS_RANDOM, KEY_KINDS };
@@ -169,7 +170,7 @@ static void check(const items *in) {
 static void primitives_agree(void **state) {
   (void)state;
   char reason[DEVICE_NAME_BYTES];
-  if (device_count(reason, sizeof reason) == 0) skip();
+  if (device_count(reason, sizeof reason) == 0) skip_because(NEEDS_GPU);
   static const int32_t counts[] = {1, 31, 32, 33, 127, 1024};
   static items in;
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)

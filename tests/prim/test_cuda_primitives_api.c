@@ -21,6 +21,7 @@
 #include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/device_twins.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -127,7 +128,7 @@ static void many_tiles_of_several_chunks(void **state) {
   NEED_DEVICE();
   static const hs_tiling tilings[] = {{40, 40, 100.5}, {33, 35, 0.5}, {47, 53, 7.0}, {60, 60, 31.25}};
   static const twin_shape s = {4003, 3851, 3, 1};
-  if (twin_left_out(&s)) skip();
+  if (twin_left_out(&s)) skip_because(NEEDS_GPU);
   for (int type = HS_ELEMENT_U16; type <= HS_ELEMENT_F64; type++) {
     twin t = twin_make((hs_element)type, &s, CONTENT_SOME_NAN);
     for (size_t i = 0; i < sizeof tilings / sizeof tilings[0]; i++) check_tiles(&t, &tilings[i]);
@@ -143,7 +144,7 @@ static void tiles_of_wide_rows(void **state) {
       {9001, 150, 1.0}, {4100, 33, 100.5}, {4500, 1, 0.0}, {5000, 150, NAN}, {9001, 7, 12.5}};
   for (size_t gap = 0; gap < 6; gap += 5) {
     const twin_shape s = {9001, 150, gap, 1};
-    if (twin_left_out(&s)) skip();
+    if (twin_left_out(&s)) skip_because(NEEDS_GPU);
     for (int type = HS_ELEMENT_U8; type <= HS_ELEMENT_F64; type++) {
       twin t = twin_make((hs_element)type, &s, CONTENT_SOME_NAN);
       for (size_t i = 0; i < sizeof tilings / sizeof tilings[0]; i++) check_tiles(&t, &tilings[i]);
@@ -241,7 +242,7 @@ static void calls_follow_one_another(void **state) {
   NEED_DEVICE();
   enum { ROUNDS = 40 };
   const twin_shape s = {1500, 901, 0, 3};
-  if (twin_left_out(&s)) skip();
+  if (twin_left_out(&s)) skip_because(NEEDS_GPU);
   cuda_stream streams[2];
   twin floats = twin_make(HS_ELEMENT_F32, &s, CONTENT_RANDOM), bytes = twin_make(HS_ELEMENT_U8, &s, CONTENT_RANDOM);
   double *got = twin_pinned(3 * ROUNDS * sizeof *got), sum, low;
@@ -405,7 +406,7 @@ int main(void) {
 
 static void built_without_cuda(void **state) {
   (void)state;
-  skip();
+  skip_because(NEEDS_GPU);
 }
 
 int main(void) {

@@ -16,6 +16,7 @@
 #include "pipeline/frame/run_frame.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
+#include "tests/support/skip.h"
 
 /* The features of octaves `first` and up, from the level that the reference made, are those that a whole frame has
    there. */
@@ -105,7 +106,7 @@ static void check_splits(hs_options o, const hs_image *image, const hs_image *ma
 
 static void test_splits(void **state) {
   (void)state;
-  if (!has_device()) skip();
+  if (!has_device()) skip_because(NEEDS_GPU);
   static const char *const names[] = {"lowe", "opencv", "vlfeat", "colmap"};
   hs_image image = extraction_scene(333, 250, 7, NULL), tiny = extraction_scene(13, 40, 7, NULL);
   hs_image mask = extraction_scene(333, 250, 8, NULL);
@@ -131,7 +132,7 @@ static void test_splits(void **state) {
 /* Lists that are too short on either side, and results that have no room for both parts. */
 static void test_short_lists(void **state) {
   (void)state;
-  if (!has_device()) skip();
+  if (!has_device()) skip_because(NEEDS_GPU);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(300, 280, 3, NULL);
   hs_features expected = extraction_once(&o, &image), found = {0};

@@ -2,6 +2,7 @@
  * Databases for tests; see colmap_tables.h.
  */
 #include "tests/support/colmap_tables.h"
+#include "tests/support/skip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,24 +100,24 @@ unsigned char *colmap_tables_blob(const char *path, const char *sql, size_t *siz
 
 void colmap_tables_make(const char *path, colmap_version version) {
   (void)path, (void)version;
-  skip();
+  skip_because("built without SQLite");
 }
 
 void colmap_tables_run(const char *path, const char *sql) {
   (void)path, (void)sql;
-  skip();
+  skip_because("built without SQLite");
 }
 
 int64_t colmap_tables_ask(const char *path, const char *sql) {
   (void)path, (void)sql;
-  skip();
+  skip_because("built without SQLite");
   return -1;
 }
 
 unsigned char *colmap_tables_blob(const char *path, const char *sql, size_t *size) {
   (void)path, (void)sql;
   *size = 0;
-  skip();
+  skip_because("built without SQLite");
   return NULL;
 }
 

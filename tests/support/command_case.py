@@ -23,12 +23,20 @@ def find_command():
 COMMAND = find_command()
 
 
+class ResultWithReasons(unittest.TextTestResult):
+    """Prints why a test was skipped, for the summary of all tests."""
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        print(f"skipped: {reason}", flush=True)
+
+
 def main():
     """Runs the tests of the script that calls it; says skipped without a command."""
     if not COMMAND:
         print("skipped: HARTSIFT_COMMAND does not name the command")
         sys.exit(SKIPPED)
-    unittest.main()
+    unittest.main(testRunner=unittest.TextTestRunner(resultclass=ResultWithReasons))
 
 
 def pgm(width, height, pixel=lambda x, y: (x * 7 + y * 13) % 256):

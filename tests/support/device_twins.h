@@ -11,12 +11,13 @@
 #  include "pipeline/include/hartsift_cuda.h"
 #  include "pipeline/include/hartsift_primitives.h"
 #  include "tests/support/array_maker.h"
+#  include "tests/support/skip.h"
 
 extern hs_context *twin_gpu;    /* null where there is no device */
 extern cuda_stream twin_stream; /* for copies */
 
 #  define NEED_DEVICE()                                                                                                \
-    if (!twin_gpu) skip()
+    if (!twin_gpu) skip_because(NEEDS_GPU)
 
 /* Fixture of a group of tests. HARTSIFT_TEST_ELEMENTS, for runs under a memory checker: larger arrays are left out. */
 int twins_set_up(void **state);

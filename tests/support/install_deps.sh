@@ -4,15 +4,8 @@
 
 # shellcheck disable=SC2034  # used by the scripts that source this
 BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev libsqlite3-dev)
-TEST_PACKAGES=(libcmocka-dev libopencv-dev libvlfeat-dev python3 python3-pip python3-venv gcc-aarch64-linux-gnu
+TEST_PACKAGES=(colmap libcmocka-dev libopencv-dev libvlfeat-dev locales python3 python3-venv gcc-aarch64-linux-gnu
   libc6-dev-arm64-cross qemu-user)
-# Not needed where pip or another source has already given python3 these modules.
-if ! python3 -c 'import numpy, cv2' 2>/dev/null; then
-  TEST_PACKAGES+=(python3-numpy python3-opencv)
-fi
-if ! python3 -c 'import pytest' 2>/dev/null; then
-  TEST_PACKAGES+=(python3-pytest)
-fi
 
 is_installed() {
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -62,16 +55,30 @@ install_packages() {
   run_quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# What the tests of the Python package want besides, for a python3 that is not the system's own. Where nothing can be
-# fetched these tests say that they are skipped.
-install_python_modules() {
-  local module missing=()
-  for module in pytest mypy scikit_build_core; do
-    python3 -c "import $module" 2>/dev/null || missing+=("${module//_/-}")
+# The first python3 that hartsift's package runs on and that can make virtual environments, which a version manager's or
+# Debian's may lack.
+find_python() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    if "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+      echo "$python"
+      return 0
+    fi
   done
-  if [ "${#missing[@]}" -gt 0 ]; then
-    python3 -m pip install --quiet "${missing[@]}" >/dev/null 2>&1 || echo "Not installed for python3: ${missing[*]}" >&2
-  fi
+  echo "No python3 of version 3.10 or later with venv was found" >&2
+  return 1
+}
+
+# make_python_environment FOLDER REQUIREMENTS: a virtual environment of its own with the packages that the file names, so
+# that it does not matter which python3 the machine has. Nothing is done again while the file stays the same.
+make_python_environment() {
+  local folder=$1 requirements=$2 python
+  cmp -s "$requirements" "$folder/installed.txt" && return 0
+  python=$(find_python) || return 1
+  rm -rf "$folder"
+  "$python" -m venv "$folder" || return 1
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" || return 1
+  cp "$requirements" "$folder/installed.txt"
 }
 
 # Prints the path of nvcc; fails when there is no CUDA toolkit.

@@ -18,6 +18,7 @@
 
 #include "pipeline/base/atomic_file.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/skip.h"
 
 static int make_folder(void **state) {
   scratch_folder *folder = malloc(sizeof *folder);
@@ -145,7 +146,7 @@ static void test_device_is_written_through(void **state) {
 static void test_full_device_fails(void **state) {
   (void)state;
   if (access("/dev/full", W_OK) != 0) {
-    skip();
+    skip_because("no /dev/full");
   }
   atomic_file file;
   FILE *stream = atomic_file_open(&file, "/dev/full");
@@ -226,19 +227,28 @@ static void test_unusable_places_fail(void **state) {
   free(endless);
 }
 
+static int write_where_forbidden(const char *folder, const char *kept, const char *new_path) {
+  if (write_text(kept, "x") != HS_ERR_IO || chmod(folder, 0500) != 0) return 1;
+  return write_text(new_path, "x") != HS_ERR_IO;
+}
+
+/* The administrator may write anywhere, so a child process that is somebody else tries it. */
 static void test_protection_is_respected(void **state) {
-  if (geteuid() == 0) {
-    skip(); /* the administrator may write anywhere */
-  }
-  char path[SCRATCH_PATH_BYTES];
-  scratch_folder_path(*state, "kept", path);
-  scratch_write_file(path, "before", 6);
-  assert_int_equal(chmod(path, 0444), 0);
-  assert_int_equal(write_text(path, "x"), HS_ERR_IO);
-  assert_content(path, "before");
-  assert_int_equal(chmod(((scratch_folder *)*state)->path, 0500), 0);
-  assert_int_equal(write_text(scratch_folder_path(*state, "new", path), "x"), HS_ERR_IO);
-  assert_int_equal(chmod(((scratch_folder *)*state)->path, 0700), 0);
+  enum { NOBODY = 65534 };
+  const char *folder = ((scratch_folder *)*state)->path;
+  char kept[SCRATCH_PATH_BYTES], new_path[SCRATCH_PATH_BYTES];
+  int child_status = -1;
+  scratch_write_file(scratch_folder_path(*state, "kept", kept), "before", 6);
+  scratch_folder_path(*state, "new", new_path);
+  assert_int_equal(chmod(kept, 0444), 0);
+  if (geteuid() == 0) assert_true(chown(kept, NOBODY, NOBODY) == 0 && chown(folder, NOBODY, NOBODY) == 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(geteuid() == 0 && setuid(NOBODY) != 0 ? 2 : write_where_forbidden(folder, kept, new_path));
+  assert_int_equal(waitpid(child, &child_status, 0), child);
+  assert_int_equal(chmod(folder, 0700), 0);
+  assert_int_equal(child_status, 0);
+  assert_content(kept, "before");
+  assert_int_equal(scratch_folder_count(*state), 1);
 }
 
 static void test_longest_name_works(void **state) {

@@ -18,6 +18,7 @@
 #include "tests/support/colmap_tables.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -417,7 +418,7 @@ int main(void) {
 
 static void test_without_sqlite(void **state) {
   (void)state;
-  skip();
+  skip_because("built without SQLite");
 }
 
 int main(void) {

@@ -16,6 +16,7 @@
 #include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"
+#include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_SQLITE
 
@@ -222,7 +223,7 @@ int main(void) {
 
 static void test_without_sqlite(void **state) {
   (void)state;
-  skip();
+  skip_because("built without SQLite");
 }
 
 int main(void) {

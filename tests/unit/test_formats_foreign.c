@@ -16,6 +16,7 @@
 #include "pipeline/include/hartsift.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/skip.h"
 
 enum { ROWS = 5, CELL_BINS = 8, PATH_BYTES = 1024 };
 
@@ -30,7 +31,7 @@ static hs_features load_data(const char *name) {
   hs_features features = {0};
   hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
   hs_status status = hs_load_features(data_path(name, path), &features, &options);
-  if (status == HS_ERR_UNSUPPORTED && strstr(message, "no zlib") != NULL) skip();
+  if (status == HS_ERR_UNSUPPORTED && strstr(message, "no zlib") != NULL) skip_because("built without zlib");
   if (status != HS_OK) fail_msg("%s: status %d, %s", name, (int)status, message);
   assert_true(feature_maker_consistent(&features));
   return features;

@@ -16,6 +16,7 @@
 
 #include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
+#include "tests/support/skip.h"
 
 enum { CORPUS_PATH_BYTES = 1024, CORPUS_MESSAGE_BYTES = 1200 };
 
@@ -30,7 +31,7 @@ static void find_collection(char path[CORPUS_PATH_BYTES], const char *name) {
   const char *data = getenv("HARTSIFT_DATA");
   join(path, data != NULL ? data : HARTSIFT_SOURCE_DIR "/../shared/data", name);
   if (access(path, R_OK) != 0) {
-    skip();
+    skip_because(NEEDS_PHOTOGRAPHS);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "pipeline/cli/draw/save_picture.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/skip.h"
 
 static const char small_pgm[] = "P5 3 2 255 abcdef";
 enum { SMALL_BYTES = sizeof small_pgm - 1 };
@@ -352,7 +353,7 @@ static void test_encoder_failure_keeps_the_old_file(void **state) {
 static void test_full_disk(void **state) {
   (void)state;
   if (access("/dev/full", W_OK) != 0) {
-    skip();
+    skip_because("no /dev/full");
   }
   char path[SCRATCH_PATH_BYTES], message[1400];
   static uint8_t large[300 * 300];

@@ -15,6 +15,7 @@
 
 #include "pipeline/formats/common/number_text.h"
 #include "tests/support/feature_maker.h"
+#include "tests/support/skip.h"
 
 static float float_of_bits(uint32_t bits) {
   float value;
@@ -141,7 +142,7 @@ static void test_comma_locale(void **state) {
   const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8", "de_DE", "fr_FR"};
   const char *found = NULL;
   for (size_t i = 0; i < sizeof names / sizeof names[0] && found == NULL; i++) found = setlocale(LC_ALL, names[i]);
-  if (found == NULL || localeconv()->decimal_point[0] != ',') skip();
+  if (found == NULL || localeconv()->decimal_point[0] != ',') skip_because("no locale with a decimal comma is installed");
   check_many_floats(false);
   double value = 0.0;
   const char *const slow = "0.1000000000000000055511151231257827";
