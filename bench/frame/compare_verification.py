@@ -30,7 +30,7 @@ class Camera(ctypes.Structure):
 
 
 class VerifyOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("model", ctypes.c_int), ("threshold", ctypes.c_double),
+    _fields_ = [("struct_size", ctypes.c_size_t), ("model", ctypes.c_int), ("tolerance", ctypes.c_double),
                 ("confidence", ctypes.c_double), ("min_iterations", ctypes.c_int32), ("max_iterations", ctypes.c_int32),
                 ("min_inliers", ctypes.c_int32), ("check_plane", ctypes.c_int32), ("seed", ctypes.c_uint64),
                 ("camera_a", Camera), ("camera_b", Camera), ("allocator", ctypes.c_void_p),
@@ -62,7 +62,7 @@ class Library:
         options, geometry = VerifyOptions(), Geometry()
         if self.binding.hs_verify_options_init(ctypes.byref(options), model) != 0:
             raise RuntimeError("hs_verify_options_init failed")
-        options.threshold, options.seed = threshold, seed
+        options.tolerance, options.seed = threshold, seed
         if camera:
             options.camera_a = options.camera_b = Camera(*camera)
         mask = np.zeros(len(a), np.uint8)

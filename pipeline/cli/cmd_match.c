@@ -61,7 +61,7 @@ static cli_exit prepare_verification(match_job *job) {
   }
   const hs_geometry_model model = models[values[OPTION_VERIFY].integer];
   (void)hs_verify_options_init(&job->verify, model);
-  if (values[OPTION_TOLERANCE].given) job->verify.threshold = values[OPTION_TOLERANCE].number;
+  if (values[OPTION_TOLERANCE].given) job->verify.tolerance = values[OPTION_TOLERANCE].number;
   if ((model == HS_ESSENTIAL) != values[OPTION_CAMERA].given)
     return usage(model == HS_ESSENTIAL ? "--verify essential needs the cameras: expected --camera FX,FY,CX,CY"
                                        : "--camera is for --verify essential");
@@ -146,8 +146,8 @@ static cli_exit match_in_database(match_job *job) {
   if (!given(job, OPTION_NO_VERIFY)) {
     const hs_geometry_model model = given(job, OPTION_VERIFY) ? models[values[OPTION_VERIFY].integer] : HS_FUNDAMENTAL;
     (void)hs_verify_options_init(&plan.verify, model);
-    plan.verify.threshold = database_tolerance;
-    if (given(job, OPTION_TOLERANCE)) plan.verify.threshold = values[OPTION_TOLERANCE].number;
+    plan.verify.tolerance = database_tolerance;
+    if (given(job, OPTION_TOLERANCE)) plan.verify.tolerance = values[OPTION_TOLERANCE].number;
   } else if (given(job, OPTION_TOLERANCE)) {
     return usage("--tolerance is for verification: expected without --no-verify");
   }

@@ -269,7 +269,7 @@ static hs_status verify_pair(database_job *job, const image_pair *pair, pair_geo
   }
   hs_verify_options plane;
   (void)hs_verify_options_init(&plane, HS_HOMOGRAPHY);
-  plane.threshold = options.threshold * transfer_to_both; /* COLMAP measures in the second image alone */
+  plane.tolerance = options.tolerance * transfer_to_both; /* COLMAP measures in the second image alone */
   plane.seed = options.seed;
   status = verify_model(job, &plane, NULL, &found->plane);
   found->has_plane = status == HS_OK;

@@ -6,7 +6,7 @@
 
 #include "pipeline/cli/common/cli_common.h"
 
-/* What to do with each pair. wanted: ratio and so on. verify: of the model asked for; threshold and seed count, cameras
+/* What to do with each pair. wanted: ratio and so on. verify: of the model asked for; tolerance and seed count, cameras
    are the database's; model 0: no verification, COLMAP does that. */
 typedef struct match_database_plan {
   const option_set *set;

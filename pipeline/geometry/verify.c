@@ -33,7 +33,7 @@ hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_model m
   memset(options, 0, sizeof *options);
   options->struct_size = sizeof *options;
   options->model = model;
-  options->threshold = model == HS_HOMOGRAPHY ? 3.0 : 2.0;
+  options->tolerance = model == HS_HOMOGRAPHY ? 3.0 : 2.0;
   options->confidence = 0.9999;
   options->min_iterations = 50;
   options->max_iterations = 10000;
@@ -66,7 +66,7 @@ static bool camera_valid(const hs_camera *camera) {
 
 static const char *fault_of(const hs_verify_options *o) {
   if (o->model < HS_HOMOGRAPHY || o->model > HS_ESSENTIAL) return "model: no such model";
-  if (!(o->threshold > 0.0) || !isfinite(o->threshold)) return "threshold: above 0 expected";
+  if (!(o->tolerance > 0.0) || !isfinite(o->tolerance)) return "tolerance: above 0 expected";
   if (!(o->confidence > 0.0 && o->confidence < 1.0)) return "confidence: between 0 and 1 expected";
   if (o->max_iterations < 1 || o->max_iterations > ITERATIONS_MAX) return "max_iterations: 1..10^8 expected";
   if (o->min_iterations < 0 || o->min_iterations > o->max_iterations)
@@ -127,7 +127,7 @@ static void to_working(verification *v) {
   p->matches.ay = v->columns[1];
   p->matches.bx = v->columns[2];
   p->matches.by = v->columns[3];
-  p->threshold = v->options->threshold * v->scale;
+  p->threshold = v->options->tolerance * v->scale;
   const hs_camera *const a = &v->options->camera_a, *const b = &v->options->camera_b;
   p->camera_a = (hs_camera){a->fx * v->scale, a->fy * v->scale, (a->cx - v->centre[0]) * v->scale,
                             (a->cy - v->centre[1]) * v->scale};

@@ -41,7 +41,7 @@ typedef struct hs_camera {
 typedef struct hs_verify_options {
   size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
   hs_geometry_model model;
-  double threshold;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
+  double tolerance;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
   double confidence;       /* the search stops when, if what was found so far is the best there is, a sample without
                               outliers has been drawn with this probability; 0..1, both excluded; 0.9999 */
   int32_t min_iterations;  /* samples drawn at least; 0..max_iterations; 50 */
@@ -66,7 +66,7 @@ typedef struct hs_geometry {
                               value of F and E is 0 up to rounding */
   size_t inlier_count;
   double rms_error;        /* root mean square of the inliers' errors, pixels */
-  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the threshold, as far as a short
+  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the tolerance, as far as a short
                               search finds; near inlier_count the scene is a plane or the camera only turned, and F is
                               not determined. H: inlier_count */
   int32_t iterations;      /* samples drawn */

@@ -4,7 +4,7 @@
 >>> features = hartsift.extract("photo.jpg", max_features=2000)      # or a NumPy array
 >>> features.keypoints, features.descriptors                         # float32 [N, 4], uint8 [N, 128]
 >>> matches = hartsift.match(features, hartsift.extract("other.jpg"))
->>> sift = hartsift.SIFT()                                           # takes the place of cv2.SIFT_create()
+>>> sift = hartsift.SIFT_create()                                    # takes the place of cv2.SIFT_create()
 
 Everything runs in the shared library of the package, without the GIL; results view the memory that it wrote.
 """
@@ -17,7 +17,7 @@ from ._files import FORMATS, read_features, write_features, write_hdf5
 from ._images import load_image, render_scene
 from ._library import HAS_CUDA, METHOD_VERSION
 from ._library import VERSION as __version__
-from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, match, relative_pose, verify
+from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, VerifyOptions, match, relative_pose, verify
 from ._options import Options
 from ._primitives import (
     TILE_DTYPE,
@@ -30,7 +30,7 @@ from ._primitives import (
     reduce_sum,
     tile_stats,
 )
-from ._sift import CV_KEYPOINT_DTYPE, SIFT, SIFT_create, to_cv2, to_cv_records
+from ._sift import CV_KEYPOINT_DTYPE, SIFT, CvKeypoint, SIFT_create, to_cv2, to_cv_records
 
 __all__ = [
     "ArgumentError",
@@ -39,6 +39,7 @@ __all__ = [
     "ColmapCamera",
     "ColmapDatabase",
     "ColmapImage",
+    "CvKeypoint",
     "DeviceError",
     "DeviceFeatures",
     "Error",
@@ -59,6 +60,7 @@ __all__ = [
     "SIFT_create",
     "Statistics",
     "TILE_DTYPE",
+    "VerifyOptions",
     "__version__",
     "colmap_camera",
     "convolve1d",

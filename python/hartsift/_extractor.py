@@ -16,9 +16,9 @@ import numpy as np
 from . import _library
 from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, check, make_error
 from ._features import KEYPOINT_DTYPE, DeviceFeatures, Features, device_features, fill_features
-from ._images import ImageLike, Picture, is_file_source, picture_of_array, picture_of_file, picture_of_mask
+from ._images import Channels, ImageLike, Picture, is_file_source, picture_of_array, picture_of_file, picture_of_mask
 from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsStatistics, library
-from ._options import make_options, name_of, options_dict, options_key
+from ._options import LAYOUTS, Layout, make_options, name_of, options_dict, options_key
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,7 +53,7 @@ class Extractor:
 
     def __init__(self, **options: "Unpack[Options]") -> None:
         self._options = make_options(options)
-        self._layout = name_of("layout", self._options.layout)
+        self._layout: Layout = "vlfeat" if self._options.layout == LAYOUTS["vlfeat"] else "ubc"
         self._lock = threading.RLock()
         self._context: Optional[ctypes.c_void_p] = None
         self._end: Optional[Any] = None
@@ -130,7 +130,7 @@ class Extractor:
         self,
         image: ImageLike,
         mask: Any,
-        channels: str,
+        channels: Channels,
         value_range: Optional[Tuple[float, float]],
         exif: bool,
         jpeg_scale: int = 1,
@@ -162,7 +162,7 @@ class Extractor:
         image: ImageLike,
         mask: Any = None,
         *,
-        channels: str = "rgb",
+        channels: Channels = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
@@ -219,7 +219,7 @@ class Extractor:
             raise DeviceError("the image lies on a CUDA device, but this build of hartsift has no CUDA part")
 
     def extract_resident(
-        self, image: Any, mask: Any = None, *, channels: str = "rgb", value_range: Optional[Tuple[float, float]] = None
+        self, image: Any, mask: Any = None, *, channels: Channels = "rgb", value_range: Optional[Tuple[float, float]] = None
     ) -> DeviceFeatures:
         """Extracts from an array on the device and leaves the features there, until the extractor's next call."""
         picture, masking = self._pictures(image, mask, channels, value_range, True)
@@ -245,7 +245,7 @@ class Extractor:
         descriptors: "Optional[npt.NDArray[Any]]" = None,
         mask: Any = None,
         *,
-        channels: str = "rgb",
+        channels: Channels = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
     ) -> int:
         """Extracts into arrays of the caller.
@@ -301,7 +301,7 @@ class Extractor:
         image: ImageLike,
         mask: Any = None,
         *,
-        channels: str = "rgb",
+        channels: Channels = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
@@ -328,7 +328,7 @@ class Extractor:
         image: ImageLike,
         keypoints: Union[Features, "npt.NDArray[Any]"],
         *,
-        channels: str = "rgb",
+        channels: Channels = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
@@ -367,7 +367,7 @@ class Extractor:
         image: ImageLike,
         mask: Any = None,
         *,
-        channels: str = "rgb",
+        channels: Channels = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
@@ -406,7 +406,7 @@ class Extractor:
         images: Iterable[ImageLike],
         *,
         return_errors: bool = False,
-        channels: str = "rgb",
+        channels: Channels = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
@@ -436,7 +436,7 @@ class Extractor:
     def _submit_or_error(
         self,
         image: ImageLike,
-        channels: str,
+        channels: Channels,
         value_range: Optional[Tuple[float, float]],
         exif: bool,
         jpeg_scale: int,
@@ -547,7 +547,7 @@ def extract(
     image: ImageLike,
     mask: Any = None,
     *,
-    channels: str = "rgb",
+    channels: Channels = "rgb",
     value_range: Optional[Tuple[float, float]] = None,
     exif: bool = True,
     jpeg_scale: int = 1,
@@ -567,7 +567,7 @@ def extract_many(
     images: Iterable[ImageLike],
     *,
     return_errors: bool = False,
-    channels: str = "rgb",
+    channels: Channels = "rgb",
     value_range: Optional[Tuple[float, float]] = None,
     exif: bool = True,
     jpeg_scale: int = 1,

@@ -6,7 +6,7 @@ import ctypes
 import os
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple, Type, Union
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._extractor import Extractor
+    from ._files import FileFormat
+    from ._options import Layout
 
 #: One keypoint as the library stores it: pixels of the image (x to the right, y down, the centre of the top-left pixel
 #: at 0, 0), sigma in the same pixels, orientation in radians (y down), response |D|, octave and level of the pyramid.
@@ -55,7 +57,7 @@ class Features:
         records: "npt.NDArray[Any]",
         descriptors: "Optional[npt.NDArray[Any]]" = None,
         image_size: Tuple[int, int] = (0, 0),
-        layout: str = "ubc",
+        layout: "Layout" = "ubc",
     ) -> None:
         if records.dtype != KEYPOINT_DTYPE or records.ndim != 1:
             raise ArrayTypeError("records must be a one-dimensional array of hartsift.KEYPOINT_DTYPE")
@@ -81,7 +83,7 @@ class Features:
         octaves: "Optional[npt.ArrayLike]" = None,
         levels: "Optional[npt.ArrayLike]" = None,
         image_size: Tuple[int, int] = (0, 0),
-        layout: str = "ubc",
+        layout: "Layout" = "ubc",
     ) -> "Features":
         """Features from separate arrays, copied.
 
@@ -163,6 +165,10 @@ class Features:
         rows = None if self.descriptors is None else self.descriptors[selection]
         return Features(self.records[selection], rows, self.image_size, self.layout)
 
+    def __iter__(self) -> "Iterator[Features]":
+        """One after the other, each a list of one."""
+        return (self[index] for index in range(len(self)))
+
     def __eq__(self, other: object) -> bool:
         """Whether both hold the same bytes."""
         if not isinstance(other, Features):
@@ -192,7 +198,7 @@ class Features:
     def save(
         self,
         path: "Union[str, os.PathLike[str]]",
-        format: str = "auto",
+        format: "FileFormat" = "auto",
         *,  # noqa: A002
         image_name: Optional[str] = None,
     ) -> None:
@@ -218,7 +224,7 @@ class _FeatureMemory:
         weakref.finalize(self, library.hs_features_free, ctypes.byref(self.view)).atexit = False
 
 
-def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None], layout: str) -> Features:
+def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None], layout: "Layout") -> Features:
     """Features that a function of the library fills in, in the memory that it wrote."""
     memory = _FeatureMemory()
     check_status(fill(ctypes.byref(memory.view)))

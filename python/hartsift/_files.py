@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Literal, Optional, Union
 
 import numpy as np
 
@@ -19,6 +19,21 @@ from ._options import LAYOUTS, enumerator
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+FileFormat = Literal[
+    "auto",
+    "colmap",
+    "npz",
+    "csv",
+    "json",
+    "lowe",
+    "vlfeat",
+    "opencv",
+    "openmvg",
+    "bin",
+    "colmap-db",
+    "visualsfm",
+    "oxford",
+]
 #: Formats by the names of the command's option --format.
 FORMATS = {
     "auto": 0,
@@ -39,7 +54,7 @@ FORMATS = {
 PathLike = Union[str, "os.PathLike[str]"]
 
 
-def _file_options(file_format: str, message: Any) -> HsFileOptions:
+def _file_options(file_format: FileFormat, message: Any) -> HsFileOptions:
     return HsFileOptions(
         struct_size=ctypes.sizeof(HsFileOptions),
         format=enumerator("format", FORMATS, file_format),
@@ -50,7 +65,7 @@ def _file_options(file_format: str, message: Any) -> HsFileOptions:
 
 def read_features(
     path: PathLike,
-    format: str = "auto",
+    format: FileFormat = "auto",
     *,
     image_name: Optional[str] = None,  # noqa: A002
     max_features: int = 0,
@@ -78,7 +93,7 @@ def read_features(
 def write_features(
     path: PathLike,
     features: Features,
-    format: str = "auto",
+    format: FileFormat = "auto",
     *,  # noqa: A002
     image_name: Optional[str] = None,
 ) -> None:

@@ -6,7 +6,7 @@ import ctypes
 import os
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Tuple, Union
 
 import numpy as np
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 #: What is taken for a picture: an array (NumPy's, or one of a device), a file's name, or the bytes of a file.
 ImageLike = Union["npt.NDArray[Any]", str, "os.PathLike[str]", bytes, Any]
+
+#: The order of colour channels in arrays.
+Channels = Literal["rgb", "bgr"]
 
 _INT32_MAX = (1 << 31) - 1
 _SAMPLE_TYPES = {("u", 1): _library.HS_U8, ("u", 2): _library.HS_U16, ("f", 4): _library.HS_F32}
@@ -85,7 +88,7 @@ def _row_stride(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int)
     return strides[0] if strides[0] >= row and strides[0] % itemsize == 0 else None
 
 
-def _check_shape(shape: Tuple[int, ...], what: str, channels: str) -> int:
+def _check_shape(shape: Tuple[int, ...], what: str, channels: Channels) -> int:
     """The pixel layout for an array's shape."""
     if len(shape) not in (2, 3):
         raise ArgumentError(
@@ -134,7 +137,7 @@ def _fill_view(
 
 
 def _device_picture(
-    array: DeviceArray, channels: str, value_range: Optional[Tuple[float, float]], what: str
+    array: DeviceArray, channels: Channels, value_range: Optional[Tuple[float, float]], what: str
 ) -> Picture:
     layout = _check_shape(array.shape, what, channels)
     sample_type = _sample_type(array.kind, array.itemsize, what, f"{array.kind}{array.itemsize}")
@@ -163,7 +166,7 @@ def _readable(array: "npt.NDArray[Any]", what: str) -> "npt.NDArray[Any]":
 
 
 def picture_of_array(
-    image: Any, channels: str = "rgb", value_range: Optional[Tuple[float, float]] = None, what: str = "the image"
+    image: Any, channels: Channels = "rgb", value_range: Optional[Tuple[float, float]] = None, what: str = "the image"
 ) -> Picture:
     """A view of an array; on the CPU anything that NumPy understands, copied only where it has to be."""
     if image is None:

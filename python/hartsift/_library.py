@@ -199,7 +199,7 @@ class HsVerifyOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t),
         ("model", c_int),
-        ("threshold", c_double),
+        ("tolerance", c_double),
         ("confidence", c_double),
         ("min_iterations", c_int32),
         ("max_iterations", c_int32),

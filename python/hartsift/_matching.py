@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, TypedDict, Union, cast
 
 import numpy as np
 
@@ -20,11 +20,14 @@ from ._options import enumerator, set_field, unknown_name
 if TYPE_CHECKING:
     import cv2
     import numpy.typing as npt
+    from typing_extensions import Unpack
 
 #: One match: indices into the two lists, the distance, and that to the second nearest (infinity when there is none).
 MATCH_DTYPE = np.dtype(
     [("first", np.uint32), ("second", np.uint32), ("distance", np.float32), ("next_distance", np.float32)]
 )
+Guide = Literal["homography", "fundamental"]
+Model = Literal["homography", "fundamental", "essential"]
 GUIDES = {"homography": 1, "fundamental": 2}
 MODELS = {"homography": 1, "fundamental": 2, "essential": 3}
 
@@ -76,6 +79,10 @@ class Matches:
     def __getitem__(self, selection: Any) -> "Matches":
         return Matches(np.atleast_1d(self.records[selection]))
 
+    def __iter__(self) -> "Iterator[Matches]":
+        """One after the other, each a list of one."""
+        return (self[index] for index in range(len(self)))
+
     def to_cv2(self) -> "List[cv2.DMatch]":
         """The matches as OpenCV's drawing functions take them. Needs the package cv2."""
         import cv2
@@ -110,7 +117,7 @@ def _match_options(
     ratio: float,
     max_distance: float,
     mutual: bool,
-    guide: Optional[str],
+    guide: Optional[Guide],
     guide_matrix: "Optional[npt.ArrayLike]",
     guide_tolerance: float,
 ) -> HsMatchOptions:
@@ -141,7 +148,7 @@ def match(
     ratio: float = 0.8,
     mutual: bool = True,
     max_distance: float = 0.0,
-    guide: Optional[str] = None,
+    guide: Optional[Guide] = None,
     guide_matrix: "Optional[npt.ArrayLike]" = None,
     guide_tolerance: float = 4.0,
     extractor: Optional[Extractor] = None,
@@ -188,7 +195,7 @@ class Geometry:
         iterations: samples drawn.
     """
 
-    model: str
+    model: Model
     found: bool
     matrix: "npt.NDArray[np.float64]"
     inliers: "npt.NDArray[np.bool_]"
@@ -263,13 +270,23 @@ def _camera(given: CameraLike) -> HsCamera:
     return HsCamera(*numbers.tolist())
 
 
-def _set_verify_options(options: HsVerifyOptions, settings: Any) -> None:
+class VerifyOptions(TypedDict, total=False):
+    """What ``verify`` is told besides the model. What is left out has the default that ``hartsift_geometry.h`` names."""
+
+    tolerance: float  # largest error of an inlier, pixels
+    confidence: float  # of having drawn a sample without outliers
+    min_iterations: int
+    max_iterations: int
+    min_inliers: int  # fewer: nothing is found
+    check_plane: bool  # count plane_inliers
+    seed: int
+
+
+def _set_verify_options(options: HsVerifyOptions, settings: Mapping[str, Any]) -> None:
     kinds = {field[0]: field[1] for field in HsVerifyOptions._fields_}
-    for known in ("struct_size", "model", "allocator", "message", "message_bytes", "camera_a", "camera_b"):
-        del kinds[known]
     for name, value in settings.items():
-        if name not in kinds:
-            raise unknown_name("option", name, kinds)
+        if name not in VerifyOptions.__annotations__:
+            raise unknown_name("option", name, VerifyOptions.__annotations__)
         set_field(options, kinds[name], name, value)
 
 
@@ -277,11 +294,11 @@ def verify(
     first: "Union[Features, npt.ArrayLike]",
     second: "Union[Features, npt.ArrayLike]",
     matches: "Union[Matches, npt.ArrayLike, None]" = None,
-    model: str = "homography",
+    model: Model = "homography",
     *,
     camera_a: Optional[CameraLike] = None,
     camera_b: Optional[CameraLike] = None,
-    **options: Any,
+    **options: "Unpack[VerifyOptions]",
 ) -> Geometry:
     """Finds the geometry that most matches agree with, and which they are. The same bytes for the same seed.
 
@@ -290,7 +307,7 @@ def verify(
         matches: of ``match``, or index pairs [M, 2]; None: the points are matched row by row.
         model: ``"homography"``, ``"fundamental"`` or ``"essential"``, which needs both cameras.
         camera_a, camera_b: (fx, fy, cx, cy) in pixels, or 3 x 3.
-        options: threshold (pixels), confidence, min_iterations, max_iterations, min_inliers, check_plane, seed.
+        options: see ``hartsift.VerifyOptions``.
     """
     a, b = _matched_points(first, second, matches)
     message = _library.message_room()
@@ -308,7 +325,7 @@ def verify(
     )
     check(status, message.value)
     return Geometry(
-        next(name for name, number in MODELS.items() if number == geometry.model),
+        cast(Model, next(name for name, number in MODELS.items() if number == geometry.model)),
         bool(geometry.found),
         np.array(geometry.matrix).reshape(3, 3),
         inliers.view(np.bool_),

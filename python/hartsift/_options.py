@@ -6,7 +6,7 @@ import ctypes
 import difflib
 import operator
 import re
-from typing import Any, Dict, Mapping, Optional, Tuple, TypedDict, Union
+from typing import Any, Dict, Iterable, Literal, Mapping, Optional, Tuple, TypedDict, Union
 
 from ._errors import ArgumentError, check
 from ._library import HsOptions, library
@@ -41,44 +41,44 @@ _SHORTHANDS: Dict[str, Tuple[str, ...]] = {
 }
 
 
-class Options(TypedDict, total=False):
-    """The options of an extraction. What is left out has the profile's value.
+Profile = Literal["lowe", "opencv", "vlfeat", "colmap"]
+Rule = Literal["lowe", "opencv", "vlfeat"]
+Layout = Literal["ubc", "vlfeat"]
 
-    Enumerations are given by name, as on the command line (``norm="root"``, ``device="cuda:1"``). Ranges and defaults
-    of all fields stand in ``hartsift.h``.
-    """
 
-    profile: str  # "lowe", "opencv", "vlfeat" or "colmap": the preset that the others start from
+class OptionsBesideSigma(TypedDict, total=False):
+    """All of Options but sigma, which ``SIFT`` has among its own arguments."""
+
+    profile: Profile  # the preset that the others start from
     first_octave: int  # -1 doubles the image; -1..3
     octaves: int  # most octaves, 0: as many as octave_rule gives
-    octave_rule: str  # "lowe", "opencv" or "vlfeat", as all rules
+    octave_rule: Rule
     scales: int  # scales per octave, 1..8
-    upsample: str  # "aligned" or "half-pixel"
-    sigma: float  # blur of an octave's first level, in its samples
+    upsample: Literal["aligned", "half-pixel"]
     input_blur: float  # the blur that the image is assumed to have, pixels
-    blur_radius_rule: str
-    border_rule: str  # "reflect-101" or "replicate"
+    blur_radius_rule: Rule
+    border_rule: Literal["reflect-101", "replicate"]
     border: int
     contrast: float  # |D| that a keypoint needs, times scales
-    candidate_rule: str
-    refine_rule: str
+    candidate_rule: Rule
+    refine_rule: Rule
     settle: float
     edge: float  # largest ratio of principal curvatures
-    orientation_rule: str
+    orientation_rule: Rule
     max_orientations: int  # features per keypoint, 0: all
     upright: bool
-    descriptor_rule: str
-    norm: str  # "l2" or "root" (RootSIFT)
-    layout: str  # order of the descriptor's bins: "ubc" or "vlfeat"
-    descriptor: str  # "u8", "f32" or "none"
+    descriptor_rule: Rule
+    norm: Literal["l2", "root"]  # "root": RootSIFT
+    layout: Layout  # order of the descriptor's bins
+    descriptor: Literal["u8", "f32", "none"]
     max_features: int  # exactly so many when there are more, 0: all
-    selection: str  # which: "response" or "scale"
+    selection: Literal["response", "scale"]  # which
     region: Tuple[int, int, int, int]  # x, y, width, height; or the four fields
     region_x: int
     region_y: int
     region_width: int
     region_height: int
-    grid: Tuple[int, int]  # columns, rows; or the two fields
+    grid: Tuple[int, int]  # columns, rows that max_features is spread over; or the two fields
     grid_columns: int
     grid_rows: int
     max_pixels: int
@@ -91,6 +91,16 @@ class Options(TypedDict, total=False):
     in_flight: int
     batch: int
     equalize: bool
+
+
+class Options(OptionsBesideSigma, total=False):
+    """The options of an extraction. What is left out has the profile's value.
+
+    Enumerations are given by name, as on the command line (``norm="root"``, ``device="cuda:1"``). Ranges and defaults
+    of all fields stand in ``hartsift.h``.
+    """
+
+    sigma: float  # blur of an octave's first level, in its samples
 
 
 def name_of(field: str, value: int) -> str:
@@ -128,10 +138,11 @@ def set_field(structure: ctypes.Structure, kind: Any, field: str, value: Any) ->
     setattr(structure, field, number)
 
 
-def unknown_name(what: str, name: str, known: Any) -> TypeError:
-    """The exception for a keyword that does not exist, with the nearest one that does."""
+def unknown_name(what: str, name: str, known: Iterable[str]) -> TypeError:
+    """The exception for a keyword that does not exist, with the nearest one that does, and all of them."""
     near = difflib.get_close_matches(name, list(known), 1)
-    return TypeError(f"unknown {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return TypeError(f"unknown {what} {name!r}{hint} (known: {', '.join(sorted(known))})")
 
 
 def _spread_shorthands(settings: Dict[str, Any]) -> Dict[str, Any]:

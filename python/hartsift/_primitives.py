@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Literal, Optional, Tuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ TILE_DTYPE = np.dtype(
     [("sum", np.float64), ("mean", np.float64), ("min", np.float64), ("max", np.float64), ("above", np.uint64)]
 )
 _ELEMENTS = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2, np.dtype(np.float64): 3}
+Ends = Literal["zero", "replicate", "reflect-101"]
 ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
 
 
@@ -123,7 +124,7 @@ def equalize(image: "npt.ArrayLike") -> "npt.NDArray[np.uint8]":
     return result.reshape(np.shape(image))
 
 
-def convolve1d(signal: "npt.ArrayLike", taps: "npt.ArrayLike", ends: str = "zero") -> "npt.NDArray[Any]":
+def convolve1d(signal: "npt.ArrayLike", taps: "npt.ArrayLike", ends: Ends = "zero") -> "npt.NDArray[Any]":
     """Convolves each row of a float32 or float64 array with an odd number of taps.
 
     Args:

@@ -14,14 +14,39 @@ from ._library import DESCRIPTOR_LENGTH
 if TYPE_CHECKING:
     import cv2
     import numpy.typing as npt
+    from typing_extensions import Unpack
+
+    from ._options import OptionsBesideSigma
 
 CV_8U, CV_32F = 0, 5
 _NORM_L2 = 4
 
-#: One keypoint with the names, units and order of cv2.KeyPoint: place in pixels, size = 2 sigma, angle in degrees,
-#: response, packed octave, class_id. orientation holds the angle's radians to the last bit, so that ``compute`` gives
-#: the descriptors of ``detectAndCompute`` exactly.
-CV_KEYPOINT_DTYPE = np.dtype(
+
+
+class CvKeypoint(np.record):  # type: ignore[misc, unused-ignore]
+    """One record of ``CV_KEYPOINT_DTYPE``, read like a cv2.KeyPoint: NumPy's own ``size`` of a record is always 1."""
+
+    @property  # type: ignore[override, unused-ignore]
+    def size(self) -> float:
+        """Diameter, 2 sigma, pixels."""
+        return float(self["size"])
+
+    @size.setter
+    def size(self, diameter: float) -> None:
+        self["size"] = diameter
+
+    @property
+    def pt(self) -> Tuple[float, float]:
+        """(x, y), pixels."""
+        x, y = self["pt"].tolist()
+        return x, y
+
+    @pt.setter
+    def pt(self, place: Tuple[float, float]) -> None:
+        self["pt"] = place
+
+
+_FIELDS = np.dtype(
     [
         ("pt", np.float32, (2,)),
         ("size", np.float32),
@@ -32,6 +57,26 @@ CV_KEYPOINT_DTYPE = np.dtype(
         ("orientation", np.float32),
     ]
 )
+
+#: One keypoint with the names, units and order of cv2.KeyPoint: place in pixels, size = 2 sigma, angle in degrees,
+#: response, packed octave, class_id. orientation holds the angle's radians to the last bit, so that ``compute`` gives
+#: the descriptors of ``detectAndCompute`` exactly. Of an array, ``keypoints["size"]`` is the column of diameters;
+#: ``keypoints.size`` is NumPy's count of elements.
+CV_KEYPOINT_DTYPE = np.dtype((CvKeypoint, _FIELDS))
+
+
+class _CvRecords(np.recarray):  # type: ignore[type-arg, unused-ignore]
+    """A record array whose elements are CvKeypoints; NumPy's own makes them np.record."""
+
+    def __array_finalize__(self, made_from: Any) -> None:
+        pass
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "dtype":
+            np.ndarray.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
 
 #: Keypoints in OpenCV's units: a record array of CV_KEYPOINT_DTYPE, or a tuple of cv2.KeyPoint.
 CvKeypoints = Union["npt.NDArray[Any]", "Tuple[cv2.KeyPoint, ...]"]
@@ -68,16 +113,21 @@ def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "n
     result["octave"] = _pack_octaves(records, scales, sigma)
     result["class_id"] = -1
     result["orientation"] = records["orientation"]
-    return result.view(np.recarray)
+    return result.view(_CvRecords)
 
 
 def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoint, ...]":
     """Features, or an array of ``CV_KEYPOINT_DTYPE``, as cv2.KeyPoints. Needs the package cv2."""
-    import cv2
+    try:
+        import cv2
+    except ImportError as error:
+        raise ImportError("cv2.KeyPoint needs the package opencv-python; as_cv2=False gives records without") from error
 
-    records = to_cv_records(keypoints) if isinstance(keypoints, Features) else keypoints
-    columns = [records[name].tolist() for name in ("size", "angle", "response", "octave", "class_id")]
-    return tuple(cv2.KeyPoint(x, y, *rest) for (x, y), *rest in zip(records["pt"].tolist(), *columns))
+    records = np.asarray(to_cv_records(keypoints) if isinstance(keypoints, Features) else keypoints)
+    place = np.moveaxis(records["pt"], -1, 0)
+    rest = (records[name] for name in ("size", "angle", "response", "octave", "class_id"))
+    # Positional arguments by column: the fastest of the ways that cv2 has, KeyPoint_convert included.
+    return tuple(map(cv2.KeyPoint, *(column.tolist() for column in (*place, *rest))))
 
 
 def _from_cv2(keypoints: Sequence[Any]) -> "npt.NDArray[Any]":
@@ -117,14 +167,24 @@ def _unpack(keypoints: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
     return records
 
 
+def _of_bytes(image: Any) -> Any:
+    """The image; refuses what cv2.SIFT refuses, where a scale that OpenCV never defined would have to be guessed."""
+    dtype = getattr(image, "dtype", "uint8")
+    if str(dtype).rpartition(".")[2] != "uint8":
+        raise ArrayTypeError(
+            f"the image has samples of type {dtype}: like cv2.SIFT this takes uint8 only; hartsift.extract reads others"
+        )
+    return image
+
+
 class SIFT:
     """Takes the place of ``cv2.SIFT_create(...)``.
 
     Keypoints come as a record array of ``CV_KEYPOINT_DTYPE`` (``keypoints[i].pt``, ``keypoints["size"]``), descriptors
-    as float32 or uint8 [N, 128]; with ``as_cv2=True`` exactly as OpenCV returns them: a tuple of ``cv2.KeyPoint``, and
-    None for the descriptors of no keypoints. Colour is taken as BGR. Besides 8-bit images, uint16 and float32 ones are
-    read, and whatever else ``Extractor.extract`` reads. The order of keypoints is hartsift's, and ``nfeatures`` is
-    exact.
+    as float32 or uint8 [N, 128]; with ``as_cv2=True``, the default of ``SIFT_create`` and ``SIFT.create``, exactly as
+    OpenCV returns them: a tuple of ``cv2.KeyPoint``, and None for the descriptors of no keypoints. As in OpenCV, colour
+    is taken as BGR, and arrays of anything but uint8 are refused; ``hartsift.extract`` reads those. The order of
+    keypoints is hartsift's, and ``nfeatures`` is exact.
 
     Args:
         nfeatures: the strongest so many; 0: all.
@@ -150,7 +210,7 @@ class SIFT:
         enable_precise_upscale: bool = False,
         *,
         as_cv2: bool = False,
-        **options: Any,
+        **options: "Unpack[OptionsBesideSigma]",
     ) -> None:
         # OpenCV has a form without descriptorType, where the switch is the sixth argument.
         if isinstance(descriptorType, bool):
@@ -174,10 +234,31 @@ class SIFT:
         self._as_cv2 = as_cv2
         self._extractor = Extractor(**settings)
 
-    @classmethod
-    def create(cls, *arguments: Any, **settings: Any) -> "SIFT":
-        """As ``cv2.SIFT.create``: the same as the class itself."""
-        return cls(*arguments, **settings)
+    @staticmethod
+    def create(
+        nfeatures: int = 0,
+        nOctaveLayers: int = 3,
+        contrastThreshold: float = 0.04,
+        edgeThreshold: float = 10,
+        sigma: float = 1.6,
+        descriptorType: int = CV_32F,
+        enable_precise_upscale: bool = False,
+        *,
+        as_cv2: bool = True,
+        **options: "Unpack[OptionsBesideSigma]",
+    ) -> "SIFT":
+        """As ``cv2.SIFT.create``: ``SIFT`` that gives cv2.KeyPoints unless told otherwise."""
+        return SIFT(
+            nfeatures,
+            nOctaveLayers,
+            contrastThreshold,
+            edgeThreshold,
+            sigma,
+            descriptorType,
+            enable_precise_upscale,
+            as_cv2=as_cv2,
+            **options,
+        )
 
     def detect(self, image: Any, mask: Any = None, *, as_cv2: Optional[bool] = None) -> Any:
         """Finds keypoints.
@@ -192,7 +273,7 @@ class SIFT:
         if isinstance(image, (list, tuple)):
             masks = [None] * len(image) if mask is None else mask
             return tuple(self.detect(one, its_mask, as_cv2=as_cv2) for one, its_mask in zip(image, masks, strict=True))
-        return self._keypoints(self._extractor.detect(image, mask, channels="bgr"), as_cv2)
+        return self._keypoints(self._extractor.detect(_of_bytes(image), mask, channels="bgr"), as_cv2)
 
     def compute(self, image: Any, keypoints: Any, *, as_cv2: Optional[bool] = None) -> Tuple[Any, Any]:
         """Describes given keypoints.
@@ -216,10 +297,10 @@ class SIFT:
         given = _as_cv_records(keypoints)
         if np.isnan(given["angle"]).any():
             raise ArgumentError("a keypoint's angle is NaN")
-        features, statuses = self._extractor.describe(image, _unpack(given), channels="bgr")
+        features, statuses = self._extractor.describe(_of_bytes(image), _unpack(given), channels="bgr")
         kept = statuses == 0
         packed = np.where(given["octave"] >> 8 & 255, given["octave"], self._records(features)["octave"])
-        result = given[kept].view(np.recarray)
+        result = given[kept].view(_CvRecords)
         result["octave"] = packed[kept]
         result["orientation"] = features.orientations[kept]
         return self._result(result, None if features.descriptors is None else features.descriptors[kept], as_cv2)
@@ -230,7 +311,7 @@ class SIFT:
         Returns:
             keypoints and descriptors [N, 128].
         """
-        features = self._extractor.extract(image, mask, channels="bgr")
+        features = self._extractor.extract(_of_bytes(image), mask, channels="bgr")
         return self._result(self._records(features), features.descriptors, as_cv2)
 
     # ---- results
@@ -316,6 +397,5 @@ class SIFT:
         return False
 
 
-def SIFT_create(*arguments: Any, **settings: Any) -> SIFT:
-    """As ``cv2.SIFT_create``; see ``SIFT``."""
-    return SIFT(*arguments, **settings)
+#: As ``cv2.SIFT_create``: cv2.KeyPoints unless ``as_cv2=False`` is said; see ``SIFT``.
+SIFT_create = SIFT.create

@@ -65,6 +65,13 @@ def test_empty_lists(views):
     assert hartsift.match(none, a).pairs.shape == (0, 2)
 
 
+def test_lists_are_iterable(views):
+    a, b = views
+    matches = hartsift.match(a, b)[:5]
+    assert [int(m.first[0]) for m in matches] == matches.first.tolist() and len(list(iter(matches))) == 5
+    assert [f.points.tolist() for f in iter(a[:3])] == [[p] for p in a.points[:3].tolist()]
+
+
 def test_selections(views):
     matches = hartsift.match(*views)
     near = matches[matches.distances < 200]
@@ -91,15 +98,15 @@ def test_wrong_arguments(views):
 def test_verification_finds_the_homography(views):
     a, b = views
     matches = hartsift.match(a, b)
-    geometry = hartsift.verify(a, b, matches, threshold=3, seed=4)
+    geometry = hartsift.verify(a, b, matches, tolerance=3, seed=4)
     assert geometry.found and geometry.model == "homography" and geometry.inliers.sum() == geometry.inlier_count
     assert geometry.inlier_count > 0.7 * len(matches) and geometry.inliers.dtype == np.bool_
     corners = np.array([[0, 0], [399, 0], [399, 299], [0, 299]], float)
     assert np.abs(transfer(geometry.matrix, corners) - transfer(HOMOGRAPHY, corners)).max() < 1.5
-    again = hartsift.verify(a.points[matches.first], b.points[matches.second], threshold=3, seed=4)
+    again = hartsift.verify(a.points[matches.first], b.points[matches.second], tolerance=3, seed=4)
     assert again.matrix.tobytes() == geometry.matrix.tobytes() and np.array_equal(again.inliers, geometry.inliers)
     assert np.array_equal(
-        hartsift.verify(a, b, matches.pairs.astype(np.int64), threshold=3, seed=4).inliers, geometry.inliers
+        hartsift.verify(a, b, matches.pairs.astype(np.int64), tolerance=3, seed=4).inliers, geometry.inliers
     )
     good = matches[geometry.inliers]
     error = np.linalg.norm(transfer(HOMOGRAPHY, a.points[good.first]) - b.points[good.second], axis=1)
@@ -141,12 +148,17 @@ def test_nothing_to_find(views):
         hartsift.verify(a, b, np.array([[0, len(b)]]))
     with pytest.raises(hartsift.ArgumentError, match="beyond"):
         hartsift.verify(a, b, np.array([[-1, 0]]))
-    with pytest.raises(TypeError, match="did you mean 'threshold'"):
-        hartsift.verify(a, b, np.zeros((0, 2), int), treshold=2)
+    with pytest.raises(TypeError, match="did you mean 'tolerance'.*confidence.*seed"):
+        hartsift.verify(a, b, np.zeros((0, 2), int), tolerence=2)
+    with pytest.raises(TypeError, match="'threshold'.*tolerance"):
+        hartsift.verify(a, b, np.zeros((0, 2), int), threshold=2)
+    for hidden in ("struct_size", "message", "camera_a_", "allocator"):
+        with pytest.raises(TypeError, match=f"unknown option '{hidden}'"):
+            hartsift.verify(a, b, np.zeros((0, 2), int), **{hidden: 1})
     with pytest.raises(hartsift.ArgumentError, match="model"):
         hartsift.verify(a, b, np.zeros((0, 2), int), "affine")
-    with pytest.raises(hartsift.ArgumentError, match="threshold"):
-        hartsift.verify(a, b, np.zeros((0, 2), int), threshold=-1)
+    with pytest.raises(hartsift.ArgumentError, match="tolerance"):
+        hartsift.verify(a, b, np.zeros((0, 2), int), tolerance=-1)
     with pytest.raises(hartsift.ArgumentError):
         hartsift.verify(a, b, np.zeros((0, 2), int), "essential")
     with pytest.raises(hartsift.ArgumentError, match="camera"):

@@ -1,5 +1,8 @@
 """hartsift.SIFT in the place of cv2.SIFT_create: results beside OpenCV's, and OpenCV's own flow of feature matching."""
 
+import pickle
+import sys
+
 import numpy as np
 import pytest
 
@@ -68,6 +71,62 @@ def test_as_cv2_is_what_opencv_returns(scene):
     empty = np.full((50, 50), 7, np.uint8)
     assert hartsift.SIFT(as_cv2=True).detectAndCompute(empty, None) == cv2.SIFT_create().detectAndCompute(empty, None)
     assert hartsift.SIFT().detectAndCompute(empty, None)[1].shape == (0, 128)
+
+
+def as_tuple(keypoint):
+    return keypoint.pt, keypoint.size, keypoint.angle, keypoint.response, keypoint.octave, keypoint.class_id
+
+
+@pytest.mark.parametrize("create", [hartsift.SIFT_create, hartsift.SIFT.create])
+def test_opencvs_names_behave_as_opencvs(scene, create):
+    keypoints, descriptors = create(nfeatures=50).detectAndCompute(scene, None)
+    assert type(keypoints) is tuple and all(type(k) is cv2.KeyPoint for k in keypoints)
+    records, expected = create(nfeatures=50, as_cv2=False).detectAndCompute(scene, None)
+    assert [as_tuple(k) for k in keypoints] == [as_tuple(r) for r in records]
+    assert descriptors.tobytes() == expected.tobytes() and 1 not in records["size"]
+    assert create().detectAndCompute(np.full((50, 50), 7, np.uint8), None) == ((), None)
+    with pytest.raises(TypeError):
+        create(no_such_option=1)
+
+
+def test_records_are_read_like_keypoints(scene):
+    records = hartsift.SIFT(nfeatures=20).detect(scene)
+    sizes = records["size"].tolist()
+    for part in (records, records[:], records[::-1][::-1], records[np.arange(20)], pickle.loads(pickle.dumps(records))):
+        assert isinstance(part[3], hartsift.CvKeypoint) and [k.size for k in part] == sizes
+        assert part[3].pt == tuple(part["pt"][3].tolist()) and part["pt"].tolist() == part.pt.tolist()
+    assert len(records) == records.size == 20
+    records[0].size, records[0].pt = 9, (3, 4)
+    assert records["size"][0] == 9 and records[0].pt == (3, 4)
+
+
+def test_keypoints_in_any_array_become_opencvs():
+    given = np.zeros(3, hartsift.CV_KEYPOINT_DTYPE)
+    given["pt"], given["class_id"], given["octave"] = [[1, 2], [3, 4], [5, 6]], [7, -1, 8], [255, 511, 66047]
+    assert [as_tuple(k) for k in hartsift.to_cv2(given)] == [as_tuple(r) for r in given]
+    assert hartsift.to_cv2(given[:0]) == ()
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint16, np.int16, np.int32, np.float32, np.float64])
+def test_arrays_that_opencvs_sift_refuses_are_refused(scene, dtype):
+    picture = (scene > 128) if dtype is bool else scene.astype(dtype)
+    with pytest.raises((cv2.error, TypeError)):
+        cv2.SIFT_create().detect(picture, None)
+    sift = hartsift.SIFT()
+    for call in (
+        lambda: sift.detect(picture),
+        lambda: sift.detectAndCompute(picture, None),
+        lambda: sift.compute(picture, []),
+        lambda: sift.detect([scene, picture]),
+    ):
+        with pytest.raises(hartsift.ArrayTypeError, match="uint8 only"):
+            call()
+
+
+def test_without_opencv_the_remedy_is_said(scene, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(ImportError, match="as_cv2=False"):
+        hartsift.SIFT_create().detect(scene)
 
 
 def test_compute_of_opencvs_keypoints(scene):
@@ -177,7 +236,7 @@ def test_masks_and_lists(scene):
 
 
 def test_parameters(scene):
-    sift = hartsift.SIFT_create(100, 4, 0.03, 12, 1.5, cv2.CV_8U)
+    sift = hartsift.SIFT_create(100, 4, 0.03, 12, 1.5, cv2.CV_8U, as_cv2=False)
     theirs = cv2.SIFT_create(100, 4, 0.03, 12, 1.5, cv2.CV_8U)
     assert sift.getNFeatures() == 100 and sift.getNOctaveLayers() == 4 and sift.getContrastThreshold() == 0.03
     assert sift.getEdgeThreshold() == 12 and sift.getSigma() == 1.5
@@ -192,7 +251,7 @@ def test_parameters(scene):
     sift.setNOctaveLayers(3)
     sift.setSigma(1.6)
     changed = sift.detect(scene)
-    same = hartsift.SIFT.create(0, 3, 0.06, 8, 1.6, cv2.CV_8U)
+    same = hartsift.SIFT.create(0, 3, 0.06, 8, 1.6, cv2.CV_8U, as_cv2=False)
     assert same.detect(scene).tobytes() == changed.tobytes()
     assert (
         hartsift.SIFT(0, 3, 0.04, 10, 1.6, True).detect(scene).tobytes()

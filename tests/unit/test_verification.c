@@ -336,7 +336,7 @@ static void test_any_numbers(void **state) {
     hs_verify_options o = verified_options((hs_geometry_model)(1 + trial % 3), &v->scene);
     o.max_iterations = 300;
     o.min_inliers = 0;
-    o.threshold = trial % 7 == 0 ? 1.0e9 : trial % 11 == 0 ? 1.0e-9 : 2.0;
+    o.tolerance = trial % 7 == 0 ? 1.0e9 : trial % 11 == 0 ? 1.0e-9 : 2.0;
     run(v, &o);
     for (int i = 0; i < 9; i++) assert_true(isfinite(v->geometry.matrix[i]));
     assert_true(isfinite(v->geometry.rms_error));

@@ -40,10 +40,10 @@ static void test_options_refused(void **state) {
   const hs_verify_options good = verified_options(HS_ESSENTIAL, &v->scene);
   REFUSE(model, int, 0);
   REFUSE(model, int, 4);
-  REFUSE(threshold, double, 0.0);
-  REFUSE(threshold, double, -1.0);
-  REFUSE(threshold, double, NAN);
-  REFUSE(threshold, double, INFINITY);
+  REFUSE(tolerance, double, 0.0);
+  REFUSE(tolerance, double, -1.0);
+  REFUSE(tolerance, double, NAN);
+  REFUSE(tolerance, double, INFINITY);
   REFUSE(confidence, double, 0.0);
   REFUSE(confidence, double, 1.0);
   REFUSE(confidence, double, NAN);
@@ -110,7 +110,7 @@ static void test_options_of_other_headers(void **state) {
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &expected), HS_OK);
   assert_int_equal(expected.found, 1);
   /* The first fields alone: the rest are defaults of that model, whatever stands there. */
-  memset(&callers.options.threshold, 0xff, sizeof callers.options - offsetof(hs_verify_options, threshold));
+  memset(&callers.options.tolerance, 0xff, sizeof callers.options - offsetof(hs_verify_options, tolerance));
   callers.options.struct_size = offsetof(hs_verify_options, model) + sizeof callers.options.model;
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_OK);
   assert_memory_equal(&v->geometry, &expected, sizeof expected);
