@@ -20,6 +20,16 @@ if(HARTSIFT_SANITIZE)
   add_link_options(-fsanitize=${HARTSIFT_SANITIZE})
 endif()
 
+# Each function in a section of its own: the shared library then keeps only those that an exported one leads to.
+# tests/api/check_call_graph.py looks at what was dropped. Not where nvcc's objects are linked, which register themselves.
+include(CheckLinkerFlag)
+check_linker_flag(C "-Wl,--gc-sections" HARTSIFT_LINKER_DROPS_SECTIONS)
+set(HARTSIFT_DROPS_UNUSED OFF)
+if(HARTSIFT_LINKER_DROPS_SECTIONS AND BUILD_SHARED_LIBS AND NOT HARTSIFT_HAVE_CUDA AND NOT HARTSIFT_SANITIZE)
+  set(HARTSIFT_DROPS_UNUSED ON)
+  add_compile_options(-ffunction-sections -fdata-sections)
+endif()
+
 add_library(hartsift_settings INTERFACE)
 target_include_directories(hartsift_settings INTERFACE ${PROJECT_SOURCE_DIR})
 target_link_libraries(hartsift_settings INTERFACE ${HARTSIFT_LIBRARIES})

@@ -2,9 +2,7 @@
 #include "pipeline/include/hartsift_cuda.h"
 
 #include "cpu/float_environment.h"
-#include "cuda/device.h"
 #include "pipeline/device/cuda_frame.h"
-#include "pipeline/device/cuda_state.h"
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"
 #include "pipeline/context/options.h"

@@ -1,5 +1,5 @@
-"""Scans the tree for the rules of layout: who may include whom, file names that are unique, nothing stray at the top level,
-no marks of unfinished work in sources.
+"""Scans the tree for the rules of layout: who may include whom (rooms.py), no circle of includes, file names that are unique,
+nothing stray at the top level, no marks of unfinished work in sources.
 
 usage: check_layout.py [ROOT]
 """
@@ -10,21 +10,18 @@ import re
 import subprocess
 import sys
 
+import rooms
+
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "pyproject.toml", ".ci", ".clang-format", ".gitignore",
     ".gitattributes", "bench", "cpu", "cuda", "pipeline", "python", "stages", "tests",
-}
-# Folders that the sources of a folder may include from. tests and bench are free.
-MAY_INCLUDE = {
-    "stages": {"stages"},
-    "cpu": {"cpu", "stages"},
-    "cuda": {"cuda", "stages"},
-    "pipeline": {"pipeline", "stages", "cpu", "cuda"},
 }
 INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
                      "hartsift_opencv.hpp", "hartsift_primitives.h", "hartsift_types.h"}
 # Written for users, who have nothing but the installed headers.
 USER_CODE = ("pipeline/examples/", "python/", "tests/api/consumer/")
+# Sources of pipeline/ that are no part of the library or the command.
+ROOMLESS = ("pipeline/examples/", "pipeline/integrations/")
 NAMES_THAT_REPEAT = {"CMakeLists.txt", "README.md", "__init__.py", "Makefile"}
 SOURCE_ENDINGS = {".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".cmake"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
@@ -50,6 +47,13 @@ def check_top_level(files):
     return [f"{name}: does not belong at the top level" for name in sorted({file.split("/")[0] for file in files} - TOP_LEVEL)]
 
 
+def check_rooms(files):
+    """Sources of the library and the command stand in rooms; one at the top of pipeline/ would be in none."""
+    return [f"{file}: stands in no room of tests/api/rooms.py" for file in files
+            if file.startswith(("stages/", "cpu/", "cuda/", "pipeline/")) and file.endswith((".c", ".h", ".cu", ".cuh"))
+            and not file.startswith(ROOMLESS) and rooms.room_of(file) is None]
+
+
 def check_names(files):
     paths = collections.defaultdict(list)
     for file in files:
@@ -73,30 +77,51 @@ def included_file(root, file, bracket, name):
     return None
 
 
-def check_includes(root, file, text):
-    folder = file.split("/")[0]
+def check_includes(root, file, text, graph):
+    room = rooms.room_of(file)
     user_code = file.startswith(USER_CODE)
     faults = []
     for match in INCLUDE.finditer(text):
         bracket, name = match.groups()
         place = f"{file}:{text.count(chr(10), 0, match.start(2)) + 1}"
         target = included_file(root, file, bracket, name)
+        if target:
+            graph[file].add(target)
         if user_code:
             if target and (bracket == '"' or name not in INSTALLED_HEADERS):
                 faults.append(f"{place}: may include only the installed headers, as <hartsift.h>; includes {name}")
-        elif folder in MAY_INCLUDE:
+        elif room:
             if bracket == '"' and target is None:
                 faults.append(f"{place}: includes {name}, which is not in the tree (headers from elsewhere stand in <>)")
-            elif target and target.split("/")[0] not in MAY_INCLUDE[folder]:
-                faults.append(f"{place}: {folder}/ may not include {target}")
+            elif target and rooms.room_of(target) not in (room, *rooms.ROOMS[room]):
+                faults.append(f"{place}: {room}/ may not include {target} (tests/api/rooms.py)")
     if file == "pipeline/include/hartsift.h" and re.search(r"include\s*[<\"]cuda", text):
         faults.append(f"{file}: the public header must not need CUDA")
     return faults
 
 
-def check_source(root, file):
+def check_circles(graph):
+    """Each circle of includes once, as the files on it."""
+    faults, done, path = [], set(), []
+
+    def visit(file):
+        if file in path:
+            faults.append("circle of includes: " + " -> ".join(path[path.index(file):] + [file]))
+        elif file not in done:
+            path.append(file)
+            for target in sorted(graph.get(file, ())):
+                visit(target)
+            path.pop()
+            done.add(file)
+
+    for file in sorted(graph):
+        visit(file)
+    return faults
+
+
+def check_source(root, file, graph):
     text = (root / file).read_text(encoding="utf-8", errors="replace")
-    faults = check_includes(root, file, text) if file.endswith((".c", ".h", ".cu", ".cuh", ".cpp")) else []
+    faults = check_includes(root, file, text, graph) if file.endswith((".c", ".h", ".cu", ".cuh", ".cpp")) else []
     for match in UNFINISHED.finditer(text):
         faults.append(f"{file}:{text.count(chr(10), 0, match.start()) + 1}: unfinished by its own words: {match.group()}")
     return faults
@@ -108,11 +133,13 @@ def main():
     if not files:
         print(f"no files under {root}")
         return 1
-    faults = check_top_level(files) + check_names(files)
+    faults = rooms.table_faults() + check_top_level(files) + check_rooms(files) + check_names(files)
     sources = [file for file in files if pathlib.PurePosixPath(file).suffix in SOURCE_ENDINGS
                or file.endswith("CMakeLists.txt") or file == ".ci/run"]
+    graph = collections.defaultdict(set)
     for file in sources:
-        faults += check_source(root, file)
+        faults += check_source(root, file, graph)
+    faults += check_circles(graph)
     for fault in faults:
         print(fault)
     print(f"{len(files)} files, {len(sources)} sources, {len(faults)} faults")

@@ -9,7 +9,7 @@
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_keypoints.h"
 #include "pipeline/formats/common/feature_codec.h"
-#include "pipeline/formats/formats.h"
+#include "pipeline/formats/common/feature_file.h"
 #include "pipeline/base/memory.h"
 
 enum { DESCRIPTOR_TYPE_SIFT = 0, PARAMETER_BYTES = 8 };

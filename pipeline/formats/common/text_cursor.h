@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_FORMATS_TEXT_CURSOR_H
 #define HARTSIFT_FORMATS_TEXT_CURSOR_H
 
-#include "pipeline/formats/formats.h"
+#include "pipeline/formats/common/feature_file.h"
 
 typedef struct text_cursor {
   const feature_source *source;

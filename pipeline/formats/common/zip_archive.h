@@ -6,7 +6,7 @@
 #define HARTSIFT_FORMATS_ZIP_ARCHIVE_H
 
 #include "pipeline/formats/common/feature_sink.h"
-#include "pipeline/formats/formats.h"
+#include "pipeline/formats/common/feature_file.h"
 
 enum { ZIP_ENTRIES_MOST = 16 };
 

@@ -1,0 +1,61 @@
+"""The rooms of the tree and what each may know: the one table behind check_layout.py (include lines) and check_call_graph.py
+(calls between object files).
+
+A room is a folder; a file belongs to the nearest room above it, so a folder that is not listed is part of the one it
+lies in. A room may use itself and those named, each of which stands above it in the table: so there is no circle.
+pipeline/include is the public interface; a room of the command may call every function declared there.
+"""
+import pathlib
+
+_BASE = ("pipeline/include", "pipeline/base")
+_CONTEXT = _BASE + ("stages", "cpu", "pipeline/context")
+_DEVICE = _CONTEXT + ("pipeline/device",)
+_FORMATS = _BASE + ("pipeline/formats/common",)
+_CLI = _BASE + ("cpu", "pipeline/formats/common", "pipeline/formats", "pipeline/image_io", "pipeline/cli/options",
+                "pipeline/cli/common")
+
+ROOMS = {
+    "stages": (),
+    "cpu": ("stages",),
+    "cuda/prim": ("stages",),
+    "cuda": ("stages", "cuda/prim"),
+    "pipeline/include": (),
+    "pipeline/base": ("pipeline/include",),
+    # What a context holds and what a stage may ask of it; knows no stage and no device.
+    "pipeline/context": _BASE + ("stages", "cpu"),
+    "pipeline/device": _CONTEXT + ("cuda",),
+    "pipeline/frame": _DEVICE,
+    # hs_create and hs_destroy see all that a context may hold.
+    "pipeline/lifetime": _DEVICE + ("pipeline/frame",),
+    "pipeline/matching": _DEVICE,
+    "pipeline/primitives": _CONTEXT,
+    "pipeline/geometry": _BASE,
+    "pipeline/image_io": _BASE + ("cpu",),
+    "pipeline/formats/common": _BASE,
+    "pipeline/formats/colmap": _FORMATS,
+    "pipeline/formats": _FORMATS + ("pipeline/formats/colmap",),
+    "pipeline/cli/options": _BASE,
+    "pipeline/cli/common": _CLI,
+    "pipeline/cli/draw": _CLI,
+    "pipeline/cli/bench": _CLI,
+    "pipeline/cli/batch": _CLI + ("cuda", "pipeline/context"),
+    "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch"),
+}
+
+
+def room_of(path):
+    """The room that a file of the tree belongs to, None for tests, benches, examples and bindings."""
+    for folder in pathlib.PurePosixPath(path).parents:
+        if str(folder) in ROOMS:
+            return str(folder)
+    return None
+
+
+def table_faults():
+    """What is wrong with the table itself: a room named before it is built."""
+    faults, known = [], set()
+    for room, below in ROOMS.items():
+        faults += [f"rooms.py: {room} may not use {other}, which is not above it in the table"
+                   for other in below if other not in known and other != room]
+        known.add(room)
+    return faults
