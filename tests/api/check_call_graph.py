@@ -23,7 +23,7 @@ DROPPED = re.compile(r"^ \.text\.(?:unlikely\.|hot\.|startup\.)?(\w+?)(?:\.\w+)*
 def source_of(objects_path, root):
     """pipeline/CMakeFiles/part.dir/frame/extract.c.o: pipeline/frame/extract.c; None for an object made elsewhere."""
     match = re.search(r"(\w+)/CMakeFiles/[^/]+\.dir/(.+)\.o(?:bj)?$", objects_path)
-    source = f"{match.group(1)}/{match.group(2)}" if match else None
+    source = str(pathlib.PurePosixPath(match.group(1), match.group(2))) if match else None
     return source if source and (root / source).is_file() else None
 
 
