@@ -1,10 +1,22 @@
 /*
  * Base of the pyramid: the source picture as gray in [0, 1], doubled or thinned, blurred. One fused kernel for u8 gray
- * doubled on the aligned grid; for everything else a kernel that makes gray, one that doubles, and the level step.
+ * doubled on either grid; for everything else a kernel that makes gray, one that doubles, and the level step.
  */
 #include "cuda/blur_march.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/pyramid_cuda.h"
+
+/* Sample i of n samples doubled is made of sample i / 2 and this one. The aligned grid takes every second sample as it
+   is, as the mean of itself and itself, which is exact. */
+__device__ __forceinline__ int32_t far_index(int32_t i, int32_t n, upsample_grid grid) {
+  const int32_t near_index = i >> 1;
+  if (i & 1) return min(near_index + 1, n - 1);
+  return grid == GRID_ALIGNED ? near_index : max(near_index - 1, 0);
+}
+
+__device__ __forceinline__ float doubled_sample(float near_sample, float far_sample, upsample_grid grid) {
+  return grid == GRID_ALIGNED ? double_mean(near_sample, far_sample) : double_half_pixel(near_sample, far_sample);
+}
 
 /* v / 255.0f for v = 0..255 with the bits of the division: one Newton correction of v * (1 / 255) is exact for all
    256. */
@@ -13,106 +25,144 @@ __device__ __forceinline__ float unit_of_u8(uint8_t v) {
   return hs_fmaf(hs_fmaf(-q, 255.0f, f), 1.0f / 255.0f, q);
 }
 
-/* The u8 picture behind a fused base. */
+/* The u8 picture behind a fused base. Rows start on 4 bytes. */
 struct byte_picture {
   const uint8_t *data;
   size_t stride_bytes;
   int32_t width, height;
 };
 
-/* Rows doubled: sample x of 2w, from source row y. */
+__device__ __forceinline__ const uint8_t *picture_row(const byte_picture &s, int32_t y) {
+  return s.data + (size_t)y * s.stride_bytes;
+}
+
+/* Rows doubled: sample x of 2w, from a source row. */
+template <upsample_grid GRID>
 __device__ __forceinline__ float doubled_along_row(const byte_picture &s, int32_t x, const uint8_t *row) {
-  const int32_t left = x >> 1;
-  const float c = unit_of_u8(row[left]);
-  return x & 1 ? double_mean(c, unit_of_u8(row[min(left + 1, s.width - 1)])) : c;
+  return doubled_sample(unit_of_u8(row[x >> 1]), unit_of_u8(row[far_index(x, s.width, GRID)]), GRID);
 }
 
 /* Sample (x, y) of the doubled picture: along rows first, then along columns. */
+template <upsample_grid GRID>
 __device__ __forceinline__ float doubled_at(const byte_picture &s, int32_t x, int32_t y) {
-  const int32_t upper = y >> 1;
-  const float a = doubled_along_row(s, x, s.data + (size_t)upper * s.stride_bytes);
-  if (!(y & 1)) return a;
-  return double_mean(a, doubled_along_row(s, x, s.data + (size_t)min(upper + 1, s.height - 1) * s.stride_bytes));
+  return doubled_sample(doubled_along_row<GRID>(s, x, picture_row(s, y >> 1)),
+                        doubled_along_row<GRID>(s, x, picture_row(s, far_index(y, s.height, GRID))), GRID);
 }
 
-/* Four doubled samples of one row from three bytes, x0 even: x0 is source column `left`. */
-__device__ __forceinline__ float4 doubled_four(const byte_picture &s, const uint8_t *row, int32_t left) {
-  const float a = unit_of_u8(row[left]), b = unit_of_u8(row[left + 1]), c = unit_of_u8(row[min(left + 2, s.width - 1)]);
-  return make_float4(a, double_mean(a, b), b, double_mean(b, c));
-}
-
-__device__ __forceinline__ float4 mean_of_four(float4 a, float4 b) {
-  return make_float4(double_mean(a.x, b.x), double_mean(a.y, b.y), double_mean(a.z, b.z), double_mean(a.w, b.w));
-}
-
-/* Four doubled samples of row y (inside the picture): even rows are the mean of a row with itself, which is exact. */
-__device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, int32_t x, int32_t y) {
-  const int32_t upper = y >> 1, lower = y & 1 ? min(upper + 1, s.height - 1) : upper;
-  return mean_of_four(doubled_four(s, s.data + (size_t)upper * s.stride_bytes, x >> 1),
-                      doubled_four(s, s.data + (size_t)lower * s.stride_bytes, x >> 1));
-}
-
-/* The part of a step's staging that a thread has: one column of vectors, and a run of row pairs, so that a pair's lower
-   source row is the next one's upper. The walk starts at an even row of the doubled picture (march_params::first_row
-   sees to it). Bytes are loaded before the row pass and used after it. */
-template <int R> struct byte_run {
-  static constexpr int vectors = march_shape<R>::staged_columns / 4, runs = march_shape<R>::threads / vectors;
-  static constexpr int pairs = (MARCH_ROWS / 2 + runs - 1) / runs;
-  int32_t x, y, first, needed; /* doubled column and row; first row within the step; rows of the step that are needed */
-  bool inside;                 /* no row of the run needs reflection */
-  uint8_t bytes[pairs + 1][3];
+/* Where a row holds the source columns left - 1 .. left + 2 that four doubled samples are made of: in one or two
+   words. Columns outside the picture repeat its sides. Column `left` and the next are inside. */
+struct byte_columns {
+  int32_t low, high;        /* offsets of the words */
+  uint32_t shift, selector; /* to the first byte inside; which byte from there is each of the four columns */
 };
 
-template <int R>
+__device__ __forceinline__ byte_columns byte_columns_of(int32_t left, int32_t width) {
+  const int32_t first = max(left - 1, 0), last = min(left + 2, width - 1), at = left - first;
+  byte_columns c;
+  c.low = first & ~3;
+  c.high = last & ~3;
+  c.shift = 8u * (uint32_t)(first & 3);
+  c.selector = (uint32_t)(at << 4 | (at + 1) << 8 | (last - first) << 12);
+  return c;
+}
+
+/* Both words of a row, as they are loaded, and the four columns from them, a byte each. */
+struct byte_words {
+  uint32_t low, high;
+};
+
+__device__ __forceinline__ byte_words load_words(const uint8_t *row, const byte_columns &c) {
+  const byte_words w = {*reinterpret_cast<const uint32_t *>(row + c.low),
+                        *reinterpret_cast<const uint32_t *>(row + c.high)};
+  return w;
+}
+
+__device__ __forceinline__ uint32_t four_columns(const byte_words &w, const byte_columns &c) {
+  return __byte_perm(__funnelshift_r(w.low, w.high, c.shift), 0, c.selector);
+}
+
+/* Four doubled samples of a row from its four columns; the first lies on the second of these. */
+template <upsample_grid GRID> __device__ __forceinline__ float4 doubled_four(uint32_t columns) {
+  const float before = unit_of_u8((uint8_t)columns), a = unit_of_u8((uint8_t)(columns >> 8)),
+              b = unit_of_u8((uint8_t)(columns >> 16)), after = unit_of_u8((uint8_t)(columns >> 24));
+  if (GRID == GRID_ALIGNED) return make_float4(a, double_mean(a, b), b, double_mean(b, after));
+  return make_float4(double_half_pixel(a, before), double_half_pixel(a, b), double_half_pixel(b, a),
+                     double_half_pixel(b, after));
+}
+
+template <upsample_grid GRID> __device__ __forceinline__ float4 doubled_rows(float4 near_row, float4 far_row) {
+  return make_float4(doubled_sample(near_row.x, far_row.x, GRID), doubled_sample(near_row.y, far_row.y, GRID),
+                     doubled_sample(near_row.z, far_row.z, GRID), doubled_sample(near_row.w, far_row.w, GRID));
+}
+
+/* Four doubled samples of row y, inside the picture. */
+template <upsample_grid GRID>
+__device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, const byte_columns &c, int32_t y) {
+  const byte_words near_words = load_words(picture_row(s, y >> 1), c),
+                   far_words = load_words(picture_row(s, far_index(y, s.height, GRID)), c);
+  return doubled_rows<GRID>(doubled_four<GRID>(four_columns(near_words, c)),
+                            doubled_four<GRID>(four_columns(far_words, c)));
+}
+
+/* The part of a step's staging that a thread has: one column of vectors, and a run of row pairs, so that neighbouring
+   pairs share source rows. The walk starts at an even row of the doubled picture (march_params::first_row sees to it).
+   Bytes are loaded before the row pass and used after it. */
+template <int R, upsample_grid GRID> struct byte_run {
+  static constexpr int vectors = march_shape<R>::staged_columns / 4, runs = march_shape<R>::threads / vectors;
+  static constexpr int pairs = (MARCH_ROWS / 2 + runs - 1) / runs;
+  static constexpr int above = GRID == GRID_ALIGNED ? 0 : 1; /* source rows before that of the first pair */
+  int32_t x, y, first, needed; /* doubled column and row; first row within the step; rows of the step that are needed */
+  bool inside;                 /* no row of the run needs reflection */
+  byte_words words[above + pairs + 1];
+};
+
+template <int R, upsample_grid GRID>
 __device__ __forceinline__ void load_byte_run(const march_params<R> &p, const byte_picture &s, const march_place &place,
-                                              int32_t step, byte_run<R> *run) {
-  constexpr int vectors = byte_run<R>::vectors, pairs = byte_run<R>::pairs;
-  const int32_t index = (int32_t)threadIdx.x / vectors;
-  run->x = place.column - march_shape<R>::halo + 4 * ((int32_t)threadIdx.x - index * vectors);
-  run->first = 2 * pairs * index;
+                                              int32_t step, byte_run<R, GRID> *run) {
+  using shape = byte_run<R, GRID>;
+  const int32_t index = (int32_t)threadIdx.x / shape::vectors;
+  run->x = place.column - march_shape<R>::halo + 4 * ((int32_t)threadIdx.x - index * shape::vectors);
+  run->first = 2 * shape::pairs * index;
   run->y = place.origin + step * MARCH_ROWS + run->first - R;
   run->needed =
       run->x >= 0 && run->x + 4 <= p.width ? min(place.rows + 2 * R - step * MARCH_ROWS, (int32_t)MARCH_ROWS) : 0;
-  run->inside = run->y >= 0 && run->y + 2 * pairs <= p.height;
+  run->inside = run->y >= 0 && run->y + 2 * shape::pairs <= p.height;
   if (!run->inside || run->first >= run->needed) return;
-  const int32_t left = run->x >> 1, right = min(left + 2, s.width - 1);
+  const byte_columns columns = byte_columns_of(run->x >> 1, s.width);
 #pragma unroll
-  for (int n = 0; n <= pairs; n++) {
-    const uint8_t *row = s.data + (size_t)min((run->y >> 1) + n, s.height - 1) * s.stride_bytes;
-    run->bytes[n][0] = row[left];
-    run->bytes[n][1] = row[left + 1];
-    run->bytes[n][2] = row[right];
+  for (int n = 0; n <= shape::above + shape::pairs; n++) {
+    const int32_t y = (run->y >> 1) + n - shape::above;
+    run->words[n] = load_words(picture_row(s, min(shape::above ? max(y, 0) : y, s.height - 1)), columns);
   }
 }
 
-__device__ __forceinline__ float4 doubled_bytes(const uint8_t bytes[3]) {
-  const float a = unit_of_u8(bytes[0]), b = unit_of_u8(bytes[1]), c = unit_of_u8(bytes[2]);
-  return make_float4(a, double_mean(a, b), b, double_mean(b, c));
-}
-
 /* Writes a thread's run to the stage, and what no whole vector reaches. */
-template <int R>
+template <int R, upsample_grid GRID>
 __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const byte_picture &s,
-                                               const march_place &place, int32_t step, const byte_run<R> &run,
+                                               const march_place &place, int32_t step, const byte_run<R, GRID> &run,
                                                float *s_rows) {
   using shape = march_shape<R>;
+  constexpr int above = byte_run<R, GRID>::above, pairs = byte_run<R, GRID>::pairs;
   float4 *s_to =
       reinterpret_cast<float4 *>(s_rows + run.first * shape::staged_stride + run.x - place.column + shape::halo);
   constexpr int stride = shape::staged_stride / 4;
+  const byte_columns columns = byte_columns_of(run.x >> 1, s.width);
   if (run.inside) {
-    float4 even = doubled_bytes(run.bytes[0]);
+    float4 upper = doubled_four<GRID>(four_columns(run.words[0], columns)), middle = upper;
+    if (above) middle = doubled_four<GRID>(four_columns(run.words[above], columns));
 #pragma unroll
-    for (int n = 0; n < byte_run<R>::pairs; n++) {
+    for (int n = 0; n < pairs; n++) {
       if (run.first + 2 * n >= run.needed) break;
-      const float4 below = doubled_bytes(run.bytes[n + 1]);
-      s_to[2 * n * stride] = even;
-      s_to[(2 * n + 1) * stride] = mean_of_four(even, below);
-      even = below;
+      const float4 lower = doubled_four<GRID>(four_columns(run.words[n + above + 1], columns));
+      s_to[2 * n * stride] = above ? doubled_rows<GRID>(middle, upper) : middle;
+      s_to[(2 * n + 1) * stride] = doubled_rows<GRID>(middle, lower);
+      upper = middle;
+      middle = lower;
     }
   } else {
 #pragma unroll 1
-    for (int n = 0; run.first + n < run.needed && n < 2 * byte_run<R>::pairs; n++)
-      s_to[n * stride] = doubled_four_at(s, run.x, fold_index(run.y + n, p.height, p.border));
+    for (int n = 0; run.first + n < run.needed && n < 2 * pairs; n++)
+      s_to[n * stride] = doubled_four_at<GRID>(s, columns, fold_index(run.y + n, p.height, p.border));
   }
   const strip_edges edges = strip_edges_of(p, place);
   const int32_t row = (int32_t)threadIdx.x & 31;
@@ -121,22 +171,23 @@ __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const b
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
     const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
     s_rows[row * shape::staged_stride + shape::halo + x - place.column] =
-        doubled_at(s, fold_index(x, p.width, p.border), y);
+        doubled_at<GRID>(s, fold_index(x, p.width, p.border), y);
   }
 }
 
 /*
- * Does: base_ref for u8 gray, first_octave -1, GRID_ALIGNED. Launch, Shared, Barriers, Limits, Order: as
- *   blur_march_kernel. Reads: source bytes, any stride (also pinned host memory). Writes: level 0.
+ * Does: base_ref for u8 gray, first_octave -1. Launch, Shared, Barriers, Limits, Order: as blur_march_kernel. Reads:
+ *   words of source bytes, rows on 4 bytes (also pinned host memory). Writes: level 0.
  * Cost: a quarter byte read and 4 bytes written a sample; bounded by the issue of conversions and filter.
  */
-template <int R> __device__ __forceinline__ void base_march(const march_params<R> &p, const byte_picture &s) {
+template <int R, upsample_grid GRID>
+__device__ __forceinline__ void base_march(const march_params<R> &p, const byte_picture &s) {
   using shape = march_shape<R>;
   extern __shared__ float4 s_vectors[];
   float *s_all = reinterpret_cast<float *>(s_vectors);
   const march_place place = march_place_of(p);
   march_walk<R> walk = march_walk_of<R, false>(p, place, s_all);
-  byte_run<R> run;
+  byte_run<R, GRID> run;
   load_byte_run(p, s, place, 0, &run);
   stage_byte_run(p, s, place, 0, run, s_all);
   for (int32_t step = 0; step * MARCH_ROWS < place.rows + 2 * R; step++) {
@@ -150,15 +201,15 @@ template <int R> __device__ __forceinline__ void base_march(const march_params<R
   }
 }
 
-template <int R, bool BATCH>
+template <int R, upsample_grid GRID, bool BATCH>
 __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
     base_march_kernel(const __grid_constant__ march_params<R> p, const byte_picture s, size_t batch_stride_bytes) {
   if (BATCH) {
     byte_picture picture = s;
     picture.data = batch_shifted(s.data, blockIdx.z * batch_stride_bytes);
-    base_march(march_params_of_block(p, batch_stride_bytes), picture);
+    base_march<R, GRID>(march_params_of_block(p, batch_stride_bytes), picture);
   } else {
-    base_march(p, s);
+    base_march<R, GRID>(p, s);
   }
 }
 
@@ -203,11 +254,9 @@ __global__ void gray_kernel(source_view source, plane_view out, int32_t step, si
     out.data[(size_t)y * out.stride + (size_t)x] = source_gray(source, x * step, y * step);
 }
 
-/* Rows doubled: sample x of 2w. */
+/* Rows doubled: sample x of 2n. */
 __device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, int32_t n, upsample_grid grid) {
-  const int32_t near_x = x >> 1;
-  if (grid == GRID_ALIGNED) return x & 1 ? double_mean(row[near_x], row[min(near_x + 1, n - 1)]) : row[near_x];
-  return double_half_pixel(row[near_x], row[x & 1 ? min(near_x + 1, n - 1) : max(near_x - 1, 0)]);
+  return doubled_sample(row[x >> 1], row[far_index(x, n, grid)], grid);
 }
 
 /*
@@ -222,18 +271,17 @@ __global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid,
   if (x >= out.width) return;
   for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
        y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
-    const int32_t near_y = y >> 1;
-    const int32_t far_y = y & 1 ? min(near_y + 1, in.height - 1) : (grid == GRID_ALIGNED ? near_y : max(near_y - 1, 0));
-    const float a = doubled_plane_row(in.data + (size_t)near_y * in.stride, x, in.width, grid);
-    const float b = doubled_plane_row(in.data + (size_t)far_y * in.stride, x, in.width, grid);
-    const float mean = y & 1 ? double_mean(a, b) : a;
-    out.data[(size_t)y * out.stride + (size_t)x] = grid == GRID_ALIGNED ? mean : double_half_pixel(a, b);
+    const float *near_row = in.data + (size_t)(y >> 1) * in.stride,
+                *far_row = in.data + (size_t)far_index(y, in.height, grid) * in.stride;
+    out.data[(size_t)y * out.stride + (size_t)x] = doubled_sample(
+        doubled_plane_row(near_row, x, in.width, grid), doubled_plane_row(far_row, x, in.width, grid), grid);
   }
 }
 
 bool base_is_fused(const base_args *args) {
-  return args->source.type == SOURCE_U8 && args->source.layout == SOURCE_GRAY && args->first_octave < 0 &&
-         args->grid == GRID_ALIGNED && !blur_needs_work(args->filter->radius);
+  const bool on_words = (((uintptr_t)args->source.data | args->source.stride_bytes) & 3) == 0;
+  return args->source.type == SOURCE_U8 && args->source.layout == SOURCE_GRAY && args->first_octave < 0 && on_words &&
+         !blur_needs_work(args->filter->radius);
 }
 
 template <int R> static march_params<R> base_params_of(const base_args *args) {
@@ -268,6 +316,14 @@ template <int R> static int32_t base_march_rows(const base_args *args, int32_t b
   return blocks.end == blocks.all || rows > args->source.height ? args->source.height : (int32_t)rows;
 }
 
+/* The kernel for a grid, and for one picture or several. */
+template <int R>
+static void (*base_kernel_of(upsample_grid grid, bool batch))(const march_params<R>, const byte_picture, size_t) {
+  if (grid == GRID_ALIGNED)
+    return batch ? base_march_kernel<R, GRID_ALIGNED, true> : base_march_kernel<R, GRID_ALIGNED, false>;
+  return batch ? base_march_kernel<R, GRID_HALF_PIXEL, true> : base_march_kernel<R, GRID_HALF_PIXEL, false>;
+}
+
 template <int R>
 static stage_status base_march_launch(const base_args *args, int32_t band, int32_t bands, picture_batch batch,
                                       cuda_stream stream) {
@@ -279,13 +335,9 @@ static stage_status base_march_launch(const base_args *args, int32_t band, int32
   p.first_row += blocks.first * (p.steps * MARCH_ROWS - 2 * R);
   const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
                                args->source.width, args->source.height};
-  if (batch.count > 1) {
-    grid.z = (unsigned)batch.count;
-    base_march_kernel<R, true>
-        <<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, source, batch.stride_bytes);
-  } else {
-    base_march_kernel<R, false><<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, source, 0);
-  }
+  if (batch.count > 1) grid.z = (unsigned)batch.count;
+  base_kernel_of<R>(args->grid, batch.count > 1)<<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes,
+                                                   stream>>>(p, source, batch.stride_bytes);
   return launch_status();
 }
 
@@ -356,13 +408,18 @@ stage_status base_launch(const base_args *args, cuda_stream stream) {
   return base_batch_launch(args, one, stream);
 }
 
+template <int R> static stage_status base_prepare_radius(void) {
+  stage_status status = STAGE_OK;
+  for (int k = 0; k < 4 && status == STAGE_OK; k++)
+    status = launch_prepare((const void *)base_kernel_of<R>(k & 1 ? GRID_HALF_PIXEL : GRID_ALIGNED, k > 1),
+                            march_shape<R>::shared_bytes);
+  return status;
+}
+
 stage_status base_prepare(void) {
   stage_status status = STAGE_OK;
 #define RADIUS_PREPARE(R)                                                                                              \
-  if (status == STAGE_OK)                                                                                              \
-    status = launch_prepare((const void *)base_march_kernel<R, false>, march_shape<R>::shared_bytes);                  \
-  if (status == STAGE_OK)                                                                                              \
-    status = launch_prepare((const void *)base_march_kernel<R, true>, march_shape<R>::shared_bytes);
+  if (status == STAGE_OK) status = base_prepare_radius<R>();
   TUNE_MARCH_RADII(RADIUS_PREPARE)
 #undef RADIUS_PREPARE
   return status;

@@ -173,11 +173,22 @@ stage_status device_capture_begin(cuda_stream stream) {
   return status_of(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 }
 
+/* Nodes keep the priorities of the streams that they were captured on; a driver that refuses runs them all with that of
+   the stream that the graph is launched on. */
+static cudaError_t instantiate(cudaGraphExec_t *graph, cudaGraph_t captured) {
+#if CUDART_VERSION >= 11070
+  if (cudaGraphInstantiateWithFlags(graph, captured, cudaGraphInstantiateFlagUseNodePriority) == cudaSuccess)
+    return cudaSuccess;
+  (void)cudaGetLastError();
+#endif
+  return cudaGraphInstantiateWithFlags(graph, captured, 0);
+}
+
 stage_status device_capture_end(cuda_stream stream, cuda_graph *graph) {
   cudaGraph_t captured = NULL;
   *graph = NULL;
   cudaError_t error = cudaStreamEndCapture(stream, &captured);
-  if (error == cudaSuccess) error = cudaGraphInstantiate(graph, captured, 0);
+  if (error == cudaSuccess) error = instantiate(graph, captured);
   if (captured) (void)cudaGraphDestroy(captured);
   return status_of(error);
 }

@@ -71,7 +71,8 @@ stage_status device_event_wait(cuda_event event, cuda_stream stream);       /* t
 stage_status device_event_finish(cuda_event event);                         /* blocks the host */
 stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds); /* after both happened */
 
-/* What is launched on the stream between begin and end becomes a graph instead of running. */
+/* What is launched on the stream between begin and end becomes a graph instead of running. Its kernels keep the urgency
+   of the streams that they were launched on, where the driver can (11.7 on). */
 stage_status device_capture_begin(cuda_stream stream);
 stage_status device_capture_end(cuda_stream stream, cuda_graph *graph);
 /* Ends a capture that failed half way. */
