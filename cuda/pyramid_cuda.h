@@ -59,7 +59,7 @@ stage_status base_batch_launch(const base_args *args, picture_batch batch, cuda_
 int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands);
 stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream);
 
-/* Whether one kernel does it all: u8 gray, doubled on the aligned grid, a radius that has a kernel. */
+/* Whether one kernel does it all: u8 gray with rows on 4 bytes, doubled, a radius that has a kernel. */
 bool base_is_fused(const base_args *args);
 
 #ifdef __cplusplus

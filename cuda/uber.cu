@@ -48,6 +48,7 @@ struct chain_params {
   float *halved;
   size_t stride, level_floats, halved_stride;
   int32_t width, height, halved_width, halved_height;
+  border_mode border;
   float taps[3][MARCH_RADIUS_MAX + 1];
 };
 
@@ -123,33 +124,54 @@ __device__ __forceinline__ void chain_columns(const chain_params &p, int32_t ste
   }
 }
 
-/* Region 0: the input around the tile, reflected at the picture's sides. */
+/* Region 0: the input around the tile, beyond the picture's sides by the border's rule. */
 template <bool SMALL, int SIDE, int STRIDE>
 __device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo, float *s_to) {
   const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - halo,
                 top = (int32_t)blockIdx.y * chain_tile<SMALL>::side - halo;
   for (int32_t i = (int32_t)threadIdx.x; i < SIDE * (SIDE / 4); i += chain_tile<SMALL>::threads) {
     const int32_t row = i / (SIDE / 4), vector = i - row * (SIDE / 4), x = left + 4 * vector;
-    const float *from = p.in + (size_t)fold_index(top + row, p.height, BORDER_REFLECT_101) * p.stride;
+    const float *from = p.in + (size_t)fold_index(top + row, p.height, p.border) * p.stride;
     float *to = s_to + row * STRIDE + 4 * vector;
     if (x >= 0 && x + 4 <= p.width) {
       copy_16_async(to, from + x);
     } else {
-      for (int32_t e = 0; e < 4; e++) copy_4_async(to + e, from + fold_index(x + e, p.width, BORDER_REFLECT_101));
+      for (int32_t e = 0; e < 4; e++) copy_4_async(to + e, from + fold_index(x + e, p.width, p.border));
     }
   }
   copies_commit();
   copies_wait();
 }
 
+/* Between two steps: what of a region lies outside the picture becomes what the border's rule wants there. For a
+   reflection it is that already: outside, a region holds the blur of the reflected input, and that is the reflection of
+   the blurred level, bit for bit, because the two samples of a pair only change places. A repeated side is filled in:
+   the nearest sample of the picture is in the region, because the tile begins in the picture. Call it where all have
+   written the region; the picture's samples are read, the others written. */
+template <bool SMALL, int STRIDE>
+__device__ __forceinline__ void chain_border(const chain_params &p, float *s_level, int32_t side, int32_t before) {
+  const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - before,
+                top = (int32_t)blockIdx.y * chain_tile<SMALL>::side - before;
+  __syncthreads();
+  if (p.border == BORDER_REFLECT_101 ||
+      (left >= 0 && top >= 0 && left + side <= p.width && top + side <= p.height))
+    return;
+  for (int32_t i = (int32_t)threadIdx.x; i < side * side; i += chain_tile<SMALL>::threads) {
+    const int32_t row = i / side, column = i - row * side;
+    const int32_t y = border_index(top + row, p.height, BORDER_REPLICATE) - top,
+                  x = border_index(left + column, p.width, BORDER_REPLICATE) - left;
+    if (y != row || x != column) s_level[row * STRIDE + column] = s_level[y * STRIDE + x];
+  }
+  __syncthreads();
+}
+
 /*
- * Does: two or three level steps, as that many blur_ref with reflection, and halve_ref of the last. Launch: a block for
+ * Does: two or three level steps, as that many blur_ref, and halve_ref of the last. Launch: a block for
  *   each chain_tile::side x side samples, chain_tile::threads threads.
  * Shared: chain_shape::shared_bytes, dynamic: a level's region, and the same with rows filtered.
  * Reads: the input level, the tile with a halo of all radii. Writes: the tile of each level; `halved` where wanted.
- * Barriers: after staging and after each pass: what one pass writes the next reads.
- * Limits: reflect-101 only. Outside the picture a region holds the blur of the reflected input; that is the reflection
- *   of the blurred level, bit for bit, because the two samples of a pair only change places. Any size.
+ * Barriers: after staging and after each pass: what one pass writes the next reads; one more for a repeated side.
+ * Limits: any size, either border.
  * Order: each output is one fixed chain of operations; repeatable bit for bit.
  * Cost: radii 5, 7, 8 filter 2.8 times (small tiles: 5 times) the samples that single steps would; bounded by
  *   latency at the sizes it is for.
@@ -165,12 +187,12 @@ static __device__ __forceinline__ void chain_of_block(const chain_params &p) {
   chain_rows<SMALL, R1, stride>(p.taps[0], s_level, s_rows, shape::side0);
   __syncthreads();
   chain_columns<SMALL, R1, stride, false>(p, 0, s_rows, s_level, shape::side0, shape::halo - R1);
-  __syncthreads();
+  chain_border<SMALL, stride>(p, s_level, side1, shape::halo - R1);
   chain_rows<SMALL, R2, stride>(p.taps[1], s_level, s_rows, side1);
   __syncthreads();
   chain_columns<SMALL, R2, stride, R3 == 0>(p, 1, s_rows, s_level, side1, shape::halo - R1 - R2);
   if (R3 == 0) return;
-  __syncthreads();
+  chain_border<SMALL, stride>(p, s_level, side2, shape::halo - R1 - R2);
   chain_rows<SMALL, R3, stride>(p.taps[2], s_level, s_rows, side2);
   __syncthreads();
   chain_columns<SMALL, R3, stride, true>(p, 2, s_rows, s_level, side2, shape::halo - R1 - R2 - R3);
@@ -206,6 +228,7 @@ static chain_params chain_params_of(const chain_launch_args *args) {
   p.height = o->height;
   p.halved_width = args->halved.width;
   p.halved_height = args->halved.height;
+  p.border = args->border;
   for (int32_t i = 0; i < args->count; i++)
     for (int32_t j = 0; j <= MARCH_RADIUS_MAX; j++) p.taps[i][j] = args->filters[args->first_level + i].taps[j];
   return p;
@@ -241,7 +264,7 @@ static bool chain_is(const chain_launch_args *args, int32_t r1, int32_t r2, int3
 bool chain_fits(const chain_launch_args *args) {
   const int64_t samples = (int64_t)args->octave.width * args->octave.height;
   const int64_t most = args->count == 3 ? CHAIN_THREE_SAMPLES_MAX : CHAIN_TWO_SAMPLES_MAX;
-  if (args->border != BORDER_REFLECT_101 || samples > most) return false;
+  if (samples > most) return false;
 #define CHAIN_CASE(R1, R2, R3)                                                                                         \
   if (chain_is(args, R1, R2, R3)) return true;
   TUNE_CHAINS(CHAIN_CASE)
@@ -250,7 +273,6 @@ bool chain_fits(const chain_launch_args *args) {
 }
 
 stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
-  assert(args->border == BORDER_REFLECT_101);
   if (args->octave.width <= 0 || args->octave.height <= 0) return STAGE_OK;
   const bool small_tiles = (int64_t)args->octave.width * args->octave.height <= CHAIN_SMALL_SAMPLES_MAX;
 #define CHAIN_CASE(R1, R2, R3)                                                                                         \

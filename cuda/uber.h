@@ -34,8 +34,7 @@ typedef struct chain_launch_args {
   picture_batch batch;
 } chain_launch_args;
 
-/* Whether the chain has a kernel for these radii, is exact for this border (reflection only: a blurred reflection is
-   the reflection of the blurred, a blurred repeated edge is not one), and pays at this size. */
+/* Whether the chain has a kernel for these radii and pays at this size. */
 bool chain_fits(const chain_launch_args *args);
 stage_status chain_launch(const chain_launch_args *args, cuda_stream stream);
 

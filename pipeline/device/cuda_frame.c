@@ -301,8 +301,7 @@ static hs_status make_handover_room(hs_context *c) {
 }
 
 /* Where the frame's picture is and its results go. */
-static record_target target_of(const cuda_state *s, const frame_request *r, const cuda_frame_place *place,
-                               bool base_apart) {
+static record_target target_of(const cuda_state *s, const frame_request *r, const cuda_frame_place *place) {
   const result_set *pinned = &s->results[s->set];
   record_target t = {.source = r->source,
                      .records = pinned->d_records,
@@ -311,7 +310,6 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
                      .descriptors = pinned->d_descriptors};
   t.source.data = slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
-  t.base_apart = base_apart;
   if (place->octaves > 0) t.handover = handover_plane(s, s->d_handover);
   if (place->resident) {
     t.records = slab_buffer(s, BUFFER_RECORDS);
@@ -379,8 +377,9 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   cuda_state *s = c->cuda;
   cuda_graph graph = NULL;
   const cuda_stream stream = stream_of(s, place);
-  const int32_t bands = cuda_upload_bands(c, r, place);
-  record_target target = target_of(s, r, place, bands > 1);
+  record_target target = target_of(s, r, place);
+  const int32_t bands = cuda_upload_bands(c, place, &target.source);
+  target.base_apart = bands > 1;
   const hs_status st = find_graph(c, r, place, &target, &graph);
   if (st != HS_OK) return st;
   s->mail->handed_over = 0;

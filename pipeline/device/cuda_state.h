@@ -101,8 +101,9 @@ typedef struct record_target {
 /* The first octave's base from a picture on the device. */
 base_args cuda_base_args(const hs_context *context, const source_view *source);
 
-/* Bands in which a picture is uploaded while its base is made: 1 where the base is part of the graph instead. */
-int32_t cuda_upload_bands(const hs_context *context, const frame_request *request, const cuda_frame_place *place);
+/* Bands in which a picture is uploaded to `source`, on the device, while its base is made: 1 where the base is part of
+   the graph instead. */
+int32_t cuda_upload_bands(const hs_context *context, const cuda_frame_place *place, const source_view *source);
 /* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
 stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
                          int32_t bands, cuda_stream stream);

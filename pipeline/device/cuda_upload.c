@@ -8,11 +8,11 @@ static int32_t bands_for(int64_t pixels) {
   return pixels < 4000000 ? 3 : UPLOAD_BANDS_MAX;
 }
 
-int32_t cuda_upload_bands(const hs_context *c, const frame_request *r, const cuda_frame_place *place) {
-  const base_args args = cuda_base_args(c, &r->source);
+int32_t cuda_upload_bands(const hs_context *c, const cuda_frame_place *place, const source_view *source) {
+  const base_args args = cuda_base_args(c, source);
   if (c->is_lane) return 1; /* other frames' kernels hide the upload anyway, and one launch is cheaper than several */
   if (place->stream || place->resident || place->batch > 1 || !base_is_fused(&args)) return 1;
-  return bands_for((int64_t)r->source.width * r->source.height);
+  return bands_for((int64_t)source->width * source->height);
 }
 
 /* Rows first..end-1 of the picture. */

@@ -80,6 +80,7 @@ static void test_profiles_and_sizes(void **state) {
   (void)state;
   NEED_DEVICE();
   static const int32_t sizes[][2] = {{1, 1},    {2, 1},     {1, 97},    {5, 5},     {6, 5},   {7, 300},
+                                     {2, 2},    {3, 3},     {3, 2},     {2, 3},     {2, 97},  {97, 3},
                                      {11, 11},  {17, 13},   {31, 33},   {64, 64},   {97, 61}, {127, 5},
                                      {129, 65}, {240, 135}, {333, 251}, {641, 479}, {1000, 3}};
   for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++)
@@ -92,17 +93,19 @@ static void test_profiles_and_sizes(void **state) {
     }
 }
 
-/* Pictures large enough to be uploaded in bands while their base is made: two, three and eight of them. */
+/* Pictures large enough to be uploaded in bands while their base is made, two, three and eight of them, on every
+   profile's grid; the caller's rows need not start on words. */
 static void test_large_pictures(void **state) {
   (void)state;
   NEED_DEVICE();
   static const int32_t sizes[][2] = {{1301, 1001}, {1601, 1203}, {2501, 1701}};
-  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-    const hs_options o = profile(HS_PROFILE_LOWE);
-    hs_image im = scene(sizes[i][0], sizes[i][1], 6);
-    assert_true(compare(&o, &im, NULL) > 5000);
-    hs_image_free(&im, NULL);
-  }
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++) {
+      const hs_options o = profile((hs_profile)p);
+      hs_image im = scene(sizes[i][0], sizes[i][1], 6);
+      assert_true(compare(&o, &im, NULL) > 5000);
+      hs_image_free(&im, NULL);
+    }
 }
 
 static uint32_t next_random(uint32_t *s) { return *s = *s * 1664525u + 1013904223u; }
