@@ -11,7 +11,8 @@ Everything runs in the shared library of the package, without the GIL; results v
 
 from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, colmap_camera
 from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileError, OutOfMemoryError
-from ._extractor import Extractor, Statistics, extract, extract_many, workspace_bytes
+from ._calls import extract, extract_batch, extract_many, workspace_bytes
+from ._extractor import Extractor, Statistics
 from ._features import KEYPOINT_DTYPE, DeviceFeatures, Features
 from ._files import FORMATS, read_features, write_features, write_hdf5
 from ._images import load_image, render_scene
@@ -66,6 +67,7 @@ __all__ = [
     "convolve1d",
     "equalize",
     "extract",
+    "extract_batch",
     "extract_many",
     "histogram256",
     "load_image",

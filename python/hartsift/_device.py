@@ -103,9 +103,12 @@ def _from_dlpack(array: Any) -> DeviceArray:
 
 def device_array(array: Any) -> Optional[DeviceArray]:
     """What an array on a CUDA device says of itself; None for everything that lies in host memory."""
-    if getattr(array, "__cuda_array_interface__", None) is not None:
+    interface = getattr(array, "__cuda_array_interface__", None)
+    exchanges = hasattr(array, "__dlpack_device__") and hasattr(array, "__dlpack__")
+    # Before version 3 (PyTorch's) the interface cannot say on which stream the array is written: DLPack puts that right.
+    if interface is not None and (interface.get("version", 0) >= 3 or not exchanges):
         return _from_cuda_array_interface(array)
-    if hasattr(array, "__dlpack_device__") and hasattr(array, "__dlpack__"):
+    if exchanges:
         kind = int(array.__dlpack_device__()[0])
         if kind in (_DLPACK_CUDA, _DLPACK_CUDA_MANAGED):
             return _from_dlpack(array)

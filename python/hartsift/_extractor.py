@@ -6,19 +6,20 @@ import ctypes
 import os
 import threading
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterable, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterable, List, Optional, Tuple, Type, Union
 
 import numpy as np
 
 from . import _library
 from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, check, make_error
 from ._features import KEYPOINT_DTYPE, DeviceFeatures, Features, device_features, fill_features
+from ._foreign import images_of_batch, is_batch, masks_of_batch
 from ._images import Channels, ImageLike, Picture, is_file_source, picture_of_array, picture_of_file, picture_of_mask
 from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsStatistics, library
-from ._options import LAYOUTS, Layout, make_options, name_of, options_dict, options_key
+from ._options import LAYOUTS, Layout, make_options, name_of, options_dict
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from ._options import Options
 
-_CACHED_EXTRACTORS = 4
 _DEFAULT_IN_FLIGHT = 8
 
 
@@ -170,12 +170,20 @@ class Extractor:
         """Extracts the features of one image.
 
         Args:
-            image: an array (height, width[, channels]) of uint8, uint16 or float32, in any order of memory; other float
-                types and unusual strides are copied first. Arrays on a CUDA device (``__cuda_array_interface__`` or
-                DLPack) are read there. Or a file's name (PNG, JPEG, PNM, ``"@scene"``), or the bytes of such a file.
+            image: an array (height, width[, channels]), in any order of memory, or a PyTorch tensor (channels, height,
+                width); a tensor whose first length can be no number of channels (1 to 4) is taken as an array. Arrays
+                on a CUDA device (``__cuda_array_interface__`` or DLPack) are read there. Or a PIL image, converted by
+                its mode. Or a file (PNG, JPEG, PNM): its name, opened in binary mode, or its bytes (bytes, bytearray,
+                a flat memoryview); ``"@scene"`` renders one. uint8, uint16 and float32 are read in place, everything
+                else, and unusual strides, is copied first.
             mask: uint8 or bool (height, width); keypoints where it is zero are dropped.
             channels: the order of colour channels, ``"rgb"`` or ``"bgr"``.
-            value_range: of float images, (black, white); None: (0, 1).
+            value_range: (black, white). None: (0, 65535) for uint16, (0, 1) for floats and bool, (0, 255) for other
+                integers and for PIL's mode "F". Values outside are clamped, as filters overshoot; but images with
+                values half a range and more outside are refused, as are NaN and infinity, and integers other than
+                uint16 outside of 0..255 without a range. Without a range a picture whose brightest sample is below a
+                quarter of white (12 bits in uint16, say) gets a warning. On a device, floats with a range are taken
+                as they are, NaN as black.
             exif: of JPEG files, apply the orientation stored there.
             jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height; coordinates, and the mask's
                 size, are then those of the decoded picture. Anything but a JPEG is refused above 1.
@@ -185,26 +193,24 @@ class Extractor:
 
         Raises:
             hartsift.Error: what the library refuses, with its reason.
-            hartsift.ArrayTypeError: samples of another type (one of the former, and a TypeError).
+            hartsift.ArrayTypeError: samples that are no numbers (one of the former, and a TypeError).
         """
-        picture, masking = self._pictures(image, mask, channels, value_range, exif, jpeg_scale)
-        masking_view = None if masking is None else ctypes.byref(masking.view)
+        return self._extract(*self._pictures(image, mask, channels, value_range, exif, jpeg_scale))
+
+    def _extract(self, picture: Picture, masking: Optional[Picture]) -> Features:
+        view, masking_view = ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view)
         with self._lock:
             context = self._begin()
             if not picture.on_device:
                 return fill_features(
-                    lambda features: library.hs_extract_masked(
-                        context, ctypes.byref(picture.view), masking_view, features
-                    ),
+                    lambda features: library.hs_extract_masked(context, view, masking_view, features),
                     self._check,
                     self._layout,
                 )
             self._need_cuda()
             stream = self._stream(picture, masking)
             return fill_features(
-                lambda features: library.hs_cuda_extract(
-                    context, ctypes.byref(picture.view), masking_view, stream, features
-                ),
+                lambda features: library.hs_cuda_extract(context, view, masking_view, stream, features),
                 self._check,
                 self._layout,
             )
@@ -219,7 +225,12 @@ class Extractor:
             raise DeviceError("the image lies on a CUDA device, but this build of hartsift has no CUDA part")
 
     def extract_resident(
-        self, image: Any, mask: Any = None, *, channels: Channels = "rgb", value_range: Optional[Tuple[float, float]] = None
+        self,
+        image: Any,
+        mask: Any = None,
+        *,
+        channels: Channels = "rgb",
+        value_range: Optional[Tuple[float, float]] = None,
     ) -> DeviceFeatures:
         """Extracts from an array on the device and leaves the features there, until the extractor's next call."""
         picture, masking = self._pictures(image, mask, channels, value_range, True)
@@ -377,6 +388,9 @@ class Extractor:
         picture, masking = self._pictures(image, mask, channels, value_range, exif, jpeg_scale)
         if picture.on_device:
             raise ArgumentError("submit takes images in host memory")
+        self._submit(picture, masking)
+
+    def _submit(self, picture: Picture, masking: Optional[Picture]) -> None:
         with self._lock:
             context = self._begin()
             self._check(
@@ -414,49 +428,82 @@ class Extractor:
         """Yields the features of every image, in their order, with several images under way at once.
 
         Args:
-            images: arrays or file names; read one after the other, a few ahead of what is yielded.
+            images: arrays or file names, read one after the other, a few ahead of what is yielded; or a batch, see
+                ``extract_batch``. Those on a device are extracted from one after the other.
             return_errors: yield the exception in the place of an image that failed and go on; else it is raised.
         """
+        given = images_of_batch(images) if is_batch(images) else images
+        reading = (channels, value_range, exif, jpeg_scale)
+        return self._extract_each(((image, None) for image in given), reading, return_errors)
+
+    def extract_batch(
+        self,
+        images: Any,
+        masks: Any = None,
+        *,
+        channels: Channels = "rgb",
+        value_range: Optional[Tuple[float, float]] = None,
+    ) -> List[Features]:
+        """Extracts the features of several images, with several under way at once.
+
+        Args:
+            images: an array of four dimensions, or a list of what ``extract`` takes. PyTorch tensors are (N, channels,
+                height, width) unless the second length can be no number of channels (1 to 4), arrays of other packages
+                (N, height, width, channels) unless the last can be none; the other order is read then.
+            masks: None, or one for each image: (N, height, width), such a batch, or a list with None where there is
+                none.
+
+        Returns:
+            features, one for each image.
+        """
+        given = images_of_batch(images)
+        masking = [None] * len(given) if masks is None else masks_of_batch(masks)
+        if len(masking) != len(given):
+            raise ArgumentError(f"{len(masking)} masks for {len(given)} images: expected one for each")
+        reading = (channels, value_range, True, 1)
+        return [one for one in self._extract_each(zip(given, masking), reading, False) if isinstance(one, Features)]
+
+    def _extract_each(
+        self, pairs: Iterable[Tuple[Any, Any]], reading: Tuple[Any, ...], return_errors: bool
+    ) -> Generator[Union[Features, Error], None, None]:
+        """What the images and masks yield, in their order."""
         if self.in_flight:
             raise ArgumentError("extract_many needs an extractor without images in flight")
         most = self._options.in_flight or _DEFAULT_IN_FLIGHT
-        # In order of submission: None for an image under way, or why it could not be handed over.
-        places: Deque[Optional[Error]] = deque()
+        # In order of submission: None for an image under way, or what it came to at once.
+        places: Deque[Union[None, Features, Error]] = deque()
         try:
-            for image in images:
+            for image, mask in pairs:
                 while self.in_flight >= most or len(places) > most:
                     yield self._next(places, return_errors)
-                places.append(self._submit_or_error(image, channels, value_range, exif, jpeg_scale))
+                places.append(self._begin_one(image, mask, reading))
             while places:
                 yield self._next(places, return_errors)
         finally:
             while self.in_flight:
                 self._discard()
 
-    def _submit_or_error(
-        self,
-        image: ImageLike,
-        channels: Channels,
-        value_range: Optional[Tuple[float, float]],
-        exif: bool,
-        jpeg_scale: int,
-    ) -> Optional[Error]:
+    def _begin_one(self, image: Any, mask: Any, reading: Tuple[Any, ...]) -> Union[None, Features, Error]:
+        """Submits an image, or extracts at once where it lies on a device; or why it could not be done."""
         try:
-            self.submit(image, channels=channels, value_range=value_range, exif=exif, jpeg_scale=jpeg_scale)
+            picture, masking = self._pictures(image, mask, *reading)
+            if picture.on_device:
+                return self._extract(picture, masking)
+            self._submit(picture, masking)
         except Error as error:
             return error
         return None
 
-    def _next(self, places: Deque[Optional[Error]], return_errors: bool) -> Union[Features, Error]:
-        error = places.popleft()
-        try:
-            if error is not None:
-                raise error
-            return self.wait()
-        except Error as failure:
-            if not return_errors:
-                raise
-            return failure
+    def _next(self, places: Deque[Union[None, Features, Error]], return_errors: bool) -> Union[Features, Error]:
+        result = places.popleft()
+        if result is None:
+            try:
+                result = self.wait()
+            except Error as failure:
+                result = failure
+        if isinstance(result, Error) and not return_errors:
+            raise result
+        return result
 
     def _discard(self) -> None:
         try:
@@ -510,16 +557,6 @@ def records_of(keypoints: Union[Features, "npt.NDArray[Any]"]) -> "npt.NDArray[A
 _living: "weakref.WeakSet[Extractor]" = weakref.WeakSet()
 
 
-class _Cache(threading.local):
-    """The extractors that a thread used last, for the functions that take options with every call."""
-
-    def __init__(self) -> None:
-        self.extractors: "OrderedDict[Tuple[Any, ...], Extractor]" = OrderedDict()
-
-
-_cache = _Cache()
-
-
 def _after_fork() -> None:
     for extractor in list(_living):
         extractor._forget_context()
@@ -527,70 +564,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def cached_extractor(options: Dict[str, Any]) -> Extractor:
-    """This thread's extractor for the options; the one that was not used for longest makes room for a new one."""
-    try:
-        key = tuple(sorted(options.items()))
-        hash(key)
-    except TypeError:  # a region as a list, say
-        key = options_key(make_options(options))
-    extractor = _cache.extractors.pop(key, None) or Extractor(**options)
-    _cache.extractors[key] = extractor
-    while len(_cache.extractors) > _CACHED_EXTRACTORS:
-        _cache.extractors.popitem(last=False)[1].close()
-    return extractor
-
-
-def extract(
-    image: ImageLike,
-    mask: Any = None,
-    *,
-    channels: Channels = "rgb",
-    value_range: Optional[Tuple[float, float]] = None,
-    exif: bool = True,
-    jpeg_scale: int = 1,
-    **options: "Unpack[Options]",
-) -> Features:
-    """Extracts the features of one image; see ``Extractor.extract`` for the arguments and ``Options`` for the rest.
-
-    >>> features = hartsift.extract("photo.jpg", profile="opencv", max_features=2000)
-
-    Contexts are kept for the few sets of options that a thread used last, so repeated calls cost no set-up.
-    """
-    extractor = cached_extractor(dict(options))
-    return extractor.extract(image, mask, channels=channels, value_range=value_range, exif=exif, jpeg_scale=jpeg_scale)
-
-
-def extract_many(
-    images: Iterable[ImageLike],
-    *,
-    return_errors: bool = False,
-    channels: Channels = "rgb",
-    value_range: Optional[Tuple[float, float]] = None,
-    exif: bool = True,
-    jpeg_scale: int = 1,
-    **options: "Unpack[Options]",
-) -> Generator[Union[Features, Error], None, None]:
-    """Yields the features of every image in order, with several images under way; see ``Extractor.extract_many``."""
-    with Extractor(**options) as extractor:
-        yield from extractor.extract_many(
-            images,
-            return_errors=return_errors,
-            channels=channels,
-            value_range=value_range,
-            exif=exif,
-            jpeg_scale=jpeg_scale,
-        )
-
-
-def workspace_bytes(width: int, height: int, **options: "Unpack[Options]") -> Tuple[int, int]:
-    """Bytes of (host, device) memory that images up to this size need, before anything is allocated."""
-    host, device = ctypes.c_uint64(), ctypes.c_uint64()
-    check(
-        library.hs_workspace_query(
-            ctypes.byref(make_options(options)), width, height, ctypes.byref(host), ctypes.byref(device)
-        )
-    )
-    return host.value, device.value

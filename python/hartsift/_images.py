@@ -6,26 +6,38 @@ import ctypes
 import os
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Tuple, Union
+from typing import IO, TYPE_CHECKING, Any, Callable, Literal, Optional, Tuple, Union, cast
 
 import numpy as np
 
 from . import _library
 from ._device import DeviceArray, device_array
 from ._errors import ArgumentError, ArrayTypeError, check
+from ._foreign import contiguous_there, converted_there, extremes_there, plain_array
 from ._library import HsImage, HsLoadOptions, library
+from ._samples import (
+    SAMPLE_TYPES,
+    ValueRange,
+    check_extremes,
+    checked_range,
+    readable_samples,
+    same_as_default,
+    unusable,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: What is taken for a picture: an array (NumPy's, or one of a device), a file's name, or the bytes of a file.
-ImageLike = Union["npt.NDArray[Any]", str, "os.PathLike[str]", bytes, Any]
+#: What is taken for a picture: an array (NumPy's, another package's, or one of a device), a PIL image, a file's name, an
+#: open file, or the bytes of one.
+ImageLike = Union["npt.NDArray[Any]", str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes], Any]
+#: What load_image reads.
+FileLike = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes]]
 
 #: The order of colour channels in arrays.
 Channels = Literal["rgb", "bgr"]
 
 _INT32_MAX = (1 << 31) - 1
-_SAMPLE_TYPES = {("u", 1): _library.HS_U8, ("u", 2): _library.HS_U16, ("f", 4): _library.HS_F32}
 _LAYOUTS = {
     "rgb": {1: _library.HS_GRAY, 2: _library.HS_GRAY_ALPHA, 3: _library.HS_RGB, 4: _library.HS_RGBA},
     "bgr": {1: _library.HS_GRAY, 2: _library.HS_GRAY_ALPHA, 3: _library.HS_BGR, 4: _library.HS_BGRA},
@@ -90,6 +102,10 @@ def _row_stride(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int)
 
 def _check_shape(shape: Tuple[int, ...], what: str, channels: Channels) -> int:
     """The pixel layout for an array's shape."""
+    if len(shape) == 4:
+        raise ArgumentError(
+            f"{what} is a batch of {shape[0]}, of 4 dimensions: hartsift.extract_batch gives a list of features"
+        )
     if len(shape) not in (2, 3):
         raise ArgumentError(
             f"{what} has {len(shape)} dimensions, expected (height, width) or (height, width, channels)"
@@ -108,20 +124,13 @@ def _check_shape(shape: Tuple[int, ...], what: str, channels: Channels) -> int:
     return layout
 
 
-def _sample_type(kind: str, itemsize: int, what: str, dtype: object) -> int:
-    found = _SAMPLE_TYPES.get((kind, itemsize))
-    if found is None:
-        raise ArrayTypeError(f"{what} has samples of type {dtype}, expected uint8, uint16 or float32")
-    return found
-
-
 def _fill_view(
     pointer: int,
     shape: Tuple[int, ...],
     stride: int,
     sample_type: int,
     layout: int,
-    value_range: Optional[Tuple[float, float]],
+    value_range: Optional[ValueRange],
 ) -> HsImage:
     low, high = value_range if value_range is not None else (0.0, 0.0)
     return HsImage(
@@ -136,68 +145,106 @@ def _fill_view(
     )
 
 
-def _device_picture(
-    array: DeviceArray, channels: Channels, value_range: Optional[Tuple[float, float]], what: str
-) -> Picture:
-    layout = _check_shape(array.shape, what, channels)
-    sample_type = _sample_type(array.kind, array.itemsize, what, f"{array.kind}{array.itemsize}")
-    stride = _row_stride(array.shape, array.strides, array.itemsize)
+def _converted(image: Any, dtype: str, seen: DeviceArray, what: str) -> Any:
+    converted = converted_there(image, dtype)
+    if converted is None:
+        raise ArrayTypeError(
+            f"{what} on a device has samples of type {seen.kind}{seen.itemsize}, expected uint8, uint16 or float32"
+        )
+    return converted
+
+
+def _readable_there(image: Any, value_range: Optional[ValueRange], what: str) -> Tuple[Any, Optional[ValueRange]]:
+    """As ``readable_samples`` for an array on a device, with that array's own package."""
+    seen = device_array(image)
+    assert seen is not None
+    if seen.kind not in "buif":
+        raise unusable(f"{seen.kind}{seen.itemsize}", what)
+    if seen.kind == "b" and value_range is None:
+        return _converted(image, "uint8", seen, what) * 255, None
+    # Whoever names the range has no reduction done: each costs a wait for the device.
+    extremes = None if value_range is not None or (seen.kind, seen.itemsize) == ("u", 1) else extremes_there(image)
+    if extremes is not None:
+        check_extremes(seen.kind, seen.itemsize, *extremes, None, what)
+    if not same_as_default(seen.kind, seen.itemsize, value_range):
+        bytes_only = value_range is None and seen.kind != "f"
+        image = _converted(image, "uint8" if bytes_only else "float32", seen, what)
+    return image, value_range
+
+
+def _device_picture(image: Any, channels: Channels, value_range: Optional[ValueRange], what: str) -> Picture:
+    seen = device_array(image)
+    assert seen is not None
+    layout = _check_shape(seen.shape, what, channels)
+    image, value_range = _readable_there(image, value_range, what)
+    if _row_stride(seen.shape, seen.strides, seen.itemsize) is None:
+        image = contiguous_there(image)
+    return _picture_there(device_array(image) or seen, layout, value_range, what)
+
+
+def _picture_there(seen: DeviceArray, layout: int, value_range: Optional[ValueRange], what: str) -> Picture:
+    stride = _row_stride(seen.shape, seen.strides, seen.itemsize)
     if stride is None:
         raise ArgumentError(
-            f"{what}: strides {array.strides} of an array on a device cannot be read in place; "
+            f"{what}: strides {seen.strides} of an array on a device cannot be read in place; "
             "make a contiguous copy there"
         )
-    view = _fill_view(array.pointer, array.shape, stride, sample_type, layout, value_range)
-    return Picture(view, array, True, array.stream)
+    sample_type = SAMPLE_TYPES[seen.kind, seen.itemsize]
+    view = _fill_view(seen.pointer, seen.shape, stride, sample_type, layout, value_range)
+    return Picture(view, seen, True, seen.stream)
 
 
-def _readable(array: "npt.NDArray[Any]", what: str) -> "npt.NDArray[Any]":
-    """The array itself, or a copy where type, byte order or strides need one."""
-    if array.dtype.kind == "f" and array.dtype.itemsize != 4:
-        array = array.astype(np.float32)
-    _sample_type(array.dtype.kind, array.dtype.itemsize, what, array.dtype)
+def _readable(array: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
+    """The array itself, or a copy where byte order or strides need one."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.ndim in (2, 3) and array.size > 0:
-        aligned = array.ctypes.data % array.itemsize == 0
-        if not aligned or _row_stride(array.shape, array.strides, array.itemsize) is None:
-            array = np.array(array, order="C")
+    aligned = array.ctypes.data % array.itemsize == 0
+    if not aligned or _row_stride(array.shape, array.strides, array.itemsize) is None:
+        array = np.array(array, order="C")
     return array
 
 
 def picture_of_array(
-    image: Any, channels: Channels = "rgb", value_range: Optional[Tuple[float, float]] = None, what: str = "the image"
+    image: Any, channels: Channels = "rgb", value_range: Optional[ValueRange] = None, what: str = "the image"
 ) -> Picture:
     """A view of an array; on the CPU anything that NumPy understands, copied only where it has to be."""
     if image is None:
         raise ArrayTypeError(f"{what} is None (cv2.imread returns that for a file that it cannot read)")
-    on_device = device_array(image)
-    if on_device is not None:
-        return _device_picture(on_device, channels, value_range, what)
+    image, value_range = plain_array(image, checked_range(value_range))
+    if device_array(image) is not None:
+        return _device_picture(image, channels, value_range, what)
     if not isinstance(image, np.ndarray) and not hasattr(image, "__array__") and hasattr(image, "__dlpack__"):
         image = np.from_dlpack(image)
-    array = _readable(np.asarray(image), what)
+    array = np.asarray(image)
+    if array.dtype.kind not in "buif":
+        raise unusable(array.dtype, what)
     layout = _check_shape(array.shape, what, channels)
+    array, value_range = readable_samples(array, value_range, what)
+    array = _readable(array)
     stride = _row_stride(array.shape, array.strides, array.itemsize)
     assert stride is not None
-    sample_type = _SAMPLE_TYPES[array.dtype.kind, array.itemsize]
+    sample_type = SAMPLE_TYPES[array.dtype.kind, array.itemsize]
     view = _fill_view(array.ctypes.data, array.shape, stride, sample_type, layout, value_range)
     return Picture(view, array)
 
 
 def picture_of_mask(mask: Any) -> Picture:
     """A mask: uint8 or bool, zero where keypoints are dropped."""
-    on_device = device_array(mask)
-    if on_device is not None:
-        if on_device.kind == "b":
-            on_device.kind = "u"
-        picture = _device_picture(on_device, "rgb", None, "the mask")
-    else:
-        array = np.asarray(mask)
-        picture = picture_of_array(array.view(np.uint8) if array.dtype == np.bool_ else array, what="the mask")
-    if picture.view.type != _library.HS_U8 or picture.view.layout != _library.HS_GRAY:
-        raise ArrayTypeError("the mask must be an array (height, width) of uint8 or bool")
-    return picture
+    mask, _ = plain_array(mask, None)
+    seen = device_array(mask)
+    mask = mask if seen is not None else np.asarray(mask)
+    shape, kind, itemsize = (
+        (seen.shape, seen.kind, seen.itemsize) if seen else (mask.shape, mask.dtype.kind, mask.itemsize)
+    )
+    if itemsize != 1 or kind not in "bu" or len(shape) not in (2, 3) or shape[2:] not in ((), (1,)):
+        raise ArrayTypeError(
+            f"the mask must be an array (height, width) of uint8 or bool, not of shape {tuple(shape)} and type "
+            f"{getattr(mask, 'dtype', kind)}"
+        )
+    if seen is None:
+        return picture_of_array(mask.view(np.uint8) if kind == "b" else mask, what="the mask")
+    seen.kind = "u"
+    return _picture_there(seen, _check_shape(shape, "the mask", "rgb"), None, "the mask")
 
 
 def _load(
@@ -234,8 +281,28 @@ def path_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
     return name
 
 
+def is_file_source(image: object) -> bool:
+    """Whether a picture is to be decoded first: a file's name, an open file, or bytes without a shape."""
+    if isinstance(image, memoryview):
+        return image.ndim == 1 and image.itemsize == 1
+    return isinstance(image, (str, bytes, bytearray, os.PathLike)) or callable(getattr(image, "read", None))
+
+
+def _content(source: Any) -> Optional[bytes]:
+    """The bytes of an encoded file; None for a name."""
+    if isinstance(source, (str, os.PathLike)):
+        return None
+    if not isinstance(source, (bytes, bytearray, memoryview)):
+        source = source.read()
+        if not isinstance(source, (bytes, bytearray, memoryview)):
+            raise ArrayTypeError(
+                f"the file's read() gave {type(source).__name__}, expected bytes: open it in binary mode ('rb')"
+            )
+    return bytes(source)
+
+
 def load_memory(
-    source: Union[str, "os.PathLike[str]", bytes],
+    source: FileLike,
     max_pixels: int,
     max_memory_bytes: int,
     exif: bool,
@@ -243,30 +310,12 @@ def load_memory(
     jpeg_scale: int,
 ) -> _ImageMemory:
     """Decodes a file, or its bytes, or renders a scene. max_pixels 0: no limit."""
-    if isinstance(source, bytes):
-        encoded = source
-        return _load(
-            lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view),
-            max_pixels,
-            max_memory_bytes,
-            exif,
-            colour,
-            jpeg_scale,
-        )
-    path = path_bytes(source)
-    return _load(
-        lambda options, view: library.hs_load_image(path, options, view),
-        max_pixels,
-        max_memory_bytes,
-        exif,
-        colour,
-        jpeg_scale,
-    )
-
-
-def is_file_source(image: object) -> bool:
-    """Whether a picture is to be decoded first."""
-    return isinstance(image, (str, bytes, os.PathLike))
+    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale
+    encoded = _content(source)
+    if encoded is not None:
+        return _load(lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view), *limits)
+    path = path_bytes(cast("Union[str, os.PathLike[str]]", source))
+    return _load(lambda options, view: library.hs_load_image(path, options, view), *limits)
 
 
 def picture_of_file(source: Any, max_pixels: int, max_memory_bytes: int, exif: bool, jpeg_scale: int) -> Picture:
@@ -293,7 +342,7 @@ def _array_of_image(memory: _ImageMemory) -> "npt.NDArray[Any]":
 
 
 def load_image(
-    source: Union[str, "os.PathLike[str]", bytes],
+    source: FileLike,
     *,
     colour: bool = False,
     exif: bool = True,
@@ -304,7 +353,7 @@ def load_image(
     """Decodes a PNG, JPEG or PNM file, told apart by content.
 
     Args:
-        source: the file's name, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered picture.
+        source: the file's name, the file opened in binary mode, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered picture.
         colour: RGB where the file has colour; else gray, as ``extract`` reads files.
         exif: apply a JPEG's EXIF orientation.
         max_pixels: refuse larger pictures before anything is allocated; 0: no limit.

@@ -5,13 +5,27 @@ from __future__ import annotations
 import ctypes
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, TypedDict, Union, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Iterator,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypedDict,
+    Union,
+    cast,
+)
 
 import numpy as np
 
 from . import _library
+from ._calls import cached_extractor
 from ._errors import ArgumentError, ArrayTypeError, check
-from ._extractor import Extractor, cached_extractor
+from ._extractor import Extractor
 from ._features import Features, view_of_features
 from ._images import array_of_memory
 from ._library import HsCamera, HsGeometry, HsMatches, HsMatchOptions, HsPose, HsVerifyOptions, library

@@ -48,7 +48,7 @@ def test_submit_and_wait(image):
 
 
 def test_failures_keep_their_place(image):
-    wrong = [image, np.zeros((4, 4), np.int64), "absent.png", image, np.zeros((5, 0), np.uint8)]
+    wrong = [image, np.zeros((4, 4), np.complex64), "absent.png", image, np.zeros((5, 0), np.uint8)]
     results = list(hartsift.extract_many(wrong * 4, return_errors=True, in_flight=3))
     expected = hartsift.extract(image)
     kinds = [hartsift.Features, hartsift.ArrayTypeError, hartsift.FileError, hartsift.Features, hartsift.ArgumentError]

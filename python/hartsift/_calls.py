@@ -1,0 +1,116 @@
+"""Extraction without an object: the functions that take options with every call."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Dict, Generator, Iterable, List, Optional, Tuple, Union
+
+from ._errors import Error, check
+from ._extractor import Extractor
+from ._features import Features
+from ._images import Channels, ImageLike
+from ._library import library
+from ._options import make_options, options_key
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import Options
+
+_CACHED_EXTRACTORS = 4
+
+
+class _Cache(threading.local):
+    """The extractors that a thread used last, for the functions that take options with every call."""
+
+    def __init__(self) -> None:
+        self.extractors: "OrderedDict[Tuple[Any, ...], Extractor]" = OrderedDict()
+
+
+_cache = _Cache()
+
+
+def cached_extractor(options: Dict[str, Any]) -> Extractor:
+    """This thread's extractor for the options; the one that was not used for longest makes room for a new one."""
+    try:
+        key = tuple(sorted(options.items()))
+        hash(key)
+    except TypeError:  # a region as a list, say
+        key = options_key(make_options(options))
+    extractor = _cache.extractors.pop(key, None) or Extractor(**options)
+    _cache.extractors[key] = extractor
+    while len(_cache.extractors) > _CACHED_EXTRACTORS:
+        _cache.extractors.popitem(last=False)[1].close()
+    return extractor
+
+
+def extract(
+    image: ImageLike,
+    mask: Any = None,
+    *,
+    channels: Channels = "rgb",
+    value_range: Optional[Tuple[float, float]] = None,
+    exif: bool = True,
+    jpeg_scale: int = 1,
+    **options: "Unpack[Options]",
+) -> Features:
+    """Extracts the features of one image; see ``Extractor.extract`` for the arguments and ``Options`` for the rest.
+
+    >>> features = hartsift.extract("photo.jpg", profile="opencv", max_features=2000)
+
+    Contexts are kept for the few sets of options that a thread used last, so repeated calls cost no set-up.
+    """
+    extractor = cached_extractor(dict(options))
+    return extractor.extract(image, mask, channels=channels, value_range=value_range, exif=exif, jpeg_scale=jpeg_scale)
+
+
+def extract_batch(
+    images: Any,
+    masks: Any = None,
+    *,
+    channels: Channels = "rgb",
+    value_range: Optional[Tuple[float, float]] = None,
+    **options: "Unpack[Options]",
+) -> List[Features]:
+    """Extracts the features of a batch, as kornia hands it over: a tensor (N, channels, height, width), say.
+
+    >>> features = hartsift.extract_batch(tensor, max_features=2000)     # a list of N
+
+    See ``Extractor.extract_batch``.
+    """
+    return cached_extractor(dict(options)).extract_batch(images, masks, channels=channels, value_range=value_range)
+
+
+def extract_many(
+    images: Iterable[ImageLike],
+    *,
+    return_errors: bool = False,
+    channels: Channels = "rgb",
+    value_range: Optional[Tuple[float, float]] = None,
+    exif: bool = True,
+    jpeg_scale: int = 1,
+    **options: "Unpack[Options]",
+) -> Generator[Union[Features, Error], None, None]:
+    """Yields the features of every image in order, with several images under way; see ``Extractor.extract_many``."""
+    with Extractor(**options) as extractor:
+        yield from extractor.extract_many(
+            images,
+            return_errors=return_errors,
+            channels=channels,
+            value_range=value_range,
+            exif=exif,
+            jpeg_scale=jpeg_scale,
+        )
+
+
+def workspace_bytes(width: int, height: int, **options: "Unpack[Options]") -> Tuple[int, int]:
+    """Bytes of (host, device) memory that images up to this size need, before anything is allocated."""
+    host, device = ctypes.c_uint64(), ctypes.c_uint64()
+    check(
+        library.hs_workspace_query(
+            ctypes.byref(make_options(options)), width, height, ctypes.byref(host), ctypes.byref(device)
+        )
+    )
+    return host.value, device.value

@@ -1,0 +1,114 @@
+"""Pictures of other packages: PIL images by their mode, PyTorch tensors by the order of their axes, batches."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._errors import ArgumentError
+from ._samples import ValueRange
+
+#: Modes whose samples are read as they stand; all others are converted to RGB first.
+_PIL_AS_IS = {"1", "L", "LA", "I", "F", "RGB", "RGBA", "RGBX", "I;16", "I;16L", "I;16B", "I;16N"}
+_CHANNELS = (1, 2, 3, 4)
+
+
+def is_tensor(image: object) -> bool:
+    """Whether this is a tensor of PyTorch, whose channels come first; PyTorch itself is not imported for the answer."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(image, torch.Tensor)
+
+
+def _array_of_pil(image: Any, value_range: Optional[ValueRange]) -> Tuple[Any, Optional[ValueRange]]:
+    # PIL converts between "L" and "F" without scaling, so that white is 255 in both.
+    if image.mode == "F" and value_range is None:
+        value_range = (0.0, 255.0)
+    if image.mode not in _PIL_AS_IS:
+        try:
+            image = image.convert("RGB")
+        except ValueError as error:
+            raise ArgumentError(f"the image has mode {image.mode}, which PIL cannot convert: {error}") from error
+    return np.asarray(image), value_range
+
+
+def channels_last(image: Any) -> Any:
+    """A tensor (channels, height, width) as (height, width[, channels]); others as they are."""
+    if image.ndim != 3 or image.shape[0] not in _CHANNELS:
+        return image
+    return image[0] if image.shape[0] == 1 else image.permute(1, 2, 0)
+
+
+def _plain_tensor(tensor: Any) -> Any:
+    import torch
+
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if tensor.is_floating_point() and tensor.dtype != torch.float32:
+        tensor = tensor.float()  # bfloat16 among them, which NumPy does not know
+    return channels_last(tensor)
+
+
+def plain_array(image: Any, value_range: Optional[ValueRange]) -> Tuple[Any, Optional[ValueRange]]:
+    """What another package handed over as an array (height, width[, channels]), and the range that its kind implies."""
+    pil = sys.modules.get("PIL.Image")
+    if pil is not None and isinstance(image, pil.Image):
+        return _array_of_pil(image, value_range)
+    return (_plain_tensor(image) if is_tensor(image) else image), value_range
+
+
+def converted_there(image: Any, dtype: str) -> Any:
+    """An array on a device with other samples, made there by its own package; contiguous."""
+    if is_tensor(image):
+        return image.to(getattr(sys.modules["torch"], dtype)).contiguous()
+    return image.astype(dtype).copy() if hasattr(image, "astype") and hasattr(image, "copy") else None
+
+
+def contiguous_there(image: Any) -> Any:
+    """A contiguous copy of an array on a device, made there by its own package; None where it offers no way."""
+    for name in ("contiguous", "copy"):
+        if hasattr(image, name):
+            return getattr(image, name)()
+    return None
+
+
+def extremes_there(image: Any) -> Optional[Tuple[float, float]]:
+    """Least and largest sample of an array on a device, computed there; None where its package offers no way."""
+    if is_tensor(image):
+        low, high = image.aminmax()
+        return float(low), float(high)
+    if hasattr(image, "min") and hasattr(image, "max"):
+        return float(image.min()), float(image.max())
+    return None
+
+
+def is_batch(images: Any) -> bool:
+    """Whether this is one array of several images."""
+    return getattr(images, "ndim", 0) == 4
+
+
+def images_of_batch(images: Any) -> Sequence[Any]:
+    """The images of a batch: an array of four dimensions, or any sequence of images.
+
+    PyTorch tensors are (N, channels, height, width) wherever the second length can be a number of channels (1 to 4),
+    else (N, height, width, channels); arrays of others the other way round: channels last wherever that can be.
+    """
+    if not is_batch(images):
+        if isinstance(images, (list, tuple)):
+            return images
+        raise ArgumentError(
+            f"a batch is an array of four dimensions or a list of images, not {type(images).__name__}"
+            + (f" of {images.ndim} dimensions" if hasattr(images, "ndim") else "")
+        )
+    split: List[Any] = [images[i] for i in range(images.shape[0])]
+    if is_tensor(images) or images.shape[3] in _CHANNELS or images.shape[1] not in _CHANNELS:
+        return split
+    return [image[0] if image.shape[0] == 1 else image.transpose(1, 2, 0) for image in split]
+
+
+def masks_of_batch(masks: Any) -> Sequence[Any]:
+    """The masks of a batch: (N, height, width), a batch of one channel, or any sequence of masks."""
+    if getattr(masks, "ndim", 0) == 3:
+        return [masks[i] for i in range(masks.shape[0])]
+    return images_of_batch(masks)

@@ -1,0 +1,113 @@
+"""What an array's samples mean: which number is black and which is white, and whether its values can be meant so."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Optional, Tuple
+
+import numpy as np
+
+from . import _library
+from ._errors import ArgumentError, ArrayTypeError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: The values of black and white.
+ValueRange = Tuple[float, float]
+
+#: What the library reads, by NumPy's letter and size, and the range that it takes for granted.
+SAMPLE_TYPES = {("u", 1): _library.HS_U8, ("u", 2): _library.HS_U16, ("f", 4): _library.HS_F32}
+_WHITE = {("u", 1): 255.0, ("u", 2): 65535.0}
+#: Likely ranges that a message may name.
+_USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (0.0, 1023.0), (0.0, 4095.0), (0.0, 16383.0), (0.0, 65535.0))
+#: Filters and resampling overshoot; what lies further outside, in widths of the range, was meant in another one.
+_OVERSHOOT = 0.5
+#: A picture whose brightest sample is darker than this share of the range may have been meant in a smaller one.
+_DARK = 0.25
+
+
+def unusable(dtype: object, what: str) -> ArrayTypeError:
+    """The exception for samples that are no brightness."""
+    return ArrayTypeError(f"{what} has samples of type {dtype}, expected integers, floats or bool")
+
+
+def same_as_default(kind: str, itemsize: int, value_range: Optional[ValueRange]) -> bool:
+    """Whether the library reads these samples as they are."""
+    if (kind, itemsize) not in SAMPLE_TYPES:
+        return False
+    return kind == "f" or value_range is None or tuple(value_range) == (0, _WHITE[kind, itemsize])
+
+
+def checked_range(value_range: Optional[ValueRange]) -> Optional[ValueRange]:
+    """A range that was given, as two numbers in order."""
+    if value_range is None:
+        return None
+    numbers = tuple(float(number) for number in value_range)
+    if len(numbers) != 2 or not numbers[0] < numbers[1] or not np.isfinite(numbers).all():
+        raise ArgumentError(f"value_range is {value_range!r}, expected (black, white) with black below white")
+    return numbers
+
+
+def check_extremes(
+    kind: str, itemsize: int, low: float, high: float, value_range: Optional[ValueRange], what: str
+) -> None:
+    """Refuses values that cannot be meant in the range; warns of a picture that is dark in a range nobody named."""
+    # Bytes are assumed of integers whose type has no white of its own.
+    black, white = value_range or (0.0, 1.0 if kind in "bf" else _WHITE.get((kind, itemsize), 255.0))
+    if not np.isfinite(low) or not np.isfinite(high):
+        raise ArgumentError(
+            f"{what} has samples that are NaN or infinite: replace them (numpy.nan_to_num), and give a mask that is "
+            "zero around them if no keypoints are wanted there"
+        )
+    room = 0.0 if kind != "f" and value_range is None else _OVERSHOOT * (white - black)
+    fits = [usual for usual in _USUAL_RANGES if usual[0] <= low and high <= usual[1]]
+    advice = f"value_range=({fits[0][0]:g}, {fits[0][1]:g})" if fits else "value_range=(black, white)"
+    if low < black - room or high > white + room:
+        raise ArgumentError(
+            f"{what} has samples from {low:g} to {high:g}, where black is {black:g} and white is {white:g}: "
+            f"say what is black and white there, such as {advice}"
+        )
+    if value_range is None and low < high < black + _DARK * (white - black):
+        _warn(
+            f"{what} has no sample above {high:g}, where white is {white:g}: few features or none will be found; "
+            f"give value_range if white is less there, such as {advice}, or ({black:g}, {white:g}) if this is meant"
+        )
+
+
+def _warn(text: str) -> None:
+    """Warns at the line that called the package, where this Python can tell it."""
+    if sys.version_info >= (3, 12):
+        warnings.warn(text, UserWarning, skip_file_prefixes=(os.path.dirname(__file__),))
+    else:
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def readable_samples(
+    array: "npt.NDArray[Any]", value_range: Optional[ValueRange], what: str
+) -> "Tuple[npt.NDArray[Any], Optional[ValueRange]]":
+    """The array with samples that the library reads, and the range to read floats in.
+
+    uint8, uint16 and float32 stay as they are. Without a range black is 0, and white is 255 for integers of all types
+    but uint16, 65535 for those, 1 for floats and bool. Integers in another range become float32.
+    """
+    kind, itemsize = array.dtype.kind, array.dtype.itemsize
+    if kind not in "buif":
+        raise unusable(array.dtype, what)
+    if kind == "u" and itemsize == 1 and same_as_default(kind, itemsize, value_range):
+        return array, None
+    if kind == "b" and value_range is None:
+        # PIL's have bytes other than 0 and 1 in them.
+        return (array.view(np.uint8) != 0) * np.uint8(255), None
+    if kind == "f" and itemsize != 4:
+        with np.errstate(over="ignore"):  # what becomes infinite is refused next
+            array = array.astype(np.float32)
+        itemsize = 4
+    check_extremes(kind, itemsize, float(array.min()), float(array.max()), value_range, what)
+    if same_as_default(kind, itemsize, value_range):
+        return array, value_range
+    if value_range is None and kind != "f":
+        return array.astype(np.uint8), None
+    return array.astype(np.float32, copy=False), value_range
