@@ -250,7 +250,8 @@ static cli_exit prepare_outputs(batch_job *job) {
   if (result != CLI_DONE) {
     return result;
   }
-  char *settings = batch_settings_text(job->set, &job->options, format_by_id(format)->name, digest_of_mask(&job->mask));
+  const batch_inputs inputs = {job->input.load.ignore_exif != 0, digest_of_mask(&job->mask)};
+  char *settings = batch_settings_text(job->set, &job->options, format_by_id(format)->name, &inputs);
   const size_t room = strlen(job->store.place) + sizeof "/manifest";
   char *prefix = malloc(room);
   if (settings == NULL || prefix == NULL || !batch_list_mark_shared(&job->list, batch_store_output, &job->store)) {
@@ -411,6 +412,7 @@ static cli_exit prepare_and_run(batch_job *job) {
   if (result == CLI_DONE) {
     cli_fill_options(job->set, &job->options);
     cli_input_init(&job->input, job->set, &job->options);
+    cli_input_for(&job->input, job->set, hs_format_ignores_exif(job->format) != 0);
     result = load_mask(job);
   }
   result = result == CLI_DONE ? make_run(job, &work) : result;

@@ -127,6 +127,7 @@ static cli_exit draw_one_image(const option_set *set) {
     cli_fill_options(set, &options);
     cli_input_init(&input, set, &options);
     input.keeps_stdin = extracts; /* decoded in colour for the picture and in gray for its features */
+    cli_input_for(&input, set, !extracts && draw_is_as_stored(set->operands[1]));
     result = draw_load_picture(&input, set->operands[0], &picture);
   }
   if (result == CLI_DONE) {

@@ -104,13 +104,27 @@ static hs_status describe_given(extract_job *job, const hs_image *image, const c
   return status;
 }
 
+/* Whether mask or keypoints are of this picture; for keypoints only lying across is taken as a sign that they are not. */
+static bool check_sizes(const extract_job *job, const hs_image *image, extract_result *result) {
+  const hs_image *mask = &job->mask;
+  const hs_features *keypoints = &job->given;
+  if (mask->data != NULL && (mask->width != image->width || mask->height != image->height)) {
+    cli_explain_size(&job->input, "the mask is", mask->width, mask->height, image, result->message);
+    return false;
+  }
+  if (image->width != image->height && keypoints->image_width == image->height &&
+      keypoints->image_height == image->width) {
+    cli_explain_size(&job->input, "the keypoints of --keypoints are of a picture of", keypoints->image_width,
+                     keypoints->image_height, image, result->message);
+    return false;
+  }
+  return true;
+}
+
 static hs_status compute(extract_job *job, const hs_image *image, extract_result *result) {
   const double start = cli_milliseconds();
   hs_status status = HS_OK;
-  if (job->mask.data != NULL && (job->mask.width != image->width || job->mask.height != image->height)) {
-    snprintf(result->message, sizeof result->message,
-             "the mask is %" PRId32 "x%" PRId32 ": expected the image's %" PRId32 "x%" PRId32, job->mask.width,
-             job->mask.height, image->width, image->height);
+  if (!check_sizes(job, image, result)) {
     return HS_ERR_ARGUMENT;
   }
   if (given(job, OPTION_KEYPOINTS)) {
@@ -302,6 +316,7 @@ cli_exit cmd_extract(const option_set *set) {
   }
   if (result == CLI_DONE) {
     cli_input_init(&job.input, set, &job.options);
+    cli_input_for(&job.input, set, hs_format_ignores_exif(job.plan.format) != 0);
     result = close_database(&job, extract_all(&job));
     cli_input_free(&job.input);
   }

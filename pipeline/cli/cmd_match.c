@@ -77,8 +77,6 @@ static cli_exit prepare_verification(match_job *job) {
 /* What the options say about matching itself. */
 static cli_exit prepare_matching(match_job *job) {
   const option_value *values = job->set->values;
-  if (given(job, OPTION_MUTUAL) && given(job, OPTION_NO_MUTUAL))
-    return usage("--mutual and --no-mutual: expected one of them");
   (void)hs_match_options_init(&job->wanted);
   if (given(job, OPTION_RATIO)) job->wanted.ratio = values[OPTION_RATIO].number;
   if (given(job, OPTION_MAX_DISTANCE)) job->wanted.max_distance = values[OPTION_MAX_DISTANCE].number;
@@ -128,8 +126,6 @@ static cli_exit check_database_options(const option_set *set) {
       return CLI_USAGE;
     }
   }
-  if (set->values[OPTION_VERIFY].given && set->values[OPTION_NO_VERIFY].given)
-    return usage("--verify and --no-verify: expected one of them");
   return CLI_DONE;
 }
 
@@ -269,6 +265,7 @@ cli_exit cmd_match(const option_set *set) {
   if (result == CLI_DONE) result = cli_make_context(set, &job.options, &job.context);
   if (result == CLI_DONE) {
     cli_input_init(&job.input, set, &job.options);
+    cli_input_for(&job.input, set, job.format == MATCH_FORMAT_COLMAP);
     result = load_both(&job);
     cli_input_free(&job.input);
   }

@@ -178,13 +178,8 @@ static hs_status load_from(const feature_format *format, const feature_source *s
 }
 
 static hs_status load_content(feature_source *source, hs_format id, hs_features *features) {
-  const feature_format *format = format_by_id(id);
-  if (id == HS_FORMAT_AUTO) {
-    const feature_format *named = format_by_ending(source->path);
-    format = format_by_content(source->bytes, source->size, named);
-    /* Damaged at its very beginning: the reader that the name asks for says how. */
-    if (format == NULL) format = named;
-  }
+  const feature_format *format =
+      id == HS_FORMAT_AUTO ? format_of_content(source->path, source->bytes, source->size) : format_by_id(id);
   if (format == NULL)
     return source_fail(source, HS_ERR_FORMAT, "neither name nor content is of a known feature format");
   if (format->read_from != NULL) return load_from(format, source, features);

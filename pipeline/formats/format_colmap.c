@@ -92,6 +92,7 @@ const feature_format format_colmap = {.id = HS_FORMAT_COLMAP,
                                       .name = "colmap",
                                       .summary = "COLMAP text for feature_importer",
                                       .endings = {".txt"},
+                                      .as_stored = true,
                                       .write = colmap_write,
                                       .read = colmap_read,
                                       .probe = colmap_probe};

@@ -99,6 +99,7 @@ const feature_format format_openmvg = {.id = HS_FORMAT_OPENMVG,
                                        .summary = "openMVG and AliceVision: .feat with .desc beside it",
                                        .endings = {".feat"},
                                        .beside_ending = ".desc",
+                                       .as_stored = true,
                                        .write = openmvg_write,
                                        .read = openmvg_read,
                                        .probe = openmvg_probe};

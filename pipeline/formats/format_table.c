@@ -45,6 +45,23 @@ const feature_format *format_by_content(const uint8_t *bytes, size_t size, const
   return NULL;
 }
 
+const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size) {
+  const feature_format *named = format_by_ending(path);
+  const feature_format *format = format_by_content(bytes, size, named);
+  /* Damaged at its very beginning: the reader that the name asks for says how. */
+  return format != NULL ? format : named;
+}
+
+const feature_format *format_of_file(const char *path) {
+  uint8_t bytes[SOURCE_BEGINNING_BYTES];
+  return format_of_content(path, bytes, source_read_beginning(path, bytes));
+}
+
+int32_t hs_format_ignores_exif(hs_format format) {
+  const feature_format *known = format_by_id(format);
+  return known != NULL && known->as_stored;
+}
+
 hs_format hs_format_of_name(const char *path) {
   const feature_format *format = format_by_ending(path);
   return format != NULL ? format->id : HS_FORMAT_AUTO;

@@ -102,6 +102,7 @@ const feature_format format_visualsfm = {.id = HS_FORMAT_VISUALSFM,
                                          .name = "visualsfm",
                                          .summary = "VisualSFM's binary (.sift)",
                                          .endings = {".sift"},
+                                         .as_stored = true,
                                          .write = vsfm_write,
                                          .read = vsfm_read,
                                          .probe = vsfm_probe};

@@ -14,6 +14,7 @@ typedef struct feature_format {
   const char *endings[3];    /* with the dot, lower case; unused ones null */
   const char *beside_ending; /* a second file carries this instead of endings[0]; or null */
   bool without_descriptors;  /* can hold HS_DESCRIPTOR_NONE */
+  bool as_stored; /* its program reads JPEGs without turning them by their EXIF orientation: FORMATS.md has the sources */
   /* A write error of the stream need not be reported: committing the file finds it. */
   hs_status (*write)(const feature_target *target);
   /* features: {0}; whatever a failing reader leaves in it is freed by the caller. */
@@ -38,6 +39,11 @@ const feature_format *format_by_name(const char *name);
 const feature_format *format_by_ending(const char *path);
 /* By content, null when no format knows it; `first` (or null) is asked before the others. */
 const feature_format *format_by_content(const uint8_t *bytes, size_t size, const feature_format *first);
+
+/* By content where some format knows it, else by ending; null for none. What hs_load_features goes by. */
+const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size);
+/* The same of a file, by its beginning. */
+const feature_format *format_of_file(const char *path);
 
 /* Reads one format from memory. On failure *features is unchanged; on success its old arrays are freed. */
 hs_status features_read_memory(const feature_format *format, const feature_source *source, hs_features *features);

@@ -308,6 +308,9 @@ HS_API hs_status hs_save_features(const char *path, const hs_features *features,
 HS_API hs_status hs_load_features(const char *path, hs_features *features, const hs_file_options *options);
 /* The format a file name's ending stands for, HS_FORMAT_AUTO when none. */
 HS_API hs_format hs_format_of_name(const char *path);
+/* 1: the program that the format is of reads JPEGs as stored, whatever their EXIF orientation, so that features for it
+   come from images loaded with ignore_exif 1. 0: no such program, or no such format. */
+HS_API int32_t hs_format_ignores_exif(hs_format format);
 
 /* ------------------------------------------------------------------ diagnostics */
 

@@ -17,6 +17,9 @@
  * of hs_keypoint (COLMAP's CPU extractor has the same; its GPU extractor stores -t). Descriptors become bytes in UBC
  * order.
  *
+ * COLMAP reads JPEGs as stored, whatever their EXIF orientation: features for it come from images loaded with
+ * hs_load_options.ignore_exif 1.
+ *
  * A handle is used by one thread at a time. A transaction begins with opening and, after a commit, with the next call
  * that adds. While it lasts others cannot write to the database; they can read it, unless the file is not in SQLite's
  * WAL mode and the transaction has outgrown memory. While a read_only handle is open others can read, and in WAL mode

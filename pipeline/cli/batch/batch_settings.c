@@ -164,7 +164,8 @@ static void write_setting(FILE *out, const option_spec *spec, const hs_options *
   }
 }
 
-char *batch_settings_text(const option_set *set, const hs_options *options, const char *format, uint64_t mask_digest) {
+char *batch_settings_text(const option_set *set, const hs_options *options, const char *format,
+                          const batch_inputs *inputs) {
   char *text = NULL;
   size_t length = 0;
   FILE *out = open_memstream(&text, &length);
@@ -184,8 +185,8 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
           options->region_width, options->region_height);
   fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
   fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
-  fprintf(out, " no-exif=%d decode-scale=%" PRId32 " mask=%016" PRIx64, set->values[OPTION_NO_EXIF].given,
-          cli_decode_scale(set), mask_digest);
+  fprintf(out, " no-exif=%d decode-scale=%" PRId32 " mask=%016" PRIx64, inputs->as_stored,
+          cli_decode_scale(set), inputs->mask_digest);
   if (fclose(out) != 0) {
     free(text);
     return NULL;

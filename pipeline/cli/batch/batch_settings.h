@@ -31,9 +31,16 @@ void batch_device_name(const batch_device *device, char *name, size_t bytes);
 /* I/N, 1 <= I <= N. False when text is something else. */
 bool batch_parse_shard(const char *text, int32_t *shard, int32_t *shards);
 
+/* What is read besides the options' values. */
+typedef struct batch_inputs {
+  bool as_stored;       /* JPEGs are not turned by their EXIF orientation */
+  uint64_t mask_digest; /* 0 without a mask */
+} batch_inputs;
+
 /* What the features and files depend on, as one line: the version of the arithmetic, the format, all options with their
    values, given or not, that change results; not those of devices, threads and limits. To be freed; null without
-   memory. format: its name. mask_digest: 0 without a mask. */
-char *batch_settings_text(const option_set *set, const hs_options *options, const char *format, uint64_t mask_digest);
+   memory. format: its name. */
+char *batch_settings_text(const option_set *set, const hs_options *options, const char *format,
+                          const batch_inputs *inputs);
 
 #endif

@@ -54,6 +54,14 @@ int32_t cli_decode_scale(const option_set *set);
 void cli_input_init(cli_input *input, const option_set *set, const hs_options *options);
 void cli_input_free(cli_input *input);
 
+/* Whether the program that the results are for reads JPEGs as stored; they are turned by their EXIF orientation where it
+   does not, and before this call. --exif and --no-exif override it. */
+void cli_input_for(cli_input *input, const option_set *set, bool as_stored);
+
+/* "WHAT WxH: expected the image's WxH", with the option that turns JPEGs the other way where the sizes lie across. */
+void cli_explain_size(const cli_input *input, const char *what, int32_t width, int32_t height, const hs_image *image,
+                      char message[CLI_MESSAGE_BYTES]);
+
 /* Loads an image file, a scene or, for "-", standard input. */
 hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,
                          size_t message_bytes);

@@ -2,6 +2,7 @@
  * Reading of images, masks and feature files for the subcommands; see cli_common.h.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,24 @@ void cli_input_init(cli_input *input, const option_set *set, const hs_options *o
   /* 0 means "no limit" in hs_options and "the default" in hs_load_options. */
   input->load.max_pixels = options->max_pixels != 0 ? options->max_pixels : UINT64_MAX;
   input->load.max_memory_bytes = options->max_memory_bytes;
-  input->load.ignore_exif = set->values[OPTION_NO_EXIF].given;
   input->load.jpeg_scale = cli_decode_scale(set);
+  cli_input_for(input, set, false);
+}
+
+void cli_input_for(cli_input *input, const option_set *set, bool as_stored) {
+  input->load.ignore_exif = set->values[OPTION_NO_EXIF].given || (as_stored && !set->values[OPTION_EXIF].given);
+}
+
+void cli_explain_size(const cli_input *input, const char *what, int32_t width, int32_t height, const hs_image *image,
+                      char message[CLI_MESSAGE_BYTES]) {
+  const bool lies_across = width == image->height && height == image->width;
+  const char *hint = "";
+  if (lies_across) {
+    hint = input->load.ignore_exif ? " as stored; --exif turns a JPEG by its EXIF orientation"
+                                   : "; --no-exif leaves a JPEG as stored";
+  }
+  snprintf(message, CLI_MESSAGE_BYTES, "%s %" PRId32 "x%" PRId32 ": expected the image's %" PRId32 "x%" PRId32 "%s",
+           what, width, height, image->width, image->height, hint);
 }
 
 void cli_input_free(cli_input *input) {

@@ -24,6 +24,9 @@ void match_table_free(match_table *table);
 /* By the ending of the name, whatever its case: .json, .txt (COLMAP), else CSV. */
 match_format match_format_by_ending(const char *path);
 
+/* The format that match_table_load would read a file in, by its beginning; CSV when it cannot be opened. */
+match_format match_format_of_file(const char *path);
+
 /* Writes the table whole or not at all; path "-": standard output. message: null, or where the reason of a failure
    goes. Statuses: HS_ERR_IO, HS_ERR_ARGUMENT (a name that COLMAP's text cannot hold). */
 hs_status match_table_save(const char *path, match_format format, const match_table *table, char *message,

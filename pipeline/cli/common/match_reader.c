@@ -253,19 +253,32 @@ static bool names_columns(text_cursor line) {
   return false;
 }
 
+/* The cursor is behind leading blanks. */
+static match_format format_of_text(text_cursor text) {
+  if (text.at < text.end && *text.at == '{') return MATCH_FORMAT_JSON;
+  return text.at == text.end || names_columns(text) ? MATCH_FORMAT_CSV : MATCH_FORMAT_COLMAP;
+}
+
+match_format match_format_of_file(const char *path) {
+  uint8_t bytes[SOURCE_BEGINNING_BYTES];
+  const feature_source source = {.path = path, .bytes = bytes, .size = source_read_beginning(path, bytes)};
+  text_cursor text = cursor_make(&source);
+  cursor_skip_blanks(&text, true);
+  return format_of_text(text);
+}
+
 hs_status match_table_read(const feature_source *source, uint64_t count_a, uint64_t count_b, match_table *table) {
   match_input in = {.cursor = cursor_make(source), .count_a = count_a, .count_b = count_b};
   text_cursor line = in.cursor;
   cursor_skip_blanks(&line, true);
+  const match_format format = format_of_text(line);
   hs_status status;
   if (line.at == line.end)
     status = cursor_fail(&in.cursor, "the file is empty");
-  else if (*line.at == '{')
-    status = read_json(&in);
-  else if (names_columns(line))
-    status = read_csv(&in);
   else
-    status = read_colmap(&in);
+    status = format == MATCH_FORMAT_JSON  ? read_json(&in)
+             : format == MATCH_FORMAT_CSV ? read_csv(&in)
+                                          : read_colmap(&in);
   if (status != HS_OK) {
     match_table_free(&in.table);
     return status;

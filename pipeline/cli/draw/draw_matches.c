@@ -22,6 +22,10 @@ typedef struct match_picture {
 
 static cli_exit load_image_and_features(match_picture *p, int side) {
   const char *path = p->set->operands[side];
+  /* Extracted as match does it, which the indices count in. */
+  const bool as_stored = p->context != NULL ? match_format_of_file(p->set->operands[2]) == MATCH_FORMAT_COLMAP
+                                            : draw_is_as_stored(p->set->operands[3 + side]);
+  cli_input_for(&p->input, p->set, as_stored);
   const cli_exit result = draw_load_picture(&p->input, path, &p->pictures[side]);
   if (result != CLI_DONE) {
     return result;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pipeline/cli/draw/save_picture.h"
+#include "pipeline/formats/formats.h"
 
 const draw_colour draw_palette[DRAW_COLOURS] = {
     {230, 159, 0},   /* orange */
@@ -58,9 +59,7 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
   if (status == HS_OK && mask_path != NULL) {
     status = cli_load_mask(input, mask_path, &mask, message, sizeof message);
     if (status == HS_OK && (mask.width != gray.width || mask.height != gray.height)) {
-      snprintf(message, sizeof message,
-               "the mask is %" PRId32 "x%" PRId32 ": expected the image's %" PRId32 "x%" PRId32, mask.width,
-               mask.height, gray.width, gray.height);
+      cli_explain_size(input, "the mask is", mask.width, mask.height, &gray, message);
       status = HS_ERR_ARGUMENT;
     }
   }
@@ -89,6 +88,11 @@ cli_exit draw_load_features(const char *path, const char *image, const drawing *
     return draw_fail(path, message);
   }
   return CLI_DONE;
+}
+
+bool draw_is_as_stored(const char *path) {
+  const feature_format *format = format_of_file(path);
+  return format != NULL && format->as_stored;
 }
 
 cli_exit draw_save_picture(const option_set *set, const drawing *picture, const char *summary) {

@@ -32,6 +32,9 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
 /* Features from a file (of a database those of `image`), which must not be of an image of another size. */
 cli_exit draw_load_features(const char *path, const char *image, const drawing *picture, hs_features *features);
 
+/* Whether a file of features is of a program that reads JPEGs as stored: then so is the picture drawn on. */
+bool draw_is_as_stored(const char *path);
+
 /* Writes the picture to --output, which must be none of the operands; then the summary, unless --quiet. */
 cli_exit draw_save_picture(const option_set *set, const drawing *picture, const char *summary);
 

@@ -314,6 +314,20 @@ static bool check_operands(const option_set *set, char *message, size_t bytes) {
   return true;
 }
 
+/* Options that say the opposite of each other. */
+static bool check_opposites(const option_set *set, char *message, size_t bytes) {
+  static const option_id opposites[][2] = {
+      {OPTION_EXIF, OPTION_NO_EXIF}, {OPTION_MUTUAL, OPTION_NO_MUTUAL}, {OPTION_VERIFY, OPTION_NO_VERIFY}};
+  for (size_t i = 0; i < sizeof opposites / sizeof opposites[0]; ++i) {
+    const option_id one = opposites[i][0], other = opposites[i][1];
+    if (set->values[one].given && set->values[other].given) {
+      return option_fail(message, bytes, "--%s and --%s: expected one of them", option_get(one)->name,
+                         option_get(other)->name);
+    }
+  }
+  return true;
+}
+
 bool option_parse(option_set *set, command_id command, int argc, char **argv, char *message, size_t message_bytes) {
   getopt_tables tables;
   make_getopt_tables(command, &tables);
@@ -335,5 +349,5 @@ bool option_parse(option_set *set, command_id command, int argc, char **argv, ch
   }
   set->operands = argv + optind;
   set->operand_count = argc - optind;
-  return check_operands(set, message, message_bytes);
+  return check_operands(set, message, message_bytes) && check_opposites(set, message, message_bytes);
 }

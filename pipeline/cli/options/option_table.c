@@ -165,6 +165,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_SIGMA] = NUMBER("sigma", "S0", 0.8, 4, IN_FRAMES, AT(sigma), "blur of an octave's first level [1.6]"),
     [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_FRAMES, AT(input_blur),
                                  "blur that the image is assumed to have, in pixels [0.5]"),
+    [OPTION_EXIF] = FLAG("exif", IN_FRAMES, OPTION_NO_FIELD,
+                         "turn JPEG files by their EXIF orientation [the default but for the formats colmap, colmap-db, "
+                         "openmvg and visualsfm, whose programs read them as stored]"),
     [OPTION_NO_EXIF] =
         FLAG("no-exif", IN_FRAMES | IN_LEVELS, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
     [OPTION_DECODE_SCALE] =
@@ -232,6 +235,8 @@ static const char *const extract_details[] = {
     "Format colmap-db (-o database.db) adds all images to one database for COLMAP's mapper, making it where absent; an "
     "image that is there keeps its number and camera, and its features must be the same ones unless --replace is given. "
     "All is added at once, after the last image.",
+    "JPEG files are turned by their EXIF orientation, but not for the formats colmap, colmap-db, openmvg and visualsfm: "
+    "those programs read them as stored, and there the coordinates must fit.",
     "Values in brackets are the defaults of profile lowe, and of other profiles where they differ.",
     "With --keypoints, each keypoint's octave and level come from the file where it has them, else from its scale. "
     "Those that cannot be described are named on standard error and get a descriptor of zeros.",
@@ -245,7 +250,8 @@ static const char *const match_details[] = {
     "'-' is an image from standard input, @scene[:WxH[:SEED]] a generated picture. Every descriptor of A is compared "
     "with every one of B, exactly.",
     "Prints CSV to standard output or FILE: index_a, index_b (from 0, in the order of the features), distance, and with "
-    "--verify inlier (1 or 0). --format colmap is the text of COLMAP's matches_importer, with --verify inliers only.",
+    "--verify inlier (1 or 0). --format colmap is the text of COLMAP's matches_importer, with --verify inliers only, and JPEG files are then "
+    "left as stored, as extract leaves them for COLMAP.",
     "--database FILE matches every image of a COLMAP database with every other, or the pairs of --pairs, verifies them "
     "and adds matches and geometry for COLMAP's mapper. Pairs that have matches are left unless --replace is given. "
     "--verify essential takes the cameras of the database where their focal length is known and there is no distortion, "
@@ -262,6 +268,7 @@ static const char *const batch_details[] = {
     "Each image gets a file in the folder of -o (format npz unless --format says otherwise), named as by extract, in the "
     "same subfolder as the image has in DIR or in its line (without a leading '/', '..' resolved). Of images with the same "
     "output the first one is done, the others fail. An image that fails is named and the rest is done.",
+    "JPEG files are turned by their EXIF orientation or left as stored as by extract. "
     "With -o NAME.db (or --format colmap-db) all features go to that database of COLMAP's, in the order of the images, which "
     "are called by their names below DIR or in the list; the manifest is NAME.db.manifest.csv. What is in the database but "
     "differs makes an image fail, unless --replace is given.",
@@ -282,8 +289,8 @@ static const char *const batch_details[] = {
 
 static const char *const draw_details[] = {
     "Draws a circle for each feature, of a radius proportional to its scale, with a line from the centre in the "
-    "direction of its orientation, over IMAGE. FEATURES is a feature file in any format; without it the features are "
-    "extracted, with the options of extract. The colour tells the octave; the palette is safe for colour-blind "
+    "direction of its orientation, over IMAGE. FEATURES is a feature file in any format, of a JPEG as stored where it is of a program that reads them so; without "
+    "it the features are extracted, with the options of extract. The colour tells the octave; the palette is safe for colour-blind "
     "readers.",
     "With two images and a file of matches as match writes it: both pictures side by side with a line for each match, "
     "in sky blue for an inlier of --verify, in vermilion and fainter for another. The features come from FEATURES1 and "

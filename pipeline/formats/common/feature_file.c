@@ -156,3 +156,15 @@ hs_status source_load_file(const feature_source *source, const char *path, uint8
   *size = content.size;
   return status;
 }
+
+size_t source_read_beginning(const char *path, uint8_t bytes[SOURCE_BEGINNING_BYTES]) {
+  const feature_source source = {.path = path};
+  file_content content = {bytes, SOURCE_BEGINNING_BYTES};
+  struct stat info;
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return 0;
+  const bool filled = fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
+                      load_fill(descriptor, &source, path, &content) == HS_OK;
+  (void)close(descriptor);
+  return filled ? content.size : 0;
+}

@@ -45,6 +45,10 @@ typedef struct feature_target {
    also on failure. Statuses: HS_ERR_IO, HS_ERR_LIMIT, HS_ERR_MEMORY, with a message. */
 hs_status source_load_file(const feature_source *source, const char *path, uint8_t **bytes, size_t *size);
 
+/* The beginning of a regular file, more than any probe looks at; 0 bytes when it is none or cannot be read. */
+enum { SOURCE_BEGINNING_BYTES = 4096 };
+size_t source_read_beginning(const char *path, uint8_t bytes[SOURCE_BEGINNING_BYTES]);
+
 /* Sets "path: reason" as the message and returns `status`. */
 #if defined(__GNUC__)
 #  define FORMATS_PRINTF __attribute__((format(printf, 3, 4)))
