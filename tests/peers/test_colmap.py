@@ -279,7 +279,7 @@ class Pycolmap(Case):
 
     def check_turned(self, folder, size, darkest):
         """Photographs that lie across: cameras and colours are COLMAP's, and all of them are undistorted. darkest: of the
-        pictures; where COLMAP looks for a point's colour outside of a picture it is black."""
+        pictures; a point whose places lie outside of them is black."""
         photos = sorted(folder.glob("*.jpg"))
         ours, theirs = self.fresh(), self.fresh("theirs.db")
         run(COMMAND, "extract", *photos, "-o", ours, "-q", "--single-camera", "--profile", "colmap", folder=self.folder)
@@ -297,7 +297,8 @@ class Pycolmap(Case):
         self.assertEqual(model.num_reg_images(), len(photos))
         colours = numpy.array([point.color for point in model.points3D.values()]).max(axis=1)
         self.assertGreater(len(colours), 150)
-        self.assertGreaterEqual(colours.min(), darkest)
+        # A few that its last steps add stay black, as with its own features; of turned coordinates it is a fifth.
+        self.assertLess((colours < darkest).mean(), 0.06)
         flat = sorted((self.folder / "flat/images").iterdir())
         self.assertEqual([path.name for path in flat], [path.name for path in photos])
 
