@@ -301,7 +301,7 @@ static void test_place_and_size(void **state) {
     w->scene.a[i] *= 64.0;
     w->scene.b[i] *= 64.0;
   }
-  p.threshold *= 64.0;
+  p.tolerance *= 64.0;
   run(w, &p);
   assert_int_equal(v->geometry.inlier_count, w->geometry.inlier_count);
   assert_memory_equal(v->inliers, w->inliers, v->scene.count);
