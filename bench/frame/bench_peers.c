@@ -3,10 +3,10 @@
  * then the same pictures, by turns in one process, on one thread and on all. Installed as hartsift-bench-peers, which
  * `hartsift bench --against` becomes.
  *
- * usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--html FILE [--accuracy FILE]] [--repeats N]
- *                            [--threads N] [--] [IMAGE ...]
+ * usage: hartsift-bench-peers --against opencv|vlfeat [--repeats N] [--threads N] [--json] [--] [IMAGE ...]
  * Profile lowe and the profile that follows the other library are timed; profile vlfeat at contrast 0.04, as VLFeat.
  */
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,16 @@
 #include "bench/frame/peer_library.h"
 #include "cpu/usable_threads.h"
 #include "pipeline/cli/bench/bench_frame_job.h"
-#include "pipeline/cli/bench/bench_output.h"
+#include "pipeline/cli/bench/bench_rounds.h"
 
 enum { CONTENDERS = 3, MESSAGE_BYTES = 1024, TEXT_BYTES = 64 };
 
 typedef struct peers_options {
   const char *against, *child; /* child: "N", only the N-th contender (or none) and its peak memory */
   int32_t repeats, threads;    /* 0: the default */
-  bench_paths paths;           /* inputs: the images */
+  bool json;
+  const char *const *images;
+  int image_count;
 } peers_options;
 
 /* All contenders of one picture and one number of threads: profile lowe, the profile after the peer, the peer. */
@@ -151,20 +153,20 @@ static int run_child(const peers_options *o) {
   struct rusage usage;
   const size_t which = (size_t)strtoul(o->child, NULL, 10);
   peers_group group = {.is_opencv = strcmp(o->against, "opencv") == 0};
-  if (o->paths.input_count != 1 || !load_picture(o->paths.inputs[0], &image)) {
+  if (o->image_count != 1 || !load_picture(o->images[0], &image)) {
     return 1;
   }
   if (which < CONTENDERS) { /* otherwise: what a process with nothing but the picture needs */
     const int32_t threads = o->threads > 0 ? o->threads : cpu_usable_threads();
     if (!open_contender(&group, which, &image, threads, message)) {
-      return complain(o->paths.inputs[0], message);
+      return complain(o->images[0], message);
     }
     if (!group.contenders[which].run(group.contenders[which].state)) {
-      return complain(o->paths.inputs[0], "the frame failed");
+      return complain(o->images[0], "the frame failed");
     }
   }
   if (getrusage(RUSAGE_SELF, &usage) != 0) {
-    return complain(o->paths.inputs[0], "no resource usage");
+    return complain(o->images[0], "no resource usage");
   }
   printf("%ld\n", usage.ru_maxrss);
   return 0;
@@ -199,38 +201,26 @@ static long child_peak(const peers_options *o, const char *program, const char *
   return ended ? strtol(answer, NULL, 10) : 0;
 }
 
-/* Into the table and onto the page; nothing is measured where there is neither. */
-static bool report_memory(const peers_options *o, const char *program, bench_output *output) {
+static bool report_memory(const peers_options *o, const char *program, FILE *table) {
   static const char *const opencv_names[CONTENDERS + 1] = {"hartsift lowe", "hartsift opencv", "OpenCV", "none"};
   static const char *const vlfeat_names[CONTENDERS + 1] = {"hartsift lowe", "hartsift vlfeat", "VLFeat", "none"};
   const char *const *names = strcmp(o->against, "opencv") == 0 ? opencv_names : vlfeat_names;
-  FILE *table = output->report.table;
   bool done = true;
-  if (table != NULL) {
-    fprintf(table,
-            "| image | program | peak resident MiB | above a process with the picture only |\n|---|---|--:|--:|\n");
-  }
-  for (int i = 0; i < o->paths.input_count && (table != NULL || output->has_html); ++i) {
-    const char *image = bench_short_name(o->paths.inputs[i]);
-    const long idle = child_peak(o, program, o->paths.inputs[i], CONTENDERS);
+  fprintf(table, "| image | program | peak resident MiB | above a process with the picture only |\n|---|---|--:|--:|\n");
+  for (int i = 0; i < o->image_count; ++i) {
+    const char *image = bench_short_name(o->images[i]);
+    const long idle = child_peak(o, program, o->images[i], CONTENDERS);
     for (size_t which = 0; which < CONTENDERS; ++which) {
-      const long peak = child_peak(o, program, o->paths.inputs[i], which);
+      const long peak = child_peak(o, program, o->images[i], which);
       const double peak_mib = (double)peak / 1024.0;
       const double above_mib = (double)(peak - idle) / 1024.0;
       const bool measured = peak > 0 && idle > 0;
       done = done && measured;
-      if (table != NULL) {
-        fprintf(table, "| %s | %s | %.1f | %.1f |\n", image, names[which], peak_mib, above_mib);
-      }
-      if (output->has_html && measured) {
-        bench_page_add_memory(&output->page, image, names[which], peak_mib, above_mib);
-      }
+      fprintf(table, "| %s | %s | %.1f | %.1f |\n", image, names[which], peak_mib, above_mib);
     }
   }
-  if (table != NULL) {
-    fputc('\n', table);
-    fflush(table);
-  }
+  fputc('\n', table);
+  fflush(table);
   return done;
 }
 
@@ -239,33 +229,25 @@ static bool report_memory(const peers_options *o, const char *program, bench_out
 static bool parse(peers_options *o, int argc, char **argv) {
   static const char *const default_images[] = {"@scene:640x480", "@scene:1280x960", "@scene:1920x1080",
                                                "@scene:3840x2160"};
-  int i = 1;
-  *o = (peers_options){
-      .paths = {.inputs = default_images, .input_count = (int)(sizeof default_images / sizeof default_images[0])}};
-  for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0'; i += 2) {
-    const char *value = argv[i + 1];
-    if (strcmp(argv[i], "--against") == 0) {
-      o->against = value;
-    } else if (strcmp(argv[i], "--json") == 0) {
-      o->paths.json = value;
-    } else if (strcmp(argv[i], "--html") == 0) {
-      o->paths.html = value;
-    } else if (strcmp(argv[i], "--accuracy") == 0) {
-      o->paths.accuracy = value;
-    } else if (strcmp(argv[i], "--child") == 0) {
-      o->child = value;
-    } else if (strcmp(argv[i], "--repeats") == 0) {
-      o->repeats = (int32_t)strtol(value, NULL, 10);
-    } else if (strcmp(argv[i], "--threads") == 0) {
-      o->threads = (int32_t)strtol(value, NULL, 10);
-    } else {
-      return false;
+  static const struct option known[] = {
+      {"against", required_argument, NULL, 'a'}, {"child", required_argument, NULL, 'c'},
+      {"json", no_argument, NULL, 'j'},          {"repeats", required_argument, NULL, 'r'},
+      {"threads", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
+  };
+  *o = (peers_options){.images = default_images, .image_count = (int)(sizeof default_images / sizeof default_images[0])};
+  for (int option = 0; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+    switch (option) {
+      case 'a': o->against = optarg; break;
+      case 'c': o->child = optarg; break;
+      case 'j': o->json = true; break;
+      case 'r': o->repeats = (int32_t)strtol(optarg, NULL, 10); break;
+      case 't': o->threads = (int32_t)strtol(optarg, NULL, 10); break;
+      default: return false;
     }
   }
-  i += i < argc && strcmp(argv[i], "--") == 0;
-  if (i < argc) {
-    o->paths.inputs = (const char *const *)(argv + i);
-    o->paths.input_count = argc - i;
+  if (optind < argc) {
+    o->images = (const char *const *)(argv + optind);
+    o->image_count = argc - optind;
   }
   return o->against != NULL && (strcmp(o->against, "opencv") == 0 || strcmp(o->against, "vlfeat") == 0);
 }
@@ -273,27 +255,19 @@ static bool parse(peers_options *o, int argc, char **argv) {
 static bool time_all(const peers_options *o, bench_report *report) {
   bool done = true;
   bench_report_start(report);
-  for (int i = 0; i < o->paths.input_count; ++i) {
-    done = time_picture(o, report, o->paths.inputs[i]) && done;
+  for (int i = 0; i < o->image_count; ++i) {
+    done = time_picture(o, report, o->images[i]) && done;
   }
   bench_report_end(report);
   return done;
 }
 
 static int run_all(const peers_options *o, const char *program) {
-  char message[MESSAGE_BYTES] = "";
-  bench_output output;
-  const cli_exit opened = bench_output_open(&output, &o->paths, true, message, sizeof message);
-  if (opened != CLI_DONE) {
-    (void)complain(o->against, message);
-    return (int)opened;
-  }
+  bench_report report = {.with_ratio = true};
+  *(o->json ? &report.json : &report.table) = stdout;
   /* Memory first: a child starts with the peak of what it was forked from, so this process must still be small. */
-  bool done = report_memory(o, program, &output);
-  done = time_all(o, &output.report) && done;
-  if (!bench_output_close(&output, message, sizeof message)) {
-    return complain(o->against, message);
-  }
+  bool done = o->json || report_memory(o, program, stdout);
+  done = time_all(o, &report) && done;
   return done ? 0 : 1;
 }
 
@@ -301,8 +275,7 @@ int main(int argc, char **argv) {
   peers_options options;
   if (!parse(&options, argc, argv)) {
     fprintf(stderr,
-            "usage: hartsift-bench-peers --against opencv|vlfeat [--json FILE] [--html FILE [--accuracy FILE]]\n"
-            "                            [--repeats N] [--threads N] [--] [IMAGE ...]\n");
+            "usage: hartsift-bench-peers --against opencv|vlfeat [--repeats N] [--threads N] [--json] [--] [IMAGE ...]\n");
     return 2;
   }
   if (!peer_is_built(strcmp(options.against, "opencv") == 0)) {

@@ -1,6 +1,6 @@
 /*
- * hartsift bench: time of a frame on this machine, as a table, as records in JSON and as a page in HTML; beside another
- * library where the program that links those was built.
+ * hartsift bench: time of a frame on this machine, as a table or as records in JSON; beside another library where the
+ * program that links those was built.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 #include "cpu/usable_threads.h"
 #include "pipeline/cli/bench/bench_frame_job.h"
-#include "pipeline/cli/bench/bench_output.h"
+#include "pipeline/cli/bench/bench_rounds.h"
 #include "pipeline/cli/common/cli_common.h"
 
 /* Stands beside the command; built where OpenCV or VLFeat is found. */
@@ -27,7 +27,7 @@ enum { BENCH_JOBS_MAX = 3 };
 typedef struct bench_job {
   const option_set *set;
   cli_input input;
-  bench_output output;
+  bench_report report;
   hs_options options[BENCH_JOBS_MAX];
   size_t count;
 } bench_job;
@@ -96,18 +96,18 @@ static cli_exit time_image(bench_job *job, const char *name, const hs_image *ima
   }
   for (size_t i = 0; i < open; ++i) {
     if (result == CLI_DONE) {
-      bench_report_add(&job->output.report, name, image->width, image->height, &contenders[i]);
+      bench_report_add(&job->report, name, image->width, image->height, &contenders[i]);
     }
     bench_frame_job_close(&frames[i]);
   }
   return result;
 }
 
-static cli_exit time_images(bench_job *job, const bench_paths *paths) {
+static cli_exit time_images(bench_job *job, const char *const *names, int name_count) {
   cli_exit result = CLI_DONE;
-  bench_report_start(&job->output.report);
-  for (int i = 0; i < paths->input_count; ++i) {
-    const char *name = paths->inputs[i];
+  bench_report_start(&job->report);
+  for (int i = 0; i < name_count; ++i) {
+    const char *name = names[i];
     char message[CLI_MESSAGE_BYTES] = "";
     hs_image image = {0};
     const hs_status status = cli_load_image(&job->input, name, false, &image, message, sizeof message);
@@ -118,7 +118,7 @@ static cli_exit time_images(bench_job *job, const bench_paths *paths) {
       break; /* no image can do better */
     }
   }
-  bench_report_end(&job->output.report);
+  bench_report_end(&job->report);
   return result;
 }
 
@@ -140,8 +140,7 @@ static bool find_peers_program(char *path, size_t bytes) {
 
 /* Becomes the program that links the other libraries; returns only when that fails. */
 static cli_exit run_peers(const option_set *set) {
-  static const option_id passed[] = {OPTION_AGAINST,  OPTION_JSON_FILE, OPTION_HTML_FILE,
-                                     OPTION_ACCURACY, OPTION_REPEATS,   OPTION_THREADS};
+  static const option_id passed[] = {OPTION_AGAINST, OPTION_REPEATS, OPTION_THREADS};
   enum { PASSED = sizeof passed / sizeof passed[0] };
   static const option_id refused[] = {OPTION_PROFILE,      OPTION_DEVICE,     OPTION_CONTRAST, OPTION_MAX_FEATURES,
                                       OPTION_FIRST_OCTAVE, OPTION_DESCRIPTOR, OPTION_VARIANT};
@@ -158,7 +157,7 @@ static cli_exit run_peers(const option_set *set) {
                              " beside this command: it is built where OpenCV or VLFeat is found");
     return CLI_FAILED;
   }
-  char **arguments = calloc((size_t)set->operand_count + 2 * PASSED + 3, sizeof *arguments);
+  char **arguments = calloc((size_t)set->operand_count + 2 * PASSED + 4, sizeof *arguments);
   char flags[PASSED][32];
   size_t count = 0;
   if (arguments == NULL) {
@@ -174,6 +173,9 @@ static cli_exit run_peers(const option_set *set) {
           (char *)(uintptr_t)set->values[passed[i]].text; /* execv takes no const, and changes nothing */
     }
   }
+  if (set->values[OPTION_JSON].given) {
+    arguments[count++] = (char *)(uintptr_t) "--json";
+  }
   arguments[count++] = (char *)(uintptr_t) "--";
   for (int i = 0; i < set->operand_count; ++i) {
     arguments[count++] = set->operands[i];
@@ -184,36 +186,17 @@ static cli_exit run_peers(const option_set *set) {
   return CLI_FAILED;
 }
 
-static const char *text_of(const option_set *set, option_id id) {
-  return set->values[id].given ? set->values[id].text : NULL;
-}
-
 cli_exit cmd_bench(const option_set *set) {
   if (set->values[OPTION_AGAINST].given) {
     return run_peers(set);
   }
-  char message[CLI_MESSAGE_BYTES] = "";
   const bool has_images = set->operand_count > 0;
-  const bench_paths paths = {
-      .json = text_of(set, OPTION_JSON_FILE),
-      .html = text_of(set, OPTION_HTML_FILE),
-      .accuracy = text_of(set, OPTION_ACCURACY),
-      .inputs = has_images ? (const char *const *)set->operands : bench_default_images,
-      .input_count = has_images ? set->operand_count : BENCH_DEFAULT_IMAGES,
-  };
+  const char *const *names = has_images ? (const char *const *)set->operands : bench_default_images;
   bench_job job = {.set = set};
-  const cli_exit opened = bench_output_open(&job.output, &paths, false, message, sizeof message);
-  if (opened != CLI_DONE) {
-    cli_error(COMMAND_BENCH, "%s", message);
-    return opened;
-  }
+  *(set->values[OPTION_JSON].given ? &job.report.json : &job.report.table) = stdout;
   plan_ways(&job);
   cli_input_init(&job.input, set, &job.options[0]);
-  cli_exit result = time_images(&job, &paths);
-  if (!bench_output_close(&job.output, message, sizeof message)) {
-    cli_error(COMMAND_BENCH, "%s", message);
-    result = CLI_FAILED;
-  }
+  const cli_exit result = time_images(&job, names, has_images ? set->operand_count : BENCH_DEFAULT_IMAGES);
   cli_input_free(&job.input);
   return result;
 }

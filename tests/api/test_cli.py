@@ -378,34 +378,9 @@ class Machine(CommandCase):
         self.assertNotIn("FAILED", output.decode())
         self.assertIn("passed    default, 7 threads", output.decode())
 
-    def test_bench_records(self):
-        output, errors = self.run_it("bench", "@scene:64x48", "@scene:33x97:2", "--repeats", "2", "--threads", "2",
-                                     "--device", "cpu", "--profile", "opencv", "--json", "records.json")
-        self.assertEqual(errors, "")
-        self.assertEqual(output.decode().count("\n"), 4)  # head, rule, two rows
-        records = json.loads(self.read("records.json"))
-        self.assertEqual([(r["name"], r["width"], r["height"]) for r in records],
-                         [("@scene:64x48", 64, 48), ("@scene:33x97:2", 33, 97)])
-        for record in records:
-            self.assertEqual((record["profile"], record["device"], record["threads"]), ("opencv", "cpu", 2))
-            self.assertGreater(record["features"], 0)
-            self.assertGreater(record["min_ms"], 0)
-            self.assertLessEqual(record["min_ms"], record["median_ms"])
-            self.assertLessEqual(record["median_ms"], record["p90_ms"])
 
-    def test_bench_goes_on_after_a_failed_image(self):
-        output, errors = self.run_it("bench", "absent.png", "@scene:64x48", "--repeats", "1", "--threads", "1",
-                                     "--device", "cpu", "--json", "-", status=FAILED)
-        self.assertIn("absent.png", errors)
-        self.assertEqual([record["name"] for record in json.loads(output)], ["@scene:64x48"])
 
-    def test_bench_writes_nothing_when_nothing_could_be_timed(self):
-        self.run_it("bench", "absent.png", "--device", "cpu", "--json", "records.json", status=FAILED)
-        self.assertEqual(os.listdir(self.folder), [])
 
-    def test_bench_against_sets_both_programs_alike(self):
-        errors = self.run_it("bench", "--against", "opencv", "--profile", "lowe", status=USAGE)[1]
-        self.assertIn("--profile", errors)
 
     def test_printed_digests_are_those_stored(self):
         printed = self.run_it("selftest", "--print-digests")[0].decode()

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/bench/bench_html.h"
 #include "pipeline/cli/common/cli_common.h"
 
 /* For rounds 0: what all rounds of one image may take, and their number. */
@@ -150,9 +149,6 @@ void bench_report_add(bench_report *report, const char *name, int32_t width, int
             ", \"profile\": \"%s\", \"device\": \"%s\", \"threads\": %" PRId32 ", \"features\": %zu, "
             "\"median_ms\": %.4f, \"min_ms\": %.4f, \"p90_ms\": %.4f, \"ratio\": %.4f}",
             c->profile, c->device, c->threads, f->features, f->median_ms, f->min_ms, f->p90_ms, f->ratio);
-  }
-  if (report->page != NULL) {
-    bench_page_add(report->page, bench_short_name(name), width, height, c);
   }
   report->has_records = true;
 }

@@ -39,12 +39,11 @@ bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds,
 extern const uint64_t bench_digest_start;
 uint64_t bench_digest(uint64_t digest, const void *bytes, size_t size);
 
-/* ---- the report: a table in Markdown, a list of records in JSON and a page in HTML; see bench_output.h */
+/* ---- the report: a table in Markdown or a list of records in JSON */
 
 typedef struct bench_report {
-  FILE *table;             /* null: none */
-  FILE *json;              /* null: none */
-  struct bench_page *page; /* null: none */
+  FILE *table; /* null: none */
+  FILE *json;  /* null: none */
   bool with_ratio;
   bool has_records;
 } bench_report;

@@ -198,13 +198,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                            "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
-    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO, OPTION_NO_FIELD,
+    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
                           "report on standard output as JSON; match: the same as --format json"),
-    [OPTION_JSON_FILE] = TEXT("json", "FILE", IN_BENCH, "write the records there as JSON, '-': standard output"),
-    [OPTION_HTML_FILE] = TEXT("html", "FILE", IN_BENCH,
-                              "write tables and plots there as one web page that needs nothing else, '-': standard output"),
-    [OPTION_ACCURACY] = TEXT("accuracy", "FILE", IN_BENCH,
-                             "--html: show these tables of accuracy too, as bench/frame/accuracy.sh writes them"),
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
                                "rounds that are timed, 0: as many as fit into a few seconds, 5 to 50 [0]"),
     [OPTION_AGAINST] = CHOICE("against", "opencv|vlfeat", IN_BENCH, OPTION_NO_FIELD,
@@ -334,10 +329,8 @@ static const char *const selftest_details[] = {
 static const char *const bench_details[] = {
     "Times a frame from pixels in memory to features in memory, on one thread, on all (or those of --threads), and on "
     "the GPU where one is usable; with --device on that device alone. Each IMAGE is a file or @scene[:WxH[:SEED]]; without one, scenes of four sizes. All "
-    "ways are verified first and timed by turns. Prints a table in Markdown; --json has a list of records: name, width, "
+    "ways are verified first and timed by turns. Prints a table in Markdown, or with --json a list of records: name, width, "
     "height, program, profile, device, threads, features, median_ms, min_ms, p90_ms, ratio (to the first way).",
-    "--html writes a page with the same figures as tables and plots; it needs no network, and with --accuracy it shows "
-    "how accurate the features are beside how fast they come.",
     "--against compares with OpenCV's cv::SIFT (and profile opencv) or with VLFeat (and profile vlfeat, both at contrast "
     "0.04) on the CPU, with the peak memory of each; it needs hartsift-bench-peers beside this command, which is built "
     "where the libraries are found.",
