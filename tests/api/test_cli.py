@@ -378,10 +378,6 @@ class Machine(CommandCase):
         self.assertNotIn("FAILED", output.decode())
         self.assertIn("passed    default, 7 threads", output.decode())
 
-
-
-
-
     def test_printed_digests_are_those_stored(self):
         printed = self.run_it("selftest", "--print-digests")[0].decode()
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../pipeline/cli/selftest_digests.c")
