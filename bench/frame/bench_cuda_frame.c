@@ -76,6 +76,8 @@ static bool verified(const bench_options *b, hs_context *gpu, const hs_image *im
   return ok;
 }
 
+static const char *const profile_names[] = {"lowe", "opencv", "vlfeat", "colmap"};
+
 typedef struct figures {
   double median, least, p90;
   size_t features;
@@ -115,7 +117,7 @@ static void print_row(bench_options *b, const char *name, const hs_image *im, bo
   fflush(stdout);
   if (!b->json) return;
   fprintf(b->json, "%s\n  {\"name\": \"%s%s\", \"width\": %d, \"height\": %d, \"profile\": \"%s\", \"device\": \"cuda\", \"threads\": 1, ",
-          b->first_record ? "" : ",", base, resident ? " resident" : "", im->width, im->height, b->profile == HS_PROFILE_LOWE ? "lowe" : "opencv");
+          b->first_record ? "" : ",", base, resident ? " resident" : "", im->width, im->height, profile_names[b->profile]);
   fprintf(b->json, "\"doubled\": %s, \"features\": %zu, \"median_ms\": %.4f, \"min_ms\": %.4f, \"p90_ms\": %.4f}", doubled ? "true" : "false",
           f->features, f->median, f->least, f->p90);
   b->first_record = false;
@@ -163,6 +165,13 @@ static bool bench_image(bench_options *b, const char *name) {
   return ok;
 }
 
+static hs_profile profile_named(const char *name) {
+  for (int p = HS_PROFILE_LOWE; p <= HS_PROFILE_COLMAP; p++)
+    if (strcmp(name, profile_names[p]) == 0) return (hs_profile)p;
+  fprintf(stderr, "bench_cuda_frame: no profile is named %s, lowe is timed\n", name);
+  return HS_PROFILE_LOWE;
+}
+
 int main(int argc, char **argv) {
   bench_options b = {.repeats = 50, .profile = HS_PROFILE_LOWE, .first_record = true};
   const char *images[64] = {"@scene:1920x1080"};
@@ -171,7 +180,7 @@ int main(int argc, char **argv) {
     const bool more = i + 1 < argc;
     if (strcmp(argv[i], "--repeats") == 0 && more) b.repeats = atoi(argv[++i]);
     else if (strcmp(argv[i], "--json") == 0 && more) b.json = fopen(argv[++i], "w");
-    else if (strcmp(argv[i], "--profile") == 0 && more) b.profile = strcmp(argv[++i], "opencv") == 0 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE;
+    else if (strcmp(argv[i], "--profile") == 0 && more) b.profile = profile_named(argv[++i]);
     else if (strcmp(argv[i], "--variant") == 0 && more) b.variant = argv[++i];
     else if (count < 64) images[count++] = argv[i];
   }
