@@ -27,7 +27,7 @@ static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t fe
   return cuda_keypoint_scratch_place(&capacity, NULL, &scratch);
 }
 
-static hs_status device_failure(hs_context *c, stage_status st, const char *what) {
+hs_status device_failure(hs_context *c, stage_status st, const char *what) {
   const char *why = device_error_text();
   if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "%s: %s", what, why);
   return CONTEXT_FAIL(c, HS_ERR_DEVICE, "%s: %s", what, why);
@@ -42,6 +42,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   if (st == STAGE_OK) st = device_event_create(&s->listed, false);
   if (st == STAGE_OK) st = device_event_create(&s->searched, false);
   if (st == STAGE_OK) st = device_event_create(&s->described, false);
+  if (st == STAGE_OK) st = device_event_create(&s->crossed, false);
   if (st == STAGE_OK) st = device_stream_create(&s->upload);
   for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
   for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
@@ -97,19 +98,6 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
   return st;
 }
 
-static void drop_graph(graph_entry *e) {
-  device_graph_destroy(e->graph);
-  device_free(e->views);
-  e->graph = NULL;
-  e->views = NULL;
-}
-
-static void drop_graphs(cuda_state *s) {
-  for (int i = 0; i < GRAPHS_KEPT; i++) {
-    drop_graph(&s->graphs[i]);
-  }
-}
-
 void cuda_frame_destroy(hs_context *c) {
   cuda_state *s = c->cuda;
   int32_t previous = -1;
@@ -117,7 +105,7 @@ void cuda_frame_destroy(hs_context *c) {
   if (device_enter(s->device, &previous) == STAGE_OK) {
     if (s->stream) (void)device_stream_wait(s->stream);
     if (s->upload) (void)device_stream_wait(s->upload);
-    drop_graphs(s);
+    cuda_graphs_free(s);
     for (int32_t o = 0; o < OCTAVES_MAX; o++) device_event_destroy(s->forked[o]);
     device_event_destroy(s->begun);
     device_event_destroy(s->listed);
@@ -125,6 +113,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_stream_destroy(s->keypoint);
     device_event_destroy(s->searched);
     device_event_destroy(s->described);
+    device_event_destroy(s->crossed);
     for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
     for (int i = 0; i < SIDE_STREAMS; i++) {
       device_event_destroy(s->joined[i]);
@@ -203,7 +192,7 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
                         "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
                         batch_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
   if (bytes <= s->slab_bytes) return HS_OK;
-  drop_graphs(s);
+  cuda_graphs_drop(s);
   device_free(s->slab);
   s->slab_bytes = 0;
   s->memory_generation++;
@@ -226,7 +215,7 @@ static hs_status make_result_room(hs_context *c, size_t batch, size_t descriptor
   if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
   const size_t descriptors = features * descriptor_bytes;
   if (features <= r->features && descriptors <= r->descriptor_bytes) return HS_OK;
-  drop_graphs(s);
+  cuda_graphs_drop(s);
   s->memory_generation++;
   device_free_pinned(r->records);
   device_free_pinned(r->descriptors);
@@ -243,29 +232,6 @@ static hs_status make_result_room(hs_context *c, size_t batch, size_t descriptor
   r->features = (uint32_t)features;
   r->descriptor_bytes = descriptors;
   return HS_OK;
-}
-
-static graph_key key_of(const hs_context *c, const frame_request *r, const cuda_frame_place *place, bool base_apart) {
-  const cuda_state *s = c->cuda;
-  graph_key k;
-  memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
-  k.width = r->source.width;
-  k.height = r->source.height;
-  k.type = (int32_t)r->source.type;
-  k.layout = (int32_t)r->source.layout;
-  k.range_low = r->source.range_low;
-  k.range_high = r->source.range_high;
-  k.masked = r->filter.mask != NULL;
-  k.described = r->descriptor_bytes > 0;
-  k.resident = place->resident;
-  k.octaves = place->octaves;
-  k.batch = (int32_t)batch_of(place);
-  k.base_apart = base_apart;
-  k.keypoint_capacity = s->plan.request.keypoint_capacity;
-  k.feature_capacity = s->plan.request.feature_capacity;
-  k.set = s->set;
-  k.memory_generation = s->memory_generation;
-  return k;
 }
 
 static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
@@ -286,7 +252,7 @@ static hs_status make_handover_room(hs_context *c) {
   const plane_view level = handover_plane(s, NULL);
   const size_t floats = level.stride * (size_t)level.height;
   if (floats <= s->handover_floats) return HS_OK;
-  drop_graphs(s);
+  cuda_graphs_drop(s);
   s->memory_generation++;
   device_free_pinned(s->handover);
   s->handover = NULL;
@@ -319,55 +285,6 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
   return t;
 }
 
-/* The views of a batch, which its graph's kernels read. */
-static hs_status make_views(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
-  cuda_state *s = c->cuda;
-  const size_t bytes = sizeof(cuda_frame_view) * (size_t)target->batch;
-  cuda_frame_view *views = hs_memory_alloc(c->options.allocator, bytes);
-  if (!views) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a batch", bytes);
-  cuda_record_views(c, r, target, views);
-  void *memory = NULL;
-  stage_status st = device_alloc(&memory, bytes);
-  e->views = memory;
-  if (st == STAGE_OK) st = device_copy_to(memory, views, bytes, s->stream);
-  if (st == STAGE_OK) st = device_stream_wait(s->stream);
-  hs_memory_release(c->options.allocator, views);
-  return st == STAGE_OK ? HS_OK : device_failure(c, st, "device memory for a batch");
-}
-
-/* The graph of this frame, recorded when it is met first. */
-static hs_status find_graph(hs_context *c, const frame_request *r, const cuda_frame_place *place, record_target *target,
-                            cuda_graph *graph) {
-  cuda_state *s = c->cuda;
-  const graph_key key = key_of(c, r, place, target->base_apart);
-  for (int i = 0; i < GRAPHS_KEPT; i++)
-    if (s->graphs[i].graph && memcmp(&s->graphs[i].key, &key, sizeof key) == 0) {
-      *graph = s->graphs[i].graph;
-      return HS_OK;
-    }
-  graph_entry *e = &s->graphs[s->next_graph];
-  s->next_graph = (s->next_graph + 1) % GRAPHS_KEPT;
-  drop_graph(e);
-  if (target->batch > 1) {
-    const hs_status made = make_views(c, r, target, e);
-    if (made != HS_OK) return made;
-    target->batch_views = e->views;
-  }
-  stage_status st = device_capture_begin(s->stream);
-  if (st != STAGE_OK) return device_failure(c, st, "recording the frame");
-  st = cuda_record_frame(c, r, target);
-  if (st != STAGE_OK) {
-    const hs_status failed = device_failure(c, st, "recording the frame");
-    device_capture_abandon(s->stream);
-    return failed;
-  }
-  st = device_capture_end(s->stream, &e->graph);
-  if (st != STAGE_OK) return device_failure(c, st, "making the frame's graph");
-  e->key = key;
-  *graph = e->graph;
-  return HS_OK;
-}
-
 static cuda_stream stream_of(const cuda_state *s, const cuda_frame_place *place) {
   return place->stream ? place->stream : s->stream;
 }
@@ -380,16 +297,19 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   record_target target = target_of(s, r, place);
   const int32_t bands = cuda_upload_bands(c, place, &target.source);
   target.base_apart = bands > 1;
-  const hs_status st = find_graph(c, r, place, &target, &graph);
+  const hs_status st = cuda_graph_of(c, r, place, &target, &graph);
   if (st != HS_OK) return st;
   s->mail->handed_over = 0;
   stage_status done = cuda_upload(c, r, &target, bands, stream);
-  if (done == STAGE_OK) done = device_graph_launch(graph, stream);
+  if (done == STAGE_OK) done = cuda_launch_frame(c, r, &target, graph, stream);
   if (done == STAGE_OK) return HS_OK;
   const hs_status failed = device_failure(c, done, "starting the frame");
-  /* Copies may still be reading the caller's picture. */
+  /* Copies may still be reading the caller's picture, and kernels be at work that were launched before one failed. */
   (void)device_stream_wait(stream);
   (void)device_stream_wait(s->upload);
+  (void)device_stream_wait(s->stream);
+  (void)device_stream_wait(s->keypoint);
+  for (int i = 0; i < SIDE_STREAMS; i++) (void)device_stream_wait(s->side[i]);
   return failed;
 }
 

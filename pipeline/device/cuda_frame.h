@@ -1,7 +1,7 @@
 /*
  * A frame on a CUDA device: what a context holds there, and one frame from picture to features.
  *
- * One frame is one graph, recorded once for a geometry and replayed. All device memory is one slab laid out by
+ * One frame is one graph, recorded when its geometry is met the second time and replayed. All device memory is one slab laid out by
  * pipeline/device/cuda_plan.c; results are written by the kernels straight into pinned host memory. A build without CUDA
  * has the same functions, which say so.
  */

@@ -11,6 +11,7 @@
 #include "cuda/refine_cuda.h"
 #include "cuda/results_cuda.h"
 #include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_graph_cache.h"
 #include "pipeline/device/cuda_primitives.h"
 
 /* How the paper's mechanisms are set; the first of each is the default. */
@@ -23,25 +24,8 @@ typedef struct cuda_variants {
   cuda_describe_variant describe;
 } cuda_variants;
 
-/* What a recorded graph depends on. */
-typedef struct graph_key {
-  int32_t width, height, type, layout;
-  float range_low, range_high;
-  bool masked, described, resident, base_apart;
-  uint32_t keypoint_capacity, feature_capacity;
-  int32_t set;                /* of the results */
-  int32_t octaves, batch;     /* as in cuda_frame_place */
-  uint64_t memory_generation; /* raised when the slab or the pinned results move */
-} graph_key;
-
-typedef struct graph_entry {
-  graph_key key;
-  cuda_graph graph;
-  cuda_frame_view *views; /* device: of the pictures of a batch; null for one */
-} graph_entry;
-
 /* Side streams: one for what is left of each octave when the next has begun; the smallest octaves share the last. */
-enum { GRAPHS_KEPT = 16, SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
+enum { SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
 
 /* Pinned host memory that a frame's results are written to, and its addresses on the device. */
 typedef struct result_set {
@@ -63,6 +47,7 @@ typedef struct cuda_state {
   cuda_variants variants;
   cuda_stream stream, side[SIDE_STREAMS], keypoint; /* keypoint: what follows the search */
   cuda_event begun, forked[OCTAVES_MAX], searched, listed, described, joined[SIDE_STREAMS];
+  cuda_event crossed; /* between a caller's stream and the context's */
   cuda_stream upload; /* bands of the picture, while the base of those that came is made */
   cuda_event uploaded[UPLOAD_BANDS_MAX];
 
@@ -80,8 +65,7 @@ typedef struct cuda_state {
   frame_plan plan; /* of the frame being prepared */
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
   size_t picture_pitch, mask_pitch;
-  graph_entry graphs[GRAPHS_KEPT];
-  int32_t next_graph; /* the one replaced next */
+  graph_cache graphs;
 
   cuda_primitives primitives;
 } cuda_state;
@@ -98,6 +82,9 @@ typedef struct record_target {
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
 } record_target;
 
+/* Records a failed call of the device and returns its status: HS_ERR_MEMORY or HS_ERR_DEVICE. */
+hs_status device_failure(hs_context *context, stage_status status, const char *what);
+
 /* The first octave's base from a picture on the device. */
 base_args cuda_base_args(const hs_context *context, const source_view *source);
 
@@ -112,7 +99,19 @@ stage_status cuda_upload(const hs_context *context, const frame_request *request
 void cuda_record_views(const hs_context *context, const frame_request *request, const record_target *target,
                        cuda_frame_view *views);
 
-/* Enqueues a frame of at least one octave on state->stream (and its side streams), being captured. */
+/* Enqueues a frame of at least one octave on state->stream (and its side streams, which it joins); may be captured. */
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
+
+/* The graph of a frame that was met before, recorded when it is met the second time; null for one met the first time.
+   Fills target->batch_views in. */
+hs_status cuda_graph_of(hs_context *context, const frame_request *request, const cuda_frame_place *place,
+                        record_target *target, cuda_graph *graph);
+/* Launches the frame in the order of `stream`: the graph, or without one kernel by kernel. After a failure work may be
+   left on all streams of the state. */
+stage_status cuda_launch_frame(const hs_context *context, const frame_request *request, const record_target *target,
+                               cuda_graph graph, cuda_stream stream);
+/* Before memory that frames use moves; at the end. */
+void cuda_graphs_drop(cuda_state *state);
+void cuda_graphs_free(cuda_state *state);
 
 #endif

@@ -228,6 +228,48 @@ static void test_same_over_runs(void **state) {
   hs_image_free(&other, NULL);
 }
 
+/* Sizes by turns, each met one to four times: launched kernel by kernel, recorded, replayed, forgotten and met as if for
+   the first time; in the order of a caller's stream and of none. */
+static void test_sizes_by_turns(void **state) {
+  (void)state;
+  NEED_DEVICE();
+#if HARTSIFT_HAVE_CUDA
+  enum { SIZES = 40 };
+  const hs_options o = profile(HS_PROFILE_LOWE);
+  hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
+  cuda_stream stream = NULL;
+  size_t found = 0;
+  assert_int_equal(device_stream_create(&stream), STAGE_OK);
+  for (int i = 0; i < 3 * SIZES; i++) {
+    hs_image im = scene(120 + i % SIZES, 90 + i % 7, 5);
+    hs_features expected = {0};
+    assert_int_equal(hs_extract(cpu, &im, &expected), HS_OK);
+    found += expected.count;
+    for (int again = 0; again <= i % 4; again++) {
+      hs_features on_gpu = {0};
+      assert_int_equal(hs_extract(gpu, &im, &on_gpu), HS_OK);
+      assert_same(&on_gpu, &expected);
+      hs_features_free(&on_gpu);
+      if (i % 3 > 0) continue;
+      void *pixels = NULL;
+      assert_int_equal(device_alloc(&pixels, (size_t)im.width * (size_t)im.height), STAGE_OK);
+      assert_int_equal(device_copy_to(pixels, im.data, (size_t)im.width * (size_t)im.height, stream), STAGE_OK);
+      const hs_image on_device = {.data = pixels, .width = im.width, .height = im.height};
+      assert_int_equal(hs_cuda_extract(gpu, &on_device, NULL, stream, &on_gpu), HS_OK);
+      assert_same(&on_gpu, &expected);
+      hs_features_free(&on_gpu);
+      device_free(pixels);
+    }
+    hs_features_free(&expected);
+    hs_image_free(&im, NULL);
+  }
+  assert_true(found > 1000);
+  device_stream_destroy(stream);
+  hs_destroy(gpu);
+  hs_destroy(cpu);
+#endif
+}
+
 /* Lists far too short at first: the frame is repeated, the result the same. */
 static void test_overflow(void **state) {
   (void)state;
@@ -318,8 +360,9 @@ int main(void) {
       cmocka_unit_test(test_profiles_and_sizes), cmocka_unit_test(test_large_pictures),
       cmocka_unit_test(test_hard_pictures),      cmocka_unit_test(test_options),
       cmocka_unit_test(test_types_and_masks),    cmocka_unit_test(test_variants),
-      cmocka_unit_test(test_same_over_runs),     cmocka_unit_test(test_overflow),
-      cmocka_unit_test(test_size_query),         cmocka_unit_test(test_device_pointers),
+      cmocka_unit_test(test_same_over_runs),     cmocka_unit_test(test_sizes_by_turns),
+      cmocka_unit_test(test_overflow),           cmocka_unit_test(test_size_query),
+      cmocka_unit_test(test_device_pointers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

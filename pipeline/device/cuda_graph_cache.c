@@ -1,0 +1,20 @@
+/* Which frames were met: a table searched from end to end, for it is short. */
+#include "pipeline/device/cuda_graph_cache.h"
+
+#include <string.h>
+
+graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *again) {
+  graph_entry *oldest = &cache->entries[0], *found = NULL;
+  for (int i = 0; i < GRAPHS_KEPT && !found; i++) {
+    graph_entry *e = &cache->entries[i];
+    if (e->met > 0 && memcmp(&e->key, key, sizeof *key) == 0) found = e;
+    if (e->met < oldest->met) oldest = e;
+  }
+  *again = found != NULL;
+  if (!found) {
+    found = oldest;
+    memcpy(&found->key, key, sizeof *key); /* with its padding */
+  }
+  found->met = ++cache->frames;
+  return found;
+}

@@ -1,0 +1,45 @@
+/*
+ * Which frames a context has met, and their graphs.
+ *
+ * Recording a graph and making it ready takes milliseconds, which a frame that does not come again never earns back. So a
+ * frame met for the first time is launched kernel by kernel, and only one that was met before becomes a graph. Whoever
+ * was not met for longest is forgotten first: of more sizes by turns than there is room for none is ever recorded.
+ */
+#ifndef HS_PIPELINE_CUDA_GRAPH_CACHE_H
+#define HS_PIPELINE_CUDA_GRAPH_CACHE_H
+
+#include "cuda/device.h"
+#include "cuda/frame_view.h"
+
+/* What a recorded graph depends on. Compared as bytes: padding is zero. */
+typedef struct graph_key {
+  int32_t width, height, type, layout;
+  float range_low, range_high;
+  bool masked, described, resident, base_apart;
+  uint32_t keypoint_capacity, feature_capacity;
+  int32_t set;                /* of the results */
+  int32_t octaves, batch;     /* as in cuda_frame_place */
+  uint64_t memory_generation; /* raised when the slab or the pinned results move */
+} graph_key;
+
+typedef struct graph_entry {
+  graph_key key;
+  uint64_t met;     /* number of the frame that was the last of this key; 0: none was */
+  cuda_graph graph; /* null until the key is met again */
+  /* Device memory for the views of a batch, CUDA_BATCH_MAX of them; null until a batch needs it. It stays when the entry
+     is taken over, because freeing device memory waits for all work on the device. */
+  cuda_frame_view *views;
+} graph_entry;
+
+enum { GRAPHS_KEPT = 32 };
+
+typedef struct graph_cache {
+  graph_entry entries[GRAPHS_KEPT];
+  uint64_t frames;
+} graph_cache;
+
+/* The entry of a frame of this key; *again: the key was met before. If not, the entry is that of the key unmet for
+   longest, which is forgotten: its graph still stands there and is to be destroyed. */
+graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *again);
+
+#endif

@@ -1,0 +1,108 @@
+/* A frame's launch: kernel by kernel when it is met for the first time, as a graph from then on. */
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+#include "pipeline/device/cuda_state.h"
+
+static graph_key key_of(const cuda_state *s, const frame_request *r, const cuda_frame_place *place,
+                        const record_target *target) {
+  graph_key k;
+  memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
+  k.width = r->source.width;
+  k.height = r->source.height;
+  k.type = (int32_t)r->source.type;
+  k.layout = (int32_t)r->source.layout;
+  k.range_low = r->source.range_low;
+  k.range_high = r->source.range_high;
+  k.masked = r->filter.mask != NULL;
+  k.described = r->descriptor_bytes > 0;
+  k.resident = place->resident;
+  k.octaves = place->octaves;
+  k.batch = target->batch;
+  k.base_apart = target->base_apart;
+  k.keypoint_capacity = s->plan.request.keypoint_capacity;
+  k.feature_capacity = s->plan.request.feature_capacity;
+  k.set = s->set;
+  k.memory_generation = s->memory_generation;
+  return k;
+}
+
+/* The views of a batch, which its kernels read. */
+static hs_status make_views(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
+  const cuda_state *s = c->cuda;
+  const size_t bytes = sizeof(cuda_frame_view) * (size_t)target->batch;
+  cuda_frame_view *views = hs_memory_alloc(c->options.allocator, bytes);
+  if (!views) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a batch", bytes);
+  cuda_record_views(c, r, target, views);
+  stage_status st = STAGE_OK;
+  if (!e->views) {
+    void *memory = NULL;
+    st = device_alloc(&memory, sizeof(cuda_frame_view) * CUDA_BATCH_MAX);
+    e->views = memory;
+  }
+  if (st == STAGE_OK) st = device_copy_to(e->views, views, bytes, s->stream);
+  if (st == STAGE_OK) st = device_stream_wait(s->stream);
+  hs_memory_release(c->options.allocator, views);
+  return st == STAGE_OK ? HS_OK : device_failure(c, st, "device memory for a batch");
+}
+
+static hs_status capture(hs_context *c, const frame_request *r, const record_target *target, cuda_graph *graph) {
+  const cuda_stream stream = c->cuda->stream;
+  stage_status st = device_capture_begin(stream);
+  if (st != STAGE_OK) return device_failure(c, st, "recording the frame");
+  st = cuda_record_frame(c, r, target);
+  if (st != STAGE_OK) {
+    const hs_status failed = device_failure(c, st, "recording the frame");
+    device_capture_abandon(stream);
+    return failed;
+  }
+  st = device_capture_end(stream, graph);
+  return st == STAGE_OK ? HS_OK : device_failure(c, st, "making the frame's graph");
+}
+
+hs_status cuda_graph_of(hs_context *c, const frame_request *r, const cuda_frame_place *place, record_target *target,
+                        cuda_graph *graph) {
+  cuda_state *s = c->cuda;
+  const graph_key key = key_of(s, r, place, target);
+  bool again;
+  graph_entry *e = graph_cache_meet(&s->graphs, &key, &again);
+  hs_status st = HS_OK;
+  if (!again) {
+    device_graph_destroy(e->graph);
+    e->graph = NULL;
+    if (target->batch > 1) st = make_views(c, r, target, e);
+  }
+  if (target->batch > 1) target->batch_views = e->views;
+  if (again && !e->graph) st = capture(c, r, target, &e->graph);
+  if (st != HS_OK) e->met = 0; /* its views may be missing */
+  *graph = e->graph;
+  return st;
+}
+
+stage_status cuda_launch_frame(const hs_context *c, const frame_request *r, const record_target *target,
+                               cuda_graph graph, cuda_stream stream) {
+  const cuda_state *s = c->cuda;
+  if (graph) return device_graph_launch(graph, stream);
+  if (stream == s->stream) return cuda_record_frame(c, r, target);
+  /* The context's streams work in place of the caller's, which waits for them as they for it. */
+  stage_status st = device_event_record(s->crossed, stream);
+  if (st == STAGE_OK) st = device_event_wait(s->crossed, s->stream);
+  if (st == STAGE_OK) st = cuda_record_frame(c, r, target);
+  if (st == STAGE_OK) st = device_event_record(s->crossed, s->stream);
+  return st == STAGE_OK ? device_event_wait(s->crossed, stream) : st;
+}
+
+void cuda_graphs_drop(cuda_state *s) {
+  for (int i = 0; i < GRAPHS_KEPT; i++) {
+    graph_entry *e = &s->graphs.entries[i];
+    device_graph_destroy(e->graph);
+    e->graph = NULL;
+    e->met = 0;
+  }
+}
+
+void cuda_graphs_free(cuda_state *s) {
+  cuda_graphs_drop(s);
+  for (int i = 0; i < GRAPHS_KEPT; i++) device_free(s->graphs.entries[i].views);
+}

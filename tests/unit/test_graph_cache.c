@@ -1,0 +1,116 @@
+/*
+ * Which frames a device's context remembers: what is met again is known, the longest unmet goes first, and more sizes by
+ * turns than there is room for are never taken for known.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/device/cuda_graph_cache.h"
+
+static graph_cache cache;
+
+static int empty_cache(void **state) {
+  (void)state;
+  memset(&cache, 0, sizeof cache);
+  return 0;
+}
+
+static graph_key key_of_width(int32_t width) {
+  graph_key k;
+  memset(&k, 0, sizeof k);
+  k.width = width;
+  k.height = 480;
+  return k;
+}
+
+/* Meets a frame of this width; whether it was known. */
+static bool meet(int32_t width, graph_entry **entry) {
+  const graph_key k = key_of_width(width);
+  bool again = false;
+  graph_entry *e = graph_cache_meet(&cache, &k, &again);
+  assert_memory_equal(&e->key, &k, sizeof k);
+  if (entry) *entry = e;
+  return again;
+}
+
+static void test_met_again(void **state) {
+  (void)state;
+  graph_entry *first, *second;
+  assert_false(meet(640, &first));
+  assert_true(meet(640, &second));
+  assert_ptr_equal(first, second);
+  assert_false(meet(641, &second));
+  assert_ptr_not_equal(first, second);
+  graph_key k = key_of_width(640);
+  bool again = true;
+  k.set = 1; /* any field tells keys apart */
+  (void)graph_cache_meet(&cache, &k, &again);
+  assert_false(again);
+  assert_true(meet(640, NULL));
+}
+
+static void test_as_many_as_there_is_room_for(void **state) {
+  (void)state;
+  for (int round = 0; round < 3; round++)
+    for (int32_t i = 0; i < GRAPHS_KEPT; i++) assert_int_equal(meet(100 + i, NULL), round > 0);
+}
+
+/* One too many: each is forgotten just before it comes again, so none would be recorded. */
+static void test_too_many_by_turns(void **state) {
+  (void)state;
+  for (int round = 0; round < 3; round++)
+    for (int32_t i = 0; i <= GRAPHS_KEPT; i++) assert_false(meet(100 + i, NULL));
+}
+
+/* A size that keeps coming is known however many others come between. */
+static void test_among_many_others(void **state) {
+  (void)state;
+  (void)meet(7, NULL);
+  for (int32_t i = 0; i < 10 * GRAPHS_KEPT; i++) {
+    assert_false(meet(1000 + i, NULL));
+    assert_true(meet(7, NULL));
+  }
+}
+
+/* What an entry holds stays with it when another key takes it over: the graph to be destroyed, the memory to be used. */
+static void test_taken_over(void **state) {
+  (void)state;
+  graph_entry *first, *last = NULL;
+  cuda_frame_view views;
+  (void)meet(0, &first);
+  first->graph = (cuda_graph)(void *)&cache;
+  first->views = &views;
+  for (int32_t i = 1; i <= GRAPHS_KEPT; i++) assert_false(meet(i, &last));
+  assert_ptr_equal(last, first);
+  assert_ptr_equal(last->views, &views);
+  assert_non_null(last->graph);
+  assert_false(meet(0, NULL));
+}
+
+/* An entry marked as never met, as when making its frame failed, is not found and is the first to be taken. */
+static void test_unmet(void **state) {
+  (void)state;
+  graph_entry *first, *next;
+  for (int32_t i = 0; i < GRAPHS_KEPT; i++) (void)meet(i, i == 5 ? &first : NULL);
+  first->met = 0;
+  assert_false(meet(5, &next));
+  assert_ptr_equal(first, next);
+  assert_true(meet(0, NULL));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(test_met_again, empty_cache),
+      cmocka_unit_test_setup(test_as_many_as_there_is_room_for, empty_cache),
+      cmocka_unit_test_setup(test_too_many_by_turns, empty_cache),
+      cmocka_unit_test_setup(test_among_many_others, empty_cache),
+      cmocka_unit_test_setup(test_taken_over, empty_cache),
+      cmocka_unit_test_setup(test_unmet, empty_cache),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
