@@ -7,6 +7,7 @@
 #include <vl/sift.h>
 
 #include "bench/frame/peer_library.h"
+#include "pipeline/cli/common/content_digest.h"
 
 typedef struct vlfeat_feature {
   float x, y, sigma, angle;
@@ -87,7 +88,10 @@ static size_t count_vlfeat(const void *state) { return ((const vlfeat_job *)stat
 
 static uint64_t digest_vlfeat(const void *state) {
   const vlfeat_job *job = state;
-  return bench_digest(bench_digest_start, job->found, job->count * sizeof *job->found);
+  digest_state digest;
+  digest_start(&digest);
+  digest_add(&digest, job->found, job->count * sizeof *job->found);
+  return digest_end(&digest);
 }
 
 bool peer_vlfeat_open(bench_contender *contender, const hs_image *image) {

@@ -3,7 +3,6 @@
  */
 #include "pipeline/base/message.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +54,17 @@ void hs_message_set(char *message, size_t bytes, const char *format, ...) {
   va_start(arguments, format);
   message_format(message, bytes, format, arguments);
   va_end(arguments);
+}
+
+void hs_message_set_about(char *message, size_t bytes, const char *name, const char *format, va_list arguments) {
+  if (message == NULL || bytes == 0) {
+    return;
+  }
+  hs_message_set(message, bytes, "%s: ", name);
+  const size_t used = strlen(message);
+  if (used + 1 < bytes) {
+    message_format(message + used, bytes - used, format, arguments);
+  }
 }
 
 void hs_message_set_errno(char *message, size_t bytes, int error, const char *format, ...) {

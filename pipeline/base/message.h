@@ -5,6 +5,7 @@
 #ifndef HARTSIFT_PIPELINE_MESSAGE_H
 #define HARTSIFT_PIPELINE_MESSAGE_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #if defined(__GNUC__)
@@ -17,7 +18,10 @@
    character; control characters become '?'. message null or bytes 0: nothing happens. */
 void hs_message_set(char *message, size_t bytes, const char *format, ...) HS_MESSAGE_FORMAT(3, 4);
 
-/* The same, followed by ": " and the system's sentence for the errno value `error`. */
+/* "name: " and the formatted text, cut and cleaned in the same way. */
+void hs_message_set_about(char *message, size_t bytes, const char *name, const char *format, va_list arguments);
+
+/* The first, followed by ": " and the system's sentence for the errno value `error`. */
 void hs_message_set_errno(char *message, size_t bytes, int error, const char *format, ...) HS_MESSAGE_FORMAT(4, 5);
 
 #endif

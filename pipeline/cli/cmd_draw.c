@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "pipeline/cli/draw/draw_parts.h"
+#include "pipeline/base/path_text.h"
+#include "pipeline/cli/draw/draw_common.h"
 
 /* Radius of a circle in units of sigma. The cells of a descriptor are 3 sigma wide; OpenCV's radius of one
    sigma leaves most keypoints too small to see. */
@@ -21,9 +21,8 @@ enum { OPERANDS_KEYPOINTS = 2, OPERANDS_MATCHES = 3, OPERANDS_MATCHES_FEATURES =
 
 static bool has_picture_ending(const char *path) {
   static const char *const endings[] = {".png", ".jpg", ".jpeg", ".ppm", ".pnm"};
-  const char *dot = strrchr(path, '.');
-  for (size_t i = 0; dot != NULL && i < sizeof endings / sizeof endings[0]; ++i) {
-    if (strcasecmp(dot, endings[i]) == 0) {
+  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; ++i) {
+    if (path_ends_with(path, endings[i])) {
       return true;
     }
   }

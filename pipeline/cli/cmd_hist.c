@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/bench/levels_job.h"
+#include "pipeline/cli/common/gray_array_job.h"
 #include "pipeline/cli/draw/save_picture.h"
 
 enum { HIST_LEVELS = 256 };
@@ -30,7 +30,7 @@ static void write_histogram(FILE *out, const void *result) {
   }
 }
 
-static cli_exit count(levels_job *job, hist_result *r) {
+static cli_exit count(gray_array_job *job, hist_result *r) {
   const option_value *mask_value = &job->set->values[OPTION_MASK];
   hs_image mask = {0};
   hs_array kept = {0};
@@ -38,11 +38,11 @@ static cli_exit count(levels_job *job, hist_result *r) {
   r->json = job->json;
   if (job->image.type != HS_U8) {
     snprintf(job->message, sizeof job->message, "the image has 16 bits a sample: expected 8");
-    return levels_job_fail(job, job->set->operands[0]);
+    return gray_array_job_fail(job, job->set->operands[0]);
   }
   if (mask_value->given) {
     status = cli_load_mask(&job->input, mask_value->text, &mask, job->message, sizeof job->message);
-    kept = levels_array(&mask);
+    kept = gray_array_of(&mask);
   }
   if (status == HS_OK) {
     status = hs_histogram256(job->context, &job->array, mask_value->given ? &kept : NULL, r->counts);
@@ -51,11 +51,11 @@ static cli_exit count(levels_job *job, hist_result *r) {
     }
   }
   hs_image_free(&mask, NULL);
-  return status == HS_OK ? CLI_DONE : levels_job_fail(job, mask_value->given ? mask_value->text : "histogram");
+  return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, mask_value->given ? mask_value->text : "histogram");
 }
 
 /* Where the equalised image goes, when that can be. */
-static cli_exit check_equalized(levels_job *job) {
+static cli_exit check_equalized(gray_array_job *job) {
   const option_set *set = job->set;
   const char *path = set->values[OPTION_EQUALIZED_FILE].text;
   const bool to_stdout = strcmp(path, "-") == 0;
@@ -72,12 +72,12 @@ static cli_exit check_equalized(levels_job *job) {
   return CLI_DONE;
 }
 
-static cli_exit equalize(levels_job *job) {
+static cli_exit equalize(gray_array_job *job) {
   const char *path = job->set->values[OPTION_EQUALIZED_FILE].text;
   const hs_array *in = &job->array;
   if (cli_is_same_file(job->set->operands[0], path)) {
     snprintf(job->message, sizeof job->message, "the output would overwrite the input");
-    return levels_job_fail(job, path);
+    return gray_array_job_fail(job, path);
   }
   uint8_t *pixels = malloc(in->width * in->height);
   const hs_image image = {.data = pixels, .width = job->image.width, .height = job->image.height};
@@ -87,28 +87,28 @@ static cli_exit equalize(levels_job *job) {
     status = image_save(path, &image, job->message, sizeof job->message);
   }
   free(pixels);
-  return status == HS_OK ? CLI_DONE : levels_job_fail(job, strcmp(path, "-") == 0 ? "standard output" : path);
+  return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard output" : path);
 }
 
 /* Two spellings of one name, which only show once the image is there: the histogram must not take its place. */
-static cli_exit check_output(levels_job *job) {
+static cli_exit check_output(gray_array_job *job) {
   const option_value *output = &job->set->values[OPTION_OUTPUT];
   if (output->given && cli_is_same_file(output->text, job->set->values[OPTION_EQUALIZED_FILE].text)) {
     snprintf(job->message, sizeof job->message, "the histogram would overwrite the equalised image");
-    return levels_job_fail(job, output->text);
+    return gray_array_job_fail(job, output->text);
   }
   return CLI_DONE;
 }
 
 cli_exit cmd_hist(const option_set *set) {
-  levels_job job = {.set = set};
+  gray_array_job job = {.set = set};
   hist_result result = {.json = false};
   const bool equalized = set->values[OPTION_EQUALIZED_FILE].given;
   cli_exit done = equalized ? check_equalized(&job) : CLI_DONE;
   if (done != CLI_DONE) {
     return done;
   }
-  done = levels_job_open(&job, set);
+  done = gray_array_job_open(&job, set);
   if (done == CLI_DONE) {
     done = count(&job, &result);
   }
@@ -117,8 +117,8 @@ cli_exit cmd_hist(const option_set *set) {
     done = done == CLI_DONE ? check_output(&job) : done;
   }
   if (done == CLI_DONE) {
-    done = levels_job_write(&job, write_histogram, &result);
+    done = gray_array_job_write(&job, write_histogram, &result);
   }
-  levels_job_free(&job);
+  gray_array_job_free(&job);
   return done;
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "pipeline/cli/bench/levels_job.h"
+#include "pipeline/cli/common/gray_array_job.h"
 #include "pipeline/formats/common/number_text.h"
 
 typedef struct stats_result {
@@ -45,7 +45,7 @@ static void write_stats(FILE *out, const void *result) {
   }
 }
 
-static cli_exit compute(levels_job *job, stats_result *r) {
+static cli_exit compute(gray_array_job *job, stats_result *r) {
   const option_value *values = job->set->values;
   r->array = job->array;
   r->json = job->json;
@@ -65,22 +65,22 @@ static cli_exit compute(levels_job *job, stats_result *r) {
   }
   if (status != HS_OK) {
     snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
-    return levels_job_fail(job, job->set->operands[0]);
+    return gray_array_job_fail(job, job->set->operands[0]);
   }
   return CLI_DONE;
 }
 
 cli_exit cmd_stats(const option_set *set) {
-  levels_job job;
+  gray_array_job job;
   stats_result result = {.tiles = NULL};
-  cli_exit done = levels_job_open(&job, set);
+  cli_exit done = gray_array_job_open(&job, set);
   if (done == CLI_DONE) {
     done = compute(&job, &result);
   }
   if (done == CLI_DONE) {
-    done = levels_job_write(&job, write_stats, &result);
+    done = gray_array_job_write(&job, write_stats, &result);
   }
   free(result.tiles);
-  levels_job_free(&job);
+  gray_array_job_free(&job);
   return done;
 }

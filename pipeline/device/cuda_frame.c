@@ -27,12 +27,6 @@ static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t fe
   return cuda_keypoint_scratch_place(&capacity, NULL, &scratch);
 }
 
-hs_status device_failure(hs_context *c, stage_status st, const char *what) {
-  const char *why = device_error_text();
-  if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "%s: %s", what, why);
-  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "%s: %s", what, why);
-}
-
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   /* The levels that other octaves wait for go first, then their searches, then the keypoints: with several frames under
      way, a long kernel on one's keypoints must not hold up another's chain of short ones. */
@@ -199,11 +193,11 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
   void *slab;
   const stage_status got = device_alloc(&slab, bytes);
   s->slab = slab;
-  if (got != STAGE_OK) return device_failure(c, got, "device memory for the frame");
+  if (got != STAGE_OK) return cuda_failure(c, got, "device memory for the frame");
   /* Kernels may read, and never use, the floats between a row's end and its stride: let them be defined. */
   stage_status cleared = device_clear(slab, bytes, s->stream);
   if (cleared == STAGE_OK) cleared = device_stream_wait(s->stream);
-  if (cleared != STAGE_OK) return device_failure(c, cleared, "clearing device memory");
+  if (cleared != STAGE_OK) return cuda_failure(c, cleared, "clearing device memory");
   s->slab_bytes = bytes;
   return HS_OK;
 }
@@ -228,7 +222,7 @@ static hs_status make_result_room(hs_context *c, size_t batch, size_t descriptor
     st = device_alloc_pinned(&r->descriptors, &device, descriptors);
     r->d_descriptors = device;
   }
-  if (st != STAGE_OK) return device_failure(c, st, "pinned memory for the results");
+  if (st != STAGE_OK) return cuda_failure(c, st, "pinned memory for the results");
   r->features = (uint32_t)features;
   r->descriptor_bytes = descriptors;
   return HS_OK;
@@ -259,7 +253,7 @@ static hs_status make_handover_room(hs_context *c) {
   s->handover_floats = 0;
   void *host = NULL, *device = NULL;
   const stage_status st = device_alloc_pinned(&host, &device, floats * sizeof(float));
-  if (st != STAGE_OK) return device_failure(c, st, "pinned memory for a level");
+  if (st != STAGE_OK) return cuda_failure(c, st, "pinned memory for a level");
   s->handover = host;
   s->d_handover = device;
   s->handover_floats = floats;
@@ -303,7 +297,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   stage_status done = cuda_upload(c, r, &target, bands, stream);
   if (done == STAGE_OK) done = cuda_launch_frame(c, r, &target, graph, stream);
   if (done == STAGE_OK) return HS_OK;
-  const hs_status failed = device_failure(c, done, "starting the frame");
+  const hs_status failed = cuda_failure(c, done, "starting the frame");
   /* Copies may still be reading the caller's picture, and kernels be at work that were launched before one failed. */
   (void)device_stream_wait(stream);
   (void)device_stream_wait(s->upload);
@@ -327,7 +321,7 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
 hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   int32_t previous;
   if (device_enter(c->cuda->device, &previous) != STAGE_OK)
-    return device_failure(c, STAGE_DEVICE, "entering the device");
+    return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = begin(c, r, place);
   device_leave(previous);
   return st;
@@ -339,7 +333,7 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
   if (s->plan.geometry.octave_count == 0) return HS_OK;
   const stage_status done = device_stream_wait(stream_of(s, place));
   if (done != STAGE_OK) {
-    const hs_status failed = device_failure(c, done, "running the frame");
+    const hs_status failed = cuda_failure(c, done, "running the frame");
     (void)device_stream_wait(s->upload);
     return failed;
   }
@@ -357,7 +351,7 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
 hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat) {
   cuda_state *s = c->cuda;
   int32_t previous;
-  if (device_enter(s->device, &previous) != STAGE_OK) return device_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(s->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = end(c, place, repeat);
   device_leave(previous);
   if (st != HS_OK || *repeat) return st;
@@ -408,7 +402,7 @@ hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
     stage_status st = device_enter(s->device, &previous);
     if (st == STAGE_OK) st = device_stream_query(s->stream, &busy);
     device_leave(previous);
-    if (st != STAGE_OK) return device_failure(c, st, "running the frame");
+    if (st != STAGE_OK) return cuda_failure(c, st, "running the frame");
     if (!busy && !*flag) return CONTEXT_FAIL(c, HS_ERR_INTERNAL, "a frame ended without handing its level over");
   }
   atomic_thread_fence(memory_order_acquire);

@@ -44,21 +44,21 @@ static hs_status make_views(hs_context *c, const frame_request *r, const record_
   if (st == STAGE_OK) st = device_copy_to(e->views, views, bytes, s->stream);
   if (st == STAGE_OK) st = device_stream_wait(s->stream);
   hs_memory_release(c->options.allocator, views);
-  return st == STAGE_OK ? HS_OK : device_failure(c, st, "device memory for a batch");
+  return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "device memory for a batch");
 }
 
 static hs_status capture(hs_context *c, const frame_request *r, const record_target *target, cuda_graph *graph) {
   const cuda_stream stream = c->cuda->stream;
   stage_status st = device_capture_begin(stream);
-  if (st != STAGE_OK) return device_failure(c, st, "recording the frame");
+  if (st != STAGE_OK) return cuda_failure(c, st, "recording the frame");
   st = cuda_record_frame(c, r, target);
   if (st != STAGE_OK) {
-    const hs_status failed = device_failure(c, st, "recording the frame");
+    const hs_status failed = cuda_failure(c, st, "recording the frame");
     device_capture_abandon(stream);
     return failed;
   }
   st = device_capture_end(stream, graph);
-  return st == STAGE_OK ? HS_OK : device_failure(c, st, "making the frame's graph");
+  return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "making the frame's graph");
 }
 
 hs_status cuda_graph_of(hs_context *c, const frame_request *r, const cuda_frame_place *place, record_target *target,

@@ -31,12 +31,6 @@ typedef struct device_matching {
 /* What comes back. */
 typedef enum match_wanted { WANTED_NEAREST, WANTED_BOTH_NEAREST, WANTED_PAIRS, WANTED_MUTUAL_PAIRS } match_wanted;
 
-static hs_status failure(hs_context *c, stage_status st, const char *what) {
-  const char *why = device_error_text();
-  if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "%s: %s", what, why);
-  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "%s: %s", what, why);
-}
-
 /* ------------------------------------------------------------------ room */
 
 /* The next part of the slab. Counts are below 2^31 and elements below 1 KiB: sums fit. */
@@ -94,7 +88,7 @@ static hs_status grow_slab(hs_context *c, size_t bytes) {
   void *slab;
   const stage_status st = device_alloc(&slab, bytes);
   s->slab = slab;
-  if (st != STAGE_OK) return failure(c, st, "device memory for matching");
+  if (st != STAGE_OK) return cuda_failure(c, st, "device memory for matching");
   s->slab_bytes = bytes;
   return HS_OK;
 }
@@ -105,7 +99,7 @@ static hs_status grow_pinned(hs_context *c, size_t bytes) {
   device_free_pinned(s->pinned);
   s->pinned_bytes = 0;
   const stage_status st = device_alloc_pinned(&s->pinned, &s->d_pinned, bytes);
-  if (st != STAGE_OK) return failure(c, st, "pinned memory for matching");
+  if (st != STAGE_OK) return cuda_failure(c, st, "pinned memory for matching");
   s->pinned_bytes = bytes;
   return HS_OK;
 }
@@ -124,7 +118,7 @@ static hs_status make_room(hs_context *c, const match_request *r, const match_cu
   }
   if (!c->cuda_match->prepared) {
     const stage_status st = cuda_match_prepare();
-    if (st != STAGE_OK) return failure(c, st, "preparing matching");
+    if (st != STAGE_OK) return cuda_failure(c, st, "preparing matching");
     c->cuda_match->prepared = true;
   }
   lay_out(r, place, wanted, NULL, d);
@@ -189,14 +183,14 @@ static hs_status run(hs_context *c, const match_request *r, const match_cuda_pla
   const cuda_stream stream = place->stream ? place->stream : c->cuda->stream;
   device_matching d;
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
   hs_status st = make_room(c, r, place, wanted, &d);
   if (st == HS_OK) {
     stage_status done = enqueue(c->cuda_match, r, place, wanted, &d, stream);
     /* Copies may still be reading the caller's lists, also after a failure. */
     const stage_status waited = device_stream_wait(stream);
     if (done == STAGE_OK) done = waited;
-    if (done != STAGE_OK) st = failure(c, done, "matching");
+    if (done != STAGE_OK) st = cuda_failure(c, done, "matching");
   }
   device_leave(previous);
   return st;

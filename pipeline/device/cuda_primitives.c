@@ -27,12 +27,6 @@ typedef struct device_call {
   int32_t previous; /* the caller's device */
 } device_call;
 
-static hs_status failure(hs_context *c, stage_status st) {
-  if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "the array is too large for a grid of the device");
-  const char *why = device_error_text();
-  return CONTEXT_FAIL(c, st == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE, "%s", why);
-}
-
 void cuda_primitives_free(cuda_primitives *p, const hs_allocator *allocator) {
   if (p->done) (void)device_event_finish(p->done);
   device_event_destroy(p->done);
@@ -81,7 +75,7 @@ static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device
   if (st == STAGE_OK) st = make_room(p, scratch_bytes);
   if (st == STAGE_OK && p->last && p->last != call->stream) st = device_event_wait(p->done, call->stream);
   if (st == STAGE_OK) return HS_OK;
-  const hs_status failed = failure(c, st);
+  const hs_status failed = cuda_failure(c, st, "an array");
   device_leave(call->previous);
   return failed;
 }
@@ -93,7 +87,7 @@ static hs_status end(device_call *call, stage_status st) {
   const stage_status recorded = device_event_record(p->done, call->stream);
   if (st == STAGE_OK) st = recorded;
   if (st == STAGE_OK && call->blocks) st = device_stream_wait(call->stream);
-  const hs_status result = st == STAGE_OK ? HS_OK : failure(call->context, st);
+  const hs_status result = st == STAGE_OK ? HS_OK : cuda_failure(call->context, st, "an array");
   device_leave(call->previous);
   return result;
 }

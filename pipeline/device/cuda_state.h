@@ -82,8 +82,8 @@ typedef struct record_target {
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
 } record_target;
 
-/* Records a failed call of the device and returns its status: HS_ERR_MEMORY or HS_ERR_DEVICE. */
-hs_status device_failure(hs_context *context, stage_status status, const char *what);
+/* Records what the device could not do ("what") and returns the context's status for it. */
+hs_status cuda_failure(hs_context *context, stage_status status, const char *what);
 
 /* The first octave's base from a picture on the device. */
 base_args cuda_base_args(const hs_context *context, const source_view *source);

@@ -108,12 +108,10 @@ static hs_status csv_read_line(text_cursor *cursor, const csv_header *header, hs
   double places[CSV_PLACES] = {0};
   cursor_skip_blanks(cursor, true);
   for (size_t i = 0; i < header->fields; i++) {
-    const char *field;
-    size_t size;
     double value;
     int column = header->column[i];
-    if (!cursor_field(cursor, &field, &size)) return cursor_fail(cursor, "the line has fewer fields than the header");
-    if (!number_to_double(field, size, &value)) return cursor_fail(cursor, "field %zu is not a finite number", i + 1);
+    hs_status status = cursor_number_field(cursor, i, &value);
+    if (status != HS_OK) return status;
     if (column < CSV_PLACES) {
       places[column] = value;
       continue;

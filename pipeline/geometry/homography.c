@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pipeline/base/matrix3.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/models.h"
 
@@ -48,7 +49,7 @@ int homography_solve(const geometry_problem *problem, const uint32_t *sample, ge
      each axis stretched so that the fourth point fits: H = sum_i scale_i b_i (row i of the inverse basis). */
   const double basis[9] = {ax[0], ax[1], ax[2], ay[0], ay[1], ay[2], 1.0, 1.0, 1.0};
   double inverse[9];
-  linear_adjugate3(basis, inverse);
+  matrix3_adjugate(basis, inverse);
   double *const h = candidates->matrix;
   for (int j = 0; j < 3; j++) {
     const double r0 = scale[0] * inverse[j], r1 = scale[1] * inverse[3 + j], r2 = scale[2] * inverse[6 + j];

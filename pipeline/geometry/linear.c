@@ -36,14 +36,6 @@ double linear_determinant3(const double m[9]) {
   return linear_dot3(m, across);
 }
 
-void linear_adjugate3(const double m[9], double out[9]) {
-  double rows[9]; /* cofactors: columns of the adjugate */
-  linear_cross3(m + 3, m + 6, rows);
-  linear_cross3(m + 6, m, rows + 3);
-  linear_cross3(m, m + 3, rows + 6);
-  linear_transpose3(rows, out);
-}
-
 bool linear_normalize(double *vector, int length) {
   double squares = 0.0;
   for (int i = 0; i < length; i++) squares += vector[i] * vector[i];

@@ -18,8 +18,6 @@ void linear_apply3_transposed(const double m[9], const double v[3], double out[3
 void linear_multiply3(const double a[9], const double b[9], double out[9]);
 void linear_transpose3(const double m[9], double out[9]);
 double linear_determinant3(const double m[9]);
-/* The adjugate: m * adjugate = determinant * I. */
-void linear_adjugate3(const double m[9], double out[9]);
 
 /* Scales a vector to length 1; false, vector untouched, when its length is 0 or not finite. */
 bool linear_normalize(double *vector, int length);

@@ -1,6 +1,8 @@
 /* What solvers, errors and refits of the models share. */
 #include "pipeline/geometry/models.h"
 
+#include <math.h>
+
 #include "pipeline/geometry/linear.h"
 
 int geometry_sample_size(hs_geometry_model model) {
@@ -48,4 +50,8 @@ void essential_to_matrix(const geometry_problem *problem, geometry_candidate *ca
     candidate->matrix[3 + j] = half[3 + j] / kb.fy;
     candidate->matrix[6 + j] = half[6 + j] - candidate->matrix[j] * kb.cx - candidate->matrix[3 + j] * kb.cy;
   }
+}
+
+bool geometry_camera_valid(const hs_camera *k) {
+  return k->fx > 0.0 && k->fy > 0.0 && isfinite(k->fx) && isfinite(k->fy) && isfinite(k->cx) && isfinite(k->cy);
 }

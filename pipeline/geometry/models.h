@@ -76,6 +76,9 @@ bool homography_refit(const geometry_form *form, geometry_candidate *candidate);
 bool fundamental_refit(const geometry_form *form, geometry_candidate *candidate);
 bool essential_refit(const geometry_problem *problem, const geometry_form *form, geometry_candidate *candidate);
 
+/* Focal lengths above 0, everything finite. */
+bool geometry_camera_valid(const hs_camera *camera);
+
 /* candidate->matrix from candidate->essential. */
 void essential_to_matrix(const geometry_problem *problem, geometry_candidate *candidate);
 

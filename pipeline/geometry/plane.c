@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pipeline/base/matrix3.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/scoring.h"
 
@@ -40,7 +41,7 @@ static bool homography_of_three(const geometry_matches *matches, const double f[
   }
   const double determinant = linear_determinant3(points);
   if (!(fabs(determinant) > 1.0e-9)) return false;
-  linear_adjugate3(points, inverse);
+  matrix3_adjugate(points, inverse);
   linear_apply3(inverse, b, v);
   for (int i = 0; i < 9; i++) h[i] = a_matrix[i] - epipole[i / 3] * v[i % 3] / determinant;
   const uint32_t first = triple[0];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pipeline/geometry/linear.h"
+#include "pipeline/geometry/models.h"
 #include "pipeline/include/hartsift_geometry.h"
 
 /* The rotation U W V^T (or with W^T) of E = U diag(1, 1, 0) V^T, W a quarter turn about the third axis. */
@@ -40,17 +41,12 @@ static int side_of(const double rotation[9], const double t[3], const double a[3
   return depth_a < 0.0 && depth_b < 0.0 ? -1 : 0;
 }
 
-static bool camera_usable(const hs_camera *camera) {
-  return camera && camera->fx > 0.0 && camera->fy > 0.0 && isfinite(camera->fx) && isfinite(camera->fy) &&
-         isfinite(camera->cx) && isfinite(camera->cy);
-}
-
 hs_status hs_relative_pose(const double *essential, const hs_camera *camera_a, const hs_camera *camera_b,
                            const double *points_a, const double *points_b, size_t count, const uint8_t *inliers,
                            hs_pose *pose) {
   if (!pose) return HS_ERR_ARGUMENT;
   memset(pose, 0, sizeof *pose);
-  if (!essential || !camera_usable(camera_a) || !camera_usable(camera_b)) return HS_ERR_ARGUMENT;
+  if (!essential || !camera_a || !geometry_camera_valid(camera_a) || !camera_b || !geometry_camera_valid(camera_b)) return HS_ERR_ARGUMENT;
   if (count > 0 && (!points_a || !points_b)) return HS_ERR_ARGUMENT;
   double u[9], s[3], v[9], rotations[2][9];
   for (int i = 0; i < 9; i++) {

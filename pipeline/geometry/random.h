@@ -1,21 +1,20 @@
 /*
- * Random numbers of the search: splitmix64 (Steele, Lea, Flood 2014), the same sequence everywhere.
+ * Random numbers of the search: splitmix64, the same sequence everywhere.
  */
 #ifndef HS_PIPELINE_GEOMETRY_RANDOM_H
 #define HS_PIPELINE_GEOMETRY_RANDOM_H
 
 #include <stdint.h>
 
+#include "pipeline/base/splitmix64.h"
+
 typedef struct random_state {
   uint64_t counter;
 } random_state;
 
 static inline uint64_t random_next(random_state *state) {
-  state->counter += 0x9e3779b97f4a7c15u;
-  uint64_t z = state->counter;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+  state->counter += SPLITMIX64_STEP;
+  return splitmix64_mix(state->counter);
 }
 
 /* 0..limit-1; uniform to 2^-32 * limit. */

@@ -59,11 +59,6 @@ hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_opt
   return HS_OK;
 }
 
-static bool camera_valid(const hs_camera *camera) {
-  return camera->fx > 0.0 && camera->fy > 0.0 && isfinite(camera->fx) && isfinite(camera->fy) && isfinite(camera->cx) &&
-         isfinite(camera->cy);
-}
-
 static const char *fault_of(const hs_verify_options *o) {
   if (o->model < HS_HOMOGRAPHY || o->model > HS_ESSENTIAL) return "model: no such model";
   if (!(o->tolerance > 0.0) || !isfinite(o->tolerance)) return "tolerance: above 0 expected";
@@ -73,7 +68,7 @@ static const char *fault_of(const hs_verify_options *o) {
     return "min_iterations: 0..max_iterations expected";
   if (o->min_inliers < 0) return "min_inliers: 0 or more expected";
   if (o->check_plane < 0 || o->check_plane > 1) return "check_plane: 0 or 1 expected";
-  if (o->model == HS_ESSENTIAL && (!camera_valid(&o->camera_a) || !camera_valid(&o->camera_b))) {
+  if (o->model == HS_ESSENTIAL && (!geometry_camera_valid(&o->camera_a) || !geometry_camera_valid(&o->camera_b))) {
     return "camera_a, camera_b: focal lengths above 0 and finite principal points expected";
   }
   return NULL;

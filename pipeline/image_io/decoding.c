@@ -1,19 +1,14 @@
 /* What every reader of images asks: limits kept, memory for the picture, a failure explained. */
-#include <stdarg.h>
 #include <string.h>
 
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/image_io.h"
 
 hs_status image_fail(const image_request *request, hs_status status, const char *format, ...) {
-  char reason[IMAGE_REASON_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  if (vsnprintf(reason, sizeof reason, format, arguments) < 0) {
-    reason[0] = '\0';
-  }
+  hs_message_set_about(request->message, request->message_bytes, request->name, format, arguments);
   va_end(arguments);
-  hs_message_set(request->message, request->message_bytes, "%s: %s", request->name, reason);
   return status;
 }
 

@@ -64,6 +64,12 @@ hs_status image_read_png(const image_request *request, hs_image *image);
 hs_status image_read_jpeg(const image_request *request, hs_image *image);
 hs_status image_read_pnm(const image_request *request, hs_image *image);
 
+/* ---- load.c */
+
+/* Reads a stream to its end, or until its first bytes show that it is no image. *bytes: from request->allocator, to be
+   released also on failure. HS_ERR_MEMORY, HS_ERR_LIMIT (max_memory_bytes), HS_ERR_IO. */
+hs_status image_read_stream(const image_request *request, FILE *stream, uint8_t **bytes, size_t *size);
+
 /* ---- gray.c */
 
 /* Converts a row of `count` pixels with 1 (gray), 2 (gray, alpha), 3 (RGB) or 4 (RGB, alpha) channels

@@ -89,8 +89,7 @@ static hs_status load_grow(const image_request *request, load_buffer *buffer, si
   return HS_OK;
 }
 
-/* Reads the stream to its end, or until the first bytes show that it is no image. expected_bytes: the
-   size of a regular file, else 0; only a hint, the file may change. */
+/* expected_bytes: the size of a regular file, else 0; only a hint, the file may change. */
 static hs_status load_read_stream(const image_request *request, FILE *stream, size_t expected_bytes,
                                   load_buffer *buffer) {
   size_t wanted = LOAD_FIRST_READ_BYTES;
@@ -119,6 +118,14 @@ static hs_status load_read_stream(const image_request *request, FILE *stream, si
     }
     wanted = expected_bytes >= buffer->capacity && expected_bytes < SIZE_MAX ? expected_bytes + 1 : doubled;
   }
+}
+
+hs_status image_read_stream(const image_request *request, FILE *stream, uint8_t **bytes, size_t *size) {
+  load_buffer buffer = {0};
+  const hs_status status = load_read_stream(request, stream, 0, &buffer);
+  *bytes = buffer.bytes;
+  *size = buffer.size;
+  return status;
 }
 
 /* Opens a file for reading. A pipe without a writer reads as empty instead of blocking for ever. */

@@ -23,7 +23,9 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/include/hartsift.h"
+#include "pipeline/base/matrix3.h"
 #include "pipeline/base/memory.h"
+#include "pipeline/base/splitmix64.h"
 
 enum {
   SCENE_UNIT = 1024,       /* world units in a pixel */
@@ -76,16 +78,9 @@ typedef struct {
 
 /* ---------------------------------------------------------------- random numbers */
 
-/* The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection that mixes all bits. */
-static uint64_t scene_mix(uint64_t value) {
-  value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return value ^ (value >> 31);
-}
-
 /* The `index`-th number of the stream of `key`. */
 static uint64_t scene_random(uint64_t key, uint32_t index) {
-  return scene_mix(key + (index + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15));
+  return splitmix64_mix(key + (index + UINT64_C(1)) * SPLITMIX64_STEP);
 }
 
 /* Takes `bits` (at most 16) of a random number, from bit `shift`, as 0..range-1. */
@@ -98,7 +93,7 @@ static int32_t scene_pick(uint64_t random, int shift, int bits, int32_t range) {
 
 /* Adds one octave of value noise: random values -255..255 every 2^k texels, bilinear between. */
 static void scene_add_noise(scene_work *work, int k) {
-  const uint64_t key = scene_mix(work->seed ^ (UINT64_C(0x7465787475726500) + (uint64_t)k));
+  const uint64_t key = splitmix64_mix(work->seed ^ (UINT64_C(0x7465787475726500) + (uint64_t)k));
   const uint32_t step = 1U << k, cells = SCENE_TEXTURE >> k;
   for (uint32_t y = 0; y < SCENE_TEXTURE; ++y) {
     uint32_t y0 = y >> k, y1 = (y0 + 1) & (cells - 1);
@@ -189,8 +184,8 @@ static int scene_leaf_reaches(const scene_leaf *leaf, scene_point low, scene_poi
 /* Appends the discs of one cell that reach into the box. */
 static void scene_gather_cell(scene_work *work, int octave, scene_point cell, scene_point low, scene_point high) {
   const int64_t side = (int64_t)SCENE_CELL << octave;
-  uint64_t key = scene_mix(work->seed + (uint64_t)octave);
-  key = scene_mix(key ^ (((uint64_t)(uint32_t)cell.y << 32) | (uint32_t)cell.x));
+  uint64_t key = splitmix64_mix(work->seed + (uint64_t)octave);
+  key = splitmix64_mix(key ^ (((uint64_t)(uint32_t)cell.y << 32) | (uint32_t)cell.x));
   for (uint32_t i = 0; i < SCENE_LEAVES && work->leaf_count < SCENE_MAX_LEAVES; ++i) {
     uint64_t leaf_key = scene_random(key, i);
     uint64_t place = scene_random(leaf_key, 0), shape = scene_random(leaf_key, 1);
@@ -327,15 +322,7 @@ static void scene_render_tile(scene_work *work, const scene_view *view, int32_t 
 /* Inverts a homography up to a factor (its adjugate). Returns 0 for a singular or non-finite one. */
 static int scene_invert(const double *h, scene_view *view) {
   double *m = view->m;
-  m[0] = h[4] * h[8] - h[5] * h[7];
-  m[1] = h[2] * h[7] - h[1] * h[8];
-  m[2] = h[1] * h[5] - h[2] * h[4];
-  m[3] = h[5] * h[6] - h[3] * h[8];
-  m[4] = h[0] * h[8] - h[2] * h[6];
-  m[5] = h[2] * h[3] - h[0] * h[5];
-  m[6] = h[3] * h[7] - h[4] * h[6];
-  m[7] = h[1] * h[6] - h[0] * h[7];
-  m[8] = h[0] * h[4] - h[1] * h[3];
+  matrix3_adjugate(h, m);
   double determinant = (h[0] * m[0] + h[1] * m[3]) + h[2] * m[6];
   double magnitude = fabs(h[0]) * (fabs(h[4] * h[8]) + fabs(h[5] * h[7])) +
                      fabs(h[1]) * (fabs(h[5] * h[6]) + fabs(h[3] * h[8])) +
@@ -373,7 +360,7 @@ static hs_status scene_render(int32_t width, int32_t height, uint32_t seed, cons
     hs_memory_release(allocator, pixels);
     return HS_ERR_MEMORY;
   }
-  work->seed = scene_mix(seed + UINT64_C(0x6861727473696674));
+  work->seed = splitmix64_mix(seed + UINT64_C(0x6861727473696674));
   scene_build_texture(work);
   scene_render_frame(work, &view, width, height, pixels);
   hs_memory_release(allocator, work);

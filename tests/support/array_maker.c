@@ -1,12 +1,11 @@
 /* Contents of test arrays; see array_maker.h. */
 #include "tests/support/array_maker.h"
 
+#include "pipeline/base/splitmix64.h"
+
 static uint64_t next_bits(uint64_t *state) {
-  *state += 0x9e3779b97f4a7c15u;
-  uint64_t z = *state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+  *state += SPLITMIX64_STEP;
+  return splitmix64_mix(*state);
 }
 
 static double random_float(uint64_t bits, int32_t powers) {

@@ -11,6 +11,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "pipeline/base/matrix3.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/polynomial.h"
 #include "pipeline/geometry/random.h"
@@ -72,7 +73,7 @@ static void test_adjugate_and_null(void **state) {
   for (int trial = 0; trial < 300; trial++) {
     double m[9], adjugate[9], product[9], null[3], image[3];
     fill(&random, m, 9);
-    linear_adjugate3(m, adjugate);
+    matrix3_adjugate(m, adjugate);
     linear_multiply3(m, adjugate, product);
     const double determinant = linear_determinant3(m);
     for (int i = 0; i < 9; i++) expect_near(product[i], i % 4 == 0 ? determinant : 0.0, 1.0e-14);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pipeline/cli/common/database_output.h"
-#include "pipeline/cli/common/digest.h"
+#include "pipeline/cli/common/content_digest.h"
 #include "pipeline/base/message.h"
 
 /* A commit costs some waits for the disk; what was not committed is lost when the process is killed. */

@@ -7,17 +7,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
+#include "pipeline/base/path_text.h"
 #include "pipeline/cli/common/output_name.h"
 
 static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pam"};
 
 static bool has_image_ending(const char *name) {
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot != NULL && i < sizeof image_endings / sizeof image_endings[0]; ++i) {
-    if (strcasecmp(dot, image_endings[i]) == 0) {
+  for (size_t i = 0; i < sizeof image_endings / sizeof image_endings[0]; ++i) {
+    if (path_ends_with(name, image_endings[i])) {
       return true;
     }
   }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/cli/common/digest.h"
+#include "pipeline/cli/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/base/message.h"
 

@@ -7,6 +7,7 @@
 
 #include "cpu/usable_threads.h"
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/content_digest.h"
 
 static bool run_frame(void *state) {
   bench_frame_job *job = state;
@@ -19,15 +20,7 @@ static bool run_frame(void *state) {
 
 static size_t count_features(const void *state) { return ((const bench_frame_job *)state)->results->count; }
 
-static uint64_t digest_features(const void *state) {
-  const hs_features *f = ((const bench_frame_job *)state)->results;
-  const size_t item = f->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : sizeof(uint8_t);
-  uint64_t digest = bench_digest(bench_digest_start, f->keypoints, f->count * sizeof *f->keypoints);
-  if (f->descriptors != NULL) {
-    digest = bench_digest(digest, f->descriptors, f->count * HS_DESCRIPTOR_LENGTH * item);
-  }
-  return digest;
-}
+static uint64_t digest_results(const void *state) { return digest_features(((const bench_frame_job *)state)->results); }
 
 const char *bench_profile_name(hs_profile profile) {
   static const char *const names[] = {"lowe", "opencv", "vlfeat", "colmap"};
@@ -61,7 +54,7 @@ hs_status bench_frame_job_open(bench_frame_job *job, const hs_options *options, 
                                  .state = job,
                                  .run = run_frame,
                                  .features = count_features,
-                                 .digest = digest_features};
+                                 .digest = digest_results};
   return HS_OK;
 }
 

@@ -13,16 +13,6 @@
 static const double bench_budget_ms = 6000.0;
 enum { BENCH_ROUNDS_LEAST = 5, BENCH_ROUNDS_MOST = 50, BENCH_WARM_UP = 1 };
 
-const uint64_t bench_digest_start = 14695981039346656037u;
-
-uint64_t bench_digest(uint64_t digest, const void *bytes, size_t size) {
-  const unsigned char *byte = bytes;
-  for (size_t i = 0; i < size; ++i) {
-    digest = (digest ^ byte[i]) * 1099511628211u;
-  }
-  return digest;
-}
-
 static bool verify(const bench_contender *c, char *message, size_t message_bytes) {
   uint64_t first = 0;
   for (int run = 0; run < 2; ++run) {

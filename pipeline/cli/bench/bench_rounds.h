@@ -35,10 +35,6 @@ typedef struct bench_contender {
    rounds 0: as many as fit into a few seconds, 5 to 50. False with a message. */
 bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds, char *message, size_t message_bytes);
 
-/* A digest of bytes, to be chained: FNV-1a, starting at bench_digest_start. */
-extern const uint64_t bench_digest_start;
-uint64_t bench_digest(uint64_t digest, const void *bytes, size_t size);
-
 /* ---- the report: a table in Markdown or a list of records in JSON */
 
 typedef struct bench_report {

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pipeline/formats/common/json_writer.h"
+
 void cli_error(command_id command, const char *format, ...) {
   const char *name = command_get(command)->name;
   va_list arguments;
@@ -122,59 +124,11 @@ bool cli_is_same_file(const char *one, const char *other) {
          a.st_ino == b.st_ino;
 }
 
-size_t cli_utf8_length(const unsigned char *text) {
-  size_t length = 0;
-  unsigned char least = 0x80; /* range of the second byte: shuts out overlong forms and surrogates */
-  unsigned char most = 0xBF;
-  if (text[0] < 0x80) {
-    return 1;
-  } else if (text[0] >= 0xC2 && text[0] <= 0xDF) {
-    length = 2;
-  } else if (text[0] >= 0xE0 && text[0] <= 0xEF) {
-    length = 3;
-    least = text[0] == 0xE0 ? 0xA0 : least;
-    most = text[0] == 0xED ? 0x9F : most;
-  } else if (text[0] >= 0xF0 && text[0] <= 0xF4) {
-    length = 4;
-    least = text[0] == 0xF0 ? 0x90 : least;
-    most = text[0] == 0xF4 ? 0x8F : most;
-  } else {
-    return 0;
-  }
-  if (text[1] < least || text[1] > most) {
-    return 0;
-  }
-  for (size_t i = 2; i < length; ++i) {
-    if ((text[i] & 0xC0) != 0x80) {
-      return 0;
-    }
-  }
-  return length;
-}
-
 void cli_write_json_string(FILE *out, const char *text) {
-  if (text == NULL) {
-    fputs("null", out);
-    return;
-  }
-  fputc('"', out);
-  for (const unsigned char *byte = (const unsigned char *)text; *byte != '\0';) {
-    const size_t length = cli_utf8_length(byte);
-    if (length == 0) {
-      fputs("\\ufffd", out);
-      ++byte;
-      continue;
-    }
-    if (*byte == '"' || *byte == '\\') {
-      fprintf(out, "\\%c", *byte);
-    } else if (*byte < 0x20 || *byte == 0x7F) {
-      fprintf(out, "\\u%04x", (unsigned)*byte);
-    } else {
-      fwrite(byte, 1, length, out);
-    }
-    byte += length;
-  }
-  fputc('"', out);
+  feature_sink sink;
+  sink_begin(&sink, out, NULL);
+  json_put_string(&sink, text);
+  sink_flush(&sink);
 }
 
 bool cli_stdout_is_gone(void) {

@@ -83,9 +83,6 @@ bool cli_is_same_file(const char *one, const char *other);
 /* Writes text as a JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. null: null. */
 void cli_write_json_string(FILE *out, const char *text);
 
-/* Length of the well-formed UTF-8 sequence at text (zero-terminated), 0 when there is none. */
-size_t cli_utf8_length(const unsigned char *text);
-
 /* True when nobody reads standard output (a closed pipe or descriptor): then failing to write is no news. */
 bool cli_stdout_is_gone(void);
 

@@ -1,14 +1,12 @@
 /*
  * Reading of images, masks and feature files for the subcommands; see cli_common.h.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/memory.h"
 #include "pipeline/cli/common/cli_common.h"
-
-enum { CLI_STDIN_FIRST_BYTES = 1 << 16 };
+#include "pipeline/image_io/image_io.h"
 
 int32_t cli_decode_scale(const option_set *set) {
   return 1 << set->values[OPTION_DECODE_SCALE].integer; /* the choices are 1, 2, 4, 8; not given: the first */
@@ -41,47 +39,22 @@ void cli_explain_size(const cli_input *input, const char *what, int32_t width, i
 }
 
 void cli_input_free(cli_input *input) {
-  free(input->stdin_bytes);
+  hs_memory_release(NULL, input->stdin_bytes);
   input->stdin_bytes = NULL;
   input->stdin_size = 0;
 }
 
-/* Reads all of standard input. On failure what was read is dropped. */
+/* Reads all of standard input, where it may be an image. On failure what was read is dropped. */
 static hs_status read_stdin(cli_input *input, char *message, size_t message_bytes) {
-  const uint64_t limit = input->load.max_memory_bytes != 0 ? input->load.max_memory_bytes : SIZE_MAX / 2;
-  size_t capacity = 0;
-  size_t size = 0;
-  unsigned char *bytes = NULL;
-  hs_status status = HS_OK;
-  while (status == HS_OK && !feof(stdin)) {
-    if (size == capacity) {
-      const size_t wanted = capacity == 0 ? CLI_STDIN_FIRST_BYTES : 2 * capacity;
-      unsigned char *larger = capacity <= SIZE_MAX / 4 ? realloc(bytes, wanted) : NULL;
-      if (larger == NULL) {
-        snprintf(message, message_bytes, "standard input: no memory for more than %zu bytes", size);
-        status = HS_ERR_MEMORY;
-        break;
-      }
-      bytes = larger;
-      capacity = wanted;
-    }
-    size += fread(bytes + size, 1, capacity - size, stdin);
-    if (ferror(stdin)) {
-      snprintf(message, message_bytes, "standard input: cannot be read: %s", strerror(errno));
-      status = HS_ERR_IO;
-    } else if (size > limit) {
-      snprintf(message, message_bytes, "standard input: larger than the memory allowed (--max-memory)");
-      status = HS_ERR_LIMIT;
-    }
-  }
-  if (status != HS_OK) {
-    free(bytes);
-    return status;
-  }
-  input->stdin_bytes = bytes;
-  input->stdin_size = size;
-  input->has_stdin = true;
-  return HS_OK;
+  const uint64_t limit = input->load.max_memory_bytes;
+  const image_request request = {.name = "standard input",
+                                 .max_memory_bytes = limit != 0 ? limit : UINT64_MAX,
+                                 .message = message,
+                                 .message_bytes = message_bytes};
+  const hs_status status = image_read_stream(&request, stdin, &input->stdin_bytes, &input->stdin_size);
+  if (status != HS_OK) cli_input_free(input);
+  input->has_stdin = status == HS_OK;
+  return status;
 }
 
 hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,

@@ -102,15 +102,9 @@ static hs_status read_csv(match_input *in) {
   for (uint64_t i = 0; status == HS_OK && i < count; i++) {
     double values[COLUMNS] = {0};
     cursor_skip_blanks(&in->cursor, true);
-    for (int k = 0; k < columns.count; k++) {
-      const char *field;
-      size_t size;
-      if (!cursor_field(&in->cursor, &field, &size))
-        return cursor_fail(&in->cursor, "the line has fewer fields than the header");
-      if (!number_to_double(field, size, &values[columns.column[k]]))
-        return cursor_fail(&in->cursor, "field %d is not a finite number", k + 1);
-    }
-    status = append(in, values);
+    for (int k = 0; status == HS_OK && k < columns.count; k++)
+      status = cursor_number_field(&in->cursor, (size_t)k, &values[columns.column[k]]);
+    if (status == HS_OK) status = append(in, values);
     if (status == HS_OK) status = cursor_end_line(&in->cursor);
   }
   return status;

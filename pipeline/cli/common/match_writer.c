@@ -9,11 +9,11 @@
 #include "pipeline/cli/common/match_file.h"
 #include "pipeline/include/hartsift_geometry.h"
 #include "pipeline/base/message.h"
+#include "pipeline/base/path_text.h"
 
 match_format match_format_by_ending(const char *path) {
-  const char *dot = strrchr(path, '.');
-  if (dot != NULL && strcasecmp(dot, ".json") == 0) return MATCH_FORMAT_JSON;
-  return dot != NULL && strcasecmp(dot, ".txt") == 0 ? MATCH_FORMAT_COLMAP : MATCH_FORMAT_CSV;
+  if (path_ends_with(path, ".json")) return MATCH_FORMAT_JSON;
+  return path_ends_with(path, ".txt") ? MATCH_FORMAT_COLMAP : MATCH_FORMAT_CSV;
 }
 
 static void write_csv(feature_sink *sink, const match_table *table) {

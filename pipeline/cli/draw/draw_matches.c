@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "pipeline/cli/draw/draw_parts.h"
+#include "pipeline/cli/draw/draw_common.h"
 #include "pipeline/cli/common/match_file.h"
 
 /* Places in draw_palette. */

@@ -1,28 +1,15 @@
 /*
  * Writing a picture in the format that its name's ending tells; whole or not at all.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/draw/save_picture.h"
 #include "pipeline/base/memory.h"
+#include "pipeline/base/path_text.h"
 
 typedef enum save_format { SAVE_UNKNOWN, SAVE_PNG, SAVE_JPEG, SAVE_PGM, SAVE_PPM, SAVE_PNM } save_format;
-
-static bool save_ends_with(const char *path, const char *ending) {
-  const size_t length = strlen(path), tail = strlen(ending);
-  if (length < tail) {
-    return false;
-  }
-  for (size_t i = 0; i < tail; ++i) {
-    if (tolower((unsigned char)path[length - tail + i]) != ending[i]) {
-      return false;
-    }
-  }
-  return true;
-}
 
 static save_format save_format_of(const char *path) {
   static const struct {
@@ -34,7 +21,7 @@ static save_format save_format_of(const char *path) {
     return HARTSIFT_HAVE_PNG ? SAVE_PNG : SAVE_PNM;
   }
   for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) {
-    if (save_ends_with(path, table[i].ending)) {
+    if (path_ends_with(path, table[i].ending)) {
       return table[i].format;
     }
   }

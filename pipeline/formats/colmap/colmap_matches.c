@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pipeline/base/matrix3.h"
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/base/memory.h"
@@ -65,9 +66,8 @@ static void transpose(double m[9]) {
 /* The inverse up to its scale, which a homography does not have: the adjugate, with the last element 1 where it can
    be. */
 static void invert_homography(double m[9]) {
-  const double a[9] = {m[4] * m[8] - m[5] * m[7], m[2] * m[7] - m[1] * m[8], m[1] * m[5] - m[2] * m[4],
-                       m[5] * m[6] - m[3] * m[8], m[0] * m[8] - m[2] * m[6], m[2] * m[3] - m[0] * m[5],
-                       m[3] * m[7] - m[4] * m[6], m[1] * m[6] - m[0] * m[7], m[0] * m[4] - m[1] * m[3]};
+  double a[9];
+  matrix3_adjugate(m, a);
   double largest = 0.0;
   for (int i = 0; i < 9; i++) largest = fmax(largest, fabs(a[i]));
   const double scale = fabs(a[8]) > 1e-12 * largest ? a[8] : largest;

@@ -1,17 +1,12 @@
 /* Statements on COLMAP's database, and how a failure of one is told. */
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "pipeline/base/message.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 
 hs_status colmap_fail(hs_colmap_database *database, hs_status status, const char *format, ...) {
-  char reason[COLMAP_MESSAGE_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  if (vsnprintf(reason, sizeof reason, format, arguments) < 0) reason[0] = '\0';
+  hs_message_set_about(database->message, sizeof database->message, database->shown_path, format, arguments);
   va_end(arguments);
-  hs_message_set(database->message, sizeof database->message, "%s: %s", database->shown_path, reason);
   return status;
 }
 

@@ -19,17 +19,10 @@
 /* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
 enum { FEATURE_TEXT_MOST_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
 
-/* "path: reason" for both sides; the reason is cut rather than lost. */
-static void fail_message(char *message, size_t bytes, const char *path, const char *format, va_list arguments) {
-  char reason[384];
-  if (vsnprintf(reason, sizeof reason, format, arguments) < 0) reason[0] = '\0';
-  hs_message_set(message, bytes, "%s: %s", path, reason);
-}
-
 hs_status source_fail(const feature_source *source, hs_status status, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  fail_message(source->message, source->message_bytes, source->path, format, arguments);
+  hs_message_set_about(source->message, source->message_bytes, source->path, format, arguments);
   va_end(arguments);
   return status;
 }
@@ -37,7 +30,7 @@ hs_status source_fail(const feature_source *source, hs_status status, const char
 hs_status target_fail(const feature_target *target, hs_status status, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  fail_message(target->message, target->message_bytes, target->path, format, arguments);
+  hs_message_set_about(target->message, target->message_bytes, target->path, format, arguments);
   va_end(arguments);
   return status;
 }

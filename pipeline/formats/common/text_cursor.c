@@ -67,6 +67,14 @@ bool cursor_field(text_cursor *cursor, const char **field, size_t *size) {
   return true;
 }
 
+hs_status cursor_number_field(text_cursor *cursor, size_t index, double *value) {
+  const char *field;
+  size_t size;
+  if (!cursor_field(cursor, &field, &size)) return cursor_fail(cursor, "the line has fewer fields than the header");
+  if (number_to_double(field, size, value)) return HS_OK;
+  return cursor_fail(cursor, "field %zu is not a finite number", index + 1);
+}
+
 uint64_t cursor_count_lines(text_cursor cursor) {
   uint64_t count = 0;
   while (!cursor_at_end(&cursor)) {

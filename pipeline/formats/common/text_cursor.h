@@ -32,6 +32,8 @@ hs_status cursor_int(text_cursor *cursor, bool across_lines, const char *what, i
 /* The next field of a line of comma-separated values, without blanks around it, and the comma behind it. False at the end
    of the line. */
 bool cursor_field(text_cursor *cursor, const char **field, size_t *size);
+/* The next such field, the index-th of its line from 0, as a number. */
+hs_status cursor_number_field(text_cursor *cursor, size_t index, double *value);
 /* How many of the lines from here on have anything but blanks. */
 uint64_t cursor_count_lines(text_cursor cursor);
 /* 128 integers 0..255. */

@@ -2,8 +2,8 @@
  * What both kinds of pictures of `hartsift draw` share: pictures and features read, extracted and checked against each
  * other, and the result written.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_DRAW_PARTS_H
-#define HARTSIFT_PIPELINE_CLI_DRAW_PARTS_H
+#ifndef HARTSIFT_CLI_DRAW_DRAW_COMMON_H
+#define HARTSIFT_CLI_DRAW_DRAW_COMMON_H
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/draw/drawing.h"

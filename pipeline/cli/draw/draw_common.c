@@ -1,7 +1,7 @@
 /*
- * What both kinds of pictures of `hartsift draw` share; see draw_parts.h.
+ * What both kinds of pictures of `hartsift draw` share; see draw_common.h.
  */
-#include "pipeline/cli/draw/draw_parts.h"
+#include "pipeline/cli/draw/draw_common.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,16 +1,13 @@
 /*
- * Image, context and output of `stats` and `hist`; see levels_job.h.
+ * Image, context and output of `stats` and `hist`; see gray_array_job.h.
  */
-#include "pipeline/cli/bench/levels_job.h"
+#include "pipeline/cli/common/gray_array_job.h"
 
 #include <string.h>
 
-static bool ends_in_json(const char *path) {
-  const char *dot = strrchr(path, '.');
-  return dot != NULL && strcmp(dot, ".json") == 0;
-}
+#include "pipeline/base/path_text.h"
 
-hs_array levels_array(const hs_image *image) {
+hs_array gray_array_of(const hs_image *image) {
   const hs_array array = {.data = image->data,
                           .width = (size_t)image->width,
                           .height = (size_t)image->height,
@@ -19,7 +16,7 @@ hs_array levels_array(const hs_image *image) {
   return array;
 }
 
-cli_exit levels_job_fail(const levels_job *job, const char *name) {
+cli_exit gray_array_job_fail(const gray_array_job *job, const char *name) {
   const size_t length = strlen(name);
   const bool named = strncmp(job->message, name, length) == 0 && job->message[length] == ':';
   if (named) {
@@ -30,12 +27,12 @@ cli_exit levels_job_fail(const levels_job *job, const char *name) {
   return CLI_FAILED;
 }
 
-cli_exit levels_job_open(levels_job *job, const option_set *set) {
+cli_exit gray_array_job_open(gray_array_job *job, const option_set *set) {
   hs_options options;
   const option_value *output = &set->values[OPTION_OUTPUT];
   memset(job, 0, sizeof *job);
   job->set = set;
-  job->json = set->values[OPTION_JSON].given || (output->given && ends_in_json(output->text));
+  job->json = set->values[OPTION_JSON].given || (output->given && path_ends_with(output->text, ".json"));
   cli_fill_options(set, &options);
   options.device = HS_DEVICE_CPU;
   cli_input_init(&job->input, set, &options);
@@ -46,19 +43,19 @@ cli_exit levels_job_open(levels_job *job, const option_set *set) {
   }
   const char *path = set->operands[0];
   if (cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message) != HS_OK) {
-    return levels_job_fail(job, strcmp(path, "-") == 0 ? "standard input" : path);
+    return gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard input" : path);
   }
-  job->array = levels_array(&job->image);
+  job->array = gray_array_of(&job->image);
   return CLI_DONE;
 }
 
-void levels_job_free(levels_job *job) {
+void gray_array_job_free(gray_array_job *job) {
   hs_image_free(&job->image, NULL);
   cli_input_free(&job->input);
   hs_destroy(job->context);
 }
 
-cli_exit levels_job_write(levels_job *job, void (*write)(FILE *out, const void *result), const void *result) {
+cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *out, const void *result), const void *result) {
   const option_value *output = &job->set->values[OPTION_OUTPUT];
   if (!output->given || strcmp(output->text, "-") == 0) {
     write(stdout, result);
@@ -66,7 +63,7 @@ cli_exit levels_job_write(levels_job *job, void (*write)(FILE *out, const void *
   }
   if (cli_is_same_file(job->set->operands[0], output->text)) {
     snprintf(job->message, sizeof job->message, "the output would overwrite the input");
-    return levels_job_fail(job, output->text);
+    return gray_array_job_fail(job, output->text);
   }
   atomic_file file;
   FILE *stream = atomic_file_open(&file, output->text);
