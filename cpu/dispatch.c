@@ -1,4 +1,13 @@
-/* Which variants there are, which of them this machine can run, and which the caller or the environment asked for. */
+/* Which variants there are, which of them this machine can run, and which the caller or the environment asked for.
+ *
+ * To add a variant of a stage for an instruction set that is here already: cpu/<stage>_simd.c over cpu/simd.h, its
+ * prototype in cpu/stages_simd.h, its line in SIMD_VARIANT; tests/agree then compares it with the reference.
+ *
+ * To add an instruction set (tests/api/check_places.py names what was forgotten):
+ *   1. its vectors: cpu/simd_<isa>.h, chosen in cpu/simd.h;
+ *   2. its flags, and its name in both lists of cpu/CMakeLists.txt;
+ *   3. its prototypes in cpu/stages_simd.h; a has_<isa> and an entry, weakest first, in the table below;
+ *   4. its name where HARTSIFT_CPU is described: hartsift.h, cpu/dispatch.h, README.md. */
 #include "cpu/dispatch.h"
 
 #include <stdio.h>

@@ -7,6 +7,15 @@
  *   cuda_keypoint_reset, (extrema), cuda_refine, cuda_locate, cuda_orient, [cuda_select], cuda_describe, cuda_results
  *
  * on one stream, or on several with events between them. All of it may be captured into a graph.
+ *
+ * To add a kernel (tests/api/check_places.py names what was forgotten):
+ *   1. the kernel in a .cu of its subject, with its description: Does, Launch, Shared, Reads, Writes, Barriers, Limits,
+ *      Order, Cost;
+ *   2. one launcher in the header beside it, which asserts what the description says of the launch;
+ *   3. its place in a frame's graph (pipeline/device/cuda_record.c), its buffers in pipeline/device/cuda_plan.c, and a
+ *      variant's name in pipeline/device/cuda_variants.c where there is a choice;
+ *   4. its agreement with the reference, byte for byte: tests/agree/test_cuda_*.c (tests/prim for a primitive);
+ *   5. its figure in bench/NOTES.md, with what bounds it.
  */
 #ifndef HS_CUDA_FRAME_VIEW_H
 #define HS_CUDA_FRAME_VIEW_H

@@ -5,6 +5,14 @@
  * A stage_queue is where the work runs (a pool of threads); the pipeline only hands it through. Every function
  * writes what its contract in <stage>.h says and nothing else; none allocates. A context fills the table once
  * (cpu/dispatch.c), each entry with the variant that suits the machine; `variant` names them for the report.
+ *
+ * To add a stage (tests/api/check_places.py names what was forgotten):
+ *   1. its contract, arguments and arithmetic of one sample: stages/<stage>.h;
+ *   2. an entry in stage_id and stage_ops below, its name in stages/ops.c, in the same order;
+ *   3. the reference cpu/<stage>_ref.c, its entry in the table of cpu/dispatch.c and its TAKE line there;
+ *   4. its step in pipeline/frame/run_frame.c, and its buffers with first and last step in pipeline/context/plan.c;
+ *   5. its kernels and their place in a frame's graph: the list in cuda/frame_view.h;
+ *   6. tests: tests/agree for every variant against the reference, tests/property for what holds of the whole.
  */
 #ifndef HS_STAGES_OPS_H
 #define HS_STAGES_OPS_H

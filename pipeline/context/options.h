@@ -1,5 +1,14 @@
 /*
  * Options: profiles, validation, and their translation into what the stages take.
+ *
+ * To add an option (tests/api/check_places.py names what was forgotten):
+ *   1. the field, last in hs_options, with unit, range, default and source: pipeline/include/hartsift.h;
+ *   2. its default where it is not 0 (set_lowe and the other profiles) and its range: pipeline/context/options.c;
+ *   3. what a stage sees of it: stages/params.h and options_params, or the file that acts on it;
+ *   4. its option of the command, or the reason why it has none: pipeline/cli/options/option_table.c;
+ *   5. its field in HsOptions: python/hartsift/_library.py, and the names of its values in _options.py;
+ *   6. where it changes the method: the table and the text of stages/METHOD.md, and new digests of the selftest;
+ *   7. tests/unit/test_options.c, and a test of what it does.
  */
 #ifndef HS_PIPELINE_OPTIONS_H
 #define HS_PIPELINE_OPTIONS_H

@@ -1,6 +1,16 @@
 /*
  * Feature files: the table of formats, and the entry points that the public functions, the command line and the tests
  * share. FORMATS.md describes the layouts.
+ *
+ * To add a format (tests/api/check_places.py names what was forgotten):
+ *   1. its number in hs_format and its endings in the comment there: pipeline/include/hartsift.h;
+ *   2. writer, reader, probe and their table: pipeline/formats/format_<name>.c;
+ *   3. its line in the declaration below and in pipeline/formats/format_table.c (of one ending the first is written);
+ *   4. its row and its section in pipeline/formats/FORMATS.md;
+ *   5. its name in the choices and the help of --format: pipeline/cli/options/option_table.c;
+ *   6. its name and number in FORMATS of python/hartsift/_files.py;
+ *   7. what a round trip keeps: tests/unit/test_formats.c; what is refused: tests/unit/test_formats_broken.c;
+ *   8. seeds of the fuzzer: tests/support/make_feature_seeds.py writes tests/fuzz/corpus/features/<name>_*.
  */
 #ifndef HARTSIFT_FORMATS_FORMATS_H
 #define HARTSIFT_FORMATS_FORMATS_H

@@ -1,0 +1,162 @@
+"""Looks into every place that a stage, a variant of the CPU, a kernel, a format or an option has to be entered in, and names the
+places that were forgotten. The checklists stand beside the code: stages/ops.h, cpu/dispatch.c, cuda/frame_view.h,
+pipeline/formats/formats.h and pipeline/context/options.h.
+
+usage: check_places.py [ROOT]
+"""
+import pathlib
+import re
+import sys
+
+# Options that the command sets by other means than a column of its table, or not at all, each with its reason.
+NOT_IN_OPTION_TABLE = {
+    "octave_rule", "blur_radius_rule", "border_rule", "candidate_rule", "refine_rule", "orientation_rule",
+    "descriptor_rule", "border", "settle",       # a profile's
+    "layout",                                    # the format of a file has its own order of bins
+    "device", "device_index",                    # --device
+    "region_x", "region_y", "region_width", "region_height", "grid_columns", "grid_rows",  # --region, --grid
+    "in_flight",                                 # the batch engine's
+    "selection", "allocator",
+}
+# What is checked by its type or as a whole, not by a line of its own.
+NOT_VALIDATED = {"region_x", "region_y", "max_pixels", "max_memory_bytes", "variant"}
+# Launched to see whether a device runs anything at all.
+KERNELS_OF_NO_STAGE = {"device_probe_kernel"}
+KERNEL = re.compile(r"^__global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+
+
+class Tree:
+    """The files that are looked into, read once."""
+
+    def __init__(self, root):
+        self.root = root
+        self.texts = {}
+
+    def text(self, path):
+        if path not in self.texts:
+            files = sorted(self.root.glob(path))
+            self.texts[path] = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
+        return self.texts[path]
+
+    def forgotten(self, what, places):
+        """places: (file or pattern of files, regular expression that must be found there)."""
+        return [f"{what}: nothing in {path} matches {pattern}" for path, pattern in places
+                if not re.search(pattern, self.text(path), re.M)]
+
+
+def check_stages(tree):
+    names = re.findall(r"^  STAGE_(?!COUNT)(\w+),?$", tree.text("stages/ops.h"), re.M)
+    faults = [] if len(names) > 5 else ["stages/ops.h: no stages found"]
+    for name in (name.lower() for name in names):
+        faults += tree.forgotten(f"stage {name}", [
+            ("stages/ops.h", rf"\(\*{name}\)\(stage_queue"),
+            ("stages/ops.c", rf'"{name}"'),
+            ("cpu/dispatch.c", rf"TAKE\(STAGE_{name.upper()}, {name}\)"),
+            ("cpu/dispatch.c", rf"\.{name} = {name}_ref\b"),
+            ("cpu/*_ref.c", rf"\b{name}_ref\("),
+            ("pipeline/frame/run_frame.c" if name != "match" else "pipeline/matching/match.c", rf"ops(\.|->){name}\("),
+            ("tests/**/test_*.c", rf"\b{name}_"),
+        ])
+    return faults
+
+
+def check_variants(tree):
+    text = COMMENT.sub("", tree.text("cpu/dispatch.c"))
+    table = text[text.index("static const cpu_variant variants[]"):]
+    table = table[:table.index("\n};")]
+    names = re.findall(r"SIMD_VARIANT\((\w+),", table) + re.findall(r'\.name = "(\w+)"', table)
+    faults = [] if len(names) > 3 else ["cpu/dispatch.c: no variants found"]
+    for name in names:
+        faults += tree.forgotten(f"variant {name}", [
+            ("pipeline/include/hartsift.h", rf"HARTSIFT_CPU\s[^.;]*\b{name}\b"),
+            ("README.md", rf"\b{name}\b"),
+        ])
+        if name != "ref":
+            faults += tree.forgotten(f"variant {name}", [
+                ("cpu/CMakeLists.txt", rf"flags_{name}\b"),
+                ("cpu/CMakeLists.txt", rf"foreach\(isa [^)]*\b{name}\b[^)]*\)\n +set\(have"),
+                ("cpu/dispatch.c", rf"HARTSIFT_HAVE_ISA_{name.upper()}\b"),
+                ("cpu/simd.h", rf"\b{name}\b"),
+                ("cpu/stages_simd.h", rf"\b{name}\b"),
+            ])
+    return faults
+
+
+def check_kernels(tree):
+    """Each kernel has its description, and each launcher of a header is called by another file than its own."""
+    faults, kernels = [], 0
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(tree.root.glob("cuda/**/*.cu*"))}
+    for path, text in sources.items():
+        described_from = 0
+        for match in KERNEL.finditer(text):
+            kernels += 1
+            if not re.search(r"\bDoes\b", text[described_from:match.start()]) and match.group(1) not in KERNELS_OF_NO_STAGE:
+                faults.append(f"{path.relative_to(tree.root)}: no description (Does ...) before {match.group(1)}")
+            described_from = match.end()
+            if sum(len(re.findall(rf"\b{match.group(1)}\b", other)) for other in sources.values()) < 2:
+                faults.append(f"{path.relative_to(tree.root)}: nothing launches {match.group(1)}")
+    callers = {**sources, **{path: path.read_text(encoding="utf-8") for pattern in
+                             ("pipeline/device/*.c", "tests/**/*.c*", "bench/**/*.c*") for path in tree.root.glob(pattern)}}
+    for header in sorted(tree.root.glob("cuda/**/*.h")):
+        for name in re.findall(r"^stage_status (\w+_launch)\(", header.read_text(encoding="utf-8"), re.M):
+            calls = sum(len(re.findall(rf"\b{name}\(", text)) for text in callers.values())
+            if calls < 2:  # one is the definition
+                faults.append(f"{header.relative_to(tree.root)}: nothing calls {name}")
+    return faults if kernels > 10 else faults + ["cuda/: no kernels found"]
+
+
+def check_formats(tree):
+    ids = re.findall(r"^  HS_FORMAT_(\w+) = [1-9]", tree.text("pipeline/include/hartsift.h"), re.M)
+    tables = dict(re.findall(r"\.id = HS_FORMAT_(\w+),\s*\.name = \"([\w-]+)\"", tree.text("pipeline/formats/format_*.c")))
+    faults = [] if len(ids) > 5 else ["pipeline/include/hartsift.h: no formats found"]
+    faults += [f"format HS_FORMAT_{one}: no pipeline/formats/format_*.c has its table" for one in ids if one not in tables]
+    for one in (one for one in ids if one in tables):
+        name, word = tables[one], tables[one].replace("-", "_")
+        faults += tree.forgotten(f"format {name}", [
+            ("pipeline/formats/format_table.c", rf"&format_{word}\b"),
+            ("pipeline/formats/FORMATS.md", rf"^\| `{name}` \|"),
+            ("pipeline/formats/FORMATS.md", rf"^## {name}$"),
+            ("pipeline/cli/options/option_table.c", rf'choices = "[^"]*\b{name}\b'),
+            ("pipeline/cli/options/option_table.c", rf"(?s)format of the features:.*?\b{name}\b"),
+            ("python/hartsift/_files.py", rf'"{name}": \d'),
+            ("tests/unit/test_formats.c" if name != "colmap-db" else "tests/unit/test_colmap_*.c", rf"\bHS_FORMAT_{one}\b"),
+        ])
+        if name != "colmap-db":  # read by SQLite, from a file of its own
+            faults += [] if list(tree.root.glob(f"tests/fuzz/corpus/features/{word}_*")) else [
+                f"format {name}: no seed in tests/fuzz/corpus/features"]
+    return faults
+
+
+def struct_fields(text, name):
+    body = re.search(rf"typedef struct {name} {{(.*?)\n}} {name};", text, re.S)
+    fields = []
+    for declaration in COMMENT.sub("", body.group(1)).split(";") if body else []:
+        fields += re.findall(r"(\w+)\s*(?:\[[^\]]*\])?\s*(?:,|$)", declaration.strip())
+    return [field for field in fields if field]
+
+
+def check_options(tree):
+    fields = [field for field in struct_fields(tree.text("pipeline/include/hartsift.h"), "hs_options")
+              if field not in ("struct_size", "profile")]
+    faults = [] if len(fields) > 20 else ["pipeline/include/hartsift.h: no hs_options found"]
+    for field in fields:
+        places = [("python/hartsift/_library.py", rf'\("{field}", '), ("tests/**/*.c", rf"\b{field}\b")]
+        if field not in NOT_VALIDATED:
+            places.append(("pipeline/context/options.c", rf'{{"{field}",|options\.{field}\b'))
+        if field not in NOT_IN_OPTION_TABLE:
+            places.append(("pipeline/cli/**/*.c", rf"AT\({field}\)|(?:->|\.){field}\b"))
+        faults += tree.forgotten(f"option {field}", places)
+    return faults
+
+
+def main():
+    tree = Tree(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve())
+    faults = (check_stages(tree) + check_variants(tree) + check_kernels(tree) + check_formats(tree) + check_options(tree))
+    for fault in faults:
+        print(fault)
+    print(f"{len(faults)} places forgotten")
+    return 1 if faults else 0
+
+
+sys.exit(main())
