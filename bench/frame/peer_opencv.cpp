@@ -9,6 +9,9 @@
 #include <opencv2/features2d.hpp>
 
 #include "bench/frame/peer_library.h"
+extern "C" {
+#include "pipeline/cli/common/content_digest.h"
+}
 
 namespace {
 
@@ -32,12 +35,14 @@ size_t features(const void *state) { return static_cast<const opencv_job *>(stat
 
 uint64_t digest(const void *state) {
   const opencv_job *job = static_cast<const opencv_job *>(state);
-  uint64_t value = bench_digest_start;
+  digest_state value;
+  digest_start(&value);
   for (const cv::KeyPoint &k : job->keypoints) {
     const float numbers[4] = {k.pt.x, k.pt.y, k.size, k.angle};
-    value = bench_digest(value, numbers, sizeof numbers);
+    digest_add(&value, numbers, sizeof numbers);
   }
-  return bench_digest(value, job->descriptors.data, job->descriptors.total() * job->descriptors.elemSize());
+  digest_add(&value, job->descriptors.data, job->descriptors.total() * job->descriptors.elemSize());
+  return digest_end(&value);
 }
 
 } /* namespace */
