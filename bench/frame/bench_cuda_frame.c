@@ -65,7 +65,7 @@ static bool verified(const bench_options *b, hs_context *gpu, const hs_image *im
   hs_features on_cpu = {0};
   const hs_features *on_gpu = NULL;
   hs_context *cpu = open_context(b, HS_DEVICE_CPU, first_octave);
-  bool ok = cpu && hs_extract(cpu, image, &on_cpu) == HS_OK;
+  bool ok = cpu && hs_extract(cpu, image, NULL, &on_cpu) == HS_OK;
   if (ok && hs_extract_view(gpu, image, NULL, &on_gpu) != HS_OK) {
     fprintf(stderr, "%s: %s\n", name, hs_last_error(gpu));
     ok = false;
@@ -161,7 +161,7 @@ static bool bench_image(bench_options *b, const char *name) {
   }
   device_free(device_copy);
   device_free_pinned((void *)(uintptr_t)pinned.data);
-  hs_image_free(&loaded, NULL);
+  hs_image_free(&loaded);
   return ok;
 }
 

@@ -118,7 +118,7 @@ static bool bench(const bench_options *b, const hs_image *image, const char *nam
   hs_features expected = {0};
   memset(devices, 0, sizeof devices);
   hs_context *cpu = open_context(HS_DEVICE_CPU, 0, octave, 1);
-  bool ok = cpu && hs_extract(cpu, image, &expected) == HS_OK;
+  bool ok = cpu && hs_extract(cpu, image, NULL, &expected) == HS_OK;
   for (int i = 0; i < count && ok; i++) {
     devices[i].context = open_context(HS_DEVICE_CUDA, i, octave, b->in_flight);
     devices[i].image = image;
@@ -145,7 +145,7 @@ static bool load(const char *name, hs_image *image) {
   void *host = NULL, *mapped = NULL;
   if (hs_load_image(name, NULL, &loaded) != HS_OK || loaded.type != HS_U8 || loaded.layout != HS_GRAY) {
     fprintf(stderr, "%s: not an 8-bit gray picture that this build can read\n", name);
-    hs_image_free(&loaded, NULL);
+    hs_image_free(&loaded);
     return false;
   }
   const size_t row = (size_t)loaded.width, stride = loaded.stride_bytes ? loaded.stride_bytes : row;
@@ -153,7 +153,7 @@ static bool load(const char *name, hs_image *image) {
   for (int32_t y = 0; ok && y < loaded.height; y++)
     memcpy((char *)host + (size_t)y * row, (const char *)loaded.data + (size_t)y * stride, row);
   *image = (hs_image){.data = host, .width = loaded.width, .height = loaded.height, .type = HS_U8};
-  hs_image_free(&loaded, NULL);
+  hs_image_free(&loaded);
   return ok;
 }
 

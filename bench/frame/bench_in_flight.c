@@ -89,7 +89,7 @@ static bool load(hs_device device, const char *name, hs_image *image) {
   hs_image loaded = {0};
   if (hs_load_image(name, NULL, &loaded) != HS_OK || loaded.type != HS_U8 || loaded.layout != HS_GRAY) {
     fprintf(stderr, "%s: not an 8-bit gray picture that this build can read\n", name);
-    hs_image_free(&loaded, NULL);
+    hs_image_free(&loaded);
     return false;
   }
   const size_t row = (size_t)loaded.width, stride = loaded.stride_bytes ? loaded.stride_bytes : row;
@@ -97,7 +97,7 @@ static bool load(hs_device device, const char *name, hs_image *image) {
   for (int32_t y = 0; pixels && y < loaded.height; y++)
     memcpy(pixels + (size_t)y * row, (const char *)loaded.data + (size_t)y * stride, row);
   *image = (hs_image){.data = pixels, .width = loaded.width, .height = loaded.height, .type = HS_U8};
-  hs_image_free(&loaded, NULL);
+  hs_image_free(&loaded);
   return pixels != NULL;
 }
 
@@ -111,7 +111,7 @@ static bool same(const hs_features *a, const hs_features *b) {
 static bool verified(const bench_options *b, hs_context *c, const hs_image *image, int32_t first_octave, int32_t room) {
   hs_features expected = {0};
   hs_context *cpu = open_context(b, HS_DEVICE_CPU, first_octave, 1);
-  bool ok = cpu && hs_extract(cpu, image, &expected) == HS_OK;
+  bool ok = cpu && hs_extract(cpu, image, NULL, &expected) == HS_OK;
   for (int32_t i = 0; i < room && ok; i++) ok = hs_submit(c, image, NULL) == HS_OK;
   for (int32_t i = 0; i < room && ok; i++) {
     const hs_features *view = NULL;

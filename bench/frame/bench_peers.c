@@ -124,7 +124,7 @@ static bool load_picture(const char *name, hs_image *image) {
   }
   if (image->type != HS_U8) {
     (void)complain(name, "not an 8-bit picture, which is what all of the libraries take");
-    hs_image_free(image, NULL);
+    hs_image_free(image);
     return false;
   }
   return true;
@@ -141,7 +141,7 @@ static bool time_picture(const peers_options *o, bench_report *report, const cha
     done = time_group(o, report, name, &image, 1);
   }
   done = time_group(o, report, name, &image, most) && done;
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   return done;
 }
 

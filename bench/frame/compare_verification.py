@@ -40,12 +40,13 @@ class VerifyOptions(ctypes.Structure):
 class Geometry(ctypes.Structure):
     _fields_ = [("model", ctypes.c_int), ("found", ctypes.c_int32), ("matrix", ctypes.c_double * 9),
                 ("inlier_count", ctypes.c_size_t), ("rms_error", ctypes.c_double), ("plane_inliers", ctypes.c_size_t),
-                ("iterations", ctypes.c_int32)]
+                ("iterations", ctypes.c_int32), ("reserved", ctypes.c_int32 * 9)]
 
 
 class Pose(ctypes.Structure):
     _fields_ = [("rotation", ctypes.c_double * 9), ("translation", ctypes.c_double * 3),
-                ("in_front", ctypes.c_size_t), ("used", ctypes.c_size_t)]
+                ("in_front", ctypes.c_size_t), ("used", ctypes.c_size_t),
+                ("reserved", ctypes.c_int32 * 8)]
 
 
 def pointer(array):
@@ -60,8 +61,9 @@ class Library:
 
     def verify(self, a, b, model, threshold, camera=None, seed=0):
         options, geometry = VerifyOptions(), Geometry()
-        if self.binding.hs_verify_options_init(ctypes.byref(options), model) != 0:
-            raise RuntimeError("hs_verify_options_init failed")
+        size = ctypes.c_size_t(ctypes.sizeof(options))
+        if self.binding.hs_verify_options_init_sized(ctypes.byref(options), size, model) != 0:
+            raise RuntimeError("hs_verify_options_init_sized failed")
         options.tolerance, options.seed = threshold, seed
         if camera:
             options.camera_a = options.camera_b = Camera(*camera)

@@ -326,7 +326,7 @@ static int run_sizes(ladder *l, const uint8_t *noise, const uint8_t *flat, uint6
       run_library(l, c);
       close_picture(&s);
     }
-    hs_image_free(&scene, NULL);
+    hs_image_free(&scene);
   }
   return 0;
 }
@@ -353,8 +353,8 @@ int main(int argc, char **argv) {
   run_picture(&l, "noise, 640 x 480 (in L2)", noise, side, small, true);
   run_picture(&l, "natural (@scene:2048x2048, in L2)", (const uint8_t *)scene.data, side, side, true);
   const int unrendered = run_sizes(&l, noise, flat, side);
-  hs_image_free(&scene, NULL);
-  hs_image_free(&vga, NULL);
+  hs_image_free(&scene);
+  hs_image_free(&vga);
   free(noise);
   free(flat);
   return ladder_close(&l) || unrendered ? 1 : 0;

@@ -87,7 +87,7 @@ bool fill(bench_state &s) {
     if (hs_render_scene(b.width, b.height, 1, nullptr, nullptr, &scene) != HS_OK) return false;
     for (int y = 0; y < b.height; y++)
       std::memcpy(s.in.ptr(y), static_cast<const uint8_t *>(scene.data) + size_t(y) * size_t(b.width), size_t(b.width));
-    hs_image_free(&scene, nullptr);
+    hs_image_free(&scene);
   } else if (std::strcmp(b.content, "random") == 0) {
     cv::RNG random(1);
     random.fill(s.in, cv::RNG::UNIFORM, 0, b.type == CV_8U ? 256 : (b.type == CV_16U ? 65536 : 1));

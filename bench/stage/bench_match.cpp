@@ -62,13 +62,13 @@ void make_list(const double *homography, size_t count, hs_features *u8, hs_featu
   options.max_features = static_cast<int32_t>(count);
   options.descriptor = HS_DESCRIPTOR_F32;
   require(hs_render_scene(side, side, 7, homography, nullptr, &image) == HS_OK, "cannot render");
-  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, f32) == HS_OK, "cannot extract");
+  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, nullptr, f32) == HS_OK, "cannot extract");
   require(f32->count == count, "the scene has too few features");
   hs_destroy(context);
   options.descriptor = HS_DESCRIPTOR_U8;
-  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, u8) == HS_OK, "cannot extract");
+  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, nullptr, u8) == HS_OK, "cannot extract");
   hs_destroy(context);
-  hs_image_free(&image, nullptr);
+  hs_image_free(&image);
 }
 
 contender ours(const char *variant, int32_t threads, bool floats, bool mutual) {

@@ -69,6 +69,7 @@ hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_ty
     features->descriptor_capacity_bytes = 0;
   }
   features->descriptor_type = type;
+  features->origin = (hs_origin){0};
   return HS_OK;
 }
 
@@ -87,5 +88,6 @@ hs_status features_copy(hs_features *features, const hs_features *found, const h
   features->count = found->count;
   features->image_width = found->image_width;
   features->image_height = found->image_height;
+  features->origin = found->origin;
   return HS_OK;
 }

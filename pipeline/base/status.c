@@ -50,6 +50,10 @@ hs_status_class hs_status_class_of(hs_status status) {
   return (int)status >= HS_ERR_MEMORY ? HS_CLASS_RESOURCE : HS_CLASS_ARGUMENT;
 }
 
+int32_t hs_version_number(void) { return HS_VERSION_NUMBER; }
+
+int32_t hs_method_version(void) { return HS_METHOD_VERSION; }
+
 const char *hs_version_string(void) {
   return HS_TEXT_OF(HS_VERSION_MAJOR) "." HS_TEXT_OF(HS_VERSION_MINOR) "." HS_TEXT_OF(
       HS_VERSION_PATCH) " (method " HS_TEXT_OF(HS_METHOD_VERSION) ")";

@@ -440,7 +440,7 @@ cli_exit cmd_batch(const option_set *set) {
   batch_store_close(&job->store);
   batch_manifest_free(&job->manifest);
   batch_list_free(&job->list);
-  hs_image_free(&job->mask, NULL);
+  hs_image_free(&job->mask);
   cli_input_free(&job->input);
   pthread_mutex_destroy(&job->lock);
   free(job);

@@ -112,7 +112,7 @@ static cli_exit time_images(bench_job *job, const char *const *names, int name_c
     hs_image image = {0};
     const hs_status status = cli_load_image(&job->input, name, false, &image, message, sizeof message);
     const cli_exit one = status == HS_OK ? time_image(job, name, &image) : fail(name, message);
-    hs_image_free(&image, NULL);
+    hs_image_free(&image);
     result = one != CLI_DONE ? one : result;
     if (result == CLI_USAGE || result == CLI_NO_DEVICE) {
       break; /* no image can do better */

@@ -130,7 +130,7 @@ static hs_status compute(extract_job *job, const hs_image *image, extract_result
   if (given(job, OPTION_KEYPOINTS)) {
     status = describe_given(job, image, result->image);
   } else {
-    status = hs_extract_masked(job->context, image, job->mask.data != NULL ? &job->mask : NULL, &job->features);
+    status = hs_extract(job->context, image, job->mask.data != NULL ? &job->mask : NULL, &job->features);
   }
   result->milliseconds = cli_milliseconds() - start;
   if (status != HS_OK) {
@@ -209,7 +209,7 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   } else if (hs_status_class_of(result->status) == HS_CLASS_DEVICE) {
     renew_context(job);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 static void print_json(const extract_result *result) {
@@ -320,7 +320,7 @@ cli_exit cmd_extract(const option_set *set) {
     result = close_database(&job, extract_all(&job));
     cli_input_free(&job.input);
   }
-  hs_image_free(&job.mask, NULL);
+  hs_image_free(&job.mask);
   hs_features_free(&job.given);
   hs_features_free(&job.features);
   hs_destroy(job.context);

@@ -50,7 +50,7 @@ static cli_exit count(gray_array_job *job, hist_result *r) {
       cli_explain(job->context, status, job->message, sizeof job->message);
     }
   }
-  hs_image_free(&mask, NULL);
+  hs_image_free(&mask);
   return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, mask_value->given ? mask_value->text : "histogram");
 }
 

@@ -156,10 +156,10 @@ static hs_status extract(match_job *job, const char *path, hs_features *features
   hs_image image = {0};
   hs_status status = cli_load_image(&job->input, path, false, &image, job->message, sizeof job->message);
   if (status == HS_OK) {
-    status = hs_extract(job->context, &image, features);
+    status = hs_extract(job->context, &image, NULL, features);
     if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   return status;
 }
 

@@ -111,7 +111,7 @@ static hs_status extract_scene(const selftest_state *state, const selftest_backe
   scene_options(scene, &options);
   hs_status status = create_backend(state, backend, &options, &context, message, message_bytes);
   if (status == HS_OK) {
-    status = hs_extract(context, image, features);
+    status = hs_extract(context, image, NULL, features);
     if (status != HS_OK) {
       cli_explain(context, status, message, message_bytes);
     }
@@ -241,7 +241,7 @@ static bool run_scene(selftest_state *state, const selftest_scene *scene) {
     passed = check_digest(scene, &state->expected);
     compare_backends(state, scene, &image);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   return passed;
 }
 

@@ -12,18 +12,32 @@
 #include "stages/grid_select.h"
 
 hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...) {
-  char text[ERROR_TEXT_BYTES / 2];
+  char text[ERROR_TEXT_BYTES];
   va_list list;
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
   const char *slash = strrchr(file, '/');
-  hs_message_set(context->error, sizeof context->error, "%s (%s, %s:%d)", text, hs_status_name(status),
+  hs_message_set(context->error, sizeof context->error, "%s", text);
+  hs_message_set(context->error_location, sizeof context->error_location, "%s at %s:%d", hs_status_name(status),
                  slash ? slash + 1 : file, line);
   return status;
 }
 
+void context_clear_error(hs_context *context) {
+  context->error[0] = '\0';
+  context->error_location[0] = '\0';
+}
+
 const char *hs_last_error(const hs_context *c) { return c ? c->error : ""; }
+
+const char *hs_last_error_location(const hs_context *c) { return c ? c->error_location : ""; }
+
+hs_origin context_origin(const hs_context *c) {
+  const hs_options *o = &c->options;
+  return (hs_origin){
+      .method_version = HS_METHOD_VERSION, .profile = o->profile, .norm = o->norm, .layout = o->layout};
+}
 
 const char *hs_backend_report(const hs_context *c) { return c ? c->report : ""; }
 

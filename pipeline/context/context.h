@@ -12,7 +12,7 @@
 #include "pipeline/include/hartsift.h"
 #include "stages/ops.h"
 
-enum { ERROR_TEXT_BYTES = 512, REPORT_BYTES = 1024 };
+enum { ERROR_TEXT_BYTES = 512, ERROR_LOCATION_BYTES = 96, REPORT_BYTES = 1024 };
 
 /* The split of a frame's octaves that was measured for pictures of a size. */
 typedef struct kept_split {
@@ -58,10 +58,17 @@ struct hs_context {
   hs_statistics statistics;
   char no_device[ERROR_TEXT_BYTES]; /* why HS_DEVICE_AUTO chose the CPU; "" when it did not have to */
   char error[ERROR_TEXT_BYTES];
+  char error_location[ERROR_LOCATION_BYTES];
   char report[REPORT_BYTES];
 };
 
-/* Records a failure with the place it was seen and returns the status. */
+/* Forgets the failure of the call before. */
+void context_clear_error(hs_context *context);
+
+/* What this context's descriptors are. */
+hs_origin context_origin(const hs_context *context);
+
+/* Records a failure and where it was seen, and returns the status. */
 hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 #define CONTEXT_FAIL(context, status, ...) context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__)

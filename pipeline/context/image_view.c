@@ -1,6 +1,7 @@
 /* What a caller hands in, checked and turned into what the stages take. */
 #include "pipeline/context/image_view.h"
 
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 
 _Static_assert((int)SOURCE_U8 == HS_U8 && (int)SOURCE_U16 == HS_U16 && (int)SOURCE_F32 == HS_F32, "sample types");
@@ -23,6 +24,8 @@ static hs_status check_sides(hs_context *c, const hs_image *image) {
 
 hs_status image_view_source(hs_context *c, const hs_image *image, source_view *view) {
   if (!image->data) return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.data is null");
+  if (!RESERVED_IS_CLEAR(image->reserved))
+    return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.reserved is set: start with {0}, or use a later library");
   if (image->width < 1 || image->height < 1)
     return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image is %d x %d, expected at least 1 x 1", image->width, image->height);
   if ((unsigned)image->type > HS_F32)
@@ -33,7 +36,7 @@ hs_status image_view_source(hs_context *c, const hs_image *image, source_view *v
   if ((unsigned)image->layout > HS_BGRA)
     return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.layout is %d, expected 0..5", (int)image->layout);
   const uint64_t pixels = (uint64_t)image->width * (uint64_t)image->height, limit = c->options.max_pixels;
-  if (limit > 0 && pixels > limit)
+  if (pixels > limit)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "image is %d x %d = %llu pixels, max_pixels is %llu", image->width,
                         image->height, (unsigned long long)pixels, (unsigned long long)limit);
   const hs_status sides = check_sides(c, image);
@@ -82,7 +85,7 @@ hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image
   if (!mask) return HS_OK;
   const size_t stride = mask->stride_bytes ? mask->stride_bytes : (size_t)mask->width;
   if (!mask->data || mask->type != HS_U8 || mask->layout != HS_GRAY || mask->width != image->width ||
-      mask->height != image->height || stride < (size_t)mask->width)
+      mask->height != image->height || stride < (size_t)mask->width || !RESERVED_IS_CLEAR(mask->reserved))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "mask is %d x %d, expected 8-bit gray of the image's size %d x %d",
                         mask->width, mask->height, image->width, image->height);
   size_t all;

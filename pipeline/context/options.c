@@ -5,7 +5,13 @@
 #include <string.h>
 
 #include "cpu/usable_threads.h"
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/message.h"
+
+OPTIONS_END_WITH(hs_options, grid_rows);
+static const options_kind kind = OPTIONS_KIND(hs_options, profile);
+
+#define MAX_PIXELS_DEFAULT ((uint64_t)1 << 31)
 
 static void set_lowe(hs_options *o) {
   o->first_octave = -1;
@@ -28,7 +34,7 @@ static void set_lowe(hs_options *o) {
   o->layout = HS_LAYOUT_UBC;
   o->descriptor = HS_DESCRIPTOR_U8;
   o->selection = HS_SELECT_RESPONSE;
-  o->max_pixels = (uint64_t)1 << 31;
+  o->max_pixels = MAX_PIXELS_DEFAULT;
   o->device = HS_DEVICE_AUTO;
 }
 
@@ -70,40 +76,36 @@ static void set_colmap(hs_options *o) {
   o->selection = HS_SELECT_SCALE;
 }
 
-hs_status hs_options_init(hs_options *options, hs_profile profile) {
-  if (!options || (unsigned)profile > HS_PROFILE_COLMAP) return HS_ERR_ARGUMENT;
-  memset(options, 0, sizeof *options);
-  options->struct_size = sizeof *options;
-  options->profile = profile;
-  set_lowe(options);
-  if (profile == HS_PROFILE_OPENCV) set_opencv(options);
-  if (profile == HS_PROFILE_VLFEAT) set_vlfeat(options);
-  if (profile == HS_PROFILE_COLMAP) set_colmap(options);
-  return HS_OK;
+static hs_options defaults_of(hs_profile profile) {
+  hs_options o = {.struct_size = sizeof o, .profile = profile};
+  set_lowe(&o);
+  if (profile == HS_PROFILE_OPENCV) set_opencv(&o);
+  if (profile == HS_PROFILE_VLFEAT) set_vlfeat(&o);
+  if (profile == HS_PROFILE_COLMAP) set_colmap(&o);
+  return o;
 }
 
-hs_status options_adopt(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes) {
-  const size_t least = offsetof(hs_options, profile) + sizeof callers->profile;
-  if (callers->struct_size < least || callers->struct_size > 65536) {
-    hs_message_set(message, message_bytes, "options.struct_size is %zu: call hs_options_init first",
-                   callers->struct_size);
-    return HS_ERR_OPTION;
-  }
-  if (hs_options_init(mine, callers->profile) != HS_OK) {
-    hs_message_set(message, message_bytes, "options.profile is %d, expected 0..%d", (int)callers->profile,
+hs_status hs_options_init_sized(hs_options *options, size_t struct_size, hs_profile profile) {
+  if ((unsigned)profile > HS_PROFILE_COLMAP) return HS_ERR_ARGUMENT;
+  const hs_options defaults = defaults_of(profile);
+  return options_give(options, struct_size, &defaults, kind);
+}
+
+hs_status options_complete(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes) {
+  char reason[ADOPT_REASON_BYTES];
+  hs_options known = {0};
+  hs_status st = options_adopt(&known, callers, kind, reason);
+  hs_message_set(message, message_bytes, "%s", reason);
+  if (st != HS_OK) return st;
+  if ((unsigned)known.profile > HS_PROFILE_COLMAP) {
+    hs_message_set(message, message_bytes, "options.profile is %d, expected 0..%d", (int)known.profile,
                    HS_PROFILE_COLMAP);
     return HS_ERR_OPTION;
   }
-  const size_t known = callers->struct_size < sizeof *mine ? callers->struct_size : sizeof *mine;
-  /* Fields of a newer header that this library does not know must be off. */
-  for (size_t i = known; i < callers->struct_size; i++)
-    if (((const unsigned char *)callers)[i] != 0) {
-      hs_message_set(message, message_bytes, "options has fields that hartsift %s does not know", hs_version_string());
-      return HS_ERR_OPTION;
-    }
-  memcpy(mine, callers, known);
-  mine->struct_size = sizeof *mine;
-  return HS_OK;
+  *mine = defaults_of(known.profile);
+  st = options_adopt(mine, callers, kind, reason);
+  if (mine->max_pixels == 0) mine->max_pixels = MAX_PIXELS_DEFAULT;
+  return st;
 }
 
 /* One field's range. */

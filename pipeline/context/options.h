@@ -22,7 +22,7 @@ hs_status options_validate(const hs_options *options, char *message, size_t mess
 
 /* A copy of the caller's options that has every field this library knows: one from an older header is shorter, and gets
    its profile's defaults for the rest. */
-hs_status options_adopt(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes);
+hs_status options_complete(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes);
 
 /* The stages' parameters of valid options. */
 sift_params options_params(const hs_options *options);

@@ -101,7 +101,7 @@ static int32_t processors_of(const hs_context *c) { return c->cuda ? c->cuda->in
 static hs_status reduce(hs_context *c, const hs_array *array, void *stream, reduce_kind kind, double *first,
                         double *second) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!first && !second) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "where the result goes is null");
   reduce_args args = {.kind = kind, .first = first, .second = second, .processors = processors_of(c)};
   device_call call;
@@ -131,7 +131,7 @@ hs_status hs_cuda_reduce_max(hs_context *context, const hs_array *array, void *s
 
 hs_status hs_cuda_reduce_range(hs_context *c, const hs_array *array, void *stream, double *minimum, double *maximum) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!minimum || !maximum) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "minimum or maximum is null");
   return reduce(c, array, stream, REDUCE_RANGE, minimum, maximum);
 }
@@ -141,7 +141,7 @@ hs_status hs_cuda_reduce_range(hs_context *c, const hs_array *array, void *strea
 hs_status hs_cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *tiling, void *stream,
                              hs_tile *tiles, size_t capacity, size_t *count) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   tile_stats_args args = {.tiles = (prim_tile *)(void *)tiles, .processors = processors_of(c)};
   array_tiling tiled;
   device_call call;
@@ -170,7 +170,7 @@ hs_status hs_cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tili
 hs_status hs_cuda_histogram256(hs_context *c, const hs_array *array, const hs_array *mask, void *stream,
                                uint64_t *counts) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   histogram_args args = {.counts = counts, .processors = processors_of(c)};
   prim_view kept = {0};
   device_call call;
@@ -189,7 +189,7 @@ hs_status hs_cuda_histogram256(hs_context *c, const hs_array *array, const hs_ar
 hs_status hs_cuda_equalize(hs_context *c, const hs_array *picture, void *stream, uint8_t *out,
                            size_t out_stride_bytes) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   prim_view view;
   device_call call;
   size_t stride = 0;
@@ -230,7 +230,7 @@ static hs_status round_taps(hs_context *c, const double *taps, size_t count, pri
 hs_status hs_cuda_convolve1d(hs_context *c, const hs_array *signal, const double *taps, size_t tap_count, hs_ends ends,
                              void *stream, void *out, size_t out_stride_bytes) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   convolve_args args = {.ends = (prim_ends)ends, .out = out};
   device_call call;
   hs_status st = array_view_check(c, signal, "signal", &args.signal);

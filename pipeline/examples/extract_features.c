@@ -15,14 +15,14 @@ int main(int argc, char **argv) {
   options.max_features = 1000;
   hs_status status = hs_create(&context, &options);
   if (status == HS_OK) status = hs_load_image(argc > 1 ? argv[1] : "@scene", NULL, &image);
-  if (status == HS_OK) status = hs_extract(context, &image, &features);
+  if (status == HS_OK) status = hs_extract(context, &image, NULL, &features);
   if (status != HS_OK) fprintf(stderr, "%s\n", hs_status_string(status));
   for (size_t i = 0; i < features.count; i++) {
     const hs_keypoint *k = &features.keypoints[i];
     printf("%.2f %.2f %.3f %.4f\n", (double)k->x, (double)k->y, (double)k->sigma, (double)k->orientation);
   }
   hs_features_free(&features);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   hs_destroy(context);
   return status == HS_OK ? 0 : 1;
 }

@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
     hs_features *before = &features[frame % 2], *now = &features[1 - frame % 2];
     int *of_before = track[frame % 2], *of_now = track[1 - frame % 2];
     for (; status == HS_OK && next < argc && next < frame + AHEAD; next++) {
-      hs_image_free(&image[next % AHEAD], NULL);
+      hs_image_free(&image[next % AHEAD]);
       status = hs_load_image(argv[next], NULL, &image[next % AHEAD]);
       if (status == HS_OK) status = hs_submit(context, &image[next % AHEAD], NULL);
     }

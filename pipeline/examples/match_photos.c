@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
   hs_status status = hs_create(&context, &options);
   for (int i = 0; i < 2 && status == HS_OK; i++) {
     status = hs_load_image(argv[1 + i], NULL, &image[i]);
-    if (status == HS_OK) status = hs_extract(context, &image[i], &features[i]);
+    if (status == HS_OK) status = hs_extract(context, &image[i], NULL, &features[i]);
   }
   if (status == HS_OK) status = hs_match(context, &features[0], &features[1], NULL, &matches);
   uint8_t *inlier = calloc(matches.count + 1, 1);

@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
   if (argc != 3) return fprintf(stderr, "usage: %s a.jpg b.jpg >pano.ppm\n", argv[0]), 2;
   hs_status st = hs_create(&context, &options);
   for (int i = 0; i < 2 && st == HS_OK && (st = hs_load_image(argv[1 + i], &colour, &im[i])) == HS_OK; i++)
-    st = im[i].type == HS_U8 ? hs_extract(context, &im[i], &f[i]) : HS_ERR_UNSUPPORTED; /* sample() reads bytes */
+    st = im[i].type == HS_U8 ? hs_extract(context, &im[i], NULL, &f[i]) : HS_ERR_UNSUPPORTED; /* sample() reads bytes */
   if (st == HS_OK) st = hs_match(context, &f[0], &f[1], NULL, &m);
   if (st == HS_OK) st = hs_verify(&f[0], &f[1], m.pairs, sizeof *m.pairs, m.count, &verify, NULL, &g);
   if (st != HS_OK || !g.found) return fprintf(stderr, "%s %zu matches\n", hs_status_string(st), m.count), 1;

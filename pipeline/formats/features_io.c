@@ -5,22 +5,28 @@
 #include <errno.h>
 #include <string.h>
 
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/base/path_text.h"
 #include "pipeline/formats/formats.h"
 
+OPTIONS_END_WITH(hs_file_options, message_bytes);
+static const options_kind kind = OPTIONS_KIND(hs_file_options, format);
+
+hs_status hs_file_options_init_sized(hs_file_options *options, size_t struct_size) {
+  return options_give(options, struct_size, NULL, kind);
+}
+
 /* Options with every field set, also when the caller gives none. */
-static hs_status options_complete(const hs_file_options *options, hs_file_options *complete) {
+static hs_status complete_options(const hs_file_options *options, hs_file_options *complete) {
+  char reason[ADOPT_REASON_BYTES] = "";
   *complete = (hs_file_options){.struct_size = sizeof *complete};
-  if (options != NULL) {
-    if (options->struct_size < sizeof *complete) return HS_ERR_ARGUMENT;
-    *complete = *options;
-  }
+  const hs_status status = options == NULL ? HS_OK : options_adopt(complete, options, kind, reason);
   if (complete->max_features == 0) complete->max_features = FEATURES_MOST_DEFAULT;
-  hs_message_set(complete->message, complete->message_bytes, "%s", "");
-  return HS_OK;
+  hs_message_set(complete->message, complete->message_bytes, "%s", reason);
+  return status;
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -28,9 +34,9 @@ static hs_status options_complete(const hs_file_options *options, hs_file_option
 static hs_status save_choose_format(const feature_target *target, hs_format id, const feature_format **format) {
   *format = id == HS_FORMAT_AUTO ? format_by_ending(target->path) : format_by_id(id);
   if (*format == NULL) {
-    return target_fail(target, HS_ERR_ARGUMENT,
-                       id == HS_FORMAT_AUTO ? "the name's ending stands for no feature format"
-                                            : "no such feature format");
+    return id == HS_FORMAT_AUTO
+               ? target_fail(target, HS_ERR_ARGUMENT, "the name's ending stands for no feature format")
+               : target_fail(target, HS_ERR_OPTION, "no such feature format");
   }
   if (target->features->descriptor_type == HS_DESCRIPTOR_NONE && !(*format)->without_descriptors) {
     return target_fail(target, HS_ERR_UNSUPPORTED, "the %s format cannot hold keypoints without descriptors",
@@ -109,7 +115,7 @@ static hs_status save_pair(feature_target *target, const feature_format *format)
 
 hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options) {
   hs_file_options complete;
-  hs_status status = options_complete(options, &complete);
+  hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;
   if (path == NULL || path[0] == '\0' || features == NULL) {
     hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
@@ -123,7 +129,7 @@ hs_status hs_save_features(const char *path, const hs_features *features, const 
                            .message = complete.message,
                            .message_bytes = complete.message_bytes};
   if (complete.layout != HS_LAYOUT_UBC && complete.layout != HS_LAYOUT_VLFEAT) {
-    return target_fail(&target, HS_ERR_ARGUMENT, "layout is no known bin order");
+    return target_fail(&target, HS_ERR_OPTION, "layout is no known bin order");
   }
   const feature_format *format = NULL;
   status = features_check(&target);
@@ -189,7 +195,7 @@ static hs_status load_content(feature_source *source, hs_format id, hs_features 
 
 hs_status hs_load_features(const char *path, hs_features *features, const hs_file_options *options) {
   hs_file_options complete;
-  hs_status status = options_complete(options, &complete);
+  hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;
   if (path == NULL || path[0] == '\0' || features == NULL) {
     hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
@@ -202,7 +208,7 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
                            .message = complete.message,
                            .message_bytes = complete.message_bytes};
   if (complete.format != HS_FORMAT_AUTO && format_by_id(complete.format) == NULL) {
-    return source_fail(&source, HS_ERR_ARGUMENT, "no such feature format");
+    return source_fail(&source, HS_ERR_OPTION, "no such feature format");
   }
   const feature_format *named =
       complete.format == HS_FORMAT_AUTO ? format_by_ending(path) : format_by_id(complete.format);

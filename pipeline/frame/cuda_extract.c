@@ -32,7 +32,7 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
 hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const hs_image *mask, void *stream,
                                    hs_cuda_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
   const cuda_frame_place place = {.stream = stream, .source_on_device = true, .resident = true};
   cuda_frame_result result = {0};
@@ -43,14 +43,15 @@ hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const h
                                  .descriptors = result.descriptors,
                                  .descriptor_type = c->options.descriptor,
                                  .image_width = image->width,
-                                 .image_height = image->height};
+                                 .image_height = image->height,
+                                 .origin = context_origin(c)};
   return HS_OK;
 }
 
 hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *mask, void *stream,
                           hs_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
   const cuda_frame_place place = {.stream = stream, .source_on_device = true};
   cuda_frame_result result = {0};
@@ -61,7 +62,8 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
                              .descriptors = (void *)(uintptr_t)result.descriptors,
                              .descriptor_type = c->options.descriptor,
                              .image_width = image->width,
-                             .image_height = image->height};
+                             .image_height = image->height,
+                             .origin = context_origin(c)};
   st = features_copy(features, &found, c->options.allocator);
   return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %u features", result.count);
 }

@@ -67,7 +67,7 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
 static hs_status extract(hs_context *c, const hs_image *image, const hs_image *mask, hs_descriptor_type type,
                          hs_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
   frame_request request = {.descriptor_bytes = features_descriptor_bytes(type)};
   frame_output out;
@@ -81,6 +81,7 @@ static hs_status extract(hs_context *c, const hs_image *image, const hs_image *m
   features->count = out.count;
   features->image_width = image->width;
   features->image_height = image->height;
+  features->origin = context_origin(c);
   return HS_OK;
 }
 
@@ -91,7 +92,7 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
   if (!c->cuda || !image || !features) {
     st = extract(c, image, mask, c->options.descriptor, features ? &c->view : NULL);
   } else {
-    c->error[0] = '\0';
+    context_clear_error(c);
     frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
     frame_output out;
     st = run_checked(c, image, mask, &request, &out);
@@ -101,18 +102,15 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
                                    .descriptors = (void *)(uintptr_t)out.descriptors,
                                    .descriptor_type = c->options.descriptor,
                                    .image_width = image->width,
-                                   .image_height = image->height};
+                                   .image_height = image->height,
+                                   .origin = context_origin(c)};
   }
   if (st == HS_OK) *features = c->cuda ? &c->pinned_view : &c->view;
   return st;
 }
 
-hs_status hs_extract_masked(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
+hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
   return extract(context, image, mask, context ? context->options.descriptor : HS_DESCRIPTOR_NONE, features);
-}
-
-hs_status hs_extract(hs_context *context, const hs_image *image, hs_features *features) {
-  return hs_extract_masked(context, image, NULL, features);
 }
 
 hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
@@ -122,7 +120,7 @@ hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *
 hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *mask, hs_keypoint *keypoints,
                           void *descriptors, size_t capacity, size_t *count) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!image || !count || (!keypoints && capacity > 0))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or count is null");
   frame_request request = {.descriptor_bytes = descriptors ? features_descriptor_bytes(c->options.descriptor) : 0};
@@ -183,6 +181,7 @@ static hs_status describe_given(hs_context *c, const hs_image *image, frame_requ
   features->count = (size_t)count;
   features->image_width = image->width;
   features->image_height = image->height;
+  features->origin = context_origin(c);
   return HS_OK;
 }
 
@@ -195,7 +194,7 @@ static bool within(const hs_keypoint *keypoints, const hs_features *features) {
 hs_status hs_describe(hs_context *c, const hs_image *image, const hs_keypoint *keypoints, size_t count,
                       hs_features *features, hs_status *statuses) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!image || !features || (!keypoints && count > 0))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or features is null");
   if (within(keypoints, features))

@@ -122,7 +122,7 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
     st = time_split(c, r, octaves, all, &spent);
     if (st != HS_OK && hs_status_class_of(st) != HS_CLASS_DEVICE) {
       /* The CPU's part finds no room or no threads: such splits are out of the question, the frame is not. */
-      c->error[0] = '\0';
+      context_clear_error(c);
       st = HS_OK;
       break;
     }

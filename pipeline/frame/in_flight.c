@@ -26,8 +26,13 @@ typedef struct flight_slot {
   int32_t batch_most;   /* images like this one that may share its launches; 1: it goes alone */
   int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory */
   int32_t lane, set;    /* whose results these are; GPU only */
-  char error[ERROR_TEXT_BYTES];
+  char error[ERROR_TEXT_BYTES], location[ERROR_LOCATION_BYTES];
 } flight_slot;
+
+static void keep_error(flight_slot *s, const hs_context *lane) {
+  hs_message_set(s->error, sizeof s->error, "%s", lane->error);
+  hs_message_set(s->location, sizeof s->location, "%s", lane->error_location);
+}
 
 typedef struct flight_lane {
   flight *flight;
@@ -68,9 +73,9 @@ static void run_slot(flight_lane *lane, flight_slot *s) {
     s->status = hs_extract_view(c, &s->image, mask, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
   } else {
-    s->status = hs_extract_masked(c, &s->image, mask, &s->features);
+    s->status = hs_extract(c, &s->image, mask, &s->features);
   }
-  if (s->status != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", c->error);
+  if (s->status != HS_OK) keep_error(s, c);
 }
 
 /* Runs a batch. What can fail is the device or the memory for all of them, so it fails as a whole. */
@@ -84,7 +89,7 @@ static void run_batch(flight_lane *lane, uint64_t first, int32_t count) {
     flight_slot *s = slot_of(f, first + (uint64_t)i);
     s->status = st;
     if (st == HS_OK) s->features = views[i];
-    if (st != HS_OK) hs_message_set(s->error, sizeof s->error, "%s", lane->context->error);
+    if (st != HS_OK) keep_error(s, lane->context);
   }
 }
 
@@ -275,14 +280,14 @@ static int32_t lanes_for(hs_context *c, const hs_image *image) {
     f->sized_lanes = cuda_frame_lanes(c, image->width, image->height);
     f->sized_width = image->width;
     f->sized_height = image->height;
-    c->error[0] = '\0';
+    context_clear_error(c);
   }
   return f->sized_lanes;
 }
 
 hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!image) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image is null");
   source_view source;
   place_filter filter;
@@ -306,7 +311,6 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
     s->done = false;
     s->lanes_most = lanes_most;
     s->batch_most = mask ? 1 : batch_most;
-    s->error[0] = '\0';
     f->end++;
     wake_lanes(f);
   }
@@ -329,14 +333,17 @@ static hs_status wait_oldest(hs_context *c, const flight_slot **slot) {
   f->viewed = any;
   pthread_mutex_unlock(&f->lock);
   if (!any) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
-  if (s->status != HS_OK) hs_message_set(c->error, sizeof c->error, "%s", s->error);
+  if (s->status != HS_OK) {
+    hs_message_set(c->error, sizeof c->error, "%s", s->error);
+    hs_message_set(c->error_location, sizeof c->error_location, "%s", s->location);
+  }
   *slot = s;
   return s->status;
 }
 
 hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
   *features = NULL;
   const flight_slot *slot = NULL;
@@ -347,7 +354,7 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
 
 hs_status hs_wait(hs_context *c, hs_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
   const flight_slot *slot = NULL;
   hs_status st = wait_oldest(c, &slot);

@@ -58,7 +58,7 @@ hs_status batch_frame_run(hs_context *c, const hs_image *const *images, int32_t 
   cuda_frame_result results[CUDA_BATCH_MAX];
   const cuda_frame_place place = {.batch = count};
   assert(count >= 1 && count <= CUDA_BATCH_MAX);
-  c->error[0] = '\0';
+  context_clear_error(c);
   for (int32_t i = 0; i < count; i++) {
     requests[i] = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
     hs_status st = image_view_source(c, images[i], &requests[i].source);
@@ -75,6 +75,7 @@ hs_status batch_frame_run(hs_context *c, const hs_image *const *images, int32_t 
                              .descriptors = (void *)(uintptr_t)results[i].descriptors,
                              .descriptor_type = c->options.descriptor,
                              .image_width = images[i]->width,
-                             .image_height = images[i]->height};
+                             .image_height = images[i]->height,
+                             .origin = context_origin(c)};
   return st;
 }

@@ -8,6 +8,7 @@
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/scoring.h"
 #include "pipeline/geometry/search.h"
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
@@ -28,39 +29,41 @@ typedef struct verification {
   geometry_problem problem;
 } verification;
 
-hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_model model) {
-  if (!options || model < HS_HOMOGRAPHY || model > HS_ESSENTIAL) return HS_ERR_ARGUMENT;
-  memset(options, 0, sizeof *options);
-  options->struct_size = sizeof *options;
-  options->model = model;
-  options->tolerance = model == HS_HOMOGRAPHY ? 3.0 : 2.0;
-  options->confidence = 0.9999;
-  options->min_iterations = 50;
-  options->max_iterations = 10000;
-  options->min_inliers = model == HS_HOMOGRAPHY ? 8 : 15;
-  options->check_plane = 1;
-  return HS_OK;
+OPTIONS_END_WITH(hs_verify_options, message_bytes);
+static const options_kind kind = OPTIONS_KIND(hs_verify_options, model);
+
+static hs_verify_options defaults_of(hs_geometry_model model) {
+  return (hs_verify_options){.struct_size = sizeof(hs_verify_options),
+                             .model = model,
+                             .tolerance = model == HS_HOMOGRAPHY ? 3.0 : 2.0,
+                             .confidence = 0.9999,
+                             .min_iterations = 50,
+                             .max_iterations = 10000,
+                             .min_inliers = model == HS_HOMOGRAPHY ? 8 : 15,
+                             .check_plane = 1};
+}
+
+static bool model_exists(hs_geometry_model model) { return model >= HS_HOMOGRAPHY && model <= HS_ESSENTIAL; }
+
+hs_status hs_verify_options_init_sized(hs_verify_options *options, size_t struct_size, hs_geometry_model model) {
+  if (!model_exists(model)) return HS_ERR_ARGUMENT;
+  const hs_verify_options defaults = defaults_of(model);
+  return options_give(options, struct_size, &defaults, kind);
 }
 
 hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_options *mine) {
   if (!callers) return HS_ERR_ARGUMENT;
-  const size_t size = callers->struct_size;
-  if (size < offsetof(hs_verify_options, model) + sizeof mine->model || size > 65536) return HS_ERR_ARGUMENT;
-  const size_t known = size < sizeof *mine ? size : sizeof *mine;
-  if (hs_verify_options_init(mine, callers->model) != HS_OK) (void)hs_verify_options_init(mine, HS_HOMOGRAPHY);
-  memcpy(mine, callers, known);
-  mine->struct_size = sizeof *mine;
-  for (size_t i = known; i < size; i++) {
-    if (((const unsigned char *)callers)[i] == 0) continue;
-    hs_message_set(mine->message, mine->message_bytes, "fields are set that hartsift %s does not know",
-                   hs_version_string());
-    return HS_ERR_OPTION;
-  }
-  return HS_OK;
+  char reason[ADOPT_REASON_BYTES];
+  hs_verify_options known = {0};
+  (void)options_adopt(&known, callers, kind, reason);
+  *mine = defaults_of(known.model);
+  const hs_status status = options_adopt(mine, callers, kind, reason);
+  hs_message_set(mine->message, mine->message_bytes, "%s", reason);
+  return status;
 }
 
 static const char *fault_of(const hs_verify_options *o) {
-  if (o->model < HS_HOMOGRAPHY || o->model > HS_ESSENTIAL) return "model: no such model";
+  if (!model_exists(o->model)) return "model: no such model";
   if (!(o->tolerance > 0.0) || !isfinite(o->tolerance)) return "tolerance: above 0 expected";
   if (!(o->confidence > 0.0 && o->confidence < 1.0)) return "confidence: between 0 and 1 expected";
   if (o->max_iterations < 1 || o->max_iterations > ITERATIONS_MAX) return "max_iterations: 1..10^8 expected";

@@ -55,14 +55,20 @@ hs_status image_allocate(const image_request *request, int32_t width, int32_t he
   if (pixels == NULL) {
     return image_fail(request, HS_ERR_MEMORY, "no memory for %ld x %ld pixels", (long)width, (long)height);
   }
-  *image = (hs_image){
-      .data = pixels, .width = width, .height = height, .stride_bytes = stride, .type = type, .layout = layout};
+  *image = (hs_image){.data = pixels,
+                      .width = width,
+                      .height = height,
+                      .stride_bytes = stride,
+                      .type = type,
+                      .layout = layout,
+                      .memory = pixels,
+                      .allocator = request->allocator};
   return HS_OK;
 }
 
-void hs_image_free(hs_image *image, const hs_allocator *allocator) {
+void hs_image_free(hs_image *image) {
   if (image != NULL) {
-    hs_memory_release(allocator, (void *)(uintptr_t)image->data); /* the view is const, the memory is ours */
+    hs_memory_release(image->allocator, image->memory);
     memset(image, 0, sizeof *image);
   }
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "pipeline/image_io/image_io.h"
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/scene.h"
 
@@ -201,6 +202,13 @@ static hs_status load_scene(const image_request *request, int32_t width, int32_t
 
 /* ---- public entries */
 
+OPTIONS_END_WITH(hs_load_options, message_bytes);
+static const options_kind kind = OPTIONS_KIND(hs_load_options, max_pixels);
+
+hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size) {
+  return options_give(options, struct_size, NULL, kind);
+}
+
 static hs_status load_request(const hs_load_options *options, const char *name, image_request *request) {
   *request = (image_request){.name = name,
                              .max_pixels = LOAD_DEFAULT_MAX_PIXELS,
@@ -210,28 +218,29 @@ static hs_status load_request(const hs_load_options *options, const char *name, 
   if (options == NULL) {
     return HS_OK;
   }
-  /* A caller may know the struct without what was appended to it. */
-  if (options->struct_size < offsetof(hs_load_options, jpeg_scale)) {
-    return HS_ERR_ARGUMENT; /* not even the message's place can be relied on */
+  char reason[ADOPT_REASON_BYTES];
+  hs_load_options known = {0};
+  const hs_status status = options_adopt(&known, options, kind, reason);
+  hs_message_set(known.message, known.message_bytes, "%s", reason);
+  if (status != HS_OK) {
+    return status;
   }
-  const int32_t scale = options->struct_size >= sizeof *options ? options->jpeg_scale : 0;
-  if (options->max_pixels != 0) {
-    request->max_pixels = options->max_pixels;
-  }
-  if (options->max_memory_bytes != 0) {
-    request->max_memory_bytes = options->max_memory_bytes;
-  }
-  request->apply_exif = options->ignore_exif == 0;
-  request->keep_colour = options->keep_colour != 0;
-  request->allocator = options->allocator;
-  request->message = options->message;
-  request->message_bytes = options->message_bytes;
-  hs_message_set(request->message, request->message_bytes, "%s", "");
+  const int32_t scale = known.jpeg_scale;
   if (scale != 0 && scale != 1 && scale != 2 && scale != 4 && scale != 8) {
-    hs_message_set(request->message, request->message_bytes, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8",
-                   (long)scale);
-    return HS_ERR_ARGUMENT;
+    hs_message_set(known.message, known.message_bytes, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8", (long)scale);
+    return HS_ERR_OPTION;
   }
+  if (known.max_pixels != 0) {
+    request->max_pixels = known.max_pixels;
+  }
+  if (known.max_memory_bytes != 0) {
+    request->max_memory_bytes = known.max_memory_bytes;
+  }
+  request->apply_exif = known.ignore_exif == 0;
+  request->keep_colour = known.keep_colour != 0;
+  request->allocator = known.allocator;
+  request->message = known.message;
+  request->message_bytes = known.message_bytes;
   request->jpeg_scale = scale == 0 ? 1 : (uint32_t)scale;
   return HS_OK;
 }

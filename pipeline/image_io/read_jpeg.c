@@ -333,7 +333,7 @@ hs_status image_read_jpeg(const image_request *request, hs_image *image) {
   hs_memory_release(request->allocator, decoder.row);
   hs_memory_release(request->allocator, decoder.converted);
   if (decoder.status != HS_OK) {
-    hs_image_free(&decoder.image, request->allocator);
+    hs_image_free(&decoder.image);
     return decoder.status;
   }
   *image = decoder.image;

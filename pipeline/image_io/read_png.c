@@ -208,7 +208,7 @@ hs_status image_read_png(const image_request *request, hs_image *image) {
     *image = decoder.image;
     return HS_OK;
   }
-  hs_image_free(&decoder.image, request->allocator);
+  hs_image_free(&decoder.image);
   if (decoder.reason[0] != '\0') {
     image_fail(request, decoder.status, "%s: %s",
                decoder.status == HS_ERR_MEMORY ? "no memory for the PNG" : "damaged PNG", decoder.reason);

@@ -329,7 +329,7 @@ hs_status image_read_pnm(const image_request *request, hs_image *image) {
                : image_fail(request, HS_ERR_MEMORY, "no memory for a row of %llu bytes", (unsigned long long)row_bytes);
   hs_memory_release(request->allocator, row);
   if (status != HS_OK) {
-    hs_image_free(&made, request->allocator);
+    hs_image_free(&made);
     return status;
   }
   *image = made;

@@ -365,7 +365,7 @@ static hs_status scene_render(int32_t width, int32_t height, uint32_t seed, cons
   scene_render_frame(work, &view, width, height, pixels);
   hs_memory_release(allocator, work);
   *image = (hs_image){.data = pixels, .width = width, .height = height, .stride_bytes = (size_t)width,
-                      .type = HS_U8, .layout = HS_GRAY};
+                      .type = HS_U8, .layout = HS_GRAY, .memory = pixels, .allocator = allocator};
   return HS_OK;
 }
 

@@ -12,8 +12,20 @@
  *     hs_context *ctx; hs_status st = hs_create(&ctx, &opt);
  *     hs_image img = { .data = pixels, .width = w, .height = h, .stride_bytes = w, .type = HS_U8 };
  *     hs_features f = {0};
- *     st = hs_extract(ctx, &img, &f);
+ *     st = hs_extract(ctx, &img, NULL, &f);
  *     hs_features_free(&f);  hs_destroy(ctx);
+ *
+ * Versions. Until 1.0 a minor version may change the interface, and the shared library's name changes with it
+ * (libhartsift.so.0.1); a patch version changes neither. From 1.0 on only a major version takes something away, and only
+ * what was marked HS_DEPRECATED in a minor version before. Within one shared library's name a program works with any
+ * later library than its header's, and with an earlier one as far as it uses only what that one has:
+ *   - Structs of options begin with struct_size, the caller's own sizeof; hs_..._options_init sets it and writes no byte
+ *     beyond. Fields are only appended. A shorter struct, of an earlier header, gets the defaults for what it lacks; in a
+ *     longer one what this library does not know must be 0, or the call is refused with HS_ERR_OPTION and the offset.
+ *   - Other structs never change their size: they have room named `reserved`, which is 0 and which later fields take;
+ *     0 in such a field means what it meant before. What stands in arrays (hs_keypoint, hs_match_pair, ...) never grows.
+ *   - Values of enumerations and statuses are only added; hs_status_class_of knows the class of those to come, too.
+ *   - hs_version_number() tells which library runs. The bytes of features go by HS_METHOD_VERSION alone.
  *
  * Lifetime and threads. A context holds all state: the library has no globals, prints
  * nothing, installs no handlers and never ends the process. One thread at a time may
@@ -51,23 +63,16 @@ extern "C" {
 #define HS_VERSION_MAJOR 0
 #define HS_VERSION_MINOR 1
 #define HS_VERSION_PATCH 0
+#define HS_VERSION_NUMBER (HS_VERSION_MAJOR * 10000 + HS_VERSION_MINOR * 100 + HS_VERSION_PATCH)
 /* Version of the arithmetic. Results are comparable byte for byte only within one value. */
 #define HS_METHOD_VERSION 1
 
 /* ------------------------------------------------------------------ options */
 
-typedef enum hs_profile {
-  HS_PROFILE_LOWE = 0,     /* the paper, with what it leaves open chosen by measurement */
-  HS_PROFILE_OPENCV = 1,   /* cv::SIFT of OpenCV 4.x */
-  HS_PROFILE_VLFEAT = 2,   /* the vl_sift program of VLFeat 0.9.21 */
-  HS_PROFILE_COLMAP = 3    /* COLMAP's CPU extractor: VLFeat with RootSIFT, 8192 features */
-} hs_profile;
-
 typedef enum hs_upsample { HS_UPSAMPLE_ALIGNED = 0, HS_UPSAMPLE_HALF_PIXEL = 1 } hs_upsample;
 typedef enum hs_border_rule { HS_BORDER_REFLECT_101 = 0, HS_BORDER_REPLICATE = 1 } hs_border_rule;
 /* Where profiles follow different authors in a rule of several parts, one value names the author. */
 typedef enum hs_rule { HS_RULE_LOWE = 0, HS_RULE_OPENCV = 1, HS_RULE_VLFEAT = 2 } hs_rule;
-typedef enum hs_norm { HS_NORM_L2 = 0, HS_NORM_ROOT = 1 } hs_norm;
 typedef enum hs_selection { HS_SELECT_RESPONSE = 0, HS_SELECT_SCALE = 1 } hs_selection;
 /* HS_DEVICE_HYBRID: a GPU makes the large octaves and their features, the CPU the small ones meanwhile. */
 typedef enum hs_device { HS_DEVICE_AUTO = 0, HS_DEVICE_CPU = 1, HS_DEVICE_CUDA = 2, HS_DEVICE_HYBRID = 3 } hs_device;
@@ -104,7 +109,7 @@ typedef struct hs_options {
 
   /* Descriptor (L section 6) */
   hs_rule descriptor_rule;     /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE */
-  hs_norm norm;                /* HS_NORM_L2, or HS_NORM_ROOT: square root of the L1-normalised (Arandjelovic 2012) */
+  hs_norm norm;                /* HS_NORM_L2 */
   hs_bin_layout layout;        /* order of the orientation bins in a cell; HS_LAYOUT_UBC */
   hs_descriptor_type descriptor; /* HS_DESCRIPTOR_U8 */
 
@@ -115,7 +120,7 @@ typedef struct hs_options {
   int32_t region_x, region_y, region_width, region_height;
 
   /* Limits and resources */
-  uint64_t max_pixels;         /* largest image, pixels, 0: no limit but the address space; 2^31 */
+  uint64_t max_pixels;         /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
   uint64_t max_memory_bytes;   /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0.
                                   With hs_submit several frames have theirs at once */
   int32_t threads;             /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
@@ -143,7 +148,9 @@ typedef struct hs_options {
 } hs_options;
 
 /* Fills *options with a profile's defaults. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */
-HS_API hs_status hs_options_init(hs_options *options, hs_profile profile);
+#define hs_options_init(options, profile) hs_options_init_sized((options), sizeof(hs_options), (profile))
+/* struct_size: sizeof of the caller's struct; nothing is written beyond. */
+HS_API hs_status hs_options_init_sized(hs_options *options, size_t struct_size, hs_profile profile);
 
 /* ------------------------------------------------------------------ context */
 
@@ -170,17 +177,13 @@ HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, in
 
 /* ------------------------------------------------------------------ extraction */
 
-/* Extracts the features of one image. Blocks. features: in and out, see hs_features; unchanged on
-   failure. The context grows to the largest image seen; after that, nothing is allocated when
-   *features has room. Statuses: HS_ERR_ARGUMENT, HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_UNSUPPORTED (options.equalize),
+/* Extracts the features of one image. Blocks. mask: null, or an image of HS_U8 and HS_GRAY of the same size; a keypoint
+   whose rounded place (floor(x + 0.5), floor(y + 0.5)) reads 0 there is dropped before max_features counts. features: in
+   and out, see hs_features; unchanged on failure. The context grows to the largest image seen; after that, nothing is
+   allocated when *features has room.
+   Statuses: HS_ERR_ARGUMENT (null; another mask), HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_UNSUPPORTED (options.equalize),
    HS_ERR_MEMORY, HS_ERR_THREAD (a context of a GPU starts its CPU threads when they are first wanted), HS_ERR_DEVICE. */
-HS_API hs_status hs_extract(hs_context *context, const hs_image *image, hs_features *features);
-
-/* The same with a mask: uint8_t, mask_stride_bytes from row to row (0: width), the image's size; a
-   keypoint whose rounded place (floor(x + 0.5), floor(y + 0.5)) reads 0 is dropped before
-   max_features counts. mask null: none. HS_ERR_ARGUMENT for another mask size. */
-HS_API hs_status hs_extract_masked(hs_context *context, const hs_image *image, const hs_image *mask,
-                                   hs_features *features);
+HS_API hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
 
 /* The same into the caller's arrays: keypoints[capacity] and descriptors (capacity x 128 entries of the
    descriptor type, or null to leave them out). *count gets the full count; with HS_ERR_CAPACITY the first
@@ -194,7 +197,7 @@ HS_API hs_status hs_extract_into(hs_context *context, const hs_image *image, con
 HS_API hs_status hs_extract_view(hs_context *context, const hs_image *image, const hs_image *mask,
                                  const hs_features **features);
 
-/* Keypoints with orientations, without descriptors. As hs_extract_masked. */
+/* Keypoints with orientations, without descriptors. As hs_extract. */
 HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
 
 /* Describes given keypoints; on the CPU, also in a context of a GPU. Blocks. keypoints[count]: x, y, sigma, orientation
@@ -222,8 +225,8 @@ HS_API void hs_features_free(hs_features *features);
 
 /* Hands an image over and returns without waiting for it. The pixels (and the mask's; null: none) must stay valid and
    unchanged until hs_wait has returned this image's features; the structs themselves are copied. HS_ERR_CAPACITY:
-   options.in_flight images are under way: hs_wait first. Statuses: as hs_extract_masked (what is found wrong with the
-   views), HS_ERR_CAPACITY, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was handed over. */
+   options.in_flight images are under way: hs_wait first. Statuses: as hs_extract (what is found wrong with the views),
+   HS_ERR_CAPACITY, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was handed over. */
 HS_API hs_status hs_submit(hs_context *context, const hs_image *image, const hs_image *mask);
 
 /* Waits for the oldest image in flight and copies its features to *features (as hs_extract). The status is that image's
@@ -241,28 +244,34 @@ HS_API int32_t hs_count_in_flight(const hs_context *context);
 /* ------------------------------------------------------------------ files */
 
 typedef struct hs_load_options {
-  size_t struct_size;          /* sizeof(hs_load_options) */
-  uint64_t max_pixels;         /* refuse larger images before allocating, 0: 2^31 */
+  size_t struct_size;          /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
+  uint64_t max_pixels;         /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
   uint64_t max_memory_bytes;   /* refuse images whose decoding needs more, 0: no limit */
   int32_t ignore_exif;         /* 1: leave a JPEG as stored; 0: apply its EXIF orientation */
   int32_t keep_colour;         /* 1: RGB where the file has colour; 0: gray (luma of a YCbCr JPEG as stored) */
-  const hs_allocator *allocator;
-  char *message;               /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;
   int32_t jpeg_scale;          /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
                                   transform; 0 means 1. The limits are for what is decoded, coordinates found are pixels
                                   of it. Above 1 other files and scenes are HS_ERR_UNSUPPORTED. 0 */
+  const hs_allocator *allocator;
+  char *message;               /* null, or where the reason of a failure goes (zero-terminated) */
+  size_t message_bytes;
 } hs_load_options;
+
+/* The defaults above: all 0, so {.struct_size = sizeof(hs_load_options)} is the same. HS_ERR_ARGUMENT: null. */
+#define hs_load_options_init(options) hs_load_options_init_sized((options), sizeof(hs_load_options))
+HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size);
 
 /* Decodes PNG, JPEG or PGM/PPM/PAM, told apart by content, not name; or renders a scene for a name
    "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free releases. 16-bit
-   files keep 16 bits. options may be null. Blocks.
-   Statuses: HS_ERR_ARGUMENT, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+   files keep 16 bits. A path "-" is standard input. options may be null. Blocks.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);
 /* The same from memory. */
 HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image);
-/* Frees an image that the library made (allocator: the one it was made with, or null) and clears it. */
-HS_API void hs_image_free(hs_image *image, const hs_allocator *allocator);
+
+/* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct; a view of
+   the caller's pixels is only cleared. null is allowed. */
+HS_API void hs_image_free(hs_image *image);
 
 /* Renders a picture of natural statistics (dead leaves: opaque discs, radii distributed as r^-3) of
    exactly the same pixels everywhere, as 8-bit gray. homography: null, or 9 numbers, row-major, that map
@@ -287,7 +296,7 @@ typedef enum hs_format {
 } hs_format;
 
 typedef struct hs_file_options {
-  size_t struct_size;          /* sizeof(hs_file_options) */
+  size_t struct_size;          /* sizeof(hs_file_options), set by hs_file_options_init; fields are only appended */
   hs_format format;            /* HS_FORMAT_AUTO */
   hs_bin_layout layout;        /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
   const char *image_name;      /* kept where the format has room for it, or null. HS_FORMAT_COLMAP_DB: which image;
@@ -298,13 +307,18 @@ typedef struct hs_file_options {
   size_t message_bytes;
 } hs_file_options;
 
-/* Writes features whole or not at all (temporary name, then rename; HS_FORMAT_COLMAP_DB: added to the database by one
-   transaction, which also refuses other features of an image that it has). path "-": standard output.
-   Descriptors are converted to what the format holds. options may be null.
-   Statuses: HS_ERR_ARGUMENT, HS_ERR_IO, HS_ERR_UNSUPPORTED, HS_ERR_MEMORY. */
+/* The defaults above: all 0, so {.struct_size = sizeof(hs_file_options)} is the same. HS_ERR_ARGUMENT: null. */
+#define hs_file_options_init(options) hs_file_options_init_sized((options), sizeof(hs_file_options))
+HS_API hs_status hs_file_options_init_sized(hs_file_options *options, size_t struct_size);
+
+/* Writes features whole or not at all (temporary name, then rename; HS_FORMAT_OPENMVG's two files one after the other;
+   HS_FORMAT_COLMAP_DB: added to the database by one transaction, which also refuses other features of an image that it
+   has). path "-": standard output. Descriptors are converted to what the format holds. options may be null.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_UNSUPPORTED, HS_ERR_MEMORY. */
 HS_API hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options);
-/* Reads what hs_save_features or the original tool wrote; the file is not trusted. *features as in
-   hs_extract. Statuses: HS_ERR_ARGUMENT, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+/* Reads what hs_save_features or the original tool wrote; the file is not trusted. *features as in hs_extract.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (a compressed file or a
+   database in a build without zlib or SQLite; descriptors that are not SIFT's), HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_load_features(const char *path, hs_features *features, const hs_file_options *options);
 /* The format a file name's ending stands for, HS_FORMAT_AUTO when none. */
 HS_API hs_format hs_format_of_name(const char *path);
@@ -319,22 +333,32 @@ HS_API const char *hs_status_name(hs_status status);
 /* One sentence. Static. */
 HS_API const char *hs_status_string(hs_status status);
 HS_API hs_status_class hs_status_class_of(hs_status status);
-/* The context's last failure with expression, file and line; "" when there was none. Valid until the next call. */
+/* Why the context's last call failed, in words for a user; "" when it did not. Valid until the next call. */
 HS_API const char *hs_last_error(const hs_context *context);
+/* The status, and the place in the library's source that gave it, as in "HS_ERR_LIMIT at image_view.c:36"; "" when the
+   last call did not fail. For reports of faults. Valid until the next call. */
+HS_API const char *hs_last_error_location(const hs_context *context);
 /* "0.1.0 (method 1)". Static. */
 HS_API const char *hs_version_string(void);
+/* HS_VERSION_NUMBER and HS_METHOD_VERSION of the library that runs, which may be another one than the header's. */
+HS_API int32_t hs_version_number(void);
+HS_API int32_t hs_method_version(void);
 
 /* What was chosen for each stage, one "stage: variant" a line. Valid until the context ends. */
 HS_API const char *hs_backend_report(const hs_context *context);
 
 typedef struct hs_statistics {
-  size_t struct_size;          /* sizeof(hs_statistics) */
+  size_t struct_size;          /* sizeof(hs_statistics), set by hs_statistics_init; fields are only appended */
   uint64_t frames;             /* extracted so far */
   uint64_t regrown_frames;     /* frames repeated because a list overflowed its planned capacity */
   uint64_t candidates, keypoints, features; /* of the last frame */
   uint64_t workspace_bytes;    /* held now, host memory */
   uint64_t device_bytes;       /* held now, device memory */
 } hs_statistics;
+
+/* All 0, so {.struct_size = sizeof(hs_statistics)} is the same. HS_ERR_ARGUMENT: null. */
+#define hs_statistics_init(statistics) hs_statistics_init_sized((statistics), sizeof(hs_statistics))
+HS_API hs_status hs_statistics_init_sized(hs_statistics *statistics, size_t struct_size);
 /* Fills what struct_size has room for; what lies beyond this library's fields, in the struct of a later header, is set
    to zero. HS_ERR_ARGUMENT: null, or struct_size not set. */
 HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *statistics);

@@ -37,13 +37,13 @@ extern "C" {
 typedef struct hs_colmap_database hs_colmap_database;
 
 typedef struct hs_colmap_options {
-  size_t struct_size;    /* sizeof(hs_colmap_options); fields are only appended */
+  size_t struct_size;    /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
   int32_t read_only;     /* 1: the file must be there and is only read; 0 or 1; 0 */
   int32_t replace;       /* features or matches that are there already and differ from those added: 0: HS_ERR_ARGUMENT,
                               1: replaced, with new features also all matches of the image dropped; 0 or 1; 0 */
   int32_t share_cameras; /* a new image gets 1: the first camera of the same model, size and parameters, 0: its own;
                               0 or 1; 0 */
-  int32_t wait_ms;         /* how long to wait while another program writes to the database, milliseconds, 0: 10000;
+  int32_t wait_ms;       /* how long to wait while another program writes to the database, milliseconds, 0: 10000;
                               0..2^31 - 1; 0 */
   hs_bin_layout layout;  /* the bin order that descriptors given are in; HS_LAYOUT_UBC */
   uint64_t max_features; /* reading: refuse images that claim more; 0: 2^27 */
@@ -53,10 +53,14 @@ typedef struct hs_colmap_options {
   size_t message_bytes;
 } hs_colmap_options;
 
+/* The defaults above: all 0, so {.struct_size = sizeof(hs_colmap_options)} is the same. HS_ERR_ARGUMENT: null. */
+#define hs_colmap_options_init(options) hs_colmap_options_init_sized((options), sizeof(hs_colmap_options))
+HS_API hs_status hs_colmap_options_init_sized(hs_colmap_options *options, size_t struct_size);
+
 /* Opens a database, making it if it is not there (it appears at the first commit). options may be null. On failure
    *database is null. Blocks while another program writes to it.
-   Statuses: HS_ERR_ARGUMENT (null, a field out of range, or set beyond those that this version knows), HS_ERR_IO (cannot
-   be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite database, or damaged), HS_ERR_UNSUPPORTED (not
+   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond those that
+   this version knows), HS_ERR_IO (cannot be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite database, or damaged), HS_ERR_UNSUPPORTED (not
    COLMAP's, or of tables that this library does not know), HS_ERR_MEMORY. */
 HS_API hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
@@ -82,6 +86,7 @@ typedef struct hs_colmap_camera {
   int32_t width, height; /* 1 or more */
   int32_t prior_focal_length; /* 1: the focal length is known (calibration, EXIF); 0: a guess */
   int32_t parameter_count;    /* as the model has; 1..16 */
+  int32_t reserved[3];        /* 0 */
   double parameters[HS_COLMAP_PARAMETERS];
 } hs_colmap_camera;
 
@@ -94,6 +99,7 @@ typedef struct hs_colmap_image {
   int32_t found;     /* 1: the rest is valid; 0: no such image, the rest is 0 */
   uint32_t image_id; /* 0..2^31 - 2 */
   uint32_t camera_id;
+  int32_t reserved[9]; /* 0 */
   const char *name; /* the database's; valid until the next call on the handle */
   int64_t features; /* keypoints; -1: none were ever written */
   hs_colmap_camera camera;
@@ -136,6 +142,7 @@ typedef struct hs_colmap_matches {
   /* What hs_verify found, each may be null; all null: not verified, which leaves it to COLMAP. found 0 counts too: the
      pair is recorded as verified without success. */
   const struct hs_geometry *fundamental, *essential, *homography;
+  int32_t reserved[8]; /* 0 */
 } hs_colmap_matches;
 
 /* Adds the matches of two images that are in the database with their features, and, if verified, the geometry that the

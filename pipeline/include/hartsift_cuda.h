@@ -22,6 +22,8 @@ typedef struct hs_cuda_features {
   const void *descriptors;             /* device memory, count x 128 uint8_t or float; null for HS_DESCRIPTOR_NONE */
   hs_descriptor_type descriptor_type;
   int32_t image_width, image_height;
+  hs_origin origin;                    /* as in hs_features */
+  int32_t reserved[15];                /* 0 */
 } hs_cuda_features;
 
 /* Extracts from a picture in device memory: image->data is a pointer that the context's device can read (any type,

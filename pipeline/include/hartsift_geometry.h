@@ -32,7 +32,8 @@ typedef enum hs_geometry_model {
   HS_ESSENTIAL = 3     /* from 5; needs both cameras */
 } hs_geometry_model;
 
-/* Intrinsic parameters of a pinhole camera, pixels. Lens distortion has to be removed from the points before. */
+/* Intrinsic parameters of a pinhole camera, pixels. Lens distortion has to be removed from the points before. These
+   four for good: another model of camera gets a struct of its own. */
 typedef struct hs_camera {
   double fx, fy;           /* focal lengths; above 0 */
   double cx, cy;           /* principal point; the centre of the top-left pixel is (0, 0) */
@@ -70,10 +71,12 @@ typedef struct hs_geometry {
                               search finds; near inlier_count the scene is a plane or the camera only turned, and F is
                               not determined. H: inlier_count */
   int32_t iterations;      /* samples drawn */
+  int32_t reserved[9];     /* 0 */
 } hs_geometry;
 
 /* The defaults above for a model. HS_ERR_ARGUMENT: null or no such model. */
-HS_API hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_model model);
+#define hs_verify_options_init(options, model) hs_verify_options_init_sized((options), sizeof(hs_verify_options), (model))
+HS_API hs_status hs_verify_options_init_sized(hs_verify_options *options, size_t struct_size, hs_geometry_model model);
 
 /* Estimates options->model from matches of points. points_a, points_b: count x 2 doubles (x, y), pixels, the caller's;
    the i-th of each are a match. Matches with coordinates that are not finite or beyond 10^6 are never inliers. options
@@ -81,7 +84,7 @@ HS_API hs_status hs_verify_options_init(hs_verify_options *options, hs_geometry_
    nothing was found (too few matches, no agreement, all in one place or on one line) is HS_OK with found 0. Takes a
    millisecond or so where a third of the matches is right, and up to max_iterations x 5 us (essential: 30 us) where
    nothing agrees.
-   Statuses: HS_ERR_ARGUMENT (null, struct_size not set), HS_ERR_OPTION (a field out of range, or set beyond those that
+   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond those that
    this version knows), HS_ERR_LIMIT (more than 2^26 matches), HS_ERR_MEMORY; then *geometry is all 0 where it is not
    null. */
 HS_API hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
@@ -99,6 +102,7 @@ typedef struct hs_pose {
   double translation[3];   /* t, unit length: the scale of the scene cannot be known */
   size_t in_front;         /* matches triangulated in front of both cameras, of those used */
   size_t used;             /* matches used: those marked as inliers, or all */
+  int32_t reserved[8];     /* 0 */
 } hs_pose;
 
 /* Chooses among the four poses that an essential matrix stands for the one with the most matches in front of both

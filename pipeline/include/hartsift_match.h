@@ -39,7 +39,8 @@ typedef struct hs_match_options {
 } hs_match_options;
 
 /* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
-HS_API hs_status hs_match_options_init(hs_match_options *options);
+#define hs_match_options_init(options) hs_match_options_init_sized((options), sizeof(hs_match_options))
+HS_API hs_status hs_match_options_init_sized(hs_match_options *options, size_t struct_size);
 
 /* One pair. 16 bytes. */
 typedef struct hs_match_pair {
@@ -55,6 +56,7 @@ typedef struct hs_matches {
   hs_match_pair *pairs;
   size_t capacity;               /* the library's */
   const hs_allocator *allocator; /* that the array came from; must outlive it. The library's */
+  int32_t reserved[8];           /* 0 */
 } hs_matches;
 
 /* Frees what the library filled in and clears the struct; null and {0} are allowed. */

@@ -22,7 +22,7 @@ extern "C" {
 /* Types of elements; the first three as hs_sample_type. Values are taken as they are, not scaled. */
 typedef enum hs_element { HS_ELEMENT_U8 = 0, HS_ELEMENT_U16 = 1, HS_ELEMENT_F32 = 2, HS_ELEMENT_F64 = 3 } hs_element;
 
-/* A view of elements, in rows. The elements of an array in their order: row by row, each from the left. */
+/* A view of elements, in rows; these five fields for good. The elements of an array in their order: row by row, each from the left. */
 typedef struct hs_array {
   const void *data;     /* first element; aligned for its type */
   size_t width, height; /* elements in a row, rows: 1 or more each, 2^40 elements in all; 1-D: height 1 */

@@ -15,16 +15,26 @@
 #  define HS_API
 #endif
 
+/* Marks a function or a type that a later version will drop; `instead` says what takes its place. */
+#if defined(__GNUC__)
+#  define HS_DEPRECATED(instead) __attribute__((deprecated(instead)))
+#elif defined(_MSC_VER)
+#  define HS_DEPRECATED(instead) __declspec(deprecated(instead))
+#else
+#  define HS_DEPRECATED(instead)
+#endif
+
 /* ------------------------------------------------------------------ statuses */
 
 typedef enum hs_status {
   HS_OK = 0,
-  /* Argument class: nothing was done, the context stays usable. */
+  /* Argument class: nothing was done (HS_ERR_CAPACITY apart), the context stays usable. */
   HS_ERR_ARGUMENT = 1,     /* a pointer is null or a plain argument is out of its range */
-  HS_ERR_OPTION = 2,       /* a field of hs_options is out of range; hs_last_error names it */
+  HS_ERR_OPTION = 2,       /* a field of a struct of options is out of range; the message names it */
   HS_ERR_IMAGE = 3,        /* an image view is inconsistent (size, stride, type, layout) */
   HS_ERR_KEYPOINT = 4,     /* a keypoint cannot be described (its scale or place is not in the pyramid) */
-  HS_ERR_CAPACITY = 5,     /* the caller's arrays are too small: filled as far as they go, full count given */
+  HS_ERR_CAPACITY = 5,     /* the caller's arrays are too small: they were filled and the full count given;
+                              hs_submit: as many images are in flight as may be */
   HS_ERR_LIMIT = 6,        /* the image exceeds max_pixels or 2^22 samples a side in its first octave (2^21 pixels
                               where that is doubled), or the work max_memory_bytes */
   HS_ERR_FORMAT = 7,       /* the content of a file is damaged or of no known kind */
@@ -65,7 +75,9 @@ typedef enum hs_pixel_layout {
   HS_BGRA = 5
 } hs_pixel_layout;
 
-/* A view of the caller's pixels; the library reads them during the call only. */
+typedef struct hs_allocator hs_allocator;
+
+/* A view of pixels; the library reads them during the call only. Start with {0}, so that what is not set is 0. */
 typedef struct hs_image {
   const void *data;        /* first row; aligned for the sample type */
   int32_t width, height;   /* pixels, 1 or more */
@@ -73,21 +85,25 @@ typedef struct hs_image {
   hs_sample_type type;
   hs_pixel_layout layout;
   float range_low, range_high; /* HS_F32 only: values of black and white; 0, 0 means 0..1 */
+  void *memory;                  /* what hs_image_free releases; null for a view of memory that stays the caller's */
+  const hs_allocator *allocator; /* that memory came from and goes back to; null: the C library's */
+  int32_t reserved[8];           /* 0 */
 } hs_image;
 
 /* ------------------------------------------------------------------ memory */
 
 /* Memory functions of the caller. alloc returns null when it fails, memory aligned to 64 bytes
    otherwise; release takes null. Both are called from one thread at a time per context, with hs_submit from several. */
-typedef struct hs_allocator {
+struct hs_allocator {
   void *(*alloc)(size_t bytes, void *user);
   void (*release)(void *pointer, void *user);
   void *user;
-} hs_allocator;
+};
 
 /* ------------------------------------------------------------------ results */
 
-/* A feature's place and scale, and where in the pyramid it was found. 24 bytes. */
+/* A feature's place and scale, and where in the pyramid it was found. 24 bytes, for good: what more there is to say of
+   each keypoint goes into arrays of its own in hs_features. */
 typedef struct hs_keypoint {
   float x, y;              /* pixels of the original image */
   float sigma;             /* scale, original pixels */
@@ -105,8 +121,26 @@ typedef enum hs_descriptor_type {
 
 enum { HS_DESCRIPTOR_LENGTH = 128 };
 
+typedef enum hs_profile {
+  HS_PROFILE_LOWE = 0,     /* the paper, with what it leaves open chosen by measurement */
+  HS_PROFILE_OPENCV = 1,   /* cv::SIFT of OpenCV 4.x */
+  HS_PROFILE_VLFEAT = 2,   /* the vl_sift program of VLFeat 0.9.21 */
+  HS_PROFILE_COLMAP = 3    /* COLMAP's CPU extractor: VLFeat with RootSIFT, 8192 features */
+} hs_profile;
+
+/* How descriptors are normalised: to unit length, or the square root of the L1-normalised (Arandjelovic 2012). */
+typedef enum hs_norm { HS_NORM_L2 = 0, HS_NORM_ROOT = 1 } hs_norm;
 /* The order of the orientation bins in a cell. */
 typedef enum hs_bin_layout { HS_LAYOUT_UBC = 0, HS_LAYOUT_VLFEAT = 1 } hs_bin_layout;
+
+/* How descriptors were made: only those that were made alike can be compared. */
+typedef struct hs_origin {
+  int32_t method_version;  /* HS_METHOD_VERSION of the library that made them; 0: unknown, and so is the rest */
+  hs_profile profile;
+  hs_norm norm;
+  hs_bin_layout layout;
+  int32_t reserved[4];     /* 0 */
+} hs_origin;
 
 /* A list of features in the defined order: octave, level, row, column of the settled sample,
    orientation. Start with {0}; filled by the library, which owns both arrays until
@@ -117,9 +151,11 @@ typedef struct hs_features {
   void *descriptors;                   /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
   hs_descriptor_type descriptor_type;
   int32_t image_width, image_height;   /* of the image they come from; 0 when unknown */
+  hs_origin origin;                    /* set by extraction and hs_describe; unknown for what was read from a file */
   size_t capacity;                     /* entries that both arrays have room for; the library's */
   size_t descriptor_capacity_bytes;    /* the library's */
   const hs_allocator *allocator;       /* that the arrays came from; must outlive them. The library's */
+  int32_t reserved[16];                /* 0. For arrays beside keypoints, an affine frame for each, say */
 } hs_features;
 
 /* A context: options, chosen backend and working memory; made by hs_create. */

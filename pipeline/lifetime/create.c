@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/float_environment.h"
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"
@@ -18,7 +19,7 @@ static void make_tables(hs_context *c) {
 
 static hs_status create(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
   hs_options adopted;
-  hs_status st = options_adopt(&adopted, options, message, message_bytes);
+  hs_status st = options_complete(&adopted, options, message, message_bytes);
   if (st == HS_OK) st = options_validate(&adopted, message, message_bytes);
   if (st != HS_OK) return st;
   hs_context *c = hs_memory_alloc(adopted.allocator, sizeof *c);
@@ -74,13 +75,17 @@ void hs_destroy(hs_context *c) {
   backend_release(c);
 }
 
+OPTIONS_END_WITH(hs_statistics, device_bytes);
+static const options_kind kind = OPTIONS_KIND(hs_statistics, frames);
+
+hs_status hs_statistics_init_sized(hs_statistics *statistics, size_t struct_size) {
+  return options_give(statistics, struct_size, NULL, kind);
+}
+
 hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
-  if (!c || !statistics || statistics->struct_size < sizeof(size_t)) return HS_ERR_ARGUMENT;
-  const size_t size = statistics->struct_size, known = size < sizeof *statistics ? size : sizeof *statistics;
-  hs_statistics s = {.struct_size = size};
+  if (!c || !statistics) return HS_ERR_ARGUMENT;
+  hs_statistics s = {.struct_size = sizeof s};
   backend_statistics(c, &s);
   flight_add_statistics(c->flight, &s);
-  memcpy(statistics, &s, known);
-  if (size > known) memset((unsigned char *)statistics + known, 0, size - known); /* fields of a later library */
-  return HS_OK;
+  return options_give(statistics, statistics->struct_size, &s, kind);
 }

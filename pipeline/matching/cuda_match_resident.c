@@ -1,4 +1,5 @@
 /* Matching of lists in device memory: the public calls. */
+#include "pipeline/base/adopt.h"
 #include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/matching/match_call.h"
 
@@ -16,10 +17,12 @@ static hs_status match_resident(hs_context *c, const hs_cuda_features *first, co
   const match_cuda_place device = {stream, true};
   match_request request;
   if (!c) return HS_ERR_ARGUMENT;
-  c->error[0] = '\0';
+  context_clear_error(c);
   if (!first || !second || (!matches && !nearest && first->count > 0))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "a list of features or the result is null");
   if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
+  if (!RESERVED_IS_CLEAR(first->reserved) || !RESERVED_IS_CLEAR(second->reserved))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features.reserved is set: start with {0}, or use a later library");
   const hs_features a = device_list(first), b = device_list(second);
   const hs_status st = match_check(c, &a, &b, options, &request);
   return st == HS_OK ? match_run(c, &request, &device, matches, nearest) : st;

@@ -8,6 +8,7 @@
 #include "cpu/dispatch.h"
 #include "cpu/float_environment.h"
 #include "cpu/threads.h"
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
@@ -28,15 +29,16 @@ _Static_assert((int)HS_DESCRIPTOR_U8 == (int)MATCH_U8 && (int)HS_DESCRIPTOR_F32 
 #define MATCH_FAIL(context, status, ...)                                                                               \
   ((context) ? context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__) : (status))
 
-hs_status hs_match_options_init(hs_match_options *o) {
-  if (!o) return HS_ERR_ARGUMENT;
-  memset(o, 0, sizeof *o);
-  o->struct_size = sizeof *o;
-  o->ratio = 0.8;
-  o->mutual = 1;
-  o->guide_matrix[0] = o->guide_matrix[4] = o->guide_matrix[8] = 1.0;
-  o->guide_tolerance = 4.0;
-  return HS_OK;
+OPTIONS_END_WITH(hs_match_options, guide_tolerance);
+static const options_kind kind = OPTIONS_KIND(hs_match_options, ratio);
+static const hs_match_options defaults = {.struct_size = sizeof defaults,
+                                          .ratio = 0.8,
+                                          .mutual = 1,
+                                          .guide_matrix = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0},
+                                          .guide_tolerance = 4.0};
+
+hs_status hs_match_options_init_sized(hs_match_options *options, size_t struct_size) {
+  return options_give(options, struct_size, &defaults, kind);
 }
 
 void hs_matches_free(hs_matches *matches) {
@@ -49,18 +51,10 @@ void hs_matches_free(hs_matches *matches) {
 
 /* The caller's options over the defaults. */
 static hs_status adopt(hs_context *c, const hs_match_options *callers, hs_match_options *mine) {
-  (void)hs_match_options_init(mine);
-  if (!callers) return HS_OK;
-  const size_t size = callers->struct_size;
-  if (size < offsetof(hs_match_options, ratio) + sizeof mine->ratio || size > 65536)
-    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.struct_size is %zu: call hs_match_options_init first", size);
-  const size_t known = size < sizeof *mine ? size : sizeof *mine;
-  for (size_t i = known; i < size; i++)
-    if (((const unsigned char *)callers)[i] != 0)
-      return MATCH_FAIL(c, HS_ERR_OPTION, "match options has fields that hartsift %s does not know",
-                        hs_version_string());
-  memcpy(mine, callers, known);
-  return HS_OK;
+  char reason[ADOPT_REASON_BYTES];
+  *mine = defaults;
+  if (!callers || options_adopt(mine, callers, kind, reason) == HS_OK) return HS_OK;
+  return MATCH_FAIL(c, HS_ERR_OPTION, "%s", reason);
 }
 
 static hs_status check_options(hs_context *c, const hs_match_options *o) {
@@ -84,6 +78,8 @@ static hs_status check_options(hs_context *c, const hs_match_options *o) {
 static hs_status check_list(hs_context *c, const hs_features *f, bool guided, const char *name, match_list *list) {
   if (f->count >= MATCH_NONE)
     return MATCH_FAIL(c, HS_ERR_LIMIT, "%s has %zu features, expected fewer than 2^32 - 1", name, f->count);
+  if (!RESERVED_IS_CLEAR(f->reserved))
+    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s.reserved is set: start with {0}, or use a later library", name);
   if (f->count > 0 && f->descriptor_type != HS_DESCRIPTOR_U8 && f->descriptor_type != HS_DESCRIPTOR_F32)
     return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s has no descriptors (type %d)", name, (int)f->descriptor_type);
   if (f->count > 0 && !f->descriptors) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s.descriptors is null", name);
@@ -294,7 +290,7 @@ hs_status hs_match(hs_context *c, const hs_features *first, const hs_features *s
                    hs_matches *matches) {
   const match_cuda_place device = {NULL, false};
   match_request request;
-  if (c) c->error[0] = '\0';
+  if (c) context_clear_error(c);
   if (!matches) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "matches is null");
   const hs_status st = match_check(c, first, second, options, &request);
   return st == HS_OK ? match_run(c, &request, &device, matches, NULL) : st;
@@ -304,7 +300,7 @@ hs_status hs_find_nearest(hs_context *c, const hs_features *first, const hs_feat
                           const hs_match_options *options, hs_nearest *nearest) {
   const match_cuda_place device = {NULL, false};
   match_request request;
-  if (c) c->error[0] = '\0';
+  if (c) context_clear_error(c);
   const hs_status st = match_check(c, first, second, options, &request);
   if (st != HS_OK) return st;
   if (!nearest && first->count > 0) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "nearest is null");

@@ -38,7 +38,7 @@ typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_RANGE } reduce_kind;
 
 /* range: both are wanted, or the one that is not null. */
 static hs_status reduce(hs_context *c, const hs_array *array, reduce_kind kind, double *low, double *high) {
-  if (c) c->error[0] = '\0';
+  if (c) context_clear_error(c);
   if (!low && !high) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "where the result goes is null");
   prim_view view;
   primitive_call call;
@@ -73,7 +73,7 @@ hs_status hs_reduce_max(hs_context *context, const hs_array *array, double *maxi
 }
 
 hs_status hs_reduce_range(hs_context *c, const hs_array *array, double *minimum, double *maximum) {
-  if (c) c->error[0] = '\0';
+  if (c) context_clear_error(c);
   if (!minimum || !maximum) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "minimum or maximum is null");
   return reduce(c, array, REDUCE_RANGE, minimum, maximum);
 }
@@ -82,7 +82,7 @@ hs_status hs_reduce_range(hs_context *c, const hs_array *array, double *minimum,
 
 hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *tiling, hs_tile *tiles, size_t capacity,
                         size_t *count) {
-  if (c) c->error[0] = '\0';
+  if (c) context_clear_error(c);
   prim_view view;
   primitive_call call;
   array_tiling tiled;
@@ -108,7 +108,7 @@ hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *t
 /* ------------------------------------------------------------------ histogram */
 
 hs_status hs_histogram256(hs_context *c, const hs_array *array, const hs_array *mask, uint64_t counts[256]) {
-  if (c) c->error[0] = '\0';
+  if (c) context_clear_error(c);
   prim_view view, kept = {0};
   primitive_call call;
   hs_status st = array_view_check_u8(c, array, "array", &view);
@@ -122,7 +122,7 @@ hs_status hs_histogram256(hs_context *c, const hs_array *array, const hs_array *
 }
 
 hs_status hs_equalize(hs_context *c, const hs_array *picture, uint8_t *out, size_t out_stride_bytes) {
-  if (c) c->error[0] = '\0';
+  if (c) context_clear_error(c);
   prim_view view;
   primitive_call call;
   size_t stride;
@@ -138,7 +138,7 @@ hs_status hs_equalize(hs_context *c, const hs_array *picture, uint8_t *out, size
 
 hs_status hs_convolve1d(hs_context *c, const hs_array *signal, const double *taps, size_t tap_count, hs_ends ends,
                         void *out, size_t out_stride_bytes) {
-  if (c) c->error[0] = '\0';
+  if (c) context_clear_error(c);
   prim_view view;
   primitive_call call;
   size_t stride;

@@ -203,7 +203,7 @@ class Extractor:
             context = self._begin()
             if not picture.on_device:
                 return fill_features(
-                    lambda features: library.hs_extract_masked(context, view, masking_view, features),
+                    lambda features: library.hs_extract(context, view, masking_view, features),
                     self._check,
                     self._layout,
                 )

@@ -42,7 +42,6 @@ _LAYOUTS = {
     "rgb": {1: _library.HS_GRAY, 2: _library.HS_GRAY_ALPHA, 3: _library.HS_RGB, 4: _library.HS_RGBA},
     "bgr": {1: _library.HS_GRAY, 2: _library.HS_GRAY_ALPHA, 3: _library.HS_BGR, 4: _library.HS_BGRA},
 }
-_UINT64_MAX = (1 << 64) - 1
 _JPEG_SCALES = (0, 1, 2, 4, 8)
 
 
@@ -83,7 +82,7 @@ class _ImageMemory:
 
     def __init__(self) -> None:
         self.view = HsImage()
-        weakref.finalize(self, library.hs_image_free, ctypes.byref(self.view), None).atexit = False
+        weakref.finalize(self, library.hs_image_free, ctypes.byref(self.view)).atexit = False
 
 
 def _row_stride(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int) -> Optional[int]:
@@ -260,7 +259,7 @@ def _load(
     message = _library.message_room()
     options = HsLoadOptions(
         struct_size=ctypes.sizeof(HsLoadOptions),
-        max_pixels=max_pixels or _UINT64_MAX,
+        max_pixels=max_pixels,
         max_memory_bytes=max_memory_bytes,
         ignore_exif=not exif,
         keep_colour=colour,
@@ -309,7 +308,7 @@ def load_memory(
     colour: bool,
     jpeg_scale: int,
 ) -> _ImageMemory:
-    """Decodes a file, or its bytes, or renders a scene. max_pixels 0: no limit."""
+    """Decodes a file, or its bytes, or renders a scene. max_pixels 0: 2^31."""
     limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale
     encoded = _content(source)
     if encoded is not None:
@@ -356,7 +355,7 @@ def load_image(
         source: the file's name, the file opened in binary mode, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered picture.
         colour: RGB where the file has colour; else gray, as ``extract`` reads files.
         exif: apply a JPEG's EXIF orientation.
-        max_pixels: refuse larger pictures before anything is allocated; 0: no limit.
+        max_pixels: refuse larger pictures before anything is allocated; 0: 2^31.
         max_memory_bytes: refuse pictures whose decoding needs more; 0: no limit.
         jpeg_scale: 1, 2, 4 or 8: decode a JPEG to 1/N of its width and height, rounded up; the limits are for what is
             decoded. Other files and scenes are refused above 1.

@@ -9,11 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
-import re
 import sys
 from ctypes import (
     POINTER,
-    c_char,
     c_char_p,
     c_double,
     c_float,
@@ -32,8 +30,8 @@ from typing import Any, Dict, List, Tuple
 DESCRIPTOR_LENGTH = 128
 #: Room for the reason of a failure, with the terminating zero.
 MESSAGE_BYTES = 1024
-#: More than any options structure will need: hs_options_init of a newer library must not write beyond it.
-_OPTIONS_ROOM_BYTES = 65536
+#: The interface that the structures below follow, as major * 100 + minor; until 1.0 a minor version may change it.
+_INTERFACE = 1
 
 # Values of the enumerations that the package itself tells apart.
 HS_OK = 0
@@ -58,6 +56,9 @@ class HsImage(ctypes.Structure):
         ("layout", c_int),
         ("range_low", c_float),
         ("range_high", c_float),
+        ("memory", c_void_p),
+        ("allocator", c_void_p),
+        ("reserved", c_int32 * 8),
     ]
 
 
@@ -75,6 +76,18 @@ class HsKeypoint(ctypes.Structure):
     ]
 
 
+class HsOrigin(ctypes.Structure):
+    """hs_origin"""
+
+    _fields_ = [
+        ("method_version", c_int32),
+        ("profile", c_int),
+        ("norm", c_int),
+        ("layout", c_int),
+        ("reserved", c_int32 * 4),
+    ]
+
+
 class HsFeatures(ctypes.Structure):
     """hs_features"""
 
@@ -85,9 +98,11 @@ class HsFeatures(ctypes.Structure):
         ("descriptor_type", c_int),
         ("image_width", c_int32),
         ("image_height", c_int32),
+        ("origin", HsOrigin),
         ("capacity", c_size_t),
         ("descriptor_capacity_bytes", c_size_t),
         ("allocator", c_void_p),
+        ("reserved", c_int32 * 16),
     ]
 
 
@@ -150,10 +165,10 @@ class HsLoadOptions(ctypes.Structure):
         ("max_memory_bytes", c_uint64),
         ("ignore_exif", c_int32),
         ("keep_colour", c_int32),
+        ("jpeg_scale", c_int32),
         ("allocator", c_void_p),
         ("message", c_void_p),
         ("message_bytes", c_size_t),
-        ("jpeg_scale", c_int32),
     ]
 
 
@@ -225,6 +240,7 @@ class HsGeometry(ctypes.Structure):
         ("rms_error", c_double),
         ("plane_inliers", c_size_t),
         ("iterations", c_int32),
+        ("reserved", c_int32 * 9),
     ]
 
 
@@ -236,6 +252,7 @@ class HsPose(ctypes.Structure):
         ("translation", c_double * 3),
         ("in_front", c_size_t),
         ("used", c_size_t),
+        ("reserved", c_int32 * 8),
     ]
 
 
@@ -262,7 +279,13 @@ class HsMatchPair(ctypes.Structure):
 class HsMatches(ctypes.Structure):
     """hs_matches"""
 
-    _fields_ = [("count", c_size_t), ("pairs", c_void_p), ("capacity", c_size_t), ("allocator", c_void_p)]
+    _fields_ = [
+        ("count", c_size_t),
+        ("pairs", c_void_p),
+        ("capacity", c_size_t),
+        ("allocator", c_void_p),
+        ("reserved", c_int32 * 8),
+    ]
 
 
 class HsColmapOptions(ctypes.Structure):
@@ -291,6 +314,7 @@ class HsColmapCamera(ctypes.Structure):
         ("height", c_int32),
         ("prior_focal_length", c_int32),
         ("parameter_count", c_int32),
+        ("reserved", c_int32 * 3),
         ("parameters", c_double * 16),
     ]
 
@@ -302,6 +326,7 @@ class HsColmapImage(ctypes.Structure):
         ("found", c_int32),
         ("image_id", c_uint32),
         ("camera_id", c_uint32),
+        ("reserved", c_int32 * 9),
         ("name", c_char_p),
         ("features", c_int64),
         ("camera", HsColmapCamera),
@@ -319,6 +344,7 @@ class HsColmapMatches(ctypes.Structure):
         ("fundamental", c_void_p),
         ("essential", c_void_p),
         ("homography", c_void_p),
+        ("reserved", c_int32 * 8),
     ]
 
 
@@ -356,6 +382,8 @@ class HsCudaFeatures(ctypes.Structure):
         ("descriptor_type", c_int),
         ("image_width", c_int32),
         ("image_height", c_int32),
+        ("origin", HsOrigin),
+        ("reserved", c_int32 * 15),
     ]
 
 
@@ -363,6 +391,7 @@ class HsCudaFeatures(ctypes.Structure):
 STRUCTURES: Dict[str, Any] = {
     "hs_image": HsImage,
     "hs_keypoint": HsKeypoint,
+    "hs_origin": HsOrigin,
     "hs_features": HsFeatures,
     "hs_options": HsOptions,
     "hs_load_options": HsLoadOptions,
@@ -390,11 +419,11 @@ _ARRAY = POINTER(HsArray)
 
 #: Result and arguments of every function that the package calls.
 _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
-    "hs_options_init": (c_int, [c_void_p, c_int]),
+    "hs_options_init_sized": (c_int, [_OPTIONS, c_size_t, c_int]),
     "hs_create_explained": (c_int, [POINTER(c_void_p), _OPTIONS, c_void_p, c_size_t]),
     "hs_destroy": (None, [c_void_p]),
     "hs_workspace_query": (c_int, [_OPTIONS, c_int32, c_int32, POINTER(c_uint64), POINTER(c_uint64)]),
-    "hs_extract_masked": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),
+    "hs_extract": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),
     "hs_extract_into": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, c_void_p, c_size_t, POINTER(c_size_t)]),
     "hs_detect": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),
     "hs_describe": (c_int, [c_void_p, _IMAGE, c_void_p, c_size_t, _FEATURES, c_void_p]),
@@ -403,7 +432,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_wait": (c_int, [c_void_p, _FEATURES]),
     "hs_load_image": (c_int, [c_char_p, POINTER(HsLoadOptions), _IMAGE]),
     "hs_load_image_memory": (c_int, [c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
-    "hs_image_free": (None, [_IMAGE, c_void_p]),
+    "hs_image_free": (None, [_IMAGE]),
     "hs_render_scene": (c_int, [c_int32, c_int32, c_uint32, c_void_p, c_void_p, _IMAGE]),
     "hs_save_features": (c_int, [c_char_p, _FEATURES, POINTER(HsFileOptions)]),
     "hs_load_features": (c_int, [c_char_p, _FEATURES, POINTER(HsFileOptions)]),
@@ -412,9 +441,11 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_status_class_of": (c_int, [c_int]),
     "hs_last_error": (c_char_p, [c_void_p]),
     "hs_version_string": (c_char_p, []),
+    "hs_version_number": (c_int32, []),
+    "hs_method_version": (c_int32, []),
     "hs_backend_report": (c_char_p, [c_void_p]),
     "hs_get_statistics": (c_int, [c_void_p, POINTER(HsStatistics)]),
-    "hs_verify_options_init": (c_int, [c_void_p, c_int]),
+    "hs_verify_options_init_sized": (c_int, [POINTER(HsVerifyOptions), c_size_t, c_int]),
     "hs_verify_points": (
         c_int,
         [c_void_p, c_void_p, c_size_t, POINTER(HsVerifyOptions), POINTER(c_uint8), POINTER(HsGeometry)],
@@ -432,7 +463,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
             POINTER(HsPose),
         ],
     ),
-    "hs_match_options_init": (c_int, [c_void_p]),
+    "hs_match_options_init_sized": (c_int, [POINTER(HsMatchOptions), c_size_t]),
     "hs_match": (c_int, [c_void_p, _FEATURES, _FEATURES, POINTER(HsMatchOptions), POINTER(HsMatches)]),
     "hs_matches_free": (None, [POINTER(HsMatches)]),
     "hs_colmap_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(HsColmapOptions)]),
@@ -488,15 +519,12 @@ def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:
     return with_cuda
 
 
-def _check_struct_size(path: pathlib.Path, structure: Any, initialise: Any, *preset: int) -> None:
-    """A library whose options are larger or smaller than those here is of another version."""
-    room = (c_char * _OPTIONS_ROOM_BYTES)()
-    initialise(room, *preset)
-    size = c_size_t.from_buffer(room).value
-    if size != ctypes.sizeof(structure):
+def _check_version(path: pathlib.Path, number: int) -> None:
+    """Structures of options may differ in length, so only another interface is refused. number: hs_version_number()."""
+    if number // 100 != _INTERFACE:
         raise ImportError(
-            f"{path} belongs to another version of this package: "
-            f"{structure.__doc__} has {size} bytes there and {ctypes.sizeof(structure)} here"
+            f"{path} is hartsift {number // 10000}.{number // 100 % 100}, "
+            f"this package is for {_INTERFACE // 100}.{_INTERFACE % 100}: install both of one version"
         )
 
 
@@ -507,18 +535,15 @@ def _load() -> Tuple[ctypes.CDLL, bool]:
     except OSError as error:
         raise ImportError(f"the shared library of hartsift cannot be loaded: {error}") from error
     with_cuda = _bind(loaded, path)
-    _check_struct_size(path, HsOptions, loaded.hs_options_init, 0)
-    _check_struct_size(path, HsVerifyOptions, loaded.hs_verify_options_init, 1)
-    _check_struct_size(path, HsMatchOptions, loaded.hs_match_options_init)
+    _check_version(path, loaded.hs_version_number())
     return loaded, with_cuda
 
 
 library, HAS_CUDA = _load()
 
-VERSION_TEXT: str = library.hs_version_string().decode("ascii")
-_numbers = re.match(r"(\S+) \(method (\d+)\)", VERSION_TEXT)
-VERSION: str = _numbers.group(1) if _numbers else VERSION_TEXT
-METHOD_VERSION: int = int(_numbers.group(2)) if _numbers else 0
+_number = library.hs_version_number()
+VERSION: str = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}"
+METHOD_VERSION: int = library.hs_method_version()
 
 
 def message_room() -> Any:

@@ -136,7 +136,7 @@ def _match_options(
     guide_tolerance: float,
 ) -> HsMatchOptions:
     options = HsMatchOptions()
-    check(library.hs_match_options_init(ctypes.byref(options)))
+    check(library.hs_match_options_init_sized(ctypes.byref(options), ctypes.sizeof(options)))
     options.ratio, options.max_distance, options.mutual = ratio, max_distance, int(bool(mutual))
     if (guide is None) != (guide_matrix is None):
         raise ArgumentError("guide and guide_matrix belong together")
@@ -326,7 +326,11 @@ def verify(
     a, b = _matched_points(first, second, matches)
     message = _library.message_room()
     view = HsVerifyOptions()
-    check(library.hs_verify_options_init(ctypes.byref(view), enumerator("model", MODELS, model)))
+    check(
+        library.hs_verify_options_init_sized(
+            ctypes.byref(view), ctypes.sizeof(view), enumerator("model", MODELS, model)
+        )
+    )
     _set_verify_options(view, options)
     if camera_a is not None and camera_b is not None:
         view.camera_a, view.camera_b = _camera(camera_a), _camera(camera_b)

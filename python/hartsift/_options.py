@@ -170,7 +170,11 @@ def make_options(settings: Mapping[str, Any]) -> HsOptions:
     spread = _spread_shorthands(dict(settings))
     options = HsOptions()
     profile = spread.pop("profile", "lowe")
-    check(library.hs_options_init(ctypes.byref(options), enumerator("profile", PROFILES, profile)))
+    check(
+        library.hs_options_init_sized(
+            ctypes.byref(options), ctypes.sizeof(options), enumerator("profile", PROFILES, profile)
+        )
+    )
     for name, value in spread.items():
         if name not in _TYPES:
             raise unknown_name("option", name, [*_TYPES, *_SHORTHANDS])

@@ -93,3 +93,12 @@ def test_a_foreign_library_is_refused(tmp_path):
     environment = {**os.environ, "HARTSIFT_LIBRARY": str(tmp_path / "absent.so")}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode != 0 and "ImportError" in run.stderr and "absent.so" in run.stderr
+
+
+def test_a_library_of_another_interface_is_refused():
+    path = pathlib.Path("libhartsift.so")
+    number = _library.library.hs_version_number()
+    _library._check_version(path, number)
+    _library._check_version(path, number + 1)  # a patch version changes no interface
+    with pytest.raises(ImportError, match=r"hartsift 0\.9, this package is for"):
+        _library._check_version(path, 900)

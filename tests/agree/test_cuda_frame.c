@@ -53,8 +53,8 @@ static void assert_same(const hs_features *a, const hs_features *b) {
 static size_t compare(const hs_options *options, const hs_image *image, const hs_image *mask) {
   hs_context *cpu = open_context(options, HS_DEVICE_CPU), *gpu = open_context(options, HS_DEVICE_CUDA);
   hs_features a = {0}, b = {0};
-  assert_int_equal(hs_extract_masked(cpu, image, mask, &a), HS_OK);
-  if (hs_extract_masked(gpu, image, mask, &b) != HS_OK) fail_msg("%s", hs_last_error(gpu));
+  assert_int_equal(hs_extract(cpu, image, mask, &a), HS_OK);
+  if (hs_extract(gpu, image, mask, &b) != HS_OK) fail_msg("%s", hs_last_error(gpu));
   assert_same(&b, &a);
   const size_t count = a.count;
   hs_features_free(&a);
@@ -89,7 +89,7 @@ static void test_profiles_and_sizes(void **state) {
       hs_image im = scene(sizes[i][0], sizes[i][1], 3);
       const size_t found = compare(&o, &im, NULL);
       if (sizes[i][1] > 400) assert_true(found > 1000);
-      hs_image_free(&im, NULL);
+      hs_image_free(&im);
     }
 }
 
@@ -104,7 +104,7 @@ static void test_large_pictures(void **state) {
       const hs_options o = profile((hs_profile)p);
       hs_image im = scene(sizes[i][0], sizes[i][1], 6);
       assert_true(compare(&o, &im, NULL) > 5000);
-      hs_image_free(&im, NULL);
+      hs_image_free(&im);
     }
 }
 
@@ -155,7 +155,7 @@ static void test_options(void **state) {
     if (k == 15) o.region_x = 40, o.region_y = 30, o.region_width = 100, o.region_height = 90;
     assert_true(compare(&o, &im, NULL) > 0);
   }
-  hs_image_free(&im, NULL);
+  hs_image_free(&im);
 }
 
 static void test_types_and_masks(void **state) {
@@ -188,7 +188,7 @@ static void test_types_and_masks(void **state) {
     const size_t all = compare(&o, &images[i], NULL);
     assert_true(compare(&o, &images[i], &m) < all);
   }
-  hs_image_free(&base, NULL);
+  hs_image_free(&base);
 }
 
 static void test_variants(void **state) {
@@ -203,7 +203,7 @@ static void test_variants(void **state) {
     o.variant = variants[i];
     assert_true(compare(&o, &im, NULL) > 500);
   }
-  hs_image_free(&im, NULL);
+  hs_image_free(&im);
 }
 
 static void test_same_over_runs(void **state) {
@@ -213,10 +213,10 @@ static void test_same_over_runs(void **state) {
   hs_image im = scene(480, 360, 4), other = scene(99, 77, 4);
   hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
   hs_features expected = {0}, between = {0};
-  assert_int_equal(hs_extract(cpu, &im, &expected), HS_OK);
+  assert_int_equal(hs_extract(cpu, &im, NULL, &expected), HS_OK);
   for (int i = 0; i < 100; i++) {
     const hs_features *view = NULL;
-    if (i % 10 == 5) assert_int_equal(hs_extract(gpu, &other, &between), HS_OK);
+    if (i % 10 == 5) assert_int_equal(hs_extract(gpu, &other, NULL, &between), HS_OK);
     assert_int_equal(hs_extract_view(gpu, &im, NULL, &view), HS_OK);
     assert_same(view, &expected);
   }
@@ -224,8 +224,8 @@ static void test_same_over_runs(void **state) {
   hs_features_free(&between);
   hs_destroy(gpu);
   hs_destroy(cpu);
-  hs_image_free(&im, NULL);
-  hs_image_free(&other, NULL);
+  hs_image_free(&im);
+  hs_image_free(&other);
 }
 
 /* Sizes by turns, each met one to four times: launched kernel by kernel, recorded, replayed, forgotten and met as if for
@@ -243,11 +243,11 @@ static void test_sizes_by_turns(void **state) {
   for (int i = 0; i < 3 * SIZES; i++) {
     hs_image im = scene(120 + i % SIZES, 90 + i % 7, 5);
     hs_features expected = {0};
-    assert_int_equal(hs_extract(cpu, &im, &expected), HS_OK);
+    assert_int_equal(hs_extract(cpu, &im, NULL, &expected), HS_OK);
     found += expected.count;
     for (int again = 0; again <= i % 4; again++) {
       hs_features on_gpu = {0};
-      assert_int_equal(hs_extract(gpu, &im, &on_gpu), HS_OK);
+      assert_int_equal(hs_extract(gpu, &im, NULL, &on_gpu), HS_OK);
       assert_same(&on_gpu, &expected);
       hs_features_free(&on_gpu);
       if (i % 3 > 0) continue;
@@ -261,7 +261,7 @@ static void test_sizes_by_turns(void **state) {
       device_free(pixels);
     }
     hs_features_free(&expected);
-    hs_image_free(&im, NULL);
+    hs_image_free(&im);
   }
   assert_true(found > 1000);
   device_stream_destroy(stream);
@@ -280,8 +280,8 @@ static void test_overflow(void **state) {
   hs_features a = {0}, b = {0};
   gpu->keypoint_capacity = 32;
   gpu->feature_capacity = 32;
-  assert_int_equal(hs_extract(cpu, &im, &a), HS_OK);
-  assert_int_equal(hs_extract(gpu, &im, &b), HS_OK);
+  assert_int_equal(hs_extract(cpu, &im, NULL, &a), HS_OK);
+  assert_int_equal(hs_extract(gpu, &im, NULL, &b), HS_OK);
   assert_same(&b, &a);
   hs_statistics s = {.struct_size = sizeof s};
   assert_int_equal(hs_get_statistics(gpu, &s), HS_OK);
@@ -290,7 +290,7 @@ static void test_overflow(void **state) {
   hs_features_free(&b);
   hs_destroy(gpu);
   hs_destroy(cpu);
-  hs_image_free(&im, NULL);
+  hs_image_free(&im);
 }
 
 /* The size query says what a frame then holds. */
@@ -310,7 +310,7 @@ static void test_size_query(void **state) {
   assert_int_equal(device, s.device_bytes);
   assert_int_equal(host, s.workspace_bytes);
   hs_destroy(gpu);
-  hs_image_free(&im, NULL);
+  hs_image_free(&im);
 }
 
 static void test_device_pointers(void **state) {
@@ -323,7 +323,7 @@ static void test_device_pointers(void **state) {
   hs_features expected = {0}, found = {0}, left = {0};
   void *pixels = NULL;
   cuda_stream stream = NULL;
-  assert_int_equal(hs_extract(cpu, &im, &expected), HS_OK);
+  assert_int_equal(hs_extract(cpu, &im, NULL, &expected), HS_OK);
   assert_int_equal(device_alloc(&pixels, 300 * 200), STAGE_OK);
   assert_int_equal(device_stream_create(&stream), STAGE_OK);
   assert_int_equal(device_copy_to(pixels, im.data, 300 * 200, stream), STAGE_OK);
@@ -351,7 +351,7 @@ static void test_device_pointers(void **state) {
   hs_features_free(&found);
   hs_destroy(gpu);
   hs_destroy(cpu);
-  hs_image_free(&im, NULL);
+  hs_image_free(&im);
 #endif
 }
 

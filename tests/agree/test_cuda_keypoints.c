@@ -263,7 +263,7 @@ static void profiles_agree(void **state) {
     options.upright = 1;
     compare_image(image.data, image.width, image.height, &options, NULL, true);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 static void sizes_agree(void **state) {
@@ -306,7 +306,7 @@ static void wide_windows_agree(void **state) {
   options.scales = 1;
   options.contrast = 0.005f;
   compare_image(image.data, image.width, image.height, &options, NULL, true);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 static void filters_agree(void **state) {
@@ -343,7 +343,7 @@ static void selection_agrees(void **state) {
     options.upright = i % 3 == 0;
     compare_image(image.data, image.width, image.height, &options, NULL, true);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* A short list never changes what is written, and counts go on. */

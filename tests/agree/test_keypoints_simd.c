@@ -193,7 +193,7 @@ static void test_profiles(void **state) {
     const hs_options o = options_of((hs_profile)profile);
     assert_true(check_frame(*state, &image, &o, NULL) > 50);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Every rule with every other form of its output. */
@@ -213,7 +213,7 @@ static void test_options(void **state) {
     o.scales = 1 + i % 4;
     assert_true(check_frame(*state, &image, &o, NULL) > 30);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Noise has keypoints everywhere: many in a word of the mask, many peaks in a histogram. */
@@ -244,7 +244,7 @@ static void test_filter(void **state) {
   const uint32_t all = check_frame(*state, &image, &o, NULL), in_region = check_frame(*state, &image, &o, &region);
   const uint32_t in_mask = check_frame(*state, &image, &o, &masked);
   assert_true(in_region > 0 && in_region < all && in_mask > 0 && in_mask < all);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   free(mask);
 }
 

@@ -29,7 +29,7 @@ static void *caller_main(void *argument) {
   caller *me = argument;
   hs_context *c = NULL;
   me->status = hs_create(&c, &me->options);
-  for (int i = 0; i < FRAMES && me->status == HS_OK; i++) me->status = hs_extract(c, &me->image, &me->features[i]);
+  for (int i = 0; i < FRAMES && me->status == HS_OK; i++) me->status = hs_extract(c, &me->image, NULL, &me->features[i]);
   hs_destroy(c);
   return NULL;
 }
@@ -55,7 +55,7 @@ static void test_contexts_at_once(void **state) {
       hs_features_free(&callers[i].features[k]);
     }
     hs_features_free(&alone);
-    hs_image_free(&callers[i].image, NULL);
+    hs_image_free(&callers[i].image);
   }
 }
 
@@ -69,7 +69,7 @@ typedef struct borrowed {
 
 static void *borrow(void *argument) {
   borrowed *job = argument;
-  job->status = hs_extract(job->c, job->image, &job->f);
+  job->status = hs_extract(job->c, job->image, NULL, &job->f);
   return NULL;
 }
 
@@ -89,7 +89,7 @@ static void test_context_handed_over(void **state) {
   hs_features_free(&job.f);
   hs_features_free(&expected);
   hs_destroy(job.c);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Options are read during the call only. */
@@ -110,7 +110,7 @@ static void test_options_are_copied(void **state) {
   hs_features f = extraction_run(c, &image);
   assert_true(f.count > 10);
   hs_features_free(&f);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   hs_destroy(c);
 }
 
@@ -159,7 +159,7 @@ static void check_mode(const float_mode *m, hs_profile profile, const hs_image *
   enter_mode(m);
   st[0] = hs_create(&c, &o);
   stands[0] = mode_stands(m);
-  st[1] = hs_extract(c, image, &f);
+  st[1] = hs_extract(c, image, NULL, &f);
   stands[1] = mode_stands(m);
   st[2] = hs_describe(c, image, expected->keypoints, expected->count, &g, NULL);
   stands[2] = mode_stands(m);
@@ -177,8 +177,8 @@ static void check_mode(const float_mode *m, hs_profile profile, const hs_image *
   extraction_check_equal(expected, &g, m->name);
   assert_memory_equal(view.data, plain_view.data, 60 * 40);
   assert_true(host == plain_host);
-  hs_image_free(&view, NULL);
-  hs_image_free(&plain_view, NULL);
+  hs_image_free(&view);
+  hs_image_free(&plain_view);
   hs_features_free(&f);
   hs_features_free(&g);
 }
@@ -192,7 +192,7 @@ static void test_float_environment(void **state) {
     for (size_t i = 0; i < MODES; i++) check_mode(&modes[i], (hs_profile)profile, &image, &expected);
     hs_features_free(&expected);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 int main(void) {

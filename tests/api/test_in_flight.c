@@ -39,7 +39,7 @@ static void stock_make(stock *s, const hs_options *options) {
     const int32_t width = i < 5 ? 120 : 64 + 37 * (i % 4), height = i < 5 ? 90 : 60 + 11 * (i % 3);
     s->images[i] = extraction_scene(width, height, (uint32_t)i + 1, NULL);
     s->alone[i] = (hs_features){0};
-    assert_int_equal(hs_extract_masked(c, &s->images[i], i == 1 ? &s->mask : NULL, &s->alone[i]), HS_OK);
+    assert_int_equal(hs_extract(c, &s->images[i], i == 1 ? &s->mask : NULL, &s->alone[i]), HS_OK);
   }
   assert_true(s->alone[0].count > 20);
   hs_destroy(c);
@@ -47,10 +47,10 @@ static void stock_make(stock *s, const hs_options *options) {
 
 static void stock_free(stock *s) {
   for (int i = 0; i < IMAGES; i++) {
-    hs_image_free(&s->images[i], NULL);
+    hs_image_free(&s->images[i]);
     hs_features_free(&s->alone[i]);
   }
-  hs_image_free(&s->mask, NULL);
+  hs_image_free(&s->mask);
 }
 
 static hs_status submit(hs_context *c, const stock *s, int i) {
@@ -184,7 +184,7 @@ static void test_overflow_in_batch(void **state) {
   hs_features_free(&f);
   hs_features_free(&of_dense);
   hs_features_free(&of_sparse);
-  hs_image_free(&dense, NULL);
+  hs_image_free(&dense);
   free(flat);
 }
 
@@ -217,7 +217,7 @@ static void check_view_stays(hs_device device) {
   assert_int_equal(hs_wait_view(c, &view), HS_OK);
   for (int i = 2; i < 6; i++) assert_int_equal(submit(c, &s, i), HS_OK);
   /* A call that is none of the queue's, with images under way. */
-  assert_int_equal(hs_extract(c, &s.images[7], &between), HS_OK);
+  assert_int_equal(hs_extract(c, &s.images[7], NULL, &between), HS_OK);
   extraction_check_equal(&s.alone[7], &between, "beside what is in flight");
   extraction_check_equal(&s.alone[0], view, "a view while others are worked on");
   for (int i = 2; i < 6; i++) wait_for(c, &s, i, &between);
@@ -265,8 +265,8 @@ static void test_arguments(void **state) {
   assert_int_equal(hs_wait(c, &f), HS_ERR_ARGUMENT);
   hs_features_free(&f);
   hs_destroy(c);
-  hs_image_free(&image, NULL);
-  hs_image_free(&large, NULL);
+  hs_image_free(&image);
+  hs_image_free(&large);
 }
 
 /* One that needs too much memory fails alone, in its turn. */
@@ -288,8 +288,8 @@ static void test_failure_alone(void **state) {
   hs_features_free(&f);
   hs_features_free(&expected);
   hs_destroy(c);
-  hs_image_free(&small, NULL);
-  hs_image_free(&large, NULL);
+  hs_image_free(&small);
+  hs_image_free(&large);
 }
 
 /* Contexts end with images under way and with results nobody asked for. */
@@ -305,7 +305,7 @@ static void test_destroy_in_flight(void **state) {
     if (threads == 2) assert_int_equal(hs_wait_view(c, &view), HS_OK);
     hs_destroy(c);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Threads of this process, 0: unknown. */
@@ -337,7 +337,7 @@ static void test_threads_of_lanes(void **state) {
   assert_int_equal(hs_wait(c, &f), HS_OK);
   hs_features_free(&f);
   hs_destroy(c);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Lists that grew for a larger picture are not made for each image of a batch. */
@@ -365,7 +365,7 @@ static void test_grown_lists_in_batches(void **state) {
   hs_destroy(c);
   hs_features_free(&f);
   hs_features_free(&expected);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, so that the counting
@@ -408,7 +408,7 @@ static void test_allocations(void **state) {
     assert_true(n < 100);
   }
   hs_features_free(&expected);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 int main(void) {

@@ -21,12 +21,12 @@ static void test_max_pixels(void **state) {
   hs_context *c = extraction_context(&o);
   hs_image i = extraction_scene(60, 51, 1, NULL);
   hs_features f = {0};
-  assert_int_equal(hs_extract(c, &i, &f), HS_ERR_LIMIT);
+  assert_int_equal(hs_extract(c, &i, NULL, &f), HS_ERR_LIMIT);
   assert_non_null(strstr(hs_last_error(c), "max_pixels is 3000"));
   i.height = 50;
-  assert_int_equal(hs_extract(c, &i, &f), HS_OK);
+  assert_int_equal(hs_extract(c, &i, NULL, &f), HS_OK);
   hs_features_free(&f);
-  hs_image_free(&i, NULL);
+  hs_image_free(&i);
   hs_destroy(c);
 }
 
@@ -54,7 +54,7 @@ static void test_longest_side(void **state) {
     const hs_features *view = NULL;
     hs_features f = {0};
     size_t count = 0;
-    assert_int_equal(hs_extract(c, &image, &f), HS_ERR_LIMIT);
+    assert_int_equal(hs_extract(c, &image, NULL, &f), HS_ERR_LIMIT);
     assert_non_null(strstr(hs_last_error(c), tall ? "height of 2097153" : "width of 2097153"));
     assert_non_null(strstr(hs_last_error(c), "4194306 samples, the most is 4194304"));
     assert_int_equal(hs_extract_view(c, &image, NULL, &view), HS_ERR_LIMIT);
@@ -78,16 +78,16 @@ static void test_max_memory(void **state) {
   hs_context *c = extraction_context(&o);
   hs_image i = extraction_scene(300, 200, 1, NULL);
   hs_features f = {0};
-  assert_int_equal(hs_extract(c, &i, &f), HS_ERR_LIMIT);
+  assert_int_equal(hs_extract(c, &i, NULL, &f), HS_ERR_LIMIT);
   assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
   i.width = 60;
   i.height = 50;
-  assert_int_equal(hs_extract(c, &i, &f), HS_OK);
+  assert_int_equal(hs_extract(c, &i, NULL, &f), HS_OK);
   hs_statistics s = {.struct_size = sizeof s};
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
   assert_true(s.workspace_bytes <= small);
   hs_features_free(&f);
-  hs_image_free(&i, NULL);
+  hs_image_free(&i);
   hs_destroy(c);
 }
 
@@ -110,25 +110,25 @@ static void test_lists_beyond_the_limit(void **state) {
   hs_context *c = extraction_context(&o);
   hs_features f = {0};
   for (int i = 0; i < 2; i++) {
-    assert_int_equal(hs_extract(c, &image, &f), HS_ERR_LIMIT);
-    assert_int_equal(hs_extract(c, &plain, &f), HS_OK);
+    assert_int_equal(hs_extract(c, &image, NULL, &f), HS_ERR_LIMIT);
+    assert_int_equal(hs_extract(c, &plain, NULL, &f), HS_OK);
     assert_int_equal(f.count, 0);
   }
   hs_destroy(c);
   o.max_memory_bytes = 0;
   c = extraction_context(&o);
-  assert_int_equal(hs_extract(c, &image, &f), HS_OK);
+  assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
   hs_statistics s = {.struct_size = sizeof s};
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
   /* once for the keypoints, and perhaps once more for the features that those then had */
   assert_true((s.regrown_frames == 1 || s.regrown_frames == 2) && s.frames == 1 && s.features == f.count);
   const uint64_t regrown = s.regrown_frames;
-  assert_int_equal(hs_extract(c, &image, &f), HS_OK); /* grown once, kept */
+  assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK); /* grown once, kept */
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
   assert_true(s.regrown_frames == regrown && s.frames == 2);
   hs_features_free(&f);
   hs_destroy(c);
-  hs_image_free(&plain, NULL);
+  hs_image_free(&plain);
   free(noise);
 }
 
@@ -155,7 +155,7 @@ static void test_statistics(void **state) {
   assert_int_equal(hs_get_statistics(NULL, &s), HS_ERR_ARGUMENT);
   assert_int_equal(hs_get_statistics(c, NULL), HS_ERR_ARGUMENT);
   hs_features_free(&f);
-  hs_image_free(&i, NULL);
+  hs_image_free(&i);
   hs_destroy(c);
 }
 
@@ -189,7 +189,7 @@ static void test_extreme_sizes(void **state) {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
       const hs_image image = {.data = noise, .width = sizes[i][0], .height = sizes[i][1]};
       hs_features f = {.count = 9};
-      assert_int_equal(hs_extract(c, &image, &f), HS_OK);
+      assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
       /* border 1 finds samples with room about them from 2 pixels on */
       if (profile < HS_PROFILE_VLFEAT || image.width == 1 || image.height == 1) assert_int_equal(f.count, 0);
       assert_true(f.image_width == image.width && f.image_height == image.height);
@@ -215,7 +215,7 @@ static void test_all_small_sizes(void **state) {
     for (int32_t h = 1; h < 40; h += 3)
       for (int32_t w = 1; w < 40; w += 2) {
         const hs_image image = {.data = noise, .width = w, .height = h, .stride_bytes = 40};
-        assert_int_equal(hs_extract(c, &image, &f), HS_OK);
+        assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
         for (size_t i = 0; i < f.count; i++) assert_true(f.keypoints[i].x >= 0.0f && f.keypoints[i].y >= 0.0f);
       }
     hs_features_free(&f);

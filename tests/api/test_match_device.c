@@ -37,8 +37,8 @@ static scene_views views_of(hs_descriptor_type type) {
   hs_image a = extraction_scene(320, 240, 9, NULL), b = extraction_scene(320, 240, 9, to_view);
   const scene_views v = {extraction_once(&o, &a), extraction_once(&o, &b)};
   assert_true(v.first.count > 200 && v.second.count > 200);
-  hs_image_free(&a, NULL);
-  hs_image_free(&b, NULL);
+  hs_image_free(&a);
+  hs_image_free(&b);
   return v;
 }
 
@@ -186,7 +186,7 @@ static void test_resident_results(void **state) {
     assert_int_equal(device_copy_to(pixels[i], image.data, bytes, stream), STAGE_OK);
     on_device.data = pixels[i];
     assert_int_equal(hs_cuda_extract_resident(gpu[i], &on_device, NULL, stream, &left[i]), HS_OK);
-    hs_image_free(&image, NULL);
+    hs_image_free(&image);
   }
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   scene_views v = views_of(o.descriptor);

@@ -48,7 +48,7 @@ static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t sc
   if (sum == 0x5EED5EEDu) {
     message[0] = '\0';
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* CRC-32 as PNG has it, bit by bit. */

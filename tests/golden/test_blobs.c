@@ -93,7 +93,7 @@ static void check_blob(hs_profile profile, const blob *b, worst_case *worst) {
   worst->place = fmax(worst->place, place);
   worst->scale = fmax(worst->scale, scale);
   hs_features_free(&f);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 static void check_profile(hs_profile profile) {
@@ -145,7 +145,7 @@ static void test_first_octaves(void **state) {
       fail_msg("first octave %d: (%g, %g) sigma %g, expected %g", first, (double)k->x, (double)k->y, (double)k->sigma,
                sigma);
     hs_features_free(&f);
-    hs_image_free(&image, NULL);
+    hs_image_free(&image);
   }
 }
 
@@ -167,7 +167,7 @@ static void test_scales(void **state) {
     if (!(fabs((double)k->sigma / sigma - 1.0) < 0.02))
       fail_msg("S = %d: sigma %g, expected %g", scales, (double)k->sigma, sigma);
     hs_features_free(&f);
-    hs_image_free(&image, NULL);
+    hs_image_free(&image);
   }
 }
 
@@ -188,7 +188,7 @@ static void test_count(void **state) {
     assert_true(k->orientation == 0.0f);
   }
   hs_features_free(&f);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* The response is |D| at the extremum: for a blob of height h that is h (t^2 - b^2) (1/v1 - 1/v2), v = t^2 - b^2 +
@@ -207,7 +207,7 @@ static void test_response(void **state) {
   if (!(fabs((double)k->response / expected - 1.0) < 0.02))
     fail_msg("response %g, expected %g", (double)k->response, expected);
   hs_features_free(&f);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* ------------------------------------------------------------------ orientation */
@@ -233,7 +233,7 @@ static void check_angle(hs_profile profile, double degrees, double tolerance_deg
   if (!(error < tolerance_degrees))
     fail_msg("profile %d: %g degrees, expected %g", (int)profile, (double)k->orientation * 57.29577951, degrees);
   hs_features_free(&f);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 static void test_orientation(void **state) {

@@ -59,7 +59,7 @@ static void test_bar_end(void **state) {
     if (at_end == 0) fail_msg("profile %d: no feature at the bar's end (%zu in all)", profile, f.count);
     hs_features_free(&f);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Along an edge D has no extremum, or one that the ratio of curvatures refuses. Only the picture's own border, where
@@ -81,7 +81,7 @@ static void test_edges(void **state) {
       }
       hs_features_free(&f);
     }
-    hs_image_free(&image, NULL);
+    hs_image_free(&image);
   }
 }
 
@@ -96,7 +96,7 @@ static void test_constant(void **state) {
       hs_features f = extraction_once(&o, &image);
       if (f.count != 0) fail_msg("profile %d: %zu features of a constant picture", profile, f.count);
       hs_features_free(&f);
-      hs_image_free(&image, NULL);
+      hs_image_free(&image);
     }
 }
 
@@ -122,7 +122,7 @@ static void test_checkerboard(void **state) {
   assert_true(central >= 25);
   assert_int_equal(at_centres, central);
   hs_features_free(&f);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* ------------------------------------------------------------------ the descriptor's convention */
@@ -185,7 +185,7 @@ static void test_bins(void **state) {
         if (expected ? !(d[i] > 0.1f || d[i] > 50.0f) : d[i] > 0.02f * d[i / 8 * 8 + bin])
           fail_msg("turn %g, expected bin %d: entry %d is %g", turns[t], bin, i, (double)d[i]);
       }
-      hs_image_free(&image, NULL);
+      hs_image_free(&image);
     }
 }
 
@@ -200,7 +200,7 @@ static void test_cells(void **state) {
       for (int i = 0; i < 16; i++)
         if (i != cell && sums[i] > 0.7f * sums[cell])
           fail_msg("turn %g: cell %d holds %g, cell %d %g", turns[t], i, (double)sums[i], cell, (double)sums[cell]);
-      hs_image_free(&image, NULL);
+      hs_image_free(&image);
     }
 }
 
@@ -213,7 +213,7 @@ static void test_vlfeat_order(void **state) {
   describe_at(&image, 0.7, HS_LAYOUT_VLFEAT, HS_RULE_LOWE, vlfeat);
   static const int order[8] = {0, 7, 6, 5, 4, 3, 2, 1};
   for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) assert_true(vlfeat[i] == ubc[i / 8 * 8 + order[i % 8]]);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Unit norm, and before the second normalisation no entry above 0.2 of it. */
@@ -231,7 +231,7 @@ static void test_norm_and_clip(void **state) {
   size_t clipped = 0; /* one direction in one place: several bins reach the clip, and are equal to the bit */
   for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) clipped += (double)d[i] == largest;
   assert_true(clipped >= 2);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 int main(void) {

@@ -190,7 +190,7 @@ inline bool extract(const hs_image &image, const hs_options &options, feature_li
   out->clear();
   hs_status status = hs_create(&context, &options);
   if (status == HS_OK) {
-    status = hs_extract(context, &image, &found);
+    status = hs_extract(context, &image, nullptr, &found);
   }
   for (size_t i = 0; status == HS_OK && i < found.count; i++) {
     const hs_keypoint &k = found.keypoints[i];

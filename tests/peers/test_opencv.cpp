@@ -56,7 +56,7 @@ void compare(const std::vector<std::string> &names, peers::comparison *sum) {
     peers::feature_list ours;
     assert_true(peers::extract(image, options, &ours));
     sum->add(ours, opencv_features(image));
-    hs_image_free(&image, nullptr);
+    hs_image_free(&image);
   }
 }
 

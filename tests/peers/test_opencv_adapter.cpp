@@ -30,7 +30,7 @@ cv::Mat scene(int width, int height, const double *homography) {
   assert_int_equal(hs_render_scene(width, height, 5, homography, nullptr, &image), HS_OK);
   const size_t stride = image.stride_bytes ? image.stride_bytes : size_t(width);
   const cv::Mat copy = cv::Mat(height, width, CV_8U, const_cast<void *>(image.data), stride).clone();
-  hs_image_free(&image, nullptr);
+  hs_image_free(&image);
   return copy;
 }
 
@@ -60,9 +60,13 @@ void test_same_features(void **) {
     std::vector<cv::KeyPoint> keypoints;
     cv::Mat descriptors;
     sift->detectAndCompute(image, cv::noArray(), keypoints, descriptors);
-    const hs_image view = {image.data, image.cols, image.rows, image.step[0], HS_U8, HS_GRAY, 0.0f, 0.0f};
+    hs_image view = {};
+    view.data = image.data;
+    view.width = image.cols;
+    view.height = image.rows;
+    view.stride_bytes = image.step[0];
     hs_features f = {};
-    assert_int_equal(hs_extract(sift->context(), &view, &f), HS_OK);
+    assert_int_equal(hs_extract(sift->context(), &view, nullptr, &f), HS_OK);
     assert_true(f.count > 50 && f.count == keypoints.size() && descriptors.rows == int(f.count));
     assert_int_equal(descriptors.type(), sift->descriptorType());
     for (size_t i = 0; i < f.count; i++) {

@@ -35,8 +35,8 @@ struct lists {
     for (int i = 0; i < 2; i++) {
       hs_image image;
       assert_int_equal(hs_render_scene(480, 360, 21, i ? view : nullptr, nullptr, &image), HS_OK);
-      assert_int_equal(hs_extract(context, &image, &features[i]), HS_OK);
-      hs_image_free(&image, nullptr);
+      assert_int_equal(hs_extract(context, &image, nullptr, &features[i]), HS_OK);
+      hs_image_free(&image);
       rows[i] = cv::Mat(int(features[i].count), HS_DESCRIPTOR_LENGTH, type == HS_DESCRIPTOR_U8 ? CV_8U : CV_32F,
                         features[i].descriptors);
     }

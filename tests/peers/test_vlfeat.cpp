@@ -249,7 +249,7 @@ void check(const check_case &c, const std::vector<std::string> &names, double le
     const vlfeat_result theirs = vlfeat_features(image, c.setup, &habits);
     original.add(ours, theirs.original);
     exact.add(ours, theirs.exact);
-    hs_image_free(&image, nullptr);
+    hs_image_free(&image);
   }
   original.print(c.title);
   exact.print("the same, VLFeat's orientations computed exactly");

@@ -25,7 +25,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   (void)state;
-  hs_image_free(&scene, NULL);
+  hs_image_free(&scene);
   return 0;
 }
 

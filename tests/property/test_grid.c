@@ -135,7 +135,7 @@ static void test_equalize(void **state) {
   hs_features_free(&got);
   hs_features_free(&expected);
   hs_destroy(c);
-  hs_image_free(&equalized, NULL);
+  hs_image_free(&equalized);
 }
 
 /* Colour becomes gray by the documented weights before its levels are spread. */
@@ -166,12 +166,12 @@ static void test_equalize_other_types(void **state) {
   hs_context *c = extraction_context(&o);
   hs_image floats = extraction_as_floats(&scene);
   hs_features f = {0};
-  assert_int_equal(hs_extract(c, &floats, &f), HS_ERR_UNSUPPORTED);
+  assert_int_equal(hs_extract(c, &floats, NULL, &f), HS_ERR_UNSUPPORTED);
   assert_non_null(strstr(hs_last_error(c), "8-bit"));
   assert_int_equal(hs_submit(c, &floats, NULL), HS_ERR_UNSUPPORTED);
-  assert_int_equal(hs_extract(c, &scene, &f), HS_OK); /* still usable */
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK); /* still usable */
   hs_features_free(&f);
-  hs_image_free(&floats, NULL);
+  hs_image_free(&floats);
   hs_destroy(c);
 }
 
@@ -190,7 +190,7 @@ static void test_memory(void **state) {
   size_t failures = 0;
   for (hs_status st = HS_ERR_MEMORY; st != HS_OK; failures++) {
     counter.fail_at = counter.made + 1 + failures;
-    st = hs_extract(c, &scene, &f);
+    st = hs_extract(c, &scene, NULL, &f);
     assert_true(st == HS_OK || st == HS_ERR_MEMORY);
     counter.fail_at = 0;
     hs_features_free(&f);
@@ -198,9 +198,9 @@ static void test_memory(void **state) {
     c = extraction_context(&o);
   }
   assert_true(failures > 4);
-  assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
   const size_t made = counter.made;
-  assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
   assert_int_equal(counter.made, made);
   uint64_t host = 0, device = 0;
   hs_statistics s = {.struct_size = sizeof s};
@@ -211,7 +211,7 @@ static void test_memory(void **state) {
   hs_destroy(c);
   o.max_memory_bytes = host / 2;
   c = extraction_context(&o);
-  assert_int_equal(hs_extract(c, &scene, &f), HS_ERR_LIMIT);
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_LIMIT);
   hs_destroy(c);
   assert_int_equal(counter.alive, 0);
 }
@@ -224,7 +224,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   (void)state;
-  hs_image_free(&scene, NULL);
+  hs_image_free(&scene);
   return 0;
 }
 

@@ -34,7 +34,7 @@ static int tear_down(void **state) {
   (void)state;
   hs_features_free(&expected);
   hs_destroy(context);
-  hs_image_free(&scene, NULL);
+  hs_image_free(&scene);
   return 0;
 }
 
@@ -162,7 +162,7 @@ static void expect_same_scaled(float a, float b) {
   char what[64];
   snprintf(what, sizeof what, "range %g..%g", (double)image.range_low, (double)image.range_high);
   expect_same(&image, what);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 static void test_ranges(void **state) {
@@ -183,7 +183,7 @@ static void test_default_range(void **state) {
   expect_same(&image, "default range");
   image.range_high = 1.0f;
   expect_same(&image, "range 0..1");
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Outside the range is its end; NaN is the low end. */
@@ -205,8 +205,8 @@ static void test_samples_outside(void **state) {
   hs_features_free(&a);
   hs_features_free(&b);
   hs_features_free(&none);
-  hs_image_free(&clean, NULL);
-  hs_image_free(&wild, NULL);
+  hs_image_free(&clean);
+  hs_image_free(&wild);
 }
 
 /* Half the brightness and half the contrast threshold: all intensities and thresholds halve exactly, so places, scales
@@ -231,7 +231,7 @@ static void test_brightness(void **state) {
     }
     hs_features_free(&f);
     hs_features_free(&full);
-    hs_image_free(&dim, NULL);
+    hs_image_free(&dim);
   }
 }
 

@@ -33,8 +33,8 @@ static int open_views(void **state) {
   v->context = extraction_context(&o);
   v->a = extraction_run(v->context, &plain);
   v->b = extraction_run(v->context, &turned);
-  hs_image_free(&plain, NULL);
-  hs_image_free(&turned, NULL);
+  hs_image_free(&plain);
+  hs_image_free(&turned);
   *state = v;
   return 0;
 }

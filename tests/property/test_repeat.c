@@ -32,8 +32,8 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   (void)state;
   for (int p = 0; p < EXTRACTION_PROFILES; p++) hs_features_free(&expected[p]);
-  for (int i = 0; i < 3; i++) hs_image_free(&others[i], NULL);
-  hs_image_free(&scene, NULL);
+  for (int i = 0; i < 3; i++) hs_image_free(&others[i]);
+  hs_image_free(&scene);
   return 0;
 }
 
@@ -44,9 +44,9 @@ static void test_after_other_pictures(void **state) {
     hs_context *c = extraction_context(&o);
     hs_features f = {0};
     for (int i = 0; i < 4; i++) {
-      assert_int_equal(hs_extract(c, &scene, &f), HS_OK);
+      assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
       extraction_check_equal(&expected[p], &f, "after other pictures");
-      if (i < 3) assert_int_equal(hs_extract(c, &others[i], &f), HS_OK);
+      if (i < 3) assert_int_equal(hs_extract(c, &others[i], NULL, &f), HS_OK);
       if (i == 1) assert_int_equal(hs_detect(c, &scene, NULL, &f), HS_OK);
       if (i == 2) assert_int_equal(hs_describe(c, &scene, expected[p].keypoints, 5, &f, NULL), HS_OK);
     }

@@ -125,7 +125,7 @@ static void check_filter(hs_profile profile, const filter_case *c, const hs_feat
   if (c->most > 0) keep_best(full, keep, (size_t)c->most, o.selection);
   hs_context *context = extraction_context(&o);
   hs_features f = {0};
-  assert_int_equal(hs_extract_masked(context, &scene, c->masked ? &view : NULL, &f), HS_OK);
+  assert_int_equal(hs_extract(context, &scene, c->masked ? &view : NULL, &f), HS_OK);
   extraction_check_filtered(full, keep, &f, "filtered");
   hs_features_free(&f);
   hs_destroy(context);
@@ -149,10 +149,10 @@ static void test_empty_and_full_masks(void **state) {
   hs_context *c = extraction_context(&o);
   hs_features full = extraction_run(c, &scene), f = {0};
   memset(mask, 0, sizeof mask);
-  assert_int_equal(hs_extract_masked(c, &scene, &view, &f), HS_OK);
+  assert_int_equal(hs_extract(c, &scene, &view, &f), HS_OK);
   assert_int_equal(f.count, 0);
   memset(mask, 1, sizeof mask);
-  assert_int_equal(hs_extract_masked(c, &scene, &view, &f), HS_OK);
+  assert_int_equal(hs_extract(c, &scene, &view, &f), HS_OK);
   extraction_check_equal(&full, &f, "a mask of ones");
   hs_features_free(&f);
   hs_features_free(&full);
@@ -205,7 +205,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   (void)state;
-  hs_image_free(&scene, NULL);
+  hs_image_free(&scene);
   return 0;
 }
 

@@ -65,7 +65,7 @@ static void test_handed_over_level(void **state) {
     hs_features_free(&whole);
     reference_frame_free(&reference);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 static bool has_device(void) {
@@ -84,14 +84,14 @@ static void check_splits(hs_options o, const hs_image *image, const hs_image *ma
   hs_features expected = {0}, found = {0};
   o.device = HS_DEVICE_CPU;
   hs_context *c = extraction_context(&o);
-  assert_int_equal(hs_extract_masked(c, image, mask, &expected), HS_OK);
+  assert_int_equal(hs_extract(c, image, mask, &expected), HS_OK);
   hs_destroy(c);
   o.device = HS_DEVICE_HYBRID;
   for (o.split = 0; o.split <= 9; o.split++) {
     snprintf(name, sizeof name, "%s, %d octaves on the device", what, (int)o.split);
     c = extraction_context(&o);
     for (int frame = 0; frame < 2; frame++) {
-      assert_int_equal(hs_extract_masked(c, image, mask, &found), HS_OK);
+      assert_int_equal(hs_extract(c, image, mask, &found), HS_OK);
       extraction_check_equal(&expected, &found, name);
     }
     hs_statistics s = {.struct_size = sizeof s};
@@ -124,9 +124,9 @@ static void test_splits(void **state) {
     o.first_octave = 0;
     check_splits(o, &image, NULL, "upright, float, not doubled");
   }
-  hs_image_free(&image, NULL);
-  hs_image_free(&tiny, NULL);
-  hs_image_free(&mask, NULL);
+  hs_image_free(&image);
+  hs_image_free(&tiny);
+  hs_image_free(&mask);
 }
 
 /* Lists that are too short on either side, and results that have no room for both parts. */
@@ -140,7 +140,7 @@ static void test_short_lists(void **state) {
   for (o.split = 1; o.split <= 4; o.split++) {
     hs_context *c = extraction_context(&o);
     c->keypoint_capacity = c->feature_capacity = 32;
-    assert_int_equal(hs_extract(c, &image, &found), HS_OK);
+    assert_int_equal(hs_extract(c, &image, NULL, &found), HS_OK);
     extraction_check_equal(&expected, &found, "with lists that were too short");
     hs_statistics s = {.struct_size = sizeof s};
     assert_int_equal(hs_get_statistics(c, &s), HS_OK);
@@ -149,7 +149,7 @@ static void test_short_lists(void **state) {
   }
   hs_features_free(&expected);
   hs_features_free(&found);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 int main(void) {

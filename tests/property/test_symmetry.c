@@ -109,9 +109,9 @@ static void test_mirrors_are_exact(void **state) {
       }
       hs_features_free(&a);
       hs_features_free(&b);
-      hs_image_free(&other, NULL);
+      hs_image_free(&other);
     }
-  hs_image_free(&scene, NULL);
+  hs_image_free(&scene);
 }
 
 /* The mirrored patch has its rows (across the orientation) and its bins the other way round. */
@@ -143,8 +143,8 @@ static void test_mirrored_descriptors(void **state) {
   assert_true((double)found >= 0.98 * (double)a.count);
   hs_features_free(&a);
   hs_features_free(&b);
-  hs_image_free(&scene, NULL);
-  hs_image_free(&other, NULL);
+  hs_image_free(&scene);
+  hs_image_free(&other);
 }
 
 /* Share of features with a counterpart under each symmetry. */
@@ -162,7 +162,7 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
     if (!(share.share >= least)) fail_msg("share %.4f, expected %.4f", share.share, least);
     if (s >= QUARTER_TURN) assert_true(share.median_distance < 0.01); /* mirrored descriptors are others */
     hs_features_free(&b);
-    hs_image_free(&other, NULL);
+    hs_image_free(&other);
   }
   hs_features_free(&a);
 }
@@ -177,7 +177,7 @@ static void test_turns_of_one_octave(void **state) {
     hs_options o = one_octave((hs_profile)p);
     check_shares(&o, &scene, 0.0, &t, 0.95);
   }
-  hs_image_free(&scene, NULL);
+  hs_image_free(&scene);
 }
 
 /* All octaves. On the aligned grid samples lie symmetric when a side is 1 more than a multiple of the coarsest octave's
@@ -192,7 +192,7 @@ static void test_turns_of_all_octaves(void **state) {
     o.max_features = 0;
     check_shares(&o, &scene, 10.0, &t, 0.97);
   }
-  hs_image_free(&scene, NULL);
+  hs_image_free(&scene);
 }
 
 /* ------------------------------------------------------------------ shifts */
@@ -249,7 +249,7 @@ static void test_shifts(void **state) {
     hs_features_free(&f);
     hs_features_free(&g);
   }
-  hs_image_free(&scene, NULL);
+  hs_image_free(&scene);
 }
 
 int main(void) {

@@ -95,11 +95,11 @@ static void test_views(void **state) {
       assert_true(share.asked > 30 && asked > 15);
       assert_true(share.share >= views[i].found && matched >= views[i].matched);
       hs_features_free(&b);
-      hs_image_free(&view, NULL);
+      hs_image_free(&view);
     }
     hs_features_free(&a);
   }
-  hs_image_free(&plain, NULL);
+  hs_image_free(&plain);
 }
 
 int main(void) {

@@ -36,7 +36,7 @@ hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const do
 hs_image extraction_blank(int32_t width, int32_t height) {
   float *samples = calloc((size_t)width * (size_t)height, sizeof *samples);
   assert_non_null(samples);
-  return (hs_image){.data = samples, .width = width, .height = height, .type = HS_F32};
+  return (hs_image){.data = samples, .width = width, .height = height, .type = HS_F32, .memory = samples};
 }
 
 float *extraction_floats(const hs_image *image) {
@@ -57,7 +57,7 @@ hs_image extraction_as_floats(const hs_image *bytes) {
 
 hs_features extraction_run(hs_context *context, const hs_image *image) {
   hs_features features = {0};
-  const hs_status st = hs_extract(context, image, &features);
+  const hs_status st = hs_extract(context, image, NULL, &features);
   if (st != HS_OK) fail_msg("hs_extract: %s", hs_last_error(context));
   return features;
 }

@@ -16,7 +16,7 @@ enum { EXTRACTION_PROFILES = HS_PROFILE_COLMAP + 1 };
 hs_options extraction_options(hs_profile profile);
 hs_context *extraction_context(const hs_options *options);
 
-/* hs_render_scene; freed by hs_image_free(&image, NULL). */
+/* hs_render_scene; freed by hs_image_free(&image). */
 hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const double *homography);
 /* A float picture of zeros, range 0..1; its samples may be written through extraction_floats. Freed as above. */
 hs_image extraction_blank(int32_t width, int32_t height);

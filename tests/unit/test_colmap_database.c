@@ -488,14 +488,14 @@ static void test_options_of_other_headers(void **state) {
   assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_OK);
   hs_colmap_close(database);
   callers.options.struct_size--;
-  assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_ERR_OPTION);
   memset(&callers, 0, sizeof callers);
   callers.options = make_options(f);
   callers.options.struct_size = sizeof callers;
   assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_OK);
   hs_colmap_close(database);
   callers.later[15] = 1;
-  assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_open(&database, f->path, &callers.options), HS_ERR_OPTION);
   assert_non_null(strstr(f->message, "does not know"));
   assert_null(database);
 }
@@ -508,26 +508,26 @@ static void test_arguments(void **state) {
   assert_int_equal(hs_colmap_open(&database, NULL, &options), HS_ERR_ARGUMENT);
   assert_int_equal(hs_colmap_open(&database, "", &options), HS_ERR_ARGUMENT);
   options.struct_size = 4;
-  assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_OPTION);
   static const int32_t wrong[] = {2, -1};
   for (size_t i = 0; i < 2; i++) {
     options = make_options(f);
     options.read_only = wrong[i];
-    assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_OPTION);
     options = make_options(f);
     options.replace = wrong[i];
-    assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_OPTION);
     options = make_options(f);
     options.share_cameras = wrong[i];
-    assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_OPTION);
     options = make_options(f);
     options.layout = (hs_bin_layout)7;
-    assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_OPTION);
     assert_true(f->message[0] != '\0');
   }
   options = make_options(f);
   options.wait_ms = -1;
-  assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_open(&database, f->path, &options), HS_ERR_OPTION);
   assert_null(database);
   hs_colmap_close(NULL);
   assert_string_equal(hs_colmap_last_error(NULL), "");

@@ -127,7 +127,7 @@ static void play_ends(played *p) {
   reference_frame_free(&p->reference);
   hs_features_free(&p->whole);
   hs_features_free(&p->expected);
-  hs_image_free(&p->image, NULL);
+  hs_image_free(&p->image);
 }
 
 static void check_frame(const played *p, hs_context *c, const char *what) {

@@ -72,8 +72,8 @@ static int same_pixels(const char *folder, const char *one, const char *two, int
     same = first.width == second.width && first.height == second.height && first.stride_bytes == second.stride_bytes &&
            memcmp(first.data, second.data, first.stride_bytes * (size_t)first.height) == 0;
   }
-  hs_image_free(&first, NULL);
-  hs_image_free(&second, NULL);
+  hs_image_free(&first);
+  hs_image_free(&second);
   return same;
 }
 
@@ -92,7 +92,7 @@ static void check_repeatable(const char *folder, const char *name) {
     assert_memory_equal(images[0].data, images[1].data, images[0].stride_bytes * (size_t)images[0].height);
   }
   for (size_t i = 0; i < 2; ++i) {
-    hs_image_free(&images[i], &allocators[i]);
+    hs_image_free(&images[i]);
     assert_int_equal(counters[i].alive, 0);
   }
 }
@@ -120,7 +120,7 @@ static void check_line(const char *folder, const char *name, const char *class, 
       assert_int_equal(image.height, height);
       assert_true(image.layout == HS_GRAY || (keep_colour && image.layout == HS_RGB));
     }
-    hs_image_free(&image, NULL);
+    hs_image_free(&image);
   }
 }
 
@@ -226,7 +226,7 @@ static void check_suite_file(const char *folder, const char *name) {
     assert_int_equal(image.width, 32);
     assert_int_equal(image.height, 32);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   char twin[64]; /* interlaced and not */
   snprintf(twin, sizeof twin, "%s", name);
   if (name[3] == 'i' && (name[0] == 's' || strncmp(name, "bas", 3) == 0)) {
@@ -273,10 +273,10 @@ static void test_jpeg_reference(void **state) {
   assert_int_equal(load(folder, "testorig.jpg", (hs_load_options){0}, &image), HS_OK);
   assert_int_equal(image.width, 227);
   assert_int_equal(image.height, 149);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   assert_int_equal(load(folder, "testorig12.jpg", (hs_load_options){0}, &image), HS_ERR_UNSUPPORTED);
   const hs_status arithmetic = load(folder, "testimgari.jpg", (hs_load_options){0}, &image);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   if (arithmetic == HS_OK) {
     assert_true(same_pixels(folder, "testimgari.jpg", "testimgint.jpg", 1));
   } else {
@@ -299,7 +299,7 @@ static void make_thumbnail(const char *folder, const char *name, double thumb[TH
       thumb[y / THUMB_STEP * THUMB_WIDTH + x / THUMB_STEP] += row[x] / (double)(THUMB_STEP * THUMB_STEP);
     }
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 /* Four stored orientations of one photograph come out alike. */

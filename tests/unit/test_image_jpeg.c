@@ -162,7 +162,7 @@ static void test_luma_is_taken_as_stored(void **state) {
         assert_int_equal(image.layout, HS_GRAY);
         assert_memory_equal(image.data, luma, WIDTH * HEIGHT);
         free(luma);
-        hs_image_free(&image, NULL);
+        hs_image_free(&image);
         image_file_free(&file);
       }
     }
@@ -189,8 +189,8 @@ static void test_rgb_coded(void **state) {
       const int formula = (int)image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
       assert_true(abs(light[i] - formula) <= (space == JPEG_RGB ? 0 : 3));
     }
-    hs_image_free(&gray, NULL);
-    hs_image_free(&colour, NULL);
+    hs_image_free(&gray);
+    hs_image_free(&colour);
     image_file_free(&file);
   }
 }
@@ -219,8 +219,8 @@ static void test_cmyk(void **state) {
       const uint32_t formula = image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
       assert_int_equal(((const uint8_t *)gray.data)[i], formula);
     }
-    hs_image_free(&gray, NULL);
-    hs_image_free(&colour, NULL);
+    hs_image_free(&gray);
+    hs_image_free(&colour);
     image_file_free(&file);
   }
 }
@@ -251,9 +251,9 @@ static void test_every_cut(void **state) {
         assert_int_equal(status, HS_ERR_FORMAT);
         assert_null(image.data);
       }
-      hs_image_free(&image, NULL);
+      hs_image_free(&image);
     }
-    hs_image_free(&whole, NULL);
+    hs_image_free(&whole);
     image_file_free(&file);
   }
   assert_true(accepted >= 2); /* a missing end marker alone does no harm */
@@ -289,8 +289,8 @@ static void test_orientation_is_applied(void **state) {
         assert_memory_equal((const uint8_t *)seen.data + (size_t)target * pixel_bytes,
                             (const uint8_t *)stored.data + (size_t)i * pixel_bytes, pixel_bytes);
       }
-      hs_image_free(&stored, NULL);
-      hs_image_free(&seen, NULL);
+      hs_image_free(&stored);
+      hs_image_free(&seen);
     }
     image_file_free(&file);
   }
@@ -311,7 +311,7 @@ static void test_every_allocation_fails_once(void **state) {
     status = hs_load_image_memory(file.bytes, file.size, &options, &image);
     assert_true(status == HS_OK || status == HS_ERR_MEMORY);
     assert_int_equal(counter.alive, status == HS_OK ? 1 : 0);
-    hs_image_free(&image, &allocator);
+    hs_image_free(&image);
   }
   assert_int_equal(counter.alive, 0);
   assert_true(fail_at >= 3);
@@ -332,7 +332,7 @@ static void test_memory_limit(void **state) {
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
   options.max_memory_bytes = 640 * 480 * 9;
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_OK);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   image_file_free(&file);
 }
 

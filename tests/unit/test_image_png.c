@@ -66,7 +66,7 @@ static void check_spec(const png_spec *spec) {
     assert_int_equal(image.layout, colour ? HS_RGB : HS_GRAY);
     assert_int_equal(image.stride_bytes, (size_t)spec->width * (colour ? 3 : 1) * (spec->depth == 16 ? 2 : 1));
     assert_pixels(spec, &image, colour);
-    hs_image_free(&image, NULL);
+    hs_image_free(&image);
     assert_null(image.data);
   }
   image_file_free(&file);
@@ -114,7 +114,7 @@ static void test_every_cut(void **state) {
         assert_int_equal(status, HS_ERR_FORMAT);
         assert_null(image.data);
       }
-      hs_image_free(&image, NULL);
+      hs_image_free(&image);
     }
     image_file_free(&file);
   }
@@ -154,7 +154,7 @@ static void test_every_allocation_fails_once(void **state) {
       status = hs_load_image_memory(file.bytes, file.size, &options, &image);
       if (status == HS_OK) {
         assert_int_equal(counter.alive, 1);
-        hs_image_free(&image, &allocator);
+        hs_image_free(&image);
       } else {
         assert_int_equal(status, HS_ERR_MEMORY);
         assert_true(message[0] != '\0');
@@ -177,7 +177,7 @@ static void test_memory_limit(void **state) {
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
   options.max_memory_bytes = 4 * 300 * 200 + file.size + (1 << 20);
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_OK);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   image_file_free(&file);
 }
 

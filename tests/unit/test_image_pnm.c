@@ -41,7 +41,7 @@ static void check(const char *bytes, size_t size, int keep_colour, hs_sample_typ
     const uint32_t value = type == HS_U8 ? ((const uint8_t *)image.data)[i] : ((const uint16_t *)image.data)[i];
     assert_int_equal(value, expected[i]);
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
 }
 
 #define CHECK_GRAY8(text, width, height, ...)                                                                          \
@@ -178,7 +178,7 @@ static void test_every_cut(void **state) {
     hs_image image;
     const size_t whole = strlen(files[i]);
     assert_int_equal(load(files[i], whole, 0, &image, message), HS_OK);
-    hs_image_free(&image, NULL);
+    hs_image_free(&image);
     for (size_t size = 0; size < whole; ++size) {
       assert_int_equal(load(files[i], size, 0, &image, message), HS_ERR_FORMAT);
     }
@@ -200,7 +200,7 @@ static void test_every_allocation_fails_once(void **state) {
   counter = (counted_allocator){.fail_at = 3};
   assert_int_equal(hs_load_image_memory(file, sizeof file - 1, &options, &image), HS_OK);
   assert_int_equal(counter.alive, 1);
-  hs_image_free(&image, &allocator);
+  hs_image_free(&image);
   assert_int_equal(counter.alive, 0);
 }
 

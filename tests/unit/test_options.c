@@ -292,7 +292,7 @@ static void test_older_header(void **state) {
   older.struct_size = offsetof(hs_options, max_features);
   older.scales = 5;
   memset((unsigned char *)&older + older.struct_size, 0xee, sizeof older - older.struct_size);
-  assert_int_equal(options_adopt(&mine, &older, message, sizeof message), HS_OK);
+  assert_int_equal(options_complete(&mine, &older, message, sizeof message), HS_OK);
   assert_int_equal(mine.struct_size, sizeof mine);
   assert_int_equal(mine.scales, 5);
   assert_int_equal(mine.max_features, 8192);
@@ -300,7 +300,7 @@ static void test_older_header(void **state) {
   assert_true(mine.max_pixels == given.max_pixels);
   assert_null(mine.allocator);
   older.struct_size = offsetof(hs_options, profile) + sizeof older.profile; /* the shortest there may be */
-  assert_int_equal(options_adopt(&mine, &older, message, sizeof message), HS_OK);
+  assert_int_equal(options_complete(&mine, &older, message, sizeof message), HS_OK);
   assert_int_equal(mine.scales, 3);
 }
 
@@ -316,12 +316,12 @@ static void test_newer_header(void **state) {
   newer.o = options_of(HS_PROFILE_LOWE);
   newer.o.struct_size = sizeof newer;
   newer.o.border = 7;
-  assert_int_equal(options_adopt(&mine, &newer.o, message, sizeof message), HS_OK);
+  assert_int_equal(options_complete(&mine, &newer.o, message, sizeof message), HS_OK);
   assert_int_equal(mine.border, 7);
   assert_int_equal(mine.struct_size, sizeof mine);
   for (size_t i = 0; i < sizeof newer.tail; i += 21) {
     newer.tail[i] = 1;
-    assert_int_equal(options_adopt(&mine, &newer.o, message, sizeof message), HS_ERR_OPTION);
+    assert_int_equal(options_complete(&mine, &newer.o, message, sizeof message), HS_ERR_OPTION);
     assert_non_null(strstr(message, "does not know"));
     newer.tail[i] = 0;
   }

@@ -72,9 +72,9 @@ static void test_repeats(void **state) {
   assert_int_equal(differences(&a, &b, 0, 0, &compared), 0);
   assert_int_equal(compared, 123 * 77);
   assert_true(differences(&a, &other, 0, 0, &compared) > compared / 2);
-  hs_image_free(&a, NULL);
-  hs_image_free(&b, NULL);
-  hs_image_free(&other, NULL);
+  hs_image_free(&a);
+  hs_image_free(&b);
+  hs_image_free(&other);
 }
 
 /* The identity is the plain scene, and a shift by whole pixels gives the shifted pixels exactly. */
@@ -87,9 +87,9 @@ static void test_views(void **state) {
   assert_int_equal(differences(&plain, &moved, 16, -8, &compared), 0);
   assert_int_equal(compared, (160 - 16) * (120 - 8));
   assert_true(differences(&plain, &moved, 0, 0, &compared) > compared / 2);
-  hs_image_free(&plain, NULL);
-  hs_image_free(&same, NULL);
-  hs_image_free(&moved, NULL);
+  hs_image_free(&plain);
+  hs_image_free(&same);
+  hs_image_free(&moved);
 }
 
 /* A picture, not a flat one: its mean is no extreme, it varies, and it uses many grays. */
@@ -111,9 +111,9 @@ static void test_looks_like_a_picture(void **state) {
   assert_true(mean > 60.0 && mean < 195.0);
   assert_true(variance > 20.0 * 20.0);
   assert_true(used > 128);
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   hs_image tiny = render(1, 1, 9, NULL);
-  hs_image_free(&tiny, NULL);
+  hs_image_free(&tiny);
 }
 
 static void test_bad_arguments(void **state) {
@@ -155,7 +155,7 @@ static void test_failing_memory(void **state) {
     hs_image image = {0};
     const hs_status st = hs_render_scene(50, 40, 3, NULL, &allocator, &image);
     if (st == HS_OK) {
-      hs_image_free(&image, &allocator);
+      hs_image_free(&image);
       assert_int_equal(memory.held, 0);
       break;
     }

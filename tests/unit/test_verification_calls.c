@@ -75,7 +75,7 @@ static void test_arguments_refused(void **state) {
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, ((size_t)1 << 26) + 1, &o, NULL, &v->geometry),
                    HS_ERR_LIMIT);
   o.struct_size = 0;
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, &o, NULL, &v->geometry), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 50, &o, NULL, &v->geometry), HS_ERR_OPTION);
   const hs_camera *const a = &v->scene.camera_a, *const b = &v->scene.camera_b, none = {0.0, 0.0, 0.0, 0.0};
   const double zero[9] = {0.0}, broken[9] = {NAN, 1.0};
   assert_int_equal(hs_relative_pose(v->scene.essential, a, b, v->scene.a, v->scene.b, 50, NULL, NULL), HS_ERR_ARGUMENT);
@@ -116,9 +116,8 @@ static void test_options_of_other_headers(void **state) {
   assert_memory_equal(&v->geometry, &expected, sizeof expected);
   assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_OK);
   callers.options.struct_size--;
-  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry),
-                   HS_ERR_ARGUMENT);
-  assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
+  assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
   /* Later fields may stand there as long as they are not set. */
   assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
   callers.options.struct_size = sizeof callers;

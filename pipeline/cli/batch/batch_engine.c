@@ -143,11 +143,8 @@ static void batch_run_reader(batch_run *batch) {
 
 /* ---- devices */
 
-/* The image is not needed any more. */
-static void batch_drop_pixels(batch_run *batch, batch_slot *slot) { hs_image_free(&slot->image, &batch->pixels); }
-
 static void batch_finish(batch_run *batch, batch_slot *slot) {
-  batch_drop_pixels(batch, slot);
+  hs_image_free(&slot->image);
   bounded_queue_push(&batch->finished, slot);
 }
 
@@ -260,7 +257,7 @@ static void batch_run_feeder(batch_run *batch, int32_t device) {
     if (slot == NULL) {
       feeder_collect(feeder);
     } else if (batch_is_stopped(batch)) {
-      batch_drop_pixels(batch, slot);
+      hs_image_free(&slot->image);
       bounded_queue_push(&batch->free_slots, slot);
     } else {
       feeder_submit(feeder, slot);
@@ -545,7 +542,7 @@ batch_numbers batch_get_numbers(batch_run *batch) {
 /* What the threads leave behind: all have ended. */
 static void batch_free_contents(batch_run *batch) {
   for (size_t i = 0; batch->slots != NULL && i < batch->slot_count; ++i) {
-    batch_drop_pixels(batch, &batch->slots[i]);
+    hs_image_free(&batch->slots[i].image);
   }
   for (size_t i = 0; batch->lists != NULL && i < batch->list_count; ++i) {
     hs_features_free(&batch->lists[i]);

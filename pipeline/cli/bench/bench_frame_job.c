@@ -15,7 +15,7 @@ static bool run_frame(void *state) {
     return hs_extract_view(job->context, job->image, NULL, &job->results) == HS_OK;
   }
   job->results = &job->features;
-  return hs_extract(job->context, job->image, &job->features) == HS_OK;
+  return hs_extract(job->context, job->image, NULL, &job->features) == HS_OK;
 }
 
 static size_t count_features(const void *state) { return ((const bench_frame_job *)state)->results->count; }

@@ -50,6 +50,9 @@ void cli_fill_options(const option_set *set, hs_options *options) {
       store_field(spec, &values[id], options);
     }
   }
+  if (options->max_pixels == 0) {
+    options->max_pixels = UINT64_MAX; /* on the command line 0 is no limit, in the library the default */
+  }
   if (values[OPTION_DEVICE].given) {
     options->device = (hs_device)values[OPTION_DEVICE].integer;
     options->device_index = values[OPTION_DEVICE].numbers[0];

@@ -15,8 +15,7 @@ int32_t cli_decode_scale(const option_set *set) {
 void cli_input_init(cli_input *input, const option_set *set, const hs_options *options) {
   memset(input, 0, sizeof *input);
   input->load.struct_size = sizeof input->load;
-  /* 0 means "no limit" in hs_options and "the default" in hs_load_options. */
-  input->load.max_pixels = options->max_pixels != 0 ? options->max_pixels : UINT64_MAX;
+  input->load.max_pixels = options->max_pixels;
   input->load.max_memory_bytes = options->max_memory_bytes;
   input->load.jpeg_scale = cli_decode_scale(set);
   cli_input_for(input, set, false);

@@ -50,7 +50,7 @@ cli_exit gray_array_job_open(gray_array_job *job, const option_set *set) {
 }
 
 void gray_array_job_free(gray_array_job *job) {
-  hs_image_free(&job->image, NULL);
+  hs_image_free(&job->image);
   cli_input_free(&job->input);
   hs_destroy(job->context);
 }

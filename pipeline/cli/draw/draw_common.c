@@ -45,7 +45,7 @@ cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture)
       snprintf(message, sizeof message, "%s", hs_status_string(status));
     }
   }
-  hs_image_free(&image, NULL);
+  hs_image_free(&image);
   return status == HS_OK ? CLI_DONE : draw_fail(path, message);
 }
 
@@ -64,13 +64,13 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
     }
   }
   if (status == HS_OK) {
-    status = hs_extract_masked(context, &gray, mask_path != NULL ? &mask : NULL, features);
+    status = hs_extract(context, &gray, mask_path != NULL ? &mask : NULL, features);
     if (status != HS_OK) {
       cli_explain(context, status, message, sizeof message);
     }
   }
-  hs_image_free(&mask, NULL);
-  hs_image_free(&gray, NULL);
+  hs_image_free(&mask);
+  hs_image_free(&gray);
   return status == HS_OK ? CLI_DONE : draw_fail(path, message);
 }
 

@@ -1,17 +1,17 @@
 /*
  * COLMAP's database in a build without SQLite: every function says so.
  */
-#include "pipeline/include/hartsift.h"
+#include "pipeline/formats/colmap/colmap_options.h"
 #include "pipeline/base/message.h"
 
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
   if (database == NULL) return HS_ERR_ARGUMENT;
   *database = NULL;
-  if (options != NULL && options->struct_size < sizeof *options) return HS_ERR_ARGUMENT;
-  if (options != NULL) {
-    hs_message_set(options->message, options->message_bytes, "%s: COLMAP databases need SQLite, which this build lacks",
-                   path != NULL ? path : "");
-  }
+  hs_colmap_options complete;
+  const hs_status status = colmap_complete_options(options, &complete);
+  if (status != HS_OK) return status;
+  hs_message_set(complete.message, complete.message_bytes, "%s: COLMAP databases need SQLite, which this build lacks",
+                 path != NULL ? path : "");
   return HS_ERR_UNSUPPORTED;
 }
 

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "pipeline/base/adopt.h"
+
 enum { MODEL_SIMPLE_RADIAL = 2 };
 
 /* COLMAP's guess of a focal length, in units of the larger side of the image. */
@@ -33,6 +35,7 @@ hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t
 const char *colmap_camera_fault(const hs_colmap_camera *camera) {
   const int32_t known = (int32_t)(sizeof model_parameters / sizeof model_parameters[0]);
   if (camera->width < 1 || camera->height < 1) return "the camera's width or height is not 1 or more";
+  if (!RESERVED_IS_CLEAR(camera->reserved)) return "the camera's reserved fields are set: start with {0}";
   if (camera->model < 0) return "the camera's model is negative";
   if (camera->prior_focal_length != 0 && camera->prior_focal_length != 1) {
     return "the camera's prior_focal_length is neither 0 nor 1";

@@ -3,18 +3,17 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "pipeline/formats/colmap/colmap_internal.h"
+#include "pipeline/formats/colmap/colmap_options.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
-enum { COLMAP_USUAL_WAIT_MS = 10000, COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096 };
-#define COLMAP_FEATURES_MOST (UINT64_C(1) << 27)
+enum { COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096 };
 
 const char *hs_colmap_last_error(const hs_colmap_database *database) {
   return database != NULL ? database->message : "";
@@ -170,44 +169,11 @@ static hs_status open_sqlite(hs_colmap_database *database) {
   return status == HS_OK ? colmap_begin(database) : status;
 }
 
-/* The caller's options, of this version or an earlier or later one. */
-static hs_status adopt_options(const hs_colmap_options *callers, hs_colmap_options *mine) {
-  *mine = (hs_colmap_options){.struct_size = sizeof *mine};
-  if (callers == NULL) return HS_OK;
-  const size_t size = callers->struct_size;
-  if (size < offsetof(hs_colmap_options, read_only) + sizeof mine->read_only || size > 65536) return HS_ERR_ARGUMENT;
-  const size_t known = size < sizeof *mine ? size : sizeof *mine;
-  memcpy(mine, callers, known);
-  mine->struct_size = sizeof *mine;
-  hs_message_set(mine->message, mine->message_bytes, "%s", "");
-  for (size_t i = known; i < size; i++) {
-    if (((const unsigned char *)callers)[i] == 0) continue;
-    hs_message_set(mine->message, mine->message_bytes, "hs_colmap_options has fields that hartsift %s does not know",
-                   hs_version_string());
-    return HS_ERR_ARGUMENT;
-  }
-  return HS_OK;
-}
-
-static hs_status complete_options(const hs_colmap_options *options, hs_colmap_options *complete) {
-  hs_status status = adopt_options(options, complete);
-  if (status != HS_OK) return status;
-  if (complete->max_features == 0) complete->max_features = COLMAP_FEATURES_MOST;
-  if (complete->wait_ms == 0) complete->wait_ms = COLMAP_USUAL_WAIT_MS;
-  const bool valid = complete->wait_ms > 0 && (complete->read_only == 0 || complete->read_only == 1) &&
-                     (complete->replace == 0 || complete->replace == 1) &&
-                     (complete->share_cameras == 0 || complete->share_cameras == 1) &&
-                     (complete->layout == HS_LAYOUT_UBC || complete->layout == HS_LAYOUT_VLFEAT);
-  if (valid) return HS_OK;
-  hs_message_set(complete->message, complete->message_bytes, "a field of hs_colmap_options is out of range");
-  return HS_ERR_ARGUMENT;
-}
-
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
   hs_colmap_options complete;
   if (database == NULL) return HS_ERR_ARGUMENT;
   *database = NULL;
-  hs_status status = complete_options(options, &complete);
+  hs_status status = colmap_complete_options(options, &complete);
   if (status != HS_OK) return status;
   if (path == NULL || path[0] == '\0') {
     hs_message_set(complete.message, complete.message_bytes, "path is null or empty");

@@ -7,6 +7,7 @@
 #include "pipeline/base/matrix3.h"
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 
 enum { MATRIX_BYTES = 9 * 8, PAIR_BYTES = 8, PAIR_COLUMNS = 2 };
@@ -118,6 +119,8 @@ static pair_config choose_config(const hs_colmap_matches *matches) {
 static hs_status check_pairs(hs_colmap_database *database, const hs_colmap_matches *matches) {
   if (matches == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "matches is null");
   if (matches->count > 0 && matches->pairs == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "pairs is null");
+  if (!RESERVED_IS_CLEAR(matches->reserved))
+    return colmap_fail(database, HS_ERR_ARGUMENT, "matches.reserved is set: start with {0}, or use a later library");
   if (matches->pair_stride_bytes != 0 && matches->pair_stride_bytes < PAIR_BYTES) {
     return colmap_fail(database, HS_ERR_ARGUMENT, "pair_stride_bytes is %zu: expected 0, or 8 or more",
                        matches->pair_stride_bytes);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
@@ -68,6 +69,9 @@ hs_status features_check(const feature_target *target) {
   if (features->descriptor_type != HS_DESCRIPTOR_U8 && features->descriptor_type != HS_DESCRIPTOR_F32 &&
       features->descriptor_type != HS_DESCRIPTOR_NONE) {
     return target_fail(target, HS_ERR_ARGUMENT, "descriptor_type is no known type");
+  }
+  if (!RESERVED_IS_CLEAR(features->reserved)) {
+    return target_fail(target, HS_ERR_ARGUMENT, "features.reserved is set: start with {0}, or use a later library");
   }
   if (features->image_width < 0 || features->image_height < 0) {
     return target_fail(target, HS_ERR_ARGUMENT, "the image size is negative");

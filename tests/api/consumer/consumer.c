@@ -14,7 +14,7 @@ int main(void) {
   hs_features features = {0};
   hs_status status = hs_options_init(&options, HS_PROFILE_LOWE);
   if (status == HS_OK) status = hs_create(&context, &options);
-  if (status == HS_OK) status = hs_extract(context, &image, &features);
+  if (status == HS_OK) status = hs_extract(context, &image, NULL, &features);
   printf("%s: %zu features (%s)\n", hs_version_string(), features.count, hs_status_name(status));
   int failed = status != HS_OK || features.count == 0;
   hs_features_free(&features);
