@@ -128,13 +128,15 @@ static inline void filter_row(const gaussian_filter *f, const float *line, const
 
 /* One tap of four rows: u0..u3 are the samples j above rows 0..3, d0..d3 those j below; each step brings one new of either. */
 #define COLUMN_TAP(J, U0, U1, U2, U3, D0, D1, D2, D3)                                                                  \
-  c = simd_set1(taps[J]);                                                                                              \
-  U0 = simd_load(rows[-(J)] + x);                                                                                      \
-  D3 = simd_load(rows[3 + (J)] + x);                                                                                   \
-  a0 = simd_fma(c, simd_add(U0, D0), a0);                                                                              \
-  a1 = simd_fma(c, simd_add(U1, D1), a1);                                                                              \
-  a2 = simd_fma(c, simd_add(U2, D2), a2);                                                                              \
-  a3 = simd_fma(c, simd_add(U3, D3), a3)
+  do {                                                                                                                 \
+    c = simd_set1(taps[J]);                                                                                            \
+    U0 = simd_load(rows[-(J)] + x);                                                                                    \
+    D3 = simd_load(rows[3 + (J)] + x);                                                                                 \
+    a0 = simd_fma(c, simd_add(U0, D0), a0);                                                                            \
+    a1 = simd_fma(c, simd_add(U1, D1), a1);                                                                            \
+    a2 = simd_fma(c, simd_add(U2, D2), a2);                                                                            \
+    a3 = simd_fma(c, simd_add(U3, D3), a3);                                                                            \
+  } while (0)
 
 /* One vector of rows 0..3, to out[0..3]. */
 static inline void filter_four_rows(const float *taps, int32_t radius, const float *const *rows, int32_t x,
