@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that is to be shown on a GPU, in one go: agreement, frame times beside OpenCV's, sanitizers, profiler figures.
 # usage: bash bench/frame/gpu_results.sh BUILD_FOLDER OUTPUT_FOLDER [IMAGE...]     (@scene pictures when no image is named)
-# HARTSIFT_GPU_PARTS: which parts, of: agreement frames matching opencv sanitizers profile (all).
+# HARTSIFT_GPU_PARTS: which parts, of: agreement python frames matching opencv sanitizers profile (all).
 # BUILD_FOLDER: a CUDA build with tests. Uses compute-sanitizer, ncu and Python with OpenCV where they are there.
 set -uo pipefail
 build=$(realpath "$1")
@@ -51,6 +51,14 @@ agreement_of_options() {
     done
   done
   echo "the same with grid, equalisation, selection, float descriptors, on CUDA and hybrid: $same equal, $differ different"
+}
+
+# The package's own tests with this build's library: images of PyTorch and CuPy, results that both take, streams, lifetimes.
+python() {
+  heading "Python"
+  HARTSIFT_LIBRARY="$build/libhartsift.so" HARTSIFT_COMMAND="$command" PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
+    python3 -m pytest -q -rs -p no:cacheprovider python/tests 2>&1
+  python3 -c 'import numpy, torch, cupy; print("NumPy", numpy.__version__, "PyTorch", torch.__version__, "CuPy", cupy.__version__)'
 }
 
 frames() {
@@ -146,5 +154,5 @@ for i in "${images[@]}"; do case $(basename "$i") in bench_* | @scene*) bench_im
   "$command" info | grep -E 'hartsift|device|CPU level|CPU threads'
   nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader 2>/dev/null
   nvcc --version 2>/dev/null | tail -1
-  for part in ${HARTSIFT_GPU_PARTS:-agreement frames matching opencv sanitizers profile}; do "$part"; done
+  for part in ${HARTSIFT_GPU_PARTS:-agreement python frames matching opencv sanitizers profile}; do "$part"; done
 } 2>&1 | tee "$out/gpu.md"

@@ -9,11 +9,11 @@
 Everything runs in the shared library of the package, without the GIL; results view the memory that it wrote.
 """
 
+from ._calls import extract, extract_batch, extract_many, workspace_bytes
 from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, colmap_camera
 from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileError, OutOfMemoryError
-from ._calls import extract, extract_batch, extract_many, workspace_bytes
 from ._extractor import Extractor, Statistics
-from ._features import KEYPOINT_DTYPE, DeviceFeatures, Features
+from ._features import KEYPOINT_DTYPE, Features
 from ._files import FORMATS, read_features, write_features, write_hdf5
 from ._images import load_image, render_scene
 from ._library import HAS_CUDA, METHOD_VERSION
@@ -31,6 +31,7 @@ from ._primitives import (
     reduce_sum,
     tile_stats,
 )
+from ._resident import DeviceFeatures, DeviceMemory
 from ._sift import CV_KEYPOINT_DTYPE, SIFT, CvKeypoint, SIFT_create, to_cv2, to_cv_records
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "CvKeypoint",
     "DeviceError",
     "DeviceFeatures",
+    "DeviceMemory",
     "Error",
     "Extractor",
     "FORMATS",

@@ -9,17 +9,52 @@ import weakref
 from collections import deque
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterable, List, Optional, Tuple, Type, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Generator,
+    Iterable,
+    List,
+    Optional,
+    Tuple,
+    Type,
+    Union,
+)
 
 import numpy as np
 
 from . import _library
-from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, check, make_error
-from ._features import KEYPOINT_DTYPE, DeviceFeatures, Features, device_features, fill_features
+from ._errors import (
+    ArgumentError,
+    ArrayTypeError,
+    DeviceError,
+    Error,
+    check,
+    make_error,
+)
+from ._features import KEYPOINT_DTYPE, Features, fill_features
 from ._foreign import images_of_batch, is_batch, masks_of_batch
-from ._images import Channels, ImageLike, Picture, is_file_source, picture_of_array, picture_of_file, picture_of_mask
-from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsStatistics, library
+from ._images import (
+    Channels,
+    ImageLike,
+    Picture,
+    is_file_source,
+    picture_of_array,
+    picture_of_file,
+    picture_of_mask,
+)
+from ._library import (
+    DESCRIPTOR_LENGTH,
+    HsCudaFeatures,
+    HsOptions,
+    HsStatistics,
+    library,
+)
 from ._options import LAYOUTS, Layout, make_options, name_of, options_dict
+from ._resident import DeviceFeatures, DeviceMemory
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,6 +78,28 @@ class Statistics:
     device_bytes: int
 
 
+class _Context:
+    """A context of the library. Ends when neither its extractor nor an array on its device refers to it."""
+
+    def __init__(self, options: HsOptions) -> None:
+        self.handle = ctypes.c_void_p()
+        message = _library.message_room()
+        check(
+            library.hs_create_explained(
+                ctypes.byref(self.handle), ctypes.byref(options), message, _library.MESSAGE_BYTES
+            ),
+            message.value,
+        )
+        # What the context's workers read: it must outlive them, so it is freed after the end.
+        self.in_flight: Deque[Tuple[Picture, Optional[Picture]]] = deque()
+        self._end = weakref.finalize(self, library.hs_destroy, self.handle)
+        self._end.atexit = False
+
+    def forget(self) -> None:
+        """Leaves the context alone for good."""
+        self._end.detach()
+
+
 class Extractor:
     """Extracts features with fixed options; keeps its memory and worker threads from image to image.
 
@@ -55,10 +112,9 @@ class Extractor:
         self._options = make_options(options)
         self._layout: Layout = "vlfeat" if self._options.layout == LAYOUTS["vlfeat"] else "ubc"
         self._lock = threading.RLock()
-        self._context: Optional[ctypes.c_void_p] = None
-        self._end: Optional[Any] = None
+        self._context: Optional[_Context] = None
         self._closed = False
-        self._in_flight: Deque[Tuple[Picture, Optional[Picture]]] = deque()
+        self._lent: "weakref.WeakSet[DeviceMemory]" = weakref.WeakSet()  # arrays of the last result that are in use
         self._call_number = 0
         self._handle()
         _living.add(self)
@@ -70,44 +126,32 @@ class Extractor:
         if self._closed:
             raise ArgumentError("the extractor is closed")
         if self._context is None:
-            context = ctypes.c_void_p()
-            message = _library.message_room()
-            check(
-                library.hs_create_explained(
-                    ctypes.byref(context), ctypes.byref(self._options), message, _library.MESSAGE_BYTES
-                ),
-                message.value,
-            )
-            self._context = context
-            self._end = weakref.finalize(self, library.hs_destroy, context)
-            self._end.atexit = False
-        return self._context
+            self._context = _Context(self._options)
+        return self._context.handle
 
     def _check(self, status: int) -> None:
         if status == _library.HS_OK:
             return
-        text = library.hs_last_error(self._context)
+        text = library.hs_last_error(self._handle())
         error = make_error(status, text.decode("utf-8", "replace"))
         if library.hs_status_class_of(status) == _library.HS_CLASS_DEVICE:
             self._drop_context()
         raise error
 
     def _drop_context(self) -> None:
-        if self._end is not None:
-            self._end()
-        self._end = self._context = None
-        self._in_flight.clear()
+        self._context = None
+        self._lent = weakref.WeakSet()
 
     def _forget_context(self) -> None:
         """In a forked child: the context's threads are the parent's, so it can be neither used nor ended here."""
         self._lock = threading.RLock()
-        if self._end is not None:
-            self._end.detach()
-        self._end = self._context = None
-        self._in_flight = deque()
+        if self._context is not None:
+            self._context.forget()
+        self._drop_context()
 
     def close(self) -> None:
-        """Ends the context and frees its memory; images in flight are given up. Further calls raise an error."""
+        """Ends the context and frees its memory, what features on a device lie in once nobody refers to it; images in
+        flight are given up. Further calls raise an error."""
         with self._lock:
             self._drop_context()
             self._closed = True
@@ -216,8 +260,14 @@ class Extractor:
             )
 
     def _begin(self) -> ctypes.c_void_p:
+        handle = self._handle()
+        if self._lent:
+            raise ArgumentError(
+                f"{len(self._lent)} arrays of the last result on the device are still in use, and this call would "
+                "write over them: drop them first, and keep copies (clone, copy) of what is needed"
+            )
         self._call_number += 1
-        return self._handle()
+        return handle
 
     @staticmethod
     def _need_cuda() -> None:
@@ -232,7 +282,12 @@ class Extractor:
         channels: Channels = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
     ) -> DeviceFeatures:
-        """Extracts from an array on the device and leaves the features there, until the extractor's next call."""
+        """Extracts from an array on the device and leaves the features there, until the extractor's next call.
+
+        PyTorch, CuPy and others take the arrays without a copy (``torch.from_dlpack(resident.descriptors)``). While one
+        of those lives, the next call is refused; ``close`` is not, and the memory outlives it. Work that reads the
+        arrays on a stream must be done, or precede the next image on that image's stream, before the next call.
+        """
         picture, masking = self._pictures(image, mask, channels, value_range, True)
         if not picture.on_device:
             raise ArgumentError("extract_resident needs an image that lies on the device")
@@ -247,7 +302,7 @@ class Extractor:
                     context, ctypes.byref(picture.view), masking_view, stream, ctypes.byref(view)
                 )
             )
-            return device_features(self, view)
+            return DeviceFeatures(self, view)
 
     def extract_into(
         self,
@@ -398,7 +453,7 @@ class Extractor:
                     context, ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view)
                 )
             )
-            self._in_flight.append((picture, masking))
+            self._flying.append((picture, masking))
 
     def wait(self) -> Features:
         """Waits for the oldest image in flight and returns its features. A failure ends that image only."""
@@ -407,13 +462,17 @@ class Extractor:
             try:
                 return fill_features(lambda features: library.hs_wait(context, features), self._check, self._layout)
             finally:
-                if self._in_flight:
-                    self._in_flight.popleft()
+                if self._flying:
+                    self._flying.popleft()
 
     @property
     def in_flight(self) -> int:
         """How many images are submitted and not yet waited for."""
-        return len(self._in_flight)
+        return len(self._flying)
+
+    @property
+    def _flying(self) -> Deque[Tuple[Picture, Optional[Picture]]]:
+        return deque() if self._context is None else self._context.in_flight
 
     def extract_many(
         self,

@@ -18,7 +18,6 @@ from ._library import DESCRIPTOR_LENGTH, HsFeatures, library
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ._extractor import Extractor
     from ._files import FileFormat
     from ._options import Layout
 
@@ -36,7 +35,7 @@ KEYPOINT_DTYPE = np.dtype(
     ]
 )
 
-_DESCRIPTOR_DTYPES: Dict[int, Any] = {_library.HS_DESCRIPTOR_U8: np.uint8, _library.HS_DESCRIPTOR_F32: np.float32}
+DESCRIPTOR_DTYPES: Dict[int, Any] = {_library.HS_DESCRIPTOR_U8: np.uint8, _library.HS_DESCRIPTOR_F32: np.float32}
 
 
 class Features:
@@ -233,7 +232,7 @@ def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None
     descriptors = None
     if view.descriptor_type != _library.HS_DESCRIPTOR_NONE:
         descriptors = array_of_memory(
-            memory, view.descriptors, (view.count, DESCRIPTOR_LENGTH), _DESCRIPTOR_DTYPES[view.descriptor_type]
+            memory, view.descriptors, (view.count, DESCRIPTOR_LENGTH), DESCRIPTOR_DTYPES[view.descriptor_type]
         )
     return Features(records, descriptors, (view.image_width, view.image_height), layout)
 
@@ -254,73 +253,3 @@ def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
     view.descriptors = descriptors.ctypes.data
     view.descriptor_type = _library.HS_DESCRIPTOR_U8 if descriptors.dtype == np.uint8 else _library.HS_DESCRIPTOR_F32
     return view, (records, descriptors)
-
-
-class DeviceMemory:
-    """An array that an extractor left on its device; ``cupy.asarray`` and ``torch.as_tensor`` take it without a copy.
-
-    The memory belongs to the extractor: valid until its next call. Reading the interface after that raises an error.
-    """
-
-    def __init__(self, extractor: "Extractor", address: int, shape: Tuple[int, ...], dtype: Any) -> None:
-        self._extractor = extractor
-        self._call = extractor._call_number
-        self._address = address
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-
-    @property
-    def __cuda_array_interface__(self) -> Dict[str, Any]:
-        if self._extractor._call_number != self._call:
-            raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")
-        return {
-            "version": 3,
-            "data": (self._address, True),
-            "shape": self.shape,
-            "strides": None,
-            "typestr": self.dtype.str,
-            "descr": self.dtype.descr,
-            "stream": None,
-        }
-
-
-@dataclass(frozen=True)
-class DeviceFeatures:
-    """Features in the memory of a device, valid until the extractor's next call.
-
-    Attributes:
-        records: bytes uint8 [N, 24]; view them as ``KEYPOINT_DTYPE`` once they are on the host.
-        keypoints: float32 [N, 4] = x, y, sigma, orientation.
-        descriptors: uint8 or float32 [N, 128], or None.
-        image_size: (width, height).
-    """
-
-    records: DeviceMemory
-    keypoints: DeviceMemory
-    descriptors: Optional[DeviceMemory]
-    image_size: Tuple[int, int]
-
-    def __len__(self) -> int:
-        return self.records.shape[0]
-
-
-class _StridedDeviceMemory(DeviceMemory):
-    """Columns of records on a device."""
-
-    @property
-    def __cuda_array_interface__(self) -> Dict[str, Any]:
-        return {**super().__cuda_array_interface__, "strides": (KEYPOINT_DTYPE.itemsize, self.dtype.itemsize)}
-
-
-def device_features(extractor: "Extractor", view: _library.HsCudaFeatures) -> DeviceFeatures:
-    """Describes features that lie on the extractor's device."""
-    count: int = view.count
-    address: int = view.keypoints or 0
-    records = DeviceMemory(extractor, address, (count, KEYPOINT_DTYPE.itemsize), np.uint8)
-    keypoints = _StridedDeviceMemory(extractor, address, (count, 4), np.float32)
-    descriptors = None
-    if view.descriptor_type != _library.HS_DESCRIPTOR_NONE:
-        descriptors = DeviceMemory(
-            extractor, view.descriptors or 0, (count, DESCRIPTOR_LENGTH), _DESCRIPTOR_DTYPES[view.descriptor_type]
-        )
-    return DeviceFeatures(records, keypoints, descriptors, (view.image_width, view.image_height))

@@ -6,7 +6,17 @@ import ctypes
 import os
 import weakref
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Callable, Literal, Optional, Tuple, Union, cast
+from typing import (
+    IO,
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Literal,
+    Optional,
+    Tuple,
+    Union,
+    cast,
+)
 
 import numpy as np
 
@@ -28,8 +38,8 @@ from ._samples import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: What is taken for a picture: an array (NumPy's, another package's, or one of a device), a PIL image, a file's name, an
-#: open file, or the bytes of one.
+#: What is taken for a picture: an array (NumPy's, another package's, or one of a device), a PIL image, a file's name,
+#: an open file, or the bytes of one.
 ImageLike = Union["npt.NDArray[Any]", str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes], Any]
 #: What load_image reads.
 FileLike = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes]]
@@ -352,7 +362,8 @@ def load_image(
     """Decodes a PNG, JPEG or PNM file, told apart by content.
 
     Args:
-        source: the file's name, the file opened in binary mode, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered picture.
+        source: the file's name, the file opened in binary mode, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered
+            picture.
         colour: RGB where the file has colour; else gray, as ``extract`` reads files.
         exif: apply a JPEG's EXIF orientation.
         max_pixels: refuse larger pictures before anything is allocated; 0: 2^31.

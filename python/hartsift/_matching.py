@@ -28,7 +28,15 @@ from ._errors import ArgumentError, ArrayTypeError, check
 from ._extractor import Extractor
 from ._features import Features, view_of_features
 from ._images import array_of_memory
-from ._library import HsCamera, HsGeometry, HsMatches, HsMatchOptions, HsPose, HsVerifyOptions, library
+from ._library import (
+    HsCamera,
+    HsGeometry,
+    HsMatches,
+    HsMatchOptions,
+    HsPose,
+    HsVerifyOptions,
+    library,
+)
 from ._options import enumerator, set_field, unknown_name
 
 if TYPE_CHECKING:
@@ -285,7 +293,7 @@ def _camera(given: CameraLike) -> HsCamera:
 
 
 class VerifyOptions(TypedDict, total=False):
-    """What ``verify`` is told besides the model. What is left out has the default that ``hartsift_geometry.h`` names."""
+    """What ``verify`` is told besides the model. Defaults stand in ``hartsift_geometry.h``."""
 
     tolerance: float  # largest error of an inlier, pixels
     confidence: float  # of having drawn a sample without outliers

@@ -197,7 +197,7 @@ def test_open_files_and_buffers(image, expected, tmp_path):
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch")
+    return pytest.importorskip("torch", reason="needs the PyTorch of a GPU host, too large to install for this alone")
 
 
 @pytest.fixture

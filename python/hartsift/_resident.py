@@ -1,0 +1,133 @@
+"""Features that stay in the memory of a CUDA device, and how other packages take them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+
+import numpy as np
+
+from . import _dlpack, _library
+from ._errors import ArgumentError
+from ._features import DESCRIPTOR_DTYPES, KEYPOINT_DTYPE
+from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures
+
+if TYPE_CHECKING:
+    from ._extractor import Extractor
+
+
+class DeviceMemory:
+    """An array that an extractor left on its device: ``torch.as_tensor``, ``torch.from_dlpack``, ``cupy.asarray`` and
+    all others that know ``__cuda_array_interface__`` or DLPack take it without a copy. It may be written to.
+
+    The memory belongs to the extractor's context and lives as long as anything made of it. While such an array is in
+    use, the extractor's next call is refused, because it would write there; reading the interface after that call is
+    an error.
+
+    Attributes:
+        shape: lengths.
+        strides: bytes.
+        dtype: NumPy's.
+    """
+
+    def __init__(self, result: "DeviceFeatures", address: int, shape: Tuple[int, ...], dtype: Any) -> None:
+        self._result = result
+        self._address = address
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        row = KEYPOINT_DTYPE.itemsize if self.dtype == np.float32 and shape[1] == 4 else shape[1] * self.dtype.itemsize
+        self.strides = (row, self.dtype.itemsize)
+
+    def _lend(self) -> None:
+        """Notes that somebody reads this memory from now on, for as long as this object lives."""
+        extractor = self._result._extractor
+        if extractor._call_number != self._result._call:
+            raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")
+        extractor._lent.add(self)
+
+    @property
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
+        self._lend()
+        contiguous = self.strides[0] == self.shape[1] * self.dtype.itemsize
+        return {
+            "version": 3,
+            "data": (self._address, False),
+            "shape": self.shape,
+            "strides": None if contiguous else self.strides,
+            "typestr": self.dtype.str,
+            "descr": self.dtype.descr,
+            "stream": None,  # the content is complete
+        }
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        """DLPack's type and number of the device: (2, N), CUDA device N."""
+        return _dlpack.CUDA, self._result.device
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Optional[int] = None,
+        max_version: Optional[Tuple[int, int]] = None,
+        dl_device: Optional[Tuple[int, int]] = None,
+        copy: Optional[bool] = None,
+    ) -> object:
+        """A DLPack capsule, of version 1 where ``max_version`` allows it. The content is complete, so that no stream
+        has to wait. Raises ``BufferError`` where another device or a copy is asked for."""
+        _dlpack.check_stream(stream)
+        if copy:
+            raise BufferError("hartsift makes no copies on a device: take the array and copy it there (clone, copy)")
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(
+                f"the array lies on CUDA device {self._result.device}; hartsift.extract gives host arrays"
+            )
+        self._lend()
+        itemsize = self.dtype.itemsize
+        steps = (self.strides[0] // itemsize, self.strides[1] // itemsize)
+        versioned = max_version is not None and max_version[0] >= 1
+        sample = self.dtype.kind, itemsize
+        return _dlpack.lend(self, self._address, self.shape, steps, sample, self.__dlpack_device__(), versioned)
+
+    def __repr__(self) -> str:
+        return f"<hartsift.DeviceMemory: {self.dtype} {self.shape} on CUDA device {self._result.device}>"
+
+
+class DeviceFeatures:
+    """Features in the memory of a device, valid until the extractor's next call.
+
+    Attributes:
+        image_size: (width, height).
+        device: the number of the CUDA device.
+    """
+
+    def __init__(self, extractor: "Extractor", view: HsCudaFeatures) -> None:
+        self._extractor = extractor
+        self._context = extractor._context  # which frees the memory when nobody refers to it any more
+        self._call = extractor._call_number
+        self._view = view
+        self.image_size: Tuple[int, int] = (view.image_width, view.image_height)
+        number = re.search(r"CUDA (\d+)", extractor.backends.get("device", ""))
+        self.device = int(number.group(1)) if number else 0
+
+    @property
+    def records(self) -> DeviceMemory:
+        """Bytes uint8 [N, 24]; view them as ``KEYPOINT_DTYPE`` once they are on the host."""
+        return DeviceMemory(self, self._view.keypoints or 0, (len(self), KEYPOINT_DTYPE.itemsize), np.uint8)
+
+    @property
+    def keypoints(self) -> DeviceMemory:
+        """float32 [N, 4] = x, y, sigma, orientation; rows are 24 bytes apart."""
+        return DeviceMemory(self, self._view.keypoints or 0, (len(self), 4), np.float32)
+
+    @property
+    def descriptors(self) -> Optional[DeviceMemory]:
+        """uint8 or float32 [N, 128], or None."""
+        kind = self._view.descriptor_type
+        if kind == _library.HS_DESCRIPTOR_NONE:
+            return None
+        return DeviceMemory(self, self._view.descriptors or 0, (len(self), DESCRIPTOR_LENGTH), DESCRIPTOR_DTYPES[kind])
+
+    def __len__(self) -> int:
+        return int(self._view.count)
+
+    def __repr__(self) -> str:
+        return f"<hartsift.DeviceFeatures: {len(self)} on CUDA device {self.device}>"
