@@ -163,32 +163,33 @@ def _converted(image: Any, dtype: str, seen: DeviceArray, what: str) -> Any:
     return converted
 
 
-def _readable_there(image: Any, value_range: Optional[ValueRange], what: str) -> Tuple[Any, Optional[ValueRange]]:
-    """As ``readable_samples`` for an array on a device, with that array's own package."""
-    seen = device_array(image)
-    assert seen is not None
+def _readable_there(image: Any, seen: DeviceArray, value_range: Optional[ValueRange], what: str) -> Any:
+    """As ``readable_samples`` for an array on a device, by its own package; the array itself if it will do."""
     if seen.kind not in "buif":
         raise unusable(f"{seen.kind}{seen.itemsize}", what)
     if seen.kind == "b" and value_range is None:
-        return _converted(image, "uint8", seen, what) * 255, None
+        return _converted(image, "uint8", seen, what) * 255
     # Whoever names the range has no reduction done: each costs a wait for the device.
     extremes = None if value_range is not None or (seen.kind, seen.itemsize) == ("u", 1) else extremes_there(image)
     if extremes is not None:
         check_extremes(seen.kind, seen.itemsize, *extremes, None, what)
     if not same_as_default(seen.kind, seen.itemsize, value_range):
         bytes_only = value_range is None and seen.kind != "f"
-        image = _converted(image, "uint8" if bytes_only else "float32", seen, what)
-    return image, value_range
-
-
-def _device_picture(image: Any, channels: Channels, value_range: Optional[ValueRange], what: str) -> Picture:
-    seen = device_array(image)
-    assert seen is not None
-    layout = _check_shape(seen.shape, what, channels)
-    image, value_range = _readable_there(image, value_range, what)
+        return _converted(image, "uint8" if bytes_only else "float32", seen, what)
+    contiguous = None
     if _row_stride(seen.shape, seen.strides, seen.itemsize) is None:
-        image = contiguous_there(image)
-    return _picture_there(device_array(image) or seen, layout, value_range, what)
+        contiguous = contiguous_there(image)
+    return image if contiguous is None else contiguous
+
+
+def _device_picture(
+    image: Any, seen: DeviceArray, channels: Channels, value_range: Optional[ValueRange], what: str
+) -> Picture:
+    layout = _check_shape(seen.shape, what, channels)
+    readable = _readable_there(image, seen, value_range, what)
+    if readable is not image:
+        seen = device_array(readable) or seen
+    return _picture_there(seen, layout, value_range, what)
 
 
 def _picture_there(seen: DeviceArray, layout: int, value_range: Optional[ValueRange], what: str) -> Picture:
@@ -220,8 +221,9 @@ def picture_of_array(
     if image is None:
         raise ArrayTypeError(f"{what} is None (cv2.imread returns that for a file that it cannot read)")
     image, value_range = plain_array(image, checked_range(value_range))
-    if device_array(image) is not None:
-        return _device_picture(image, channels, value_range, what)
+    seen = device_array(image)
+    if seen is not None:
+        return _device_picture(image, seen, channels, value_range, what)
     if not isinstance(image, np.ndarray) and not hasattr(image, "__array__") and hasattr(image, "__dlpack__"):
         image = np.from_dlpack(image)
     array = np.asarray(image)
