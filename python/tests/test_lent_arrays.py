@@ -153,11 +153,11 @@ def played(monkeypatch):
     slots = {}
 
     def extract(context, image, mask, stream, features):
-        return library.hs_extract_masked(context, image, mask, features)
+        return library.hs_extract(context, image, mask, features)
 
     def resident(context, image, mask, stream, view):
         found = HsFeatures()
-        status = library.hs_extract_masked(context, image, mask, ctypes.byref(found))
+        status = library.hs_extract(context, image, mask, ctypes.byref(found))
         room = slots.setdefault(
             context.value, (ctypes.create_string_buffer(1 << 20), ctypes.create_string_buffer(1 << 22))
         )
