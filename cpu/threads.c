@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "cpu/spin_wait.h"
 #include "cpu/usable_threads.h"
 #include "cpu/float_environment.h"
 
@@ -19,21 +20,12 @@ static void work_off(stage_queue *q, int32_t worker) {
 /* Looks before a thread sleeps: 20 to 50 us on x86. */
 enum { PATIENCE = 1000 };
 
-/* Tells the core that this thread only waits. */
-static inline void pause_briefly(void) {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
 /* Waits for a generation other than `seen` and returns it. */
 static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
   for (int32_t i = 0; i < q->patience; i++) {
     const uint64_t now = atomic_load_explicit(&q->generation, memory_order_acquire);
     if (now != seen) return now;
-    pause_briefly();
+    spin_pause();
   }
   pthread_mutex_lock(&q->lock);
   q->sleepers++;
@@ -149,7 +141,7 @@ static void end_job(stage_queue *q) {
   atomic_fetch_and_explicit(&q->inside, ~QUEUE_OPEN, memory_order_acq_rel);
   for (int32_t i = 0; i < q->patience; i++) {
     if (atomic_load_explicit(&q->inside, memory_order_acquire) == 0) return;
-    pause_briefly();
+    spin_pause();
   }
   pthread_mutex_lock(&q->lock);
   while (atomic_load_explicit(&q->inside, memory_order_acquire) > 0) pthread_cond_wait(&q->done, &q->lock);

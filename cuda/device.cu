@@ -9,28 +9,39 @@ static stage_status status_of(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? STAGE_OUT_OF_MEMORY : STAGE_DEVICE;
 }
 
-static void say(char *reason, size_t bytes, const char *what, const char *why) {
-  if (reason && bytes > 0) snprintf(reason, bytes, "%s: %s", what, why);
-}
-
 const char *device_error_text(void) { return cudaGetErrorString(cudaGetLastError()); }
 
-int32_t device_count(char *reason, size_t reason_bytes) {
-  int n = 0, driver = 0;
-  if (reason && reason_bytes > 0) reason[0] = '\0';
-  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-    (void)cudaGetLastError();
-    say(reason, reason_bytes, "no CUDA driver", "none is installed, or it does not start");
-    return 0;
-  }
-  const cudaError_t error = cudaGetDeviceCount(&n);
-  if (error != cudaSuccess) {
-    (void)cudaGetLastError();
-    say(reason, reason_bytes, "no usable CUDA device", cudaGetErrorString(error));
-    return 0;
-  }
-  if (n == 0) say(reason, reason_bytes, "no CUDA device", "the driver shows none");
-  return n;
+static_assert(DEVICE_ERROR_MEMORY == (int)cudaErrorMemoryAllocation && DEVICE_ERROR_STUB_LIBRARY == (int)cudaErrorStubLibrary &&
+                  DEVICE_ERROR_OLD_DRIVER == (int)cudaErrorInsufficientDriver &&
+                  DEVICE_ERROR_UNAVAILABLE == (int)cudaErrorDevicesUnavailable &&
+                  DEVICE_ERROR_NO_DEVICE == (int)cudaErrorNoDevice &&
+                  DEVICE_ERROR_NO_CODE == (int)cudaErrorNoKernelImageForDevice &&
+                  DEVICE_ERROR_UNKNOWN_PTX == (int)cudaErrorUnsupportedPtxVersion &&
+                  DEVICE_ERROR_NO_JIT == (int)cudaErrorJitCompilationDisabled &&
+                  DEVICE_ERROR_SYSTEM_CALL == (int)cudaErrorOperatingSystem &&
+                  DEVICE_ERROR_NOT_READY == (int)cudaErrorSystemNotReady &&
+                  DEVICE_ERROR_DRIVER_PARTS == (int)cudaErrorSystemDriverMismatch,
+              "CUDA's numbers of errors");
+static_assert(DEVICE_MODE_SHARED == (int)cudaComputeModeDefault && DEVICE_MODE_PROHIBITED == (int)cudaComputeModeProhibited &&
+                  DEVICE_MODE_EXCLUSIVE == (int)cudaComputeModeExclusiveProcess,
+              "CUDA's numbers of compute modes");
+
+static void take_error(cudaError_t error, device_answer *a) {
+  a->error = (int32_t)error;
+  a->error_text = cudaGetErrorString(error);
+  (void)cudaGetLastError();
+}
+
+void device_ask_count(device_answer *a) {
+  int version = 0, count = 0;
+  (void)cudaRuntimeGetVersion(&version);
+  a->runtime = version;
+  version = 0;
+  cudaError_t error = cudaDriverGetVersion(&version);
+  a->driver = error == cudaSuccess ? version : 0;
+  if (a->driver > 0) error = cudaGetDeviceCount(&count);
+  a->count = error == cudaSuccess ? count : 0;
+  take_error(error, a);
 }
 
 /* Any kernel serves: what matters is that the build has code for this device. */
@@ -38,7 +49,7 @@ __global__ void device_probe_kernel(void) {}
 
 static cudaError_t read_properties(int32_t index, device_info *info) {
   cudaDeviceProp p;
-  cudaError_t error = cudaGetDeviceProperties(&p, index);
+  const cudaError_t error = cudaGetDeviceProperties(&p, index);
   if (error != cudaSuccess) return error;
   snprintf(info->name, sizeof info->name, "%s", p.name);
   info->major = p.major;
@@ -52,25 +63,28 @@ static cudaError_t read_properties(int32_t index, device_info *info) {
   info->driver = version;
   (void)cudaRuntimeGetVersion(&version);
   info->runtime = version;
-  return cudaMemGetInfo(&info->free_bytes, &info->memory_bytes);
+  return cudaSuccess;
 }
 
-stage_status device_query(int32_t index, device_info *info, char *reason, size_t reason_bytes) {
-  memset(info, 0, sizeof *info);
-  int32_t previous;
-  if (device_enter(index, &previous) != STAGE_OK) {
-    say(reason, reason_bytes, "the device cannot be used", device_error_text());
-    return STAGE_DEVICE;
-  }
+stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
   cudaFuncAttributes attributes;
-  cudaError_t error = read_properties(index, info);
+  int32_t previous = -1;
+  int mode = 0;
+  a->architectures = HARTSIFT_CUDA_ARCHITECTURE_NAMES;
+  cudaError_t error = read_properties(index, info); /* needs no memory on the device: names it whatever follows */
+  if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, index) != cudaSuccess) mode = DEVICE_MODE_SHARED;
+  a->mode = mode;
+  if (error == cudaSuccess && device_enter(index, &previous) != STAGE_OK) error = cudaGetLastError();
+  if (error == cudaSuccess) error = cudaMemGetInfo(&info->free_bytes, &info->memory_bytes);
   if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, device_probe_kernel);
-  if (error != cudaSuccess) {
-    (void)cudaGetLastError();
-    say(reason, reason_bytes, "this build has no code that the device or its driver can run", cudaGetErrorString(error));
-  }
+  take_error(error, a);
   device_leave(previous);
   return status_of(error);
+}
+
+stage_status device_memory(size_t *free_bytes, size_t *memory_bytes) {
+  *free_bytes = *memory_bytes = 0;
+  return status_of(cudaMemGetInfo(free_bytes, memory_bytes));
 }
 
 stage_status device_enter(int32_t index, int32_t *previous) {

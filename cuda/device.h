@@ -8,6 +8,7 @@
 #ifndef HS_CUDA_DEVICE_H
 #define HS_CUDA_DEVICE_H
 
+#include "cuda/device_reason.h"
 #include "cuda/stream.h"
 #include "stages/base.h"
 
@@ -29,6 +30,13 @@ typedef struct device_info {
   int32_t l2_bytes, shared_bytes_block_optin, shared_bytes_sm;
 } device_info;
 
+/* What CUDA answers: driver, runtime, count and error; of one device that is there error, mode and architectures, and
+   its facts as far as it gives them. */
+void device_ask_count(device_answer *answer);
+stage_status device_ask(int32_t index, device_info *info, device_answer *answer);
+
+/* The two below ask so, and give CUDA's answer in a sentence (device_probe.c). */
+
 /* Devices that the driver shows; 0 with a reason (zero-terminated) when there is no driver, no device, or the driver is
    older than this build needs. */
 int32_t device_count(char *reason, size_t reason_bytes);
@@ -40,6 +48,9 @@ stage_status device_query(int32_t index, device_info *info, char *reason, size_t
 /* Makes a device current and remembers which was, so that a caller's own choice comes back. */
 stage_status device_enter(int32_t index, int32_t *previous);
 void device_leave(int32_t previous);
+
+/* Of the current device, in bytes. */
+stage_status device_memory(size_t *free_bytes, size_t *memory_bytes);
 
 /* Device memory, 256-byte aligned. */
 stage_status device_alloc(void **pointer, size_t bytes);

@@ -9,14 +9,13 @@
 #ifndef HS_CUDA_PYRAMID_CUDA_H
 #define HS_CUDA_PYRAMID_CUDA_H
 
+#include "cuda/plane_layout.h"
 #include "cuda/stream.h"
 #include "stages/pyramid.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum { PLANE_STRIDE_FLOATS = 32, PLANE_SLACK_FLOATS = 64 };
 
 /* Several pictures of one size in the same launches: the planes of picture i lie i * stride_bytes behind those given.
    count 0 or 1: one picture. */

@@ -327,6 +327,8 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (status != HS_OK) {
     cli_print_create_error(COMMAND_BATCH, message);
+  } else if (message[0] != '\0') {
+    cli_error(COMMAND_BATCH, "%s", message);
   }
   return cli_exit_of_create(status);
 }
@@ -399,6 +401,10 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   commit_pending(job);
   const batch_cpu_seconds cpu = count_cpu(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
   batch_report_end(&job->report, &job->devices, &cpu);
+  const char *fallback = batch_get_numbers(job->run).fallback;
+  if (fallback != NULL) {
+    cli_error(COMMAND_BATCH, "images that do not fit were left to the CPU (%s)", fallback);
+  }
   const cli_exit result = conclude_batch(job, status, stopped_by);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return result;

@@ -318,6 +318,9 @@ cli_exit cmd_extract(const option_set *set) {
     cli_input_init(&job.input, set, &job.options);
     cli_input_for(&job.input, set, hs_format_ignores_exif(job.plan.format) != 0);
     result = close_database(&job, extract_all(&job));
+    if (cli_fallback_of(job.context) != NULL) {
+      cli_error(COMMAND_EXTRACT, "%s", cli_fallback_of(job.context));
+    }
     cli_input_free(&job.input);
   }
   hs_image_free(&job.mask);

@@ -12,7 +12,7 @@
 #include "pipeline/include/hartsift.h"
 #include "stages/ops.h"
 
-enum { ERROR_TEXT_BYTES = 512, ERROR_LOCATION_BYTES = 96, REPORT_BYTES = 1024 };
+enum { ERROR_TEXT_BYTES = 1024, ERROR_LOCATION_BYTES = 96, REPORT_BYTES = 2048 };
 
 /* The split of a frame's octaves that was measured for pictures of a size. */
 typedef struct kept_split {
@@ -56,7 +56,9 @@ struct hs_context {
   hs_features view;        /* of hs_extract_view on the CPU */
   hs_features pinned_view; /* of hs_extract_view on a device: points to its pinned results */
   hs_statistics statistics;
-  char no_device[ERROR_TEXT_BYTES]; /* why HS_DEVICE_AUTO chose the CPU; "" when it did not have to */
+  char no_device[ERROR_TEXT_BYTES]; /* why HS_DEVICE_AUTO chose the CPU, for all or for some images; "" when it did not
+                                       have to */
+  bool device_shown;                /* a device that was asked for is there, usable or not */
   char error[ERROR_TEXT_BYTES];
   char error_location[ERROR_LOCATION_BYTES];
   char report[REPORT_BYTES];

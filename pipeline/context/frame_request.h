@@ -17,6 +17,7 @@ typedef struct frame_request {
   hs_status *given_statuses; /* [given_count]; with given only */
   int32_t skipped_octaves;  /* the first ones are made elsewhere, which hands over */
   plane_view handed_over;   /* level 0 of the next; unused when none is skipped */
+  bool on_cpu;              /* whatever the context's device */
 } frame_request;
 
 #endif

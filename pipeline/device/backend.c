@@ -25,6 +25,10 @@ void backend_report(hs_context *c) {
     const int head = cuda_frame_report(c, c->report, sizeof c->report);
     const size_t at = head > 0 && (size_t)head < sizeof c->report ? (size_t)head : 0;
     if (c->options.device == HS_DEVICE_HYBRID) write_hybrid_report(c, c->report + at, sizeof c->report - at);
+    const size_t end = strlen(c->report);
+    if (c->no_device[0])
+      snprintf(c->report + end, sizeof c->report - end, "fallback: images that do not fit are the CPU's (%s)\n",
+               c->no_device);
     return;
   }
   const int head =
@@ -35,6 +39,16 @@ void backend_report(hs_context *c) {
         snprintf(c->report + at, sizeof c->report - at, "%s: %s\n", stage_name((stage_id)i), c->ops.variant[i]);
     if (n > 0) at += (size_t)n;
   }
+}
+
+bool backend_falls_back(const hs_context *c, hs_status status) {
+  return status == HS_ERR_MEMORY && c->cuda && c->options.device == HS_DEVICE_AUTO;
+}
+
+void backend_note_fallback(hs_context *c, const char *reason) {
+  if (c->no_device[0] || !reason[0]) return;
+  snprintf(c->no_device, sizeof c->no_device, "%s", reason);
+  backend_report(c);
 }
 
 /* Reads HARTSIFT_DEVICE (auto | cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO; without a number

@@ -13,6 +13,11 @@ hs_status backend_choose(hs_context *context, const char *variant, char *message
 /* Writes context->report. */
 void backend_report(hs_context *context);
 
+/* For HS_DEVICE_AUTO on a device: whether a frame that failed so is the CPU's, because the device's memory is full. */
+bool backend_falls_back(const hs_context *context, hs_status status);
+/* Notes in the report that it is, with the reason; the first of a context stays. */
+void backend_note_fallback(hs_context *context, const char *reason);
+
 /* A context that works as `owner` does, with `threads` of the CPU: for the work in flight. On failure the reason is the
    owner's last error. */
 hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone);

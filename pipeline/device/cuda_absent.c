@@ -5,6 +5,9 @@
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_match.h"
 
+#define WITHOUT_CUDA                                                                                                  \
+  "this build is without CUDA: build with -DHARTSIFT_CUDA=ON where a CUDA toolkit is installed, or work on the CPU"
+
 int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
   (void)c;
   (void)width;
@@ -15,7 +18,7 @@ int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
 hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
   (void)variant;
   c->cuda = NULL;
-  hs_message_set(message, bytes, "CUDA device %d: this build has no CUDA backend", c->options.device_index);
+  hs_message_set(message, bytes, "CUDA device %d: " WITHOUT_CUDA, c->options.device_index);
   return HS_ERR_NO_DEVICE;
 }
 
@@ -36,7 +39,7 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
   (void)r;
   (void)place;
   (void)result;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
 bool cuda_frame_batches(const hs_context *c) {
@@ -47,12 +50,12 @@ bool cuda_frame_batches(const hs_context *c) {
 hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   (void)r;
   (void)place;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
 hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
   *level = (plane_view){0};
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
 hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat) {
@@ -88,7 +91,7 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   (void)height;
   (void)device_bytes;
   (void)pinned_bytes;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
 hs_status match_cuda_run(hs_context *c, const match_request *r, const match_cuda_place *place, match_nearest *forward,
@@ -97,7 +100,7 @@ hs_status match_cuda_run(hs_context *c, const match_request *r, const match_cuda
   (void)place;
   (void)forward;
   (void)backward;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
 hs_status match_cuda_pairs(hs_context *c, const match_request *r, const match_cuda_place *place,
@@ -106,7 +109,7 @@ hs_status match_cuda_pairs(hs_context *c, const match_request *r, const match_cu
   (void)place;
   (void)pairs;
   (void)count;
-  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "this build has no CUDA backend");
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
 void match_cuda_destroy(hs_context *c) { (void)c; }

@@ -10,6 +10,7 @@
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"
 
+#include "cpu/spin_wait.h"
 #include "cuda/pyramid_cuda.h"
 #include "cuda/uber.h"
 #include "pipeline/device/cuda_state.h"
@@ -17,13 +18,13 @@
 
 _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
 
-enum { PICTURE_ALIGNMENT = 128, HANDOVER_STRIDE = 32 };
+enum { PICTURE_ALIGNMENT = 128 };
 
 static size_t align(size_t bytes) { return (bytes + PICTURE_ALIGNMENT - 1) & ~(size_t)(PICTURE_ALIGNMENT - 1); }
 
 static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features) {
   cuda_keypoint_scratch scratch;
-  const cuda_keypoint_capacity capacity = {mask_words, keypoints * 4, keypoints, features};
+  const cuda_keypoint_capacity capacity = cuda_list_capacity(mask_words, keypoints, features);
   return cuda_keypoint_scratch_place(&capacity, NULL, &scratch);
 }
 
@@ -58,8 +59,24 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   return st;
 }
 
+/* The device is there and runs this build's code: what a context holds there besides a frame's memory. */
+static hs_status start_device(hs_context *c, char *message, size_t bytes) {
+  cuda_state *s = c->cuda;
+  char reason[320];
+  int32_t previous = -1;
+  stage_status st = device_enter(s->device, &previous);
+  if (st == STAGE_OK) st = open_streams(s, &c->scales);
+  if (st == STAGE_OUT_OF_MEMORY)
+    cuda_memory_reason(s, "a context's streams and tables", 0, reason, sizeof reason);
+  else if (st != STAGE_OK)
+    hs_message_set(reason, sizeof reason, "it does not start: %s", device_error_text());
+  if (st != STAGE_OK) hs_message_set(message, bytes, "CUDA device %d (%s): %s", s->device, s->info.name, reason);
+  device_leave(previous);
+  return st == STAGE_OK ? HS_OK : HS_ERR_NO_DEVICE;
+}
+
 hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
-  char reason[256];
+  char reason[320];
   const int32_t index = c->options.device_index, count = device_count(reason, sizeof reason);
   if (count == 0) {
     hs_message_set(message, bytes, "CUDA device %d: %s", index, reason);
@@ -69,6 +86,7 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
     hs_message_set(message, bytes, "options.device_index is %d, but there are %d CUDA devices", index, count);
     return HS_ERR_NO_DEVICE;
   }
+  c->device_shown = true;
   cuda_state *s = hs_memory_alloc(c->options.allocator, sizeof *s);
   if (!s) {
     hs_message_set(message, bytes, "out of memory: %zu bytes for a device context", sizeof *s);
@@ -77,17 +95,12 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
   memset(s, 0, sizeof *s);
   s->device = index;
   c->cuda = s;
-  int32_t previous = -1;
   hs_status st = cuda_variants_parse(&s->variants, variant, message, bytes) ? HS_OK : HS_ERR_OPTION;
   if (st == HS_OK && device_query(index, &s->info, reason, sizeof reason) != STAGE_OK) {
     hs_message_set(message, bytes, "CUDA device %d (%s): %s", index, s->info.name, reason);
     st = HS_ERR_NO_DEVICE;
   }
-  if (st == HS_OK && (device_enter(index, &previous) != STAGE_OK || open_streams(s, &c->scales) != STAGE_OK)) {
-    hs_message_set(message, bytes, "CUDA device %d (%s) does not start: %s", index, s->info.name, device_error_text());
-    st = HS_ERR_NO_DEVICE;
-  }
-  device_leave(previous);
+  if (st == HS_OK) st = start_device(c, message, bytes);
   if (st != HS_OK) cuda_frame_destroy(c);
   return st;
 }
@@ -193,7 +206,7 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
   void *slab;
   const stage_status got = device_alloc(&slab, bytes);
   s->slab = slab;
-  if (got != STAGE_OK) return cuda_failure(c, got, "device memory for the frame");
+  if (got != STAGE_OK) return cuda_memory_failure(c, got, "the frame", bytes);
   /* Kernels may read, and never use, the floats between a row's end and its stride: let them be defined. */
   stage_status cleared = device_clear(slab, bytes, s->stream);
   if (cleared == STAGE_OK) cleared = device_stream_wait(s->stream);
@@ -237,7 +250,7 @@ static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
 static plane_view handover_plane(const cuda_state *s, float *data) {
   const pyramid_geometry *g = &s->plan.geometry;
   const int32_t last = g->octave_count - 1, width = g->width[last] / 2, height = g->height[last] / 2;
-  return (plane_view){data, width, height, ((size_t)width + HANDOVER_STRIDE - 1) & ~(size_t)(HANDOVER_STRIDE - 1)};
+  return (plane_view){data, width, height, PLANE_ROUND_UP((size_t)width, PLANE_STRIDE_FLOATS)};
 }
 
 /* Pinned memory for that level. */
@@ -307,13 +320,38 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   return failed;
 }
 
+/* The words between octaves hold what a frame of another size left there, and refinement counts all: they are cleared
+   with each change of the layout. */
+static hs_status clear_masks(hs_context *c, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  const plan_entry *e = plan_find(&s->plan, BUFFER_CANDIDATES, 0);
+  mask_layout layout;
+  memset(&layout, 0, sizeof layout); /* padding too: layouts are compared as bytes */
+  layout.first_byte = e->offset;
+  layout.picture_bytes = s->plan.device_bytes;
+  layout.batch = (int32_t)batch_of(place);
+  layout.words = s->mask_words;
+  memcpy(layout.offset, s->mask_offset, sizeof layout.offset[0] * (size_t)s->plan.geometry.octave_count);
+  if (memcmp(&layout, &s->cleared_masks, sizeof layout) == 0) return HS_OK;
+  for (int32_t i = 0; i < layout.batch; i++) {
+    unsigned char *words = s->slab + (size_t)i * layout.picture_bytes + layout.first_byte;
+    const stage_status st = device_clear(words, sizeof(uint32_t) * (size_t)layout.words, stream_of(s, place));
+    if (st != STAGE_OK) return cuda_failure(c, st, "clearing masks");
+  }
+  s->cleared_masks = layout;
+  return HS_OK;
+}
+
 static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   hs_status st = make_room(c, r, place);
   if (st == HS_OK && !place->resident) st = make_result_room(c, batch_of(place), r->descriptor_bytes);
   if (st == HS_OK && place->octaves > 0) st = make_handover_room(c);
   if (st != HS_OK) return context_give_up_room(c, st);
-  if (s->plan.geometry.octave_count > 0) return launch(c, r, place);
+  if (s->plan.geometry.octave_count > 0) {
+    st = clear_masks(c, place);
+    return st == HS_OK ? launch(c, r, place) : st;
+  }
   memset(s->mail, 0, sizeof *s->mail);
   return HS_OK;
 }
@@ -392,11 +430,11 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
 
 /* The device sets the flag within a fraction of a millisecond; asking the stream now and then finds a frame that failed. */
 hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
-  enum { LOOKS_BETWEEN_QUESTIONS = 10000 };
   cuda_state *s = c->cuda;
   const volatile uint32_t *flag = &s->mail->handed_over;
-  for (int64_t looks = 1; !*flag; looks++) {
-    if (looks % LOOKS_BETWEEN_QUESTIONS != 0) continue;
+  spin_wait wait = {0};
+  while (!*flag) {
+    if (!spin_wait_pause(&wait)) continue;
     int32_t previous;
     bool busy = false;
     stage_status st = device_enter(s->device, &previous);

@@ -88,7 +88,7 @@ static hs_status grow_slab(hs_context *c, size_t bytes) {
   void *slab;
   const stage_status st = device_alloc(&slab, bytes);
   s->slab = slab;
-  if (st != STAGE_OK) return cuda_failure(c, st, "device memory for matching");
+  if (st != STAGE_OK) return cuda_memory_failure(c, st, "matching", bytes);
   s->slab_bytes = bytes;
   return HS_OK;
 }

@@ -1,12 +1,15 @@
 /* The plan of a frame on a device. */
 #include <string.h>
 
+#include "cuda/plane_layout.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/plan.h"
 #include "stages/image.h"
 
-/* Device rows begin on 128 bytes, levels on 256; kernels may read (never write) this many floats past a level. */
-enum { DEVICE_STRIDE_FLOATS = 32, DEVICE_SLACK_FLOATS = 64, DEVICE_LEVEL_FLOATS = PLAN_ALIGNMENT / sizeof(float) };
+_Static_assert(PLAN_ALIGNMENT % PLANE_ALIGNMENT_BYTES == 0, "buffers begin where planes may");
+_Static_assert(PLANE_ALIGNMENT_FLOATS * sizeof(float) == PLANE_ALIGNMENT_BYTES &&
+                   PLANE_ALIGNMENT_FLOATS % PLANE_STRIDE_FLOATS == 0,
+               "levels of an octave follow one another as planes");
 
 static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item) {
   const plan_entry e = {.buffer = buffer,
@@ -20,9 +23,9 @@ static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t cou
 static bool add_octave(frame_plan *plan, const device_request *device, int32_t o) {
   const pyramid_geometry *g = &plan->geometry;
   size_t floats;
-  plan->stride[o] = ((size_t)g->width[o] + DEVICE_STRIDE_FLOATS - 1) & ~(size_t)(DEVICE_STRIDE_FLOATS - 1);
+  plan->stride[o] = PLANE_ROUND_UP((size_t)g->width[o], PLANE_STRIDE_FLOATS);
   if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) || floats > SIZE_MAX / 64) return false;
-  floats = (floats + DEVICE_SLACK_FLOATS + DEVICE_LEVEL_FLOATS - 1) & ~(size_t)(DEVICE_LEVEL_FLOATS - 1);
+  floats = PLANE_ROUND_UP(floats + PLANE_SLACK_FLOATS, PLANE_ALIGNMENT_FLOATS);
   plan->level_floats[o] = floats;
   return add(plan, BUFFER_LEVELS, o, (size_t)plan->request.rules.scales + 3, floats * sizeof(float)) &&
          add(plan, BUFFER_BLUR_WORK, o, device->blur_work ? 1 : 0, floats * sizeof(float)) &&

@@ -73,9 +73,11 @@ static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device
   stage_status st = device_enter(c->cuda->device, &call->previous);
   if (st == STAGE_OK && !p->zeros) st = open_memory(p, c->cuda->stream);
   if (st == STAGE_OK) st = make_room(p, scratch_bytes);
-  if (st == STAGE_OK && p->last && p->last != call->stream) st = device_event_wait(p->done, call->stream);
+  /* Whatever the stream: one handle can stand for several, as cudaStreamPerThread does and one made anew after another
+     was destroyed may. Before the first call the event has not been recorded, and nothing waits. */
+  if (st == STAGE_OK) st = device_event_wait(p->done, call->stream);
   if (st == STAGE_OK) return HS_OK;
-  const hs_status failed = cuda_failure(c, st, "an array");
+  const hs_status failed = cuda_memory_failure(c, st, "an array's scratch memory", scratch_bytes);
   device_leave(call->previous);
   return failed;
 }
@@ -83,7 +85,6 @@ static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device
 /* st: of the launches. */
 static hs_status end(device_call *call, stage_status st) {
   cuda_primitives *p = call->memory;
-  p->last = call->stream;
   const stage_status recorded = device_event_record(p->done, call->stream);
   if (st == STAGE_OK) st = recorded;
   if (st == STAGE_OK && call->blocks) st = device_stream_wait(call->stream);

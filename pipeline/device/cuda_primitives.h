@@ -12,9 +12,8 @@ typedef struct cuda_primitives {
   unsigned char *zeros; /* device; null before the first call */
   unsigned char *slab;  /* device */
   size_t slab_bytes;
-  cuda_event done;  /* the last call's work */
-  cuda_stream last; /* where that was enqueued; only compared, for the caller may have ended it */
-  double *taps;     /* host, as they are uploaded */
+  cuda_event done; /* the last call's work */
+  double *taps;    /* host, as they are uploaded */
   size_t tap_room;
 } cuda_primitives;
 

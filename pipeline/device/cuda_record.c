@@ -64,8 +64,8 @@ static void view_lists(recording *r) {
   const plan_request *p = &s->plan.request;
   cuda_frame_view *v = &r->view;
   uint32_t *counts = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_COUNTS, 0);
-  const cuda_keypoint_capacity capacity = {s->mask_words, p->keypoint_capacity * 4, p->keypoint_capacity,
-                                           p->feature_capacity};
+  const cuda_keypoint_capacity capacity =
+      cuda_list_capacity(s->mask_words, p->keypoint_capacity, p->feature_capacity);
   v->params = r->context->params;
   v->filter = r->request->filter;
   v->filtered = v->filter.mask || r->context->options.region_width > 0;

@@ -10,6 +10,7 @@
 #include "cuda/pyramid_cuda.h"
 #include "cuda/refine_cuda.h"
 #include "cuda/results_cuda.h"
+#include "pipeline/device/cuda_failure.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_graph_cache.h"
 #include "pipeline/device/cuda_primitives.h"
@@ -34,6 +35,14 @@ typedef struct result_set {
   uint32_t features;
   size_t descriptor_bytes;
 } result_set;
+
+/* Where the candidates' masks of a frame lie. Octaves begin on multiples of four words; the search writes none of those
+   between. */
+typedef struct mask_layout {
+  size_t first_byte, picture_bytes; /* in the slab; from one picture of a batch to the next */
+  int32_t batch;
+  uint32_t words, offset[OCTAVES_MAX];
+} mask_layout;
 
 /* What a frame tells the host besides its features. */
 typedef struct frame_mail {
@@ -64,11 +73,18 @@ typedef struct cuda_state {
 
   frame_plan plan; /* of the frame being prepared */
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
+  mask_layout cleared_masks; /* the words between octaves are zero there */
   size_t picture_pitch, mask_pitch;
   graph_cache graphs;
 
   cuda_primitives primitives;
 } cuda_state;
+
+/* Room for a frame's lists, as its plan counts and its recording uses it. A few candidates settle on each keypoint. */
+static inline cuda_keypoint_capacity cuda_list_capacity(uint32_t mask_words, uint32_t keypoints, uint32_t features) {
+  const uint32_t candidates = keypoints < UINT32_MAX / 4 ? keypoints * 4 : UINT32_MAX;
+  return (cuda_keypoint_capacity){mask_words, candidates, keypoints, features};
+}
 
 /* What a recorded frame reads and writes, as addresses of the device. */
 typedef struct record_target {
@@ -82,8 +98,6 @@ typedef struct record_target {
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
 } record_target;
 
-/* Records what the device could not do ("what") and returns the context's status for it. */
-hs_status cuda_failure(hs_context *context, stage_status status, const char *what);
 
 /* The first octave's base from a picture on the device. */
 base_args cuda_base_args(const hs_context *context, const source_view *source);

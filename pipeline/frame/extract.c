@@ -3,6 +3,7 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/context/context.h"
+#include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/base/features.h"
@@ -18,6 +19,7 @@ _Static_assert(sizeof(hs_keypoint) == 24, "documented size of a keypoint");
 
 /* The features of a frame, wherever it ran: as records (from a device), else in the lists of the workspace. */
 typedef struct frame_output {
+  bool on_device;
   uint32_t count;
   const hs_keypoint *records;
   const void *descriptors;
@@ -32,7 +34,27 @@ static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32
         workspace_keypoint(&f->lists.keypoints, f->lists.features.keypoint[i], f->lists.features.orientation[i]);
 }
 
-/* Checks, and runs on the context's device; given keypoints are described by the CPU. */
+static hs_status run_on_device(hs_context *c, const frame_request *request, frame_output *out) {
+  const cuda_frame_place place = {0};
+  cuda_frame_result result = {0};
+  hs_status st = c->options.device == HS_DEVICE_HYBRID ? hybrid_frame_run(c, request, &result)
+                                                       : cuda_frame_run(c, request, &place, &result);
+  if (st == HS_OK) st = grid_select_result(c, request, &result);
+  *out = (frame_output){
+      .on_device = true, .count = result.count, .records = result.keypoints, .descriptors = result.descriptors};
+  return st;
+}
+
+static hs_status run_on_cpu(hs_context *c, const frame_request *request, frame_output *out) {
+  *out = (frame_output){0};
+  const hs_status st = run_frame(c, request, &out->lists);
+  if (st == HS_OK) out->count = *out->lists.features.count;
+  out->descriptors = out->lists.descriptors;
+  return st;
+}
+
+/* Checks, and runs on the context's device; given keypoints are described by the CPU. A lane leaves it to the flight to
+   fall back, which holds the results of several images at once. */
 static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
                              frame_output *out) {
   hs_status st = image_view_source(c, image, &request->source);
@@ -46,57 +68,60 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
     float_environment_leave(&saved);
     return st;
   }
-  if (c->cuda && !request->given) {
-    const cuda_frame_place place = {0};
-    cuda_frame_result result = {0};
-    st = c->options.device == HS_DEVICE_HYBRID ? hybrid_frame_run(c, request, &result)
-                                               : cuda_frame_run(c, request, &place, &result);
-    if (st == HS_OK) st = grid_select_result(c, request, &result);
-    out->count = result.count;
-    out->records = result.keypoints;
-    out->descriptors = result.descriptors;
-  } else {
-    st = run_frame(c, request, &out->lists);
-    if (st == HS_OK) out->count = *out->lists.features.count;
-    out->descriptors = out->lists.descriptors;
+  bool on_device = c->cuda && !request->given && !request->on_cpu;
+  if (on_device) st = run_on_device(c, request, out);
+  if (on_device && !c->is_lane && backend_falls_back(c, st)) {
+    backend_note_fallback(c, c->error);
+    context_clear_error(c);
+    on_device = false;
   }
+  if (!on_device) st = run_on_cpu(c, request, out);
   float_environment_leave(&saved);
   return st;
 }
 
-static hs_status extract(hs_context *c, const hs_image *image, const hs_image *mask, hs_descriptor_type type,
-                         hs_features *features) {
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
-  if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  frame_request request = {.descriptor_bytes = features_descriptor_bytes(type)};
-  frame_output out;
-  hs_status st = run_checked(c, image, mask, &request, &out);
-  if (st != HS_OK) return st;
-  st = features_reserve(features, out.count, type, c->options.allocator);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out.count);
-  copy_keypoints(&out, features->keypoints, out.count);
-  if (out.count > 0 && request.descriptor_bytes > 0)
-    memcpy(features->descriptors, out.descriptors, out.count * request.descriptor_bytes);
-  features->count = out.count;
+/* The frame's features into the caller's list. */
+static hs_status copy_out(hs_context *c, const hs_image *image, const frame_output *out, hs_descriptor_type type,
+                          hs_features *features) {
+  const size_t descriptor_bytes = features_descriptor_bytes(type);
+  const hs_status st = features_reserve(features, out->count, type, c->options.allocator);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out->count);
+  copy_keypoints(out, features->keypoints, out->count);
+  if (out->count > 0 && descriptor_bytes > 0)
+    memcpy(features->descriptors, out->descriptors, out->count * descriptor_bytes);
+  features->count = out->count;
   features->image_width = image->width;
   features->image_height = image->height;
   features->origin = context_origin(c);
   return HS_OK;
 }
 
+static hs_status extract(hs_context *c, const hs_image *image, const hs_image *mask, hs_descriptor_type type,
+                         bool on_cpu, hs_features *features) {
+  if (!c) return HS_ERR_ARGUMENT;
+  context_clear_error(c);
+  if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
+  frame_request request = {.descriptor_bytes = features_descriptor_bytes(type), .on_cpu = on_cpu};
+  frame_output out;
+  const hs_status st = run_checked(c, image, mask, &request, &out);
+  return st == HS_OK ? copy_out(c, image, &out, type, features) : st;
+}
+
+hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *mask, hs_features *features) {
+  return extract(c, image, mask, c->options.descriptor, true, features);
+}
+
 hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *mask, const hs_features **features) {
   if (!c) return HS_ERR_ARGUMENT;
   if (features) *features = NULL;
-  hs_status st = HS_OK;
-  if (!c->cuda || !image || !features) {
-    st = extract(c, image, mask, c->options.descriptor, features ? &c->view : NULL);
-  } else {
-    context_clear_error(c);
-    frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
-    frame_output out;
-    st = run_checked(c, image, mask, &request, &out);
-    if (st != HS_OK) return st;
+  context_clear_error(c);
+  if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
+  frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+  frame_output out;
+  hs_status st = run_checked(c, image, mask, &request, &out);
+  if (st == HS_OK && !out.on_device) st = copy_out(c, image, &out, c->options.descriptor, &c->view);
+  if (st != HS_OK) return st;
+  if (out.on_device)
     c->pinned_view = (hs_features){.count = out.count,
                                    .keypoints = (hs_keypoint *)(uintptr_t)out.records,
                                    .descriptors = (void *)(uintptr_t)out.descriptors,
@@ -104,17 +129,16 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
                                    .image_width = image->width,
                                    .image_height = image->height,
                                    .origin = context_origin(c)};
-  }
-  if (st == HS_OK) *features = c->cuda ? &c->pinned_view : &c->view;
-  return st;
+  *features = out.on_device ? &c->pinned_view : &c->view;
+  return HS_OK;
 }
 
 hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
-  return extract(context, image, mask, context ? context->options.descriptor : HS_DESCRIPTOR_NONE, features);
+  return extract(context, image, mask, context ? context->options.descriptor : HS_DESCRIPTOR_NONE, false, features);
 }
 
 hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
-  return extract(context, image, mask, HS_DESCRIPTOR_NONE, features);
+  return extract(context, image, mask, HS_DESCRIPTOR_NONE, false, features);
 }
 
 hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *mask, hs_keypoint *keypoints,

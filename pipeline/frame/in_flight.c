@@ -13,6 +13,7 @@
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
+#include "pipeline/frame/run_frame.h"
 
 /* Most lanes of each kind. On a GPU four fill the multiprocessors with large images and eight with small ones. */
 enum { CUDA_LANES = 8, CPU_LANES = 16, IN_FLIGHT_DEFAULT = 8 };
@@ -21,8 +22,10 @@ enum { CUDA_LANES = 8, CPU_LANES = 16, IN_FLIGHT_DEFAULT = 8 };
 typedef struct flight_slot {
   hs_image image, mask;
   bool masked, done;
+  bool fell_back; /* error says why */
   hs_status status;
-  hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results */
+  hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results, or of `own` */
+  hs_features own;      /* GPU: of an image that the CPU did, because it did not fit */
   int32_t batch_most;   /* images like this one that may share its launches; 1: it goes alone */
   int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory */
   int32_t lane, set;    /* whose results these are; GPU only */
@@ -64,6 +67,16 @@ static int32_t free_set(const flight_lane *lane) {
   return -1;
 }
 
+/* The CPU does an image that does not fit the device. */
+static void fall_back(flight_lane *lane, flight_slot *s) {
+  hs_context *c = lane->context;
+  keep_error(s, c);
+  s->status = extract_on_cpu(c, &s->image, s->masked ? &s->mask : NULL, &s->own);
+  s->features = s->own;
+  s->fell_back = s->status == HS_OK;
+  if (s->status != HS_OK) keep_error(s, c);
+}
+
 /* Runs one image in the lane's context, without the lock. */
 static void run_slot(flight_lane *lane, flight_slot *s) {
   hs_context *c = lane->context;
@@ -72,13 +85,17 @@ static void run_slot(flight_lane *lane, flight_slot *s) {
     const hs_features *view = NULL;
     s->status = hs_extract_view(c, &s->image, mask, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
+    if (backend_falls_back(c, s->status)) {
+      fall_back(lane, s);
+      return;
+    }
   } else {
     s->status = hs_extract(c, &s->image, mask, &s->features);
   }
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* Runs a batch. What can fail is the device or the memory for all of them, so it fails as a whole. */
+/* Runs a batch. What can fail is the device or the memory for all of them, so it fails, or falls back, as a whole. */
 static void run_batch(flight_lane *lane, uint64_t first, int32_t count) {
   flight *f = lane->flight;
   const hs_image *images[CUDA_BATCH_MAX] = {NULL};
@@ -89,7 +106,10 @@ static void run_batch(flight_lane *lane, uint64_t first, int32_t count) {
     flight_slot *s = slot_of(f, first + (uint64_t)i);
     s->status = st;
     if (st == HS_OK) s->features = views[i];
-    if (st != HS_OK) keep_error(s, lane->context);
+    if (backend_falls_back(lane->context, st))
+      fall_back(lane, s);
+    else if (st != HS_OK)
+      keep_error(s, lane->context);
   }
 }
 
@@ -222,7 +242,7 @@ static void stop_lanes(flight *f) {
     pthread_join(f->lanes[i].thread, NULL);
     backend_release(f->lanes[i].context);
   }
-  for (int32_t i = 0; i < f->slot_count && !f->on_device; i++) hs_features_free(&f->slots[i].features);
+  for (int32_t i = 0; i < f->slot_count; i++) hs_features_free(f->on_device ? &f->slots[i].own : &f->slots[i].features);
   pthread_cond_destroy(&f->done);
   pthread_cond_destroy(&f->work);
   pthread_mutex_destroy(&f->lock);
@@ -308,7 +328,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
     s->image = *image;
     s->masked = mask != NULL;
     if (mask) s->mask = *mask;
-    s->done = false;
+    s->done = s->fell_back = false;
     s->lanes_most = lanes_most;
     s->batch_most = mask ? 1 : batch_most;
     f->end++;
@@ -333,10 +353,8 @@ static hs_status wait_oldest(hs_context *c, const flight_slot **slot) {
   f->viewed = any;
   pthread_mutex_unlock(&f->lock);
   if (!any) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
-  if (s->status != HS_OK) {
-    hs_message_set(c->error, sizeof c->error, "%s", s->error);
-    hs_message_set(c->error_location, sizeof c->error_location, "%s", s->location);
-  }
+  if (s->status != HS_OK) hs_message_set(c->error, sizeof c->error, "%s", s->error);
+  if (s->fell_back) backend_note_fallback(c, s->error);
   *slot = s;
   return s->status;
 }

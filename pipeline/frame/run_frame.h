@@ -12,4 +12,7 @@
    frame repeated, so the result never depends on a capacity. */
 hs_status run_frame(hs_context *context, const frame_request *request, workspace *result);
 
+/* hs_extract by the CPU, whatever the context's device. */
+hs_status extract_on_cpu(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
+
 #endif

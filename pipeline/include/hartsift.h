@@ -155,7 +155,8 @@ HS_API hs_status hs_options_init_sized(hs_options *options, size_t struct_size, 
 /* ------------------------------------------------------------------ context */
 
 /* Makes a context. options: read only during the call (except allocator). On failure *context is null
-   and, where message is not null, up to message_bytes of the reason are written (zero-terminated).
+   and, where message is not null, up to message_bytes of the reason are written (zero-terminated). On success message is
+   "", or says why HS_DEVICE_AUTO passed over a GPU that is there (its memory is full, another program has it, ...).
    hs_create is hs_create_explained without the message. Two environment variables narrow what is chosen: HARTSIFT_CPU
    (ref, sse2, avx2, avx512, avx512vnni, neon) the instruction set, HARTSIFT_DEVICE (auto, cpu, cuda, cuda:0..9, hybrid)
    what HS_DEVICE_AUTO stands for.

@@ -40,6 +40,8 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   }
   st = backend_choose(c, adopted.variant, why, sizeof why);
   if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
+  if (st == HS_OK && c->no_device[0] && c->device_shown)
+    hs_message_set(message, message_bytes, "the CPU does the work: %s", c->no_device);
   if (st == HS_OK && !c->cuda) st = context_start_queue_explained(c, message, message_bytes);
   if (st != HS_OK) {
     backend_release(c);

@@ -155,7 +155,7 @@ static void test_pool_uses_buffers_again(void **state) {
   counted_allocator counter = {0};
   const hs_allocator source = counted_allocator_make(&counter);
   buffer_pool pool;
-  assert_true(buffer_pool_make(&pool, false, &source));
+  assert_true(buffer_pool_make(&pool, -1, &source));
   const hs_allocator allocator = buffer_pool_allocator(&pool);
   void *first = allocator.alloc(100000, allocator.user);
   assert_non_null(first);
@@ -183,7 +183,7 @@ static void test_pool_stays_bounded(void **state) {
   void *live[LIVE] = {NULL};
   uint32_t random = 1;
   buffer_pool pool;
-  assert_true(buffer_pool_make(&pool, false, NULL));
+  assert_true(buffer_pool_make(&pool, -1, NULL));
   const hs_allocator allocator = buffer_pool_allocator(&pool);
   for (int step = 0; step < STEPS; ++step) {
     random = random * 1664525U + 1013904223U;
@@ -207,7 +207,7 @@ static void test_pool_without_memory(void **state) {
   counted_allocator counter = {.fail_at = 2};
   const hs_allocator source = counted_allocator_make(&counter);
   buffer_pool pool;
-  assert_true(buffer_pool_make(&pool, false, &source));
+  assert_true(buffer_pool_make(&pool, -1, &source));
   const hs_allocator allocator = buffer_pool_allocator(&pool);
   void *one = allocator.alloc(1000, allocator.user);
   assert_null(allocator.alloc(1000, allocator.user));

@@ -72,7 +72,8 @@ struct batch_run {
 
   pthread_mutex_t lock;
   pthread_cond_t ended;
-  bool has_lock, any_gpu;
+  bool has_lock;
+  int32_t first_gpu; /* CUDA device of the first context on one; -1: all are on the CPU */
   size_t next; /* image to begin; this and all below under the lock */
   bool stopped;
   int32_t running[3]; /* threads of each role */
@@ -382,6 +383,7 @@ hs_status batch_start(batch_run *batch) {
 /* ---- making and ending */
 
 static hs_status batch_make_contexts(batch_run *batch, char *message, size_t message_bytes) {
+  batch->first_gpu = -1;
   for (int32_t i = 0; i < batch->work.device_count; ++i) {
     batch_feeder *feeder = &batch->feeders[i];
     feeder->batch = batch;
@@ -390,7 +392,9 @@ static hs_status batch_make_contexts(batch_run *batch, char *message, size_t mes
     if (status != HS_OK) {
       return status;
     }
-    batch->any_gpu = batch->any_gpu || feeder->context->cuda != NULL;
+    if (batch->first_gpu < 0 && feeder->context->cuda != NULL) {
+      batch->first_gpu = feeder->context->options.device_index;
+    }
   }
   batch->live_devices = batch->work.device_count;
   return HS_OK;
@@ -423,7 +427,7 @@ static void batch_count(batch_run *batch) {
   batch_work *work = &batch->work;
   const int32_t cores = cpu_usable_threads();
   if (work->readers == 0) {
-    work->readers = batch->any_gpu ? cores : 1 + cores / BATCH_CORES_PER_READER;
+    work->readers = batch->first_gpu >= 0 ? cores : 1 + cores / BATCH_CORES_PER_READER;
   }
   work->writers = work->in_order ? 1 : work->writers == 0 ? work->readers : work->writers;
   size_t in_flight = 0;
@@ -470,7 +474,7 @@ static hs_status batch_prepare(batch_run *batch, char *message, size_t message_b
   if (status != HS_OK) {
     return status;
   }
-  if (!batch_make_room(batch) || !buffer_pool_make(&batch->pool, batch->any_gpu, batch->work.allocator)) {
+  if (!batch_make_room(batch) || !buffer_pool_make(&batch->pool, batch->first_gpu, batch->work.allocator)) {
     return HS_ERR_MEMORY;
   }
   batch->pixels = buffer_pool_allocator(&batch->pool);
@@ -528,13 +532,24 @@ bool batch_wait(batch_run *batch, int32_t milliseconds) {
   return ended;
 }
 
+/* The reason of the first device that left images to the CPU; null: none did. */
+static const char *batch_fallback(const batch_run *batch) {
+  const char *reason = NULL;
+  for (int32_t i = 0; i < batch->work.device_count && reason == NULL; ++i) {
+    const hs_context *context = batch->feeders[i].context;
+    reason = context != NULL && context->cuda != NULL && context->no_device[0] != '\0' ? context->no_device : NULL;
+  }
+  return reason;
+}
+
 batch_numbers batch_get_numbers(batch_run *batch) {
   const buffer_pool_numbers pool = buffer_pool_counts(&batch->pool);
   pthread_mutex_lock(&batch->lock);
   const batch_numbers numbers = {.read_cpu_s = batch->cpu_s[BATCH_READER],
                                  .write_cpu_s = batch->cpu_s[BATCH_WRITER],
                                  .pixel_bytes_most = pool.most_bytes,
-                                 .pixel_buffers_made = pool.made_count};
+                                 .pixel_buffers_made = pool.made_count,
+                                 .fallback = batch_fallback(batch)};
   pthread_mutex_unlock(&batch->lock);
   return numbers;
 }

@@ -55,12 +55,13 @@ typedef struct batch_numbers {
   double read_cpu_s, write_cpu_s; /* CPU time of the reading and the writing threads */
   size_t pixel_bytes_most;        /* memory of pixels and decoders in use at one time */
   uint64_t pixel_buffers_made;    /* buffers that came from the system for them */
+  const char *fallback;           /* why images were left to the CPU (until batch_free); null: none was */
 } batch_numbers;
 
 typedef struct batch_run batch_run;
 
 /* Makes the contexts and all room. What work points to must stay until batch_free. On failure *made is null and
-   message says why. Statuses: those of hs_create, HS_ERR_MEMORY. */
+   message says why; on success it is "" or a note, as that of hs_create_explained. Statuses: those of hs_create, HS_ERR_MEMORY. */
 hs_status batch_make(batch_run **made, const batch_work *work, char *message, size_t message_bytes);
 
 /* Starts the threads, once. HS_ERR_THREAD: some could not be started, the batch is stopped. */

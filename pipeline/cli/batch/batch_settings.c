@@ -33,7 +33,7 @@ static bool add_device(batch_devices *devices, batch_device device, char *messag
 }
 
 static cli_exit add_all_gpus(batch_devices *devices, char *message, size_t message_bytes) {
-  char reason[256] = "built without CUDA";
+  char reason[512] = "this build is without CUDA";
   int32_t count = 0;
 #if HARTSIFT_HAVE_CUDA
   count = device_count(reason, sizeof reason);

@@ -31,11 +31,18 @@ static void *pool_content(pool_buffer *buffer) { return (unsigned char *)buffer 
 
 static pool_buffer *pool_record(void *content) { return (pool_buffer *)((unsigned char *)content - POOL_RECORD_BYTES); }
 
-static void *pool_get_pinned(size_t bytes) {
+/* Asked for with the pool's own device current: without, CUDA would open device 0 for a thread that has chosen none. */
+static void *pool_get_pinned(const buffer_pool *pool, size_t bytes) {
 #if HARTSIFT_HAVE_CUDA
   void *host = NULL, *device = NULL;
-  return device_alloc_pinned(&host, &device, bytes) == STAGE_OK ? host : NULL;
+  int32_t previous = -1;
+  if (device_enter(pool->pinned_by, &previous) != STAGE_OK || device_alloc_pinned(&host, &device, bytes) != STAGE_OK) {
+    host = NULL;
+  }
+  device_leave(previous);
+  return host;
 #else
+  (void)pool;
   (void)bytes;
   return NULL;
 #endif
@@ -44,7 +51,10 @@ static void *pool_get_pinned(size_t bytes) {
 static void pool_give_back(const buffer_pool *pool, pool_buffer *buffer) {
 #if HARTSIFT_HAVE_CUDA
   if (buffer->pinned) {
+    int32_t previous = -1;
+    (void)device_enter(pool->pinned_by, &previous);
     device_free_pinned(buffer);
+    device_leave(previous);
     return;
   }
 #endif
@@ -56,7 +66,7 @@ static pool_buffer *pool_get(buffer_pool *pool, size_t bytes) {
   if (!hs_size_add(bytes, POOL_RECORD_BYTES, &total)) {
     return NULL;
   }
-  pool_buffer *buffer = pool->pinned && bytes >= POOL_PINNED_FROM_BYTES ? pool_get_pinned(total) : NULL;
+  pool_buffer *buffer = pool->pinned_by >= 0 && bytes >= POOL_PINNED_FROM_BYTES ? pool_get_pinned(pool, total) : NULL;
   const bool pinned = buffer != NULL;
   if (buffer == NULL) {
     buffer = hs_memory_alloc(pool->source, total);
@@ -135,9 +145,9 @@ static void pool_release(void *content, void *user) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-bool buffer_pool_make(buffer_pool *pool, bool pinned, const hs_allocator *source) {
+bool buffer_pool_make(buffer_pool *pool, int32_t pinned_by, const hs_allocator *source) {
   memset(pool, 0, sizeof *pool);
-  pool->pinned = pinned;
+  pool->pinned_by = pinned_by;
   pool->source = source;
   pool->made = pthread_mutex_init(&pool->lock, NULL) == 0;
   return pool->made;

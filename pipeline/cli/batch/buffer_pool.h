@@ -19,7 +19,8 @@ typedef struct pool_buffer pool_buffer;
 
 /* Its fields are the module's own; buffer_pool_counts reads the numbers. */
 typedef struct buffer_pool {
-  bool made, pinned;
+  bool made;
+  int32_t pinned_by; /* CUDA device, -1: none */
   const hs_allocator *source; /* of memory that is not pinned; null: the C library's */
   pthread_mutex_t lock;
   pool_buffer *idle;                         /* not in use, the latest released first */
@@ -32,9 +33,11 @@ typedef struct buffer_pool_numbers {
   uint64_t made_count;
 } buffer_pool_numbers;
 
-/* pinned: large buffers are pinned for GPUs where that can be had, ordinary memory otherwise. source: null, or what
+/* pinned_by 0 or more: large buffers are pinned for GPUs where that can be had, ordinary memory otherwise. Any GPU may
+   read them, but only this one is entered for it, by the threads that ask, so that no other gets a CUDA context. -1: none
+   are. source: null, or what
    gives ordinary memory (under the pool's lock). False: no lock could be made. */
-bool buffer_pool_make(buffer_pool *pool, bool pinned, const hs_allocator *source);
+bool buffer_pool_make(buffer_pool *pool, int32_t pinned_by, const hs_allocator *source);
 /* Gives everything back; nothing may be in use. A zeroed pool is allowed. */
 void buffer_pool_free(buffer_pool *pool);
 

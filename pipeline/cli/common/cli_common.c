@@ -112,8 +112,16 @@ cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
   if (status != HS_OK) {
     cli_print_create_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
+  } else if (message[0] != '\0') {
+    cli_error(set->command, "%s", message);
   }
   return cli_exit_of_create(status);
+}
+
+const char *cli_fallback_of(const hs_context *context) {
+  static const char line[] = "\nfallback: ";
+  const char *at = strstr(hs_backend_report(context), line);
+  return at != NULL ? at + sizeof line - 1 : NULL;
 }
 
 void cli_explain(const hs_context *context, hs_status status, char *message, size_t message_bytes) {

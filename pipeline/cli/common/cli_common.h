@@ -27,6 +27,9 @@ void cli_fill_options(const option_set *set, hs_options *options);
 /* cli_fill_options and a context from them; prints why when there is none. */
 cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context);
 
+/* The reason in the report of a context that left images to the CPU, because they did not fit the GPU; null: none. */
+const char *cli_fallback_of(const hs_context *context);
+
 /* Prints why hs_create failed. The library names a field of hs_options, "options.input_blur is 3, ...": the option's name
    stands there instead. */
 void cli_print_create_error(command_id command, const char *message);

@@ -1,0 +1,346 @@
+/*
+ * Frames on played GPUs: results that stay there, several GPUs, memory that others hold, a device that is lost, every
+ * call of the device failing once, and what frames of other sizes leave behind.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/include/hartsift_cuda.h"
+#include "pipeline/include/hartsift_primitives.h"
+#include "tests/support/counted_allocator.h"
+#include "tests/support/extraction.h"
+#include "tests/support/played_device/played_device.h"
+
+#define MIB ((size_t)1 << 20)
+
+static hs_image scene, other;
+static hs_features expected, other_expected;
+
+static int set_up(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scene = extraction_scene(160, 121, 4, NULL);
+  other = extraction_scene(97, 150, 7, NULL);
+  expected = extraction_once(&o, &scene);
+  other_expected = extraction_once(&o, &other);
+  return expected.count > 20 && other_expected.count > 20 ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_features_free(&expected);
+  hs_features_free(&other_expected);
+  hs_image_free(&scene);
+  hs_image_free(&other);
+  return 0;
+}
+
+static hs_options options_on(hs_device device, int32_t index) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.device = device;
+  o.device_index = index;
+  return o;
+}
+
+static hs_statistics statistics_of(const hs_context *c) {
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  return s;
+}
+
+/* ------------------------------------------------------------------ results */
+
+static void test_resident_results(void **state) {
+  (void)state;
+  played_reset(2);
+  const hs_options o = options_on(HS_DEVICE_CUDA, 1);
+  hs_context *c = extraction_context(&o);
+  for (int i = 0; i < 3; i++) {
+    hs_cuda_features on_gpu = {0};
+    hs_features copy = {0};
+    const hs_image *image = i == 1 ? &other : &scene;
+    assert_int_equal(hs_cuda_extract_resident(c, image, NULL, NULL, &on_gpu), HS_OK);
+    hs_features view = {.count = on_gpu.count,
+                        .keypoints = (hs_keypoint *)(uintptr_t)on_gpu.keypoints,
+                        .descriptors = (void *)(uintptr_t)on_gpu.descriptors,
+                        .descriptor_type = on_gpu.descriptor_type,
+                        .image_width = on_gpu.image_width,
+                        .image_height = on_gpu.image_height};
+    extraction_check_equal(i == 1 ? &other_expected : &expected, &view, "resident");
+    assert_int_equal(hs_cuda_extract(c, image, NULL, NULL, &copy), HS_OK);
+    extraction_check_equal(i == 1 ? &other_expected : &expected, &copy, "from the device");
+    hs_features_free(&copy);
+  }
+  assert_true(!played.gpus[0].entered && played.gpus[1].launches > 0);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+static void test_every_profile(void **state) {
+  (void)state;
+  played_reset(1);
+  for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
+    for (int kind = 0; kind < 3; kind++) {
+      hs_options o = extraction_options((hs_profile)profile);
+      if (kind == 1) o.max_features = 30;
+      if (kind == 1) o.grid_columns = o.grid_rows = 3;
+      if (kind == 2) o.max_features = 25;
+      hs_features on_cpu = extraction_once(&o, &scene);
+      o.device = kind == 2 ? HS_DEVICE_HYBRID : HS_DEVICE_CUDA;
+      o.split = kind == 2 ? 2 : 0;
+      hs_features on_gpu = extraction_once(&o, &scene);
+      extraction_check_equal(&on_cpu, &on_gpu, "profile");
+      hs_features_free(&on_cpu);
+      hs_features_free(&on_gpu);
+    }
+  assert_int_equal(played.alive, 0);
+}
+
+/* A picture large enough to be uploaded in bands. */
+static void test_bands(void **state) {
+  (void)state;
+  played_reset(1);
+  hs_image large = extraction_scene(1300, 800, 3, NULL);
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.max_features = 500;
+  hs_features on_cpu = extraction_once(&o, &large);
+  o.device = HS_DEVICE_CUDA;
+  hs_features on_gpu = extraction_once(&o, &large);
+  extraction_check_equal(&on_cpu, &on_gpu, "in bands");
+  hs_features_free(&on_cpu);
+  hs_features_free(&on_gpu);
+  hs_image_free(&large);
+}
+
+/* The search writes no word between two octaves' masks; what frames of other sizes left there is no candidate. */
+static void test_candidates_after_other_sizes(void **state) {
+  (void)state;
+  played_reset(1);
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  const int32_t sizes[][2] = {{160, 121}, {97, 150}, {33, 47}, {121, 77}, {65, 39}, {160, 121}, {51, 119}};
+  enum { SIZES = sizeof sizes / sizeof sizes[0] };
+  hs_image images[SIZES];
+  uint64_t candidates[SIZES];
+  hs_context *on_cpu = extraction_context(&o);
+  for (int i = 0; i < SIZES; i++) {
+    images[i] = extraction_scene(sizes[i][0], sizes[i][1], 20, NULL);
+    hs_features f = extraction_run(on_cpu, &images[i]);
+    candidates[i] = statistics_of(on_cpu).candidates;
+    hs_features_free(&f);
+  }
+  hs_destroy(on_cpu);
+  o.device = HS_DEVICE_CUDA;
+  hs_context *c = extraction_context(&o);
+  for (int round = 0; round < 3; round++)
+    for (int i = 0; i < SIZES; i++) {
+      hs_features f = extraction_run(c, &images[i]);
+      hs_features_free(&f);
+      if (statistics_of(c).candidates != candidates[i])
+        fail_msg("%d x %d: %llu candidates, the CPU has %llu", (int)images[i].width, (int)images[i].height,
+                 (unsigned long long)statistics_of(c).candidates, (unsigned long long)candidates[i]);
+    }
+  hs_destroy(c);
+  for (int i = 0; i < SIZES; i++) hs_image_free(&images[i]);
+}
+
+/* ------------------------------------------------------------------ memory that others hold */
+
+static void test_full_before_the_context(void **state) {
+  (void)state;
+  played_reset(1);
+  played.gpus[0].error = DEVICE_ERROR_MEMORY;
+  played.gpus[0].others_bytes = 1000 * MIB;
+  char message[1024];
+  hs_options o = options_on(HS_DEVICE_CUDA, 0);
+  hs_context *c = NULL;
+  assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
+  assert_non_null(strstr(message, "CUDA device 0 (played GPU 0): the memory of the device is full: 24 of 1024 MiB"));
+  o.device = HS_DEVICE_AUTO;
+  assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
+  assert_non_null(strstr(message, "the CPU does the work: "));
+  assert_non_null(strstr(message, "24 of 1024 MiB are free"));
+  assert_non_null(strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (played GPU 0): the memory of the device is full"));
+  hs_features f = extraction_run(c, &scene);
+  extraction_check_equal(&expected, &f, "on the CPU instead");
+  hs_features_free(&f);
+  hs_destroy(c);
+  /* no GPU at all is no news */
+  played_reset(0);
+  assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
+  assert_string_equal(message, "");
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+/* Room for the context, but not for a frame. */
+static void test_full_for_a_frame(void **state) {
+  (void)state;
+  played_reset(1);
+  played.gpus[0].others_bytes = 1023 * MIB;
+  hs_options o = options_on(HS_DEVICE_CUDA, 0);
+  hs_context *c = extraction_context(&o);
+  hs_features f = {0};
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_MEMORY);
+  assert_non_null(strstr(hs_last_error(c), "the memory of the device is full: 0 of 1024 MiB are free, needed are "));
+  assert_non_null(strstr(hs_last_error(c), " MiB for the frame; end other programs on it"));
+  played.gpus[0].others_bytes = 0; /* the other program ends */
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
+  extraction_check_equal(&expected, &f, "once there is room");
+  hs_destroy(c);
+  played.gpus[0].others_bytes = 1023 * MIB;
+  o.device = HS_DEVICE_AUTO;
+  c = extraction_context(&o);
+  assert_null(strstr(hs_backend_report(c), "fallback"));
+  const hs_features *view = NULL;
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
+  extraction_check_equal(&expected, &f, "by the CPU");
+  assert_string_equal(hs_last_error(c), "");
+  assert_int_equal(hs_extract_view(c, &other, NULL, &view), HS_OK);
+  extraction_check_equal(&other_expected, view, "by the CPU, seen");
+  const char *said = strstr(hs_backend_report(c), "\nfallback: ");
+  assert_non_null(said);
+  assert_non_null(strstr(said, "0 of 1024 MiB are free, needed are "));
+  assert_null(strstr(said + 2, "fallback")); /* once */
+  hs_features_free(&f);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+static void test_full_in_flight(void **state) {
+  (void)state;
+  enum { IMAGES = 12 };
+  played_reset(1);
+  hs_options o = options_on(HS_DEVICE_AUTO, 0);
+  hs_context *c = extraction_context(&o);
+  for (int round = 0; round < 2; round++) {
+    played.gpus[0].others_bytes = round == 0 ? 1023 * MIB : 0;
+    int submitted = 0, waited = 0;
+    while (waited < IMAGES) {
+      while (submitted < IMAGES && submitted - waited < 6) {
+        assert_int_equal(hs_submit(c, submitted % 5 == 4 ? &other : &scene, NULL), HS_OK);
+        submitted++;
+      }
+      const hs_features *view = NULL;
+      assert_int_equal(hs_wait_view(c, &view), HS_OK);
+      extraction_check_equal(waited % 5 == 4 ? &other_expected : &expected, view, "in flight");
+      waited++;
+    }
+    assert_non_null(strstr(hs_backend_report(c), "\nfallback: "));
+  }
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+/* ------------------------------------------------------------------ devices that fail */
+
+static void test_lost(void **state) {
+  (void)state;
+  played_reset(2);
+  const hs_options o = options_on(HS_DEVICE_CUDA, 0), second = options_on(HS_DEVICE_CUDA, 1);
+  hs_context *c = extraction_context(&o), *beside = extraction_context(&second);
+  hs_features f = extraction_run(c, &scene);
+  played.gpus[0].lost = true;
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_DEVICE);
+  assert_non_null(strstr(hs_last_error(c), "CUDA device 0 (played GPU 0), "));
+  assert_non_null(strstr(hs_last_error(c), "unspecified launch failure"));
+  hs_destroy(c);
+  assert_int_equal(hs_extract(beside, &scene, NULL, &f), HS_OK); /* the other GPU goes on */
+  extraction_check_equal(&expected, &f, "on the other");
+  char message[512];
+  assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
+  assert_non_null(strstr(message, "unspecified launch failure"));
+  hs_features_free(&f);
+  hs_destroy(beside);
+  assert_int_equal(played.alive, 0);
+}
+
+/* Every call of the device fails once, for want of memory or for good, from the context's making to its second image. */
+static hs_status extract_two(const hs_allocator *allocator) {
+  hs_options o = options_on(HS_DEVICE_CUDA, 0);
+  hs_context *c = NULL;
+  hs_features f = {0};
+  o.allocator = allocator;
+  hs_status st = hs_create(&c, &o);
+  if (st == HS_OK) st = hs_extract(c, &scene, NULL, &f);
+  if (st == HS_OK) extraction_check_equal(&expected, &f, "before a failed call");
+  if (st == HS_OK) st = hs_extract(c, &other, NULL, &f);
+  if (st == HS_OK) extraction_check_equal(&other_expected, &f, "before a failed call");
+  if (st == HS_ERR_MEMORY) {
+    assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
+    extraction_check_equal(&expected, &f, "after a failed call");
+  }
+  hs_features_free(&f);
+  hs_destroy(c);
+  return st;
+}
+
+static void test_every_call_fails(void **state) {
+  (void)state;
+  for (int lost = 0; lost < 2; lost++) {
+    hs_status st = HS_ERR_DEVICE;
+    uint64_t at = 0;
+    for (; st != HS_OK; at += at < 150 ? 1 : 7) {
+      counted_allocator counter = {.fill = 0xa5};
+      const hs_allocator allocator = counted_allocator_make(&counter);
+      played_reset(1);
+      played.fail_at = at + 1;
+      played.lost_at = lost;
+      st = extract_two(&allocator);
+      assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE || st == HS_ERR_DEVICE || (st == HS_ERR_MEMORY && !lost));
+      if (st == HS_OK && played.calls >= played.fail_at) st = HS_ERR_DEVICE; /* it failed where nothing was needed */
+      assert_int_equal(played.alive, 0);
+      assert_int_equal(counter.alive, 0);
+      assert_true(at < 5000);
+    }
+    assert_true(at > 150);
+  }
+}
+
+/* ------------------------------------------------------------------ primitives */
+
+/* One handle can stand for several streams: every call waits for the one before it, which shares its scratch memory. */
+static void test_primitives_follow_one_another(void **state) {
+  (void)state;
+  played_reset(1);
+  const hs_options o = options_on(HS_DEVICE_CUDA, 0);
+  hs_context *c = extraction_context(&o);
+  const float values[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+  const hs_array array = {values, 4, 1, 0, HS_ELEMENT_F32};
+  cuda_stream stream = NULL;
+  double sums[3] = {0};
+  assert_int_equal(device_stream_create(&stream), STAGE_OK);
+  assert_int_equal(hs_cuda_reduce_sum(c, &array, stream, &sums[0]), HS_OK);
+  for (int i = 1; i < 3; i++) {
+    const uint64_t before = played.event_waits;
+    assert_int_equal(hs_cuda_reduce_sum(c, &array, stream, &sums[i]), HS_OK);
+    assert_int_equal(played.event_waits, before + 1);
+  }
+  assert_true(sums[0] == 10.0 && sums[1] == 10.0 && sums[2] == 10.0);
+  device_stream_destroy(stream);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_resident_results),
+      cmocka_unit_test(test_every_profile),
+      cmocka_unit_test(test_bands),
+      cmocka_unit_test(test_candidates_after_other_sizes),
+      cmocka_unit_test(test_full_before_the_context),
+      cmocka_unit_test(test_full_for_a_frame),
+      cmocka_unit_test(test_full_in_flight),
+      cmocka_unit_test(test_lost),
+      cmocka_unit_test(test_every_call_fails),
+      cmocka_unit_test(test_primitives_follow_one_another),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

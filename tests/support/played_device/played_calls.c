@@ -1,0 +1,154 @@
+/* The launchers of matching and of the primitives, on those of the CPU. */
+#include <stdlib.h>
+
+#include "cpu/primitives_threads.h"
+#include "cpu/stages_ref.h"
+#include "cuda/convolve_cuda.h"
+#include "cuda/histogram_cuda.h"
+#include "cuda/match_cuda.h"
+#include "cuda/reduce_cuda.h"
+#include "cuda/tile_stats_cuda.h"
+#include "tests/support/played_device/played_device.h"
+
+/* On the calling thread. */
+static prim_place here(void) { return (prim_place){NULL, cpu_choose_prims()}; }
+
+/* ------------------------------------------------------------------ matching */
+
+size_t cuda_match_work_place(uint32_t first_count, uint32_t second_count, bool guided, void *base,
+                             cuda_match_work *work) {
+  const size_t first = guided ? first_count : 0, second = guided ? second_count : 0;
+  match_place *places = base;
+  *work = (cuda_match_work){.first_places = places, .second_places = places ? places + first : NULL};
+  return ((first + second) * sizeof *places + 255) / 256 * 256;
+}
+
+stage_status cuda_match_prepare(void) { return STAGE_OK; }
+
+typedef struct places_step {
+  match_guide guide;
+  bool of_second;
+  const unsigned char *keypoints;
+  uint32_t count;
+  match_place *places;
+} places_step;
+
+static stage_status places_run(const void *args) {
+  const places_step *s = args;
+  for (uint32_t i = 0; i < s->count; i++) {
+    const float *at = (const float *)(const void *)(s->keypoints + (size_t)i * 24);
+    s->places[i] = s->of_second ? match_place_second(&s->guide, at[0], at[1]) : match_place_first(&s->guide, at[0], at[1]);
+  }
+  return STAGE_OK;
+}
+
+stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, const void *keypoints, uint32_t count,
+                                      match_place *places, cuda_stream stream) {
+  const places_step step = {*guide, of_second, keypoints, count, places};
+  return played_submit(stream, places_run, &step, sizeof step);
+}
+
+static stage_status nearest_run(const void *arguments) {
+  match_args args = *(const match_args *)arguments;
+  size_t bytes;
+  if (!match_work_bytes_ref(&args, 1, &bytes)) return STAGE_OVERFLOW;
+  args.work = aligned_alloc(64, (bytes + 64) / 64 * 64);
+  if (!args.work) return STAGE_OUT_OF_MEMORY;
+  const stage_status st = match_ref(NULL, &args);
+  free(args.work);
+  return st;
+}
+
+stage_status cuda_match_nearest_launch(const match_args *args, const cuda_match_work *work, cuda_match_variant variant,
+                                       cuda_stream stream) {
+  (void)work;
+  (void)variant;
+  return played_submit(stream, nearest_run, args, sizeof *args);
+}
+
+static stage_status pairs_run(const void *args) {
+  const cuda_match_pairs_args *a = args;
+  *a->pair_count = 0;
+  for (uint32_t i = 0; i < a->count; i++)
+    if (match_keeps(&a->limits, a->forward, a->backward, i))
+      a->pairs[(*a->pair_count)++] = match_pair_of(i, &a->forward[i]);
+  return STAGE_OK;
+}
+
+stage_status cuda_match_pairs_launch(const cuda_match_pairs_args *args, cuda_stream stream) {
+  return played_submit(stream, pairs_run, args, sizeof *args);
+}
+
+/* ------------------------------------------------------------------ primitives */
+
+size_t reduce_scratch_bytes(const reduce_args *args) {
+  (void)args;
+  return 256;
+}
+
+static stage_status reduce_run(const void *args) {
+  const reduce_args *a = args;
+  if (a->kind == REDUCE_RANGE) {
+    const prim_range range = prim_reduce_range(here(), &a->view);
+    if (a->first) *a->first = range.low;
+    if (a->second) *a->second = range.high;
+    return STAGE_OK;
+  }
+  const double sum = prim_reduce_sum(here(), &a->view);
+  *a->first = a->kind == REDUCE_SUM ? sum : prim_plain_nan(sum / (double)(a->view.width * a->view.height));
+  return STAGE_OK;
+}
+
+stage_status reduce_launch(const reduce_args *args, cuda_stream stream) {
+  return played_submit(stream, reduce_run, args, sizeof *args);
+}
+
+size_t tile_stats_scratch_bytes(const tile_stats_args *args) {
+  (void)args;
+  return 512;
+}
+
+static stage_status tiles_run(const void *args) {
+  const tile_stats_args *a = args;
+  const prim_tiles_args tiles = {a->view, a->tile_width, a->tile_height, a->threshold, a->tiles, (size_t)a->count};
+  prim_tile_stats(here(), &tiles);
+  return STAGE_OK;
+}
+
+stage_status tile_stats_launch(const tile_stats_args *args, cuda_stream stream) {
+  return played_submit(stream, tiles_run, args, sizeof *args);
+}
+
+static stage_status histogram_run(const void *args) {
+  const histogram_args *a = args;
+  prim_view mask = a->view;
+  mask.data = a->mask;
+  mask.stride_bytes = a->mask_stride_bytes;
+  prim_histogram(here(), &a->view, &mask, a->counts);
+  return STAGE_OK;
+}
+
+stage_status histogram_launch(const histogram_args *args, cuda_stream stream) {
+  return played_submit(stream, histogram_run, args, sizeof *args);
+}
+
+static stage_status equalize_run(const void *args) {
+  const equalize_args *a = args;
+  prim_equalize(here(), &a->view, a->out, a->out_stride_bytes);
+  return STAGE_OK;
+}
+
+stage_status equalize_launch(const equalize_args *args, cuda_stream stream) {
+  return played_submit(stream, equalize_run, args, sizeof *args);
+}
+
+static stage_status convolve_run(const void *args) {
+  const convolve_args *a = args;
+  const prim_convolve_args signal = {a->signal, a->taps, a->tap_count, a->ends, a->out, a->out_stride_bytes};
+  prim_convolve(here(), &signal);
+  return STAGE_OK;
+}
+
+stage_status convolve_launch(const convolve_args *args, cuda_stream stream) {
+  return played_submit(stream, convolve_run, args, sizeof *args);
+}

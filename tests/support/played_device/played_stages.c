@@ -1,0 +1,359 @@
+/* The launchers of a frame's stages, on those of the CPU. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/dispatch.h"
+#include "cuda/describe_cuda.h"
+#include "cuda/handover_cuda.h"
+#include "cuda/orient_cuda.h"
+#include "cuda/refine_cuda.h"
+#include "cuda/results_cuda.h"
+#include "cuda/select_cuda.h"
+#include "cuda/uber.h"
+#include "tests/support/played_device/played_device.h"
+
+enum { WIDEST_RADIUS = 15 }; /* wider ones want a work plane */
+
+static stage_ops cpu;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void choose(void) {
+  if (!cpu_choose_ops(&cpu, NULL, NULL, 0)) abort();
+}
+
+/* The CPU's stages, on the calling thread. */
+static const stage_ops *ops(void) {
+  pthread_once(&once, choose);
+  return &cpu;
+}
+
+/* What base and level steps work in; null: no memory. */
+static float *new_work(plane_view plane, int32_t radius) {
+  size_t floats = plane.stride * (size_t)plane.height + 64;
+  if (ops()->pyramid_work_floats) floats += ops()->pyramid_work_floats(plane.width, plane.height, radius, 1);
+  return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+}
+
+/* A pointer into the slab of picture i of a batch. */
+static void *shifted(const void *pointer, size_t i, size_t stride_bytes) {
+  return pointer ? (unsigned char *)(uintptr_t)pointer + i * stride_bytes : NULL;
+}
+
+static plane_view plane_of(plane_view plane, size_t i, size_t stride_bytes) {
+  plane.data = shifted(plane.data, i, stride_bytes);
+  return plane;
+}
+
+static size_t pictures(picture_batch batch) { return batch.count > 1 ? (size_t)batch.count : 1; }
+
+/* ------------------------------------------------------------------ pyramid */
+
+stage_status pyramid_prepare(void) { return STAGE_OK; }
+stage_status uber_prepare(void) { return STAGE_OK; }
+bool blur_needs_work(int32_t radius) { return radius > WIDEST_RADIUS; }
+
+/* A level's blur with its filter, and what may be made on the way. */
+typedef struct level_step {
+  blur_launch_args args;
+  gaussian_filter filter;
+} level_step;
+
+static stage_status level_of_picture(const level_step *step, size_t i) {
+  const size_t apart = step->args.batch.stride_bytes;
+  const plane_view in = plane_of(step->args.in, i, apart), out = plane_of(step->args.out, i, apart);
+  plane_view work = out;
+  work.data = new_work(out, step->filter.radius);
+  if (!work.data) return STAGE_OUT_OF_MEMORY;
+  const blur_args blur = {in, out, work, step->args.border, &step->filter};
+  stage_status st = ops()->blur(NULL, &blur);
+  free(work.data);
+  const halve_args halve = {out, plane_of(step->args.halved, i, apart)};
+  if (st == STAGE_OK && halve.out.data) st = ops()->halve(NULL, &halve);
+  const plane_view dog = plane_of(step->args.dog, i, apart);
+  for (int32_t y = 0; dog.data && y < out.height; y++)
+    for (int32_t x = 0; x < out.width; x++) {
+      const size_t at = (size_t)y * out.stride + (size_t)x;
+      dog.data[at] = out.data[at] - in.data[at];
+    }
+  return st;
+}
+
+static stage_status level_run(const void *args) {
+  const level_step *step = args;
+  stage_status st = STAGE_OK;
+  for (size_t i = 0; i < pictures(step->args.batch) && st == STAGE_OK; i++) st = level_of_picture(step, i);
+  return st;
+}
+
+stage_status blur_launch(const blur_launch_args *args, cuda_stream stream) {
+  const level_step step = {*args, *args->filter};
+  return played_submit(stream, level_run, &step, sizeof step);
+}
+
+stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream) { return blur_launch(args, stream); }
+
+bool chain_fits(const chain_launch_args *args) {
+  return args->border == BORDER_REFLECT_101 && args->octave.width * args->octave.height < 10000;
+}
+
+stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
+  stage_status st = STAGE_OK;
+  for (int32_t s = args->first_level; s < args->first_level + args->count && st == STAGE_OK; s++) {
+    blur_launch_args level = {.in = octave_level(&args->octave, s - 1),
+                              .out = octave_level(&args->octave, s),
+                              .border = args->border,
+                              .filter = &args->filters[s],
+                              .batch = args->batch};
+    if (s == args->first_level + args->count - 1) level.halved = args->halved;
+    st = blur_launch(&level, stream);
+  }
+  return st;
+}
+
+typedef struct base_step {
+  base_args args;
+  gaussian_filter filter;
+  picture_batch batch;
+} base_step;
+
+static stage_status base_run(const void *args) {
+  const base_step *step = args;
+  stage_status st = STAGE_OK;
+  for (size_t i = 0; i < pictures(step->batch) && st == STAGE_OK; i++) {
+    const size_t apart = step->batch.stride_bytes;
+    base_args one = step->args;
+    one.filter = &step->filter;
+    one.source.data = shifted(one.source.data, i, apart);
+    one.gray = plane_of(one.gray, i, apart);
+    one.doubled = plane_of(one.doubled, i, apart);
+    one.out = plane_of(one.out, i, apart);
+    one.work = one.out;
+    one.work.data = new_work(one.out, step->filter.radius);
+    st = one.work.data ? ops()->base(NULL, &one) : STAGE_OUT_OF_MEMORY;
+    free(one.work.data);
+  }
+  return st;
+}
+
+stage_status base_batch_launch(const base_args *args, picture_batch batch, cuda_stream stream) {
+  const base_step step = {*args, *args->filter, batch};
+  return played_submit(stream, base_run, &step, sizeof step);
+}
+
+bool base_is_fused(const base_args *args) {
+  return args->source.type == SOURCE_U8 && args->source.layout == SOURCE_GRAY && args->first_octave < 0 &&
+         args->grid == GRID_ALIGNED && !blur_needs_work(args->filter->radius);
+}
+
+int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
+  return (int32_t)((int64_t)args->source.height * (band + 1) / bands);
+}
+
+/* The last band makes it all: its rows are there by then. */
+stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
+  const picture_batch one = {1, 0};
+  return band == bands - 1 ? base_batch_launch(args, one, stream) : STAGE_OK;
+}
+
+static stage_status handover_run(const void *args) {
+  uint32_t *const *flag = args;
+  **flag = 1;
+  return STAGE_OK;
+}
+
+stage_status handover_launch(uint32_t *flag, cuda_stream stream) {
+  return played_submit(stream, handover_run, &flag, sizeof flag);
+}
+
+/* ------------------------------------------------------------------ search */
+
+typedef struct search_step {
+  extrema_launch_args args;
+  extrema_octave octaves[OCTAVES_MAX];
+} search_step;
+
+static stage_status search_run(const void *args) {
+  const search_step *step = args;
+  const size_t count = step->args.batch > 1 ? (size_t)step->args.batch : 1, apart = step->args.batch_stride_bytes;
+  stage_status st = STAGE_OK;
+  for (size_t i = 0; i < count; i++)
+    for (int32_t o = 0; o < step->args.octave_count && st == STAGE_OK; o++) {
+      extrema_args one = {step->octaves[o].octave, step->octaves[o].candidates, step->args.params, NULL};
+      one.octave.levels = shifted(one.octave.levels, i, apart);
+      one.candidates.words = shifted(one.candidates.words, i, apart);
+      st = ops()->extrema(NULL, &one);
+    }
+  return st;
+}
+
+stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream) {
+  search_step step = {.args = *args};
+  memcpy(step.octaves, args->octaves, sizeof step.octaves[0] * (size_t)args->octave_count);
+  return played_submit(stream, search_run, &step, sizeof step);
+}
+
+/* ------------------------------------------------------------------ keypoints */
+
+/* A stage on every view of a batch. */
+typedef struct view_step {
+  cuda_frame_view view;
+  stage_status (*run)(const cuda_frame_view *view, const struct view_step *step, size_t i);
+  void *out;
+  uint32_t capacity;
+  cuda_frame_counts *counts;
+} view_step;
+
+static stage_status views_run(const void *args) {
+  const view_step *step = args;
+  stage_status st = STAGE_OK;
+  for (size_t i = 0; i < cuda_batch_count(&step->view) && st == STAGE_OK; i++)
+    st = step->run(step->view.batch > 1 ? &step->view.batch_views[i] : &step->view, step, i);
+  return st;
+}
+
+static stage_status submit_views(const view_step *step, cuda_stream stream) {
+  return played_submit(stream, views_run, step, sizeof *step);
+}
+
+/* Laid out by fewer arrays than on a GPU: counters, of which one is used, and nothing beyond. */
+size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
+  s->counters = base;
+  s->counter_bytes = 256;
+  s->candidate_count = base;
+  s->candidate_capacity = capacity->candidates;
+  return 256;
+}
+
+static stage_status reset_view(const cuda_frame_view *v, const view_step *step, size_t i) {
+  memset(shifted(step->view.scratch.counters, i, step->view.batch_stride_bytes), 0, v->scratch.counter_bytes);
+  return STAGE_OK;
+}
+
+/* batch_views are not there yet where a batch is recorded: only the first view is used. */
+static stage_status reset_run(const void *args) {
+  const view_step *step = args;
+  for (size_t i = 0; i < cuda_batch_count(&step->view); i++) (void)reset_view(&step->view, step, i);
+  return STAGE_OK;
+}
+
+stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream) {
+  const view_step step = {.view = *view};
+  return played_submit(stream, reset_run, &step, sizeof step);
+}
+
+static mask_view mask_of(const cuda_frame_view *v, uint32_t *words, int32_t o) {
+  return (mask_view){words + v->mask_offset[o], mask_words_per_row(v->octaves[o].width)};
+}
+
+/* Counts every word, those between octaves too: as the kernel does. */
+static stage_status refine_view(const cuda_frame_view *v, const view_step *step, size_t i) {
+  (void)step;
+  (void)i;
+  for (uint32_t w = 0; w < v->mask_words; w++)
+    *v->scratch.candidate_count += (uint32_t)__builtin_popcount(v->candidate_words[w]);
+  for (int32_t o = 0; o < v->octave_count; o++) {
+    const refine_args args = {v->octaves[o], mask_of(v, v->candidate_words, o), mask_of(v, v->settled_words, o),
+                              v->params};
+    const stage_status st = ops()->refine(NULL, &args);
+    if (st != STAGE_OK) return st;
+  }
+  return STAGE_OK;
+}
+
+stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant variant, cuda_stream stream) {
+  const view_step step = {.view = *view, .run = refine_view};
+  (void)variant;
+  return submit_views(&step, stream);
+}
+
+static stage_status locate_view(const cuda_frame_view *v, const view_step *step, size_t i) {
+  (void)step;
+  (void)i;
+  *v->keypoints.count = 0;
+  for (int32_t o = 0; o < v->octave_count; o++) {
+    const locate_args args = {v->octaves[o], mask_of(v, v->settled_words, o), v->params, v->filter, v->keypoints};
+    const stage_status st = ops()->locate(NULL, &args);
+    if (st != STAGE_OK) return st;
+  }
+  return STAGE_OK;
+}
+
+stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream) {
+  const view_step step = {.view = *view, .run = locate_view};
+  return submit_views(&step, stream);
+}
+
+static stage_status orient_view(const cuda_frame_view *v, const view_step *step, size_t i) {
+  (void)step;
+  (void)i;
+  const orient_args args = {v->octaves, v->first_octave, 0, v->keypoints, v->oriented, v->params, v->scales};
+  *v->oriented.count = 0;
+  return ops()->orient(NULL, &args);
+}
+
+stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {
+  const view_step step = {.view = *view, .run = orient_view};
+  (void)variant;
+  return submit_views(&step, stream);
+}
+
+/* One view, whatever the batch: selection is launched for each picture. */
+static stage_status select_run(const void *arguments) {
+  const view_step *step = arguments;
+  const cuda_frame_view *v = &step->view;
+  const uint32_t count = *v->oriented.count, listed = count < v->oriented.capacity ? count : v->oriented.capacity;
+  uint32_t described;
+  memcpy(v->features.keypoint, v->oriented.keypoint, sizeof(uint32_t) * listed);
+  memcpy(v->features.orientation, v->oriented.orientation, sizeof(float) * listed);
+  *v->features.count = count;
+  const select_args args = {.keypoints = v->keypoints,
+                            .features = v->features,
+                            .max_features = v->max_features,
+                            .by_scale = v->by_scale,
+                            .kept_described = &described};
+  return ops()->select(NULL, &args);
+}
+
+stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream) {
+  const view_step step = {.view = *view};
+  return played_submit(stream, select_run, &step, sizeof step);
+}
+
+static stage_status describe_view(const cuda_frame_view *v, const view_step *step, size_t i) {
+  const size_t bytes = DESCRIBE_LENGTH * (v->params.descriptor_float ? sizeof(float) : 1);
+  const describe_args args = {v->octaves,  v->first_octave, 0,
+                              v->keypoints, v->features,     v->params,
+                              v->scales,    shifted(step->out, i, v->features.capacity * bytes)};
+  return ops()->describe(NULL, &args);
+}
+
+stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors,
+                                  cuda_stream stream) {
+  const view_step step = {.view = *view, .run = describe_view, .out = descriptors};
+  (void)variant;
+  return submit_views(&step, stream);
+}
+
+static stage_status results_view(const cuda_frame_view *v, const view_step *step, size_t i) {
+  cuda_feature_record *records = (cuda_feature_record *)step->out + i * v->features.capacity;
+  uint32_t count = *v->features.count;
+  step->counts[i] =
+      (cuda_frame_counts){*v->scratch.candidate_count, *v->keypoints.count, *v->oriented.count, count};
+  if (count > v->features.capacity) count = v->features.capacity;
+  if (count > step->capacity) count = step->capacity;
+  for (uint32_t n = 0; n < count; n++) {
+    const keypoint_list *k = &v->keypoints;
+    const uint32_t p = v->features.keypoint[n];
+    records[n] = (cuda_feature_record){k->x[p],        k->y[p],      k->sigma[p], v->features.orientation[n],
+                                       k->response[p], k->octave[p], k->level[p]};
+  }
+  return STAGE_OK;
+}
+
+stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_record *records, uint32_t capacity,
+                                 cuda_frame_counts *counts, cuda_stream stream) {
+  const view_step step = {
+      .view = *view, .run = results_view, .out = records, .capacity = capacity, .counts = counts};
+  return submit_views(&step, stream);
+}
