@@ -179,6 +179,10 @@ hs_status options_validate(const hs_options *o, char *message, size_t message_by
                    (double)r->low, (double)r->high);
     return HS_ERR_OPTION;
   }
+  if (o->grid_columns > 0 && o->max_features == 0) {
+    hs_message_set(message, message_bytes, "options.max_features is 0, expected how many features the grid is to spread");
+    return HS_ERR_OPTION;
+  }
   if (o->allocator && (!o->allocator->alloc || !o->allocator->release)) {
     hs_message_set(message, message_bytes, "options.allocator lacks alloc or release");
     return HS_ERR_OPTION;
@@ -241,6 +245,6 @@ int32_t options_filters(const hs_options *o, gaussian_filter *base, gaussian_fil
 
 int32_t options_threads(const hs_options *o) { return o->threads > 0 ? o->threads : cpu_usable_threads(); }
 
-bool options_use_grid(const hs_options *o) { return o->grid_columns > 0 && o->max_features > 0; }
+bool options_use_grid(const hs_options *o) { return o->grid_columns > 0; }
 
 uint32_t options_device_most(const hs_options *o) { return options_use_grid(o) ? 0 : (uint32_t)o->max_features; }

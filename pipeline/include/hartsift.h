@@ -143,7 +143,7 @@ typedef struct hs_options {
                                   images in host memory, HS_ERR_UNSUPPORTED for others; 0 or 1; 0 */
   int32_t grid_columns, grid_rows; /* spread max_features evenly over this many cells of the image: every cell's best
                                   (by selection, ties by the order), then every cell's second, ...; within the last round
-                                  the best of it. Nothing changes with max_features 0. HS_ERR_UNSUPPORTED for results
+                                  the best of it. HS_ERR_OPTION with max_features 0, HS_ERR_UNSUPPORTED for results
                                   that stay on a device; both 0: no grid; 0..4096; 0 */
 } hs_options;
 

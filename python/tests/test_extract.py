@@ -169,6 +169,7 @@ def test_wrong_options(image):
         ({"region": (1, 2)}, "region takes 4"),
         ({"threads": -1}, "options.threads"),
         ({"variant": "blur=none"}, "none"),
+        ({"grid": (8, 8)}, "options.max_features is 0, expected how many features the grid is to spread"),
         ({"device": "tpu"}, "device is 'tpu'"),
     ):
         with pytest.raises(hartsift.ArgumentError, match=words):

@@ -192,7 +192,8 @@ class Extraction(Case):
         def cells(places):
             return len({(int((x + 0.5) * 8 / 320), int((y + 0.5) * 4 / 200)) for x, y in places})
         self.assertGreater(cells(spread), cells(plain))
-        self.assertEqual(self.places("--grid", "8x4"), self.places())
+        errors = self.run_it("extract", "@scene:320x200", "--grid", "8x4", status=USAGE)[1]
+        self.assertIn("--max-features is 0, expected how many", errors)
         for grid in ("8", "0x4", "4x", "5000x1"):
             errors = self.run_it("extract", "image.pgm", "--grid", grid, status=USAGE)[1]
             self.assertIn("--grid", errors)

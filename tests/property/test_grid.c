@@ -84,23 +84,30 @@ static void test_grid(void **state) {
     }
 }
 
-/* One cell is no grid, and a grid without max_features does nothing. */
+/* One cell is no grid. */
 static void test_same_as_plain(void **state) {
   (void)state;
-  hs_options o = full_options(HS_PROFILE_LOWE);
-  o.grid_columns = o.grid_rows = 5;
-  hs_options all = full_options(HS_PROFILE_LOWE);
-  hs_features a = extraction_once(&o, &scene), b = extraction_once(&all, &scene);
-  extraction_check_equal(&b, &a, "a grid without max_features");
-  hs_features_free(&a);
-  hs_features_free(&b);
+  hs_options o = full_options(HS_PROFILE_LOWE), all = full_options(HS_PROFILE_LOWE);
   o.max_features = all.max_features = 50;
   o.grid_columns = o.grid_rows = 1;
-  a = extraction_once(&o, &scene);
-  b = extraction_once(&all, &scene);
+  hs_features a = extraction_once(&o, &scene), b = extraction_once(&all, &scene);
   extraction_check_equal(&b, &a, "one cell");
   hs_features_free(&a);
   hs_features_free(&b);
+}
+
+/* Without max_features there is nothing to spread: refused, in the words that name what is missing. */
+static void test_nothing_to_spread(void **state) {
+  (void)state;
+  hs_options o = full_options(HS_PROFILE_LOWE);
+  o.grid_columns = o.grid_rows = 5;
+  hs_context *c = NULL;
+  char message[256];
+  assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_OPTION);
+  assert_null(c);
+  assert_non_null(strstr(message, "options.max_features"));
+  uint64_t host, device;
+  assert_int_equal(hs_workspace_query(&o, 64, 64, &host, &device), HS_ERR_OPTION);
 }
 
 static hs_image equalized_scene(void) {
@@ -231,6 +238,7 @@ static int teardown(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_grid),
+      cmocka_unit_test(test_nothing_to_spread),
       cmocka_unit_test(test_same_as_plain),
       cmocka_unit_test(test_equalize),
       cmocka_unit_test(test_equalize_colour),
