@@ -1,4 +1,4 @@
-/* Reference of the descriptor: votes into the padded histogram, then the exact normalisation. */
+/* Reference of the descriptor: votes into the padded histogram, then the normalisation. */
 #include <string.h>
 
 #include "cpu/stages_ref.h"
@@ -32,7 +32,8 @@ static void fill_padded(const plane_view *level, const describe_window *w, float
 static void write_descriptor(const int32_t padded[DESCRIBE_PADDED_LENGTH], const describe_args *args, uint32_t n) {
   const sift_params *p = &args->params;
   int32_t h[DESCRIBE_LENGTH];
-  uint64_t squares = 0, clipped_squares = 0, clipped_sum = 0;
+  uint64_t squares = 0, clipped_squares = 0;
+  uint32_t clipped_sum = 0;
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) {
     h[i] = describe_crop(padded, i);
     squares += (uint64_t)((int64_t)h[i] * h[i]);
@@ -41,11 +42,11 @@ static void write_descriptor(const int32_t padded[DESCRIBE_PADDED_LENGTH], const
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) {
     if (h[i] > clip) h[i] = clip;
     clipped_squares += (uint64_t)((int64_t)h[i] * h[i]);
-    clipped_sum += (uint64_t)h[i];
+    clipped_sum += (uint32_t)h[i];
   }
-  const float divisor = describe_divisor(clipped_squares, clipped_sum, p->root);
+  const float factor = describe_factor(clipped_squares, clipped_sum, p->root);
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) {
-    const float v = describe_value(h[i], divisor, p->root);
+    const float v = describe_value(h[i], factor, p->root);
     const size_t at = (size_t)n * DESCRIBE_LENGTH + (size_t)(p->vlfeat_layout ? describe_vlfeat_index(i) : i);
     if (!p->descriptor_float)
       ((uint8_t *)args->descriptors)[at] = (uint8_t)describe_byte(v, p->descriptor_rule);

@@ -22,6 +22,7 @@ enum {
   BAND = 64,         /* rows whose weights and intervals are computed at a time */
   CORNERS = DESCRIBE_CELLS + 1, /* places of a sample's lower cell along a side: 0..4 */
   SUM_VOTES = 8,
+  SUM_START = 1 << 27, /* what sums start from that rounding may take down by 2 a sample */
   SUM_CELL = DESCRIBE_BINS * SUM_VOTES, /* sums of one corner */
   SUM_COUNT = CORNERS * CORNERS * SUM_CELL,
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
@@ -45,7 +46,7 @@ typedef struct sample_block {
 
 /* What depends on a column alone, from column x0; a vector more than there are, which lies outside the square. */
 typedef struct column_values {
-  float across[COLUMNS_MAX], along[COLUMNS_MAX], weight[COLUMNS_MAX]; /* dx cos, -dx sin, w(dx) */
+  float across[COLUMNS_MAX], along[COLUMNS_MAX], weight[COLUMNS_MAX]; /* 2.5 + dx cos, 2.5 - dx sin, w(dx) */
 } column_values;
 
 /* What depends on a row alone. */
@@ -71,12 +72,12 @@ static window_clip clip_window(const plane_view *level, const describe_window *w
 
 static void compute_columns(const describe_window *w, const window_clip *c, column_values *columns) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine), falloff = simd_set1(w->falloff);
-  const simd_f32 x = simd_set1(w->x), outside = simd_set1(1.0e9f);
+  const simd_f32 x = simd_set1(w->x), outside = simd_set1(1.0e9f), middle = simd_set1(2.5f);
   const int32_t n = c->x1 - c->x0 + 1;
   for (int32_t k = 0; k < n; k += SIMD_WIDTH) {
     const simd_f32 dx = simd_sub(simd_add(simd_set1((float)(c->x0 + k)), simd_lane_numbers()), x);
-    simd_store(columns->across + k, simd_mul(dx, cosine));
-    simd_store(columns->along + k, simd_neg(simd_mul(dx, sine)));
+    simd_store(columns->across + k, simd_fma(dx, cosine, middle));
+    simd_store(columns->along + k, simd_fma(dx, simd_neg(sine), middle));
     simd_store(columns->weight + k, simd_window_weight(dx, falloff));
   }
   simd_store(columns->across + n, outside);
@@ -117,45 +118,49 @@ static void compute_rows(const describe_window *w, const window_clip *c, float s
 }
 
 /* The block's gradients become magnitudes times weights, and directions in bins from the feature's orientation. */
-static void turn_gradients(sample_block *b, simd_f32 window_turn) {
+static void turn_gradients(sample_block *b, simd_f32 window_direction) {
   window_ahead ahead = b->ahead;
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
-    simd_f32 magnitude, turn;
+    simd_f32 magnitude, angle;
     window_ahead_fetch(&ahead);
-    simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), &magnitude, &turn);
-    simd_f32 direction = simd_sub(window_turn, turn);
-    direction = simd_select(simd_lt(direction, simd_zero()), simd_add(direction, simd_set1(1.0f)), direction);
-    simd_store(b->gy + n, simd_mul(direction, simd_set1((float)DESCRIBE_BINS)));
+    simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), (float)DESCRIBE_BINS, &magnitude, &angle);
+    simd_store(b->gy + n, simd_sub(window_direction, angle));
     simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
   }
   b->ahead = ahead;
+}
+
+/* describe_share: votes in the order column, direction */
+static inline void share(simd_f32 v, simd_f32 fc, simd_f32 fd, simd_f32 fcd, simd_i32 votes[4]) {
+  const simd_i32 all = simd_biased_round(v), column = simd_biased_product(v, fc);
+  const simd_i32 direction = simd_biased_product(v, fd), both = simd_biased_product(v, fcd);
+  votes[3] = simd_i32_sub(both, simd_i32_set1(ROUNDED_BIAS));
+  votes[2] = simd_i32_sub(column, both);
+  votes[1] = simd_i32_sub(direction, both);
+  votes[0] = simd_i32_sub(simd_i32_sub(all, column), votes[1]);
 }
 
 /* The votes of the SIMD_WIDTH samples of the block from sample n, and each sample's place among the sums. */
 static inline void compute_votes(sample_block *b, int32_t n) {
   const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n), direction = simd_load(b->gy + n);
   const simd_f32 r = simd_floor(row), c = simd_floor(column), d = simd_floor(direction);
-  const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d);
-  /* Direction 8 (a rounding to a whole turn) is direction 0: nothing of it reaches the next. */
+  const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d), fcd = simd_mul(fc, fd);
   const simd_i32 corner = simd_trunc_i32(simd_add(simd_mul(r, simd_set1((float)CORNERS)), c));
   const simd_i32 bin = simd_i32_and(simd_trunc_i32(d), simd_i32_set1(DESCRIBE_BINS - 1));
   const simd_i32 cell = simd_i32_add(simd_i32_shift_left(corner, 3), bin);
   simd_i32_store(b->place + n, simd_i32_shift_left(cell, 3));
   const simd_f32 v = simd_load(b->weight + n);
   const simd_f32 v1 = simd_mul(v, fr), v0 = simd_sub(v, v1);
-  const simd_f32 v11 = simd_mul(v1, fc), v10 = simd_sub(v1, v11), v01 = simd_mul(v0, fc), v00 = simd_sub(v0, v01);
-  const simd_f32 v111 = simd_mul(v11, fd), v101 = simd_mul(v10, fd), v011 = simd_mul(v01, fd), v001 = simd_mul(v00, fd);
-  const simd_i32 low[4] = {simd_round_i32(simd_sub(v00, v001)), simd_round_i32(v001), simd_round_i32(simd_sub(v01, v011)),
-                           simd_round_i32(v011)};
-  votes_turn(&b->votes[n / SIMD_WIDTH], 0, low);
-  const simd_i32 high[4] = {simd_round_i32(simd_sub(v10, v101)), simd_round_i32(v101), simd_round_i32(simd_sub(v11, v111)),
-                            simd_round_i32(v111)};
-  votes_turn(&b->votes[n / SIMD_WIDTH], 1, high);
+  simd_i32 votes[4];
+  share(v0, fc, fd, fcd, votes);
+  votes_turn(&b->votes[n / SIMD_WIDTH], 0, votes);
+  share(v1, fc, fd, fcd, votes);
+  votes_turn(&b->votes[n / SIMD_WIDTH], 1, votes);
 }
 
 /* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations are
    long, and many turns of a short loop overlap where few of a long one do. */
-static void vote(sample_block *b, float window_turn) {
+static void vote(sample_block *b, float window_direction) {
   const simd_f32 zero = simd_zero();
   /* What is left of the last vector: samples without weight. */
   simd_store(b->row + b->count, zero);
@@ -163,7 +168,7 @@ static void vote(sample_block *b, float window_turn) {
   simd_store(b->gx + b->count, zero);
   simd_store(b->gy + b->count, zero);
   simd_store(b->weight + b->count, zero);
-  turn_gradients(b, simd_set1(window_turn));
+  turn_gradients(b, simd_set1(window_direction));
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n);
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
     const vote_block *votes = &b->votes[n / SIMD_WIDTH];
@@ -179,15 +184,15 @@ static void vote(sample_block *b, float window_turn) {
 static void gather_rows(sample_block *b, const plane_view *level, const describe_window *w, int32_t x0,
                         const column_values *columns, const row_values *rows, int32_t y, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine);
-  const simd_f32 zero = simd_zero(), five = simd_set1(5.0f), middle = simd_set1(2.5f), half = simd_set1(0.5f);
+  const simd_f32 zero = simd_zero(), five = simd_set1(5.0f), half = simd_set1(0.5f);
   const float *line = level->data + (size_t)y * level->stride;
   int32_t x = rows->from[0], n = b->count;
   for (int32_t i = 0; i < count;) {
     const simd_f32 dy = simd_set1(rows->dy[i]);
     const float *at = line + x, *above = at - level->stride, *below = at + level->stride;
     const float *across = columns->across + (x - x0), *along = columns->along + (x - x0), *weights = columns->weight + (x - x0);
-    const simd_f32 column = simd_add(simd_fma(dy, sine, simd_load(across)), middle);
-    const simd_f32 row = simd_add(simd_fma(dy, cosine, simd_load(along)), middle);
+    const simd_f32 column = simd_fma(dy, sine, simd_load(across));
+    const simd_f32 row = simd_fma(dy, cosine, simd_load(along));
     const simd_mask inside = simd_mask_and(simd_mask_and(simd_gt(row, zero), simd_lt(row, five)),
                                            simd_mask_and(simd_gt(column, zero), simd_lt(column, five)));
     const simd_f32 weight = simd_mul(simd_load(weights), simd_set1(rows->weight[i]));
@@ -205,14 +210,20 @@ static void gather_rows(sample_block *b, const plane_view *level, const describe
     x = ended ? rows->from[i] : x;
     if (n <= BLOCK) continue;
     b->count = n;
-    vote(b, w->turn);
+    vote(b, w->direction);
     n = 0;
   }
   b->count = n;
 }
 
-/* The 128 bins. Votes of directions d and d + 1 lie beside each other and are added as one 64-bit number: no sum
-   reaches 2^31, so nothing is carried over. */
+/* All sums 0, but for SUM_START in those that rounding may leave below 0. */
+static void clear_sums(int32_t *sums) {
+  static const int32_t start[SUM_VOTES] = {SUM_START, 0, 0, 0, SUM_START, 0, 0, 0};
+  for (int32_t i = 0; i < SUM_COUNT; i += SUM_VOTES) memcpy(sums + i, start, sizeof start);
+}
+
+/* The 128 bins. Votes of directions d and d + 1 lie beside each other and are added as one 64-bit number: no sum falls
+   below 0 or reaches 2^32, so nothing is carried over. */
 static void fold_sums(const int32_t *sums, int32_t bins[DESCRIBE_LENGTH]) {
   for (int32_t cell = 0; cell < DESCRIBE_CELLS * DESCRIBE_CELLS; cell++) {
     const int32_t row = cell / DESCRIBE_CELLS, column = cell % DESCRIBE_CELLS;
@@ -227,10 +238,9 @@ static void fold_sums(const int32_t *sums, int32_t bins[DESCRIBE_LENGTH]) {
       }
     }
     for (int32_t d = 0; d < DESCRIBE_BINS; d++) {
-      int32_t here[2], before[2];
-      memcpy(here, &pairs[d], sizeof here);
-      memcpy(before, &pairs[(d + DESCRIBE_BINS - 1) % DESCRIBE_BINS], sizeof before);
-      bins[cell * DESCRIBE_BINS + d] = here[0] + before[1];
+      const uint32_t here = (uint32_t)pairs[d], before = (uint32_t)(pairs[(d + DESCRIBE_BINS - 1) % DESCRIBE_BINS] >> 32);
+      const int32_t sum = (int32_t)(here - 2u * SUM_START + before);
+      bins[cell * DESCRIBE_BINS + d] = sum > 0 ? sum : 0;
     }
   }
 }
@@ -242,7 +252,7 @@ static void compute_bins(const plane_view *level, const describe_window *w, floa
   column_values columns;
   row_values rows;
   const window_clip clip = clip_window(level, w);
-  memset(block.sums, 0, sizeof block.sums);
+  clear_sums(block.sums);
   block.count = 0;
   block.ahead = ahead;
   if (clip.x0 <= clip.x1) {
@@ -253,7 +263,7 @@ static void compute_bins(const plane_view *level, const describe_window *w, floa
       gather_rows(&block, level, w, clip.x0, &columns, &rows, y, n);
     }
   }
-  vote(&block, w->turn);
+  vote(&block, w->direction);
   fold_sums(block.sums, bins);
 }
 
@@ -273,12 +283,11 @@ static inline simd_i32 bytes_of(simd_f32 value, author_rule rule) {
 
 /* The values of unit norm, or bytes as floats. */
 static void compute_values(const int32_t *bins, const sift_params *p, bool bytes, float *values) {
-  uint64_t sum = 0;
+  uint32_t sum = 0;
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) sum += (uint32_t)bins[i];
-  const float divisor = describe_divisor(sum_of_squares(bins), sum, p->root);
-  const simd_f32 below = simd_set1(divisor > 0.0f ? divisor : 1.0f); /* 0: all bins are 0 */
+  const simd_f32 factor = simd_set1(describe_factor(sum_of_squares(bins), sum, p->root));
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i += SIMD_WIDTH) {
-    simd_f32 v = simd_div(simd_from_i32(simd_i32_load(bins + i)), below);
+    simd_f32 v = simd_mul(simd_from_i32(simd_i32_load(bins + i)), factor);
     if (p->root) v = simd_sqrt(v);
     if (bytes) v = simd_from_i32(bytes_of(v, p->descriptor_rule));
     simd_store(values + i, v);

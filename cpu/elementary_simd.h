@@ -18,40 +18,41 @@ SIMD_INLINE simd_f32 simd_horner(simd_f32 sum, simd_f32 z, float c) { return sim
 
 /* hs_reciprocal */
 SIMD_INLINE simd_f32 simd_reciprocal(simd_f32 x) {
-  const simd_f32 one = simd_set1(1.0f), minus = simd_neg(x);
-  simd_f32 r = simd_cast_f32(simd_i32_sub(simd_i32_set1(0x7ef311c7), simd_cast_i32(x)));
-  simd_f32 e = simd_fma(minus, r, one);
-  r = simd_fma(r, simd_fma(e, e, e), r);
-  e = simd_fma(minus, r, one);
-  return simd_fma(r, simd_fma(e, e, e), r);
+  const simd_f32 minus = simd_neg(x);
+  simd_f32 r = simd_cast_f32(simd_i32_sub(simd_i32_set1(0x7ef33400), simd_cast_i32(x)));
+  r = simd_mul(r, simd_fma(minus, r, simd_set1(2.00128f)));
+  return simd_mul(r, simd_fma(minus, r, simd_set1(2.0000008f)));
 }
 
 /* hs_polar */
-SIMD_INLINE void simd_polar(simd_f32 gx, simd_f32 gy, simd_f32 *magnitude, simd_f32 *turn) {
-  const simd_f32 zero = simd_zero(), one = simd_set1(1.0f);
+SIMD_INLINE void simd_polar(simd_f32 gx, simd_f32 gy, float unit, simd_f32 *magnitude, simd_f32 *angle) {
   const simd_f32 ax = simd_abs(gx), ay = simd_abs(gy);
   const simd_f32 largest = simd_max(ax, ay), smallest = simd_min(ax, ay);
   const simd_f32 t = simd_mul(smallest, simd_reciprocal(simd_max(largest, simd_set1(1.0e-30f))));
   const simd_f32 z = simd_mul(t, t);
-  simd_f32 p = simd_horner(simd_set1(-0.00267836335f), z, 0.013004262f);
-  p = simd_horner(p, z, -0.0318147242f);
-  p = simd_horner(p, z, 0.0604230724f);
-  p = simd_horner(p, z, -0.124705367f);
-  p = simd_horner(p, z, 0.499984354f);
-  p = simd_horner(p, z, 1.00000012f);
+  simd_f32 p = simd_horner(simd_set1(-0.0107370261f), z, 0.0456283838f);
+  p = simd_horner(p, z, -0.120195173f);
+  p = simd_horner(p, z, 0.499497205f);
+  p = simd_horner(p, z, 1.00000834f);
   *magnitude = simd_mul(largest, p);
-  simd_f32 q = simd_horner(simd_set1(0.00123429019f), z, -0.00583966542f);
-  q = simd_horner(q, z, 0.0132917035f);
-  q = simd_horner(q, z, -0.021436587f);
-  q = simd_horner(q, z, 0.0316357501f);
-  q = simd_horner(q, z, -0.0530402511f);
-  q = simd_horner(q, z, 0.159154832f);
+  simd_f32 q = simd_horner(simd_set1(0.0033176539f * unit), z, -0.0135531807f * unit);
+  q = simd_horner(q, z, 0.0286733508f * unit);
+  q = simd_horner(q, z, -0.0525696762f * unit);
+  q = simd_horner(q, z, 0.159133673f * unit);
   simd_f32 a = simd_mul(q, t);
-  a = simd_select(simd_gt(ay, ax), simd_sub(simd_set1(0.25f), a), a);
-  a = simd_select(simd_lt(gx, zero), simd_sub(simd_set1(0.5f), a), a);
-  a = simd_select(simd_lt(gy, zero), simd_sub(one, a), a);
-  *turn = simd_select(simd_ge(a, one), zero, a);
+  a = simd_select(simd_gt(ay, ax), simd_sub(simd_set1(0.25f * unit), a), a);
+  a = simd_select(simd_lt(gx, simd_zero()), simd_sub(simd_set1(0.5f * unit), a), a);
+  const simd_i32 sign = simd_i32_and(simd_cast_i32(gy), simd_i32_set1(INT32_MIN));
+  *angle = simd_cast_f32(simd_i32_or(simd_cast_i32(a), sign));
 }
+
+/* hs_rounded_product, and hs_round_half_even of one number, both with the bits of ROUNDED_BIAS added */
+#define ROUNDING_SHIFT 12582912.0f
+#define ROUNDED_BIAS 0x4b400000
+SIMD_INLINE simd_i32 simd_biased_product(simd_f32 a, simd_f32 b) {
+  return simd_cast_i32(simd_fma(a, b, simd_set1(ROUNDING_SHIFT)));
+}
+SIMD_INLINE simd_i32 simd_biased_round(simd_f32 a) { return simd_cast_i32(simd_add(a, simd_set1(ROUNDING_SHIFT))); }
 
 /* hs_exp2 */
 SIMD_INLINE simd_f32 simd_exp2(simd_f32 x) {

@@ -20,6 +20,7 @@ enum {
   BAND = 64,   /* rows whose weights and intervals are computed at a time */
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
   BINS_ROOM = 40, /* from one histogram to the next */
+  BIN_LEAST = -19, /* bins -19..18 have sums of their own */
   REACH = 6,      /* of the smoothing, bins either side */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
@@ -27,7 +28,8 @@ enum {
 /* A row's interval is exact but for roundings of its ends, well below this many samples. */
 #define INTERVAL_MARGIN 0.25f
 
-/* Samples that vote, and the votes' sums: bin b's in the low half of sums[b], bin b + 1's in its high half. */
+/* Samples that vote, and the votes' sums, from BIN_LEAST on: bin b's in the low half of b's sum, bin b + 1's in its high
+   half. */
 typedef struct sample_block {
   _Alignas(64) uint64_t sums[COPIES * BINS_ROOM];
   float gx[BLOCK_ROOM], gy[BLOCK_ROOM], weight[BLOCK_ROOM]; /* gy, weight: later direction and their product with magnitude */
@@ -96,10 +98,10 @@ static void compute_rows(const orient_window *w, const window_clip *c, float sca
 static void turn_gradients(sample_block *b) {
   window_ahead ahead = b->ahead;
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
-    simd_f32 magnitude, turn;
+    simd_f32 magnitude, position;
     window_ahead_fetch(&ahead);
-    simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), &magnitude, &turn);
-    simd_store(b->gy + n, simd_mul(simd_set1((float)ORIENT_BINS), turn));
+    simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), (float)ORIENT_BINS, &magnitude, &position);
+    simd_store(b->gy + n, position);
     simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
   }
   b->ahead = ahead;
@@ -107,20 +109,17 @@ static void turn_gradients(sample_block *b) {
 
 /* The votes of the SIMD_WIDTH samples of the block from sample n, and the lower bin of each, in its lane's histogram. */
 static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, simd_i32 histogram) {
-  const simd_i32 count = simd_i32_set1(ORIENT_BINS);
   const simd_f32 position = simd_load(b->gy + n), v = simd_load(b->weight + n);
   simd_i32 bin, v0, v1 = simd_i32_set1(0);
   if (rule == RULE_OPENCV) {
     bin = simd_round_i32(position);
-    bin = simd_i32_select(simd_i32_gt(bin, simd_i32_set1(ORIENT_BINS - 1)), simd_i32_sub(bin, count), bin);
     v0 = simd_round_i32(v);
   } else {
     const simd_f32 shifted = simd_sub(position, simd_set1(0.5f)), lower = simd_floor(shifted);
-    const simd_f32 upper_part = simd_mul(v, simd_sub(shifted, lower));
+    const simd_i32 upper = simd_biased_product(v, simd_sub(shifted, lower));
     bin = simd_trunc_i32(lower);
-    bin = simd_i32_select(simd_i32_gt(simd_i32_set1(0), bin), simd_i32_add(bin, count), bin);
-    v0 = simd_round_i32(simd_sub(v, upper_part));
-    v1 = simd_round_i32(upper_part);
+    v0 = simd_i32_sub(simd_biased_round(v), upper);
+    v1 = simd_i32_sub(upper, simd_i32_set1(ROUNDED_BIAS));
   }
   simd_i32_store(b->place + n, simd_i32_add(bin, histogram));
   simd_store_interleaved(b->pairs + 2 * n, simd_cast_f32(v0), simd_cast_f32(v1));
@@ -131,7 +130,7 @@ static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, s
 static void vote(sample_block *b, author_rule rule) {
   const simd_f32 zero = simd_zero();
   int32_t histograms[SIMD_WIDTH];
-  for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_ROOM;
+  for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_ROOM - BIN_LEAST;
   /* What is left of the last vector: samples without weight. */
   simd_store(b->gx + b->count, zero);
   simd_store(b->gy + b->count, zero);
@@ -203,8 +202,12 @@ static void compute_bins(const plane_view *level, const orient_window *w, float 
   vote(&block, rule);
   for (int32_t copy = 1; copy < COPIES; copy++)
     for (int32_t b = 0; b < BINS_ROOM; b++) block.sums[b] += block.sums[copy * BINS_ROOM + b];
-  for (int32_t b = 0; b < ORIENT_BINS; b++)
-    bins[b] = (int32_t)(uint32_t)block.sums[b] + (int32_t)(block.sums[b > 0 ? b - 1 : ORIENT_BINS - 1] >> 32);
+  memset(bins, 0, sizeof *bins * ORIENT_BINS);
+  for (int32_t b = BIN_LEAST; b <= ORIENT_BINS / 2; b++) {
+    const uint64_t pair = block.sums[b - BIN_LEAST];
+    bins[orient_wrap_bin(b)] += (int32_t)(uint32_t)pair;
+    bins[orient_wrap_bin(b + 1)] += (int32_t)(pair >> 32);
+  }
 }
 
 /* orient_smooth_bin of every bin. */

@@ -23,7 +23,7 @@ enum {
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: direction by direction, a plane of 5 rows of 5 cells each and three more words. Padded cell
+ * Where the bins lie: direction by direction (0 to 8), a plane of 5 rows of 5 cells each and three more words. Padded cell
  * (r, c) of direction d is at d * plane + r * pitch + c. The first row and the first cell of each row take what votes
  * above and left of the patch; what votes right of it goes to the first cell of the next row, what votes below it to
  * the three words and the first row of the next plane. None of these is read. With the three words, cells next to each
@@ -32,7 +32,7 @@ typedef window_tile<DESCRIBE_TILE> describe_tile;
 enum {
   DESCRIBE_PITCH = DESCRIBE_CELLS + 1,
   DESCRIBE_PLANE = (DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + 3,
-  DESCRIBE_STORED = (DESCRIBE_PADDED_BINS * DESCRIBE_PLANE + 2 * DESCRIBE_PITCH + 1 + 3) / 4 * 4
+  DESCRIBE_STORED = ((DESCRIBE_BINS + 1) * DESCRIBE_PLANE + 2 * DESCRIBE_PITCH + 1 + 3) / 4 * 4
 };
 
 /* One warp's shared memory. */
@@ -47,39 +47,41 @@ typedef struct described_sample {
   int32_t v[8];
 } described_sample;
 
-#define TWO_TO_23      8388608.0f /* floats from here to 2^24 are the whole numbers */
-#define TWO_TO_23_BITS 0x4b000000u
-#define DESCRIBE_BIAS  (TWO_TO_23_BITS * (DESCRIBE_PLANE + DESCRIBE_PITCH + 1u))
+#define ROUNDING_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 leaves whole numbers in the low bits */
+#define ROUNDED_BIAS   0x4b400000u /* and these bits, a multiple of 8 */
+#define DESCRIBE_BIAS  (ROUNDED_BIAS * (DESCRIBE_PITCH + 1u))
 
-/*
- * Half the patch's side in cells, as far as it matters. describe_place lets in what lies strictly between 0 and 5 after
- * adding 2.5: from -2.5 + 2^-22 to 2.5 - 2^-21, for the float between this and 2.5 rounds to 5. Below -2.5 + 2^-21 a
- * sample votes into the padding and, with less than a quarter, into the patch, which rounds to nothing.
- */
-#define DESCRIBE_REACH 2.49999976f
+/* As hs_rounded_product, ROUNDED_BIAS still added. */
+static __device__ __forceinline__ int32_t biased_product(float a, float b) {
+  return __float_as_int(hs_fmaf(a, b, ROUNDING_SHIFT));
+}
 
-/* The same operations as describe_votes_of, its floors by additions to 2^23 rounded down, which are exact from 0 on. */
+/* As describe_share. */
+static __device__ __forceinline__ void describe_share_biased(float v, float fc, float fd, float fcd, int32_t *votes) {
+  const int32_t all = __float_as_int(v + ROUNDING_SHIFT), column = biased_product(v, fc);
+  const int32_t direction = biased_product(v, fd), both = biased_product(v, fcd);
+  votes[3] = both - (int32_t)ROUNDED_BIAS;
+  votes[2] = column - both;
+  votes[1] = direction - both;
+  votes[0] = all - column - votes[1];
+}
+
+/* The same operations as describe_votes_of, its floors by additions rounded down, which are exact. */
 static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight,
                                                        float row, float column, described_sample *out) {
-  float magnitude, angle; /* in eighths of a turn, as the direction: scaled exactly */
-  hs_polar_in(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
-  float direction = (float)DESCRIBE_BINS * w->turn - angle;
-  direction = direction < 0.0f ? direction + (float)DESCRIBE_BINS : direction;
-  const float r = __fadd_rd(row, TWO_TO_23), c = __fadd_rd(column, TWO_TO_23), d = __fadd_rd(direction, TWO_TO_23);
-  const float fr = row - (r - TWO_TO_23), fc = column - (c - TWO_TO_23), fd = direction - (d - TWO_TO_23);
+  float magnitude, angle;
+  hs_polar(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
+  const float direction = w->direction - angle;
+  const float r = __fadd_rd(row, ROUNDING_SHIFT), c = __fadd_rd(column, ROUNDING_SHIFT),
+              d = __fadd_rd(direction, ROUNDING_SHIFT);
+  const float fr = row - (r - ROUNDING_SHIFT), fc = column - (c - ROUNDING_SHIFT),
+              fd = direction - (d - ROUNDING_SHIFT), fcd = fc * fd;
   const float v = magnitude * weight;
   const float v1 = v * fr, v0 = v - v1;
-  const float v11 = v1 * fc, v10 = v1 - v11, v01 = v0 * fc, v00 = v0 - v01;
-  const float v111 = v11 * fd, v101 = v10 * fd, v011 = v01 * fd, v001 = v00 * fd;
-  out->index = __float_as_uint(d) * DESCRIBE_PLANE + (__float_as_uint(r) * DESCRIBE_PITCH + __float_as_uint(c));
-  out->v[0] = __float2int_rn(v00 - v001);
-  out->v[1] = __float2int_rn(v001);
-  out->v[2] = __float2int_rn(v01 - v011);
-  out->v[3] = __float2int_rn(v011);
-  out->v[4] = __float2int_rn(v10 - v101);
-  out->v[5] = __float2int_rn(v101);
-  out->v[6] = __float2int_rn(v11 - v111);
-  out->v[7] = __float2int_rn(v111);
+  out->index = (__float_as_uint(d) & (DESCRIBE_BINS - 1u)) * DESCRIBE_PLANE +
+               (__float_as_uint(r) * DESCRIBE_PITCH + __float_as_uint(c));
+  describe_share_biased(v0, fc, fd, fcd, out->v);
+  describe_share_biased(v1, fc, fd, fcd, out->v + 4);
 }
 
 /* Bin of vote j from the first one's. */
@@ -103,19 +105,11 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
   }
 }
 
-/* Where (dx, dy) from the centre lies in the patch, in cells from its centre; true: it votes. */
-static __device__ __forceinline__ bool describe_inside(const describe_window *w, float dx, float dy, float *u,
-                                                       float *v) {
-  *u = hs_fmaf(dy, w->sine, dx * w->cosine);
-  *v = hs_fmaf(dy, w->cosine, -(dx * w->sine));
-  return fabsf(*u) < DESCRIBE_REACH && fabsf(*v) < DESCRIBE_REACH;
-}
-
 /*
  * The columns of a row that vote, within a part's. First bounds by rough division, widened by a thousandth of a cell
  * and a hundredth of a sample; a coefficient of zero gives an infinite bound or, where even that is undefined, none.
- * Then each end moves in until its sample votes. What lies between votes too: u and v as computed never turn back along
- * a row, because sums, products and their rounding do not.
+ * Then each end moves in until its sample votes. What lies between votes too: row and column as computed never turn back
+ * along a row of samples, because multiply-adds and their rounding do not.
  */
 static __device__ __forceinline__ window_span describe_span(const describe_window *w, const window_part *part,
                                                             int32_t row) {
@@ -129,9 +123,9 @@ static __device__ __forceinline__ window_span describe_span(const describe_windo
   const float high = fminf(fminf(fmaxf(u0, u1), fmaxf(v0, v1)), limit);
   const int32_t first_x = max(w->cx + (int32_t)ceilf(fminf(low, limit) + shift - 0.01f), part->x);
   const int32_t last_x = min(w->cx + (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f), part->x + part->columns - 1);
-  float x = (float)first_x, end = (float)last_x, ignored_u, ignored_v;
-  while (x <= end && !describe_inside(w, x - w->x, dy, &ignored_u, &ignored_v)) x += 1.0f;
-  while (x <= end && !describe_inside(w, end - w->x, dy, &ignored_u, &ignored_v)) end -= 1.0f;
+  float x = (float)first_x, end = (float)last_x, ignored_row, ignored_column;
+  while (x <= end && !describe_place(w, x - w->x, dy, &ignored_row, &ignored_column)) x += 1.0f;
+  while (x <= end && !describe_place(w, end - w->x, dy, &ignored_row, &ignored_column)) end -= 1.0f;
   const window_span span = {(int32_t)x - part->x, (int32_t)end - (int32_t)x + 1};
   return span;
 }
@@ -188,9 +182,9 @@ static __device__ __forceinline__ described_place describe_step(int32_t *votes, 
   if (place->inside) {
     const float2 column = shared_pair(from->columns + 8u * (uint32_t)place->column),
                  row = shared_pair(from->rows + 8u * (uint32_t)place->row);
-    const float dx = column.x, dy = row.x;
-    const float u = hs_fmaf(dy, w->sine, dx * w->cosine), v = hs_fmaf(dy, w->cosine, -(dx * w->sine));
-    describe_sample(w, gx, gy, column.y * row.y, v + 2.5f, u + 2.5f, &sample);
+    float patch_row, patch_column;
+    describe_place(w, column.x, row.x, &patch_row, &patch_column);
+    describe_sample(w, gx, gy, column.y * row.y, patch_row, patch_column, &sample);
   }
   describe_add<COPIES>(votes, lane_votes, place->inside, &sample);
   return next;
@@ -288,8 +282,9 @@ template <int COPIES> static __device__ __forceinline__ int32_t describe_stored(
 template <int COPIES> static __device__ __forceinline__ int32_t describe_cropped(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
   const int32_t at = d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + cell % DESCRIBE_CELLS + 1;
-  const int32_t sum = describe_stored<COPIES>(votes, at);
-  return d < 2 ? sum + describe_stored<COPIES>(votes, at + DESCRIBE_BINS * DESCRIBE_PLANE) : sum;
+  int32_t sum = describe_stored<COPIES>(votes, at);
+  if (d < 1) sum += describe_stored<COPIES>(votes, at + DESCRIBE_BINS * DESCRIBE_PLANE);
+  return max(sum, 0);
 }
 
 /* Crops, clips and normalises; a lane writes entries 4 lane .. 4 lane + 3, the warp whole lines of 128 bytes. */
@@ -313,12 +308,12 @@ static __device__ __forceinline__ void describe_write(const int32_t *votes, cons
     clipped_squares += (uint64_t)((int64_t)h[j] * h[j]);
     clipped_sum += (uint32_t)h[j];
   }
-  const float divisor = describe_divisor(warp_reduce_sum_u64(clipped_squares), warp_reduce_sum(clipped_sum), p->root);
+  const float factor = describe_factor(warp_reduce_sum_u64(clipped_squares), warp_reduce_sum(clipped_sum), p->root);
   float v[4];
   int32_t b[4];
 #pragma unroll
   for (int32_t j = 0; j < 4; j++) {
-    v[j] = describe_value(h[j], divisor, p->root);
+    v[j] = describe_value(h[j], factor, p->root);
     b[j] = describe_byte(v[j], p->descriptor_rule);
     if (p->descriptor_rule == RULE_OPENCV) v[j] = (float)b[j];
   }
@@ -354,7 +349,7 @@ static __device__ __forceinline__ void *batch_descriptors(const cuda_frame_view 
 /*
  * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
  * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket in the order of work.
- * Shared    1168 bytes a copy and 2576 of tables, a warp.
+ * Shared    1056 bytes a copy and 2576 of tables, a warp.
  * Reads     order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
  * Barriers  warp only: tables and list before use and after, votes before folding, folding before cropping.

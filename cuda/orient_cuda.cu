@@ -17,50 +17,51 @@ enum {
   ORIENT_TILE = 36,                /* samples along a part of the window: all of one of radius 17, sigma 3.8 */
   ORIENT_PITCH = ORIENT_TILE + 2,  /* of the part's samples in shared memory, with one more to each side */
   ORIENT_COPIES = 8,               /* of the histogram, for the atomic variant */
-  ORIENT_STORED = ORIENT_BINS + 4, /* bins -1..36 and what makes it a multiple of 4 */
+  ORIENT_LEAST = -ORIENT_BINS / 2 - 1, /* bins -19..18 are stored */
+  ORIENT_STORED = ORIENT_BINS + 4,     /* these and what makes it a multiple of 4 */
   PEAK_LANES = 4,                  /* a keypoint, in the peak kernel */
   PEAK_BINS = ORIENT_BINS / PEAK_LANES,
   PEAK_THREADS = 128,
   PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES
 };
 
-/* One warp's shared memory. The bins before 0 and after 35 are folded at the end, so that no vote has to wrap. */
+/* One warp's shared memory. What lies below bin 0 is folded at the end, so that no vote has to wrap. */
 typedef struct __align__(16) orient_shared {
-  int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* (bin + 1) * copies + copy */
+  int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* (bin - ORIENT_LEAST) * copies + copy */
   window_tile<ORIENT_TILE> tile;
   float samples[ORIENT_PITCH * ORIENT_PITCH]; /* of the level, from one above and left of the part */
 }
 orient_shared;
 
-/* One sample's votes: v0 into `bin`, v1 into the next; bin -1..35, plus ORIENT_BIAS (wrapped around), which a float's
+/* One sample's votes: v0 into `bin`, v1 into the next; bin -19..18, plus ORIENT_BIAS (wrapped around), which a float's
    bits leave in it. */
 typedef struct oriented_sample {
   uint32_t bin;
   int32_t v0, v1;
 } oriented_sample;
 
-#define ORIENT_SHIFT 12582912.0f /* 2^23 + 2^22: makes a float from -1 on a whole number in its low bits */
+#define ORIENT_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 leaves whole numbers in the low bits */
 #define ORIENT_BIAS  0x4b400000u
 
-/* The same operations as orient_vote_of, without wrapping and with the floor by an addition to 2^23 rounded down. */
+/* The same operations as orient_vote_of, without wrapping and with the floor by an addition rounded down. */
 template <author_rule RULE>
 static __device__ __forceinline__ oriented_sample orient_sample(float gx, float gy, float weight) {
   oriented_sample sample;
-  float magnitude, turn;
-  hs_polar(gx, gy, &magnitude, &turn);
-  const float v = magnitude * weight, position = (float)ORIENT_BINS * turn;
+  float magnitude, position;
+  hs_polar(gx, gy, (float)ORIENT_BINS, &magnitude, &position);
+  const float v = magnitude * weight;
+  const int32_t all = __float_as_int(v + ORIENT_SHIFT);
   if (RULE == RULE_OPENCV) {
-    const int32_t b = __float2int_rn(position);
-    sample.bin = (uint32_t)(b >= ORIENT_BINS ? b - ORIENT_BINS : b) + ORIENT_BIAS;
-    sample.v0 = __float2int_rn(v);
+    sample.bin = __float_as_uint(position + ORIENT_SHIFT);
+    sample.v0 = all - (int32_t)ORIENT_BIAS;
     sample.v1 = 0;
     return sample;
   }
   const float shifted = position - 0.5f, low = __fadd_rd(shifted, ORIENT_SHIFT);
-  const float v1 = v * (shifted - (low - ORIENT_SHIFT));
+  const int32_t next = __float_as_int(hs_fmaf(v, shifted - (low - ORIENT_SHIFT), ORIENT_SHIFT));
   sample.bin = __float_as_uint(low);
-  sample.v0 = __float2int_rn(v - v1);
-  sample.v1 = __float2int_rn(v1);
+  sample.v0 = all - next;
+  sample.v1 = next - (int32_t)ORIENT_BIAS;
   return sample;
 }
 
@@ -87,7 +88,7 @@ static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane
                                                    int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
   const uint32_t lane_votes =
-      shared_address(s->votes + ORIENT_COPIES + lane % ORIENT_COPIES) - ORIENT_BIAS * (ORIENT_COPIES * 4u);
+      shared_address(s->votes - ORIENT_LEAST * ORIENT_COPIES + lane % ORIENT_COPIES) - ORIENT_BIAS * (ORIENT_COPIES * 4u);
   const float2 *columns = s->tile.column + sub;
   const float *samples = s->samples + ORIENT_PITCH + 1 + sub;
   const uint16_t *runs = s->tile.runs + group;
@@ -106,7 +107,7 @@ static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane
       }
       sample = orient_sample<RULE>(gx, gy, columns[x].y * s->tile.row[y].y);
     }
-    orient_add<ATOMIC>(s->votes + 1, lane_votes, inside, &sample);
+    orient_add<ATOMIC>(s->votes - ORIENT_LEAST, lane_votes, inside, &sample);
   }
 }
 
@@ -164,7 +165,7 @@ static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane
   }
 }
 
-/* Sum of the copies of stored bin b, 0..37. */
+/* Sum of the copies of stored bin b, 0..37: bin b + ORIENT_LEAST. */
 template <bool ATOMIC> static __device__ __forceinline__ int32_t orient_stored(const orient_shared *s, int32_t b) {
   if (!ATOMIC) return s->votes[b];
   const int4 low = ((const int4 *)s->votes)[2 * b], high = ((const int4 *)s->votes)[2 * b + 1];
@@ -198,9 +199,9 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
     }
   __syncwarp();
   for (int32_t b = lane; b < ORIENT_BINS; b += WARP_LANES) {
-    int32_t sum = orient_stored<ATOMIC>(s, b + 1);
-    if (b == 0) sum += orient_stored<ATOMIC>(s, ORIENT_BINS + 1);
-    if (b == ORIENT_BINS - 1) sum += orient_stored<ATOMIC>(s, 0);
+    const int32_t above = b - ORIENT_LEAST, below = above - ORIENT_BINS; /* stored as b and as b - 36; 17 and 18 as both */
+    int32_t sum = orient_stored<ATOMIC>(s, below >= 0 ? below : above);
+    if (below >= 0 && above < ORIENT_BINS + 2) sum += orient_stored<ATOMIC>(s, above);
     histogram[b] = sum;
   }
 }

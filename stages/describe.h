@@ -3,8 +3,8 @@
  * Lowe, IJCV 2004, section 6.
  *
  * Each sample of the window votes trilinearly into a padded histogram of 6 x 6 cells of 10 bins (360; Li, Jia, Zhang,
- * ICPADS 2017); the bins are wrapped, the padding cropped, and the 128 sums normalised in exact integers up to the
- * last division.
+ * ICPADS 2017; the tenth takes no vote here); the bins are wrapped, the padding cropped, and the 128 sums normalised:
+ * their squares are added as exact integers, what follows is float32.
  */
 #ifndef HS_STAGES_DESCRIBE_H
 #define HS_STAGES_DESCRIBE_H
@@ -42,7 +42,7 @@ typedef struct describe_window {
   int32_t cx, cy;         /* the sample the window lies about */
   int32_t radius;
   float cosine, sine;     /* of the orientation, over the cell's width */
-  float turn;             /* the orientation in turns */
+  float direction;        /* the orientation, in bins of direction */
   float falloff;          /* weight = exp2(-distance^2 * falloff): a Gaussian of 2 cells */
 } describe_window;
 
@@ -55,11 +55,12 @@ HS_INLINE describe_window describe_window_of(float x, float y, float sigma, floa
   describe_window w;
   const float cell = DESCRIBE_CELL_SIGMA * sigma;
   float s, c;
-  w.turn = hs_wrap_turn(orientation / TWO_PI_FLOAT);
-  hs_sincos_turn(w.turn, &s, &c);
-  w.cosine = c / cell;
-  w.sine = s / cell;
-  w.falloff = (0.125f * LOG2_E_FLOAT) / (cell * cell);
+  const float turn = hs_wrap_turn(orientation * TURNS_A_RADIAN), per_cell = 1.0f / cell;
+  hs_sincos_turn(turn, &s, &c);
+  w.direction = (float)DESCRIBE_BINS * turn;
+  w.cosine = c * per_cell;
+  w.sine = s * per_cell;
+  w.falloff = (0.125f * LOG2_E_FLOAT) * (per_cell * per_cell);
   w.radius = describe_radius(sigma);
   if (rule == RULE_OPENCV) {
     w.cx = hs_round_half_even(x);
@@ -78,8 +79,8 @@ HS_INLINE describe_window describe_window_of(float x, float y, float sigma, floa
 /* Where a sample at (dx, dy) from the centre lies, in cells from the corner of the padded histogram: the centre of
    padded cell (r, c) is at (r, c). Inside: strictly between 0 and 5 both ways; only then it votes. */
 HS_INLINE bool describe_place(const describe_window *w, float dx, float dy, float *row, float *column) {
-  *column = hs_fmaf(dy, w->sine, dx * w->cosine) + 2.5f;
-  *row = hs_fmaf(dy, w->cosine, -(dx * w->sine)) + 2.5f;
+  *column = hs_fmaf(dy, w->sine, hs_fmaf(dx, w->cosine, 2.5f));
+  *row = hs_fmaf(dy, w->cosine, hs_fmaf(dx, -w->sine, 2.5f));
   return *row > 0.0f && *row < 5.0f && *column > 0.0f && *column < 5.0f;
 }
 
@@ -89,59 +90,62 @@ typedef struct describe_votes {
   int32_t v[8];
 } describe_votes;
 
+/* A row's share v of a sample to two columns and two directions: products rounded once, whose differences are the votes,
+   so that these together are exactly the rounded v. Only the first may be negative, by at most 2. */
+HS_INLINE void describe_share(float v, float fc, float fd, float fcd, int32_t votes[4]) {
+  const int32_t all = hs_round_half_even(v), column = hs_rounded_product(v, fc);
+  const int32_t direction = hs_rounded_product(v, fd), both = hs_rounded_product(v, fcd);
+  votes[3] = both;
+  votes[2] = column - both;
+  votes[1] = direction - both;
+  votes[0] = all - column - votes[1];
+}
+
 /* gx, gy: gradient; weight = w(dx) w(dy) 2^q; row and column as describe_place gave them, inside. */
 HS_INLINE describe_votes describe_votes_of(const describe_window *w, float gx, float gy, float weight, float row,
                                            float column) {
   describe_votes votes;
-  float magnitude, turn;
-  hs_polar(gx, gy, &magnitude, &turn);
-  /* Lowe's bins count against the y-down sense, from the feature's orientation. */
-  float direction = w->turn - turn;
-  direction = direction < 0.0f ? direction + 1.0f : direction;
-  direction = direction * (float)DESCRIBE_BINS;
+  float magnitude, angle;
+  hs_polar(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
+  /* Lowe's bins count against the y-down sense, from the feature's orientation: -4 to 12. */
+  const float direction = w->direction - angle;
   const int32_t r = hs_floor_int(row), c = hs_floor_int(column), d = hs_floor_int(direction);
-  const float fr = row - (float)r, fc = column - (float)c, fd = direction - (float)d;
+  const float fr = row - (float)r, fc = column - (float)c, fd = direction - (float)d, fcd = fc * fd;
   const float v = magnitude * weight;
   const float v1 = v * fr, v0 = v - v1;
-  const float v11 = v1 * fc, v10 = v1 - v11, v01 = v0 * fc, v00 = v0 - v01;
-  const float v111 = v11 * fd, v101 = v10 * fd, v011 = v01 * fd, v001 = v00 * fd;
-  votes.index = r * DESCRIBE_ROW + c * DESCRIBE_PADDED_BINS + d;
-  votes.v[0] = hs_round_half_even(v00 - v001);
-  votes.v[1] = hs_round_half_even(v001);
-  votes.v[2] = hs_round_half_even(v01 - v011);
-  votes.v[3] = hs_round_half_even(v011);
-  votes.v[4] = hs_round_half_even(v10 - v101);
-  votes.v[5] = hs_round_half_even(v101);
-  votes.v[6] = hs_round_half_even(v11 - v111);
-  votes.v[7] = hs_round_half_even(v111);
+  votes.index = r * DESCRIBE_ROW + c * DESCRIBE_PADDED_BINS + (d & (DESCRIBE_BINS - 1));
+  describe_share(v0, fc, fd, fcd, votes.v);
+  describe_share(v1, fc, fd, fcd, votes.v + 4);
   return votes;
 }
 
-/* Bin i (0..127) of the cropped histogram: direction 8 is direction 0 again, 9 is 1. */
+/* Bin i (0..127) of the cropped histogram: direction 8 is direction 0 again. What rounding left below 0 is 0. */
 HS_INLINE int32_t describe_crop(const int32_t *padded, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
   const int32_t at = (cell / DESCRIBE_CELLS + 1) * DESCRIBE_ROW + (cell % DESCRIBE_CELLS + 1) * DESCRIBE_PADDED_BINS + d;
-  return d < 2 ? padded[at] + padded[at + DESCRIBE_BINS] : padded[at];
+  const int32_t sum = d < 1 ? padded[at] + padded[at + DESCRIBE_BINS] : padded[at];
+  return sum > 0 ? sum : 0;
 }
 
-/* The clip floor(0.2 norm) of Lowe's normalisation, exactly: floor(sqrt(S / 25)) for S the sum of squares. */
-HS_INLINE int32_t describe_clip(uint64_t sum_of_squares) { return (int32_t)hs_isqrt64(sum_of_squares / 25u); }
+/* Lowe's clip, 0.2 of the norm, from the sum of squares. */
+HS_INLINE int32_t describe_clip(uint64_t squares) { return (int32_t)(0.2f * hs_sqrtf((float)squares)); }
 
-/* What one descriptor is divided by: the norm of the clipped bins, or their sum for RootSIFT; 0 for an empty one. */
-HS_INLINE float describe_divisor(uint64_t clipped_squares, uint64_t clipped_sum, bool root) {
-  return root ? (float)clipped_sum : (float)hs_sqrt_double((double)clipped_squares);
+/* What the clipped bins are multiplied by: 1 over their norm, or over their sum for RootSIFT; 0 for an empty one. */
+HS_INLINE float describe_factor(uint64_t clipped_squares, uint32_t clipped_sum, bool root) {
+  const float divisor = root ? (float)clipped_sum : hs_sqrtf((float)clipped_squares);
+  return divisor > 0.0f ? 1.0f / divisor : 0.0f;
 }
 
 /* One value of unit norm. */
-HS_INLINE float describe_value(int32_t clipped, float divisor, bool root) {
-  const float v = divisor > 0.0f ? (float)clipped / divisor : 0.0f;
+HS_INLINE float describe_value(int32_t clipped, float factor, bool root) {
+  const float v = (float)clipped * factor;
   return root ? hs_sqrtf(v) : v;
 }
 
 /* Its 8-bit form: halves up, OpenCV's to even. */
 HS_INLINE int32_t describe_byte(float value, author_rule rule) {
   const float scaled = 512.0f * value;
-  const int32_t b = rule == RULE_OPENCV ? hs_round_half_even(scaled) : hs_floor_int(scaled + 0.5f);
+  const int32_t b = rule == RULE_OPENCV ? hs_round_half_even(scaled) : (int32_t)(scaled + 0.5f);
   return b < 255 ? b : 255;
 }
 

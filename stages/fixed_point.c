@@ -18,7 +18,12 @@
  * R >= sqrt(2) * 2.5 * b - 1/2, hence b <= (R + 0.5) / 3.5355. Backends that sum the padding of the 6 x 6 x 10 histogram
  * too keep it apart; a padding cell takes at most what a corner of the window holds, far below the same bound.
  *
- * Rounding. Every vote is rounded by at most 1/2; a sample gives at most 8 votes and a window has at most (2R + 1)^2.
+ * Rounding. A sample's votes are differences of rounded products. All of them together are the rounded magnitude
+ * (orientation) or two of them (descriptor, a row each), and what a descriptor's cell takes of a row is off by at most 1:
+ * at most 2 a sample, of which a window has at most (2R + 1)^2.
+ *
+ * Several windows. Descriptors pooled over n sizes add their histograms: with 2^q divided by n or more (and by what
+ * evens out the windows' areas) the sum of all votes stays below 2^31 again, and everything after it is the same.
  */
 #include "stages/fixed_point.h"
 
@@ -37,12 +42,12 @@ double describe_weight_bound(int32_t radius) {
   return side * side;
 }
 
-/* The largest q <= VOTE_BITS_MAX with weights * m * 2^q + rounding below 2^31. */
-static int32_t bits_for(double weights, int32_t radius, double votes_per_sample) {
+/* The largest q <= most with weights * m * 2^q + rounding below 2^31. */
+static int32_t bits_for(double weights, int32_t radius, int32_t most) {
   const double side = 2.0 * (double)radius + 1.0;
-  const double rounding = 0.5 * votes_per_sample * side * side;
-  int32_t q = VOTE_BITS_MAX;
-  double scale = 1048576.0; /* 2^20 */
+  const double rounding = 2.0 * side * side;
+  int32_t q = most;
+  double scale = (double)(1 << most);
   while (q > 0 && weights * MAGNITUDE_MAX * scale + rounding >= 2147483648.0) {
     scale *= 0.5;
     q--;
@@ -51,11 +56,11 @@ static int32_t bits_for(double weights, int32_t radius, double votes_per_sample)
 }
 
 int32_t orient_vote_bits(int32_t radius) {
-  return bits_for(orient_weight_bound(radius), radius, 2.0);
+  return bits_for(orient_weight_bound(radius), radius, ORIENT_VOTE_BITS_MAX);
 }
 
 int32_t describe_vote_bits(int32_t radius) {
-  return bits_for(describe_weight_bound(radius), radius, 8.0);
+  return bits_for(describe_weight_bound(radius), radius, DESCRIBE_VOTE_BITS_MAX);
 }
 
 void vote_scales_init(vote_scales *scales) {

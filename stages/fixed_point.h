@@ -3,8 +3,8 @@
  *
  * A vote is rounded to an int32 as w * m * 2^q before it is summed; integer sums do not depend on the order, so
  * every thread layout and every reduction tree gives the same histogram. q follows from the window's integer radius R
- * alone: the largest q <= 20 for which the sum of ALL votes of one keypoint stays below 2^31. The proof is in
- * fixed_point.c, beside the numbers.
+ * alone: the largest q for which the sum of ALL votes of one keypoint stays below 2^31 and no product that is rounded
+ * reaches 2^22. The proof is in fixed_point.c, beside the numbers.
  */
 #ifndef HS_STAGES_FIXED_POINT_H
 #define HS_STAGES_FIXED_POINT_H
@@ -13,7 +13,11 @@
 
 /* The largest window radius, in samples, that orientation or descriptor may have. Detected keypoints stay far below
    (sigma0 = 4, S = 1 gives 240); a user's keypoint beyond it is refused. */
-enum { WINDOW_RADIUS_MAX = 2048, VOTE_BITS_MAX = 20 };
+enum {
+  WINDOW_RADIUS_MAX = 2048,
+  ORIENT_VOTE_BITS_MAX = 21, /* magnitudes below 1.42 (VLFeat's at the edge) times 2^q stay below 2^22 */
+  DESCRIBE_VOTE_BITS_MAX = 22 /* magnitudes below 0.71 */
+};
 
 /* 2^q by R, for the two windows. */
 typedef struct vote_scales {

@@ -21,6 +21,7 @@ enum {
 #define ORIENT_WINDOW_SIGMA 1.5f  /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
 #define ORIENT_WINDOW_RADIUS 4.5f /* 3 of those */
 #define TWO_PI_FLOAT 6.2831855f
+#define TURNS_A_RADIAN 0.15915494f
 #define LOG2_E_FLOAT 1.442695041f
 
 /* keypoints first_keypoint.. of the list -> features, appended in keypoint order, then by angle. octaves: indexed by
@@ -102,6 +103,10 @@ HS_INLINE void gradient_at_edge(const plane_view *level, int32_t x, int32_t y, f
   else *gy = 0.5f * (p[level->stride] - *(p - level->stride));
 }
 
+HS_INLINE int32_t orient_wrap_bin(int32_t bin) {
+  return bin < 0 ? bin + ORIENT_BINS : (bin >= ORIENT_BINS ? bin - ORIENT_BINS : bin);
+}
+
 /* One sample's votes: v0 into bin0, v1 into bin1. weight = w(dx) w(dy) 2^q. */
 typedef struct orient_vote {
   int32_t bin0, bin1;
@@ -110,31 +115,24 @@ typedef struct orient_vote {
 
 HS_INLINE orient_vote orient_vote_of(float gx, float gy, float weight, author_rule rule) {
   orient_vote vote;
-  float magnitude, turn;
-  hs_polar(gx, gy, &magnitude, &turn);
+  float magnitude, position; /* -18 to 18: bins in either sense */
+  hs_polar(gx, gy, (float)ORIENT_BINS, &magnitude, &position);
   const float v = magnitude * weight;
-  const float position = (float)ORIENT_BINS * turn;
   if (rule == RULE_OPENCV) { /* nearest bin, centres at whole numbers */
-    const int32_t b = hs_round_half_even(position);
-    vote.bin0 = b >= ORIENT_BINS ? b - ORIENT_BINS : b;
+    vote.bin0 = orient_wrap_bin(hs_round_half_even(position));
     vote.bin1 = vote.bin0;
     vote.v0 = hs_round_half_even(v);
     vote.v1 = 0;
     return vote;
   }
-  /* linear between the two nearest of the centres i + 0.5 */
+  /* linear between the two nearest of the centres i + 0.5; together exactly the rounded v */
   const float shifted = position - 0.5f;
   const int32_t b = hs_floor_int(shifted);
-  const float v1 = v * (shifted - (float)b);
-  vote.bin0 = b < 0 ? b + ORIENT_BINS : b;
-  vote.bin1 = b + 1 >= ORIENT_BINS ? b + 1 - ORIENT_BINS : b + 1;
-  vote.v0 = hs_round_half_even(v - v1);
-  vote.v1 = hs_round_half_even(v1);
+  vote.bin0 = orient_wrap_bin(b);
+  vote.bin1 = orient_wrap_bin(b + 1);
+  vote.v1 = hs_rounded_product(v, shifted - (float)b);
+  vote.v0 = hs_round_half_even(v) - vote.v1;
   return vote;
-}
-
-HS_INLINE int32_t orient_wrap_bin(int32_t bin) {
-  return bin < 0 ? bin + ORIENT_BINS : (bin >= ORIENT_BINS ? bin - ORIENT_BINS : bin);
 }
 
 /* The smoothed histogram at one bin, exact in integers: 16 [1 4 6 4 1]/16 (OpenCV), or six circular passes of
@@ -166,7 +164,7 @@ HS_INLINE bool orient_is_peak(int64_t left, int64_t centre, int64_t right, int64
 HS_INLINE float orient_peak_angle(int32_t bin, int64_t left, int64_t centre, int64_t right, author_rule rule) {
   const float offset = (0.5f * (float)(left - right)) / (float)((left + right) - 2 * centre);
   const float centre_of_bin = rule == RULE_OPENCV ? 0.0f : 0.5f;
-  const float turn = hs_wrap_turn((((float)bin + centre_of_bin) + offset) / (float)ORIENT_BINS);
+  const float turn = hs_wrap_turn((((float)bin + centre_of_bin) + offset) * (1.0f / (float)ORIENT_BINS));
   return turn * TWO_PI_FLOAT;
 }
 

@@ -30,20 +30,12 @@ HS_INLINE float hs_fmaf(float a, float b, float c) {
 #endif
 }
 
-/* Correctly rounded square roots. */
+/* The correctly rounded square root. */
 HS_INLINE float hs_sqrtf(float v) {
 #ifdef __CUDA_ARCH__
   return __fsqrt_rn(v);
 #else
   return sqrtf(v);
-#endif
-}
-
-HS_INLINE double hs_sqrt_double(double v) {
-#ifdef __CUDA_ARCH__
-  return __dsqrt_rn(v);
-#else
-  return sqrt(v);
 #endif
 }
 
@@ -85,6 +77,11 @@ HS_INLINE float hs_power_of_two(int32_t n) { return hs_bits_float((uint32_t)(n +
    so the addition rounds to an integer, which then stands in its low bits. */
 HS_INLINE int32_t hs_round_half_even(float v) {
   return (int32_t)(hs_float_bits(v + 12582912.0f) - 0x4b400000u);
+}
+
+/* a * b, rounded once to the nearest integer, halves to even, for |a * b| < 2^22. */
+HS_INLINE int32_t hs_rounded_product(float a, float b) {
+  return (int32_t)(hs_float_bits(hs_fmaf(a, b, 12582912.0f)) - 0x4b400000u);
 }
 
 /* The largest integer not above v, for |v| < 2^31. */

@@ -39,9 +39,19 @@ static __device__ __forceinline__ int32_t warp_reduce_max(int32_t v) {
 #endif
 }
 
+/* By three sums of 32 bits of parts that cannot overflow; each is one instruction where shuffles would take four. */
 static __device__ __forceinline__ uint64_t warp_reduce_sum_u64(uint64_t v) {
+#if __CUDA_ARCH__ >= 800
+  enum { PART = 27 };
+  const uint32_t mask = (1u << PART) - 1u;
+  const uint32_t low = __reduce_add_sync(WARP_ALL, (uint32_t)v & mask);
+  const uint32_t middle = __reduce_add_sync(WARP_ALL, (uint32_t)(v >> PART) & mask);
+  const uint32_t high = __reduce_add_sync(WARP_ALL, (uint32_t)(v >> 2 * PART));
+  return low + ((uint64_t)middle << PART) + ((uint64_t)high << 2 * PART);
+#else
   for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(WARP_ALL, v, d);
   return v;
+#endif
 }
 
 static __device__ __forceinline__ int64_t warp_reduce_max_i64(int64_t v) {
