@@ -8,6 +8,7 @@
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/yaml_features.h"
+#include "stages/table_math.h"
 
 enum { OPENCV_VALUES_A_LINE = 16, OPENCV_CENTRED_PART = 128, OPENCV_PART_MOST = 255 };
 
@@ -20,7 +21,7 @@ static const double opencv_scales = 3.0;
 /* round((xi + 0.5) 255) for the offset xi of the extremum from its level. The list does not hold xi; it
    follows from sigma where sigma0 and S are OpenCV's, and the middle is written where they cannot be. */
 static int32_t opencv_level_part(const hs_keypoint *keypoint) {
-  double level = opencv_scales * (log2((double)keypoint->sigma / opencv_sigma0) - (double)keypoint->octave);
+  double level = opencv_scales * (table_log2((double)keypoint->sigma / opencv_sigma0) - (double)keypoint->octave);
   double offset = level - (double)keypoint->level;
   if (!(offset > -1.0 && offset < 1.0)) return OPENCV_CENTRED_PART;
   double part = floor((offset + 0.5) * OPENCV_PART_MOST + 0.5);

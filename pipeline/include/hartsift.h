@@ -65,7 +65,7 @@ extern "C" {
 #define HS_VERSION_PATCH 0
 #define HS_VERSION_NUMBER (HS_VERSION_MAJOR * 10000 + HS_VERSION_MINOR * 100 + HS_VERSION_PATCH)
 /* Version of the arithmetic. Results are comparable byte for byte only within one value. */
-#define HS_METHOD_VERSION 1
+#define HS_METHOD_VERSION 2
 
 /* ------------------------------------------------------------------ options */
 

@@ -50,11 +50,33 @@ def atan_turns_over_t(z):
     return np.where(z < 1e-12, 1 / (2 * np.pi), np.arctan(t) / (2 * np.pi * np.maximum(t, 1e-30)))
 
 
+def fit_reciprocal():
+    """The guess magic - bits of x and the constant of the step r (c - x r) after it: the least of the largest errors."""
+    x = np.linspace(1, 2, 8001, dtype=np.float32)[:-1]
+    best = (np.inf, 0, 0.0)
+
+    def search(guesses, constants):
+        nonlocal best
+        for magic in guesses:
+            r = (np.uint32(magic) - x.view(np.uint32)).view(np.float32).astype(np.float64) * x
+            low, high = r.min(), r.max()
+            for c in constants:  # r (c - r) is largest or smallest at an end or in the middle
+                values = [low * (c - low), high * (c - high)] + ([c * c / 4] if low < c / 2 < high else [])
+                best = min(best, (max(abs(v - 1) for v in values), magic, c))
+
+    search(range(0x7e800000, 0x7f000000, 0x8000), np.linspace(1, 3, 2001))
+    _, magic, c = best
+    search(range(magic - 0x10000, magic + 0x10000, 0x200), np.linspace(c - 0.003, c + 0.003, 601))
+    print(f'1/x: guess {best[1]:#x}, constant {best[2]:.9g}, error {best[0]:.3g} after the first step')
+
+
 if __name__ == '__main__':
     TURN = 2 * np.pi
-    for degree in (5, 6, 7):
+    fit_reciprocal()
+    for degree in (3, 4, 5, 6):
         fit(f'sqrt(1+z), degree {degree}', lambda z: np.sqrt(1 + z), 0, 1, list(range(degree + 1)))
-        fit(f'atan(t)/(2 pi t) of z = t^2, degree {degree}', atan_turns_over_t, 1e-14, 1, list(range(degree + 1)))
+        fit(f'atan(t)/(2 pi t) of z = t^2, degree {degree}', atan_turns_over_t, 1e-14, 1, list(range(degree + 1)),
+            weight=lambda z, f: np.sqrt(z))
     for degree in (4, 5, 6):
         fit(f'2^f, degree {degree}', np.exp2, -0.5, 0.5, list(range(degree + 1)))
     fit('sin(2 pi r)/r of z = r^2', lambda z: np.sin(TURN * np.sqrt(z)) / np.sqrt(z), 1e-12, 1 / 64, [0, 1, 2, 3])

@@ -7,18 +7,23 @@
 
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/feature_codec.h"
+#include "stages/table_math.h"
 
 /* COLMAP's pixel origin is the corner of the first pixel. */
 static const double colmap_origin = 0.5;
 
 void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOINT_BYTES]) {
   const double sigma = (double)keypoint->sigma;
-  const double along = sigma * cos((double)keypoint->orientation);
-  const double across = sigma * sin((double)keypoint->orientation);
+  double sine, cosine; /* not the C library's, whose last bits differ from machine to machine */
+  table_sincos((double)angle_wrap((double)keypoint->orientation), &sine, &cosine);
+  const double along = sigma * cosine, across = sigma * sine;
   const double columns[COLMAP_COLUMNS] = {
       (double)keypoint->x + colmap_origin, (double)keypoint->y + colmap_origin, along, -across, across, along};
   for (size_t i = 0; i < COLMAP_COLUMNS; i++) bytes_put_f32(out + 4 * i, (float)columns[i]);
 }
+
+/* Of floats, whose squares neither overflow nor vanish. */
+static double length(double x, double y) { return sqrt(x * x + y * y); }
 
 const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint) {
   double value[COLMAP_COLUMNS] = {0};
@@ -30,8 +35,8 @@ const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoi
     orientation = value[3];
   } else if (columns == COLMAP_COLUMNS) {
     /* The mean length of the two columns, and the direction of the first: COLMAP's own way back. */
-    sigma = 0.5 * (hypot(value[2], value[4]) + hypot(value[3], value[5]));
-    orientation = atan2(value[4], value[2]);
+    sigma = 0.5 * (length(value[2], value[4]) + length(value[3], value[5]));
+    orientation = table_atan2(value[4], value[2]);
   }
   return keypoint_fill(keypoint, value[0] - colmap_origin, value[1] - colmap_origin, sigma, orientation);
 }
