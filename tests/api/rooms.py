@@ -10,7 +10,8 @@ import pathlib
 _BASE = ("pipeline/include", "pipeline/base")
 _CONTEXT = _BASE + ("stages", "cpu", "pipeline/context")
 _DEVICE = _CONTEXT + ("pipeline/device",)
-_FORMATS = _BASE + ("pipeline/formats/common",)
+# Formats take their sines and logarithms from stages/table_math.h: the C library's differ from machine to machine.
+_FORMATS = _BASE + ("stages", "pipeline/formats/common")
 _CLI = _BASE + ("cpu", "pipeline/formats/common", "pipeline/formats", "pipeline/image_io", "pipeline/cli/options",
                 "pipeline/cli/common")
 
