@@ -325,8 +325,8 @@ static window_ahead next_window(const describe_args *args, uint32_t n, uint32_t 
   const uint32_t i = keypoint[next];
   const octave_view *o = &args->octaves[k->octave[i] - args->first_octave];
   const plane_view level = octave_level(o, k->level[i]);
-  const float unit = hs_power_of_two(-o->octave);
-  return window_ahead_of(&level, (int32_t)(k->x[i] * unit), (int32_t)(k->y[i] * unit), describe_radius(k->sigma[i] * unit));
+  const octave_keypoint at = keypoint_in_octave(k, i, args->params.grid_shift);
+  return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, describe_radius(at.sigma));
 }
 
 static void describe_feature(const describe_args *args, uint32_t n, uint32_t end) {
@@ -334,9 +334,9 @@ static void describe_feature(const describe_args *args, uint32_t n, uint32_t end
   const uint32_t i = args->features.keypoint[n];
   const octave_view *o = &args->octaves[k->octave[i] - args->first_octave];
   const plane_view level = octave_level(o, k->level[i]);
-  const float unit = hs_power_of_two(-o->octave);
-  const describe_window w = describe_window_of(k->x[i] * unit, k->y[i] * unit, k->sigma[i] * unit, args->features.orientation[n],
-                                               args->params.descriptor_rule);
+  const octave_keypoint at = keypoint_in_octave(k, i, args->params.grid_shift);
+  const describe_window w =
+      describe_window_of(at.x, at.y, at.sigma, args->features.orientation[n], args->params.descriptor_rule);
   int32_t bins[DESCRIBE_LENGTH];
   assert(w.radius <= WINDOW_RADIUS_MAX);
   compute_bins(&level, &w, args->scales->describe[w.radius], next_window(args, n, end), bins);

@@ -286,19 +286,18 @@ static window_ahead next_window(const orient_args *args, uint32_t n, uint32_t en
   if (n >= end) return (window_ahead){.rows = 0};
   const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
   const plane_view level = octave_level(o, k->level[n]);
-  const float unit = hs_power_of_two(-o->octave);
-  const int32_t radius = orient_radius(k->sigma[n] * unit, args->params.orientation_rule);
-  return window_ahead_of(&level, (int32_t)(k->x[n] * unit), (int32_t)(k->y[n] * unit), radius);
+  const octave_keypoint at = keypoint_in_octave(k, n, args->params.grid_shift);
+  const int32_t radius = orient_radius(at.sigma, args->params.orientation_rule);
+  return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, radius);
 }
 
 static int32_t orient_keypoint(const orient_args *args, uint32_t n, uint32_t end, float angles[ORIENT_PEAKS_MAX]) {
   const keypoint_list *k = &args->keypoints;
   const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
   const plane_view level = octave_level(o, k->level[n]);
-  const float unit = hs_power_of_two(-o->octave);
+  const octave_keypoint at = keypoint_in_octave(k, n, args->params.grid_shift);
   const author_rule rule = args->params.orientation_rule;
-  const orient_window w =
-      orient_window_of(k->x[n] * unit, k->y[n] * unit, k->sigma[n] * unit, k->column[n], k->row[n], rule);
+  const orient_window w = orient_window_of(at.x, at.y, at.sigma, k->column[n], k->row[n], rule);
   int32_t bins[ORIENT_BINS];
   assert(w.radius <= WINDOW_RADIUS_MAX);
   compute_bins(&level, &w, args->scales->orient[w.radius], rule, next_window(args, n + 1, end), bins);

@@ -333,9 +333,9 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
   const int32_t octave = k.octave[i];
   const octave_view &o = v.octaves[octave - v.first_octave];
   const plane_view level = {o.levels + (size_t)k.level[i] * o.level_floats, o.width, o.height, o.stride};
-  const float unit = hs_power_of_two(-octave);
-  const describe_window w = describe_window_of(k.x[i] * unit, k.y[i] * unit, k.sigma[i] * unit,
-                                               v.features.orientation[n], v.params.descriptor_rule);
+  const octave_keypoint at = keypoint_in_octave(&k, i, v.params.grid_shift);
+  const describe_window w =
+      describe_window_of(at.x, at.y, at.sigma, v.features.orientation[n], v.params.descriptor_rule);
   describe_fill<COPIES>(votes, tile, &level, &w, v.scales->describe[w.radius]);
   describe_write<(COPIES > 1 ? COPIES : 1)>(votes, &v.params, n, descriptors);
 }

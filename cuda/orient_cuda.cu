@@ -249,9 +249,10 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     const orient_item next = orient_item_at(&v.keypoints, following, count);
     const octave_view &o = v.octaves[item.octave - v.first_octave];
     const plane_view level = {o.levels + (size_t)item.level * o.level_floats, o.width, o.height, o.stride};
-    const float unit = hs_power_of_two(-item.octave);
-    const orient_window w = orient_window_of(item.x * unit, item.y * unit, item.sigma * unit, item.column, item.row,
-                                             v.params.orientation_rule);
+    const float unit = hs_power_of_two(-item.octave), shift = v.params.grid_shift;
+    const orient_window w = orient_window_of(sample_of_place(item.x, item.octave, shift),
+                                             sample_of_place(item.y, item.octave, shift), item.sigma * unit,
+                                             item.column, item.row, v.params.orientation_rule);
     /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
        1e-30, where a vote rounds to nothing. VLFeat's one-sided differences at the edge are whole. */
     const float scale = v.scales->orient[w.radius] * (RULE == RULE_VLFEAT ? 1.0f : 0.5f);

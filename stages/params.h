@@ -12,6 +12,7 @@
 typedef struct sift_params {
   int32_t scales;            /* S */
   float sigma0;              /* blur of level 0, samples of its octave */
+  float grid_shift;          /* the first sample lies at (-grid_shift, -grid_shift), original pixels */
   int32_t border;            /* samples at each side that cannot be candidates */
   float candidate_above;     /* a candidate's |D| is greater than this */
   bool extremum_ties;        /* a candidate may equal neighbours (OpenCV) */

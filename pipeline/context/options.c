@@ -17,7 +17,7 @@ static void set_lowe(hs_options *o) {
   o->first_octave = -1;
   o->octave_rule = HS_RULE_LOWE;
   o->scales = 3;
-  o->upsample = HS_UPSAMPLE_ALIGNED;
+  o->upsample = HS_UPSAMPLE_HALF_PIXEL;
   o->sigma = 1.6f;
   o->input_blur = 0.5f;
   o->blur_radius_rule = HS_RULE_LOWE;
@@ -40,7 +40,7 @@ static void set_lowe(hs_options *o) {
 
 static void set_opencv(hs_options *o) {
   o->octave_rule = HS_RULE_OPENCV;
-  o->upsample = HS_UPSAMPLE_HALF_PIXEL;
+  o->upsample = HS_UPSAMPLE_OPENCV;
   o->blur_radius_rule = HS_RULE_OPENCV;
   o->candidate_rule = HS_RULE_OPENCV;
   o->refine_rule = HS_RULE_OPENCV;
@@ -52,6 +52,7 @@ static void set_opencv(hs_options *o) {
 
 static void set_vlfeat(hs_options *o) {
   o->octave_rule = HS_RULE_VLFEAT;
+  o->upsample = HS_UPSAMPLE_ALIGNED;
   o->blur_radius_rule = HS_RULE_VLFEAT;
   o->border_rule = HS_BORDER_REPLICATE;
   o->border = 1;
@@ -125,7 +126,7 @@ static hs_status check_ints(const hs_options *o, char *message, size_t message_b
       {"octaves", o->octaves, 0, OCTAVES_MAX},
       {"octave_rule", (int64_t)o->octave_rule, 0, HS_RULE_VLFEAT},
       {"scales", o->scales, 1, SCALES_MAX},
-      {"upsample", (int64_t)o->upsample, 0, HS_UPSAMPLE_HALF_PIXEL},
+      {"upsample", (int64_t)o->upsample, 0, HS_UPSAMPLE_OPENCV},
       {"blur_radius_rule", (int64_t)o->blur_radius_rule, 0, HS_RULE_VLFEAT},
       {"border_rule", (int64_t)o->border_rule, 0, HS_BORDER_REPLICATE},
       {"border", o->border, 1, 64},
@@ -214,6 +215,7 @@ sift_params options_params(const hs_options *o) {
   const sift_params p = {
       .scales = o->scales,
       .sigma0 = o->sigma,
+      .grid_shift = o->upsample == HS_UPSAMPLE_HALF_PIXEL && o->first_octave < 0 ? 0.25f : 0.0f,
       .border = o->border,
       .candidate_above = candidate_threshold(o),
       .extremum_ties = o->candidate_rule == HS_RULE_OPENCV,
@@ -230,6 +232,10 @@ sift_params options_params(const hs_options *o) {
       .descriptor_float = o->descriptor == HS_DESCRIPTOR_F32,
   };
   return p;
+}
+
+upsample_grid options_upsample_grid(const hs_options *o) {
+  return o->upsample == HS_UPSAMPLE_ALIGNED ? GRID_ALIGNED : GRID_HALF_PIXEL;
 }
 
 int32_t options_filters(const hs_options *o, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]) {

@@ -27,6 +27,8 @@ hs_status options_complete(hs_options *mine, const hs_options *callers, char *me
 /* The stages' parameters of valid options. */
 sift_params options_params(const hs_options *options);
 pyramid_rules options_pyramid_rules(const hs_options *options);
+/* The samples of their doubling; where those lie is sift_params.grid_shift. */
+upsample_grid options_upsample_grid(const hs_options *options);
 /* Their filters: the base's, and those of the steps [1..S+2]. Returns the largest radius. */
 int32_t options_filters(const hs_options *options, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]);
 

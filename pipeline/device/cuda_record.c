@@ -90,7 +90,7 @@ base_args cuda_base_args(const hs_context *c, const source_view *source) {
      it all at once. */
   base_args args = {.source = *source,
                     .first_octave = c->options.first_octave,
-                    .grid = (upsample_grid)c->options.upsample,
+                    .grid = options_upsample_grid(&c->options),
                     .border = (border_mode)c->options.border_rule,
                     .filter = &c->base_filter,
                     .gray = octave_level(&o, 2),

@@ -32,10 +32,9 @@ given_place given_place_of(const frame_plan *plan, const sift_params *p, const h
   if (level == 0) nearest_level(p, g->first_octave, k->sigma, &octave, &level);
   const int32_t o = octave - g->first_octave;
   if (o < 0 || o >= g->octave_count) return nowhere;
-  const float unit = hs_power_of_two(-octave);
-  const float x = k->x * unit, y = k->y * unit;
+  const float x = sample_of_place(k->x, octave, p->grid_shift), y = sample_of_place(k->y, octave, p->grid_shift);
   if (x < 0.0f || y < 0.0f || x > (float)(g->width[o] - 1) || y > (float)(g->height[o] - 1)) return nowhere;
-  if (!windows_fit(p, k->sigma * unit)) return nowhere;
+  if (!windows_fit(p, k->sigma * hs_power_of_two(-octave))) return nowhere;
   return (given_place){o, level};
 }
 
@@ -58,17 +57,17 @@ static float wrap_angle(float a) {
   return wrapped < TWO_PI_FLOAT && wrapped >= 0.0f ? wrapped : 0.0f;
 }
 
-static void append(const workspace *w, const hs_keypoint *k, uint32_t source, int32_t octave, int32_t level) {
+static void append(const workspace *w, float shift, const hs_keypoint *k, uint32_t source, int32_t octave,
+                   int32_t level) {
   const keypoint_list *list = &w->keypoints;
   const uint32_t n = (*list->count)++;
   if (n >= list->capacity) return;
-  const float unit = hs_power_of_two(-octave);
   list->x[n] = k->x;
   list->y[n] = k->y;
   list->sigma[n] = k->sigma;
   list->response[n] = k->response;
-  list->column[n] = hs_floor_int(k->x * unit + 0.5f);
-  list->row[n] = hs_floor_int(k->y * unit + 0.5f);
+  list->column[n] = hs_floor_int(sample_of_place(k->x, octave, shift) + 0.5f);
+  list->row[n] = hs_floor_int(sample_of_place(k->y, octave, shift) + 0.5f);
   list->octave[n] = (int16_t)octave;
   list->level[n] = (int16_t)level;
   w->sources[n] = source;
@@ -85,6 +84,6 @@ void given_append(const frame_plan *plan, const hs_context *c, const frame_reque
     const hs_keypoint *k = &r->given[i];
     if (isnan(k->orientation) == oriented) continue;
     const given_place place = given_place_of(plan, &c->params, k);
-    if (place.octave_index == o) append(w, k, i, plan->geometry.first_octave + o, place.level);
+    if (place.octave_index == o) append(w, c->params.grid_shift, k, i, plan->geometry.first_octave + o, place.level);
   }
 }

@@ -40,7 +40,7 @@ static stage_status build_base(frame *f, int32_t o) {
   /* Levels 1 and 2 are still free: they hold the doubled and the plain picture. */
   base_args args = {.source = f->request->source,
                     .first_octave = c->options.first_octave,
-                    .grid = (upsample_grid)c->options.upsample,
+                    .grid = options_upsample_grid(&c->options),
                     .border = (border_mode)c->options.border_rule,
                     .filter = &c->base_filter,
                     .gray = octave_level(&w->octaves[0], 2),

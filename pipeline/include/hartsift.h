@@ -69,7 +69,12 @@ extern "C" {
 
 /* ------------------------------------------------------------------ options */
 
-typedef enum hs_upsample { HS_UPSAMPLE_ALIGNED = 0, HS_UPSAMPLE_HALF_PIXEL = 1 } hs_upsample;
+/* How the image is doubled for first octave -1. */
+typedef enum hs_upsample {
+  HS_UPSAMPLE_ALIGNED = 0,    /* every second sample is one of the image, those between are means */
+  HS_UPSAMPLE_HALF_PIXEL = 1, /* samples lie a quarter pixel beside the image's; coordinates are true ones */
+  HS_UPSAMPLE_OPENCV = 2      /* the same samples, taken for aligned ones: coordinates are 0.25 px too large */
+} hs_upsample;
 typedef enum hs_border_rule { HS_BORDER_REFLECT_101 = 0, HS_BORDER_REPLICATE = 1 } hs_border_rule;
 /* Where profiles follow different authors in a rule of several parts, one value names the author. */
 typedef enum hs_rule { HS_RULE_LOWE = 0, HS_RULE_OPENCV = 1, HS_RULE_VLFEAT = 2 } hs_rule;
@@ -88,7 +93,7 @@ typedef struct hs_options {
   int32_t octaves;             /* most octaves built, 0: as many as octave_rule gives; 0..32; 0 */
   hs_rule octave_rule;         /* how many octaves; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
   int32_t scales;              /* S, scales per octave; 1..8; 3 (L 3.2) */
-  hs_upsample upsample;        /* grid of the doubling; HS_UPSAMPLE_ALIGNED */
+  hs_upsample upsample;        /* grid of the doubling; HS_UPSAMPLE_HALF_PIXEL */
   float sigma;                 /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
   float input_blur;            /* the image's assumed blur, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
   hs_rule blur_radius_rule;    /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */

@@ -20,7 +20,7 @@ _DEVICES = {"auto": 0, "cpu": 1, "cuda": 2, "hybrid": 3}
 ENUMERATIONS: Dict[str, Dict[str, int]] = {
     "profile": PROFILES,
     "octave_rule": _RULES,
-    "upsample": {"aligned": 0, "half-pixel": 1},
+    "upsample": {"aligned": 0, "half-pixel": 1, "opencv": 2},
     "blur_radius_rule": _RULES,
     "border_rule": {"reflect-101": 0, "replicate": 1},
     "candidate_rule": _RULES,
@@ -54,7 +54,7 @@ class OptionsBesideSigma(TypedDict, total=False):
     octaves: int  # most octaves, 0: as many as octave_rule gives
     octave_rule: Rule
     scales: int  # scales per octave, 1..8
-    upsample: Literal["aligned", "half-pixel"]
+    upsample: Literal["aligned", "half-pixel", "opencv"]
     input_blur: float  # the blur that the image is assumed to have, pixels
     blur_radius_rule: Rule
     border_rule: Literal["reflect-101", "replicate"]

@@ -49,7 +49,7 @@ def test_bytes_of_the_command(profile, image, command, tmp_path):
         (["--descriptor", "none"], {"descriptor": "none"}),
         (["--first-octave", "0", "--scales", "4"], {"first_octave": 0, "scales": 4}),
         (["--region", "20,30,100,90", "--upright"], {"region": (20, 30, 100, 90), "upright": True}),
-        (["--upsample", "half-pixel", "--contrast", "0.01"], {"upsample": "half-pixel", "contrast": 0.01}),
+        (["--upsample", "aligned", "--contrast", "0.01"], {"upsample": "aligned", "contrast": 0.01}),
         (["--device", "cpu", "--threads", "1"], {"device": "cpu", "threads": 1}),
     ],
 )

@@ -135,7 +135,7 @@ static void test_options(void **state) {
   (void)state;
   NEED_DEVICE();
   hs_image im = scene(321, 243, 5);
-  for (int k = 0; k < 16; k++) {
+  for (int k = 0; k < 17; k++) {
     hs_options o = profile(k == 9 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE);
     if (k == 0) o.max_features = 100;
     if (k == 1) o.first_octave = 0;
@@ -149,7 +149,8 @@ static void test_options(void **state) {
     if (k == 9) o.descriptor = HS_DESCRIPTOR_U8;
     if (k == 10) o.descriptor = HS_DESCRIPTOR_NONE;
     if (k == 11) o.max_orientations = 1;
-    if (k == 12) o.upsample = HS_UPSAMPLE_HALF_PIXEL;
+    if (k == 12) o.upsample = HS_UPSAMPLE_OPENCV;
+    if (k == 16) o.upsample = HS_UPSAMPLE_ALIGNED;
     if (k == 13) o.contrast = 0.0f;
     if (k == 14) o.octaves = 2;
     if (k == 15) o.region_x = 40, o.region_y = 30, o.region_width = 100, o.region_height = 90;

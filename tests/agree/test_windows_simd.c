@@ -64,7 +64,7 @@ static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
   c->counts[0] = c->counts[1] = KEYPOINTS;
   for (uint32_t i = 0; i < KEYPOINTS; i++) {
     const float w = (float)c->octave.width, h = (float)c->octave.height;
-    /* Places in the octave's samples, some up to a sample outside; a few exactly on samples. */
+    /* Places in the octave's samples, some up to a sample outside; a few exactly on samples, without a shift. */
     float x = unit_random(random) * (w + 1.0f) - 1.0f, y = unit_random(random) * (h + 1.0f) - 1.0f;
     if (i % 6 == 0) x = (float)hs_floor_int(x), y = (float)hs_floor_int(y);
     k->x[i] = 0.5f * x;
@@ -135,6 +135,7 @@ static uint32_t check_windows(int32_t width, int32_t height, int32_t values, flo
     make_keypoints(&c, pass == 0 ? orient_sigma : describe_sigma, &random);
     for (int i = 0; i < 6; i++) {
       c.params = (sift_params){.scales = SCALES,
+                               .grid_shift = i % 2 ? 0.25f : 0.0f,
                                .orientation_rule = (author_rule)(i % 3),
                                .max_orientations = i < 3 ? 0 : i - 2,
                                .descriptor_rule = (author_rule)(i % 3),

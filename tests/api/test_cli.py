@@ -75,7 +75,7 @@ class Usage(CommandCase):
         (["--norm", "l1"], "--norm", "l2 or root"), (["--descriptor", "u16"], "--descriptor", "u8, f32 or none"),
         (["--profile", "sift"], "--profile", "lowe, opencv"), (["--device", "tpu"], "--device", "cuda:N"),
         (["--format", "xml"], "--format", "colmap, npz"), (["--region", "1,2,3"], "--region", "X,Y,W,H"),
-        (["--upsample", "none"], "--upsample", "aligned or half-pixel"), (["--sigma", "0"], "--sigma", "0.8 to 4"),
+        (["--upsample", "none"], "--upsample", "aligned, half-pixel or opencv"), (["--sigma", "0"], "--sigma", "0.8 to 4"),
         (["--input-blur", "9"], "--input-blur", "0 to 4"), (["--variant", "x"], "--variant", "STAGE=NAME"),
         (["--max-memory", "1Q"], "--max-memory", "500M"), (["--max-pixels", "many"], "--max-pixels", "whole number"),
         (["--mask"], "--mask", "IMAGE"), (["--keypoints"], "--keypoints", "FILE"), (["-o"], "--output", "FILE|DIR"),
@@ -294,7 +294,7 @@ class Options(CommandCase):
         for option in (["--contrast", "0.02"], ["--edge", "3"], ["--first-octave", "0"], ["--octaves", "1"],
                        ["--scales", "4"], ["--max-orientations", "1"], ["--upright"], ["--norm", "root"],
                        ["--descriptor", "f32"],
-                       ["--upsample", "half-pixel"], ["--sigma", "1.5"], ["--input-blur", "0.4"],
+                       ["--upsample", "aligned"], ["--upsample", "opencv"], ["--sigma", "1.5"], ["--input-blur", "0.4"],
                        ["--max-features", "9"], ["--profile", "vlfeat"], ["--region", "10,10,100,100"]):
             self.assertNotEqual(self.extract(self.SCENE, "-q", *option)[0], plain, option)
         for option in (["--threads", "3"], ["--device", "cpu"], ["--contrast", "0.04"],

@@ -75,7 +75,7 @@ static void build_levels(reference_frame *f, const source_view *source, int32_t 
                       (author_rule)p->blur_radius_rule, &filter);
     base_args base = {.source = *source,
                       .first_octave = p->first_octave,
-                      .grid = (upsample_grid)p->upsample,
+                      .grid = p->upsample == HS_UPSAMPLE_ALIGNED ? GRID_ALIGNED : GRID_HALF_PIXEL,
                       .border = (border_mode)p->border_rule,
                       .filter = &filter,
                       .gray = octave_level(v, 2),

@@ -255,9 +255,8 @@ static double compare_descriptor(const reference_frame *f, uint32_t n) {
   const uint32_t k = f->features.keypoint[n];
   const octave_view *o = &f->octaves[f->keypoints.octave[k] - f->geometry.first_octave];
   const plane_view level = octave_level(o, f->keypoints.level[k]);
-  const float unit = hs_power_of_two(-o->octave);
-  const describe_window w = describe_window_of(f->keypoints.x[k] * unit, f->keypoints.y[k] * unit,
-                                               f->keypoints.sigma[k] * unit, f->features.orientation[n], RULE_LOWE);
+  const octave_keypoint at = keypoint_in_octave(&f->keypoints, k, f->params.grid_shift);
+  const describe_window w = describe_window_of(at.x, at.y, at.sigma, f->features.orientation[n], RULE_LOWE);
   double exact[DESCRIBE_LENGTH], squares = 0.0;
   unrounded(&level, &w, exact);
   const float *got = (const float *)f->descriptors + (size_t)n * DESCRIBE_LENGTH;

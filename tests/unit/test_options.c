@@ -44,7 +44,7 @@ static const int_row int_rows[] = {
     ROW(octaves, 0, 0, 0, 4),
     ROW(octave_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
     ROW(scales, 3, 3, 3, 3),
-    ROW(upsample, HS_UPSAMPLE_ALIGNED, HS_UPSAMPLE_HALF_PIXEL, HS_UPSAMPLE_ALIGNED, HS_UPSAMPLE_ALIGNED),
+    ROW(upsample, HS_UPSAMPLE_HALF_PIXEL, HS_UPSAMPLE_OPENCV, HS_UPSAMPLE_ALIGNED, HS_UPSAMPLE_ALIGNED),
     ROW(blur_radius_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
     ROW(border_rule, HS_BORDER_REFLECT_101, HS_BORDER_REFLECT_101, HS_BORDER_REPLICATE, HS_BORDER_REPLICATE),
     ROW(border, 5, 5, 1, 1),
@@ -148,7 +148,7 @@ static const int_range_case int_ranges[] = {
     RANGE(octaves, 0, 32),
     RANGE(octave_rule, 0, 2),
     RANGE(scales, 1, 8),
-    RANGE(upsample, 0, 1),
+    RANGE(upsample, 0, 2),
     RANGE(blur_radius_rule, 0, 2),
     RANGE(border_rule, 0, 1),
     RANGE(border, 1, 64),
@@ -366,9 +366,24 @@ static void test_thresholds(void **state) {
   assert_true(p.candidate_above < 0.0f && p.contrast_above == 0.0f);
 }
 
+/* Where the first sample lies: only a doubled picture's true places are shifted. */
+static void test_grids(void **state) {
+  (void)state;
+  for (int32_t upsample = HS_UPSAMPLE_ALIGNED; upsample <= HS_UPSAMPLE_OPENCV; upsample++)
+    for (int32_t first = -1; first <= 3; first++) {
+      hs_options o = options_of(HS_PROFILE_LOWE);
+      o.upsample = (hs_upsample)upsample;
+      o.first_octave = first;
+      assert_true(options_params(&o).grid_shift ==
+                  (upsample == HS_UPSAMPLE_HALF_PIXEL && first < 0 ? 0.25f : 0.0f));
+      assert_int_equal(options_upsample_grid(&o), upsample == HS_UPSAMPLE_ALIGNED ? GRID_ALIGNED : GRID_HALF_PIXEL);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_profiles),
+      cmocka_unit_test(test_grids),
       cmocka_unit_test(test_init_arguments),
       cmocka_unit_test(test_int_ranges),
       cmocka_unit_test(test_float_ranges),
