@@ -2,6 +2,7 @@
 # Everything that is to be shown on a GPU, in one go: agreement, frame times beside OpenCV's, sanitizers, profiler figures.
 # usage: bash bench/frame/gpu_results.sh BUILD_FOLDER OUTPUT_FOLDER [IMAGE...]     (@scene pictures when no image is named)
 # HARTSIFT_GPU_PARTS: which parts, of: agreement python frames matching opencv sanitizers profile (all).
+# The test programs themselves are run by tests/gpu_report.sh, which calls this for the rest.
 # BUILD_FOLDER: a CUDA build with tests. Uses compute-sanitizer, ncu and Python with OpenCV where they are there.
 set -uo pipefail
 build=$(realpath "$1")
@@ -17,10 +18,6 @@ heading() { printf '\n## %s\n\n' "$1"; }
 
 agreement() {
   heading "Agreement"
-  for t in test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match test_cuda_primitives_api \
-    test_cuda_histogram test_cuda_histogram_api test_device test_match_device test_in_flight test_split; do
-    echo "$t: $("$build/tests/$t" 2>&1 | grep -E 'PASSED|FAILED' | head -1)"
-  done
   "$command" selftest 2>/dev/null | grep -E 'cuda|agree'
   local same=0 differ=0
   for profile in lowe opencv vlfeat colmap; do

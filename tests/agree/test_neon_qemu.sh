@@ -51,6 +51,9 @@ run_logged() {
     cat "$build/$name.log"
     fail "$name"
   fi
+  if grep -q '^\[  SKIPPED' "$build/$name.log"; then
+    fail "$name: no test that runs here skips"
+  fi
   echo "passed $name: $((SECONDS - start)) s"
 }
 
