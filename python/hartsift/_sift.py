@@ -71,11 +71,9 @@ class _CvRecords(np.recarray):  # type: ignore[type-arg, unused-ignore]
     def __array_finalize__(self, made_from: Any) -> None:
         pass
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "dtype":
-            np.ndarray.__setattr__(self, name, value)
-        else:
-            super().__setattr__(name, value)
+    def __getitem__(self, index: Any) -> Any:
+        part = np.ndarray.__getitem__(self, index)
+        return part if isinstance(part, np.void) or part.dtype.names else part.view(np.ndarray)
 
 
 #: Keypoints in OpenCV's units: a record array of CV_KEYPOINT_DTYPE, or a tuple of cv2.KeyPoint.
