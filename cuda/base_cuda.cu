@@ -336,9 +336,8 @@ static stage_status base_march_launch(const base_args *args, int32_t band, int32
   const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
                                args->source.width, args->source.height};
   if (batch.count > 1) grid.z = (unsigned)batch.count;
-  base_kernel_of<R>(args->grid, batch.count > 1)<<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes,
-                                                   stream>>>(p, source, batch.stride_bytes);
-  return launch_status();
+  return launch(base_kernel_of<R>(args->grid, batch.count > 1), grid, march_shape<R>::threads,
+                march_shape<R>::shared_bytes, stream, p, source, batch.stride_bytes);
 }
 
 /* The grid of a kernel of one sample a thread, for each picture of a batch. */
@@ -353,15 +352,15 @@ static stage_status base_split(const base_args *args, picture_batch batch, cuda_
   const plane_view gray = doubled ? args->gray : args->doubled, none = {NULL, 0, 0, 0};
   const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
   assert(gray.width <= args->source.width && gray.height <= args->source.height);
-  gray_kernel<<<plain_grid(&gray, batch), threads, 0, stream>>>(
-      args->source, gray, doubled ? 1 : 1 << args->first_octave, batch.stride_bytes);
-  if (doubled) {
+  stage_status status = launch(gray_kernel, plain_grid(&gray, batch), threads, 0, stream, args->source, gray,
+                               doubled ? 1 : 1 << args->first_octave, batch.stride_bytes);
+  if (doubled && status == STAGE_OK) {
     const plane_view out = args->doubled;
     assert(out.width == 2 * gray.width && out.height == 2 * gray.height);
-    double_kernel<<<plain_grid(&out, batch), threads, 0, stream>>>(gray, out, args->grid, batch.stride_bytes);
+    status =
+        launch(double_kernel, plain_grid(&out, batch), threads, 0, stream, gray, out, args->grid, batch.stride_bytes);
   }
   const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter, batch};
-  const stage_status status = launch_status();
   return status == STAGE_OK ? blur_launch(&blur, stream) : status;
 }
 

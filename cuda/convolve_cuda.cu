@@ -286,11 +286,11 @@ static stage_status tree_shape(const convolve_args *a, uint64_t samples, dim3 *g
 }
 
 template <typename E, int V>
-static void tree_kernel(const tree_params<E> &p, uint32_t taps, dim3 grid, dim3 block, cuda_stream stream) {
-  if (taps == 1) convolve_tree_kernel<E, 1, V><<<grid, block, 0, stream>>>(p);
-  if (taps == 3) convolve_tree_kernel<E, 3, V><<<grid, block, 0, stream>>>(p);
-  if (taps == 5) convolve_tree_kernel<E, 5, V><<<grid, block, 0, stream>>>(p);
-  if (taps == 7) convolve_tree_kernel<E, 7, V><<<grid, block, 0, stream>>>(p);
+static stage_status tree_kernel(const tree_params<E> &p, uint32_t taps, dim3 grid, dim3 block, cuda_stream stream) {
+  if (taps == 1) return launch(convolve_tree_kernel<E, 1, V>, grid, block, 0, stream, p);
+  if (taps == 3) return launch(convolve_tree_kernel<E, 3, V>, grid, block, 0, stream, p);
+  if (taps == 5) return launch(convolve_tree_kernel<E, 5, V>, grid, block, 0, stream, p);
+  return launch(convolve_tree_kernel<E, 7, V>, grid, block, 0, stream, p);
 }
 
 template <typename E> static stage_status tree_of(const convolve_args *a, cuda_stream stream) {
@@ -309,11 +309,8 @@ template <typename E> static stage_status tree_of(const convolve_args *a, cuda_s
   dim3 grid, block;
   const stage_status st = tree_shape(a, vectors ? V : 1, &grid, &block);
   if (st != STAGE_OK) return st;
-  if (vectors)
-    tree_kernel<E, V>(p, a->tap_count, grid, block, stream);
-  else
-    tree_kernel<E, 1>(p, a->tap_count, grid, block, stream);
-  return launch_status();
+  return vectors ? tree_kernel<E, V>(p, a->tap_count, grid, block, stream)
+                 : tree_kernel<E, 1>(p, a->tap_count, grid, block, stream);
 }
 
 stage_status convolve_tree_launch(const convolve_args *a, cuda_stream stream) {
@@ -341,11 +338,8 @@ stage_status convolve_long_launch(const convolve_args *a, cuda_stream stream) {
   const int64_t across = (p.width + outputs - 1) / outputs;
   if (across > INT32_MAX) return STAGE_OVERFLOW;
   const dim3 grid((unsigned)across, rows_grid(a->signal.height));
-  if (narrow)
-    convolve_long_kernel<float><<<grid, LONG_THREADS, 0, stream>>>(p);
-  else
-    convolve_long_kernel<double><<<grid, LONG_THREADS, 0, stream>>>(p);
-  return launch_status();
+  return narrow ? launch(convolve_long_kernel<float>, grid, LONG_THREADS, 0, stream, p)
+                : launch(convolve_long_kernel<double>, grid, LONG_THREADS, 0, stream, p);
 }
 
 stage_status convolve_launch(const convolve_args *args, cuda_stream stream) {

@@ -415,10 +415,8 @@ stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream str
   const unsigned tiles = (view->features.capacity + WORK_BINS - 1u) / WORK_BINS;
   const unsigned resident = launch_resident_blocks((const void *)work_place_kernel, WORK_BINS, 0);
   const unsigned blocks = tiles < resident ? tiles : resident;
-  work_count_kernel<<<blocks, WORK_BINS, 0, stream>>>(*view);
-  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
-  work_place_kernel<<<blocks, WORK_BINS, 0, stream>>>(*view);
-  return launch_status();
+  const stage_status st = launch(work_count_kernel, blocks, WORK_BINS, 0, stream, *view);
+  return st == STAGE_OK ? launch(work_place_kernel, blocks, WORK_BINS, 0, stream, *view) : st;
 }
 
 template <int COPIES, bool BATCH>
@@ -427,8 +425,7 @@ static stage_status launch_describe(const cuda_frame_view *view, void *descripto
   const unsigned resident =
       launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES, BATCH>, threads, 0);
   const dim3 blocks(cuda_batch_share(view, resident), 1, cuda_batch_count(view));
-  describe_warp_per_feature_kernel<COPIES, BATCH><<<blocks, threads, 0, stream>>>(*view, descriptors);
-  return launch_status();
+  return launch(describe_warp_per_feature_kernel<COPIES, BATCH>, blocks, threads, 0, stream, *view, descriptors);
 }
 
 stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors,

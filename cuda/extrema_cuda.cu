@@ -418,11 +418,9 @@ static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_p
 }
 
 template <bool STORED, bool TIES>
-static void extrema_run(const extrema_params *p, bool march, unsigned blocks, cuda_stream stream) {
-  if (march)
-    extrema_march_kernel<STORED, TIES, false><<<blocks, 32 * EXTREMA_WARPS, 0, stream>>>(*p, 0);
-  else
-    extrema_plain_kernel<STORED, TIES><<<blocks, 32 * EXTREMA_WARPS, 0, stream>>>(*p);
+static stage_status extrema_run(const extrema_params *p, bool march, unsigned blocks, cuda_stream stream) {
+  if (march) return launch(extrema_march_kernel<STORED, TIES, false>, blocks, 32 * EXTREMA_WARPS, 0, stream, *p, 0);
+  return launch(extrema_plain_kernel<STORED, TIES>, blocks, 32 * EXTREMA_WARPS, 0, stream, *p);
 }
 
 /* Of a batch. */
@@ -430,11 +428,8 @@ static stage_status extrema_run_batch(const extrema_params *p, const extrema_lau
                                       unsigned blocks, cuda_stream stream) {
   const dim3 grid(blocks, 1, (unsigned)args->batch);
   assert(p->scales == MARCH_LEVELS && !args->octaves[0].dog && args->batch_stride_bytes % 256 == 0);
-  if (ties)
-    extrema_march_kernel<false, true, true><<<grid, 32 * EXTREMA_WARPS, 0, stream>>>(*p, args->batch_stride_bytes);
-  else
-    extrema_march_kernel<false, false, true><<<grid, 32 * EXTREMA_WARPS, 0, stream>>>(*p, args->batch_stride_bytes);
-  return launch_status();
+  return launch(ties ? extrema_march_kernel<false, true, true> : extrema_march_kernel<false, false, true>, grid,
+                32 * EXTREMA_WARPS, 0, stream, *p, args->batch_stride_bytes);
 }
 
 stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream) {
@@ -453,9 +448,8 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
   const bool stored = args->octaves[0].dog != NULL;
   for (int32_t i = 1; i < args->octave_count; i++) assert((args->octaves[i].dog != NULL) == stored);
   if (args->batch > 1) return extrema_run_batch(&p, args, ties, (unsigned)blocks, stream);
-  if (stored && ties) extrema_run<true, true>(&p, march, (unsigned)blocks, stream);
-  if (stored && !ties) extrema_run<true, false>(&p, march, (unsigned)blocks, stream);
-  if (!stored && ties) extrema_run<false, true>(&p, march, (unsigned)blocks, stream);
-  if (!stored && !ties) extrema_run<false, false>(&p, march, (unsigned)blocks, stream);
-  return launch_status();
+  if (stored && ties) return extrema_run<true, true>(&p, march, (unsigned)blocks, stream);
+  if (stored) return extrema_run<true, false>(&p, march, (unsigned)blocks, stream);
+  if (ties) return extrema_run<false, true>(&p, march, (unsigned)blocks, stream);
+  return extrema_run<false, false>(&p, march, (unsigned)blocks, stream);
 }

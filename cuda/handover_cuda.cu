@@ -17,6 +17,5 @@ __global__ void handover_signal_kernel(volatile uint32_t *flag) {
 
 stage_status handover_launch(uint32_t *flag, cuda_stream stream) {
   assert(flag);
-  handover_signal_kernel<<<1, 1, 0, stream>>>(flag);
-  return launch_status();
+  return launch(handover_signal_kernel, 1, 1, 0, stream, flag);
 }

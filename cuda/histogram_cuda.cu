@@ -299,8 +299,8 @@ static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
 
 /* As many blocks as have a vector for each thread, at most most_blocks. */
 template <int THREADS, int VECTORS, int SHIFT>
-static void histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride, int32_t most_blocks,
-                         cuda_stream stream) {
+static stage_status histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride, int32_t most_blocks,
+                                 cuda_stream stream) {
   const uint8_t *mask = (const uint8_t *)a->mask;
   const unsigned blocks = blocks_for(&rows, THREADS, most_blocks);
   assert(byte_rows_units(&rows) / blocks < ((uint64_t)1 << 32) / BYTE_ROWS_VECTOR - THREADS);
@@ -309,7 +309,7 @@ static void histogram_of(const histogram_args *a, const byte_rows &rows, size_t 
                              : histogram_kernel<THREADS, VECTORS, SHIFT, false, true>)
                      : (mask ? histogram_kernel<THREADS, VECTORS, SHIFT, true, false>
                              : histogram_kernel<THREADS, VECTORS, SHIFT, false, false>);
-  kernel<<<blocks, THREADS, 0, stream>>>(rows, mask, mask_stride, a->scratch, a->counts);
+  return launch(kernel, blocks, THREADS, 0, stream, rows, mask, mask_stride, a->scratch, a->counts);
 }
 
 stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
@@ -321,12 +321,10 @@ stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
   const uint64_t units = byte_rows_units(&rows);
   const int32_t most_small = a->processors < TALLY_BLOCKS_MAX ? a->processors : (int32_t)TALLY_BLOCKS_MAX;
   if (units <= (uint64_t)most_small * HISTOGRAM_SMALL_VECTORS)
-    histogram_of<SMALL_THREADS, SMALL_VECTORS, BIN_SHIFT>(a, rows, mask_stride, most_small, stream);
-  else if (units <= (uint64_t)a->processors * HISTOGRAM_MEDIUM_VECTORS)
-    histogram_of<LANE_THREADS, MEDIUM_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
-  else
-    histogram_of<LANE_THREADS, LARGE_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
-  return launch_status();
+    return histogram_of<SMALL_THREADS, SMALL_VECTORS, BIN_SHIFT>(a, rows, mask_stride, most_small, stream);
+  if (units <= (uint64_t)a->processors * HISTOGRAM_MEDIUM_VECTORS)
+    return histogram_of<LANE_THREADS, MEDIUM_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
+  return histogram_of<LANE_THREADS, LARGE_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
 }
 
 stage_status equalize_launch(const equalize_args *a, cuda_stream stream) {
@@ -336,9 +334,6 @@ stage_status equalize_launch(const equalize_args *a, cuda_stream stream) {
   const byte_rows rows = rows_with(&a->view, &out_stride);
   const unsigned blocks = blocks_for(&rows, LEVEL_THREADS, a->processors * LEVEL_BLOCKS_PER_SM);
   const uint64_t elements = (uint64_t)a->view.width * a->view.height;
-  if (rows.rows == 1)
-    equalize_lane_kernel<true><<<blocks, LEVEL_THREADS, 0, stream>>>(rows, a->counts, elements, a->out, out_stride);
-  else
-    equalize_lane_kernel<false><<<blocks, LEVEL_THREADS, 0, stream>>>(rows, a->counts, elements, a->out, out_stride);
-  return launch_status();
+  return launch(rows.rows == 1 ? equalize_lane_kernel<true> : equalize_lane_kernel<false>, blocks, LEVEL_THREADS, 0,
+                stream, rows, a->counts, elements, a->out, out_stride);
 }

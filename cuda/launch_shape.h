@@ -1,5 +1,6 @@
 /*
- * How large a grid of resident blocks is: for kernels that loop over a count which only the device knows.
+ * Launches of kernels, and how large a grid of resident blocks is: for kernels that loop over a count which only the
+ * device knows.
  */
 #ifndef HS_CUDA_LAUNCH_SHAPE_H
 #define HS_CUDA_LAUNCH_SHAPE_H
@@ -16,9 +17,18 @@ static inline unsigned launch_resident_blocks(const void *kernel, int threads, s
   return processors * blocks > 0 ? (unsigned)(processors * blocks) : 1u;
 }
 
-/* The status of the launch just made. */
-static inline stage_status launch_status(void) {
-  return cudaPeekAtLastError() == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
+/* Launches a kernel; the status is the launch's own. After <<<>>> there would only be the thread's last error to ask for,
+   and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
+   converted to the kernel's parameters as in a call. */
+template <class... PARAMETERS, class... ARGUMENTS>
+static inline stage_status launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared_bytes,
+                                  cudaStream_t stream, const ARGUMENTS &...arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...) == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
 }
 
 #endif

@@ -92,8 +92,7 @@ stage_status cuda_match_norms_launch(const match_args *args, const cuda_match_wo
   assert(args->first.count <= CUDA_MATCH_COUNT_MAX && args->second.count <= CUDA_MATCH_COUNT_MAX);
   const uint64_t items = (uint64_t)p.first_count + p.second_padded;
   if (items == 0) return STAGE_OK;
-  match_norms_kernel<<<blocks_of(items * LANES), THREADS, 0, stream>>>(p);
-  return launch_status();
+  return launch(match_norms_kernel, blocks_of(items * LANES), THREADS, 0, stream, p);
 }
 
 /* x and y of a record of 24 bytes. */
@@ -120,8 +119,7 @@ stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, 
                                       match_place *places, cuda_stream stream) {
   assert((uintptr_t)keypoints % sizeof(float) == 0 && count <= CUDA_MATCH_COUNT_MAX);
   if (count == 0) return STAGE_OK;
-  match_places_kernel<<<blocks_of(count), THREADS, 0, stream>>>(*guide, of_second, keypoints, count, places);
-  return launch_status();
+  return launch(match_places_kernel, blocks_of(count), THREADS, 0, stream, *guide, of_second, keypoints, count, places);
 }
 
 /* ------------------------------------------------------------------ after */
@@ -209,11 +207,8 @@ stage_status cuda_match_settle_launch(const match_args *args, const cuda_match_w
   const uint64_t items = (uint64_t)args->first.count + back_count;
   assert(!grouped || args->type == MATCH_U8);
   if (items == 0) return STAGE_OK;
-  if (grouped)
-    match_settle_group_kernel<<<blocks_of(items * WARP_LANES), THREADS, 0, stream>>>(both);
-  else
-    match_settle_kernel<<<blocks_of(items), THREADS, 0, stream>>>(both);
-  return launch_status();
+  return grouped ? launch(match_settle_group_kernel, blocks_of(items * WARP_LANES), THREADS, 0, stream, both)
+                 : launch(match_settle_kernel, blocks_of(items), THREADS, 0, stream, both);
 }
 
 /* ------------------------------------------------------------------ pairs */
@@ -269,9 +264,8 @@ __global__ void __launch_bounds__(THREADS)
 stage_status cuda_match_pairs_launch(const cuda_match_pairs_args *args, cuda_stream stream) {
   const uint32_t tile = pair_tile(args->count), tiles = args->count ? (args->count + tile - 1u) / tile : 1u;
   assert(args->count <= CUDA_MATCH_COUNT_MAX && tiles <= PAIR_TILES_MAX && (uintptr_t)args->pairs % 16u == 0);
-  match_count_kernel<<<tiles, THREADS, 0, stream>>>(*args, tile);
-  match_pairs_kernel<<<tiles, THREADS, 0, stream>>>(*args, tile);
-  return launch_status();
+  const stage_status st = launch(match_count_kernel, tiles, THREADS, 0, stream, *args, tile);
+  return st == STAGE_OK ? launch(match_pairs_kernel, tiles, THREADS, 0, stream, *args, tile) : st;
 }
 
 /* ------------------------------------------------------------------ the steps in order */

@@ -138,12 +138,10 @@ __global__ void __launch_bounds__(THREADS) match_guided_kernel(const __grid_cons
 }
 
 template <match_type TYPE, match_guide_kind KIND>
-static void launch(const guided_args *p, bool backward, cuda_stream stream) {
+static stage_status guided_of(const guided_args *p, bool backward, cuda_stream stream) {
   const unsigned blocks = (p->own_count + BLOCK_OWN - 1u) / BLOCK_OWN;
-  if (backward)
-    match_guided_kernel<TYPE, KIND, true><<<blocks, THREADS, 0, stream>>>(*p);
-  else
-    match_guided_kernel<TYPE, KIND, false><<<blocks, THREADS, 0, stream>>>(*p);
+  return launch(backward ? match_guided_kernel<TYPE, KIND, true> : match_guided_kernel<TYPE, KIND, false>, blocks,
+                THREADS, 0, stream, *p);
 }
 
 stage_status cuda_match_guided_launch(const match_args *args, bool backward, cuda_stream stream) {
@@ -159,13 +157,8 @@ stage_status cuda_match_guided_launch(const match_args *args, bool backward, cud
   assert(args->guide != MATCH_UNGUIDED && own->count > 0 && own->count <= CUDA_MATCH_COUNT_MAX);
   assert(other->count <= CUDA_MATCH_COUNT_MAX && p.nearest);
   const bool floats = args->type == MATCH_F32, homography = args->guide == MATCH_HOMOGRAPHY;
-  if (floats && homography)
-    launch<MATCH_F32, MATCH_HOMOGRAPHY>(&p, backward, stream);
-  else if (floats)
-    launch<MATCH_F32, MATCH_FUNDAMENTAL>(&p, backward, stream);
-  else if (homography)
-    launch<MATCH_U8, MATCH_HOMOGRAPHY>(&p, backward, stream);
-  else
-    launch<MATCH_U8, MATCH_FUNDAMENTAL>(&p, backward, stream);
-  return launch_status();
+  if (floats && homography) return guided_of<MATCH_F32, MATCH_HOMOGRAPHY>(&p, backward, stream);
+  if (floats) return guided_of<MATCH_F32, MATCH_FUNDAMENTAL>(&p, backward, stream);
+  if (homography) return guided_of<MATCH_U8, MATCH_HOMOGRAPHY>(&p, backward, stream);
+  return guided_of<MATCH_U8, MATCH_FUNDAMENTAL>(&p, backward, stream);
 }

@@ -385,6 +385,5 @@ stage_status cuda_match_products_launch(const match_args *args, const cuda_match
                            {work->second_best, work->second_second},
                            strips_a_block(row_blocks, strips, resident)};
   const dim3 grid(row_blocks, (strips + p.strips_a_block - 1u) / p.strips_a_block);
-  kernel<<<grid, THREADS, sizeof(products_shared), stream>>>(p);
-  return launch_status();
+  return launch(kernel, grid, THREADS, sizeof(products_shared), stream, p);
 }

@@ -430,8 +430,7 @@ static stage_status launch_histograms(const cuda_frame_view *view, cudaStream_t 
   const unsigned resident =
       launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE, BATCH>, threads, 0);
   const dim3 blocks(cuda_batch_share(view, resident), 1, cuda_batch_count(view));
-  orient_warp_per_keypoint_kernel<ATOMIC, RULE, BATCH><<<blocks, threads, 0, stream>>>(*view);
-  return launch_status();
+  return launch(orient_warp_per_keypoint_kernel<ATOMIC, RULE, BATCH>, blocks, threads, 0, stream, *view);
 }
 
 template <bool ATOMIC, bool BATCH>
@@ -450,14 +449,12 @@ static dim3 tiled_blocks(const cuda_frame_view *view, const void *kernel, int th
 /* Histograms to features. */
 template <bool BATCH> static stage_status launch_peaks(const cuda_frame_view *view, cudaStream_t stream) {
   const uint32_t room = view->keypoints.capacity;
-  orient_peak_kernel<BATCH><<<tiled_blocks(view, (const void *)orient_peak_kernel<BATCH>, PEAK_THREADS,
-                                           (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
-                              PEAK_THREADS, 0, stream>>>(*view);
-  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
-  orient_emit_kernel<BATCH>
-      <<<tiled_blocks(view, (const void *)orient_emit_kernel<BATCH>, LIST_TILE, (room + LIST_TILE - 1u) / LIST_TILE),
-         LIST_TILE, 0, stream>>>(*view);
-  return launch_status();
+  const dim3 peaks = tiled_blocks(view, (const void *)orient_peak_kernel<BATCH>, PEAK_THREADS,
+                                  (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
+             lists = tiled_blocks(view, (const void *)orient_emit_kernel<BATCH>, LIST_TILE,
+                                  (room + LIST_TILE - 1u) / LIST_TILE);
+  const stage_status st = launch(orient_peak_kernel<BATCH>, peaks, PEAK_THREADS, 0, stream, *view);
+  return st == STAGE_OK ? launch(orient_emit_kernel<BATCH>, lists, LIST_TILE, 0, stream, *view) : st;
 }
 
 stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {

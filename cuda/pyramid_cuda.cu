@@ -88,23 +88,18 @@ static stage_status blur_plain(const blur_launch_args *args, cuda_stream stream)
   columns.in.height = args->in.height;
   const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
   const dim3 grid = launch_grid_2d(args->in.width, PLAIN_COLUMNS, args->in.height, PLAIN_ROWS);
-  blur_plain_rows_kernel<<<grid, threads, 0, stream>>>(rows);
-  blur_plain_columns_kernel<<<grid, threads, 0, stream>>>(columns);
-  return launch_status();
+  const stage_status status = launch(blur_plain_rows_kernel, grid, threads, 0, stream, rows);
+  return status == STAGE_OK ? launch(blur_plain_columns_kernel, grid, threads, 0, stream, columns) : status;
 }
 
 template <int R> static stage_status blur_march(const blur_launch_args *args, cuda_stream stream) {
   const march_params<R> p = march_params_of<R>(args);
   dim3 grid = march_grid(p);
-  if (args->batch.count > 1) {
-    assert(args->batch.stride_bytes % 256 == 0);
-    grid.z = (unsigned)args->batch.count;
-    blur_march_kernel<R, true>
-        <<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, args->batch.stride_bytes);
-  } else {
-    blur_march_kernel<R, false><<<grid, march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p, 0);
-  }
-  return launch_status();
+  const bool batch = args->batch.count > 1;
+  assert(!batch || args->batch.stride_bytes % 256 == 0);
+  if (batch) grid.z = (unsigned)args->batch.count;
+  return launch(batch ? blur_march_kernel<R, true> : blur_march_kernel<R, false>, grid, march_shape<R>::threads,
+                march_shape<R>::shared_bytes, stream, p, args->batch.stride_bytes);
 }
 
 bool blur_needs_work(int32_t radius) {

@@ -256,15 +256,12 @@ size_t reduce_scratch_bytes(const reduce_args *a) {
 }
 
 template <int BYTES, bool RANGE>
-static void integers_of(const byte_rows &rows, unsigned blocks, const reduce_args *a, cuda_stream stream) {
+static stage_status integers_of(const byte_rows &rows, unsigned blocks, const reduce_args *a, cuda_stream stream) {
   integer_partial *partials = (integer_partial *)a->scratch;
   const reduce_result result = result_of(a, elements_of(&a->view));
-  if (rows.rows == 1)
-    reduce_integers_kernel<BYTES, RANGE, true>
-        <<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, a->ticket, result);
-  else
-    reduce_integers_kernel<BYTES, RANGE, false>
-        <<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, a->ticket, result);
+  return launch(
+      rows.rows == 1 ? reduce_integers_kernel<BYTES, RANGE, true> : reduce_integers_kernel<BYTES, RANGE, false>, blocks,
+      REDUCE_THREADS, 0, stream, rows, partials, a->ticket, result);
 }
 
 stage_status reduce_integers_launch(const reduce_args *a, cuda_stream stream) {
@@ -276,48 +273,39 @@ stage_status reduce_integers_launch(const reduce_args *a, cuda_stream stream) {
   /* A block has 16 KiB under way; small views are spread over more blocks. */
   const unsigned blocks = grid_for(byte_rows_units(&rows), REDUCE_THREADS, a->processors, REDUCE_BLOCKS_PER_SM);
   const bool range = a->kind == REDUCE_RANGE;
-  if (a->view.type == PRIM_U8 && range) integers_of<1, true>(rows, blocks, a, stream);
-  if (a->view.type == PRIM_U8 && !range) integers_of<1, false>(rows, blocks, a, stream);
-  if (a->view.type == PRIM_U16 && range) integers_of<2, true>(rows, blocks, a, stream);
-  if (a->view.type == PRIM_U16 && !range) integers_of<2, false>(rows, blocks, a, stream);
-  return launch_status();
+  if (a->view.type == PRIM_U8)
+    return range ? integers_of<1, true>(rows, blocks, a, stream) : integers_of<1, false>(rows, blocks, a, stream);
+  return range ? integers_of<2, true>(rows, blocks, a, stream) : integers_of<2, false>(rows, blocks, a, stream);
 }
 
-template <typename E> static void sum_of(const reduce_args *a, double *sums, reduce_result result, cuda_stream stream) {
+template <typename E>
+static stage_status sum_of(const reduce_args *a, double *sums, reduce_result result, cuda_stream stream) {
   const element_rows rows = rows_of(&a->view);
   const unsigned blocks = grid_for(chunks_of(rows.count), REDUCE_WARPS, a->processors, REDUCE_BLOCKS_PER_SM);
-  if (is_flat(&a->view))
-    reduce_sum_kernel<E, true><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, sums, a->ticket, result);
-  else
-    reduce_sum_kernel<E, false><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, sums, a->ticket, result);
+  return launch(is_flat(&a->view) ? reduce_sum_kernel<E, true> : reduce_sum_kernel<E, false>, blocks, REDUCE_THREADS, 0,
+                stream, rows, sums, a->ticket, result);
 }
 
 stage_status reduce_sum_launch(const reduce_args *a, double *sums, uint64_t count, cuda_stream stream) {
   assert_args(a);
   assert(!is_integer(a->view.type) && a->kind != REDUCE_RANGE && sums);
   const reduce_result result = result_of(a, count);
-  if (a->view.type == PRIM_F32) sum_of<float>(a, sums, result, stream);
-  if (a->view.type == PRIM_F64) sum_of<double>(a, sums, result, stream);
-  return launch_status();
+  return a->view.type == PRIM_F32 ? sum_of<float>(a, sums, result, stream) : sum_of<double>(a, sums, result, stream);
 }
 
-template <typename E> static void range_of(const reduce_args *a, cuda_stream stream) {
+template <typename E> static stage_status range_of(const reduce_args *a, cuda_stream stream) {
   const element_rows rows = rows_of(&a->view);
   const unsigned blocks = grid_for(chunks_of(rows.count), REDUCE_WARPS, a->processors, REDUCE_BLOCKS_PER_SM);
   double(*partials)[2] = (double(*)[2])a->scratch;
   const reduce_result result = result_of(a, 0);
-  if (is_flat(&a->view))
-    reduce_range_kernel<E, true><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, a->ticket, result);
-  else
-    reduce_range_kernel<E, false><<<blocks, REDUCE_THREADS, 0, stream>>>(rows, partials, a->ticket, result);
+  return launch(is_flat(&a->view) ? reduce_range_kernel<E, true> : reduce_range_kernel<E, false>, blocks, REDUCE_THREADS,
+                0, stream, rows, partials, a->ticket, result);
 }
 
 stage_status reduce_range_launch(const reduce_args *a, cuda_stream stream) {
   assert_args(a);
   assert(!is_integer(a->view.type) && a->kind == REDUCE_RANGE);
-  if (a->view.type == PRIM_F32) range_of<float>(a, stream);
-  if (a->view.type == PRIM_F64) range_of<double>(a, stream);
-  return launch_status();
+  return a->view.type == PRIM_F32 ? range_of<float>(a, stream) : range_of<double>(a, stream);
 }
 
 stage_status reduce_launch(const reduce_args *args, cuda_stream stream) {

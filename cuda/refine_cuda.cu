@@ -193,12 +193,11 @@ static void assert_view(const cuda_frame_view *v) {
 
 template <bool BATCH> static stage_status refine_rebalanced(const cuda_frame_view *view, cudaStream_t stream) {
   const dim3 tiles((view->mask_words + MASK_TILE_WORDS - 1u) / MASK_TILE_WORDS, 1, cuda_batch_count(view));
-  refine_compact_kernel<BATCH><<<tiles, MASK_THREADS, 0, stream>>>(*view);
-  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
+  const stage_status st = launch(refine_compact_kernel<BATCH>, tiles, MASK_THREADS, 0, stream, *view);
+  if (st != STAGE_OK) return st;
   const unsigned resident = launch_resident_blocks((const void *)refine_follow_kernel<BATCH>, REFINE_THREADS, 0);
   const dim3 blocks(cuda_batch_share(view, resident), 1, cuda_batch_count(view));
-  refine_follow_kernel<BATCH><<<blocks, REFINE_THREADS, 0, stream>>>(*view);
-  return launch_status();
+  return launch(refine_follow_kernel<BATCH>, blocks, REFINE_THREADS, 0, stream, *view);
 }
 
 stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant variant, cuda_stream stream) {
@@ -209,17 +208,13 @@ stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant
   if (cudaMemsetAsync(view->settled_words, 0, sizeof(uint32_t) * (size_t)view->mask_words, stream) != cudaSuccess)
     return STAGE_DEVICE;
   const unsigned resident = launch_resident_blocks((const void *)refine_plain_kernel, REFINE_THREADS, 0);
-  refine_plain_kernel<<<resident, REFINE_THREADS, 0, stream>>>(*view);
-  return launch_status();
+  return launch(refine_plain_kernel, resident, REFINE_THREADS, 0, stream, *view);
 }
 
 stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream) {
   assert_view(view);
   const uint32_t words = (uint32_t)MASK_TILE_WORDS << cuda_mask_tile_shift(view->mask_words);
   const dim3 tiles((view->mask_words + words - 1u) / words, 1, cuda_batch_count(view));
-  if (view->batch > 1)
-    locate_tile_kernel<true><<<tiles, MASK_THREADS, 0, stream>>>(*view);
-  else
-    locate_tile_kernel<false><<<tiles, MASK_THREADS, 0, stream>>>(*view);
-  return launch_status();
+  return launch(view->batch > 1 ? locate_tile_kernel<true> : locate_tile_kernel<false>, tiles, MASK_THREADS, 0, stream,
+                *view);
 }

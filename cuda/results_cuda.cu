@@ -63,9 +63,6 @@ stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_recor
   const unsigned tiles = (view->features.capacity + RESULTS_THREADS - 1u) / RESULTS_THREADS;
   const unsigned share = cuda_batch_share(view, resident);
   const dim3 blocks(tiles < share ? tiles : share, 1, cuda_batch_count(view));
-  if (view->batch > 1)
-    results_kernel<true><<<blocks, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
-  else
-    results_kernel<false><<<blocks, RESULTS_THREADS, 0, stream>>>(*view, records, capacity, counts);
-  return launch_status();
+  return launch(view->batch > 1 ? results_kernel<true> : results_kernel<false>, blocks, RESULTS_THREADS, 0, stream, *view,
+                records, capacity, counts);
 }

@@ -158,13 +158,10 @@ stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream)
   const unsigned tiles = (view->oriented.capacity + LIST_TILE - 1u) / LIST_TILE;
   const unsigned resident = launch_resident_blocks((const void *)select_digit_kernel, LIST_TILE, 0);
   const unsigned blocks = tiles < resident ? tiles : resident;
-  for (int32_t pass = 0; pass < SELECT_PASSES; pass++) {
-    select_digit_kernel<<<blocks, LIST_TILE, 0, stream>>>(*view, pass);
-    if (launch_status() != STAGE_OK) return STAGE_DEVICE;
-  }
-  select_count_kernel<<<blocks, LIST_TILE, 0, stream>>>(*view);
-  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
-  select_emit_kernel<<<blocks, LIST_TILE, 0, stream>>>(*view);
-  if (launch_status() != STAGE_OK) return STAGE_DEVICE;
-  return cuda_work_order_launch(view, stream);
+  stage_status st = STAGE_OK;
+  for (int32_t pass = 0; pass < SELECT_PASSES && st == STAGE_OK; pass++)
+    st = launch(select_digit_kernel, blocks, LIST_TILE, 0, stream, *view, pass);
+  if (st == STAGE_OK) st = launch(select_count_kernel, blocks, LIST_TILE, 0, stream, *view);
+  if (st == STAGE_OK) st = launch(select_emit_kernel, blocks, LIST_TILE, 0, stream, *view);
+  return st == STAGE_OK ? cuda_work_order_launch(view, stream) : st;
 }

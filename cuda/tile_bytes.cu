@@ -393,15 +393,18 @@ size_t tile_bytes_scratch(const tile_stats_args *a) {
 }
 
 template <int WORDS, int ROWS, int BLOCKS>
-static void launch_bytes(const tile_bytes_params &p, tile_reading reading, dim3 grid, uint32_t threads,
-                         cuda_stream stream) {
+static stage_status launch_bytes(const tile_bytes_params &p, tile_reading reading, dim3 grid, uint32_t threads,
+                                 cuda_stream stream) {
+  void (*kernel)(tile_bytes_params) = NULL;
   if constexpr (WORDS != 3) {
-    if (reading == TILE_ALIGNED) tile_bytes_kernel<WORDS, TILE_ALIGNED, ROWS, BLOCKS><<<grid, threads, 0, stream>>>(p);
+    if (reading == TILE_ALIGNED) kernel = tile_bytes_kernel<WORDS, TILE_ALIGNED, ROWS, BLOCKS>;
   }
   if constexpr (WORDS != 4) {
-    if (reading == TILE_SHIFTED) tile_bytes_kernel<WORDS, TILE_SHIFTED, ROWS, BLOCKS><<<grid, threads, 0, stream>>>(p);
-    if (reading == TILE_TURNING) tile_bytes_kernel<WORDS, TILE_TURNING, ROWS, BLOCKS><<<grid, threads, 0, stream>>>(p);
+    if (reading == TILE_SHIFTED) kernel = tile_bytes_kernel<WORDS, TILE_SHIFTED, ROWS, BLOCKS>;
+    if (reading == TILE_TURNING) kernel = tile_bytes_kernel<WORDS, TILE_TURNING, ROWS, BLOCKS>;
   }
+  assert(kernel);
+  return launch(kernel, grid, threads, 0, stream, p);
 }
 
 stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
@@ -414,11 +417,10 @@ stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
   const uint64_t rows = p.grid.rows < TILE_GRID_YZ_MAX ? p.grid.rows : (uint64_t)TILE_GRID_YZ_MAX;
   const uint32_t threads = (p.tiles_a_block * p.block_units + WARP_LANES - 1) / WARP_LANES * WARP_LANES;
   const dim3 grid((unsigned)groups, (unsigned)rows, (unsigned)parts);
-  if (choice.words == 1) launch_bytes<1, 16, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
-  if (choice.words == 2) launch_bytes<2, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
-  if (choice.words == 3) launch_bytes<3, 4, TILE_BLOCKS_PER_SM + 1>(p, choice.reading, grid, threads, stream);
-  if (choice.words == 4) launch_bytes<4, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
-  return launch_status();
+  if (choice.words == 1) return launch_bytes<1, 16, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
+  if (choice.words == 2) return launch_bytes<2, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
+  if (choice.words == 3) return launch_bytes<3, 4, TILE_BLOCKS_PER_SM + 1>(p, choice.reading, grid, threads, stream);
+  return launch_bytes<4, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
 }
 
 stage_status tile_bytes_finish_launch(const tile_stats_args *a, cuda_stream stream) {
@@ -428,9 +430,6 @@ stage_status tile_bytes_finish_launch(const tile_stats_args *a, cuda_stream stre
   const uint64_t blocks = many ? p.grid.count : tile_parts(p.grid.count, TILE_FINISH_WARPS);
   constexpr uint32_t THREADS = TILE_FINISH_WARPS * WARP_LANES;
   if (blocks > INT32_MAX) return STAGE_OVERFLOW;
-  if (many)
-    tile_bytes_finish_kernel<TILE_FINISH_WARPS><<<(unsigned)blocks, THREADS, 0, stream>>>(p);
-  else
-    tile_bytes_finish_kernel<1><<<(unsigned)blocks, THREADS, 0, stream>>>(p);
-  return launch_status();
+  return launch(many ? tile_bytes_finish_kernel<TILE_FINISH_WARPS> : tile_bytes_finish_kernel<1>, (unsigned)blocks,
+                THREADS, 0, stream, p);
 }

@@ -231,6 +231,5 @@ stage_status tile_floats_launch(const tile_stats_args *a, cuda_stream stream) {
   const size_t list_bytes = tile_parts(elements, LIST_GROUP) * LIST_GROUP * sizeof(uint32_t);
   const uint64_t wanted = tile_parts(p.grid.count, FLOATS_WARPS);
   const uint64_t most = (uint64_t)a->processors * FLOATS_BLOCKS_PER_SM;
-  tile_floats_kernel<<<(unsigned)(wanted < most ? wanted : most), FLOATS_THREADS, list_bytes, stream>>>(p);
-  return launch_status();
+  return launch(tile_floats_kernel, (unsigned)(wanted < most ? wanted : most), FLOATS_THREADS, list_bytes, stream, p);
 }

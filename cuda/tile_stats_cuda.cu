@@ -354,12 +354,13 @@ static bool is_listed(const tile_chunks_params *p) {
          g->tile_width * g->tile_height <= TILE_LISTED_MAX && g->stride_bytes <= UINT32_MAX / g->tile_height;
 }
 
-static void launch_listed(const tile_stats_args *a, const tile_chunks_params &p, uint64_t blocks, cuda_stream stream) {
+static stage_status launch_listed(const tile_stats_args *a, const tile_chunks_params &p, uint64_t blocks,
+                                  cuda_stream stream) {
   const uint64_t a_processor = a->view.type == PRIM_F64 ? LISTED_BLOCKS_OF_F64 : LISTED_BLOCKS_PER_SM;
   const uint64_t most = (uint64_t)a->processors * a_processor;
   const unsigned held = (unsigned)(blocks < most ? blocks : most);
-  if (a->view.type == PRIM_U16) tile_listed_kernel<uint16_t><<<held, CHUNK_THREADS, 0, stream>>>(p);
-  if (a->view.type == PRIM_F64) tile_listed_kernel<double><<<held, CHUNK_THREADS, 0, stream>>>(p);
+  return launch(a->view.type == PRIM_U16 ? tile_listed_kernel<uint16_t> : tile_listed_kernel<double>, held,
+                CHUNK_THREADS, 0, stream, p);
 }
 
 stage_status tile_chunks_launch(const tile_stats_args *a, cuda_stream stream) {
@@ -370,17 +371,13 @@ stage_status tile_chunks_launch(const tile_stats_args *a, cuda_stream stream) {
   if (blocks > INT32_MAX) return STAGE_OVERFLOW;
   if (is_listed(&p)) {
     if (a->view.type == PRIM_F32) return tile_floats_launch(a, stream);
-    launch_listed(a, p, blocks, stream);
-    return launch_status();
+    return launch_listed(a, p, blocks, stream);
   }
-  if (is_wide(a)) {
-    tile_wide_chunks_kernel<<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
-    return launch_status();
-  }
-  if (a->view.type == PRIM_U16) tile_chunks_kernel<uint16_t><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
-  if (a->view.type == PRIM_F32) tile_chunks_kernel<float><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
-  if (a->view.type == PRIM_F64) tile_chunks_kernel<double><<<(unsigned)blocks, CHUNK_THREADS, 0, stream>>>(p);
-  return launch_status();
+  void (*kernel)(tile_chunks_params) = tile_chunks_kernel<double>;
+  if (a->view.type == PRIM_U16) kernel = tile_chunks_kernel<uint16_t>;
+  if (a->view.type == PRIM_F32) kernel = tile_chunks_kernel<float>;
+  if (is_wide(a)) kernel = tile_wide_chunks_kernel;
+  return launch(kernel, (unsigned)blocks, CHUNK_THREADS, 0, stream, p);
 }
 
 stage_status tile_chunks_floor_launch(const tile_stats_args *a, cuda_stream stream) {
@@ -391,8 +388,7 @@ stage_status tile_chunks_floor_launch(const tile_stats_args *a, cuda_stream stre
   const uint64_t groups = tile_parts(p.tile_sums, (uint64_t)PRIM_CHUNK * CHUNK_WARPS);
   const uint64_t tiles = p.grid.count < GRID_Y_MAX ? p.grid.count : (uint64_t)GRID_Y_MAX;
   if (groups > INT32_MAX) return STAGE_OVERFLOW;
-  tile_chunks_floor_kernel<<<dim3((unsigned)groups, (unsigned)tiles), CHUNK_THREADS, 0, stream>>>(p);
-  return launch_status();
+  return launch(tile_chunks_floor_kernel, dim3((unsigned)groups, (unsigned)tiles), CHUNK_THREADS, 0, stream, p);
 }
 
 stage_status tile_chunks_finish_launch(const tile_stats_args *a, cuda_stream stream) {
@@ -401,8 +397,7 @@ stage_status tile_chunks_finish_launch(const tile_stats_args *a, cuda_stream str
   assert(p.sums);
   const uint64_t most = (uint64_t)a->processors * CHUNK_BLOCKS_PER_SM;
   const unsigned blocks = (unsigned)(p.grid.count < most ? p.grid.count : most);
-  tile_chunks_finish_kernel<<<blocks, CHUNK_THREADS, 0, stream>>>(p);
-  return launch_status();
+  return launch(tile_chunks_finish_kernel, blocks, CHUNK_THREADS, 0, stream, p);
 }
 
 size_t tile_stats_scratch_bytes(const tile_stats_args *a) {

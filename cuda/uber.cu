@@ -20,8 +20,7 @@ __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
 
 template <int R> static stage_status uber_level(const blur_launch_args *args, cuda_stream stream) {
   const march_params<R> p = march_params_of<R>(args);
-  uber_level_kernel<R><<<march_grid(p), march_shape<R>::threads, march_shape<R>::shared_bytes, stream>>>(p);
-  return launch_status();
+  return launch(uber_level_kernel<R>, march_grid(p), march_shape<R>::threads, march_shape<R>::shared_bytes, stream, p);
 }
 
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream) {
@@ -240,15 +239,11 @@ static stage_status chain_run(const chain_launch_args *args, cuda_stream stream)
   const octave_view *o = &args->octave;
   assert(launch_parts(o->height, shape::tile) <= GRID_Y_MAX);
   dim3 grid((unsigned)launch_parts(o->width, shape::tile), (unsigned)launch_parts(o->height, shape::tile));
-  if (args->batch.count > 1) {
-    grid.z = (unsigned)args->batch.count;
-    blur_chain_kernel<SMALL, true, R1, R2, R3><<<grid, chain_tile<SMALL>::threads, shape::shared_bytes, stream>>>(
-        chain_params_of(args), args->batch.stride_bytes);
-  } else {
-    blur_chain_kernel<SMALL, false, R1, R2, R3>
-        <<<grid, chain_tile<SMALL>::threads, shape::shared_bytes, stream>>>(chain_params_of(args), 0);
-  }
-  return launch_status();
+  const bool batch = args->batch.count > 1;
+  if (batch) grid.z = (unsigned)args->batch.count;
+  return launch(batch ? blur_chain_kernel<SMALL, true, R1, R2, R3> : blur_chain_kernel<SMALL, false, R1, R2, R3>, grid,
+                chain_tile<SMALL>::threads, shape::shared_bytes, stream, chain_params_of(args),
+                args->batch.stride_bytes);
 }
 
 /* Whether step i of the chain has this radius; radius 0: whether there is no such step. */

@@ -5,6 +5,8 @@
  *   bench_in_flight [rate] [--device cpu|cuda|hybrid] [--split N] [--seconds S] [--batch N] [IMAGE ...]
  *   bench_in_flight latency [--frames N] [...]     one frame at a time and two in flight: median, p99, largest
  *   bench_in_flight memory [--frames N] [...]      scenes of changing sizes; memory held at each tenth of the way
+ *   bench_in_flight sizes [...]                    pictures of sizes not met before: a size's first three frames, and the
+ *                                                  rate of 300 sizes beside that of one
  *   bench_in_flight split [--seconds S] [...]      latency and rate for every split of the octaves between GPU and CPU,
  *                                                  beside the GPU alone and the CPU alone
  *
@@ -26,7 +28,7 @@
 
 enum { IMAGES_MAX = 64, FRAMES_MAX = 1000000, IN_FLIGHT_MAX = 64 };
 
-typedef enum bench_mode { MODE_RATE, MODE_LATENCY, MODE_MEMORY, MODE_SPLIT } bench_mode;
+typedef enum bench_mode { MODE_RATE, MODE_LATENCY, MODE_MEMORY, MODE_SIZES, MODE_SPLIT } bench_mode;
 
 typedef struct bench_options {
   bench_mode mode;
@@ -214,6 +216,77 @@ static bool bench_latency(const bench_options *b, const char *name, int32_t octa
   return ok;
 }
 
+/* ------------------------------------------------------------------ sizes not met before */
+
+enum { SIZES = 300, SIZES_TIMED = 60, SIZES_IN_FLIGHT = 16 };
+
+/* Windows of nearly the whole picture, no two of the first 323 of one size; the first is the whole. */
+static hs_image size_of(const hs_image *whole, int i) {
+  hs_image w = *whole;
+  w.stride_bytes = (size_t)whole->width;
+  w.width -= i % 19;
+  w.height -= i % 17;
+  return w;
+}
+
+/* The first, second and third frame of sizes, one after another: medians. */
+static bool time_first_frames(hs_context *c, const hs_image *image, double median[3]) {
+  static double ms[3][SIZES_TIMED];
+  const hs_features *view = NULL;
+  for (int i = 0; i <= SIZES_TIMED; i++) {
+    const hs_image window = size_of(image, i);
+    for (int again = 0; again < 3; again++) {
+      const double start = now_ms();
+      if (hs_extract_view(c, &window, NULL, &view) != HS_OK) return false;
+      if (i > 0) ms[again][i - 1] = now_ms() - start; /* with the whole picture memory is taken */
+    }
+  }
+  for (int again = 0; again < 3; again++) {
+    qsort(ms[again], SIZES_TIMED, sizeof ms[again][0], by_value);
+    median[again] = ms[again][SIZES_TIMED / 2];
+  }
+  return true;
+}
+
+/* Images a second in flight: SIZES of them, of as many sizes or all of one. */
+static double rate_of_sizes(hs_context *c, const hs_image *image, bool one_size) {
+  const hs_features *view = NULL;
+  double start = 0;
+  for (int next = -2 * SIZES_IN_FLIGHT, waited = next; waited < SIZES; waited++) { /* memory is taken before 0 */
+    while (next < SIZES && next - waited < SIZES_IN_FLIGHT) {
+      const hs_image window = size_of(image, next < 0 || one_size ? 0 : next);
+      if (hs_submit(c, &window, NULL) != HS_OK) return 0;
+      next++;
+    }
+    if (waited == 0) start = now_ms();
+    if (hs_wait_view(c, &view) != HS_OK) return 0;
+  }
+  return SIZES / (now_ms() - start) * 1e3;
+}
+
+static bool bench_sizes(const bench_options *b, const char *name, int32_t octave) {
+  hs_image image;
+  double median[3] = {0};
+  if (!load(b->device, name, &image)) return false;
+  hs_context *c = open_context(b, b->device, octave, 1);
+  bool ok = c && time_first_frames(c, &image, median);
+  hs_destroy(c);
+  double rate[2] = {0};
+  for (int one = 0; one < 2 && ok; one++) {
+    c = open_context(b, b->device, octave, SIZES_IN_FLIGHT);
+    ok = c && verified(b, c, &image, octave, SIZES_IN_FLIGHT);
+    if (ok) rate[one] = rate_of_sizes(c, &image, one == 1);
+    ok = ok && rate[one] > 0;
+    hs_destroy(c);
+  }
+  const char *slash = strrchr(name, '/');
+  if (ok)
+    printf("| %s | %s | %.3f | %.3f | %.3f | %.0f | %.0f | %.2f |\n", slash ? slash + 1 : name, octave < 0 ? "yes" : "no",
+           median[0], median[1], median[2], rate[0], rate[1], rate[0] / rate[1]);
+  free_pixels(b->device, (void *)(uintptr_t)image.data);
+  return ok;
+}
+
 /* Resident bytes of the process. */
 static double resident_mib(void) {
   long pages = 0, resident = 0;
@@ -342,6 +415,8 @@ static bool parse(bench_options *b, int argc, char **argv) {
       b->mode = MODE_LATENCY;
     } else if (strcmp(argv[i], "memory") == 0) {
       b->mode = MODE_MEMORY;
+    } else if (strcmp(argv[i], "sizes") == 0) {
+      b->mode = MODE_SIZES;
     } else if (strcmp(argv[i], "split") == 0) {
       b->mode = MODE_SPLIT;
     } else if (strncmp(argv[i], "--", 2) != 0 && b->image_count < IMAGES_MAX) {
@@ -365,11 +440,17 @@ int main(int argc, char **argv) {
   if (b.mode == MODE_RATE)
     printf("| image | doubled | features | alone, images/s | 1 in flight | 2 | 4 | 8 | 16 | 32 | 64 | best / alone |\n"
            "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  if (b.mode == MODE_SIZES)
+    printf("| image | doubled | first frame of a size, ms | second | third | %d sizes, images/s | one size | share |\n"
+           "|---|---|--:|--:|--:|--:|--:|--:|\n",
+           SIZES);
   if (b.mode == MODE_LATENCY)
     printf("| image | doubled | in flight | frames | least ms | median ms | p99 ms | largest ms |\n"
            "|---|---|--:|--:|--:|--:|--:|--:|\n");
   for (int i = 0; i < b.image_count && ok; i++) {
     if (b.mode == MODE_MEMORY) ok = bench_memory(&b, b.images[i]);
+    for (int32_t octave = -1; octave <= 0 && b.mode == MODE_SIZES; octave++)
+      ok = bench_sizes(&b, b.images[i], octave) && ok;
     for (int32_t octave = -1; octave <= 0 && b.mode == MODE_RATE; octave++)
       ok = bench_rate(&b, b.images[i], octave) && ok;
     for (int32_t octave = -1; octave <= 0 && b.mode == MODE_SPLIT; octave++)

@@ -150,6 +150,19 @@ static void test_level_steps(void **state) {
   check_blur(*state, 1500, 1100, 13, BORDER_REFLECT_101, PATTERN_NOISE); /* walks of several steps */
 }
 
+/* An error that another call left in the runtime is not taken for a launch's. */
+static void test_launch_after_an_error(void **state) {
+  if (!*state) skip_because(NEEDS_GPU);
+  cuda_event never = NULL;
+  float ms = 0.0f;
+  assert_int_equal(device_event_create(&never, true), STAGE_OK);
+  assert_int_equal(device_event_elapsed_ms(never, never, &ms), STAGE_DEVICE);
+  check_blur(*state, 65, 130, 5, BORDER_REFLECT_101, PATTERN_RAMP);
+  check_blur(*state, 65, 130, 4, BORDER_REFLECT_101, PATTERN_RAMP);
+  (void)device_error_text(); /* takes it away */
+  device_event_destroy(never);
+}
+
 /* ------------------------------------------------- chains */
 
 static void check_chain(cuda_stream stream, int32_t width, int32_t height, const int32_t *radii, int32_t count,
@@ -528,6 +541,7 @@ static void test_level_steps(void **state) {
   (void)state;
   skip_because(NEEDS_GPU);
 }
+#  define test_launch_after_an_error test_level_steps
 #  define test_chains               test_level_steps
 #  define test_fused_bases          test_level_steps
 #  define test_bases                test_level_steps
@@ -539,6 +553,7 @@ static void test_level_steps(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_level_steps),
+      cmocka_unit_test(test_launch_after_an_error),
       cmocka_unit_test(test_chains),
       cmocka_unit_test(test_fused_bases),
       cmocka_unit_test(test_bases),
