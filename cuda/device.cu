@@ -190,11 +190,9 @@ stage_status device_capture_begin(cuda_stream stream) {
 /* Nodes keep the priorities of the streams that they were captured on; a driver that refuses runs them all with that of
    the stream that the graph is launched on. */
 static cudaError_t instantiate(cudaGraphExec_t *graph, cudaGraph_t captured) {
-#if CUDART_VERSION >= 11070
   if (cudaGraphInstantiateWithFlags(graph, captured, cudaGraphInstantiateFlagUseNodePriority) == cudaSuccess)
     return cudaSuccess;
   (void)cudaGetLastError();
-#endif
   return cudaGraphInstantiateWithFlags(graph, captured, 0);
 }
 
