@@ -184,7 +184,7 @@ static void vote(sample_block *b, float window_direction) {
 static void gather_rows(sample_block *b, const plane_view *level, const describe_window *w, int32_t x0,
                         const column_values *columns, const row_values *rows, int32_t y, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine);
-  const simd_f32 zero = simd_zero(), five = simd_set1(5.0f), half = simd_set1(0.5f);
+  const simd_f32 zero = simd_zero(), five = simd_set1(5.0f);
   const float *line = level->data + (size_t)y * level->stride;
   int32_t x = rows->from[0], n = b->count;
   for (int32_t i = 0; i < count;) {
@@ -198,8 +198,8 @@ static void gather_rows(sample_block *b, const plane_view *level, const describe
     const simd_f32 weight = simd_mul(simd_load(weights), simd_set1(rows->weight[i]));
     simd_store(b->row + n, simd_select(inside, row, zero));
     simd_store(b->column + n, simd_select(inside, column, zero));
-    simd_store(b->gx + n, simd_mul(half, simd_sub(simd_load(at + 1), simd_load(at - 1))));
-    simd_store(b->gy + n, simd_mul(half, simd_sub(simd_load(below), simd_load(above))));
+    simd_store(b->gx + n, simd_sub(simd_load(at + 1), simd_load(at - 1)));
+    simd_store(b->gy + n, simd_sub(simd_load(below), simd_load(above)));
     simd_store(b->weight + n, simd_select(inside, weight, zero));
     /* Up to the last lane inside; lanes before the first have no weight. */
     n += 31 - __builtin_clz((simd_bits(inside) << 1) | 1u);
@@ -245,7 +245,8 @@ static void fold_sums(const int32_t *sums, int32_t bins[DESCRIBE_LENGTH]) {
   }
 }
 
-/* The bins of one feature. */
+/* The bins of one feature. Gradients are taken at twice their length and weights at half: for the polar form scales
+   exactly, except below 1e-30, where a vote rounds to nothing. */
 static void compute_bins(const plane_view *level, const describe_window *w, float scale, window_ahead ahead,
                          int32_t bins[DESCRIBE_LENGTH]) {
   sample_block block;
@@ -259,7 +260,7 @@ static void compute_bins(const plane_view *level, const describe_window *w, floa
     compute_columns(w, &clip, &columns);
     for (int32_t y = clip.y0; y <= clip.y1; y += BAND) {
       const int32_t n = clip.y1 - y + 1 < BAND ? clip.y1 - y + 1 : BAND;
-      compute_rows(w, &clip, scale, y, n, &rows);
+      compute_rows(w, &clip, 0.5f * scale, y, n, &rows);
       gather_rows(&block, level, w, clip.x0, &columns, &rows, y, n);
     }
   }
