@@ -16,13 +16,13 @@
 #include "cpu/window_prefetch.h"
 
 enum {
-  CHUNK = 8,         /* features */
-  BLOCK = 256,       /* samples gathered before they vote */
+  CHUNK = 8,   /* features */
+  BLOCK = 256, /* samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
-  BAND = 64,         /* rows whose weights and intervals are computed at a time */
+  BAND = 64,                    /* rows whose weights and intervals are computed at a time */
   CORNERS = DESCRIBE_CELLS + 1, /* places of a sample's lower cell along a side: 0..4 */
   SUM_VOTES = 8,
-  SUM_START = 1 << 27, /* what sums start from that rounding may take down by 2 a sample */
+  SUM_START = 1 << 27,                  /* what sums start from that rounding may take down by 2 a sample */
   SUM_CELL = DESCRIBE_BINS * SUM_VOTES, /* sums of one corner */
   SUM_COUNT = CORNERS * CORNERS * SUM_CELL,
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
@@ -238,7 +238,8 @@ static void fold_sums(const int32_t *sums, int32_t bins[DESCRIBE_LENGTH]) {
       }
     }
     for (int32_t d = 0; d < DESCRIBE_BINS; d++) {
-      const uint32_t here = (uint32_t)pairs[d], before = (uint32_t)(pairs[(d + DESCRIBE_BINS - 1) % DESCRIBE_BINS] >> 32);
+      const uint32_t here = (uint32_t)pairs[d],
+                     before = (uint32_t)(pairs[(d + DESCRIBE_BINS - 1) % DESCRIBE_BINS] >> 32);
       const int32_t sum = (int32_t)(here - 2u * SUM_START + before);
       bins[cell * DESCRIBE_BINS + d] = sum > 0 ? sum : 0;
     }

@@ -17,11 +17,11 @@
 enum {
   BLOCK = 512, /* samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
-  BAND = 64,   /* rows whose weights and intervals are computed at a time */
+  BAND = 64, /* rows whose weights and intervals are computed at a time */
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
-  BINS_ROOM = 40, /* from one histogram to the next */
+  BINS_ROOM = 40,  /* from one histogram to the next */
   BIN_LEAST = -19, /* bins -19..18 have sums of their own */
-  REACH = 6,      /* of the smoothing, bins either side */
+  REACH = 6,       /* of the smoothing, bins either side */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 

@@ -12,14 +12,14 @@
 #include "cuda/work_order.cuh"
 
 enum {
-  ORIENT_WARPS = 4,                /* a block */
-  ORIENT_BLOCKS = 6,               /* a multiprocessor */
-  ORIENT_TILE = 36,                /* samples along a part of the window: all of one of radius 17, sigma 3.8 */
-  ORIENT_PITCH = ORIENT_TILE + 2,  /* of the part's samples in shared memory, with one more to each side */
-  ORIENT_COPIES = 8,               /* of the histogram, for the atomic variant */
+  ORIENT_WARPS = 4,                    /* a block */
+  ORIENT_BLOCKS = 6,                   /* a multiprocessor */
+  ORIENT_TILE = 36,                    /* samples along a part of the window: all of one of radius 17, sigma 3.8 */
+  ORIENT_PITCH = ORIENT_TILE + 2,      /* of the part's samples in shared memory, with one more to each side */
+  ORIENT_COPIES = 8,                   /* of the histogram, for the atomic variant */
   ORIENT_LEAST = -ORIENT_BINS / 2 - 1, /* bins -19..18 are stored */
   ORIENT_STORED = ORIENT_BINS + 4,     /* these and what makes it a multiple of 4 */
-  PEAK_LANES = 4,                  /* a keypoint, in the peak kernel */
+  PEAK_LANES = 4,                      /* a keypoint, in the peak kernel */
   PEAK_BINS = ORIENT_BINS / PEAK_LANES,
   PEAK_THREADS = 128,
   PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES
@@ -87,8 +87,8 @@ template <bool ATOMIC, author_rule RULE>
 static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane_view *level, const window_part *part,
                                                    int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
-  const uint32_t lane_votes =
-      shared_address(s->votes - ORIENT_LEAST * ORIENT_COPIES + lane % ORIENT_COPIES) - ORIENT_BIAS * (ORIENT_COPIES * 4u);
+  const uint32_t lane_votes = shared_address(s->votes - ORIENT_LEAST * ORIENT_COPIES + lane % ORIENT_COPIES) -
+                              ORIENT_BIAS * (ORIENT_COPIES * 4u);
   const float2 *columns = s->tile.column + sub;
   const float *samples = s->samples + ORIENT_PITCH + 1 + sub;
   const uint16_t *runs = s->tile.runs + group;
@@ -199,7 +199,8 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
     }
   __syncwarp();
   for (int32_t b = lane; b < ORIENT_BINS; b += WARP_LANES) {
-    const int32_t above = b - ORIENT_LEAST, below = above - ORIENT_BINS; /* stored as b and as b - 36; 17 and 18 as both */
+    const int32_t above = b - ORIENT_LEAST,
+                  below = above - ORIENT_BINS; /* stored as b and as b - 36; 17 and 18 as both */
     int32_t sum = orient_stored<ATOMIC>(s, below >= 0 ? below : above);
     if (below >= 0 && above < ORIENT_BINS + 2) sum += orient_stored<ATOMIC>(s, above);
     histogram[b] = sum;

@@ -55,9 +55,7 @@ static int32_t bits_for(double weights, int32_t radius, int32_t most) {
   return q;
 }
 
-int32_t orient_vote_bits(int32_t radius) {
-  return bits_for(orient_weight_bound(radius), radius, ORIENT_VOTE_BITS_MAX);
-}
+int32_t orient_vote_bits(int32_t radius) { return bits_for(orient_weight_bound(radius), radius, ORIENT_VOTE_BITS_MAX); }
 
 int32_t describe_vote_bits(int32_t radius) {
   return bits_for(describe_weight_bound(radius), radius, DESCRIBE_VOTE_BITS_MAX);

@@ -15,7 +15,7 @@
    (sigma0 = 4, S = 1 gives 240); a user's keypoint beyond it is refused. */
 enum {
   WINDOW_RADIUS_MAX = 2048,
-  ORIENT_VOTE_BITS_MAX = 21, /* magnitudes below 1.42 (VLFeat's at the edge) times 2^q stay below 2^22 */
+  ORIENT_VOTE_BITS_MAX = 21,  /* magnitudes below 1.42 (VLFeat's at the edge) times 2^q stay below 2^22 */
   DESCRIBE_VOTE_BITS_MAX = 22 /* magnitudes below 0.71 */
 };
 

@@ -21,7 +21,7 @@ enum {
 #define ORIENT_WINDOW_SIGMA 1.5f  /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
 #define ORIENT_WINDOW_RADIUS 4.5f /* 3 of those */
 #define TWO_PI_FLOAT 6.2831855f
-#define TURNS_A_RADIAN 0.15915494f
+#define TURNS_A_RADIAN       0.15915494f
 #define LOG2_E_FLOAT 1.442695041f
 
 /* keypoints first_keypoint.. of the list -> features, appended in keypoint order, then by angle. octaves: indexed by

@@ -97,8 +97,8 @@ static void test_polar(void **state) {
 
 static void test_polar_axes(void **state) {
   (void)state;
-  const float g[][4] = {{0, 0, 0, 0},       {1, 0, 1, 0},         {0, 1, 1, 0.25f},    {-1, 0, 1, 0.5f},
-                        {0, -1, 1, -0.25f}, {-0.0f, 0, 0, 0},     {0.0f, -0.0f, 0, 0}, {-2, -0.0f, 2, -0.5f}};
+  const float g[][4] = {{0, 0, 0, 0},       {1, 0, 1, 0},     {0, 1, 1, 0.25f},    {-1, 0, 1, 0.5f},
+                        {0, -1, 1, -0.25f}, {-0.0f, 0, 0, 0}, {0.0f, -0.0f, 0, 0}, {-2, -0.0f, 2, -0.5f}};
   for (size_t i = 0; i < sizeof g / sizeof g[0]; i++) {
     float magnitude, turn;
     hs_polar(g[i][0], g[i][1], 1.0f, &magnitude, &turn);
@@ -237,11 +237,13 @@ static void test_table_angles(void **state) {
     sine_worst = fmax(sine_worst, (double)fabsl((long double)s - sinl((long double)x)));
     sine_worst = fmax(sine_worst, (double)fabsl((long double)c - cosl((long double)x)));
     const double scale = ldexp(1.0, i % 64), y = s * scale, across = c * scale;
-    angle_worst = fmax(angle_worst, (double)fabsl((long double)table_atan2(y, across) - atan2l((long double)y, (long double)across)));
+    angle_worst = fmax(
+        angle_worst, (double)fabsl((long double)table_atan2(y, across) - atan2l((long double)y, (long double)across)));
   }
   printf("             table_sincos %.3g, table_atan2 %.3g\n", sine_worst, angle_worst);
   assert_true(sine_worst < 6e-16 && angle_worst < 6e-16);
-  assert_true(table_atan2(0.0, 0.0) == 0.0 && table_atan2(0.0, 2.0) == 0.0 && table_atan2(3.0, 0.0) == 1.5707963267948966);
+  assert_true(table_atan2(0.0, 0.0) == 0.0 && table_atan2(0.0, 2.0) == 0.0 &&
+              table_atan2(3.0, 0.0) == 1.5707963267948966);
   double s, c;
   table_sincos(0.0, &s, &c);
   assert_true(s == 0.0 && c == 1.0);
@@ -288,12 +290,10 @@ static void test_digest(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_reciprocal), cmocka_unit_test(test_polar),
-      cmocka_unit_test(test_polar_axes), cmocka_unit_test(test_polar_in_parts),
-      cmocka_unit_test(test_exp2),       cmocka_unit_test(test_log2),
-      cmocka_unit_test(test_sincos),     cmocka_unit_test(test_wrap),
-      cmocka_unit_test(test_roundings),  cmocka_unit_test(test_tables),
-      cmocka_unit_test(test_table_angles), cmocka_unit_test(test_digest),
+      cmocka_unit_test(test_reciprocal),     cmocka_unit_test(test_polar),        cmocka_unit_test(test_polar_axes),
+      cmocka_unit_test(test_polar_in_parts), cmocka_unit_test(test_exp2),         cmocka_unit_test(test_log2),
+      cmocka_unit_test(test_sincos),         cmocka_unit_test(test_wrap),         cmocka_unit_test(test_roundings),
+      cmocka_unit_test(test_tables),         cmocka_unit_test(test_table_angles), cmocka_unit_test(test_digest),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,8 @@ static void test_bits(void **state) {
   assert_true(describe_vote_bits(26) == 22 && describe_vote_bits(27) == 21 && describe_vote_bits(55) == 19);
   assert_true(orient_vote_bits(40) == 21 && orient_vote_bits(42) == 20 && orient_vote_bits(60) == 19);
   /* products that are rounded stay where rounding by addition is right */
-  assert_true(ldexp(sqrt(2.0), ORIENT_VOTE_BITS_MAX) < 4194304.0 && ldexp(sqrt(0.5), DESCRIBE_VOTE_BITS_MAX) < 4194304.0);
+  assert_true(ldexp(sqrt(2.0), ORIENT_VOTE_BITS_MAX) < 4194304.0 &&
+              ldexp(sqrt(0.5), DESCRIBE_VOTE_BITS_MAX) < 4194304.0);
 }
 
 /* The largest sigma whose window has this radius: it has the widest Gaussian. */
