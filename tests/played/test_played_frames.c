@@ -84,6 +84,27 @@ static void test_resident_results(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
+/* A size met first makes no graph, takes no memory and gives none back; its second frame makes the graph. */
+static void test_first_of_a_size(void **state) {
+  (void)state;
+  played_reset(1);
+  const hs_options o = options_on(HS_DEVICE_CUDA, 0);
+  hs_context *c = extraction_context(&o);
+  hs_features f = {0};
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK); /* the larger picture: memory for both */
+  const int64_t alive = played.alive;
+  const size_t used = played.gpus[0].used_bytes;
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(hs_extract(c, &other, NULL, &f), HS_OK);
+    extraction_check_equal(&other_expected, &f, "of a size met first");
+    assert_int_equal(played.alive, alive + (i > 0));
+    assert_int_equal(played.gpus[0].used_bytes, used);
+  }
+  hs_features_free(&f);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
 static void test_every_profile(void **state) {
   (void)state;
   played_reset(1);
@@ -332,6 +353,7 @@ static void test_primitives_follow_one_another(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_resident_results),
+      cmocka_unit_test(test_first_of_a_size),
       cmocka_unit_test(test_every_profile),
       cmocka_unit_test(test_bands),
       cmocka_unit_test(test_candidates_after_other_sizes),
