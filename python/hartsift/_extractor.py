@@ -181,7 +181,7 @@ class Extractor:
     ) -> Tuple[Picture, Optional[Picture]]:
         if is_file_source(image):
             limits = self._options.max_pixels, self._options.max_memory_bytes
-            picture = picture_of_file(image, *limits, exif, jpeg_scale)
+            picture = picture_of_file(image, limits, exif, jpeg_scale, value_range)
         elif jpeg_scale not in (0, 1):
             raise ArgumentError(f"jpeg_scale is {jpeg_scale!r} for an array, expected 1: only files are decoded")
         else:

@@ -329,10 +329,14 @@ def load_memory(
     return _load(lambda options, view: library.hs_load_image(path, options, view), *limits)
 
 
-def picture_of_file(source: Any, max_pixels: int, max_memory_bytes: int, exif: bool, jpeg_scale: int) -> Picture:
-    """A picture from a file, gray as the command reads it."""
-    memory = load_memory(source, max_pixels, max_memory_bytes, exif, False, jpeg_scale)
-    return Picture(memory.view, memory)
+def picture_of_file(
+    source: Any, limits: Tuple[int, int], exif: bool, jpeg_scale: int, value_range: Optional[ValueRange]
+) -> Picture:
+    """A picture from a file, gray as the command reads it. limits: pixels, bytes."""
+    memory = load_memory(source, *limits, exif, False, jpeg_scale)
+    if memory.view.type == _library.HS_U8 and value_range is None:
+        return Picture(memory.view, memory)
+    return picture_of_array(_array_of_image(memory), value_range=value_range)
 
 
 def _array_of_image(memory: _ImageMemory) -> "npt.NDArray[Any]":

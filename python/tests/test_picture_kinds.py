@@ -192,6 +192,18 @@ def test_open_files_and_buffers(image, expected, tmp_path):
     assert list(hartsift.extract_many([io.BytesIO(encoded), bytearray(encoded)])) == [expected, expected]
 
 
+def test_deep_files_are_read_like_arrays(image, expected):
+    deep = image.astype(np.uint16) * 16
+    encoded = b"P5 320 240 65535\n" + deep.astype(">u2").tobytes()
+    with pytest.warns(UserWarning, match=r"no sample above.*\(0, 4095\)"):
+        assert hartsift.extract(encoded, value_range=None).image_size == (320, 240)
+    assert hartsift.extract(encoded, value_range=(0, 4095)) == hartsift.extract(deep, value_range=(0, 4095))
+    assert nearly(hartsift.extract(encoded, value_range=(0, 4095)), expected)
+    eight = b"P5 320 240 255\n" + image.tobytes()
+    assert hartsift.extract(eight, value_range=(0, 255)) == expected
+    assert hartsift.extract(eight, value_range=(0, 510)) == hartsift.extract(image, value_range=(0, 510))
+
+
 # ---- tensors and batches
 
 
