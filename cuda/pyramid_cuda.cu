@@ -130,7 +130,7 @@ stage_status blur_launch(const blur_launch_args *args, cuda_stream stream) {
 }
 
 stage_status pyramid_prepare(void) {
-  stage_status status = base_prepare();
+  stage_status status = STAGE_OK;
 #define RADIUS_PREPARE(R)                                                                                              \
   if (status == STAGE_OK)                                                                                              \
     status = launch_prepare((const void *)blur_march_kernel<R, false>, march_shape<R>::shared_bytes);                  \

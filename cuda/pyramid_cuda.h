@@ -4,7 +4,7 @@
  *
  * Planes of an octave have a stride that is a multiple of PLANE_STRIDE_FLOATS, start on 256 bytes, and are followed by
  * PLANE_SLACK_FLOATS floats that kernels may read (never write). Launchers enqueue kernels only: no allocation, no
- * waiting; they may be captured into a graph. Run pyramid_prepare once per device before.
+ * waiting; they may be captured into a graph. Run pyramid_prepare and base_prepare once per device before.
  */
 #ifndef HS_CUDA_PYRAMID_CUDA_H
 #define HS_CUDA_PYRAMID_CUDA_H
@@ -35,10 +35,8 @@ typedef struct blur_launch_args {
   picture_batch batch;           /* only where !blur_needs_work and no dog is wanted */
 } blur_launch_args;
 
-/* Raises the shared-memory limits of this file's kernels on the current device. */
+/* Raises the shared-memory limits of the kernels on the current device: those of blurs, and those of the base. */
 stage_status pyramid_prepare(void);
-
-/* The base's part of it; pyramid_prepare calls it. */
 stage_status base_prepare(void);
 
 /* Radii without a kernel of their own filter rows into `work` first, then columns. */

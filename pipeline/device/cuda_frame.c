@@ -55,6 +55,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   s->mail = memory;
   s->d_mail = device;
   st = pyramid_prepare();
+  if (st == STAGE_OK) st = base_prepare();
   if (st == STAGE_OK) st = uber_prepare();
   return st;
 }

@@ -50,6 +50,7 @@ static size_t pictures(picture_batch batch) { return batch.count > 1 ? (size_t)b
 /* ------------------------------------------------------------------ pyramid */
 
 stage_status pyramid_prepare(void) { return STAGE_OK; }
+stage_status base_prepare(void) { return STAGE_OK; }
 stage_status uber_prepare(void) { return STAGE_OK; }
 bool blur_needs_work(int32_t radius) { return radius > WIDEST_RADIUS; }
 
