@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_expert.h"
 
 #if HARTSIFT_HAVE_CUDA
 
@@ -42,13 +43,16 @@ static int by_value(const void *a, const void *b) {
 
 static hs_context *open_context(const bench_options *b, hs_device device, int32_t first_octave) {
   hs_options o;
+  hs_expert_options expert;
   hs_context *c = NULL;
   char why[512];
   hs_options_init(&o, b->profile);
   o.first_octave = first_octave;
   o.descriptor = HS_DESCRIPTOR_U8;
   o.device = device;
-  if (device == HS_DEVICE_CUDA) o.variant = b->variant;
+  hs_expert_options_init(&expert, b->profile);
+  expert.variant = b->variant;
+  if (device == HS_DEVICE_CUDA) o.expert = &expert;
   if (hs_create_explained(&c, &o, why, sizeof why) != HS_OK) fprintf(stderr, "bench_cuda_frame: %s\n", why);
   return c;
 }

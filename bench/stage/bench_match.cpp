@@ -22,6 +22,7 @@
 #include <opencv2/features2d.hpp>
 
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_expert.h"
 
 namespace {
 
@@ -84,7 +85,10 @@ contender ours(const char *variant, int32_t threads, bool floats, bool mutual) {
   options.threads = threads;
   options.device = HS_DEVICE_CPU;
   const std::string chosen = std::string("match=") + variant;
-  options.variant = chosen.c_str();
+  hs_expert_options expert;
+  hs_expert_options_init(&expert, HS_PROFILE_LOWE);
+  expert.variant = chosen.c_str();
+  options.expert = &expert;
   if (hs_create(&c.context, &options) != HS_OK) c.context = nullptr;
   return c;
 }

@@ -38,6 +38,7 @@ typedef struct batch_job {
   hs_format format;
   batch_devices devices;
   hs_options options; /* but for the device */
+  hs_expert_options expert; /* of options */
   hs_options device_options[BATCH_DEVICES_MOST];
   cli_input input;
   hs_image mask; /* data null: none */
@@ -416,7 +417,7 @@ static cli_exit prepare_and_run(batch_job *job) {
   cli_exit result = read_own_options(job);
   result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0]) : result;
   if (result == CLI_DONE) {
-    cli_fill_options(job->set, &job->options);
+    cli_fill_options(job->set, &job->options, &job->expert);
     cli_input_init(&job->input, job->set, &job->options);
     cli_input_for(&job->input, job->set, hs_format_ignores_exif(job->format) != 0);
     result = load_mask(job);

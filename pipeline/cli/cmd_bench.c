@@ -29,6 +29,7 @@ typedef struct bench_job {
   cli_input input;
   bench_report report;
   hs_options options[BENCH_JOBS_MAX];
+  hs_expert_options expert; /* of options */
   size_t count;
 } bench_job;
 
@@ -45,7 +46,7 @@ static bool gpu_is_usable(const hs_options *options) {
    on one frame where that is asked for. */
 static void plan_ways(bench_job *job) {
   hs_options options;
-  cli_fill_options(job->set, &options);
+  cli_fill_options(job->set, &options, &job->expert);
   const hs_device device = options.device;
   if (device == HS_DEVICE_HYBRID) {
     job->options[job->count++] = options;

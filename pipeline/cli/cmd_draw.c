@@ -115,6 +115,7 @@ static cli_exit draw_and_save(const option_set *set, drawing *picture, const hs_
 
 static cli_exit draw_one_image(const option_set *set) {
   hs_options options;
+  hs_expert_options expert;
   hs_context *context = NULL;
   cli_input input = {0};
   drawing picture = {0};
@@ -123,7 +124,7 @@ static cli_exit draw_one_image(const option_set *set) {
   const bool extracts = set->operand_count == 1;
   cli_exit result = extracts ? cli_make_context(set, &options, &context) : CLI_DONE;
   if (result == CLI_DONE) {
-    cli_fill_options(set, &options);
+    cli_fill_options(set, &options, &expert);
     cli_input_init(&input, set, &options);
     input.keeps_stdin = extracts; /* decoded in colour for the picture and in gray for its features */
     cli_input_for(&input, set, !extracts && draw_is_as_stored(set->operands[1]));

@@ -44,16 +44,17 @@ static hs_status try_create(hs_context **context, const hs_options *options, cha
 
 static void gather(const option_set *set, info_facts *facts) {
   hs_options options;
+  hs_expert_options expert;
   hs_context *gpu_context = NULL;
   memset(facts, 0, sizeof *facts);
   facts->version = hs_version_string();
   facts->cpu_level = cpu_level_name();
   facts->threads = cpu_usable_threads();
-  cli_fill_options(set, &options);
+  cli_fill_options(set, &options, &expert);
   facts->context_status = try_create(&facts->context, &options, facts->context_message, sizeof facts->context_message);
   /* The reason against a GPU comes from asking for one. */
   options.device = HS_DEVICE_CUDA;
-  options.variant = NULL;
+  options.expert = NULL;
   facts->gpu_is_usable = try_create(&gpu_context, &options, facts->gpu_message, sizeof facts->gpu_message) == HS_OK;
   hs_destroy(gpu_context);
 }

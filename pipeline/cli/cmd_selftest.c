@@ -49,7 +49,7 @@ enum { SELFTEST_SCENES = sizeof selftest_scenes / sizeof selftest_scenes[0] };
 typedef struct selftest_backend {
   const char *name;
   const char *cpu;     /* value of HARTSIFT_CPU; null: as the user has it */
-  const char *variant; /* hs_options.variant */
+  const char *variant; /* hs_expert_options.variant */
   hs_device device;
   int32_t threads;
 } selftest_backend;
@@ -84,9 +84,13 @@ static hs_status create_backend(const selftest_state *state, const selftest_back
   }
   options->device = backend->device;
   options->threads = backend->threads;
-  options->variant = backend->variant;
+  hs_expert_options expert;
+  hs_expert_options_init(&expert, options->profile);
+  expert.variant = backend->variant;
+  options->expert = &expert;
   message[0] = '\0';
   const hs_status status = hs_create_explained(context, options, message, message_bytes);
+  options->expert = NULL; /* read by now */
   if (status != HS_OK && message[0] == '\0') {
     snprintf(message, message_bytes, "%s", hs_status_string(status));
   }

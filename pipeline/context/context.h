@@ -10,6 +10,7 @@
 #include "pipeline/context/plan.h"
 #include "pipeline/context/scratch.h"
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_expert.h"
 #include "stages/ops.h"
 
 enum { ERROR_TEXT_BYTES = 1024, ERROR_LOCATION_BYTES = 96, REPORT_BYTES = 2048 };
@@ -30,6 +31,7 @@ typedef struct split_table {
 
 struct hs_context {
   hs_options options; /* options.allocator is the caller's: features outlive the context and release through it */
+  hs_expert_options expert; /* where options.expert points, if anywhere */
   sift_params params;
   pyramid_rules rules;
   gaussian_filter base_filter;

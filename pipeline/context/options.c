@@ -8,28 +8,56 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/message.h"
 
-OPTIONS_END_WITH(hs_options, grid_rows);
+OPTIONS_END_WITH(hs_options, expert);
+OPTIONS_END_WITH(hs_expert_options, variant);
 static const options_kind kind = OPTIONS_KIND(hs_options, profile);
+static const options_kind expert_kind = OPTIONS_KIND(hs_expert_options, octave_rule);
+
+/* What makes up a profile besides the plain options. */
+static const hs_expert_options lowe_rules = {.struct_size = sizeof(hs_expert_options),
+                                             .octave_rule = HS_RULE_LOWE,
+                                             .blur_radius_rule = HS_RULE_LOWE,
+                                             .border_rule = HS_BORDER_REFLECT_101,
+                                             .candidate_rule = HS_RULE_LOWE,
+                                             .refine_rule = HS_RULE_LOWE,
+                                             .orientation_rule = HS_RULE_LOWE,
+                                             .descriptor_rule = HS_RULE_LOWE};
+static const hs_expert_options opencv_rules = {.struct_size = sizeof(hs_expert_options),
+                                               .octave_rule = HS_RULE_OPENCV,
+                                               .blur_radius_rule = HS_RULE_OPENCV,
+                                               .border_rule = HS_BORDER_REFLECT_101,
+                                               .candidate_rule = HS_RULE_OPENCV,
+                                               .refine_rule = HS_RULE_OPENCV,
+                                               .orientation_rule = HS_RULE_OPENCV,
+                                               .descriptor_rule = HS_RULE_OPENCV};
+static const hs_expert_options vlfeat_rules = {.struct_size = sizeof(hs_expert_options),
+                                               .octave_rule = HS_RULE_VLFEAT,
+                                               .blur_radius_rule = HS_RULE_VLFEAT,
+                                               .border_rule = HS_BORDER_REPLICATE,
+                                               .candidate_rule = HS_RULE_VLFEAT,
+                                               .refine_rule = HS_RULE_VLFEAT,
+                                               .orientation_rule = HS_RULE_VLFEAT,
+                                               .descriptor_rule = HS_RULE_LOWE};
+
+static const hs_expert_options *rules_of(hs_profile profile) {
+  if (profile == HS_PROFILE_LOWE) return &lowe_rules;
+  return profile == HS_PROFILE_OPENCV ? &opencv_rules : &vlfeat_rules;
+}
+
+const hs_expert_options *options_rules(const hs_options *o) { return o->expert ? o->expert : rules_of(o->profile); }
 
 #define MAX_PIXELS_DEFAULT ((uint64_t)1 << 31)
 
 static void set_lowe(hs_options *o) {
   o->first_octave = -1;
-  o->octave_rule = HS_RULE_LOWE;
   o->scales = 3;
   o->upsample = HS_UPSAMPLE_HALF_PIXEL;
   o->sigma = 1.6f;
   o->input_blur = 0.5f;
-  o->blur_radius_rule = HS_RULE_LOWE;
-  o->border_rule = HS_BORDER_REFLECT_101;
   o->border = 5;
   o->contrast = 0.04f;
-  o->candidate_rule = HS_RULE_LOWE;
-  o->refine_rule = HS_RULE_LOWE;
   o->settle = 0.6f;
   o->edge = 10.0f;
-  o->orientation_rule = HS_RULE_LOWE;
-  o->descriptor_rule = HS_RULE_LOWE;
   o->norm = HS_NORM_L2;
   o->layout = HS_LAYOUT_UBC;
   o->descriptor = HS_DESCRIPTOR_U8;
@@ -39,27 +67,15 @@ static void set_lowe(hs_options *o) {
 }
 
 static void set_opencv(hs_options *o) {
-  o->octave_rule = HS_RULE_OPENCV;
   o->upsample = HS_UPSAMPLE_OPENCV;
-  o->blur_radius_rule = HS_RULE_OPENCV;
-  o->candidate_rule = HS_RULE_OPENCV;
-  o->refine_rule = HS_RULE_OPENCV;
   o->settle = 0.5f;
-  o->orientation_rule = HS_RULE_OPENCV;
-  o->descriptor_rule = HS_RULE_OPENCV;
   o->descriptor = HS_DESCRIPTOR_F32;
 }
 
 static void set_vlfeat(hs_options *o) {
-  o->octave_rule = HS_RULE_VLFEAT;
   o->upsample = HS_UPSAMPLE_ALIGNED;
-  o->blur_radius_rule = HS_RULE_VLFEAT;
-  o->border_rule = HS_BORDER_REPLICATE;
   o->border = 1;
   o->contrast = 0.0f;
-  o->candidate_rule = HS_RULE_VLFEAT;
-  o->refine_rule = HS_RULE_VLFEAT;
-  o->orientation_rule = HS_RULE_VLFEAT;
   o->max_orientations = 4;
   o->layout = HS_LAYOUT_VLFEAT;
   o->descriptor = HS_DESCRIPTOR_F32;
@@ -92,7 +108,13 @@ hs_status hs_options_init_sized(hs_options *options, size_t struct_size, hs_prof
   return options_give(options, struct_size, &defaults, kind);
 }
 
-hs_status options_complete(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes) {
+hs_status hs_expert_options_init_sized(hs_expert_options *options, size_t struct_size, hs_profile profile) {
+  if ((unsigned)profile > HS_PROFILE_COLMAP) return HS_ERR_ARGUMENT;
+  return options_give(options, struct_size, rules_of(profile), expert_kind);
+}
+
+hs_status options_complete(hs_options *mine, hs_expert_options *expert, const hs_options *callers, char *message,
+                           size_t message_bytes) {
   char reason[ADOPT_REASON_BYTES];
   hs_options known = {0};
   hs_status st = options_adopt(&known, callers, kind, reason);
@@ -106,6 +128,11 @@ hs_status options_complete(hs_options *mine, const hs_options *callers, char *me
   *mine = defaults_of(known.profile);
   st = options_adopt(mine, callers, kind, reason);
   if (mine->max_pixels == 0) mine->max_pixels = MAX_PIXELS_DEFAULT;
+  if (st != HS_OK || !mine->expert) return st;
+  *expert = *rules_of(mine->profile);
+  st = options_adopt(expert, mine->expert, expert_kind, reason);
+  mine->expert = expert;
+  hs_message_set(message, message_bytes, "%s", reason);
   return st;
 }
 
@@ -120,22 +147,41 @@ typedef struct float_range {
   float value, low, high;
 } float_range;
 
+/* prefix: the struct's, as the caller knows it. */
+static hs_status check_ranges(const int_range *ranges, size_t count, const char *prefix, char *message,
+                              size_t message_bytes) {
+  for (size_t i = 0; i < count; i++) {
+    const int_range *r = &ranges[i];
+    if (r->value >= r->low && r->value <= r->high) continue;
+    hs_message_set(message, message_bytes, "%s.%s is %lld, expected %lld..%lld", prefix, r->name, (long long)r->value,
+                   (long long)r->low, (long long)r->high);
+    return HS_ERR_OPTION;
+  }
+  return HS_OK;
+}
+
+static hs_status check_rules(const hs_expert_options *e, char *message, size_t message_bytes) {
+  const int_range ranges[] = {
+      {"octave_rule", (int64_t)e->octave_rule, 0, HS_RULE_VLFEAT},
+      {"blur_radius_rule", (int64_t)e->blur_radius_rule, 0, HS_RULE_VLFEAT},
+      {"border_rule", (int64_t)e->border_rule, 0, HS_BORDER_REPLICATE},
+      {"candidate_rule", (int64_t)e->candidate_rule, 0, HS_RULE_VLFEAT},
+      {"refine_rule", (int64_t)e->refine_rule, 0, HS_RULE_VLFEAT},
+      {"orientation_rule", (int64_t)e->orientation_rule, 0, HS_RULE_VLFEAT},
+      {"descriptor_rule", (int64_t)e->descriptor_rule, 0, HS_RULE_VLFEAT},
+  };
+  return check_ranges(ranges, sizeof ranges / sizeof ranges[0], "expert", message, message_bytes);
+}
+
 static hs_status check_ints(const hs_options *o, char *message, size_t message_bytes) {
   const int_range ranges[] = {
       {"first_octave", o->first_octave, -1, 3},
       {"octaves", o->octaves, 0, OCTAVES_MAX},
-      {"octave_rule", (int64_t)o->octave_rule, 0, HS_RULE_VLFEAT},
       {"scales", o->scales, 1, SCALES_MAX},
       {"upsample", (int64_t)o->upsample, 0, HS_UPSAMPLE_OPENCV},
-      {"blur_radius_rule", (int64_t)o->blur_radius_rule, 0, HS_RULE_VLFEAT},
-      {"border_rule", (int64_t)o->border_rule, 0, HS_BORDER_REPLICATE},
       {"border", o->border, 1, 64},
-      {"candidate_rule", (int64_t)o->candidate_rule, 0, HS_RULE_VLFEAT},
-      {"refine_rule", (int64_t)o->refine_rule, 0, HS_RULE_VLFEAT},
-      {"orientation_rule", (int64_t)o->orientation_rule, 0, HS_RULE_VLFEAT},
       {"max_orientations", o->max_orientations, 0, 18},
       {"upright", o->upright, 0, 1},
-      {"descriptor_rule", (int64_t)o->descriptor_rule, 0, HS_RULE_VLFEAT},
       {"norm", (int64_t)o->norm, 0, HS_NORM_ROOT},
       {"layout", (int64_t)o->layout, 0, HS_LAYOUT_VLFEAT},
       {"descriptor", (int64_t)o->descriptor, 0, HS_DESCRIPTOR_NONE},
@@ -148,23 +194,17 @@ static hs_status check_ints(const hs_options *o, char *message, size_t message_b
       {"device_index", o->device_index, 0, 1023},
       {"split", o->split, 0, OCTAVES_MAX},
       {"in_flight", o->in_flight, 0, 256},
-      {"batch", o->batch, 0, 64},
+      {"images_per_launch", o->images_per_launch, 0, 64},
       {"equalize", o->equalize, 0, 1},
       {"grid_columns", o->grid_columns, o->grid_rows > 0 ? 1 : 0, 4096},
       {"grid_rows", o->grid_rows, o->grid_columns > 0 ? 1 : 0, 4096},
   };
-  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-    const int_range *r = &ranges[i];
-    if (r->value >= r->low && r->value <= r->high) continue;
-    hs_message_set(message, message_bytes, "options.%s is %lld, expected %lld..%lld", r->name, (long long)r->value,
-                   (long long)r->low, (long long)r->high);
-    return HS_ERR_OPTION;
-  }
-  return HS_OK;
+  return check_ranges(ranges, sizeof ranges / sizeof ranges[0], "options", message, message_bytes);
 }
 
 hs_status options_validate(const hs_options *o, char *message, size_t message_bytes) {
-  const hs_status st = check_ints(o, message, message_bytes);
+  hs_status st = check_ints(o, message, message_bytes);
+  if (st == HS_OK) st = check_rules(options_rules(o), message, message_bytes);
   if (st != HS_OK) return st;
   const float_range ranges[] = {
       {"sigma", o->sigma, 0.8f, 4.0f},
@@ -192,25 +232,27 @@ hs_status options_validate(const hs_options *o, char *message, size_t message_by
 }
 
 pyramid_rules options_pyramid_rules(const hs_options *o) {
-  const pyramid_rules rules = {.first_octave = o->first_octave,
+  const pyramid_rules pyramid = {.first_octave = o->first_octave,
                                .scales = o->scales,
                                .border = o->border,
                                .octaves = o->octaves,
-                               .octave_rule = (author_rule)o->octave_rule};
-  return rules;
+                               .octave_rule = (author_rule)options_rules(o)->octave_rule};
+  return pyramid;
 }
 
 /* The next smaller float: turns "at least t" into "above the result". */
 static float below(float t) { return nextafterf(t, -1.0f); }
 
 static float candidate_threshold(const hs_options *o) {
+  const hs_expert_options *rules = options_rules(o);
   const double contrast = (double)o->contrast / (double)o->scales;
-  if (o->candidate_rule == HS_RULE_OPENCV) return (float)((double)(int32_t)(127.5 * contrast) / 255.0);
-  if (o->candidate_rule == HS_RULE_VLFEAT) return below((float)(0.8 * contrast));
+  if (rules->candidate_rule == HS_RULE_OPENCV) return (float)((double)(int32_t)(127.5 * contrast) / 255.0);
+  if (rules->candidate_rule == HS_RULE_VLFEAT) return below((float)(0.8 * contrast));
   return (float)(0.5 * contrast);
 }
 
 sift_params options_params(const hs_options *o) {
+  const hs_expert_options *rules = options_rules(o);
   const float contrast = (float)((double)o->contrast / (double)o->scales);
   const sift_params p = {
       .scales = o->scales,
@@ -218,15 +260,15 @@ sift_params options_params(const hs_options *o) {
       .grid_shift = o->upsample == HS_UPSAMPLE_HALF_PIXEL && o->first_octave < 0 ? 0.25f : 0.0f,
       .border = o->border,
       .candidate_above = candidate_threshold(o),
-      .extremum_ties = o->candidate_rule == HS_RULE_OPENCV,
-      .refine_rule = (author_rule)o->refine_rule,
+      .extremum_ties = rules->candidate_rule == HS_RULE_OPENCV,
+      .refine_rule = (author_rule)rules->refine_rule,
       .settle = o->settle,
-      .contrast_above = o->refine_rule == HS_RULE_VLFEAT ? contrast : below(contrast),
+      .contrast_above = rules->refine_rule == HS_RULE_VLFEAT ? contrast : below(contrast),
       .edge = o->edge,
-      .orientation_rule = (author_rule)o->orientation_rule,
+      .orientation_rule = (author_rule)rules->orientation_rule,
       .max_orientations = o->max_orientations,
       .upright = o->upright != 0,
-      .descriptor_rule = (author_rule)o->descriptor_rule,
+      .descriptor_rule = (author_rule)rules->descriptor_rule,
       .root = o->norm == HS_NORM_ROOT,
       .vlfeat_layout = o->layout == HS_LAYOUT_VLFEAT,
       .descriptor_float = o->descriptor == HS_DESCRIPTOR_F32,
@@ -239,7 +281,7 @@ upsample_grid options_upsample_grid(const hs_options *o) {
 }
 
 int32_t options_filters(const hs_options *o, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]) {
-  const author_rule rule = (author_rule)o->blur_radius_rule;
+  const author_rule rule = (author_rule)options_rules(o)->blur_radius_rule;
   scalespace_filter(scalespace_base_sigma((double)o->sigma, (double)o->input_blur, o->first_octave), rule, base);
   int32_t radius = base->radius;
   for (int32_t s = 1; s <= o->scales + 2; s++) {

@@ -14,6 +14,7 @@
 #define HS_PIPELINE_OPTIONS_H
 
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_expert.h"
 #include "stages/params.h"
 #include "stages/pyramid.h"
 
@@ -21,8 +22,13 @@
 hs_status options_validate(const hs_options *options, char *message, size_t message_bytes);
 
 /* A copy of the caller's options that has every field this library knows: one from an older header is shorter, and gets
-   its profile's defaults for the rest. */
-hs_status options_complete(hs_options *mine, const hs_options *callers, char *message, size_t message_bytes);
+   its profile's defaults for the rest. Where they have expert options *expert becomes a copy of those, and
+   mine->expert points to it. */
+hs_status options_complete(hs_options *mine, hs_expert_options *expert, const hs_options *callers, char *message,
+                           size_t message_bytes);
+
+/* The rules in force: the expert's, else the profile's. */
+const hs_expert_options *options_rules(const hs_options *options);
 
 /* The stages' parameters of valid options. */
 sift_params options_params(const hs_options *options);

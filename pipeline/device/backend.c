@@ -99,6 +99,8 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   if (!c) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "out of memory: %zu bytes for a context", sizeof *c);
   memset(c, 0, sizeof *c);
   c->options = owner->options;
+  c->expert = owner->expert;
+  if (owner->options.expert) c->options.expert = &c->expert;
   c->options.threads = threads > 0 ? threads : 1;
   c->params = owner->params;
   c->rules = owner->rules;

@@ -91,7 +91,7 @@ base_args cuda_base_args(const hs_context *c, const source_view *source) {
   base_args args = {.source = *source,
                     .first_octave = c->options.first_octave,
                     .grid = options_upsample_grid(&c->options),
-                    .border = (border_mode)c->options.border_rule,
+                    .border = (border_mode)options_rules(&c->options)->border_rule,
                     .filter = &c->base_filter,
                     .gray = octave_level(&o, 2),
                     .work = octave_level(&o, 3),
@@ -116,7 +116,7 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
   blur_launch_args args = {.in = octave_level(v, s - 1),
                            .out = octave_level(v, s),
                            .work = r->blur_work[o],
-                           .border = (border_mode)c->options.border_rule,
+                           .border = (border_mode)options_rules(&c->options)->border_rule,
                            .filter = &c->step_filter[s],
                            .batch = r->batch};
   if (halved) args.halved = next_base(r, o);
@@ -132,7 +132,7 @@ static stage_status record_levels(const recording *r, int32_t o, int32_t first, 
   chain_launch_args chain = {.octave = r->view.octaves[o],
                              .first_level = first,
                              .count = last - first + 1,
-                             .border = (border_mode)c->options.border_rule,
+                             .border = (border_mode)options_rules(&c->options)->border_rule,
                              .filters = c->step_filter,
                              .batch = r->batch};
   if (halved) chain.halved = next_base(r, o);

@@ -41,7 +41,7 @@ static stage_status build_base(frame *f, int32_t o) {
   base_args args = {.source = f->request->source,
                     .first_octave = c->options.first_octave,
                     .grid = options_upsample_grid(&c->options),
-                    .border = (border_mode)c->options.border_rule,
+                    .border = (border_mode)options_rules(&c->options)->border_rule,
                     .filter = &c->base_filter,
                     .gray = octave_level(&w->octaves[0], 2),
                     .work = w->blur_work[0],
@@ -63,7 +63,7 @@ static stage_status build_levels(frame *f, int32_t o) {
     const blur_args args = {.in = octave_level(&w->octaves[o], s - 1),
                             .out = octave_level(&w->octaves[o], s),
                             .work = w->blur_work[o],
-                            .border = (border_mode)c->options.border_rule,
+                            .border = (border_mode)options_rules(&c->options)->border_rule,
                             .filter = &c->step_filter[s]};
     st = c->ops.blur(c->queue, &args);
   }

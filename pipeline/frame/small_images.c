@@ -23,7 +23,7 @@ int32_t batch_frame_most(const hs_context *c, const hs_image *image) {
       !cuda_frame_batches(c))
     return 1;
   const int64_t samples = samples_of(o, image);
-  int32_t wanted = o->batch, chosen = 1;
+  int32_t wanted = o->images_per_launch, chosen = 1;
   if (wanted == 0)
     wanted = samples * BATCH_CHOSEN_MAX <= BATCH_SAMPLES ? BATCH_CHOSEN_MAX : (int32_t)(BATCH_SAMPLES / (samples + 1));
   while (2 * chosen <= wanted && 2 * chosen <= CUDA_BATCH_MAX) chosen *= 2;

@@ -94,7 +94,7 @@ private:
     if (hs_create_explained(&context_, &options, why, sizeof why) != HS_OK)
       CV_Error(cv::Error::StsError, cv::String("hartsift: ") + why);
     options_.allocator = nullptr;
-    options_.variant = nullptr;
+    options_.expert = nullptr;
   }
 
   void check(hs_status status) const {

@@ -19,7 +19,8 @@ static void make_tables(hs_context *c) {
 
 static hs_status create(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
   hs_options adopted;
-  hs_status st = options_complete(&adopted, options, message, message_bytes);
+  hs_expert_options expert;
+  hs_status st = options_complete(&adopted, &expert, options, message, message_bytes);
   if (st == HS_OK) st = options_validate(&adopted, message, message_bytes);
   if (st != HS_OK) return st;
   hs_context *c = hs_memory_alloc(adopted.allocator, sizeof *c);
@@ -29,7 +30,11 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   }
   memset(c, 0, sizeof *c);
   c->options = adopted;
-  c->options.variant = NULL;
+  if (adopted.expert) {
+    c->expert = expert;
+    c->expert.variant = NULL;
+    c->options.expert = &c->expert;
+  }
   make_tables(c);
   char why[ERROR_TEXT_BYTES] = "";
   c->splits = &c->own_splits;
@@ -38,7 +43,7 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
     hs_message_set(message, message_bytes, "cannot make a lock");
     return HS_ERR_THREAD;
   }
-  st = backend_choose(c, adopted.variant, why, sizeof why);
+  st = backend_choose(c, options_rules(&adopted)->variant, why, sizeof why);
   if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
   if (st == HS_OK && c->no_device[0] && c->device_shown)
     hs_message_set(message, message_bytes, "the CPU does the work: %s", c->no_device);

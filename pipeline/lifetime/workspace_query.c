@@ -18,7 +18,8 @@ static hs_status query_device(hs_context *c, int32_t width, int32_t height, uint
 static hs_status query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                        uint64_t *device_bytes) {
   hs_options o;
-  hs_status st = options_complete(&o, options, NULL, 0);
+  hs_expert_options expert;
+  hs_status st = options_complete(&o, &expert, options, NULL, 0);
   if (st == HS_OK) st = options_validate(&o, NULL, 0);
   if (HARTSIFT_HAVE_CUDA && st == HS_OK && o.device != HS_DEVICE_CPU) {
     hs_context *c = NULL;
@@ -31,7 +32,7 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
     if (st != HS_OK || on_device) return st;
   }
   stage_ops ops;
-  if (st == HS_OK) st = cpu_choose_ops(&ops, o.variant, NULL, 0) ? HS_OK : HS_ERR_OPTION;
+  if (st == HS_OK) st = cpu_choose_ops(&ops, options_rules(&o)->variant, NULL, 0) ? HS_OK : HS_ERR_OPTION;
   if (st != HS_OK) return st;
   frame_plan plan;
   gaussian_filter base, step[LEVELS_MAX];

@@ -12,7 +12,7 @@ from ._extractor import Extractor
 from ._features import Features
 from ._images import Channels, ImageLike
 from ._library import library
-from ._options import make_options, options_key
+from ._options import make_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,7 +38,7 @@ def cached_extractor(options: Dict[str, Any]) -> Extractor:
         key = tuple(sorted(options.items()))
         hash(key)
     except TypeError:  # a region as a list, say
-        key = options_key(make_options(options))
+        key = make_options(options).key()
     extractor = _cache.extractors.pop(key, None) or Extractor(**options)
     _cache.extractors[key] = extractor
     while len(_cache.extractors) > _CACHED_EXTRACTORS:
@@ -107,10 +107,11 @@ def extract_many(
 
 def workspace_bytes(width: int, height: int, **options: "Unpack[Options]") -> Tuple[int, int]:
     """Bytes of (host, device) memory that images up to this size need, before anything is allocated."""
+    wanted = make_options(options)
     host, device = ctypes.c_uint64(), ctypes.c_uint64()
     check(
         library.hs_workspace_query(
-            ctypes.byref(make_options(options)), width, height, ctypes.byref(host), ctypes.byref(device)
+            ctypes.byref(wanted.view), width, height, ctypes.byref(host), ctypes.byref(device)
         )
     )
     return host.value, device.value

@@ -49,11 +49,10 @@ from ._images import (
 from ._library import (
     DESCRIPTOR_LENGTH,
     HsCudaFeatures,
-    HsOptions,
     HsStatistics,
     library,
 )
-from ._options import LAYOUTS, Layout, make_options, name_of, options_dict
+from ._options import LAYOUTS, Layout, OptionsSet, make_options, name_of
 from ._resident import DeviceFeatures, DeviceMemory
 
 if TYPE_CHECKING:
@@ -81,12 +80,12 @@ class Statistics:
 class _Context:
     """A context of the library. Ends when neither its extractor nor an array on its device refers to it."""
 
-    def __init__(self, options: HsOptions) -> None:
+    def __init__(self, options: OptionsSet) -> None:
         self.handle = ctypes.c_void_p()
         message = _library.message_room()
         check(
             library.hs_create_explained(
-                ctypes.byref(self.handle), ctypes.byref(options), message, _library.MESSAGE_BYTES
+                ctypes.byref(self.handle), ctypes.byref(options.view), message, _library.MESSAGE_BYTES
             ),
             message.value,
         )
@@ -110,7 +109,7 @@ class Extractor:
 
     def __init__(self, **options: "Unpack[Options]") -> None:
         self._options = make_options(options)
-        self._layout: Layout = "vlfeat" if self._options.layout == LAYOUTS["vlfeat"] else "ubc"
+        self._layout: Layout = "vlfeat" if self._options.view.layout == LAYOUTS["vlfeat"] else "ubc"
         self._lock = threading.RLock()
         self._context: Optional[_Context] = None
         self._closed = False
@@ -165,7 +164,7 @@ class Extractor:
         self.close()
 
     def __repr__(self) -> str:
-        profile = name_of("profile", self._options.profile)
+        profile = name_of("profile", self._options.view.profile)
         return f"<hartsift.Extractor: profile {profile}{', closed' if self._closed else ''}>"
 
     # ---- pictures
@@ -180,7 +179,7 @@ class Extractor:
         jpeg_scale: int = 1,
     ) -> Tuple[Picture, Optional[Picture]]:
         if is_file_source(image):
-            limits = self._options.max_pixels, self._options.max_memory_bytes
+            limits = self._options.view.max_pixels, self._options.view.max_memory_bytes
             picture = picture_of_file(image, limits, exif, jpeg_scale, value_range)
         elif jpeg_scale not in (0, 1):
             raise ArgumentError(f"jpeg_scale is {jpeg_scale!r} for an array, expected 1: only files are decoded")
@@ -349,7 +348,7 @@ class Extractor:
         arrays = [("records", records)]
         if descriptors is not None:
             kinds = {_library.HS_DESCRIPTOR_U8: np.uint8, _library.HS_DESCRIPTOR_F32: np.float32}
-            dtype = kinds.get(self._options.descriptor)
+            dtype = kinds.get(self._options.view.descriptor)
             if dtype is None:
                 raise ArgumentError('the options say descriptor="none": there are none to write')
             if descriptors.dtype != dtype or descriptors.shape != (len(records), DESCRIPTOR_LENGTH):
@@ -528,7 +527,7 @@ class Extractor:
         """What the images and masks yield, in their order."""
         if self.in_flight:
             raise ArgumentError("extract_many needs an extractor without images in flight")
-        most = self._options.in_flight or _DEFAULT_IN_FLIGHT
+        most = self._options.view.in_flight or _DEFAULT_IN_FLIGHT
         # In order of submission: None for an image under way, or what it came to at once.
         places: Deque[Union[None, Features, Error]] = deque()
         try:
@@ -580,7 +579,7 @@ class Extractor:
     @property
     def options(self) -> Dict[str, Any]:
         """All options by name."""
-        return options_dict(self._options)
+        return self._options.as_dict()
 
     @property
     def backends(self) -> Dict[str, str]:

@@ -9,7 +9,7 @@ import re
 from typing import Any, Dict, Iterable, Literal, Mapping, Optional, Tuple, TypedDict, Union
 
 from ._errors import ArgumentError, check
-from ._library import HsOptions, library
+from ._library import HsExpertOptions, HsOptions, library
 
 PROFILES = {"lowe": 0, "opencv": 1, "vlfeat": 2, "colmap": 3}
 LAYOUTS = {"ubc": 0, "vlfeat": 1}
@@ -33,8 +33,15 @@ ENUMERATIONS: Dict[str, Dict[str, int]] = {
     "selection": {"response": 0, "scale": 1},
     "device": _DEVICES,
 }
-_NOT_OFFERED = {"struct_size", "allocator"}
-_TYPES: Dict[str, Any] = {field[0]: field[1] for field in HsOptions._fields_ if field[0] not in _NOT_OFFERED}
+_NOT_OFFERED = {"struct_size", "allocator", "expert"}
+
+
+def _offered(structure: Any) -> Dict[str, Any]:
+    return {field[0]: field[1] for field in structure._fields_ if field[0] not in _NOT_OFFERED}
+
+
+_EXPERT_TYPES = _offered(HsExpertOptions)
+_TYPES: Dict[str, Any] = {**_offered(HsOptions), **_EXPERT_TYPES}
 _SHORTHANDS: Dict[str, Tuple[str, ...]] = {
     "region": ("region_x", "region_y", "region_width", "region_height"),
     "grid": ("grid_columns", "grid_rows"),
@@ -51,7 +58,7 @@ class OptionsBesideSigma(TypedDict, total=False):
 
     profile: Profile  # the preset that the others start from
     first_octave: int  # -1 doubles the image; -1..3
-    octaves: int  # most octaves, 0: as many as octave_rule gives
+    octaves: int  # most octaves, 0: as many as the image's size gives
     octave_rule: Rule
     scales: int  # scales per octave, 1..8
     upsample: Literal["aligned", "half-pixel", "opencv"]
@@ -89,7 +96,7 @@ class OptionsBesideSigma(TypedDict, total=False):
     variant: str  # "stage=name,...", see Extractor.backends
     split: int
     in_flight: int
-    batch: int
+    images_per_launch: int
     equalize: bool
 
 
@@ -165,40 +172,50 @@ def _set_device(options: HsOptions, value: Union[str, int]) -> None:
     options.device = enumerator("device", _DEVICES, value)
 
 
-def make_options(settings: Mapping[str, Any]) -> HsOptions:
+class OptionsSet:
+    """hs_options and the hs_expert_options beside them; ``view`` is what the library takes."""
+
+    def __init__(self, profile: int) -> None:
+        self.view, self.expert = HsOptions(), HsExpertOptions()
+        for structure, initialise in (
+            (self.view, library.hs_options_init_sized),
+            (self.expert, library.hs_expert_options_init_sized),
+        ):
+            check(initialise(ctypes.byref(structure), ctypes.sizeof(structure), profile))
+        self.view.expert = ctypes.addressof(self.expert)
+
+    def part(self, name: str) -> ctypes.Structure:
+        """The structure that has this field."""
+        return self.expert if name in _EXPERT_TYPES else self.view
+
+    def key(self) -> Tuple[Any, ...]:
+        """Equal for options that mean the same."""
+        return tuple(getattr(self.part(name), name) for name in _TYPES)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """All options by name, enumerations by the names of their values."""
+        values: Dict[str, Any] = {name: getattr(self.part(name), name) for name in _TYPES}
+        for name in ENUMERATIONS:
+            values[name] = name_of(name, values[name])
+        variant: Optional[bytes] = self.expert.variant
+        values["variant"] = variant.decode("utf-8") if variant else None
+        return values
+
+
+def make_options(settings: Mapping[str, Any]) -> OptionsSet:
     """Options of the profile named in the settings, changed by the others. Ranges are checked by the library."""
     spread = _spread_shorthands(dict(settings))
-    options = HsOptions()
     profile = spread.pop("profile", "lowe")
-    check(
-        library.hs_options_init_sized(
-            ctypes.byref(options), ctypes.sizeof(options), enumerator("profile", PROFILES, profile)
-        )
-    )
+    options = OptionsSet(enumerator("profile", PROFILES, profile))
     for name, value in spread.items():
         if name not in _TYPES:
             raise unknown_name("option", name, [*_TYPES, *_SHORTHANDS])
         if name == "device":
-            _set_device(options, value)
+            _set_device(options.view, value)
         elif name in ENUMERATIONS:
-            set_field(options, ctypes.c_int, name, enumerator(name, ENUMERATIONS[name], value))
+            set_field(options.part(name), ctypes.c_int, name, enumerator(name, ENUMERATIONS[name], value))
         elif name == "variant":
-            options.variant = value.encode("utf-8") if value else None
+            options.expert.variant = value.encode("utf-8") if value else None
         else:
-            set_field(options, _TYPES[name], name, value)
+            set_field(options.part(name), _TYPES[name], name, value)
     return options
-
-
-def options_key(options: HsOptions) -> Tuple[Any, ...]:
-    """Equal for options that mean the same."""
-    return tuple(getattr(options, name) for name in _TYPES)
-
-
-def options_dict(options: HsOptions) -> Dict[str, Any]:
-    """All options by name, enumerations by the names of their values."""
-    values: Dict[str, Any] = {name: getattr(options, name) for name in _TYPES}
-    for name in ENUMERATIONS:
-        values[name] = name_of(name, values[name])
-    variant: Optional[bytes] = options.variant
-    values["variant"] = variant.decode("utf-8") if variant else None
-    return values

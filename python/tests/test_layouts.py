@@ -39,7 +39,7 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         pytest.skip("no C compiler")
     if not (HEADERS / "hartsift.h").exists():
         pytest.skip("the headers are not beside the tests")
-    lines = ["#include <hartsift.h>", "#include <hartsift_cuda.h>", "#include <stdio.h>", "int main(void) {"]
+    lines = ["#include <hartsift.h>", "#include <hartsift_cuda.h>", "#include <hartsift_expert.h>", "#include <stdio.h>", "int main(void) {"]
     expected = []
     for name, structure in _library.STRUCTURES.items():
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
@@ -84,7 +84,9 @@ def test_numpy_types_are_those_of_the_structures():
 
 
 def test_every_field_of_the_options_is_typed():
-    fields = {field[0] for field in _library.HsOptions._fields_} - {"struct_size", "allocator"}
+    structures = _library.HsOptions, _library.HsExpertOptions
+    fields = {field[0] for structure in structures for field in structure._fields_}
+    fields -= {"struct_size", "allocator", "expert"}
     assert fields | {"region", "grid"} == set(hartsift.Options.__annotations__)
 
 

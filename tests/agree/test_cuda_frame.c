@@ -12,6 +12,7 @@
 
 #include "pipeline/context/context.h"
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_expert.h"
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
@@ -35,7 +36,7 @@ static hs_context *open_context(const hs_options *options, hs_device device) {
   hs_context *c = NULL;
   char why[512];
   o.device = device;
-  if (device == HS_DEVICE_CPU) o.variant = NULL;
+  if (device == HS_DEVICE_CPU) o.expert = NULL;
   if (hs_create_explained(&c, &o, why, sizeof why) != HS_OK) fail_msg("%s", why);
   return c;
 }
@@ -201,7 +202,10 @@ static void test_variants(void **state) {
   hs_image im = scene(400, 301, 2);
   for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
     hs_options o = profile(HS_PROFILE_LOWE);
-    o.variant = variants[i];
+    hs_expert_options expert;
+    hs_expert_options_init(&expert, HS_PROFILE_LOWE);
+    expert.variant = variants[i];
+    o.expert = &expert;
     assert_true(compare(&o, &im, NULL) > 500);
   }
   hs_image_free(&im);

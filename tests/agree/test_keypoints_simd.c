@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "cpu/dispatch.h"
+#include "pipeline/include/hartsift_expert.h"
 #include "tests/support/reference_frame.h"
 #include "tests/support/stage_planes.h"
 
@@ -201,9 +202,12 @@ static void test_options(void **state) {
   hs_image image = scene(128, 140, 9);
   for (int i = 0; i < 9; i++) {
     hs_options o = options_of(HS_PROFILE_LOWE);
-    o.orientation_rule = (hs_rule)(i % 3);
-    o.descriptor_rule = (hs_rule)(i / 3);
-    o.refine_rule = (hs_rule)((i + i / 3) % 3);
+    hs_expert_options expert;
+    hs_expert_options_init(&expert, HS_PROFILE_LOWE);
+    expert.orientation_rule = (hs_rule)(i % 3);
+    expert.descriptor_rule = (hs_rule)(i / 3);
+    expert.refine_rule = (hs_rule)((i + i / 3) % 3);
+    o.expert = &expert;
     o.contrast = 0.01f;
     o.descriptor = i % 2 ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
     o.norm = i / 2 % 2 ? HS_NORM_ROOT : HS_NORM_L2;

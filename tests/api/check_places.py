@@ -12,15 +12,15 @@ import sys
 # Options that the command sets by other means than a column of its table, or not at all, each with its reason.
 NOT_IN_OPTION_TABLE = {
     "octave_rule", "blur_radius_rule", "border_rule", "candidate_rule", "refine_rule", "orientation_rule",
-    "descriptor_rule", "border", "settle",       # a profile's
+    "descriptor_rule", "expert", "border", "settle",  # a profile's
     "layout",                                    # the format of a file has its own order of bins
     "device", "device_index",                    # --device
     "region_x", "region_y", "region_width", "region_height", "grid_columns", "grid_rows",  # --region, --grid
-    "in_flight",                                 # the batch engine's
+    "in_flight", "images_per_launch",            # the batch engine's
     "selection", "allocator",
 }
 # What is checked by its type or as a whole, not by a line of its own.
-NOT_VALIDATED = {"region_x", "region_y", "max_pixels", "max_memory_bytes", "variant"}
+NOT_VALIDATED = {"region_x", "region_y", "max_pixels", "max_memory_bytes", "variant", "expert"}
 # Launched to see whether a device runs anything at all.
 KERNELS_OF_NO_STAGE = {"device_probe_kernel"}
 KERNEL = re.compile(r"^__global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
@@ -139,8 +139,9 @@ def struct_fields(text, name):
 
 
 def check_options(tree):
-    fields = [field for field in struct_fields(tree.text("pipeline/include/hartsift.h"), "hs_options")
-              if field not in ("struct_size", "profile")]
+    fields = (struct_fields(tree.text("pipeline/include/hartsift.h"), "hs_options")
+              + struct_fields(tree.text("pipeline/include/hartsift_expert.h"), "hs_expert_options"))
+    fields = [field for field in fields if field not in ("struct_size", "profile")]
     faults = [] if len(fields) > 20 else ["pipeline/include/hartsift.h: no hs_options found"]
     for field in fields:
         places = [("python/hartsift/_library.py", rf'\("{field}", '), ("tests/**/*.c", rf"\b{field}\b")]

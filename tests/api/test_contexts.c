@@ -96,15 +96,19 @@ static void test_context_handed_over(void **state) {
 static void test_options_are_copied(void **state) {
   (void)state;
   hs_options *o = malloc(sizeof *o);
+  hs_expert_options *expert = malloc(sizeof *expert);
   char *variant = malloc(16);
-  assert_true(o && variant);
+  assert_true(o && expert && variant);
   *o = extraction_options(HS_PROFILE_LOWE);
   strcpy(variant, "blur=ref");
-  o->variant = variant;
+  *expert = extraction_expert(HS_PROFILE_LOWE, variant);
+  o->expert = expert;
   hs_context *c = extraction_context(o);
   memset(o, 0xee, sizeof *o);
+  memset(expert, 0xee, sizeof *expert);
   memset(variant, 0xee, 16);
   free(o);
+  free(expert);
   free(variant);
   hs_image image = extraction_scene(100, 80, 2, NULL);
   hs_features f = extraction_run(c, &image);

@@ -137,7 +137,7 @@ static void check_batches(hs_device device) {
     for (int variation = 0; variation < 4; variation++) {
       assert_true(options_of(device, (hs_profile)p, &o));
       o.in_flight = 64;
-      o.batch = variation == 3 ? 64 : 4;
+      o.images_per_launch = variation == 3 ? 64 : 4;
       o.first_octave = variation == 1 ? 0 : -1;
       if (variation == 2) o.max_features = 30;
       if (variation == 3) o.descriptor = HS_DESCRIPTOR_F32;
@@ -159,7 +159,7 @@ static void test_overflow_in_batch(void **state) {
   hs_options o;
   if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   o.in_flight = PICTURES;
-  o.batch = 8;
+  o.images_per_launch = 8;
   hs_image dense = extraction_scene(SIDE, SIDE, 4, NULL);
   uint8_t *flat = malloc(SIDE * SIDE); /* but for one square */
   assert_non_null(flat);
@@ -347,7 +347,7 @@ static void test_grown_lists_in_batches(void **state) {
   hs_options o;
   if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   o.in_flight = PICTURES;
-  o.batch = 16;
+  o.images_per_launch = 16;
   hs_image image = extraction_scene(SIDE, SIDE, 4, NULL);
   hs_options plain = o;
   plain.device = HS_DEVICE_CPU;

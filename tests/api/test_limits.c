@@ -164,7 +164,8 @@ static void test_backend_report(void **state) {
   static const char *const stages[] = {"base",   "blur",   "halve",  "extrema", "refine",
                                        "locate", "orient", "select", "describe"};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  o.variant = "blur=ref,extrema=ref";
+  const hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, "blur=ref,extrema=ref");
+  o.expert = &expert;
   hs_context *c = extraction_context(&o);
   const char *report = hs_backend_report(c);
   for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {

@@ -156,7 +156,9 @@ static void describe_at(const hs_image *image, double turn, hs_bin_layout layout
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.descriptor = HS_DESCRIPTOR_F32;
   o.layout = layout;
-  o.descriptor_rule = rule;
+  hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, NULL);
+  expert.descriptor_rule = rule;
+  o.expert = &expert;
   hs_context *c = extraction_context(&o);
   const hs_keypoint k = {.x = CX, .y = CY, .sigma = 2.0f, .orientation = (float)turn};
   hs_features f = {0};

@@ -253,7 +253,8 @@ static void backends_agree(void **state) {
     for (int k = 0; k < 2; k++) {
       hs_options o = extraction_options(HS_PROFILE_LOWE);
       o.threads = threads;
-      o.variant = variants[k];
+      const hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, variants[k]);
+      o.expert = &expert;
       hs_context *c = extraction_context(&o);
       hs_matches found = matches_of(c, &v->a, &v->b, NULL);
       check_same(&expected, &found);

@@ -115,8 +115,10 @@ static void test_mixed_variants(void **state) {
       "describe=ref",
       "base=ref,blur=ref,halve=ref,extrema=ref,refine=ref,locate=ref,orient=ref,select=ref,describe=ref"};
   for (size_t i = 0; i < sizeof mixtures / sizeof mixtures[0]; i++) {
-    hs_options o = extraction_options((hs_profile)(i % EXTRACTION_PROFILES));
-    o.variant = mixtures[i];
+    const hs_profile profile = (hs_profile)(i % EXTRACTION_PROFILES);
+    const hs_expert_options expert = extraction_expert(profile, mixtures[i]);
+    hs_options o = extraction_options(profile);
+    o.expert = &expert;
     hs_features f = extraction_once(&o, &scene);
     extraction_check_equal(&expected[i % EXTRACTION_PROFILES], &f, mixtures[i]);
     hs_features_free(&f);

@@ -19,6 +19,13 @@ hs_options extraction_options(hs_profile profile) {
   return options;
 }
 
+hs_expert_options extraction_expert(hs_profile profile, const char *variant) {
+  hs_expert_options expert;
+  assert_int_equal(hs_expert_options_init(&expert, profile), HS_OK);
+  expert.variant = variant;
+  return expert;
+}
+
 hs_context *extraction_context(const hs_options *options) {
   hs_context *context = NULL;
   char message[256];

@@ -9,11 +9,14 @@
 #include <stdint.h>
 
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_expert.h"
 
 enum { EXTRACTION_PROFILES = HS_PROFILE_COLMAP + 1 };
 
 /* A profile's options on the CPU. */
 hs_options extraction_options(hs_profile profile);
+/* A profile's rules with these variants of stages (or null). */
+hs_expert_options extraction_expert(hs_profile profile, const char *variant);
 hs_context *extraction_context(const hs_options *options);
 
 /* hs_render_scene; freed by hs_image_free(&image). */

@@ -68,15 +68,17 @@ static bool make_lists(reference_frame *f) {
 
 static void build_levels(reference_frame *f, const source_view *source, int32_t o, plane_view work, plane_view spare) {
   const hs_options *p = &f->options;
+  const author_rule radius_rule = (author_rule)options_rules(p)->blur_radius_rule;
+  const border_mode border = (border_mode)options_rules(p)->border_rule;
   gaussian_filter filter;
   octave_view *v = &f->octaves[o];
   if (o == 0) {
     scalespace_filter(scalespace_base_sigma((double)p->sigma, (double)p->input_blur, p->first_octave),
-                      (author_rule)p->blur_radius_rule, &filter);
+                      radius_rule, &filter);
     base_args base = {.source = *source,
                       .first_octave = p->first_octave,
                       .grid = p->upsample == HS_UPSAMPLE_ALIGNED ? GRID_ALIGNED : GRID_HALF_PIXEL,
-                      .border = (border_mode)p->border_rule,
+                      .border = border,
                       .filter = &filter,
                       .gray = octave_level(v, 2),
                       .work = work,
@@ -92,9 +94,9 @@ static void build_levels(reference_frame *f, const source_view *source, int32_t 
     halve_ref(NULL, &halve);
   }
   for (int32_t s = 1; s <= p->scales + 2; s++) {
-    scalespace_filter(scalespace_step_sigma((double)p->sigma, p->scales, s), (author_rule)p->blur_radius_rule, &filter);
+    scalespace_filter(scalespace_step_sigma((double)p->sigma, p->scales, s), radius_rule, &filter);
     work.width = v->width, work.height = v->height;
-    const blur_args blur = {octave_level(v, s - 1), octave_level(v, s), work, (border_mode)p->border_rule, &filter};
+    const blur_args blur = {octave_level(v, s - 1), octave_level(v, s), work, border, &filter};
     blur_ref(NULL, &blur);
   }
 }

@@ -195,11 +195,12 @@ static void options_reach_their_fields(void **state) {
   (void)state;
   command_line line;
   hs_options options;
+  hs_expert_options expert;
   /* The profile is given last and still only sets what the others leave open. */
   assert_true(parse(&line, COMMAND_EXTRACT,
                     "a --contrast 0.5 --max-features 3 --upright --descriptor none --upsample half-pixel "
                     "--max-pixels 77 --device cuda:2 --region 5,6,7,8 --grid 9x10 --equalize --profile colmap"));
-  cli_fill_options(&line.set, &options);
+  cli_fill_options(&line.set, &options, &expert);
   assert_int_equal(options.profile, HS_PROFILE_COLMAP);
   assert_int_equal(options.norm, HS_NORM_ROOT);
   assert_int_equal(options.octaves, 4);
@@ -216,7 +217,13 @@ static void options_reach_their_fields(void **state) {
   assert_int_equal(options.equalize, 1);
   assert_int_equal(options.region_x, 5);
   assert_int_equal(options.region_height, 8);
-  assert_null(options.variant);
+  assert_null(options.expert);
+  assert_true(parse(&line, COMMAND_EXTRACT, "a --variant blur=ref --max-pixels 0 --profile opencv"));
+  cli_fill_options(&line.set, &options, &expert);
+  assert_ptr_equal(options.expert, &expert);
+  assert_string_equal(expert.variant, "blur=ref");
+  assert_int_equal(expert.refine_rule, HS_RULE_OPENCV);
+  assert_true(options.max_pixels == UINT64_MAX); /* no limit, as the help says */
 }
 
 /* Every range of the table is one that the library accepts at both ends. */
@@ -232,11 +239,12 @@ static void ranges_agree_with_the_library(void **state) {
       char words[128], message[512];
       command_line line;
       hs_options options;
+      hs_expert_options expert;
       hs_context *context = NULL;
       snprintf(words, sizeof words, "a --device cpu --input-blur 0.4 --%s %.10g", spec->name,
                end == 0 ? spec->low : spec->high);
       assert_true(parse(&line, COMMAND_EXTRACT, words));
-      cli_fill_options(&line.set, &options);
+      cli_fill_options(&line.set, &options, &expert);
       if (hs_create_explained(&context, &options, message, sizeof message) != HS_OK) {
         fail_msg("%s: %s", words, message);
       }

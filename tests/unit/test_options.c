@@ -42,15 +42,9 @@ typedef struct float_row {
 static const int_row int_rows[] = {
     ROW(first_octave, -1, -1, -1, -1),
     ROW(octaves, 0, 0, 0, 4),
-    ROW(octave_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
     ROW(scales, 3, 3, 3, 3),
     ROW(upsample, HS_UPSAMPLE_HALF_PIXEL, HS_UPSAMPLE_OPENCV, HS_UPSAMPLE_ALIGNED, HS_UPSAMPLE_ALIGNED),
-    ROW(blur_radius_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
-    ROW(border_rule, HS_BORDER_REFLECT_101, HS_BORDER_REFLECT_101, HS_BORDER_REPLICATE, HS_BORDER_REPLICATE),
     ROW(border, 5, 5, 1, 1),
-    ROW(candidate_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
-    ROW(refine_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
-    ROW(orientation_rule, HS_RULE_LOWE, HS_RULE_OPENCV, HS_RULE_VLFEAT, HS_RULE_VLFEAT),
     ROW(max_orientations, 0, 0, 4, 2),
     ROW(upright, 0, 0, 0, 0),
     ROW(norm, HS_NORM_L2, HS_NORM_L2, HS_NORM_L2, HS_NORM_ROOT),
@@ -99,9 +93,8 @@ static void test_profiles(void **state) {
       if (float_at(&o, float_rows[i].offset) != float_rows[i].values[p])
         fail_msg("profile %d: %s is %g", p, float_rows[i].name, (double)float_at(&o, float_rows[i].offset));
     assert_int_equal(o.selection, p == HS_PROFILE_COLMAP ? HS_SELECT_SCALE : HS_SELECT_RESPONSE);
-    assert_true(o.descriptor_rule == HS_RULE_OPENCV ? p == HS_PROFILE_OPENCV : p != HS_PROFILE_OPENCV);
     assert_true(o.max_pixels == (uint64_t)1 << 31 && o.max_memory_bytes == 0);
-    assert_null(o.variant);
+    assert_null(o.expert);
     assert_null(o.allocator);
     assert_int_equal(options_validate(&o, NULL, 0), HS_OK);
   }
@@ -146,18 +139,11 @@ typedef struct int_range_case {
 static const int_range_case int_ranges[] = {
     RANGE(first_octave, -1, 3),
     RANGE(octaves, 0, 32),
-    RANGE(octave_rule, 0, 2),
     RANGE(scales, 1, 8),
     RANGE(upsample, 0, 2),
-    RANGE(blur_radius_rule, 0, 2),
-    RANGE(border_rule, 0, 1),
     RANGE(border, 1, 64),
-    RANGE(candidate_rule, 0, 2),
-    RANGE(refine_rule, 0, 2),
-    RANGE(orientation_rule, 0, 2),
     RANGE(max_orientations, 0, 18),
     RANGE(upright, 0, 1),
-    RANGE(descriptor_rule, 0, 2),
     RANGE(norm, 0, 1),
     RANGE(layout, 0, 1),
     RANGE(descriptor, 0, 2),
@@ -169,7 +155,7 @@ static const int_range_case int_ranges[] = {
     RANGE(device, 0, 3),
     RANGE(split, 0, 32),
     RANGE(in_flight, 0, 256),
-    RANGE(batch, 0, 64),
+    RANGE(images_per_launch, 0, 64),
     RANGE(equalize, 0, 1),
 };
 
@@ -270,15 +256,82 @@ static void test_pointers(void **state) {
   a = (hs_allocator){.release = release_nothing};
   expect_refused(&o, "allocator");
   o = options_of(HS_PROFILE_LOWE);
+  hs_expert_options expert;
+  hs_expert_options_init(&expert, HS_PROFILE_LOWE);
   const char *bad[] = {"blur=none", "none=ref", "blur", "blur=", "=ref", "blur=ref,blur=none", "blur=refx"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     char message[256];
     hs_context *context;
-    o.variant = bad[i];
+    expert.variant = bad[i];
+    o.expert = &expert;
     assert_int_equal(hs_create_explained(&context, &o, message, sizeof message), HS_ERR_OPTION);
     assert_non_null(strstr(message, "variant"));
     assert_non_null(strstr(message, "ref")); /* what there is */
   }
+}
+
+/* ------------------------------------------------------------------ expert options */
+
+static void expect_rules(hs_profile profile, hs_rule author, hs_rule descriptor, hs_border_rule border) {
+  hs_expert_options e;
+  memset(&e, 0xee, sizeof e);
+  assert_int_equal(hs_expert_options_init(&e, profile), HS_OK);
+  assert_int_equal(e.struct_size, sizeof e);
+  assert_int_equal(e.octave_rule, author);
+  assert_int_equal(e.blur_radius_rule, author);
+  assert_int_equal(e.border_rule, border);
+  assert_int_equal(e.candidate_rule, author);
+  assert_int_equal(e.refine_rule, author);
+  assert_int_equal(e.orientation_rule, author);
+  assert_int_equal(e.descriptor_rule, descriptor);
+  assert_null(e.variant);
+  const hs_options o = options_of(profile);
+  assert_memory_equal(options_rules(&o), &e, sizeof e); /* what null stands for */
+}
+
+static void test_rules_of_profiles(void **state) {
+  (void)state;
+  expect_rules(HS_PROFILE_LOWE, HS_RULE_LOWE, HS_RULE_LOWE, HS_BORDER_REFLECT_101);
+  expect_rules(HS_PROFILE_OPENCV, HS_RULE_OPENCV, HS_RULE_OPENCV, HS_BORDER_REFLECT_101);
+  expect_rules(HS_PROFILE_VLFEAT, HS_RULE_VLFEAT, HS_RULE_LOWE, HS_BORDER_REPLICATE);
+  expect_rules(HS_PROFILE_COLMAP, HS_RULE_VLFEAT, HS_RULE_LOWE, HS_BORDER_REPLICATE);
+  hs_expert_options e;
+  assert_int_equal(hs_expert_options_init(NULL, HS_PROFILE_LOWE), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_expert_options_init(&e, (hs_profile)4), HS_ERR_ARGUMENT);
+}
+
+#define RULE(FIELD, HIGH)                                                                                              \
+  { #FIELD, offsetof(hs_expert_options, FIELD), 0, HIGH }
+
+static const int_range_case rule_ranges[] = {
+    RULE(octave_rule, 2), RULE(blur_radius_rule, 2), RULE(border_rule, 1),     RULE(candidate_rule, 2),
+    RULE(refine_rule, 2), RULE(orientation_rule, 2), RULE(descriptor_rule, 2),
+};
+
+static void test_rules_are_checked(void **state) {
+  (void)state;
+  hs_expert_options e;
+  char message[256], name[64];
+  hs_options o = options_of(HS_PROFILE_LOWE);
+  o.expert = &e;
+  for (size_t i = 0; i < sizeof rule_ranges / sizeof rule_ranges[0]; i++) {
+    const int_range_case *c = &rule_ranges[i];
+    const int32_t wrong[] = {-1, INT32_MIN, c->high + 1, INT32_MAX};
+    snprintf(name, sizeof name, "expert.%s is", c->name);
+    for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
+      hs_context *context;
+      hs_expert_options_init(&e, HS_PROFILE_LOWE);
+      memcpy((unsigned char *)&e + c->offset, &wrong[k], sizeof wrong[k]);
+      assert_int_equal(hs_create_explained(&context, &o, message, sizeof message), HS_ERR_OPTION);
+      if (!strstr(message, name)) fail_msg("\"%s\" does not name %s", message, name);
+    }
+    memcpy((unsigned char *)&e + c->offset, &c->high, sizeof c->high);
+    expect_accepted(&o, c->name);
+  }
+  e.struct_size = 0;
+  hs_context *context;
+  assert_int_equal(hs_create_explained(&context, &o, message, sizeof message), HS_ERR_OPTION);
+  assert_non_null(strstr(message, "hs_expert_options.struct_size is 0"));
 }
 
 /* ------------------------------------------------------------------ structs of other headers */
@@ -287,20 +340,22 @@ static void test_older_header(void **state) {
   (void)state;
   const hs_options given = options_of(HS_PROFILE_COLMAP);
   hs_options older = given, mine;
+  hs_expert_options expert;
   char message[256];
-  /* a header that ended before max_features: the rest of the struct is not the caller's memory */
-  older.struct_size = offsetof(hs_options, max_features);
-  older.scales = 5;
+  /* a header that ended before octaves: the rest of the struct is not the caller's memory */
+  older.struct_size = offsetof(hs_options, octaves);
+  older.max_features = 5;
   memset((unsigned char *)&older + older.struct_size, 0xee, sizeof older - older.struct_size);
-  assert_int_equal(options_complete(&mine, &older, message, sizeof message), HS_OK);
+  assert_int_equal(options_complete(&mine, &expert, &older, message, sizeof message), HS_OK);
   assert_int_equal(mine.struct_size, sizeof mine);
-  assert_int_equal(mine.scales, 5);
-  assert_int_equal(mine.max_features, 8192);
-  assert_int_equal(mine.selection, HS_SELECT_SCALE);
+  assert_int_equal(mine.max_features, 5);
   assert_true(mine.max_pixels == given.max_pixels);
-  assert_null(mine.allocator);
+  assert_int_equal(mine.octaves, 4);
+  assert_int_equal(mine.norm, HS_NORM_ROOT);
+  assert_true(mine.contrast == given.contrast);
+  assert_null(mine.expert);
   older.struct_size = offsetof(hs_options, profile) + sizeof older.profile; /* the shortest there may be */
-  assert_int_equal(options_complete(&mine, &older, message, sizeof message), HS_OK);
+  assert_int_equal(options_complete(&mine, &expert, &older, message, sizeof message), HS_OK);
   assert_int_equal(mine.scales, 3);
 }
 
@@ -311,17 +366,18 @@ static void test_newer_header(void **state) {
     unsigned char tail[64];
   } newer;
   hs_options mine;
+  hs_expert_options expert;
   char message[256] = "";
   memset(&newer, 0, sizeof newer);
   newer.o = options_of(HS_PROFILE_LOWE);
   newer.o.struct_size = sizeof newer;
   newer.o.border = 7;
-  assert_int_equal(options_complete(&mine, &newer.o, message, sizeof message), HS_OK);
+  assert_int_equal(options_complete(&mine, &expert, &newer.o, message, sizeof message), HS_OK);
   assert_int_equal(mine.border, 7);
   assert_int_equal(mine.struct_size, sizeof mine);
   for (size_t i = 0; i < sizeof newer.tail; i += 21) {
     newer.tail[i] = 1;
-    assert_int_equal(options_complete(&mine, &newer.o, message, sizeof message), HS_ERR_OPTION);
+    assert_int_equal(options_complete(&mine, &expert, &newer.o, message, sizeof message), HS_ERR_OPTION);
     assert_non_null(strstr(message, "does not know"));
     newer.tail[i] = 0;
   }
@@ -389,6 +445,8 @@ int main(void) {
       cmocka_unit_test(test_float_ranges),
       cmocka_unit_test(test_input_blur_follows_sigma),
       cmocka_unit_test(test_pointers),
+      cmocka_unit_test(test_rules_of_profiles),
+      cmocka_unit_test(test_rules_are_checked),
       cmocka_unit_test(test_older_header),
       cmocka_unit_test(test_newer_header),
       cmocka_unit_test(test_wrong_struct_sizes),

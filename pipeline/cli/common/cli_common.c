@@ -41,7 +41,7 @@ static void store_field(const option_spec *spec, const option_value *value, hs_o
 
 _Static_assert(sizeof(hs_norm) == sizeof(int32_t), "enumerations of hs_options are stored as 32-bit integers");
 
-void cli_fill_options(const option_set *set, hs_options *options) {
+void cli_fill_options(const option_set *set, hs_options *options, hs_expert_options *expert) {
   const option_value *values = set->values;
   hs_options_init(options, values[OPTION_PROFILE].given ? (hs_profile)values[OPTION_PROFILE].integer : HS_PROFILE_LOWE);
   for (int id = 0; id < OPTION_COUNT; ++id) {
@@ -68,7 +68,9 @@ void cli_fill_options(const option_set *set, hs_options *options) {
     options->grid_rows = values[OPTION_GRID].numbers[1];
   }
   if (set->pairs[0] != '\0') {
-    options->variant = set->pairs;
+    hs_expert_options_init(expert, options->profile);
+    expert->variant = set->pairs;
+    options->expert = expert;
   }
 }
 
@@ -108,8 +110,10 @@ void cli_print_create_error(command_id command, const char *message) {
 
 cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context) {
   char message[CLI_MESSAGE_BYTES] = "";
-  cli_fill_options(set, options);
+  hs_expert_options expert;
+  cli_fill_options(set, options, &expert);
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
+  options->expert = NULL; /* read by now */
   if (status != HS_OK) {
     cli_print_create_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
   } else if (message[0] != '\0') {

@@ -12,6 +12,7 @@
 
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_expert.h"
 
 /* Exit statuses of the command: part of its interface. */
 typedef enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DEVICE = 3 } cli_exit;
@@ -22,7 +23,7 @@ enum { CLI_MESSAGE_BYTES = 1024 };
 __attribute__((format(printf, 2, 3))) void cli_error(command_id command, const char *format, ...);
 
 /* hs_options from the profile and the other options given. */
-void cli_fill_options(const option_set *set, hs_options *options);
+void cli_fill_options(const option_set *set, hs_options *options, hs_expert_options *expert);
 
 /* cli_fill_options and a context from them; prints why when there is none. */
 cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context);

@@ -29,11 +29,12 @@ cli_exit gray_array_job_fail(const gray_array_job *job, const char *name) {
 
 cli_exit gray_array_job_open(gray_array_job *job, const option_set *set) {
   hs_options options;
+  hs_expert_options expert;
   const option_value *output = &set->values[OPTION_OUTPUT];
   memset(job, 0, sizeof *job);
   job->set = set;
   job->json = set->values[OPTION_JSON].given || (output->given && path_ends_with(output->text, ".json"));
-  cli_fill_options(set, &options);
+  cli_fill_options(set, &options, &expert);
   options.device = HS_DEVICE_CPU;
   cli_input_init(&job->input, set, &options);
   const hs_status created = hs_create_explained(&job->context, &options, job->message, sizeof job->message);

@@ -103,6 +103,7 @@ static cli_exit draw_and_save(match_picture *p) {
 cli_exit draw_matches(const option_set *set) {
   match_picture p = {.set = set};
   hs_options options;
+  hs_expert_options expert;
   const bool extracts = set->operand_count == 3;
   if (strcmp(set->operands[0], "-") == 0 && strcmp(set->operands[1], "-") == 0) {
     cli_error(COMMAND_DRAW, "'-' stands twice: standard input holds one image");
@@ -110,7 +111,7 @@ cli_exit draw_matches(const option_set *set) {
   }
   cli_exit result = extracts ? cli_make_context(set, &options, &p.context) : CLI_DONE;
   if (result == CLI_DONE) {
-    cli_fill_options(set, &options);
+    cli_fill_options(set, &options, &expert);
     cli_input_init(&p.input, set, &options);
     p.input.keeps_stdin = extracts;
     result = load_image_and_features(&p, 0);

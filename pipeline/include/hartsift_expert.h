@@ -1,0 +1,52 @@
+/*
+ * hartsift_expert.h - the rules that make up a profile, one by one, and the implementation of each stage. For experiments
+ * and measurements: a profile has the rules that belong together. Not included by hartsift.h.
+ *
+ *     hs_expert_options expert;  hs_expert_options_init(&expert, HS_PROFILE_LOWE);
+ *     expert.descriptor_rule = HS_RULE_OPENCV;
+ *     options.expert = &expert;
+ */
+#ifndef HARTSIFT_EXPERT_H
+#define HARTSIFT_EXPERT_H
+
+#include "hartsift_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where profiles follow different authors in a rule of several parts, one value names the author. */
+typedef enum hs_rule { HS_RULE_LOWE = 0, HS_RULE_OPENCV = 1, HS_RULE_VLFEAT = 2 } hs_rule;
+typedef enum hs_border_rule { HS_BORDER_REFLECT_101 = 0, HS_BORDER_REPLICATE = 1 } hs_border_rule;
+
+/* Defaults are the lowe profile's; stages/METHOD.md has every rule's formulas and what each profile takes. */
+typedef struct hs_expert_options {
+  size_t struct_size;          /* sizeof(hs_expert_options), set by hs_expert_options_init; fields are only appended */
+
+  /* Scale space */
+  hs_rule octave_rule;         /* how many octaves; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
+  hs_rule blur_radius_rule;    /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
+  hs_border_rule border_rule;  /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
+
+  /* Keypoints */
+  hs_rule candidate_rule;      /* first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
+  hs_rule refine_rule;         /* how a Newton step moves and when it has settled; HS_RULE_LOWE */
+
+  /* Orientation and descriptor */
+  hs_rule orientation_rule;    /* window, votes, smoothing and comparison of the 36-bin histogram; HS_RULE_LOWE */
+  hs_rule descriptor_rule;     /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE */
+
+  /* Implementations: no byte depends on them */
+  const char *variant;         /* "stage=name,...": variants of stages, by the names of the device in use (see
+                                  hs_backend_report); null: the fastest */
+} hs_expert_options;
+
+/* Fills *options with a profile's rules and no variant. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */
+#define hs_expert_options_init(options, profile)                                                                       \
+  hs_expert_options_init_sized((options), sizeof(hs_expert_options), (profile))
+HS_API hs_status hs_expert_options_init_sized(hs_expert_options *options, size_t struct_size, hs_profile profile);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
