@@ -159,7 +159,7 @@ def test_wrong_arrays(wrong, kind, words):
 
 
 def test_wrong_options(image):
-    with pytest.raises(TypeError, match="did you mean 'contrast'.*batch.*upright"):
+    with pytest.raises(TypeError, match="did you mean 'contrast'.*images_per_launch.*upright"):
         hartsift.extract(image, contast=0.1)
     for options, words in (
         ({"contrast": 7}, "options.contrast is 7"),
