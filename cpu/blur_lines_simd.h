@@ -1,8 +1,8 @@
 /*
  * Blurring by strips: the vector loops, shared by the level step and the base. Included by *_simd.c only.
  */
-#ifndef HS_CPU_BLUR_LINES_SIMD_H
-#define HS_CPU_BLUR_LINES_SIMD_H
+#ifndef HARTSIFT_CPU_BLUR_LINES_SIMD_H
+#define HARTSIFT_CPU_BLUR_LINES_SIMD_H
 
 #include "cpu/pyramid_work.h"
 #include "cpu/simd.h"
@@ -153,15 +153,9 @@ static inline void filter_four_rows(const float *taps, int32_t radius, const flo
     COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2);
     COLUMN_TAP(j + 3, u0, u1, u2, u3, d0, d1, d2, d3);
   }
-  if (j <= radius) {
-    COLUMN_TAP(j, u3, u0, u1, u2, d1, d2, d3, d0);
-  }
-  if (j + 1 <= radius) {
-    COLUMN_TAP(j + 1, u2, u3, u0, u1, d2, d3, d0, d1);
-  }
-  if (j + 2 <= radius) {
-    COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2);
-  }
+  if (j <= radius) COLUMN_TAP(j, u3, u0, u1, u2, d1, d2, d3, d0);
+  if (j + 1 <= radius) COLUMN_TAP(j + 1, u2, u3, u0, u1, d2, d3, d0, d1);
+  if (j + 2 <= radius) COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2);
   out[0] = a0;
   out[1] = a1;
   out[2] = a2;

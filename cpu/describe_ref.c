@@ -65,8 +65,7 @@ stage_status describe_ref(stage_queue *queue, const describe_args *args) {
     const octave_view *o = &args->octaves[k->octave[i] - args->first_octave];
     const plane_view level = octave_level(o, k->level[i]);
     const octave_keypoint at = keypoint_in_octave(k, i, args->params.grid_shift);
-    const describe_window w = describe_window_of(at.x, at.y, at.sigma, f->orientation[n],
-                                                 args->params.descriptor_rule);
+    const describe_window w = describe_window_of(at.x, at.y, at.sigma, f->orientation[n], args->params.descriptor_rule);
     int32_t padded[DESCRIBE_PADDED_LENGTH];
     assert(w.radius <= WINDOW_RADIUS_MAX);
     fill_padded(&level, &w, args->scales->describe[w.radius], padded);

@@ -38,7 +38,8 @@ typedef struct sample_block {
   _Alignas(64) int32_t sums[SUM_COUNT];
   _Alignas(64) vote_block votes[BLOCK_ROOM / SIMD_WIDTH];
   float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* in cells, as describe_place gives them */
-  float gx[BLOCK_ROOM], gy[BLOCK_ROOM], weight[BLOCK_ROOM]; /* gy, weight: later direction and their product with magnitude */
+  float gx[BLOCK_ROOM], gy[BLOCK_ROOM],
+      weight[BLOCK_ROOM]; /* gy, weight: later direction and their product with magnitude */
   int32_t place[BLOCK_ROOM];
   int32_t count;
   window_ahead ahead; /* of the next feature */
@@ -97,7 +98,8 @@ static side_pair sides_of(float a, float b) {
 }
 
 /* Weights and intervals of `rows` rows from y. */
-static void compute_rows(const describe_window *w, const window_clip *c, float scale, int32_t y, int32_t rows, row_values *out) {
+static void compute_rows(const describe_window *w, const window_clip *c, float scale, int32_t y, int32_t rows,
+                         row_values *out) {
   const side_pair p = sides_of(w->cosine, w->sine), q = sides_of(-w->sine, w->cosine);
   const simd_f32 x = simd_set1(w->x), falloff = simd_set1(w->falloff);
   const simd_f32 low_limit = simd_set1((float)c->x0), high_limit = simd_set1((float)c->x1);
@@ -190,7 +192,8 @@ static void gather_rows(sample_block *b, const plane_view *level, const describe
   for (int32_t i = 0; i < count;) {
     const simd_f32 dy = simd_set1(rows->dy[i]);
     const float *at = line + x, *above = at - level->stride, *below = at + level->stride;
-    const float *across = columns->across + (x - x0), *along = columns->along + (x - x0), *weights = columns->weight + (x - x0);
+    const float *across = columns->across + (x - x0), *along = columns->along + (x - x0),
+                *weights = columns->weight + (x - x0);
     const simd_f32 column = simd_fma(dy, sine, simd_load(across));
     const simd_f32 row = simd_fma(dy, cosine, simd_load(along));
     const simd_mask inside = simd_mask_and(simd_mask_and(simd_gt(row, zero), simd_lt(row, five)),

@@ -44,38 +44,38 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
 #endif
 
 /* The stages that are written with vectors or for threads; the others stay null. */
-#define SIMD_VARIANT(ISA, USABLE)                 \
-  {                                               \
-    .name = #ISA, .usable = USABLE, .ops = {      \
-      .base = base_##ISA,                         \
-      .blur = blur_##ISA,                         \
-      .halve = halve_##ISA,                       \
-      .extrema = extrema_##ISA,                   \
-      .refine = refine_threads,                   \
-      .locate = locate_threads,                   \
-      .orient = orient_##ISA,                     \
-      .describe = describe_##ISA,                 \
-      .match = match_##ISA,                       \
-      .pyramid_work_floats = pyramid_work_floats, \
-      .match_work_bytes = match_work_bytes_##ISA  \
-    }                                             \
+#define SIMD_VARIANT(ISA, USABLE)                                                                                      \
+  {                                                                                                                    \
+    .name = #ISA, .usable = USABLE, .ops = {                                                                           \
+      .base = base_##ISA,                                                                                              \
+      .blur = blur_##ISA,                                                                                              \
+      .halve = halve_##ISA,                                                                                            \
+      .extrema = extrema_##ISA,                                                                                        \
+      .refine = refine_threads,                                                                                        \
+      .locate = locate_threads,                                                                                        \
+      .orient = orient_##ISA,                                                                                          \
+      .describe = describe_##ISA,                                                                                      \
+      .match = match_##ISA,                                                                                            \
+      .pyramid_work_floats = pyramid_work_floats,                                                                      \
+      .match_work_bytes = match_work_bytes_##ISA                                                                       \
+    }                                                                                                                  \
   }
 
 /* Weakest first. */
 static const cpu_variant variants[] = {
-    {.name = "ref", .usable = always, .ops = {
-      .base = base_ref,
-      .blur = blur_ref,
-      .halve = halve_ref,
-      .extrema = extrema_ref,
-      .refine = refine_ref,
-      .locate = locate_ref,
-      .orient = orient_ref,
-      .select = select_ref,
-      .describe = describe_ref,
-      .match = match_ref,
-      .match_work_bytes = match_work_bytes_ref
-    }},
+    {.name = "ref",
+     .usable = always,
+     .ops = {.base = base_ref,
+             .blur = blur_ref,
+             .halve = halve_ref,
+             .extrema = extrema_ref,
+             .refine = refine_ref,
+             .locate = locate_ref,
+             .orient = orient_ref,
+             .select = select_ref,
+             .describe = describe_ref,
+             .match = match_ref,
+             .match_work_bytes = match_work_bytes_ref}},
 #if HARTSIFT_HAVE_ISA_SSE2
     SIMD_VARIANT(sse2, always),
 #endif
@@ -86,10 +86,9 @@ static const cpu_variant variants[] = {
     SIMD_VARIANT(avx512, has_avx512),
 #endif
 #if HARTSIFT_HAVE_ISA_AVX512VNNI
-    {.name = "avx512vnni", .usable = has_avx512vnni, .ops = {
-      .match = match_avx512vnni,
-      .match_work_bytes = match_work_bytes_avx512vnni
-    }},
+    {.name = "avx512vnni",
+     .usable = has_avx512vnni,
+     .ops = {.match = match_avx512vnni, .match_work_bytes = match_work_bytes_avx512vnni}},
 #endif
 #if HARTSIFT_HAVE_ISA_NEON
     SIMD_VARIANT(neon, always),
@@ -120,10 +119,10 @@ const char *cpu_level_name(void) {
 static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   const stage_ops *from = &v->ops;
   switch (id) {
-#define TAKE(ID, FIELD)              \
-  case ID:                           \
-    if (!from->FIELD) return;        \
-    ops->FIELD = from->FIELD;        \
+#define TAKE(ID, FIELD)                                                                                                \
+  case ID:                                                                                                             \
+    if (!from->FIELD) return;                                                                                          \
+    ops->FIELD = from->FIELD;                                                                                          \
     break
     TAKE(STAGE_BASE, base);
     TAKE(STAGE_BLUR, blur);
@@ -136,7 +135,8 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
     TAKE(STAGE_DESCRIBE, describe);
     TAKE(STAGE_MATCH, match);
 #undef TAKE
-    case STAGE_COUNT: return;
+  case STAGE_COUNT:
+    return;
   }
   if (id == STAGE_MATCH) ops->match_work_bytes = from->match_work_bytes;
   ops->variant[id] = v->name;
@@ -145,8 +145,8 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
 /* A stage that only a GPU has, or none. */
 static bool refuse_stage(char *message, size_t bytes, const char *text, size_t length) {
   if (message && bytes > 0) {
-    size_t at = (size_t)snprintf(message, bytes, "variant \"%.*s\" names no stage of the CPU; these are", (int)length,
-                                 text);
+    size_t at =
+        (size_t)snprintf(message, bytes, "variant \"%.*s\" names no stage of the CPU; these are", (int)length, text);
     for (int id = 0; id < STAGE_COUNT && at < bytes; id++)
       at += (size_t)snprintf(message + at, bytes - at, " %s", stage_name((stage_id)id));
   }

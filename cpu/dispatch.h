@@ -1,8 +1,8 @@
 /*
  * The CPU backend's choice: which variant of each stage this machine runs.
  */
-#ifndef HS_CPU_DISPATCH_H
-#define HS_CPU_DISPATCH_H
+#ifndef HARTSIFT_CPU_DISPATCH_H
+#define HARTSIFT_CPU_DISPATCH_H
 
 #include <stdbool.h>
 

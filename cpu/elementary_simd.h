@@ -2,8 +2,8 @@
  * The elementary functions of stages/elementary.h, a vector at a time: the same operations in the same order, so that
  * every lane has the reference's bits. Included by *_simd.c only.
  */
-#ifndef HS_CPU_ELEMENTARY_SIMD_H
-#define HS_CPU_ELEMENTARY_SIMD_H
+#ifndef HARTSIFT_CPU_ELEMENTARY_SIMD_H
+#define HARTSIFT_CPU_ELEMENTARY_SIMD_H
 
 #include "cpu/simd.h"
 

@@ -4,8 +4,8 @@
  * A caller may have set flush-to-zero or another rounding; the library's bytes must not depend on that, and the
  * caller's state must come back.
  */
-#ifndef HS_CPU_FLOAT_ENVIRONMENT_H
-#define HS_CPU_FLOAT_ENVIRONMENT_H
+#ifndef HARTSIFT_CPU_FLOAT_ENVIRONMENT_H
+#define HARTSIFT_CPU_FLOAT_ENVIRONMENT_H
 
 #include <fenv.h>
 

@@ -1,8 +1,8 @@
 /*
  * The histogram of an 8-bit picture with several tables, so that equal neighbours do not wait for each other.
  */
-#ifndef HS_CPU_HISTOGRAM_TABLES_H
-#define HS_CPU_HISTOGRAM_TABLES_H
+#ifndef HARTSIFT_CPU_HISTOGRAM_TABLES_H
+#define HARTSIFT_CPU_HISTOGRAM_TABLES_H
 
 #include "stages/primitive_ops.h"
 

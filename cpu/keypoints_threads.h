@@ -2,8 +2,8 @@
  * The stages between the extremum search and orientation on several threads: plain arithmetic, the same for every
  * instruction set.
  */
-#ifndef HS_CPU_KEYPOINTS_THREADS_H
-#define HS_CPU_KEYPOINTS_THREADS_H
+#ifndef HARTSIFT_CPU_KEYPOINTS_THREADS_H
+#define HARTSIFT_CPU_KEYPOINTS_THREADS_H
 
 #include "stages/ops.h"
 

@@ -11,8 +11,8 @@
  *
  * Float values: fma over the differences, as match_square_f32; squares and places side by side.
  */
-#ifndef HS_CPU_MATCH_TILE_SIMD_H
-#define HS_CPU_MATCH_TILE_SIMD_H
+#ifndef HARTSIFT_CPU_MATCH_TILE_SIMD_H
+#define HARTSIFT_CPU_MATCH_TILE_SIMD_H
 
 #include <limits.h>
 

@@ -53,7 +53,8 @@ static void leave_waiting(ordered_place *p, const ordered_chunk *c) {
 void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *c) {
   pthread_mutex_lock(&list->lock);
   const bool fits = c->angles <= ORDERED_PLACE_ANGLES;
-  while (list->next != chunk && (!fits || chunk - list->next >= ORDERED_PLACES)) pthread_cond_wait(&list->moved, &list->lock);
+  while (list->next != chunk && (!fits || chunk - list->next >= ORDERED_PLACES))
+    pthread_cond_wait(&list->moved, &list->lock);
   if (list->next == chunk) {
     append(&list->features, c->first, c->items, c->count, c->angle);
     list->next++;

@@ -5,24 +5,24 @@
  * whose turn it is appends that and all that wait behind it. So nothing needs memory beyond the stage's own frame, and a
  * thread waits only when it is far ahead of the slowest.
  */
-#ifndef HS_CPU_ORDERED_H
-#define HS_CPU_ORDERED_H
+#ifndef HARTSIFT_CPU_ORDERED_H
+#define HARTSIFT_CPU_ORDERED_H
 
 #include <pthread.h>
 
 #include "stages/orient.h"
 
 enum {
-  ORDERED_ITEMS = 16,       /* keypoints of a chunk */
+  ORDERED_ITEMS = 16, /* keypoints of a chunk */
   ORDERED_PLACES = 128,
   ORDERED_PLACE_ANGLES = 48 /* a longer list waits for its turn; usual are 1.3 a keypoint */
 };
 
 /* The orientations of one chunk's keypoints. */
 typedef struct ordered_chunk {
-  uint32_t first;                /* keypoint */
-  int32_t items, angles;         /* how many */
-  uint8_t count[ORDERED_ITEMS];  /* angles of each item */
+  uint32_t first;               /* keypoint */
+  int32_t items, angles;        /* how many */
+  uint8_t count[ORDERED_ITEMS]; /* angles of each item */
   float angle[ORDERED_ITEMS * ORIENT_PEAKS_MAX];
 } ordered_chunk;
 

@@ -89,8 +89,8 @@ stage_status orient_ref(stage_queue *queue, const orient_args *args) {
     const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
     const plane_view level = octave_level(o, k->level[n]);
     const octave_keypoint at = keypoint_in_octave(k, n, args->params.grid_shift);
-    const orient_window w = orient_window_of(at.x, at.y, at.sigma, k->column[n],
-                                             k->row[n], args->params.orientation_rule);
+    const orient_window w =
+        orient_window_of(at.x, at.y, at.sigma, k->column[n], k->row[n], args->params.orientation_rule);
     int32_t histogram[ORIENT_BINS];
     peak peaks[ORIENT_PEAKS_MAX];
     assert(w.radius <= WINDOW_RADIUS_MAX);

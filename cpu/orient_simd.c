@@ -32,8 +32,9 @@ enum {
    half. */
 typedef struct sample_block {
   _Alignas(64) uint64_t sums[COPIES * BINS_ROOM];
-  float gx[BLOCK_ROOM], gy[BLOCK_ROOM], weight[BLOCK_ROOM]; /* gy, weight: later direction and their product with magnitude */
-  float pairs[2 * BLOCK_ROOM];                              /* bits of two int32 votes */
+  float gx[BLOCK_ROOM], gy[BLOCK_ROOM],
+      weight[BLOCK_ROOM];      /* gy, weight: later direction and their product with magnitude */
+  float pairs[2 * BLOCK_ROOM]; /* bits of two int32 votes */
   int32_t place[BLOCK_ROOM];
   int32_t count;
   window_ahead ahead; /* of the next keypoint */
@@ -76,7 +77,8 @@ static void compute_columns(const orient_window *w, const window_clip *c, column
 }
 
 /* Weights and intervals of `rows` rows from y. */
-static void compute_rows(const orient_window *w, const window_clip *c, float scale, int32_t y, int32_t rows, row_values *out) {
+static void compute_rows(const orient_window *w, const window_clip *c, float scale, int32_t y, int32_t rows,
+                         row_values *out) {
   const simd_f32 falloff = simd_set1(w->falloff), x = simd_set1(w->x), zero = simd_zero();
   const simd_f32 low_limit = simd_set1((float)c->x0), high_limit = simd_set1((float)c->x1);
   for (int32_t k = 0; k < rows; k += SIMD_WIDTH) {
@@ -158,7 +160,8 @@ static inline void gather_row(sample_block *b, const plane_view *level, const or
                               const column_values *columns, const row_values *rows, int32_t y, author_rule rule) {
   const int32_t at = (y - c->y0) % BAND;
   const float *line = level->data + (size_t)y * level->stride;
-  const float *above = y > 0 ? line - level->stride : line, *below = y < level->height - 1 ? line + level->stride : line;
+  const float *above = y > 0 ? line - level->stride : line,
+              *below = y < level->height - 1 ? line + level->stride : line;
   const simd_f32 vertical = simd_set1(y > 0 && y < level->height - 1 ? 0.5f : 1.0f), half = simd_set1(0.5f);
   const simd_f32 dy = simd_set1(rows->dy[at]), row_weight = simd_set1(rows->weight[at]), limit = simd_set1(w->limit);
   int32_t n = b->count;
@@ -182,8 +185,8 @@ static inline void gather_row(sample_block *b, const plane_view *level, const or
 }
 
 /* The 36 bins of a window. */
-static void compute_bins(const plane_view *level, const orient_window *w, float scale, author_rule rule, window_ahead ahead,
-                         int32_t bins[ORIENT_BINS]) {
+static void compute_bins(const plane_view *level, const orient_window *w, float scale, author_rule rule,
+                         window_ahead ahead, int32_t bins[ORIENT_BINS]) {
   sample_block block;
   column_values columns;
   row_values rows;
@@ -318,8 +321,10 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
   for (int32_t i = 0; i < c.items; i++) {
     float *angles = c.angle + c.angles;
     c.count[i] = 1;
-    if (job->args->params.upright) *angles = 0.0f;
-    else c.count[i] = (uint8_t)orient_keypoint(job->args, c.first + (uint32_t)i, job->end, angles);
+    if (job->args->params.upright)
+      *angles = 0.0f;
+    else
+      c.count[i] = (uint8_t)orient_keypoint(job->args, c.first + (uint32_t)i, job->end, angles);
     c.angles += c.count[i];
   }
   ordered_append(&job->list, chunk, &c);

@@ -1,8 +1,8 @@
 /*
  * The tree over the sums of chunks, of a sequence that comes chunk by chunk.
  */
-#ifndef HS_CPU_PRIM_TREE_H
-#define HS_CPU_PRIM_TREE_H
+#ifndef HARTSIFT_CPU_PRIM_TREE_H
+#define HARTSIFT_CPU_PRIM_TREE_H
 
 #include "stages/primitive_ops.h"
 

@@ -1,8 +1,8 @@
 /*
  * The plain C primitives, which every variant must equal.
  */
-#ifndef HS_CPU_PRIMITIVES_REF_H
-#define HS_CPU_PRIMITIVES_REF_H
+#ifndef HARTSIFT_CPU_PRIMITIVES_REF_H
+#define HARTSIFT_CPU_PRIMITIVES_REF_H
 
 #include "stages/primitive_ops.h"
 

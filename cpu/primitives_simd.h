@@ -1,8 +1,8 @@
 /*
  * The primitives of each instruction set it may be built for, as a table.
  */
-#ifndef HS_CPU_PRIMITIVES_SIMD_H
-#define HS_CPU_PRIMITIVES_SIMD_H
+#ifndef HARTSIFT_CPU_PRIMITIVES_SIMD_H
+#define HARTSIFT_CPU_PRIMITIVES_SIMD_H
 
 #include "stages/primitive_ops.h"
 

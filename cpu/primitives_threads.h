@@ -2,8 +2,8 @@
  * The primitives on whole arrays: cut into units that threads take by demand. No result depends on the threads: sums of
  * integers, ranges and counts have no order, sums of floats are put together by the tree of stages/primitives.h.
  */
-#ifndef HS_CPU_PRIMITIVES_THREADS_H
-#define HS_CPU_PRIMITIVES_THREADS_H
+#ifndef HARTSIFT_CPU_PRIMITIVES_THREADS_H
+#define HARTSIFT_CPU_PRIMITIVES_THREADS_H
 
 #include "stages/ops.h"
 #include "stages/primitive_ops.h"

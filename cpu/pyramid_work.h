@@ -5,8 +5,8 @@
  * again, so the plane is cut into bands only where strips do not give every thread enough chunks. Each thread keeps
  * the row-filtered rows that the columns of its chunk still need in a ring, which stays in its L2: less than 1 MiB for the usual radii.
  */
-#ifndef HS_CPU_PYRAMID_WORK_H
-#define HS_CPU_PYRAMID_WORK_H
+#ifndef HARTSIFT_CPU_PYRAMID_WORK_H
+#define HARTSIFT_CPU_PYRAMID_WORK_H
 
 #include "stages/base.h"
 

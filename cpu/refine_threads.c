@@ -10,8 +10,8 @@
 #include "cpu/threads.h"
 
 enum {
-  SCAN_WORDS = 8,             /* looked at together */
-  CHUNK_WORDS = 1024,         /* of a chunk, or more where that would make too many */
+  SCAN_WORDS = 8,     /* looked at together */
+  CHUNK_WORDS = 1024, /* of a chunk, or more where that would make too many */
   CHUNKS_MAX = 512
 };
 
@@ -22,7 +22,8 @@ typedef struct mask_chunks {
 } mask_chunks;
 
 static mask_chunks chunks_of(const octave_view *o, const mask_view *mask, int32_t scales) {
-  mask_chunks c = {.words = (size_t)scales * (size_t)o->height * (size_t)mask->words_per_row, .chunk_words = CHUNK_WORDS};
+  mask_chunks c = {.words = (size_t)scales * (size_t)o->height * (size_t)mask->words_per_row,
+                   .chunk_words = CHUNK_WORDS};
   while (c.words / c.chunk_words >= CHUNKS_MAX) c.chunk_words *= 2;
   c.count = (int32_t)((c.words + c.chunk_words - 1) / c.chunk_words);
   return c;
@@ -94,7 +95,8 @@ static void refine_chunk(void *argument, int32_t chunk, int32_t worker) {
   const uint32_t *words = job->args->candidates.words;
   const size_t end = chunk_end(&job->chunks, chunk);
   (void)worker;
-  for (size_t at = next_word(words, chunk_first(&job->chunks, chunk), end); at < end; at = next_word(words, at + 1, end))
+  for (size_t at = next_word(words, chunk_first(&job->chunks, chunk), end); at < end;
+       at = next_word(words, at + 1, end))
     follow_word(job->args, at);
 }
 
@@ -111,8 +113,8 @@ stage_status refine_threads(stage_queue *queue, const refine_args *args) {
 typedef struct locate_job {
   const locate_args *args;
   mask_chunks chunks;
-  bool filtered;                /* a keypoint's place may drop it */
-  uint32_t first[CHUNKS_MAX];   /* keypoints of a chunk; then where its first goes */
+  bool filtered;              /* a keypoint's place may drop it */
+  uint32_t first[CHUNKS_MAX]; /* keypoints of a chunk; then where its first goes */
 } locate_job;
 
 static bool drops_nothing(const place_filter *f) {
@@ -154,7 +156,8 @@ static void count_chunk(void *argument, int32_t chunk, int32_t worker) {
   const size_t end = chunk_end(&job->chunks, chunk);
   uint32_t count = 0;
   (void)worker;
-  for (size_t at = next_word(words, chunk_first(&job->chunks, chunk), end); at < end; at = next_word(words, at + 1, end))
+  for (size_t at = next_word(words, chunk_first(&job->chunks, chunk), end); at < end;
+       at = next_word(words, at + 1, end))
     count += job->filtered ? locate_word(job->args, at, false, 0) : (uint32_t)__builtin_popcount(words[at]);
   job->first[chunk] = count;
 }
@@ -165,7 +168,8 @@ static void locate_chunk(void *argument, int32_t chunk, int32_t worker) {
   const size_t end = chunk_end(&job->chunks, chunk);
   uint32_t n = job->first[chunk];
   (void)worker;
-  for (size_t at = next_word(words, chunk_first(&job->chunks, chunk), end); at < end; at = next_word(words, at + 1, end))
+  for (size_t at = next_word(words, chunk_first(&job->chunks, chunk), end); at < end;
+       at = next_word(words, at + 1, end))
     n += locate_word(job->args, at, true, n);
 }
 

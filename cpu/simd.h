@@ -8,8 +8,8 @@
  *   simd_i32   SIMD_WIDTH int32           simd_i32_...
  *   simd_mask  one truth value a lane     from comparisons; simd_bits gives bit i for lane i
  */
-#ifndef HS_CPU_SIMD_H
-#define HS_CPU_SIMD_H
+#ifndef HARTSIFT_CPU_SIMD_H
+#define HARTSIFT_CPU_SIMD_H
 
 #include <stdint.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #define SIMD_ISA_neon   4
 /* avx512 with dot products of bytes; for stages that multiply integers */
 #define SIMD_ISA_avx512vnni 5
-#define SIMD_ISA        SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
+#define SIMD_ISA            SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
 
 #define SIMD_INLINE static inline
 

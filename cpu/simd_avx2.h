@@ -1,6 +1,6 @@
 /* The vector layer on AVX2 with FMA. Included by simd.h only. */
-#ifndef HS_CPU_SIMD_AVX2_H
-#define HS_CPU_SIMD_AVX2_H
+#ifndef HARTSIFT_CPU_SIMD_AVX2_H
+#define HARTSIFT_CPU_SIMD_AVX2_H
 
 #include <immintrin.h>
 

@@ -1,6 +1,6 @@
 /* The vector layer on AVX-512 (F, BW, DQ, VL). Included by simd.h only. */
-#ifndef HS_CPU_SIMD_AVX512_H
-#define HS_CPU_SIMD_AVX512_H
+#ifndef HARTSIFT_CPU_SIMD_AVX512_H
+#define HARTSIFT_CPU_SIMD_AVX512_H
 
 #include <immintrin.h>
 

@@ -4,8 +4,8 @@
  *   simd_bytes     a vector of bytes or words; loads of any alignment
  *   simd_bytes_sum sums of bytes, as 64-bit lanes of another vector
  */
-#ifndef HS_CPU_SIMD_BYTES_H
-#define HS_CPU_SIMD_BYTES_H
+#ifndef HARTSIFT_CPU_SIMD_BYTES_H
+#define HARTSIFT_CPU_SIMD_BYTES_H
 
 #include "cpu/simd.h"
 

@@ -3,8 +3,8 @@
  *
  * SSE2 has no fused multiply-add of doubles (SIMD_HAS_FMA_F64 is 0); what needs one is left to the reference there.
  */
-#ifndef HS_CPU_SIMD_F64_H
-#define HS_CPU_SIMD_F64_H
+#ifndef HARTSIFT_CPU_SIMD_F64_H
+#define HARTSIFT_CPU_SIMD_F64_H
 
 #include "cpu/simd.h"
 

@@ -1,6 +1,6 @@
 /* The vector layer on AArch64 NEON. Included by simd.h only. */
-#ifndef HS_CPU_SIMD_NEON_H
-#define HS_CPU_SIMD_NEON_H
+#ifndef HARTSIFT_CPU_SIMD_NEON_H
+#define HARTSIFT_CPU_SIMD_NEON_H
 
 #include <arm_neon.h>
 

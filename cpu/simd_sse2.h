@@ -1,6 +1,6 @@
 /* The vector layer on SSE2, the baseline of x86-64. It has no FMA, rounding or blending: they are put together. */
-#ifndef HS_CPU_SIMD_SSE2_H
-#define HS_CPU_SIMD_SSE2_H
+#ifndef HARTSIFT_CPU_SIMD_SSE2_H
+#define HARTSIFT_CPU_SIMD_SSE2_H
 
 #include <emmintrin.h>
 

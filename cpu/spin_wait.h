@@ -1,8 +1,8 @@
 /*
  * Waiting for a word that another device or thread is about to write, on a core that others may want meanwhile.
  */
-#ifndef HS_CPU_SPIN_WAIT_H
-#define HS_CPU_SPIN_WAIT_H
+#ifndef HARTSIFT_CPU_SPIN_WAIT_H
+#define HARTSIFT_CPU_SPIN_WAIT_H
 
 #include <sched.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /*
  * The reference backend: every stage in plain C, written to be read and compared with, never tuned.
  */
-#ifndef HS_CPU_STAGES_REF_H
-#define HS_CPU_STAGES_REF_H
+#ifndef HARTSIFT_CPU_STAGES_REF_H
+#define HARTSIFT_CPU_STAGES_REF_H
 
 #include "stages/ops.h"
 

@@ -1,22 +1,22 @@
 /*
  * The vector backends: what each *_simd.c gives, for every instruction set it may be built for.
  */
-#ifndef HS_CPU_STAGES_SIMD_H
-#define HS_CPU_STAGES_SIMD_H
+#ifndef HARTSIFT_CPU_STAGES_SIMD_H
+#define HARTSIFT_CPU_STAGES_SIMD_H
 
 #include "stages/ops.h"
 
-#define MATCH_SIMD_DECLARE(ISA)                                               \
-  stage_status match_##ISA(stage_queue *queue, const match_args *args);       \
+#define MATCH_SIMD_DECLARE(ISA)                                                                                        \
+  stage_status match_##ISA(stage_queue *queue, const match_args *args);                                                \
   bool match_work_bytes_##ISA(const match_args *args, int32_t threads, size_t *bytes)
 
-#define STAGES_SIMD_DECLARE(ISA)                                              \
-  stage_status base_##ISA(stage_queue *queue, const base_args *args);         \
-  stage_status blur_##ISA(stage_queue *queue, const blur_args *args);         \
-  stage_status halve_##ISA(stage_queue *queue, const halve_args *args);       \
-  stage_status extrema_##ISA(stage_queue *queue, const extrema_args *args);   \
-  stage_status orient_##ISA(stage_queue *queue, const orient_args *args);     \
-  stage_status describe_##ISA(stage_queue *queue, const describe_args *args); \
+#define STAGES_SIMD_DECLARE(ISA)                                                                                       \
+  stage_status base_##ISA(stage_queue *queue, const base_args *args);                                                  \
+  stage_status blur_##ISA(stage_queue *queue, const blur_args *args);                                                  \
+  stage_status halve_##ISA(stage_queue *queue, const halve_args *args);                                                \
+  stage_status extrema_##ISA(stage_queue *queue, const extrema_args *args);                                            \
+  stage_status orient_##ISA(stage_queue *queue, const orient_args *args);                                              \
+  stage_status describe_##ISA(stage_queue *queue, const describe_args *args);                                          \
   MATCH_SIMD_DECLARE(ISA)
 
 STAGES_SIMD_DECLARE(sse2);

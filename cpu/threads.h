@@ -6,8 +6,8 @@
  * are handed out by demand; which thread runs which is left open, so a chunk's output must not depend on it (results are
  * the same for every count). A worker that the machine has no core for is not waited for once all chunks are done.
  */
-#ifndef HS_CPU_THREADS_H
-#define HS_CPU_THREADS_H
+#ifndef HARTSIFT_CPU_THREADS_H
+#define HARTSIFT_CPU_THREADS_H
 
 #include <pthread.h>
 #include <stdatomic.h>

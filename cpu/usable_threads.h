@@ -1,8 +1,8 @@
 /*
  * How many threads are worth having.
  */
-#ifndef HS_CPU_USABLE_THREADS_H
-#define HS_CPU_USABLE_THREADS_H
+#ifndef HARTSIFT_CPU_USABLE_THREADS_H
+#define HARTSIFT_CPU_USABLE_THREADS_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * Votes of a vector of samples, brought from "one vector a vote" to "eight votes beside each other a sample", and the
  * addition of eight such votes in memory. Included by *_simd.c only.
  */
-#ifndef HS_CPU_VOTES_SIMD_H
-#define HS_CPU_VOTES_SIMD_H
+#ifndef HARTSIFT_CPU_VOTES_SIMD_H
+#define HARTSIFT_CPU_VOTES_SIMD_H
 
 #include "cpu/simd.h"
 
@@ -52,7 +52,8 @@ SIMD_INLINE void votes_add(int32_t *at, const vote_block *votes, int k, int lane
   const int32_t *low = votes->block[k][0] + 4 * lane, *high = votes->block[k][1] + 4 * lane;
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx2
   const __m128i first = _mm_load_si128((const __m128i *)(const void *)low);
-  const __m256i all = _mm256_inserti128_si256(_mm256_castsi128_si256(first), _mm_load_si128((const __m128i *)(const void *)high), 1);
+  const __m256i all =
+      _mm256_inserti128_si256(_mm256_castsi128_si256(first), _mm_load_si128((const __m128i *)(const void *)high), 1);
   __m256i *sum = (__m256i *)(void *)at;
   _mm256_store_si256(sum, _mm256_add_epi32(_mm256_load_si256(sum), all));
 #else

@@ -3,8 +3,8 @@
  * planes much larger than a core's caches, and no hardware foresees the jump from one to the next. A core has room for a
  * dozen or so fetches at a time, so they are asked for a row at a time, between other work.
  */
-#ifndef HS_CPU_WINDOW_PREFETCH_H
-#define HS_CPU_WINDOW_PREFETCH_H
+#ifndef HARTSIFT_CPU_WINDOW_PREFETCH_H
+#define HARTSIFT_CPU_WINDOW_PREFETCH_H
 
 #include "stages/image.h"
 

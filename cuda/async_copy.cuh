@@ -2,8 +2,8 @@
  * Copies from global to shared memory that run while the thread goes on (cp.async, from compute capability 8.0;
  * before, the thread copies).
  */
-#ifndef HS_CUDA_ASYNC_COPY_CUH
-#define HS_CUDA_ASYNC_COPY_CUH
+#ifndef HARTSIFT_CUDA_ASYNC_COPY_CUH
+#define HARTSIFT_CUDA_ASYNC_COPY_CUH
 
 /* 16 bytes from global to shared memory (an address in the shared window) without passing registers where the hardware
    can (8.0 on). */

@@ -43,8 +43,7 @@ __device__ __forceinline__ float doubled_along_row(const byte_picture &s, int32_
 }
 
 /* Sample (x, y) of the doubled picture: along rows first, then along columns. */
-template <upsample_grid GRID>
-__device__ __forceinline__ float doubled_at(const byte_picture &s, int32_t x, int32_t y) {
+template <upsample_grid GRID> __device__ __forceinline__ float doubled_at(const byte_picture &s, int32_t x, int32_t y) {
   return doubled_sample(doubled_along_row<GRID>(s, x, picture_row(s, y >> 1)),
                         doubled_along_row<GRID>(s, x, picture_row(s, far_index(y, s.height, GRID))), GRID);
 }
@@ -201,13 +200,13 @@ __device__ __forceinline__ void base_march(const march_params<R> &p, const byte_
   }
 }
 
-template <int R, upsample_grid GRID, bool BATCH>
+template <int R, upsample_grid GRID, bool GROUP>
 __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
-    base_march_kernel(const __grid_constant__ march_params<R> p, const byte_picture s, size_t batch_stride_bytes) {
-  if (BATCH) {
+    base_march_kernel(const __grid_constant__ march_params<R> p, const byte_picture s, size_t group_stride_bytes) {
+  if (GROUP) {
     byte_picture picture = s;
-    picture.data = batch_shifted(s.data, blockIdx.z * batch_stride_bytes);
-    base_march<R, GRID>(march_params_of_block(p, batch_stride_bytes), picture);
+    picture.data = group_shifted(s.data, blockIdx.z * group_stride_bytes);
+    base_march<R, GRID>(march_params_of_block(p, group_stride_bytes), picture);
   } else {
     base_march<R, GRID>(p, s);
   }
@@ -244,9 +243,9 @@ __device__ __forceinline__ float source_gray(const source_view &s, int32_t x, in
  * their type.
  * Writes: `out`. Limits: any size. Order: no sums. Cost: the source's bytes and 4 written a sample.
  */
-__global__ void gray_kernel(source_view source, plane_view out, int32_t step, size_t batch_stride_bytes) {
-  source.data = batch_shifted(source.data, blockIdx.z * batch_stride_bytes);
-  out.data = batch_shifted(out.data, blockIdx.z * batch_stride_bytes);
+__global__ void gray_kernel(source_view source, plane_view out, int32_t step, size_t group_stride_bytes) {
+  source.data = group_shifted(source.data, blockIdx.z * group_stride_bytes);
+  out.data = group_shifted(out.data, blockIdx.z * group_stride_bytes);
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
   if (x >= out.width) return;
   for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
@@ -264,17 +263,17 @@ __device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, 
  *   threads a block, rows beyond the grid by stride. Shared, Barriers: none. Reads: `in` through the L1 cache. Writes:
  *   `out`, 2w x 2h. Limits: any size. Order: fixed. Cost: 5 bytes a sample of the result; bounded by memory.
  */
-__global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid, size_t batch_stride_bytes) {
-  in.data = batch_shifted(in.data, blockIdx.z * batch_stride_bytes);
-  out.data = batch_shifted(out.data, blockIdx.z * batch_stride_bytes);
+__global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid, size_t group_stride_bytes) {
+  in.data = group_shifted(in.data, blockIdx.z * group_stride_bytes);
+  out.data = group_shifted(out.data, blockIdx.z * group_stride_bytes);
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
   if (x >= out.width) return;
   for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
        y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
     const float *near_row = in.data + (size_t)(y >> 1) * in.stride,
                 *far_row = in.data + (size_t)far_index(y, in.height, grid) * in.stride;
-    out.data[(size_t)y * out.stride + (size_t)x] = doubled_sample(
-        doubled_plane_row(near_row, x, in.width, grid), doubled_plane_row(far_row, x, in.width, grid), grid);
+    out.data[(size_t)y * out.stride + (size_t)x] = doubled_sample(doubled_plane_row(near_row, x, in.width, grid),
+                                                                  doubled_plane_row(far_row, x, in.width, grid), grid);
   }
 }
 
@@ -318,14 +317,14 @@ template <int R> static int32_t base_march_rows(const base_args *args, int32_t b
 
 /* The kernel for a grid, and for one picture or several. */
 template <int R>
-static void (*base_kernel_of(upsample_grid grid, bool batch))(const march_params<R>, const byte_picture, size_t) {
+static void (*base_kernel_of(upsample_grid grid, bool group))(const march_params<R>, const byte_picture, size_t) {
   if (grid == GRID_ALIGNED)
-    return batch ? base_march_kernel<R, GRID_ALIGNED, true> : base_march_kernel<R, GRID_ALIGNED, false>;
-  return batch ? base_march_kernel<R, GRID_HALF_PIXEL, true> : base_march_kernel<R, GRID_HALF_PIXEL, false>;
+    return group ? base_march_kernel<R, GRID_ALIGNED, true> : base_march_kernel<R, GRID_ALIGNED, false>;
+  return group ? base_march_kernel<R, GRID_HALF_PIXEL, true> : base_march_kernel<R, GRID_HALF_PIXEL, false>;
 }
 
 template <int R>
-static stage_status base_march_launch(const base_args *args, int32_t band, int32_t bands, picture_batch batch,
+static stage_status base_march_launch(const base_args *args, int32_t band, int32_t bands, picture_group group,
                                       cuda_stream stream) {
   march_params<R> p = base_params_of<R>(args);
   const band_blocks blocks = blocks_of_band(p, band, bands);
@@ -335,32 +334,32 @@ static stage_status base_march_launch(const base_args *args, int32_t band, int32
   p.first_row += blocks.first * (p.steps * MARCH_ROWS - 2 * R);
   const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
                                args->source.width, args->source.height};
-  if (batch.count > 1) grid.z = (unsigned)batch.count;
-  return launch(base_kernel_of<R>(args->grid, batch.count > 1), grid, march_shape<R>::threads,
-                march_shape<R>::shared_bytes, stream, p, source, batch.stride_bytes);
+  if (group.count > 1) grid.z = (unsigned)group.count;
+  return launch(base_kernel_of<R>(args->grid, group.count > 1), grid, march_shape<R>::threads,
+                march_shape<R>::shared_bytes, stream, p, source, group.stride_bytes);
 }
 
-/* The grid of a kernel of one sample a thread, for each picture of a batch. */
-static dim3 plain_grid(const plane_view *out, picture_batch batch) {
+/* The grid of a kernel of one sample a thread, for each picture of a group. */
+static dim3 plain_grid(const plane_view *out, picture_group group) {
   dim3 grid = launch_grid_2d(out->width, PLAIN_COLUMNS, out->height, PLAIN_ROWS);
-  grid.z = batch.count > 1 ? (unsigned)batch.count : 1u;
+  grid.z = group.count > 1 ? (unsigned)group.count : 1u;
   return grid;
 }
 
-static stage_status base_split(const base_args *args, picture_batch batch, cuda_stream stream) {
+static stage_status base_split(const base_args *args, picture_group group, cuda_stream stream) {
   const bool doubled = args->first_octave < 0;
   const plane_view gray = doubled ? args->gray : args->doubled, none = {NULL, 0, 0, 0};
   const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
   assert(gray.width <= args->source.width && gray.height <= args->source.height);
-  stage_status status = launch(gray_kernel, plain_grid(&gray, batch), threads, 0, stream, args->source, gray,
-                               doubled ? 1 : 1 << args->first_octave, batch.stride_bytes);
+  stage_status status = launch(gray_kernel, plain_grid(&gray, group), threads, 0, stream, args->source, gray,
+                               doubled ? 1 : 1 << args->first_octave, group.stride_bytes);
   if (doubled && status == STAGE_OK) {
     const plane_view out = args->doubled;
     assert(out.width == 2 * gray.width && out.height == 2 * gray.height);
     status =
-        launch(double_kernel, plain_grid(&out, batch), threads, 0, stream, gray, out, args->grid, batch.stride_bytes);
+        launch(double_kernel, plain_grid(&out, group), threads, 0, stream, gray, out, args->grid, group.stride_bytes);
   }
-  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter, batch};
+  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter, group};
   return status == STAGE_OK ? blur_launch(&blur, stream) : status;
 }
 
@@ -377,13 +376,13 @@ int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
   }
 }
 
-static stage_status base_fused(const base_args *args, int32_t band, int32_t bands, picture_batch batch,
+static stage_status base_fused(const base_args *args, int32_t band, int32_t bands, picture_group group,
                                cuda_stream stream) {
   assert(base_is_fused(args) && band >= 0 && band < bands);
   switch (args->filter->radius) {
 #define RADIUS_CASE(R)                                                                                                 \
   case R:                                                                                                              \
-    return base_march_launch<R>(args, band, bands, batch, stream);
+    return base_march_launch<R>(args, band, bands, group, stream);
     TUNE_MARCH_RADII(RADIUS_CASE)
 #undef RADIUS_CASE
   default:
@@ -392,19 +391,19 @@ static stage_status base_fused(const base_args *args, int32_t band, int32_t band
 }
 
 stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
-  const picture_batch one = {1, 0};
+  const picture_group one = {1, 0};
   return base_fused(args, band, bands, one, stream);
 }
 
-stage_status base_batch_launch(const base_args *args, picture_batch batch, cuda_stream stream) {
-  assert(batch.count <= 1 || !blur_needs_work(args->filter->radius));
+stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream) {
+  assert(group.count <= 1 || !blur_needs_work(args->filter->radius));
   if (args->out.width <= 0 || args->out.height <= 0) return STAGE_OK;
-  return base_is_fused(args) ? base_fused(args, 0, 1, batch, stream) : base_split(args, batch, stream);
+  return base_is_fused(args) ? base_fused(args, 0, 1, group, stream) : base_split(args, group, stream);
 }
 
 stage_status base_launch(const base_args *args, cuda_stream stream) {
-  const picture_batch one = {1, 0};
-  return base_batch_launch(args, one, stream);
+  const picture_group one = {1, 0};
+  return base_group_launch(args, one, stream);
 }
 
 template <int R> static stage_status base_prepare_radius(void) {

@@ -10,8 +10,8 @@
  * Instructions bound it as much as memory does. So addresses are carried from step to step instead of derived anew, and
  * what a step needs to test was made a comparison of one register before the first.
  */
-#ifndef HS_CUDA_BLUR_MARCH_CUH
-#define HS_CUDA_BLUR_MARCH_CUH
+#ifndef HARTSIFT_CUDA_BLUR_MARCH_CUH
+#define HARTSIFT_CUDA_BLUR_MARCH_CUH
 
 #include "cuda/async_copy.cuh"
 #include "cuda/launch.cuh"
@@ -472,12 +472,12 @@ template <int R, bool DOG> __device__ __forceinline__ void march_plane(const mar
   }
 }
 
-/* The parameters of the block's picture in a batch. */
+/* The parameters of the block's picture in a group. */
 template <int R>
 static __device__ __forceinline__ march_params<R> march_params_of_block(const march_params<R> &p, size_t stride_bytes) {
   march_params<R> q = p;
   const size_t bytes = blockIdx.z * stride_bytes;
-  /* batch_shifted goes by integers, after which the compiler no longer knows that this is global memory */
+  /* group_shifted goes by integers, after which the compiler no longer knows that this is global memory */
   q.in = moved(p.in, bytes);
   q.out = moved(p.out, bytes);
   q.halved = p.halved ? moved(p.halved, bytes) : p.halved;

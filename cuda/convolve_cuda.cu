@@ -181,12 +181,11 @@ static __device__ __forceinline__ void add_group(const double *x, const double *
     if (!WHOLE && q >= count) break;
     const double c = s_c[q];
 #pragma unroll
-    for (int k = 0; k < V; k++) {
+    for (int k = 0; k < V; k++)
       if (!WHOLE && q == 0 && start)
         long_start(&sum[k], c, x[V - 1 - q + k]);
       else
         long_step(&sum[k], c, x[V - 1 - q + k]);
-    }
   }
 }
 

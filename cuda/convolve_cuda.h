@@ -1,8 +1,8 @@
 /*
  * 1-D convolution of rows on the device, as stages/primitives.h says.
  */
-#ifndef HS_CUDA_CONVOLVE_CUDA_H
-#define HS_CUDA_CONVOLVE_CUDA_H
+#ifndef HARTSIFT_CUDA_CONVOLVE_CUDA_H
+#define HARTSIFT_CUDA_CONVOLVE_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/primitives.h"

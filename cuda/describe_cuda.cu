@@ -341,7 +341,7 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
 }
 
 /* Where the descriptors of the block's picture go: behind the room of those before. */
-static __device__ __forceinline__ void *batch_descriptors(const cuda_frame_view &v, void *outputs) {
+static __device__ __forceinline__ void *group_descriptors(const cuda_frame_view &v, void *outputs) {
   const size_t bytes = v.params.descriptor_float ? DESCRIBE_LENGTH * sizeof(float) : DESCRIBE_LENGTH;
   return (char *)outputs + (size_t)blockIdx.z * v.features.capacity * bytes;
 }
@@ -358,11 +358,11 @@ static __device__ __forceinline__ void *batch_descriptors(const cuda_frame_view 
  * Cost      225 sigma^2 samples of about 120 operations, 8 of them votes, a feature: bound by shared atomics and,
  *           nearly as much, by issue.
  */
-template <int COPIES, bool BATCH>
+template <int COPIES, bool GROUP>
 __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
     describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view one, void *outputs) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
-  void *descriptors = BATCH ? batch_descriptors(v, outputs) : outputs;
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
+  void *descriptors = GROUP ? group_descriptors(v, outputs) : outputs;
   __shared__ __align__(16) describe_shared<(COPIES > 1 ? COPIES : 1)> s_warps[DESCRIBE_WARPS];
   describe_shared<(COPIES > 1 ? COPIES : 1)> *s = &s_warps[threadIdx.x / WARP_LANES];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * DESCRIBE_WARPS;
@@ -419,20 +419,20 @@ stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream str
   return st == STAGE_OK ? launch(work_place_kernel, blocks, WORK_BINS, 0, stream, *view) : st;
 }
 
-template <int COPIES, bool BATCH>
+template <int COPIES, bool GROUP>
 static stage_status launch_describe(const cuda_frame_view *view, void *descriptors, cudaStream_t stream) {
   const int threads = DESCRIBE_WARPS * WARP_LANES;
   const unsigned resident =
-      launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES, BATCH>, threads, 0);
-  const dim3 blocks(cuda_batch_share(view, resident), 1, cuda_batch_count(view));
-  return launch(describe_warp_per_feature_kernel<COPIES, BATCH>, blocks, threads, 0, stream, *view, descriptors);
+      launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES, GROUP>, threads, 0);
+  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
+  return launch(describe_warp_per_feature_kernel<COPIES, GROUP>, blocks, threads, 0, stream, *view, descriptors);
 }
 
 stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors,
                                   cuda_stream stream) {
   assert(view->features.capacity > 0 && view->scales && (uintptr_t)descriptors % 128u == 0);
-  assert(variant == CUDA_DESCRIBE_ATOMIC4 || view->batch <= 1);
-  if (view->batch > 1) return launch_describe<4, true>(view, descriptors, stream);
+  assert(variant == CUDA_DESCRIBE_ATOMIC4 || view->group <= 1);
+  if (view->group > 1) return launch_describe<4, true>(view, descriptors, stream);
   if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4, false>(view, descriptors, stream);
   if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2, false>(view, descriptors, stream);
   return launch_describe<0, false>(view, descriptors, stream);

@@ -1,8 +1,8 @@
 /*
  * Descriptors on the device.
  */
-#ifndef HS_CUDA_DESCRIBE_CUDA_H
-#define HS_CUDA_DESCRIBE_CUDA_H
+#ifndef HARTSIFT_CUDA_DESCRIBE_CUDA_H
+#define HARTSIFT_CUDA_DESCRIBE_CUDA_H
 
 #include "cuda/frame_view.h"
 

@@ -11,7 +11,8 @@ static stage_status status_of(cudaError_t error) {
 
 const char *device_error_text(void) { return cudaGetErrorString(cudaGetLastError()); }
 
-static_assert(DEVICE_ERROR_MEMORY == (int)cudaErrorMemoryAllocation && DEVICE_ERROR_STUB_LIBRARY == (int)cudaErrorStubLibrary &&
+static_assert(DEVICE_ERROR_MEMORY == (int)cudaErrorMemoryAllocation &&
+                  DEVICE_ERROR_STUB_LIBRARY == (int)cudaErrorStubLibrary &&
                   DEVICE_ERROR_OLD_DRIVER == (int)cudaErrorInsufficientDriver &&
                   DEVICE_ERROR_UNAVAILABLE == (int)cudaErrorDevicesUnavailable &&
                   DEVICE_ERROR_NO_DEVICE == (int)cudaErrorNoDevice &&
@@ -22,7 +23,8 @@ static_assert(DEVICE_ERROR_MEMORY == (int)cudaErrorMemoryAllocation && DEVICE_ER
                   DEVICE_ERROR_NOT_READY == (int)cudaErrorSystemNotReady &&
                   DEVICE_ERROR_DRIVER_PARTS == (int)cudaErrorSystemDriverMismatch,
               "CUDA's numbers of errors");
-static_assert(DEVICE_MODE_SHARED == (int)cudaComputeModeDefault && DEVICE_MODE_PROHIBITED == (int)cudaComputeModeProhibited &&
+static_assert(DEVICE_MODE_SHARED == (int)cudaComputeModeDefault &&
+                  DEVICE_MODE_PROHIBITED == (int)cudaComputeModeProhibited &&
                   DEVICE_MODE_EXCLUSIVE == (int)cudaComputeModeExclusiveProcess,
               "CUDA's numbers of compute modes");
 
@@ -154,10 +156,11 @@ stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda
   return bytes == 0 ? STAGE_OK : status_of(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
 }
 
-stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch, size_t row_bytes,
-                                 size_t rows, cuda_stream stream) {
+stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
+                                 size_t row_bytes, size_t rows, cuda_stream stream) {
   if (row_bytes == 0 || rows == 0) return STAGE_OK;
-  return status_of(cudaMemcpy2DAsync(device, device_pitch, source, source_pitch, row_bytes, rows, cudaMemcpyDefault, stream));
+  return status_of(
+      cudaMemcpy2DAsync(device, device_pitch, source, source_pitch, row_bytes, rows, cudaMemcpyDefault, stream));
 }
 
 stage_status device_clear(void *device, size_t bytes, cuda_stream stream) {
@@ -173,9 +176,13 @@ void device_event_destroy(cuda_event event) {
   if (event) (void)cudaEventDestroy(event);
 }
 
-stage_status device_event_record(cuda_event event, cuda_stream stream) { return status_of(cudaEventRecord(event, stream)); }
+stage_status device_event_record(cuda_event event, cuda_stream stream) {
+  return status_of(cudaEventRecord(event, stream));
+}
 
-stage_status device_event_wait(cuda_event event, cuda_stream stream) { return status_of(cudaStreamWaitEvent(stream, event, 0)); }
+stage_status device_event_wait(cuda_event event, cuda_stream stream) {
+  return status_of(cudaStreamWaitEvent(stream, event, 0));
+}
 
 stage_status device_event_finish(cuda_event event) { return status_of(cudaEventSynchronize(event)); }
 
@@ -212,7 +219,9 @@ void device_capture_abandon(cuda_stream stream) {
   (void)cudaGetLastError();
 }
 
-stage_status device_graph_launch(cuda_graph graph, cuda_stream stream) { return status_of(cudaGraphLaunch(graph, stream)); }
+stage_status device_graph_launch(cuda_graph graph, cuda_stream stream) {
+  return status_of(cudaGraphLaunch(graph, stream));
+}
 
 void device_graph_destroy(cuda_graph graph) {
   if (graph) (void)cudaGraphExecDestroy(graph);

@@ -5,8 +5,8 @@
  * device_error_text() of the same thread then says which. None prints or ends the process. All work on the calling
  * thread's current device: wrap a call sequence in device_enter / device_leave.
  */
-#ifndef HS_CUDA_DEVICE_H
-#define HS_CUDA_DEVICE_H
+#ifndef HARTSIFT_CUDA_DEVICE_H
+#define HARTSIFT_CUDA_DEVICE_H
 
 #include "cuda/device_reason.h"
 #include "cuda/stream.h"
@@ -23,9 +23,9 @@ enum { DEVICE_NAME_BYTES = 256 };
 
 typedef struct device_info {
   char name[DEVICE_NAME_BYTES];
-  int32_t major, minor;        /* compute capability */
+  int32_t major, minor; /* compute capability */
   int32_t multiprocessors;
-  int32_t driver, runtime;     /* CUDA versions, 1000 * major + 10 * minor */
+  int32_t driver, runtime; /* CUDA versions, 1000 * major + 10 * minor */
   size_t memory_bytes, free_bytes;
   int32_t l2_bytes, shared_bytes_block_optin, shared_bytes_sm;
 } device_info;
@@ -64,22 +64,22 @@ stage_status device_stream_create(cuda_stream *stream); /* of the lowest priorit
    are not stopped. */
 stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency);
 void device_stream_destroy(cuda_stream stream);
-stage_status device_stream_wait(cuda_stream stream); /* blocks the host */
+stage_status device_stream_wait(cuda_stream stream);              /* blocks the host */
 stage_status device_stream_query(cuda_stream stream, bool *busy); /* does not block; *busy: work is left on it */
 
 /* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too. */
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream);
 stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream);
-stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch, size_t row_bytes,
-                                 size_t rows, cuda_stream stream);
+stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
+                                 size_t row_bytes, size_t rows, cuda_stream stream);
 stage_status device_clear(void *device, size_t bytes, cuda_stream stream);
 
 /* Order between streams, also inside a capture (fork and join). */
 stage_status device_event_create(cuda_event *event, bool timed);
 void device_event_destroy(cuda_event event);
 stage_status device_event_record(cuda_event event, cuda_stream stream);
-stage_status device_event_wait(cuda_event event, cuda_stream stream);       /* the stream waits */
-stage_status device_event_finish(cuda_event event);                         /* blocks the host */
+stage_status device_event_wait(cuda_event event, cuda_stream stream);                         /* the stream waits */
+stage_status device_event_finish(cuda_event event);                                           /* blocks the host */
 stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds); /* after both happened */
 
 /* What is launched on the stream between begin and end becomes a graph instead of running. Its kernels keep the urgency

@@ -6,9 +6,8 @@
 
 /* Facts of the machine that CUDA does not give. */
 static device_answer answer_of(int32_t index) {
-  return (device_answer){.index = index,
-                         .files = device_files_of("/dev/nvidiactl"),
-                         .visible = getenv("CUDA_VISIBLE_DEVICES")};
+  return (device_answer){
+      .index = index, .files = device_files_of("/dev/nvidiactl"), .visible = getenv("CUDA_VISIBLE_DEVICES")};
 }
 
 int32_t device_count(char *reason, size_t reason_bytes) {

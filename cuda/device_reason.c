@@ -37,7 +37,7 @@ device_files device_files_of(const char *control) {
 
 static void say_denied(sentence s) {
   say(s, "no permission to use the GPU: /dev/nvidiactl cannot be opened; add the user to the group that \"ls -l "
-         "/dev/nvidia*\" shows, or let the container or batch system hand the GPU over");
+         "/dev/nvidia*\" shows, or let the container or group system hand the GPU over");
 }
 
 static void say_no_driver(const device_answer *a, sentence s) {
@@ -56,8 +56,9 @@ static void say_none_visible(const device_answer *a, sentence s) {
   if (a->files == DEVICE_FILES_DENIED)
     say_denied(s);
   else if (a->visible && strncmp(a->visible, "MIG-", 4) == 0)
-    say(s, "CUDA_VISIBLE_DEVICES is \"%s\", a MIG slice that this machine does not have: name one that nvidia-smi -L "
-           "lists",
+    say(s,
+        "CUDA_VISIBLE_DEVICES is \"%s\", a MIG slice that this machine does not have: name one that nvidia-smi -L "
+        "lists",
         a->visible);
   else if (a->visible)
     say(s, "CUDA_VISIBLE_DEVICES is \"%s\" and leaves no GPU visible: unset it, or name GPUs that nvidia-smi -L lists",
@@ -69,20 +70,23 @@ static void say_none_visible(const device_answer *a, sentence s) {
 
 static void say_no_code(const device_answer *a, sentence s) {
   const bool newer = a->error == DEVICE_ERROR_UNKNOWN_PTX || a->error == DEVICE_ERROR_NO_JIT;
-  say(s, "this build has no code for the device: it has compute capability %d.%d, the build is for %s%s; build with "
-         "-DHARTSIFT_CUDA_ARCHITECTURES=%d%d-real",
+  say(s,
+      "this build has no code for the device: it has compute capability %d.%d, the build is for %s%s; build with "
+      "-DHARTSIFT_CUDA_ARCHITECTURES=%d%d-real",
       a->major, a->minor, a->architectures ? a->architectures : "others",
       newer ? ", and the driver cannot translate that for it" : "", a->major, a->minor);
 }
 
 static void say_unavailable(const device_answer *a, sentence s) {
   if (a->mode == DEVICE_MODE_EXCLUSIVE)
-    say(s, "the device is in exclusive mode and another program has it: end that program, or share the device with "
-           "nvidia-smi -i %d -c DEFAULT",
+    say(s,
+        "the device is in exclusive mode and another program has it: end that program, or share the device with "
+        "nvidia-smi -i %d -c DEFAULT",
         a->index);
   else if (a->mode == DEVICE_MODE_PROHIBITED)
-    say(s, "the device is in compute mode \"prohibited\", which lets no program work on it: allow it with nvidia-smi "
-           "-i %d -c DEFAULT",
+    say(s,
+        "the device is in compute mode \"prohibited\", which lets no program work on it: allow it with nvidia-smi "
+        "-i %d -c DEFAULT",
         a->index);
   else
     say(s, "the device is busy or not available: end the program that holds it; a GPU in MIG mode needs a slice "
@@ -97,8 +101,9 @@ void device_reason_memory(const device_answer *a, const char *what, size_t neede
     (void)snprintf(free_text, sizeof free_text, "%zu of %zu MiB are free", a->free_bytes / MEBIBYTE,
                    a->memory_bytes / MEBIBYTE);
   if (needed > 0) (void)snprintf(needed_text, sizeof needed_text, "%zu MiB for ", (needed + MEBIBYTE - 1) / MEBIBYTE);
-  say(s, "the memory of %s is full: %s, needed are %s%s; end other programs on it (nvidia-smi lists them), or choose "
-         "%s",
+  say(s,
+      "the memory of %s is full: %s, needed are %s%s; end other programs on it (nvidia-smi lists them), or choose "
+      "%s",
       slice ? "the device, a MIG slice," : "the device", free_text, needed_text, what,
       slice ? "a larger slice or the CPU" : "another device or the CPU");
 }
@@ -118,8 +123,9 @@ void device_reason(const device_answer *a, char *reason, size_t bytes) {
     device_reason_memory(a, "CUDA's own context and this build's kernels", 0, reason, bytes);
     return;
   case DEVICE_ERROR_OLD_DRIVER:
-    say(s, "the CUDA driver is too old: it knows CUDA up to %d.%d, this build needs %d.%d; install a newer driver, or "
-           "build with an older CUDA toolkit",
+    say(s,
+        "the CUDA driver is too old: it knows CUDA up to %d.%d, this build needs %d.%d; install a newer driver, or "
+        "build with an older CUDA toolkit",
         a->driver / 1000, a->driver % 1000 / 10, a->runtime / 1000, a->runtime % 1000 / 10);
     return;
   case DEVICE_ERROR_UNAVAILABLE:

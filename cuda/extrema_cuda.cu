@@ -338,15 +338,15 @@ static __device__ __forceinline__ void extrema_march(const extrema_params &p, co
   store_words(o, place, s);
 }
 
-template <bool STORED, bool TIES, bool BATCH>
+template <bool STORED, bool TIES, bool GROUP>
 __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
-    extrema_march_kernel(const __grid_constant__ extrema_params p, size_t batch_stride_bytes) {
+    extrema_march_kernel(const __grid_constant__ extrema_params p, size_t group_stride_bytes) {
   int32_t block;
   const extrema_part &part = part_of_block(p, &block);
-  if (BATCH) {
+  if (GROUP) {
     extrema_part o = part;
-    o.planes = batch_shifted(part.planes, blockIdx.z * batch_stride_bytes);
-    o.words = batch_shifted(part.words, blockIdx.z * batch_stride_bytes);
+    o.planes = group_shifted(part.planes, blockIdx.z * group_stride_bytes);
+    o.words = group_shifted(part.words, blockIdx.z * group_stride_bytes);
     extrema_march<STORED, TIES>(p, o, block);
   } else {
     extrema_march<STORED, TIES>(p, part, block);
@@ -423,13 +423,13 @@ static stage_status extrema_run(const extrema_params *p, bool march, unsigned bl
   return launch(extrema_plain_kernel<STORED, TIES>, blocks, 32 * EXTREMA_WARPS, 0, stream, *p);
 }
 
-/* Of a batch. */
-static stage_status extrema_run_batch(const extrema_params *p, const extrema_launch_args *args, bool ties,
+/* Of a group. */
+static stage_status extrema_run_group(const extrema_params *p, const extrema_launch_args *args, bool ties,
                                       unsigned blocks, cuda_stream stream) {
-  const dim3 grid(blocks, 1, (unsigned)args->batch);
-  assert(p->scales == MARCH_LEVELS && !args->octaves[0].dog && args->batch_stride_bytes % 256 == 0);
+  const dim3 grid(blocks, 1, (unsigned)args->group);
+  assert(p->scales == MARCH_LEVELS && !args->octaves[0].dog && args->group_stride_bytes % 256 == 0);
   return launch(ties ? extrema_march_kernel<false, true, true> : extrema_march_kernel<false, false, true>, grid,
-                32 * EXTREMA_WARPS, 0, stream, *p, args->batch_stride_bytes);
+                32 * EXTREMA_WARPS, 0, stream, *p, args->group_stride_bytes);
 }
 
 stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream) {
@@ -447,7 +447,7 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
   if (blocks == 0) return STAGE_OK;
   const bool stored = args->octaves[0].dog != NULL;
   for (int32_t i = 1; i < args->octave_count; i++) assert((args->octaves[i].dog != NULL) == stored);
-  if (args->batch > 1) return extrema_run_batch(&p, args, ties, (unsigned)blocks, stream);
+  if (args->group > 1) return extrema_run_group(&p, args, ties, (unsigned)blocks, stream);
   if (stored && ties) return extrema_run<true, true>(&p, march, (unsigned)blocks, stream);
   if (stored) return extrema_run<true, false>(&p, march, (unsigned)blocks, stream);
   if (ties) return extrema_run<false, true>(&p, march, (unsigned)blocks, stream);

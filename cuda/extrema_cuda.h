@@ -2,8 +2,8 @@
  * Launcher of the extremum search: Gaussian levels, or stored DoG levels, to candidate bits. Device memory throughout;
  * planes as cuda/pyramid_cuda.h says. Every word of a mask is written. Results are the bits of extrema_ref.
  */
-#ifndef HS_CUDA_EXTREMA_CUDA_H
-#define HS_CUDA_EXTREMA_CUDA_H
+#ifndef HARTSIFT_CUDA_EXTREMA_CUDA_H
+#define HARTSIFT_CUDA_EXTREMA_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/extrema.h"
@@ -25,10 +25,10 @@ typedef struct extrema_launch_args {
   const extrema_octave *octaves; /* host memory, read during the call only */
   int32_t octave_count;
   sift_params params;
-  /* pictures of one size, whose planes and masks lie batch_stride_bytes (a multiple of 256) apart; 0 or 1: one. More:
+  /* pictures of one size, whose planes and masks lie group_stride_bytes (a multiple of 256) apart; 0 or 1: one. More:
      S = 3 only, without stored DoG */
-  int32_t batch;
-  size_t batch_stride_bytes;
+  int32_t group;
+  size_t group_stride_bytes;
 } extrema_launch_args;
 
 stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream);

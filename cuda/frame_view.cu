@@ -38,9 +38,9 @@ size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void 
 }
 
 stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream) {
-  const cudaError_t error =
-      view->batch > 1 ? cudaMemset2DAsync(view->scratch.counters, view->batch_stride_bytes, 0, view->scratch.counter_bytes,
-                                          (size_t)view->batch, stream)
-                      : cudaMemsetAsync(view->scratch.counters, 0, view->scratch.counter_bytes, stream);
+  const cudaError_t error = view->group > 1
+                                ? cudaMemset2DAsync(view->scratch.counters, view->group_stride_bytes, 0,
+                                                    view->scratch.counter_bytes, (size_t)view->group, stream)
+                                : cudaMemsetAsync(view->scratch.counters, 0, view->scratch.counter_bytes, stream);
   return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
 }

@@ -17,8 +17,8 @@
  *   4. its agreement with the reference, byte for byte: tests/agree/test_cuda_*.c (tests/prim for a primitive);
  *   5. its figure in bench/NOTES.md, with what bounds it.
  */
-#ifndef HS_CUDA_FRAME_VIEW_H
-#define HS_CUDA_FRAME_VIEW_H
+#ifndef HARTSIFT_CUDA_FRAME_VIEW_H
+#define HARTSIFT_CUDA_FRAME_VIEW_H
 
 #include "cuda/stream.h"
 #include "stages/describe.h"
@@ -85,21 +85,21 @@ typedef struct cuda_frame_view {
   const vote_scales *scales;
   cuda_keypoint_scratch scratch;
   /* Several pictures of one size in the same launches: views of all of them in device memory, this one the first; their
-     counters lie batch_stride_bytes apart. batch 0 or 1: this one alone. */
-  int32_t batch;
-  const struct cuda_frame_view *batch_views;
-  size_t batch_stride_bytes;
+     counters lie group_stride_bytes apart. group 0 or 1: this one alone. */
+  int32_t group;
+  const struct cuda_frame_view *group_views;
+  size_t group_stride_bytes;
 } cuda_frame_view;
 
-/* The view that a kernel's block works on; BATCH is the kernel's, a compile-time constant. */
-#define CUDA_VIEW_OF_BLOCK(BATCH, one) ((BATCH) ? (one).batch_views[blockIdx.z] : (one))
+/* The view that a kernel's block works on; GROUP is the kernel's, a compile-time constant. */
+#define CUDA_VIEW_OF_BLOCK(GROUP, one) ((GROUP) ? (one).group_views[blockIdx.z] : (one))
 
-/* A grid of `blocks` for each picture of the batch; where blocks loop over a list, fewer for each do. */
-static inline uint32_t cuda_batch_count(const cuda_frame_view *view) {
-  return view->batch > 1 ? (uint32_t)view->batch : 1u;
+/* A grid of `blocks` for each picture of the group; where blocks loop over a list, fewer for each do. */
+static inline uint32_t cuda_group_count(const cuda_frame_view *view) {
+  return view->group > 1 ? (uint32_t)view->group : 1u;
 }
-static inline uint32_t cuda_batch_share(const cuda_frame_view *view, uint32_t blocks) {
-  const uint32_t share = blocks / cuda_batch_count(view);
+static inline uint32_t cuda_group_share(const cuda_frame_view *view, uint32_t blocks) {
+  const uint32_t share = blocks / cuda_group_count(view);
   return share > 0 ? share : 1u;
 }
 

@@ -1,8 +1,8 @@
 /*
  * How a device tells a waiting host thread that a level lies in mapped memory, while its frame goes on.
  */
-#ifndef HS_CUDA_HANDOVER_CUDA_H
-#define HS_CUDA_HANDOVER_CUDA_H
+#ifndef HARTSIFT_CUDA_HANDOVER_CUDA_H
+#define HARTSIFT_CUDA_HANDOVER_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/base.h"

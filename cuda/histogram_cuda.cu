@@ -299,8 +299,8 @@ static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
 
 /* As many blocks as have a vector for each thread, at most most_blocks. */
 template <int THREADS, int VECTORS, int SHIFT>
-static stage_status histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride, int32_t most_blocks,
-                                 cuda_stream stream) {
+static stage_status histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride,
+                                 int32_t most_blocks, cuda_stream stream) {
   const uint8_t *mask = (const uint8_t *)a->mask;
   const unsigned blocks = blocks_for(&rows, THREADS, most_blocks);
   assert(byte_rows_units(&rows) / blocks < ((uint64_t)1 << 32) / BYTE_ROWS_VECTOR - THREADS);

@@ -1,8 +1,8 @@
 /*
  * Histogram of 256 bins and equalisation of 8-bit pictures on the device, as stages/primitives.h says.
  */
-#ifndef HS_CUDA_HISTOGRAM_CUDA_H
-#define HS_CUDA_HISTOGRAM_CUDA_H
+#ifndef HARTSIFT_CUDA_HISTOGRAM_CUDA_H
+#define HARTSIFT_CUDA_HISTOGRAM_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/primitives.h"

@@ -1,8 +1,8 @@
 /*
  * What launchers of the pyramid share: grids and shared-memory limits.
  */
-#ifndef HS_CUDA_LAUNCH_CUH
-#define HS_CUDA_LAUNCH_CUH
+#ifndef HARTSIFT_CUDA_LAUNCH_CUH
+#define HARTSIFT_CUDA_LAUNCH_CUH
 
 #include "cuda/launch_shape.h"
 
@@ -16,8 +16,8 @@ static inline dim3 launch_grid_2d(int32_t columns, int32_t columns_a_block, int3
   return dim3((unsigned)launch_parts(columns, columns_a_block), (unsigned)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
 }
 
-/* A plane of another picture of a batch; null stays null. */
-template <class T> static __device__ __forceinline__ T *batch_shifted(T *plane, size_t bytes) {
+/* A plane of another picture of a group; null stays null. */
+template <class T> static __device__ __forceinline__ T *group_shifted(T *plane, size_t bytes) {
   return plane ? reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(plane) + bytes) : plane;
 }
 

@@ -2,8 +2,8 @@
  * Launches of kernels, and how large a grid of resident blocks is: for kernels that loop over a count which only the
  * device knows.
  */
-#ifndef HS_CUDA_LAUNCH_SHAPE_H
-#define HS_CUDA_LAUNCH_SHAPE_H
+#ifndef HARTSIFT_CUDA_LAUNCH_SHAPE_H
+#define HARTSIFT_CUDA_LAUNCH_SHAPE_H
 
 #include "stages/base.h"
 

@@ -1,8 +1,8 @@
 /*
  * Between a bit of the masks and its sample. Device functions, called by any thread.
  */
-#ifndef HS_CUDA_MASK_SITE_CUH
-#define HS_CUDA_MASK_SITE_CUH
+#ifndef HARTSIFT_CUDA_MASK_SITE_CUH
+#define HARTSIFT_CUDA_MASK_SITE_CUH
 
 #include "cuda/frame_view.h"
 

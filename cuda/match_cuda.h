@@ -3,8 +3,8 @@
  *
  * All pointers are device memory; descriptors and work are aligned to 16 bytes. Legal during stream capture.
  */
-#ifndef HS_CUDA_MATCH_CUDA_H
-#define HS_CUDA_MATCH_CUDA_H
+#ifndef HARTSIFT_CUDA_MATCH_CUDA_H
+#define HARTSIFT_CUDA_MATCH_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/match.h"

@@ -1,8 +1,8 @@
 /*
  * The steps of matching that cuda_match_nearest_launch puts together: one launcher per kernel.
  */
-#ifndef HS_CUDA_MATCH_KERNELS_H
-#define HS_CUDA_MATCH_KERNELS_H
+#ifndef HARTSIFT_CUDA_MATCH_KERNELS_H
+#define HARTSIFT_CUDA_MATCH_KERNELS_H
 
 #include "cuda/match_cuda.h"
 

@@ -4,8 +4,8 @@
  *
  * Squares of floats are never negative, so their bits order as they do.
  */
-#ifndef HS_CUDA_MATCH_KEYS_CUH
-#define HS_CUDA_MATCH_KEYS_CUH
+#ifndef HARTSIFT_CUDA_MATCH_KEYS_CUH
+#define HARTSIFT_CUDA_MATCH_KEYS_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
 #include "stages/match.h"

@@ -210,6 +210,6 @@ stage_status cuda_match_tiles_launch(const match_args *args, const cuda_match_wo
   }
   const uint32_t tiles = (columns + TILE - 1u) / TILE;
   const dim3 grid((rows + TILE - 1u) / TILE, tiles < (unsigned)GRID_Y_MAX ? tiles : (unsigned)GRID_Y_MAX);
-  return launch(args->type == MATCH_F32 ? match_tiles_kernel<MATCH_F32> : match_tiles_kernel<MATCH_U8>, grid, THREADS, 0,
-                stream, p);
+  return launch(args->type == MATCH_F32 ? match_tiles_kernel<MATCH_F32> : match_tiles_kernel<MATCH_U8>, grid, THREADS,
+                0, stream, p);
 }

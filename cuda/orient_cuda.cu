@@ -234,10 +234,10 @@ static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list
  * Order     repeatable: votes are integers.
  * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes a keypoint: bound by issue.
  */
-template <bool ATOMIC, author_rule RULE, bool BATCH>
+template <bool ATOMIC, author_rule RULE, bool GROUP>
 __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ __align__(16) orient_shared s_warps[ORIENT_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * ORIENT_WARPS;
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
@@ -251,9 +251,9 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     const octave_view &o = v.octaves[item.octave - v.first_octave];
     const plane_view level = {o.levels + (size_t)item.level * o.level_floats, o.width, o.height, o.stride};
     const float unit = hs_power_of_two(-item.octave), shift = v.params.grid_shift;
-    const orient_window w = orient_window_of(sample_of_place(item.x, item.octave, shift),
-                                             sample_of_place(item.y, item.octave, shift), item.sigma * unit,
-                                             item.column, item.row, v.params.orientation_rule);
+    const orient_window w =
+        orient_window_of(sample_of_place(item.x, item.octave, shift), sample_of_place(item.y, item.octave, shift),
+                         item.sigma * unit, item.column, item.row, v.params.orientation_rule);
     /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
        1e-30, where a vote rounds to nothing. VLFeat's one-sided differences at the edge are whole. */
     const float scale = v.scales->orient[w.radius] * (RULE == RULE_VLFEAT ? 1.0f : 0.5f);
@@ -363,9 +363,9 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
  * Limits    no keypoints: returns at once. Order: repeatable.
  * Cost      144 bytes and about 2000 lane operations a keypoint: bound by latency.
  */
-template <bool BATCH>
+template <bool GROUP>
 __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   static_assert(LIST_TILE % PEAK_KEYPOINTS == 0, "a block's keypoints lie in one tile of the list");
   __shared__ peak_shared s;
   __shared__ uint32_t s_bins[WORK_BINS];
@@ -401,9 +401,9 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
  * Order     features repeatable; `order` only within equal radii.
  * Cost      about 20 bytes a feature: bound by latency.
  */
-template <bool BATCH>
+template <bool GROUP>
 __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ work_order_shared s_order;
   const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
   if (count == 0 && blockIdx.x == 0 && threadIdx.x == 0) *v.oriented.count = 0;
@@ -425,47 +425,47 @@ __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_con
   }
 }
 
-template <bool ATOMIC, author_rule RULE, bool BATCH>
+template <bool ATOMIC, author_rule RULE, bool GROUP>
 static stage_status launch_histograms(const cuda_frame_view *view, cudaStream_t stream) {
   const int threads = ORIENT_WARPS * WARP_LANES;
   const unsigned resident =
-      launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE, BATCH>, threads, 0);
-  const dim3 blocks(cuda_batch_share(view, resident), 1, cuda_batch_count(view));
-  return launch(orient_warp_per_keypoint_kernel<ATOMIC, RULE, BATCH>, blocks, threads, 0, stream, *view);
+      launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE, GROUP>, threads, 0);
+  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
+  return launch(orient_warp_per_keypoint_kernel<ATOMIC, RULE, GROUP>, blocks, threads, 0, stream, *view);
 }
 
-template <bool ATOMIC, bool BATCH>
+template <bool ATOMIC, bool GROUP>
 static stage_status launch_by_rule(const cuda_frame_view *view, cudaStream_t stream) {
-  if (view->params.orientation_rule == RULE_VLFEAT) return launch_histograms<ATOMIC, RULE_VLFEAT, BATCH>(view, stream);
-  if (view->params.orientation_rule == RULE_OPENCV) return launch_histograms<ATOMIC, RULE_OPENCV, BATCH>(view, stream);
-  return launch_histograms<ATOMIC, RULE_LOWE, BATCH>(view, stream);
+  if (view->params.orientation_rule == RULE_VLFEAT) return launch_histograms<ATOMIC, RULE_VLFEAT, GROUP>(view, stream);
+  if (view->params.orientation_rule == RULE_OPENCV) return launch_histograms<ATOMIC, RULE_OPENCV, GROUP>(view, stream);
+  return launch_histograms<ATOMIC, RULE_LOWE, GROUP>(view, stream);
 }
 
 /* Blocks for `tiles` tiles of each picture, as many as are resident at most. */
 static dim3 tiled_blocks(const cuda_frame_view *view, const void *kernel, int threads, unsigned tiles) {
-  const unsigned share = cuda_batch_share(view, launch_resident_blocks(kernel, threads, 0));
-  return dim3(tiles < share ? tiles : share, 1, cuda_batch_count(view));
+  const unsigned share = cuda_group_share(view, launch_resident_blocks(kernel, threads, 0));
+  return dim3(tiles < share ? tiles : share, 1, cuda_group_count(view));
 }
 
 /* Histograms to features. */
-template <bool BATCH> static stage_status launch_peaks(const cuda_frame_view *view, cudaStream_t stream) {
+template <bool GROUP> static stage_status launch_peaks(const cuda_frame_view *view, cudaStream_t stream) {
   const uint32_t room = view->keypoints.capacity;
-  const dim3 peaks = tiled_blocks(view, (const void *)orient_peak_kernel<BATCH>, PEAK_THREADS,
+  const dim3 peaks = tiled_blocks(view, (const void *)orient_peak_kernel<GROUP>, PEAK_THREADS,
                                   (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
-             lists = tiled_blocks(view, (const void *)orient_emit_kernel<BATCH>, LIST_TILE,
+             lists = tiled_blocks(view, (const void *)orient_emit_kernel<GROUP>, LIST_TILE,
                                   (room + LIST_TILE - 1u) / LIST_TILE);
-  const stage_status st = launch(orient_peak_kernel<BATCH>, peaks, PEAK_THREADS, 0, stream, *view);
-  return st == STAGE_OK ? launch(orient_emit_kernel<BATCH>, lists, LIST_TILE, 0, stream, *view) : st;
+  const stage_status st = launch(orient_peak_kernel<GROUP>, peaks, PEAK_THREADS, 0, stream, *view);
+  return st == STAGE_OK ? launch(orient_emit_kernel<GROUP>, lists, LIST_TILE, 0, stream, *view) : st;
 }
 
 stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {
   assert(view->octave_count >= 1 && view->keypoints.capacity > 0 && view->oriented.capacity > 0 && view->scales);
-  const bool atomic = variant == CUDA_ORIENT_ATOMIC, batch = view->batch > 1;
-  assert(atomic || !batch);
+  const bool atomic = variant == CUDA_ORIENT_ATOMIC, group = view->group > 1;
+  assert(atomic || !group);
   stage_status st = STAGE_OK;
   if (!view->params.upright && atomic)
-    st = batch ? launch_by_rule<true, true>(view, stream) : launch_by_rule<true, false>(view, stream);
+    st = group ? launch_by_rule<true, true>(view, stream) : launch_by_rule<true, false>(view, stream);
   if (!view->params.upright && !atomic) st = launch_by_rule<false, false>(view, stream);
   if (st != STAGE_OK) return st;
-  return batch ? launch_peaks<true>(view, stream) : launch_peaks<false>(view, stream);
+  return group ? launch_peaks<true>(view, stream) : launch_peaks<false>(view, stream);
 }

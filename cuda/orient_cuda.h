@@ -1,8 +1,8 @@
 /*
  * Orientation on the device: keypoints -> features in the order of the list, then by angle.
  */
-#ifndef HS_CUDA_ORIENT_CUDA_H
-#define HS_CUDA_ORIENT_CUDA_H
+#ifndef HARTSIFT_CUDA_ORIENT_CUDA_H
+#define HARTSIFT_CUDA_ORIENT_CUDA_H
 
 #include "cuda/frame_view.h"
 

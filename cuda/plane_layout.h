@@ -1,8 +1,8 @@
 /*
  * How planes lie in device memory: what kernels rely on and whoever lays a frame out must keep.
  */
-#ifndef HS_CUDA_PLANE_LAYOUT_H
-#define HS_CUDA_PLANE_LAYOUT_H
+#ifndef HARTSIFT_CUDA_PLANE_LAYOUT_H
+#define HARTSIFT_CUDA_PLANE_LAYOUT_H
 
 enum {
   PLANE_STRIDE_FLOATS = 32,    /* rows begin on multiples of so many floats, a line of 128 bytes */
@@ -12,6 +12,6 @@ enum {
 };
 
 /* `floats` as a multiple of `step`, a power of two. */
-#define PLANE_ROUND_UP(floats, step) (((floats) + (step) - 1) & ~((step) - (size_t)1))
+#define PLANE_ROUND_UP(floats, step) (((floats) + (step)-1) & ~((step) - (size_t)1))
 
 #endif

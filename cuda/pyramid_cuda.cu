@@ -17,12 +17,12 @@
  * Cost: 8 bytes and 2 (2R + 1) float operations a sample, more by 2R rows a block; bounded by memory, issue and the
  *   waits at the barriers about equally.
  */
-template <int R, bool BATCH>
+template <int R, bool GROUP>
 __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
-    blur_march_kernel(const __grid_constant__ march_params<R> p, size_t batch_stride_bytes) {
+    blur_march_kernel(const __grid_constant__ march_params<R> p, size_t group_stride_bytes) {
   extern __shared__ float4 s_vectors[];
-  if (BATCH)
-    march_plane<R, false>(march_params_of_block(p, batch_stride_bytes), reinterpret_cast<float *>(s_vectors));
+  if (GROUP)
+    march_plane<R, false>(march_params_of_block(p, group_stride_bytes), reinterpret_cast<float *>(s_vectors));
   else
     march_plane<R, false>(p, reinterpret_cast<float *>(s_vectors));
 }
@@ -80,7 +80,7 @@ __global__ void blur_plain_columns_kernel(const __grid_constant__ plain_params p
 }
 
 static stage_status blur_plain(const blur_launch_args *args, cuda_stream stream) {
-  assert(args->batch.count <= 1);
+  assert(args->group.count <= 1);
   assert(args->work.data && args->work.data != args->in.data && args->work.data != args->out.data);
   plain_params rows = {args->in, args->work, {NULL, 0, 0, 0}, args->border, *args->filter};
   plain_params columns = {args->work, args->out, args->halved, args->border, *args->filter};
@@ -95,11 +95,11 @@ static stage_status blur_plain(const blur_launch_args *args, cuda_stream stream)
 template <int R> static stage_status blur_march(const blur_launch_args *args, cuda_stream stream) {
   const march_params<R> p = march_params_of<R>(args);
   dim3 grid = march_grid(p);
-  const bool batch = args->batch.count > 1;
-  assert(!batch || args->batch.stride_bytes % 256 == 0);
-  if (batch) grid.z = (unsigned)args->batch.count;
-  return launch(batch ? blur_march_kernel<R, true> : blur_march_kernel<R, false>, grid, march_shape<R>::threads,
-                march_shape<R>::shared_bytes, stream, p, args->batch.stride_bytes);
+  const bool group = args->group.count > 1;
+  assert(!group || args->group.stride_bytes % 256 == 0);
+  if (group) grid.z = (unsigned)args->group.count;
+  return launch(group ? blur_march_kernel<R, true> : blur_march_kernel<R, false>, grid, march_shape<R>::threads,
+                march_shape<R>::shared_bytes, stream, p, args->group.stride_bytes);
 }
 
 bool blur_needs_work(int32_t radius) {

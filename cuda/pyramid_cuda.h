@@ -6,8 +6,8 @@
  * PLANE_SLACK_FLOATS floats that kernels may read (never write). Launchers enqueue kernels only: no allocation, no
  * waiting; they may be captured into a graph. Run pyramid_prepare and base_prepare once per device before.
  */
-#ifndef HS_CUDA_PYRAMID_CUDA_H
-#define HS_CUDA_PYRAMID_CUDA_H
+#ifndef HARTSIFT_CUDA_PYRAMID_CUDA_H
+#define HARTSIFT_CUDA_PYRAMID_CUDA_H
 
 #include "cuda/plane_layout.h"
 #include "cuda/stream.h"
@@ -19,10 +19,10 @@ extern "C" {
 
 /* Several pictures of one size in the same launches: the planes of picture i lie i * stride_bytes behind those given.
    count 0 or 1: one picture. */
-typedef struct picture_batch {
+typedef struct picture_group {
   int32_t count;
   size_t stride_bytes; /* a multiple of 256 */
-} picture_batch;
+} picture_group;
 
 /* One level step, and what may be written on the way. A plane with null data is not wanted. */
 typedef struct blur_launch_args {
@@ -32,7 +32,7 @@ typedef struct blur_launch_args {
   plane_view dog;     /* the same size and stride as out: out - in. Wants the uber kernel */
   border_mode border;
   const gaussian_filter *filter; /* host memory, read during the call only */
-  picture_batch batch;           /* only where !blur_needs_work and no dog is wanted */
+  picture_group group;           /* only where !blur_needs_work and no dog is wanted */
 } blur_launch_args;
 
 /* Raises the shared-memory limits of the kernels on the current device: those of blurs, and those of the base. */
@@ -48,8 +48,8 @@ stage_status blur_launch(const blur_launch_args *args, cuda_stream stream);
 /* Base. `gray`, `work` and `doubled` are used when base_is_fused says no. */
 stage_status base_launch(const base_args *args, cuda_stream stream);
 
-/* The same for a batch; the sources lie as far apart as the planes. Not for filters where blur_needs_work. */
-stage_status base_batch_launch(const base_args *args, picture_batch batch, cuda_stream stream);
+/* The same for a group; the sources lie as far apart as the planes. Not for filters where blur_needs_work. */
+stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream);
 
 /* Part `band` (0..bands-1) of a base that is fused: the bands together are what base_launch makes. It reads only source
    rows below base_band_rows, so a picture can still be on its way while its upper part is worked on. */

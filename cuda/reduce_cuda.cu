@@ -113,12 +113,11 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
         if (whole[k]) v[k] = byte_unit_load(u);
       }
 #pragma unroll
-      for (uint32_t k = 0; k < REDUCE_VECTORS; k++) {
+      for (uint32_t k = 0; k < REDUCE_VECTORS; k++)
         if (whole[k])
           add_vector<BYTES, RANGE>(v[k], s, p.sum);
         else if (n + k * step < units)
           add_some<BYTES, RANGE>(byte_rows_unit<FLAT>(in, row, n + k * step), s, p.sum);
-      }
     }
   }
   p.least = BYTES == 1 ? byte_stats_least(s) : min(s.least & 0xffffu, s.least >> 16);
@@ -259,9 +258,9 @@ template <int BYTES, bool RANGE>
 static stage_status integers_of(const byte_rows &rows, unsigned blocks, const reduce_args *a, cuda_stream stream) {
   integer_partial *partials = (integer_partial *)a->scratch;
   const reduce_result result = result_of(a, elements_of(&a->view));
-  return launch(
-      rows.rows == 1 ? reduce_integers_kernel<BYTES, RANGE, true> : reduce_integers_kernel<BYTES, RANGE, false>, blocks,
-      REDUCE_THREADS, 0, stream, rows, partials, a->ticket, result);
+  return launch(rows.rows == 1 ? reduce_integers_kernel<BYTES, RANGE, true>
+                               : reduce_integers_kernel<BYTES, RANGE, false>,
+                blocks, REDUCE_THREADS, 0, stream, rows, partials, a->ticket, result);
 }
 
 stage_status reduce_integers_launch(const reduce_args *a, cuda_stream stream) {
@@ -298,8 +297,8 @@ template <typename E> static stage_status range_of(const reduce_args *a, cuda_st
   const unsigned blocks = grid_for(chunks_of(rows.count), REDUCE_WARPS, a->processors, REDUCE_BLOCKS_PER_SM);
   double(*partials)[2] = (double(*)[2])a->scratch;
   const reduce_result result = result_of(a, 0);
-  return launch(is_flat(&a->view) ? reduce_range_kernel<E, true> : reduce_range_kernel<E, false>, blocks, REDUCE_THREADS,
-                0, stream, rows, partials, a->ticket, result);
+  return launch(is_flat(&a->view) ? reduce_range_kernel<E, true> : reduce_range_kernel<E, false>, blocks,
+                REDUCE_THREADS, 0, stream, rows, partials, a->ticket, result);
 }
 
 stage_status reduce_range_launch(const reduce_args *a, cuda_stream stream) {

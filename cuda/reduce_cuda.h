@@ -4,8 +4,8 @@
  * `processors`: multiprocessors of the device, for the grid. Launches that follow one another may share scratch memory
  * and ticket.
  */
-#ifndef HS_CUDA_REDUCE_CUDA_H
-#define HS_CUDA_REDUCE_CUDA_H
+#ifndef HARTSIFT_CUDA_REDUCE_CUDA_H
+#define HARTSIFT_CUDA_REDUCE_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/primitives.h"

@@ -40,9 +40,9 @@ static __device__ __forceinline__ void follow_word(const cuda_frame_view &v, uin
  * Order     the list's order varies between runs; nothing later depends on it.
  * Cost      8 bytes of traffic for each mask word: bound by memory.
  */
-template <bool BATCH>
+template <bool GROUP>
 __global__ void __launch_bounds__(MASK_THREADS) refine_compact_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ uint32_t s_count, s_base;
   const uint32_t quad = blockIdx.x * MASK_THREADS + threadIdx.x;
   if (threadIdx.x == 0) s_count = 0;
@@ -78,9 +78,9 @@ __global__ void __launch_bounds__(MASK_THREADS) refine_compact_kernel(const __gr
  * Order     repeatable: bits are set by OR, tiles count distinct bits.
  * Cost      1 to 5 steps of 38 loads and about 100 operations a candidate: bound by the latency of the loads.
  */
-template <bool BATCH>
+template <bool GROUP>
 __global__ void __launch_bounds__(REFINE_THREADS) refine_follow_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   const uint32_t count = *v.scratch.candidate_count, step = gridDim.x * REFINE_THREADS;
   const uint32_t first = blockIdx.x * REFINE_THREADS + threadIdx.x;
   const bool listed = count <= v.scratch.candidate_capacity;
@@ -148,9 +148,9 @@ static __device__ __forceinline__ void list_bits(uint4 w, uint32_t rank, uint32_
  * Order     repeatable: places follow from counts.
  * Cost      4 bytes a mask word, 38 loads a keypoint: bound by latency.
  */
-template <bool BATCH>
+template <bool GROUP>
 __global__ void __launch_bounds__(MASK_THREADS) locate_tile_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ uint32_t s_scan[WARP_LANES];
   __shared__ uint16_t s_list[LOCATE_LIST];
   const uint32_t chunks = 1u << cuda_mask_tile_shift(v.mask_words);
@@ -191,20 +191,20 @@ static void assert_view(const cuda_frame_view *v) {
   (void)v;
 }
 
-template <bool BATCH> static stage_status refine_rebalanced(const cuda_frame_view *view, cudaStream_t stream) {
-  const dim3 tiles((view->mask_words + MASK_TILE_WORDS - 1u) / MASK_TILE_WORDS, 1, cuda_batch_count(view));
-  const stage_status st = launch(refine_compact_kernel<BATCH>, tiles, MASK_THREADS, 0, stream, *view);
+template <bool GROUP> static stage_status refine_rebalanced(const cuda_frame_view *view, cudaStream_t stream) {
+  const dim3 tiles((view->mask_words + MASK_TILE_WORDS - 1u) / MASK_TILE_WORDS, 1, cuda_group_count(view));
+  const stage_status st = launch(refine_compact_kernel<GROUP>, tiles, MASK_THREADS, 0, stream, *view);
   if (st != STAGE_OK) return st;
-  const unsigned resident = launch_resident_blocks((const void *)refine_follow_kernel<BATCH>, REFINE_THREADS, 0);
-  const dim3 blocks(cuda_batch_share(view, resident), 1, cuda_batch_count(view));
-  return launch(refine_follow_kernel<BATCH>, blocks, REFINE_THREADS, 0, stream, *view);
+  const unsigned resident = launch_resident_blocks((const void *)refine_follow_kernel<GROUP>, REFINE_THREADS, 0);
+  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
+  return launch(refine_follow_kernel<GROUP>, blocks, REFINE_THREADS, 0, stream, *view);
 }
 
 stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant variant, cuda_stream stream) {
   assert_view(view);
   if (variant == CUDA_REFINE_REBALANCED)
-    return view->batch > 1 ? refine_rebalanced<true>(view, stream) : refine_rebalanced<false>(view, stream);
-  assert(view->batch <= 1);
+    return view->group > 1 ? refine_rebalanced<true>(view, stream) : refine_rebalanced<false>(view, stream);
+  assert(view->group <= 1);
   if (cudaMemsetAsync(view->settled_words, 0, sizeof(uint32_t) * (size_t)view->mask_words, stream) != cudaSuccess)
     return STAGE_DEVICE;
   const unsigned resident = launch_resident_blocks((const void *)refine_plain_kernel, REFINE_THREADS, 0);
@@ -214,7 +214,7 @@ stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant
 stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream) {
   assert_view(view);
   const uint32_t words = (uint32_t)MASK_TILE_WORDS << cuda_mask_tile_shift(view->mask_words);
-  const dim3 tiles((view->mask_words + words - 1u) / words, 1, cuda_batch_count(view));
-  return launch(view->batch > 1 ? locate_tile_kernel<true> : locate_tile_kernel<false>, tiles, MASK_THREADS, 0, stream,
+  const dim3 tiles((view->mask_words + words - 1u) / words, 1, cuda_group_count(view));
+  return launch(view->group > 1 ? locate_tile_kernel<true> : locate_tile_kernel<false>, tiles, MASK_THREADS, 0, stream,
                 *view);
 }

@@ -1,8 +1,8 @@
 /*
  * Refinement on the device: candidate masks of all octaves -> settled masks, and these -> the keypoint list.
  */
-#ifndef HS_CUDA_REFINE_CUDA_H
-#define HS_CUDA_REFINE_CUDA_H
+#ifndef HARTSIFT_CUDA_REFINE_CUDA_H
+#define HARTSIFT_CUDA_REFINE_CUDA_H
 
 #include "cuda/frame_view.h"
 

@@ -16,14 +16,14 @@ static_assert(sizeof(cuda_feature_record) == 24, "the record's layout is the pub
  * Limits    features beyond the list's or the records' capacity are only counted.
  * Order     repeatable. Cost: 24 bytes out a feature; into host memory bound by the bus.
  */
-template <bool BATCH>
+template <bool GROUP>
 __global__ void __launch_bounds__(RESULTS_THREADS)
     results_kernel(const __grid_constant__ cuda_frame_view one, cuda_feature_record *all_records, uint32_t capacity,
                    cuda_frame_counts *all_counts) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(BATCH, one);
-  /* Each picture of a batch has room for its list. */
-  cuda_feature_record *records = BATCH ? all_records + (size_t)blockIdx.z * v.features.capacity : all_records;
-  cuda_frame_counts *counts = BATCH ? all_counts + blockIdx.z : all_counts;
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
+  /* Each picture of a group has room for its list. */
+  cuda_feature_record *records = GROUP ? all_records + (size_t)blockIdx.z * v.features.capacity : all_records;
+  cuda_frame_counts *counts = GROUP ? all_counts + blockIdx.z : all_counts;
   __shared__ __align__(16) uint32_t s_words[RESULTS_THREADS * RECORD_WORDS];
   const uint32_t lane = threadIdx.x % WARP_LANES;
   uint32_t *s_warp = s_words + threadIdx.x / WARP_LANES * WARP_LANES * RECORD_WORDS;
@@ -46,12 +46,11 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
     __syncwarp();
     uint32_t *out = (uint32_t *)(records + first);
     const uint32_t words = min(count - first, (uint32_t)WARP_LANES) * RECORD_WORDS;
-    for (uint32_t i = lane; i < RECORD_QUADS; i += WARP_LANES) {
+    for (uint32_t i = lane; i < RECORD_QUADS; i += WARP_LANES)
       if (4u * i + 4u <= words)
         ((uint4 *)out)[i] = ((const uint4 *)s_warp)[i];
       else if (4u * i < words)
         ((uint2 *)out)[2u * i] = ((const uint2 *)s_warp)[2u * i]; /* an odd count ends in 8 bytes */
-    }
     __syncwarp();
   }
 }
@@ -61,8 +60,8 @@ stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_recor
   assert(counts && (records || capacity == 0) && (uintptr_t)records % 16u == 0 && (uintptr_t)counts % 16u == 0);
   const unsigned resident = launch_resident_blocks((const void *)results_kernel<false>, RESULTS_THREADS, 0);
   const unsigned tiles = (view->features.capacity + RESULTS_THREADS - 1u) / RESULTS_THREADS;
-  const unsigned share = cuda_batch_share(view, resident);
-  const dim3 blocks(tiles < share ? tiles : share, 1, cuda_batch_count(view));
-  return launch(view->batch > 1 ? results_kernel<true> : results_kernel<false>, blocks, RESULTS_THREADS, 0, stream, *view,
-                records, capacity, counts);
+  const unsigned share = cuda_group_share(view, resident);
+  const dim3 blocks(tiles < share ? tiles : share, 1, cuda_group_count(view));
+  return launch(view->group > 1 ? results_kernel<true> : results_kernel<false>, blocks, RESULTS_THREADS, 0, stream,
+                *view, records, capacity, counts);
 }

@@ -1,8 +1,8 @@
 /*
  * The end of a frame on the device: public keypoint records and counts into memory the host reads.
  */
-#ifndef HS_CUDA_RESULTS_CUDA_H
-#define HS_CUDA_RESULTS_CUDA_H
+#ifndef HARTSIFT_CUDA_RESULTS_CUDA_H
+#define HARTSIFT_CUDA_RESULTS_CUDA_H
 
 #include "cuda/frame_view.h"
 
@@ -22,7 +22,7 @@ typedef struct cuda_frame_counts {
 } cuda_frame_counts;
 
 /* Writes the records of all features within both capacities, and the counts. records (16-byte aligned, or null with
-   capacity 0) and counts (16-byte aligned): device memory or mapped host memory. In a batch each picture has
+   capacity 0) and counts (16-byte aligned): device memory or mapped host memory. In a group each picture has
    view->features.capacity records and one counts. */
 stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_record *records, uint32_t capacity,
                                  cuda_frame_counts *counts, cuda_stream stream);

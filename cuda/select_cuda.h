@@ -1,8 +1,8 @@
 /*
  * Selection on the device: exactly max_features features, the strongest or the largest, ties by the order.
  */
-#ifndef HS_CUDA_SELECT_CUDA_H
-#define HS_CUDA_SELECT_CUDA_H
+#ifndef HARTSIFT_CUDA_SELECT_CUDA_H
+#define HARTSIFT_CUDA_SELECT_CUDA_H
 
 #include "cuda/frame_view.h"
 

@@ -1,8 +1,8 @@
 /*
  * The stream type as C sees it: cudaStream_t without the toolkit's headers.
  */
-#ifndef HS_CUDA_STREAM_H
-#define HS_CUDA_STREAM_H
+#ifndef HARTSIFT_CUDA_STREAM_H
+#define HARTSIFT_CUDA_STREAM_H
 
 typedef struct CUstream_st *cuda_stream;
 

@@ -2,8 +2,8 @@
  * How a view is cut into tiles, and how tiles are shared out: what the kernels for bytes and for other types have in
  * common.
  */
-#ifndef HS_CUDA_TILE_GRID_CUH
-#define HS_CUDA_TILE_GRID_CUH
+#ifndef HARTSIFT_CUDA_TILE_GRID_CUH
+#define HARTSIFT_CUDA_TILE_GRID_CUH
 
 #include "cuda/tile_stats_cuda.h"
 

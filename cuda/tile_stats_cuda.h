@@ -1,8 +1,8 @@
 /*
  * Statistics of every tile of a view, on the device: prim_tile as stages/primitives.h says.
  */
-#ifndef HS_CUDA_TILE_STATS_CUDA_H
-#define HS_CUDA_TILE_STATS_CUDA_H
+#ifndef HARTSIFT_CUDA_TILE_STATS_CUDA_H
+#define HARTSIFT_CUDA_TILE_STATS_CUDA_H
 
 #include "cuda/stream.h"
 #include "stages/primitives.h"

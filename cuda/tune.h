@@ -1,8 +1,8 @@
 /*
  * Tile sizes of the pyramid's kernels, with what was measured to choose them (NVIDIA H200; see bench/NOTES.md).
  */
-#ifndef HS_CUDA_TUNE_H
-#define HS_CUDA_TUNE_H
+#ifndef HARTSIFT_CUDA_TUNE_H
+#define HARTSIFT_CUDA_TUNE_H
 
 /* Radii with a marching kernel of their own: those of the profiles at S = 3 (Lowe's and VLFeat's rule 5 5 7 8 10 13,
    not doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each. */

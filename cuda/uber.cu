@@ -132,11 +132,10 @@ __device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo,
     const int32_t row = i / (SIDE / 4), vector = i - row * (SIDE / 4), x = left + 4 * vector;
     const float *from = p.in + (size_t)fold_index(top + row, p.height, p.border) * p.stride;
     float *to = s_to + row * STRIDE + 4 * vector;
-    if (x >= 0 && x + 4 <= p.width) {
+    if (x >= 0 && x + 4 <= p.width)
       copy_16_async(to, from + x);
-    } else {
+    else
       for (int32_t e = 0; e < 4; e++) copy_4_async(to + e, from + fold_index(x + e, p.width, p.border));
-    }
   }
   copies_commit();
   copies_wait();
@@ -152,8 +151,7 @@ __device__ __forceinline__ void chain_border(const chain_params &p, float *s_lev
   const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - before,
                 top = (int32_t)blockIdx.y * chain_tile<SMALL>::side - before;
   __syncthreads();
-  if (p.border == BORDER_REFLECT_101 ||
-      (left >= 0 && top >= 0 && left + side <= p.width && top + side <= p.height))
+  if (p.border == BORDER_REFLECT_101 || (left >= 0 && top >= 0 && left + side <= p.width && top + side <= p.height))
     return;
   for (int32_t i = (int32_t)threadIdx.x; i < side * side; i += chain_tile<SMALL>::threads) {
     const int32_t row = i / side, column = i - row * side;
@@ -197,15 +195,15 @@ static __device__ __forceinline__ void chain_of_block(const chain_params &p) {
   chain_columns<SMALL, R3, stride, true>(p, 2, s_rows, s_level, side2, shape::halo - R1 - R2 - R3);
 }
 
-template <bool SMALL, bool BATCH, int R1, int R2, int R3>
+template <bool SMALL, bool GROUP, int R1, int R2, int R3>
 __global__ void __launch_bounds__(chain_tile<SMALL>::threads)
-    blur_chain_kernel(const __grid_constant__ chain_params p, size_t batch_stride_bytes) {
-  if (BATCH) {
+    blur_chain_kernel(const __grid_constant__ chain_params p, size_t group_stride_bytes) {
+  if (GROUP) {
     chain_params q = p;
-    const size_t bytes = blockIdx.z * batch_stride_bytes;
-    q.in = batch_shifted(p.in, bytes);
-    q.out = batch_shifted(p.out, bytes);
-    q.halved = batch_shifted(p.halved, bytes);
+    const size_t bytes = blockIdx.z * group_stride_bytes;
+    q.in = group_shifted(p.in, bytes);
+    q.out = group_shifted(p.out, bytes);
+    q.halved = group_shifted(p.halved, bytes);
     chain_of_block<SMALL, R1, R2, R3>(q);
   } else {
     chain_of_block<SMALL, R1, R2, R3>(p);
@@ -239,11 +237,11 @@ static stage_status chain_run(const chain_launch_args *args, cuda_stream stream)
   const octave_view *o = &args->octave;
   assert(launch_parts(o->height, shape::tile) <= GRID_Y_MAX);
   dim3 grid((unsigned)launch_parts(o->width, shape::tile), (unsigned)launch_parts(o->height, shape::tile));
-  const bool batch = args->batch.count > 1;
-  if (batch) grid.z = (unsigned)args->batch.count;
-  return launch(batch ? blur_chain_kernel<SMALL, true, R1, R2, R3> : blur_chain_kernel<SMALL, false, R1, R2, R3>, grid,
+  const bool group = args->group.count > 1;
+  if (group) grid.z = (unsigned)args->group.count;
+  return launch(group ? blur_chain_kernel<SMALL, true, R1, R2, R3> : blur_chain_kernel<SMALL, false, R1, R2, R3>, grid,
                 chain_tile<SMALL>::threads, shape::shared_bytes, stream, chain_params_of(args),
-                args->batch.stride_bytes);
+                args->group.stride_bytes);
 }
 
 /* Whether step i of the chain has this radius; radius 0: whether there is no such step. */
@@ -285,9 +283,9 @@ stage_status uber_prepare(void) {
   if (status == STAGE_OK) status = launch_prepare((const void *)uber_level_kernel<R>, march_shape<R>::shared_bytes);
   TUNE_MARCH_RADII(RADIUS_PREPARE)
 #undef RADIUS_PREPARE
-#define CHAIN_PREPARE_ONE(SMALL, BATCH, R1, R2, R3)                                                                    \
+#define CHAIN_PREPARE_ONE(SMALL, GROUP, R1, R2, R3)                                                                    \
   if (status == STAGE_OK)                                                                                              \
-    status = launch_prepare((const void *)blur_chain_kernel<SMALL, BATCH, R1, R2, R3>,                                 \
+    status = launch_prepare((const void *)blur_chain_kernel<SMALL, GROUP, R1, R2, R3>,                                 \
                             chain_shape<SMALL, R1, R2, R3>::shared_bytes);
 #define CHAIN_PREPARE(R1, R2, R3)                                                                                      \
   CHAIN_PREPARE_ONE(true, true, R1, R2, R3)                                                                            \

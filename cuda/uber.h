@@ -8,8 +8,8 @@
  * Chain: two or three level steps of a small octave in one launch; blocks recompute their neighbours' halos. A small
  *   level takes the time of a launch whatever its size, so fewer launches are what counts there.
  */
-#ifndef HS_CUDA_UBER_H
-#define HS_CUDA_UBER_H
+#ifndef HARTSIFT_CUDA_UBER_H
+#define HARTSIFT_CUDA_UBER_H
 
 #include "cuda/extrema_cuda.h"
 #include "cuda/pyramid_cuda.h"
@@ -31,7 +31,7 @@ typedef struct chain_launch_args {
   plane_view halved;          /* every second sample of the last level made; null data: not wanted */
   border_mode border;
   const gaussian_filter *filters; /* host memory: filters[s] makes level s */
-  picture_batch batch;
+  picture_group group;
 } chain_launch_args;
 
 /* Whether the chain has a kernel for these radii and pays at this size. */

@@ -4,8 +4,8 @@
  * vote. In each step the warp takes RUN_GROUPS runs, RUN_LENGTH lanes each, so that few lanes idle whatever the
  * window's shape.
  */
-#ifndef HS_CUDA_WINDOW_TILE_CUH
-#define HS_CUDA_WINDOW_TILE_CUH
+#ifndef HARTSIFT_CUDA_WINDOW_TILE_CUH
+#define HARTSIFT_CUDA_WINDOW_TILE_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
 #include "stages/orient.h"

@@ -3,8 +3,8 @@
  * none starts a long one last. A counting sort: counts are complete before any place is given. The order within a bin
  * varies between runs; results do not depend on it, for each feature's output has its own place.
  */
-#ifndef HS_CUDA_WORK_ORDER_CUH
-#define HS_CUDA_WORK_ORDER_CUH
+#ifndef HARTSIFT_CUDA_WORK_ORDER_CUH
+#define HARTSIFT_CUDA_WORK_ORDER_CUH
 
 #include "cuda/frame_view.h"
 #include "cuda/prim/compact.cuh"

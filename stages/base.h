@@ -4,8 +4,8 @@
  * Stages are contracts and host arithmetic: they know neither the public header nor a
  * backend. The pipeline turns a stage_status into an hs_status.
  */
-#ifndef HS_STAGES_BASE_H
-#define HS_STAGES_BASE_H
+#ifndef HARTSIFT_STAGES_BASE_H
+#define HARTSIFT_STAGES_BASE_H
 
 #include <assert.h>
 #include <stdbool.h>

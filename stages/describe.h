@@ -6,21 +6,21 @@
  * ICPADS 2017; the tenth takes no vote here); the bins are wrapped, the padding cropped, and the 128 sums normalised:
  * their squares are added as exact integers, what follows is float32.
  */
-#ifndef HS_STAGES_DESCRIBE_H
-#define HS_STAGES_DESCRIBE_H
+#ifndef HARTSIFT_STAGES_DESCRIBE_H
+#define HARTSIFT_STAGES_DESCRIBE_H
 
 #include "stages/orient.h"
 
 enum {
-  DESCRIBE_CELLS = 4,                                                        /* cells along a side */
-  DESCRIBE_BINS = 8,                                                         /* directions in a cell */
-  DESCRIBE_LENGTH = DESCRIBE_CELLS * DESCRIBE_CELLS * DESCRIBE_BINS,         /* 128 */
-  DESCRIBE_PADDED_BINS = DESCRIBE_BINS + 2,                                  /* 10 */
-  DESCRIBE_PADDED_CELLS = DESCRIBE_CELLS + 2,                                /* 6 */
-  DESCRIBE_ROW = DESCRIBE_PADDED_CELLS * DESCRIBE_PADDED_BINS,               /* 60: from a row of cells to the next */
-  DESCRIBE_PADDED_LENGTH = DESCRIBE_PADDED_CELLS * DESCRIBE_ROW              /* 360 */
+  DESCRIBE_CELLS = 4,                                                /* cells along a side */
+  DESCRIBE_BINS = 8,                                                 /* directions in a cell */
+  DESCRIBE_LENGTH = DESCRIBE_CELLS * DESCRIBE_CELLS * DESCRIBE_BINS, /* 128 */
+  DESCRIBE_PADDED_BINS = DESCRIBE_BINS + 2,                          /* 10 */
+  DESCRIBE_PADDED_CELLS = DESCRIBE_CELLS + 2,                        /* 6 */
+  DESCRIBE_ROW = DESCRIBE_PADDED_CELLS * DESCRIBE_PADDED_BINS,       /* 60: from a row of cells to the next */
+  DESCRIBE_PADDED_LENGTH = DESCRIBE_PADDED_CELLS * DESCRIBE_ROW      /* 360 */
 };
-#define DESCRIBE_CELL_SIGMA 3.0f         /* width of a cell, in the keypoint's sigma */
+#define DESCRIBE_CELL_SIGMA   3.0f       /* width of a cell, in the keypoint's sigma */
 #define DESCRIBE_WINDOW_CELLS 3.5355339f /* sqrt(2) * (4 + 1) / 2: the window's radius, in cells */
 
 /* features first_feature.. of the list -> descriptors, 128 entries each (u8 or float), at the feature's own index.
@@ -38,12 +38,12 @@ typedef struct describe_args {
 
 /* The window of one feature, in samples of its octave. */
 typedef struct describe_window {
-  float x, y;             /* centre of the patch */
-  int32_t cx, cy;         /* the sample the window lies about */
+  float x, y;     /* centre of the patch */
+  int32_t cx, cy; /* the sample the window lies about */
   int32_t radius;
-  float cosine, sine;     /* of the orientation, over the cell's width */
-  float direction;        /* the orientation, in bins of direction */
-  float falloff;          /* weight = exp2(-distance^2 * falloff): a Gaussian of 2 cells */
+  float cosine, sine; /* of the orientation, over the cell's width */
+  float direction;    /* the orientation, in bins of direction */
+  float falloff;      /* weight = exp2(-distance^2 * falloff): a Gaussian of 2 cells */
 } describe_window;
 
 HS_INLINE int32_t describe_radius(float sigma) {
@@ -122,7 +122,8 @@ HS_INLINE describe_votes describe_votes_of(const describe_window *w, float gx, f
 /* Bin i (0..127) of the cropped histogram: direction 8 is direction 0 again. What rounding left below 0 is 0. */
 HS_INLINE int32_t describe_crop(const int32_t *padded, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
-  const int32_t at = (cell / DESCRIBE_CELLS + 1) * DESCRIBE_ROW + (cell % DESCRIBE_CELLS + 1) * DESCRIBE_PADDED_BINS + d;
+  const int32_t at =
+      (cell / DESCRIBE_CELLS + 1) * DESCRIBE_ROW + (cell % DESCRIBE_CELLS + 1) * DESCRIBE_PADDED_BINS + d;
   const int32_t sum = d < 1 ? padded[at] + padded[at + DESCRIBE_BINS] : padded[at];
   return sum > 0 ? sum : 0;
 }

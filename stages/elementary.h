@@ -5,8 +5,8 @@
  * The coefficients come from tests/support/fit_elementary.py; the errors stated were measured over the whole range by
  * tests/unit/test_elementary.c. Everything is free of branches (selects only), so loops over it vectorise.
  */
-#ifndef HS_STAGES_ELEMENTARY_H
-#define HS_STAGES_ELEMENTARY_H
+#ifndef HARTSIFT_STAGES_ELEMENTARY_H
+#define HARTSIFT_STAGES_ELEMENTARY_H
 
 #include "stages/portable.h"
 

@@ -1,8 +1,8 @@
 /*
  * Candidates: local extrema of the difference of Gaussians over space and scale. Lowe, IJCV 2004, section 3.1.
  */
-#ifndef HS_STAGES_EXTREMA_H
-#define HS_STAGES_EXTREMA_H
+#ifndef HARTSIFT_STAGES_EXTREMA_H
+#define HARTSIFT_STAGES_EXTREMA_H
 
 #include "stages/image.h"
 #include "stages/params.h"

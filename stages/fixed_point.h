@@ -6,8 +6,8 @@
  * alone: the largest q for which the sum of ALL votes of one keypoint stays below 2^31 and no product that is rounded
  * reaches 2^22. The proof is in fixed_point.c, beside the numbers.
  */
-#ifndef HS_STAGES_FIXED_POINT_H
-#define HS_STAGES_FIXED_POINT_H
+#ifndef HARTSIFT_STAGES_FIXED_POINT_H
+#define HARTSIFT_STAGES_FIXED_POINT_H
 
 #include "stages/base.h"
 

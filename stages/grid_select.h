@@ -7,8 +7,8 @@
  * max_features best stay, in the order they had. What is not among the best of some of the features is not among the best
  * of all, so features may be dropped before the last are known.
  */
-#ifndef HS_STAGES_GRID_SELECT_H
-#define HS_STAGES_GRID_SELECT_H
+#ifndef HARTSIFT_STAGES_GRID_SELECT_H
+#define HARTSIFT_STAGES_GRID_SELECT_H
 
 #include "stages/portable.h"
 #include "stages/select.h"

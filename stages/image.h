@@ -1,8 +1,8 @@
 /*
  * Views of images: the caller's picture and the float levels of an octave. Views own nothing.
  */
-#ifndef HS_STAGES_IMAGE_H
-#define HS_STAGES_IMAGE_H
+#ifndef HARTSIFT_STAGES_IMAGE_H
+#define HARTSIFT_STAGES_IMAGE_H
 
 #include "stages/base.h"
 

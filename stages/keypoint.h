@@ -4,8 +4,8 @@
  * A stage that appends counts past the capacity without writing there; whoever reads the count at the end of a
  * frame sees how much room was needed. So a result never depends on a capacity.
  */
-#ifndef HS_STAGES_KEYPOINT_H
-#define HS_STAGES_KEYPOINT_H
+#ifndef HARTSIFT_STAGES_KEYPOINT_H
+#define HARTSIFT_STAGES_KEYPOINT_H
 
 #include "stages/portable.h"
 
@@ -48,8 +48,8 @@ HS_INLINE octave_keypoint keypoint_in_octave(const keypoint_list *k, uint32_t n,
 typedef struct feature_list {
   uint32_t *count;
   uint32_t capacity;
-  uint32_t *keypoint;  /* index into the keypoint list */
-  float *orientation;  /* radians in [0, 2 pi) */
+  uint32_t *keypoint; /* index into the keypoint list */
+  float *orientation; /* radians in [0, 2 pi) */
 } feature_list;
 
 #endif

@@ -6,8 +6,8 @@
  * the order in which a backend meets them. Both descriptor types give squares as floats: of 8-bit values they are
  * integers below 2^23 and so exact, of floats they are summed in one fixed order.
  */
-#ifndef HS_STAGES_MATCH_H
-#define HS_STAGES_MATCH_H
+#ifndef HARTSIFT_STAGES_MATCH_H
+#define HARTSIFT_STAGES_MATCH_H
 
 #include "stages/base.h"
 #include "stages/portable.h"

@@ -14,8 +14,8 @@
  *   5. its kernels and their place in a frame's graph: the list in cuda/frame_view.h;
  *   6. tests: tests/agree for every variant against the reference, tests/property for what holds of the whole.
  */
-#ifndef HS_STAGES_OPS_H
-#define HS_STAGES_OPS_H
+#ifndef HARTSIFT_STAGES_OPS_H
+#define HARTSIFT_STAGES_OPS_H
 
 #include "stages/describe.h"
 #include "stages/extrema.h"

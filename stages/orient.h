@@ -5,8 +5,8 @@
  * largest gives a feature, its angle from the parabola through the three bins. Gradients come from the Gaussian
  * level of the settled sample.
  */
-#ifndef HS_STAGES_ORIENT_H
-#define HS_STAGES_ORIENT_H
+#ifndef HARTSIFT_STAGES_ORIENT_H
+#define HARTSIFT_STAGES_ORIENT_H
 
 #include "stages/elementary.h"
 #include "stages/fixed_point.h"
@@ -18,11 +18,11 @@ enum {
   ORIENT_BINS = 36,
   ORIENT_PEAKS_MAX = ORIENT_BINS / 2 /* no two neighbours can both be local maxima */
 };
-#define ORIENT_WINDOW_SIGMA 1.5f  /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
+#define ORIENT_WINDOW_SIGMA  1.5f /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
 #define ORIENT_WINDOW_RADIUS 4.5f /* 3 of those */
-#define TWO_PI_FLOAT 6.2831855f
+#define TWO_PI_FLOAT         6.2831855f
 #define TURNS_A_RADIAN       0.15915494f
-#define LOG2_E_FLOAT 1.442695041f
+#define LOG2_E_FLOAT         1.442695041f
 
 /* keypoints first_keypoint.. of the list -> features, appended in keypoint order, then by angle. octaves: indexed by
    octave - first_octave; those of the keypoints treated hold their levels. */
@@ -38,12 +38,12 @@ typedef struct orient_args {
 
 /* The window of one keypoint, in samples of its octave. */
 typedef struct orient_window {
-  float x, y;       /* where distances are measured from */
-  int32_t cx, cy;   /* the sample the window lies about */
-  int32_t radius;   /* its side is 2 radius + 1 samples */
-  float limit;      /* votes come from squared distances below this */
-  float falloff;    /* weight = exp2(-distance^2 * falloff) */
-  int32_t margin;   /* samples at each side of the level without a vote: 1; VLFeat 0 */
+  float x, y;     /* where distances are measured from */
+  int32_t cx, cy; /* the sample the window lies about */
+  int32_t radius; /* its side is 2 radius + 1 samples */
+  float limit;    /* votes come from squared distances below this */
+  float falloff;  /* weight = exp2(-distance^2 * falloff) */
+  int32_t margin; /* samples at each side of the level without a vote: 1; VLFeat 0 */
 } orient_window;
 
 /* The window radius for a scale in octave samples; may exceed WINDOW_RADIUS_MAX for a user's keypoint. */
@@ -93,14 +93,22 @@ HS_INLINE void gradient_at(const plane_view *level, int32_t x, int32_t y, float 
 HS_INLINE void gradient_at_edge(const plane_view *level, int32_t x, int32_t y, float *gx, float *gy) {
   const float *p = level->data + (size_t)y * level->stride + (size_t)x;
   const int32_t w = level->width, h = level->height;
-  if (w == 1) *gx = 0.0f;
-  else if (x == 0) *gx = p[1] - p[0];
-  else if (x == w - 1) *gx = p[0] - p[-1];
-  else *gx = 0.5f * (p[1] - p[-1]);
-  if (h == 1) *gy = 0.0f;
-  else if (y == 0) *gy = p[level->stride] - p[0];
-  else if (y == h - 1) *gy = p[0] - *(p - level->stride);
-  else *gy = 0.5f * (p[level->stride] - *(p - level->stride));
+  if (w == 1)
+    *gx = 0.0f;
+  else if (x == 0)
+    *gx = p[1] - p[0];
+  else if (x == w - 1)
+    *gx = p[0] - p[-1];
+  else
+    *gx = 0.5f * (p[1] - p[-1]);
+  if (h == 1)
+    *gy = 0.0f;
+  else if (y == 0)
+    *gy = p[level->stride] - p[0];
+  else if (y == h - 1)
+    *gy = p[0] - *(p - level->stride);
+  else
+    *gy = 0.5f * (p[level->stride] - *(p - level->stride));
 }
 
 HS_INLINE int32_t orient_wrap_bin(int32_t bin) {

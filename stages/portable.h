@@ -4,8 +4,8 @@
  * Arithmetic in these headers is float32 in a fixed order. Products and sums are never fused by the compiler
  * (-ffp-contract=off, -fmad=false); where they are to be fused, hs_fmaf says so.
  */
-#ifndef HS_STAGES_PORTABLE_H
-#define HS_STAGES_PORTABLE_H
+#ifndef HARTSIFT_STAGES_PORTABLE_H
+#define HARTSIFT_STAGES_PORTABLE_H
 
 #include <float.h>
 #include <math.h>
@@ -75,9 +75,7 @@ HS_INLINE float hs_power_of_two(int32_t n) { return hs_bits_float((uint32_t)(n +
 
 /* The nearest integer, halves to even, for |v| < 2^22: what lrintf gives in round-to-nearest. The sum's last bit is 1,
    so the addition rounds to an integer, which then stands in its low bits. */
-HS_INLINE int32_t hs_round_half_even(float v) {
-  return (int32_t)(hs_float_bits(v + 12582912.0f) - 0x4b400000u);
-}
+HS_INLINE int32_t hs_round_half_even(float v) { return (int32_t)(hs_float_bits(v + 12582912.0f) - 0x4b400000u); }
 
 /* a * b, rounded once to the nearest integer, halves to even, for |a * b| < 2^22. */
 HS_INLINE int32_t hs_rounded_product(float a, float b) {

@@ -2,8 +2,8 @@
  * What an instruction set provides for the primitives: work on runs of elements that lie one after another. Who cuts
  * arrays into runs and shares them among threads is cpu/reduce.c and its neighbours.
  */
-#ifndef HS_STAGES_PRIMITIVE_OPS_H
-#define HS_STAGES_PRIMITIVE_OPS_H
+#ifndef HARTSIFT_STAGES_PRIMITIVE_OPS_H
+#define HARTSIFT_STAGES_PRIMITIVE_OPS_H
 
 #include "stages/primitives.h"
 

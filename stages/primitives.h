@@ -31,8 +31,8 @@
  *     beside it and added at the end (Ogita, Rump, Oishi 2005): an error of u |y| and a term in u^2. See prim_dot_step.
  * Bounds hold where nothing underflows.
  */
-#ifndef HS_STAGES_PRIMITIVES_H
-#define HS_STAGES_PRIMITIVES_H
+#ifndef HARTSIFT_STAGES_PRIMITIVES_H
+#define HARTSIFT_STAGES_PRIMITIVES_H
 
 #include "stages/base.h"
 #include "stages/portable.h"

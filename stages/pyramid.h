@@ -5,8 +5,8 @@
  * Level step: level s+1 from level s, in order; no level is skipped or made from another.
  * Halving: the next octave's level 0 is every second sample of level S.
  */
-#ifndef HS_STAGES_PYRAMID_H
-#define HS_STAGES_PYRAMID_H
+#ifndef HARTSIFT_STAGES_PYRAMID_H
+#define HARTSIFT_STAGES_PYRAMID_H
 
 #include "stages/image.h"
 #include "stages/portable.h"
@@ -22,7 +22,7 @@ typedef struct pyramid_geometry {
 /* How the geometry follows from a picture's size. */
 typedef struct pyramid_rules {
   int32_t first_octave, scales, border;
-  int32_t octaves;         /* most octaves; 0: as the rule gives */
+  int32_t octaves; /* most octaves; 0: as the rule gives */
   author_rule octave_rule;
 } pyramid_rules;
 

@@ -6,8 +6,8 @@
  * sample in a second bit mask, and the keypoint is computed from it alone. So candidates that settle on one sample
  * are one keypoint, and reading the mask in order gives the defined order without a sort.
  */
-#ifndef HS_STAGES_REFINE_H
-#define HS_STAGES_REFINE_H
+#ifndef HARTSIFT_STAGES_REFINE_H
+#define HARTSIFT_STAGES_REFINE_H
 
 #include "stages/elementary.h"
 #include "stages/extrema.h"
@@ -16,7 +16,7 @@
 /* Newton evaluations a candidate gets. */
 enum { REFINE_STEPS = 5 };
 /* An extremum that has not settled by then is kept when every |offset| is below this (METHOD.md, section 5). */
-#define REFINE_REACH 1.0f
+#define REFINE_REACH        1.0f
 #define REFINE_REACH_VLFEAT 1.5f
 /* The Newton step on the interpolant is taken when every part of it is below this. */
 #define REFINE_AGAIN 0.5f
@@ -33,7 +33,7 @@ typedef struct refine_args {
 typedef struct place_filter {
   const uint8_t *mask;
   size_t mask_stride;
-  int32_t width, height;     /* of the source */
+  int32_t width, height; /* of the source */
   int32_t x0, y0, x1, y1;
 } place_filter;
 
@@ -89,10 +89,13 @@ HS_INLINE void solve_swap(float m[3][4], int32_t a, int32_t b) {
 /* Solves H d = -g by elimination with partial pivoting: the largest absolute value, the lowest row on ties. False when
    a pivot's absolute value is not above pivot_above. */
 HS_INLINE bool quadratic_solve(quadratic *q, float pivot_above) {
-  float m[3][4] = {{q->hxx, q->hxy, q->hxs, -q->gx}, {q->hxy, q->hyy, q->hys, -q->gy}, {q->hxs, q->hys, q->hss, -q->gs}};
+  float m[3][4] = {
+      {q->hxx, q->hxy, q->hxs, -q->gx}, {q->hxy, q->hyy, q->hys, -q->gy}, {q->hxs, q->hys, q->hss, -q->gs}};
   float a0 = hs_fabsf(m[0][0]), a1 = hs_fabsf(m[1][0]), a2 = hs_fabsf(m[2][0]);
-  if (a1 > a0 && !(a2 > a1)) solve_swap(m, 0, 1);
-  else if (a2 > a0 && a2 > a1) solve_swap(m, 0, 2);
+  if (a1 > a0 && !(a2 > a1))
+    solve_swap(m, 0, 1);
+  else if (a2 > a0 && a2 > a1)
+    solve_swap(m, 0, 2);
   if (!(hs_fabsf(m[0][0]) > pivot_above)) return false;
   for (int32_t i = 1; i < 3; i++) {
     const float f = m[i][0] / m[0][0];
@@ -111,7 +114,8 @@ HS_INLINE bool quadratic_solve(quadratic *q, float pivot_above) {
 }
 
 /* Derivatives and offset at a sample; false: there is no usable offset. RULE_VLFEAT takes offset 0 for a tiny pivot. */
-HS_INLINE bool quadratic_fit(const octave_view *o, int32_t level, int32_t x, int32_t y, author_rule rule, quadratic *q) {
+HS_INLINE bool quadratic_fit(const octave_view *o, int32_t level, int32_t x, int32_t y, author_rule rule,
+                             quadratic *q) {
   quadratic_derivatives(o, level, x, y, q);
   if (rule == RULE_VLFEAT) {
     if (!quadratic_solve(q, 0.99999994e-10f)) q->dx = q->dy = q->ds = 0.0f;

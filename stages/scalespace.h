@@ -2,8 +2,8 @@
  * The scale space's numbers: how much blur each level step adds, and the filter that adds it.
  * Lowe, IJCV 2004, section 3; Rey-Otero & Delbracio, IPOL 2014, section 2.
  */
-#ifndef HS_STAGES_SCALESPACE_H
-#define HS_STAGES_SCALESPACE_H
+#ifndef HARTSIFT_STAGES_SCALESPACE_H
+#define HARTSIFT_STAGES_SCALESPACE_H
 
 #include "stages/base.h"
 

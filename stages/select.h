@@ -1,8 +1,8 @@
 /*
  * Selection: exactly max_features features, the strongest or the largest, ties by the defined order.
  */
-#ifndef HS_STAGES_SELECT_H
-#define HS_STAGES_SELECT_H
+#ifndef HARTSIFT_STAGES_SELECT_H
+#define HARTSIFT_STAGES_SELECT_H
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * Only sums, products and divisions in a fixed order, so that a table or a file is the same on every machine. Relative
  * errors are below 4e-16; the sine's, the cosine's and the angle's absolute ones below 6e-16 (tests/unit/test_elementary.c).
  */
-#ifndef HS_STAGES_TABLE_MATH_H
-#define HS_STAGES_TABLE_MATH_H
+#ifndef HARTSIFT_STAGES_TABLE_MATH_H
+#define HARTSIFT_STAGES_TABLE_MATH_H
 
 #include <stdint.h>
 #include <string.h>

@@ -17,8 +17,8 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#include "cuda/device.h"
-#include "pipeline/include/hartsift_cuda.h"
+#  include "cuda/device.h"
+#  include "pipeline/include/hartsift_cuda.h"
 
 enum { REPEATS_MAX = 10000, WARM_UP = 10 };
 
@@ -59,13 +59,16 @@ static hs_context *open_context(const bench_options *b, hs_device device, int32_
 
 /* Equal bytes, or a message and false. */
 static bool same_features(const hs_features *a, const hs_features *b, const char *name) {
-  const bool same = a->count == b->count && (a->count == 0 || (memcmp(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints) == 0 &&
-                                                               memcmp(a->descriptors, b->descriptors, a->count * 128) == 0));
-  if (!same) fprintf(stderr, "%s: %zu features on the device, %zu on the CPU, and the bytes differ\n", name, a->count, b->count);
+  const bool same = a->count == b->count &&
+                    (a->count == 0 || (memcmp(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints) == 0 &&
+                                       memcmp(a->descriptors, b->descriptors, a->count * 128) == 0));
+  if (!same)
+    fprintf(stderr, "%s: %zu features on the device, %zu on the CPU, and the bytes differ\n", name, a->count, b->count);
   return same;
 }
 
-static bool verified(const bench_options *b, hs_context *gpu, const hs_image *image, int32_t first_octave, const char *name) {
+static bool verified(const bench_options *b, hs_context *gpu, const hs_image *image, int32_t first_octave,
+                     const char *name) {
   hs_features on_cpu = {0};
   const hs_features *on_gpu = NULL;
   hs_context *cpu = open_context(b, HS_DEVICE_CPU, first_octave);
@@ -100,7 +103,8 @@ static bool time_frames(const bench_options *b, hs_context *gpu, const hs_image 
     const hs_features *view = NULL;
     hs_cuda_features left = {0};
     const double start = now_ms();
-    const hs_status st = resident ? hs_cuda_extract_resident(gpu, image, NULL, NULL, &left) : hs_extract_view(gpu, image, NULL, &view);
+    const hs_status st =
+        resident ? hs_cuda_extract_resident(gpu, image, NULL, NULL, &left) : hs_extract_view(gpu, image, NULL, &view);
     const double end = now_ms();
     if (st != HS_OK) {
       fprintf(stderr, "bench_cuda_frame: %s\n", hs_last_error(gpu));
@@ -113,17 +117,20 @@ static bool time_frames(const bench_options *b, hs_context *gpu, const hs_image 
   return true;
 }
 
-static void print_row(bench_options *b, const char *name, const hs_image *im, bool doubled, bool resident, const figures *f) {
+static void print_row(bench_options *b, const char *name, const hs_image *im, bool doubled, bool resident,
+                      const figures *f) {
   const char *base = strrchr(name, '/');
   base = base ? base + 1 : name;
-  printf("| %s | %s | %s | %zu | %.3f | %.3f | %.3f |\n", base, doubled ? "yes" : "no", resident ? "device" : "pinned host", f->features,
-         f->median, f->least, f->p90);
+  printf("| %s | %s | %s | %zu | %.3f | %.3f | %.3f |\n", base, doubled ? "yes" : "no",
+         resident ? "device" : "pinned host", f->features, f->median, f->least, f->p90);
   fflush(stdout);
   if (!b->json) return;
-  fprintf(b->json, "%s\n  {\"name\": \"%s%s\", \"width\": %d, \"height\": %d, \"profile\": \"%s\", \"device\": \"cuda\", \"threads\": 1, ",
-          b->first_record ? "" : ",", base, resident ? " resident" : "", im->width, im->height, profile_names[b->profile]);
-  fprintf(b->json, "\"doubled\": %s, \"features\": %zu, \"median_ms\": %.4f, \"min_ms\": %.4f, \"p90_ms\": %.4f}", doubled ? "true" : "false",
-          f->features, f->median, f->least, f->p90);
+  fprintf(
+      b->json,
+      "%s\n  {\"name\": \"%s%s\", \"width\": %d, \"height\": %d, \"profile\": \"%s\", \"device\": \"cuda\", \"threads\": 1, ",
+      b->first_record ? "" : ",", base, resident ? " resident" : "", im->width, im->height, profile_names[b->profile]);
+  fprintf(b->json, "\"doubled\": %s, \"features\": %zu, \"median_ms\": %.4f, \"min_ms\": %.4f, \"p90_ms\": %.4f}",
+          doubled ? "true" : "false", f->features, f->median, f->least, f->p90);
   b->first_record = false;
 }
 
@@ -137,7 +144,8 @@ static bool pin(const hs_image *loaded, hs_image *pinned, void **device_copy) {
   if (device_alloc_pinned(&host, &mapped, bytes) != STAGE_OK) return false;
   for (int32_t y = 0; y < loaded->height; y++)
     memcpy((char *)host + (size_t)y * row, (const char *)loaded->data + (size_t)y * stride, row);
-  *pinned = (hs_image){.data = host, .width = loaded->width, .height = loaded->height, .stride_bytes = row, .type = HS_U8};
+  *pinned =
+      (hs_image){.data = host, .width = loaded->width, .height = loaded->height, .stride_bytes = row, .type = HS_U8};
   bool ok = device_alloc(device_copy, bytes) == STAGE_OK && device_stream_create(&stream) == STAGE_OK;
   ok = ok && device_copy_to(*device_copy, host, bytes, stream) == STAGE_OK && device_stream_wait(stream) == STAGE_OK;
   device_stream_destroy(stream);
@@ -182,11 +190,16 @@ int main(int argc, char **argv) {
   int count = 0;
   for (int i = 1; i < argc; i++) {
     const bool more = i + 1 < argc;
-    if (strcmp(argv[i], "--repeats") == 0 && more) b.repeats = atoi(argv[++i]);
-    else if (strcmp(argv[i], "--json") == 0 && more) b.json = fopen(argv[++i], "w");
-    else if (strcmp(argv[i], "--profile") == 0 && more) b.profile = profile_named(argv[++i]);
-    else if (strcmp(argv[i], "--variant") == 0 && more) b.variant = argv[++i];
-    else if (count < 64) images[count++] = argv[i];
+    if (strcmp(argv[i], "--repeats") == 0 && more)
+      b.repeats = atoi(argv[++i]);
+    else if (strcmp(argv[i], "--json") == 0 && more)
+      b.json = fopen(argv[++i], "w");
+    else if (strcmp(argv[i], "--profile") == 0 && more)
+      b.profile = profile_named(argv[++i]);
+    else if (strcmp(argv[i], "--variant") == 0 && more)
+      b.variant = argv[++i];
+    else if (count < 64)
+      images[count++] = argv[i];
   }
   if (b.repeats < 1 || b.repeats > REPEATS_MAX) b.repeats = 50;
   char reason[256];
@@ -195,7 +208,8 @@ int main(int argc, char **argv) {
     return 77;
   }
   if (b.json) fprintf(b.json, "[");
-  printf("| image | doubled | picture and results in | features | median ms | min ms | p90 ms |\n|---|---|---|--:|--:|--:|--:|\n");
+  printf(
+      "| image | doubled | picture and results in | features | median ms | min ms | p90 ms |\n|---|---|---|--:|--:|--:|--:|\n");
   bool ok = true;
   for (int i = 0; i < (count > 0 ? count : 1); i++) ok = bench_image(&b, images[i]) && ok;
   if (b.json) {

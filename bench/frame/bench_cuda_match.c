@@ -95,12 +95,11 @@ static bool make_lists(bench_lists *l, match_type type, uint32_t count) {
         bytes[s][i * MATCH_LENGTH + k] = v;
       }
     }
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < n; k++)
       if (type == MATCH_F32)
         ((float *)(void *)l->host[s])[k] = (float)bytes[s][k] / 512.0f;
       else
         l->host[s][k] = bytes[s][k];
-    }
   }
   free(bytes[0]);
   free(bytes[1]);
@@ -338,7 +337,7 @@ int main(int argc, char **argv) {
   bench_options b = {.repeats = 40, .first_record = true};
   uint32_t counts[COUNTS_MAX] = {5000, 20000, 100000};
   int given = 0;
-  for (int i = 1; i < argc; i++) {
+  for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc)
       b.repeats = atoi(argv[++i]);
     else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc)
@@ -347,7 +346,6 @@ int main(int argc, char **argv) {
       b.steps = true;
     else if (given < COUNTS_MAX && atoi(argv[i]) > 1)
       counts[given++] = (uint32_t)atoi(argv[i]);
-  }
   if (b.repeats < 1 || b.repeats > REPEATS_MAX) b.repeats = 40;
   char why[512];
   hs_options o;

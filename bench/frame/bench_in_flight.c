@@ -2,7 +2,7 @@
  * Many images in flight on one device: rate against one image after another, latency of a steady stream, memory over
  * frames of changing sizes.
  *
- *   bench_in_flight [rate] [--device cpu|cuda|hybrid] [--split N] [--seconds S] [--batch N] [IMAGE ...]
+ *   bench_in_flight [rate] [--device cpu|cuda|hybrid] [--split N] [--seconds S] [--group N] [IMAGE ...]
  *   bench_in_flight latency [--frames N] [...]     one frame at a time and two in flight: median, p99, largest
  *   bench_in_flight memory [--frames N] [...]      scenes of changing sizes; memory held at each tenth of the way
  *   bench_in_flight sizes [...]                    pictures of sizes not met before: a size's first three frames, and the
@@ -33,7 +33,7 @@ typedef enum bench_mode { MODE_RATE, MODE_LATENCY, MODE_MEMORY, MODE_SIZES, MODE
 typedef struct bench_options {
   bench_mode mode;
   hs_device device;
-  int32_t split, batch, threads;
+  int32_t split, group, threads;
   double seconds;
   int frames;
   int image_count;
@@ -59,7 +59,7 @@ static hs_context *open_context(const bench_options *b, hs_device device, int32_
   o.first_octave = first_octave;
   o.device = device;
   o.split = device == HS_DEVICE_HYBRID ? b->split : 0;
-  o.images_per_launch = b->batch;
+  o.images_per_launch = b->group;
   o.threads = b->threads;
   o.in_flight = in_flight;
   if (hs_create_explained(&c, &o, why, sizeof why) != HS_OK) fprintf(stderr, "bench_in_flight: %s\n", why);
@@ -281,8 +281,8 @@ static bool bench_sizes(const bench_options *b, const char *name, int32_t octave
   }
   const char *slash = strrchr(name, '/');
   if (ok)
-    printf("| %s | %s | %.3f | %.3f | %.3f | %.0f | %.0f | %.2f |\n", slash ? slash + 1 : name, octave < 0 ? "yes" : "no",
-           median[0], median[1], median[2], rate[0], rate[1], rate[0] / rate[1]);
+    printf("| %s | %s | %.3f | %.3f | %.3f | %.0f | %.0f | %.2f |\n", slash ? slash + 1 : name,
+           octave < 0 ? "yes" : "no", median[0], median[1], median[2], rate[0], rate[1], rate[0] / rate[1]);
   free_pixels(b->device, (void *)(uintptr_t)image.data);
   return ok;
 }
@@ -393,8 +393,8 @@ static bool parse_option(bench_options *b, const char *name, const char *value) 
                                                : HS_DEVICE_CUDA;
   } else if (strcmp(name, "--split") == 0) {
     b->split = atoi(value);
-  } else if (strcmp(name, "--batch") == 0) {
-    b->batch = atoi(value);
+  } else if (strcmp(name, "--group") == 0) {
+    b->group = atoi(value);
   } else if (strcmp(name, "--threads") == 0) {
     b->threads = atoi(value);
   } else if (strcmp(name, "--seconds") == 0) {

@@ -48,14 +48,10 @@ static bool open_peer(peers_group *group, const hs_image *image, int32_t threads
   bench_contender *contender = &group->contenders[CONTENDERS - 1];
   (void)threads;
 #if HARTSIFT_BENCH_OPENCV
-  if (group->is_opencv) {
-    return peer_opencv_open(contender, image, threads);
-  }
+  if (group->is_opencv) return peer_opencv_open(contender, image, threads);
 #endif
 #if HARTSIFT_BENCH_VLFEAT
-  if (!group->is_opencv) {
-    return peer_vlfeat_open(contender, image);
-  }
+  if (!group->is_opencv) return peer_vlfeat_open(contender, image);
 #endif
   (void)contender;
   (void)image;
@@ -68,14 +64,10 @@ static void close_contender(peers_group *group, size_t which) {
     return;
   }
 #if HARTSIFT_BENCH_OPENCV
-  if (group->is_opencv) {
-    peer_opencv_close(&group->contenders[which]);
-  }
+  if (group->is_opencv) peer_opencv_close(&group->contenders[which]);
 #endif
 #if HARTSIFT_BENCH_VLFEAT
-  if (!group->is_opencv) {
-    peer_vlfeat_close(&group->contenders[which]);
-  }
+  if (!group->is_opencv) peer_vlfeat_close(&group->contenders[which]);
 #endif
 }
 
@@ -98,20 +90,13 @@ static bool time_group(const peers_options *o, bench_report *report, const char 
                        int32_t threads) {
   char message[MESSAGE_BYTES] = "";
   peers_group group = {.is_opencv = strcmp(o->against, "opencv") == 0};
-  while (group.open < CONTENDERS && open_contender(&group, group.open, image, threads, message)) {
-    ++group.open;
-  }
+  while (group.open < CONTENDERS && open_contender(&group, group.open, image, threads, message)) group.open++;
   const bool done =
       group.open == CONTENDERS && bench_rounds_run(group.contenders, CONTENDERS, o->repeats, message, sizeof message);
-  for (size_t i = 0; done && i < CONTENDERS; ++i) {
+  for (size_t i = 0; done && i < CONTENDERS; i++)
     bench_report_add(report, name, image->width, image->height, &group.contenders[i]);
-  }
-  if (!done) {
-    (void)complain(name, message);
-  }
-  for (size_t i = 0; i < group.open; ++i) {
-    close_contender(&group, i);
-  }
+  if (!done) (void)complain(name, message);
+  for (size_t i = 0; i < group.open; i++) close_contender(&group, i);
   return done;
 }
 
@@ -133,13 +118,9 @@ static bool load_picture(const char *name, hs_image *image) {
 static bool time_picture(const peers_options *o, bench_report *report, const char *name) {
   hs_image image = {0};
   const int32_t most = o->threads > 0 ? o->threads : cpu_usable_threads();
-  if (!load_picture(name, &image)) {
-    return false;
-  }
+  if (!load_picture(name, &image)) return false;
   bool done = true;
-  if (o->threads == 0 && most > 1) {
-    done = time_group(o, report, name, &image, 1);
-  }
+  if (o->threads == 0 && most > 1) done = time_group(o, report, name, &image, 1);
   done = time_group(o, report, name, &image, most) && done;
   hs_image_free(&image);
   return done;
@@ -153,21 +134,13 @@ static int run_child(const peers_options *o) {
   struct rusage usage;
   const size_t which = (size_t)strtoul(o->child, NULL, 10);
   peers_group group = {.is_opencv = strcmp(o->against, "opencv") == 0};
-  if (o->image_count != 1 || !load_picture(o->images[0], &image)) {
-    return 1;
-  }
+  if (o->image_count != 1 || !load_picture(o->images[0], &image)) return 1;
   if (which < CONTENDERS) { /* otherwise: what a process with nothing but the picture needs */
     const int32_t threads = o->threads > 0 ? o->threads : cpu_usable_threads();
-    if (!open_contender(&group, which, &image, threads, message)) {
-      return complain(o->images[0], message);
-    }
-    if (!group.contenders[which].run(group.contenders[which].state)) {
-      return complain(o->images[0], "the frame failed");
-    }
+    if (!open_contender(&group, which, &image, threads, message)) return complain(o->images[0], message);
+    if (!group.contenders[which].run(group.contenders[which].state)) return complain(o->images[0], "the frame failed");
   }
-  if (getrusage(RUSAGE_SELF, &usage) != 0) {
-    return complain(o->images[0], "no resource usage");
-  }
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return complain(o->images[0], "no resource usage");
   printf("%ld\n", usage.ru_maxrss);
   return 0;
 }
@@ -178,9 +151,7 @@ static long child_peak(const peers_options *o, const char *program, const char *
   int ends[2];
   snprintf(number, sizeof number, "%zu", which);
   snprintf(threads, sizeof threads, "%" PRId32, o->threads);
-  if (pipe(ends) != 0) {
-    return 0;
-  }
+  if (pipe(ends) != 0) return 0;
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDOUT_FILENO);
@@ -192,9 +163,8 @@ static long child_peak(const peers_options *o, const char *program, const char *
   }
   close(ends[1]);
   size_t used = 0;
-  for (ssize_t got = 1; got > 0 && used < sizeof answer - 1; used += (size_t)(got > 0 ? got : 0)) {
+  for (ssize_t got = 1; got > 0 && used < sizeof answer - 1; used += (size_t)(got > 0 ? got : 0))
     got = read(ends[0], answer + used, sizeof answer - 1 - used);
-  }
   close(ends[0]);
   int status = 0;
   const bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -206,11 +176,12 @@ static bool report_memory(const peers_options *o, const char *program, FILE *tab
   static const char *const vlfeat_names[CONTENDERS + 1] = {"hartsift lowe", "hartsift vlfeat", "VLFeat", "none"};
   const char *const *names = strcmp(o->against, "opencv") == 0 ? opencv_names : vlfeat_names;
   bool done = true;
-  fprintf(table, "| image | program | peak resident MiB | above a process with the picture only |\n|---|---|--:|--:|\n");
-  for (int i = 0; i < o->image_count; ++i) {
+  fprintf(table,
+          "| image | program | peak resident MiB | above a process with the picture only |\n|---|---|--:|--:|\n");
+  for (int i = 0; i < o->image_count; i++) {
     const char *image = bench_short_name(o->images[i]);
     const long idle = child_peak(o, program, o->images[i], CONTENDERS);
-    for (size_t which = 0; which < CONTENDERS; ++which) {
+    for (size_t which = 0; which < CONTENDERS; which++) {
       const long peak = child_peak(o, program, o->images[i], which);
       const double peak_mib = (double)peak / 1024.0;
       const double above_mib = (double)(peak - idle) / 1024.0;
@@ -234,15 +205,27 @@ static bool parse(peers_options *o, int argc, char **argv) {
       {"json", no_argument, NULL, 'j'},          {"repeats", required_argument, NULL, 'r'},
       {"threads", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
   };
-  *o = (peers_options){.images = default_images, .image_count = (int)(sizeof default_images / sizeof default_images[0])};
+  *o =
+      (peers_options){.images = default_images, .image_count = (int)(sizeof default_images / sizeof default_images[0])};
   for (int option = 0; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
     switch (option) {
-      case 'a': o->against = optarg; break;
-      case 'c': o->child = optarg; break;
-      case 'j': o->json = true; break;
-      case 'r': o->repeats = (int32_t)strtol(optarg, NULL, 10); break;
-      case 't': o->threads = (int32_t)strtol(optarg, NULL, 10); break;
-      default: return false;
+    case 'a':
+      o->against = optarg;
+      break;
+    case 'c':
+      o->child = optarg;
+      break;
+    case 'j':
+      o->json = true;
+      break;
+    case 'r':
+      o->repeats = (int32_t)strtol(optarg, NULL, 10);
+      break;
+    case 't':
+      o->threads = (int32_t)strtol(optarg, NULL, 10);
+      break;
+    default:
+      return false;
     }
   }
   if (optind < argc) {
@@ -255,9 +238,7 @@ static bool parse(peers_options *o, int argc, char **argv) {
 static bool time_all(const peers_options *o, bench_report *report) {
   bool done = true;
   bench_report_start(report);
-  for (int i = 0; i < o->image_count; ++i) {
-    done = time_picture(o, report, o->images[i]) && done;
-  }
+  for (int i = 0; i < o->image_count; i++) done = time_picture(o, report, o->images[i]) && done;
   bench_report_end(report);
   return done;
 }
@@ -274,12 +255,12 @@ static int run_all(const peers_options *o, const char *program) {
 int main(int argc, char **argv) {
   peers_options options;
   if (!parse(&options, argc, argv)) {
-    fprintf(stderr,
-            "usage: hartsift-bench-peers --against opencv|vlfeat [--repeats N] [--threads N] [--json] [--] [IMAGE ...]\n");
+    fprintf(
+        stderr,
+        "usage: hartsift-bench-peers --against opencv|vlfeat [--repeats N] [--threads N] [--json] [--] [IMAGE ...]\n");
     return 2;
   }
-  if (!peer_is_built(strcmp(options.against, "opencv") == 0)) {
+  if (!peer_is_built(strcmp(options.against, "opencv") == 0))
     return complain(options.against, "this program was built without that library");
-  }
-  return options.child != NULL ? run_child(&options) : run_all(&options, argv[0]);
+  return options.child ? run_child(&options) : run_all(&options, argv[0]);
 }

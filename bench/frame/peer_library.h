@@ -2,8 +2,8 @@
  * Other libraries as contenders of pipeline/cli/bench/bench_rounds.h. Each file behind it is built where its library is
  * found.
  */
-#ifndef HARTSIFT_BENCH_PEER_LIBRARY_H
-#define HARTSIFT_BENCH_PEER_LIBRARY_H
+#ifndef HARTSIFT_BENCH_FRAME_PEER_LIBRARY_H
+#define HARTSIFT_BENCH_FRAME_PEER_LIBRARY_H
 
 #ifdef __cplusplus
 extern "C" {

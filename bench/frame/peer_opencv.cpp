@@ -49,9 +49,7 @@ uint64_t digest(const void *state) {
 
 bool peer_opencv_open(bench_contender *contender, const hs_image *image, int32_t threads) {
   opencv_job *job = new (std::nothrow) opencv_job;
-  if (!job) {
-    return false;
-  }
+  if (!job) return false;
   job->detector = cv::SIFT::create();
   job->pixels = cv::Mat(image->height, image->width, CV_8U, const_cast<void *>(image->data),
                         image->stride_bytes ? image->stride_bytes : size_t(image->width));

@@ -26,9 +26,7 @@ static vlfeat_feature *new_feature(vlfeat_job *job) {
   if (job->count == job->capacity) {
     const size_t capacity = job->capacity > 0 ? 2 * job->capacity : 4096;
     vlfeat_feature *found = realloc(job->found, capacity * sizeof *found);
-    if (found == NULL) {
-      return NULL;
-    }
+    if (!found) return NULL;
     job->found = found;
     job->capacity = capacity;
   }
@@ -39,14 +37,12 @@ static bool extract_octave(vlfeat_job *job, VlSiftFilt *filter) {
   vl_sift_detect(filter);
   const VlSiftKeypoint *keypoints = vl_sift_get_keypoints(filter);
   const int count = vl_sift_get_nkeypoints(filter);
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count; i++) {
     double angles[4];
     const int orientations = vl_sift_calc_keypoint_orientations(filter, angles, &keypoints[i]);
-    for (int a = 0; a < orientations; ++a) {
+    for (int a = 0; a < orientations; a++) {
       vlfeat_feature *f = new_feature(job);
-      if (f == NULL) {
-        return false;
-      }
+      if (!f) return false;
       f->x = keypoints[i].x;
       f->y = keypoints[i].y;
       f->sigma = keypoints[i].sigma;
@@ -62,24 +58,19 @@ static bool run_vlfeat(void *state) {
   const hs_image *image = job->image;
   const size_t width = (size_t)image->width;
   const size_t stride = image->stride_bytes > 0 ? image->stride_bytes : width;
-  for (size_t y = 0; y < (size_t)image->height; ++y) {
+  for (size_t y = 0; y < (size_t)image->height; y++) {
     const unsigned char *row = (const unsigned char *)image->data + y * stride;
-    for (size_t x = 0; x < width; ++x) {
-      job->samples[y * width + x] = (float)row[x];
-    }
+    for (size_t x = 0; x < width; x++) job->samples[y * width + x] = (float)row[x];
   }
   VlSiftFilt *filter = vl_sift_new(image->width, image->height, -1, 3, -1);
-  if (filter == NULL) {
-    return false;
-  }
+  if (!filter) return false;
   vl_sift_set_peak_thresh(filter, 0.04 / 3.0 * 255.0);
   vl_sift_set_edge_thresh(filter, 10.0);
   job->count = 0;
   bool done = true;
   for (int error = vl_sift_process_first_octave(filter, job->samples); error == 0 && done;
-       error = vl_sift_process_next_octave(filter)) {
+       error = vl_sift_process_next_octave(filter))
     done = extract_octave(job, filter);
-  }
   vl_sift_delete(filter);
   return done;
 }
@@ -97,7 +88,7 @@ static uint64_t digest_vlfeat(const void *state) {
 bool peer_vlfeat_open(bench_contender *contender, const hs_image *image) {
   vlfeat_job *job = calloc(1, sizeof *job);
   float *samples = malloc((size_t)image->width * (size_t)image->height * sizeof *samples);
-  if (job == NULL || samples == NULL) {
+  if (!job || !samples) {
     free(job);
     free(samples);
     return false;

@@ -41,9 +41,7 @@ static const long fma_loops = 4000000;
 /* Twelve chains hide the latency of the multiply-add. The result is returned so that nothing is left out. */
 static double sum_of(const float *values, int count) {
   double sum = 0.0;
-  for (int i = 0; i < count; ++i) {
-    sum += (double)values[i];
-  }
+  for (int i = 0; i < count; i++) sum += (double)values[i];
   return sum;
 }
 
@@ -52,18 +50,12 @@ __attribute__((target("avx512f"))) static double run_fma_avx512(void *sink) {
   const __m512 factor = _mm512_set1_ps(0.999999f), term = _mm512_set1_ps(1e-7f);
   __m512 chain[CHAINS];
   float values[16];
-  for (int i = 0; i < CHAINS; ++i) {
-    chain[i] = _mm512_set1_ps((float)i + 1.0f);
-  }
-  for (long loop = 0; loop < fma_loops; ++loop) {
+  for (int i = 0; i < CHAINS; i++) chain[i] = _mm512_set1_ps((float)i + 1.0f);
+  for (long loop = 0; loop < fma_loops; loop++) {
 #  pragma GCC unroll 12
-    for (int i = 0; i < CHAINS; ++i) {
-      chain[i] = _mm512_fmadd_ps(chain[i], factor, term);
-    }
+    for (int i = 0; i < CHAINS; i++) chain[i] = _mm512_fmadd_ps(chain[i], factor, term);
   }
-  for (int i = 1; i < CHAINS; ++i) {
-    chain[0] = _mm512_add_ps(chain[0], chain[i]);
-  }
+  for (int i = 1; i < CHAINS; i++) chain[0] = _mm512_add_ps(chain[0], chain[i]);
   _mm512_storeu_ps(values, chain[0]);
   *(double *)sink = sum_of(values, 16);
   return (double)fma_loops * CHAINS * 32.0;
@@ -73,18 +65,12 @@ __attribute__((target("avx2,fma"))) static double run_fma_avx2(void *sink) {
   const __m256 factor = _mm256_set1_ps(0.999999f), term = _mm256_set1_ps(1e-7f);
   __m256 chain[CHAINS];
   float values[8];
-  for (int i = 0; i < CHAINS; ++i) {
-    chain[i] = _mm256_set1_ps((float)i + 1.0f);
-  }
-  for (long loop = 0; loop < fma_loops; ++loop) {
+  for (int i = 0; i < CHAINS; i++) chain[i] = _mm256_set1_ps((float)i + 1.0f);
+  for (long loop = 0; loop < fma_loops; loop++) {
 #  pragma GCC unroll 12
-    for (int i = 0; i < CHAINS; ++i) {
-      chain[i] = _mm256_fmadd_ps(chain[i], factor, term);
-    }
+    for (int i = 0; i < CHAINS; i++) chain[i] = _mm256_fmadd_ps(chain[i], factor, term);
   }
-  for (int i = 1; i < CHAINS; ++i) {
-    chain[0] = _mm256_add_ps(chain[0], chain[i]);
-  }
+  for (int i = 1; i < CHAINS; i++) chain[0] = _mm256_add_ps(chain[0], chain[i]);
   _mm256_storeu_ps(values, chain[0]);
   *(double *)sink = sum_of(values, 8);
   return (double)fma_loops * CHAINS * 16.0;
@@ -94,14 +80,9 @@ __attribute__((target("avx2,fma"))) static double run_fma_avx2(void *sink) {
 /* Products and sums, in vectors of four as every 64-bit machine has them. */
 static double run_multiply_add(void *sink) {
   float values[4 * CHAINS];
-  for (int i = 0; i < 4 * CHAINS; ++i) {
-    values[i] = (float)i + 1.0f;
-  }
-  for (long loop = 0; loop < fma_loops; ++loop) {
-    for (int i = 0; i < 4 * CHAINS; ++i) {
-      values[i] = values[i] * 0.999999f + 1e-7f;
-    }
-  }
+  for (int i = 0; i < 4 * CHAINS; i++) values[i] = (float)i + 1.0f;
+  for (long loop = 0; loop < fma_loops; loop++)
+    for (int i = 0; i < 4 * CHAINS; i++) values[i] = values[i] * 0.999999f + 1e-7f;
   *(double *)sink = sum_of(values, 4 * CHAINS);
   return (double)fma_loops * CHAINS * 8.0;
 }
@@ -113,7 +94,7 @@ typedef struct copy_state {
 
 static double run_copy(void *state) {
   const copy_state *copy = state;
-  for (size_t i = 0; i < copy->times; ++i) {
+  for (size_t i = 0; i < copy->times; i++) {
     memcpy(copy->to, copy->from, copy->bytes);
     copy->from[i % copy->bytes] ^= 1; /* no two copies are the same, so none can be left out */
   }
@@ -133,17 +114,16 @@ static void *run_worker(void *argument) {
 static double measure(rate_task task, void *states, size_t size, int threads) {
   static rate_worker workers[THREADS_MAX];
   double best = 0.0;
-  for (int attempt = 0; attempt < TRIES; ++attempt) {
+  for (int attempt = 0; attempt < TRIES; attempt++) {
     pthread_barrier_t start;
     double work = 0.0, begin = HUGE_VAL, end = 0.0;
     pthread_barrier_init(&start, NULL, (unsigned)threads);
-    for (int i = 0; i < threads; ++i) {
+    for (int i = 0; i < threads; i++) {
       workers[i] = (rate_worker){.start = &start, .task = task, .state = (char *)states + (size_t)i * size};
-      if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]) != 0) {
+      if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]) != 0)
         exit(1); /* the others wait at the barrier */
-      }
     }
-    for (int i = 0; i < threads; ++i) {
+    for (int i = 0; i < threads; i++) {
       pthread_join(workers[i].thread, NULL);
       work += workers[i].work;
       begin = fmin(begin, workers[i].begin);
@@ -175,18 +155,16 @@ static void print_multiply_adds(int threads) {
 static void print_copy(const char *name, size_t bytes, int threads) {
   static copy_state states[THREADS_MAX];
   const size_t half = bytes / 2;
-  for (int i = 0; i < threads; ++i) {
+  for (int i = 0; i < threads; i++) {
     states[i] =
         (copy_state){.from = malloc(half), .to = malloc(half), .bytes = half, .times = ((size_t)1 << 29) / half};
-    if (states[i].from == NULL || states[i].to == NULL) {
-      exit(1);
-    }
+    if (!states[i].from || !states[i].to) exit(1);
     memset(states[i].from, 1, half);
     memset(states[i].to, 2, half);
   }
   printf("| copy within %s, read and written | %d | %.1f GB/s |\n", name, threads,
          measure(run_copy, states, sizeof states[0], threads));
-  for (int i = 0; i < threads; ++i) {
+  for (int i = 0; i < threads; i++) {
     free(states[i].from);
     free(states[i].to);
   }

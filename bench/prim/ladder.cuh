@@ -4,8 +4,8 @@
  * A rung is a way to compute something. Before it is timed its output is poisoned, computed and compared. Timed are
  * replays of a graph of several launches, median of 11, so that what a launch costs on the host is left out.
  */
-#ifndef BENCH_LADDER_CUH
-#define BENCH_LADDER_CUH
+#ifndef HARTSIFT_BENCH_PRIM_LADDER_CUH
+#define HARTSIFT_BENCH_PRIM_LADDER_CUH
 
 #include <cuda_runtime.h>
 #include <math.h>

@@ -63,11 +63,13 @@ void make_list(const double *homography, size_t count, hs_features *u8, hs_featu
   options.max_features = static_cast<int32_t>(count);
   options.descriptor = HS_DESCRIPTOR_F32;
   require(hs_render_scene(side, side, 7, homography, nullptr, &image) == HS_OK, "cannot render");
-  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, nullptr, f32) == HS_OK, "cannot extract");
+  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, nullptr, f32) == HS_OK,
+          "cannot extract");
   require(f32->count == count, "the scene has too few features");
   hs_destroy(context);
   options.descriptor = HS_DESCRIPTOR_U8;
-  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, nullptr, u8) == HS_OK, "cannot extract");
+  require(hs_create(&context, &options) == HS_OK && hs_extract(context, &image, nullptr, u8) == HS_OK,
+          "cannot extract");
   hs_destroy(context);
   hs_image_free(&image);
 }
@@ -173,9 +175,7 @@ int main(int argc, char **argv) {
   contender reference = ours("ref", 1, false, false);
   for (const contender &c : all) verify(c, l, reference.context);
   for (int r = 0; r < repeats; r++)
-    for (size_t i = 0; i < all.size(); i++) {
-      time_once(&all[(i + static_cast<size_t>(r)) % all.size()], l);
-    }
+    for (size_t i = 0; i < all.size(); i++) time_once(&all[(i + static_cast<size_t>(r)) % all.size()], l);
   std::printf("%zu x %zu descriptors, %d threads, OpenCV %s, median of %d\n\n", count, count, threads, CV_VERSION,
               repeats);
   std::printf("| contender | ms | least ms | processor ms | OpenCV L2 f32 by it | the same in processor time |\n");

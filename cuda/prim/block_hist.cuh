@@ -4,8 +4,8 @@
  * `bins`: `count` words of shared memory. Clear and flush are called by all threads of a one-dimensional block; add by
  * any thread between them. Clear ends and flush begins with a barrier. Sums wrap around.
  */
-#ifndef HS_CUDA_BLOCK_HIST_CUH
-#define HS_CUDA_BLOCK_HIST_CUH
+#ifndef HARTSIFT_CUDA_PRIM_BLOCK_HIST_CUH
+#define HARTSIFT_CUDA_PRIM_BLOCK_HIST_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
 

@@ -5,8 +5,8 @@
  * that nothing else uses until the next barrier after the call. Each call holds two barriers; the result is valid on every
  * thread. Sums wrap around.
  */
-#ifndef HS_CUDA_BLOCK_REDUCE_CUH
-#define HS_CUDA_BLOCK_REDUCE_CUH
+#ifndef HARTSIFT_CUDA_PRIM_BLOCK_REDUCE_CUH
+#define HARTSIFT_CUDA_PRIM_BLOCK_REDUCE_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
 

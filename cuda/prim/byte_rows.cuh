@@ -5,8 +5,8 @@
  * to be read: whole vectors are loaded at once, the rest byte by byte. Units (vectors of all rows) are numbered row by
  * row, with as many to a row as the worst alignment needs; some are empty.
  */
-#ifndef HS_CUDA_BYTE_ROWS_CUH
-#define HS_CUDA_BYTE_ROWS_CUH
+#ifndef HARTSIFT_CUDA_PRIM_BYTE_ROWS_CUH
+#define HARTSIFT_CUDA_PRIM_BYTE_ROWS_CUH
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * is one nearer to t than to t + 1, one beyond it one farther, so the sums of both distances tell how many there are of
  * each; a sum of four distances is one instruction. On sm_90 a word costs 6 instructions.
  */
-#ifndef HS_CUDA_BYTE_STATS_CUH
-#define HS_CUDA_BYTE_STATS_CUH
+#ifndef HARTSIFT_CUDA_PRIM_BYTE_STATS_CUH
+#define HARTSIFT_CUDA_PRIM_BYTE_STATS_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
 

@@ -4,8 +4,8 @@
  * Lane l takes the elements l, l + 32, ... of a chunk, as the contract's lanes do; all of them are asked for before the
  * first is used. Called by all 32 lanes of a converged warp.
  */
-#ifndef HS_CUDA_CHUNK_TREE_CUH
-#define HS_CUDA_CHUNK_TREE_CUH
+#ifndef HARTSIFT_CUDA_PRIM_CHUNK_TREE_CUH
+#define HARTSIFT_CUDA_PRIM_CHUNK_TREE_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
 #include "stages/primitives.h"

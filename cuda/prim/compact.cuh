@@ -6,8 +6,8 @@
  * (compact_before) and scans its own items (block_scan_exclusive). The count of tiles is bounded by the caller, for the
  * sums grow with its square.
  */
-#ifndef HS_CUDA_COMPACT_CUH
-#define HS_CUDA_COMPACT_CUH
+#ifndef HARTSIFT_CUDA_PRIM_COMPACT_CUH
+#define HARTSIFT_CUDA_PRIM_COMPACT_CUH
 
 #include "cuda/prim/block_reduce.cuh"
 

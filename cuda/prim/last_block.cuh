@@ -5,8 +5,8 @@
  * after they have written their part; the threads of the last block then see every part, if they read past the L1
  * (__ldcg). Two barriers. `s_last`: a word of shared memory.
  */
-#ifndef HS_CUDA_LAST_BLOCK_CUH
-#define HS_CUDA_LAST_BLOCK_CUH
+#ifndef HARTSIFT_CUDA_PRIM_LAST_BLOCK_CUH
+#define HARTSIFT_CUDA_PRIM_LAST_BLOCK_CUH
 
 #include <stdint.h>
 

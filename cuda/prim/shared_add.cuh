@@ -2,8 +2,8 @@
  * Adding to shared memory at a byte address, so that address arithmetic stays in 32 bits and may carry constants that
  * cancel (bits of floats). Any thread; atomic among the threads of the block; nothing is returned.
  */
-#ifndef HS_CUDA_SHARED_ADD_CUH
-#define HS_CUDA_SHARED_ADD_CUH
+#ifndef HARTSIFT_CUDA_PRIM_SHARED_ADD_CUH
+#define HARTSIFT_CUDA_PRIM_SHARED_ADD_CUH
 
 #include <stdint.h>
 

@@ -6,8 +6,8 @@
  * Every lane names a key; a lane without a vote passes a vote of 0 and any valid key. Any key range. Between two calls
  * the warp must be synchronised (each call begins so), and before the bins are read by other lanes (__syncwarp).
  */
-#ifndef HS_CUDA_WARP_HIST_CUH
-#define HS_CUDA_WARP_HIST_CUH
+#ifndef HARTSIFT_CUDA_PRIM_WARP_HIST_CUH
+#define HARTSIFT_CUDA_PRIM_WARP_HIST_CUH
 
 #include "cuda/prim/warp_reduce.cuh"
 

@@ -4,8 +4,8 @@
  * Called by all 32 lanes of a converged warp. The result is valid on every lane. No shared memory, no barrier; the
  * calls themselves order the lanes' shared-memory accesses no more than __shfl_xor_sync does. Sums wrap around.
  */
-#ifndef HS_CUDA_WARP_REDUCE_CUH
-#define HS_CUDA_WARP_REDUCE_CUH
+#ifndef HARTSIFT_CUDA_PRIM_WARP_REDUCE_CUH
+#define HARTSIFT_CUDA_PRIM_WARP_REDUCE_CUH
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * The structs of options that begin with struct_size: filled for callers and taken over from callers whose header may be
  * an earlier or a later one. hartsift.h, "Versions", has the rules.
  */
-#ifndef HS_PIPELINE_ADOPT_H
-#define HS_PIPELINE_ADOPT_H
+#ifndef HARTSIFT_BASE_ADOPT_H
+#define HARTSIFT_BASE_ADOPT_H
 
 #include <stdbool.h>
 

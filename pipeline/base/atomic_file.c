@@ -18,32 +18,27 @@ enum {
 
 static FILE *atomic_file_fail(atomic_file *file, hs_status status, int error, const char *what, const char *path) {
   file->status = status;
-  if (error != 0) {
+  if (error != 0)
     hs_message_set_errno(file->message, sizeof file->message, error, "%s %s", what, path);
-  } else {
+  else
     hs_message_set(file->message, sizeof file->message, "%s %s", what, path);
-  }
   return NULL;
 }
 
 /* Bytes of path up to and including the last slash. */
 static size_t atomic_file_folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
-  return slash == NULL ? 0 : (size_t)(slash - path) + 1;
+  return !slash ? 0 : (size_t)(slash - path) + 1;
 }
 
 /* Replaces file->target by what its last part links to, also where that does not exist yet. */
 static bool atomic_file_follow_links(atomic_file *file) {
-  for (int link = 0; link < ATOMIC_FILE_MAX_LINKS; ++link) {
+  for (int link = 0; link < ATOMIC_FILE_MAX_LINKS; link++) {
     struct stat info;
-    if (lstat(file->target, &info) != 0 || !S_ISLNK(info.st_mode)) {
-      return true;
-    }
+    if (lstat(file->target, &info) != 0 || !S_ISLNK(info.st_mode)) return true;
     /* file->temporary has no use yet and serves as the buffer. */
     const ssize_t length = readlink(file->target, file->temporary, sizeof file->temporary - 1);
-    if (length <= 0) {
-      return false;
-    }
+    if (length <= 0) return false;
     const size_t folder = file->temporary[0] == '/' ? 0 : atomic_file_folder_length(file->target);
     if (folder + (size_t)length >= sizeof file->target) {
       errno = ENAMETOOLONG;
@@ -59,14 +54,14 @@ static bool atomic_file_follow_links(atomic_file *file) {
 /* Opens the target itself: for what cannot be renamed over. */
 static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
   file->stream = fopen(path, "wb");
-  return file->stream != NULL ? file->stream : atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
+  return file->stream ? file->stream : atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
 }
 
 /* Creates the temporary file beside the target; its name is short, so that a target name of the
    longest allowed length works too. Returns a descriptor or -1 with errno. */
 static int atomic_file_create_temporary(atomic_file *file) {
   const size_t folder = atomic_file_folder_length(file->target);
-  for (int attempt = 0; attempt < ATOMIC_FILE_MAX_TRIES; ++attempt) {
+  for (int attempt = 0; attempt < ATOMIC_FILE_MAX_TRIES; attempt++) {
     char name[64];
     const int length = snprintf(name, sizeof name, ".hartsift-%ld-%d.tmp", (long)getpid(), attempt);
     if (length < 0 || folder + (size_t)length >= sizeof file->temporary) {
@@ -76,9 +71,7 @@ static int atomic_file_create_temporary(atomic_file *file) {
     memcpy(file->temporary, file->target, folder);
     memcpy(file->temporary + folder, name, (size_t)length + 1);
     const int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EEXIST) {
-      return descriptor;
-    }
+    if (descriptor >= 0 || errno != EEXIST) return descriptor;
   }
   return -1;
 }
@@ -86,29 +79,23 @@ static int atomic_file_create_temporary(atomic_file *file) {
 /* Gives the temporary file the owner and permissions of the file it will replace. */
 static bool atomic_file_copy_permissions(int descriptor, const struct stat *existing) {
   struct stat own;
-  if (fstat(descriptor, &own) != 0) {
-    return false;
-  }
+  if (fstat(descriptor, &own) != 0) return false;
   if ((own.st_uid != existing->st_uid || own.st_gid != existing->st_gid) &&
-      fchown(descriptor, existing->st_uid, existing->st_gid) != 0 && errno != EPERM) {
+      fchown(descriptor, existing->st_uid, existing->st_gid) != 0 && errno != EPERM)
     return false;
-  }
   return fchmod(descriptor, existing->st_mode & 0777u) == 0;
 }
 
 static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *existing) {
   const int descriptor = atomic_file_create_temporary(file);
-  if (descriptor < 0) {
+  if (descriptor < 0)
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot create a file in the folder of", file->target);
-  }
   file->temporary_exists = true;
-  if (existing != NULL && !atomic_file_copy_permissions(descriptor, existing)) {
+  if (existing && !atomic_file_copy_permissions(descriptor, existing)) {
     atomic_file_fail(file, HS_ERR_IO, errno, "cannot copy the permissions of", file->target);
   } else {
     file->stream = fdopen(descriptor, "wb");
-    if (file->stream != NULL) {
-      return file->stream;
-    }
+    if (file->stream) return file->stream;
     atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", file->temporary);
   }
   close(descriptor);
@@ -119,14 +106,10 @@ static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *ex
 FILE *atomic_file_open(atomic_file *file, const char *path) {
   memset(file, 0, sizeof *file);
   errno = 0; /* what atomic_file_commit finds there is no older file's */
-  if (path == NULL || path[0] == '\0') {
-    return atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "the name of the file to write is",
-                            path == NULL ? "null" : "empty");
-  }
+  if (!path || path[0] == '\0')
+    return atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "the name of the file to write is", !path ? "null" : "empty");
   const size_t length = strlen(path);
-  if (length >= sizeof file->target) {
-    return atomic_file_fail(file, HS_ERR_IO, ENAMETOOLONG, "cannot write to", path);
-  }
+  if (length >= sizeof file->target) return atomic_file_fail(file, HS_ERR_IO, ENAMETOOLONG, "cannot write to", path);
   memcpy(file->target, path, length + 1);
   if (strcmp(path, "-") == 0) {
     file->keeps_stream = true;
@@ -136,23 +119,13 @@ FILE *atomic_file_open(atomic_file *file, const char *path) {
 
   struct stat existing;
   const bool exists = stat(path, &existing) == 0;
-  if (exists && S_ISDIR(existing.st_mode)) {
-    return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
-  }
-  if (exists && !S_ISREG(existing.st_mode)) {
-    return atomic_file_open_through(file, path);
-  }
-  if (!exists && path[length - 1] == '/') {
-    return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
-  }
-  if (!atomic_file_follow_links(file)) {
-    return atomic_file_fail(file, HS_ERR_IO, errno, "cannot follow the link", path);
-  }
+  if (exists && S_ISDIR(existing.st_mode)) return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
+  if (exists && !S_ISREG(existing.st_mode)) return atomic_file_open_through(file, path);
+  if (!exists && path[length - 1] == '/') return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
+  if (!atomic_file_follow_links(file)) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot follow the link", path);
   if (exists) {
     /* Renaming needs no right to the file itself, but write protection is meant to protect. */
-    if (access(path, W_OK) != 0) {
-      return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
-    }
+    if (access(path, W_OK) != 0) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
     struct stat followed;
     if (stat(file->target, &followed) != 0 || followed.st_ino != existing.st_ino ||
         followed.st_dev != existing.st_dev) {
@@ -171,26 +144,19 @@ static int atomic_file_reason_of_failed_write(int error) {
 
 hs_status atomic_file_commit(atomic_file *file) {
   const int left_by_writes = errno;
-  if (file->stream == NULL) {
-    if (file->status == HS_OK) {
-      atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "nothing is open for", file->target);
-    }
+  if (!file->stream) {
+    if (file->status == HS_OK) atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "nothing is open for", file->target);
     return file->status;
   }
   const bool failed_before = ferror(file->stream) != 0;
   int error = fflush(file->stream) != 0 ? errno
               : failed_before           ? atomic_file_reason_of_failed_write(left_by_writes)
                                         : 0;
-  if (error == 0 && file->temporary_exists && fsync(fileno(file->stream)) != 0 && errno != EINVAL) {
+  if (error == 0 && file->temporary_exists && fsync(fileno(file->stream)) != 0 && errno != EINVAL)
     error = errno; /* EINVAL: a file system without fsync */
-  }
-  if (!file->keeps_stream && fclose(file->stream) != 0 && error == 0) {
-    error = errno;
-  }
+  if (!file->keeps_stream && fclose(file->stream) != 0 && error == 0) error = errno;
   file->stream = NULL;
-  if (error == 0 && file->temporary_exists && rename(file->temporary, file->target) != 0) {
-    error = errno;
-  }
+  if (error == 0 && file->temporary_exists && rename(file->temporary, file->target) != 0) error = errno;
   if (error != 0) {
     atomic_file_fail(file, HS_ERR_IO, error, "cannot write", file->keeps_stream ? "standard output" : file->target);
     atomic_file_abandon(file);
@@ -201,9 +167,7 @@ hs_status atomic_file_commit(atomic_file *file) {
 }
 
 void atomic_file_abandon(atomic_file *file) {
-  if (file->stream != NULL && !file->keeps_stream) {
-    fclose(file->stream);
-  }
+  if (file->stream && !file->keeps_stream) fclose(file->stream);
   file->stream = NULL;
   if (file->temporary_exists) {
     unlink(file->temporary);

@@ -8,8 +8,8 @@
  *     ... write; on trouble: atomic_file_abandon(&file); return ...
  *     return atomic_file_commit(&file);
  */
-#ifndef HARTSIFT_PIPELINE_ATOMIC_FILE_H
-#define HARTSIFT_PIPELINE_ATOMIC_FILE_H
+#ifndef HARTSIFT_BASE_ATOMIC_FILE_H
+#define HARTSIFT_BASE_ATOMIC_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -32,11 +32,11 @@ static void features_release_arrays(hs_features *features) {
 static hs_status features_regrow(hs_features *features, size_t keypoint_bytes, size_t descriptor_bytes,
                                  const hs_allocator *allocator) {
   hs_keypoint *keypoints = hs_memory_alloc(allocator, keypoint_bytes);
-  if (keypoints == NULL) return HS_ERR_MEMORY;
+  if (!keypoints) return HS_ERR_MEMORY;
   void *descriptors = NULL;
   if (descriptor_bytes > 0) {
     descriptors = hs_memory_alloc(allocator, descriptor_bytes);
-    if (descriptors == NULL) {
+    if (!descriptors) {
       hs_memory_release(allocator, keypoints);
       return HS_ERR_MEMORY;
     }
@@ -53,7 +53,7 @@ static hs_status features_regrow(hs_features *features, size_t keypoint_bytes, s
 
 hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type,
                            const hs_allocator *allocator) {
-  if (features == NULL) return HS_ERR_ARGUMENT;
+  if (!features) return HS_ERR_ARGUMENT;
   if (type != HS_DESCRIPTOR_U8 && type != HS_DESCRIPTOR_F32 && type != HS_DESCRIPTOR_NONE) return HS_ERR_ARGUMENT;
   size_t keypoint_bytes = 0;
   size_t descriptor_bytes = 0;
@@ -74,7 +74,7 @@ hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_ty
 }
 
 void hs_features_free(hs_features *features) {
-  if (features == NULL) return;
+  if (!features) return;
   features_release_arrays(features);
   memset(features, 0, sizeof *features);
 }

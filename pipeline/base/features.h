@@ -1,8 +1,8 @@
 /*
  * Room of a feature list: the one place that grows the arrays behind hs_features.
  */
-#ifndef HARTSIFT_PIPELINE_FEATURES_H
-#define HARTSIFT_PIPELINE_FEATURES_H
+#ifndef HARTSIFT_BASE_FEATURES_H
+#define HARTSIFT_BASE_FEATURES_H
 
 #include "pipeline/include/hartsift.h"
 

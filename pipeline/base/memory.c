@@ -12,12 +12,8 @@
 enum { HUGE_PAGE_BYTES = 2 << 20, HUGE_PAGES_FROM = 4 * HUGE_PAGE_BYTES };
 
 void *hs_memory_alloc(const hs_allocator *allocator, size_t bytes) {
-  if (bytes == 0) {
-    bytes = 1;
-  }
-  if (allocator != NULL && allocator->alloc != NULL) {
-    return allocator->alloc(bytes, allocator->user);
-  }
+  if (bytes == 0) bytes = 1;
+  if (allocator && allocator->alloc) return allocator->alloc(bytes, allocator->user);
   void *pointer = NULL;
   const bool large = bytes >= HUGE_PAGES_FROM;
   if (posix_memalign(&pointer, large ? HUGE_PAGE_BYTES : HS_MEMORY_ALIGNMENT, bytes) != 0) return NULL;
@@ -29,28 +25,21 @@ void *hs_memory_alloc(const hs_allocator *allocator, size_t bytes) {
 }
 
 void hs_memory_release(const hs_allocator *allocator, void *pointer) {
-  if (pointer == NULL) {
-    return;
-  }
-  if (allocator == NULL || allocator->alloc == NULL) {
+  if (!pointer) return;
+  if (!allocator || !allocator->alloc)
     free(pointer);
-  } else if (allocator->release != NULL) {
+  else if (allocator->release)
     allocator->release(pointer, allocator->user);
-  }
 }
 
 bool hs_size_mul(size_t a, size_t b, size_t *out) {
-  if (a != 0 && b > (size_t)-1 / a) {
-    return false;
-  }
+  if (a != 0 && b > (size_t)-1 / a) return false;
   *out = a * b;
   return true;
 }
 
 bool hs_size_add(size_t a, size_t b, size_t *out) {
-  if (b > (size_t)-1 - a) {
-    return false;
-  }
+  if (b > (size_t)-1 - a) return false;
   *out = a + b;
   return true;
 }

@@ -2,8 +2,8 @@
  * Host memory of the pipeline: allocation through the caller's hs_allocator or the C library, and
  * size arithmetic that reports overflow. Every size that comes from outside goes through it.
  */
-#ifndef HARTSIFT_PIPELINE_MEMORY_H
-#define HARTSIFT_PIPELINE_MEMORY_H
+#ifndef HARTSIFT_BASE_MEMORY_H
+#define HARTSIFT_BASE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

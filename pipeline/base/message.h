@@ -2,8 +2,8 @@
  * Text of failures: formatted into a caller's buffer that may be null or small. What comes from
  * file names cannot carry control characters to a terminal.
  */
-#ifndef HARTSIFT_PIPELINE_MESSAGE_H
-#define HARTSIFT_PIPELINE_MESSAGE_H
+#ifndef HARTSIFT_BASE_MESSAGE_H
+#define HARTSIFT_BASE_MESSAGE_H
 
 #include <stdarg.h>
 #include <stddef.h>

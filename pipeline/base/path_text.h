@@ -1,8 +1,8 @@
 /*
  * File names as text.
  */
-#ifndef HS_PIPELINE_BASE_PATH_TEXT_H
-#define HS_PIPELINE_BASE_PATH_TEXT_H
+#ifndef HARTSIFT_BASE_PATH_TEXT_H
+#define HARTSIFT_BASE_PATH_TEXT_H
 
 #include <stdbool.h>
 

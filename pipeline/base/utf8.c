@@ -10,9 +10,8 @@ size_t utf8_length(const unsigned char *text) {
                 : lead >= 0xe0u && lead < 0xf0u ? 3
                 : lead >= 0xf0u && lead < 0xf5u ? 4
                                                 : 0;
-  for (size_t i = 1; i < size; i++) {
+  for (size_t i = 1; i < size; i++)
     if ((text[i] & 0xc0u) != 0x80u) return 0;
-  }
   bool overlong = (lead == 0xe0u && text[1] < 0xa0u) || (lead == 0xf0u && text[1] < 0x90u);
   bool outside = (lead == 0xedu && text[1] > 0x9fu) || (lead == 0xf4u && text[1] > 0x8fu);
   return overlong || outside ? 0 : size;

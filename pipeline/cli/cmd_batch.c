@@ -37,7 +37,7 @@ typedef struct batch_job {
   int32_t shard, shards;
   hs_format format;
   batch_devices devices;
-  hs_options options; /* but for the device */
+  hs_options options;       /* but for the device */
   hs_expert_options expert; /* of options */
   hs_options device_options[BATCH_DEVICES_MOST];
   cli_input input;
@@ -87,7 +87,7 @@ static void conclude_failed(batch_job *job, size_t place, batch_record record, h
 /* The manifest's own name in the folder of the outputs. */
 static bool is_manifest_output(const char *output) {
   const size_t length = strlen(output);
-  return strncmp(output, "manifest", 8) == 0 && strchr(output, '/') == NULL && length >= 12 &&
+  return strncmp(output, "manifest", 8) == 0 && !strchr(output, '/') && length >= 12 &&
          strcmp(output + length - 4, ".csv") == 0;
 }
 
@@ -99,7 +99,7 @@ static bool is_wanted(void *user, size_t index) {
   char *output = batch_store_output(image->name, &job->store);
   char message[CLI_MESSAGE_BYTES] = "";
   hs_status status = HS_OK;
-  if (output == NULL) {
+  if (!output) {
     status = HS_ERR_MEMORY;
     snprintf(message, sizeof message, "no memory for the name of the output");
   } else if (image->shares_output) {
@@ -133,7 +133,7 @@ static void commit_pending(batch_job *job) {
     pthread_mutex_unlock(&job->lock);
     batch_stop(job->run);
   }
-  for (size_t i = 0; i < job->pending_count && !failed; ++i) {
+  for (size_t i = 0; i < job->pending_count && !failed; i++) {
     const batch_pending *one = &job->pending[i];
     conclude(job, one->place, &one->record, one->device, one->milliseconds);
   }
@@ -146,9 +146,8 @@ static void conclude_done(batch_job *job, size_t place, const batch_record *reco
     return;
   }
   job->pending[job->pending_count++] = (batch_pending){place, *record, result->device, result->milliseconds};
-  if (job->pending_count == BATCH_DATABASE_PENDING || batch_database_wants_commit(&job->store.database)) {
+  if (job->pending_count == BATCH_DATABASE_PENDING || batch_database_wants_commit(&job->store.database))
     commit_pending(job);
-  }
 }
 
 static void on_done(void *user, int32_t writer, const batch_result *result) {
@@ -190,28 +189,23 @@ static cli_exit read_own_options(batch_job *job) {
               BATCH_SHARDS_MOST);
     return CLI_USAGE;
   }
-  if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0) {
+  if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0)
     return usage("--output is missing: expected a directory or a database for the features");
-  }
   const bool is_there = stat(values[OPTION_OUTPUT].text, &info) == 0;
   const bool is_folder = is_there && S_ISDIR(info.st_mode);
   job->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
   if (!values[OPTION_FORMAT].given && !is_folder &&
-      hs_format_of_name(values[OPTION_OUTPUT].text) == HS_FORMAT_COLMAP_DB) {
+      hs_format_of_name(values[OPTION_OUTPUT].text) == HS_FORMAT_COLMAP_DB)
     job->format = HS_FORMAT_COLMAP_DB;
-  }
   if (is_there && is_folder == (job->format == HS_FORMAT_COLMAP_DB)) {
     cli_error(COMMAND_BATCH, "--output '%s': is a %s: expected a %s", values[OPTION_OUTPUT].text,
               is_folder ? "directory" : "file", is_folder ? "database" : "directory");
     return CLI_USAGE;
   }
-  if (job->format != HS_FORMAT_COLMAP_DB && (values[OPTION_REPLACE].given || values[OPTION_SINGLE_CAMERA].given)) {
+  if (job->format != HS_FORMAT_COLMAP_DB && (values[OPTION_REPLACE].given || values[OPTION_SINGLE_CAMERA].given))
     return usage("--replace and --single-camera are for databases: expected -o NAME.db or --format colmap-db");
-  }
   const cli_exit result = batch_parse_devices(job->set, &job->devices, message, sizeof message);
-  if (result != CLI_DONE) {
-    cli_error(COMMAND_BATCH, "%s", message);
-  }
+  if (result != CLI_DONE) cli_error(COMMAND_BATCH, "%s", message);
   return result;
 }
 
@@ -229,13 +223,10 @@ static uint64_t digest_of_mask(const hs_image *mask) {
   digest_state state;
   const size_t width = (size_t)mask->width;
   const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : width;
-  if (mask->data == NULL) {
-    return 0;
-  }
+  if (!mask->data) return 0;
   digest_start(&state);
-  for (int32_t row = 0; row < mask->height; ++row) {
+  for (int32_t row = 0; row < mask->height; row++)
     digest_add(&state, (const unsigned char *)mask->data + (size_t)row * stride, width);
-  }
   return digest_end(&state);
 }
 
@@ -248,14 +239,12 @@ static cli_exit prepare_outputs(batch_job *job) {
     return CLI_USAGE;
   }
   cli_exit result = batch_store_open(&job->store, values[OPTION_OUTPUT].text, format, job->options.layout);
-  if (result != CLI_DONE) {
-    return result;
-  }
+  if (result != CLI_DONE) return result;
   const batch_inputs inputs = {job->input.load.ignore_exif != 0, digest_of_mask(&job->mask)};
   char *settings = batch_settings_text(job->set, &job->options, format_by_id(format)->name, &inputs);
   const size_t room = strlen(job->store.place) + sizeof "/manifest";
   char *prefix = malloc(room);
-  if (settings == NULL || prefix == NULL || !batch_list_mark_shared(&job->list, batch_store_output, &job->store)) {
+  if (!settings || !prefix || !batch_list_mark_shared(&job->list, batch_store_output, &job->store)) {
     cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
     result = CLI_FAILED;
   } else {
@@ -271,17 +260,13 @@ static cli_exit prepare_outputs(batch_job *job) {
 
 static void fill_device_options(batch_job *job) {
   bool any_gpu = false;
-  for (int32_t i = 0; i < job->devices.count; ++i) {
-    any_gpu = any_gpu || job->devices.each[i].kind != HS_DEVICE_CPU;
-  }
-  for (int32_t i = 0; i < job->devices.count; ++i) {
+  for (int32_t i = 0; i < job->devices.count; i++) any_gpu = any_gpu || job->devices.each[i].kind != HS_DEVICE_CPU;
+  for (int32_t i = 0; i < job->devices.count; i++) {
     hs_options *options = &job->device_options[i];
     *options = job->options;
     options->device = job->devices.each[i].kind;
     options->device_index = job->devices.each[i].index;
-    if (any_gpu && options->device == HS_DEVICE_CPU) {
-      options->in_flight = BATCH_CPU_BESIDE_GPU;
-    }
+    if (any_gpu && options->device == HS_DEVICE_CPU) options->in_flight = BATCH_CPU_BESIDE_GPU;
   }
 }
 
@@ -289,9 +274,7 @@ static void fill_device_options(batch_job *job) {
    be kept, and sigtimedwait would find it. */
 static void add_unless_ignored(sigset_t *signals, int number) {
   struct sigaction before;
-  if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) {
-    sigaddset(signals, number);
-  }
+  if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) sigaddset(signals, number);
 }
 
 /* The signals that stop a batch. */
@@ -314,7 +297,7 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
                        .done = on_done,
                        .user = job,
                        .load = &job->input.load,
-                       .mask = job->mask.data != NULL ? &job->mask : NULL,
+                       .mask = job->mask.data ? &job->mask : NULL,
                        .devices = job->device_options,
                        .device_count = job->devices.count,
                        .in_order = job->format == HS_FORMAT_COLMAP_DB,
@@ -326,11 +309,10 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
   pthread_sigmask(SIG_BLOCK, &signals, &before);
   const hs_status status = batch_make(&job->run, work, message, sizeof message);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (status != HS_OK) {
+  if (status != HS_OK)
     cli_print_create_error(COMMAND_BATCH, message);
-  } else if (message[0] != '\0') {
+  else if (message[0] != '\0')
     cli_error(COMMAND_BATCH, "%s", message);
-  }
   return cli_exit_of_create(status);
 }
 
@@ -394,18 +376,15 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
   pthread_sigmask(SIG_BLOCK, &signals, &before); /* the threads inherit this: signals wait for wait_for_end */
   batch_report_begin(&job->report, job->set, work->count);
-  if (work->count == 0 && !job->report.is_quiet && job->list.count == 0) {
+  if (work->count == 0 && !job->report.is_quiet && job->list.count == 0)
     cli_error(COMMAND_BATCH, "%s: no images there", job->set->operands[0]);
-  }
   const hs_status status = batch_start(job->run);
   const int stopped_by = wait_for_end(job, &signals);
   commit_pending(job);
   const batch_cpu_seconds cpu = count_cpu(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
   batch_report_end(&job->report, &job->devices, &cpu);
   const char *fallback = batch_get_numbers(job->run).fallback;
-  if (fallback != NULL) {
-    cli_error(COMMAND_BATCH, "images that do not fit were left to the CPU (%s)", fallback);
-  }
+  if (fallback) cli_error(COMMAND_BATCH, "images that do not fit were left to the CPU (%s)", fallback);
   const cli_exit result = conclude_batch(job, status, stopped_by);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return result;
@@ -425,9 +404,7 @@ static cli_exit prepare_and_run(batch_job *job) {
   result = result == CLI_DONE ? make_run(job, &work) : result;
   result = result == CLI_DONE ? prepare_outputs(job) : result;
   result = result == CLI_DONE ? batch_manifest_open(&job->manifest, job->set->values[OPTION_RESUME].given) : result;
-  if (job->shards > 1) {
-    snprintf(tag, sizeof tag, "-%ld-of-%ld", (long)job->shard, (long)job->shards);
-  }
+  if (job->shards > 1) snprintf(tag, sizeof tag, "-%ld-of-%ld", (long)job->shard, (long)job->shards);
   result = result == CLI_DONE ? batch_store_begin(&job->store, job->set, tag) : result;
   return result == CLI_DONE ? run_batch(job, &work) : result;
 }
@@ -435,7 +412,7 @@ static cli_exit prepare_and_run(batch_job *job) {
 cli_exit cmd_batch(const option_set *set) {
   batch_job *job = calloc(1, sizeof *job);
   cli_exit result = CLI_FAILED;
-  if (job == NULL || pthread_mutex_init(&job->lock, NULL) != 0) {
+  if (!job || pthread_mutex_init(&job->lock, NULL) != 0) {
     cli_error(COMMAND_BATCH, "%s", hs_status_string(HS_ERR_MEMORY));
     free(job);
     return result;

@@ -64,9 +64,8 @@ static void plan_ways(bench_job *job) {
     job->options[job->count++] = options;
   }
   options.device = HS_DEVICE_CUDA;
-  if (device == HS_DEVICE_CUDA || (device == HS_DEVICE_AUTO && gpu_is_usable(&options))) {
+  if (device == HS_DEVICE_CUDA || (device == HS_DEVICE_AUTO && gpu_is_usable(&options)))
     job->options[job->count++] = options;
-  }
 }
 
 static cli_exit fail(const char *name, const char *message) {
@@ -95,10 +94,8 @@ static cli_exit time_image(bench_job *job, const char *name, const hs_image *ima
     const char *reason = hs_last_error(frames[0].context);
     result = fail(name, reason[0] != '\0' ? reason : message);
   }
-  for (size_t i = 0; i < open; ++i) {
-    if (result == CLI_DONE) {
-      bench_report_add(&job->report, name, image->width, image->height, &contenders[i]);
-    }
+  for (size_t i = 0; i < open; i++) {
+    if (result == CLI_DONE) bench_report_add(&job->report, name, image->width, image->height, &contenders[i]);
     bench_frame_job_close(&frames[i]);
   }
   return result;
@@ -107,7 +104,7 @@ static cli_exit time_image(bench_job *job, const char *name, const hs_image *ima
 static cli_exit time_images(bench_job *job, const char *const *names, int name_count) {
   cli_exit result = CLI_DONE;
   bench_report_start(&job->report);
-  for (int i = 0; i < name_count; ++i) {
+  for (int i = 0; i < name_count; i++) {
     const char *name = names[i];
     char message[CLI_MESSAGE_BYTES] = "";
     hs_image image = {0};
@@ -115,9 +112,7 @@ static cli_exit time_images(bench_job *job, const char *const *names, int name_c
     const cli_exit one = status == HS_OK ? time_image(job, name, &image) : fail(name, message);
     hs_image_free(&image);
     result = one != CLI_DONE ? one : result;
-    if (result == CLI_USAGE || result == CLI_NO_DEVICE) {
-      break; /* no image can do better */
-    }
+    if (result == CLI_USAGE || result == CLI_NO_DEVICE) break; /* no image can do better */
   }
   bench_report_end(&job->report);
   return result;
@@ -126,15 +121,11 @@ static cli_exit time_images(bench_job *job, const char *const *names, int name_c
 /* The path of the program beside this one. */
 static bool find_peers_program(char *path, size_t bytes) {
   const ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
-  if (length <= 0) {
-    return false;
-  }
+  if (length <= 0) return false;
   path[length] = '\0';
   char *slash = strrchr(path, '/');
-  const size_t used = slash != NULL ? (size_t)(slash - path) + 1 : 0;
-  if (used + sizeof BENCH_PEERS_PROGRAM > bytes) {
-    return false;
-  }
+  const size_t used = slash ? (size_t)(slash - path) + 1 : 0;
+  if (used + sizeof BENCH_PEERS_PROGRAM > bytes) return false;
   memcpy(path + used, BENCH_PEERS_PROGRAM, sizeof BENCH_PEERS_PROGRAM);
   return access(path, X_OK) == 0;
 }
@@ -146,7 +137,7 @@ static cli_exit run_peers(const option_set *set) {
   static const option_id refused[] = {OPTION_PROFILE,      OPTION_DEVICE,     OPTION_CONTRAST, OPTION_MAX_FEATURES,
                                       OPTION_FIRST_OCTAVE, OPTION_DESCRIPTOR, OPTION_VARIANT};
   char path[PATH_MAX];
-  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
     if (set->values[refused[i]].given) {
       cli_error(COMMAND_BENCH, "--%s does not go with --against, which sets both programs alike",
                 option_get(refused[i])->name);
@@ -161,12 +152,12 @@ static cli_exit run_peers(const option_set *set) {
   char **arguments = calloc((size_t)set->operand_count + 2 * PASSED + 4, sizeof *arguments);
   char flags[PASSED][32];
   size_t count = 0;
-  if (arguments == NULL) {
+  if (!arguments) {
     cli_error(COMMAND_BENCH, "%s", hs_status_string(HS_ERR_MEMORY));
     return CLI_FAILED;
   }
   arguments[count++] = path;
-  for (size_t i = 0; i < PASSED; ++i) {
+  for (size_t i = 0; i < PASSED; i++) {
     if (set->values[passed[i]].given) {
       snprintf(flags[i], sizeof flags[i], "--%s", option_get(passed[i])->name);
       arguments[count++] = flags[i];
@@ -174,13 +165,9 @@ static cli_exit run_peers(const option_set *set) {
           (char *)(uintptr_t)set->values[passed[i]].text; /* execv takes no const, and changes nothing */
     }
   }
-  if (set->values[OPTION_JSON].given) {
-    arguments[count++] = (char *)(uintptr_t) "--json";
-  }
+  if (set->values[OPTION_JSON].given) arguments[count++] = (char *)(uintptr_t) "--json";
   arguments[count++] = (char *)(uintptr_t) "--";
-  for (int i = 0; i < set->operand_count; ++i) {
-    arguments[count++] = set->operands[i];
-  }
+  for (int i = 0; i < set->operand_count; i++) arguments[count++] = set->operands[i];
   execv(path, arguments);
   cli_error(COMMAND_BENCH, "%s: %s", path, strerror(errno));
   free(arguments);
@@ -188,9 +175,7 @@ static cli_exit run_peers(const option_set *set) {
 }
 
 cli_exit cmd_bench(const option_set *set) {
-  if (set->values[OPTION_AGAINST].given) {
-    return run_peers(set);
-  }
+  if (set->values[OPTION_AGAINST].given) return run_peers(set);
   const bool has_images = set->operand_count > 0;
   const char *const *names = has_images ? (const char *const *)set->operands : bench_default_images;
   bench_job job = {.set = set};

@@ -21,11 +21,8 @@ enum { OPERANDS_KEYPOINTS = 2, OPERANDS_MATCHES = 3, OPERANDS_MATCHES_FEATURES =
 
 static bool has_picture_ending(const char *path) {
   static const char *const endings[] = {".png", ".jpg", ".jpeg", ".ppm", ".pnm"};
-  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; ++i) {
-    if (path_ends_with(path, endings[i])) {
-      return true;
-    }
-  }
+  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+    if (path_ends_with(path, endings[i])) return true;
   return strcmp(path, "-") == 0;
 }
 
@@ -53,9 +50,7 @@ static cli_exit check_usage(const option_set *set) {
 
 /* The keypoint's octave, from its scale where the file it comes from has none (level 0). */
 static int octave_of(const hs_keypoint *keypoint) {
-  if (keypoint->level != 0 || !(keypoint->sigma > 0.0f)) {
-    return keypoint->octave;
-  }
+  if (keypoint->level != 0 || !(keypoint->sigma > 0.0f)) return keypoint->octave;
   const double lowest_sigma = 1.6; /* of octave 0 with the default options */
   return (int)fmin(fmax(floor(log2((double)keypoint->sigma / lowest_sigma)), DRAW_LEAST_OCTAVE), 32.0);
 }
@@ -87,17 +82,11 @@ static int compare_keypoints(const void *one, const void *other) {
 
 static bool draw_keypoints(drawing *picture, const hs_features *features, double circle_scale) {
   const hs_keypoint **sorted = malloc((features->count + 1) * sizeof *sorted);
-  if (sorted == NULL) {
-    return false;
-  }
-  for (size_t i = 0; i < features->count; ++i) {
-    sorted[i] = &features->keypoints[i];
-  }
+  if (!sorted) return false;
+  for (size_t i = 0; i < features->count; i++) sorted[i] = &features->keypoints[i];
   qsort(sorted, features->count, sizeof *sorted, compare_keypoints);
   const double width = draw_line_width(picture);
-  for (size_t i = 0; i < features->count; ++i) {
-    draw_keypoint(picture, sorted[i], circle_scale, width);
-  }
+  for (size_t i = 0; i < features->count; i++) draw_keypoint(picture, sorted[i], circle_scale, width);
   free(sorted);
   return true;
 }
@@ -105,9 +94,8 @@ static bool draw_keypoints(drawing *picture, const hs_features *features, double
 static cli_exit draw_and_save(const option_set *set, drawing *picture, const hs_features *features) {
   const option_value *scale = &set->values[OPTION_CIRCLE_SCALE];
   char summary[CLI_MESSAGE_BYTES];
-  if (!draw_keypoints(picture, features, scale->given ? scale->number : draw_circle_scale)) {
+  if (!draw_keypoints(picture, features, scale->given ? scale->number : draw_circle_scale))
     return draw_fail(set->operands[0], hs_status_string(HS_ERR_MEMORY));
-  }
   snprintf(summary, sizeof summary, "%s: %" PRId32 "x%" PRId32 ", %zu features", set->operands[0], picture->width,
            picture->height, features->count);
   return draw_save_picture(set, picture, summary);
@@ -135,9 +123,7 @@ static cli_exit draw_one_image(const option_set *set) {
                  ? draw_extract_features(&input, context, set->operands[0], mask->given ? mask->text : NULL, &features)
                  : draw_load_features(set->operands[1], set->operands[0], &picture, &features);
   }
-  if (result == CLI_DONE) {
-    result = draw_and_save(set, &picture, &features);
-  }
+  if (result == CLI_DONE) result = draw_and_save(set, &picture, &features);
   cli_input_free(&input);
   drawing_free(&picture);
   hs_features_free(&features);
@@ -147,8 +133,6 @@ static cli_exit draw_one_image(const option_set *set) {
 
 cli_exit cmd_draw(const option_set *set) {
   const cli_exit usage = check_usage(set);
-  if (usage != CLI_DONE) {
-    return usage;
-  }
+  if (usage != CLI_DONE) return usage;
   return set->operand_count >= OPERANDS_MATCHES ? draw_matches(set) : draw_one_image(set);
 }

@@ -46,7 +46,7 @@ static bool check_combinations(const extract_job *job) {
     return false;
   }
   const option_id without_detection[] = {OPTION_MASK, OPTION_REGION, OPTION_MAX_FEATURES, OPTION_GRID};
-  for (size_t i = 0; i < sizeof without_detection / sizeof without_detection[0]; ++i) {
+  for (size_t i = 0; i < sizeof without_detection / sizeof without_detection[0]; i++) {
     if (given(job, OPTION_KEYPOINTS) && given(job, without_detection[i])) {
       cli_error(COMMAND_EXTRACT, "--%s selects among detected keypoints: expected without --keypoints",
                 option_get(without_detection[i])->name);
@@ -75,14 +75,11 @@ static void report_undescribed(const extract_job *job, const char *image, const 
   size_t count = 0;
   char names[EXTRACT_NAMED_KEYPOINTS * 24] = "";
   size_t used = 0;
-  for (size_t i = 0; i < job->given.count; ++i) {
-    if (statuses[i] == HS_OK) {
-      continue;
-    }
-    if (count < EXTRACT_NAMED_KEYPOINTS) {
+  for (size_t i = 0; i < job->given.count; i++) {
+    if (statuses[i] == HS_OK) continue;
+    if (count < EXTRACT_NAMED_KEYPOINTS)
       used += (size_t)snprintf(names + used, sizeof names - used, "%s%zu", count > 0 ? ", " : "", i + 1);
-    }
-    ++count;
+    count++;
   }
   if (count > 0) {
     cli_error(COMMAND_EXTRACT, "%s: %zu of %zu keypoints cannot be described, their descriptors are 0: number %s%s",
@@ -92,14 +89,10 @@ static void report_undescribed(const extract_job *job, const char *image, const 
 
 static hs_status describe_given(extract_job *job, const hs_image *image, const char *name) {
   hs_status *statuses = malloc((job->given.count + 1) * sizeof *statuses);
-  if (statuses == NULL) {
-    return HS_ERR_MEMORY;
-  }
+  if (!statuses) return HS_ERR_MEMORY;
   const hs_status status =
       hs_describe(job->context, image, job->given.keypoints, job->given.count, &job->features, statuses);
-  if (status == HS_OK) {
-    report_undescribed(job, name, statuses);
-  }
+  if (status == HS_OK) report_undescribed(job, name, statuses);
   free(statuses);
   return status;
 }
@@ -108,7 +101,7 @@ static hs_status describe_given(extract_job *job, const hs_image *image, const c
 static bool check_sizes(const extract_job *job, const hs_image *image, extract_result *result) {
   const hs_image *mask = &job->mask;
   const hs_features *keypoints = &job->given;
-  if (mask->data != NULL && (mask->width != image->width || mask->height != image->height)) {
+  if (mask->data && (mask->width != image->width || mask->height != image->height)) {
     cli_explain_size(&job->input, "the mask is", mask->width, mask->height, image, result->message);
     return false;
   }
@@ -124,18 +117,13 @@ static bool check_sizes(const extract_job *job, const hs_image *image, extract_r
 static hs_status compute(extract_job *job, const hs_image *image, extract_result *result) {
   const double start = cli_milliseconds();
   hs_status status = HS_OK;
-  if (!check_sizes(job, image, result)) {
-    return HS_ERR_ARGUMENT;
-  }
-  if (given(job, OPTION_KEYPOINTS)) {
+  if (!check_sizes(job, image, result)) return HS_ERR_ARGUMENT;
+  if (given(job, OPTION_KEYPOINTS))
     status = describe_given(job, image, result->image);
-  } else {
-    status = hs_extract(job->context, image, job->mask.data != NULL ? &job->mask : NULL, &job->features);
-  }
+  else
+    status = hs_extract(job->context, image, job->mask.data ? &job->mask : NULL, &job->features);
   result->milliseconds = cli_milliseconds() - start;
-  if (status != HS_OK) {
-    cli_explain(job->context, status, result->message, sizeof result->message);
-  }
+  if (status != HS_OK) cli_explain(job->context, status, result->message, sizeof result->message);
   return status;
 }
 
@@ -143,7 +131,7 @@ static hs_status save_to_database(extract_job *job, extract_result *result, cons
   const hs_status status = hs_colmap_add_image(job->database, target->name, NULL, &job->features, NULL);
   if (status == HS_OK) {
     result->output = target->path;
-    ++job->added;
+    job->added++;
   } else {
     const char *reason = hs_colmap_last_error(job->database);
     snprintf(result->message, sizeof result->message, "%s", reason[0] != '\0' ? reason : hs_status_string(status));
@@ -163,15 +151,12 @@ static hs_status save(extract_job *job, extract_result *result, const output_tar
     snprintf(result->message, sizeof result->message, "the output %s would overwrite the image itself", path);
     return HS_ERR_ARGUMENT;
   }
-  if (job->database != NULL) {
-    return save_to_database(job, result, target);
-  }
+  if (job->database) return save_to_database(job, result, target);
   const hs_status status = hs_save_features(path, &job->features, &options);
-  if (status == HS_OK) {
+  if (status == HS_OK)
     result->output = path;
-  } else if (result->message[0] == '\0') {
+  else if (result->message[0] == '\0')
     snprintf(result->message, sizeof result->message, "%s: %s", path, hs_status_string(status));
-  }
   return status;
 }
 
@@ -193,13 +178,11 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   if (target->is_duplicate) {
     result->status = HS_ERR_ARGUMENT;
     snprintf(result->message, sizeof result->message, "an earlier image has the same %s %s",
-             target->name != NULL ? "name" : "output", target->name != NULL ? target->name : target->path);
+             target->name != NULL ? "name" : "output", target->name ? target->name : target->path);
     return;
   }
   result->status = cli_load_image(&job->input, result->image, false, &image, result->message, sizeof result->message);
-  if (result->status != HS_OK) {
-    return;
-  }
+  if (result->status != HS_OK) return;
   result->width = image.width;
   result->height = image.height;
   result->status = compute(job, &image, result);
@@ -216,16 +199,14 @@ static void print_json(const extract_result *result) {
   const bool done = result->status == HS_OK;
   printf("{\"image\": ");
   cli_write_json_string(stdout, result->image);
-  if (result->width > 0) {
+  if (result->width > 0)
     printf(", \"width\": %" PRId32 ", \"height\": %" PRId32, result->width, result->height);
-  } else {
+  else
     printf(", \"width\": null, \"height\": null");
-  }
-  if (done) {
+  if (done)
     printf(", \"features\": %zu, \"milliseconds\": %.3f", result->features, result->milliseconds);
-  } else {
+  else
     printf(", \"features\": null, \"milliseconds\": null");
-  }
   printf(", \"output\": ");
   cli_write_json_string(stdout, result->output);
   printf(", \"status\": \"%s\", \"error\": ", hs_status_name(result->status));
@@ -238,18 +219,15 @@ static void print_json(const extract_result *result) {
 static void print_failure(const extract_result *result) {
   const size_t length = strlen(result->image);
   const bool is_named = strncmp(result->message, result->image, length) == 0 && result->message[length] == ':';
-  if (is_named) {
+  if (is_named)
     cli_error(COMMAND_EXTRACT, "%s", result->message);
-  } else {
+  else
     cli_error(COMMAND_EXTRACT, "%s: %s", result->image, result->message);
-  }
 }
 
 static cli_exit report(const extract_job *job, const extract_result *result) {
   const bool done = result->status == HS_OK;
-  if (given(job, OPTION_JSON)) {
-    print_json(result);
-  }
+  if (given(job, OPTION_JSON)) print_json(result);
   if (!done && !(job->plan.to_stdout && cli_stdout_is_gone())) {
     print_failure(result);
   } else if (done && !given(job, OPTION_QUIET)) {
@@ -263,9 +241,8 @@ static cli_exit report(const extract_job *job, const extract_result *result) {
 static cli_exit open_database(extract_job *job) {
   char message[CLI_MESSAGE_BYTES];
   if (!job->plan.to_database || database_open(job->set, job->plan.targets[0].path, job->options.layout, &job->database,
-                                              message, sizeof message) == HS_OK) {
+                                              message, sizeof message) == HS_OK)
     return CLI_DONE;
-  }
   cli_error(COMMAND_EXTRACT, "%s", message);
   return CLI_FAILED;
 }
@@ -283,15 +260,11 @@ static cli_exit close_database(extract_job *job, cli_exit result) {
 static cli_exit extract_all(extract_job *job) {
   cli_exit result = CLI_DONE;
   load_shared(job);
-  for (int i = 0; i < job->plan.count; ++i) {
+  for (int i = 0; i < job->plan.count; i++) {
     extract_result one = {.image = job->set->operands[i]};
     extract_one(job, &job->plan.targets[i], &one);
-    if (report(job, &one) != CLI_DONE) {
-      result = CLI_FAILED;
-    }
-    if (ferror(stdout)) {
-      break; /* nobody reads the records any more */
-    }
+    if (report(job, &one) != CLI_DONE) result = CLI_FAILED;
+    if (ferror(stdout)) break; /* nobody reads the records any more */
   }
   return result;
 }
@@ -307,20 +280,14 @@ cli_exit cmd_extract(const option_set *set) {
   result = check_combinations(&job) ? cli_make_context(set, &job.options, &job.context) : CLI_USAGE;
   if (result == CLI_DONE) {
     result = output_plan_make_directory(&job.plan, message, sizeof message);
-    if (result != CLI_DONE) {
-      cli_error(COMMAND_EXTRACT, "%s", message);
-    }
+    if (result != CLI_DONE) cli_error(COMMAND_EXTRACT, "%s", message);
   }
-  if (result == CLI_DONE) {
-    result = open_database(&job);
-  }
+  if (result == CLI_DONE) result = open_database(&job);
   if (result == CLI_DONE) {
     cli_input_init(&job.input, set, &job.options);
     cli_input_for(&job.input, set, hs_format_ignores_exif(job.plan.format) != 0);
     result = close_database(&job, extract_all(&job));
-    if (cli_fallback_of(job.context) != NULL) {
-      cli_error(COMMAND_EXTRACT, "%s", cli_fallback_of(job.context));
-    }
+    if (cli_fallback_of(job.context)) cli_error(COMMAND_EXTRACT, "%s", cli_fallback_of(job.context));
     cli_input_free(&job.input);
   }
   hs_image_free(&job.mask);

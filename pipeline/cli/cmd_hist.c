@@ -18,16 +18,12 @@ typedef struct hist_result {
 static void write_histogram(FILE *out, const void *result) {
   const hist_result *r = result;
   fputs(r->json ? "{\"histogram\": [" : "level,count\n", out);
-  for (int level = 0; level < HIST_LEVELS; ++level) {
-    if (r->json) {
+  for (int level = 0; level < HIST_LEVELS; level++)
+    if (r->json)
       fprintf(out, "%s%" PRIu64, level > 0 ? ", " : "", r->counts[level]);
-    } else {
+    else
       fprintf(out, "%d,%" PRIu64 "\n", level, r->counts[level]);
-    }
-  }
-  if (r->json) {
-    fputs("]}\n", out);
-  }
+  if (r->json) fputs("]}\n", out);
 }
 
 static cli_exit count(gray_array_job *job, hist_result *r) {
@@ -46,9 +42,7 @@ static cli_exit count(gray_array_job *job, hist_result *r) {
   }
   if (status == HS_OK) {
     status = hs_histogram256(job->context, &job->array, mask_value->given ? &kept : NULL, r->counts);
-    if (status != HS_OK) {
-      cli_explain(job->context, status, job->message, sizeof job->message);
-    }
+    if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);
   }
   hs_image_free(&mask);
   return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, mask_value->given ? mask_value->text : "histogram");
@@ -81,11 +75,9 @@ static cli_exit equalize(gray_array_job *job) {
   }
   uint8_t *pixels = malloc(in->width * in->height);
   const hs_image image = {.data = pixels, .width = job->image.width, .height = job->image.height};
-  hs_status status = pixels != NULL ? hs_equalize(job->context, in, pixels, 0) : HS_ERR_MEMORY;
+  hs_status status = pixels ? hs_equalize(job->context, in, pixels, 0) : HS_ERR_MEMORY;
   snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
-  if (status == HS_OK) {
-    status = image_save(path, &image, job->message, sizeof job->message);
-  }
+  if (status == HS_OK) status = image_save(path, &image, job->message, sizeof job->message);
   free(pixels);
   return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard output" : path);
 }
@@ -105,20 +97,14 @@ cli_exit cmd_hist(const option_set *set) {
   hist_result result = {.json = false};
   const bool equalized = set->values[OPTION_EQUALIZED_FILE].given;
   cli_exit done = equalized ? check_equalized(&job) : CLI_DONE;
-  if (done != CLI_DONE) {
-    return done;
-  }
+  if (done != CLI_DONE) return done;
   done = gray_array_job_open(&job, set);
-  if (done == CLI_DONE) {
-    done = count(&job, &result);
-  }
+  if (done == CLI_DONE) done = count(&job, &result);
   if (done == CLI_DONE && equalized) {
     done = equalize(&job);
     done = done == CLI_DONE ? check_output(&job) : done;
   }
-  if (done == CLI_DONE) {
-    done = gray_array_job_write(&job, write_histogram, &result);
-  }
+  if (done == CLI_DONE) done = gray_array_job_write(&job, write_histogram, &result);
   gray_array_job_free(&job);
   return done;
 }

@@ -36,9 +36,7 @@ typedef struct info_facts {
 
 static hs_status try_create(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
   const hs_status status = hs_create_explained(context, options, message, message_bytes);
-  if (status != HS_OK && message[0] == '\0') {
-    snprintf(message, message_bytes, "%s", hs_status_string(status));
-  }
+  if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
   return status;
 }
 
@@ -61,14 +59,11 @@ static void gather(const option_set *set, info_facts *facts) {
 
 static void print_text(const info_facts *facts) {
   printf("hartsift %s\n\nthis build:\n", facts->version);
-  for (int i = 0; i < INFO_CODECS; ++i) {
+  for (int i = 0; i < INFO_CODECS; i++)
     printf("  %-28s%s\n", info_codecs[i].what, info_codecs[i].is_there ? "yes" : "no");
-  }
   printf("\nthis machine:\n  %-28s%s\n  %-28s%d\n", "CPU level", facts->cpu_level, "CPU threads", facts->threads);
   printf("  %-28s%s%s\n", "GPU", facts->gpu_is_usable ? "usable" : "not used: ", facts->gpu_message);
-  if (facts->context == NULL) {
-    return;
-  }
+  if (!facts->context) return;
   printf("\nchosen for each stage:\n");
   for (const char *line = hs_backend_report(facts->context); *line != '\0';) {
     const size_t length = strcspn(line, "\n");
@@ -101,32 +96,26 @@ static void print_json_report(const char *report) {
 static void print_json(const info_facts *facts) {
   printf("{\"version\": \"%d.%d.%d\", \"method_version\": %d, \"build\": {", HS_VERSION_MAJOR, HS_VERSION_MINOR,
          HS_VERSION_PATCH, HS_METHOD_VERSION);
-  for (int i = 0; i < INFO_CODECS; ++i) {
+  for (int i = 0; i < INFO_CODECS; i++)
     printf("%s\"%s\": %s", i > 0 ? ", " : "", info_codecs[i].name, info_codecs[i].is_there ? "true" : "false");
-  }
   printf("}, \"cpu\": {\"level\": ");
   cli_write_json_string(stdout, facts->cpu_level);
   printf(", \"threads\": %d}, \"gpu\": {\"usable\": %s, \"reason\": ", facts->threads,
          facts->gpu_is_usable ? "true" : "false");
   cli_write_json_string(stdout, facts->gpu_is_usable ? NULL : facts->gpu_message);
   printf("}, \"stages\": {");
-  if (facts->context != NULL) {
-    print_json_report(hs_backend_report(facts->context));
-  }
+  if (facts->context) print_json_report(hs_backend_report(facts->context));
   printf("}}\n");
 }
 
 cli_exit cmd_info(const option_set *set) {
   info_facts facts;
   gather(set, &facts);
-  if (set->values[OPTION_JSON].given) {
+  if (set->values[OPTION_JSON].given)
     print_json(&facts);
-  } else {
+  else
     print_text(&facts);
-  }
-  if (facts.context == NULL) {
-    cli_error(COMMAND_INFO, "%s", facts.context_message);
-  }
+  if (!facts.context) cli_error(COMMAND_INFO, "%s", facts.context_message);
   hs_destroy(facts.context);
   return cli_exit_of_create(facts.context_status);
 }

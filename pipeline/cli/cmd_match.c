@@ -204,7 +204,7 @@ static cli_exit load_both(match_job *job) {
 static cli_exit verify(match_job *job) {
   hs_matches *matches = &job->table.matches;
   job->table.inliers = malloc(matches->count + 1);
-  hs_status status = job->table.inliers != NULL ? HS_OK : HS_ERR_MEMORY;
+  hs_status status = job->table.inliers ? HS_OK : HS_ERR_MEMORY;
   snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
   if (status == HS_OK) {
     job->verify.message = job->message;
@@ -240,7 +240,7 @@ static cli_exit compute(match_job *job) {
 static void report(const match_job *job) {
   const bool to_stdout = strcmp(job->output, "-") == 0;
   char verified[64] = "";
-  if (job->table.geometry != NULL)
+  if (job->table.geometry)
     snprintf(verified, sizeof verified, ", %zu inliers%s", job->geometry.inlier_count,
              job->geometry.found ? "" : " (no geometry found)");
   fprintf(stderr, "%s (%zu features), %s (%zu features): %zu matches%s, %.1f ms -> %s\n", job->table.name_a,

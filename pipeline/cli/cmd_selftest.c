@@ -76,12 +76,11 @@ typedef struct selftest_state {
 
 static hs_status create_backend(const selftest_state *state, const selftest_backend *backend, hs_options *options,
                                 hs_context **context, char *message, size_t message_bytes) {
-  const char *cpu = backend->cpu != NULL ? backend->cpu : state->user_cpu;
-  if (cpu != NULL) {
+  const char *cpu = backend->cpu ? backend->cpu : state->user_cpu;
+  if (cpu)
     setenv(SELFTEST_CPU_VARIABLE, cpu, 1);
-  } else {
+  else
     unsetenv(SELFTEST_CPU_VARIABLE);
-  }
   options->device = backend->device;
   options->threads = backend->threads;
   hs_expert_options expert;
@@ -91,9 +90,7 @@ static hs_status create_backend(const selftest_state *state, const selftest_back
   message[0] = '\0';
   const hs_status status = hs_create_explained(context, options, message, message_bytes);
   options->expert = NULL; /* read by now */
-  if (status != HS_OK && message[0] == '\0') {
-    snprintf(message, message_bytes, "%s", hs_status_string(status));
-  }
+  if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
   return status;
 }
 
@@ -116,9 +113,7 @@ static hs_status extract_scene(const selftest_state *state, const selftest_backe
   hs_status status = create_backend(state, backend, &options, &context, message, message_bytes);
   if (status == HS_OK) {
     status = hs_extract(context, image, NULL, features);
-    if (status != HS_OK) {
-      cli_explain(context, status, message, message_bytes);
-    }
+    if (status != HS_OK) cli_explain(context, status, message, message_bytes);
   }
   hs_destroy(context);
   return status;
@@ -132,7 +127,7 @@ static bool describe_difference(const hs_features *expected, const hs_features *
   }
   const size_t descriptor_bytes =
       HS_DESCRIPTOR_LENGTH * (found->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : 1);
-  for (size_t i = 0; i < expected->count; ++i) {
+  for (size_t i = 0; i < expected->count; i++) {
     if (memcmp(&expected->keypoints[i], &found->keypoints[i], sizeof expected->keypoints[i]) != 0) {
       snprintf(text, bytes, "keypoint %zu of %zu differs", i + 1, expected->count);
       return true;
@@ -154,7 +149,7 @@ static void probe_backends(selftest_state *state) {
   hs_options options;
   const bool quiet = state->set->values[OPTION_QUIET].given;
   hs_options_init(&options, HS_PROFILE_LOWE);
-  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+  for (int i = 0; i < SELFTEST_BACKENDS; i++) {
     const selftest_backend *backend = &selftest_backends[i];
     hs_context *context = NULL;
     const hs_status status = create_backend(state, backend, &options, &context, message, sizeof message);
@@ -162,7 +157,7 @@ static void probe_backends(selftest_state *state) {
     state->usable[i] = status != HS_ERR_OPTION && status != HS_ERR_NO_DEVICE && status != HS_ERR_UNSUPPORTED;
     if (status == HS_OK) {
       reports[i] = strdup(hs_backend_report(context));
-      for (int j = 0; j < i && state->usable[i] && reports[i] != NULL; ++j) {
+      for (int j = 0; j < i && state->usable[i] && reports[i] != NULL; j++) {
         const bool is_same = reports[j] != NULL && strcmp(reports[i], reports[j]) == 0 &&
                              backend->threads == selftest_backends[j].threads;
         state->usable[i] = !is_same;
@@ -170,27 +165,18 @@ static void probe_backends(selftest_state *state) {
       }
     }
     hs_destroy(context);
-    if (!state->usable[i] && !quiet) {
-      printf("skipped   %s: %s\n", backend->name, message);
-    }
+    if (!state->usable[i] && !quiet) printf("skipped   %s: %s\n", backend->name, message);
   }
-  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
-    free(reports[i]);
-  }
+  for (int i = 0; i < SELFTEST_BACKENDS; i++) free(reports[i]);
 }
 
 /* How many digests are stored for this method version; *stored: that of the scene, or null. */
 static int find_digest(const char *scene, const selftest_digest **stored) {
   int count = 0;
   *stored = NULL;
-  if (selftest_digests_method_version != HS_METHOD_VERSION) {
-    return 0;
-  }
-  for (; selftest_digests[count].scene != NULL; ++count) {
-    if (strcmp(selftest_digests[count].scene, scene) == 0) {
-      *stored = &selftest_digests[count];
-    }
-  }
+  if (selftest_digests_method_version != HS_METHOD_VERSION) return 0;
+  for (; selftest_digests[count].scene; count++)
+    if (strcmp(selftest_digests[count].scene, scene) == 0) *stored = &selftest_digests[count];
   return count;
 }
 
@@ -198,29 +184,24 @@ static bool check_digest(const selftest_scene *scene, const hs_features *feature
   const selftest_digest *stored = NULL;
   const uint64_t digest = digest_features(features);
   const int count = find_digest(scene->name, &stored);
-  if (stored == NULL) {
-    if (count > 0) {
-      cli_error(COMMAND_SELFTEST, "%s: no stored digest", scene->name);
-    }
+  if (!stored) {
+    if (count > 0) cli_error(COMMAND_SELFTEST, "%s: no stored digest", scene->name);
     return count == 0;
   }
-  if (stored->digest != digest) {
+  if (stored->digest != digest)
     cli_error(COMMAND_SELFTEST, "%s: digest %016" PRIx64 ", stored %016" PRIx64, scene->name, digest, stored->digest);
-  }
   return stored->digest == digest;
 }
 
 static void compare_backends(selftest_state *state, const selftest_scene *scene, const hs_image *image) {
   char message[CLI_MESSAGE_BYTES];
-  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
-    if (!state->usable[i]) {
-      continue;
-    }
+  for (int i = 0; i < SELFTEST_BACKENDS; i++) {
+    if (!state->usable[i]) continue;
     const hs_status status =
         extract_scene(state, &selftest_backends[i], scene, image, &state->found, message, sizeof message);
     if (status != HS_OK || describe_difference(&state->expected, &state->found, message, sizeof message)) {
       cli_error(COMMAND_SELFTEST, "%s: %s: %s", selftest_backends[i].name, scene->name, message);
-      ++state->failed_scenes[i];
+      state->failed_scenes[i]++;
     }
   }
 }
@@ -231,11 +212,10 @@ static bool run_scene(selftest_state *state, const selftest_scene *scene) {
   hs_image image = {0};
   bool passed = false;
   hs_status status = hs_render_scene(scene->width, scene->height, scene->seed, NULL, NULL, &image);
-  if (status != HS_OK) {
+  if (status != HS_OK)
     snprintf(message, sizeof message, "%s", hs_status_string(status));
-  } else {
+  else
     status = extract_scene(state, &selftest_reference, scene, &image, &state->expected, message, sizeof message);
-  }
   if (status != HS_OK) {
     cli_error(COMMAND_SELFTEST, "%s: %s: %s", selftest_reference.name, scene->name, message);
   } else if (state->set->values[OPTION_PRINT_DIGESTS].given) {
@@ -251,9 +231,7 @@ static bool run_scene(selftest_state *state, const selftest_scene *scene) {
 
 static int run_scenes(selftest_state *state) {
   int failed = 0;
-  for (int i = 0; i < SELFTEST_SCENES; ++i) {
-    failed += run_scene(state, &selftest_scenes[i]) ? 0 : 1;
-  }
+  for (int i = 0; i < SELFTEST_SCENES; i++) failed += run_scene(state, &selftest_scenes[i]) ? 0 : 1;
   return failed;
 }
 
@@ -279,18 +257,14 @@ static cli_exit compare_all(selftest_state *state) {
     printf("%-10s%s: %d of %d scenes against %d digests stored for method version %d\n", verdict,
            selftest_reference.name, SELFTEST_SCENES - reference_failures, SELFTEST_SCENES, digests, HS_METHOD_VERSION);
   }
-  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
-    if (state->usable[i]) {
-      failures += state->failed_scenes[i];
-    }
+  for (int i = 0; i < SELFTEST_BACKENDS; i++) {
+    if (state->usable[i]) failures += state->failed_scenes[i];
     if (state->usable[i] && !quiet) {
       printf("%-10s%s: %d of %d scenes equal to the reference\n", state->failed_scenes[i] > 0 ? "FAILED" : "passed",
              selftest_backends[i].name, SELFTEST_SCENES - state->failed_scenes[i], SELFTEST_SCENES);
     }
   }
-  if (!quiet) {
-    printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
-  }
+  if (!quiet) printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
   return failures > 0 ? CLI_FAILED : CLI_DONE;
 }
 
@@ -298,7 +272,7 @@ cli_exit cmd_selftest(const option_set *set) {
   selftest_state state = {.set = set};
   const char *user_cpu = getenv(SELFTEST_CPU_VARIABLE);
   /* A copy: setenv may release what getenv gave. */
-  char *copy = user_cpu != NULL ? strdup(user_cpu) : NULL;
+  char *copy = user_cpu ? strdup(user_cpu) : NULL;
   state.user_cpu = copy;
   const cli_exit result = set->values[OPTION_PRINT_DIGESTS].given ? print_digests(&state) : compare_all(&state);
   hs_features_free(&state.expected);

@@ -34,15 +34,11 @@ static void write_tile(FILE *out, const stats_result *r, size_t index) {
 static void write_stats(FILE *out, const void *result) {
   const stats_result *r = result;
   fputs(r->json ? "{\"tiles\": [" : "x,y,width,height,sum,mean,min,max,above\n", out);
-  for (size_t i = 0; i < r->count; ++i) {
-    if (r->json) {
-      fputs(i > 0 ? ",\n  " : "\n  ", out);
-    }
+  for (size_t i = 0; i < r->count; i++) {
+    if (r->json) fputs(i > 0 ? ",\n  " : "\n  ", out);
     write_tile(out, r, i);
   }
-  if (r->json) {
-    fputs("\n]}\n", out);
-  }
+  if (r->json) fputs("\n]}\n", out);
 }
 
 static cli_exit compute(gray_array_job *job, stats_result *r) {
@@ -54,14 +50,12 @@ static cli_exit compute(gray_array_job *job, stats_result *r) {
     r->tiling.width = (size_t)values[OPTION_TILE].numbers[0];
     r->tiling.height = (size_t)values[OPTION_TILE].numbers[1];
   }
-  if (values[OPTION_THRESHOLD].given) {
-    r->tiling.threshold = values[OPTION_THRESHOLD].number;
-  }
+  if (values[OPTION_THRESHOLD].given) r->tiling.threshold = values[OPTION_THRESHOLD].number;
   hs_status status = hs_tile_stats(job->context, &r->array, &r->tiling, NULL, 0, &r->count);
   if (status == HS_ERR_CAPACITY) {
     r->tiles = calloc(r->count, sizeof *r->tiles);
-    status = r->tiles != NULL ? hs_tile_stats(job->context, &r->array, &r->tiling, r->tiles, r->count, &r->count)
-                              : HS_ERR_MEMORY;
+    status =
+        r->tiles ? hs_tile_stats(job->context, &r->array, &r->tiling, r->tiles, r->count, &r->count) : HS_ERR_MEMORY;
   }
   if (status != HS_OK) {
     snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
@@ -74,12 +68,8 @@ cli_exit cmd_stats(const option_set *set) {
   gray_array_job job;
   stats_result result = {.tiles = NULL};
   cli_exit done = gray_array_job_open(&job, set);
-  if (done == CLI_DONE) {
-    done = compute(&job, &result);
-  }
-  if (done == CLI_DONE) {
-    done = gray_array_job_write(&job, write_stats, &result);
-  }
+  if (done == CLI_DONE) done = compute(&job, &result);
+  if (done == CLI_DONE) done = gray_array_job_write(&job, write_stats, &result);
   free(result.tiles);
   gray_array_job_free(&job);
   return done;

@@ -13,26 +13,18 @@
 typedef cli_exit (*command_function)(const option_set *set);
 
 static const command_function command_functions[COMMAND_COUNT] = {
-    [COMMAND_EXTRACT] = cmd_extract,
-    [COMMAND_MATCH] = cmd_match,
-    [COMMAND_BATCH] = cmd_batch,
-    [COMMAND_DRAW] = cmd_draw,
-    [COMMAND_STATS] = cmd_stats,
-    [COMMAND_HIST] = cmd_hist,
-    [COMMAND_INFO] = cmd_info,
-    [COMMAND_SELFTEST] = cmd_selftest,
-    [COMMAND_BENCH] = cmd_bench,
+    [COMMAND_EXTRACT] = cmd_extract, [COMMAND_MATCH] = cmd_match,       [COMMAND_BATCH] = cmd_batch,
+    [COMMAND_DRAW] = cmd_draw,       [COMMAND_STATS] = cmd_stats,       [COMMAND_HIST] = cmd_hist,
+    [COMMAND_INFO] = cmd_info,       [COMMAND_SELFTEST] = cmd_selftest, [COMMAND_BENCH] = cmd_bench,
 };
 
 /* Where one of the descriptors 0..2 is closed, a file opened later would get its number and receive what is
    meant for it. They are taken by /dev/null in the wrong direction, so that using them still fails. */
 static bool reserve_standard_descriptors(void) {
-  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF &&
-        open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor) {
+        open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor)
       return false;
-    }
-  }
   return true;
 }
 
@@ -47,11 +39,10 @@ static cli_exit run_top(const option_set *set, bool *handled) {
   } else if (values[OPTION_MAN].given) {
     option_write_man(stdout);
   } else if (values[OPTION_COMPLETION].given) {
-    if (values[OPTION_COMPLETION].integer == 0) {
+    if (values[OPTION_COMPLETION].integer == 0)
       option_write_bash_completion(stdout);
-    } else {
+    else
       option_write_zsh_completion(stdout);
-    }
   } else if (set->operand_count == 0) {
     cli_error(COMMAND_TOP, "a command is missing: expected one of those that 'hartsift --help' lists");
     return CLI_USAGE;
@@ -84,9 +75,7 @@ static cli_exit run(int argc, char **argv, command_id *command) {
     return CLI_USAGE;
   }
   const cli_exit result = run_top(&set, &handled);
-  if (handled) {
-    return result;
-  }
+  if (handled) return result;
   *command = command_find(set.operands[0]);
   if (*command == COMMAND_COUNT) {
     *command = COMMAND_TOP;
@@ -97,9 +86,7 @@ static cli_exit run(int argc, char **argv, command_id *command) {
 }
 
 int main(int argc, char **argv) {
-  if (!reserve_standard_descriptors()) {
-    return CLI_FAILED;
-  }
+  if (!reserve_standard_descriptors()) return CLI_FAILED;
   signal(SIGPIPE, SIG_IGN); /* a reader that ends early shows as a failed write */
   command_id command = COMMAND_TOP;
   const cli_exit result = run(argc, argv, &command);

@@ -84,9 +84,8 @@ static bool pinhole_of(const hs_colmap_camera *camera, hs_camera *pinhole) {
   if (camera->prior_focal_length == 0 || camera->model < 0 || camera->model > 4) return false;
   const bool two_focal_lengths = camera->model == 1 || camera->model == 4;
   const int32_t center = two_focal_lengths ? 2 : 1;
-  for (int32_t i = center + 2; i < camera->parameter_count; i++) {
+  for (int32_t i = center + 2; i < camera->parameter_count; i++)
     if (p[i] != 0.0) return false;
-  }
   /* The origin there is the corner of the first pixel. */
   *pinhole = (hs_camera){p[0], p[two_focal_lengths ? 1 : 0], p[center] - 0.5, p[center + 1] - 0.5};
   return camera->parameter_count > center + 1 && pinhole->fx > 0.0 && pinhole->fy > 0.0 && isfinite(pinhole->fx) &&
@@ -95,11 +94,11 @@ static bool pinhole_of(const hs_colmap_camera *camera, hs_camera *pinhole) {
 
 static bool add_image(database_job *job, const hs_colmap_image *image) {
   pair_image *larger = realloc(job->images, (job->image_count + 1) * sizeof *larger);
-  if (larger == NULL) return false;
+  if (!larger) return false;
   job->images = larger;
   pair_image *added = &larger[job->image_count];
   *added = (pair_image){.image_id = image->image_id, .name = malloc(strlen(image->name) + 1)};
-  if (added->name == NULL) return false;
+  if (!added->name) return false;
   strcpy(added->name, image->name);
   added->is_calibrated = pinhole_of(&image->camera, &added->camera);
   job->image_count++;
@@ -123,7 +122,7 @@ static bool add_pair(database_job *job, size_t first, size_t second) {
   if ((job->pair_count & (job->pair_count - 1)) == 0) {
     const size_t room = job->pair_count == 0 ? 1 : 2 * job->pair_count;
     image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(job->pairs, room * sizeof *larger) : NULL;
-    if (larger == NULL) return false;
+    if (!larger) return false;
     job->pairs = larger;
   }
   job->pairs[job->pair_count++] = (image_pair){first, second};
@@ -132,9 +131,8 @@ static bool add_pair(database_job *job, size_t first, size_t second) {
 
 static bool list_all_pairs(database_job *job) {
   for (size_t i = 0; i < job->image_count; i++) {
-    for (size_t k = i + 1; k < job->image_count; k++) {
+    for (size_t k = i + 1; k < job->image_count; k++)
       if (!add_pair(job, i, k)) return false;
-    }
   }
   return true;
 }
@@ -145,7 +143,7 @@ static int compare_names(const void *one, const void *other) {
 
 static bool sort_names(database_job *job) {
   job->by_name = malloc((job->image_count + 1) * sizeof *job->by_name);
-  if (job->by_name == NULL) return false;
+  if (!job->by_name) return false;
   for (size_t i = 0; i < job->image_count; i++) job->by_name[i] = (named_image){job->images[i].name, i};
   qsort(job->by_name, job->image_count, sizeof *job->by_name, compare_names);
   return true;
@@ -154,16 +152,16 @@ static bool sort_names(database_job *job) {
 static size_t index_of(const database_job *job, const char *name) {
   const named_image key = {.name = name};
   const named_image *found = bsearch(&key, job->by_name, job->image_count, sizeof key, compare_names);
-  return found != NULL ? found->index : job->image_count;
+  return found ? found->index : job->image_count;
 }
 
 /* "NAME NAME" or, for names with spaces, with a tab between. */
 static cli_exit read_pair(database_job *job, char *line, size_t number) {
   char *separator = strchr(line, '\t');
-  if (separator == NULL) separator = strchr(line, ' ');
-  const char *const names[2] = {line, separator != NULL ? separator + 1 : ""};
+  if (!separator) separator = strchr(line, ' ');
+  const char *const names[2] = {line, separator ? separator + 1 : ""};
   size_t found[2];
-  if (separator != NULL) *separator = '\0';
+  if (separator) *separator = '\0';
   for (size_t i = 0; i < 2; i++) {
     found[i] = index_of(job, names[i]);
     if (found[i] == job->image_count) {
@@ -183,7 +181,7 @@ static cli_exit read_pairs(database_job *job, const char *path) {
   cli_exit result = CLI_DONE;
   if (!sort_names(job)) return fail(job, "no memory for its images");
   FILE *file = fopen(path, "r");
-  if (file == NULL) {
+  if (!file) {
     cli_error(COMMAND_MATCH, "--pairs: cannot open %s: %s", path, strerror(errno));
     return CLI_FAILED;
   }
@@ -237,7 +235,7 @@ static hs_status load_pair(database_job *job, const image_pair *pair) {
 static hs_status make_inlier_room(database_job *job) {
   if (job->inlier_room > job->matches.count) return HS_OK;
   uint8_t *larger = realloc(job->inliers, job->matches.count + 1);
-  if (larger == NULL) return HS_ERR_MEMORY;
+  if (!larger) return HS_ERR_MEMORY;
   job->inliers = larger;
   job->inlier_room = job->matches.count + 1;
   return HS_OK;
@@ -264,9 +262,8 @@ static hs_status verify_pair(database_job *job, const image_pair *pair, pair_geo
   if (status == HS_OK) status = verify_model(job, &options, job->inliers, &found->model);
   found->has_model = status == HS_OK;
   if (status != HS_OK || found->model.found == 0 || options.model == HS_HOMOGRAPHY ||
-      (double)found->model.plane_inliers < plane_share * (double)found->model.inlier_count) {
+      (double)found->model.plane_inliers < plane_share * (double)found->model.inlier_count)
     return status;
-  }
   hs_verify_options plane;
   (void)hs_verify_options_init(&plane, HS_HOMOGRAPHY);
   plane.tolerance = options.tolerance * transfer_to_both; /* COLMAP measures in the second image alone */
@@ -282,9 +279,9 @@ static hs_status store_pair(database_job *job, const image_pair *pair, const pai
                              .count = job->matches.count,
                              .inliers = found->has_model ? job->inliers : NULL};
   const hs_geometry *model = found->has_model ? &found->model : NULL;
-  if (model != NULL && model->model == HS_HOMOGRAPHY) entry.homography = model;
-  if (model != NULL && model->model == HS_FUNDAMENTAL) entry.fundamental = model;
-  if (model != NULL && model->model == HS_ESSENTIAL) entry.essential = model;
+  if (model && model->model == HS_HOMOGRAPHY) entry.homography = model;
+  if (model && model->model == HS_FUNDAMENTAL) entry.fundamental = model;
+  if (model && model->model == HS_ESSENTIAL) entry.essential = model;
   if (found->has_plane) entry.homography = &found->plane;
   const hs_status status = hs_colmap_add_matches(job->database, job->images[pair->first].image_id,
                                                  job->images[pair->second].image_id, &entry);
@@ -391,11 +388,10 @@ static cli_exit run(database_job *job) {
   const option_value *pairs = &job->plan->set->values[OPTION_PAIRS];
   const double start = cli_milliseconds();
   cli_exit result = list_images(job);
-  if (result == CLI_DONE && pairs->given) {
+  if (result == CLI_DONE && pairs->given)
     result = read_pairs(job, pairs->text);
-  } else if (result == CLI_DONE && !list_all_pairs(job)) {
+  else if (result == CLI_DONE && !list_all_pairs(job))
     result = fail(job, "no memory for its pairs");
-  }
   if (result != CLI_DONE) return result;
   job->committed_at = start;
   result = match_all(job);

@@ -1,8 +1,8 @@
 /*
  * Digests of the features of selftest's scenes, as every machine must find them.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_SELFTEST_DIGESTS_H
-#define HARTSIFT_PIPELINE_CLI_SELFTEST_DIGESTS_H
+#ifndef HARTSIFT_CLI_SELFTEST_DIGESTS_H
+#define HARTSIFT_CLI_SELFTEST_DIGESTS_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /*
  * The caller's arrays as the primitives see them, after every check that needs no element; for host and device alike.
  */
-#ifndef HS_PIPELINE_ARRAY_VIEW_H
-#define HS_PIPELINE_ARRAY_VIEW_H
+#ifndef HARTSIFT_CONTEXT_ARRAY_VIEW_H
+#define HARTSIFT_CONTEXT_ARRAY_VIEW_H
 
 #include "pipeline/context/context.h"
 #include "stages/primitives.h"

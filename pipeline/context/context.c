@@ -35,8 +35,7 @@ const char *hs_last_error_location(const hs_context *c) { return c ? c->error_lo
 
 hs_origin context_origin(const hs_context *c) {
   const hs_options *o = &c->options;
-  return (hs_origin){
-      .method_version = HS_METHOD_VERSION, .profile = o->profile, .norm = o->norm, .layout = o->layout};
+  return (hs_origin){.method_version = HS_METHOD_VERSION, .profile = o->profile, .norm = o->norm, .layout = o->layout};
 }
 
 const char *hs_backend_report(const hs_context *c) { return c ? c->report : ""; }
@@ -102,7 +101,7 @@ static uint32_t grown(uint32_t count, uint32_t capacity) {
 }
 
 bool context_grow_lists(hs_context *c, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,
-                    uint32_t feature_capacity) {
+                        uint32_t feature_capacity) {
   if (keypoints <= keypoint_capacity && features <= feature_capacity) return false;
   c->keypoint_capacity = grown(keypoints, keypoint_capacity);
   c->feature_capacity = grown(features, feature_capacity);

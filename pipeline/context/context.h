@@ -1,8 +1,8 @@
 /*
  * What a context holds: its options, the tables made from them, the backend it chose, and its one slab of memory.
  */
-#ifndef HS_PIPELINE_CONTEXT_H
-#define HS_PIPELINE_CONTEXT_H
+#ifndef HARTSIFT_CONTEXT_CONTEXT_H
+#define HARTSIFT_CONTEXT_CONTEXT_H
 
 #include <pthread.h>
 
@@ -30,7 +30,7 @@ typedef struct split_table {
 } split_table;
 
 struct hs_context {
-  hs_options options; /* options.allocator is the caller's: features outlive the context and release through it */
+  hs_options options;       /* options.allocator is the caller's: features outlive the context and release through it */
   hs_expert_options expert; /* where options.expert points, if anywhere */
   sift_params params;
   pyramid_rules rules;
@@ -40,12 +40,12 @@ struct hs_context {
   vote_scales scales;
   stage_ops ops;
   stage_queue *queue;
-  struct cuda_state *cuda; /* null: the CPU does the work */
-  struct match_cuda_state *cuda_match; /* null: no matching on the device yet */
+  struct cuda_state *cuda;             /* null: the CPU does the work */
+  struct cuda_match_state *cuda_match; /* null: no matching on the device yet */
   unsigned char *match_memory;         /* of matching; grows to the largest lists */
   size_t match_bytes;
-  bool is_lane;            /* works beside others on images in flight */
-  struct flight *flight;   /* images in flight; null before the first hs_submit */
+  bool is_lane;                     /* works beside others on images in in_flight_ring */
+  struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
 
   split_table own_splits, *splits; /* HS_DEVICE_HYBRID; a lane's splits are its owner's */
 

@@ -1,8 +1,8 @@
 /*
  * What is asked of a frame, whichever processor it runs on.
  */
-#ifndef HS_PIPELINE_FRAME_REQUEST_H
-#define HS_PIPELINE_FRAME_REQUEST_H
+#ifndef HARTSIFT_CONTEXT_FRAME_REQUEST_H
+#define HARTSIFT_CONTEXT_FRAME_REQUEST_H
 
 #include "pipeline/include/hartsift.h"
 #include "stages/image.h"
@@ -15,9 +15,9 @@ typedef struct frame_request {
   const hs_keypoint *given; /* describe these instead of detecting; null: detect */
   uint32_t given_count;
   hs_status *given_statuses; /* [given_count]; with given only */
-  int32_t skipped_octaves;  /* the first ones are made elsewhere, which hands over */
-  plane_view handed_over;   /* level 0 of the next; unused when none is skipped */
-  bool on_cpu;              /* whatever the context's device */
+  int32_t skipped_octaves;   /* the first ones are made elsewhere, which hands over */
+  plane_view handed_over;    /* level 0 of the next; unused when none is skipped */
+  bool on_cpu;               /* whatever the context's device */
 } frame_request;
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * The caller's images as the stages see them, after every check that needs no pixel.
  */
-#ifndef HS_PIPELINE_IMAGE_VIEW_H
-#define HS_PIPELINE_IMAGE_VIEW_H
+#ifndef HARTSIFT_CONTEXT_IMAGE_VIEW_H
+#define HARTSIFT_CONTEXT_IMAGE_VIEW_H
 
 #include "pipeline/context/context.h"
 

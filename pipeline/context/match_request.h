@@ -1,8 +1,8 @@
 /*
  * What is asked of matching, checked, whichever processor it runs on.
  */
-#ifndef HS_PIPELINE_MATCH_REQUEST_H
-#define HS_PIPELINE_MATCH_REQUEST_H
+#ifndef HARTSIFT_CONTEXT_MATCH_REQUEST_H
+#define HARTSIFT_CONTEXT_MATCH_REQUEST_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -221,7 +221,8 @@ hs_status options_validate(const hs_options *o, char *message, size_t message_by
     return HS_ERR_OPTION;
   }
   if (o->grid_columns > 0 && o->max_features == 0) {
-    hs_message_set(message, message_bytes, "options.max_features is 0, expected how many features the grid is to spread");
+    hs_message_set(message, message_bytes,
+                   "options.max_features is 0, expected how many features the grid is to spread");
     return HS_ERR_OPTION;
   }
   if (o->allocator && (!o->allocator->alloc || !o->allocator->release)) {
@@ -233,10 +234,10 @@ hs_status options_validate(const hs_options *o, char *message, size_t message_by
 
 pyramid_rules options_pyramid_rules(const hs_options *o) {
   const pyramid_rules pyramid = {.first_octave = o->first_octave,
-                               .scales = o->scales,
-                               .border = o->border,
-                               .octaves = o->octaves,
-                               .octave_rule = (author_rule)options_rules(o)->octave_rule};
+                                 .scales = o->scales,
+                                 .border = o->border,
+                                 .octaves = o->octaves,
+                                 .octave_rule = (author_rule)options_rules(o)->octave_rule};
   return pyramid;
 }
 

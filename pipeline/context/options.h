@@ -10,8 +10,8 @@
  *   6. where it changes the method: the table and the text of stages/METHOD.md, and new digests of the selftest;
  *   7. tests/unit/test_options.c, and a test of what it does.
  */
-#ifndef HS_PIPELINE_OPTIONS_H
-#define HS_PIPELINE_OPTIONS_H
+#ifndef HARTSIFT_CONTEXT_OPTIONS_H
+#define HARTSIFT_CONTEXT_OPTIONS_H
 
 #include "pipeline/include/hartsift.h"
 #include "pipeline/include/hartsift_expert.h"

@@ -5,8 +5,8 @@
  * and every pointer of a frame. Buffers whose lifetimes are disjoint share space: octaves are worked off one after
  * another, so the levels of one make room for the next but one.
  */
-#ifndef HS_PIPELINE_PLAN_H
-#define HS_PIPELINE_PLAN_H
+#ifndef HARTSIFT_CONTEXT_PLAN_H
+#define HARTSIFT_CONTEXT_PLAN_H
 
 #include "pipeline/include/hartsift.h"
 #include "stages/pyramid.h"
@@ -26,22 +26,22 @@ typedef enum plan_space { SPACE_HOST, SPACE_DEVICE } plan_space;
 
 /* What a buffer holds; those up to PLAN_PER_OCTAVE exist once for each octave. */
 typedef enum plan_buffer {
-  BUFFER_LEVELS,      /* S+3 planes of an octave */
-  BUFFER_BLUR_WORK,   /* scratch of base and level step: what the backend asks for, else one plane */
-  BUFFER_CANDIDATES,  /* a bit a sample of DoG levels 1..S */
-  BUFFER_SETTLED,     /* the same */
-  BUFFER_DOG,         /* device: S+2 planes of differences, where the uber kernel stores them */
+  BUFFER_LEVELS,     /* S+3 planes of an octave */
+  BUFFER_BLUR_WORK,  /* scratch of base and level step: what the backend asks for, else one plane */
+  BUFFER_CANDIDATES, /* a bit a sample of DoG levels 1..S */
+  BUFFER_SETTLED,    /* the same */
+  BUFFER_DOG,        /* device: S+2 planes of differences, where the uber kernel stores them */
   PLAN_PER_OCTAVE,
   BUFFER_COUNTS = PLAN_PER_OCTAVE, /* uint32 counts of the lists */
-  BUFFER_KEYPOINTS,   /* the arrays of a keypoint_list, one after another */
-  BUFFER_FEATURES,    /* the arrays of a feature_list */
-  BUFFER_DESCRIPTORS, /* feature_capacity descriptors */
-  BUFFER_SOURCES,     /* describing given keypoints: which of them a listed one is */
-  BUFFER_PICTURE,     /* device: the source as the caller laid it out */
-  BUFFER_MASK,        /* device: the caller's mask */
-  BUFFER_SELECTED,    /* device: a second feature_list, which selection fills */
-  BUFFER_RECORDS,     /* device: the features as hs_keypoint, when results stay there */
-  BUFFER_SCRATCH,     /* device: scratch of the keypoint stages */
+  BUFFER_KEYPOINTS,                /* the arrays of a keypoint_list, one after another */
+  BUFFER_FEATURES,                 /* the arrays of a feature_list */
+  BUFFER_DESCRIPTORS,              /* feature_capacity descriptors */
+  BUFFER_SOURCES,                  /* describing given keypoints: which of them a listed one is */
+  BUFFER_PICTURE,                  /* device: the source as the caller laid it out */
+  BUFFER_MASK,                     /* device: the caller's mask */
+  BUFFER_SELECTED,                 /* device: a second feature_list, which selection fills */
+  BUFFER_RECORDS,                  /* device: the features as hs_keypoint, when results stay there */
+  BUFFER_SCRATCH,                  /* device: scratch of the keypoint stages */
   PLAN_BUFFER_COUNT
 } plan_buffer;
 
@@ -56,8 +56,8 @@ enum { PLAN_ALIGNMENT = 256, PLAN_ENTRIES_MAX = PLAN_PER_OCTAVE * OCTAVES_MAX + 
 typedef struct plan_entry {
   plan_buffer buffer;
   plan_space space;
-  int32_t octave_index;       /* 0..octave_count-1; 0 for buffers of the whole frame */
-  size_t bytes, offset;       /* in the slab of its space; offset a multiple of PLAN_ALIGNMENT */
+  int32_t octave_index; /* 0..octave_count-1; 0 for buffers of the whole frame */
+  size_t bytes, offset; /* in the slab of its space; offset a multiple of PLAN_ALIGNMENT */
   int32_t first_step, last_step;
 } plan_entry;
 
@@ -65,7 +65,7 @@ typedef struct plan_entry {
 typedef struct plan_request {
   int32_t width, height;
   pyramid_rules rules;
-  int32_t skipped_octaves; /* the first ones, which are made elsewhere */
+  int32_t skipped_octaves;                      /* the first ones, which are made elsewhere */
   uint32_t keypoint_capacity, feature_capacity; /* 0: estimated from the number of samples */
   uint32_t source_capacity;                     /* given keypoints, 0 when none are */
   size_t descriptor_bytes;                      /* of one; 0: none wanted */
@@ -77,7 +77,7 @@ typedef struct plan_request {
 } plan_request;
 
 typedef struct frame_plan {
-  plan_request request;       /* with the capacities decided */
+  plan_request request; /* with the capacities decided */
   pyramid_geometry geometry;
   size_t stride[OCTAVES_MAX]; /* floats from row to row of a level */
   size_t level_floats[OCTAVES_MAX];
@@ -92,10 +92,10 @@ hs_status plan_make(const plan_request *request, frame_plan *plan);
 /* What a device frame needs besides. */
 typedef struct device_request {
   size_t picture_bytes, mask_bytes;
-  bool blur_work;      /* some filter wants a work plane */
-  bool dog;            /* differences are stored */
+  bool blur_work; /* some filter wants a work plane */
+  bool dog;       /* differences are stored */
   bool selection;
-  bool resident;       /* results stay on the device */
+  bool resident; /* results stay on the device */
   size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features);
 } device_request;
 

@@ -1,8 +1,8 @@
 /*
  * Host memory that a context keeps from call to call beside its slab, grown when more is wanted.
  */
-#ifndef HS_PIPELINE_SCRATCH_H
-#define HS_PIPELINE_SCRATCH_H
+#ifndef HARTSIFT_CONTEXT_SCRATCH_H
+#define HARTSIFT_CONTEXT_SCRATCH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /*
  * The frame's buffers as the stages see them: views into the slab, laid out by the plan.
  */
-#ifndef HS_PIPELINE_WORKSPACE_H
-#define HS_PIPELINE_WORKSPACE_H
+#ifndef HARTSIFT_CONTEXT_WORKSPACE_H
+#define HARTSIFT_CONTEXT_WORKSPACE_H
 
 #include "pipeline/context/plan.h"
 #include "stages/image.h"

@@ -113,7 +113,8 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   c->keypoint_capacity = owner->keypoint_capacity;
   c->feature_capacity = owner->feature_capacity;
   c->splits = owner->splits;
-  hs_status st = owner->cuda ? cuda_frame_clone(c, owner, why, sizeof why) : context_start_queue_explained(c, why, sizeof why);
+  hs_status st =
+      owner->cuda ? cuda_frame_clone(c, owner, why, sizeof why) : context_start_queue_explained(c, why, sizeof why);
   if (st != HS_OK) {
     backend_release(c);
     return CONTEXT_FAIL(owner, st, "%s", why);
@@ -126,7 +127,7 @@ void backend_release(hs_context *c) {
   const hs_allocator *a = c->options.allocator;
   if (c->queue) queue_stop(c->queue);
   hs_memory_release(a, c->queue);
-  match_cuda_destroy(c);
+  cuda_match_destroy(c);
   cuda_frame_destroy(c);
   hs_memory_release(a, c->match_memory);
   hs_features_free(&c->view);
@@ -145,7 +146,7 @@ void backend_statistics(const hs_context *c, hs_statistics *statistics) {
   statistics->workspace_bytes =
       context_fixed_bytes(c->queue ? queue_threads(c->queue) : 0) + c->slab_bytes + c->match_bytes + pinned;
   for (int use = 0; use < SCRATCH_COUNT; use++) statistics->workspace_bytes += c->scratch.bytes[use];
-  match_cuda_memory(c, &match_device_bytes, &pinned);
+  cuda_match_memory(c, &match_device_bytes, &pinned);
   statistics->device_bytes += match_device_bytes;
   statistics->workspace_bytes += pinned;
 }

@@ -1,8 +1,8 @@
 /*
  * What works for a context: the CPU's variants and, where there is one, the device; and contexts that share a choice.
  */
-#ifndef HS_PIPELINE_BACKEND_H
-#define HS_PIPELINE_BACKEND_H
+#ifndef HARTSIFT_DEVICE_BACKEND_H
+#define HARTSIFT_DEVICE_BACKEND_H
 
 #include "pipeline/context/context.h"
 

@@ -5,7 +5,7 @@
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_match.h"
 
-#define WITHOUT_CUDA                                                                                                  \
+#define WITHOUT_CUDA                                                                                                   \
   "this build is without CUDA: build with -DHARTSIFT_CUDA=ON where a CUDA toolkit is installed, or work on the CPU"
 
 int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
@@ -42,7 +42,7 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
-bool cuda_frame_batches(const hs_context *c) {
+bool cuda_frame_groups(const hs_context *c) {
   (void)c;
   return false;
 }
@@ -94,7 +94,7 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
-hs_status match_cuda_run(hs_context *c, const match_request *r, const match_cuda_place *place, match_nearest *forward,
+hs_status cuda_match_run(hs_context *c, const match_request *r, const cuda_match_place *place, match_nearest *forward,
                          match_nearest *backward) {
   (void)r;
   (void)place;
@@ -103,7 +103,7 @@ hs_status match_cuda_run(hs_context *c, const match_request *r, const match_cuda
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
-hs_status match_cuda_pairs(hs_context *c, const match_request *r, const match_cuda_place *place,
+hs_status cuda_match_pairs(hs_context *c, const match_request *r, const cuda_match_place *place,
                            const match_pair **pairs, size_t *count) {
   (void)r;
   (void)place;
@@ -112,9 +112,9 @@ hs_status match_cuda_pairs(hs_context *c, const match_request *r, const match_cu
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
-void match_cuda_destroy(hs_context *c) { (void)c; }
+void cuda_match_destroy(hs_context *c) { (void)c; }
 
-void match_cuda_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
+void cuda_match_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   (void)c;
   *device_bytes = *pinned_bytes = 0;
 }

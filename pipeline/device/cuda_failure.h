@@ -2,8 +2,8 @@
  * A failed call of a context's device in words: what was being done, and CUDA's reason or, where the device's memory is
  * full, how much was needed and how much is free.
  */
-#ifndef HS_PIPELINE_CUDA_FAILURE_H
-#define HS_PIPELINE_CUDA_FAILURE_H
+#ifndef HARTSIFT_DEVICE_CUDA_FAILURE_H
+#define HARTSIFT_DEVICE_CUDA_FAILURE_H
 
 #include "pipeline/context/context.h"
 

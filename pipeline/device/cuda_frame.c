@@ -185,7 +185,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
 }
 
 /* Pictures that share the frame's launches. */
-static size_t batch_of(const cuda_frame_place *place) { return place->batch > 1 ? (size_t)place->batch : 1; }
+static size_t group_of(const cuda_frame_place *place) { return place->group > 1 ? (size_t)place->group : 1; }
 
 /* Plan and slab for a frame. */
 static hs_status make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
@@ -195,10 +195,10 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
   if (st != HS_OK) return st;
   const uint64_t limit = c->options.max_memory_bytes;
   size_t bytes;
-  if (!hs_size_mul(s->plan.device_bytes, batch_of(place), &bytes) || (limit > 0 && bytes > limit))
+  if (!hs_size_mul(s->plan.device_bytes, group_of(place), &bytes) || (limit > 0 && bytes > limit))
     return CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
-                        batch_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
+                        group_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
   if (bytes <= s->slab_bytes) return HS_OK;
   cuda_graphs_drop(s);
   device_free(s->slab);
@@ -216,10 +216,10 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
   return HS_OK;
 }
 
-static hs_status make_result_room(hs_context *c, size_t batch, size_t descriptor_bytes) {
+static hs_status make_result_room(hs_context *c, size_t group, size_t descriptor_bytes) {
   cuda_state *s = c->cuda;
   result_set *r = &s->results[s->set];
-  const size_t features = s->plan.request.feature_capacity * batch + s->room_beyond;
+  const size_t features = s->plan.request.feature_capacity * group + s->room_beyond;
   if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
   const size_t descriptors = features * descriptor_bytes;
   if (features <= r->features && descriptors <= r->descriptor_bytes) return HS_OK;
@@ -280,7 +280,7 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
   record_target t = {.source = r->source,
                      .records = pinned->d_records,
                      .capacity = pinned->features,
-                     .batch = (int32_t)batch_of(place),
+                     .group = (int32_t)group_of(place),
                      .descriptors = pinned->d_descriptors};
   t.source.data = slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
@@ -330,11 +330,11 @@ static hs_status clear_masks(hs_context *c, const cuda_frame_place *place) {
   memset(&layout, 0, sizeof layout); /* padding too: layouts are compared as bytes */
   layout.first_byte = e->offset;
   layout.picture_bytes = s->plan.device_bytes;
-  layout.batch = (int32_t)batch_of(place);
+  layout.group = (int32_t)group_of(place);
   layout.words = s->mask_words;
   memcpy(layout.offset, s->mask_offset, sizeof layout.offset[0] * (size_t)s->plan.geometry.octave_count);
   if (memcmp(&layout, &s->cleared_masks, sizeof layout) == 0) return HS_OK;
-  for (int32_t i = 0; i < layout.batch; i++) {
+  for (int32_t i = 0; i < layout.group; i++) {
     unsigned char *words = s->slab + (size_t)i * layout.picture_bytes + layout.first_byte;
     const stage_status st = device_clear(words, sizeof(uint32_t) * (size_t)layout.words, stream_of(s, place));
     if (st != STAGE_OK) return cuda_failure(c, st, "clearing masks");
@@ -346,7 +346,7 @@ static hs_status clear_masks(hs_context *c, const cuda_frame_place *place) {
 static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   hs_status st = make_room(c, r, place);
-  if (st == HS_OK && !place->resident) st = make_result_room(c, batch_of(place), r->descriptor_bytes);
+  if (st == HS_OK && !place->resident) st = make_result_room(c, group_of(place), r->descriptor_bytes);
   if (st == HS_OK && place->octaves > 0) st = make_handover_room(c);
   if (st != HS_OK) return context_give_up_room(c, st);
   if (s->plan.geometry.octave_count > 0) {
@@ -359,8 +359,7 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
 
 hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK)
-    return cuda_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = begin(c, r, place);
   device_leave(previous);
   return st;
@@ -377,13 +376,13 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
     return failed;
   }
   cuda_frame_counts most = {0};
-  for (size_t i = 0; i < batch_of(place); i++) {
+  for (size_t i = 0; i < group_of(place); i++) {
     const cuda_frame_counts *counts = &s->mail->counts[i];
     if (counts->keypoints > most.keypoints) most.keypoints = counts->keypoints;
     if (counts->oriented > most.oriented) most.oriented = counts->oriented;
   }
   *repeat = context_grow_lists(c, most.keypoints, most.oriented, s->plan.request.keypoint_capacity,
-                           s->plan.request.feature_capacity);
+                               s->plan.request.feature_capacity);
   return HS_OK;
 }
 
@@ -397,22 +396,22 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
   const result_set *pinned = &s->results[s->set];
   const size_t room = s->plan.request.feature_capacity,
                descriptor_bytes = pinned->features > 0 ? pinned->descriptor_bytes / pinned->features : 0;
-  for (size_t i = 0; i < batch_of(place); i++) {
+  for (size_t i = 0; i < group_of(place); i++) {
     const unsigned char *descriptors = pinned->descriptors;
     result[i].count = s->mail->counts[i].features;
     result[i].keypoints = place->resident ? (const void *)slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
     if (descriptors) descriptors += i * room * descriptor_bytes;
     result[i].descriptors = place->resident ? slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
   }
-  const cuda_frame_counts *last = &s->mail->counts[batch_of(place) - 1];
-  c->statistics.frames += batch_of(place);
+  const cuda_frame_counts *last = &s->mail->counts[group_of(place) - 1];
+  c->statistics.frames += group_of(place);
   c->statistics.candidates = last->candidates;
   c->statistics.keypoints = last->keypoints;
   c->statistics.features = last->features;
   return HS_OK;
 }
 
-bool cuda_frame_batches(const hs_context *c) {
+bool cuda_frame_groups(const hs_context *c) {
   const cuda_variants *v = &c->cuda->variants, defaults = {0};
   return c->options.scales == 3 && !wants_blur_work(c) && v->pyramid == defaults.pyramid &&
          v->refine == defaults.refine && v->orient == defaults.orient && v->describe == defaults.describe;

@@ -5,8 +5,8 @@
  * pipeline/device/cuda_plan.c; results are written by the kernels straight into pinned host memory. A build without CUDA
  * has the same functions, which say so.
  */
-#ifndef HS_PIPELINE_CUDA_FRAME_H
-#define HS_PIPELINE_CUDA_FRAME_H
+#ifndef HARTSIFT_DEVICE_CUDA_FRAME_H
+#define HARTSIFT_DEVICE_CUDA_FRAME_H
 
 #include "cuda/stream.h"
 #include "pipeline/context/context.h"
@@ -27,8 +27,8 @@ typedef struct cuda_frame_place {
   cuda_stream stream;
   bool source_on_device; /* picture and mask are there already; else in host memory */
   bool resident;         /* results stay on the device */
-  int32_t batch;   /* > 1: pictures of one size, type and layout, without masks, in the same launches, with results
-                            on the host; only where cuda_frame_batches */
+  int32_t group;   /* > 1: pictures of one size, type and layout, without masks, in the same launches, with results
+                            on the host; only where cuda_frame_groups */
   int32_t octaves; /* > 0: only so many are worked on, fewer than there are; the next one's level 0 goes to the host */
 } cuda_frame_place;
 
@@ -40,11 +40,11 @@ typedef struct cuda_frame_result {
   const void *descriptors;
 } cuda_frame_result;
 
-enum { CUDA_BATCH_MAX = 64 };
-/* Whether the context's options and variants have kernels for batches. */
-bool cuda_frame_batches(const hs_context *context);
+enum { CUDA_GROUP_MAX = 64 };
+/* Whether the context's options and variants have kernels for groups. */
+bool cuda_frame_groups(const hs_context *context);
 
-/* Runs a frame (request->given is null), or a batch: then requests and results are arrays of place->batch. */
+/* Runs a frame (request->given is null), or a group: then requests and results are arrays of place->group. */
 hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                          cuda_frame_result *result);
 

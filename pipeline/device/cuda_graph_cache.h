@@ -5,8 +5,8 @@
  * frame met for the first time is launched kernel by kernel, and only one that was met before becomes a graph. Whoever
  * was not met for longest is forgotten first: of more sizes by turns than there is room for none is ever recorded.
  */
-#ifndef HS_PIPELINE_CUDA_GRAPH_CACHE_H
-#define HS_PIPELINE_CUDA_GRAPH_CACHE_H
+#ifndef HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
+#define HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 
 #include "cuda/device.h"
 #include "cuda/frame_view.h"
@@ -18,7 +18,7 @@ typedef struct graph_key {
   bool masked, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity;
   int32_t set;                /* of the results */
-  int32_t octaves, batch;     /* as in cuda_frame_place */
+  int32_t octaves, group;     /* as in cuda_frame_place */
   uint64_t memory_generation; /* raised when the slab or the pinned results move */
 } graph_key;
 
@@ -26,7 +26,7 @@ typedef struct graph_entry {
   graph_key key;
   uint64_t met;     /* number of the frame that was the last of this key; 0: none was */
   cuda_graph graph; /* null until the key is met again */
-  /* Device memory for the views of a batch, CUDA_BATCH_MAX of them; null until a batch needs it. It stays when the entry
+  /* Device memory for the views of a group, CUDA_GROUP_MAX of them; null until a group needs it. It stays when the entry
      is taken over, because freeing device memory waits for all work on the device. */
   cuda_frame_view *views;
 } graph_entry;

@@ -19,7 +19,7 @@ static graph_key key_of(const cuda_state *s, const frame_request *r, const cuda_
   k.described = r->descriptor_bytes > 0;
   k.resident = place->resident;
   k.octaves = place->octaves;
-  k.batch = target->batch;
+  k.group = target->group;
   k.base_apart = target->base_apart;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;
   k.feature_capacity = s->plan.request.feature_capacity;
@@ -28,23 +28,23 @@ static graph_key key_of(const cuda_state *s, const frame_request *r, const cuda_
   return k;
 }
 
-/* The views of a batch, which its kernels read. */
+/* The views of a group, which its kernels read. */
 static hs_status make_views(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
   const cuda_state *s = c->cuda;
-  const size_t bytes = sizeof(cuda_frame_view) * (size_t)target->batch;
+  const size_t bytes = sizeof(cuda_frame_view) * (size_t)target->group;
   cuda_frame_view *views = hs_memory_alloc(c->options.allocator, bytes);
-  if (!views) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a batch", bytes);
+  if (!views) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a group", bytes);
   cuda_record_views(c, r, target, views);
   stage_status st = STAGE_OK;
   if (!e->views) {
     void *memory = NULL;
-    st = device_alloc(&memory, sizeof(cuda_frame_view) * CUDA_BATCH_MAX);
+    st = device_alloc(&memory, sizeof(cuda_frame_view) * CUDA_GROUP_MAX);
     e->views = memory;
   }
   if (st == STAGE_OK) st = device_copy_to(e->views, views, bytes, s->stream);
   if (st == STAGE_OK) st = device_stream_wait(s->stream);
   hs_memory_release(c->options.allocator, views);
-  return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "device memory for a batch");
+  return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "device memory for a group");
 }
 
 static hs_status capture(hs_context *c, const frame_request *r, const record_target *target, cuda_graph *graph) {
@@ -71,9 +71,9 @@ hs_status cuda_graph_of(hs_context *c, const frame_request *r, const cuda_frame_
   if (!again) {
     device_graph_destroy(e->graph);
     e->graph = NULL;
-    if (target->batch > 1) st = make_views(c, r, target, e);
+    if (target->group > 1) st = make_views(c, r, target, e);
   }
-  if (target->batch > 1) target->batch_views = e->views;
+  if (target->group > 1) target->group_views = e->views;
   if (again && !e->graph) st = capture(c, r, target, &e->graph);
   if (st != HS_OK) e->met = 0; /* its views may be missing */
   *graph = e->graph;

@@ -11,7 +11,7 @@
 enum { ALIGNMENT = 256, VECTOR_BYTES = 16 };
 
 /* What a context holds on its device for matching. */
-struct match_cuda_state {
+struct cuda_match_state {
   unsigned char *slab; /* device */
   size_t slab_bytes;
   void *pinned, *d_pinned; /* host memory, and its address on the device */
@@ -41,7 +41,7 @@ static void *part(unsigned char *slab, size_t *offset, size_t bytes) {
 }
 
 /* Lists in host memory are copied, and those that vector loads cannot read. */
-static bool needs_copy(const match_list *list, const match_cuda_place *place) {
+static bool needs_copy(const match_list *list, const cuda_match_place *place) {
   return !place->on_device || (uintptr_t)list->descriptors % VECTOR_BYTES != 0;
 }
 
@@ -50,7 +50,7 @@ static bool wants_backward(match_wanted wanted) {
 }
 
 /* Lays a request out in a slab (null: only its sizes). */
-static void lay_out(const match_request *r, const match_cuda_place *place, match_wanted wanted, unsigned char *slab,
+static void lay_out(const match_request *r, const cuda_match_place *place, match_wanted wanted, unsigned char *slab,
                     device_matching *d) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   const match_list *lists[2] = {&r->first, &r->second};
@@ -77,7 +77,7 @@ static void lay_out(const match_request *r, const match_cuda_place *place, match
 _Static_assert(sizeof(match_pair) == sizeof(match_nearest), "pinned memory has room for either");
 
 static hs_status grow_slab(hs_context *c, size_t bytes) {
-  struct match_cuda_state *s = c->cuda_match;
+  struct cuda_match_state *s = c->cuda_match;
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && bytes > limit)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "matching needs %zu bytes on the device, max_memory_bytes is %llu", bytes,
@@ -94,7 +94,7 @@ static hs_status grow_slab(hs_context *c, size_t bytes) {
 }
 
 static hs_status grow_pinned(hs_context *c, size_t bytes) {
-  struct match_cuda_state *s = c->cuda_match;
+  struct cuda_match_state *s = c->cuda_match;
   if (bytes <= s->pinned_bytes) return HS_OK;
   device_free_pinned(s->pinned);
   s->pinned_bytes = 0;
@@ -105,7 +105,7 @@ static hs_status grow_pinned(hs_context *c, size_t bytes) {
 }
 
 /* The state, made when it is first wanted, and all memory of a request. */
-static hs_status make_room(hs_context *c, const match_request *r, const match_cuda_place *place, match_wanted wanted,
+static hs_status make_room(hs_context *c, const match_request *r, const cuda_match_place *place, match_wanted wanted,
                            device_matching *d) {
   if (r->first.count > CUDA_MATCH_COUNT_MAX || r->second.count > CUDA_MATCH_COUNT_MAX)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a list has more than %u features, the most on a device",
@@ -131,7 +131,7 @@ static hs_status make_room(hs_context *c, const match_request *r, const match_cu
 /* ------------------------------------------------------------------ work */
 
 /* Brings one list to the device, with its places. */
-static stage_status bring(const match_request *r, const match_cuda_place *place, int which, const device_matching *d,
+static stage_status bring(const match_request *r, const cuda_match_place *place, int which, const device_matching *d,
                           cuda_stream stream) {
   const match_list *list = which == 0 ? &r->first : &r->second;
   const size_t value = r->type == MATCH_F32 ? sizeof(float) : 1, count = list->count;
@@ -152,7 +152,7 @@ static stage_status bring(const match_request *r, const match_cuda_place *place,
 }
 
 /* Enqueues a request and what comes back to pinned memory: a count and pairs ALIGNMENT bytes on, or both nearest. */
-static stage_status enqueue(const struct match_cuda_state *s, const match_request *r, const match_cuda_place *place,
+static stage_status enqueue(const struct cuda_match_state *s, const match_request *r, const cuda_match_place *place,
                             match_wanted wanted, const device_matching *d, cuda_stream stream) {
   unsigned char *results = (unsigned char *)s->pinned + ALIGNMENT,
                 *d_results = (unsigned char *)s->d_pinned + ALIGNMENT;
@@ -179,7 +179,7 @@ static stage_status enqueue(const struct match_cuda_state *s, const match_reques
 }
 
 /* Runs a request; the results are in pinned memory then. */
-static hs_status run(hs_context *c, const match_request *r, const match_cuda_place *place, match_wanted wanted) {
+static hs_status run(hs_context *c, const match_request *r, const cuda_match_place *place, match_wanted wanted) {
   const cuda_stream stream = place->stream ? place->stream : c->cuda->stream;
   device_matching d;
   int32_t previous;
@@ -196,7 +196,7 @@ static hs_status run(hs_context *c, const match_request *r, const match_cuda_pla
   return st;
 }
 
-hs_status match_cuda_run(hs_context *c, const match_request *r, const match_cuda_place *place, match_nearest *forward,
+hs_status cuda_match_run(hs_context *c, const match_request *r, const cuda_match_place *place, match_nearest *forward,
                          match_nearest *backward) {
   const hs_status st = run(c, r, place, backward ? WANTED_BOTH_NEAREST : WANTED_NEAREST);
   if (st != HS_OK) return st;
@@ -207,7 +207,7 @@ hs_status match_cuda_run(hs_context *c, const match_request *r, const match_cuda
   return HS_OK;
 }
 
-hs_status match_cuda_pairs(hs_context *c, const match_request *r, const match_cuda_place *place,
+hs_status cuda_match_pairs(hs_context *c, const match_request *r, const cuda_match_place *place,
                            const match_pair **pairs, size_t *count) {
   const hs_status st = run(c, r, place, r->mutual ? WANTED_MUTUAL_PAIRS : WANTED_PAIRS);
   if (st != HS_OK) return st;
@@ -216,8 +216,8 @@ hs_status match_cuda_pairs(hs_context *c, const match_request *r, const match_cu
   return HS_OK;
 }
 
-void match_cuda_destroy(hs_context *c) {
-  struct match_cuda_state *s = c->cuda_match;
+void cuda_match_destroy(hs_context *c) {
+  struct cuda_match_state *s = c->cuda_match;
   int32_t previous = -1;
   if (!s) return;
   if (device_enter(c->cuda->device, &previous) == STAGE_OK) {
@@ -229,7 +229,7 @@ void match_cuda_destroy(hs_context *c) {
   c->cuda_match = NULL;
 }
 
-void match_cuda_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
+void cuda_match_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   *device_bytes = c->cuda_match ? c->cuda_match->slab_bytes : 0;
   *pinned_bytes = c->cuda_match ? c->cuda_match->pinned_bytes : 0;
 }

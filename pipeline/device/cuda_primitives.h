@@ -2,8 +2,8 @@
  * What a context keeps on its device for the primitives: words that are zero between calls, scratch memory that grows to
  * the largest call, and the order of calls on different streams, which share both.
  */
-#ifndef HS_PIPELINE_PRIMITIVES_CUDA_H
-#define HS_PIPELINE_PRIMITIVES_CUDA_H
+#ifndef HARTSIFT_DEVICE_CUDA_PRIMITIVES_H
+#define HARTSIFT_DEVICE_CUDA_PRIMITIVES_H
 
 #include "cuda/device.h"
 #include "pipeline/base/memory.h"

@@ -20,7 +20,7 @@ typedef struct recording {
   float *dog[OCTAVES_MAX];
   plane_view handover;
   unsigned char *slab; /* of the picture that the view is of */
-  picture_batch batch;
+  picture_group group;
 } recording;
 
 static unsigned char *buffer(const cuda_state *s, unsigned char *slab, plan_buffer which, int32_t octave) {
@@ -64,8 +64,7 @@ static void view_lists(recording *r) {
   const plan_request *p = &s->plan.request;
   cuda_frame_view *v = &r->view;
   uint32_t *counts = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_COUNTS, 0);
-  const cuda_keypoint_capacity capacity =
-      cuda_list_capacity(s->mask_words, p->keypoint_capacity, p->feature_capacity);
+  const cuda_keypoint_capacity capacity = cuda_list_capacity(s->mask_words, p->keypoint_capacity, p->feature_capacity);
   v->params = r->context->params;
   v->filter = r->request->filter;
   v->filtered = v->filter.mask || r->context->options.region_width > 0;
@@ -118,7 +117,7 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
                            .work = r->blur_work[o],
                            .border = (border_mode)options_rules(&c->options)->border_rule,
                            .filter = &c->step_filter[s],
-                           .batch = r->batch};
+                           .group = r->group};
   if (halved) args.halved = next_base(r, o);
   if (!r->dog[o]) return blur_launch(&args, stream);
   args.dog = (plane_view){r->dog[o] + (size_t)(s - 1) * v->level_floats, v->width, v->height, v->stride};
@@ -134,7 +133,7 @@ static stage_status record_levels(const recording *r, int32_t o, int32_t first, 
                              .count = last - first + 1,
                              .border = (border_mode)options_rules(&c->options)->border_rule,
                              .filters = c->step_filter,
-                             .batch = r->batch};
+                             .group = r->group};
   if (halved) chain.halved = next_base(r, o);
   if (!r->dog[o] && chain_fits(&chain)) return chain_launch(&chain, stream);
   stage_status st = STAGE_OK;
@@ -159,8 +158,8 @@ static stage_status record_extrema(const recording *r, int32_t o) {
   const extrema_launch_args args = {.octaves = &r->octaves[o],
                                     .octave_count = 1,
                                     .params = r->context->params,
-                                    .batch = r->batch.count,
-                                    .batch_stride_bytes = r->batch.stride_bytes};
+                                    .group = r->group.count,
+                                    .group_stride_bytes = r->group.stride_bytes};
   return extrema_launch(&args, side_of(r, o));
 }
 
@@ -174,7 +173,7 @@ static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
 static stage_status record_pyramid(const recording *r, const record_target *target) {
   const int32_t octaves = r->view.octave_count;
   const base_args base = cuda_base_args(r->context, &target->source);
-  stage_status st = target->base_apart ? STAGE_OK : base_batch_launch(&base, r->batch, r->state->stream);
+  stage_status st = target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
   for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
     if (st == STAGE_OK && o + 1 == octaves && r->handover.data)
@@ -199,12 +198,12 @@ static stage_status record_results(const recording *r, const record_target *targ
   return st == STAGE_OK ? join(s, 0, s->keypoint) : st;
 }
 
-/* Selection has no kernels for batches: one picture after another. */
+/* Selection has no kernels for groups: one picture after another. */
 static stage_status record_selection(const recording *r) {
   stage_status st = STAGE_OK;
-  for (int32_t i = 0; i < r->batch.count && st == STAGE_OK; i++) {
+  for (int32_t i = 0; i < r->group.count && st == STAGE_OK; i++) {
     recording one = *r;
-    one.slab = r->state->slab + (size_t)i * r->batch.stride_bytes;
+    one.slab = r->state->slab + (size_t)i * r->group.stride_bytes;
     view_octaves(&one);
     view_lists(&one);
     st = cuda_select_launch(&one.view, r->state->keypoint);
@@ -241,15 +240,15 @@ static recording recording_of(const hs_context *c, const frame_request *request,
                        .request = request,
                        .handover = target->handover,
                        .slab = c->cuda->slab,
-                       .batch = {target->batch, c->cuda->plan.device_bytes}};
+                       .group = {target->group, c->cuda->plan.device_bytes}};
   return r;
 }
 
 void cuda_record_views(const hs_context *c, const frame_request *request, const record_target *target,
                        cuda_frame_view *views) {
-  for (int32_t i = 0; i < target->batch; i++) {
+  for (int32_t i = 0; i < target->group; i++) {
     recording r = recording_of(c, request, target);
-    r.slab += (size_t)i * r.batch.stride_bytes;
+    r.slab += (size_t)i * r.group.stride_bytes;
     view_octaves(&r);
     view_lists(&r);
     views[i] = r.view;
@@ -260,9 +259,9 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   recording r = recording_of(c, request, target);
   view_octaves(&r);
   view_lists(&r);
-  r.view.batch = target->batch;
-  r.view.batch_views = target->batch_views;
-  r.view.batch_stride_bytes = r.batch.stride_bytes;
+  r.view.group = target->group;
+  r.view.group_views = target->group_views;
+  r.view.group_stride_bytes = r.group.stride_bytes;
   assert(r.view.octave_count > 0);
   stage_status st = record_reset(&r);
   if (st == STAGE_OK) st = record_pyramid(&r, target);

@@ -1,8 +1,8 @@
 /*
  * What cuda_frame.c and cuda_record.c share: a context's state on its device.
  */
-#ifndef HS_PIPELINE_CUDA_STATE_H
-#define HS_PIPELINE_CUDA_STATE_H
+#ifndef HARTSIFT_DEVICE_CUDA_STATE_H
+#define HARTSIFT_DEVICE_CUDA_STATE_H
 
 #include "cuda/describe_cuda.h"
 #include "cuda/device.h"
@@ -39,14 +39,14 @@ typedef struct result_set {
 /* Where the candidates' masks of a frame lie. Octaves begin on multiples of four words; the search writes none of those
    between. */
 typedef struct mask_layout {
-  size_t first_byte, picture_bytes; /* in the slab; from one picture of a batch to the next */
-  int32_t batch;
+  size_t first_byte, picture_bytes; /* in the slab; from one picture of a group to the next */
+  int32_t group;
   uint32_t words, offset[OCTAVES_MAX];
 } mask_layout;
 
 /* What a frame tells the host besides its features. */
 typedef struct frame_mail {
-  cuda_frame_counts counts[CUDA_BATCH_MAX]; /* of each picture */
+  cuda_frame_counts counts[CUDA_GROUP_MAX]; /* of each picture */
   uint32_t handed_over;                     /* 1: the level is there; the host clears it */
 } frame_mail;
 
@@ -93,11 +93,10 @@ typedef struct record_target {
   uint32_t capacity;
   void *descriptors;
   bool base_apart;                    /* the base is made outside the graph, beside the upload */
-  int32_t batch;                      /* pictures, 1 or more, each with its part of the slab */
-  const cuda_frame_view *batch_views; /* device memory; null for one */
+  int32_t group;                      /* pictures, 1 or more, each with its part of the slab */
+  const cuda_frame_view *group_views; /* device memory; null for one */
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
 } record_target;
-
 
 /* The first octave's base from a picture on the device. */
 base_args cuda_base_args(const hs_context *context, const source_view *source);
@@ -109,7 +108,7 @@ int32_t cuda_upload_bands(const hs_context *context, const cuda_frame_place *pla
 stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
                          int32_t bands, cuda_stream stream);
 
-/* The views of the pictures of a batch, [target->batch], without batch_views. */
+/* The views of the pictures of a group, [target->group], without group_views. */
 void cuda_record_views(const hs_context *context, const frame_request *request, const record_target *target,
                        cuda_frame_view *views);
 
@@ -117,7 +116,7 @@ void cuda_record_views(const hs_context *context, const frame_request *request, 
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
 
 /* The graph of a frame that was met before, recorded when it is met the second time; null for one met the first time.
-   Fills target->batch_views in. */
+   Fills target->group_views in. */
 hs_status cuda_graph_of(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                         record_target *target, cuda_graph *graph);
 /* Launches the frame in the order of `stream`: the graph, or without one kernel by kernel. After a failure work may be

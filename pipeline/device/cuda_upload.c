@@ -11,7 +11,7 @@ static int32_t bands_for(int64_t pixels) {
 int32_t cuda_upload_bands(const hs_context *c, const cuda_frame_place *place, const source_view *source) {
   const base_args args = cuda_base_args(c, source);
   if (c->is_lane) return 1; /* other frames' kernels hide the upload anyway, and one launch is cheaper than several */
-  if (place->stream || place->resident || place->batch > 1 || !base_is_fused(&args)) return 1;
+  if (place->stream || place->resident || place->group > 1 || !base_is_fused(&args)) return 1;
   return bands_for((int64_t)source->width * source->height);
 }
 
@@ -47,12 +47,11 @@ stage_status cuda_upload(const hs_context *c, const frame_request *r, const reco
   const cuda_state *s = c->cuda;
   unsigned char *picture = (unsigned char *)(uintptr_t)target->source.data;
   stage_status st = STAGE_OK;
-  if (bands > 1) {
+  if (bands > 1)
     st = upload_bands(c, r, target, bands, stream);
-  } else {
-    for (int32_t i = 0; i < target->batch && st == STAGE_OK; i++)
+  else
+    for (int32_t i = 0; i < target->group && st == STAGE_OK; i++)
       st = copy_rows(s, &r[i].source, picture + (size_t)i * s->plan.device_bytes, 0, r->source.height, stream);
-  }
   if (st != STAGE_OK || !r->filter.mask) return st;
   return device_copy_rows_to(s->slab + plan_find(&s->plan, BUFFER_MASK, 0)->offset, s->mask_pitch, r->filter.mask,
                              r->filter.mask_stride, (size_t)r->source.width, (size_t)r->source.height, stream);

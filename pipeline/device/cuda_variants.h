@@ -1,8 +1,8 @@
 /*
  * Names of the CUDA backend's variants: the mechanisms of HartSift, each against its alternative.
  */
-#ifndef HS_PIPELINE_CUDA_VARIANTS_H
-#define HS_PIPELINE_CUDA_VARIANTS_H
+#ifndef HARTSIFT_DEVICE_CUDA_VARIANTS_H
+#define HARTSIFT_DEVICE_CUDA_VARIANTS_H
 
 #include "pipeline/device/cuda_state.h"
 

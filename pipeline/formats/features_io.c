@@ -23,7 +23,7 @@ hs_status hs_file_options_init_sized(hs_file_options *options, size_t struct_siz
 static hs_status complete_options(const hs_file_options *options, hs_file_options *complete) {
   char reason[ADOPT_REASON_BYTES] = "";
   *complete = (hs_file_options){.struct_size = sizeof *complete};
-  const hs_status status = options == NULL ? HS_OK : options_adopt(complete, options, kind, reason);
+  const hs_status status = !options ? HS_OK : options_adopt(complete, options, kind, reason);
   if (complete->max_features == 0) complete->max_features = FEATURES_MOST_DEFAULT;
   hs_message_set(complete->message, complete->message_bytes, "%s", reason);
   return status;
@@ -33,10 +33,9 @@ static hs_status complete_options(const hs_file_options *options, hs_file_option
 
 static hs_status save_choose_format(const feature_target *target, hs_format id, const feature_format **format) {
   *format = id == HS_FORMAT_AUTO ? format_by_ending(target->path) : format_by_id(id);
-  if (*format == NULL) {
-    return id == HS_FORMAT_AUTO
-               ? target_fail(target, HS_ERR_ARGUMENT, "the name's ending stands for no feature format")
-               : target_fail(target, HS_ERR_OPTION, "no such feature format");
+  if (!*format) {
+    return id == HS_FORMAT_AUTO ? target_fail(target, HS_ERR_ARGUMENT, "the name's ending stands for no feature format")
+                                : target_fail(target, HS_ERR_OPTION, "no such feature format");
   }
   if (target->features->descriptor_type == HS_DESCRIPTOR_NONE && !(*format)->without_descriptors) {
     return target_fail(target, HS_ERR_UNSUPPORTED, "the %s format cannot hold keypoints without descriptors",
@@ -53,7 +52,7 @@ static hs_status save_failed_file(const feature_target *target, const atomic_fil
 static hs_status save_single(feature_target *target, const feature_format *format) {
   atomic_file file;
   target->stream = atomic_file_open(&file, target->path);
-  if (target->stream == NULL) return save_failed_file(target, &file);
+  if (!target->stream) return save_failed_file(target, &file);
   hs_status status = format->write(target);
   if (status != HS_OK) {
     atomic_file_abandon(&file);
@@ -98,9 +97,9 @@ static hs_status save_pair(feature_target *target, const feature_format *format)
   atomic_file file;
   atomic_file beside;
   target->stream = atomic_file_open(&file, target->path);
-  if (target->stream == NULL) return save_failed_file(target, &file);
+  if (!target->stream) return save_failed_file(target, &file);
   target->beside_stream = atomic_file_open(&beside, beside_path);
-  if (target->beside_stream == NULL) {
+  if (!target->beside_stream) {
     atomic_file_abandon(&file);
     return save_failed_file(target, &beside);
   }
@@ -117,7 +116,7 @@ hs_status hs_save_features(const char *path, const hs_features *features, const 
   hs_file_options complete;
   hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;
-  if (path == NULL || path[0] == '\0' || features == NULL) {
+  if (!path || path[0] == '\0' || !features) {
     hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
     return HS_ERR_ARGUMENT;
   }
@@ -128,15 +127,14 @@ hs_status hs_save_features(const char *path, const hs_features *features, const 
                            .allocator = complete.allocator,
                            .message = complete.message,
                            .message_bytes = complete.message_bytes};
-  if (complete.layout != HS_LAYOUT_UBC && complete.layout != HS_LAYOUT_VLFEAT) {
+  if (complete.layout != HS_LAYOUT_UBC && complete.layout != HS_LAYOUT_VLFEAT)
     return target_fail(&target, HS_ERR_OPTION, "layout is no known bin order");
-  }
   const feature_format *format = NULL;
   status = features_check(&target);
   if (status == HS_OK) status = save_choose_format(&target, complete.format, &format);
   if (status != HS_OK) return status;
-  if (format->write_into != NULL) return format->write_into(&target);
-  return format->beside_ending != NULL ? save_pair(&target, format) : save_single(&target, format);
+  if (format->write_into) return format->write_into(&target);
+  return format->beside_ending ? save_pair(&target, format) : save_single(&target, format);
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -186,10 +184,9 @@ static hs_status load_from(const feature_format *format, const feature_source *s
 static hs_status load_content(feature_source *source, hs_format id, hs_features *features) {
   const feature_format *format =
       id == HS_FORMAT_AUTO ? format_of_content(source->path, source->bytes, source->size) : format_by_id(id);
-  if (format == NULL)
-    return source_fail(source, HS_ERR_FORMAT, "neither name nor content is of a known feature format");
-  if (format->read_from != NULL) return load_from(format, source, features);
-  if (format->beside_ending != NULL) return load_with_beside(format, source, features);
+  if (!format) return source_fail(source, HS_ERR_FORMAT, "neither name nor content is of a known feature format");
+  if (format->read_from) return load_from(format, source, features);
+  if (format->beside_ending) return load_with_beside(format, source, features);
   return features_read_memory(format, source, features);
 }
 
@@ -197,7 +194,7 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
   hs_file_options complete;
   hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;
-  if (path == NULL || path[0] == '\0' || features == NULL) {
+  if (!path || path[0] == '\0' || !features) {
     hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
     return HS_ERR_ARGUMENT;
   }
@@ -207,13 +204,12 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
                            .allocator = complete.allocator,
                            .message = complete.message,
                            .message_bytes = complete.message_bytes};
-  if (complete.format != HS_FORMAT_AUTO && format_by_id(complete.format) == NULL) {
+  if (complete.format != HS_FORMAT_AUTO && !format_by_id(complete.format))
     return source_fail(&source, HS_ERR_OPTION, "no such feature format");
-  }
   const feature_format *named =
       complete.format == HS_FORMAT_AUTO ? format_by_ending(path) : format_by_id(complete.format);
   /* May be far larger than one list. */
-  if (named != NULL && named->read_from != NULL) return load_from(named, &source, features);
+  if (named && named->read_from) return load_from(named, &source, features);
   uint8_t *bytes = NULL;
   status = source_load_file(&source, path, &bytes, &source.size);
   if (status == HS_OK) {

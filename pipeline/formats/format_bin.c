@@ -128,13 +128,11 @@ static hs_status bin_read_header(const feature_source *source, bin_header *heade
   const uint8_t *bytes = source->bytes;
   if (source->size < BIN_HEADER_BYTES) return source_fail(source, HS_ERR_FORMAT, "shorter than a header");
   if (memcmp(bytes, bin_magic, sizeof bin_magic) != 0) return source_fail(source, HS_ERR_FORMAT, "not a hartsift file");
-  if (bytes_get_u32(bytes + BIN_AT_ENDIAN) != bin_endian_mark) {
+  if (bytes_get_u32(bytes + BIN_AT_ENDIAN) != bin_endian_mark)
     return source_fail(source, HS_ERR_FORMAT, "the byte order mark is wrong");
-  }
   uint32_t version = bytes_get_u16(bytes + BIN_AT_VERSION);
-  if (version != BIN_VERSION) {
+  if (version != BIN_VERSION)
     return source_fail(source, HS_ERR_UNSUPPORTED, "version %u of the format is not known here", (unsigned)version);
-  }
   uint32_t type = bytes_get_u32(bytes + BIN_AT_TYPE);
   if (type > HS_DESCRIPTOR_NONE) return source_fail(source, HS_ERR_FORMAT, "the descriptor type is unknown");
   *header = (bin_header){.count = bytes_get_u64(bytes + BIN_AT_COUNT),
@@ -150,9 +148,8 @@ static hs_status bin_read_header(const feature_source *source, bin_header *heade
   header->height = (int32_t)height;
   if (bytes_get_u16(bytes + BIN_AT_HEADER_SIZE) != BIN_HEADER_BYTES ||
       bytes_get_u16(bytes + BIN_AT_KEYPOINT_SIZE) != BIN_KEYPOINT_BYTES ||
-      header->descriptor_bytes != bin_descriptor_bytes(header->type)) {
+      header->descriptor_bytes != bin_descriptor_bytes(header->type))
     return source_fail(source, HS_ERR_FORMAT, "a record size is not that of version 1");
-  }
   return HS_OK;
 }
 
@@ -165,9 +162,8 @@ static hs_status bin_check_extent(const feature_source *source, const bin_header
   }
   uint64_t descriptors_at = bin_align(BIN_HEADER_BYTES + header->count * BIN_KEYPOINT_BYTES);
   if (header->keypoints_at != BIN_HEADER_BYTES || header->descriptors_at != descriptors_at ||
-      source->size != descriptors_at + header->count * header->descriptor_bytes) {
+      source->size != descriptors_at + header->count * header->descriptor_bytes)
     return source_fail(source, HS_ERR_FORMAT, "offsets, count and file size do not agree");
-  }
   if (bin_check_of(source) != header->check) return source_fail(source, HS_ERR_FORMAT, "the checksum is wrong");
   return HS_OK;
 }
@@ -178,11 +174,11 @@ static hs_status bin_read_keypoints(const feature_source *source, const bin_head
     hs_keypoint *keypoint = &features->keypoints[i];
     const char *fault = keypoint_fill(keypoint, (double)bytes_get_f32(record), (double)bytes_get_f32(record + 4),
                                       (double)bytes_get_f32(record + 8), (double)bytes_get_f32(record + 12));
-    if (fault == NULL) {
+    if (!fault) {
       fault = keypoint_fill_origin(keypoint, (double)bytes_get_f32(record + 16), (int16_t)bytes_get_u16(record + 20),
                                    (int16_t)bytes_get_u16(record + 22));
     }
-    if (fault != NULL) return source_fail(source, HS_ERR_FORMAT, "keypoint %zu: %s", i, fault);
+    if (fault) return source_fail(source, HS_ERR_FORMAT, "keypoint %zu: %s", i, fault);
   }
   return HS_OK;
 }

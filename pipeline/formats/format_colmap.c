@@ -51,7 +51,7 @@ static hs_status colmap_read_feature(text_cursor *cursor, hs_features *features,
   }
   const char *fault = keypoint_fill(&features->keypoints[index], values[0] - colmap_origin, values[1] - colmap_origin,
                                     values[2], values[3]);
-  if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+  if (fault) return cursor_fail(cursor, "%s", fault);
   hs_status status = cursor_descriptor(cursor, false, descriptor_u8_at(features, index));
   return status != HS_OK ? status : cursor_end_line(cursor);
 }
@@ -68,9 +68,8 @@ static hs_status colmap_read(const feature_source *source, hs_features *features
     status = cursor_end_line(&cursor);
   }
   if (status != HS_OK) return status;
-  if ((uint64_t)count > source->size / COLMAP_LINE_LEAST_BYTES) {
+  if ((uint64_t)count > source->size / COLMAP_LINE_LEAST_BYTES)
     return cursor_fail(&cursor, "the file is too short for %lld features", (long long)count);
-  }
   status = source_reserve(source, features, (uint64_t)count, HS_DESCRIPTOR_U8);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = colmap_read_feature(&cursor, features, i);
   if (status != HS_OK) return status;

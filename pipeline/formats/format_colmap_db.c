@@ -7,12 +7,10 @@
 #include "pipeline/base/message.h"
 
 static hs_status colmap_db_write(const feature_target *target) {
-  if (strcmp(target->path, "-") == 0) {
+  if (strcmp(target->path, "-") == 0)
     return target_fail(target, HS_ERR_ARGUMENT, "a database cannot go to standard output");
-  }
-  if (target->image_name == NULL || target->image_name[0] == '\0') {
+  if (!target->image_name || target->image_name[0] == '\0')
     return target_fail(target, HS_ERR_ARGUMENT, "a database needs the name of the image");
-  }
   const hs_colmap_options options = {.struct_size = sizeof options,
                                      .layout = target->layout,
                                      .allocator = target->allocator,
@@ -23,9 +21,7 @@ static hs_status colmap_db_write(const feature_target *target) {
   if (status != HS_OK) return status;
   status = hs_colmap_add_image(database, target->image_name, NULL, target->features, NULL);
   if (status == HS_OK) status = hs_colmap_commit(database);
-  if (status != HS_OK) {
-    hs_message_set(target->message, target->message_bytes, "%s", hs_colmap_last_error(database));
-  }
+  if (status != HS_OK) hs_message_set(target->message, target->message_bytes, "%s", hs_colmap_last_error(database));
   hs_colmap_close(database);
   return status;
 }
@@ -33,11 +29,11 @@ static hs_status colmap_db_write(const feature_target *target) {
 /* By the whole name, else without its first folder, and so on: names in a database are relative to some folder. */
 static hs_status find_named(hs_colmap_database *database, const char *name, hs_colmap_image *image) {
   hs_status status = HS_OK;
-  while (name != NULL) {
+  while (name) {
     status = hs_colmap_find_image(database, name, image);
     if (status != HS_OK || image->found != 0) return status;
     const char *slash = strchr(name, '/');
-    name = slash != NULL ? slash + 1 : NULL;
+    name = slash ? slash + 1 : NULL;
   }
   return status;
 }
@@ -55,13 +51,11 @@ static hs_status read_image(const feature_source *source, hs_colmap_database *da
   const char *name = source->image_name;
   hs_colmap_image image = {0};
   bool several = false;
-  hs_status status = name != NULL ? find_named(database, name, &image) : find_only(database, &image, &several);
-  if (status == HS_OK && several) {
+  hs_status status = name ? find_named(database, name, &image) : find_only(database, &image, &several);
+  if (status == HS_OK && several)
     return source_fail(source, HS_ERR_ARGUMENT, "has several images: which one must be named");
-  }
-  if (status == HS_OK && image.found == 0) {
-    return source_fail(source, HS_ERR_ARGUMENT, "has no image %s", name != NULL ? name : "at all");
-  }
+  if (status == HS_OK && image.found == 0)
+    return source_fail(source, HS_ERR_ARGUMENT, "has no image %s", name ? name : "at all");
   if (status == HS_OK) status = hs_colmap_read_features(database, image.image_id, features);
   if (status != HS_OK) hs_message_set(source->message, source->message_bytes, "%s", hs_colmap_last_error(database));
   return status;

@@ -61,9 +61,8 @@ static hs_status csv_write(const feature_target *target) {
 
 /* The column of a name, CSV_UNSEEN for an unknown one. */
 static int csv_column_of(const char *name, size_t size, hs_descriptor_type *type) {
-  for (int k = 0; k < CSV_PLACES; k++) {
+  for (int k = 0; k < CSV_PLACES; k++)
     if (strlen(csv_names[k]) == size && memcmp(csv_names[k], name, size) == 0) return k;
-  }
   int64_t entry;
   if (size < 2 || (name[0] != 'd' && name[0] != 'f') || !number_to_int(name + 1, size - 1, &entry)) return CSV_UNSEEN;
   if (entry < 0 || entry >= HS_DESCRIPTOR_LENGTH) return CSV_UNSEEN;
@@ -77,9 +76,8 @@ static hs_status csv_add_column(const text_cursor *cursor, csv_header *header, c
   if (column == CSV_UNSEEN)
     return cursor_fail(cursor, "column %zu of the header has no known name", header->fields + 1);
   if (header->seen[column]) return cursor_fail(cursor, "column %zu of the header repeats another", header->fields + 1);
-  if (column >= CSV_PLACES && header->type != HS_DESCRIPTOR_NONE && type != header->type) {
+  if (column >= CSV_PLACES && header->type != HS_DESCRIPTOR_NONE && type != header->type)
     return cursor_fail(cursor, "the header mixes d and f columns");
-  }
   header->type = type;
   header->seen[column] = true;
   header->column[header->fields++] = (int16_t)column;
@@ -94,13 +92,11 @@ static hs_status csv_read_header(text_cursor *cursor, csv_header *header) {
     hs_status status = csv_add_column(cursor, header, field, size);
     if (status != HS_OK) return status;
   }
-  for (int k = 0; k < 4; k++) {
+  for (int k = 0; k < 4; k++)
     if (!header->seen[k]) return cursor_fail(cursor, "the header has no column %s", csv_names[k]);
-  }
-  for (int k = CSV_PLACES; header->type != HS_DESCRIPTOR_NONE && k < CSV_COLUMNS_MOST; k++) {
+  for (int k = CSV_PLACES; header->type != HS_DESCRIPTOR_NONE && k < CSV_COLUMNS_MOST; k++)
     if (!header->seen[k])
       return cursor_fail(cursor, "the header has no column for descriptor entry %d", k - CSV_PLACES);
-  }
   return cursor_end_line(cursor);
 }
 
@@ -117,12 +113,12 @@ static hs_status csv_read_line(text_cursor *cursor, const csv_header *header, hs
       continue;
     }
     const char *fault = descriptor_store(features, index * HS_DESCRIPTOR_LENGTH + (size_t)(column - CSV_PLACES), value);
-    if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+    if (fault) return cursor_fail(cursor, "%s", fault);
   }
   hs_keypoint *keypoint = &features->keypoints[index];
   const char *fault = keypoint_fill(keypoint, places[0], places[1], places[2], places[3]);
-  if (fault == NULL) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);
-  return fault != NULL ? cursor_fail(cursor, "%s", fault) : cursor_end_line(cursor);
+  if (!fault) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);
+  return fault ? cursor_fail(cursor, "%s", fault) : cursor_end_line(cursor);
 }
 
 static hs_status csv_read(const feature_source *source, hs_features *features) {

@@ -85,7 +85,7 @@ typedef struct json_head {
 } json_head;
 
 static hs_status json_count_features(text_cursor *cursor, json_head *head) {
-  if (head->features.at != NULL) return cursor_fail(cursor, "features stands there twice");
+  if (head->features.at) return cursor_fail(cursor, "features stands there twice");
   head->features = *cursor;
   bool first = true;
   bool more = true;
@@ -143,15 +143,14 @@ static hs_status json_read_head(text_cursor *cursor, json_head *head) {
     if (status != HS_OK) return status;
   }
   if (!cursor_at_end(cursor)) return cursor_fail(cursor, "something follows the closing bracket");
-  if (head->features.at == NULL) return cursor_fail(cursor, "there is no \"features\"");
+  if (!head->features.at) return cursor_fail(cursor, "there is no \"features\"");
   if (!head->typed) return cursor_fail(cursor, "there is no \"descriptor_type\"");
   if (head->version != JSON_VERSION) {
     (void)cursor_fail(cursor, "this version of the format is not known here");
     return HS_ERR_UNSUPPORTED;
   }
-  if (head->count >= 0.0 && head->count != (double)head->elements) {
+  if (head->count >= 0.0 && head->count != (double)head->elements)
     return cursor_fail(cursor, "count does not agree with the number of features");
-  }
   if (!json_is_size(head->width) || !json_is_size(head->height))
     return cursor_fail(cursor, "the image size is out of range");
   return HS_OK;
@@ -172,7 +171,7 @@ static hs_status json_read_descriptor(text_cursor *cursor, hs_features *features
     status = json_number(cursor, &value);
     if (status != HS_OK) return status;
     const char *fault = descriptor_store(features, index * HS_DESCRIPTOR_LENGTH + entry++, value);
-    if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+    if (fault) return cursor_fail(cursor, "%s", fault);
   }
   return entry == HS_DESCRIPTOR_LENGTH ? HS_OK : cursor_fail(cursor, "a descriptor has fewer than 128 entries");
 }
@@ -203,16 +202,14 @@ static hs_status json_read_feature(text_cursor *cursor, hs_features *features, s
     if (status == HS_OK && more) status = json_read_value(cursor, name, places, &seen, features, index);
     if (status != HS_OK) return status;
   }
-  for (unsigned k = 0; k < JSON_PLACES_NEEDED; k++) {
+  for (unsigned k = 0; k < JSON_PLACES_NEEDED; k++)
     if ((seen & (1u << k)) == 0) return cursor_fail(cursor, "a feature has no %s", json_places[k]);
-  }
-  if (features->descriptor_type != HS_DESCRIPTOR_NONE && (seen & (1u << JSON_PLACES)) == 0) {
+  if (features->descriptor_type != HS_DESCRIPTOR_NONE && (seen & (1u << JSON_PLACES)) == 0)
     return cursor_fail(cursor, "a feature has no descriptor");
-  }
   hs_keypoint *keypoint = &features->keypoints[index];
   const char *fault = keypoint_fill(keypoint, places[0], places[1], places[2], places[3]);
-  if (fault == NULL) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);
-  return fault != NULL ? cursor_fail(cursor, "%s", fault) : HS_OK;
+  if (!fault) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);
+  return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
 static hs_status json_read(const feature_source *source, hs_features *features) {

@@ -51,7 +51,7 @@ static hs_status lowe_read_key(text_cursor *cursor, hs_features *features, size_
     if (status != HS_OK) return status;
   }
   const char *fault = keypoint_fill(&features->keypoints[index], values[1], values[0], values[2], -values[3]);
-  if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+  if (fault) return cursor_fail(cursor, "%s", fault);
   return cursor_descriptor(cursor, true, descriptor_u8_at(features, index));
 }
 
@@ -65,9 +65,8 @@ static hs_status lowe_read(const feature_source *source, hs_features *features) 
   if (status != HS_OK) return status;
   if (count < 0) return cursor_fail(&cursor, "the number of keys is negative");
   if (length != HS_DESCRIPTOR_LENGTH) return cursor_fail(&cursor, "the descriptor length is not 128");
-  if ((uint64_t)count > source->size / LOWE_KEY_LEAST_BYTES) {
+  if ((uint64_t)count > source->size / LOWE_KEY_LEAST_BYTES)
     return cursor_fail(&cursor, "the file is too short for %lld keys", (long long)count);
-  }
   status = source_reserve(source, features, (uint64_t)count, HS_DESCRIPTOR_U8);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = lowe_read_key(&cursor, features, i);
   if (status != HS_OK) return status;

@@ -109,9 +109,8 @@ static void npz_put_convention(feature_sink *sink, const void *user) {
 static hs_status npz_check_ranges(const feature_target *target) {
   for (size_t i = 0; i < target->features->count; i++) {
     const hs_keypoint *keypoint = &target->features->keypoints[i];
-    if (keypoint->octave < INT8_MIN || keypoint->octave > INT8_MAX || keypoint->level > INT8_MAX) {
+    if (keypoint->octave < INT8_MIN || keypoint->octave > INT8_MAX || keypoint->level > INT8_MAX)
       return target_fail(target, HS_ERR_UNSUPPORTED, "keypoint %zu: octave or level do not fit 8 bits", i);
-    }
   }
   return HS_OK;
 }
@@ -134,9 +133,8 @@ static hs_status npz_write(const feature_target *target) {
   zip_write_begin(&writer, target->stream);
   for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
     if (entries[i].produce == npz_put_descriptors && target->features->descriptor_type == HS_DESCRIPTOR_NONE) continue;
-    if (!zip_write_entry(&writer, entries[i].name, entries[i].produce, target)) {
+    if (!zip_write_entry(&writer, entries[i].name, entries[i].produce, target))
       return target_fail(target, HS_ERR_UNSUPPORTED, "an .npz file of more than 4 GiB is not written");
-    }
   }
   zip_write_end(&writer);
   return HS_OK;
@@ -166,7 +164,7 @@ static hs_status npz_open(const feature_source *source, npz_arrays *all) {
     if (status != HS_OK) return status;
     if (!npz_has(all, i)) continue;
     const char *fault = npy_parse(all->entries[i].bytes, all->entries[i].size, &all->arrays[i]);
-    if (fault != NULL) return source_fail(source, HS_ERR_FORMAT, "%s: %s", npz_names[i], fault);
+    if (fault) return source_fail(source, HS_ERR_FORMAT, "%s: %s", npz_names[i], fault);
     if (!npy_is_numeric(&all->arrays[i]))
       return source_fail(source, HS_ERR_FORMAT, "%s holds no numbers", npz_names[i]);
   }
@@ -178,31 +176,26 @@ static hs_status npz_check(const feature_source *source, const npz_arrays *all, 
   const npy_array *keypoints = &all->arrays[NPZ_KEYPOINTS];
   const npy_array *descriptors = &all->arrays[NPZ_DESCRIPTORS];
   if (!npz_has(all, NPZ_KEYPOINTS)) return source_fail(source, HS_ERR_FORMAT, "there is no array keypoints");
-  if (keypoints->rank != 2 || keypoints->shape[1] != 4) {
+  if (keypoints->rank != 2 || keypoints->shape[1] != 4)
     return source_fail(source, HS_ERR_FORMAT, "keypoints is not of shape [N,4]");
-  }
   *type = HS_DESCRIPTOR_NONE;
   if (npz_has(all, NPZ_DESCRIPTORS)) {
     if (descriptors->rank != 2 || descriptors->shape[0] != keypoints->shape[0] ||
-        descriptors->shape[1] != HS_DESCRIPTOR_LENGTH) {
+        descriptors->shape[1] != HS_DESCRIPTOR_LENGTH)
       return source_fail(source, HS_ERR_FORMAT, "descriptors is not of shape [N,128] with the N of keypoints");
-    }
     bool bytes = descriptors->kind == 'u' && descriptors->item_bytes == 1;
-    if (!bytes && descriptors->kind != 'f') {
+    if (!bytes && descriptors->kind != 'f')
       return source_fail(source, HS_ERR_FORMAT, "descriptors is neither of type uint8 nor float");
-    }
     *type = bytes ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
   }
   for (int i = NPZ_RESPONSES; i <= NPZ_LEVELS; i++) {
     const npy_array *array = &all->arrays[i];
-    if (npz_has(all, i) && (array->shape[0] != keypoints->shape[0] || array->shape[1] != 1 || array->rank == 0)) {
+    if (npz_has(all, i) && (array->shape[0] != keypoints->shape[0] || array->shape[1] != 1 || array->rank == 0))
       return source_fail(source, HS_ERR_FORMAT, "%s has not the length of keypoints", npz_names[i]);
-    }
   }
   const npy_array *size = &all->arrays[NPZ_IMAGE_SIZE];
-  if (npz_has(all, NPZ_IMAGE_SIZE) && (size->rank != 1 || size->shape[0] != 2 || size->kind == 'f')) {
+  if (npz_has(all, NPZ_IMAGE_SIZE) && (size->rank != 1 || size->shape[0] != 2 || size->kind == 'f'))
     return source_fail(source, HS_ERR_FORMAT, "image_size is not two integers");
-  }
   return HS_OK;
 }
 
@@ -217,22 +210,21 @@ static hs_status npz_fill(const feature_source *source, const npz_arrays *all, h
     hs_keypoint *keypoint = &features->keypoints[i];
     const char *fault = keypoint_fill(keypoint, npy_value(keypoints, i, 0), npy_value(keypoints, i, 1),
                                       npy_value(keypoints, i, 2), npy_value(keypoints, i, 3));
-    if (fault == NULL) {
+    if (!fault) {
       fault = keypoint_fill_origin(keypoint, npz_column(all, NPZ_RESPONSES, i), npz_column(all, NPZ_OCTAVES, i),
                                    npz_column(all, NPZ_LEVELS, i));
     }
-    for (size_t k = 0; fault == NULL && npz_has(all, NPZ_DESCRIPTORS) && k < HS_DESCRIPTOR_LENGTH; k++) {
+    for (size_t k = 0; !fault && npz_has(all, NPZ_DESCRIPTORS) && k < HS_DESCRIPTOR_LENGTH; k++) {
       double value = npy_value(&all->arrays[NPZ_DESCRIPTORS], i, k);
       fault = descriptor_store(features, i * HS_DESCRIPTOR_LENGTH + k, value);
     }
-    if (fault != NULL) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
+    if (fault) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
   }
   if (npz_has(all, NPZ_IMAGE_SIZE)) {
     double width = npy_value(&all->arrays[NPZ_IMAGE_SIZE], 0, 0);
     double height = npy_value(&all->arrays[NPZ_IMAGE_SIZE], 1, 0);
-    if (!(width >= 0.0 && width <= (double)INT32_MAX && height >= 0.0 && height <= (double)INT32_MAX)) {
+    if (!(width >= 0.0 && width <= (double)INT32_MAX && height >= 0.0 && height <= (double)INT32_MAX))
       return source_fail(source, HS_ERR_FORMAT, "image_size is out of range");
-    }
     features->image_width = (int32_t)width;
     features->image_height = (int32_t)height;
   }

@@ -70,18 +70,16 @@ static void opencv_write_descriptor(feature_sink *sink, const descriptor_codec *
   bool is_float = codec->features->descriptor_type == HS_DESCRIPTOR_F32;
   float values[HS_DESCRIPTOR_LENGTH] = {0};
   uint8_t bytes[HS_DESCRIPTOR_LENGTH] = {0};
-  if (is_float) {
+  if (is_float)
     descriptor_to_f32(codec, index, values);
-  } else {
+  else
     descriptor_to_u8(codec, index, bytes);
-  }
   for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
     if (index > 0 || k > 0) sink_text(sink, k % OPENCV_VALUES_A_LINE == 0 ? ",\n       " : ", ");
-    if (is_float) {
+    if (is_float)
       sink_float(sink, values[k]);
-    } else {
+    else
       sink_int(sink, bytes[k]);
-    }
   }
 }
 

@@ -54,17 +54,16 @@ static hs_status openmvg_read_line(text_cursor *cursor, hs_features *features, s
     if (status != HS_OK) return status;
   }
   const char *fault = keypoint_fill(&features->keypoints[index], values[0], values[1], values[2], values[3]);
-  if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+  if (fault) return cursor_fail(cursor, "%s", fault);
   return cursor_end_line(cursor);
 }
 
 /* The size of the .desc file settles the count; the lines of .feat must agree with it. */
 static hs_status openmvg_read(const feature_source *source, hs_features *features) {
   feature_source beside = *source;
-  if (source->beside_path != NULL) beside.path = source->beside_path;
-  if (source->beside_bytes == NULL || source->beside_size < OPENMVG_COUNT_BYTES) {
+  if (source->beside_path) beside.path = source->beside_path;
+  if (!source->beside_bytes || source->beside_size < OPENMVG_COUNT_BYTES)
     return source_fail(&beside, HS_ERR_FORMAT, "the file is too short for its count");
-  }
   uint64_t count = bytes_get_u64(source->beside_bytes);
   size_t held = source->beside_size - OPENMVG_COUNT_BYTES;
   if (held % HS_DESCRIPTOR_LENGTH != 0 || count != held / HS_DESCRIPTOR_LENGTH) {
@@ -75,9 +74,8 @@ static hs_status openmvg_read(const feature_source *source, hs_features *feature
   text_cursor cursor = cursor_make(source);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = openmvg_read_line(&cursor, features, i);
   if (status != HS_OK) return status;
-  if (!cursor_at_end(&cursor)) {
+  if (!cursor_at_end(&cursor))
     return cursor_fail(&cursor, "more lines than the %llu descriptors beside it", (unsigned long long)count);
-  }
   for (size_t i = 0; i < (size_t)count; i++) {
     uint8_t *descriptor = descriptor_u8_at(features, i);
     memcpy(descriptor, source->beside_bytes + OPENMVG_COUNT_BYTES + i * HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH);

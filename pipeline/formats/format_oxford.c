@@ -63,7 +63,7 @@ static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, 
     return cursor_fail(cursor, "a, b, c are not an ellipse");
   const double sigma = 1.0 / sqrt(oxford_region * sqrt(determinant));
   const char *fault = keypoint_fill(&features->keypoints[index], values[0], values[1], sigma, 0.0);
-  if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+  if (fault) return cursor_fail(cursor, "%s", fault);
   if (features->descriptor_type == HS_DESCRIPTOR_NONE) return HS_OK;
   return cursor_descriptor(cursor, true, descriptor_u8_at(features, index));
 }
@@ -94,9 +94,8 @@ static hs_status oxford_read(const feature_source *source, hs_features *features
   if (status == HS_OK) status = source_reserve(source, features, count, type);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = oxford_read_region(&cursor, features, i);
   if (status != HS_OK) return status;
-  if (!cursor_at_end(&cursor)) {
+  if (!cursor_at_end(&cursor))
     return cursor_fail(&cursor, "more values than the %llu regions announced", (unsigned long long)count);
-  }
   features->count = (size_t)count;
   return HS_OK;
 }

@@ -6,7 +6,7 @@
 
 /* Of two formats with one ending the earlier one is written by it. */
 static const feature_format *const format_table[] = {
-    &format_colmap, &format_npz,     &format_csv, &format_json,      &format_lowe,   &format_vlfeat,
+    &format_colmap, &format_npz,     &format_csv, &format_json,      &format_lowe,      &format_vlfeat,
     &format_opencv, &format_openmvg, &format_bin, &format_colmap_db, &format_visualsfm, &format_oxford};
 
 const feature_format *format_at(size_t index) {
@@ -14,34 +14,30 @@ const feature_format *format_at(size_t index) {
 }
 
 const feature_format *format_by_id(hs_format id) {
-  for (size_t i = 0; format_at(i) != NULL; i++) {
+  for (size_t i = 0; format_at(i) != NULL; i++)
     if (format_at(i)->id == id) return format_at(i);
-  }
   return NULL;
 }
 
 const feature_format *format_by_name(const char *name) {
-  for (size_t i = 0; name != NULL && format_at(i) != NULL; i++) {
+  for (size_t i = 0; name && format_at(i) != NULL; i++)
     if (strcmp(format_at(i)->name, name) == 0) return format_at(i);
-  }
   return NULL;
 }
 
 const feature_format *format_by_ending(const char *path) {
-  for (size_t i = 0; path != NULL && format_at(i) != NULL; i++) {
+  for (size_t i = 0; path && format_at(i) != NULL; i++) {
     const feature_format *format = format_at(i);
-    for (size_t k = 0; k < 3 && format->endings[k] != NULL; k++) {
+    for (size_t k = 0; k < 3 && format->endings[k] != NULL; k++)
       if (path_ends_with(path, format->endings[k])) return format;
-    }
   }
   return NULL;
 }
 
 const feature_format *format_by_content(const uint8_t *bytes, size_t size, const feature_format *first) {
-  if (first != NULL && first->probe(bytes, size)) return first;
-  for (size_t i = 0; size > 0 && format_at(i) != NULL; i++) {
+  if (first && first->probe(bytes, size)) return first;
+  for (size_t i = 0; size > 0 && format_at(i) != NULL; i++)
     if (format_at(i)->probe(bytes, size)) return format_at(i);
-  }
   return NULL;
 }
 
@@ -49,7 +45,7 @@ const feature_format *format_of_content(const char *path, const uint8_t *bytes, 
   const feature_format *named = format_by_ending(path);
   const feature_format *format = format_by_content(bytes, size, named);
   /* Damaged at its very beginning: the reader that the name asks for says how. */
-  return format != NULL ? format : named;
+  return format ? format : named;
 }
 
 const feature_format *format_of_file(const char *path) {
@@ -64,5 +60,5 @@ int32_t hs_format_ignores_exif(hs_format format) {
 
 hs_format hs_format_of_name(const char *path) {
   const feature_format *format = format_by_ending(path);
-  return format != NULL ? format->id : HS_FORMAT_AUTO;
+  return format ? format->id : HS_FORMAT_AUTO;
 }

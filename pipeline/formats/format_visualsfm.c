@@ -86,7 +86,7 @@ static hs_status vsfm_read(const feature_source *source, hs_features *features) 
     const char *fault = keypoint_fill(&features->keypoints[i], (double)bytes_get_f32(place) - vsfm_corner,
                                       (double)bytes_get_f32(place + 4) - vsfm_corner, (double)bytes_get_f32(place + 12),
                                       -(double)bytes_get_f32(place + 16));
-    if (fault != NULL) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
+    if (fault) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
   }
   const uint8_t *descriptors = source->bytes + VSFM_HEADER_BYTES + (size_t)count * VSFM_PLACE_BYTES;
   if (count > 0) memcpy(features->descriptors, descriptors, (size_t)count * HS_DESCRIPTOR_LENGTH);

@@ -56,7 +56,7 @@ static hs_status vlfeat_read_line(text_cursor *cursor, hs_features *features, si
     if (status != HS_OK) return status;
   }
   const char *fault = keypoint_fill(&features->keypoints[index], values[0], values[1], values[2], values[3]);
-  if (fault != NULL) return cursor_fail(cursor, "%s", fault);
+  if (fault) return cursor_fail(cursor, "%s", fault);
   if (features->descriptor_type != HS_DESCRIPTOR_NONE) {
     uint8_t *descriptor = descriptor_u8_at(features, index);
     hs_status status = cursor_descriptor(cursor, false, descriptor);

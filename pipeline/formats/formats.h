@@ -24,7 +24,8 @@ typedef struct feature_format {
   const char *endings[3];    /* with the dot, lower case; unused ones null */
   const char *beside_ending; /* a second file carries this instead of endings[0]; or null */
   bool without_descriptors;  /* can hold HS_DESCRIPTOR_NONE */
-  bool as_stored; /* its program reads JPEGs without turning them by their EXIF orientation: FORMATS.md has the sources */
+  bool
+      as_stored; /* its program reads JPEGs without turning them by their EXIF orientation: FORMATS.md has the sources */
   /* A write error of the stream need not be reported: committing the file finds it. */
   hs_status (*write)(const feature_target *target);
   /* features: {0}; whatever a failing reader leaves in it is freed by the caller. */

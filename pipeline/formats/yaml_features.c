@@ -60,7 +60,7 @@ static hs_status yaml_find_keys(const feature_source *source, yaml_document *doc
   while (cursor.at < cursor.end) {
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
       if (!yaml_key(&cursor, keys[i].name)) continue;
-      if (keys[i].place->at != NULL) return cursor_fail(&cursor, "%s stands there twice", keys[i].name);
+      if (keys[i].place->at) return cursor_fail(&cursor, "%s stands there twice", keys[i].name);
       *keys[i].place = cursor;
       break;
     }
@@ -73,7 +73,7 @@ static hs_status yaml_find_keys(const feature_source *source, yaml_document *doc
 static size_t yaml_word(const text_cursor *cursor) {
   size_t left = (size_t)(cursor->end - cursor->at);
   size_t size = 0;
-  while (size < left && strchr(" \t\r\n,[]", cursor->at[size]) == NULL) size++;
+  while (size < left && !strchr(" \t\r\n,[]", cursor->at[size])) size++;
   return size;
 }
 
@@ -122,7 +122,7 @@ typedef struct yaml_keypoints {
 static const char *yaml_fill_keypoint(hs_keypoint *keypoint, const double tuple[YAML_TUPLE]) {
   double degrees = tuple[3] == yaml_no_angle ? 0.0 : tuple[3];
   const char *fault = keypoint_fill(keypoint, tuple[0], tuple[1], tuple[2] / 2.0, degrees * radians_per_degree);
-  if (fault != NULL) return fault;
+  if (fault) return fault;
   if (!(tuple[5] >= -2147483648.0 && tuple[5] <= 2147483647.0)) return "the packed octave is not an integer of 32 bits";
   uint32_t packed = (uint32_t)(int32_t)tuple[5];
   int octave = (int)(packed & 255u);
@@ -134,14 +134,14 @@ static hs_status yaml_take_keypoint(const text_cursor *cursor, double value, voi
   yaml_keypoints *keypoints = user;
   keypoints->tuple[keypoints->numbers % YAML_TUPLE] = value;
   keypoints->numbers++;
-  if (keypoints->features == NULL || keypoints->numbers % YAML_TUPLE != 0) return HS_OK;
+  if (!keypoints->features || keypoints->numbers % YAML_TUPLE != 0) return HS_OK;
   size_t index = (size_t)(keypoints->numbers / YAML_TUPLE - 1);
   const char *fault = yaml_fill_keypoint(&keypoints->features->keypoints[index], keypoints->tuple);
-  return fault != NULL ? cursor_fail(cursor, "%s", fault) : HS_OK;
+  return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
 static bool yaml_at_item(const text_cursor *cursor) {
-  return cursor->end - cursor->at >= 2 && cursor->at[0] == '-' && strchr(" \t[", cursor->at[1]) != NULL &&
+  return cursor->end - cursor->at >= 2 && cursor->at[0] == '-' && strchr(" \t[", cursor->at[1]) &&
          cursor->at[1] != '\0';
 }
 
@@ -157,9 +157,8 @@ static hs_status yaml_walk_keypoints(text_cursor cursor, yaml_keypoints *keypoin
   cursor_skip_blanks(&cursor, true);
   if (cursor.at < cursor.end && *cursor.at == '[') {
     hs_status status = yaml_flow_list(&cursor, yaml_take_keypoint, keypoints);
-    if (status == HS_OK && keypoints->numbers % YAML_TUPLE != 0) {
+    if (status == HS_OK && keypoints->numbers % YAML_TUPLE != 0)
       return cursor_fail(&cursor, "the number of keypoint values is no multiple of seven");
-    }
     if (status == HS_OK) status = cursor_end_line(&cursor);
     return status != HS_OK ? status : yaml_end_value(&cursor);
   }
@@ -167,9 +166,8 @@ static hs_status yaml_walk_keypoints(text_cursor cursor, yaml_keypoints *keypoin
     uint64_t before = keypoints->numbers;
     cursor.at++;
     hs_status status = yaml_flow_list(&cursor, yaml_take_keypoint, keypoints);
-    if (status == HS_OK && keypoints->numbers != before + YAML_TUPLE) {
+    if (status == HS_OK && keypoints->numbers != before + YAML_TUPLE)
       return cursor_fail(&cursor, "a keypoint has not seven values");
-    }
     if (status == HS_OK) status = cursor_end_line(&cursor);
     if (status != HS_OK) return status;
     cursor_skip_blanks(&cursor, true);
@@ -183,9 +181,8 @@ static hs_status yaml_read_matrix(text_cursor cursor, yaml_matrix *matrix) {
   *matrix = (yaml_matrix){.rows = -1, .cols = -1};
   const char *word;
   size_t size;
-  if (!cursor_word(&cursor, false, &word, &size) || size != 15 || memcmp(word, "!!opencv-matrix", size) != 0) {
+  if (!cursor_word(&cursor, false, &word, &size) || size != 15 || memcmp(word, "!!opencv-matrix", size) != 0)
     return cursor_fail(&cursor, "descriptors is no opencv-matrix");
-  }
   yaml_skip_line(&cursor);
   while (cursor.at < cursor.end && (*cursor.at == ' ' || *cursor.at == '\t')) {
     hs_status status = HS_OK;
@@ -202,9 +199,8 @@ static hs_status yaml_read_matrix(text_cursor cursor, yaml_matrix *matrix) {
     if (status != HS_OK) return status;
     yaml_skip_line(&cursor);
   }
-  if (matrix->rows < 0 || matrix->cols < 0 || matrix->data.at == NULL) {
+  if (matrix->rows < 0 || matrix->cols < 0 || !matrix->data.at)
     return cursor_fail(&cursor, "the descriptor matrix lacks rows, cols or data");
-  }
   if (matrix->rows > 0 && matrix->cols != HS_DESCRIPTOR_LENGTH)
     return cursor_fail(&cursor, "a descriptor has not 128 columns");
   if (matrix->type != 'f' && matrix->type != 'u')
@@ -222,22 +218,21 @@ static hs_status yaml_take_descriptor(const text_cursor *cursor, double value, v
   if (descriptors->numbers == descriptors->most)
     return cursor_fail(cursor, "the matrix has more values than rows x 128");
   const char *fault = descriptor_store(descriptors->features, (size_t)descriptors->numbers++, value);
-  return fault != NULL ? cursor_fail(cursor, "%s", fault) : HS_OK;
+  return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
 static hs_status yaml_read_descriptors(const yaml_matrix *matrix, hs_features *features, size_t count) {
   yaml_descriptors descriptors = {.features = features, .most = (uint64_t)count * HS_DESCRIPTOR_LENGTH};
   text_cursor cursor = matrix->data;
   hs_status status = yaml_flow_list(&cursor, yaml_take_descriptor, &descriptors);
-  if (status == HS_OK && descriptors.numbers != descriptors.most) {
+  if (status == HS_OK && descriptors.numbers != descriptors.most)
     return cursor_fail(&cursor, "the matrix has fewer values than rows x 128");
-  }
   return status;
 }
 
 static hs_status yaml_read_size(text_cursor cursor, int32_t *out) {
   int64_t value;
-  if (cursor.at == NULL) return HS_OK;
+  if (!cursor.at) return HS_OK;
   hs_status status = yaml_read_int(&cursor, "the image size", &value);
   if (status != HS_OK) return status;
   if (value < 0 || value > INT32_MAX) return cursor_fail(&cursor, "the image size is out of range");
@@ -252,11 +247,10 @@ hs_status yaml_read_features(const feature_source *source, hs_features *features
   yaml_keypoints keypoints = {0};
   yaml_matrix matrix = {0};
   hs_status status = yaml_find_keys(source, &document);
-  if (status == HS_OK && document.keypoints.at == NULL) {
+  if (status == HS_OK && !document.keypoints.at)
     return source_fail(source, HS_ERR_FORMAT, "there is no \"keypoints\" in the file");
-  }
   if (status == HS_OK) status = yaml_walk_keypoints(document.keypoints, &keypoints);
-  if (status == HS_OK && document.descriptors.at != NULL) status = yaml_read_matrix(document.descriptors, &matrix);
+  if (status == HS_OK && document.descriptors.at) status = yaml_read_matrix(document.descriptors, &matrix);
   if (status != HS_OK) return status;
   uint64_t count = keypoints.numbers / YAML_TUPLE;
   bool described = document.descriptors.at != NULL && (matrix.rows > 0 || count == 0);

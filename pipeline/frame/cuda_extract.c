@@ -24,7 +24,7 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
   float_environment saved;
   float_environment_enter(&saved);
   st = cuda_frame_run(c, &request, place, result);
-  if (st == HS_OK && !place->resident) st = grid_select_result(c, &request, result);
+  if (st == HS_OK && !place->resident) st = grid_choice_result(c, &request, result);
   float_environment_leave(&saved);
   return st;
 }

@@ -1,8 +1,8 @@
 /*
  * options.equalize: the picture whose levels are spread before a frame.
  */
-#ifndef HS_PIPELINE_EQUALIZE_PICTURE_H
-#define HS_PIPELINE_EQUALIZE_PICTURE_H
+#ifndef HARTSIFT_FRAME_EQUALIZE_PICTURE_H
+#define HARTSIFT_FRAME_EQUALIZE_PICTURE_H
 
 #include "pipeline/context/context.h"
 

@@ -37,9 +37,9 @@ static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32
 static hs_status run_on_device(hs_context *c, const frame_request *request, frame_output *out) {
   const cuda_frame_place place = {0};
   cuda_frame_result result = {0};
-  hs_status st = c->options.device == HS_DEVICE_HYBRID ? hybrid_frame_run(c, request, &result)
+  hs_status st = c->options.device == HS_DEVICE_HYBRID ? gpu_cpu_split_run(c, request, &result)
                                                        : cuda_frame_run(c, request, &place, &result);
-  if (st == HS_OK) st = grid_select_result(c, request, &result);
+  if (st == HS_OK) st = grid_choice_result(c, request, &result);
   *out = (frame_output){
       .on_device = true, .count = result.count, .records = result.keypoints, .descriptors = result.descriptors};
   return st;

@@ -1,8 +1,8 @@
 /*
  * Describing keypoints that the caller gives: which octave and level each belongs to, and its way through the frame.
  */
-#ifndef HS_PIPELINE_GIVEN_H
-#define HS_PIPELINE_GIVEN_H
+#ifndef HARTSIFT_FRAME_GIVEN_KEYPOINTS_H
+#define HARTSIFT_FRAME_GIVEN_KEYPOINTS_H
 
 #include "pipeline/frame/run_frame.h"
 

@@ -47,7 +47,7 @@ static hs_status select_best(hs_context *c, const frame_request *r, cuda_frame_r
   if (most == 0 || result->count <= most) return HS_OK;
   (void)cuda_frame_room(c, &keypoints, &descriptors);
   if (options_use_grid(&c->options))
-    return grid_select_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width, r->source.height,
+    return grid_choice_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width, r->source.height,
                                &result->count);
   result->count =
       select_records(keypoints, descriptors, r->descriptor_bytes, result->count, most, c->options.selection);
@@ -165,7 +165,7 @@ static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int3
   return st;
 }
 
-hs_status hybrid_frame_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+hs_status gpu_cpu_split_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
   pyramid_geometry geometry;
   int32_t split = 0;
   if (pyramid_geometry_of(r->source.width, r->source.height, &c->rules, &geometry) != STAGE_OK)

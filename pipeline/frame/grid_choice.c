@@ -7,9 +7,10 @@
 #include "pipeline/context/options.h"
 #include "stages/grid_select.h"
 
-hs_status grid_reserve(hs_context *c, uint32_t features) {
+hs_status grid_choice_reserve(hs_context *c, uint32_t features) {
   void *memory;
-  return options_use_grid(&c->options) ? context_scratch(c, SCRATCH_GRID, 1, scratch_grid_bytes(features), &memory) : HS_OK;
+  return options_use_grid(&c->options) ? context_scratch(c, SCRATCH_GRID, 1, scratch_grid_bytes(features), &memory)
+                                       : HS_OK;
 }
 
 static grid_shape shape_of(const hs_context *c, int32_t width, int32_t height) {
@@ -22,7 +23,7 @@ static uint32_t list_key(const select_args *a, uint32_t feature) {
   return hs_float_bits(a->by_scale ? a->keypoints.sigma[k] : a->keypoints.response[k]);
 }
 
-void grid_select_lists(hs_context *c, const select_args *a, int32_t width, int32_t height) {
+void grid_choice_lists(hs_context *c, const select_args *a, int32_t width, int32_t height) {
   const feature_list *f = &a->features;
   const grid_shape shape = shape_of(c, width, height);
   const uint32_t n = *f->count;
@@ -47,13 +48,13 @@ static uint32_t record_key(const hs_keypoint *k, hs_selection selection) {
   return hs_float_bits(selection == HS_SELECT_SCALE ? k->sigma : k->response);
 }
 
-hs_status grid_select_records(hs_context *c, hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes,
+hs_status grid_choice_records(hs_context *c, hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes,
                               int32_t width, int32_t height, uint32_t *count) {
   const uint32_t n = *count, most = (uint32_t)c->options.max_features;
   const hs_selection selection = c->options.selection;
   const grid_shape shape = shape_of(c, width, height);
   if (!options_use_grid(&c->options) || n <= most) return HS_OK;
-  const hs_status st = grid_reserve(c, n);
+  const hs_status st = grid_choice_reserve(c, n);
   if (st != HS_OK) return st;
   grid_item *items = c->scratch.memory[SCRATCH_GRID];
   for (uint32_t i = 0; i < n; i++)
@@ -71,12 +72,12 @@ hs_status grid_select_records(hs_context *c, hs_keypoint *keypoints, void *descr
   return HS_OK;
 }
 
-hs_status grid_select_result(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+hs_status grid_choice_result(hs_context *c, const frame_request *r, cuda_frame_result *result) {
   /* The pinned results are the context's own. */
   hs_keypoint *keypoints = (hs_keypoint *)(uintptr_t)result->keypoints;
   void *descriptors = (void *)(uintptr_t)result->descriptors;
   if (!options_use_grid(&c->options)) return HS_OK;
-  const hs_status st = grid_select_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width,
+  const hs_status st = grid_choice_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width,
                                            r->source.height, &result->count);
   if (st == HS_OK) c->statistics.features = result->count;
   return st;

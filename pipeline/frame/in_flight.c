@@ -19,34 +19,34 @@
 enum { CUDA_LANES = 8, CPU_LANES = 16, IN_FLIGHT_DEFAULT = 8 };
 
 /* One image between hs_submit and the end of its results. */
-typedef struct flight_slot {
+typedef struct in_flight_slot {
   hs_image image, mask;
   bool masked, done;
   bool fell_back; /* error says why */
   hs_status status;
   hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results, or of `own` */
   hs_features own;      /* GPU: of an image that the CPU did, because it did not fit */
-  int32_t batch_most;   /* images like this one that may share its launches; 1: it goes alone */
+  int32_t group_most;   /* images like this one that may share its launches; 1: it goes alone */
   int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory */
   int32_t lane, set;    /* whose results these are; GPU only */
   char error[ERROR_TEXT_BYTES], location[ERROR_LOCATION_BYTES];
-} flight_slot;
+} in_flight_slot;
 
-static void keep_error(flight_slot *s, const hs_context *lane) {
+static void keep_error(in_flight_slot *s, const hs_context *lane) {
   hs_message_set(s->error, sizeof s->error, "%s", lane->error);
   hs_message_set(s->location, sizeof s->location, "%s", lane->error_location);
 }
 
-typedef struct flight_lane {
-  flight *flight;
+typedef struct in_flight_lane {
+  in_flight_ring *ring;
   hs_context *context;
   pthread_t thread;
   int32_t held[CUDA_RESULT_SETS]; /* results in each set that the caller has not given back */
   hs_statistics statistics;       /* as it started, then after its last image */
-} flight_lane;
+} in_flight_lane;
 
 /* Images are numbered as they are submitted; image n lies in slot n % slot_count. All under the lock. */
-struct flight {
+struct in_flight_ring {
   pthread_mutex_t lock;
   pthread_cond_t work, done;
   bool ending, viewed; /* viewed: image oldest - 1 is still being looked at */
@@ -54,21 +54,21 @@ struct flight {
   int32_t lane_count, slot_count;
   int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
   uint64_t oldest, next, end; /* first not waited for, first that no lane has taken, one past the last */
-  flight_lane lanes[CPU_LANES];
-  flight_slot slots[];
+  in_flight_lane lanes[CPU_LANES];
+  in_flight_slot slots[];
 };
 
-static flight_slot *slot_of(flight *f, uint64_t image) { return &f->slots[image % (uint64_t)f->slot_count]; }
+static in_flight_slot *slot_of(in_flight_ring *f, uint64_t image) { return &f->slots[image % (uint64_t)f->slot_count]; }
 
 /* A set of the lane's results that may be written, -1: none. */
-static int32_t free_set(const flight_lane *lane) {
+static int32_t free_set(const in_flight_lane *lane) {
   for (int32_t i = 0; i < CUDA_RESULT_SETS; i++)
     if (lane->held[i] == 0) return i;
   return -1;
 }
 
 /* The CPU does an image that does not fit the device. */
-static void fall_back(flight_lane *lane, flight_slot *s) {
+static void fall_back(in_flight_lane *lane, in_flight_slot *s) {
   hs_context *c = lane->context;
   keep_error(s, c);
   s->status = extract_on_cpu(c, &s->image, s->masked ? &s->mask : NULL, &s->own);
@@ -78,10 +78,10 @@ static void fall_back(flight_lane *lane, flight_slot *s) {
 }
 
 /* Runs one image in the lane's context, without the lock. */
-static void run_slot(flight_lane *lane, flight_slot *s) {
+static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
   hs_context *c = lane->context;
   const hs_image *mask = s->masked ? &s->mask : NULL;
-  if (lane->flight->on_device) {
+  if (lane->ring->on_device) {
     const hs_features *view = NULL;
     s->status = hs_extract_view(c, &s->image, mask, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
@@ -95,15 +95,15 @@ static void run_slot(flight_lane *lane, flight_slot *s) {
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* Runs a batch. What can fail is the device or the memory for all of them, so it fails, or falls back, as a whole. */
-static void run_batch(flight_lane *lane, uint64_t first, int32_t count) {
-  flight *f = lane->flight;
-  const hs_image *images[CUDA_BATCH_MAX] = {NULL};
-  hs_features views[CUDA_BATCH_MAX];
+/* Runs a group. What can fail is the device or the memory for all of them, so it fails, or falls back, as a whole. */
+static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
+  in_flight_ring *f = lane->ring;
+  const hs_image *images[CUDA_GROUP_MAX] = {NULL};
+  hs_features views[CUDA_GROUP_MAX];
   for (int32_t i = 0; i < count; i++) images[i] = &slot_of(f, first + (uint64_t)i)->image;
-  const hs_status st = batch_frame_run(lane->context, images, count, views);
+  const hs_status st = small_images_run(lane->context, images, count, views);
   for (int32_t i = 0; i < count; i++) {
-    flight_slot *s = slot_of(f, first + (uint64_t)i);
+    in_flight_slot *s = slot_of(f, first + (uint64_t)i);
     s->status = st;
     if (st == HS_OK) s->features = views[i];
     if (backend_falls_back(lane->context, st))
@@ -113,31 +113,31 @@ static void run_batch(flight_lane *lane, uint64_t first, int32_t count) {
   }
 }
 
-static void run_images(flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
-  if (lane->flight->on_device) cuda_frame_use_results(lane->context, set);
+static void run_images(in_flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
+  if (lane->ring->on_device) cuda_frame_use_results(lane->context, set);
   if (count > 1)
-    run_batch(lane, first, count);
+    run_group(lane, first, count);
   else
-    run_slot(lane, slot_of(lane->flight, first));
+    run_slot(lane, slot_of(lane->ring, first));
 }
 
 /* Whether the next image is there, and this lane may begin it. Under the lock. */
-static bool may_take(flight_lane *lane) {
-  flight *f = lane->flight;
+static bool may_take(in_flight_lane *lane) {
+  in_flight_ring *f = lane->ring;
   if (f->next == f->end) return false;
   return lane - f->lanes < slot_of(f, f->next)->lanes_most && free_set(lane) >= 0;
 }
 
-/* Of the images that wait, how many the lane takes together: as many alike as are worth a batch, but not what other
+/* Of the images that wait, how many the lane takes together: as many alike as are worth a group, but not what other
    lanes could begin, in powers of two so that few graphs serve. Under the lock. */
-static int32_t batch_to_take(const flight_lane *lane) {
-  flight *f = lane->flight;
-  const flight_slot *first = slot_of(f, f->next);
+static int32_t group_to_take(const in_flight_lane *lane) {
+  in_flight_ring *f = lane->ring;
+  const in_flight_slot *first = slot_of(f, f->next);
   const uint64_t waiting = f->end - f->next, share = (waiting + (uint64_t)f->lane_count - 1) / (uint64_t)f->lane_count;
   int32_t alike = 1, count = 1;
-  while ((uint64_t)alike < share && alike < first->batch_most) {
-    const flight_slot *s = slot_of(f, f->next + (uint64_t)alike);
-    if (s->batch_most == 1 || !batch_frame_alike(&first->image, &s->image)) break;
+  while ((uint64_t)alike < share && alike < first->group_most) {
+    const in_flight_slot *s = slot_of(f, f->next + (uint64_t)alike);
+    if (s->group_most == 1 || !small_images_alike(&first->image, &s->image)) break;
     alike++;
   }
   while (2 * count <= alike) count *= 2;
@@ -146,7 +146,7 @@ static int32_t batch_to_take(const flight_lane *lane) {
 
 /* Tells the lanes that images wait: one of them where whoever wakes may take the next, else all, because a lane that
    may not would keep the news to itself. Under the lock. */
-static void wake_lanes(flight *f) {
+static void wake_lanes(in_flight_ring *f) {
   bool anyone = slot_of(f, f->next)->lanes_most >= f->lane_count;
   for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
   if (anyone)
@@ -156,15 +156,15 @@ static void wake_lanes(flight *f) {
 }
 
 /* Waits for images and takes them; returns how many, 0: the lanes are to end. Under the lock. */
-static int32_t take(flight_lane *lane, uint64_t *first) {
-  flight *f = lane->flight;
+static int32_t take(in_flight_lane *lane, uint64_t *first) {
+  in_flight_ring *f = lane->ring;
   while (!f->ending && !may_take(lane)) pthread_cond_wait(&f->work, &f->lock);
   if (f->ending) return 0;
-  const int32_t count = batch_to_take(lane), set = free_set(lane);
+  const int32_t count = group_to_take(lane), set = free_set(lane);
   *first = f->next;
   f->next += (uint64_t)count;
   for (int32_t i = 0; i < count; i++) {
-    flight_slot *s = slot_of(f, *first + (uint64_t)i);
+    in_flight_slot *s = slot_of(f, *first + (uint64_t)i);
     s->lane = (int32_t)(lane - f->lanes);
     s->set = set;
   }
@@ -174,8 +174,8 @@ static int32_t take(flight_lane *lane, uint64_t *first) {
 }
 
 static void *lane_main(void *argument) {
-  flight_lane *lane = argument;
-  flight *f = lane->flight;
+  in_flight_lane *lane = argument;
+  in_flight_ring *f = lane->ring;
   uint64_t first;
   pthread_mutex_lock(&f->lock);
   for (int32_t count = take(lane, &first); count > 0; count = take(lane, &first)) {
@@ -192,13 +192,13 @@ static void *lane_main(void *argument) {
 }
 
 /* The image's results are no longer needed. Under the lock. */
-static void give_back(flight *f, uint64_t image) {
-  flight_slot *s = slot_of(f, image);
+static void give_back(in_flight_ring *f, uint64_t image) {
+  in_flight_slot *s = slot_of(f, image);
   if (!f->on_device) return;
   if (--f->lanes[s->lane].held[s->set] == 0) pthread_cond_broadcast(&f->work);
 }
 
-static bool open_lock(flight *f) {
+static bool open_lock(in_flight_ring *f) {
   if (pthread_mutex_init(&f->lock, NULL) != 0) return false;
   if (pthread_cond_init(&f->work, NULL) == 0) {
     if (pthread_cond_init(&f->done, NULL) == 0) return true;
@@ -210,15 +210,15 @@ static bool open_lock(flight *f) {
 
 /* Lanes that share `threads`, with every signal blocked: a handler of the caller's must run on a thread of the
    caller's. */
-static hs_status start_lanes(flight *f, hs_context *owner, int32_t lanes, int32_t threads) {
+static hs_status start_lanes(in_flight_ring *f, hs_context *owner, int32_t lanes, int32_t threads) {
   sigset_t all, saved;
   hs_status st = HS_OK;
   sigfillset(&all);
   if (pthread_sigmask(SIG_SETMASK, &all, &saved) != 0)
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the lanes");
   for (int32_t i = 0; i < lanes && st == HS_OK; i++) {
-    flight_lane *lane = &f->lanes[i];
-    lane->flight = f;
+    in_flight_lane *lane = &f->lanes[i];
+    lane->ring = f;
     st = backend_clone(owner, threads / lanes + (i < threads % lanes ? 1 : 0), &lane->context);
     if (st != HS_OK) break;
     backend_statistics(lane->context, &lane->statistics);
@@ -233,7 +233,7 @@ static hs_status start_lanes(flight *f, hs_context *owner, int32_t lanes, int32_
   return st;
 }
 
-static void stop_lanes(flight *f) {
+static void stop_lanes(in_flight_ring *f) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
   pthread_cond_broadcast(&f->work);
@@ -248,11 +248,11 @@ static void stop_lanes(flight *f) {
   pthread_mutex_destroy(&f->lock);
 }
 
-void flight_end(hs_context *c) {
-  if (!c->flight) return;
-  stop_lanes(c->flight);
-  hs_memory_release(c->options.allocator, c->flight);
-  c->flight = NULL;
+void in_flight_end(hs_context *c) {
+  if (!c->in_flight) return;
+  stop_lanes(c->in_flight);
+  hs_memory_release(c->options.allocator, c->in_flight);
+  c->in_flight = NULL;
 }
 
 static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
@@ -262,8 +262,8 @@ static hs_status start(hs_context *owner) {
   const int32_t threads = context_threads(owner);
   const int32_t lanes = least(in_flight, owner->cuda ? CUDA_LANES : least(threads, CPU_LANES));
   /* One slot more than may be in flight: the one whose results are being looked at. */
-  const size_t bytes = sizeof(flight) + sizeof(flight_slot) * ((size_t)in_flight + 1);
-  flight *f = hs_memory_alloc(owner->options.allocator, bytes);
+  const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)in_flight + 1);
+  in_flight_ring *f = hs_memory_alloc(owner->options.allocator, bytes);
   if (!f) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "cannot allocate %zu bytes for images in flight", bytes);
   memset(f, 0, bytes);
   f->slot_count = in_flight + 1;
@@ -273,13 +273,13 @@ static hs_status start(hs_context *owner) {
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot make a lock for images in flight");
   }
   const hs_status st = start_lanes(f, owner, lanes, threads);
-  owner->flight = f;
+  owner->in_flight = f;
   if (st == HS_OK) return HS_OK;
-  flight_end(owner);
+  in_flight_end(owner);
   return st;
 }
 
-void flight_add_statistics(flight *f, hs_statistics *sum) {
+void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
   if (!f) return;
   pthread_mutex_lock(&f->lock);
   for (int32_t i = 0; i < f->lane_count; i++) {
@@ -294,7 +294,7 @@ void flight_add_statistics(flight *f, hs_statistics *sum) {
 
 /* Lanes that may have an image like this one on the device at once; asked anew only when the size changes. */
 static int32_t lanes_for(hs_context *c, const hs_image *image) {
-  flight *f = c->flight;
+  in_flight_ring *f = c->in_flight;
   if (!c->cuda) return CPU_LANES;
   if (f->sized_width != image->width || f->sized_height != image->height) {
     f->sized_lanes = cuda_frame_lanes(c, image->width, image->height);
@@ -313,24 +313,24 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   place_filter filter;
   hs_status st = image_view_source(c, image, &source);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &filter);
-  if (st == HS_OK && !c->flight) st = start(c);
+  if (st == HS_OK && !c->in_flight) st = start(c);
   if (st != HS_OK) return st;
-  flight *f = c->flight;
+  in_flight_ring *f = c->in_flight;
   const int32_t lanes_most = lanes_for(c, image);
-  /* Each lane may hold the memory of a batch: all of them together no more frames than the device has room for. */
+  /* Each lane may hold the memory of a group: all of them together no more frames than the device has room for. */
   const int32_t room_for = lanes_most / f->lane_count;
-  const int32_t batch_most = least(batch_frame_most(c, image), room_for > 1 ? room_for : 1);
+  const int32_t group_most = least(small_images_most(c, image), room_for > 1 ? room_for : 1);
   pthread_mutex_lock(&f->lock);
   const uint64_t count = f->end - f->oldest;
   const bool room = count + 1 < (uint64_t)f->slot_count;
   if (room) {
-    flight_slot *s = slot_of(f, f->end);
+    in_flight_slot *s = slot_of(f, f->end);
     s->image = *image;
     s->masked = mask != NULL;
     if (mask) s->mask = *mask;
     s->done = s->fell_back = false;
     s->lanes_most = lanes_most;
-    s->batch_most = mask ? 1 : batch_most;
+    s->group_most = mask ? 1 : group_most;
     f->end++;
     wake_lanes(f);
   }
@@ -340,14 +340,14 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
 }
 
 /* Waits for the oldest image; its slot stays taken, as the one being looked at, until the next call. */
-static hs_status wait_oldest(hs_context *c, const flight_slot **slot) {
-  flight *f = c->flight;
+static hs_status wait_oldest(hs_context *c, const in_flight_slot **slot) {
+  in_flight_ring *f = c->in_flight;
   if (!f) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
   pthread_mutex_lock(&f->lock);
   if (f->viewed) give_back(f, f->oldest - 1);
   f->viewed = false;
   const bool any = f->oldest != f->end;
-  flight_slot *s = slot_of(f, f->oldest);
+  in_flight_slot *s = slot_of(f, f->oldest);
   while (any && !s->done) pthread_cond_wait(&f->done, &f->lock);
   if (any) f->oldest++;
   f->viewed = any;
@@ -364,7 +364,7 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
   *features = NULL;
-  const flight_slot *slot = NULL;
+  const in_flight_slot *slot = NULL;
   const hs_status st = wait_oldest(c, &slot);
   if (st == HS_OK) *features = &slot->features;
   return st;
@@ -374,12 +374,12 @@ hs_status hs_wait(hs_context *c, hs_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
-  const flight_slot *slot = NULL;
+  const in_flight_slot *slot = NULL;
   hs_status st = wait_oldest(c, &slot);
   if (st != HS_OK) return st;
   st = features_copy(features, &slot->features, c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %zu features", slot->features.count);
-  flight *f = c->flight;
+  in_flight_ring *f = c->in_flight;
   pthread_mutex_lock(&f->lock);
   give_back(f, f->oldest - 1);
   f->viewed = false;
@@ -388,8 +388,8 @@ hs_status hs_wait(hs_context *c, hs_features *features) {
 }
 
 int32_t hs_count_in_flight(const hs_context *c) {
-  if (!c || !c->flight) return 0;
-  flight *f = c->flight;
+  if (!c || !c->in_flight) return 0;
+  in_flight_ring *f = c->in_flight;
   pthread_mutex_lock(&f->lock);
   const int32_t count = (int32_t)(f->end - f->oldest);
   pthread_mutex_unlock(&f->lock);

@@ -6,18 +6,18 @@
  * it writes into one of two sets of pinned results by turns, and starts no image while both hold results that nobody has
  * waited for. A lane of a CPU context has its share of the threads.
  */
-#ifndef HS_PIPELINE_FLIGHT_H
-#define HS_PIPELINE_FLIGHT_H
+#ifndef HARTSIFT_FRAME_IN_FLIGHT_H
+#define HARTSIFT_FRAME_IN_FLIGHT_H
 
 #include "pipeline/context/context.h"
 
-typedef struct flight flight;
+typedef struct in_flight_ring in_flight_ring;
 
 /* Ends and frees what is in flight, if anything is: images that no lane has begun are dropped, those being worked on are
    finished. */
-void flight_end(hs_context *context);
+void in_flight_end(hs_context *context);
 
 /* Adds what the lanes hold and have done to *statistics. null is allowed. */
-void flight_add_statistics(flight *flight, hs_statistics *statistics);
+void in_flight_add_statistics(in_flight_ring *ring, hs_statistics *statistics);
 
 #endif

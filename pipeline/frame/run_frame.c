@@ -109,7 +109,7 @@ static stage_status select_features(frame *f) {
                             .described_count = f->described,
                             .kept_described = &f->described};
   if (options_use_grid(&c->options)) {
-    grid_select_lists(c, &args, picture->width, picture->height);
+    grid_choice_lists(c, &args, picture->width, picture->height);
     return STAGE_OK;
   }
   return c->ops.select(c->queue, &args);
@@ -154,7 +154,7 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
     hs_status st = context_prepare(c, r);
     if (st != HS_OK) return st;
     workspace_view(&c->plan, c->slab, w);
-    st = grid_reserve(c, w->features.capacity);
+    st = grid_choice_reserve(c, w->features.capacity);
     if (st != HS_OK) return st;
     const int32_t octaves = r->given ? given_octaves_needed(&c->plan, c, r) : c->plan.geometry.octave_count;
     for (int32_t o = 0; o < octaves; o++) {

@@ -1,8 +1,8 @@
 /*
  * One frame, stage after stage.
  */
-#ifndef HS_PIPELINE_RUN_H
-#define HS_PIPELINE_RUN_H
+#ifndef HARTSIFT_FRAME_RUN_FRAME_H
+#define HARTSIFT_FRAME_RUN_FRAME_H
 
 #include "pipeline/context/context.h"
 #include "pipeline/context/frame_request.h"

@@ -1,8 +1,8 @@
 /*
  * Selection among finished features, in place: what stages/select.h does for lists within a frame.
  */
-#ifndef HS_PIPELINE_SELECT_RECORDS_H
-#define HS_PIPELINE_SELECT_RECORDS_H
+#ifndef HARTSIFT_FRAME_SELECT_RECORDS_H
+#define HARTSIFT_FRAME_SELECT_RECORDS_H
 
 #include "pipeline/include/hartsift.h"
 

@@ -6,10 +6,10 @@
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 
-/* A batch is chosen so large that its first octaves together have this many samples: from there on launches are no
+/* A group is chosen so large that its first octaves together have this many samples: from there on launches are no
    longer what its time goes to. Every picture of it has lists of its own, so what a larger picture's lists grew to is
    cut to one keypoint in so many samples, and so many besides, more than pictures have. */
-enum { BATCH_SAMPLES = 4 << 20, BATCH_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_LEAST = 32, KEYPOINTS_BESIDES = 1024 };
+enum { GROUP_SAMPLES = 4 << 20, GROUP_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_LEAST = 32, KEYPOINTS_BESIDES = 1024 };
 
 /* Samples of the first octave. */
 static int64_t samples_of(const hs_options *o, const hs_image *image) {
@@ -17,20 +17,20 @@ static int64_t samples_of(const hs_options *o, const hs_image *image) {
   return o->first_octave < 0 ? 4 * pixels : pixels >> (2 * o->first_octave);
 }
 
-int32_t batch_frame_most(const hs_context *c, const hs_image *image) {
+int32_t small_images_most(const hs_context *c, const hs_image *image) {
   const hs_options *o = &c->options;
   if (!c->cuda || o->device == HS_DEVICE_HYBRID || o->max_memory_bytes > 0 || o->equalize || o->grid_columns > 0 ||
-      !cuda_frame_batches(c))
+      !cuda_frame_groups(c))
     return 1;
   const int64_t samples = samples_of(o, image);
   int32_t wanted = o->images_per_launch, chosen = 1;
   if (wanted == 0)
-    wanted = samples * BATCH_CHOSEN_MAX <= BATCH_SAMPLES ? BATCH_CHOSEN_MAX : (int32_t)(BATCH_SAMPLES / (samples + 1));
-  while (2 * chosen <= wanted && 2 * chosen <= CUDA_BATCH_MAX) chosen *= 2;
+    wanted = samples * GROUP_CHOSEN_MAX <= GROUP_SAMPLES ? GROUP_CHOSEN_MAX : (int32_t)(GROUP_SAMPLES / (samples + 1));
+  while (2 * chosen <= wanted && 2 * chosen <= CUDA_GROUP_MAX) chosen *= 2;
   return chosen;
 }
 
-bool batch_frame_alike(const hs_image *a, const hs_image *b) {
+bool small_images_alike(const hs_image *a, const hs_image *b) {
   return a->width == b->width && a->height == b->height && a->type == b->type && a->layout == b->layout &&
          a->range_low == b->range_low && a->range_high == b->range_high;
 }
@@ -38,7 +38,7 @@ bool batch_frame_alike(const hs_image *a, const hs_image *b) {
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* Runs the frame with lists of a batch's length, and leaves the context's at their longest. */
+/* Runs the frame with lists of a group's length, and leaves the context's at their longest. */
 static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests, const cuda_frame_place *place,
                      cuda_frame_result *results) {
   const uint32_t keypoints = c->keypoint_capacity, features = c->feature_capacity;
@@ -53,11 +53,11 @@ static hs_status run(hs_context *c, const hs_image *image, const frame_request *
   return HS_OK;
 }
 
-hs_status batch_frame_run(hs_context *c, const hs_image *const *images, int32_t count, hs_features *views) {
-  frame_request requests[CUDA_BATCH_MAX];
-  cuda_frame_result results[CUDA_BATCH_MAX];
-  const cuda_frame_place place = {.batch = count};
-  assert(count >= 1 && count <= CUDA_BATCH_MAX);
+hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t count, hs_features *views) {
+  frame_request requests[CUDA_GROUP_MAX];
+  cuda_frame_result results[CUDA_GROUP_MAX];
+  const cuda_frame_place place = {.group = count};
+  assert(count >= 1 && count <= CUDA_GROUP_MAX);
   context_clear_error(c);
   for (int32_t i = 0; i < count; i++) {
     requests[i] = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};

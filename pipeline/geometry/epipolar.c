@@ -46,9 +46,8 @@ void epipolar_gather(const double matrix[9], const geometry_matches *matches, si
     const double w = weights[i] / (gradient > 1.0e-12 ? gradient : 1.0e-12);
     const double left[6] = {w * u * u, w * u * v, w * u, w * v * v, w * v, w};
     const double right[6] = {x * x, x * y, x, y * y, y, 1.0};
-    for (int r = 0; r < 6; r++) {
+    for (int r = 0; r < 6; r++)
       for (int c = 0; c < 6; c++) form->sum[r][c] += left[r] * right[c];
-    }
   }
 }
 

@@ -1,8 +1,8 @@
 /*
  * What fundamental and essential matrices share beyond models.h: the epipolar constraint as a row of nine.
  */
-#ifndef HS_PIPELINE_GEOMETRY_EPIPOLAR_H
-#define HS_PIPELINE_GEOMETRY_EPIPOLAR_H
+#ifndef HARTSIFT_GEOMETRY_EPIPOLAR_H
+#define HARTSIFT_GEOMETRY_EPIPOLAR_H
 
 /* row . vec(F) = b^T F a for points of three coordinates. */
 static inline void epipolar_row(const double a[3], const double b[3], double row[9]) {

@@ -23,15 +23,13 @@ static const int cubic_of[QUADRATIC][LINEAR] = {{0, 2, 4, 5},     {2, 3, 8, 9}, 
 
 /* sum += factor * p * q. */
 static void add_product_1_1(const double p[LINEAR], const double q[LINEAR], double factor, double sum[QUADRATIC]) {
-  for (int i = 0; i < LINEAR; i++) {
+  for (int i = 0; i < LINEAR; i++)
     for (int j = 0; j < LINEAR; j++) sum[quadratic_of[i][j]] += factor * p[i] * q[j];
-  }
 }
 
 static void add_product_2_1(const double p[QUADRATIC], const double q[LINEAR], double sum[CUBIC]) {
-  for (int i = 0; i < QUADRATIC; i++) {
+  for (int i = 0; i < QUADRATIC; i++)
     for (int j = 0; j < LINEAR; j++) sum[cubic_of[i][j]] += p[i] * q[j];
-  }
 }
 
 /* The ten constraints on e[r][c], the linear polynomials of E's elements: det E = 0 and, row by row, (E E^T - trace/2)
@@ -47,18 +45,15 @@ static void constraints(double e[3][3][LINEAR], double out[CONSTRAINTS][CUBIC]) 
   }
   double square[3][3][QUADRATIC] = {{{0.0}}}, trace[QUADRATIC] = {0.0};
   for (int r = 0; r < 3; r++) {
-    for (int s = 0; s < 3; s++) {
+    for (int s = 0; s < 3; s++)
       for (int k = 0; k < 3; k++) add_product_1_1(e[r][k], e[s][k], 1.0, square[r][s]);
-    }
     for (int i = 0; i < QUADRATIC; i++) trace[i] += square[r][r][i];
   }
-  for (int r = 0; r < 3; r++) {
+  for (int r = 0; r < 3; r++)
     for (int i = 0; i < QUADRATIC; i++) square[r][r][i] -= 0.5 * trace[i];
-  }
   for (int r = 0; r < 3; r++) {
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < 3; c++)
       for (int k = 0; k < 3; k++) add_product_2_1(square[r][k], e[k][c], out[1 + 3 * r + c]);
-    }
   }
 }
 
@@ -86,12 +81,10 @@ static void subtract_shifted(const double p[CUBIC / 2], const double q[CUBIC / 2
 static void add_minor(const double *p0, const double *q1, const double *p1, const double *q0, const double *t,
                       double *sum) {
   double minor[9] = {0.0};
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 5; i++)
     for (int j = 0; j < 5; j++) minor[i + j] += p0[i] * q1[j] - p1[i] * q0[j];
-  }
-  for (int i = 0; i < 7; i++) {
+  for (int i = 0; i < 7; i++)
     for (int j = 0; j < 5; j++) sum[i + j] += minor[i] * t[j];
-  }
 }
 
 static void evaluate_row(const z_row *row, double z, double out[3]) {
@@ -145,9 +138,8 @@ int essential_solve(const geometry_problem *problem, const uint32_t *sample, geo
     epipolar_row(a, b, rows + 9 * i);
   }
   if (!linear_null_space9(rows, SAMPLE, basis)) return 0;
-  for (int i = 0; i < 9; i++) {
+  for (int i = 0; i < 9; i++)
     for (int k = 0; k < LINEAR; k++) e[i / 3][i % 3][k] = basis[9 * k + i];
-  }
   constraints(e, system);
   double solutions[GEOMETRY_SOLUTIONS_MAX][3];
   const int solution_count = solve_constraints(system, solutions);
@@ -155,9 +147,8 @@ int essential_solve(const geometry_problem *problem, const uint32_t *sample, geo
   for (int s = 0; s < solution_count; s++) {
     geometry_candidate *const candidate = candidates + count;
     const double *const p = solutions[s];
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 9; i++)
       candidate->essential[i] = p[0] * basis[i] + p[1] * basis[9 + i] + p[2] * basis[18 + i] + basis[27 + i];
-    }
     if (!linear_normalize(candidate->essential, 9)) continue;
     essential_to_matrix(problem, candidate);
     if (epipolar_sample_oriented(candidate->matrix, &problem->matches, sample, SAMPLE)) count++;

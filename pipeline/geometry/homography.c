@@ -58,9 +58,8 @@ int homography_solve(const geometry_problem *problem, const uint32_t *sample, ge
     h[6 + j] = r0 + r1 + r2;
   }
   if (!linear_normalize(h, 9)) return 0;
-  if (h[6] * ax[0] + h[7] * ay[0] + h[8] < 0.0) {
+  if (h[6] * ax[0] + h[7] * ay[0] + h[8] < 0.0)
     for (int i = 0; i < 9; i++) h[i] = -h[i];
-  }
   return 1;
 }
 
@@ -102,9 +101,8 @@ void homography_gather(const double matrix[9], const geometry_matches *matches, 
     const double left[6] = {
         w00, w01, -(w00 * u + w01 * v), w11, -(w01 * u + w11 * v), w00 * u * u + 2.0 * w01 * u * v + w11 * v * v};
     const double right[6] = {x * x, x * y, x, y * y, y, 1.0};
-    for (int r = 0; r < 6; r++) {
+    for (int r = 0; r < 6; r++)
       for (int c = 0; c < 6; c++) form->sum[r][c] += left[r] * right[c];
-    }
   }
 }
 

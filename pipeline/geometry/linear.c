@@ -81,9 +81,8 @@ static void rotate_columns(double m[9], int i, int j, double cosine, double sine
 static void complete_columns(double b[9], const double s[3]) {
   const double tiny = 1.0e-14 * s[0];
   double columns[3][3];
-  for (int j = 0; j < 3; j++) {
+  for (int j = 0; j < 3; j++)
     for (int i = 0; i < 3; i++) columns[j][i] = s[j] > tiny ? b[3 * i + j] / s[j] : 0.0;
-  }
   if (!(s[0] > 0.0)) columns[0][0] = 1.0;
   if (!(s[1] > tiny) || !(s[0] > 0.0)) {
     int axis = 0;

@@ -3,8 +3,8 @@
  * systems of up to ten. Sums, products, quotients and square roots only, in a fixed order, so every
  * machine gets the same bits.
  */
-#ifndef HS_PIPELINE_GEOMETRY_LINEAR_H
-#define HS_PIPELINE_GEOMETRY_LINEAR_H
+#ifndef HARTSIFT_GEOMETRY_LINEAR_H
+#define HARTSIFT_GEOMETRY_LINEAR_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  * All work happens in working coordinates: the points of each image moved to their mean and scaled, by the same factor
  * in both images, so that an error in working units is an error in pixels times that factor.
  */
-#ifndef HS_PIPELINE_GEOMETRY_MODELS_H
-#define HS_PIPELINE_GEOMETRY_MODELS_H
+#ifndef HARTSIFT_GEOMETRY_MODELS_H
+#define HARTSIFT_GEOMETRY_MODELS_H
 
 #include <stdbool.h>
 #include <stddef.h>

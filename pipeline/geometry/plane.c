@@ -46,9 +46,8 @@ static bool homography_of_three(const geometry_matches *matches, const double f[
   for (int i = 0; i < 9; i++) h[i] = a_matrix[i] - epipole[i / 3] * v[i % 3] / determinant;
   const uint32_t first = triple[0];
   if (!linear_normalize(h, 9)) return false;
-  if (h[6] * matches->ax[first] + h[7] * matches->ay[first] + h[8] < 0.0) {
+  if (h[6] * matches->ax[first] + h[7] * matches->ay[first] + h[8] < 0.0)
     for (int i = 0; i < 9; i++) h[i] = -h[i];
-  }
   return true;
 }
 
@@ -106,9 +105,8 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
   /* clearly off the plane: parallax is known to a fraction of itself */
   const double limit = 4.0 * problem->threshold * problem->threshold;
   uint32_t off = 0; /* their indices take the place of the errors: however few they are, drawing one is one step */
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < count; i++)
     if (squares[i] > limit) squares[off++] = (double)i;
-  }
   if (off < 2) return;
   geometry_candidate best = *candidate;
   for (int trial = 0; trial < PARALLAX_TRIALS; trial++) {

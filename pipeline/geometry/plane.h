@@ -1,8 +1,8 @@
 /*
  * Fundamental matrices whose support lies mostly in one plane.
  */
-#ifndef HS_PIPELINE_GEOMETRY_PLANE_H
-#define HS_PIPELINE_GEOMETRY_PLANE_H
+#ifndef HARTSIFT_GEOMETRY_PLANE_H
+#define HARTSIFT_GEOMETRY_PLANE_H
 
 #include "pipeline/geometry/models.h"
 #include "pipeline/geometry/random.h"

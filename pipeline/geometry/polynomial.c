@@ -23,11 +23,10 @@ static double bracketed_root(const double *coefficients, const double *derivativ
   for (int i = 0; i < 80; i++) {
     const double value = value_at(coefficients, degree, x);
     if (value == 0.0) break;
-    if ((value < 0.0) == rising) {
+    if ((value < 0.0) == rising)
       low = x;
-    } else {
+    else
       high = x;
-    }
     const double slope = value_at(derivative, degree - 1, x);
     const double newton = x - value / slope;
     const double next = newton > low && newton < high ? newton : 0.5 * (low + high);
@@ -47,11 +46,10 @@ static int roots_between(double derivatives[][POLYNOMIAL_DEGREE_MAX + 1], int de
   for (int i = 0; i <= turn_count && count < degree; i++) {
     const double high = i < turn_count ? turns[i] : 1.0;
     const double at_high = value_at(coefficients, degree, high);
-    if (at_low == 0.0) {
+    if (at_low == 0.0)
       roots[count++] = low;
-    } else if ((at_low < 0.0 && at_high > 0.0) || (at_low > 0.0 && at_high < 0.0)) {
+    else if ((at_low < 0.0 && at_high > 0.0) || (at_low > 0.0 && at_high < 0.0))
       roots[count++] = bracketed_root(coefficients, derivative, degree, low, high, accuracy);
-    }
     low = high;
     at_low = at_high;
   }
@@ -62,9 +60,8 @@ static int roots_between(double derivatives[][POLYNOMIAL_DEGREE_MAX + 1], int de
 static int roots_within_one(const double *coefficients, int degree, double *roots) {
   double derivatives[POLYNOMIAL_DEGREE_MAX + 1][POLYNOMIAL_DEGREE_MAX + 1]; /* [d]: the one of degree d */
   for (int i = 0; i <= degree; i++) derivatives[degree][i] = coefficients[i];
-  for (int d = degree - 1; d >= 0; d--) {
+  for (int d = degree - 1; d >= 0; d--)
     for (int i = 0; i <= d; i++) derivatives[d][i] = derivatives[d + 1][i + 1] * (double)(i + 1);
-  }
   double turns[POLYNOMIAL_DEGREE_MAX];
   int count = 0;
   for (int d = 1; d <= degree; d++) {
@@ -83,8 +80,7 @@ int polynomial_real_roots(const double *coefficients, int degree, double *roots)
   double reversed[POLYNOMIAL_DEGREE_MAX + 1], reciprocals[POLYNOMIAL_DEGREE_MAX];
   for (int i = 0; i <= degree; i++) reversed[i] = coefficients[degree - i];
   const int beyond = roots_within_one(reversed, degree, reciprocals);
-  for (int i = 0; i < beyond && count < degree; i++) {
+  for (int i = 0; i < beyond && count < degree; i++)
     if (reciprocals[i] != 0.0 && fabs(reciprocals[i]) < 1.0) roots[count++] = 1.0 / reciprocals[i];
-  }
   return count;
 }

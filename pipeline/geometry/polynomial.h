@@ -1,8 +1,8 @@
 /*
  * Real roots of polynomials of small degree.
  */
-#ifndef HS_PIPELINE_GEOMETRY_POLYNOMIAL_H
-#define HS_PIPELINE_GEOMETRY_POLYNOMIAL_H
+#ifndef HARTSIFT_GEOMETRY_POLYNOMIAL_H
+#define HARTSIFT_GEOMETRY_POLYNOMIAL_H
 
 enum { POLYNOMIAL_DEGREE_MAX = 10 };
 

@@ -16,9 +16,8 @@ static void rotation_of(const double u[9], const double v[9], double quarter, do
   linear_transpose3(v, vt);
   linear_multiply3(u, w, uw);
   linear_multiply3(uw, vt, out);
-  if (linear_determinant3(out) < 0.0) {
+  if (linear_determinant3(out) < 0.0)
     for (int i = 0; i < 9; i++) out[i] = -out[i];
-  }
 }
 
 static void ray(const hs_camera *camera, const double point[2], double out[3]) {
@@ -46,12 +45,12 @@ hs_status hs_relative_pose(const double *essential, const hs_camera *camera_a, c
                            hs_pose *pose) {
   if (!pose) return HS_ERR_ARGUMENT;
   memset(pose, 0, sizeof *pose);
-  if (!essential || !camera_a || !geometry_camera_valid(camera_a) || !camera_b || !geometry_camera_valid(camera_b)) return HS_ERR_ARGUMENT;
+  if (!essential || !camera_a || !geometry_camera_valid(camera_a) || !camera_b || !geometry_camera_valid(camera_b))
+    return HS_ERR_ARGUMENT;
   if (count > 0 && (!points_a || !points_b)) return HS_ERR_ARGUMENT;
   double u[9], s[3], v[9], rotations[2][9];
-  for (int i = 0; i < 9; i++) {
+  for (int i = 0; i < 9; i++)
     if (!isfinite(essential[i])) return HS_ERR_ARGUMENT;
-  }
   linear_svd3(essential, u, s, v);
   if (!(s[1] > 1.0e-6 * s[0]) || !isfinite(s[0])) return HS_ERR_ARGUMENT;
   const double t[3] = {u[2], u[5], u[8]};

@@ -1,8 +1,8 @@
 /*
  * Random numbers of the search: splitmix64, the same sequence everywhere.
  */
-#ifndef HS_PIPELINE_GEOMETRY_RANDOM_H
-#define HS_PIPELINE_GEOMETRY_RANDOM_H
+#ifndef HARTSIFT_GEOMETRY_RANDOM_H
+#define HARTSIFT_GEOMETRY_RANDOM_H
 
 #include <stdint.h>
 

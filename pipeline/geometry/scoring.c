@@ -11,11 +11,10 @@ enum { IMPROVE_ROUNDS = 4, IMPROVE_MATCHES = 200, POLISH_ROUNDS = 30 };
 
 void geometry_errors(const geometry_problem *problem, const double matrix[9], size_t begin, size_t count,
                      double *squares) {
-  if (problem->model == HS_HOMOGRAPHY) {
+  if (problem->model == HS_HOMOGRAPHY)
     homography_errors(matrix, &problem->matches, begin, count, squares);
-  } else {
+  else
     epipolar_errors(matrix, &problem->matches, begin, count, squares);
-  }
 }
 
 static size_t block_length(size_t begin, size_t count) {
@@ -79,11 +78,10 @@ static void gather_form(const geometry_problem *problem, const double matrix[9],
       values[i] = weight > 0.0 ? weight * weight : 0.0;
       used += weight > 0.0;
     }
-    if (problem->model == HS_HOMOGRAPHY) {
+    if (problem->model == HS_HOMOGRAPHY)
       homography_gather(matrix, &problem->matches, begin, length, values, form);
-    } else {
+    else
       epipolar_gather(matrix, &problem->matches, begin, length, values, form);
-    }
     begin += length;
   }
 }

@@ -4,8 +4,8 @@
  * 6 v (1 - v). So no single threshold decides (the idea of MAGSAC, Barath et al. 2019, with a density that needs no
  * tables), and a reweighted least-squares fit with Tukey's biweights (1 - r^2/t^2)^2 climbs this very score.
  */
-#ifndef HS_PIPELINE_GEOMETRY_SCORING_H
-#define HS_PIPELINE_GEOMETRY_SCORING_H
+#ifndef HARTSIFT_GEOMETRY_SCORING_H
+#define HARTSIFT_GEOMETRY_SCORING_H
 
 #include "pipeline/geometry/models.h"
 

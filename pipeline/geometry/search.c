@@ -25,11 +25,10 @@ int32_t search_iterations_needed(size_t inliers, size_t count, int sample, doubl
   int32_t low = 0, high = most; /* the least n in (low, high] with (1 - good)^n <= 1 - confidence, or most */
   while (high - low > 1) {
     const int32_t middle = low + (high - low) / 2;
-    if (power(1.0 - good, middle) <= 1.0 - confidence) {
+    if (power(1.0 - good, middle) <= 1.0 - confidence)
       high = middle;
-    } else {
+    else
       low = middle;
-    }
   }
   return high;
 }
@@ -75,9 +74,8 @@ bool search_run(const geometry_problem *problem, const search_limits *limits, ra
       candidate->score = geometry_score(problem, candidate->matrix, best_sampled);
       if (!(candidate->score > best_sampled)) continue;
       best_sampled = candidate->score;
-      if (limits->check_plane && problem->model == HS_FUNDAMENTAL) {
+      if (limits->check_plane && problem->model == HS_FUNDAMENTAL)
         plane_complete(problem, sample, random, squares, candidate);
-      }
       (void)geometry_improve(problem, candidate);
       if (!(candidate->score > best->score)) continue;
       *best = *candidate;

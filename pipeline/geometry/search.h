@@ -2,8 +2,8 @@
  * The robust search for a model: random minimal samples, local optimisation of every new best candidate, and an
  * adaptive number of iterations (Fischler and Bolles 1981; Chum, Matas and Kittler 2003; Lebeda, Matas and Chum 2012).
  */
-#ifndef HS_PIPELINE_GEOMETRY_SEARCH_H
-#define HS_PIPELINE_GEOMETRY_SEARCH_H
+#ifndef HARTSIFT_GEOMETRY_SEARCH_H
+#define HARTSIFT_GEOMETRY_SEARCH_H
 
 #include "pipeline/geometry/models.h"
 #include "pipeline/geometry/random.h"

@@ -71,9 +71,8 @@ static const char *fault_of(const hs_verify_options *o) {
     return "min_iterations: 0..max_iterations expected";
   if (o->min_inliers < 0) return "min_inliers: 0 or more expected";
   if (o->check_plane < 0 || o->check_plane > 1) return "check_plane: 0 or 1 expected";
-  if (o->model == HS_ESSENTIAL && (!geometry_camera_valid(&o->camera_a) || !geometry_camera_valid(&o->camera_b))) {
+  if (o->model == HS_ESSENTIAL && (!geometry_camera_valid(&o->camera_a) || !geometry_camera_valid(&o->camera_b)))
     return "camera_a, camera_b: focal lengths above 0 and finite principal points expected";
-  }
   return NULL;
 }
 
@@ -116,9 +115,8 @@ static void to_working(verification *v) {
     }
   }
   v->scale = spread > 0.0 ? sqrt(2.0 * (double)count / spread) : 1.0;
-  for (int c = 0; c < 4; c++) {
+  for (int c = 0; c < 4; c++)
     for (size_t i = 0; i < count; i++) v->columns[c][i] *= v->scale;
-  }
   geometry_problem *const p = &v->problem;
   p->model = v->options->model;
   p->matches.ax = v->columns[0];
@@ -218,15 +216,12 @@ static void to_caller(const verification *v, const geometry_candidate *best, dou
   } else {
     double u[9], singular[3], w[9];
     linear_svd3(best->essential, u, singular, w);
-    for (int i = 0; i < 9; i++) {
-      out[i] = u[3 * (i / 3)] * w[3 * (i % 3)] + u[3 * (i / 3) + 1] * w[3 * (i % 3) + 1];
-    }
+    for (int i = 0; i < 9; i++) out[i] = u[3 * (i / 3)] * w[3 * (i % 3)] + u[3 * (i / 3) + 1] * w[3 * (i % 3) + 1];
   }
   int largest = 0;
   for (int i = 1; i < 9; i++) largest = fabs(out[i]) > fabs(out[largest]) ? i : largest;
-  if (out[largest] < 0.0) {
+  if (out[largest] < 0.0)
     for (int i = 0; i < 9; i++) out[i] = -out[i];
-  }
 }
 
 /* Searches and fills in what was found. */
@@ -240,9 +235,8 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
   if (count < (size_t)o->min_inliers || count < (size_t)geometry_sample_size(o->model)) return;
   const geometry_matches marked = marked_matches(v);
   if (on_a_line(marked.ax, marked.ay, count, v->problem.threshold) ||
-      on_a_line(marked.bx, marked.by, count, v->problem.threshold)) {
+      on_a_line(marked.bx, marked.by, count, v->problem.threshold))
     return;
-  }
   geometry->found = 1;
   to_caller(v, &best, geometry->matrix);
   geometry->inlier_count = count;

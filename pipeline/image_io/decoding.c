@@ -31,9 +31,7 @@ size_t image_channels(hs_pixel_layout layout) {
 size_t image_sample_bytes(hs_sample_type type) { return type == HS_U8 ? 1 : type == HS_U16 ? 2 : 4; }
 
 hs_status image_check_size(const image_request *request, uint64_t width, uint64_t height) {
-  if (width == 0 || height == 0) {
-    return image_fail(request, HS_ERR_FORMAT, "the picture has no pixels");
-  }
+  if (width == 0 || height == 0) return image_fail(request, HS_ERR_FORMAT, "the picture has no pixels");
   if (width > INT32_MAX || height > INT32_MAX || width > request->max_pixels / height) {
     return image_fail(request, HS_ERR_LIMIT, "%llu x %llu pixels are more than the limit of %llu",
                       (unsigned long long)width, (unsigned long long)height, (unsigned long long)request->max_pixels);
@@ -52,9 +50,7 @@ hs_status image_allocate(const image_request *request, int32_t width, int32_t he
                       (long)height);
   }
   void *pixels = hs_memory_alloc(request->allocator, bytes);
-  if (pixels == NULL) {
-    return image_fail(request, HS_ERR_MEMORY, "no memory for %ld x %ld pixels", (long)width, (long)height);
-  }
+  if (!pixels) return image_fail(request, HS_ERR_MEMORY, "no memory for %ld x %ld pixels", (long)width, (long)height);
   *image = (hs_image){.data = pixels,
                       .width = width,
                       .height = height,
@@ -67,7 +63,7 @@ hs_status image_allocate(const image_request *request, int32_t width, int32_t he
 }
 
 void hs_image_free(hs_image *image) {
-  if (image != NULL) {
+  if (image) {
     hs_memory_release(image->allocator, image->memory);
     memset(image, 0, sizeof *image);
   }

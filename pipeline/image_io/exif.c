@@ -33,39 +33,28 @@ static uint32_t exif_u32(const exif_tiff *tiff, size_t at) {
 static int exif_entry_orientation(const exif_tiff *tiff, size_t entry) {
   const uint32_t type = exif_u16(tiff, entry + 2);
   uint32_t value = 0;
-  if (exif_u32(tiff, entry + 4) != 1) {
-    return 1;
-  }
-  if (type == EXIF_TYPE_SHORT) {
+  if (exif_u32(tiff, entry + 4) != 1) return 1;
+  if (type == EXIF_TYPE_SHORT)
     value = exif_u16(tiff, entry + 8);
-  } else if (type == EXIF_TYPE_LONG) {
+  else if (type == EXIF_TYPE_LONG)
     value = exif_u32(tiff, entry + 8);
-  }
   return value >= 1 && value <= 8 ? (int)value : 1;
 }
 
 int exif_orientation(const uint8_t *app1, size_t size) {
   static const uint8_t signature[6] = {'E', 'x', 'i', 'f', 0, 0};
-  if (size < sizeof signature + 8 || memcmp(app1, signature, sizeof signature) != 0) {
-    return 1;
-  }
+  if (size < sizeof signature + 8 || memcmp(app1, signature, sizeof signature) != 0) return 1;
   exif_tiff tiff = {.bytes = app1 + sizeof signature, .size = size - sizeof signature};
-  if (memcmp(tiff.bytes, "MM\0*", 4) == 0) {
+  if (memcmp(tiff.bytes, "MM\0*", 4) == 0)
     tiff.big_endian = true;
-  } else if (memcmp(tiff.bytes, "II*\0", 4) != 0) {
+  else if (memcmp(tiff.bytes, "II*\0", 4) != 0)
     return 1;
-  }
   const size_t directory = exif_u32(&tiff, 4);
-  if (directory > tiff.size - 2) {
-    return 1;
-  }
+  if (directory > tiff.size - 2) return 1;
   const uint32_t entries = exif_u16(&tiff, directory);
   size_t entry = directory + 2;
-  for (uint32_t i = 0; i < entries && tiff.size - entry >= EXIF_ENTRY_BYTES; ++i, entry += EXIF_ENTRY_BYTES) {
-    if (exif_u16(&tiff, entry) == EXIF_TAG_ORIENTATION) {
-      return exif_entry_orientation(&tiff, entry);
-    }
-  }
+  for (uint32_t i = 0; i < entries && tiff.size - entry >= EXIF_ENTRY_BYTES; i++, entry += EXIF_ENTRY_BYTES)
+    if (exif_u16(&tiff, entry) == EXIF_TAG_ORIENTATION) return exif_entry_orientation(&tiff, entry);
   return 1;
 }
 
@@ -101,10 +90,8 @@ void exif_put_row(const exif_placement *placement, int32_t row, const uint8_t *p
     memcpy(picture + (size_t)first * pixel_bytes, pixels, count * pixel_bytes);
     return;
   }
-  for (size_t x = 0; x < count; ++x) {
+  for (size_t x = 0; x < count; x++) {
     uint8_t *target = picture + (size_t)(first + (ptrdiff_t)x * placement->step_x) * pixel_bytes;
-    for (size_t i = 0; i < pixel_bytes; ++i) {
-      target[i] = pixels[x * pixel_bytes + i];
-    }
+    for (size_t i = 0; i < pixel_bytes; i++) target[i] = pixels[x * pixel_bytes + i];
   }
 }

@@ -14,36 +14,31 @@ static uint32_t gray_of(uint32_t red, uint32_t green, uint32_t blue) {
 }
 
 static void gray_convert_u8(const uint8_t *source, size_t channels, size_t count, uint8_t *target, bool colour) {
-  for (size_t i = 0; i < count; ++i, source += channels) {
-    if (colour) {
+  for (size_t i = 0; i < count; i++, source += channels)
+    if (colour)
       memcpy(target + 3 * i, source, 3);
-    } else if (channels >= 3) {
+    else if (channels >= 3)
       target[i] = (uint8_t)gray_of(source[0], source[1], source[2]);
-    } else {
+    else
       target[i] = source[0];
-    }
-  }
 }
 
 static void gray_convert_u16(const uint16_t *source, size_t channels, size_t count, uint16_t *target, bool colour) {
-  for (size_t i = 0; i < count; ++i, source += channels) {
-    if (colour) {
+  for (size_t i = 0; i < count; i++, source += channels)
+    if (colour)
       memcpy(target + 3 * i, source, 3 * sizeof *source);
-    } else if (channels >= 3) {
+    else if (channels >= 3)
       target[i] = (uint16_t)gray_of(source[0], source[1], source[2]);
-    } else {
+    else
       target[i] = source[0];
-    }
-  }
 }
 
 void gray_convert_row(const void *source, size_t source_channels, hs_sample_type type, size_t count, void *target,
                       hs_pixel_layout target_layout) {
-  if (image_channels(target_layout) == source_channels) {
+  if (image_channels(target_layout) == source_channels)
     memcpy(target, source, count * source_channels * image_sample_bytes(type));
-  } else if (type == HS_U16) {
+  else if (type == HS_U16)
     gray_convert_u16(source, source_channels, count, target, target_layout == HS_RGB);
-  } else {
+  else
     gray_convert_u8(source, source_channels, count, target, target_layout == HS_RGB);
-  }
 }

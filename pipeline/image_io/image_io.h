@@ -5,8 +5,8 @@
  * A reader gets the whole file in memory and trusts none of it: sizes are checked against the limits
  * and against the number of bytes there before anything of their order is allocated.
  */
-#ifndef HARTSIFT_PIPELINE_IMAGE_IO_H
-#define HARTSIFT_PIPELINE_IMAGE_IO_H
+#ifndef HARTSIFT_IMAGE_IO_IMAGE_IO_H
+#define HARTSIFT_IMAGE_IO_IMAGE_IO_H
 
 #include <stdbool.h>
 #include <stddef.h>

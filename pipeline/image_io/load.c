@@ -32,16 +32,11 @@ typedef struct load_buffer {
 
 static load_kind load_kind_of(const uint8_t *bytes, size_t size) {
   static const uint8_t png[LOAD_SIGNATURE_BYTES] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-  if (size >= sizeof png && memcmp(bytes, png, sizeof png) == 0) {
-    return LOAD_PNG;
-  }
-  if (size >= 2 && bytes[0] == 0xFF && bytes[1] == 0xD8) {
-    return LOAD_JPEG;
-  }
+  if (size >= sizeof png && memcmp(bytes, png, sizeof png) == 0) return LOAD_PNG;
+  if (size >= 2 && bytes[0] == 0xFF && bytes[1] == 0xD8) return LOAD_JPEG;
   if (size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
-      (bytes[2] == '#' || bytes[2] == ' ' || (bytes[2] >= '\t' && bytes[2] <= '\r'))) {
+      (bytes[2] == '#' || bytes[2] == ' ' || (bytes[2] >= '\t' && bytes[2] <= '\r')))
     return LOAD_PNM;
-  }
   return LOAD_UNKNOWN;
 }
 
@@ -53,9 +48,8 @@ static hs_status load_refuse_scale(const image_request *request, const char *kin
 
 static hs_status load_decode(const image_request *request, hs_image *image) {
   const load_kind kind = load_kind_of(request->bytes, request->size);
-  if (request->jpeg_scale > 1 && (kind == LOAD_PNG || kind == LOAD_PNM)) {
+  if (request->jpeg_scale > 1 && (kind == LOAD_PNG || kind == LOAD_PNM))
     return load_refuse_scale(request, kind == LOAD_PNG ? "a PNG" : "a PNM");
-  }
   switch (kind) {
   case LOAD_PNG:
     return image_read_png(request, image);
@@ -74,16 +68,10 @@ static hs_status load_decode(const image_request *request, hs_image *image) {
 
 /* Grows to at least `wanted` bytes. */
 static hs_status load_grow(const image_request *request, load_buffer *buffer, size_t wanted) {
-  if (wanted <= buffer->capacity) {
-    return HS_OK;
-  }
+  if (wanted <= buffer->capacity) return HS_OK;
   uint8_t *bytes = hs_memory_alloc(request->allocator, wanted);
-  if (bytes == NULL) {
-    return image_fail(request, HS_ERR_MEMORY, "no memory for the file's %zu bytes", wanted);
-  }
-  if (buffer->size > 0) {
-    memcpy(bytes, buffer->bytes, buffer->size);
-  }
+  if (!bytes) return image_fail(request, HS_ERR_MEMORY, "no memory for the file's %zu bytes", wanted);
+  if (buffer->size > 0) memcpy(bytes, buffer->bytes, buffer->size);
   hs_memory_release(request->allocator, buffer->bytes);
   buffer->bytes = bytes;
   buffer->capacity = wanted;
@@ -96,9 +84,7 @@ static hs_status load_read_stream(const image_request *request, FILE *stream, si
   size_t wanted = LOAD_FIRST_READ_BYTES;
   for (;;) {
     const hs_status status = load_grow(request, buffer, wanted);
-    if (status != HS_OK) {
-      return status;
-    }
+    if (status != HS_OK) return status;
     errno = 0;
     buffer->size += fread(buffer->bytes + buffer->size, 1, buffer->capacity - buffer->size, stream);
     if (ferror(stream)) {
@@ -109,14 +95,11 @@ static hs_status load_read_stream(const image_request *request, FILE *stream, si
       return image_fail(request, HS_ERR_LIMIT, "the file alone needs more memory than the %llu bytes allowed",
                         (unsigned long long)request->max_memory_bytes);
     }
-    if (buffer->size < buffer->capacity || load_kind_of(buffer->bytes, buffer->size) == LOAD_UNKNOWN) {
-      return HS_OK;
-    }
+    if (buffer->size < buffer->capacity || load_kind_of(buffer->bytes, buffer->size) == LOAD_UNKNOWN) return HS_OK;
     /* One byte more than expected shows the end without another growth. */
     size_t doubled = 0;
-    if (!hs_size_mul(buffer->capacity, 2, &doubled)) {
+    if (!hs_size_mul(buffer->capacity, 2, &doubled))
       return image_fail(request, HS_ERR_MEMORY, "the file is too large for the address space");
-    }
     wanted = expected_bytes >= buffer->capacity && expected_bytes < SIZE_MAX ? expected_bytes + 1 : doubled;
   }
 }
@@ -143,14 +126,10 @@ static hs_status load_open(const image_request *request, FILE **stream, size_t *
   } else {
     *expected_bytes = S_ISREG(info.st_mode) && info.st_size > 0 ? (size_t)info.st_size : 0;
     *stream = fdopen(descriptor, "rb");
-    error = *stream == NULL ? errno : 0;
+    error = !*stream ? errno : 0;
   }
-  if (error == 0) {
-    return HS_OK;
-  }
-  if (descriptor >= 0) {
-    close(descriptor);
-  }
+  if (error == 0) return HS_OK;
+  if (descriptor >= 0) close(descriptor);
   hs_message_set_errno(request->message, request->message_bytes, error, "%s: cannot be opened", request->name);
   return HS_ERR_IO;
 }
@@ -163,15 +142,11 @@ static hs_status load_file(image_request *request, hs_image *image) {
     request->name = "standard input";
   } else {
     const hs_status status = load_open(request, &stream, &expected_bytes);
-    if (status != HS_OK) {
-      return status;
-    }
+    if (status != HS_OK) return status;
   }
   load_buffer buffer = {0};
   hs_status status = load_read_stream(request, stream, expected_bytes, &buffer);
-  if (!standard_input) {
-    fclose(stream);
-  }
+  if (!standard_input) fclose(stream);
   if (status == HS_OK) {
     request->bytes = buffer.bytes;
     request->size = buffer.size;
@@ -185,13 +160,9 @@ static hs_status load_file(image_request *request, hs_image *image) {
 
 static hs_status load_scene(const image_request *request, int32_t width, int32_t height, uint32_t seed,
                             hs_image *image) {
-  if (request->jpeg_scale > 1) {
-    return load_refuse_scale(request, "a scene");
-  }
+  if (request->jpeg_scale > 1) return load_refuse_scale(request, "a scene");
   hs_status status = image_check_size(request, (uint64_t)width, (uint64_t)height);
-  if (status != HS_OK) {
-    return status;
-  }
+  if (status != HS_OK) return status;
   if ((uint64_t)width * (uint64_t)height > request->max_memory_bytes) {
     return image_fail(request, HS_ERR_LIMIT, "the picture needs more memory than the %llu bytes allowed",
                       (unsigned long long)request->max_memory_bytes);
@@ -215,27 +186,19 @@ static hs_status load_request(const hs_load_options *options, const char *name, 
                              .max_memory_bytes = UINT64_MAX,
                              .apply_exif = true,
                              .jpeg_scale = 1};
-  if (options == NULL) {
-    return HS_OK;
-  }
+  if (!options) return HS_OK;
   char reason[ADOPT_REASON_BYTES];
   hs_load_options known = {0};
   const hs_status status = options_adopt(&known, options, kind, reason);
   hs_message_set(known.message, known.message_bytes, "%s", reason);
-  if (status != HS_OK) {
-    return status;
-  }
+  if (status != HS_OK) return status;
   const int32_t scale = known.jpeg_scale;
   if (scale != 0 && scale != 1 && scale != 2 && scale != 4 && scale != 8) {
     hs_message_set(known.message, known.message_bytes, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8", (long)scale);
     return HS_ERR_OPTION;
   }
-  if (known.max_pixels != 0) {
-    request->max_pixels = known.max_pixels;
-  }
-  if (known.max_memory_bytes != 0) {
-    request->max_memory_bytes = known.max_memory_bytes;
-  }
+  if (known.max_pixels != 0) request->max_pixels = known.max_pixels;
+  if (known.max_memory_bytes != 0) request->max_memory_bytes = known.max_memory_bytes;
   request->apply_exif = known.ignore_exif == 0;
   request->keep_colour = known.keep_colour != 0;
   request->allocator = known.allocator;
@@ -246,18 +209,13 @@ static hs_status load_request(const hs_load_options *options, const char *name, 
 }
 
 hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image) {
-  if (image == NULL) {
-    return HS_ERR_ARGUMENT;
-  }
+  if (!image) return HS_ERR_ARGUMENT;
   memset(image, 0, sizeof *image);
   image_request request;
   const hs_status status = load_request(options, path, &request);
-  if (status != HS_OK) {
-    return status;
-  }
-  if (path == NULL || path[0] == '\0') {
-    hs_message_set(request.message, request.message_bytes, "the name of the image is %s",
-                   path == NULL ? "null" : "empty");
+  if (status != HS_OK) return status;
+  if (!path || path[0] == '\0') {
+    hs_message_set(request.message, request.message_bytes, "the name of the image is %s", !path ? "null" : "empty");
     return HS_ERR_ARGUMENT;
   }
   int32_t width = 0, height = 0;
@@ -273,18 +231,12 @@ hs_status hs_load_image(const char *path, const hs_load_options *options, hs_ima
 }
 
 hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image) {
-  if (image == NULL) {
-    return HS_ERR_ARGUMENT;
-  }
+  if (!image) return HS_ERR_ARGUMENT;
   memset(image, 0, sizeof *image);
   image_request request;
   const hs_status status = load_request(options, "the image in memory", &request);
-  if (status != HS_OK) {
-    return status;
-  }
-  if (bytes == NULL) {
-    return image_fail(&request, HS_ERR_ARGUMENT, "the pointer is null");
-  }
+  if (status != HS_OK) return status;
+  if (!bytes) return image_fail(&request, HS_ERR_ARGUMENT, "the pointer is null");
   request.bytes = bytes;
   request.size = size;
   return load_decode(&request, image);

@@ -86,9 +86,7 @@ static void read_jpeg_fail(j_common_ptr jpeg) {
 
 /* Warnings that mean missing or wrong pixels are errors here; padding and odd headers are not. */
 static void read_jpeg_on_message(j_common_ptr jpeg, int level) {
-  if (level >= 0) {
-    return;
-  }
+  if (level >= 0) return;
   switch (jpeg->err->msg_code) {
   case JWRN_HIT_MARKER:
   case JWRN_HUFF_BAD_CODE:
@@ -121,9 +119,7 @@ static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
 
 static void read_jpeg_on_skip(j_decompress_ptr jpeg, long bytes) {
   read_jpeg_state *decoder = jpeg->client_data;
-  if (bytes <= 0) {
-    return;
-  }
+  if (bytes <= 0) return;
   if ((size_t)bytes > decoder->source.bytes_in_buffer) {
     read_jpeg_on_fill(jpeg);
     return;
@@ -160,7 +156,7 @@ static void read_jpeg_open(read_jpeg_state *decoder) {
 
 static uint64_t read_jpeg_blocks(const read_jpeg_state *decoder) {
   uint64_t blocks = 0;
-  for (int i = 0; i < decoder->jpeg.num_components; ++i) {
+  for (int i = 0; i < decoder->jpeg.num_components; i++) {
     const jpeg_component_info *component = &decoder->jpeg.comp_info[i];
     blocks += (uint64_t)component->width_in_blocks * component->height_in_blocks;
   }
@@ -184,9 +180,8 @@ static void read_jpeg_check_header(read_jpeg_state *decoder) {
                    image_fail(request, HS_ERR_UNSUPPORTED, "JPEG with %d bits a sample", jpeg->data_precision));
   }
   /* Each block costs at least one bit with Huffman codes. */
-  if (!jpeg->arith_code && read_jpeg_blocks(decoder) / 8 > request->size) {
+  if (!jpeg->arith_code && read_jpeg_blocks(decoder) / 8 > request->size)
     read_jpeg_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: too short for the size it claims"));
-  }
 }
 
 /* The space that libjpeg converts to: luma needs no conversion at all. */
@@ -235,10 +230,9 @@ static void read_jpeg_allocate(read_jpeg_state *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const image_request *request = decoder->request;
   decoder->orientation = 1;
-  for (jpeg_saved_marker_ptr marker = jpeg->marker_list;
-       request->apply_exif && marker != NULL && decoder->orientation == 1; marker = marker->next) {
+  for (jpeg_saved_marker_ptr marker = jpeg->marker_list; request->apply_exif && marker && decoder->orientation == 1;
+       marker = marker->next)
     decoder->orientation = exif_orientation(marker->data, marker->data_length);
-  }
   decoder->placement = exif_place(decoder->orientation, (int32_t)jpeg->output_width, (int32_t)jpeg->output_height);
 
   const bool colour = request->keep_colour && jpeg->out_color_space != JCS_GRAYSCALE;
@@ -250,24 +244,20 @@ static void read_jpeg_allocate(read_jpeg_state *decoder) {
   const uint64_t working_bytes = coefficient_bytes + strip_bytes + 4 * (uint64_t)row_bytes + READ_JPEG_DECODER_BYTES;
   read_jpeg_stop(decoder, image_allocate(request, decoder->placement.width, decoder->placement.height, HS_U8,
                                          colour ? HS_RGB : HS_GRAY, working_bytes, &decoder->image));
-  if (request->max_memory_bytes < LONG_MAX) {
+  if (request->max_memory_bytes < LONG_MAX)
     jpeg->mem->max_memory_to_use = (long)request->max_memory_bytes; /* second line: what libjpeg itself counts */
-  }
   decoder->row = hs_memory_alloc(request->allocator, row_bytes);
   decoder->converted = hs_memory_alloc(request->allocator, row_bytes);
-  if (decoder->row == NULL || decoder->converted == NULL) {
+  if (!decoder->row || !decoder->converted)
     read_jpeg_stop(decoder, image_fail(request, HS_ERR_MEMORY, "no memory for a row of %zu bytes", row_bytes));
-  }
 }
 
 /* CMYK in place to RGB: the light that both a colour's ink and black let through. */
 static void read_jpeg_cmyk_to_rgb(uint8_t *row, size_t count, bool inverted) {
   const uint32_t flip = inverted ? 0 : 255;
-  for (size_t x = 0; x < count; ++x) {
+  for (size_t x = 0; x < count; x++) {
     const uint32_t black = row[4 * x + 3] ^ flip;
-    for (size_t i = 0; i < 3; ++i) {
-      row[3 * x + i] = (uint8_t)(((row[4 * x + i] ^ flip) * black + 127) / 255);
-    }
+    for (size_t i = 0; i < 3; i++) row[3 * x + i] = (uint8_t)(((row[4 * x + i] ^ flip) * black + 127) / 255);
   }
 }
 
@@ -277,7 +267,7 @@ static void read_jpeg_read_pixels(read_jpeg_state *decoder) {
   const size_t pixel_bytes = image_channels(decoder->image.layout);
   uint8_t *picture = (uint8_t *)(uintptr_t)decoder->image.data;
   jpeg_start_decompress(jpeg);
-  for (int32_t y = 0; y < (int32_t)jpeg->output_height; ++y) {
+  for (int32_t y = 0; y < (int32_t)jpeg->output_height; y++) {
     JSAMPROW rows[1] = {decoder->row};
     jpeg_read_scanlines(jpeg, rows, 1);
     size_t channels = (size_t)jpeg->output_components;
@@ -294,22 +284,18 @@ static void read_jpeg_read_pixels(read_jpeg_state *decoder) {
 static void read_jpeg_check_complete(read_jpeg_state *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   bool complete = true;
-  for (int i = 0; i < jpeg->num_components; ++i) {
+  for (int i = 0; i < jpeg->num_components; i++) {
     complete = complete && jpeg->comp_info[i].quant_table != NULL; /* set by the component's first scan */
-    for (int k = 0; decoder->ran_out && jpeg->coef_bits != NULL && k < DCTSIZE2; ++k) {
+    for (int k = 0; decoder->ran_out && jpeg->coef_bits && k < DCTSIZE2; k++)
       complete = complete && jpeg->coef_bits[i][k] == 0; /* 0: sent to the last bit */
-    }
   }
-  if (!complete) {
+  if (!complete)
     read_jpeg_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
-  }
 }
 
 /* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
 static void read_jpeg_decode_guarded(read_jpeg_state *decoder) {
-  if (setjmp(decoder->jump) != 0) {
-    return;
-  }
+  if (setjmp(decoder->jump) != 0) return;
   read_jpeg_open(decoder);
   read_jpeg_check_header(decoder);
   read_jpeg_choose_space(decoder);

@@ -53,9 +53,7 @@ static void read_png_on_warning(png_structp png, png_const_charp text) {
 
 static void read_png_on_read(png_structp png, png_bytep target, size_t bytes) {
   read_png_state *decoder = png_get_io_ptr(png);
-  if (bytes > decoder->request->size - decoder->at) {
-    png_error(png, "the file ends early");
-  }
+  if (bytes > decoder->request->size - decoder->at) png_error(png, "the file ends early");
   memcpy(target, decoder->request->bytes + decoder->at, bytes);
   decoder->at += bytes;
 }
@@ -63,9 +61,7 @@ static void read_png_on_read(png_structp png, png_bytep target, size_t bytes) {
 static png_voidp read_png_on_alloc(png_structp png, png_alloc_size_t bytes) {
   read_png_state *decoder = png_get_mem_ptr(png);
   void *pointer = hs_memory_alloc(decoder->request->allocator, bytes);
-  if (pointer == NULL) {
-    decoder->out_of_memory = true;
-  }
+  if (!pointer) decoder->out_of_memory = true;
   return pointer;
 }
 
@@ -104,9 +100,8 @@ static void read_png_check_header(read_png_state *decoder) {
   const uint64_t bits =
       (uint64_t)png_get_channels(decoder->png, decoder->info) * png_get_bit_depth(decoder->png, decoder->info);
   const uint64_t row_bytes = (width * bits + 7) / 8;
-  if (row_bytes / READ_PNG_DEFLATE_RATIO > decoder->request->size / height + 1) {
+  if (row_bytes / READ_PNG_DEFLATE_RATIO > decoder->request->size / height + 1)
     png_error(decoder->png, "the file is too short for the size it claims");
-  }
 }
 
 /* Asks for 8 or 16 bits and whole samples; alpha is dropped when rows are converted. */
@@ -114,15 +109,12 @@ static void read_png_set_transformations(read_png_state *decoder) {
   png_structp png = decoder->png;
   const int colour_type = png_get_color_type(png, decoder->info);
   const int depth = png_get_bit_depth(png, decoder->info);
-  if (colour_type == PNG_COLOR_TYPE_PALETTE) {
+  if (colour_type == PNG_COLOR_TYPE_PALETTE)
     png_set_palette_to_rgb(png);
-  } else if (depth < 8) {
+  else if (depth < 8)
     png_set_expand_gray_1_2_4_to_8(png);
-  }
   const uint16_t probe = 1;
-  if (depth == 16 && *(const uint8_t *)&probe == 1) {
-    png_set_swap(png);
-  }
+  if (depth == 16 && *(const uint8_t *)&probe == 1) png_set_swap(png);
   decoder->interlaced = png_set_interlace_handling(png) > 1;
   png_read_update_info(png, decoder->info);
   decoder->channels = png_get_channels(png, decoder->info);
@@ -136,17 +128,15 @@ static void read_png_allocate(read_png_state *decoder) {
   const hs_pixel_layout layout = request->keep_colour && decoder->channels >= 3 ? HS_RGB : HS_GRAY;
   const size_t row_bytes = png_get_rowbytes(decoder->png, decoder->info);
   size_t rows_bytes = row_bytes;
-  if (decoder->interlaced && !hs_size_mul(row_bytes, (size_t)height, &rows_bytes)) {
+  if (decoder->interlaced && !hs_size_mul(row_bytes, (size_t)height, &rows_bytes))
     read_png_stop(decoder, image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space"));
-  }
   /* libpng holds three rows of its own, and the limit must not overflow when all are added up. */
   const uint64_t working_bytes =
       rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + 3 * (uint64_t)row_bytes + READ_PNG_DECODER_BYTES;
   read_png_stop(decoder, image_allocate(request, width, height, decoder->type, layout, working_bytes, &decoder->image));
   decoder->rows = hs_memory_alloc(request->allocator, rows_bytes);
-  if (decoder->rows == NULL) {
+  if (!decoder->rows)
     read_png_stop(decoder, image_fail(request, HS_ERR_MEMORY, "no memory for %zu bytes of rows", rows_bytes));
-  }
 }
 
 static void read_png_convert_row(const read_png_state *decoder, const uint8_t *row, int32_t y) {
@@ -157,28 +147,21 @@ static void read_png_convert_row(const read_png_state *decoder, const uint8_t *r
 static void read_png_read_pixels(read_png_state *decoder) {
   const int32_t height = decoder->image.height;
   if (!decoder->interlaced) {
-    for (int32_t y = 0; y < height; ++y) {
+    for (int32_t y = 0; y < height; y++) {
       png_read_row(decoder->png, decoder->rows, NULL);
       read_png_convert_row(decoder, decoder->rows, y);
     }
     return;
   }
   const size_t row_bytes = png_get_rowbytes(decoder->png, decoder->info);
-  for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
-    for (int32_t y = 0; y < height; ++y) {
-      png_read_row(decoder->png, decoder->rows + (size_t)y * row_bytes, NULL);
-    }
-  }
-  for (int32_t y = 0; y < height; ++y) {
-    read_png_convert_row(decoder, decoder->rows + (size_t)y * row_bytes, y);
-  }
+  for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
+    for (int32_t y = 0; y < height; y++) png_read_row(decoder->png, decoder->rows + (size_t)y * row_bytes, NULL);
+  for (int32_t y = 0; y < height; y++) read_png_convert_row(decoder, decoder->rows + (size_t)y * row_bytes, y);
 }
 
 /* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
 static void read_png_decode_guarded(read_png_state *decoder) {
-  if (setjmp(png_jmpbuf(decoder->png)) != 0) {
-    return;
-  }
+  if (setjmp(png_jmpbuf(decoder->png)) != 0) return;
   read_png_set_limits(decoder->png);
   png_set_read_fn(decoder->png, decoder, read_png_on_read);
   png_read_info(decoder->png, decoder->info);
@@ -194,10 +177,8 @@ hs_status image_read_png(const image_request *request, hs_image *image) {
   read_png_state decoder = {.request = request};
   decoder.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &decoder, read_png_on_error, read_png_on_warning,
                                          &decoder, read_png_on_alloc, read_png_on_free);
-  if (decoder.png != NULL) {
-    decoder.info = png_create_info_struct(decoder.png);
-  }
-  if (decoder.info == NULL) {
+  if (decoder.png) decoder.info = png_create_info_struct(decoder.png);
+  if (!decoder.info) {
     png_destroy_read_struct(&decoder.png, NULL, NULL);
     return image_fail(request, HS_ERR_MEMORY, "no memory for the PNG decoder");
   }

@@ -23,22 +23,17 @@ static hs_status pnm_cut_off(const pnm_file *file) {
   return image_fail(file->request, HS_ERR_FORMAT, "damaged PNM: the file ends early");
 }
 
-static bool pnm_is_space(uint8_t c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
+static bool pnm_is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* Skips white space and comments, which run from '#' to the end of the line. */
 static void pnm_skip_space(pnm_file *file) {
   const uint8_t *bytes = file->request->bytes;
   const size_t size = file->request->size;
   while (file->at < size && (pnm_is_space(bytes[file->at]) || bytes[file->at] == '#')) {
-    if (bytes[file->at] == '#') {
-      while (file->at < size && bytes[file->at] != '\n' && bytes[file->at] != '\r') {
-        ++file->at;
-      }
-    } else {
-      ++file->at;
-    }
+    if (bytes[file->at] == '#')
+      while (file->at < size && bytes[file->at] != '\n' && bytes[file->at] != '\r') file->at++;
+    else
+      file->at++;
   }
 }
 
@@ -47,19 +42,16 @@ static hs_status pnm_number(pnm_file *file, uint64_t *value) {
   const uint64_t ceiling = (uint64_t)1 << 32;
   const image_request *request = file->request;
   pnm_skip_space(file);
-  if (file->at == request->size) {
-    return pnm_cut_off(file);
-  }
+  if (file->at == request->size) return pnm_cut_off(file);
   const size_t start = file->at;
   *value = 0;
   while (file->at < request->size && request->bytes[file->at] >= '0' && request->bytes[file->at] <= '9') {
     *value = *value * 10 + (uint64_t)(request->bytes[file->at] - '0');
     *value = *value > ceiling ? ceiling : *value;
-    ++file->at;
+    file->at++;
   }
-  if (file->at == start) {
+  if (file->at == start)
     return image_fail(request, HS_ERR_FORMAT, "damaged PNM: a number is expected at byte %zu", start);
-  }
   return HS_OK;
 }
 
@@ -71,24 +63,15 @@ static hs_status pnm_read_plain_header(pnm_file *file) {
   file->channels = file->kind == '3' || file->kind == '6' ? 3 : 1;
   uint64_t max_value = 1;
   hs_status status = pnm_number(file, &file->width);
-  if (status == HS_OK) {
-    status = pnm_number(file, &file->height);
-  }
-  if (status == HS_OK && !file->bits) {
-    status = pnm_number(file, &max_value);
-  }
-  if (status != HS_OK) {
-    return status;
-  }
+  if (status == HS_OK) status = pnm_number(file, &file->height);
+  if (status == HS_OK && !file->bits) status = pnm_number(file, &max_value);
+  if (status != HS_OK) return status;
   file->max_value = (uint32_t)(max_value > UINT32_MAX ? UINT32_MAX : max_value);
   if (file->kind >= '4') {
-    if (file->at == file->request->size) {
-      return pnm_cut_off(file);
-    }
-    if (!pnm_is_space(file->request->bytes[file->at])) {
+    if (file->at == file->request->size) return pnm_cut_off(file);
+    if (!pnm_is_space(file->request->bytes[file->at]))
       return image_fail(file->request, HS_ERR_FORMAT, "damaged PNM: white space must end the header");
-    }
-    ++file->at;
+    file->at++;
   }
   return HS_OK;
 }
@@ -97,10 +80,8 @@ static hs_status pnm_read_plain_header(pnm_file *file) {
 static void pnm_word(pnm_file *file, char word[PNM_TOKEN_BYTES]) {
   size_t length = 0;
   while (file->at < file->request->size && !pnm_is_space(file->request->bytes[file->at])) {
-    if (length + 1 < PNM_TOKEN_BYTES) {
-      word[length++] = (char)file->request->bytes[file->at];
-    }
-    ++file->at;
+    if (length + 1 < PNM_TOKEN_BYTES) word[length++] = (char)file->request->bytes[file->at];
+    file->at++;
   }
   word[length] = '\0';
 }
@@ -108,9 +89,8 @@ static void pnm_word(pnm_file *file, char word[PNM_TOKEN_BYTES]) {
 /* Spaces inside a line of a PAM header. */
 static void pnm_skip_blanks(pnm_file *file) {
   while (file->at < file->request->size &&
-         (file->request->bytes[file->at] == ' ' || file->request->bytes[file->at] == '\t')) {
-    ++file->at;
-  }
+         (file->request->bytes[file->at] == ' ' || file->request->bytes[file->at] == '\t'))
+    file->at++;
 }
 
 /* Channels of a PAM tuple type, 0 when unknown. */
@@ -120,11 +100,8 @@ static uint32_t pnm_tuple_channels(const char *tuple_type) {
     uint32_t channels;
   } known[] = {{"BLACKANDWHITE", 1}, {"BLACKANDWHITE_ALPHA", 2}, {"GRAYSCALE", 1}, {"GRAYSCALE_ALPHA", 2}, {"RGB", 3},
                {"RGB_ALPHA", 4}};
-  for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i) {
-    if (strcmp(tuple_type, known[i].name) == 0) {
-      return known[i].channels;
-    }
-  }
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (strcmp(tuple_type, known[i].name) == 0) return known[i].channels;
   return 0;
 }
 
@@ -134,13 +111,9 @@ static hs_status pnm_check_tuple(pnm_file *file, const char *tuple_type, uint64_
                       (unsigned long long)depth);
   }
   file->channels = (uint32_t)depth;
-  if (tuple_type[0] == '\0') {
-    return HS_OK; /* optional; the usual meaning of each depth */
-  }
+  if (tuple_type[0] == '\0') return HS_OK; /* optional; the usual meaning of each depth */
   const uint32_t channels = pnm_tuple_channels(tuple_type);
-  if (channels == 0) {
-    return image_fail(file->request, HS_ERR_UNSUPPORTED, "PAM of tuple type %s", tuple_type);
-  }
+  if (channels == 0) return image_fail(file->request, HS_ERR_UNSUPPORTED, "PAM of tuple type %s", tuple_type);
   if (channels != depth) {
     return image_fail(file->request, HS_ERR_FORMAT, "damaged PAM: tuple type %s with depth %llu", tuple_type,
                       (unsigned long long)depth);
@@ -159,33 +132,23 @@ static hs_status pnm_read_pam_header(pnm_file *file) {
   for (;;) {
     pnm_skip_space(file);
     pnm_word(file, word);
-    if (word[0] == '\0') {
-      return pnm_cut_off(file);
-    }
-    if (strcmp(word, "ENDHDR") == 0) {
-      break;
-    }
+    if (word[0] == '\0') return pnm_cut_off(file);
+    if (strcmp(word, "ENDHDR") == 0) break;
     if (strcmp(word, "TUPLTYPE") == 0) {
       pnm_skip_blanks(file);
       pnm_word(file, tuple_type);
       continue;
     }
     size_t i = 0;
-    while (i < sizeof fields / sizeof fields[0] && strcmp(word, fields[i].name) != 0) {
-      ++i;
-    }
-    if (i == sizeof fields / sizeof fields[0]) {
+    while (i < sizeof fields / sizeof fields[0] && strcmp(word, fields[i].name) != 0) i++;
+    if (i == sizeof fields / sizeof fields[0])
       return image_fail(file->request, HS_ERR_FORMAT, "damaged PAM: unknown header line %s", word);
-    }
     const hs_status status = pnm_number(file, fields[i].value);
-    if (status != HS_OK) {
-      return status;
-    }
+    if (status != HS_OK) return status;
   }
-  if (file->at == file->request->size || file->request->bytes[file->at] != '\n') {
+  if (file->at == file->request->size || file->request->bytes[file->at] != '\n')
     return image_fail(file->request, HS_ERR_FORMAT, "damaged PAM: no line end after ENDHDR");
-  }
-  ++file->at;
+  file->at++;
   file->max_value = (uint32_t)(max_value > UINT32_MAX ? UINT32_MAX : max_value);
   return pnm_check_tuple(file, tuple_type, depth);
 }
@@ -195,15 +158,9 @@ static hs_status pnm_read_pam_header(pnm_file *file) {
 /* Bytes of a row in the file; for text the fewest it can have. */
 static uint64_t pnm_row_bytes(const pnm_file *file) {
   const uint64_t samples = file->width * file->channels; /* both checked: below 2^33 */
-  if (file->kind == '1') {
-    return samples;
-  }
-  if (file->kind == '4') {
-    return (samples + 7) / 8;
-  }
-  if (file->kind == '2' || file->kind == '3') {
-    return 2 * samples; /* a digit and what parts it from the next */
-  }
+  if (file->kind == '1') return samples;
+  if (file->kind == '4') return (samples + 7) / 8;
+  if (file->kind == '2' || file->kind == '3') return 2 * samples; /* a digit and what parts it from the next */
   return file->max_value > 255 ? 2 * samples : samples;
 }
 
@@ -211,36 +168,28 @@ static uint64_t pnm_row_bytes(const pnm_file *file) {
 static hs_status pnm_check_length(const pnm_file *file) {
   const uint64_t row = pnm_row_bytes(file);
   uint64_t there = file->request->size - file->at;
-  if (file->kind == '2' || file->kind == '3') {
+  if (file->kind == '2' || file->kind == '3')
     there += 2; /* the last sample needs nothing behind it, the first may follow the header's white space */
-  }
   return row > there / file->height ? pnm_cut_off(file) : HS_OK;
 }
 
 static hs_status pnm_text_sample(pnm_file *file, uint64_t *value) {
-  if (!file->bits) {
-    return pnm_number(file, value);
-  }
+  if (!file->bits) return pnm_number(file, value);
   /* P1: digits need no space between them. */
   pnm_skip_space(file);
-  if (file->at == file->request->size) {
-    return pnm_cut_off(file);
-  }
+  if (file->at == file->request->size) return pnm_cut_off(file);
   const uint8_t digit = file->request->bytes[file->at];
-  if (digit != '0' && digit != '1') {
+  if (digit != '0' && digit != '1')
     return image_fail(file->request, HS_ERR_FORMAT, "damaged PBM: 0 or 1 is expected at byte %zu", file->at);
-  }
   *value = (uint64_t)(digit - '0');
-  ++file->at;
+  file->at++;
   return HS_OK;
 }
 
 /* The next sample of a row, unscaled. index: which sample of the row, for packed bits. */
 static hs_status pnm_sample(pnm_file *file, size_t index, size_t samples, uint64_t *value) {
   const uint8_t *bytes = file->request->bytes;
-  if (file->kind <= '3') {
-    return pnm_text_sample(file, value);
-  }
+  if (file->kind <= '3') return pnm_text_sample(file, value);
   if (file->kind == '4') {
     *value = (uint64_t)(bytes[file->at] >> (7 - index % 8)) & 1u;
     file->at += index % 8 == 7 || index + 1 == samples ? 1 : 0;
@@ -263,36 +212,29 @@ static hs_status pnm_read_row(pnm_file *file, hs_sample_type type, size_t sample
     file->at += samples;
     return HS_OK;
   }
-  for (size_t i = 0; i < samples; ++i) {
+  for (size_t i = 0; i < samples; i++) {
     uint64_t value = 0;
     const hs_status status = pnm_sample(file, i, samples, &value);
-    if (status != HS_OK) {
-      return status;
-    }
+    if (status != HS_OK) return status;
     if (value > file->max_value) {
       return image_fail(file->request, HS_ERR_FORMAT, "damaged PNM: a sample exceeds the maximum of %lu",
                         (unsigned long)file->max_value);
     }
-    if (file->bits) {
-      value = 1 - value;
-    }
+    if (file->bits) value = 1 - value;
     value = (value * full + file->max_value / 2) / file->max_value;
-    if (type == HS_U16) {
+    if (type == HS_U16)
       row16[i] = (uint16_t)value;
-    } else {
+    else
       row8[i] = (uint8_t)value;
-    }
   }
   return HS_OK;
 }
 
 static hs_status pnm_read_pixels(pnm_file *file, void *row, hs_image *image) {
   uint8_t *target = (uint8_t *)(uintptr_t)image->data;
-  for (int32_t y = 0; y < image->height; ++y) {
+  for (int32_t y = 0; y < image->height; y++) {
     const hs_status status = pnm_read_row(file, image->type, (size_t)image->width * file->channels, row);
-    if (status != HS_OK) {
-      return status;
-    }
+    if (status != HS_OK) return status;
     gray_convert_row(row, file->channels, image->type, (size_t)image->width, target, image->layout);
     target += image->stride_bytes;
   }
@@ -302,26 +244,17 @@ static hs_status pnm_read_pixels(pnm_file *file, void *row, hs_image *image) {
 hs_status image_read_pnm(const image_request *request, hs_image *image) {
   pnm_file file = {.request = request, .at = 2, .kind = (char)request->bytes[1]};
   hs_status status = file.kind == '7' ? pnm_read_pam_header(&file) : pnm_read_plain_header(&file);
-  if (status == HS_OK) {
-    status = image_check_size(request, file.width, file.height);
-  }
-  if (status == HS_OK && (file.max_value == 0 || file.max_value > 65535)) {
+  if (status == HS_OK) status = image_check_size(request, file.width, file.height);
+  if (status == HS_OK && (file.max_value == 0 || file.max_value > 65535))
     status = image_fail(request, HS_ERR_FORMAT, "damaged PNM: the maximum must be 1 to 65535");
-  }
-  if (status == HS_OK) {
-    status = pnm_check_length(&file);
-  }
-  if (status != HS_OK) {
-    return status;
-  }
+  if (status == HS_OK) status = pnm_check_length(&file);
+  if (status != HS_OK) return status;
   const hs_sample_type type = file.max_value > 255 ? HS_U16 : HS_U8;
   const hs_pixel_layout layout = request->keep_colour && file.channels >= 3 ? HS_RGB : HS_GRAY;
   const uint64_t row_bytes = file.width * file.channels * image_sample_bytes(type);
   hs_image made;
   status = image_allocate(request, (int32_t)file.width, (int32_t)file.height, type, layout, row_bytes, &made);
-  if (status != HS_OK) {
-    return status;
-  }
+  if (status != HS_OK) return status;
   /* image_allocate has checked that row_bytes fits. */
   void *row = hs_memory_alloc(request->allocator, (size_t)row_bytes);
   status = row != NULL

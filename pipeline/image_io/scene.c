@@ -28,17 +28,17 @@
 #include "pipeline/base/splitmix64.h"
 
 enum {
-  SCENE_UNIT = 1024,       /* world units in a pixel */
-  SCENE_OCTAVES = 7,       /* radii 2.5 .. 320 px */
-  SCENE_LEAVES = 5,        /* discs in a cell: each octave covers the plane 1.8 times */
-  SCENE_CELL = 10240,      /* side of a cell of octave 0 in world units: 4a = 10 px */
-  SCENE_SAMPLES = 4,       /* samples of a pixel in each direction */
-  SCENE_TILE = 16,         /* pixels of a tile's side */
+  SCENE_UNIT = 1024,  /* world units in a pixel */
+  SCENE_OCTAVES = 7,  /* radii 2.5 .. 320 px */
+  SCENE_LEAVES = 5,   /* discs in a cell: each octave covers the plane 1.8 times */
+  SCENE_CELL = 10240, /* side of a cell of octave 0 in world units: 4a = 10 px */
+  SCENE_SAMPLES = 4,  /* samples of a pixel in each direction */
+  SCENE_TILE = 16,    /* pixels of a tile's side */
   SCENE_TILE_SAMPLES = SCENE_TILE * SCENE_SAMPLES,
   SCENE_MAX_EXTENT = 32 * SCENE_UNIT, /* a block of samples wider than this in the world is split */
-  SCENE_MAX_LEAVES = 1024, /* see scene_gather */
-  SCENE_TEXTURE = 256,     /* side of the periodic texture, texels */
-  SCENE_GRAY_UNIT = 16,    /* shades are in 1/16 gray level: 16 samples sum to 256 per level */
+  SCENE_MAX_LEAVES = 1024,            /* see scene_gather */
+  SCENE_TEXTURE = 256,                /* side of the periodic texture, texels */
+  SCENE_GRAY_UNIT = 16,               /* shades are in 1/16 gray level: 16 samples sum to 256 per level */
   SCENE_BACKGROUND = 128 * SCENE_GRAY_UNIT
 };
 
@@ -52,13 +52,13 @@ typedef struct {
 
 /* A disc and its shading. */
 typedef struct {
-  int32_t x, y, radius;         /* world units */
+  int32_t x, y, radius; /* world units */
   int64_t radius_squared;
-  int32_t gray;                 /* at the centre */
-  int32_t slope_x, slope_y;     /* gray units * 2^16 for a world unit */
-  int32_t turn_cos, turn_sin;   /* rotates and scales the texture: texels * 2^20 for a world unit */
+  int32_t gray;                  /* at the centre */
+  int32_t slope_x, slope_y;      /* gray units * 2^16 for a world unit */
+  int32_t turn_cos, turn_sin;    /* rotates and scales the texture: texels * 2^20 for a world unit */
   uint32_t texture_x, texture_y; /* place in the texture of the centre, texels * 256 */
-  int32_t texture_gain;         /* gray units * 64 for a unit of the texture */
+  int32_t texture_gain;          /* gray units * 64 for a unit of the texture */
 } scene_leaf;
 
 /* A view's inverse homography, up to a factor: world = (u/w, v/w), u = m0 x + m1 y + m2 ... */
@@ -95,10 +95,10 @@ static int32_t scene_pick(uint64_t random, int shift, int bits, int32_t range) {
 static void scene_add_noise(scene_work *work, int k) {
   const uint64_t key = splitmix64_mix(work->seed ^ (UINT64_C(0x7465787475726500) + (uint64_t)k));
   const uint32_t step = 1U << k, cells = SCENE_TEXTURE >> k;
-  for (uint32_t y = 0; y < SCENE_TEXTURE; ++y) {
+  for (uint32_t y = 0; y < SCENE_TEXTURE; y++) {
     uint32_t y0 = y >> k, y1 = (y0 + 1) & (cells - 1);
     int32_t fy = (int32_t)(y & (step - 1));
-    for (uint32_t x0 = 0; x0 < cells; ++x0) {
+    for (uint32_t x0 = 0; x0 < cells; x0++) {
       uint32_t x1 = (x0 + 1) & (cells - 1);
       int32_t v00 = scene_pick(scene_random(key, y0 * cells + x0), 0, 16, 511) - 255;
       int32_t v01 = scene_pick(scene_random(key, y0 * cells + x1), 0, 16, 511) - 255;
@@ -106,7 +106,7 @@ static void scene_add_noise(scene_work *work, int k) {
       int32_t v11 = scene_pick(scene_random(key, y1 * cells + x1), 0, 16, 511) - 255;
       int32_t left = v00 * ((int32_t)step - fy) + v10 * fy;
       int32_t right = v01 * ((int32_t)step - fy) + v11 * fy;
-      for (int32_t fx = 0; fx < (int32_t)step; ++fx) {
+      for (int32_t fx = 0; fx < (int32_t)step; fx++) {
         int32_t value = (left * ((int32_t)step - fx) + right * fx) / (int32_t)(step * step);
         int16_t *texel = &work->texture[y * SCENE_TEXTURE + x0 * step + (uint32_t)fx];
         *texel = (int16_t)(*texel + value);
@@ -118,9 +118,7 @@ static void scene_add_noise(scene_work *work, int k) {
 /* A texture of equal variance in every octave of frequency; values within +-6 * 255. */
 static void scene_build_texture(scene_work *work) {
   memset(work->texture, 0, sizeof work->texture);
-  for (int k = 1; k <= 6; ++k) {
-    scene_add_noise(work, k);
-  }
+  for (int k = 1; k <= 6; k++) scene_add_noise(work, k);
 }
 
 /* Bilinear texture value at a place in 1/256 texel; both coordinates wrap. */
@@ -186,7 +184,7 @@ static void scene_gather_cell(scene_work *work, int octave, scene_point cell, sc
   const int64_t side = (int64_t)SCENE_CELL << octave;
   uint64_t key = splitmix64_mix(work->seed + (uint64_t)octave);
   key = splitmix64_mix(key ^ (((uint64_t)(uint32_t)cell.y << 32) | (uint32_t)cell.x));
-  for (uint32_t i = 0; i < SCENE_LEAVES && work->leaf_count < SCENE_MAX_LEAVES; ++i) {
+  for (uint32_t i = 0; i < SCENE_LEAVES && work->leaf_count < SCENE_MAX_LEAVES; i++) {
     uint64_t leaf_key = scene_random(key, i);
     uint64_t place = scene_random(leaf_key, 0), shape = scene_random(leaf_key, 1);
     scene_leaf *leaf = &work->leaves[work->leaf_count];
@@ -209,22 +207,17 @@ static void scene_gather_cell(scene_work *work, int octave, scene_point cell, sc
    at most 4 x 4: 154 cells, fewer than SCENE_MAX_LEAVES discs. */
 static void scene_gather(scene_work *work, scene_point low, scene_point high) {
   work->leaf_count = 0;
-  for (int octave = 0; octave < SCENE_OCTAVES; ++octave) {
+  for (int octave = 0; octave < SCENE_OCTAVES; octave++) {
     const int64_t side = (int64_t)SCENE_CELL << octave, reach = side / 2;
     int32_t x0 = scene_floor_div(low.x - reach, side), x1 = scene_floor_div(high.x + reach, side);
     int32_t y0 = scene_floor_div(low.y - reach, side), y1 = scene_floor_div(high.y + reach, side);
-    for (int32_t y = y0; y <= y1; ++y) {
-      for (int32_t x = x0; x <= x1; ++x) {
-        scene_gather_cell(work, octave, (scene_point){x, y}, low, high);
-      }
-    }
+    for (int32_t y = y0; y <= y1; y++)
+      for (int32_t x = x0; x <= x1; x++) scene_gather_cell(work, octave, (scene_point){x, y}, low, high);
   }
-  for (int32_t i = 1; i < work->leaf_count; ++i) {
+  for (int32_t i = 1; i < work->leaf_count; i++) {
     uint64_t key = work->keys[i];
     int32_t j = i;
-    for (; j > 0 && work->keys[j - 1] > key; --j) {
-      work->keys[j] = work->keys[j - 1];
-    }
+    for (; j > 0 && work->keys[j - 1] > key; j--) work->keys[j] = work->keys[j - 1];
     work->keys[j] = key;
   }
 }
@@ -242,12 +235,10 @@ static uint32_t scene_leaf_shade(const scene_work *work, const scene_leaf *leaf,
 }
 
 static uint32_t scene_shade_point(const scene_work *work, scene_point point) {
-  for (int32_t i = 0; i < work->leaf_count; ++i) {
+  for (int32_t i = 0; i < work->leaf_count; i++) {
     const scene_leaf *leaf = &work->leaves[work->keys[i] & UINT32_MAX];
     int64_t dx = (int64_t)point.x - leaf->x, dy = (int64_t)point.y - leaf->y;
-    if (dx * dx + dy * dy <= leaf->radius_squared) {
-      return scene_leaf_shade(work, leaf, (int32_t)dx, (int32_t)dy);
-    }
+    if (dx * dx + dy * dy <= leaf->radius_squared) return scene_leaf_shade(work, leaf, (int32_t)dx, (int32_t)dy);
   }
   return SCENE_BACKGROUND;
 }
@@ -258,8 +249,8 @@ static uint32_t scene_shade_point(const scene_work *work, scene_point point) {
    the world is split, down to one sample if need be, so that the list of discs stays short. */
 static void scene_render_block(scene_work *work, int32_t left, int32_t top, int32_t size) {
   scene_point low = {INT32_MAX, INT32_MAX}, high = {INT32_MIN, INT32_MIN};
-  for (int32_t y = top; y < top + size; ++y) {
-    for (int32_t x = left; x < left + size; ++x) {
+  for (int32_t y = top; y < top + size; y++) {
+    for (int32_t x = left; x < left + size; x++) {
       scene_point point = work->points[y * SCENE_TILE_SAMPLES + x];
       if (point.x != SCENE_NOWHERE) {
         low.x = point.x < low.x ? point.x : low.x;
@@ -282,8 +273,8 @@ static void scene_render_block(scene_work *work, int32_t left, int32_t top, int3
     }
     scene_gather(work, low, high);
   }
-  for (int32_t y = top; y < top + size; ++y) {
-    for (int32_t x = left; x < left + size; ++x) {
+  for (int32_t y = top; y < top + size; y++) {
+    for (int32_t x = left; x < left + size; x++) {
       scene_point point = work->points[y * SCENE_TILE_SAMPLES + x];
       uint32_t shade = point.x == SCENE_NOWHERE ? (uint32_t)SCENE_BACKGROUND : scene_shade_point(work, point);
       work->sums[(y / SCENE_SAMPLES) * SCENE_TILE + x / SCENE_SAMPLES] += shade;
@@ -308,11 +299,10 @@ static scene_point scene_look_up(const scene_view *view, double x, double y) {
 
 /* Renders the tile whose first pixel is (left, top); columns and rows: its part inside the frame. */
 static void scene_render_tile(scene_work *work, const scene_view *view, int32_t left, int32_t top) {
-  for (int32_t y = 0; y < SCENE_TILE_SAMPLES; ++y) {
-    for (int32_t x = 0; x < SCENE_TILE_SAMPLES; ++x) {
+  for (int32_t y = 0; y < SCENE_TILE_SAMPLES; y++) {
+    for (int32_t x = 0; x < SCENE_TILE_SAMPLES; x++) {
       /* Samples at -3/8, -1/8, 1/8, 3/8 from the pixel's centre: exact in binary. */
-      work->points[y * SCENE_TILE_SAMPLES + x] =
-          scene_look_up(view, left + (2 * x - 3) / 8.0, top + (2 * y - 3) / 8.0);
+      work->points[y * SCENE_TILE_SAMPLES + x] = scene_look_up(view, left + (2 * x - 3) / 8.0, top + (2 * y - 3) / 8.0);
     }
   }
   memset(work->sums, 0, sizeof work->sums);
@@ -338,11 +328,9 @@ static void scene_render_frame(scene_work *work, const scene_view *view, int32_t
     for (int32_t left = 0; left < width; left += SCENE_TILE) {
       int32_t columns = width - left < SCENE_TILE ? width - left : SCENE_TILE;
       scene_render_tile(work, view, left, top);
-      for (int32_t y = 0; y < rows; ++y) {
+      for (int32_t y = 0; y < rows; y++) {
         uint8_t *row = pixels + (size_t)(top + y) * (size_t)width + left;
-        for (int32_t x = 0; x < columns; ++x) {
-          row[x] = (uint8_t)((work->sums[y * SCENE_TILE + x] + 128U) >> 8);
-        }
+        for (int32_t x = 0; x < columns; x++) row[x] = (uint8_t)((work->sums[y * SCENE_TILE + x] + 128U) >> 8);
       }
     }
   }
@@ -351,12 +339,10 @@ static void scene_render_frame(scene_work *work, const scene_view *view, int32_t
 static hs_status scene_render(int32_t width, int32_t height, uint32_t seed, const double *homography,
                               const hs_allocator *allocator, hs_image *image) {
   scene_view view = {{1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0}};
-  if (homography != NULL && !scene_invert(homography, &view)) {
-    return HS_ERR_ARGUMENT;
-  }
+  if (homography && !scene_invert(homography, &view)) return HS_ERR_ARGUMENT;
   uint8_t *pixels = hs_memory_alloc(allocator, (size_t)width * (size_t)height);
-  scene_work *work = pixels == NULL ? NULL : hs_memory_alloc(allocator, sizeof *work);
-  if (work == NULL) {
+  scene_work *work = !pixels ? NULL : hs_memory_alloc(allocator, sizeof *work);
+  if (!work) {
     hs_memory_release(allocator, pixels);
     return HS_ERR_MEMORY;
   }
@@ -364,19 +350,21 @@ static hs_status scene_render(int32_t width, int32_t height, uint32_t seed, cons
   scene_build_texture(work);
   scene_render_frame(work, &view, width, height, pixels);
   hs_memory_release(allocator, work);
-  *image = (hs_image){.data = pixels, .width = width, .height = height, .stride_bytes = (size_t)width,
-                      .type = HS_U8, .layout = HS_GRAY, .memory = pixels, .allocator = allocator};
+  *image = (hs_image){.data = pixels,
+                      .width = width,
+                      .height = height,
+                      .stride_bytes = (size_t)width,
+                      .type = HS_U8,
+                      .layout = HS_GRAY,
+                      .memory = pixels,
+                      .allocator = allocator};
   return HS_OK;
 }
 
 hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
                           const hs_allocator *allocator, hs_image *image) {
-  if (image == NULL || width < 1 || height < 1) {
-    return HS_ERR_ARGUMENT;
-  }
-  if (width > SCENE_MAX_SIDE || height > SCENE_MAX_SIDE) {
-    return HS_ERR_LIMIT;
-  }
+  if (!image || width < 1 || height < 1) return HS_ERR_ARGUMENT;
+  if (width > SCENE_MAX_SIDE || height > SCENE_MAX_SIDE) return HS_ERR_LIMIT;
   float_environment saved;
   float_environment_enter(&saved);
   const hs_status status = scene_render(width, height, seed, homography, allocator, image);
@@ -390,11 +378,9 @@ hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const do
 static const char *scene_read_number(const char *text, uint64_t most, uint64_t *value) {
   uint64_t number = 0;
   const char *at = text;
-  for (; *at >= '0' && *at <= '9'; ++at) {
+  for (; *at >= '0' && *at <= '9'; at++) {
     number = number * 10U + (uint64_t)(*at - '0');
-    if (number > most) {
-      return NULL;
-    }
+    if (number > most) return NULL;
   }
   *value = number;
   return at == text ? NULL : at;
@@ -403,22 +389,14 @@ static const char *scene_read_number(const char *text, uint64_t most, uint64_t *
 int scene_parse_name(const char *name, int32_t *width, int32_t *height, uint32_t *seed) {
   static const char prefix[] = "@scene";
   uint64_t columns = 640, rows = 480, number = 1;
-  if (strncmp(name, prefix, sizeof prefix - 1) != 0) {
-    return 0;
-  }
+  if (strncmp(name, prefix, sizeof prefix - 1) != 0) return 0;
   const char *at = name + (sizeof prefix - 1);
-  if (*at != '\0' && *at != ':') {
-    return 0;
-  }
+  if (*at != '\0' && *at != ':') return 0;
   if (*at == ':') {
     at = scene_read_number(at + 1, SCENE_MAX_SIDE, &columns);
     at = at != NULL && *at == 'x' ? scene_read_number(at + 1, SCENE_MAX_SIDE, &rows) : NULL;
-    if (at != NULL && *at == ':') {
-      at = scene_read_number(at + 1, UINT32_MAX, &number);
-    }
-    if (at == NULL || *at != '\0' || columns == 0 || rows == 0) {
-      return -1;
-    }
+    if (at && *at == ':') at = scene_read_number(at + 1, UINT32_MAX, &number);
+    if (!at || *at != '\0' || columns == 0 || rows == 0) return -1;
   }
   *width = (int32_t)columns;
   *height = (int32_t)rows;

@@ -2,8 +2,8 @@
  * The generated picture behind "@scene" names and hs_render_scene: an endless plane of
  * overlapping discs whose pixels are the same on every machine.
  */
-#ifndef HARTSIFT_SCENE_H
-#define HARTSIFT_SCENE_H
+#ifndef HARTSIFT_IMAGE_IO_SCENE_H
+#define HARTSIFT_IMAGE_IO_SCENE_H
 
 #include <stdint.h>
 

@@ -60,9 +60,9 @@ extern "C" {
 
 /* ------------------------------------------------------------------ versions */
 
-#define HS_VERSION_MAJOR 0
-#define HS_VERSION_MINOR 1
-#define HS_VERSION_PATCH 0
+#define HS_VERSION_MAJOR  0
+#define HS_VERSION_MINOR  1
+#define HS_VERSION_PATCH  0
 #define HS_VERSION_NUMBER (HS_VERSION_MAJOR * 10000 + HS_VERSION_MINOR * 100 + HS_VERSION_PATCH)
 /* Version of the arithmetic. Results are comparable byte for byte only within one value. */
 #define HS_METHOD_VERSION 2
@@ -84,29 +84,29 @@ struct hs_expert_options; /* hartsift_expert.h */
 /* Every default below is the lowe profile's; stages/METHOD.md has the table of all four profiles.
    Sources: L = Lowe, IJCV 2004; O = OpenCV 4.x; V = VLFeat 0.9.21; C = COLMAP. */
 typedef struct hs_options {
-  size_t struct_size;          /* sizeof(hs_options), set by hs_options_init; fields are only appended */
-  hs_profile profile;          /* the preset these options started from, whose rules hold unless expert has others */
+  size_t struct_size; /* sizeof(hs_options), set by hs_options_init; fields are only appended */
+  hs_profile profile; /* the preset these options started from, whose rules hold unless expert has others */
 
   /* ---- 1. How the work is done: no byte of the features depends on it */
 
-  int32_t threads;             /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
-  hs_device device;            /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
-  int32_t device_index;        /* which GPU; 0 or more; 0 */
-  int32_t split;               /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
+  int32_t threads;           /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
+  hs_device device;          /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
+  int32_t device_index;      /* which GPU; 0 or more; 0 */
+  int32_t split;             /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
                                   for each size of image finds fastest, which may be all; 0..32; 0 */
-  int32_t in_flight;           /* most images submitted and not yet waited for; 0: 8; 0..256; 0 */
-  int32_t images_per_launch;   /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
+  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8; 0..256; 0 */
+  int32_t images_per_launch; /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
                                   0..64; 0 */
-  uint64_t max_pixels;         /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
-  uint64_t max_memory_bytes;   /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0.
+  uint64_t max_pixels;       /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
+  uint64_t max_memory_bytes; /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0.
                                   With hs_submit several frames have theirs at once */
   const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
                                    Must outlive the context */
 
   /* ---- 2. Which features of the image are wanted: those that stay keep their bytes */
 
-  int32_t max_features;        /* exactly this many when there are more, 0: all; 0..2^30; 0 */
-  hs_selection selection;      /* which: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order */
+  int32_t max_features;   /* exactly this many when there are more, 0: all; 0..2^30; 0 */
+  hs_selection selection; /* which: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order */
   /* Keep keypoints whose rounded place lies inside, pixels; width 0: everywhere; 0 */
   int32_t region_x, region_y, region_width, region_height;
   int32_t grid_columns, grid_rows; /* spread max_features evenly over this many cells of the image: every cell's best
@@ -116,30 +116,30 @@ typedef struct hs_options {
 
   /* ---- 3. The method: other values give other features */
 
-  int32_t equalize;            /* 1: equalise the gray image first, as hs_equalize, on the host whatever the device; 8-bit
+  int32_t equalize; /* 1: equalise the gray image first, as hs_equalize, on the host whatever the device; 8-bit
                                   images in host memory, HS_ERR_UNSUPPORTED for others; 0 or 1; 0 */
 
   /* Scale space (L section 3) */
-  int32_t first_octave;        /* octave of the first sampling: -1 doubles the image; -1..3; -1 */
-  int32_t octaves;             /* most octaves built, 0: as many as the image's size gives; 0..32; 0 */
-  int32_t scales;              /* S, scales per octave; 1..8; 3 (L 3.2) */
-  hs_upsample upsample;        /* grid of the doubling; HS_UPSAMPLE_HALF_PIXEL */
-  float sigma;                 /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
-  float input_blur;            /* the image's assumed blur, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
+  int32_t first_octave; /* octave of the first sampling: -1 doubles the image; -1..3; -1 */
+  int32_t octaves;      /* most octaves built, 0: as many as the image's size gives; 0..32; 0 */
+  int32_t scales;       /* S, scales per octave; 1..8; 3 (L 3.2) */
+  hs_upsample upsample; /* grid of the doubling; HS_UPSAMPLE_HALF_PIXEL */
+  float sigma;          /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
+  float input_blur;     /* the image's assumed blur, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
 
   /* Keypoints (L sections 4 and 5) */
-  int32_t border;              /* samples at each side that cannot be candidates; 1..64; 5 (O) */
-  float contrast;              /* |D| a keypoint needs, times S; 0..1; 0.04 (L section 4 has 0.03 of one level; O) */
-  float settle;                /* largest |offset| of a settled sample, samples; 0.5..1; 0.6 (V) */
-  float edge;                  /* r, largest ratio of principal curvatures; 1..1000; 10 (L 4.1) */
+  int32_t border; /* samples at each side that cannot be candidates; 1..64; 5 (O) */
+  float contrast; /* |D| a keypoint needs, times S; 0..1; 0.04 (L section 4 has 0.03 of one level; O) */
+  float settle;   /* largest |offset| of a settled sample, samples; 0.5..1; 0.6 (V) */
+  float edge;     /* r, largest ratio of principal curvatures; 1..1000; 10 (L 4.1) */
 
   /* Orientation (L section 5) */
-  int32_t max_orientations;    /* features per keypoint, 0: every peak beyond 0.8; the strongest first; 0..18; 0 */
-  int32_t upright;             /* 1: one feature of orientation 0 for each keypoint; 0 or 1; 0 */
+  int32_t max_orientations; /* features per keypoint, 0: every peak beyond 0.8; the strongest first; 0..18; 0 */
+  int32_t upright;          /* 1: one feature of orientation 0 for each keypoint; 0 or 1; 0 */
 
   /* Descriptor (L section 6) */
-  hs_norm norm;                /* HS_NORM_L2 */
-  hs_bin_layout layout;        /* order of the orientation bins in a cell; HS_LAYOUT_UBC */
+  hs_norm norm;                  /* HS_NORM_L2 */
+  hs_bin_layout layout;          /* order of the orientation bins in a cell; HS_LAYOUT_UBC */
   hs_descriptor_type descriptor; /* HS_DESCRIPTOR_U8 */
 
   /* Rules that make up a profile, one by one, and implementations of stages; null: the profile's own, the fastest.
@@ -173,8 +173,8 @@ HS_API void hs_destroy(hs_context *context);
    GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in
    flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_LIMIT; with such options also those of hs_create. */
-HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height,
-                                    uint64_t *host_bytes, uint64_t *device_bytes);
+HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
+                                    uint64_t *device_bytes);
 
 /* ------------------------------------------------------------------ extraction */
 
@@ -245,16 +245,16 @@ HS_API int32_t hs_count_in_flight(const hs_context *context);
 /* ------------------------------------------------------------------ files */
 
 typedef struct hs_load_options {
-  size_t struct_size;          /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
-  uint64_t max_pixels;         /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
-  uint64_t max_memory_bytes;   /* refuse images whose decoding needs more, 0: no limit */
-  int32_t ignore_exif;         /* 1: leave a JPEG as stored; 0: apply its EXIF orientation */
-  int32_t keep_colour;         /* 1: RGB where the file has colour; 0: gray (luma of a YCbCr JPEG as stored) */
-  int32_t jpeg_scale;          /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
+  size_t struct_size;        /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
+  uint64_t max_pixels;       /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
+  uint64_t max_memory_bytes; /* refuse images whose decoding needs more, 0: no limit */
+  int32_t ignore_exif;       /* 1: leave a JPEG as stored; 0: apply its EXIF orientation */
+  int32_t keep_colour;       /* 1: RGB where the file has colour; 0: gray (luma of a YCbCr JPEG as stored) */
+  int32_t jpeg_scale;        /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
                                   transform; 0 means 1. The limits are for what is decoded, coordinates found are pixels
                                   of it. Above 1 other files and scenes are HS_ERR_UNSUPPORTED. 0 */
   const hs_allocator *allocator;
-  char *message;               /* null, or where the reason of a failure goes (zero-terminated) */
+  char *message; /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;
 } hs_load_options;
 
@@ -281,30 +281,30 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
                                  const hs_allocator *allocator, hs_image *image);
 
 typedef enum hs_format {
-  HS_FORMAT_AUTO = 0,      /* writing: by the name's ending; reading: by ending, then content */
-  HS_FORMAT_COLMAP = 1,    /* .txt: COLMAP text for feature_importer */
-  HS_FORMAT_NPZ = 2,       /* .npz: NumPy arrays */
-  HS_FORMAT_CSV = 3,       /* .csv */
-  HS_FORMAT_JSON = 4,      /* .json */
-  HS_FORMAT_LOWE = 5,      /* .key: Lowe's ASCII */
-  HS_FORMAT_VLFEAT = 6,    /* .sift: VLFeat's text */
-  HS_FORMAT_OPENCV = 7,    /* .yml, .yaml: OpenCV FileStorage */
-  HS_FORMAT_OPENMVG = 8,   /* .feat, with .desc beside it */
-  HS_FORMAT_BIN = 9,       /* .hsf: own binary, with checksum */
+  HS_FORMAT_AUTO = 0,       /* writing: by the name's ending; reading: by ending, then content */
+  HS_FORMAT_COLMAP = 1,     /* .txt: COLMAP text for feature_importer */
+  HS_FORMAT_NPZ = 2,        /* .npz: NumPy arrays */
+  HS_FORMAT_CSV = 3,        /* .csv */
+  HS_FORMAT_JSON = 4,       /* .json */
+  HS_FORMAT_LOWE = 5,       /* .key: Lowe's ASCII */
+  HS_FORMAT_VLFEAT = 6,     /* .sift: VLFeat's text */
+  HS_FORMAT_OPENCV = 7,     /* .yml, .yaml: OpenCV FileStorage */
+  HS_FORMAT_OPENMVG = 8,    /* .feat, with .desc beside it */
+  HS_FORMAT_BIN = 9,        /* .hsf: own binary, with checksum */
   HS_FORMAT_COLMAP_DB = 10, /* .db: one image of COLMAP's database, see hartsift_colmap.h */
   HS_FORMAT_VISUALSFM = 11, /* VisualSFM's binary; its .sift stands for HS_FORMAT_VLFEAT when writing by ending */
-  HS_FORMAT_OXFORD = 12    /* .hesaff, .haraff, .oxford: regions of Oxford's detectors */
+  HS_FORMAT_OXFORD = 12     /* .hesaff, .haraff, .oxford: regions of Oxford's detectors */
 } hs_format;
 
 typedef struct hs_file_options {
-  size_t struct_size;          /* sizeof(hs_file_options), set by hs_file_options_init; fields are only appended */
-  hs_format format;            /* HS_FORMAT_AUTO */
-  hs_bin_layout layout;        /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
-  const char *image_name;      /* kept where the format has room for it, or null. HS_FORMAT_COLMAP_DB: which image;
+  size_t struct_size;     /* sizeof(hs_file_options), set by hs_file_options_init; fields are only appended */
+  hs_format format;       /* HS_FORMAT_AUTO */
+  hs_bin_layout layout;   /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
+  const char *image_name; /* kept where the format has room for it, or null. HS_FORMAT_COLMAP_DB: which image;
                                   reading, the name with or without leading folders, null: the only image */
-  uint64_t max_features;       /* reading: refuse files that claim more; 0: 2^27 */
+  uint64_t max_features;  /* reading: refuse files that claim more; 0: 2^27 */
   const hs_allocator *allocator;
-  char *message;               /* null, or where the reason of a failure goes (zero-terminated) */
+  char *message; /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;
 } hs_file_options;
 
@@ -349,12 +349,12 @@ HS_API int32_t hs_method_version(void);
 HS_API const char *hs_backend_report(const hs_context *context);
 
 typedef struct hs_statistics {
-  size_t struct_size;          /* sizeof(hs_statistics), set by hs_statistics_init; fields are only appended */
-  uint64_t frames;             /* extracted so far */
-  uint64_t regrown_frames;     /* frames repeated because a list overflowed its planned capacity */
+  size_t struct_size;      /* sizeof(hs_statistics), set by hs_statistics_init; fields are only appended */
+  uint64_t frames;         /* extracted so far */
+  uint64_t regrown_frames; /* frames repeated because a list overflowed its planned capacity */
   uint64_t candidates, keypoints, features; /* of the last frame */
-  uint64_t workspace_bytes;    /* held now, host memory */
-  uint64_t device_bytes;       /* held now, device memory */
+  uint64_t workspace_bytes;                 /* held now, host memory */
+  uint64_t device_bytes;                    /* held now, device memory */
 } hs_statistics;
 
 /* All 0, so {.struct_size = sizeof(hs_statistics)} is the same. HS_ERR_ARGUMENT: null. */

@@ -100,8 +100,8 @@ typedef struct hs_colmap_image {
   uint32_t image_id; /* 0..2^31 - 2 */
   uint32_t camera_id;
   int32_t reserved[9]; /* 0 */
-  const char *name; /* the database's; valid until the next call on the handle */
-  int64_t features; /* keypoints; -1: none were ever written */
+  const char *name;    /* the database's; valid until the next call on the handle */
+  int64_t features;    /* keypoints; -1: none were ever written */
   hs_colmap_camera camera;
 } hs_colmap_image;
 

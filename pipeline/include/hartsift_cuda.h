@@ -18,12 +18,12 @@ extern "C" {
    or its end. */
 typedef struct hs_cuda_features {
   size_t count;
-  const hs_keypoint *keypoints;        /* device memory, count entries */
-  const void *descriptors;             /* device memory, count x 128 uint8_t or float; null for HS_DESCRIPTOR_NONE */
+  const hs_keypoint *keypoints; /* device memory, count entries */
+  const void *descriptors;      /* device memory, count x 128 uint8_t or float; null for HS_DESCRIPTOR_NONE */
   hs_descriptor_type descriptor_type;
   int32_t image_width, image_height;
-  hs_origin origin;                    /* as in hs_features */
-  int32_t reserved[15];                /* 0 */
+  hs_origin origin;     /* as in hs_features */
+  int32_t reserved[15]; /* 0 */
 } hs_cuda_features;
 
 /* Extracts from a picture in device memory: image->data is a pointer that the context's device can read (any type,
@@ -36,8 +36,8 @@ HS_API hs_status hs_cuda_extract(hs_context *context, const hs_image *image, con
                                  hs_features *features);
 
 /* The same with the results left on the device. Blocks until they are complete there. */
-HS_API hs_status hs_cuda_extract_resident(hs_context *context, const hs_image *image, const hs_image *mask, void *stream,
-                                          hs_cuda_features *features);
+HS_API hs_status hs_cuda_extract_resident(hs_context *context, const hs_image *image, const hs_image *mask,
+                                          void *stream, hs_cuda_features *features);
 
 /* Matches two lists of features in device memory; as hs_match, with the pairs in host memory. The arrays may be a
    context's results or the caller's own, on the context's device; two results of one context need a copy between, or a

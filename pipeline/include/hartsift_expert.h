@@ -21,23 +21,23 @@ typedef enum hs_border_rule { HS_BORDER_REFLECT_101 = 0, HS_BORDER_REPLICATE = 1
 
 /* Defaults are the lowe profile's; stages/METHOD.md has every rule's formulas and what each profile takes. */
 typedef struct hs_expert_options {
-  size_t struct_size;          /* sizeof(hs_expert_options), set by hs_expert_options_init; fields are only appended */
+  size_t struct_size; /* sizeof(hs_expert_options), set by hs_expert_options_init; fields are only appended */
 
   /* Scale space */
-  hs_rule octave_rule;         /* how many octaves; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
-  hs_rule blur_radius_rule;    /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
-  hs_border_rule border_rule;  /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
+  hs_rule octave_rule;        /* how many octaves; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
+  hs_rule blur_radius_rule;   /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
+  hs_border_rule border_rule; /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
 
   /* Keypoints */
-  hs_rule candidate_rule;      /* first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
-  hs_rule refine_rule;         /* how a Newton step moves and when it has settled; HS_RULE_LOWE */
+  hs_rule candidate_rule; /* first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
+  hs_rule refine_rule;    /* how a Newton step moves and when it has settled; HS_RULE_LOWE */
 
   /* Orientation and descriptor */
-  hs_rule orientation_rule;    /* window, votes, smoothing and comparison of the 36-bin histogram; HS_RULE_LOWE */
-  hs_rule descriptor_rule;     /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE */
+  hs_rule orientation_rule; /* window, votes, smoothing and comparison of the 36-bin histogram; HS_RULE_LOWE */
+  hs_rule descriptor_rule;  /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE */
 
   /* Implementations: no byte depends on them */
-  const char *variant;         /* "stage=name,...": variants of stages, by the names of the device in use (see
+  const char *variant; /* "stage=name,...": variants of stages, by the names of the device in use (see
                                   hs_backend_report); null: the fastest */
 } hs_expert_options;
 

@@ -27,55 +27,56 @@ extern "C" {
 #endif
 
 typedef enum hs_geometry_model {
-  HS_HOMOGRAPHY = 1,   /* from 4 matches */
-  HS_FUNDAMENTAL = 2,  /* from 7 */
-  HS_ESSENTIAL = 3     /* from 5; needs both cameras */
+  HS_HOMOGRAPHY = 1,  /* from 4 matches */
+  HS_FUNDAMENTAL = 2, /* from 7 */
+  HS_ESSENTIAL = 3    /* from 5; needs both cameras */
 } hs_geometry_model;
 
 /* Intrinsic parameters of a pinhole camera, pixels. Lens distortion has to be removed from the points before. These
    four for good: another model of camera gets a struct of its own. */
 typedef struct hs_camera {
-  double fx, fy;           /* focal lengths; above 0 */
-  double cx, cy;           /* principal point; the centre of the top-left pixel is (0, 0) */
+  double fx, fy; /* focal lengths; above 0 */
+  double cx, cy; /* principal point; the centre of the top-left pixel is (0, 0) */
 } hs_camera;
 
 typedef struct hs_verify_options {
-  size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
+  size_t struct_size; /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
   hs_geometry_model model;
-  double tolerance;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
-  double confidence;       /* the search stops when, if what was found so far is the best there is, a sample without
+  double tolerance;       /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
+  double confidence;      /* the search stops when, if what was found so far is the best there is, a sample without
                               outliers has been drawn with this probability; 0..1, both excluded; 0.9999 */
-  int32_t min_iterations;  /* samples drawn at least; 0..max_iterations; 50 */
-  int32_t max_iterations;  /* samples drawn at most; 1..10^8; 10000 */
-  int32_t min_inliers;     /* a model with fewer is not reported as found; 0 or more; homography 8, others 15. Some of
+  int32_t min_iterations; /* samples drawn at least; 0..max_iterations; 50 */
+  int32_t max_iterations; /* samples drawn at most; 1..10^8; 10000 */
+  int32_t min_inliers;    /* a model with fewer is not reported as found; 0 or more; homography 8, others 15. Some of
                               any matches agree by chance: with a fundamental matrix about 10 of 30 wrong ones, 25 of
                               800. So raise it for many matches that passed no ratio test */
-  int32_t check_plane;     /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
+  int32_t check_plane;    /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
                               it, complete it from matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
-  uint64_t seed;           /* of the random samples; 0 */
-  hs_camera camera_a, camera_b; /* HS_ESSENTIAL only; all 0 */
+  uint64_t seed;          /* of the random samples; 0 */
+  hs_camera camera_a, camera_b;  /* HS_ESSENTIAL only; all 0 */
   const hs_allocator *allocator; /* for working memory; null: the C library's */
-  char *message;           /* null, or where the reason of a failure goes (zero-terminated) */
+  char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;
 } hs_verify_options;
 
 typedef struct hs_geometry {
   hs_geometry_model model;
-  int32_t found;           /* 1: matrix and inliers are valid; 0: no model has min_inliers: matrix all 0, no inliers */
-  double matrix[9];        /* H: last element 1 (Frobenius norm 1 should that be 0); F: Frobenius norm 1, the element of
+  int32_t found;    /* 1: matrix and inliers are valid; 0: no model has min_inliers: matrix all 0, no inliers */
+  double matrix[9]; /* H: last element 1 (Frobenius norm 1 should that be 0); F: Frobenius norm 1, the element of
                               largest magnitude positive; E: singular values 1, 1, 0, sign as for F. The last singular
                               value of F and E is 0 up to rounding */
   size_t inlier_count;
-  double rms_error;        /* root mean square of the inliers' errors, pixels */
-  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the tolerance, as far as a short
+  double rms_error;     /* root mean square of the inliers' errors, pixels */
+  size_t plane_inliers; /* F and E: inliers that one homography explains too, within the tolerance, as far as a short
                               search finds; near inlier_count the scene is a plane or the camera only turned, and F is
                               not determined. H: inlier_count */
-  int32_t iterations;      /* samples drawn */
-  int32_t reserved[9];     /* 0 */
+  int32_t iterations;   /* samples drawn */
+  int32_t reserved[9];  /* 0 */
 } hs_geometry;
 
 /* The defaults above for a model. HS_ERR_ARGUMENT: null or no such model. */
-#define hs_verify_options_init(options, model) hs_verify_options_init_sized((options), sizeof(hs_verify_options), (model))
+#define hs_verify_options_init(options, model)                                                                         \
+  hs_verify_options_init_sized((options), sizeof(hs_verify_options), (model))
 HS_API hs_status hs_verify_options_init_sized(hs_verify_options *options, size_t struct_size, hs_geometry_model model);
 
 /* Estimates options->model from matches of points. points_a, points_b: count x 2 doubles (x, y), pixels, the caller's;
@@ -98,11 +99,11 @@ HS_API hs_status hs_verify(const hs_features *a, const hs_features *b, const voi
 
 /* How the second camera stands to the first: X_b = R X_a + t. */
 typedef struct hs_pose {
-  double rotation[9];      /* R, row-major, a proper rotation */
-  double translation[3];   /* t, unit length: the scale of the scene cannot be known */
-  size_t in_front;         /* matches triangulated in front of both cameras, of those used */
-  size_t used;             /* matches used: those marked as inliers, or all */
-  int32_t reserved[8];     /* 0 */
+  double rotation[9];    /* R, row-major, a proper rotation */
+  double translation[3]; /* t, unit length: the scale of the scene cannot be known */
+  size_t in_front;       /* matches triangulated in front of both cameras, of those used */
+  size_t used;           /* matches used: those marked as inliers, or all */
+  int32_t reserved[8];   /* 0 */
 } hs_pose;
 
 /* Chooses among the four poses that an essential matrix stands for the one with the most matches in front of both

@@ -26,16 +26,16 @@ typedef enum hs_guide {
 } hs_guide;
 
 typedef struct hs_match_options {
-  size_t struct_size;      /* sizeof(hs_match_options), set by hs_match_options_init; fields are only appended */
-  double ratio;            /* keep a pair whose distance is below ratio times that of the second nearest, 0: no such
+  size_t struct_size;     /* sizeof(hs_match_options), set by hs_match_options_init; fields are only appended */
+  double ratio;           /* keep a pair whose distance is below ratio times that of the second nearest, 0: no such
                               test; 0..1; 0.8 (Lowe, section 7.1). In squares: d1 < (ratio * ratio) * d2, in doubles.
                               A lone candidate passes */
-  double max_distance;     /* keep a pair whose distance is at most this, unit of the descriptors, 0: any; 0 */
-  int32_t mutual;          /* 1: both features must be each other's match, with all tests passed both ways: exchanging
+  double max_distance;    /* keep a pair whose distance is at most this, unit of the descriptors, 0: any; 0 */
+  int32_t mutual;         /* 1: both features must be each other's match, with all tests passed both ways: exchanging
                               the images then only exchanges the members of the pairs. 0: one way; 0 or 1; 1 */
-  hs_guide guide;          /* restricts candidates by their places; HS_GUIDE_NONE */
-  double guide_matrix[9];  /* row-major, any scale, from points of the first image to the second; identity */
-  double guide_tolerance;  /* pixels of the second image, infinity: no restriction; above 0; 4 */
+  hs_guide guide;         /* restricts candidates by their places; HS_GUIDE_NONE */
+  double guide_matrix[9]; /* row-major, any scale, from points of the first image to the second; identity */
+  double guide_tolerance; /* pixels of the second image, infinity: no restriction; above 0; 4 */
 } hs_match_options;
 
 /* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
@@ -44,9 +44,9 @@ HS_API hs_status hs_match_options_init_sized(hs_match_options *options, size_t s
 
 /* One pair. 16 bytes. */
 typedef struct hs_match_pair {
-  uint32_t first, second;  /* indices into the two lists of features */
-  float distance;          /* of their descriptors */
-  float next_distance;     /* of first's descriptor to its second nearest candidate; infinity when there is none */
+  uint32_t first, second; /* indices into the two lists of features */
+  float distance;         /* of their descriptors */
+  float next_distance;    /* of first's descriptor to its second nearest candidate; infinity when there is none */
 } hs_match_pair;
 
 /* Pairs by ascending first; no feature of the first list is in two of them, nor, if mutual, of the second. Start with

@@ -66,7 +66,8 @@ public:
     if (useProvidedKeypoints) {
       describe(view, keypoints);
     } else if (allowed.empty()) {
-      check(descriptors.needed() ? hs_extract(context_, &view, nullptr, &found_) : hs_detect(context_, &view, nullptr, &found_));
+      check(descriptors.needed() ? hs_extract(context_, &view, nullptr, &found_)
+                                 : hs_detect(context_, &view, nullptr, &found_));
     } else {
       if (allowed.type() != CV_8UC1) CV_Error(cv::Error::StsBadMask, "hartsift: the mask is not 8-bit gray");
       const hs_image mask_view = view_of(allowed);

@@ -29,39 +29,39 @@
 typedef enum hs_status {
   HS_OK = 0,
   /* Argument class: nothing was done (HS_ERR_CAPACITY apart), the context stays usable. */
-  HS_ERR_ARGUMENT = 1,     /* a pointer is null or a plain argument is out of its range */
-  HS_ERR_OPTION = 2,       /* a field of a struct of options is out of range; the message names it */
-  HS_ERR_IMAGE = 3,        /* an image view is inconsistent (size, stride, type, layout) */
-  HS_ERR_KEYPOINT = 4,     /* a keypoint cannot be described (its scale or place is not in the pyramid) */
-  HS_ERR_CAPACITY = 5,     /* the caller's arrays are too small: they were filled and the full count given;
+  HS_ERR_ARGUMENT = 1,    /* a pointer is null or a plain argument is out of its range */
+  HS_ERR_OPTION = 2,      /* a field of a struct of options is out of range; the message names it */
+  HS_ERR_IMAGE = 3,       /* an image view is inconsistent (size, stride, type, layout) */
+  HS_ERR_KEYPOINT = 4,    /* a keypoint cannot be described (its scale or place is not in the pyramid) */
+  HS_ERR_CAPACITY = 5,    /* the caller's arrays are too small: they were filled and the full count given;
                               hs_submit: as many images are in flight as may be */
-  HS_ERR_LIMIT = 6,        /* the image exceeds max_pixels or 2^22 samples a side in its first octave (2^21 pixels
+  HS_ERR_LIMIT = 6,       /* the image exceeds max_pixels or 2^22 samples a side in its first octave (2^21 pixels
                               where that is doubled), or the work max_memory_bytes */
-  HS_ERR_FORMAT = 7,       /* the content of a file is damaged or of no known kind */
-  HS_ERR_UNSUPPORTED = 8,  /* valid, but outside what this build or this format can do */
+  HS_ERR_FORMAT = 7,      /* the content of a file is damaged or of no known kind */
+  HS_ERR_UNSUPPORTED = 8, /* valid, but outside what this build or this format can do */
   /* Resource class: usable again once the resource is there. */
-  HS_ERR_MEMORY = 32,      /* an allocation failed */
-  HS_ERR_IO = 33,          /* a file cannot be opened, read, written or renamed */
-  HS_ERR_THREAD = 34,      /* a worker thread cannot be started */
-  HS_ERR_NO_DEVICE = 35,   /* the device asked for is not usable; hs_last_error says why */
+  HS_ERR_MEMORY = 32,    /* an allocation failed */
+  HS_ERR_IO = 33,        /* a file cannot be opened, read, written or renamed */
+  HS_ERR_THREAD = 34,    /* a worker thread cannot be started */
+  HS_ERR_NO_DEVICE = 35, /* the device asked for is not usable; hs_last_error says why */
   /* Device class: destroy the context. */
-  HS_ERR_DEVICE = 64,      /* the device reported an error */
-  HS_ERR_INTERNAL = 65     /* a broken invariant: please report it */
+  HS_ERR_DEVICE = 64,  /* the device reported an error */
+  HS_ERR_INTERNAL = 65 /* a broken invariant: please report it */
 } hs_status;
 
 typedef enum hs_status_class {
   HS_CLASS_OK = 0,
-  HS_CLASS_ARGUMENT = 1,   /* context usable */
-  HS_CLASS_RESOURCE = 2,   /* context usable after the resource is freed */
-  HS_CLASS_DEVICE = 3      /* context must be destroyed */
+  HS_CLASS_ARGUMENT = 1, /* context usable */
+  HS_CLASS_RESOURCE = 2, /* context usable after the resource is freed */
+  HS_CLASS_DEVICE = 3    /* context must be destroyed */
 } hs_status_class;
 
 /* ------------------------------------------------------------------ images */
 
 typedef enum hs_sample_type {
-  HS_U8 = 0,   /* 0..255, scaled by 1/255 */
-  HS_U16 = 1,  /* 0..65535, native byte order, scaled by 1/65535 */
-  HS_F32 = 2   /* hs_image.range_low..range_high; outside is clamped, NaN counts as the low end */
+  HS_U8 = 0,  /* 0..255, scaled by 1/255 */
+  HS_U16 = 1, /* 0..65535, native byte order, scaled by 1/65535 */
+  HS_F32 = 2  /* hs_image.range_low..range_high; outside is clamped, NaN counts as the low end */
 } hs_sample_type;
 
 /* Interleaved channels. Colour becomes gray as (9798 R + 19235 G + 3735 B + 16384) >> 15 for
@@ -79,12 +79,12 @@ typedef struct hs_allocator hs_allocator;
 
 /* A view of pixels; the library reads them during the call only. Start with {0}, so that what is not set is 0. */
 typedef struct hs_image {
-  const void *data;        /* first row; aligned for the sample type */
-  int32_t width, height;   /* pixels, 1 or more */
-  size_t stride_bytes;     /* from row to row, at least width * channels * sample size; 0: exactly that */
+  const void *data;      /* first row; aligned for the sample type */
+  int32_t width, height; /* pixels, 1 or more */
+  size_t stride_bytes;   /* from row to row, at least width * channels * sample size; 0: exactly that */
   hs_sample_type type;
   hs_pixel_layout layout;
-  float range_low, range_high; /* HS_F32 only: values of black and white; 0, 0 means 0..1 */
+  float range_low, range_high;   /* HS_F32 only: values of black and white; 0, 0 means 0..1 */
   void *memory;                  /* what hs_image_free releases; null for a view of memory that stays the caller's */
   const hs_allocator *allocator; /* that memory came from and goes back to; null: the C library's */
   int32_t reserved[8];           /* 0 */
@@ -105,27 +105,27 @@ struct hs_allocator {
 /* A feature's place and scale, and where in the pyramid it was found. 24 bytes, for good: what more there is to say of
    each keypoint goes into arrays of its own in hs_features. */
 typedef struct hs_keypoint {
-  float x, y;              /* pixels of the original image */
-  float sigma;             /* scale, original pixels */
-  float orientation;       /* radians in [0, 2 pi), y down */
-  float response;          /* |D| at the refined extremum, image scaled to [0, 1] */
-  int16_t octave;          /* sampling distance 2^octave original pixels */
-  int16_t level;           /* Gaussian level 1..S; as an input, 0: octave and level follow from sigma */
+  float x, y;        /* pixels of the original image */
+  float sigma;       /* scale, original pixels */
+  float orientation; /* radians in [0, 2 pi), y down */
+  float response;    /* |D| at the refined extremum, image scaled to [0, 1] */
+  int16_t octave;    /* sampling distance 2^octave original pixels */
+  int16_t level;     /* Gaussian level 1..S; as an input, 0: octave and level follow from sigma */
 } hs_keypoint;
 
 typedef enum hs_descriptor_type {
-  HS_DESCRIPTOR_U8 = 0,    /* min(255, floor(512 v + 0.5)) */
-  HS_DESCRIPTOR_F32 = 1,   /* unit norm; profile opencv: integer values 0..255 */
-  HS_DESCRIPTOR_NONE = 2   /* keypoints with orientations only */
+  HS_DESCRIPTOR_U8 = 0,  /* min(255, floor(512 v + 0.5)) */
+  HS_DESCRIPTOR_F32 = 1, /* unit norm; profile opencv: integer values 0..255 */
+  HS_DESCRIPTOR_NONE = 2 /* keypoints with orientations only */
 } hs_descriptor_type;
 
 enum { HS_DESCRIPTOR_LENGTH = 128 };
 
 typedef enum hs_profile {
-  HS_PROFILE_LOWE = 0,     /* the paper, with what it leaves open chosen by measurement */
-  HS_PROFILE_OPENCV = 1,   /* cv::SIFT of OpenCV 4.x */
-  HS_PROFILE_VLFEAT = 2,   /* the vl_sift program of VLFeat 0.9.21 */
-  HS_PROFILE_COLMAP = 3    /* COLMAP's CPU extractor: VLFeat with RootSIFT, 8192 features */
+  HS_PROFILE_LOWE = 0,   /* the paper, with what it leaves open chosen by measurement */
+  HS_PROFILE_OPENCV = 1, /* cv::SIFT of OpenCV 4.x */
+  HS_PROFILE_VLFEAT = 2, /* the vl_sift program of VLFeat 0.9.21 */
+  HS_PROFILE_COLMAP = 3  /* COLMAP's CPU extractor: VLFeat with RootSIFT, 8192 features */
 } hs_profile;
 
 /* How descriptors are normalised: to unit length, or the square root of the L1-normalised (Arandjelovic 2012). */
@@ -135,11 +135,11 @@ typedef enum hs_bin_layout { HS_LAYOUT_UBC = 0, HS_LAYOUT_VLFEAT = 1 } hs_bin_la
 
 /* How descriptors were made: only those that were made alike can be compared. */
 typedef struct hs_origin {
-  int32_t method_version;  /* HS_METHOD_VERSION of the library that made them; 0: unknown, and so is the rest */
+  int32_t method_version; /* HS_METHOD_VERSION of the library that made them; 0: unknown, and so is the rest */
   hs_profile profile;
   hs_norm norm;
   hs_bin_layout layout;
-  int32_t reserved[4];     /* 0 */
+  int32_t reserved[4]; /* 0 */
 } hs_origin;
 
 /* A list of features in the defined order: octave, level, row, column of the settled sample,
@@ -147,15 +147,15 @@ typedef struct hs_origin {
    hs_features_free, or until the next call that fills the same struct (its room is used again). */
 typedef struct hs_features {
   size_t count;
-  hs_keypoint *keypoints;              /* count entries */
-  void *descriptors;                   /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
+  hs_keypoint *keypoints; /* count entries */
+  void *descriptors;      /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
   hs_descriptor_type descriptor_type;
-  int32_t image_width, image_height;   /* of the image they come from; 0 when unknown */
-  hs_origin origin;                    /* set by extraction and hs_describe; unknown for what was read from a file */
-  size_t capacity;                     /* entries that both arrays have room for; the library's */
-  size_t descriptor_capacity_bytes;    /* the library's */
-  const hs_allocator *allocator;       /* that the arrays came from; must outlive them. The library's */
-  int32_t reserved[16];                /* 0. For arrays beside keypoints, an affine frame for each, say */
+  int32_t image_width, image_height; /* of the image they come from; 0 when unknown */
+  hs_origin origin;                  /* set by extraction and hs_describe; unknown for what was read from a file */
+  size_t capacity;                   /* entries that both arrays have room for; the library's */
+  size_t descriptor_capacity_bytes;  /* the library's */
+  const hs_allocator *allocator;     /* that the arrays came from; must outlive them. The library's */
+  int32_t reserved[16];              /* 0. For arrays beside keypoints, an affine frame for each, say */
 } hs_features;
 
 /* A context: options, chosen backend and working memory; made by hs_create. */

@@ -78,7 +78,7 @@ hs_status hs_create(hs_context **context, const hs_options *options) {
 
 void hs_destroy(hs_context *c) {
   if (!c) return;
-  flight_end(c);
+  in_flight_end(c);
   backend_release(c);
 }
 
@@ -93,6 +93,6 @@ hs_status hs_get_statistics(const hs_context *c, hs_statistics *statistics) {
   if (!c || !statistics) return HS_ERR_ARGUMENT;
   hs_statistics s = {.struct_size = sizeof s};
   backend_statistics(c, &s);
-  flight_add_statistics(c->flight, &s);
+  in_flight_add_statistics(c->in_flight, &s);
   return options_give(statistics, statistics->struct_size, &s, kind);
 }

@@ -14,7 +14,7 @@ static hs_features device_list(const hs_cuda_features *f) {
 static hs_status match_resident(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
                                 const hs_match_options *options, void *stream, hs_matches *matches,
                                 hs_nearest *nearest) {
-  const match_cuda_place device = {stream, true};
+  const cuda_match_place device = {stream, true};
   match_request request;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);

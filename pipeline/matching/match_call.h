@@ -1,8 +1,8 @@
 /*
  * Matching inside the library: the check of what a call asks for, and its run wherever the context works.
  */
-#ifndef HS_PIPELINE_MATCH_CALL_H
-#define HS_PIPELINE_MATCH_CALL_H
+#ifndef HARTSIFT_MATCHING_MATCH_CALL_H
+#define HARTSIFT_MATCHING_MATCH_CALL_H
 
 #include "pipeline/device/cuda_match.h"
 
@@ -12,7 +12,7 @@ hs_status match_check(hs_context *context, const hs_features *first, const hs_fe
 
 /* Runs a checked request: fills *matches or nearest[], whichever is not null. device: where its lists lie, for a context
    of a GPU. *matches is changed only on success. */
-hs_status match_run(hs_context *context, const match_request *request, const match_cuda_place *device,
+hs_status match_run(hs_context *context, const match_request *request, const cuda_match_place *device,
                     hs_matches *matches, hs_nearest *nearest);
 
 #endif

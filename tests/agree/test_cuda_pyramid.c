@@ -278,33 +278,33 @@ static void check_bands(cuda_stream stream, const base_case *c, base_args args, 
 }
 
 /* The picture twice in one launch, its planes and the second's in one block of memory. */
-static void check_batch(cuda_stream stream, const base_case *c, const base_args *one, const guarded_plane *out) {
+static void check_group(cuda_stream stream, const base_case *c, const base_args *one, const guarded_plane *out) {
   char what[160];
-  describe_case(c, "batch", what, sizeof what);
+  describe_case(c, "group", what, sizeof what);
   const size_t plane = (one->out.stride * (size_t)one->out.height + PLANE_SLACK_FLOATS + 63) / 64 * 64 * sizeof(float),
                picture = (one->source.stride_bytes * (size_t)c->height + 255) / 256 * 256;
-  const picture_batch batch = {2, picture + 4 * plane};
+  const picture_group group = {2, picture + 4 * plane};
   unsigned char *memory = NULL;
-  assert_int_equal(device_alloc((void **)&memory, 2 * batch.stride_bytes), STAGE_OK);
-  assert_int_equal(device_clear(memory, 2 * batch.stride_bytes, stream), STAGE_OK);
+  assert_int_equal(device_alloc((void **)&memory, 2 * group.stride_bytes), STAGE_OK);
+  assert_int_equal(device_clear(memory, 2 * group.stride_bytes, stream), STAGE_OK);
   base_args args = *one;
   args.source.data = memory;
   plane_view *const planes[] = {&args.gray, &args.work, &args.doubled, &args.out};
   for (size_t i = 0; i < 4; i++) planes[i]->data = (float *)(void *)(memory + picture + i * plane);
   for (size_t i = 0; i < 2; i++)
-    assert_int_equal(device_copy_rows_to(memory + i * batch.stride_bytes, one->source.stride_bytes, one->source.data,
+    assert_int_equal(device_copy_rows_to(memory + i * group.stride_bytes, one->source.stride_bytes, one->source.data,
                                          one->source.stride_bytes, one->source.stride_bytes, (size_t)c->height, stream),
                      STAGE_OK);
-  assert_int_equal(base_batch_launch(&args, batch, stream), STAGE_OK);
+  assert_int_equal(base_group_launch(&args, group, stream), STAGE_OK);
   for (size_t i = 0; i < 2; i++) {
     plane_view got = args.out;
-    got.data = (float *)(void *)((unsigned char *)got.data + i * batch.stride_bytes);
+    got.data = (float *)(void *)((unsigned char *)got.data + i * group.stride_bytes);
     check_plane(stream, got, out, what);
   }
   device_free(memory);
 }
 
-/* On a device: at once, twice in a batch where the radius has a kernel, and in bands where the base is fused. */
+/* On a device: at once, twice in a group where the radius has a kernel, and in bands where the base is fused. */
 static void check_base_on_device(cuda_stream stream, const base_case *c, const base_args *host,
                                  const guarded_plane *out) {
   const source_view *source = &host->source;
@@ -317,13 +317,12 @@ static void check_base_on_device(cuda_stream stream, const base_case *c, const b
   args.source.data = pixels;
   plane_view *const planes[] = {&args.gray, &args.work, &args.doubled, &args.out};
   for (size_t i = 0; i < 4; i++) *planes[i] = device_plane(stream, planes[i]->width, planes[i]->height);
-  assert_int_equal(base_is_fused(&args),
-                   c->first_octave < 0 && c->type == SOURCE_U8 && c->layout == SOURCE_GRAY &&
-                       source->stride_bytes % 4 == 0 && !blur_needs_work(c->radius));
+  assert_int_equal(base_is_fused(&args), c->first_octave < 0 && c->type == SOURCE_U8 && c->layout == SOURCE_GRAY &&
+                                             source->stride_bytes % 4 == 0 && !blur_needs_work(c->radius));
   assert_int_equal(base_launch(&args, stream), STAGE_OK);
   describe_case(c, base_is_fused(&args) ? "fused base" : "base", what, sizeof what);
   check_plane(stream, args.out, out, what);
-  if (!blur_needs_work(c->radius)) check_batch(stream, c, &args, out);
+  if (!blur_needs_work(c->radius)) check_group(stream, c, &args, out);
   if (base_is_fused(&args)) {
     check_bands(stream, c, args, source, out, 1);
     check_bands(stream, c, args, source, out, 3);
@@ -543,12 +542,12 @@ static void test_level_steps(void **state) {
   skip_because(NEEDS_GPU);
 }
 #  define test_launch_after_an_error test_level_steps
-#  define test_chains               test_level_steps
-#  define test_fused_bases          test_level_steps
-#  define test_bases                test_level_steps
-#  define test_candidates           test_level_steps
-#  define test_candidates_near_zero test_level_steps
-#  define test_octaves_together     test_level_steps
+#  define test_chains                test_level_steps
+#  define test_fused_bases           test_level_steps
+#  define test_bases                 test_level_steps
+#  define test_candidates            test_level_steps
+#  define test_candidates_near_zero  test_level_steps
+#  define test_octaves_together      test_level_steps
 #endif
 
 int main(void) {

@@ -30,7 +30,8 @@ typedef struct runner {
 typedef void (*runner_check)(const runner *r, const reference_frame *f, const void *more);
 
 /* Calls check for every usable variant and number of threads. */
-static void for_all(stage_queue *const *queues, const char *stage, const reference_frame *f, runner_check check, const void *more) {
+static void for_all(stage_queue *const *queues, const char *stage, const reference_frame *f, runner_check check,
+                    const void *more) {
   for (int v = 0; stage_variant_names[v]; v++) {
     runner r = {.ops = cpu_variant_ops(stage_variant_names[v])};
     for (int t = 0; r.ops && t < THREAD_COUNTS; t++) {
@@ -48,7 +49,8 @@ static void *room(size_t count, size_t size) {
   return p;
 }
 
-static void check_array(const runner *r, const char *name, const void *expected, const void *got, size_t count, size_t size) {
+static void check_array(const runner *r, const char *name, const void *expected, const void *got, size_t count,
+                        size_t size) {
   for (size_t i = 0; i < count; i++)
     if (memcmp((const char *)expected + i * size, (const char *)got + i * size, size) != 0)
       fail_msg("%s: %s[%zu] of %zu differs from the reference", r->what, name, i, count);
@@ -68,7 +70,8 @@ static void check_refine(const runner *r, const reference_frame *f, const void *
     const octave_view *view = &f->octaves[o];
     const int32_t words = mask_words_per_row(view->width);
     const size_t count = (size_t)f->params.scales * (size_t)view->height * (size_t)words;
-    const refine_args args = {*view, {f->candidates + f->mask_offset[o], words}, {settled + f->mask_offset[o], words}, f->params};
+    const refine_args args = {
+        *view, {f->candidates + f->mask_offset[o], words}, {settled + f->mask_offset[o], words}, f->params};
     assert_int_equal(r->ops->refine(r->queue, &args), STAGE_OK);
     check_array(r, "settled", f->settled + f->mask_offset[o], settled + f->mask_offset[o], count, sizeof(uint32_t));
     const size_t end = o + 1 < f->geometry.octave_count ? f->mask_offset[o + 1] : f->mask_words;
@@ -107,8 +110,8 @@ static void check_locate(const runner *r, const reference_frame *f, const void *
     assert_int_equal(r->ops->locate(r->queue, &args), STAGE_OK);
   }
   assert_int_equal(count, f->counts[0]);
-#define CHECK_FIELD(FIELD)                                                   \
-  check_array(r, #FIELD, e->FIELD, k.FIELD, kept, sizeof *k.FIELD);          \
+#define CHECK_FIELD(FIELD)                                                                                             \
+  check_array(r, #FIELD, e->FIELD, k.FIELD, kept, sizeof *k.FIELD);                                                    \
   check_untouched(r, #FIELD, k.FIELD, kept, space, sizeof *k.FIELD)
   CHECK_FIELD(x);
   CHECK_FIELD(y);
@@ -123,7 +126,8 @@ static void check_locate(const runner *r, const reference_frame *f, const void *
 }
 
 /* Runs orientation from keypoint `first` on after `before` features into a list of a capacity. */
-static void check_orient_part(const runner *r, const reference_frame *f, uint32_t first, uint32_t before, uint32_t capacity) {
+static void check_orient_part(const runner *r, const reference_frame *f, uint32_t first, uint32_t before,
+                              uint32_t capacity) {
   uint32_t skipped = 0, count = before;
   while (skipped < f->counts[1] && f->oriented.keypoint[skipped] < first) skipped++;
   const uint32_t total = before + f->counts[1] - skipped, kept = total < capacity ? total : capacity;
@@ -154,16 +158,19 @@ static void check_describe(const runner *r, const reference_frame *f, const void
   (void)more;
   const uint32_t n = f->counts[2], first = n / 5;
   unsigned char *out = room(n, f->descriptor_bytes);
-  const describe_args args = {f->octaves, f->geometry.first_octave, first, f->keypoints, f->features, f->params, f->scales, out};
+  const describe_args args = {
+      f->octaves, f->geometry.first_octave, first, f->keypoints, f->features, f->params, f->scales, out};
   assert_int_equal(r->ops->describe(r->queue, &args), STAGE_OK);
   for (size_t i = 0; i < first * f->descriptor_bytes; i++) assert_int_equal(out[i], 0xA5);
   const size_t skipped = first * f->descriptor_bytes;
-  check_array(r, "descriptor", (const unsigned char *)f->descriptors + skipped, out + skipped, n - first, f->descriptor_bytes);
+  check_array(r, "descriptor", (const unsigned char *)f->descriptors + skipped, out + skipped, n - first,
+              f->descriptor_bytes);
   free(out);
 }
 
 /* Makes the frame and compares all stages on it; returns the number of features. */
-static uint32_t check_frame(stage_queue *const *queues, const hs_image *image, const hs_options *options, const place_filter *filter) {
+static uint32_t check_frame(stage_queue *const *queues, const hs_image *image, const hs_options *options,
+                            const place_filter *filter) {
   reference_frame f;
   assert_true(reference_frame_make(&f, image, options, filter, 64));
   const uint32_t capacities[] = {f.counts[0] + 8, f.counts[0] / 2, 0};
@@ -242,7 +249,8 @@ static void test_filter(void **state) {
   uint8_t *mask = room(160 * 120, 1);
   for (int i = 0; i < 160 * 120; i++) mask[i] = (uint8_t)(i / 7 % 3);
   const place_filter region = {.width = 160, .height = 120, .x0 = 20, .y0 = 30, .x1 = 140, .y1 = 100};
-  place_filter masked = {.mask = mask, .mask_stride = 160, .width = 160, .height = 120, .x0 = 0, .y0 = 0, .x1 = 160, .y1 = 120};
+  place_filter masked = {
+      .mask = mask, .mask_stride = 160, .width = 160, .height = 120, .x0 = 0, .y0 = 0, .x1 = 160, .y1 = 120};
   hs_options o = options_of(HS_PROFILE_OPENCV);
   o.contrast = 0.01f;
   const uint32_t all = check_frame(*state, &image, &o, NULL), in_region = check_frame(*state, &image, &o, &region);
@@ -288,7 +296,8 @@ static int free_queues(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_options), cmocka_unit_test(test_noise),
-                                     cmocka_unit_test(test_filter), cmocka_unit_test(test_small)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_options),
+                                     cmocka_unit_test(test_noise), cmocka_unit_test(test_filter),
+                                     cmocka_unit_test(test_small)};
   return cmocka_run_group_tests(tests, make_queues, free_queues);
 }

@@ -38,11 +38,13 @@ static void *room(size_t count, size_t size) {
 /* values: 0 for any, else how many a sample may have (1: a constant; 2: black and white, the largest gradients). */
 static void make_levels(window_case *c, int32_t width, int32_t height, int32_t values, uint32_t *random) {
   const size_t stride = (size_t)width + 3;
-  c->octave = (octave_view){.level_floats = stride * (size_t)height, .stride = stride, .width = width, .height = height, .octave = -1};
+  c->octave = (octave_view){
+      .level_floats = stride * (size_t)height, .stride = stride, .width = width, .height = height, .octave = -1};
   c->octave.levels = room(LEVELS * c->octave.level_floats + SLACK, sizeof(float));
   for (size_t i = 0; i < LEVELS * c->octave.level_floats; i++) {
     const float v = unit_random(random);
-    c->octave.levels[i] = values == 1 ? 0.4375f : (values ? (float)(int32_t)(v * (float)values) / (float)(values - 1) : v);
+    c->octave.levels[i] =
+        values == 1 ? 0.4375f : (values ? (float)(int32_t)(v * (float)values) / (float)(values - 1) : v);
   }
 }
 
@@ -80,8 +82,9 @@ static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
 }
 
 static void free_case(window_case *c) {
-  void *all[] = {c->octave.levels,    c->keypoints.x,      c->keypoints.y,     c->keypoints.sigma,      c->keypoints.column,
-                 c->keypoints.row,    c->keypoints.octave, c->keypoints.level, c->features.keypoint, c->features.orientation};
+  void *all[] = {c->octave.levels,     c->keypoints.x,         c->keypoints.y,      c->keypoints.sigma,
+                 c->keypoints.column,  c->keypoints.row,       c->keypoints.octave, c->keypoints.level,
+                 c->features.keypoint, c->features.orientation};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
 }
 
@@ -116,8 +119,9 @@ static uint32_t compare(const window_case *c, bool orient) {
     if (!ops) continue;
     window_output *got = run(ops, NULL, c, orient);
     if (memcmp(expected, got, sizeof *got) != 0)
-      fail_msg("%s %s: %d x %d, rules %d and %d differ from the reference", orient ? "orient" : "describe", stage_variant_names[v],
-               c->octave.width, c->octave.height, (int)c->params.orientation_rule, (int)c->params.descriptor_rule);
+      fail_msg("%s %s: %d x %d, rules %d and %d differ from the reference", orient ? "orient" : "describe",
+               stage_variant_names[v], c->octave.width, c->octave.height, (int)c->params.orientation_rule,
+               (int)c->params.descriptor_rule);
     free(got);
   }
   free(expected);
@@ -158,8 +162,10 @@ static uint32_t check_windows(int32_t width, int32_t height, int32_t values, flo
 static void test_tiny_levels(void **state) {
   (void)state;
   uint32_t found = 0;
-  static const int32_t sizes[][2] = {{1, 1}, {1, 5}, {5, 1}, {2, 2}, {2, 9}, {3, 3}, {4, 3}, {5, 40}, {40, 5}, {15, 17}, {16, 16}, {17, 15}};
-  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) found += check_windows(sizes[i][0], sizes[i][1], 0, 4.0f, 4.0f);
+  static const int32_t sizes[][2] = {{1, 1}, {1, 5},  {5, 1},  {2, 2},   {2, 9},   {3, 3},
+                                     {4, 3}, {5, 40}, {40, 5}, {15, 17}, {16, 16}, {17, 15}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    found += check_windows(sizes[i][0], sizes[i][1], 0, 4.0f, 4.0f);
   assert_true(found > 1000);
 }
 

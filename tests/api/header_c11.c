@@ -8,6 +8,4 @@ _Static_assert(offsetof(hs_file_options, struct_size) == 0, "struct_size is the 
 _Static_assert(offsetof(hs_statistics, struct_size) == 0, "struct_size is the first field");
 _Static_assert(HS_OK == 0, "success is 0");
 
-int main(void) {
-  return hs_version_string()[0] != '\0' ? 0 : 1;
-}
+int main(void) { return hs_version_string()[0] != '\0' ? 0 : 1; }

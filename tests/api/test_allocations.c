@@ -103,7 +103,7 @@ static hs_status extract_and_end(hs_allocator *allocator) {
   if (st != HS_OK) return st;
   st = hs_extract(c, &scene, NULL, &f);
   if (st != HS_OK) {
-    assert_true(f.count == 0 && f.keypoints == NULL && f.descriptors == NULL);
+    assert_true(f.count == 0 && !f.keypoints && !f.descriptors);
     assert_non_null(strstr(hs_last_error_location(c), "HS_ERR_MEMORY at "));
     assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
   }

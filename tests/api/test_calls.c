@@ -54,7 +54,7 @@ static void expect_image_refused(const hs_image *image, hs_status status, const 
   assert_int_equal(hs_describe(context, image, expected.keypoints, 1, &f, NULL), status);
   assert_int_equal(hs_extract_into(context, image, NULL, NULL, NULL, 0, &count), status);
   assert_int_equal(hs_extract_view(context, image, NULL, &view), status);
-  assert_true(f.count == 77 && f.image_width == 5 && f.keypoints == NULL && count == 99 && view == NULL);
+  assert_true(f.count == 77 && f.image_width == 5 && !f.keypoints && count == 99 && !view);
 }
 
 static void test_bad_images(void **state) {

@@ -29,7 +29,8 @@ static void *caller_main(void *argument) {
   caller *me = argument;
   hs_context *c = NULL;
   me->status = hs_create(&c, &me->options);
-  for (int i = 0; i < FRAMES && me->status == HS_OK; i++) me->status = hs_extract(c, &me->image, NULL, &me->features[i]);
+  for (int i = 0; i < FRAMES && me->status == HS_OK; i++)
+    me->status = hs_extract(c, &me->image, NULL, &me->features[i]);
   hs_destroy(c);
   return NULL;
 }

@@ -91,7 +91,7 @@ static hs_status extract_and_end(const hs_allocator *allocator) {
   }
   st = hs_extract(c, &scene, NULL, &f);
   if (st != HS_OK) {
-    assert_true(f.count == 0 && f.keypoints == NULL && f.descriptors == NULL);
+    assert_true(f.count == 0 && !f.keypoints && !f.descriptors);
     assert_non_null(strstr(hs_last_error_location(c), "HS_ERR_MEMORY at "));
     assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
   }
@@ -343,12 +343,9 @@ static void test_no_such_device(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_failing_allocations),
-      cmocka_unit_test(test_known_size_allocates_nothing),
-      cmocka_unit_test(test_max_memory),
-      cmocka_unit_test(test_lists_beyond_the_limit),
-      cmocka_unit_test(test_contexts_at_once),
-      cmocka_unit_test(test_statistics),
+      cmocka_unit_test(test_failing_allocations), cmocka_unit_test(test_known_size_allocates_nothing),
+      cmocka_unit_test(test_max_memory),          cmocka_unit_test(test_lists_beyond_the_limit),
+      cmocka_unit_test(test_contexts_at_once),    cmocka_unit_test(test_statistics),
       cmocka_unit_test(test_no_such_device),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -128,8 +128,8 @@ static void check_device(hs_device device) {
   stock_free(&s);
 }
 
-/* Runs of one size, where a GPU lets images share launches: every profile, list overflow in one of a batch included. */
-static void check_batches(hs_device device) {
+/* Runs of one size, where a GPU lets images share launches: every profile, list overflow in one of a group included. */
+static void check_groups(hs_device device) {
   stock s;
   hs_options o;
   if (!options_of(device, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
@@ -149,11 +149,11 @@ static void check_batches(hs_device device) {
 
 static void test_batches_cuda(void **state) {
   (void)state;
-  check_batches(HS_DEVICE_CUDA);
+  check_groups(HS_DEVICE_CUDA);
 }
 
-/* Lists that are too short for some images of a batch only: it is repeated with longer ones. */
-static void test_overflow_in_batch(void **state) {
+/* Lists that are too short for some images of a group only: it is repeated with longer ones. */
+static void test_overflow_in_group(void **state) {
   (void)state;
   enum { PICTURES = 24, SIDE = 200 };
   hs_options o;
@@ -175,7 +175,7 @@ static void test_overflow_in_batch(void **state) {
   for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, i % 5 == 3 ? &dense : &sparse, NULL), HS_OK);
   for (int i = 0; i < PICTURES; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);
-    extraction_check_equal(i % 5 == 3 ? &of_dense : &of_sparse, &f, "of a batch with an overflow");
+    extraction_check_equal(i % 5 == 3 ? &of_dense : &of_sparse, &f, "of a group with an overflow");
   }
   hs_statistics s = {.struct_size = sizeof s};
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
@@ -340,8 +340,8 @@ static void test_threads_of_lanes(void **state) {
   hs_image_free(&image);
 }
 
-/* Lists that grew for a larger picture are not made for each image of a batch. */
-static void test_grown_lists_in_batches(void **state) {
+/* Lists that grew for a larger picture are not made for each image of a group. */
+static void test_grown_lists_in_groups(void **state) {
   (void)state;
   enum { PICTURES = 128, SIDE = 64, LANES_MOST = 8 };
   hs_options o;
@@ -357,7 +357,7 @@ static void test_grown_lists_in_batches(void **state) {
   for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
   for (int i = 0; i < PICTURES; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);
-    extraction_check_equal(&expected, &f, "of a batch after a larger picture");
+    extraction_check_equal(&expected, &f, "of a group after a larger picture");
   }
   hs_statistics s = {.struct_size = sizeof s};
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
@@ -423,9 +423,9 @@ int main(void) {
       cmocka_unit_test(test_destroy_in_flight),
       cmocka_unit_test(test_allocations),
       cmocka_unit_test(test_batches_cuda),
-      cmocka_unit_test(test_overflow_in_batch),
+      cmocka_unit_test(test_overflow_in_group),
       cmocka_unit_test(test_threads_of_lanes),
-      cmocka_unit_test(test_grown_lists_in_batches),
+      cmocka_unit_test(test_grown_lists_in_groups),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

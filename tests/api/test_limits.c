@@ -227,14 +227,10 @@ static void test_all_small_sizes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_max_pixels),
-      cmocka_unit_test(test_longest_side),
-      cmocka_unit_test(test_max_memory),
-      cmocka_unit_test(test_lists_beyond_the_limit),
-      cmocka_unit_test(test_statistics),
-      cmocka_unit_test(test_backend_report),
-      cmocka_unit_test(test_extreme_sizes),
-      cmocka_unit_test(test_all_small_sizes),
+      cmocka_unit_test(test_max_pixels),    cmocka_unit_test(test_longest_side),
+      cmocka_unit_test(test_max_memory),    cmocka_unit_test(test_lists_beyond_the_limit),
+      cmocka_unit_test(test_statistics),    cmocka_unit_test(test_backend_report),
+      cmocka_unit_test(test_extreme_sizes), cmocka_unit_test(test_all_small_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

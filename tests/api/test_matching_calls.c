@@ -71,7 +71,7 @@ static void null_is_refused(void **state) {
     hs_features many = l->a;
     many.count = UINT32_MAX;
     assert_int_equal(hs_match(c, &many, &l->b, NULL, &m), HS_ERR_LIMIT);
-    assert_true(m.count == 0 && m.pairs == NULL);
+    assert_true(m.count == 0 && !m.pairs);
     assert_int_equal(hs_match(c, &l->a, &l->b, NULL, &m), HS_OK);
     if (c) assert_string_equal(hs_last_error(c), "");
     hs_matches_free(&m);
@@ -214,7 +214,7 @@ static void allocations_may_fail(void **state) {
     const hs_status st = hs_match(c, &l->a, &l->b, &o, &m);
     assert_int_equal(st, n <= 4 ? HS_ERR_MEMORY : HS_OK);
     if (st != HS_OK) {
-      assert_true(m.pairs == NULL && m.count == 0);
+      assert_true(!m.pairs && m.count == 0);
       assert_non_null(strstr(hs_last_error_location(c), "HS_ERR_MEMORY at "));
       assert_int_equal(hs_match(c, &l->a, &l->b, &o, &m), HS_OK);
     }

@@ -48,12 +48,12 @@ static void fuzz_read(const feature_format *format, feature_source *source) {
   hs_features features = {0};
   hs_status status = features_read_memory(format, source, &features);
   if (status != HS_OK) {
-    fuzz_require(features.keypoints == NULL && message[0] != '\0');
+    fuzz_require(!features.keypoints && message[0] != '\0');
     return;
   }
   fuzz_require(feature_maker_consistent(&features));
   bool holds = features.descriptor_type != HS_DESCRIPTOR_NONE || format->without_descriptors;
-  if (format->beside_ending == NULL && holds) fuzz_write_again(format, &features);
+  if (!format->beside_ending && holds) fuzz_write_again(format, &features);
   hs_features_free(&features);
 }
 
@@ -81,13 +81,12 @@ static void fuzz_read_repaired(const feature_format *format, feature_source *sou
   bool bin = format->id == HS_FORMAT_BIN;
   if (!bin && format->id != HS_FORMAT_NPZ) return;
   uint8_t *bytes = malloc(source->size > 0 ? source->size : 1);
-  if (bytes == NULL) return;
+  if (!bytes) return;
   if (source->size > 0) memcpy(bytes, source->bytes, source->size);
-  if (bin) {
+  if (bin)
     fuzz_repair_bin(bytes, source->size);
-  } else {
+  else
     fuzz_repair_zip(bytes, source->size);
-  }
   source->bytes = bytes;
   fuzz_read(format, source);
   free(bytes);
@@ -106,8 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                            .beside_bytes = data + (size - beside_size),
                            .beside_size = beside_size,
                            .max_features = FUZZ_MAX_FEATURES};
-  if (format == NULL) format = format_by_content(source.bytes, source.size, NULL);
-  if (format == NULL || format->read == NULL) return 0; /* a database is opened by other means */
+  if (!format) format = format_by_content(source.bytes, source.size, NULL);
+  if (!format || !format->read) return 0; /* a database is opened by other means */
   fuzz_read(format, &source);
   fuzz_read_repaired(format, &source);
   return 0;

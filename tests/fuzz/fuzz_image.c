@@ -31,34 +31,26 @@ static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t sc
   hs_image image;
   const hs_status status = hs_load_image_memory(data, size, &options, &image);
   if (status != HS_OK) {
-    if (message[0] == '\0' || image.data != NULL) {
-      abort(); /* a failure explains itself and leaves nothing */
-    }
+    if (message[0] == '\0' || image.data) abort(); /* a failure explains itself and leaves nothing */
     return;
   }
   if (image.width < 1 || image.height < 1 || (uint64_t)image.width * (uint64_t)image.height > FUZZ_MAX_PIXELS ||
-      image.stride_bytes != (size_t)image.width * bytes_per_pixel(&image)) {
+      image.stride_bytes != (size_t)image.width * bytes_per_pixel(&image))
     abort();
-  }
   /* The sum decides something, so that reading is not optimised away and uninitialised bytes show. */
   uint32_t sum = 0;
-  for (size_t i = 0; i < image.stride_bytes * (size_t)image.height; ++i) {
+  for (size_t i = 0; i < image.stride_bytes * (size_t)image.height; i++)
     sum = sum * 31u + ((const uint8_t *)image.data)[i];
-  }
-  if (sum == 0x5EED5EEDu) {
-    message[0] = '\0';
-  }
+  if (sum == 0x5EED5EEDu) message[0] = '\0';
   hs_image_free(&image);
 }
 
 /* CRC-32 as PNG has it, bit by bit. */
 static uint32_t checksum(const uint8_t *data, size_t size) {
   uint32_t crc = 0xFFFFFFFFu;
-  for (size_t i = 0; i < size; ++i) {
+  for (size_t i = 0; i < size; i++) {
     crc ^= data[i];
-    for (int bit = 0; bit < 8; ++bit) {
-      crc = crc >> 1 ^ (crc & 1u ? 0xEDB88320u : 0u);
-    }
+    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1u ? 0xEDB88320u : 0u);
   }
   return ~crc;
 }
@@ -68,13 +60,9 @@ static void repair_checksums(uint8_t *png, size_t size) {
   size_t at = 8;
   while (size - at >= 12) {
     const size_t length = (size_t)png[at] << 24 | (size_t)png[at + 1] << 16 | (size_t)png[at + 2] << 8 | png[at + 3];
-    if (length > size - at - 12) {
-      return;
-    }
+    if (length > size - at - 12) return;
     const uint32_t crc = checksum(png + at + 4, length + 4);
-    for (size_t i = 0; i < 4; ++i) {
-      png[at + 8 + length + i] = (uint8_t)(crc >> (24 - 8 * i));
-    }
+    for (size_t i = 0; i < 4; i++) png[at + 8 + length + i] = (uint8_t)(crc >> (24 - 8 * i));
     at += length + 12;
   }
 }
@@ -82,18 +70,14 @@ static void repair_checksums(uint8_t *png, size_t size) {
 static int is_jpeg(const uint8_t *data, size_t size) { return size >= 2 && data[0] == 0xFF && data[1] == 0xD8; }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  if (data == NULL) {
-    return 0;
-  }
+  if (!data) return 0;
   for (int32_t scale = 1; scale <= (is_jpeg(data, size) ? 8 : 1); scale *= 2) {
     decode(data, size, 0, scale);
     decode(data, size, 1, scale);
   }
   if (size >= 8 && memcmp(data, "\x89PNG", 4) == 0) {
     uint8_t *png = malloc(size);
-    if (png == NULL) {
-      return 0;
-    }
+    if (!png) return 0;
     memcpy(png, data, size);
     repair_checksums(png, size);
     decode(png, size, 0, 1);

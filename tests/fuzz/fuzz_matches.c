@@ -30,7 +30,7 @@ static void fuzz_write_again(const match_table *table) {
   const size_t count = table->matches.count;
   fuzz_require(again.matches.count == count && (again.inliers != NULL) == (table->inliers != NULL));
   if (count > 0) fuzz_require(memcmp(again.matches.pairs, table->matches.pairs, count * sizeof(hs_match_pair)) == 0);
-  if (count > 0 && again.inliers != NULL) fuzz_require(memcmp(again.inliers, table->inliers, count) == 0);
+  if (count > 0 && again.inliers) fuzz_require(memcmp(again.inliers, table->inliers, count) == 0);
   match_table_free(&again);
   free(bytes);
 }
@@ -45,13 +45,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                  .message_bytes = sizeof message};
   match_table table = {0};
   if (match_table_read(&source, FUZZ_COUNT_A, FUZZ_COUNT_B, &table) != HS_OK) {
-    fuzz_require(table.matches.pairs == NULL && table.inliers == NULL && message[0] != '\0');
+    fuzz_require(!table.matches.pairs && !table.inliers && message[0] != '\0');
     return 0;
   }
   for (size_t i = 0; i < table.matches.count; i++) {
     const hs_match_pair *pair = &table.matches.pairs[i];
     fuzz_require(pair->first < FUZZ_COUNT_A && pair->second < FUZZ_COUNT_B && pair->distance >= 0.0f);
-    fuzz_require(table.inliers == NULL || table.inliers[i] <= 1);
+    fuzz_require(!table.inliers || table.inliers[i] <= 1);
   }
   fuzz_write_again(&table);
   match_table_free(&table);

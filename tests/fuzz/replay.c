@@ -22,39 +22,33 @@ static void replay_file(const char *path, size_t size, replay_counts *counts) {
   FILE *stream = fopen(path, "rb");
   /* Exactly as large as the input, so that a sanitizer sees any look behind its end. */
   uint8_t *bytes = malloc(size > 0 ? size : 1);
-  if (stream == NULL || bytes == NULL || fread(bytes, 1, size, stream) != size) {
+  if (!stream || !bytes || fread(bytes, 1, size, stream) != size) {
     fprintf(stderr, "replay: %s cannot be read\n", path);
-    ++counts->failed;
+    counts->failed++;
   } else {
     LLVMFuzzerTestOneInput(bytes, size);
-    ++counts->run;
+    counts->run++;
   }
   free(bytes);
-  if (stream != NULL) {
-    fclose(stream);
-  }
+  if (stream) fclose(stream);
 }
 
 static void replay_path(const char *path, int depth, replay_counts *counts);
 
 static void replay_folder(const char *path, int depth, replay_counts *counts) {
   DIR *directory = opendir(path);
-  if (directory == NULL || depth == REPLAY_MAX_DEPTH) {
+  if (!directory || depth == REPLAY_MAX_DEPTH) {
     fprintf(stderr, "replay: %s cannot be entered\n", path);
-    ++counts->failed;
-    if (directory != NULL) {
-      closedir(directory);
-    }
+    counts->failed++;
+    if (directory) closedir(directory);
     return;
   }
-  for (const struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
-    if (entry->d_name[0] == '.') {
-      continue;
-    }
+  for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
+    if (entry->d_name[0] == '.') continue;
     const size_t bytes = strlen(path) + strlen(entry->d_name) + 2;
     char *inside = malloc(bytes);
-    if (inside == NULL) {
-      ++counts->failed;
+    if (!inside) {
+      counts->failed++;
       break;
     }
     snprintf(inside, bytes, "%s/%s", path, entry->d_name);
@@ -68,7 +62,7 @@ static void replay_path(const char *path, int depth, replay_counts *counts) {
   struct stat info;
   if (stat(path, &info) != 0) {
     fprintf(stderr, "replay: %s is not there\n", path);
-    ++counts->failed;
+    counts->failed++;
   } else if (S_ISDIR(info.st_mode)) {
     replay_folder(path, depth, counts);
   } else {
@@ -78,9 +72,7 @@ static void replay_path(const char *path, int depth, replay_counts *counts) {
 
 int main(int count, char **arguments) {
   replay_counts counts = {0, 0};
-  for (int i = 1; i < count; ++i) {
-    replay_path(arguments[i], 0, &counts);
-  }
+  for (int i = 1; i < count; i++) replay_path(arguments[i], 0, &counts);
   printf("%zu inputs run, %zu not readable\n", counts.run, counts.failed);
   return counts.failed > 0 ? 1 : counts.run == 0 ? REPLAY_SKIPPED : 0;
 }

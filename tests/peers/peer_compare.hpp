@@ -73,9 +73,7 @@ inline double descriptor_distance(const feature &a, const feature &b) {
 class place_index {
 public:
   explicit place_index(const feature_list &list) : list_(list) {
-    for (size_t i = 0; i < list.size(); i++) {
-      cells_[key(std::floor(list[i].x), std::floor(list[i].y))].push_back(i);
-    }
+    for (size_t i = 0; i < list.size(); i++) cells_[key(std::floor(list[i].x), std::floor(list[i].y))].push_back(i);
   }
 
   /* Calls visit(index) for every feature within one pixel in x and in y, and some further ones. */
@@ -83,12 +81,8 @@ public:
     for (double dy = -1; dy <= 1; dy++) {
       for (double dx = -1; dx <= 1; dx++) {
         const auto cell = cells_.find(key(std::floor(f.x) + dx, std::floor(f.y) + dy));
-        if (cell == cells_.end()) {
-          continue;
-        }
-        for (size_t i : cell->second) {
-          visit(list_[i]);
-        }
+        if (cell == cells_.end()) continue;
+        for (size_t i : cell->second) visit(list_[i]);
       }
     }
   }
@@ -112,9 +106,7 @@ inline partner_counts find_partners(const feature_list &mine, const feature_list
       const double pixels = std::hypot(other.x - f.x, other.y - f.y),
                    ratio = std::fabs(std::log(other.sigma / f.sigma));
       nearby = nearby || (pixels <= 1.0 && ratio <= 0.5 * std::log(2.0));
-      if (pixels > partner_pixels || ratio > std::log1p(partner_sigma)) {
-        return;
-      }
+      if (pixels > partner_pixels || ratio > std::log1p(partner_sigma)) return;
       keypoint = true;
       const double degrees = degrees_between(other.orientation, f.orientation);
       if (degrees < angle) {
@@ -124,9 +116,7 @@ inline partner_counts find_partners(const feature_list &mine, const feature_list
     });
     if (angle <= partner_degrees) {
       counts.partner++;
-      if (distances) {
-        distances->push_back(distance);
-      }
+      if (distances) distances->push_back(distance);
     } else if (keypoint) {
       (angle <= 10.0 ? counts.angle_close : counts.angle_absent)++;
     } else {
@@ -138,9 +128,7 @@ inline partner_counts find_partners(const feature_list &mine, const feature_list
 
 /* Value below which a share of the values lies. */
 inline double quantile(std::vector<double> values, double share) {
-  if (values.empty()) {
-    return 0.0;
-  }
+  if (values.empty()) return 0.0;
   const size_t i = std::min(values.size() - 1, size_t(share * double(values.size())));
   std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(i), values.end());
   return values[i];
@@ -175,12 +163,9 @@ struct comparison {
 
 inline void make_unit(float descriptor[HS_DESCRIPTOR_LENGTH]) {
   double sum = 0.0;
-  for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) {
-    sum += double(descriptor[i]) * double(descriptor[i]);
-  }
-  for (int i = 0; i < HS_DESCRIPTOR_LENGTH && sum > 0.0; i++) {
+  for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) sum += double(descriptor[i]) * double(descriptor[i]);
+  for (int i = 0; i < HS_DESCRIPTOR_LENGTH && sum > 0.0; i++)
     descriptor[i] = float(double(descriptor[i]) / std::sqrt(sum));
-  }
 }
 
 /* Features of an image with these options; false, with the reason on stdout, when it fails. */
@@ -189,9 +174,7 @@ inline bool extract(const hs_image &image, const hs_options &options, feature_li
   hs_features found = {};
   out->clear();
   hs_status status = hs_create(&context, &options);
-  if (status == HS_OK) {
-    status = hs_extract(context, &image, nullptr, &found);
-  }
+  if (status == HS_OK) status = hs_extract(context, &image, nullptr, &found);
   for (size_t i = 0; status == HS_OK && i < found.count; i++) {
     const hs_keypoint &k = found.keypoints[i];
     feature f = {double(k.x), double(k.y), double(k.sigma), double(k.orientation), {}};
@@ -204,9 +187,7 @@ inline bool extract(const hs_image &image, const hs_options &options, feature_li
     make_unit(f.descriptor);
     out->push_back(f);
   }
-  if (status != HS_OK) {
-    std::printf("%s: %s\n", hs_status_name(status), context ? hs_last_error(context) : "no context");
-  }
+  if (status != HS_OK) std::printf("%s: %s\n", hs_status_name(status), context ? hs_last_error(context) : "no context");
   hs_features_free(&found);
   hs_destroy(context);
   return status == HS_OK;
@@ -232,11 +213,8 @@ inline std::vector<std::string> photo_names() {
                                           "bench/bench_640x480.png"};
 #endif
   std::vector<std::string> found;
-  for (const std::string &name : names) {
-    if (access((data + "/" + name).c_str(), R_OK) == 0) {
-      found.push_back(data + "/" + name);
-    }
-  }
+  for (const std::string &name : names)
+    if (access((data + "/" + name).c_str(), R_OK) == 0) found.push_back(data + "/" + name);
   return found;
 }
 

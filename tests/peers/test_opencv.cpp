@@ -77,9 +77,7 @@ void test_scenes(void **) {
 
 void test_photos(void **) {
   const std::vector<std::string> names = peers::photo_names();
-  if (names.empty()) {
-    skip_because(NEEDS_PHOTOGRAPHS);
-  }
+  if (names.empty()) skip_because(NEEDS_PHOTOGRAPHS);
   check(names, "photographs, profile opencv and cv::SIFT " CV_VERSION, 0.9985, 0.008);
 }
 

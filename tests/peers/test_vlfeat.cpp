@@ -61,24 +61,18 @@ struct vlfeat_habits {
 
 void root_descriptor(float descriptor[HS_DESCRIPTOR_LENGTH]) {
   float sum = 0.0f;
-  for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) {
-    sum += descriptor[i];
-  }
-  for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) {
+  for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) sum += descriptor[i];
+  for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++)
     descriptor[i] = std::min(255.0f, std::round(512.0f * std::sqrt(descriptor[i] / std::max(sum, 1e-12f))));
-  }
 }
 
 peers::feature vlfeat_feature(VlSiftFilt *filter, const VlSiftKeypoint &keypoint, double angle, bool root) {
   peers::feature f = {double(keypoint.x), double(keypoint.y), double(keypoint.sigma), angle, {}};
   float theirs[HS_DESCRIPTOR_LENGTH];
   vl_sift_calc_keypoint_descriptor(filter, theirs, &keypoint, angle);
-  if (root) {
-    root_descriptor(theirs);
-  }
-  for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) {
+  if (root) root_descriptor(theirs);
+  for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++)
     f.descriptor[(i & ~7) + ((8 - (i & 7)) & 7)] = theirs[i]; /* bins turn the other way */
-  }
   peers::make_unit(f.descriptor);
   return f;
 }
@@ -116,9 +110,7 @@ orientation_histogram exact_histogram(const VlSiftFilt *filter, const VlSiftKeyp
   for (int j = std::max(row - radius, 0); j <= std::min(row + radius, level.height - 1); j++) {
     for (int i = std::max(column - radius, 0); i <= std::min(column + radius, level.width - 1); i++) {
       const double square = (i - x) * (i - x) + (j - y) * (j - y);
-      if (square >= radius * radius + 0.6) {
-        continue;
-      }
+      if (square >= radius * radius + 0.6) continue;
       const double gx = level.gradient_x(i, j), gy = level.gradient_y(i, j);
       const double bin = (std::atan2(gy, gx) / (2.0 * peers::pi) + 1.0) * 36.0 - 0.5, lower = std::floor(bin);
       const double vote = std::hypot(gx, gy) * std::exp(-square / (2.0 * sigma * sigma));
@@ -128,9 +120,7 @@ orientation_histogram exact_histogram(const VlSiftFilt *filter, const VlSiftKeyp
   }
   for (int pass = 0; pass < 6; pass++) {
     const orientation_histogram before = histogram;
-    for (size_t i = 0; i < 36; i++) {
-      histogram[i] = (before[(i + 35) % 36] + before[i] + before[(i + 1) % 36]) / 3.0;
-    }
+    for (size_t i = 0; i < 36; i++) histogram[i] = (before[(i + 35) % 36] + before[i] + before[(i + 1) % 36]) / 3.0;
   }
   return histogram;
 }
@@ -149,9 +139,7 @@ std::vector<double> exact_orientations(const VlSiftFilt *filter, const VlSiftKey
   }
   std::sort(peaks.rbegin(), peaks.rend());
   std::vector<double> angles;
-  for (const auto &peak : peaks) {
-    angles.push_back(peak.second);
-  }
+  for (const auto &peak : peaks) angles.push_back(peak.second);
   return angles;
 }
 
@@ -170,17 +158,12 @@ void add_octave(VlSiftFilt *filter, const vlfeat_setup &setup, vlfeat_result *re
     const int found = vl_sift_calc_keypoint_orientations(filter, angles, &keypoints[i]);
     const int kept = std::min(found, setup.max_orientations);
     habits->capped += found >= setup.max_orientations;
-    if (!settled.insert({keypoints[i].ix, keypoints[i].iy, keypoints[i].is}).second) {
-      habits->duplicates += size_t(kept);
-    }
-    for (int a = 0; a < kept; a++) {
+    if (!settled.insert({keypoints[i].ix, keypoints[i].iy, keypoints[i].is}).second) habits->duplicates += size_t(kept);
+    for (int a = 0; a < kept; a++)
       result->original.push_back(vlfeat_feature(filter, keypoints[i], angles[a], setup.root));
-    }
     std::vector<double> exact = exact_orientations(filter, keypoints[i]);
     exact.resize(std::min(exact.size(), size_t(setup.max_orientations)));
-    for (double angle : exact) {
-      result->exact.push_back(vlfeat_feature(filter, keypoints[i], angle, setup.root));
-    }
+    for (double angle : exact) result->exact.push_back(vlfeat_feature(filter, keypoints[i], angle, setup.root));
   }
 }
 
@@ -189,18 +172,15 @@ vlfeat_result vlfeat_features(const hs_image &image, const vlfeat_setup &setup, 
   std::vector<float> samples(size_t(image.width) * size_t(image.height));
   for (size_t y = 0; y < size_t(image.height); y++) {
     const uint8_t *row = static_cast<const uint8_t *>(image.data) + y * stride;
-    for (size_t x = 0; x < size_t(image.width); x++) {
-      samples[y * size_t(image.width) + x] = float(row[x]) * setup.gain;
-    }
+    for (size_t x = 0; x < size_t(image.width); x++) samples[y * size_t(image.width) + x] = float(row[x]) * setup.gain;
   }
   vlfeat_result result;
   VlSiftFilt *filter = vl_sift_new(image.width, image.height, setup.octaves, 3, -1);
   vl_sift_set_peak_thresh(filter, setup.peak);
   vl_sift_set_edge_thresh(filter, 10.0);
   for (int error = vl_sift_process_first_octave(filter, samples.data()); error == 0;
-       error = vl_sift_process_next_octave(filter)) {
+       error = vl_sift_process_next_octave(filter))
     add_octave(filter, setup, &result, habits);
-  }
   vl_sift_delete(filter);
   return result;
 }
@@ -261,20 +241,14 @@ void check(const check_case &c, const std::vector<std::string> &names, double le
 
 void test_scenes(void **) {
   std::printf("generated scenes\n");
-  for (const check_case &c : check_cases) {
-    check(c, peers::scene_names(), 0.96);
-  }
+  for (const check_case &c : check_cases) check(c, peers::scene_names(), 0.96);
 }
 
 void test_photos(void **) {
   const std::vector<std::string> names = peers::photo_names();
-  if (names.empty()) {
-    skip_because(NEEDS_PHOTOGRAPHS);
-  }
+  if (names.empty()) skip_because(NEEDS_PHOTOGRAPHS);
   std::printf("photographs\n");
-  for (const check_case &c : check_cases) {
-    check(c, names, 0.99);
-  }
+  for (const check_case &c : check_cases) check(c, names, 0.99);
 }
 
 } /* namespace */

@@ -188,7 +188,8 @@ static void test_full_before_the_context(void **state) {
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_non_null(strstr(message, "the CPU does the work: "));
   assert_non_null(strstr(message, "24 of 1024 MiB are free"));
-  assert_non_null(strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (played GPU 0): the memory of the device is full"));
+  assert_non_null(
+      strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (played GPU 0): the memory of the device is full"));
   hs_features f = extraction_run(c, &scene);
   extraction_check_equal(&expected, &f, "on the CPU instead");
   hs_features_free(&f);

@@ -1,8 +1,8 @@
 /*
  * Arrays for the tests of the primitives: every type, and the contents that break reductions.
  */
-#ifndef HARTSIFT_TESTS_ARRAY_MAKER_H
-#define HARTSIFT_TESTS_ARRAY_MAKER_H
+#ifndef HARTSIFT_TESTS_SUPPORT_ARRAY_MAKER_H
+#define HARTSIFT_TESTS_SUPPORT_ARRAY_MAKER_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /*
  * Databases for tests: the tables of several versions of COLMAP, and small questions to them through SQLite itself.
  */
-#ifndef HARTSIFT_TESTS_COLMAP_TABLES_H
-#define HARTSIFT_TESTS_COLMAP_TABLES_H
+#ifndef HARTSIFT_TESTS_SUPPORT_COLMAP_TABLES_H
+#define HARTSIFT_TESTS_SUPPORT_COLMAP_TABLES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,26 +8,20 @@
 
 static void *counted_allocator_alloc(size_t bytes, void *user) {
   counted_allocator *counter = user;
-  ++counter->made;
-  if (counter->made == counter->fail_at) {
-    return NULL;
-  }
+  counter->made++;
+  if (counter->made == counter->fail_at) return NULL;
   void *pointer = NULL;
-  if (posix_memalign(&pointer, 64, bytes) != 0) {
-    return NULL;
-  }
+  if (posix_memalign(&pointer, 64, bytes) != 0) return NULL;
   memset(pointer, counter->fill, bytes);
-  ++counter->alive;
-  if (bytes > counter->peak_bytes) {
-    counter->peak_bytes = bytes;
-  }
+  counter->alive++;
+  if (bytes > counter->peak_bytes) counter->peak_bytes = bytes;
   return pointer;
 }
 
 static void counted_allocator_release(void *pointer, void *user) {
   counted_allocator *counter = user;
-  if (pointer != NULL) {
-    --counter->alive;
+  if (pointer) {
+    counter->alive--;
     free(pointer);
   }
 }

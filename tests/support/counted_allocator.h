@@ -1,8 +1,8 @@
 /*
  * An hs_allocator for tests: counts what is alive and fails at the n-th allocation.
  */
-#ifndef HARTSIFT_TESTS_COUNTED_ALLOCATOR_H
-#define HARTSIFT_TESTS_COUNTED_ALLOCATOR_H
+#ifndef HARTSIFT_TESTS_SUPPORT_COUNTED_ALLOCATOR_H
+#define HARTSIFT_TESTS_SUPPORT_COUNTED_ALLOCATOR_H
 
 #include <stddef.h>
 

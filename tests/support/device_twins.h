@@ -2,8 +2,8 @@
  * Arrays of the primitives in the host's memory and, with the same bytes, in a device's; and the context and stream they
  * are used with. For tests that are built with CUDA.
  */
-#ifndef HS_TESTS_DEVICE_TWINS_H
-#define HS_TESTS_DEVICE_TWINS_H
+#ifndef HARTSIFT_TESTS_SUPPORT_DEVICE_TWINS_H
+#define HARTSIFT_TESTS_SUPPORT_DEVICE_TWINS_H
 
 #if HARTSIFT_HAVE_CUDA
 

@@ -1,8 +1,8 @@
 /*
  * Whole frames in tests: contexts, pictures, and comparisons of what comes out. Everything here fails the test itself.
  */
-#ifndef HARTSIFT_TESTS_EXTRACTION_H
-#define HARTSIFT_TESTS_EXTRACTION_H
+#ifndef HARTSIFT_TESTS_SUPPORT_EXTRACTION_H
+#define HARTSIFT_TESTS_SUPPORT_EXTRACTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

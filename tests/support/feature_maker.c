@@ -49,9 +49,8 @@ void feature_maker_fill(hs_features *features, size_t count, feature_style style
   if (features_reserve(features, count, type, NULL) != HS_OK) abort();
   for (size_t i = 0; i < count; i++) {
     fill_keypoint(&features->keypoints[i], i, &seed);
-    for (size_t k = 0; type == HS_DESCRIPTOR_U8 && k < HS_DESCRIPTOR_LENGTH; k++) {
+    for (size_t k = 0; type == HS_DESCRIPTOR_U8 && k < HS_DESCRIPTOR_LENGTH; k++)
       ((uint8_t *)features->descriptors)[i * HS_DESCRIPTOR_LENGTH + k] = (uint8_t)feature_maker_random(&seed);
-    }
     if (type == HS_DESCRIPTOR_F32) fill_floats((float *)features->descriptors + i * HS_DESCRIPTOR_LENGTH, style, &seed);
   }
   features->count = count;
@@ -81,9 +80,7 @@ bool feature_maker_consistent(const hs_features *features) {
     if (!(k->orientation >= 0.0f && (double)k->orientation < 6.283185307179586)) return false;
   }
   const float *values = features->descriptors;
-  for (size_t i = 0; features->descriptor_type == HS_DESCRIPTOR_F32 && i < features->count * HS_DESCRIPTOR_LENGTH;
-       i++) {
+  for (size_t i = 0; features->descriptor_type == HS_DESCRIPTOR_F32 && i < features->count * HS_DESCRIPTOR_LENGTH; i++)
     if (!isfinite(values[i])) return false;
-  }
-  return features->descriptor_type != HS_DESCRIPTOR_NONE || features->descriptors == NULL;
+  return features->descriptor_type != HS_DESCRIPTOR_NONE || !features->descriptors;
 }

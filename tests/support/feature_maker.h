@@ -1,8 +1,8 @@
 /*
  * Feature lists for tests: made from a seed, compared, checked for consistency.
  */
-#ifndef HARTSIFT_TESTS_FEATURE_MAKER_H
-#define HARTSIFT_TESTS_FEATURE_MAKER_H
+#ifndef HARTSIFT_TESTS_SUPPORT_FEATURE_MAKER_H
+#define HARTSIFT_TESTS_SUPPORT_FEATURE_MAKER_H
 
 #include <stdbool.h>
 #include <stddef.h>

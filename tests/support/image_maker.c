@@ -37,9 +37,7 @@ uint32_t png_spec_palette(uint32_t index, size_t channel) {
 
 uint32_t png_spec_expected(const png_spec *spec, int32_t x, int32_t y, size_t channel) {
   const uint32_t sample = png_spec_sample(spec, x, y, spec->colour_type == 3 ? 0 : channel);
-  if (spec->colour_type == 3) {
-    return png_spec_palette(sample, channel);
-  }
+  if (spec->colour_type == 3) return png_spec_palette(sample, channel);
   return spec->depth < 8 ? sample * 255u / ((1u << spec->depth) - 1u) : sample;
 }
 
@@ -60,29 +58,23 @@ static void png_spec_set_colours(const png_spec *spec, png_structp png, png_info
   png_byte alpha[256];
   png_color_16 value = {.gray = 1, .red = 1, .green = 2, .blue = 3};
   const int entries = spec->colour_type == 3 ? 1 << spec->depth : 0;
-  for (int i = 0; i < entries; ++i) {
+  for (int i = 0; i < entries; i++) {
     palette[i] = (png_color){.red = (png_byte)png_spec_palette((uint32_t)i, 0),
                              .green = (png_byte)png_spec_palette((uint32_t)i, 1),
                              .blue = (png_byte)png_spec_palette((uint32_t)i, 2)};
     alpha[i] = (png_byte)(i * 3);
   }
-  if (entries > 0) {
-    png_set_PLTE(png, info, palette, entries);
-  }
-  if (spec->transparent_value) {
-    png_set_tRNS(png, info, alpha, entries, &value);
-  }
+  if (entries > 0) png_set_PLTE(png, info, palette, entries);
+  if (spec->transparent_value) png_set_tRNS(png, info, alpha, entries, &value);
 }
 
 /* One byte a sample below 16 bits (libpng packs them), big-endian pairs at 16. */
 static void png_spec_fill_row(const png_spec *spec, int32_t y, uint8_t *row) {
   const size_t channels = png_spec_channels(spec);
-  for (int32_t x = 0; x < spec->width; ++x) {
-    for (size_t c = 0; c < channels; ++c) {
+  for (int32_t x = 0; x < spec->width; x++) {
+    for (size_t c = 0; c < channels; c++) {
       const uint32_t sample = png_spec_sample(spec, x, y, c);
-      if (spec->depth == 16) {
-        *row++ = (uint8_t)(sample >> 8);
-      }
+      if (spec->depth == 16) *row++ = (uint8_t)(sample >> 8);
       *row++ = (uint8_t)(sample & 255u);
     }
   }
@@ -101,8 +93,8 @@ image_file png_spec_make(const png_spec *spec) {
   png_set_packing(png);
   const int passes = png_set_interlace_handling(png);
   uint8_t *row = malloc((size_t)spec->width * png_spec_channels(spec) * 2);
-  for (int pass = 0; pass < passes; ++pass) {
-    for (int32_t y = 0; y < spec->height; ++y) {
+  for (int pass = 0; pass < passes; pass++) {
+    for (int32_t y = 0; y < spec->height; y++) {
       png_spec_fill_row(spec, y, row);
       png_write_row(png, row);
     }
@@ -130,17 +122,13 @@ static void jpeg_spec_set_space(const jpeg_spec *spec, struct jpeg_compress_stru
   jpeg->in_color_space = input[spec->space];
   jpeg_set_defaults(jpeg);
   jpeg_set_colorspace(jpeg, stored[spec->space]);
-  if (spec->space == JPEG_CMYK_PLAIN) {
-    jpeg->write_Adobe_marker = FALSE;
-  }
+  if (spec->space == JPEG_CMYK_PLAIN) jpeg->write_Adobe_marker = FALSE;
 }
 
 image_file jpeg_spec_make(const jpeg_spec *spec, const uint8_t *samples) {
   image_file file = {0};
 #  ifndef C_ARITH_CODING_SUPPORTED
-  if (spec->coding == JPEG_ARITHMETIC) {
-    return file;
-  }
+  if (spec->coding == JPEG_ARITHMETIC) return file;
 #  endif
   struct jpeg_compress_struct jpeg;
   struct jpeg_error_mgr errors;
@@ -154,20 +142,16 @@ image_file jpeg_spec_make(const jpeg_spec *spec, const uint8_t *samples) {
   jpeg_spec_set_space(spec, &jpeg);
   jpeg_set_quality(&jpeg, spec->quality, TRUE);
   jpeg.dct_method = JDCT_ISLOW;
-  for (int i = 0; i < jpeg.num_components; ++i) {
+  for (int i = 0; i < jpeg.num_components; i++) {
     const bool fine = spec->luma_sampling == 2 && (i == 0 || i == 3);
     jpeg.comp_info[i].h_samp_factor = jpeg.comp_info[i].v_samp_factor = fine ? 2 : 1;
   }
   jpeg.restart_in_rows = spec->restart_rows;
   jpeg.arith_code = spec->coding == JPEG_ARITHMETIC;
-  if (spec->coding == JPEG_PROGRESSIVE) {
-    jpeg_simple_progression(&jpeg);
-  }
+  if (spec->coding == JPEG_PROGRESSIVE) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
-  if (spec->app1 != NULL) {
-    jpeg_write_marker(&jpeg, JPEG_APP0 + 1, spec->app1, (unsigned int)spec->app1_size);
-  }
-  for (int32_t y = 0; y < spec->height; ++y) {
+  if (spec->app1) jpeg_write_marker(&jpeg, JPEG_APP0 + 1, spec->app1, (unsigned int)spec->app1_size);
+  for (int32_t y = 0; y < spec->height; y++) {
     JSAMPROW row = (JSAMPROW)(uintptr_t)samples + (size_t)y * (size_t)spec->width * jpeg_spec_channels(spec);
     jpeg_write_scanlines(&jpeg, &row, 1);
   }
@@ -221,9 +205,7 @@ uint8_t *jpeg_luma_by_library(const image_file *file) {
     uint8_t *target = luma + width * jpeg.output_scanline;
     JSAMPROW rows[1] = {row};
     jpeg_read_scanlines(&jpeg, rows, 1);
-    for (size_t x = 0; x < width; ++x) {
-      target[x] = row[x * channels];
-    }
+    for (size_t x = 0; x < width; x++) target[x] = row[x * channels];
   }
   free(row);
   jpeg_finish_decompress(&jpeg);

@@ -1,8 +1,8 @@
 /*
  * Image files in memory for tests, made with libpng and libjpeg directly, and what they must decode to.
  */
-#ifndef HARTSIFT_TESTS_IMAGE_MAKER_H
-#define HARTSIFT_TESTS_IMAGE_MAKER_H
+#ifndef HARTSIFT_TESTS_SUPPORT_IMAGE_MAKER_H
+#define HARTSIFT_TESTS_SUPPORT_IMAGE_MAKER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * The primitives once more, written from their public description alone and without any of the library's code: element by
  * element, in the widest arithmetic there is.
  */
-#ifndef HARTSIFT_TESTS_PRIMITIVE_ORACLE_H
-#define HARTSIFT_TESTS_PRIMITIVE_ORACLE_H
+#ifndef HARTSIFT_TESTS_SUPPORT_PRIMITIVE_ORACLE_H
+#define HARTSIFT_TESTS_SUPPORT_PRIMITIVE_ORACLE_H
 
 #include "pipeline/include/hartsift.h"
 

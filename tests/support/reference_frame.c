@@ -73,8 +73,8 @@ static void build_levels(reference_frame *f, const source_view *source, int32_t 
   gaussian_filter filter;
   octave_view *v = &f->octaves[o];
   if (o == 0) {
-    scalespace_filter(scalespace_base_sigma((double)p->sigma, (double)p->input_blur, p->first_octave),
-                      radius_rule, &filter);
+    scalespace_filter(scalespace_base_sigma((double)p->sigma, (double)p->input_blur, p->first_octave), radius_rule,
+                      &filter);
     base_args base = {.source = *source,
                       .first_octave = p->first_octave,
                       .grid = p->upsample == HS_UPSAMPLE_ALIGNED ? GRID_ALIGNED : GRID_HALF_PIXEL,

@@ -1,8 +1,8 @@
 /*
  * One frame by the reference, every stage's output kept: what backends are compared with.
  */
-#ifndef HARTSIFT_TESTS_REFERENCE_FRAME_H
-#define HARTSIFT_TESTS_REFERENCE_FRAME_H
+#ifndef HARTSIFT_TESTS_SUPPORT_REFERENCE_FRAME_H
+#define HARTSIFT_TESTS_SUPPORT_REFERENCE_FRAME_H
 
 #include "pipeline/include/hartsift.h"
 #include "stages/ops.h"

@@ -18,9 +18,7 @@
 
 void scratch_folder_make(scratch_folder *folder) {
   const char *base = getenv("TMPDIR");
-  if (base == NULL || base[0] == '\0') {
-    base = P_tmpdir;
-  }
+  if (!base || base[0] == '\0') base = P_tmpdir;
   const int length = snprintf(folder->path, sizeof folder->path, "%s/hartsift-test-XXXXXX", base);
   assert_true(length > 0 && (size_t)length < sizeof folder->path);
   assert_non_null(mkdtemp(folder->path));
@@ -37,24 +35,18 @@ static size_t scratch_folder_visit(const scratch_folder *folder, int delete_entr
   DIR *directory = opendir(folder->path);
   assert_non_null(directory);
   size_t count = 0;
-  for (const struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-      continue;
-    }
-    ++count;
+  for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    count++;
     char path[SCRATCH_PATH_BYTES];
     scratch_folder_path(folder, entry->d_name, path);
-    if (delete_entries && unlink(path) != 0) {
-      assert_int_equal(rmdir(path), 0);
-    }
+    if (delete_entries && unlink(path) != 0) assert_int_equal(rmdir(path), 0);
   }
   closedir(directory);
   return count;
 }
 
-size_t scratch_folder_count(const scratch_folder *folder) {
-  return scratch_folder_visit(folder, 0);
-}
+size_t scratch_folder_count(const scratch_folder *folder) { return scratch_folder_visit(folder, 0); }
 
 void scratch_folder_remove(const scratch_folder *folder) {
   scratch_folder_visit(folder, 1);

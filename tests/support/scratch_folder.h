@@ -1,8 +1,8 @@
 /*
  * A folder for a test's files, in TMPDIR or the system's place for temporary files.
  */
-#ifndef HARTSIFT_TESTS_SCRATCH_FOLDER_H
-#define HARTSIFT_TESTS_SCRATCH_FOLDER_H
+#ifndef HARTSIFT_TESTS_SUPPORT_SCRATCH_FOLDER_H
+#define HARTSIFT_TESTS_SUPPORT_SCRATCH_FOLDER_H
 
 #include <stddef.h>
 

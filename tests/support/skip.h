@@ -1,10 +1,10 @@
 /*
  * Skipping a cmocka test with its reason on the output, where the summary of all tests looks for it.
  */
-#ifndef HS_TESTS_SKIP_H
-#define HS_TESTS_SKIP_H
+#ifndef HARTSIFT_TESTS_SUPPORT_SKIP_H
+#define HARTSIFT_TESTS_SUPPORT_SKIP_H
 
-#define NEEDS_GPU "needs a GPU"
+#define NEEDS_GPU         "needs a GPU"
 #define NEEDS_PHOTOGRAPHS "needs photographs beside the repository (HARTSIFT_DATA)"
 
 #define skip_because(reason)                                                                                           \

@@ -1,8 +1,8 @@
 /*
  * Planes with guard values about them, and patterns to fill them with, for tests that compare variants of a stage.
  */
-#ifndef HS_TESTS_STAGE_PLANES_H
-#define HS_TESTS_STAGE_PLANES_H
+#ifndef HARTSIFT_TESTS_SUPPORT_STAGE_PLANES_H
+#define HARTSIFT_TESTS_SUPPORT_STAGE_PLANES_H
 
 #include "stages/image.h"
 

@@ -2,8 +2,8 @@
  * Matches of two views of an invented scene, with the geometry known: for tests of verification. Sums, products,
  * quotients and square roots only, so that every machine sees the same points.
  */
-#ifndef HARTSIFT_TESTS_TWO_VIEW_SCENE_H
-#define HARTSIFT_TESTS_TWO_VIEW_SCENE_H
+#ifndef HARTSIFT_TESTS_SUPPORT_TWO_VIEW_SCENE_H
+#define HARTSIFT_TESTS_SUPPORT_TWO_VIEW_SCENE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,13 +21,13 @@ typedef enum two_view_kind {
 } two_view_kind;
 
 typedef struct two_view_scene {
-  size_t count, outliers;      /* the first `outliers` matches are wrong: random places in image b */
+  size_t count, outliers; /* the first `outliers` matches are wrong: random places in image b */
   double a[2 * TWO_VIEW_MAX], b[2 * TWO_VIEW_MAX];             /* as measured */
   double exact_a[2 * TWO_VIEW_MAX], exact_b[2 * TWO_VIEW_MAX]; /* without noise and outliers */
   hs_camera camera_a, camera_b;
   double rotation[9], translation[3]; /* X_b = R X_a + t, t of length 1 (0 for TWO_VIEW_ROTATION) */
   double essential[9], fundamental[9];
-  double homography[9];        /* of the plane, or of the rotation */
+  double homography[9]; /* of the plane, or of the rotation */
 } two_view_scene;
 
 /* noise: standard deviation of each coordinate, pixels (a sum of twelve uniform numbers: nearly Gaussian). Images of

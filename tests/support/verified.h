@@ -1,6 +1,6 @@
 /* A scene of two views and what verification makes of it. */
-#ifndef HS_TESTS_VERIFIED_H
-#define HS_TESTS_VERIFIED_H
+#ifndef HARTSIFT_TESTS_SUPPORT_VERIFIED_H
+#define HARTSIFT_TESTS_SUPPORT_VERIFIED_H
 
 #include "pipeline/include/hartsift.h"
 #include "tests/support/two_view_scene.h"

@@ -27,8 +27,7 @@ typedef struct late_options {
 static const options_kind early_kind = OPTIONS_KIND(early_options, first);
 static const options_kind late_kind = OPTIONS_KIND(late_options, first);
 static const early_options early_defaults = {.struct_size = sizeof early_defaults, .first = 1, .second = 2};
-static const late_options late_defaults = {
-    .struct_size = sizeof late_defaults, .first = 1, .second = 2, .third = 3.0};
+static const late_options late_defaults = {.struct_size = sizeof late_defaults, .first = 1, .second = 2, .third = 3.0};
 
 /* A program of the early header runs on the late library: nothing behind its struct is written, and what it lacks has
    the late default. */

@@ -45,7 +45,7 @@ static void assert_content(const char *path, const char *expected) {
 static hs_status write_text(const char *path, const char *text) {
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);
-  if (stream == NULL) {
+  if (!stream) {
     assert_true(file.message[0] != '\0');
     return file.status;
   }
@@ -115,7 +115,7 @@ static void test_link_stays(void **state) {
   assert_int_equal(symlink("target", link), 0);
   assert_int_equal(symlink(link, second), 0);
   /* First the link dangles, then it leads to a file. */
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 2; round++) {
     const char *text = round == 0 ? "first" : "then";
     assert_int_equal(write_text(second, text), HS_OK);
     assert_content(target, text);
@@ -145,9 +145,7 @@ static void test_device_is_written_through(void **state) {
 
 static void test_full_device_fails(void **state) {
   (void)state;
-  if (access("/dev/full", W_OK) != 0) {
-    skip_because("no /dev/full");
-  }
+  if (access("/dev/full", W_OK) != 0) skip_because("no /dev/full");
   atomic_file file;
   FILE *stream = atomic_file_open(&file, "/dev/full");
   assert_non_null(stream);
@@ -158,9 +156,7 @@ static void test_full_device_fails(void **state) {
   /* More than the stream buffers: the write itself fails, and nothing is left that a flush could fail at. */
   stream = atomic_file_open(&file, "/dev/full");
   assert_non_null(stream);
-  for (int i = 0; i < 4096; ++i) {
-    fputs("no room for all of these lines\n", stream);
-  }
+  for (int i = 0; i < 4096; i++) fputs("no room for all of these lines\n", stream);
   assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
   assert_non_null(strstr(file.message, strerror(ENOSPC)));
 }
@@ -188,9 +184,7 @@ static void test_standard_output(void **state) {
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
-    if (freopen(path, "wb", stdout) == NULL) {
-      _exit(1);
-    }
+    if (!freopen(path, "wb", stdout)) _exit(1);
     const hs_status first = write_text("-", "one ");
     const hs_status second = write_text("-", "two");
     _exit(first == HS_OK && second == HS_OK ? 0 : 2);

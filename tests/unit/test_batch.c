@@ -34,9 +34,7 @@ static uint64_t digest_once(const void *bytes, size_t size) {
 
 static uint64_t plain_fnv(const unsigned char *bytes, size_t size, size_t step) {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0; i < size; i += step) {
-    hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-  }
+  for (size_t i = 0; i < size; i += step) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
   return hash;
 }
 
@@ -46,16 +44,12 @@ static void test_digest_of_bytes(void **state) {
   /* A published vector of FNV-1a. */
   assert_true(plain_fnv((const unsigned char *)"foobar", 6, 1) == UINT64_C(0x85944171f73967e8));
   unsigned char bytes[300];
-  for (size_t i = 0; i < sizeof bytes; ++i) {
-    bytes[i] = (unsigned char)(i * i >> 2);
-  }
-  for (size_t size = 0; size <= sizeof bytes; ++size) {
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * i >> 2);
+  for (size_t size = 0; size <= sizeof bytes; size++) {
     unsigned char lanes[64];
-    for (size_t lane = 0; lane < 8; ++lane) {
+    for (size_t lane = 0; lane < 8; lane++) {
       const uint64_t hash = plain_fnv(bytes + lane, size > lane ? size - lane : 0, 8);
-      for (size_t i = 0; i < 8; ++i) {
-        lanes[8 * lane + i] = (unsigned char)(hash >> (8 * i));
-      }
+      for (size_t i = 0; i < 8; i++) lanes[8 * lane + i] = (unsigned char)(hash >> (8 * i));
     }
     const uint64_t expected = plain_fnv(lanes, sizeof lanes, 1);
     assert_true(digest_once(bytes, size) == expected);
@@ -77,7 +71,7 @@ static void test_digest_sees_every_field(void **state) {
   hs_features features = {.count = 1, .keypoints = &keypoint, .descriptors = bytes};
   const uint64_t digest = digest_features(&features);
   float *const fields[] = {&keypoint.x, &keypoint.y, &keypoint.sigma, &keypoint.orientation, &keypoint.response};
-  for (size_t i = 0; i < sizeof fields / sizeof fields[0]; ++i) {
+  for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
     *fields[i] += 1;
     assert_true(digest_features(&features) != digest);
     *fields[i] -= 1;
@@ -108,9 +102,7 @@ static void test_digest_of_files(void **state) {
   const size_t bytes = 200001; /* several pieces and a rest */
   unsigned char *content = malloc(bytes);
   assert_non_null(content);
-  for (size_t i = 0; i < bytes; ++i) {
-    content[i] = (unsigned char)(i * 31 >> 3);
-  }
+  for (size_t i = 0; i < bytes; i++) content[i] = (unsigned char)(i * 31 >> 3);
   scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, "file", path), content, bytes);
   digest_start(&digest);
@@ -130,7 +122,7 @@ static void test_queue_keeps_the_order(void **state) {
   bounded_queue queue;
   assert_true(bounded_queue_make(&queue, 3));
   assert_null(bounded_queue_try_pop(&queue));
-  for (int round = 0; round < 4; ++round) { /* goes round its ring */
+  for (int round = 0; round < 4; round++) { /* goes round its ring */
     bounded_queue_push(&queue, &items[0]);
     bounded_queue_push(&queue, &items[1]);
     assert_ptr_equal(bounded_queue_pop(&queue), &items[0]);
@@ -185,7 +177,7 @@ static void test_pool_stays_bounded(void **state) {
   buffer_pool pool;
   assert_true(buffer_pool_make(&pool, -1, NULL));
   const hs_allocator allocator = buffer_pool_allocator(&pool);
-  for (int step = 0; step < STEPS; ++step) {
+  for (int step = 0; step < STEPS; step++) {
     random = random * 1664525U + 1013904223U;
     const size_t slot = (random >> 8) % LIVE;
     allocator.release(live[slot], allocator.user);
@@ -195,9 +187,7 @@ static void test_pool_stays_bounded(void **state) {
     assert_true(numbers.used_bytes + numbers.idle_bytes <= numbers.most_bytes);
     assert_true(numbers.most_bytes < (size_t)LIVE * 4 * 300000);
   }
-  for (size_t i = 0; i < LIVE; ++i) {
-    allocator.release(live[i], allocator.user);
-  }
+  for (size_t i = 0; i < LIVE; i++) allocator.release(live[i], allocator.user);
   assert_true(buffer_pool_counts(&pool).made_count < STEPS / 2);
   buffer_pool_free(&pool);
 }
@@ -237,9 +227,7 @@ typedef struct tally {
 static void tally_init(tally *t) {
   memset(t, 0, sizeof *t);
   t->unwanted = t->stop_at = IMAGES;
-  for (int i = 0; i < IMAGES; ++i) {
-    snprintf(t->names[i], NAME_BYTES, "@scene:%dx%d:%d", 30 + i, 50 - i, i + 1);
-  }
+  for (int i = 0; i < IMAGES; i++) snprintf(t->names[i], NAME_BYTES, "@scene:%dx%d:%d", 30 + i, 50 - i, i + 1);
 }
 
 static const char *tally_path(void *user, size_t index) { return ((tally *)user)->names[index]; }
@@ -249,17 +237,15 @@ static bool tally_wanted(void *user, size_t index) { return index != ((tally *)u
 static void tally_done(void *user, int32_t writer, const batch_result *result) {
   tally *t = user;
   const bool is_whole = result->status == HS_OK ? result->features != NULL && result->device >= 0 && result->width > 0
-                                                : result->features == NULL && result->message[0] != '\0';
+                                                : !result->features && result->message[0] != '\0';
   if (!is_whole || writer < 0 || result->index >= IMAGES || atomic_fetch_add(&t->calls[result->index], 1) != 0) {
     atomic_fetch_add(&t->wrong, 1);
     return;
   }
   t->order[result->index] = atomic_fetch_add(&t->ended, 1) + 1;
   t->status[result->index] = result->status;
-  t->digest[result->index] = result->features != NULL ? digest_features(result->features) : 0;
-  if (result->index == t->stop_at) {
-    batch_stop(t->run);
-  }
+  t->digest[result->index] = result->features ? digest_features(result->features) : 0;
+  if (result->index == t->stop_at) batch_stop(t->run);
 }
 
 static batch_work tally_work(tally *t, const hs_options *devices, int32_t device_count) {
@@ -301,7 +287,7 @@ static void expected_digests(uint64_t digests[IMAGES]) {
   tally_init(&t);
   cpu_options(&options, 1);
   assert_int_equal(hs_create(&context, &options), HS_OK);
-  for (int i = 0; i < IMAGES; ++i) {
+  for (int i = 0; i < IMAGES; i++) {
     hs_image image;
     assert_int_equal(hs_load_image(t.names[i], NULL, &image), HS_OK);
     assert_int_equal(hs_extract(context, &image, NULL, &features), HS_OK);
@@ -317,17 +303,17 @@ static void test_results_are_those_of_single_calls(void **state) {
   uint64_t expected[IMAGES];
   hs_options devices[3];
   expected_digests(expected);
-  for (int32_t count = 1; count <= 3; ++count) {
+  for (int32_t count = 1; count <= 3; count++) {
     tally t;
     tally_init(&t);
-    for (int32_t i = 0; i < count; ++i) {
+    for (int32_t i = 0; i < count; i++) {
       cpu_options(&devices[i], i + 1);
       devices[i].in_flight = i; /* 0: as the library has it */
     }
     batch_work work = tally_work(&t, devices, count);
     work.readers = work.writers = count == 3 ? 0 : count;
     tally_run(&t, &work);
-    for (int i = 0; i < IMAGES; ++i) {
+    for (int i = 0; i < IMAGES; i++) {
       assert_int_equal(atomic_load(&t.calls[i]), 1);
       assert_int_equal(t.status[i], HS_OK);
       assert_true(t.digest[i] == expected[i]);
@@ -350,7 +336,7 @@ static void test_failed_and_unwanted_images(void **state) {
   t.unwanted = 5;
   batch_work work = tally_work(&t, &device, 1);
   tally_run(&t, &work);
-  for (int i = 0; i < IMAGES; ++i) {
+  for (int i = 0; i < IMAGES; i++) {
     const hs_status wanted = i == 3 ? HS_ERR_IO : i == IMAGES - 1 ? HS_ERR_ARGUMENT : HS_OK;
     assert_int_equal(atomic_load(&t.calls[i]), i == 5 ? 0 : 1);
     assert_int_equal(t.status[i], wanted);
@@ -361,9 +347,7 @@ static void test_failed_and_unwanted_images(void **state) {
   work = tally_work(&t, &device, 1);
   work.mask = &mask;
   tally_run(&t, &work);
-  for (int i = 0; i < IMAGES; ++i) {
-    assert_int_equal(t.status[i], HS_ERR_ARGUMENT);
-  }
+  for (int i = 0; i < IMAGES; i++) assert_int_equal(t.status[i], HS_ERR_ARGUMENT);
 }
 
 /* In order whatever the devices: an image that is late, one that fails, one that is not wanted. */
@@ -382,7 +366,7 @@ static void test_results_in_order(void **state) {
   work.in_order = true;
   work.readers = 3;
   tally_run(&t, &work);
-  for (int i = 0; i < IMAGES; ++i) {
+  for (int i = 0; i < IMAGES; i++) {
     assert_int_equal(atomic_load(&t.calls[i]), i == 5 ? 0 : 1);
     assert_int_equal(t.order[i], i == 5 ? 0 : i < 5 ? i + 1 : i);
   }
@@ -393,7 +377,7 @@ static void test_results_in_order(void **state) {
     work.in_order = true;
     tally_run(&t, &work);
     bool ended = false; /* what was done is a beginning of the list */
-    for (int i = 0; i < IMAGES; ++i) {
+    for (int i = 0; i < IMAGES; i++) {
       const bool done = atomic_load(&t.calls[i]) != 0;
       assert_false(done && ended);
       ended = !done;
@@ -467,7 +451,7 @@ static void test_every_failing_allocation(void **state) {
   uint64_t expected[IMAGES];
   bool failed = true;
   expected_digests(expected);
-  for (size_t fail_at = 1; failed && fail_at < 1000; ++fail_at) {
+  for (size_t fail_at = 1; failed && fail_at < 1000; fail_at++) {
     counted_allocator counter = {.fail_at = fail_at};
     const hs_allocator allocator = counted_allocator_make(&counter);
     hs_options device;
@@ -484,7 +468,7 @@ static void test_every_failing_allocation(void **state) {
       assert_int_equal(batch_start(t.run), HS_OK);
       while (!batch_wait(t.run, 50)) {}
       batch_free(t.run);
-      for (int i = 0; i < 6; ++i) {
+      for (int i = 0; i < 6; i++) {
         assert_int_equal(atomic_load(&t.calls[i]), 1);
         failures += t.status[i] != HS_OK;
         assert_true(t.status[i] == HS_ERR_MEMORY || t.digest[i] == expected[i]);

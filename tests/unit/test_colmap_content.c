@@ -41,9 +41,8 @@ static void test_keypoint_columns(void **state) {
     const double s = (double)k->sigma, t = (double)k->orientation;
     const double expected[6] = {(double)k->x + 0.5, (double)k->y + 0.5, s * cos(t),
                                 -s * sin(t),        s * sin(t),         s * cos(t)};
-    for (size_t c = 0; c < 6; c++) {
+    for (size_t c = 0; c < 6; c++)
       assert_true(fabs(column_of(bytes + 24 * i, c) - expected[c]) <= 6e-8 * (1.0 + fabs(expected[c])));
-    }
   }
   free(bytes);
 }
@@ -375,7 +374,7 @@ static void test_flipped_bytes(void **state) {
     hs_features read = {0};
     const hs_file_options options = {.struct_size = sizeof options, .max_features = 10 * COLMAP_FIXTURE_FEATURES};
     const hs_status status = hs_load_features(f->path, &read, &options);
-    assert_true(status == HS_OK ? feature_maker_consistent(&read) : read.keypoints == NULL);
+    assert_true(status == HS_OK ? feature_maker_consistent(&read) : !read.keypoints);
     hs_features_free(&read);
     bytes[at] = kept;
   }

@@ -86,7 +86,7 @@ static void assert_refused(fixture *f, int32_t read_only, hs_status expected, co
   assert_int_equal(hs_colmap_open(&database, f->path, &options), expected);
   assert_null(database);
   assert_non_null(strstr(f->message, "database.db"));
-  if (strstr(f->message, word) == NULL) fail_msg("'%s' says nothing of '%s'", f->message, word);
+  if (!strstr(f->message, word)) fail_msg("'%s' says nothing of '%s'", f->message, word);
   assert_int_equal(scratch_folder_count(&f->folder), entries);
   unsigned char *after = is_file ? scratch_read_file(f->path, &after_size) : NULL;
   assert_int_equal(after_size, before_size);
@@ -119,9 +119,8 @@ static void test_every_version(void **state) {
     add(f, "b.png");
     assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 2);
     assert_int_equal(colmap_tables_ask(f->path, "SELECT sum(rows) FROM descriptors"), 2 * FEATURES);
-    if (version == COLMAP_4_2) {
+    if (version == COLMAP_4_2)
       assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM descriptors WHERE type = 0"), 2);
-    }
     if (version == COLMAP_4_2 || version == COLMAP_3_12) {
       assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM rigs WHERE ref_sensor_type = 0"), 2);
       assert_int_equal(
@@ -295,7 +294,7 @@ static void test_killed_writer(void **state) {
   hs_features_free(&f->features);
   feature_maker_fill(&f->features, 2000, FEATURES_U8, 1);
   hs_colmap_database *database = open_it(f);
-  for (int i = 0; i < 20; ++i) { /* 6 MB: more than SQLite keeps in memory */
+  for (int i = 0; i < 20; i++) { /* 6 MB: more than SQLite keeps in memory */
     char name[16];
     snprintf(name, sizeof name, "%d.png", i);
     assert_int_equal(hs_colmap_add_image(database, name, NULL, &f->features, NULL), HS_OK);

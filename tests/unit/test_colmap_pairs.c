@@ -144,7 +144,7 @@ static void test_geometry(void **state) {
     assert_int_equal(colmap_tables_ask(f->path, "SELECT config FROM two_view_geometries"), cases[i / 2].config);
     assert_int_equal(colmap_tables_ask(f->path, "SELECT rows FROM two_view_geometries"), cases[i / 2].rows);
     if (i < 2) check_geometry(f, exchanged, &fundamental, &homography);
-    if (cases[i / 2].essential != NULL) {
+    if (cases[i / 2].essential) {
       double m[9];
       read_matrix(f, "E", m);
       for (size_t k = 0; k < 9; k++) assert_true(m[k] == essential.matrix[exchanged ? 3 * (k % 3) + k / 3 : k]);

@@ -63,9 +63,11 @@ static int fill_cases(reason_case cases[CASES]) {
   cases[n++] = (reason_case){"none visible", a, "CUDA_VISIBLE_DEVICES is \"\" and leaves no GPU visible", "unset it"};
   a.visible = "7";
   a.error = DEVICE_ERROR_NONE;
-  cases[n++] = (reason_case){"another visible", a, "CUDA_VISIBLE_DEVICES is \"7\"", "name GPUs that nvidia-smi -L lists"};
+  cases[n++] =
+      (reason_case){"another visible", a, "CUDA_VISIBLE_DEVICES is \"7\"", "name GPUs that nvidia-smi -L lists"};
   a.visible = "MIG-1234";
-  cases[n++] = (reason_case){"no such slice", a, "\"MIG-1234\", a MIG slice that this machine does not have", "nvidia-smi -L"};
+  cases[n++] =
+      (reason_case){"no such slice", a, "\"MIG-1234\", a MIG slice that this machine does not have", "nvidia-smi -L"};
   a.error = DEVICE_ERROR_SYSTEM_CALL;
   a.files = DEVICE_FILES_DENIED;
   cases[n++] = (reason_case){"open fails", a, "no permission to use the GPU", "ls -l /dev/nvidia*"};
@@ -89,10 +91,12 @@ static int fill_cases(reason_case cases[CASES]) {
   a = sound();
   a.error = DEVICE_ERROR_MEMORY;
   a.free_bytes = 100 << 20;
-  cases[n++] = (reason_case){"memory", a, "memory of the device is full: 100 of 143360 MiB are free", "another device or the CPU"};
+  cases[n++] = (reason_case){"memory", a, "memory of the device is full: 100 of 143360 MiB are free",
+                             "another device or the CPU"};
   a.name = "NVIDIA H200 MIG 1g.18gb";
   a.memory_bytes = 18 * GIB;
-  cases[n++] = (reason_case){"slice's memory", a, "a MIG slice, is full: 100 of 18432 MiB", "a larger slice or the CPU"};
+  cases[n++] =
+      (reason_case){"slice's memory", a, "a MIG slice, is full: 100 of 18432 MiB", "a larger slice or the CPU"};
   a = sound();
   a.error = 999;
   a.error_text = "unknown error";

@@ -32,11 +32,8 @@ static const uint8_t *pixel_at(const drawing *picture, int32_t x, int32_t y) {
 /* Sum of the red channel, in units of a whole pixel. */
 static double covered_area(const drawing *picture) {
   double sum = 0.0;
-  for (int32_t y = 0; y < picture->height; ++y) {
-    for (int32_t x = 0; x < picture->width; ++x) {
-      sum += *pixel_at(picture, x, y) / 255.0;
-    }
-  }
+  for (int32_t y = 0; y < picture->height; y++)
+    for (int32_t x = 0; x < picture->width; x++) sum += *pixel_at(picture, x, y) / 255.0;
   return sum;
 }
 
@@ -46,7 +43,7 @@ static void circle_has_its_radius_everywhere(void **state) {
   const double centres[] = {32.0, 32.4, 31.7};
   const double radii[] = {0.0, 0.4, 3.0, 10.3, 25.0};
   const double widths[] = {0.6, 1.0, 4.0};
-  for (size_t trial = 0; trial < 3 * 5 * 3; ++trial) {
+  for (size_t trial = 0; trial < 3 * 5 * 3; trial++) {
     const double centre = centres[trial % 3];
     const double radius = radii[trial / 3 % 5];
     drawing_pen pen = white_pen;
@@ -54,8 +51,8 @@ static void circle_has_its_radius_everywhere(void **state) {
     pen.width = widths[trial / 15];
     make_black(&picture, SIDE, SIDE);
     drawing_circle(&picture, centre, centre + 0.25, radius, pen);
-    for (int32_t y = 0; y < SIDE; ++y) {
-      for (int32_t x = 0; x < SIDE; ++x) {
+    for (int32_t y = 0; y < SIDE; y++) {
+      for (int32_t x = 0; x < SIDE; x++) {
         const double distance = fabs(hypot(x - centre, y - centre - 0.25) - radius);
         const double share = fmin(fmax(0.5 * pen.width + 0.5 - distance, 0.0), fmin(pen.width, 1.0));
         assert_true(fabs(*pixel_at(&picture, x, y) - 255.0 * share) <= 0.5001);
@@ -79,7 +76,7 @@ static void line_is_where_it_should_be(void **state) {
   drawing picture;
   make_black(&picture, SIDE, SIDE);
   drawing_line(&picture, 10.0, 20.0, 30.0, 20.0, white_pen);
-  for (int32_t x = 10; x <= 30; ++x) {
+  for (int32_t x = 10; x <= 30; x++) {
     assert_int_equal(*pixel_at(&picture, x, 20), 255);
     assert_int_equal(*pixel_at(&picture, x, 19), 0);
     assert_int_equal(*pixel_at(&picture, x, 21), 0);
@@ -160,7 +157,7 @@ static void images_become_rgb(void **state) {
       {.data = rgb16, .width = 1, .height = 1, .type = HS_U16, .layout = HS_RGB},
       {.data = rgb_float, .width = 1, .height = 1, .type = HS_F32, .layout = HS_RGB, .range_high = 255.0f},
   };
-  for (size_t i = 0; i < sizeof images / sizeof images[0]; ++i) {
+  for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
     drawing picture;
     assert_int_equal(drawing_from_image(&picture, &images[i]), HS_OK);
     assert_memory_equal(picture.pixels, rgb, sizeof rgb);

@@ -159,7 +159,7 @@ static void test_npy_headers_that_are_wrong(void **state) {
     uint8_t bytes[512];
     npy_array array;
     size_t total = make_npy(wrong[i], "\0\0\0\0", 4, bytes);
-    if (npy_parse(bytes, total, &array) == NULL) fail_msg("accepted: %s", wrong[i]);
+    if (!npy_parse(bytes, total, &array)) fail_msg("accepted: %s", wrong[i]);
   }
 }
 

@@ -257,7 +257,7 @@ static void test_writing_where_nothing_can_be_written(void **state) {
     assert_int_equal(scratch_folder_count(&folder), 0);
   }
   FILE *full = fopen("/dev/full", "wb");
-  if (full != NULL) {
+  if (full) {
     (void)fclose(full);
     for (size_t p = 0; p < PROMISES; p++) {
       if (promises[p].id == HS_FORMAT_OPENMVG) continue;

@@ -44,7 +44,7 @@ static written_file write_file(const feature_format *format, const hs_features *
   strcat(path, format->endings[0]);
   save_as(format, path, features);
   file.bytes = scratch_read_file(path, &file.size);
-  if (format->beside_ending != NULL) {
+  if (format->beside_ending) {
     scratch_folder_path(&folder, "file", path);
     strcat(path, format->beside_ending);
     file.beside = scratch_read_file(path, &file.beside_size);
@@ -69,7 +69,7 @@ static unsigned char *copy_exactly(const unsigned char *bytes, size_t size) {
 static hs_status read_file(const feature_format *format, const written_file *file, hs_features *features,
                            char *message) {
   unsigned char *bytes = copy_exactly(file->bytes, file->size);
-  unsigned char *beside = file->beside != NULL ? copy_exactly(file->beside, file->beside_size) : NULL;
+  unsigned char *beside = file->beside ? copy_exactly(file->beside, file->beside_size) : NULL;
   feature_source source = {.path = "file",
                            .bytes = bytes,
                            .size = file->size,
@@ -315,11 +315,11 @@ static const wrong_text wrong_texts[] = {
 static bool message_has(const char *message, const char *reasons) {
   char copy[128];
   (void)snprintf(copy, sizeof copy, "%s", reasons);
-  for (char *start = copy; start != NULL;) {
+  for (char *start = copy; start;) {
     char *bar = strchr(start, '|');
-    if (bar != NULL) *bar = '\0';
-    if (strstr(message, start) != NULL) return true;
-    start = bar != NULL ? bar + 1 : NULL;
+    if (bar) *bar = '\0';
+    if (strstr(message, start)) return true;
+    start = bar ? bar + 1 : NULL;
   }
   return false;
 }
@@ -332,9 +332,8 @@ static void test_wrong_texts_are_explained(void **state) {
     char message[MESSAGE_BYTES];
     hs_features features = {0};
     hs_status status = read_file(format_by_name(wrong->format), &file, &features, message);
-    if (status == HS_OK || !message_has(message, wrong->reason)) {
+    if (status == HS_OK || !message_has(message, wrong->reason))
       fail_msg("%s, \"%s\": status %d, message \"%s\"", wrong->format, wrong->text, (int)status, message);
-    }
     hs_features_free(&features);
   }
 }

@@ -31,7 +31,7 @@ static hs_features load_data(const char *name) {
   hs_features features = {0};
   hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
   hs_status status = hs_load_features(data_path(name, path), &features, &options);
-  if (status == HS_ERR_UNSUPPORTED && strstr(message, "no zlib") != NULL) skip_because("built without zlib");
+  if (status == HS_ERR_UNSUPPORTED && strstr(message, "no zlib")) skip_because("built without zlib");
   if (status != HS_OK) fail_msg("%s: status %d, %s", name, (int)status, message);
   assert_true(feature_maker_consistent(&features));
   return features;
@@ -56,11 +56,10 @@ static void check_numpy(const hs_features *features, bool with_extras) {
 static void check_entries(const hs_features *features, float scale) {
   for (int i = 0; i < ROWS * HS_DESCRIPTOR_LENGTH; i++) {
     int entry = (i / HS_DESCRIPTOR_LENGTH * 7 + i % HS_DESCRIPTOR_LENGTH) % 256;
-    if (features->descriptor_type == HS_DESCRIPTOR_U8) {
+    if (features->descriptor_type == HS_DESCRIPTOR_U8)
       assert_int_equal(((const uint8_t *)features->descriptors)[i], entry);
-    } else {
+    else
       assert_true(((const float *)features->descriptors)[i] == (float)entry * scale);
-    }
   }
 }
 

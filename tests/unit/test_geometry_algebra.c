@@ -148,9 +148,8 @@ static int expand(const double *roots, int count, int pairs, double *coefficient
   for (int p = 0; p < pairs; p++) {
     coefficients[degree + 1] = coefficients[degree + 2] = 0.0;
     degree += 2;
-    for (int i = degree; i >= 0; i--) {
+    for (int i = degree; i >= 0; i--)
       coefficients[i] = (i > 1 ? coefficients[i - 2] : 0.0) + (1.0 + (double)p) * coefficients[i];
-    }
   }
   return degree;
 }

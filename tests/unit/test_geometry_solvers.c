@@ -146,9 +146,8 @@ static void test_solutions_are_of_their_kind(void **state) {
 static void expect_no_solutions(const geometry_problem *problem, const uint32_t *sample) {
   geometry_candidate candidates[GEOMETRY_SOLUTIONS_MAX];
   const int count = solve(problem, sample, candidates);
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < count; i++)
     for (int k = 0; k < 9; k++) assert_true(isfinite(candidates[i].matrix[k]));
-  }
   if (problem->model == HS_HOMOGRAPHY) assert_int_equal(count, 0);
 }
 

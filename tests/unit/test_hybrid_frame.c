@@ -89,7 +89,7 @@ static uint32_t room_of_device(const hs_context *c, hs_keypoint **keypoints, voi
   return device.room;
 }
 
-#define hybrid_frame_run       hybrid_on_played_device
+#define gpu_cpu_split_run      hybrid_on_played_device
 #define cuda_frame_begin       begin_on_device
 #define cuda_frame_handed_over hand_over
 #define cuda_frame_end         end_on_device

@@ -29,10 +29,8 @@ static void join(char path[CORPUS_PATH_BYTES], const char *folder, const char *n
 /* A folder of the collections, or skips the test. */
 static void find_collection(char path[CORPUS_PATH_BYTES], const char *name) {
   const char *data = getenv("HARTSIFT_DATA");
-  join(path, data != NULL ? data : HARTSIFT_SOURCE_DIR "/../shared/data", name);
-  if (access(path, R_OK) != 0) {
-    skip_because(NEEDS_PHOTOGRAPHS);
-  }
+  join(path, data ? data : HARTSIFT_SOURCE_DIR "/../shared/data", name);
+  if (access(path, R_OK) != 0) skip_because(NEEDS_PHOTOGRAPHS);
 }
 
 static hs_status load(const char *folder, const char *name, hs_load_options options, hs_image *image) {
@@ -61,9 +59,7 @@ static int same_pixels(const char *folder, const char *one, const char *two, int
   const hs_load_options options = {.keep_colour = keep_colour};
   hs_image first, second;
   const hs_status status = load(folder, one, options, &first);
-  if (lacks_library(status)) {
-    return 1;
-  }
+  if (lacks_library(status)) return 1;
   assert_int_equal(status, HS_OK);
   const hs_status other = load(folder, two, options, &second);
   int same = lacks_library(other);
@@ -83,15 +79,14 @@ static void check_repeatable(const char *folder, const char *name) {
   hs_allocator allocators[2];
   hs_image images[2];
   hs_status statuses[2];
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < 2; i++) {
     allocators[i] = counted_allocator_make(&counters[i]);
     statuses[i] = load(folder, name, (hs_load_options){.allocator = &allocators[i], .keep_colour = 1}, &images[i]);
   }
   assert_int_equal(statuses[0], statuses[1]);
-  if (statuses[0] == HS_OK) {
+  if (statuses[0] == HS_OK)
     assert_memory_equal(images[0].data, images[1].data, images[0].stride_bytes * (size_t)images[0].height);
-  }
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < 2; i++) {
     hs_image_free(&images[i]);
     assert_int_equal(counters[i].alive, 0);
   }
@@ -100,7 +95,7 @@ static void check_repeatable(const char *folder, const char *name) {
 /* ---- manifests: file, class, width, height, note; parted by tabs */
 
 static void check_line(const char *folder, const char *name, const char *class, int width, int height) {
-  for (int keep_colour = 0; keep_colour < 2; ++keep_colour) {
+  for (int keep_colour = 0; keep_colour < 2; keep_colour++) {
     /* The sizes listed are those stored, before any turning. */
     const hs_load_options options = {.ignore_exif = 1, .keep_colour = keep_colour};
     hs_image image;
@@ -112,9 +107,7 @@ static void check_line(const char *folder, const char *name, const char *class, 
     }
     const int required = strcmp(class, "valid") == 0 || strcmp(class, "mislabelled") == 0;
     assert_true(required || strcmp(class, "lenient") == 0 || strcmp(class, "optional") == 0);
-    if (required && !lacks_library(status)) {
-      assert_int_equal(status, HS_OK);
-    }
+    if (required && !lacks_library(status)) assert_int_equal(status, HS_OK);
     if (status == HS_OK) {
       assert_int_equal(image.width, width);
       assert_int_equal(image.height, height);
@@ -131,16 +124,16 @@ static size_t check_manifest(const char *folder) {
   assert_non_null(manifest);
   assert_non_null(fgets(line, sizeof line, manifest));
   size_t files = 0;
-  while (fgets(line, sizeof line, manifest) != NULL) {
+  while (fgets(line, sizeof line, manifest)) {
     char *rest = line;
     char *fields[4];
-    for (size_t i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < 4; i++) {
       fields[i] = strtok_r(i == 0 ? line : NULL, "\t\n", &rest);
       assert_non_null(fields[i]);
     }
     check_line(folder, fields[0], fields[1], atoi(fields[2]), atoi(fields[3]));
     check_repeatable(folder, fields[0]);
-    ++files;
+    files++;
   }
   fclose(manifest);
   return files;
@@ -179,7 +172,7 @@ static void test_kept_images_that_are_equal(void **state) {
                                          {"jpeg_gray.jpg", "jpeg_trailing.jpg"},
                                          {"jpeg_exif1.jpg", "jpeg_exif_value9.jpg"},
                                          {"jpeg_exif6.jpg", "jpeg_exif_long.jpg"}};
-  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; ++i) {
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
     assert_true(same_pixels(images_folder, pairs[i][0], pairs[i][1], 0));
     assert_true(same_pixels(images_folder, pairs[i][0], pairs[i][1], 1));
   }
@@ -243,11 +236,11 @@ static void test_png_suite(void **state) {
   DIR *directory = opendir(folder);
   assert_non_null(directory);
   size_t files = 0;
-  for (const struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+  for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
     const size_t length = strlen(entry->d_name);
     if (length == 12 && strcmp(entry->d_name + 8, ".png") == 0) {
       check_suite_file(folder, entry->d_name);
-      ++files;
+      files++;
     }
   }
   closedir(directory);
@@ -277,11 +270,10 @@ static void test_jpeg_reference(void **state) {
   assert_int_equal(load(folder, "testorig12.jpg", (hs_load_options){0}, &image), HS_ERR_UNSUPPORTED);
   const hs_status arithmetic = load(folder, "testimgari.jpg", (hs_load_options){0}, &image);
   hs_image_free(&image);
-  if (arithmetic == HS_OK) {
+  if (arithmetic == HS_OK)
     assert_true(same_pixels(folder, "testimgari.jpg", "testimgint.jpg", 1));
-  } else {
+  else
     assert_int_equal(arithmetic, HS_ERR_UNSUPPORTED);
-  }
 }
 
 enum { THUMB_WIDTH = 45, THUMB_HEIGHT = 30, THUMB_STEP = 40 };
@@ -293,11 +285,10 @@ static void make_thumbnail(const char *folder, const char *name, double thumb[TH
   assert_int_equal(image.width, THUMB_WIDTH * THUMB_STEP);
   assert_int_equal(image.height, THUMB_HEIGHT * THUMB_STEP);
   memset(thumb, 0, sizeof *thumb * THUMB_WIDTH * THUMB_HEIGHT);
-  for (size_t y = 0; y < (size_t)image.height; ++y) {
+  for (size_t y = 0; y < (size_t)image.height; y++) {
     const uint8_t *row = (const uint8_t *)image.data + y * image.stride_bytes;
-    for (size_t x = 0; x < (size_t)image.width; ++x) {
+    for (size_t x = 0; x < (size_t)image.width; x++)
       thumb[y / THUMB_STEP * THUMB_WIDTH + x / THUMB_STEP] += row[x] / (double)(THUMB_STEP * THUMB_STEP);
-    }
   }
   hs_image_free(&image);
 }
@@ -310,10 +301,10 @@ static void test_exif_collection(void **state) {
   char folder[CORPUS_PATH_BYTES];
   find_collection(folder, "formats/exif");
   make_thumbnail(folder, "Landscape_1.jpg", upright);
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     make_thumbnail(folder, names[i], turned);
     double difference = 0, mirrored = 0;
-    for (size_t k = 0; k < THUMB_WIDTH * THUMB_HEIGHT; ++k) {
+    for (size_t k = 0; k < THUMB_WIDTH * THUMB_HEIGHT; k++) {
       const double other = turned[k] - upright[k], back = turned[k] - upright[THUMB_WIDTH * THUMB_HEIGHT - 1 - k];
       difference += (other < 0 ? -other : other) / (THUMB_WIDTH * THUMB_HEIGHT);
       mirrored += (back < 0 ? -back : back) / (THUMB_WIDTH * THUMB_HEIGHT);

@@ -89,9 +89,8 @@ static void test_unusable_files(void **state) {
   scratch_write_file(scratch_folder_path(folder, "garbage.png", path), "no picture at all", 17);
   assert_load_fails(path, HS_ERR_FORMAT, path);
   assert_load_fails("/dev/null", HS_ERR_FORMAT, "empty");
-  if (access("/dev/zero", R_OK) == 0) {
+  if (access("/dev/zero", R_OK) == 0)
     assert_load_fails("/dev/zero", HS_ERR_FORMAT, "/dev/zero"); /* endless: must be given up early */
-  }
   if (geteuid() != 0) {
     assert_int_equal(chmod(path, 0), 0);
     assert_load_fails(path, HS_ERR_IO, path);
@@ -111,7 +110,7 @@ static void test_control_characters_stay_out_of_messages(void **state) {
 static void test_small_message_buffers(void **state) {
   (void)state;
   char message[20];
-  for (size_t bytes = 0; bytes <= 10; ++bytes) {
+  for (size_t bytes = 0; bytes <= 10; bytes++) {
     memset(message, '~', sizeof message);
     const hs_load_options options = {.struct_size = sizeof options, .message = message, .message_bytes = bytes};
     hs_image image;
@@ -125,13 +124,11 @@ static void test_small_message_buffers(void **state) {
 static void test_file_sizes(void **state) {
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_path(*state, "picture", path);
-  for (int32_t width = 4080; width <= 4100; ++width) {
+  for (int32_t width = 4080; width <= 4100; width++) {
     uint8_t *file = malloc(9000);
     assert_non_null(file);
     const int head = snprintf((char *)file, 9000, "P5 %d 2 255\n", (int)width);
-    for (int32_t i = 0; i < 2 * width; ++i) {
-      file[head + i] = (uint8_t)(i * 7);
-    }
+    for (int32_t i = 0; i < 2 * width; i++) file[head + i] = (uint8_t)(i * 7);
     scratch_write_file(path, file, (size_t)(head + 2 * width));
     hs_image image;
     assert_int_equal(hs_load_image(path, NULL, &image), HS_OK);
@@ -196,9 +193,7 @@ static void test_pipes(void **state) {
   assert_int_equal(write(ends[1], small_pgm, SMALL_BYTES), SMALL_BYTES);
   close(ends[1]);
   snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-  if (access(path, R_OK) == 0) {
-    assert_loads_small(path); /* as a shell's process substitution does it */
-  }
+  if (access(path, R_OK) == 0) assert_loads_small(path); /* as a shell's process substitution does it */
   close(ends[0]);
 }
 
@@ -213,15 +208,13 @@ static void test_standard_input(void **state) {
     char message[100];
     const hs_load_options options = {
         .struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
-    if (freopen(path, "rb", stdin) == NULL) {
-      _exit(1);
-    }
+    if (!freopen(path, "rb", stdin)) _exit(1);
     const hs_status first = hs_load_image("-", NULL, &image);
     const int good = first == HS_OK && image.width == 3 && memcmp(image.data, "abcdef", 6) == 0;
     hs_image_free(&image);
     /* Now it is at its end. */
     const hs_status second = hs_load_image("-", &options, &image);
-    _exit(good && second == HS_ERR_FORMAT && strstr(message, "standard input") != NULL ? 0 : 2);
+    _exit(good && second == HS_ERR_FORMAT && strstr(message, "standard input") ? 0 : 2);
   }
   int status = 0;
   assert_int_equal(waitpid(child, &status, 0), child);
@@ -252,11 +245,8 @@ static void test_scenes(void **state) {
 /* A view into a wider picture: the gap between rows must not be written. */
 static hs_image padded_view(uint8_t *bytes, hs_pixel_layout layout) {
   const size_t row = layout == HS_RGB ? 33 : 11;
-  for (size_t y = 0; y < 7; ++y) {
-    for (size_t i = 0; i < 40; ++i) {
-      bytes[y * 40 + i] = (uint8_t)(i < row ? 30 + 5 * i + 3 * y : 0xEE);
-    }
-  }
+  for (size_t y = 0; y < 7; y++)
+    for (size_t i = 0; i < 40; i++) bytes[y * 40 + i] = (uint8_t)(i < row ? 30 + 5 * i + 3 * y : 0xEE);
   return (hs_image){.data = bytes, .width = 11, .height = 7, .stride_bytes = 40, .type = HS_U8, .layout = layout};
 }
 
@@ -268,8 +258,8 @@ static void assert_saved(const char *path, const hs_image *view, hs_pixel_layout
   assert_int_equal(image.width, 11);
   assert_int_equal(image.height, 7);
   assert_int_equal(image.layout, expected_layout);
-  for (size_t y = 0; y < 7; ++y) {
-    for (size_t i = 0; i < 11 * channels; ++i) {
+  for (size_t y = 0; y < 7; y++) {
+    for (size_t i = 0; i < 11 * channels; i++) {
       const int wanted = ((const uint8_t *)view->data)[y * 40 + (stored == channels ? i : i / 3)];
       const int got = ((const uint8_t *)image.data)[y * image.stride_bytes + i];
       assert_true(abs(wanted - got) <= tolerance);
@@ -294,7 +284,7 @@ static void test_saved_pictures_come_back(void **state) {
                {"i.jpeg", HS_RGB, HS_RGB, 25, HARTSIFT_HAVE_JPEG}};
   uint8_t bytes[7 * 40];
   size_t written = 0;
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char path[SCRATCH_PATH_BYTES], message[1400];
     const hs_image view = padded_view(bytes, cases[i].layout);
     scratch_folder_path(*state, cases[i].name, path);
@@ -303,7 +293,7 @@ static void test_saved_pictures_come_back(void **state) {
       assert_int_equal(status, HS_OK);
       assert_string_equal(message, "");
       assert_saved(path, &view, cases[i].read_as, cases[i].tolerance);
-      ++written;
+      written++;
     } else {
       assert_int_equal(status, HS_ERR_UNSUPPORTED);
       assert_non_null(strstr(message, "built without"));
@@ -352,9 +342,7 @@ static void test_encoder_failure_keeps_the_old_file(void **state) {
 
 static void test_full_disk(void **state) {
   (void)state;
-  if (access("/dev/full", W_OK) != 0) {
-    skip_because("no /dev/full");
-  }
+  if (access("/dev/full", W_OK) != 0) skip_because("no /dev/full");
   char path[SCRATCH_PATH_BYTES], message[1400];
   static uint8_t large[300 * 300];
   const hs_image image = {.data = large, .width = 300, .height = 300, .type = HS_U8, .layout = HS_GRAY};

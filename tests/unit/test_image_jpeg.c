@@ -29,28 +29,24 @@ static size_t make_exif(char order, uint32_t type, uint32_t count, uint32_t valu
   memcpy(out, "Exif\0", 6);
   memcpy(out + 6, big ? "MM\0*\0\0\0\x08\0\x01" : "II*\0\x08\0\0\0\x01\0", 10);
   at = 16;
-  for (size_t i = 0; i < 2; ++i, at += 2) {
+  for (size_t i = 0; i < 2; i++, at += 2) {
     out[at] = (uint8_t)(fields[i] >> (big ? 8 : 0));
     out[at + 1] = (uint8_t)(fields[i] >> (big ? 0 : 8));
   }
-  for (unsigned i = 0; i < 4; ++i) {
-    out[at + i] = (uint8_t)(count >> (big ? 24 - 8 * i : 8 * i));
-  }
+  for (unsigned i = 0; i < 4; i++) out[at + i] = (uint8_t)(count >> (big ? 24 - 8 * i : 8 * i));
   at += 4;
   const unsigned bytes = type == 3 ? 2 : 4;
   memset(out + at, 0, 4);
-  for (unsigned i = 0; i < bytes; ++i) {
-    out[at + i] = (uint8_t)(value >> (big ? 8 * (bytes - 1 - i) : 8 * i));
-  }
+  for (unsigned i = 0; i < bytes; i++) out[at + i] = (uint8_t)(value >> (big ? 8 * (bytes - 1 - i) : 8 * i));
   return at + 4;
 }
 
 static void test_exif_orientation(void **state) {
   (void)state;
   uint8_t exif[32];
-  for (uint32_t value = 0; value < 12; ++value) {
+  for (uint32_t value = 0; value < 12; value++) {
     const int expected = value >= 1 && value <= 8 ? (int)value : 1;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
       assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 3, 1, value, exif)), expected);
       assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 4, 1, value, exif)), expected);
       assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 3, 2, value, exif)), 1);
@@ -63,14 +59,14 @@ static void test_exif_trusts_nothing(void **state) {
   (void)state;
   uint8_t exif[32];
   const size_t size = make_exif('M', 3, 1, 6, exif);
-  for (size_t cut = 0; cut < size; ++cut) {
+  for (size_t cut = 0; cut < size; cut++) {
     uint8_t *part = malloc(cut + 1);
     assert_non_null(part);
     memcpy(part, exif, cut);
     assert_int_equal(exif_orientation(part, cut), 1);
     free(part);
   }
-  for (uint32_t offset = 0; offset < 64; ++offset) {
+  for (uint32_t offset = 0; offset < 64; offset++) {
     exif[13] = (uint8_t)offset; /* where the directory is said to be */
     const int orientation = exif_orientation(exif, size);
     assert_true(offset == 8 ? orientation == 6 : orientation == 1);
@@ -92,7 +88,7 @@ static void test_exif_placement(void **state) {
   static const uint8_t seen[9][W * H] = {{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3},
                                          {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2}, {0, 3, 1, 4, 2, 5},
                                          {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
-  for (int orientation = 0; orientation <= 9; ++orientation) {
+  for (int orientation = 0; orientation <= 9; orientation++) {
     const int known = orientation <= 8 ? orientation : 1;
     const exif_placement placement = exif_place(orientation, W, H);
     assert_int_equal(placement.width, known >= 5 ? H : W);
@@ -100,15 +96,13 @@ static void test_exif_placement(void **state) {
     for (size_t pixel_bytes = 1; pixel_bytes <= 3; pixel_bytes += 2) {
       uint8_t picture[W * H * 3], row[W * 3];
       memset(picture, 0xEE, sizeof picture);
-      for (int32_t y = 0; y < H; ++y) {
-        for (size_t i = 0; i < W * pixel_bytes; ++i) {
+      for (int32_t y = 0; y < H; y++) {
+        for (size_t i = 0; i < W * pixel_bytes; i++)
           row[i] = (uint8_t)((size_t)y * W + i / pixel_bytes + 16 * (i % pixel_bytes));
-        }
         exif_put_row(&placement, y, row, W, pixel_bytes, picture);
       }
-      for (size_t i = 0; i < W * H * pixel_bytes; ++i) {
+      for (size_t i = 0; i < W * H * pixel_bytes; i++)
         assert_int_equal(picture[i], seen[known][i / pixel_bytes] + 16 * (i % pixel_bytes));
-      }
     }
   }
 }
@@ -117,12 +111,10 @@ static void test_exif_placement(void **state) {
 
 /* Smooth in every channel, so that coding keeps it, and without symmetry. */
 static void fill_samples(uint8_t *samples, size_t channels, int32_t width, int32_t height) {
-  for (int32_t y = 0; y < height; ++y) {
-    for (int32_t x = 0; x < width; ++x) {
-      for (size_t c = 0; c < channels; ++c) {
+  for (int32_t y = 0; y < height; y++) {
+    for (int32_t x = 0; x < width; x++)
+      for (size_t c = 0; c < channels; c++)
         *samples++ = (uint8_t)(20 + 2 * x * (int32_t)(c + 1) / 3 + y * (5 - (int32_t)c));
-      }
-    }
   }
 }
 
@@ -147,13 +139,11 @@ static void load(const image_file *file, int keep_colour, hs_image *image) {
 
 static void test_luma_is_taken_as_stored(void **state) {
   (void)state;
-  for (jpeg_space space = JPEG_GRAY; space <= JPEG_YCBCR; ++space) {
-    for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; ++coding) {
-      for (int sampling = 1; sampling <= 2; ++sampling) {
+  for (jpeg_space space = JPEG_GRAY; space <= JPEG_YCBCR; space++) {
+    for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
+      for (int sampling = 1; sampling <= 2; sampling++) {
         image_file file = make_jpeg(space, coding, sampling);
-        if (file.bytes == NULL) {
-          continue; /* built without arithmetic coding */
-        }
+        if (!file.bytes) continue; /* built without arithmetic coding */
         hs_image image;
         load(&file, 0, &image);
         uint8_t *luma = jpeg_luma_by_library(&file);
@@ -174,7 +164,7 @@ static void test_rgb_coded(void **state) {
   (void)state;
   static uint8_t samples[WIDTH * HEIGHT * 3];
   fill_samples(samples, 3, WIDTH, HEIGHT);
-  for (jpeg_space space = JPEG_YCBCR; space <= JPEG_RGB; ++space) {
+  for (jpeg_space space = JPEG_YCBCR; space <= JPEG_RGB; space++) {
     image_file file = make_jpeg(space, JPEG_BASELINE, 1);
     hs_image gray, colour;
     load(&file, 0, &gray);
@@ -182,10 +172,8 @@ static void test_rgb_coded(void **state) {
     assert_int_equal(gray.layout, HS_GRAY);
     assert_int_equal(colour.layout, HS_RGB);
     const uint8_t *rgb = colour.data, *light = gray.data;
-    for (size_t i = 0; i < WIDTH * HEIGHT; ++i) {
-      for (size_t c = 0; c < 3; ++c) {
-        assert_true(abs(rgb[3 * i + c] - samples[3 * i + c]) <= 12);
-      }
+    for (size_t i = 0; i < WIDTH * HEIGHT; i++) {
+      for (size_t c = 0; c < 3; c++) assert_true(abs(rgb[3 * i + c] - samples[3 * i + c]) <= 12);
       const int formula = (int)image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
       assert_true(abs(light[i] - formula) <= (space == JPEG_RGB ? 0 : 3));
     }
@@ -200,22 +188,18 @@ static void test_cmyk(void **state) {
   (void)state;
   static const uint8_t ink[4] = {30, 200, 90, 60};
   static uint8_t samples[16 * 16 * 4];
-  for (jpeg_space space = JPEG_CMYK; space <= JPEG_YCCK; ++space) {
+  for (jpeg_space space = JPEG_CMYK; space <= JPEG_YCCK; space++) {
     /* Adobe's files hold 255 - ink. */
     const int flip = space == JPEG_CMYK_PLAIN ? 0 : 255;
-    for (size_t i = 0; i < sizeof samples; ++i) {
-      samples[i] = (uint8_t)(ink[i % 4] ^ flip);
-    }
+    for (size_t i = 0; i < sizeof samples; i++) samples[i] = (uint8_t)(ink[i % 4] ^ flip);
     const jpeg_spec spec = {.space = space, .quality = 100, .luma_sampling = 1, .width = 16, .height = 16};
     image_file file = jpeg_spec_make(&spec, samples);
     hs_image gray, colour;
     load(&file, 0, &gray);
     load(&file, 1, &colour);
     const uint8_t *rgb = colour.data;
-    for (size_t c = 0; c < 3; ++c) {
-      assert_true(abs(rgb[c] - (255 - ink[c]) * (255 - ink[3]) / 255) <= 3);
-    }
-    for (size_t i = 0; i < 16 * 16; ++i) {
+    for (size_t c = 0; c < 3; c++) assert_true(abs(rgb[c] - (255 - ink[c]) * (255 - ink[3]) / 255) <= 3);
+    for (size_t i = 0; i < 16 * 16; i++) {
       const uint32_t formula = image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]);
       assert_int_equal(((const uint8_t *)gray.data)[i], formula);
     }
@@ -229,14 +213,12 @@ static void test_cmyk(void **state) {
 static void test_every_cut(void **state) {
   (void)state;
   size_t accepted = 0;
-  for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; ++coding) {
+  for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
     image_file file = make_jpeg(JPEG_YCBCR, coding, 2);
-    if (file.bytes == NULL) {
-      continue;
-    }
+    if (!file.bytes) continue;
     hs_image whole;
     load(&file, 0, &whole);
-    for (size_t size = 0; size < file.size; ++size) {
+    for (size_t size = 0; size < file.size; size++) {
       uint8_t *part = malloc(size + 1); /* the reader must not look behind the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
@@ -246,7 +228,7 @@ static void test_every_cut(void **state) {
       if (status == HS_OK) {
         assert_true(size + 8 >= file.size);
         assert_memory_equal(image.data, whole.data, WIDTH * HEIGHT);
-        ++accepted;
+        accepted++;
       } else {
         assert_int_equal(status, HS_ERR_FORMAT);
         assert_null(image.data);
@@ -263,7 +245,7 @@ static void test_orientation_is_applied(void **state) {
   (void)state;
   static uint8_t samples[WIDTH * HEIGHT * 3];
   uint8_t exif[32];
-  for (uint32_t orientation = 1; orientation <= 8; ++orientation) {
+  for (uint32_t orientation = 1; orientation <= 8; orientation++) {
     const size_t exif_size = make_exif("MI"[orientation % 2], 3, 1, orientation, exif);
     const jpeg_spec spec = {.space = JPEG_YCBCR,
                             .quality = 90,
@@ -274,7 +256,7 @@ static void test_orientation_is_applied(void **state) {
                             .app1_size = exif_size};
     fill_samples(samples, 3, WIDTH, HEIGHT);
     image_file file = jpeg_spec_make(&spec, samples);
-    for (int keep_colour = 0; keep_colour < 2; ++keep_colour) {
+    for (int keep_colour = 0; keep_colour < 2; keep_colour++) {
       const hs_load_options as_stored = {.struct_size = sizeof as_stored, .ignore_exif = 1, .keep_colour = keep_colour};
       hs_image stored, seen;
       assert_int_equal(hs_load_image_memory(file.bytes, file.size, &as_stored, &stored), HS_OK);
@@ -284,7 +266,7 @@ static void test_orientation_is_applied(void **state) {
       assert_int_equal(seen.height, orientation >= 5 ? WIDTH : HEIGHT);
       const size_t pixel_bytes = keep_colour ? 3 : 1;
       const exif_placement place = exif_place((int)orientation, WIDTH, HEIGHT);
-      for (ptrdiff_t i = 0; i < WIDTH * HEIGHT; ++i) {
+      for (ptrdiff_t i = 0; i < WIDTH * HEIGHT; i++) {
         const ptrdiff_t target = place.start + i % WIDTH * place.step_x + i / WIDTH * place.step_y;
         assert_memory_equal((const uint8_t *)seen.data + (size_t)target * pixel_bytes,
                             (const uint8_t *)stored.data + (size_t)i * pixel_bytes, pixel_bytes);

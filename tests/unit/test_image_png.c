@@ -22,37 +22,31 @@ static uint32_t sample_at(const hs_image *image, int32_t x, int32_t y, size_t ch
   const size_t channels = image->layout == HS_RGB ? 3 : 1;
   const size_t index = (size_t)x * channels + channel;
   const uint8_t *row = (const uint8_t *)image->data + (size_t)y * image->stride_bytes;
-  if (image->type == HS_U8) {
-    return row[index];
-  }
+  if (image->type == HS_U8) return row[index];
   uint16_t value;
   memcpy(&value, row + 2 * index, sizeof value);
   return value;
 }
 
 static void assert_pixels(const png_spec *spec, const hs_image *image, int colour) {
-  for (int32_t y = 0; y < spec->height; ++y) {
-    for (int32_t x = 0; x < spec->width; ++x) {
+  for (int32_t y = 0; y < spec->height; y++) {
+    for (int32_t x = 0; x < spec->width; x++) {
       uint32_t expected[3];
       const int has_colour = (spec->colour_type & 2) != 0;
-      for (size_t c = 0; c < 3; ++c) {
-        expected[c] = png_spec_expected(spec, x, y, has_colour ? c : 0);
-      }
+      for (size_t c = 0; c < 3; c++) expected[c] = png_spec_expected(spec, x, y, has_colour ? c : 0);
       if (!colour) {
         const uint32_t gray = has_colour ? image_maker_gray(expected[0], expected[1], expected[2]) : expected[0];
         assert_int_equal(sample_at(image, x, y, 0), gray);
         continue;
       }
-      for (size_t c = 0; c < 3; ++c) {
-        assert_int_equal(sample_at(image, x, y, c), expected[c]);
-      }
+      for (size_t c = 0; c < 3; c++) assert_int_equal(sample_at(image, x, y, c), expected[c]);
     }
   }
 }
 
 static void check_spec(const png_spec *spec) {
   image_file file = png_spec_make(spec);
-  for (int keep_colour = 0; keep_colour < 2; ++keep_colour) {
+  for (int keep_colour = 0; keep_colour < 2; keep_colour++) {
     char message[200];
     hs_load_options options = {
         .struct_size = sizeof options, .keep_colour = keep_colour, .message = message, .message_bytes = sizeof message};
@@ -79,9 +73,9 @@ static void test_every_kind(void **state) {
   } kinds[] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
                {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
   static const int32_t sizes[][2] = {{1, 1}, {2, 3}, {9, 5}, {1, 8}, {7, 1}, {33, 17}};
-  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
-    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; ++s) {
-      for (int variant = 0; variant < 4; ++variant) {
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+      for (int variant = 0; variant < 4; variant++) {
         const png_spec spec = {.colour_type = kinds[k].colour_type,
                                .depth = kinds[k].depth,
                                .interlaced = variant & 1,
@@ -97,10 +91,10 @@ static void test_every_kind(void **state) {
 /* A file cut anywhere is an error, or complete: its end chunk may be missing. */
 static void test_every_cut(void **state) {
   (void)state;
-  for (int interlaced = 0; interlaced < 2; ++interlaced) {
+  for (int interlaced = 0; interlaced < 2; interlaced++) {
     const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = interlaced, .width = 9, .height = 7};
     image_file file = png_spec_make(&spec);
-    for (size_t size = 0; size < file.size; ++size) {
+    for (size_t size = 0; size < file.size; size++) {
       uint8_t *part = malloc(size + 1); /* the reader must not look behind the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
@@ -125,7 +119,7 @@ static void test_every_changed_byte(void **state) {
   (void)state;
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};
   image_file file = png_spec_make(&spec);
-  for (size_t at = 0; at < file.size - 12; ++at) {
+  for (size_t at = 0; at < file.size - 12; at++) {
     file.bytes[at] ^= 0x10;
     hs_image image;
     const hs_status status = hs_load_image_memory(file.bytes, file.size, NULL, &image);
@@ -138,7 +132,7 @@ static void test_every_changed_byte(void **state) {
 
 static void test_every_allocation_fails_once(void **state) {
   (void)state;
-  for (int interlaced = 0; interlaced < 2; ++interlaced) {
+  for (int interlaced = 0; interlaced < 2; interlaced++) {
     const png_spec spec = {.colour_type = 2, .depth = 16, .interlaced = interlaced, .width = 31, .height = 12};
     image_file file = png_spec_make(&spec);
     counted_allocator counter = {0};

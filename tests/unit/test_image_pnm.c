@@ -37,7 +37,7 @@ static void check(const char *bytes, size_t size, int keep_colour, hs_sample_typ
   assert_int_equal(image.width, width);
   assert_int_equal(image.height, height);
   const size_t samples = (size_t)width * (size_t)height * (layout == HS_RGB ? 3 : 1);
-  for (size_t i = 0; i < samples; ++i) {
+  for (size_t i = 0; i < samples; i++) {
     const uint32_t value = type == HS_U8 ? ((const uint8_t *)image.data)[i] : ((const uint16_t *)image.data)[i];
     assert_int_equal(value, expected[i]);
   }
@@ -79,10 +79,10 @@ static void test_maximum_is_scaled_to_the_nearest(void **state) {
   CHECK_GRAY16("P2 4 1 1000 0 1 500 1000", 4, 1, 0, 66, 32768, 65535);
   CHECK_GRAY16("P5 2 1 256 \x00\x01\x01\x00", 2, 1, 256, 65535);
   char file[600];
-  for (int maximum = 1; maximum <= 255; ++maximum) {
+  for (int maximum = 1; maximum <= 255; maximum++) {
     const int head = snprintf(file, sizeof file, "P5 %d 1 %d\n", maximum + 1, maximum);
     uint16_t expected[256];
-    for (int v = 0; v <= maximum; ++v) {
+    for (int v = 0; v <= maximum; v++) {
       file[head + v] = (char)v;
       expected[v] = (uint16_t)((v * 510 + maximum) / (2 * maximum));
     }
@@ -160,7 +160,7 @@ static void test_damaged(void **state) {
                {"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL 255\nENDHDRa", HS_ERR_FORMAT},
                {"P7\nWIDTH 1\nHEIGHT 1\nMAXVAL 255\nENDHDR\na", HS_ERR_UNSUPPORTED},
                {"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 3\nMAXVAL 255\nTUPLTYPE CMY\nENDHDR\nabc", HS_ERR_UNSUPPORTED}};
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char message[200];
     hs_image image;
     assert_int_equal(load(cases[i].bytes, strlen(cases[i].bytes), 0, &image, message), cases[i].status);
@@ -173,15 +173,14 @@ static void test_every_cut(void **state) {
   (void)state;
   static const char *const files[] = {"P1 3 2 010110", "P2 3 2 255 1 2 3 4 5 6", "P5 3 2 255 abcdef",
                                       "P6 2 1 255 abcdef", PAM("3", "255", "RGB", "abcdef")};
-  for (size_t i = 0; i < sizeof files / sizeof files[0]; ++i) {
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
     char message[200];
     hs_image image;
     const size_t whole = strlen(files[i]);
     assert_int_equal(load(files[i], whole, 0, &image, message), HS_OK);
     hs_image_free(&image);
-    for (size_t size = 0; size < whole; ++size) {
+    for (size_t size = 0; size < whole; size++)
       assert_int_equal(load(files[i], size, 0, &image, message), HS_ERR_FORMAT);
-    }
   }
 }
 
@@ -192,7 +191,7 @@ static void test_every_allocation_fails_once(void **state) {
   const hs_allocator allocator = counted_allocator_make(&counter);
   const hs_load_options options = {.struct_size = sizeof options, .allocator = &allocator};
   hs_image image;
-  for (size_t fail_at = 1; fail_at <= 2; ++fail_at) {
+  for (size_t fail_at = 1; fail_at <= 2; fail_at++) {
     counter = (counted_allocator){.fail_at = fail_at};
     assert_int_equal(hs_load_image_memory(file, sizeof file - 1, &options, &image), HS_ERR_MEMORY);
     assert_int_equal(counter.alive, 0);

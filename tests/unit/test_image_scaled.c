@@ -26,7 +26,7 @@ static void test_values_out_of_range(void **state) {
   (void)state;
   static const int32_t wrong[] = {-1, 3, 5, 6, 7, 9, 16, INT32_MIN, INT32_MAX};
   char message[200];
-  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     const hs_load_options options = {
         .struct_size = sizeof options, .message = message, .message_bytes = sizeof message, .jpeg_scale = wrong[i]};
     char expected[40];
@@ -46,11 +46,10 @@ static void assert_only_full_size(const void *bytes, size_t size, const char *ki
     const hs_load_options options = {
         .struct_size = sizeof options, .message = message, .message_bytes = sizeof message, .jpeg_scale = scale};
     hs_image image;
-    const hs_status status = bytes == NULL ? hs_load_image("@scene:8x8", &options, &image)
-                                           : hs_load_image_memory(bytes, size, &options, &image);
+    const hs_status status =
+        !bytes ? hs_load_image("@scene:8x8", &options, &image) : hs_load_image_memory(bytes, size, &options, &image);
     assert_int_equal(status, scale <= 1 ? HS_OK : HS_ERR_UNSUPPORTED);
-    assert_true(scale <= 1 ? message[0] == '\0' && image.data != NULL
-                           : strstr(message, kind) != NULL && image.data == NULL);
+    assert_true(scale <= 1 ? message[0] == '\0' && image.data != NULL : strstr(message, kind) != NULL && !image.data);
     hs_image_free(&image);
   }
 }
@@ -93,7 +92,7 @@ static image_file make_jpeg(jpeg_space space, jpeg_coding coding, int sampling, 
   uint8_t *samples = malloc(count);
   assert_non_null(samples);
   uint32_t random = 7;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; i++) {
     random = random * 1664525u + 1013904223u;
     samples[i] = (uint8_t)(60 + i * 3 % 90 + (random >> 24) % 90);
   }
@@ -124,17 +123,13 @@ static void assert_scales_are_libjpegs(const image_file *file, int32_t width, in
 static void test_pixels_are_libjpegs(void **state) {
   (void)state;
   static const int32_t sizes[][2] = {{15, 17}, {1, 1}, {16, 8}, {9, 1}, {1, 33}, {70, 41}};
-  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
-    for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; ++coding) {
-      for (jpeg_space space = JPEG_GRAY; space <= JPEG_RGB; ++space) {
-        for (int sampling = 1; sampling <= 2; ++sampling) {
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
+      for (jpeg_space space = JPEG_GRAY; space <= JPEG_RGB; space++) {
+        for (int sampling = 1; sampling <= 2; sampling++) {
           image_file file = make_jpeg(space, coding, sampling, sizes[i][0], sizes[i][1]);
-          if (file.bytes == NULL) {
-            continue; /* built without arithmetic coding */
-          }
-          if (space != JPEG_RGB) {
-            assert_scales_are_libjpegs(&file, sizes[i][0], sizes[i][1], 0);
-          }
+          if (!file.bytes) continue; /* built without arithmetic coding */
+          if (space != JPEG_RGB) assert_scales_are_libjpegs(&file, sizes[i][0], sizes[i][1], 0);
           assert_scales_are_libjpegs(&file, sizes[i][0], sizes[i][1], 1);
           image_file_free(&file);
         }
@@ -146,7 +141,7 @@ static void test_pixels_are_libjpegs(void **state) {
 /* Files that libjpeg gives no gray of: the formula's gray of the colours at the same scale. */
 static void test_gray_of_rgb_and_cmyk(void **state) {
   (void)state;
-  for (jpeg_space space = JPEG_RGB; space <= JPEG_YCCK; ++space) {
+  for (jpeg_space space = JPEG_RGB; space <= JPEG_YCCK; space++) {
     image_file file = make_jpeg(space, JPEG_PROGRESSIVE, 1, 43, 29);
     for (int32_t scale = 2; scale <= 8; scale *= 2) {
       hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = scale};
@@ -157,9 +152,8 @@ static void test_gray_of_rgb_and_cmyk(void **state) {
       assert_int_equal(gray.width, scaled(43, scale));
       assert_int_equal(gray.height, scaled(29, scale));
       const uint8_t *rgb = colour.data, *light = gray.data;
-      for (size_t i = 0; i < (size_t)gray.width * (size_t)gray.height; ++i) {
+      for (size_t i = 0; i < (size_t)gray.width * (size_t)gray.height; i++)
         assert_int_equal(light[i], image_maker_gray(rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2]));
-      }
       hs_image_free(&gray);
       hs_image_free(&colour);
     }
@@ -173,10 +167,8 @@ static void test_orientation(void **state) {
   enum { W = 15, H = 17 };
   uint8_t exif[] = "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x01\0";
   uint8_t samples[W * H * 3];
-  for (size_t i = 0; i < sizeof samples; ++i) {
-    samples[i] = (uint8_t)(30 + i % (W * 3) * 2 + i / (W * 3) * 5);
-  }
-  for (int orientation = 1; orientation <= 8; ++orientation) {
+  for (size_t i = 0; i < sizeof samples; i++) samples[i] = (uint8_t)(30 + i % (W * 3) * 2 + i / (W * 3) * 5);
+  for (int orientation = 1; orientation <= 8; orientation++) {
     exif[25] = (uint8_t)orientation;
     const jpeg_spec spec = {.space = JPEG_YCBCR,
                             .quality = 90,
@@ -195,7 +187,7 @@ static void test_orientation(void **state) {
       assert_int_equal(seen.width, scaled(orientation >= 5 ? H : W, scale));
       assert_int_equal(seen.height, scaled(orientation >= 5 ? W : H, scale));
       const exif_placement place = exif_place(orientation, width, height);
-      for (ptrdiff_t i = 0; i < (ptrdiff_t)width * height; ++i) {
+      for (ptrdiff_t i = 0; i < (ptrdiff_t)width * height; i++) {
         const ptrdiff_t target = place.start + i % width * place.step_x + i / width * place.step_y;
         assert_int_equal(((const uint8_t *)seen.data)[target], stored[i]);
       }
@@ -214,13 +206,13 @@ static void test_limits(void **state) {
   image_file file = make_jpeg(JPEG_YCBCR, JPEG_BASELINE, 2, 43, 29);
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_OK);
   hs_image_free(&image);
-  --options.max_pixels;
+  options.max_pixels--;
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
   options.max_pixels = 11 * 8;
   options.jpeg_scale = 2;
   assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
   image_file_free(&file);
-  for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_PROGRESSIVE; ++coding) {
+  for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_PROGRESSIVE; coding++) {
     file = make_jpeg(JPEG_YCBCR, coding, 1, 640, 480);
     options = (hs_load_options){.struct_size = sizeof options, .max_memory_bytes = file.size + 500000};
     assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
@@ -236,9 +228,9 @@ static void test_limits(void **state) {
 static void test_every_cut(void **state) {
   (void)state;
   const hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = 8};
-  for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_PROGRESSIVE; ++coding) {
+  for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_PROGRESSIVE; coding++) {
     image_file file = make_jpeg(JPEG_YCBCR, coding, 2, 40, 24);
-    for (size_t size = 0; size <= file.size; ++size) {
+    for (size_t size = 0; size <= file.size; size++) {
       uint8_t *part = malloc(size + 1); /* the reader must not look behind the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);

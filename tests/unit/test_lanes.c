@@ -12,12 +12,12 @@
 #include <cmocka.h>
 
 /* The library has these too. */
-#define flight_end            lanes_end
-#define flight_add_statistics lanes_add_statistics
-#define hs_submit             lanes_submit
-#define hs_wait               lanes_wait
-#define hs_wait_view          lanes_wait_view
-#define hs_count_in_flight    lanes_count_in_flight
+#define in_flight_end            lanes_end
+#define in_flight_add_statistics lanes_add_statistics
+#define hs_submit                lanes_submit
+#define hs_wait                  lanes_wait
+#define hs_wait_view             lanes_wait_view
+#define hs_count_in_flight       lanes_count_in_flight
 #include "pipeline/frame/in_flight.c"
 
 enum { SLOTS = 8, LANES = 2, PATIENCE_MS = 10000 };
@@ -27,30 +27,30 @@ static void sleep_ms(long ms) {
   nanosleep(&t, NULL);
 }
 
-static flight *flight_make(void) {
-  flight *f = calloc(1, sizeof *f + SLOTS * sizeof f->slots[0]);
+static in_flight_ring *ring_make(void) {
+  in_flight_ring *f = calloc(1, sizeof *f + SLOTS * sizeof f->slots[0]);
   assert_non_null(f);
   assert_true(open_lock(f));
   f->on_device = true;
   f->lane_count = LANES;
   f->slot_count = SLOTS;
-  for (int32_t i = 0; i < LANES; i++) f->lanes[i].flight = f;
+  for (int32_t i = 0; i < LANES; i++) f->lanes[i].ring = f;
   return f;
 }
 
-static void flight_free(flight *f) {
+static void ring_free(in_flight_ring *f) {
   pthread_cond_destroy(&f->done);
   pthread_cond_destroy(&f->work);
   pthread_mutex_destroy(&f->lock);
   free(f);
 }
 
-static void add_image(flight *f, int32_t lanes_most, int32_t batch_most) {
-  flight_slot *s = slot_of(f, f->end);
+static void add_image(in_flight_ring *f, int32_t lanes_most, int32_t group_most) {
+  in_flight_slot *s = slot_of(f, f->end);
   pthread_mutex_lock(&f->lock);
   s->image = (hs_image){.width = 10, .height = 10};
   s->lanes_most = lanes_most;
-  s->batch_most = batch_most;
+  s->group_most = group_most;
   s->lane = -1;
   f->end++;
   wake_lanes(f);
@@ -59,20 +59,20 @@ static void add_image(flight *f, int32_t lanes_most, int32_t batch_most) {
 
 /* A lane that takes images until the end, and works on none. */
 static void *taking(void *lane) {
-  flight_lane *l = lane;
+  in_flight_lane *l = lane;
   uint64_t first;
-  pthread_mutex_lock(&l->flight->lock);
+  pthread_mutex_lock(&l->ring->lock);
   while (take(l, &first) > 0) {}
-  pthread_mutex_unlock(&l->flight->lock);
+  pthread_mutex_unlock(&l->ring->lock);
   return NULL;
 }
 
-static void begin(flight_lane *lane) {
+static void begin(in_flight_lane *lane) {
   assert_int_equal(pthread_create(&lane->thread, NULL, taking, lane), 0);
   sleep_ms(50); /* long enough to wait for images; a shorter time only tests less */
 }
 
-static void end(flight *f, int32_t first_lane) {
+static void end(in_flight_ring *f, int32_t first_lane) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
   pthread_cond_broadcast(&f->work);
@@ -81,7 +81,7 @@ static void end(flight *f, int32_t first_lane) {
 }
 
 /* Which lane has taken an image, -1: none in good time. */
-static int32_t taken_by(flight *f, uint64_t image) {
+static int32_t taken_by(in_flight_ring *f, uint64_t image) {
   int32_t lane = -1;
   for (int ms = 0; ms < PATIENCE_MS && lane < 0; ms++) {
     if (ms > 0) sleep_ms(1);
@@ -95,21 +95,21 @@ static int32_t taken_by(flight *f, uint64_t image) {
 /* A lane whose results nobody has given back waits longest, and may not take the image: the other one hears of it. */
 static void test_full_lane_passes_on(void **state) {
   (void)state;
-  flight *f = flight_make();
+  in_flight_ring *f = ring_make();
   for (int32_t i = 0; i < CUDA_RESULT_SETS; i++) f->lanes[0].held[i] = 1;
   begin(&f->lanes[0]);
   begin(&f->lanes[1]);
   add_image(f, LANES, 1);
   assert_int_equal(taken_by(f, 0), 1);
   end(f, 0);
-  flight_free(f);
+  ring_free(f);
 }
 
 /* What stood behind a large image, which only the first lane may take, is free for the others once that one has it. */
 static void test_behind_a_large_image(void **state) {
   (void)state;
   uint64_t first;
-  flight *f = flight_make();
+  in_flight_ring *f = ring_make();
   begin(&f->lanes[1]);
   add_image(f, 1, 1);
   add_image(f, LANES, 1);
@@ -121,14 +121,14 @@ static void test_behind_a_large_image(void **state) {
   assert_int_equal(first, 0);
   assert_int_equal(taken_by(f, 1), 1);
   end(f, 1);
-  flight_free(f);
+  ring_free(f);
 }
 
-/* Lanes share what waits; batches have powers of two of images alike. */
+/* Lanes share what waits; groups have powers of two of images alike. */
 static void test_shares(void **state) {
   (void)state;
   uint64_t first;
-  flight *f = flight_make();
+  in_flight_ring *f = ring_make();
   for (int i = 0; i < 7; i++) add_image(f, LANES, i == 5 ? 1 : 16);
   pthread_mutex_lock(&f->lock);
   assert_int_equal(take(&f->lanes[0], &first), 4); /* of 7, half of them */
@@ -141,7 +141,7 @@ static void test_shares(void **state) {
   for (uint64_t i = 0; i < 4; i++) give_back(f, i);
   assert_true(may_take(&f->lanes[0]));
   pthread_mutex_unlock(&f->lock);
-  flight_free(f);
+  ring_free(f);
 }
 
 int main(void) {

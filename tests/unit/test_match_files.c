@@ -172,9 +172,9 @@ static void faults_are_named(void **state) {
     match_table found = {.count_a = 77};
     char message[256] = "";
     const hs_status status = read_text(cases[k].text, &found, message, sizeof message);
-    if (status != HS_ERR_FORMAT || strstr(message, cases[k].words) == NULL)
+    if (status != HS_ERR_FORMAT || !strstr(message, cases[k].words))
       fail_msg("'%s' gives %s, '%s'", cases[k].text, hs_status_name(status), message);
-    assert_true(found.count_a == 77 && found.matches.pairs == NULL);
+    assert_true(found.count_a == 77 && !found.matches.pairs);
   }
 }
 

@@ -59,20 +59,16 @@ static void test_memory_comes_from_the_allocator(void **state) {
 static void test_message_never_overruns(void **state) {
   (void)state;
   char text[16];
-  for (size_t bytes = 1; bytes <= sizeof text; ++bytes) {
+  for (size_t bytes = 1; bytes <= sizeof text; bytes++) {
     memset(text, '~', sizeof text);
     hs_message_set(text, bytes, "%s", "abcdefghijklmnopqrstuvwxyz");
     assert_int_equal(strlen(text), bytes - 1);
     assert_memory_equal(text, "abcdefghijklmnop", bytes - 1);
-    for (size_t i = bytes; i < sizeof text; ++i) {
-      assert_int_equal(text[i], '~');
-    }
+    for (size_t i = bytes; i < sizeof text; i++) assert_int_equal(text[i], '~');
     memset(text, '~', sizeof text);
     hs_message_set_errno(text, bytes, ENOENT, "abcd");
     assert_true(memchr(text, 0, bytes) != NULL);
-    for (size_t i = bytes; i < sizeof text; ++i) {
-      assert_int_equal(text[i], '~');
-    }
+    for (size_t i = bytes; i < sizeof text; i++) assert_int_equal(text[i], '~');
   }
   text[0] = '~';
   hs_message_set(text, 0, "x");

@@ -107,9 +107,8 @@ static void test_reading_is_strict(void **state) {
   int64_t integer;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     assert_false(number_to_double(wrong[i], strlen(wrong[i]), &value));
-  for (size_t i = 0; i < sizeof wrong_integers / sizeof wrong_integers[0]; i++) {
+  for (size_t i = 0; i < sizeof wrong_integers / sizeof wrong_integers[0]; i++)
     assert_false(number_to_int(wrong_integers[i], strlen(wrong_integers[i]), &integer));
-  }
   char longest[NUMBER_TEXT_LONGEST + 2];
   memset(longest, '1', sizeof longest);
   assert_false(number_to_double(longest, NUMBER_TEXT_LONGEST + 1, &value));
@@ -141,8 +140,8 @@ static void test_comma_locale(void **state) {
   (void)state;
   const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8", "de_DE", "fr_FR"};
   const char *found = NULL;
-  for (size_t i = 0; i < sizeof names / sizeof names[0] && found == NULL; i++) found = setlocale(LC_ALL, names[i]);
-  if (found == NULL || localeconv()->decimal_point[0] != ',') skip_because("no locale with a decimal comma is installed");
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) found = setlocale(LC_ALL, names[i]);
+  if (!found || localeconv()->decimal_point[0] != ',') skip_because("no locale with a decimal comma is installed");
   check_many_floats(false);
   double value = 0.0;
   const char *const slow = "0.1000000000000000055511151231257827";

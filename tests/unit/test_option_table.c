@@ -33,7 +33,7 @@ typedef struct command_line {
 static bool parse(command_line *line, command_id command, const char *words) {
   memset(line, 0, sizeof *line);
   snprintf(line->text, sizeof line->text, "command %s", words);
-  for (char *word = strtok(line->text, " "); word != NULL; word = strtok(NULL, " ")) {
+  for (char *word = strtok(line->text, " "); word; word = strtok(NULL, " ")) {
     assert_true(line->argc < MOST_WORDS);
     line->argv[line->argc++] = word;
   }
@@ -43,27 +43,22 @@ static bool parse(command_line *line, command_id command, const char *words) {
 /* The command line is refused and the message holds both texts. */
 static void assert_refused(command_id command, const char *words, const char *option, const char *expected) {
   command_line line;
-  if (parse(&line, command, words)) {
-    fail_msg("accepted: %s", words);
-  }
-  if (strstr(line.message, option) == NULL || strstr(line.message, expected) == NULL) {
+  if (parse(&line, command, words)) fail_msg("accepted: %s", words);
+  if (!strstr(line.message, option) || !strstr(line.message, expected))
     fail_msg("'%s' gives the message '%s'", words, line.message);
-  }
 }
 
 static void entries_are_complete(void **state) {
   (void)state;
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     assert_non_null(spec->name);
     assert_non_null(spec->help);
     assert_true(spec->commands != 0);
-    assert_true((spec->kind == OPTION_KIND_FLAG) == (spec->argument == NULL));
+    assert_true((spec->kind == OPTION_KIND_FLAG) == (!spec->argument));
     assert_true((spec->kind == OPTION_KIND_CHOICE) == (spec->choices != NULL));
-    if (spec->kind == OPTION_KIND_INTEGER || spec->kind == OPTION_KIND_NUMBER) {
-      assert_true(spec->low < spec->high);
-    }
-    for (int other = 0; other < id; ++other) {
+    if (spec->kind == OPTION_KIND_INTEGER || spec->kind == OPTION_KIND_NUMBER) assert_true(spec->low < spec->high);
+    for (int other = 0; other < id; other++) {
       /* A name may mean different things in different subcommands only. */
       const option_spec *earlier = option_get((option_id)other);
       assert_true(strcmp(spec->name, earlier->name) != 0 || (spec->commands & earlier->commands) == 0);
@@ -75,9 +70,8 @@ static void entries_are_complete(void **state) {
 static void choices_are_the_formats(void **state) {
   (void)state;
   char names[256] = "";
-  for (size_t i = 0; format_at(i) != NULL; ++i) {
+  for (size_t i = 0; format_at(i) != NULL; i++)
     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? "|" : "", format_at(i)->name);
-  }
   assert_string_equal(option_get(OPTION_FORMAT)->choices, names);
 }
 
@@ -184,9 +178,8 @@ static void wrong_values_are_refused(void **state) {
       {"a -x", "-x", "unknown option"},
       {"", "operand", "IMAGE..."},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     assert_refused(COMMAND_EXTRACT, cases[i][0], cases[i][1], cases[i][2]);
-  }
   assert_refused(COMMAND_DRAW, "a b c d e f", "'f'", "IMAGE [FEATURES]");
   assert_refused(COMMAND_INFO, "a", "'a'", "none");
 }
@@ -229,13 +222,12 @@ static void options_reach_their_fields(void **state) {
 /* Every range of the table is one that the library accepts at both ends. */
 static void ranges_agree_with_the_library(void **state) {
   (void)state;
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->field == OPTION_NO_FIELD || (spec->kind != OPTION_KIND_INTEGER && spec->kind != OPTION_KIND_NUMBER) ||
-        id == OPTION_INPUT_BLUR || id == OPTION_THREADS) {
+        id == OPTION_INPUT_BLUR || id == OPTION_THREADS)
       continue; /* input_blur's end depends on sigma; 1024 threads would really start */
-    }
-    for (int end = 0; end < 2; ++end) {
+    for (int end = 0; end < 2; end++) {
       char words[128], message[512];
       command_line line;
       hs_options options;
@@ -245,9 +237,7 @@ static void ranges_agree_with_the_library(void **state) {
                end == 0 ? spec->low : spec->high);
       assert_true(parse(&line, COMMAND_EXTRACT, words));
       cli_fill_options(&line.set, &options, &expert);
-      if (hs_create_explained(&context, &options, message, sizeof message) != HS_OK) {
-        fail_msg("%s: %s", words, message);
-      }
+      if (hs_create_explained(&context, &options, message, sizeof message) != HS_OK) fail_msg("%s: %s", words, message);
       hs_destroy(context);
     }
   }
@@ -259,11 +249,10 @@ typedef void (*text_writer)(FILE *out);
 static char *text_of(text_writer write, command_id help_of) {
   FILE *file = tmpfile();
   assert_non_null(file);
-  if (write != NULL) {
+  if (write)
     write(file);
-  } else {
+  else
     option_write_help(file, help_of);
-  }
   const long size = ftell(file);
   assert_true(size > 0);
   char *text = calloc((size_t)size + 1, 1);
@@ -279,23 +268,20 @@ static void texts_hold_every_option(void **state) {
   char *bash = text_of(option_write_bash_completion, COMMAND_TOP);
   char *zsh = text_of(option_write_zsh_completion, COMMAND_TOP);
   char *man = text_of(option_write_man, COMMAND_TOP);
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     char dashed[64], escaped[128] = "\\-\\-";
     const char *name = option_get((option_id)id)->name;
     snprintf(dashed, sizeof dashed, "--%s", name);
-    for (size_t used = strlen(escaped); *name != '\0'; ++name) {
+    for (size_t used = strlen(escaped); *name != '\0'; name++)
       used += (size_t)snprintf(escaped + used, sizeof escaped - used, *name == '-' ? "\\-" : "%c", *name);
-    }
     assert_non_null(strstr(bash, dashed));
     assert_non_null(strstr(zsh, dashed));
     assert_non_null(strstr(man, escaped));
-    for (int command = COMMAND_TOP; command < COMMAND_COUNT; ++command) {
+    for (int command = COMMAND_TOP; command < COMMAND_COUNT; command++) {
       char *help = text_of(NULL, (command_id)command);
       char listed[80];
       snprintf(listed, sizeof listed, " %s", dashed);
-      if (option_belongs_to((option_id)id, (command_id)command)) {
-        assert_non_null(strstr(help, listed));
-      }
+      if (option_belongs_to((option_id)id, (command_id)command)) assert_non_null(strstr(help, listed));
       free(help);
     }
   }
@@ -320,7 +306,7 @@ static void outputs_are_named(void **state) {
       {"@scene:64x48:7", HS_FORMAT_BIN, "scene_64x48_7.hsf"},
       {"@scene", HS_FORMAT_OPENCV, "scene.yml"},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char *name = output_name(cases[i].image, cases[i].format);
     assert_non_null(name);
     assert_string_equal(name, cases[i].name);
@@ -337,9 +323,7 @@ static void duplicate_outputs_are_marked(void **state) {
   assert_int_equal(output_plan_make(&plan, &line.set, message, sizeof message), CLI_DONE);
   static const bool duplicates[] = {false, false, true, true, true};
   assert_int_equal(plan.count, 5);
-  for (int i = 0; i < plan.count; ++i) {
-    assert_int_equal(plan.targets[i].is_duplicate, duplicates[i]);
-  }
+  for (int i = 0; i < plan.count; i++) assert_int_equal(plan.targets[i].is_duplicate, duplicates[i]);
   assert_string_equal(plan.targets[2].path, "no/such/folder/b.npz");
   output_plan_free(&plan);
 }

@@ -430,26 +430,19 @@ static void test_grids(void **state) {
       hs_options o = options_of(HS_PROFILE_LOWE);
       o.upsample = (hs_upsample)upsample;
       o.first_octave = first;
-      assert_true(options_params(&o).grid_shift ==
-                  (upsample == HS_UPSAMPLE_HALF_PIXEL && first < 0 ? 0.25f : 0.0f));
+      assert_true(options_params(&o).grid_shift == (upsample == HS_UPSAMPLE_HALF_PIXEL && first < 0 ? 0.25f : 0.0f));
       assert_int_equal(options_upsample_grid(&o), upsample == HS_UPSAMPLE_ALIGNED ? GRID_ALIGNED : GRID_HALF_PIXEL);
     }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_profiles),
-      cmocka_unit_test(test_grids),
-      cmocka_unit_test(test_init_arguments),
-      cmocka_unit_test(test_int_ranges),
-      cmocka_unit_test(test_float_ranges),
-      cmocka_unit_test(test_input_blur_follows_sigma),
-      cmocka_unit_test(test_pointers),
-      cmocka_unit_test(test_rules_of_profiles),
-      cmocka_unit_test(test_rules_are_checked),
-      cmocka_unit_test(test_older_header),
-      cmocka_unit_test(test_newer_header),
-      cmocka_unit_test(test_wrong_struct_sizes),
+      cmocka_unit_test(test_profiles),          cmocka_unit_test(test_grids),
+      cmocka_unit_test(test_init_arguments),    cmocka_unit_test(test_int_ranges),
+      cmocka_unit_test(test_float_ranges),      cmocka_unit_test(test_input_blur_follows_sigma),
+      cmocka_unit_test(test_pointers),          cmocka_unit_test(test_rules_of_profiles),
+      cmocka_unit_test(test_rules_are_checked), cmocka_unit_test(test_older_header),
+      cmocka_unit_test(test_newer_header),      cmocka_unit_test(test_wrong_struct_sizes),
       cmocka_unit_test(test_thresholds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,13 +36,11 @@ static void run(verified *v, const hs_verify_options *options) {
 /* Of the right matches nearly all are kept; `wrong` of the others at most. */
 static void expect_inliers(const verified *v, size_t lost, size_t wrong) {
   size_t kept = 0, slipped = 0;
-  for (size_t i = 0; i < v->scene.count; i++) {
-    if (i < v->scene.outliers) {
+  for (size_t i = 0; i < v->scene.count; i++)
+    if (i < v->scene.outliers)
       slipped += v->inliers[i];
-    } else {
+    else
       kept += v->inliers[i];
-    }
-  }
   assert_true(kept + lost >= v->scene.count - v->scene.outliers);
   assert_true(slipped <= wrong);
 }

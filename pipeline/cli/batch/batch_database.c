@@ -30,7 +30,7 @@ cli_exit batch_database_open(batch_database *database, const option_set *set, co
 }
 
 void batch_database_close(batch_database *database) {
-  if (database->handle != NULL) {
+  if (database->handle) {
     hs_colmap_close(database->handle);
     pthread_mutex_destroy(&database->lock);
   }
@@ -50,9 +50,7 @@ hs_status batch_database_put(batch_database *database, const char *name, const h
   uint32_t image_id = 0;
   pthread_mutex_lock(&database->lock);
   hs_status status = hs_colmap_add_image(database->handle, name, NULL, features, &image_id);
-  if (status == HS_OK) {
-    status = read_digest(database, image_id, digest);
-  }
+  if (status == HS_OK) status = read_digest(database, image_id, digest);
   if (status != HS_OK) {
     const char *reason = hs_colmap_last_error(database->handle);
     hs_message_set(message, message_bytes, "%s", reason[0] != '\0' ? reason : hs_status_string(status));
@@ -68,9 +66,7 @@ bool batch_database_wants_commit(const batch_database *database) {
 hs_status batch_database_commit(batch_database *database, char *message, size_t message_bytes) {
   pthread_mutex_lock(&database->lock);
   const hs_status status = hs_colmap_commit(database->handle);
-  if (status != HS_OK) {
-    hs_message_set(message, message_bytes, "%s", hs_colmap_last_error(database->handle));
-  }
+  if (status != HS_OK) hs_message_set(message, message_bytes, "%s", hs_colmap_last_error(database->handle));
   database->committed_ms = cli_milliseconds();
   pthread_mutex_unlock(&database->lock);
   return status;

@@ -1,8 +1,8 @@
 /*
  * A database of COLMAP's as the output of `batch`: images are added in their order and become permanent many at a time.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_BATCH_DATABASE_H
-#define HARTSIFT_PIPELINE_CLI_BATCH_DATABASE_H
+#ifndef HARTSIFT_CLI_BATCH_BATCH_DATABASE_H
+#define HARTSIFT_CLI_BATCH_BATCH_DATABASE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -74,7 +74,7 @@ struct batch_run {
   pthread_cond_t ended;
   bool has_lock;
   int32_t first_gpu; /* CUDA device of the first context on one; -1: all are on the CPU */
-  size_t next; /* image to begin; this and all below under the lock */
+  size_t next;       /* image to begin; this and all below under the lock */
   bool stopped;
   int32_t running[3]; /* threads of each role */
   int32_t live_devices;
@@ -101,9 +101,7 @@ static bool batch_is_stopped(batch_run *batch) {
 static bool batch_take_next(batch_run *batch, size_t *index) {
   pthread_mutex_lock(&batch->lock);
   const bool taken = !batch->stopped && batch->next < batch->work.count;
-  if (taken) {
-    *index = batch->next++;
-  }
+  if (taken) *index = batch->next++;
   pthread_mutex_unlock(&batch->lock);
   return taken;
 }
@@ -116,9 +114,8 @@ static void batch_read_image(batch_run *batch, size_t index, batch_slot *slot) {
   slot->status = hs_load_image(batch->work.path(batch->work.user, index), &load, &slot->image);
   slot->width = slot->image.width;
   slot->height = slot->image.height;
-  if (slot->status != HS_OK && slot->message[0] == '\0') {
+  if (slot->status != HS_OK && slot->message[0] == '\0')
     hs_message_set(slot->message, sizeof slot->message, "%s", hs_status_string(slot->status));
-  }
 }
 
 /* The slot comes first: so no more images than there are slots have been begun and are not yet done. */
@@ -130,7 +127,7 @@ static void batch_run_reader(batch_run *batch) {
       bounded_queue_push(&batch->free_slots, slot);
       return;
     }
-    if (batch->work.wanted == NULL || batch->work.wanted(batch->work.user, index)) {
+    if (!batch->work.wanted || batch->work.wanted(batch->work.user, index)) {
       batch_read_image(batch, index, slot);
       bounded_queue_push(slot->status == HS_OK ? &batch->ready : &batch->finished, slot);
     } else if (batch->work.in_order) {
@@ -158,13 +155,13 @@ static void batch_fail(batch_run *batch, batch_slot *slot, hs_status status, con
 static batch_slot *feeder_pop_oldest(batch_feeder *feeder) {
   batch_slot *slot = feeder->flying[feeder->first];
   feeder->first = (feeder->first + 1) % BATCH_IN_FLIGHT_MOST;
-  --feeder->count;
+  feeder->count--;
   return slot;
 }
 
 static void feeder_append(batch_feeder *feeder, batch_slot *slot) {
   feeder->flying[(feeder->first + feeder->count) % BATCH_IN_FLIGHT_MOST] = slot;
-  ++feeder->count;
+  feeder->count++;
 }
 
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot);
@@ -175,18 +172,13 @@ static void feeder_renew(batch_feeder *feeder) {
   batch_run *batch = feeder->batch;
   batch_slot *again[BATCH_IN_FLIGHT_MOST];
   int32_t count = 0;
-  while (feeder->count > 0) {
-    again[count++] = feeder_pop_oldest(feeder);
-  }
+  while (feeder->count > 0) again[count++] = feeder_pop_oldest(feeder);
   hs_destroy(feeder->context);
   const hs_status status =
       hs_create_explained(&feeder->context, &batch->work.devices[feeder->device], feeder->lost, sizeof feeder->lost);
-  if (status != HS_OK && feeder->lost[0] == '\0') {
+  if (status != HS_OK && feeder->lost[0] == '\0')
     hs_message_set(feeder->lost, sizeof feeder->lost, "%s", hs_status_string(status));
-  }
-  for (int32_t i = 0; i < count; ++i) {
-    feeder_submit(feeder, again[i]);
-  }
+  for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
 }
 
 /* Waits for the oldest image in flight. */
@@ -203,15 +195,13 @@ static void feeder_collect(batch_feeder *feeder) {
   }
   bounded_queue_push(&batch->free_lists, list);
   batch_fail(batch, slot, status, hs_last_error(feeder->context));
-  if (hs_status_class_of(status) == HS_CLASS_DEVICE) {
-    feeder_renew(feeder);
-  }
+  if (hs_status_class_of(status) == HS_CLASS_DEVICE) feeder_renew(feeder);
 }
 
 /* Hands an image over; it may come back failed at once. */
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
   slot->device = feeder->device;
-  while (feeder->context != NULL) {
+  while (feeder->context) {
     slot->submitted_ms = batch_now_ms();
     const hs_status status = hs_submit(feeder->context, &slot->image, feeder->batch->work.mask);
     const hs_status_class kind = hs_status_class_of(status);
@@ -225,9 +215,7 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
       continue;
     }
     batch_fail(feeder->batch, slot, status, hs_last_error(feeder->context));
-    if (kind == HS_CLASS_DEVICE) {
-      feeder_renew(feeder);
-    }
+    if (kind == HS_CLASS_DEVICE) feeder_renew(feeder);
     return;
   }
   batch_fail(feeder->batch, slot, HS_ERR_NO_DEVICE, feeder->lost);
@@ -236,14 +224,10 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
 /* True when this device is lost and others are left to do the work. */
 static bool feeder_may_leave(batch_feeder *feeder) {
   batch_run *batch = feeder->batch;
-  if (feeder->context != NULL) {
-    return false;
-  }
+  if (feeder->context) return false;
   pthread_mutex_lock(&batch->lock);
   const bool others = batch->live_devices > 1;
-  if (others) {
-    --batch->live_devices;
-  }
+  if (others) batch->live_devices--;
   pthread_mutex_unlock(&batch->lock);
   return others;
 }
@@ -252,10 +236,8 @@ static void batch_run_feeder(batch_run *batch, int32_t device) {
   batch_feeder *feeder = &batch->feeders[device];
   while (!feeder_may_leave(feeder)) {
     batch_slot *slot = feeder->count == 0 ? bounded_queue_pop(&batch->ready) : bounded_queue_try_pop(&batch->ready);
-    if (slot == NULL && feeder->count == 0) {
-      return; /* nothing will come */
-    }
-    if (slot == NULL) {
+    if (!slot && feeder->count == 0) return; /* nothing will come */
+    if (!slot) {
       feeder_collect(feeder);
     } else if (batch_is_stopped(batch)) {
       hs_image_free(&slot->image);
@@ -277,21 +259,15 @@ static void batch_deliver(batch_run *batch, int32_t writer, batch_slot *slot) {
                                .features = slot->features,
                                .device = slot->device,
                                .milliseconds = slot->milliseconds};
-  if (!slot->unwanted) {
-    batch->work.done(batch->work.user, writer, &result);
-  }
-  if (slot->features != NULL) {
-    bounded_queue_push(&batch->free_lists, slot->features);
-  }
+  if (!slot->unwanted) batch->work.done(batch->work.user, writer, &result);
+  if (slot->features) bounded_queue_push(&batch->free_lists, slot->features);
   bounded_queue_push(&batch->free_slots, slot);
 }
 
 static void batch_run_writer(batch_run *batch, int32_t writer) {
   for (;;) {
     batch_slot *slot = bounded_queue_pop(&batch->finished);
-    if (slot == NULL) {
-      return;
-    }
+    if (!slot) return;
     batch_deliver(batch, writer, slot);
   }
 }
@@ -301,15 +277,13 @@ static void batch_run_ordered_writer(batch_run *batch) {
   size_t next = 0;
   for (;;) {
     batch_slot *slot = bounded_queue_pop(&batch->finished);
-    if (slot == NULL) {
-      return;
-    }
+    if (!slot) return;
     batch->waiting[slot->index % batch->slot_count] = slot;
-    for (batch_slot **place = &batch->waiting[next % batch->slot_count]; *place != NULL;
+    for (batch_slot **place = &batch->waiting[next % batch->slot_count]; *place;
          place = &batch->waiting[next % batch->slot_count]) {
       slot = *place;
       *place = NULL;
-      ++next;
+      next++;
       batch_deliver(batch, 0, slot);
     }
   }
@@ -320,21 +294,15 @@ static void batch_run_ordered_writer(batch_run *batch) {
 /* The last of those that fill a queue closes it. */
 static void batch_role_ended(batch_run *batch, batch_role role, double cpu_s) {
   pthread_mutex_lock(&batch->lock);
-  --batch->running[role];
+  batch->running[role]--;
   batch->cpu_s[role] += cpu_s;
   const bool no_reader = batch->running[BATCH_READER] == 0;
   const bool no_feeder = batch->running[BATCH_FEEDER] == 0;
   const bool all = no_reader && no_feeder && batch->running[BATCH_WRITER] == 0;
-  if (all) {
-    pthread_cond_broadcast(&batch->ended);
-  }
+  if (all) pthread_cond_broadcast(&batch->ended);
   pthread_mutex_unlock(&batch->lock);
-  if (no_reader) {
-    bounded_queue_close(&batch->ready);
-  }
-  if (no_reader && no_feeder) {
-    bounded_queue_close(&batch->finished);
-  }
+  if (no_reader) bounded_queue_close(&batch->ready);
+  if (no_reader && no_feeder) bounded_queue_close(&batch->finished);
 }
 
 static void *batch_run_thread(void *argument) {
@@ -348,11 +316,10 @@ static void *batch_run_thread(void *argument) {
     batch_run_feeder(batch, thread->number);
     break;
   case BATCH_WRITER:
-    if (batch->work.in_order) {
+    if (batch->work.in_order)
       batch_run_ordered_writer(batch);
-    } else {
+    else
       batch_run_writer(batch, thread->number);
-    }
     break;
   }
   batch_role_ended(batch, thread->role, batch_clock_s(CLOCK_THREAD_CPUTIME_ID));
@@ -365,8 +332,8 @@ hs_status batch_start(batch_run *batch) {
   hs_status status = HS_OK;
   memcpy(batch->running, counts, sizeof counts);
   /* Who takes comes before who brings: where a thread cannot be started, those that run find their end. */
-  for (int role = BATCH_WRITER; role >= BATCH_READER; --role) {
-    for (int32_t i = 0; i < counts[role]; ++i) {
+  for (int role = BATCH_WRITER; role >= BATCH_READER; role--) {
+    for (int32_t i = 0; i < counts[role]; i++) {
       batch_thread *thread = &batch->threads[made++];
       *thread = (batch_thread){.batch = batch, .role = (batch_role)role, .number = i};
       thread->started = status == HS_OK && pthread_create(&thread->handle, NULL, batch_run_thread, thread) == 0;
@@ -384,17 +351,13 @@ hs_status batch_start(batch_run *batch) {
 
 static hs_status batch_make_contexts(batch_run *batch, char *message, size_t message_bytes) {
   batch->first_gpu = -1;
-  for (int32_t i = 0; i < batch->work.device_count; ++i) {
+  for (int32_t i = 0; i < batch->work.device_count; i++) {
     batch_feeder *feeder = &batch->feeders[i];
     feeder->batch = batch;
     feeder->device = i;
     const hs_status status = hs_create_explained(&feeder->context, &batch->work.devices[i], message, message_bytes);
-    if (status != HS_OK) {
-      return status;
-    }
-    if (batch->first_gpu < 0 && feeder->context->cuda != NULL) {
-      batch->first_gpu = feeder->context->options.device_index;
-    }
+    if (status != HS_OK) return status;
+    if (batch->first_gpu < 0 && feeder->context->cuda) batch->first_gpu = feeder->context->options.device_index;
   }
   batch->live_devices = batch->work.device_count;
   return HS_OK;
@@ -402,46 +365,38 @@ static hs_status batch_make_contexts(batch_run *batch, char *message, size_t mes
 
 static bool batch_make_lock(batch_run *batch) {
   pthread_condattr_t attributes;
-  if (pthread_mutex_init(&batch->lock, NULL) != 0) {
-    return false;
-  }
+  if (pthread_mutex_init(&batch->lock, NULL) != 0) return false;
   batch->has_lock = pthread_condattr_init(&attributes) == 0;
   if (batch->has_lock) {
     batch->has_lock = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
                       pthread_cond_init(&batch->ended, &attributes) == 0;
     pthread_condattr_destroy(&attributes);
   }
-  if (!batch->has_lock) {
-    pthread_mutex_destroy(&batch->lock);
-  }
+  if (!batch->has_lock) pthread_mutex_destroy(&batch->lock);
   return batch->has_lock;
 }
 
 static void *batch_calloc(const batch_run *batch, size_t count, size_t size) {
   size_t bytes = 0;
   void *memory = hs_size_mul(count, size, &bytes) ? hs_memory_alloc(batch->work.allocator, bytes) : NULL;
-  return memory != NULL ? memset(memory, 0, bytes) : NULL;
+  return memory ? memset(memory, 0, bytes) : NULL;
 }
 
 static void batch_count(batch_run *batch) {
   batch_work *work = &batch->work;
   const int32_t cores = cpu_usable_threads();
-  if (work->readers == 0) {
-    work->readers = batch->first_gpu >= 0 ? cores : 1 + cores / BATCH_CORES_PER_READER;
-  }
+  if (work->readers == 0) work->readers = batch->first_gpu >= 0 ? cores : 1 + cores / BATCH_CORES_PER_READER;
   work->writers = work->in_order ? 1 : work->writers == 0 ? work->readers : work->writers;
   size_t in_flight = 0;
-  for (int32_t i = 0; i < work->device_count; ++i) {
+  for (int32_t i = 0; i < work->device_count; i++)
     in_flight += (size_t)(work->devices[i].in_flight > 0 ? work->devices[i].in_flight : BATCH_IN_FLIGHT);
-  }
   batch->thread_count = (size_t)work->readers + (size_t)work->device_count + (size_t)work->writers;
   /* For each writer one being written and one waiting; for each device one being filled. */
   batch->list_count = 2 * (size_t)work->writers + (size_t)work->device_count;
   /* For each reader one being read and one ready. */
   batch->slot_count = 2 * (size_t)work->readers + in_flight + batch->list_count;
-  if (work->in_order) {
+  if (work->in_order)
     batch->list_count = batch->slot_count; /* all may be waiting for the first one, which needs a list too */
-  }
 }
 
 static bool batch_make_room(batch_run *batch) {
@@ -451,36 +406,24 @@ static bool batch_make_room(batch_run *batch) {
   batch->threads = batch_calloc(batch, batch->thread_count, sizeof *batch->threads);
   batch->waiting = batch_calloc(batch, batch->slot_count, sizeof *batch->waiting);
   const size_t slots = batch->slot_count;
-  if (batch->slots == NULL || batch->lists == NULL || batch->threads == NULL || batch->waiting == NULL ||
+  if (!batch->slots || !batch->lists || !batch->threads || !batch->waiting ||
       !bounded_queue_make(&batch->free_slots, slots) || !bounded_queue_make(&batch->ready, slots) ||
-      !bounded_queue_make(&batch->finished, slots) || !bounded_queue_make(&batch->free_lists, batch->list_count)) {
+      !bounded_queue_make(&batch->finished, slots) || !bounded_queue_make(&batch->free_lists, batch->list_count))
     return false;
-  }
-  for (size_t i = 0; i < slots; ++i) {
-    bounded_queue_push(&batch->free_slots, &batch->slots[i]);
-  }
-  for (size_t i = 0; i < batch->list_count; ++i) {
-    bounded_queue_push(&batch->free_lists, &batch->lists[i]);
-  }
+  for (size_t i = 0; i < slots; i++) bounded_queue_push(&batch->free_slots, &batch->slots[i]);
+  for (size_t i = 0; i < batch->list_count; i++) bounded_queue_push(&batch->free_lists, &batch->lists[i]);
   return true;
 }
 
 static hs_status batch_prepare(batch_run *batch, char *message, size_t message_bytes) {
   batch->feeders = batch_calloc(batch, (size_t)batch->work.device_count, sizeof *batch->feeders);
-  if (batch->feeders == NULL || !batch_make_lock(batch)) {
-    return HS_ERR_MEMORY;
-  }
+  if (!batch->feeders || !batch_make_lock(batch)) return HS_ERR_MEMORY;
   const hs_status status = batch_make_contexts(batch, message, message_bytes);
-  if (status != HS_OK) {
-    return status;
-  }
-  if (!batch_make_room(batch) || !buffer_pool_make(&batch->pool, batch->first_gpu, batch->work.allocator)) {
+  if (status != HS_OK) return status;
+  if (!batch_make_room(batch) || !buffer_pool_make(&batch->pool, batch->first_gpu, batch->work.allocator))
     return HS_ERR_MEMORY;
-  }
   batch->pixels = buffer_pool_allocator(&batch->pool);
-  if (batch->work.load != NULL) {
-    batch->load = *batch->work.load;
-  }
+  if (batch->work.load) batch->load = *batch->work.load;
   batch->load.struct_size = sizeof batch->load;
   batch->load.allocator = &batch->pixels;
   return HS_OK;
@@ -491,14 +434,12 @@ hs_status batch_make(batch_run **made, const batch_work *work, char *message, si
   hs_message_set(message, message_bytes, "%s", "");
   batch_run *batch = hs_memory_alloc(work->allocator, sizeof *batch);
   hs_status status = HS_ERR_MEMORY;
-  if (batch != NULL) {
+  if (batch) {
     *batch = (batch_run){.work = *work};
     status = batch_prepare(batch, message, message_bytes);
   }
   if (status != HS_OK) {
-    if (message_bytes > 0 && message[0] == '\0') {
-      hs_message_set(message, message_bytes, "%s", hs_status_string(status));
-    }
+    if (message_bytes > 0 && message[0] == '\0') hs_message_set(message, message_bytes, "%s", hs_status_string(status));
     batch_free(batch);
     return status;
   }
@@ -523,9 +464,7 @@ bool batch_wait(batch_run *batch, int32_t milliseconds) {
   pthread_mutex_lock(&batch->lock);
   for (;;) {
     ended = batch->running[BATCH_READER] + batch->running[BATCH_FEEDER] + batch->running[BATCH_WRITER] == 0;
-    if (ended || error != 0) {
-      break;
-    }
+    if (ended || error != 0) break;
     error = pthread_cond_timedwait(&batch->ended, &batch->lock, &until);
   }
   pthread_mutex_unlock(&batch->lock);
@@ -535,9 +474,9 @@ bool batch_wait(batch_run *batch, int32_t milliseconds) {
 /* The reason of the first device that left images to the CPU; null: none did. */
 static const char *batch_fallback(const batch_run *batch) {
   const char *reason = NULL;
-  for (int32_t i = 0; i < batch->work.device_count && reason == NULL; ++i) {
+  for (int32_t i = 0; i < batch->work.device_count && !reason; i++) {
     const hs_context *context = batch->feeders[i].context;
-    reason = context != NULL && context->cuda != NULL && context->no_device[0] != '\0' ? context->no_device : NULL;
+    reason = context != NULL && context->cuda && context->no_device[0] != '\0' ? context->no_device : NULL;
   }
   return reason;
 }
@@ -556,15 +495,9 @@ batch_numbers batch_get_numbers(batch_run *batch) {
 
 /* What the threads leave behind: all have ended. */
 static void batch_free_contents(batch_run *batch) {
-  for (size_t i = 0; batch->slots != NULL && i < batch->slot_count; ++i) {
-    hs_image_free(&batch->slots[i].image);
-  }
-  for (size_t i = 0; batch->lists != NULL && i < batch->list_count; ++i) {
-    hs_features_free(&batch->lists[i]);
-  }
-  for (int32_t i = 0; batch->feeders != NULL && i < batch->work.device_count; ++i) {
-    hs_destroy(batch->feeders[i].context);
-  }
+  for (size_t i = 0; batch->slots && i < batch->slot_count; i++) hs_image_free(&batch->slots[i].image);
+  for (size_t i = 0; batch->lists && i < batch->list_count; i++) hs_features_free(&batch->lists[i]);
+  for (int32_t i = 0; batch->feeders && i < batch->work.device_count; i++) hs_destroy(batch->feeders[i].context);
   bounded_queue_free(&batch->free_slots);
   bounded_queue_free(&batch->ready);
   bounded_queue_free(&batch->finished);
@@ -573,18 +506,11 @@ static void batch_free_contents(batch_run *batch) {
 }
 
 void batch_free(batch_run *batch) {
-  if (batch == NULL) {
-    return;
-  }
+  if (!batch) return;
   const hs_allocator *allocator = batch->work.allocator;
-  if (batch->has_lock) {
-    batch_stop(batch);
-  }
-  for (size_t i = 0; batch->threads != NULL && i < batch->thread_count; ++i) {
-    if (batch->threads[i].started) {
-      pthread_join(batch->threads[i].handle, NULL);
-    }
-  }
+  if (batch->has_lock) batch_stop(batch);
+  for (size_t i = 0; batch->threads && i < batch->thread_count; i++)
+    if (batch->threads[i].started) pthread_join(batch->threads[i].handle, NULL);
   batch_free_contents(batch);
   if (batch->has_lock) {
     pthread_cond_destroy(&batch->ended);

@@ -9,8 +9,8 @@
  *
  * Which device took an image, and when, does not show in its features.
  */
-#ifndef HARTSIFT_PIPELINE_BATCH_H
-#define HARTSIFT_PIPELINE_BATCH_H
+#ifndef HARTSIFT_CLI_BATCH_BATCH_ENGINE_H
+#define HARTSIFT_CLI_BATCH_BATCH_ENGINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

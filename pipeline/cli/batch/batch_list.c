@@ -15,34 +15,29 @@
 static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pam"};
 
 static bool has_image_ending(const char *name) {
-  for (size_t i = 0; i < sizeof image_endings / sizeof image_endings[0]; ++i) {
-    if (path_ends_with(name, image_endings[i])) {
-      return true;
-    }
-  }
+  for (size_t i = 0; i < sizeof image_endings / sizeof image_endings[0]; i++)
+    if (path_ends_with(name, image_endings[i])) return true;
   return false;
 }
 
 /* Takes `text` (from malloc or null) over; its name begins at `skip`. */
 static bool append(batch_list *list, char *text, size_t skip) {
-  if (text != NULL && list->count == list->capacity) {
+  if (text && list->count == list->capacity) {
     const size_t capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
     batch_image_name *images = realloc(list->images, capacity * sizeof *images);
-    list->images = images != NULL ? images : list->images;
-    char **texts = images != NULL ? realloc(list->texts, capacity * sizeof *texts) : NULL;
-    list->texts = texts != NULL ? texts : list->texts;
-    if (texts == NULL) {
+    list->images = images ? images : list->images;
+    char **texts = images ? realloc(list->texts, capacity * sizeof *texts) : NULL;
+    list->texts = texts ? texts : list->texts;
+    if (!texts) {
       free(text);
       return false;
     }
     list->capacity = capacity;
   }
-  if (text == NULL) {
-    return false;
-  }
+  if (!text) return false;
   list->texts[list->count] = text;
   list->images[list->count] = (batch_image_name){.path = text, .name = text + skip};
-  ++list->count;
+  list->count++;
   return true;
 }
 
@@ -52,9 +47,7 @@ static char *join_path(const char *folder, const char *name) {
   const size_t length = strlen(folder);
   const size_t room = length + strlen(name) + 2;
   char *path = malloc(room);
-  if (path != NULL) {
-    snprintf(path, room, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
-  }
+  if (path) snprintf(path, room, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
   return path;
 }
 
@@ -74,9 +67,7 @@ static bool look_at_entry(batch_list *list, char *path, size_t skip) {
       taken = !is_link || stat(path, &info) != 0 || !S_ISDIR(info.st_mode);
     }
   }
-  if (taken) {
-    return append(list, path, skip);
-  }
+  if (taken) return append(list, path, skip);
   free(path);
   return done;
 }
@@ -85,24 +76,22 @@ static bool look_at_entry(batch_list *list, char *path, size_t skip) {
 static bool search_folder(batch_list *list, const char *folder, size_t skip) {
   DIR *entries = opendir(folder);
   bool done = true;
-  if (entries == NULL) {
+  if (!entries) {
     cli_error(COMMAND_BATCH, "%s: cannot be read: %s", folder, strerror(errno));
-    ++list->unreadable;
+    list->unreadable++;
     return true;
   }
   while (done) {
     errno = 0;
     const struct dirent *entry = readdir(entries);
-    if (entry == NULL) {
+    if (!entry) {
       if (errno != 0) {
         cli_error(COMMAND_BATCH, "%s: cannot be read to its end: %s", folder, strerror(errno));
-        ++list->unreadable;
+        list->unreadable++;
       }
       break;
     }
-    if (entry->d_name[0] != '.') {
-      done = look_at_entry(list, join_path(folder, entry->d_name), skip);
-    }
+    if (entry->d_name[0] != '.') done = look_at_entry(list, join_path(folder, entry->d_name), skip);
   }
   closedir(entries);
   return done;
@@ -119,18 +108,14 @@ static cli_exit read_folder(batch_list *list, const char *folder) {
     cli_error(COMMAND_BATCH, "no memory for the names of the images");
     return CLI_FAILED;
   }
-  if (list->count > 0) {
-    qsort(list->images, list->count, sizeof *list->images, compare_images);
-  }
+  if (list->count > 0) qsort(list->images, list->count, sizeof *list->images, compare_images);
   return CLI_DONE;
 }
 
 /* ---- lists */
 
 static char *copy_line(const char *line) {
-  if (strcmp(line, "-") == 0) {
-    return strdup("./-"); /* "-" alone would be standard input */
-  }
+  if (strcmp(line, "-") == 0) return strdup("./-"); /* "-" alone would be standard input */
   return strdup(line);
 }
 
@@ -139,14 +124,12 @@ static cli_exit read_lines(batch_list *list, FILE *stream, const char *source) {
   size_t room = 0;
   cli_exit result = CLI_DONE;
   for (ssize_t length = 0; result == CLI_DONE && (length = getline(&line, &room, stream)) >= 0;) {
-    if (memchr(line, '\0', (size_t)length) != NULL) {
+    if (memchr(line, '\0', (size_t)length)) {
       cli_error(COMMAND_BATCH, "%s: is no text: expected a folder, or a list with one image a line", source);
       result = CLI_USAGE;
       break;
     }
-    while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) {
-      line[--length] = '\0';
-    }
+    while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) line[--length] = '\0';
     if (length > 0 && !append(list, copy_line(line), 0)) {
       cli_error(COMMAND_BATCH, "no memory for the names of the images");
       result = CLI_FAILED;
@@ -162,7 +145,7 @@ static cli_exit read_lines(batch_list *list, FILE *stream, const char *source) {
 
 static cli_exit read_list_file(batch_list *list, const char *path) {
   FILE *stream = fopen(path, "rb");
-  if (stream == NULL) {
+  if (!stream) {
     cli_error(COMMAND_BATCH, "%s: cannot be opened: %s", path, strerror(errno));
     return CLI_FAILED;
   }
@@ -187,17 +170,13 @@ static int compare_keys(const void *one, const void *other) {
 static bool sort_names(batch_list *list) {
   sort_key *keys = malloc((list->count + 1) * sizeof *keys);
   list->by_name = malloc((list->count + 1) * sizeof *list->by_name);
-  if (keys == NULL || list->by_name == NULL) {
+  if (!keys || !list->by_name) {
     free(keys);
     return false;
   }
-  for (size_t i = 0; i < list->count; ++i) {
-    keys[i] = (sort_key){list->images[i].name, i};
-  }
+  for (size_t i = 0; i < list->count; i++) keys[i] = (sort_key){list->images[i].name, i};
   qsort(keys, list->count, sizeof *keys, compare_keys);
-  for (size_t i = 0; i < list->count; ++i) {
-    list->by_name[i] = keys[i].place;
-  }
+  for (size_t i = 0; i < list->count; i++) list->by_name[i] = keys[i].place;
   free(keys);
   return true;
 }
@@ -206,27 +185,22 @@ cli_exit batch_list_read(batch_list *list, const char *operand) {
   struct stat info;
   memset(list, 0, sizeof *list);
   cli_exit result;
-  if (strcmp(operand, "-") == 0) {
+  if (strcmp(operand, "-") == 0)
     result = read_lines(list, stdin, "standard input");
-  } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
+  else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode))
     result = read_folder(list, operand);
-  } else {
+  else
     result = read_list_file(list, operand);
-  }
   if (result == CLI_DONE && !sort_names(list)) {
     cli_error(COMMAND_BATCH, "no memory for the names of the images");
     result = CLI_FAILED;
   }
-  if (result != CLI_DONE) {
-    batch_list_free(list);
-  }
+  if (result != CLI_DONE) batch_list_free(list);
   return result;
 }
 
 void batch_list_free(batch_list *list) {
-  for (size_t i = 0; i < list->count; ++i) {
-    free(list->texts[i]);
-  }
+  for (size_t i = 0; i < list->count; i++) free(list->texts[i]);
   free(list->texts);
   free(list->images);
   free(list->by_name);
@@ -237,20 +211,15 @@ bool batch_list_mark_shared(batch_list *list, char *(*output)(const char *name, 
   sort_key *keys = calloc(list->count + 1, sizeof *keys);
   char **outputs = calloc(list->count + 1, sizeof *outputs);
   bool done = keys != NULL && outputs != NULL;
-  for (size_t i = 0; done && i < list->count; ++i) {
+  for (size_t i = 0; done && i < list->count; i++) {
     outputs[i] = output(list->images[i].name, user);
     keys[i] = (sort_key){outputs[i], i};
     done = outputs[i] != NULL;
   }
-  if (done) {
-    qsort(keys, list->count, sizeof *keys, compare_keys);
-  }
-  for (size_t i = 1; done && i < list->count; ++i) {
+  if (done) qsort(keys, list->count, sizeof *keys, compare_keys);
+  for (size_t i = 1; done && i < list->count; i++)
     list->images[keys[i].place].shares_output = strcmp(keys[i].text, keys[i - 1].text) == 0;
-  }
-  for (size_t i = 0; outputs != NULL && i < list->count; ++i) {
-    free(outputs[i]);
-  }
+  for (size_t i = 0; outputs && i < list->count; i++) free(outputs[i]);
   free(outputs);
   free(keys);
   return done;
@@ -260,15 +229,12 @@ const batch_image_name *batch_list_find(const batch_list *list, const char *name
   size_t low = 0;
   for (size_t high = list->count; low < high;) {
     const size_t middle = low + (high - low) / 2;
-    if (strcmp(list->images[list->by_name[middle]].name, name) < 0) {
+    if (strcmp(list->images[list->by_name[middle]].name, name) < 0)
       low = middle + 1;
-    } else {
+    else
       high = middle;
-    }
   }
-  if (low == list->count || strcmp(list->images[list->by_name[low]].name, name) != 0) {
-    return NULL;
-  }
+  if (low == list->count || strcmp(list->images[list->by_name[low]].name, name) != 0) return NULL;
   return &list->images[list->by_name[low]];
 }
 
@@ -276,16 +242,12 @@ const batch_image_name *batch_list_find(const batch_list *list, const char *name
 
 /* Appends one part of a path, `length` bytes, to a path of which `used` bytes are there; returns the new length. */
 static size_t append_part(char *path, size_t used, const char *part, size_t length) {
-  if (length == 0 || (length == 1 && part[0] == '.')) {
-    return used;
-  }
+  if (length == 0 || (length == 1 && part[0] == '.')) return used;
   if (length == 2 && part[0] == '.' && part[1] == '.') {
     while (used > 0 && path[--used] != '/') {}
     return used;
   }
-  if (used > 0) {
-    path[used++] = '/';
-  }
+  if (used > 0) path[used++] = '/';
   memcpy(path + used, part, length);
   return used + length;
 }
@@ -293,10 +255,10 @@ static size_t append_part(char *path, size_t used, const char *part, size_t leng
 char *batch_output_name(const char *name, hs_format format) {
   char *file = output_name(name, format);
   const char *last = output_is_scene(name) ? NULL : strrchr(name, '/');
-  char *path = file != NULL ? malloc(strlen(name) + strlen(file) + 2) : NULL;
-  if (path != NULL) {
+  char *path = file ? malloc(strlen(name) + strlen(file) + 2) : NULL;
+  if (path) {
     size_t used = 0;
-    for (const char *part = name; last != NULL && part < last;) {
+    for (const char *part = name; last && part < last;) {
       const size_t length = strcspn(part, "/");
       used = append_part(path, used, part, length);
       part += length + 1;

@@ -1,8 +1,8 @@
 /*
  * The images of `batch`: found in a folder or named in a list, in a defined order, with the name of each one's output.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_BATCH_LIST_H
-#define HARTSIFT_PIPELINE_CLI_BATCH_LIST_H
+#ifndef HARTSIFT_CLI_BATCH_BATCH_LIST_H
+#define HARTSIFT_CLI_BATCH_BATCH_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

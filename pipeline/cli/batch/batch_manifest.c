@@ -26,10 +26,8 @@ static void write_field(FILE *out, const char *text) {
     return;
   }
   fputc('"', out);
-  for (; *text != '\0'; ++text) {
-    if (*text == '"') {
-      fputc('"', out);
-    }
+  for (; *text != '\0'; text++) {
+    if (*text == '"') fputc('"', out);
     fputc(*text, out);
   }
   fputc('"', out);
@@ -43,18 +41,16 @@ static void write_head(FILE *out, const batch_manifest *manifest, bool is_journa
 static void write_record(FILE *out, const char *name, const batch_record *record) {
   const bool done = record->status == HS_OK;
   write_field(out, name);
-  if (record->width > 0) {
+  if (record->width > 0)
     fprintf(out, ",%" PRId32 ",%" PRId32, record->width, record->height);
-  } else {
+  else
     fputs(",,", out);
-  }
-  if (done) {
+  if (done)
     fprintf(out, ",%" PRIu64 ",%016" PRIx64 ",%016" PRIx64, record->features, record->digest, record->output_digest);
-  } else {
+  else
     fputs(",,,", out);
-  }
   fprintf(out, ",%s,", hs_status_name(record->status));
-  write_field(out, record->message != NULL ? record->message : "");
+  write_field(out, record->message ? record->message : "");
 }
 
 /* ---- names */
@@ -62,11 +58,11 @@ static void write_record(FILE *out, const char *name, const batch_record *record
 static char *make_path(const char *prefix, int32_t shard, int32_t shards, const char *ending) {
   const size_t room = strlen(prefix) + strlen(ending) + 64;
   char *path = malloc(room);
-  if (path != NULL && shards > 1) {
+  if (path && shards > 1) {
     char digits[16];
     const int width = snprintf(digits, sizeof digits, "%" PRId32, shards);
     snprintf(path, room, "%s-%0*" PRId32 "-of-%" PRId32 "%s", prefix, width, shard, shards, ending);
-  } else if (path != NULL) {
+  } else if (path) {
     snprintf(path, room, "%s%s", prefix, ending);
   }
   return path;
@@ -81,8 +77,8 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
                                .journal_path = make_path(prefix, shard, shards, ".journal"),
                                .prefix = strdup(prefix),
                                .journal = -1};
-  if (manifest->records == NULL || manifest->settings == NULL || manifest->csv_path == NULL ||
-      manifest->journal_path == NULL || manifest->prefix == NULL) {
+  if (!manifest->records || !manifest->settings || !manifest->csv_path || !manifest->journal_path ||
+      !manifest->prefix) {
     cli_error(COMMAND_BATCH, "no memory for the manifest");
     batch_manifest_free(manifest);
     return CLI_FAILED;
@@ -91,14 +87,11 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
 }
 
 void batch_manifest_free(batch_manifest *manifest) {
-  for (size_t i = 0; manifest->records != NULL && i < manifest->list->count; ++i) {
-    free(manifest->records[i].message);
-  }
-  if (manifest->csv_path != NULL && manifest->journal >= 0) {
+  for (size_t i = 0; manifest->records && i < manifest->list->count; i++) free(manifest->records[i].message);
+  if (manifest->csv_path && manifest->journal >= 0) {
     struct stat info;
-    if (fstat(manifest->journal, &info) == 0 && info.st_size == 0) {
+    if (fstat(manifest->journal, &info) == 0 && info.st_size == 0)
       unlink(manifest->journal_path); /* nothing was begun */
-    }
     close(manifest->journal);
   }
   free(manifest->records);
@@ -115,12 +108,10 @@ void batch_manifest_free(batch_manifest *manifest) {
 /* Opens the journal and takes its lock, which ends with the process however that ends. -1 with errno; EAGAIN: another
    process has it. */
 static int open_locked(const char *path) {
-  for (int try = 0; try < MANIFEST_OPEN_TRIES; ++try) {
+  for (int try = 0; try < MANIFEST_OPEN_TRIES; try++) {
     const int journal = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     struct stat own, there;
-    if (journal < 0) {
-      return -1;
-    }
+    if (journal < 0) return -1;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(journal, F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN)) {
       close(journal);
@@ -128,9 +119,8 @@ static int open_locked(const char *path) {
       return -1;
     } /* other errors: a file system without locks */
     if (fstat(journal, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
-        own.st_dev == there.st_dev) {
+        own.st_dev == there.st_dev)
       return journal;
-    }
     close(journal); /* its last owner removed it in the meantime */
   }
   errno = EAGAIN;
@@ -139,18 +129,12 @@ static int open_locked(const char *path) {
 
 /* Cuts the journal to its first `size` bytes; an empty one gets its head. */
 static bool begin_journal(const batch_manifest *manifest, uint64_t size) {
-  if (ftruncate(manifest->journal, (off_t)size) != 0) {
-    return false;
-  }
-  if (size > 0) {
-    return true;
-  }
+  if (ftruncate(manifest->journal, (off_t)size) != 0) return false;
+  if (size > 0) return true;
   char *text = NULL;
   size_t length = 0;
   FILE *memory = open_memstream(&text, &length);
-  if (memory == NULL) {
-    return false;
-  }
+  if (!memory) return false;
   write_head(memory, manifest, true);
   bool done = fclose(memory) == 0;
   if (done) {
@@ -173,9 +157,7 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   }
   if (resume) {
     const cli_exit result = batch_recall(manifest, &whole_bytes);
-    if (result != CLI_DONE) {
-      return result;
-    }
+    if (result != CLI_DONE) return result;
   } else if (unlink(manifest->csv_path) != 0 && errno != ENOENT) {
     cli_error(COMMAND_BATCH, "%s: cannot be removed: %s", manifest->csv_path, strerror(errno));
     return CLI_FAILED;
@@ -191,9 +173,7 @@ bool batch_manifest_append(const batch_manifest *manifest, size_t index, double 
   char *text = NULL;
   size_t length = 0;
   FILE *memory = open_memstream(&text, &length);
-  if (memory == NULL) {
-    return false;
-  }
+  if (!memory) return false;
   write_record(memory, manifest->list->images[index].name, &manifest->records[index]);
   fprintf(memory, ",%.3f\n", milliseconds);
   bool done = fclose(memory) == 0;
@@ -213,7 +193,7 @@ cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t st
   atomic_file file;
   FILE *stream = atomic_file_open(&file, manifest->csv_path);
   hs_status status = file.status;
-  if (stream != NULL) {
+  if (stream) {
     write_head(stream, manifest, false);
     for (size_t i = first; i < manifest->list->count; i += step) {
       write_record(stream, manifest->list->images[i].name, &manifest->records[i]);

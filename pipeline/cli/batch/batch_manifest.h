@@ -4,8 +4,8 @@
  *
  * A run that is killed leaves a journal whose last line may be torn; the next one takes the whole lines.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_BATCH_MANIFEST_H
-#define HARTSIFT_PIPELINE_CLI_BATCH_MANIFEST_H
+#ifndef HARTSIFT_CLI_BATCH_BATCH_MANIFEST_H
+#define HARTSIFT_CLI_BATCH_BATCH_MANIFEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -28,21 +28,17 @@ static bool read_field(const char **place, const char *end, char **out) {
   const char *at = *place;
   char *to = *out;
   bool quoted = false;
-  for (;; ++at) {
-    if (at == end) {
-      return false;
-    }
-    if (*at == '"') {
-      if (quoted && at + 1 < end && at[1] == '"') {
+  for (;; at++) {
+    if (at == end) return false;
+    if (*at == '"')
+      if (quoted && at + 1 < end && at[1] == '"')
         *to++ = *at++; /* a doubled quote stands for one */
-      } else {
+      else
         quoted = !quoted;
-      }
-    } else if (!quoted && (*at == ',' || *at == '\n')) {
+    else if (!quoted && (*at == ',' || *at == '\n'))
       break;
-    } else {
+    else
       *to++ = *at;
-    }
   }
   *to++ = '\0';
   *out = to;
@@ -56,15 +52,11 @@ static bool read_row(const char **place, const char *end, recall_row *row) {
   char *out = row->text;
   row->count = 0;
   for (;;) {
-    if (row->count == RECALL_JOURNAL_FIELDS) {
-      return false;
-    }
+    if (row->count == RECALL_JOURNAL_FIELDS) return false;
     row->fields[row->count++] = out;
-    if (!read_field(&at, end, &out)) {
-      return false;
-    }
+    if (!read_field(&at, end, &out)) return false;
     const bool is_last = *at == '\n';
-    ++at;
+    at++;
     if (is_last) {
       *place = at;
       return true;
@@ -74,9 +66,7 @@ static bool read_row(const char **place, const char *end, recall_row *row) {
 
 static bool parse_number(const char *text, int base, uint64_t most, uint64_t *value) {
   const char *digits = base == 16 ? "0123456789abcdef" : "0123456789";
-  if (text[0] == '\0' || text[strspn(text, digits)] != '\0') {
-    return false;
-  }
+  if (text[0] == '\0' || text[strspn(text, digits)] != '\0') return false;
   errno = 0;
   *value = strtoull(text, NULL, base);
   return errno == 0 && *value <= most;
@@ -86,17 +76,15 @@ static bool parse_number(const char *text, int base, uint64_t most, uint64_t *va
 static bool take_row(batch_manifest *manifest, const recall_row *row) {
   uint64_t width = 0, height = 0;
   batch_record record = {.state = BATCH_CLAIMED};
-  if (strcmp(row->fields[6], hs_status_name(HS_OK)) != 0) {
+  if (strcmp(row->fields[6], hs_status_name(HS_OK)) != 0)
     return strncmp(row->fields[6], "HS_ERR_", 7) == 0; /* a failure is tried again */
-  }
   if (!parse_number(row->fields[1], 10, INT32_MAX, &width) || !parse_number(row->fields[2], 10, INT32_MAX, &height) ||
       !parse_number(row->fields[3], 10, UINT64_MAX, &record.features) ||
       !parse_number(row->fields[4], 16, UINT64_MAX, &record.digest) ||
-      !parse_number(row->fields[5], 16, UINT64_MAX, &record.output_digest)) {
+      !parse_number(row->fields[5], 16, UINT64_MAX, &record.output_digest))
     return false;
-  }
   const batch_image_name *image = batch_list_find(manifest->list, row->fields[0]);
-  if (image != NULL) {
+  if (image) {
     record.width = (int32_t)width;
     record.height = (int32_t)height;
     manifest->records[image - manifest->list->images] = record;
@@ -110,9 +98,7 @@ static bool take_row(batch_manifest *manifest, const recall_row *row) {
 static bool read_line(const char **place, const char *end, const char *start, const char **rest, size_t *rest_length) {
   const size_t length = strlen(start);
   const char *line_end = memchr(*place, '\n', (size_t)(end - *place));
-  if (line_end == NULL || (size_t)(line_end - *place) < length || memcmp(*place, start, length) != 0) {
-    return false;
-  }
+  if (!line_end || (size_t)(line_end - *place) < length || memcmp(*place, start, length) != 0) return false;
   *rest = *place + length;
   *rest_length = (size_t)(line_end - *rest);
   *place = line_end + 1;
@@ -127,19 +113,17 @@ size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size
   *settings_differ = false;
   if (!read_line(&place, end, BATCH_RECALL_TITLE, &rest, &length) || length > 0 ||
       !read_line(&place, end, "# ", settings, &settings_length) || !read_line(&place, end, columns, &rest, &length) ||
-      length > 0) {
+      length > 0)
     return 0;
-  }
   if (settings_length != strlen(manifest->settings) || memcmp(*settings, manifest->settings, settings_length) != 0) {
     *settings_differ = true;
     return settings_length;
   }
   recall_row row = {.text = malloc(size + RECALL_JOURNAL_FIELDS)};
   const char *whole = place;
-  while (row.text != NULL && read_row(&place, end, &row) &&
-         row.count == (is_journal ? RECALL_JOURNAL_FIELDS : RECALL_FIELDS) && take_row(manifest, &row)) {
+  while (row.text && read_row(&place, end, &row) && row.count == (is_journal ? RECALL_JOURNAL_FIELDS : RECALL_FIELDS) &&
+         take_row(manifest, &row))
     whole = place;
-  }
   free(row.text);
   return (size_t)(whole - text);
 }
@@ -149,11 +133,9 @@ static char *read_whole(int descriptor, size_t *size) {
   size_t capacity = RECALL_FIRST_BYTES;
   char *text = malloc(capacity);
   *size = 0;
-  while (text != NULL) {
+  while (text) {
     const ssize_t got = pread(descriptor, text + *size, capacity - *size, (off_t)*size);
-    if (got == 0) {
-      return text;
-    }
+    if (got == 0) return text;
     if (got < 0) {
       free(text);
       return NULL;
@@ -161,9 +143,7 @@ static char *read_whole(int descriptor, size_t *size) {
     *size += (size_t)got;
     if (*size == capacity) {
       char *larger = capacity <= SIZE_MAX / 2 ? realloc(text, 2 * capacity) : NULL;
-      if (larger == NULL) {
-        free(text);
-      }
+      if (!larger) free(text);
       text = larger;
       capacity *= 2;
     }
@@ -176,10 +156,8 @@ static char *read_whole(int descriptor, size_t *size) {
 static bool has_word(const char *text, size_t size, const char *word, size_t length) {
   for (const char *at = text, *end = text + size; at < end;) {
     const char *space = memchr(at, ' ', (size_t)(end - at));
-    const size_t span = (size_t)((space != NULL ? space : end) - at);
-    if (span == length && memcmp(at, word, length) == 0) {
-      return true;
-    }
+    const size_t span = (size_t)((space ? space : end) - at);
+    if (span == length && memcmp(at, word, length) == 0) return true;
     at += span + 1;
   }
   return false;
@@ -192,10 +170,9 @@ static void list_differences(const char *one, size_t one_size, const char *other
   out[0] = '\0';
   for (const char *at = one, *end = one + one_size; at < end && used < CLI_MESSAGE_BYTES;) {
     const char *space = memchr(at, ' ', (size_t)(end - at));
-    const size_t span = (size_t)((space != NULL ? space : end) - at);
-    if (!has_word(other, other_size, at, span)) {
+    const size_t span = (size_t)((space ? space : end) - at);
+    if (!has_word(other, other_size, at, span))
       used += (size_t)snprintf(out + used, CLI_MESSAGE_BYTES - used, " %.*s", (int)span, at);
-    }
     at += span + 1;
   }
 }
@@ -206,7 +183,7 @@ static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char
   bool differ = false;
   size_t size = 0;
   char *text = read_whole(descriptor, &size);
-  if (text == NULL) {
+  if (!text) {
     cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
     return CLI_FAILED;
   }
@@ -230,9 +207,7 @@ static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char
 static cli_exit recall_path(batch_manifest *manifest, const char *path) {
   uint64_t whole_bytes = 0;
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0 && errno == ENOENT) {
-    return CLI_DONE;
-  }
+  if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
   if (descriptor < 0) {
     cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
     return CLI_FAILED;
@@ -245,15 +220,11 @@ static cli_exit recall_path(batch_manifest *manifest, const char *path) {
 /* Whether a name is `base`, perhaps "-I-of-N", and one of the two endings. */
 static bool is_manifest_name(const char *name, const char *base) {
   const size_t length = strlen(base);
-  if (strncmp(name, base, length) != 0) {
-    return false;
-  }
+  if (strncmp(name, base, length) != 0) return false;
   const char *rest = name + length;
   if (rest[0] == '-') {
     size_t digits = strspn(rest + 1, "0123456789");
-    if (digits == 0 || strncmp(rest + 1 + digits, "-of-", 4) != 0) {
-      return false;
-    }
+    if (digits == 0 || strncmp(rest + 1 + digits, "-of-", 4) != 0) return false;
     rest += 1 + digits + 4;
     digits = strspn(rest, "0123456789");
     rest += digits;
@@ -268,22 +239,21 @@ static int keep_all(const struct dirent *entry) {
 
 cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes) {
   const char *slash = strrchr(manifest->prefix, '/');
-  const char *base = slash != NULL ? slash + 1 : manifest->prefix;
+  const char *base = slash ? slash + 1 : manifest->prefix;
   const size_t folder_length = (size_t)(base - manifest->prefix);
   char *folder = folder_length > 0 ? strndup(manifest->prefix, folder_length) : strdup(".");
   struct dirent **entries = NULL;
-  const int count = folder != NULL ? scandir(folder, &entries, keep_all, alphasort) : -1;
+  const int count = folder ? scandir(folder, &entries, keep_all, alphasort) : -1;
   cli_exit result = CLI_DONE;
   *whole_bytes = 0;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count; i++) {
     const char *name = entries[i]->d_name;
     const size_t room = folder_length + strlen(name) + 1;
     char *path = result == CLI_DONE && is_manifest_name(name, base) ? malloc(room) : NULL;
-    if (path != NULL) {
+    if (path) {
       snprintf(path, room, "%.*s%s", (int)folder_length, manifest->prefix, name);
-      if (strcmp(path, manifest->csv_path) != 0 && strcmp(path, manifest->journal_path) != 0) {
+      if (strcmp(path, manifest->csv_path) != 0 && strcmp(path, manifest->journal_path) != 0)
         result = recall_path(manifest, path);
-      }
       free(path);
     }
     free(entries[i]);

@@ -1,8 +1,8 @@
 /*
  * Reading what earlier runs of a batch left: manifests and journals.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_BATCH_RECALL_H
-#define HARTSIFT_PIPELINE_CLI_BATCH_RECALL_H
+#ifndef HARTSIFT_CLI_BATCH_BATCH_RECALL_H
+#define HARTSIFT_CLI_BATCH_BATCH_RECALL_H
 
 #include "pipeline/cli/batch/batch_manifest.h"
 

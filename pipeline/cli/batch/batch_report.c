@@ -28,26 +28,22 @@ static void print_record(const char *name, const batch_record *record, double mi
   const bool is_done = record->status == HS_OK;
   printf("{\"image\": ");
   cli_write_json_string(stdout, name);
-  if (record->width > 0) {
+  if (record->width > 0)
     printf(", \"width\": %" PRId32 ", \"height\": %" PRId32, record->width, record->height);
-  } else {
+  else
     printf(", \"width\": null, \"height\": null");
-  }
-  if (is_done) {
+  if (is_done)
     printf(", \"features\": %" PRIu64, record->features);
-  } else {
+  else
     printf(", \"features\": null");
-  }
-  if (record->state == BATCH_DONE) {
+  if (record->state == BATCH_DONE)
     printf(", \"milliseconds\": %.3f", milliseconds);
-  } else {
+  else
     printf(", \"milliseconds\": null");
-  }
-  if (is_done) {
+  if (is_done)
     printf(", \"digest\": \"%016" PRIx64 "\"", record->digest);
-  } else {
+  else
     printf(", \"digest\": null");
-  }
   printf(", \"kept\": %s, \"status\": \"%s\", \"error\": ", record->state == BATCH_KEPT ? "true" : "false",
          hs_status_name(record->status));
   cli_write_json_string(stdout, is_done ? NULL : record->message);
@@ -59,31 +55,25 @@ static void print_record(const char *name, const batch_record *record, double mi
 static void print_failure(const char *name, const char *message) {
   const size_t length = strlen(name);
   const char *found = strstr(message, name);
-  if (found != NULL && found[length] == ':') {
+  if (found && found[length] == ':')
     cli_error(COMMAND_BATCH, "%s", message);
-  } else {
+  else
     cli_error(COMMAND_BATCH, "%s: %s", name, message);
-  }
 }
 
 void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
                         double milliseconds) {
-  if (record->state == BATCH_KEPT) {
-    ++report->kept;
-  } else if (record->state == BATCH_DONE) {
-    ++report->done;
-  } else {
-    ++report->failed;
-  }
-  if (device >= 0 && record->state == BATCH_DONE) {
-    ++report->of_device[device];
-  }
-  if (report->has_json) {
-    print_record(name, record, milliseconds);
-  }
+  if (record->state == BATCH_KEPT)
+    report->kept++;
+  else if (record->state == BATCH_DONE)
+    report->done++;
+  else
+    report->failed++;
+  if (device >= 0 && record->state == BATCH_DONE) report->of_device[device]++;
+  if (report->has_json) print_record(name, record, milliseconds);
   if (record->state == BATCH_FAILED) {
     clear_line(report);
-    print_failure(name, record->message != NULL ? record->message : hs_status_string(record->status));
+    print_failure(name, record->message ? record->message : hs_status_string(record->status));
   }
 }
 
@@ -100,25 +90,20 @@ static void format_time_left(const batch_report *report, double rate, char text[
     return;
   }
   const long whole = (long)(seconds + 0.5);
-  if (whole >= 3600) {
+  if (whole >= 3600)
     snprintf(text, REPORT_TIME_BYTES, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-  } else {
+  else
     snprintf(text, REPORT_TIME_BYTES, "%ld:%02ld", whole / 60, whole % 60);
-  }
 }
 
 void batch_report_progress(batch_report *report) {
-  if (!report->on_terminal || report->total == 0) {
-    return;
-  }
+  if (!report->on_terminal || report->total == 0) return;
   const size_t ended = report->kept + report->done + report->failed;
   const double rate = rate_of(report, (cli_milliseconds() - report->start_ms) * 1e-3);
   const int filled = (int)((double)ended / (double)report->total * REPORT_BAR_COLUMNS);
   char left[REPORT_TIME_BYTES], failed[48] = "";
   format_time_left(report, rate, left);
-  if (report->failed > 0) {
-    snprintf(failed, sizeof failed, ", %zu failed", report->failed);
-  }
+  if (report->failed > 0) snprintf(failed, sizeof failed, ", %zu failed", report->failed);
   static const char full[] = "##############################";
   fprintf(stderr, "\r[%.*s%*s] %zu of %zu, %.1f a second, %s left%s\033[K", filled, full, REPORT_BAR_COLUMNS - filled,
           "", ended, report->total, rate, left, failed);
@@ -133,7 +118,7 @@ static void print_summary(const batch_report *report, double seconds, const batc
          "\"devices\": [",
          report->total, report->done, report->kept, report->failed, seconds, rate_of(report, seconds), cpu->read,
          cpu->extract, cpu->write);
-  for (int32_t i = 0; i < devices->count; ++i) {
+  for (int32_t i = 0; i < devices->count; i++) {
     char name[32];
     batch_device_name(&devices->each[i], name, sizeof name);
     printf("%s{\"device\": \"%s\", \"images\": %zu}", i > 0 ? ", " : "", name, report->of_device[i]);
@@ -144,9 +129,7 @@ static void print_summary(const batch_report *report, double seconds, const batc
 void batch_report_end(batch_report *report, const batch_devices *devices, const batch_cpu_seconds *cpu) {
   const double seconds = (cli_milliseconds() - report->start_ms) * 1e-3;
   clear_line(report);
-  if (report->has_json) {
-    print_summary(report, seconds, devices, cpu);
-  }
+  if (report->has_json) print_summary(report, seconds, devices, cpu);
   if (!report->is_quiet) {
     fprintf(stderr, "%zu images: %zu done, %zu kept, %zu failed, %.1f s, %.1f a second\n", report->total, report->done,
             report->kept, report->failed, seconds, rate_of(report, seconds));

@@ -1,8 +1,8 @@
 /*
  * What `batch` says: a progress line on a terminal, failures, records, the summary.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_BATCH_REPORT_H
-#define HARTSIFT_PIPELINE_CLI_BATCH_REPORT_H
+#ifndef HARTSIFT_CLI_BATCH_BATCH_REPORT_H
+#define HARTSIFT_CLI_BATCH_BATCH_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

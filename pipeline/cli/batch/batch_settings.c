@@ -18,7 +18,7 @@
 static bool add_device(batch_devices *devices, batch_device device, char *message, size_t message_bytes) {
   char name[32];
   batch_device_name(&device, name, sizeof name);
-  for (int32_t i = 0; i < devices->count; ++i) {
+  for (int32_t i = 0; i < devices->count; i++) {
     if (devices->each[i].kind == device.kind && devices->each[i].index == device.index) {
       snprintf(message, message_bytes, "--devices: %s stands there twice", name);
       return false;
@@ -42,11 +42,8 @@ static cli_exit add_all_gpus(batch_devices *devices, char *message, size_t messa
     snprintf(message, message_bytes, "--devices all: no GPU is usable: %s", reason);
     return CLI_NO_DEVICE;
   }
-  for (int32_t i = 0; i < count; ++i) {
-    if (!add_device(devices, (batch_device){HS_DEVICE_CUDA, i}, message, message_bytes)) {
-      return CLI_USAGE;
-    }
-  }
+  for (int32_t i = 0; i < count; i++)
+    if (!add_device(devices, (batch_device){HS_DEVICE_CUDA, i}, message, message_bytes)) return CLI_USAGE;
   return CLI_DONE;
 }
 
@@ -54,9 +51,7 @@ static cli_exit add_all_gpus(batch_devices *devices, char *message, size_t messa
 static cli_exit add_named(batch_devices *devices, const char *name, char *message, size_t message_bytes) {
   option_set parsed = {.command = COMMAND_BATCH};
   char ignored[OPTION_MESSAGE_BYTES];
-  if (strcmp(name, "all") == 0) {
-    return add_all_gpus(devices, message, message_bytes);
-  }
+  if (strcmp(name, "all") == 0) return add_all_gpus(devices, message, message_bytes);
   if (!option_store(&parsed, OPTION_DEVICE, name, ignored, sizeof ignored)) {
     char expected[OPTION_EXPECTED_BYTES];
     option_describe_expected(option_get(OPTION_DEVICE), expected, sizeof expected);
@@ -96,11 +91,10 @@ cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char
 void batch_device_name(const batch_device *device, char *name, size_t bytes) {
   static const char *const kinds[] = {
       [HS_DEVICE_AUTO] = "auto", [HS_DEVICE_CPU] = "cpu", [HS_DEVICE_CUDA] = "cuda", [HS_DEVICE_HYBRID] = "hybrid"};
-  if (device->kind == HS_DEVICE_AUTO || device->kind == HS_DEVICE_CPU) {
+  if (device->kind == HS_DEVICE_AUTO || device->kind == HS_DEVICE_CPU)
     snprintf(name, bytes, "%s", kinds[device->kind]);
-  } else {
+  else
     snprintf(name, bytes, "%s:%" PRId32, kinds[device->kind], device->index);
-  }
 }
 
 /* ---- shards */
@@ -128,9 +122,7 @@ static bool changes_no_result(option_id id) {
 }
 
 static void write_choice(FILE *out, const char *choices, int32_t index) {
-  for (; index > 0; --index) {
-    choices += strcspn(choices, "|") + 1;
-  }
+  for (; index > 0; index--) choices += strcspn(choices, "|") + 1;
   fprintf(out, "%.*s", (int)strcspn(choices, "|"), choices);
 }
 
@@ -155,11 +147,10 @@ static void write_setting(FILE *out, const option_spec *spec, const hs_options *
     break;
   default:
     memcpy(&integer, field, sizeof integer);
-    if (spec->kind == OPTION_KIND_CHOICE) {
+    if (spec->kind == OPTION_KIND_CHOICE)
       write_choice(out, spec->choices, integer);
-    } else {
+    else
       fprintf(out, "%" PRId32, integer);
-    }
     break;
   }
 }
@@ -169,24 +160,21 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   char *text = NULL;
   size_t length = 0;
   FILE *out = open_memstream(&text, &length);
-  if (out == NULL) {
-    return NULL;
-  }
+  if (!out) return NULL;
   fprintf(out, "method=%d format=%s profile=", HS_METHOD_VERSION, format);
   write_choice(out, option_get(OPTION_PROFILE)->choices, (int32_t)options->profile);
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->field != OPTION_NO_FIELD && option_belongs_to((option_id)id, COMMAND_BATCH) &&
-        !changes_no_result((option_id)id)) {
+        !changes_no_result((option_id)id))
       write_setting(out, spec, options);
-    }
   }
   fprintf(out, " region=%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32, options->region_x, options->region_y,
           options->region_width, options->region_height);
   fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
   fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
-  fprintf(out, " no-exif=%d decode-scale=%" PRId32 " mask=%016" PRIx64, inputs->as_stored,
-          cli_decode_scale(set), inputs->mask_digest);
+  fprintf(out, " no-exif=%d decode-scale=%" PRId32 " mask=%016" PRIx64, inputs->as_stored, cli_decode_scale(set),
+          inputs->mask_digest);
   if (fclose(out) != 0) {
     free(text);
     return NULL;

@@ -1,8 +1,8 @@
 /*
  * The options of `batch` that are its own: devices, shards, and the line that says what the results depend on.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_BATCH_SETTINGS_H
-#define HARTSIFT_PIPELINE_CLI_BATCH_SETTINGS_H
+#ifndef HARTSIFT_CLI_BATCH_BATCH_SETTINGS_H
+#define HARTSIFT_CLI_BATCH_BATCH_SETTINGS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -21,9 +21,7 @@
 static char *store_path(const char *folder, const char *name) {
   const size_t room = strlen(folder) + strlen(name) + 2;
   char *path = malloc(room);
-  if (path != NULL) {
-    snprintf(path, room, "%s/%s", folder, name);
-  }
+  if (path) snprintf(path, room, "%s/%s", folder, name);
   return path;
 }
 
@@ -32,9 +30,7 @@ static char *store_beside(const char *path, const feature_format *format) {
   const size_t length = strlen(path) - strlen(format->endings[0]);
   const size_t room = length + strlen(format->beside_ending) + 1;
   char *beside = malloc(room);
-  if (beside != NULL) {
-    snprintf(beside, room, "%.*s%s", (int)length, path, format->beside_ending);
-  }
+  if (beside) snprintf(beside, room, "%.*s%s", (int)length, path, format->beside_ending);
   return beside;
 }
 
@@ -43,13 +39,11 @@ static char *store_beside(const char *path, const feature_format *format) {
 /* Removes the files of the staging folder. */
 static void store_empty(const char *folder) {
   DIR *entries = opendir(folder);
-  if (entries == NULL) {
-    return;
-  }
-  for (const struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
+  if (!entries) return;
+  for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
     const bool is_folder = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
     char *path = is_folder ? NULL : store_path(folder, entry->d_name);
-    if (path != NULL) {
+    if (path) {
       unlink(path);
       free(path);
     }
@@ -61,32 +55,27 @@ bool batch_store_is_database(const batch_store *store) { return store->format ==
 
 cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout) {
   *store = (batch_store){.format = format, .layout = layout, .place = strdup(place)};
-  if (store->place == NULL) {
+  if (!store->place) {
     cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
     return CLI_FAILED;
   }
-  if (batch_store_is_database(store)) {
-    return CLI_DONE;
-  }
+  if (batch_store_is_database(store)) return CLI_DONE;
   if (!output_make_directories(place)) {
     cli_error(COMMAND_BATCH, "cannot make the directory %s: %s", place, strerror(errno));
     batch_store_close(store);
     return CLI_FAILED;
   }
-  for (size_t length = strlen(store->place); length > 1 && store->place[length - 1] == '/'; --length) {
+  for (size_t length = strlen(store->place); length > 1 && store->place[length - 1] == '/'; length--)
     store->place[length - 1] = '\0';
-  }
   return CLI_DONE;
 }
 
 cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag) {
   char name[128];
-  if (batch_store_is_database(store)) {
-    return batch_database_open(&store->database, set, store->place, store->layout);
-  }
+  if (batch_store_is_database(store)) return batch_database_open(&store->database, set, store->place, store->layout);
   snprintf(name, sizeof name, "%s%s", STORE_STAGING_NAME, tag);
   store->staging = store_path(store->place, name);
-  if (store->staging == NULL || !output_make_directories(store->staging)) {
+  if (!store->staging || !output_make_directories(store->staging)) {
     cli_error(COMMAND_BATCH, "%s: no folder can be made there: %s", store->place, strerror(errno));
     free(store->staging);
     store->staging = NULL;
@@ -97,7 +86,7 @@ cli_exit batch_store_begin(batch_store *store, const option_set *set, const char
 }
 
 void batch_store_close(batch_store *store) {
-  if (store->staging != NULL) {
+  if (store->staging) {
     store_empty(store->staging);
     rmdir(store->staging);
   }
@@ -116,12 +105,8 @@ char *batch_store_output(const char *name, const void *user) {
 
 /* Puts a staged file into its place; the folder is made when it turns out to be missing. */
 static bool store_move(const char *from, char *to) {
-  if (rename(from, to) == 0) {
-    return true;
-  }
-  if (errno != ENOENT) {
-    return false;
-  }
+  if (rename(from, to) == 0) return true;
+  if (errno != ENOENT) return false;
   char *slash = strrchr(to, '/');
   *slash = '\0';
   const bool made = output_make_directories(to);
@@ -134,9 +119,9 @@ static hs_status store_digest(const feature_format *format, const char *path, ui
   digest_state state;
   digest_start(&state);
   hs_status status = digest_add_file(&state, path);
-  if (status == HS_OK && format->beside_ending != NULL) {
+  if (status == HS_OK && format->beside_ending) {
     char *beside = store_beside(path, format);
-    status = beside != NULL ? digest_add_file(&state, beside) : HS_ERR_MEMORY;
+    status = beside ? digest_add_file(&state, beside) : HS_ERR_MEMORY;
     free(beside);
   }
   *digest = digest_end(&state);
@@ -146,10 +131,10 @@ static hs_status store_digest(const feature_format *format, const char *path, ui
 /* The second file goes first: a reader looks for the other one. */
 static bool store_move_all(const feature_format *format, const char *from, char *to) {
   bool done = true;
-  if (format->beside_ending != NULL) {
+  if (format->beside_ending) {
     char *from_beside = store_beside(from, format);
     char *to_beside = store_beside(to, format);
-    done = from_beside != NULL && to_beside != NULL && store_move(from_beside, to_beside);
+    done = from_beside != NULL && to_beside && store_move(from_beside, to_beside);
     free(from_beside);
     free(to_beside);
   }
@@ -161,7 +146,7 @@ static bool store_move_all(const feature_format *format, const char *from, char 
 static void store_rename_in_message(char *message, size_t bytes, const char *staged, const char *target) {
   const size_t stem = strlen(staged) - strlen(strrchr(staged, '.'));
   char text[CLI_MESSAGE_BYTES];
-  for (const char *found = message; (found = strchr(found, staged[0])) != NULL; ++found) {
+  for (const char *found = message; (found = strchr(found, staged[0])) != NULL; found++) {
     if (strncmp(found, staged, stem) == 0) {
       const char *rest = found + stem + strcspn(found + stem, ": ");
       snprintf(text, sizeof text, "%.*s%s%s", (int)(found - message), message, target, rest);
@@ -186,12 +171,8 @@ static hs_status store_write(const batch_store *store, const char *staged, char 
     return status;
   }
   status = store_digest(format, staged, digest);
-  if (status == HS_OK && !store_move_all(format, staged, target)) {
-    status = HS_ERR_IO;
-  }
-  if (status == HS_ERR_IO) {
-    hs_message_set_errno(message, message_bytes, errno, "cannot write %s", target);
-  }
+  if (status == HS_OK && !store_move_all(format, staged, target)) status = HS_ERR_IO;
+  if (status == HS_ERR_IO) hs_message_set_errno(message, message_bytes, errno, "cannot write %s", target);
   return status;
 }
 
@@ -202,9 +183,7 @@ static hs_status store_put_file(const batch_store *store, int32_t writer, const 
   char *staged = store_path(store->staging, file);
   char *target = store_path(store->place, output);
   hs_status status = HS_ERR_MEMORY;
-  if (staged != NULL && target != NULL) {
-    status = store_write(store, staged, target, name, features, digest, message, message_bytes);
-  }
+  if (staged && target) status = store_write(store, staged, target, name, features, digest, message, message_bytes);
   free(staged);
   free(target);
   return status;
@@ -215,14 +194,11 @@ hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, 
   char *output = batch_store_output(name, store);
   hs_status status = HS_ERR_MEMORY;
   message[0] = '\0';
-  if (output != NULL && batch_store_is_database(store)) {
+  if (output && batch_store_is_database(store))
     status = batch_database_put(&store->database, output, features, output_digest, message, message_bytes);
-  } else if (output != NULL) {
+  else if (output)
     status = store_put_file(store, writer, name, output, features, output_digest, message, message_bytes);
-  }
-  if (status != HS_OK && message[0] == '\0') {
-    hs_message_set(message, message_bytes, "%s", hs_status_string(status));
-  }
+  if (status != HS_OK && message[0] == '\0') hs_message_set(message, message_bytes, "%s", hs_status_string(status));
   free(output);
   return status;
 }
@@ -237,22 +213,18 @@ static bool is_newer(const struct stat *one, const struct stat *other) {
 static bool store_verify_file(const batch_store *store, const char *target, const char *image, uint64_t expected) {
   struct stat image_info, output_info;
   uint64_t digest = 0;
-  if (stat(target, &output_info) != 0 || !S_ISREG(output_info.st_mode)) {
-    return false;
-  }
+  if (stat(target, &output_info) != 0 || !S_ISREG(output_info.st_mode)) return false;
   /* An image that is gone, or that is generated, has not changed. */
-  if (stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) {
-    return false;
-  }
+  if (stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) return false;
   return store_digest(format_by_id(store->format), target, &digest) == HS_OK && digest == expected;
 }
 
 bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest) {
   char *output = batch_store_output(image->name, store);
   bool verified = false;
-  if (output != NULL && batch_store_is_database(store)) {
+  if (output && batch_store_is_database(store)) {
     verified = batch_database_verify(&store->database, output, output_digest);
-  } else if (output != NULL) {
+  } else if (output) {
     char *target = store_path(store->place, output);
     verified = target != NULL && store_verify_file(store, target, image->path, output_digest);
     free(target);

@@ -4,8 +4,8 @@
  * A file of features is made under a staging folder beside the outputs, read back for its digest and then renamed to
  * its place, so that a killed run leaves nothing half done outside that folder.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_BATCH_STORE_H
-#define HARTSIFT_PIPELINE_CLI_BATCH_STORE_H
+#ifndef HARTSIFT_CLI_BATCH_BATCH_STORE_H
+#define HARTSIFT_CLI_BATCH_BATCH_STORE_H
 
 #include <stdbool.h>
 #include <stddef.h>

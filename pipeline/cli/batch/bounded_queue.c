@@ -10,9 +10,7 @@
 bool bounded_queue_make(bounded_queue *queue, size_t capacity) {
   memset(queue, 0, sizeof *queue);
   void **items = calloc(capacity, sizeof *items);
-  if (items == NULL) {
-    return false;
-  }
+  if (!items) return false;
   if (pthread_mutex_init(&queue->lock, NULL) != 0) {
     free(items);
     return false;
@@ -28,7 +26,7 @@ bool bounded_queue_make(bounded_queue *queue, size_t capacity) {
 }
 
 void bounded_queue_free(bounded_queue *queue) {
-  if (queue->items != NULL) {
+  if (queue->items) {
     pthread_cond_destroy(&queue->filled);
     pthread_mutex_destroy(&queue->lock);
     free(queue->items);
@@ -38,29 +36,25 @@ void bounded_queue_free(bounded_queue *queue) {
 
 void bounded_queue_push(bounded_queue *queue, void *item) {
   pthread_mutex_lock(&queue->lock);
-  assert(item != NULL && queue->count < queue->capacity);
+  assert(item && queue->count < queue->capacity);
   queue->items[(queue->first + queue->count) % queue->capacity] = item;
-  ++queue->count;
+  queue->count++;
   pthread_cond_signal(&queue->filled);
   pthread_mutex_unlock(&queue->lock);
 }
 
 /* Under the lock. */
 static void *bounded_queue_take(bounded_queue *queue) {
-  if (queue->count == 0) {
-    return NULL;
-  }
+  if (queue->count == 0) return NULL;
   void *item = queue->items[queue->first];
   queue->first = (queue->first + 1) % queue->capacity;
-  --queue->count;
+  queue->count--;
   return item;
 }
 
 void *bounded_queue_pop(bounded_queue *queue) {
   pthread_mutex_lock(&queue->lock);
-  while (queue->count == 0 && !queue->closed) {
-    pthread_cond_wait(&queue->filled, &queue->lock);
-  }
+  while (queue->count == 0 && !queue->closed) pthread_cond_wait(&queue->filled, &queue->lock);
   void *item = bounded_queue_take(queue);
   pthread_mutex_unlock(&queue->lock);
   return item;

@@ -2,8 +2,8 @@
  * A first-in, first-out queue of pointers between threads, of a size fixed when it is made. Who pushes never waits:
  * each queue is made with room for all that can be under way.
  */
-#ifndef HARTSIFT_PIPELINE_BOUNDED_QUEUE_H
-#define HARTSIFT_PIPELINE_BOUNDED_QUEUE_H
+#ifndef HARTSIFT_CLI_BATCH_BOUNDED_QUEUE_H
+#define HARTSIFT_CLI_BATCH_BOUNDED_QUEUE_H
 
 #include <pthread.h>
 #include <stdbool.h>

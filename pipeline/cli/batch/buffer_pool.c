@@ -36,9 +36,8 @@ static void *pool_get_pinned(const buffer_pool *pool, size_t bytes) {
 #if HARTSIFT_HAVE_CUDA
   void *host = NULL, *device = NULL;
   int32_t previous = -1;
-  if (device_enter(pool->pinned_by, &previous) != STAGE_OK || device_alloc_pinned(&host, &device, bytes) != STAGE_OK) {
+  if (device_enter(pool->pinned_by, &previous) != STAGE_OK || device_alloc_pinned(&host, &device, bytes) != STAGE_OK)
     host = NULL;
-  }
   device_leave(previous);
   return host;
 #else
@@ -63,17 +62,13 @@ static void pool_give_back(const buffer_pool *pool, pool_buffer *buffer) {
 
 static pool_buffer *pool_get(buffer_pool *pool, size_t bytes) {
   size_t total = 0;
-  if (!hs_size_add(bytes, POOL_RECORD_BYTES, &total)) {
-    return NULL;
-  }
+  if (!hs_size_add(bytes, POOL_RECORD_BYTES, &total)) return NULL;
   pool_buffer *buffer = pool->pinned_by >= 0 && bytes >= POOL_PINNED_FROM_BYTES ? pool_get_pinned(pool, total) : NULL;
   const bool pinned = buffer != NULL;
-  if (buffer == NULL) {
-    buffer = hs_memory_alloc(pool->source, total);
-  }
-  if (buffer != NULL) {
+  if (!buffer) buffer = hs_memory_alloc(pool->source, total);
+  if (buffer) {
     *buffer = (pool_buffer){.bytes = bytes, .pinned = pinned};
-    ++pool->made_count;
+    pool->made_count++;
   }
   return buffer;
 }
@@ -81,15 +76,11 @@ static pool_buffer *pool_get(buffer_pool *pool, size_t bytes) {
 /* Takes the smallest idle buffer that serves. */
 static pool_buffer *pool_take_idle(buffer_pool *pool, size_t bytes) {
   pool_buffer **best = NULL;
-  for (pool_buffer **link = &pool->idle; *link != NULL; link = &(*link)->next) {
+  for (pool_buffer **link = &pool->idle; *link; link = &(*link)->next) {
     const size_t size = (*link)->bytes;
-    if (size >= bytes && size / POOL_WASTE_FACTOR <= bytes && (best == NULL || size < (*best)->bytes)) {
-      best = link;
-    }
+    if (size >= bytes && size / POOL_WASTE_FACTOR <= bytes && (!best || size < (*best)->bytes)) best = link;
   }
-  if (best == NULL) {
-    return NULL;
-  }
+  if (!best) return NULL;
   pool_buffer *buffer = *best;
   *best = buffer->next;
   pool->idle_bytes -= buffer->bytes;
@@ -98,11 +89,9 @@ static pool_buffer *pool_take_idle(buffer_pool *pool, size_t bytes) {
 
 /* Gives back idle buffers, the longest unused first, until `bytes` more keep to the bound. */
 static void pool_trim(buffer_pool *pool, size_t bytes) {
-  while (pool->idle != NULL && pool->idle_bytes + bytes > pool->most_bytes - pool->used_bytes) {
+  while (pool->idle && pool->idle_bytes + bytes > pool->most_bytes - pool->used_bytes) {
     pool_buffer **last = &pool->idle;
-    while ((*last)->next != NULL) {
-      last = &(*last)->next;
-    }
+    while ((*last)->next != NULL) last = &(*last)->next;
     pool_buffer *buffer = *last;
     *last = NULL;
     pool->idle_bytes -= buffer->bytes;
@@ -112,30 +101,26 @@ static void pool_trim(buffer_pool *pool, size_t bytes) {
 
 static void *pool_alloc(size_t bytes, void *user) {
   buffer_pool *pool = user;
-  if (bytes > SIZE_MAX - POOL_GRANULE_BYTES) {
-    return NULL;
-  }
+  if (bytes > SIZE_MAX - POOL_GRANULE_BYTES) return NULL;
   /* Whole granules, at least one: sizes that differ by little share buffers. */
   const size_t rounded = (bytes + POOL_GRANULE_BYTES - (bytes != 0)) / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES;
   pthread_mutex_lock(&pool->lock);
   pool_buffer *buffer = pool_take_idle(pool, rounded);
-  if (buffer == NULL) {
+  if (!buffer) {
     pool_trim(pool, rounded);
     buffer = pool_get(pool, rounded);
   }
-  if (buffer != NULL) {
+  if (buffer) {
     pool->used_bytes += buffer->bytes;
     pool->most_bytes = pool->used_bytes > pool->most_bytes ? pool->used_bytes : pool->most_bytes;
   }
   pthread_mutex_unlock(&pool->lock);
-  return buffer != NULL ? pool_content(buffer) : NULL;
+  return buffer ? pool_content(buffer) : NULL;
 }
 
 static void pool_release(void *content, void *user) {
   buffer_pool *pool = user;
-  if (content == NULL) {
-    return;
-  }
+  if (!content) return;
   pool_buffer *buffer = pool_record(content);
   pthread_mutex_lock(&pool->lock);
   pool->used_bytes -= buffer->bytes;
@@ -154,11 +139,9 @@ bool buffer_pool_make(buffer_pool *pool, int32_t pinned_by, const hs_allocator *
 }
 
 void buffer_pool_free(buffer_pool *pool) {
-  if (!pool->made) {
-    return;
-  }
+  if (!pool->made) return;
   assert(pool->used_bytes == 0);
-  while (pool->idle != NULL) {
+  while (pool->idle) {
     pool_buffer *buffer = pool->idle;
     pool->idle = buffer->next;
     pool_give_back(pool, buffer);

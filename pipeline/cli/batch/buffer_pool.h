@@ -5,8 +5,8 @@
  *
  * Bound: what is held is never more than the most that was in use at one time.
  */
-#ifndef HARTSIFT_PIPELINE_BUFFER_POOL_H
-#define HARTSIFT_PIPELINE_BUFFER_POOL_H
+#ifndef HARTSIFT_CLI_BATCH_BUFFER_POOL_H
+#define HARTSIFT_CLI_BATCH_BUFFER_POOL_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ typedef struct pool_buffer pool_buffer;
 /* Its fields are the module's own; buffer_pool_counts reads the numbers. */
 typedef struct buffer_pool {
   bool made;
-  int32_t pinned_by; /* CUDA device, -1: none */
+  int32_t pinned_by;          /* CUDA device, -1: none */
   const hs_allocator *source; /* of memory that is not pinned; null: the C library's */
   pthread_mutex_t lock;
   pool_buffer *idle;                         /* not in use, the latest released first */

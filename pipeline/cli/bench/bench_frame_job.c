@@ -11,9 +11,7 @@
 
 static bool run_frame(void *state) {
   bench_frame_job *job = state;
-  if (job->takes_view) {
-    return hs_extract_view(job->context, job->image, NULL, &job->results) == HS_OK;
-  }
+  if (job->takes_view) return hs_extract_view(job->context, job->image, NULL, &job->results) == HS_OK;
   job->results = &job->features;
   return hs_extract(job->context, job->image, NULL, &job->features) == HS_OK;
 }
@@ -37,9 +35,7 @@ hs_status bench_frame_job_open(bench_frame_job *job, const hs_options *options, 
   message[0] = '\0';
   const hs_status status = hs_create_explained(&job->context, options, message, message_bytes);
   if (status != HS_OK) {
-    if (message[0] == '\0') {
-      snprintf(message, message_bytes, "%s", hs_status_string(status));
-    }
+    if (message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
     return status;
   }
   job->image = image;

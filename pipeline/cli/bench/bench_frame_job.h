@@ -1,8 +1,8 @@
 /*
  * hartsift itself as a contender of bench_rounds.h: one image with one set of options, frame after frame.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_BENCH_FRAME_JOB_H
-#define HARTSIFT_PIPELINE_CLI_BENCH_FRAME_JOB_H
+#ifndef HARTSIFT_CLI_BENCH_BENCH_FRAME_JOB_H
+#define HARTSIFT_CLI_BENCH_BENCH_FRAME_JOB_H
 
 #include "pipeline/cli/bench/bench_rounds.h"
 #include "pipeline/include/hartsift.h"

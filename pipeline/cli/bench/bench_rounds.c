@@ -15,7 +15,7 @@ enum { BENCH_ROUNDS_LEAST = 5, BENCH_ROUNDS_MOST = 50, BENCH_WARM_UP = 1 };
 
 static bool verify(const bench_contender *c, char *message, size_t message_bytes) {
   uint64_t first = 0;
-  for (int run = 0; run < 2; ++run) {
+  for (int run = 0; run < 2; run++) {
     if (!c->run(c->state)) {
       snprintf(message, message_bytes, "%s (%s, %" PRId32 " threads) failed", c->name, c->profile, c->threads);
       return false;
@@ -51,11 +51,9 @@ static double sorted_median(double *values, size_t count) {
 /* times: a row of `rounds` for each contender; scratch: one row. */
 static void fill_figures(bench_contender *contenders, size_t count, const double *times, size_t rounds,
                          double *scratch) {
-  for (size_t c = 0; c < count; ++c) {
+  for (size_t c = 0; c < count; c++) {
     bench_figures *figures = &contenders[c].figures;
-    for (size_t r = 0; r < rounds; ++r) {
-      scratch[r] = times[c * rounds + r] / times[r];
-    }
+    for (size_t r = 0; r < rounds; r++) scratch[r] = times[c * rounds + r] / times[r];
     figures->ratio = sorted_median(scratch, rounds);
     memcpy(scratch, times + c * rounds, rounds * sizeof *scratch);
     figures->median_ms = sorted_median(scratch, rounds);
@@ -67,33 +65,26 @@ static void fill_figures(bench_contender *contenders, size_t count, const double
 
 static size_t rounds_that_fit(const bench_contender *contenders, size_t count) {
   double round_ms = 0.0;
-  for (size_t c = 0; c < count; ++c) {
-    round_ms += time_run(&contenders[c]);
-  }
+  for (size_t c = 0; c < count; c++) round_ms += time_run(&contenders[c]);
   const double fitting = bench_budget_ms / (round_ms > 0.001 ? round_ms : 0.001);
   return fitting < BENCH_ROUNDS_LEAST ? BENCH_ROUNDS_LEAST
                                       : (fitting > BENCH_ROUNDS_MOST ? BENCH_ROUNDS_MOST : (size_t)fitting);
 }
 
 bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds, char *message, size_t message_bytes) {
-  for (size_t c = 0; c < count; ++c) {
-    if (!verify(&contenders[c], message, message_bytes)) {
-      return false;
-    }
-  }
+  for (size_t c = 0; c < count; c++)
+    if (!verify(&contenders[c], message, message_bytes)) return false;
   const size_t kept = rounds > 0 ? (size_t)rounds : rounds_that_fit(contenders, count);
   double *times = kept <= BENCH_ROUNDS_MAX ? malloc((count + 1) * kept * sizeof *times) : NULL;
-  if (times == NULL) {
+  if (!times) {
     snprintf(message, message_bytes, "no memory for %zu rounds", kept);
     return false;
   }
-  for (size_t r = 0; r < kept + BENCH_WARM_UP; ++r) {
-    for (size_t turn = 0; turn < count; ++turn) {
+  for (size_t r = 0; r < kept + BENCH_WARM_UP; r++) {
+    for (size_t turn = 0; turn < count; turn++) {
       const size_t c = (turn + r) % count; /* nobody always runs after the same neighbour */
       const double ms = time_run(&contenders[c]);
-      if (r >= BENCH_WARM_UP) {
-        times[c * kept + r - BENCH_WARM_UP] = ms;
-      }
+      if (r >= BENCH_WARM_UP) times[c * kept + r - BENCH_WARM_UP] = ms;
     }
   }
   fill_figures(contenders, count, times, kept, times + count * kept);
@@ -107,30 +98,26 @@ const char *bench_short_name(const char *name) {
 }
 
 void bench_report_start(bench_report *report) {
-  if (report->table != NULL) {
+  if (report->table) {
     fprintf(report->table,
             "| image | size | program | profile | device | threads | features | median ms | min ms | p90 ms |%s\n",
             report->with_ratio ? " times the first |" : "");
     fprintf(report->table, "|---|---|---|---|---|--:|--:|--:|--:|--:|%s\n", report->with_ratio ? "--:|" : "");
   }
-  if (report->json != NULL) {
-    fputc('[', report->json);
-  }
+  if (report->json) fputc('[', report->json);
 }
 
 void bench_report_add(bench_report *report, const char *name, int32_t width, int32_t height, const bench_contender *c) {
   const bench_figures *f = &c->figures;
-  if (report->table != NULL) {
+  if (report->table) {
     fprintf(report->table, "| %s | %" PRId32 "x%" PRId32 " | %s | %s | %s | %" PRId32 " | %zu | %.3f | %.3f | %.3f |",
             bench_short_name(name), width, height, c->name, c->profile, c->device, c->threads, f->features,
             f->median_ms, f->min_ms, f->p90_ms);
-    if (report->with_ratio) {
-      fprintf(report->table, " %.2f |", f->ratio);
-    }
+    if (report->with_ratio) fprintf(report->table, " %.2f |", f->ratio);
     fputc('\n', report->table);
     fflush(report->table);
   }
-  if (report->json != NULL) {
+  if (report->json) {
     fprintf(report->json, "%s\n  {\"name\": ", report->has_records ? "," : "");
     cli_write_json_string(report->json, bench_short_name(name));
     fprintf(report->json, ", \"width\": %" PRId32 ", \"height\": %" PRId32 ", \"program\": ", width, height);
@@ -144,7 +131,5 @@ void bench_report_add(bench_report *report, const char *name, int32_t width, int
 }
 
 void bench_report_end(bench_report *report) {
-  if (report->json != NULL) {
-    fputs("\n]\n", report->json);
-  }
+  if (report->json) fputs("\n]\n", report->json);
 }

@@ -44,15 +44,12 @@ _Static_assert(sizeof(hs_norm) == sizeof(int32_t), "enumerations of hs_options a
 void cli_fill_options(const option_set *set, hs_options *options, hs_expert_options *expert) {
   const option_value *values = set->values;
   hs_options_init(options, values[OPTION_PROFILE].given ? (hs_profile)values[OPTION_PROFILE].integer : HS_PROFILE_LOWE);
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
-    if (values[id].given && spec->field != OPTION_NO_FIELD) {
-      store_field(spec, &values[id], options);
-    }
+    if (values[id].given && spec->field != OPTION_NO_FIELD) store_field(spec, &values[id], options);
   }
-  if (options->max_pixels == 0) {
+  if (options->max_pixels == 0)
     options->max_pixels = UINT64_MAX; /* on the command line 0 is no limit, in the library the default */
-  }
   if (values[OPTION_DEVICE].given) {
     options->device = (hs_device)values[OPTION_DEVICE].integer;
     options->device_index = values[OPTION_DEVICE].numbers[0];
@@ -95,10 +92,8 @@ void cli_print_create_error(command_id command, const char *message) {
     const size_t length = strcspn(field, " ");
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)length, field);
-    for (char *letter = strchr(name, '_'); letter != NULL; letter = strchr(letter, '_')) {
-      *letter = '-';
-    }
-    for (int id = 0; id < OPTION_COUNT; ++id) {
+    for (char *letter = strchr(name, '_'); letter; letter = strchr(letter, '_')) *letter = '-';
+    for (int id = 0; id < OPTION_COUNT; id++) {
       if (strcmp(option_get((option_id)id)->name, name) == 0) {
         cli_error(command, "--%s%s", name, field + length);
         return;
@@ -114,22 +109,21 @@ cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context
   cli_fill_options(set, options, &expert);
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
   options->expert = NULL; /* read by now */
-  if (status != HS_OK) {
+  if (status != HS_OK)
     cli_print_create_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
-  } else if (message[0] != '\0') {
+  else if (message[0] != '\0')
     cli_error(set->command, "%s", message);
-  }
   return cli_exit_of_create(status);
 }
 
 const char *cli_fallback_of(const hs_context *context) {
   static const char line[] = "\nfallback: ";
   const char *at = strstr(hs_backend_report(context), line);
-  return at != NULL ? at + sizeof line - 1 : NULL;
+  return at ? at + sizeof line - 1 : NULL;
 }
 
 void cli_explain(const hs_context *context, hs_status status, char *message, size_t message_bytes) {
-  const char *reason = context != NULL ? hs_last_error(context) : "";
+  const char *reason = context ? hs_last_error(context) : "";
   snprintf(message, message_bytes, "%s", reason[0] != '\0' ? reason : hs_status_string(status));
 }
 
@@ -148,9 +142,7 @@ void cli_write_json_string(FILE *out, const char *text) {
 
 bool cli_stdout_is_gone(void) {
   struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
-  if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) {
-    return true;
-  }
+  if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) return true;
   /* A descriptor that was closed at the start; see reserve_standard_descriptors in main.c. */
   const int flags = fcntl(STDOUT_FILENO, F_GETFL);
   return flags == -1 || (flags & O_ACCMODE) == O_RDONLY;
@@ -159,9 +151,7 @@ bool cli_stdout_is_gone(void) {
 cli_exit cli_finish_stdout(command_id command, cli_exit result) {
   const bool failed_before = ferror(stdout) != 0;
   errno = 0;
-  if (fflush(stdout) == 0 && !failed_before) {
-    return result;
-  }
+  if (fflush(stdout) == 0 && !failed_before) return result;
   const int error = errno;
   if (result == CLI_DONE && !cli_stdout_is_gone()) { /* otherwise a message has been printed */
     cli_error(command, "cannot write to standard output%s%s", error != 0 ? ": " : "",

@@ -2,8 +2,8 @@
  * What the subcommands share: exit statuses, messages, hs_options and contexts from the command line,
  * reading of images, JSON text.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_COMMON_H
-#define HARTSIFT_PIPELINE_CLI_COMMON_H
+#ifndef HARTSIFT_CLI_COMMON_CLI_COMMON_H
+#define HARTSIFT_CLI_COMMON_CLI_COMMON_H
 
 #include <stdbool.h>
 #include <stddef.h>

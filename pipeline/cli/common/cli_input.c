@@ -67,13 +67,9 @@ hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, h
     status = hs_load_image(path, &input->load, image);
   } else {
     status = input->has_stdin ? HS_OK : read_stdin(input, message, message_bytes);
-    if (status == HS_OK) {
-      status = hs_load_image_memory(input->stdin_bytes, input->stdin_size, &input->load, image);
-    }
+    if (status == HS_OK) status = hs_load_image_memory(input->stdin_bytes, input->stdin_size, &input->load, image);
   }
-  if (status != HS_OK && message[0] == '\0') {
-    snprintf(message, message_bytes, "%s", hs_status_string(status));
-  }
+  if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
   return status;
 }
 
@@ -81,9 +77,9 @@ hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, h
 static void narrow_mask(hs_image *mask) {
   unsigned char *bytes = (unsigned char *)mask->data; /* the image is ours, hs_image just has no writable view */
   const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : 2 * (size_t)mask->width;
-  for (int32_t row = 0; row < mask->height; ++row) {
+  for (int32_t row = 0; row < mask->height; row++) {
     unsigned char *target = bytes + (size_t)row * stride;
-    for (int32_t column = 0; column < mask->width; ++column) {
+    for (int32_t column = 0; column < mask->width; column++) {
       uint16_t sample;
       memcpy(&sample, target + 2 * (size_t)column, sizeof sample);
       target[column] = sample != 0;
@@ -99,9 +95,7 @@ hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char
   input->load.jpeg_scale = 1;
   const hs_status status = cli_load_image(input, path, false, mask, message, message_bytes);
   input->load.jpeg_scale = scale;
-  if (status == HS_OK && mask->type == HS_U16) {
-    narrow_mask(mask);
-  }
+  if (status == HS_OK && mask->type == HS_U16) narrow_mask(mask);
   return status;
 }
 
@@ -111,9 +105,7 @@ hs_status cli_load_features_of(const char *path, const char *image, hs_features 
   const hs_file_options options = {
       .struct_size = sizeof options, .image_name = image, .message = message, .message_bytes = message_bytes};
   const hs_status status = hs_load_features(path, features, &options);
-  if (status != HS_OK && message[0] == '\0') {
-    snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
-  }
+  if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
   return status;
 }
 

@@ -24,9 +24,7 @@ static bool exists(const char *path) {
 
 /* mkdir that is content with an existing folder; errno is mkdir's. */
 static bool make_directory(const char *path) {
-  if (mkdir(path, 0777) == 0) {
-    return true;
-  }
+  if (mkdir(path, 0777) == 0) return true;
   const int error = errno;
   const bool is_there = is_directory(path);
   errno = error;
@@ -36,7 +34,7 @@ static bool make_directory(const char *path) {
 bool output_make_directories(const char *path) {
   char *part = cli_join(path, "", "");
   bool done = part != NULL;
-  for (size_t i = 1; done && part[i] != '\0'; ++i) {
+  for (size_t i = 1; done && part[i] != '\0'; i++) {
     if (part[i] == '/') {
       part[i] = '\0';
       done = make_directory(part);
@@ -47,9 +45,7 @@ bool output_make_directories(const char *path) {
   return done && make_directory(path);
 }
 
-static const char *target_key(const output_target *target) {
-  return target->name != NULL ? target->name : target->path;
-}
+static const char *target_key(const output_target *target) { return target->name ? target->name : target->path; }
 
 static int compare_targets(const void *one, const void *other) {
   const output_target *a = *(const output_target *const *)one;
@@ -60,16 +56,11 @@ static int compare_targets(const void *one, const void *other) {
 
 static bool mark_duplicates(output_plan *plan) {
   output_target **sorted = malloc((size_t)plan->count * sizeof *sorted);
-  if (sorted == NULL) {
-    return false;
-  }
-  for (int i = 0; i < plan->count; ++i) {
-    sorted[i] = &plan->targets[i];
-  }
+  if (!sorted) return false;
+  for (int i = 0; i < plan->count; i++) sorted[i] = &plan->targets[i];
   qsort(sorted, (size_t)plan->count, sizeof *sorted, compare_targets);
-  for (int i = 1; i < plan->count; ++i) {
+  for (int i = 1; i < plan->count; i++)
     sorted[i]->is_duplicate = strcmp(target_key(sorted[i]), target_key(sorted[i - 1])) == 0;
-  }
   free(sorted);
   return true;
 }
@@ -81,18 +72,18 @@ static cli_exit fill_database_targets(output_plan *plan, const option_set *set, 
   char reason[CLI_MESSAGE_BYTES / 2];
   plan->to_database = true;
   plan->targets = calloc((size_t)set->operand_count, sizeof *plan->targets);
-  plan->count = plan->targets != NULL ? set->operand_count : 0;
-  for (int i = 0; i < plan->count; ++i) {
+  plan->count = plan->targets ? set->operand_count : 0;
+  for (int i = 0; i < plan->count; i++) {
     plan->targets[i].path = cli_join(path, "", "");
     plan->targets[i].name =
         database_image_name(set->operands[i], folder->given ? folder->text : NULL, reason, sizeof reason);
-    if (plan->targets[i].name == NULL || plan->targets[i].path == NULL) {
+    if (!plan->targets[i].name || !plan->targets[i].path) {
       snprintf(message, message_bytes, "%s: %s", set->operands[i], reason);
       output_plan_free(plan);
       return CLI_FAILED;
     }
   }
-  if (plan->targets == NULL || !mark_duplicates(plan)) {
+  if (!plan->targets || !mark_duplicates(plan)) {
     snprintf(message, message_bytes, "no memory for the names of the outputs");
     output_plan_free(plan);
     return CLI_FAILED;
@@ -103,22 +94,18 @@ static cli_exit fill_database_targets(output_plan *plan, const option_set *set, 
 /* directory: null when there is one output, of the name `single`. */
 static bool fill_targets(output_plan *plan, const option_set *set, const char *directory, const char *single) {
   plan->targets = calloc((size_t)set->operand_count, sizeof *plan->targets);
-  if (plan->targets == NULL) {
-    return false;
-  }
+  if (!plan->targets) return false;
   plan->count = set->operand_count;
-  for (int i = 0; i < plan->count; ++i) {
-    if (directory == NULL) {
+  for (int i = 0; i < plan->count; i++) {
+    if (!directory) {
       plan->targets[i].path = cli_join(single, "", "");
     } else {
       char *name = output_name(set->operands[i], plan->format);
       const bool has_slash = directory[strlen(directory) - 1] == '/';
-      plan->targets[i].path = name != NULL ? cli_join(directory, has_slash ? "" : "/", name) : NULL;
+      plan->targets[i].path = name ? cli_join(directory, has_slash ? "" : "/", name) : NULL;
       free(name);
     }
-    if (plan->targets[i].path == NULL) {
-      return false;
-    }
+    if (!plan->targets[i].path) return false;
   }
   return mark_duplicates(plan);
 }
@@ -126,13 +113,11 @@ static bool fill_targets(output_plan *plan, const option_set *set, const char *d
 /* ".txt, .npz, ..." */
 static void list_endings(char *text, size_t bytes) {
   size_t used = 0;
-  for (size_t i = 0; format_at(i) != NULL && used < bytes; ++i) {
+  for (size_t i = 0; format_at(i) != NULL && used < bytes; i++) {
     const feature_format *format = format_at(i);
     char name[32] = "x";
     strncat(name, format->endings[0], sizeof name - 2);
-    if (format_by_ending(name) != format) {
-      continue; /* the ending stands for an earlier format */
-    }
+    if (format_by_ending(name) != format) continue; /* the ending stands for an earlier format */
     used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : "", format->endings[0]);
   }
 }
@@ -167,20 +152,18 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
   const char *directory = NULL;
   memset(plan, 0, sizeof *plan);
   plan->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_AUTO;
-  plan->to_stdout = output == NULL || strcmp(output, "-") == 0;
+  plan->to_stdout = !output || strcmp(output, "-") == 0;
   const bool is_folder = !plan->to_stdout && (is_directory(output) || output[strlen(output) - 1] == '/');
   if (plan->format == HS_FORMAT_COLMAP_DB ||
       (plan->format == HS_FORMAT_AUTO && !is_folder && hs_format_of_name(output) == HS_FORMAT_COLMAP_DB)) {
     plan->format = HS_FORMAT_COLMAP_DB;
-    if (!plan->to_stdout && !is_folder) {
-      return fill_database_targets(plan, set, output, message, message_bytes);
-    }
+    if (!plan->to_stdout && !is_folder) return fill_database_targets(plan, set, output, message, message_bytes);
     snprintf(message, message_bytes, "--format colmap-db writes one database: expected its name, -o FILE");
     return CLI_USAGE;
   }
   if (several && (plan->to_stdout || (exists(output) && !is_directory(output)))) {
     snprintf(message, message_bytes, "--output %s%s%s: expected a directory for the features of several images",
-             output != NULL ? "'" : "is missing", output != NULL ? output : "", output != NULL ? "'" : "");
+             output != NULL ? "'" : "is missing", output ? output : "", output ? "'" : "");
     return CLI_USAGE;
   }
   if (several && !is_folder && hs_format_of_name(output) != HS_FORMAT_AUTO) {
@@ -206,7 +189,7 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
 }
 
 cli_exit output_plan_make_directory(const output_plan *plan, char *message, size_t message_bytes) {
-  if (plan->directory != NULL && !output_make_directories(plan->directory)) {
+  if (plan->directory && !output_make_directories(plan->directory)) {
     snprintf(message, message_bytes, "cannot make the directory %s: %s", plan->directory, strerror(errno));
     return CLI_FAILED;
   }
@@ -214,7 +197,7 @@ cli_exit output_plan_make_directory(const output_plan *plan, char *message, size
 }
 
 void output_plan_free(output_plan *plan) {
-  for (int i = 0; i < plan->count; ++i) {
+  for (int i = 0; i < plan->count; i++) {
     free(plan->targets[i].path);
     free(plan->targets[i].name);
   }

@@ -2,8 +2,8 @@
  * Where `extract` puts the features of each image: decided for all images before any is read, so that
  * wrong usage shows at once and no result overwrites another.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_OUTPUT_H
-#define HARTSIFT_PIPELINE_CLI_OUTPUT_H
+#ifndef HARTSIFT_CLI_COMMON_CLI_OUTPUT_H
+#define HARTSIFT_CLI_COMMON_CLI_OUTPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -21,9 +21,7 @@ enum {
 };
 
 void digest_start(digest_state *state) {
-  for (int lane = 0; lane < DIGEST_LANES; ++lane) {
-    state->lanes[lane] = DIGEST_BASIS;
-  }
+  for (int lane = 0; lane < DIGEST_LANES; lane++) state->lanes[lane] = DIGEST_BASIS;
   state->size = 0;
 }
 
@@ -34,29 +32,21 @@ static void digest_add_byte(digest_state *state, unsigned char byte) {
 
 void digest_add(digest_state *state, const void *bytes, size_t size) {
   const unsigned char *byte = bytes, *end = byte + size;
-  while (byte < end && state->size % DIGEST_LANES != 0) {
-    digest_add_byte(state, *byte++);
-  }
+  while (byte < end && state->size % DIGEST_LANES != 0) digest_add_byte(state, *byte++);
   const size_t whole = (size_t)(end - byte) / DIGEST_LANES * DIGEST_LANES;
   uint64_t lanes[DIGEST_LANES]; /* a copy, so that they stay in registers */
   memcpy(lanes, state->lanes, sizeof lanes);
-  for (const unsigned char *last = byte + whole; byte < last; byte += DIGEST_LANES) {
-    for (int lane = 0; lane < DIGEST_LANES; ++lane) {
-      lanes[lane] = (lanes[lane] ^ byte[lane]) * DIGEST_PRIME;
-    }
-  }
+  for (const unsigned char *last = byte + whole; byte < last; byte += DIGEST_LANES)
+    for (int lane = 0; lane < DIGEST_LANES; lane++) lanes[lane] = (lanes[lane] ^ byte[lane]) * DIGEST_PRIME;
   memcpy(state->lanes, lanes, sizeof lanes);
   state->size += whole;
-  while (byte < end) {
-    digest_add_byte(state, *byte++);
-  }
+  while (byte < end) digest_add_byte(state, *byte++);
 }
 
 uint64_t digest_end(const digest_state *state) {
   uint64_t digest = DIGEST_BASIS;
-  for (int i = 0; i < DIGEST_LANES * 8; ++i) {
+  for (int i = 0; i < DIGEST_LANES * 8; i++)
     digest = (digest ^ (state->lanes[i / 8] >> (8 * (i % 8)) & 0xFF)) * DIGEST_PRIME;
-  }
   return digest;
 }
 
@@ -64,7 +54,7 @@ static void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoin
   uint8_t bytes[DIGEST_BLOCK * DIGEST_KEYPOINT_BYTES];
   for (size_t first = 0; first < count; first += DIGEST_BLOCK) {
     const size_t here = count - first < DIGEST_BLOCK ? count - first : DIGEST_BLOCK;
-    for (size_t i = 0; i < here; ++i) {
+    for (size_t i = 0; i < here; i++) {
       const hs_keypoint *keypoint = &keypoints[first + i];
       uint8_t *to = bytes + i * DIGEST_KEYPOINT_BYTES;
       bytes_put_f32(to, keypoint->x);
@@ -83,9 +73,7 @@ static void digest_add_floats(digest_state *state, const float *values, size_t c
   uint8_t bytes[4 * DIGEST_BLOCK];
   for (size_t first = 0; first < count; first += DIGEST_BLOCK) {
     const size_t here = count - first < DIGEST_BLOCK ? count - first : DIGEST_BLOCK;
-    for (size_t i = 0; i < here; ++i) {
-      bytes_put_f32(bytes + 4 * i, values[first + i]);
-    }
+    for (size_t i = 0; i < here; i++) bytes_put_f32(bytes + 4 * i, values[first + i]);
     digest_add(state, bytes, 4 * here);
   }
 }
@@ -98,31 +86,25 @@ uint64_t digest_features(const hs_features *features) {
   digest_add(&state, count, sizeof count);
   digest_add_keypoints(&state, features->keypoints, features->count);
   const size_t values = features->count * HS_DESCRIPTOR_LENGTH;
-  if (features->descriptors != NULL && features->descriptor_type == HS_DESCRIPTOR_U8) {
+  if (features->descriptors && features->descriptor_type == HS_DESCRIPTOR_U8)
     digest_add(&state, features->descriptors, values);
-  } else if (features->descriptors != NULL && features->descriptor_type == HS_DESCRIPTOR_F32) {
+  else if (features->descriptors && features->descriptor_type == HS_DESCRIPTOR_F32)
     digest_add_floats(&state, features->descriptors, values);
-  }
   return digest_end(&state);
 }
 
 hs_status digest_add_file(digest_state *state, const char *path) {
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (descriptor < 0) {
-    return HS_ERR_IO;
-  }
+  if (descriptor < 0) return HS_ERR_IO;
   unsigned char *piece = malloc(DIGEST_PIECE_BYTES);
-  hs_status status = piece != NULL ? HS_OK : HS_ERR_MEMORY;
+  hs_status status = piece ? HS_OK : HS_ERR_MEMORY;
   while (status == HS_OK) {
     const ssize_t got = read(descriptor, piece, DIGEST_PIECE_BYTES);
-    if (got == 0) {
-      break;
-    }
-    if (got > 0) {
+    if (got == 0) break;
+    if (got > 0)
       digest_add(state, piece, (size_t)got);
-    } else if (errno != EINTR) {
+    else if (errno != EINTR)
       status = HS_ERR_IO;
-    }
   }
   const int error = errno;
   free(piece);

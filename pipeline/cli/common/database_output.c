@@ -20,36 +20,28 @@ hs_status database_open(const option_set *set, const char *path, hs_bin_layout l
                                      .message_bytes = message_bytes};
   message[0] = '\0';
   const hs_status status = hs_colmap_open(database, path, &options);
-  if (status != HS_OK && message[0] == '\0') {
-    snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
-  }
+  if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
   return status;
 }
 
 /* The folder an image lies in, links resolved, with a slash at its end; to be freed, null with errno. */
 static char *resolved_folder(const char *image) {
   const char *slash = strrchr(image, '/');
-  const size_t length = slash != NULL ? (size_t)(slash - image) + 1 : 0;
+  const size_t length = slash ? (size_t)(slash - image) + 1 : 0;
   char *folder = malloc(length + 3);
-  if (folder == NULL) {
-    return NULL;
-  }
+  if (!folder) return NULL;
   memcpy(folder, image, length);
   strcpy(folder + length, ".");
   char *resolved = realpath(folder, NULL);
   free(folder);
-  if (resolved == NULL) {
-    return NULL;
-  }
+  if (!resolved) return NULL;
   const size_t size = strlen(resolved);
   char *closed = realloc(resolved, size + 2);
-  if (closed == NULL) {
+  if (!closed) {
     free(resolved);
     return NULL;
   }
-  if (size == 0 || closed[size - 1] != '/') {
-    strcpy(closed + size, "/");
-  }
+  if (size == 0 || closed[size - 1] != '/') strcpy(closed + size, "/");
   return closed;
 }
 
@@ -59,23 +51,21 @@ static char *name_below(const char *image, const char *folder, char *message, si
   const size_t size = strlen(folder) + 2;
   char *closed = malloc(size);
   char *place = resolved_folder(image);
-  if (closed != NULL) {
+  if (closed) {
     snprintf(closed, size, "%s/", folder);
     top = resolved_folder(closed);
   }
-  if (closed == NULL || place == NULL || top == NULL) {
+  if (!closed || !place || !top) {
     snprintf(message, message_bytes, "cannot tell where %s lies below %s: %s", image, folder, strerror(errno));
   } else if (strncmp(place, top, strlen(top)) != 0) {
     snprintf(message, message_bytes, "does not lie in the folder of --image-path, %s", folder);
   } else {
     const char *slash = strrchr(image, '/');
     const char *below = place + strlen(top);
-    const char *last = slash != NULL ? slash + 1 : image;
+    const char *last = slash ? slash + 1 : image;
     const size_t bytes = strlen(below) + strlen(last) + 1;
     name = malloc(bytes);
-    if (name != NULL) {
-      snprintf(name, bytes, "%s%s", below, last);
-    }
+    if (name) snprintf(name, bytes, "%s%s", below, last);
   }
   free(closed);
   free(place);
@@ -86,8 +76,6 @@ static char *name_below(const char *image, const char *folder, char *message, si
 char *database_image_name(const char *image, const char *folder, char *message, size_t message_bytes) {
   const bool is_file = strcmp(image, "-") != 0 && !output_is_scene(image);
   snprintf(message, message_bytes, "no memory for its name");
-  if (is_file && folder != NULL) {
-    return name_below(image, folder, message, message_bytes);
-  }
+  if (is_file && folder) return name_below(image, folder, message, message_bytes);
   return output_name(image, HS_FORMAT_COLMAP_DB);
 }

@@ -1,8 +1,8 @@
 /*
  * COLMAP's database as the output of subcommands: opening it with the options given, and how its images are called.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_DATABASE_OUTPUT_H
-#define HARTSIFT_PIPELINE_CLI_DATABASE_OUTPUT_H
+#ifndef HARTSIFT_CLI_COMMON_DATABASE_OUTPUT_H
+#define HARTSIFT_CLI_COMMON_DATABASE_OUTPUT_H
 
 #include "pipeline/cli/common/cli_common.h"
 

@@ -19,11 +19,10 @@ hs_array gray_array_of(const hs_image *image) {
 cli_exit gray_array_job_fail(const gray_array_job *job, const char *name) {
   const size_t length = strlen(name);
   const bool named = strncmp(job->message, name, length) == 0 && job->message[length] == ':';
-  if (named) {
+  if (named)
     cli_error(job->set->command, "%s", job->message);
-  } else {
+  else
     cli_error(job->set->command, "%s: %s", name, job->message);
-  }
   return CLI_FAILED;
 }
 
@@ -43,9 +42,8 @@ cli_exit gray_array_job_open(gray_array_job *job, const option_set *set) {
     return cli_exit_of_create(created);
   }
   const char *path = set->operands[0];
-  if (cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message) != HS_OK) {
+  if (cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message) != HS_OK)
     return gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard input" : path);
-  }
   job->array = gray_array_of(&job->image);
   return CLI_DONE;
 }
@@ -68,10 +66,8 @@ cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *out, cons
   }
   atomic_file file;
   FILE *stream = atomic_file_open(&file, output->text);
-  if (stream != NULL) {
-    write(stream, result);
-  }
-  if (stream == NULL || atomic_file_commit(&file) != HS_OK) {
+  if (stream) write(stream, result);
+  if (!stream || atomic_file_commit(&file) != HS_OK) {
     cli_error(job->set->command, "%s", file.message); /* names the file */
     return CLI_FAILED;
   }

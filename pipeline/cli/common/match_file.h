@@ -2,8 +2,8 @@
  * Files of matches between two lists of features: CSV, JSON, and the text that COLMAP's matches_importer reads.
  * FORMATS.md describes the layouts.
  */
-#ifndef HARTSIFT_FORMATS_MATCH_FILE_H
-#define HARTSIFT_FORMATS_MATCH_FILE_H
+#ifndef HARTSIFT_CLI_COMMON_MATCH_FILE_H
+#define HARTSIFT_CLI_COMMON_MATCH_FILE_H
 
 #include "pipeline/formats/formats.h"
 

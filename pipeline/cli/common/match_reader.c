@@ -24,7 +24,7 @@ typedef struct match_input {
 } match_input;
 
 void match_table_free(match_table *table) {
-  if (table == NULL) return;
+  if (!table) return;
   hs_matches_free(&table->matches);
   hs_memory_release(table->allocator, table->inliers);
   memset(table, 0, sizeof *table);
@@ -41,7 +41,7 @@ static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, 
   t->allocator = t->matches.allocator = source->allocator;
   t->matches.pairs = hs_memory_alloc(source->allocator, (size_t)count * sizeof(hs_match_pair));
   if (verified) t->inliers = hs_memory_alloc(source->allocator, (size_t)count);
-  if (t->matches.pairs == NULL || (verified && t->inliers == NULL))
+  if (!t->matches.pairs || (verified && !t->inliers))
     return source_fail(source, HS_ERR_MEMORY, "no memory for %llu matches", (unsigned long long)count);
   t->matches.capacity = (size_t)count;
   return HS_OK;
@@ -50,17 +50,16 @@ static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, 
 /* Appends a match; values in the order of column_names. */
 static hs_status append(match_input *in, const double values[COLUMNS]) {
   const double most[2] = {(double)in->count_a, (double)in->count_b};
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < 2; k++)
     if (!(values[k] >= 0.0 && values[k] < most[k] && values[k] < (double)HS_NO_FEATURE) ||
         values[k] != floor(values[k]))
       return cursor_fail(&in->cursor, "%s is no index below %.0f", column_names[k], most[k]);
-  }
   const float distance = (float)values[COLUMN_DISTANCE];
   if (!(distance >= 0.0f) || isinf(distance)) return cursor_fail(&in->cursor, "distance is not in the range of floats");
   if (values[COLUMN_INLIER] != 0.0 && values[COLUMN_INLIER] != 1.0)
     return cursor_fail(&in->cursor, "inlier is neither 0 nor 1");
   match_table *t = &in->table;
-  if (t->inliers != NULL) t->inliers[t->matches.count] = values[COLUMN_INLIER] != 0.0;
+  if (t->inliers) t->inliers[t->matches.count] = values[COLUMN_INLIER] != 0.0;
   t->matches.pairs[t->matches.count++] = (hs_match_pair){.first = (uint32_t)values[COLUMN_A],
                                                          .second = (uint32_t)values[COLUMN_B],
                                                          .distance = distance,
@@ -186,7 +185,7 @@ static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *veri
     status = read_json_pair(cursor, values, &seen);
     if (status != HS_OK) return status;
     *verified = *verified || (seen & (1u << COLUMN_INLIER)) != 0;
-    ++*count;
+    (*count)++;
   }
 }
 

@@ -17,7 +17,7 @@ match_format match_format_by_ending(const char *path) {
 }
 
 static void write_csv(feature_sink *sink, const match_table *table) {
-  sink_text(sink, table->inliers != NULL ? "index_a,index_b,distance,inlier\n" : "index_a,index_b,distance\n");
+  sink_text(sink, table->inliers ? "index_a,index_b,distance,inlier\n" : "index_a,index_b,distance\n");
   for (size_t i = 0; i < table->matches.count; i++) {
     const hs_match_pair *pair = &table->matches.pairs[i];
     sink_int(sink, pair->first);
@@ -25,7 +25,7 @@ static void write_csv(feature_sink *sink, const match_table *table) {
     sink_int(sink, pair->second);
     sink_text(sink, ",");
     sink_float(sink, pair->distance);
-    if (table->inliers != NULL) sink_text(sink, table->inliers[i] != 0 ? ",1" : ",0");
+    if (table->inliers) sink_text(sink, table->inliers[i] != 0 ? ",1" : ",0");
     sink_text(sink, "\n");
   }
 }
@@ -55,8 +55,7 @@ static void write_json_pair(feature_sink *sink, const match_table *table, size_t
   sink_int(sink, pair->second);
   sink_text(sink, ", \"distance\": ");
   sink_float(sink, pair->distance);
-  if (table->inliers != NULL)
-    sink_text(sink, table->inliers[index] != 0 ? ", \"inlier\": true" : ", \"inlier\": false");
+  if (table->inliers) sink_text(sink, table->inliers[index] != 0 ? ", \"inlier\": true" : ", \"inlier\": false");
   sink_text(sink, "}");
 }
 
@@ -70,7 +69,7 @@ static void write_json(feature_sink *sink, const match_table *table) {
   sink_text(sink, ", \"features_b\": ");
   sink_int(sink, (int64_t)table->count_b);
   sink_text(sink, ",\n \"verified\": ");
-  if (table->geometry != NULL)
+  if (table->geometry)
     write_json_geometry(sink, table->geometry);
   else
     sink_text(sink, "null");
@@ -84,7 +83,7 @@ static void write_json(feature_sink *sink, const match_table *table) {
 /* The name of an image as COLMAP knows it: without folder, and without the .txt of its text features. */
 static size_t colmap_name(const char *name, const char **start) {
   const char *slash = strrchr(name, '/');
-  *start = slash != NULL ? slash + 1 : name;
+  *start = slash ? slash + 1 : name;
   const size_t length = strlen(*start);
   const bool text = length > 4 && strcasecmp(*start + length - 4, ".txt") == 0;
   return text ? length - 4 : length;
@@ -99,7 +98,7 @@ static void write_colmap(feature_sink *sink, const match_table *table) {
   sink_bytes(sink, start, b);
   sink_text(sink, "\n");
   for (size_t i = 0; i < table->matches.count; i++) {
-    if (table->inliers != NULL && table->inliers[i] == 0) continue;
+    if (table->inliers && table->inliers[i] == 0) continue;
     sink_int(sink, table->matches.pairs[i].first);
     sink_text(sink, " ");
     sink_int(sink, table->matches.pairs[i].second);
@@ -124,7 +123,7 @@ void match_table_write(FILE *stream, match_format format, const match_table *tab
    as two. */
 static const char *colmap_fault(const char *name) {
   const char *start;
-  const size_t length = name != NULL ? colmap_name(name, &start) : 0;
+  const size_t length = name ? colmap_name(name, &start) : 0;
   if (length == 0) return "an image without a name";
   return strcspn(start, " \t\r\n\v\f") < length ? "an image's name with a blank" : NULL;
 }
@@ -133,15 +132,15 @@ hs_status match_table_save(const char *path, match_format format, const match_ta
                            size_t message_bytes) {
   if (format == MATCH_FORMAT_COLMAP) {
     const char *fault = colmap_fault(table->name_a);
-    if (fault == NULL) fault = colmap_fault(table->name_b);
-    if (fault != NULL) {
+    if (!fault) fault = colmap_fault(table->name_b);
+    if (fault) {
       hs_message_set(message, message_bytes, "%s: COLMAP's text cannot hold %s", path, fault);
       return HS_ERR_ARGUMENT;
     }
   }
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);
-  if (stream != NULL) {
+  if (stream) {
     match_table_write(stream, format, table);
     (void)atomic_file_commit(&file);
   }

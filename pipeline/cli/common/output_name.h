@@ -1,8 +1,8 @@
 /*
  * What the output for an image is called.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_OUTPUT_NAME_H
-#define HARTSIFT_PIPELINE_CLI_OUTPUT_NAME_H
+#ifndef HARTSIFT_CLI_COMMON_OUTPUT_NAME_H
+#define HARTSIFT_CLI_COMMON_OUTPUT_NAME_H
 
 #include <stdbool.h>
 

@@ -27,11 +27,10 @@ double draw_line_width(const drawing *picture) {
 
 cli_exit draw_fail(const char *name, const char *message) {
   const size_t length = strlen(name);
-  if (strncmp(message, name, length) == 0 && message[length] == ':') {
+  if (strncmp(message, name, length) == 0 && message[length] == ':')
     cli_error(COMMAND_DRAW, "%s", message);
-  } else {
+  else
     cli_error(COMMAND_DRAW, "%s: %s", name, message);
-  }
   return CLI_FAILED;
 }
 
@@ -41,9 +40,7 @@ cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture)
   hs_status status = cli_load_image(input, path, true, &image, message, sizeof message);
   if (status == HS_OK) {
     status = drawing_from_image(picture, &image);
-    if (status != HS_OK) {
-      snprintf(message, sizeof message, "%s", hs_status_string(status));
-    }
+    if (status != HS_OK) snprintf(message, sizeof message, "%s", hs_status_string(status));
   }
   hs_image_free(&image);
   return status == HS_OK ? CLI_DONE : draw_fail(path, message);
@@ -56,7 +53,7 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
   hs_image gray = {0};
   hs_image mask = {0};
   hs_status status = cli_load_image(input, path, false, &gray, message, sizeof message);
-  if (status == HS_OK && mask_path != NULL) {
+  if (status == HS_OK && mask_path) {
     status = cli_load_mask(input, mask_path, &mask, message, sizeof message);
     if (status == HS_OK && (mask.width != gray.width || mask.height != gray.height)) {
       cli_explain_size(input, "the mask is", mask.width, mask.height, &gray, message);
@@ -64,10 +61,8 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
     }
   }
   if (status == HS_OK) {
-    status = hs_extract(context, &gray, mask_path != NULL ? &mask : NULL, features);
-    if (status != HS_OK) {
-      cli_explain(context, status, message, sizeof message);
-    }
+    status = hs_extract(context, &gray, mask_path ? &mask : NULL, features);
+    if (status != HS_OK) cli_explain(context, status, message, sizeof message);
   }
   hs_image_free(&mask);
   hs_image_free(&gray);
@@ -76,9 +71,7 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
 
 cli_exit draw_load_features(const char *path, const char *image, const drawing *picture, hs_features *features) {
   char message[CLI_MESSAGE_BYTES];
-  if (cli_load_features_of(path, image, features, message, sizeof message) != HS_OK) {
-    return draw_fail(path, message);
-  }
+  if (cli_load_features_of(path, image, features, message, sizeof message) != HS_OK) return draw_fail(path, message);
   const bool fits = features->image_width == 0 ||
                     (features->image_width == picture->width && features->image_height == picture->height);
   if (!fits) {
@@ -100,19 +93,14 @@ cli_exit draw_save_picture(const option_set *set, const drawing *picture, const 
   const bool to_stdout = strcmp(path, "-") == 0;
   const char *name = to_stdout ? "standard output" : path;
   char message[CLI_MESSAGE_BYTES] = "";
-  for (int i = 0; i < set->operand_count; ++i) {
-    if (cli_is_same_file(set->operands[i], path)) {
-      return draw_fail(path, "the output would overwrite an input");
-    }
-  }
+  for (int i = 0; i < set->operand_count; i++)
+    if (cli_is_same_file(set->operands[i], path)) return draw_fail(path, "the output would overwrite an input");
   const hs_image view = drawing_view(picture);
   const hs_status status = image_save(path, &view, message, sizeof message);
   if (status != HS_OK) {
     return to_stdout && cli_stdout_is_gone() ? CLI_FAILED
                                              : draw_fail(name, message[0] != '\0' ? message : hs_status_string(status));
   }
-  if (!set->values[OPTION_QUIET].given) {
-    fprintf(stderr, "%s -> %s\n", summary, name);
-  }
+  if (!set->values[OPTION_QUIET].given) fprintf(stderr, "%s -> %s\n", summary, name);
   return CLI_DONE;
 }

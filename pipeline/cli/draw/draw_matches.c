@@ -23,16 +23,12 @@ typedef struct match_picture {
 static cli_exit load_image_and_features(match_picture *p, int side) {
   const char *path = p->set->operands[side];
   /* Extracted as match does it, which the indices count in. */
-  const bool as_stored = p->context != NULL ? match_format_of_file(p->set->operands[2]) == MATCH_FORMAT_COLMAP
-                                            : draw_is_as_stored(p->set->operands[3 + side]);
+  const bool as_stored = p->context ? match_format_of_file(p->set->operands[2]) == MATCH_FORMAT_COLMAP
+                                    : draw_is_as_stored(p->set->operands[3 + side]);
   cli_input_for(&p->input, p->set, as_stored);
   const cli_exit result = draw_load_picture(&p->input, path, &p->pictures[side]);
-  if (result != CLI_DONE) {
-    return result;
-  }
-  if (p->context != NULL) {
-    return draw_extract_features(&p->input, p->context, path, NULL, &p->features[side]);
-  }
+  if (result != CLI_DONE) return result;
+  if (p->context) return draw_extract_features(&p->input, p->context, path, NULL, &p->features[side]);
   return draw_load_features(p->set->operands[3 + side], path, &p->pictures[side], &p->features[side]);
 }
 
@@ -67,17 +63,15 @@ static size_t draw_all(match_picture *p) {
   const double width = draw_line_width(&p->pictures[0]);
   const match_table *table = &p->table;
   size_t inliers = 0;
-  for (size_t i = 0; i < table->matches.count; ++i) {
-    if (table->inliers == NULL) {
+  for (size_t i = 0; i < table->matches.count; i++)
+    if (!table->inliers)
       draw_match(p, i, draw_palette[i % DRAW_COLOURS], 0.8, width);
-    } else if (!table->inliers[i]) {
+    else if (!table->inliers[i])
       draw_match(p, i, draw_palette[COLOUR_OUTLIER], 0.5, width);
-    }
-  }
-  for (size_t i = 0; table->inliers != NULL && i < table->matches.count; ++i) {
+  for (size_t i = 0; table->inliers && i < table->matches.count; i++) {
     if (table->inliers[i]) {
       draw_match(p, i, draw_palette[COLOUR_INLIER], 0.8, width);
-      ++inliers;
+      inliers++;
     }
   }
   return inliers;
@@ -92,9 +86,7 @@ static cli_exit draw_and_save(match_picture *p) {
                      status == HS_ERR_LIMIT ? "side by side the pictures are too large" : hs_status_string(status));
   }
   const size_t inliers = draw_all(p);
-  if (p->table.inliers != NULL) {
-    snprintf(verified, sizeof verified, ", %zu inliers", inliers);
-  }
+  if (p->table.inliers) snprintf(verified, sizeof verified, ", %zu inliers", inliers);
   snprintf(summary, sizeof summary, "%s, %s: %" PRId32 "x%" PRId32 ", %zu matches%s", names[0], names[1], p->both.width,
            p->both.height, p->table.matches.count, verified);
   return draw_save_picture(p->set, &p->both, summary);
@@ -116,17 +108,11 @@ cli_exit draw_matches(const option_set *set) {
     p.input.keeps_stdin = extracts;
     result = load_image_and_features(&p, 0);
   }
-  if (result == CLI_DONE) {
-    result = load_image_and_features(&p, 1);
-  }
-  if (result == CLI_DONE) {
-    result = load_matches(&p);
-  }
-  if (result == CLI_DONE) {
-    result = draw_and_save(&p);
-  }
+  if (result == CLI_DONE) result = load_image_and_features(&p, 1);
+  if (result == CLI_DONE) result = load_matches(&p);
+  if (result == CLI_DONE) result = draw_and_save(&p);
   cli_input_free(&p.input);
-  for (int side = 0; side < 2; ++side) {
+  for (int side = 0; side < 2; side++) {
     drawing_free(&p.pictures[side]);
     hs_features_free(&p.features[side]);
   }

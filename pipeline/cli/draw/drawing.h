@@ -2,8 +2,8 @@
  * Anti-aliased circles and lines on an RGB picture. A pixel's centre has whole coordinates, as in
  * hartsift.h; what lies outside the picture is left out.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_DRAWING_H
-#define HARTSIFT_PIPELINE_CLI_DRAWING_H
+#ifndef HARTSIFT_CLI_DRAW_DRAWING_H
+#define HARTSIFT_CLI_DRAW_DRAWING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -17,26 +17,20 @@ static save_format save_format_of(const char *path) {
     save_format format;
   } table[] = {{".png", SAVE_PNG}, {".jpg", SAVE_JPEG}, {".jpeg", SAVE_JPEG},
                {".pgm", SAVE_PGM}, {".ppm", SAVE_PPM},  {".pnm", SAVE_PNM}};
-  if (strcmp(path, "-") == 0) {
-    return HARTSIFT_HAVE_PNG ? SAVE_PNG : SAVE_PNM;
-  }
-  for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) {
-    if (path_ends_with(path, table[i].ending)) {
-      return table[i].format;
-    }
-  }
+  if (strcmp(path, "-") == 0) return HARTSIFT_HAVE_PNG ? SAVE_PNG : SAVE_PNM;
+  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+    if (path_ends_with(path, table[i].ending)) return table[i].format;
   return SAVE_UNKNOWN;
 }
 
 /* Fills in the stride; HS_ERR_IMAGE when the view is none that can be written. */
 static hs_status save_check_image(const hs_image *image, hs_image *view) {
   size_t row_bytes = 0;
-  if (image->data == NULL || image->width < 1 || image->height < 1 || image->type != HS_U8 ||
+  if (!image->data || image->width < 1 || image->height < 1 || image->type != HS_U8 ||
       (image->layout != HS_GRAY && image->layout != HS_RGB) ||
       !hs_size_mul((size_t)image->width, image_channels(image->layout), &row_bytes) ||
-      (image->stride_bytes != 0 && image->stride_bytes < row_bytes)) {
+      (image->stride_bytes != 0 && image->stride_bytes < row_bytes))
     return HS_ERR_IMAGE;
-  }
   *view = *image;
   view->stride_bytes = image->stride_bytes != 0 ? image->stride_bytes : row_bytes;
   return HS_OK;
@@ -61,7 +55,7 @@ static hs_status save_encode(save_format format, FILE *stream, const hs_image *i
 
 hs_status image_save(const char *path, const hs_image *image, char *message, size_t message_bytes) {
   hs_message_set(message, message_bytes, "%s", "");
-  if (path == NULL || image == NULL) {
+  if (!path || !image) {
     hs_message_set(message, message_bytes, "the picture to write or its name is null");
     return HS_ERR_ARGUMENT;
   }
@@ -82,7 +76,7 @@ hs_status image_save(const char *path, const hs_image *image, char *message, siz
 
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);
-  if (stream == NULL) {
+  if (!stream) {
     hs_message_set(message, message_bytes, "%s", file.message);
     return file.status;
   }

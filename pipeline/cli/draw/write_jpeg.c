@@ -34,9 +34,7 @@ static void write_jpeg_on_error(j_common_ptr jpeg) {
   longjmp(encoder->jump, 1);
 }
 
-static void write_jpeg_on_output(j_common_ptr jpeg) {
-  (void)jpeg;
-}
+static void write_jpeg_on_output(j_common_ptr jpeg) { (void)jpeg; }
 
 static void write_jpeg_set_parameters(write_jpeg_state *encoder) {
   struct jpeg_compress_struct *jpeg = &encoder->jpeg;
@@ -53,14 +51,12 @@ static void write_jpeg_set_parameters(write_jpeg_state *encoder) {
 
 /* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
 static void write_jpeg_encode_guarded(write_jpeg_state *encoder) {
-  if (setjmp(encoder->jump) != 0) {
-    return;
-  }
+  if (setjmp(encoder->jump) != 0) return;
   jpeg_create_compress(&encoder->jpeg);
   jpeg_stdio_dest(&encoder->jpeg, encoder->stream);
   write_jpeg_set_parameters(encoder);
   jpeg_start_compress(&encoder->jpeg, TRUE);
-  for (int32_t y = 0; y < encoder->image->height; ++y) {
+  for (int32_t y = 0; y < encoder->image->height; y++) {
     /* libjpeg reads the row only, but its type has no const. */
     JSAMPROW row = (JSAMPROW)(uintptr_t)encoder->image->data + (size_t)y * encoder->image->stride_bytes;
     jpeg_write_scanlines(&encoder->jpeg, &row, 1);

@@ -26,9 +26,7 @@ __attribute__((format(printf, 3, 4))) static bool option_fail(char *message, siz
 /* Decimal digits with an optional sign only: strtoll alone would take leading space and an empty text. */
 static bool parse_whole(const char *text, int64_t low, int64_t high, int64_t *value) {
   const char *digits = text[0] == '-' || text[0] == '+' ? text + 1 : text;
-  if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0') {
-    return false;
-  }
+  if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0') return false;
   errno = 0;
   *value = strtoll(text, NULL, 10);
   return errno == 0 && *value >= low && *value <= high;
@@ -36,9 +34,7 @@ static bool parse_whole(const char *text, int64_t low, int64_t high, int64_t *va
 
 /* Decimal notation only: strtod would also take "nan", "inf" and hexadecimal. */
 static bool parse_real(const char *text, double low, double high, double *value) {
-  if (text[0] == '\0' || text[strspn(text, "+-.0123456789eE")] != '\0') {
-    return false;
-  }
+  if (text[0] == '\0' || text[strspn(text, "+-.0123456789eE")] != '\0') return false;
   char *end = NULL;
   *value = strtod(text, &end);
   return end != text && *end == '\0' && *value >= low && *value <= high;
@@ -46,27 +42,17 @@ static bool parse_real(const char *text, double low, double high, double *value)
 
 static bool parse_unsigned(const char *text, bool suffix_allowed, uint64_t *value) {
   const size_t digits = strspn(text, "0123456789");
-  if (digits == 0) {
-    return false;
-  }
+  if (digits == 0) return false;
   errno = 0;
   *value = strtoull(text, NULL, 10);
-  if (errno != 0) {
-    return false;
-  }
+  if (errno != 0) return false;
   const char *suffix = text + digits;
-  if (suffix[0] == '\0') {
-    return true;
-  }
+  if (suffix[0] == '\0') return true;
   static const char suffixes[] = "KkMmGg";
   const char *found = suffix_allowed && suffix[1] == '\0' ? strchr(suffixes, suffix[0]) : NULL;
-  if (found == NULL) {
-    return false;
-  }
+  if (!found) return false;
   const unsigned shift = 10u * ((unsigned)(found - suffixes) / 2u + 1u);
-  if (*value > UINT64_MAX >> shift) {
-    return false;
-  }
+  if (*value > UINT64_MAX >> shift) return false;
   *value <<= shift;
   return true;
 }
@@ -74,14 +60,10 @@ static bool parse_unsigned(const char *text, bool suffix_allowed, uint64_t *valu
 static bool parse_choice(const char *text, const char *choices, int64_t *index) {
   const size_t length = strlen(text);
   *index = 0;
-  for (const char *choice = choices; length > 0; ++*index) {
+  for (const char *choice = choices; length > 0; (*index)++) {
     const size_t span = strcspn(choice, "|");
-    if (span == length && strncmp(choice, text, length) == 0) {
-      return true;
-    }
-    if (choice[span] == '\0') {
-      break;
-    }
+    if (span == length && strncmp(choice, text, length) == 0) return true;
+    if (choice[span] == '\0') break;
     choice += span + 1;
   }
   return false;
@@ -93,9 +75,7 @@ static bool parse_device(const char *text, option_value *value) {
   value->numbers[0] = 0;
   if (strncmp(text, cuda_prefix, sizeof cuda_prefix - 1) == 0) {
     const char *number = text + sizeof cuda_prefix - 1;
-    if (number[0] == '+' || !parse_whole(number, 0, INT32_MAX, &index)) {
-      return false;
-    }
+    if (number[0] == '+' || !parse_whole(number, 0, INT32_MAX, &index)) return false;
     value->integer = HS_DEVICE_CUDA;
     value->numbers[0] = (int32_t)index;
     return true;
@@ -104,18 +84,14 @@ static bool parse_device(const char *text, option_value *value) {
 }
 
 static bool parse_region(const char *text, int32_t numbers[4]) {
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; i++) {
     char part[16];
     const size_t span = strcspn(text, ",");
     int64_t number = 0;
-    if (span >= sizeof part || text[span] != (i < 3 ? ',' : '\0')) {
-      return false;
-    }
+    if (span >= sizeof part || text[span] != (i < 3 ? ',' : '\0')) return false;
     memcpy(part, text, span);
     part[span] = '\0';
-    if (!parse_whole(part, i < 2 ? 0 : 1, INT32_MAX, &number)) {
-      return false;
-    }
+    if (!parse_whole(part, i < 2 ? 0 : 1, INT32_MAX, &number)) return false;
     numbers[i] = (int32_t)number;
     text += span + 1;
   }
@@ -128,14 +104,10 @@ static bool parse_size(const char *text, int64_t high, int32_t numbers[4]) {
   int64_t width = 0;
   int64_t height = 0;
   const size_t span = strspn(text, "0123456789");
-  if (span >= sizeof first || text[span] != 'x' || text[span + 1] == '+') {
-    return false;
-  }
+  if (span >= sizeof first || text[span] != 'x' || text[span + 1] == '+') return false;
   memcpy(first, text, span);
   first[span] = '\0';
-  if (!parse_whole(first, 1, high, &width) || !parse_whole(text + span + 1, 1, high, &height)) {
-    return false;
-  }
+  if (!parse_whole(first, 1, high, &width) || !parse_whole(text + span + 1, 1, high, &height)) return false;
   numbers[0] = (int32_t)width;
   numbers[1] = (int32_t)height;
   return true;
@@ -147,12 +119,8 @@ static bool pairs_are_valid(const char *text) {
     const size_t span = strcspn(text, ",");
     const size_t name = strcspn(text, "=,");
     const size_t value = name < span ? strcspn(text + name + 1, "=,") : 0;
-    if (name == 0 || value == 0 || name + 1 + value != span) {
-      return false;
-    }
-    if (text[span] == '\0') {
-      return true;
-    }
+    if (name == 0 || value == 0 || name + 1 + value != span) return false;
+    if (text[span] == '\0') return true;
     text += span + 1;
   }
 }
@@ -221,36 +189,25 @@ static void make_getopt_tables(command_id command, getopt_tables *tables) {
   size_t letters = 0;
   memset(tables, 0, sizeof *tables);
   /* '+': a subcommand's own options are not for the top level. ':': a missing value is told apart. */
-  if (command == COMMAND_TOP) {
-    tables->letters[letters++] = '+';
-  }
+  if (command == COMMAND_TOP) tables->letters[letters++] = '+';
   tables->letters[letters++] = ':';
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
-    if (!option_belongs_to((option_id)id, command)) {
-      continue;
-    }
+    if (!option_belongs_to((option_id)id, command)) continue;
     const bool has_value = spec->kind != OPTION_KIND_FLAG;
     tables->longs[longs++] = (struct option){
         .name = spec->name, .has_arg = has_value ? required_argument : no_argument, .val = OPTION_FIRST_CODE + id};
     if (spec->letter != 0) {
       tables->letters[letters++] = spec->letter;
-      if (has_value) {
-        tables->letters[letters++] = ':';
-      }
+      if (has_value) tables->letters[letters++] = ':';
     }
   }
 }
 
 static int option_of_code(int code) {
-  if (code >= OPTION_FIRST_CODE) {
-    return code - OPTION_FIRST_CODE;
-  }
-  for (int id = 0; id < OPTION_COUNT; ++id) {
-    if (option_get((option_id)id)->letter == code && code != 0) {
-      return id;
-    }
-  }
+  if (code >= OPTION_FIRST_CODE) return code - OPTION_FIRST_CODE;
+  for (int id = 0; id < OPTION_COUNT; id++)
+    if (option_get((option_id)id)->letter == code && code != 0) return id;
   return OPTION_COUNT;
 }
 
@@ -259,17 +216,16 @@ static bool fail_unknown(command_id command, const char *typed, char *message, s
   const size_t length = strcspn(typed, "=");
   int matches = 0;
   char names[OPTION_EXPECTED_BYTES] = "";
-  for (int id = 0; id < OPTION_COUNT && length > 2 && typed[1] == '-'; ++id) {
+  for (int id = 0; id < OPTION_COUNT && length > 2 && typed[1] == '-'; id++) {
     const char *name = option_get((option_id)id)->name;
     if (option_belongs_to((option_id)id, command) && strncmp(name, typed + 2, length - 2) == 0) {
       const size_t used = strlen(names);
       snprintf(names + used, sizeof names - used, "%s--%s", matches > 0 ? ", " : "", name);
-      ++matches;
+      matches++;
     }
   }
-  if (matches > 1) {
+  if (matches > 1)
     return option_fail(message, bytes, "%.*s is ambiguous: expected one of %s", (int)length, typed, names);
-  }
   const char *name = command_get(command)->name;
   return option_fail(message, bytes, "unknown option %.*s: expected one of those that 'hartsift %s%s--help' lists",
                      (int)length, typed, name, name[0] != '\0' ? " " : "");
@@ -283,9 +239,7 @@ static bool fail_getopt(command_id command, int code, char *const *argv, char *m
     option_describe_expected(option_get((option_id)id), expected, sizeof expected);
     return option_fail(message, bytes, "--%s needs a value: expected %s", option_get((option_id)id)->name, expected);
   }
-  if (known) {
-    return option_fail(message, bytes, "--%s takes no value", option_get((option_id)id)->name);
-  }
+  if (known) return option_fail(message, bytes, "--%s takes no value", option_get((option_id)id)->name);
   if (optopt != 0) {
     const char letter[] = {'-', (char)optopt, '\0'};
     return fail_unknown(command, letter, message, bytes);
@@ -295,22 +249,17 @@ static bool fail_getopt(command_id command, int code, char *const *argv, char *m
 
 static bool check_operands(const option_set *set, char *message, size_t bytes) {
   const command_spec *command = command_get(set->command);
-  if (set->values[OPTION_HELP].given || set->command == COMMAND_TOP) {
-    return true;
-  }
-  if (set->operand_count < command->least_operands) {
+  if (set->values[OPTION_HELP].given || set->command == COMMAND_TOP) return true;
+  if (set->operand_count < command->least_operands)
     return option_fail(message, bytes, "an operand is missing: expected %s", command->operands);
-  }
   if (command->most_operands >= 0 && set->operand_count > command->most_operands) {
     const char *first_extra = set->operands[command->most_operands];
     return option_fail(message, bytes, "'%s' is one operand too many: expected %s", first_extra,
                        command->most_operands > 0 ? command->operands : "none");
   }
-  for (int i = 0; i < set->operand_count; ++i) {
-    if (set->operands[i][0] == '\0') {
+  for (int i = 0; i < set->operand_count; i++)
+    if (set->operands[i][0] == '\0')
       return option_fail(message, bytes, "an operand is empty: expected %s", command->operands);
-    }
-  }
   return true;
 }
 
@@ -318,7 +267,7 @@ static bool check_operands(const option_set *set, char *message, size_t bytes) {
 static bool check_opposites(const option_set *set, char *message, size_t bytes) {
   static const option_id opposites[][2] = {
       {OPTION_EXIF, OPTION_NO_EXIF}, {OPTION_MUTUAL, OPTION_NO_MUTUAL}, {OPTION_VERIFY, OPTION_NO_VERIFY}};
-  for (size_t i = 0; i < sizeof opposites / sizeof opposites[0]; ++i) {
+  for (size_t i = 0; i < sizeof opposites / sizeof opposites[0]; i++) {
     const option_id one = opposites[i][0], other = opposites[i][1];
     if (set->values[one].given && set->values[other].given) {
       return option_fail(message, bytes, "--%s and --%s: expected one of them", option_get(one)->name,
@@ -337,15 +286,9 @@ bool option_parse(option_set *set, command_id command, int argc, char **argv, ch
   optind = 0; /* 0, not 1: makes the C library forget an earlier, interrupted scan */
   for (;;) {
     const int code = getopt_long(argc, argv, tables.letters, tables.longs, NULL);
-    if (code == -1) {
-      break;
-    }
-    if (code == '?' || code == ':') {
-      return fail_getopt(command, code, argv, message, message_bytes);
-    }
-    if (!option_store(set, (option_id)option_of_code(code), optarg != NULL ? optarg : "", message, message_bytes)) {
-      return false;
-    }
+    if (code == -1) break;
+    if (code == '?' || code == ':') return fail_getopt(command, code, argv, message, message_bytes);
+    if (!option_store(set, (option_id)option_of_code(code), optarg ? optarg : "", message, message_bytes)) return false;
   }
   set->operands = argv + optind;
   set->operand_count = argc - optind;

@@ -20,10 +20,10 @@
 #define IN_SELFTEST (1u << COMMAND_SELFTEST)
 #define IN_BENCH    (1u << COMMAND_BENCH)
 /* Those that extract features for their own sake. */
-#define IN_BOTH     (IN_EXTRACT | IN_BATCH | IN_DRAW)
-#define IN_FRAMES   (IN_BOTH | IN_MATCH) /* what extracts features from images given */
-#define IN_LEVELS   (IN_STATS | IN_HIST)   /* what reads one image and computes no features */
-#define IN_ALL      (IN_TOP | IN_LEVELS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
+#define IN_BOTH   (IN_EXTRACT | IN_BATCH | IN_DRAW)
+#define IN_FRAMES (IN_BOTH | IN_MATCH) /* what extracts features from images given */
+#define IN_LEVELS (IN_STATS | IN_HIST) /* what reads one image and computes no features */
+#define IN_ALL    (IN_TOP | IN_LEVELS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
 
@@ -82,10 +82,12 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .help = "format of the features: colmap, npz, csv, json, lowe, vlfeat, opencv, openmvg, bin, "
                                "colmap-db, visualsfm or oxford; else the ending of FILE tells, csv on standard output, "
                                "npz in DIR"},
-    [OPTION_MATCH_FORMAT] = CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
-                                   "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
-    [OPTION_IMAGE_PATH] = TEXT("image-path", "DIR", IN_EXTRACT,
-                               "name the images of a database by their paths below this folder, not by file name alone"),
+    [OPTION_MATCH_FORMAT] =
+        CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
+               "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
+    [OPTION_IMAGE_PATH] =
+        TEXT("image-path", "DIR", IN_EXTRACT,
+             "name the images of a database by their paths below this folder, not by file name alone"),
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
     [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH, OPTION_NO_FIELD,
@@ -93,27 +95,29 @@ static const option_spec option_specs[OPTION_COUNT] = {
                             "match: make matches anew that are there"),
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
                              "match all images of this COLMAP database, instead of A and B, into the database"),
-    [OPTION_PAIRS] = TEXT("pairs", "FILE", IN_MATCH,
-                          "--database: only the pairs of this list, two names a line (with a tab between if they have spaces)"),
+    [OPTION_PAIRS] =
+        TEXT("pairs", "FILE", IN_MATCH,
+             "--database: only the pairs of this list, two names a line (with a tab between if they have spaces)"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_FRAMES | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it wherever they stand"),
     [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_INFO | IN_BENCH,
-                            OPTION_NO_FIELD,
-                            "where to compute [auto: a GPU where one is usable, else the CPU]"),
+                            OPTION_NO_FIELD, "where to compute [auto: a GPU where one is usable, else the CPU]"),
     [OPTION_DEVICES] = TEXT("devices", "all|LIST", IN_BATCH,
                             "devices that share the images: all GPUs, or a list such as cuda:0,cuda:1,cpu"),
-    [OPTION_SPLIT] = {.name = "split",
-                      .kind = OPTION_KIND_AUTO,
-                      .argument = "N|auto",
-                      .low = 1,
-                      .high = 32,
-                      .commands = IN_FRAMES,
-                      .field = AT(split),
-                      .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
-    [OPTION_THREADS] =
-        INTEGER("threads", 0, 1024, IN_FRAMES | IN_LEVELS | IN_INFO | IN_BENCH, AT(threads), "CPU threads, 0: one for each usable core [0]"),
-    [OPTION_JOBS] = INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
-                            "threads that read images, and as many that write features, 0: chosen by devices and cores [0]"),
+    [OPTION_SPLIT] =
+        {.name = "split",
+         .kind = OPTION_KIND_AUTO,
+         .argument = "N|auto",
+         .low = 1,
+         .high = 32,
+         .commands = IN_FRAMES,
+         .field = AT(split),
+         .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
+    [OPTION_THREADS] = INTEGER("threads", 0, 1024, IN_FRAMES | IN_LEVELS | IN_INFO | IN_BENCH, AT(threads),
+                               "CPU threads, 0: one for each usable core [0]"),
+    [OPTION_JOBS] =
+        INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
+                "threads that read images, and as many that write features, 0: chosen by devices and cores [0]"),
     [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_FRAMES | IN_BENCH, AT(max_features),
                                     "keep exactly N when there are more, 0: all [0; colmap 8192]"),
     [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_FRAMES | IN_BENCH, AT(contrast),
@@ -130,7 +134,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_UPRIGHT] = FLAG("upright", IN_FRAMES, AT(upright), "give each keypoint one feature of orientation 0"),
     [OPTION_NORM] = CHOICE("norm", "l2|root", IN_FRAMES, AT(norm),
                            "normalisation of descriptors; root is RootSIFT [l2; colmap root]"),
-    [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_FRAMES | IN_BENCH, AT(descriptor), "type of the descriptors [u8]"),
+    [OPTION_DESCRIPTOR] =
+        CHOICE("descriptor", "u8|f32|none", IN_FRAMES | IN_BENCH, AT(descriptor), "type of the descriptors [u8]"),
     [OPTION_RESUME] = FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
                            "keep what an earlier run with the same options has done, if its output is intact"),
     [OPTION_SHARD] = TEXT("shard", "I/N", IN_BATCH, "do images I, I+N, I+2N, ... of the list only, 1 <= I <= N"),
@@ -152,8 +157,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                      .commands = IN_STATS,
                      .field = OPTION_NO_FIELD,
                      .help = "size of a tile in pixels [one tile, the whole image]"},
-    [OPTION_THRESHOLD] = NUMBER("threshold", "T", -1e9, 1e9, IN_STATS, OPTION_NO_FIELD,
-                                "count the pixels with a value above T [0]"),
+    [OPTION_THRESHOLD] =
+        NUMBER("threshold", "T", -1e9, 1e9, IN_STATS, OPTION_NO_FIELD, "count the pixels with a value above T [0]"),
     [OPTION_MASK] = TEXT("mask", "IMAGE", IN_BOTH | IN_HIST,
                          "drop the keypoints (hist: pixels) where this image, of the same size, is black (0)"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
@@ -165,17 +170,18 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_SIGMA] = NUMBER("sigma", "S0", 0.8, 4, IN_FRAMES, AT(sigma), "blur of an octave's first level [1.6]"),
     [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_FRAMES, AT(input_blur),
                                  "blur that the image is assumed to have, in pixels [0.5]"),
-    [OPTION_EXIF] = FLAG("exif", IN_FRAMES, OPTION_NO_FIELD,
-                         "turn JPEG files by their EXIF orientation [the default but for the formats colmap, colmap-db, "
-                         "openmvg and visualsfm, whose programs read them as stored]"),
-    [OPTION_NO_EXIF] =
-        FLAG("no-exif", IN_FRAMES | IN_LEVELS, OPTION_NO_FIELD, "leave JPEG files as stored: ignore their EXIF orientation"),
+    [OPTION_EXIF] =
+        FLAG("exif", IN_FRAMES, OPTION_NO_FIELD,
+             "turn JPEG files by their EXIF orientation [the default but for the formats colmap, colmap-db, "
+             "openmvg and visualsfm, whose programs read them as stored]"),
+    [OPTION_NO_EXIF] = FLAG("no-exif", IN_FRAMES | IN_LEVELS, OPTION_NO_FIELD,
+                            "leave JPEG files as stored: ignore their EXIF orientation"),
     [OPTION_DECODE_SCALE] =
         CHOICE("decode-scale", "1|2|4|8", IN_FRAMES, OPTION_NO_FIELD,
                "decode JPEG files to 1/N of their width and height; all coordinates, the mask's and region's too, are "
                "pixels of that picture; other images fail [1]"),
-    [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_FRAMES | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
-                             "fix the implementation of a stage (for measurements); may be repeated"),
+    [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", IN_FRAMES | IN_INFO | IN_BENCH,
+                             OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_MAX_MEMORY] = OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_FRAMES | IN_LEVELS, AT(max_memory_bytes),
                                 "refuse images that need more memory, 0: no limit; K, M and G multiply by 1024 [0]"),
     [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", IN_FRAMES | IN_LEVELS, AT(max_pixels),
@@ -188,8 +194,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_MAX_DISTANCE] =
         NUMBER("max-distance", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
                "keep matches at most this far apart, unit of the descriptors (u8: norm 512), 0: any [0]"),
-    [OPTION_VERIFY] = CHOICE("verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
-                             "find the geometry that most matches agree with, and mark those [--database: fundamental]"),
+    [OPTION_VERIFY] =
+        CHOICE("verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
+               "find the geometry that most matches agree with, and mark those [--database: fundamental]"),
     [OPTION_NO_VERIFY] =
         FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification of the matches to COLMAP"),
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
@@ -199,7 +206,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
     [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
-                          "report on standard output as JSON; match: the same as --format json"),
+                         "report on standard output as JSON; match: the same as --format json"),
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
                                "rounds that are timed, 0: as many as fit into a few seconds, 5 to 50 [0]"),
     [OPTION_AGAINST] = CHOICE("against", "opencv|vlfeat", IN_BENCH, OPTION_NO_FIELD,
@@ -344,7 +351,8 @@ static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_BATCH] = {"batch", "DIR|LIST|-", 1, 1, "extract features from many images", batch_details},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES] | IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]", 1, 5,
                       "draw keypoints over a picture, or the matches of two", draw_details},
-    [COMMAND_STATS] = {"stats", "IMAGE", 1, 1, "sum, mean, minimum and maximum of an image or its tiles", stats_details},
+    [COMMAND_STATS] = {"stats", "IMAGE", 1, 1, "sum, mean, minimum and maximum of an image or its tiles",
+                       stats_details},
     [COMMAND_HIST] = {"hist", "IMAGE", 1, 1, "histogram of an image, and the equalised image", hist_details},
     [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},
     [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details},
@@ -358,11 +366,8 @@ const command_spec *command_get(command_id id) { return &command_specs[id]; }
 bool option_belongs_to(option_id id, command_id command) { return (option_specs[id].commands >> command & 1u) != 0; }
 
 command_id command_find(const char *name) {
-  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
-    if (strcmp(command_specs[id].name, name) == 0) {
-      return (command_id)id;
-    }
-  }
+  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++)
+    if (strcmp(command_specs[id].name, name) == 0) return (command_id)id;
   return COMMAND_COUNT;
 }
 
@@ -373,14 +378,12 @@ static void describe_choices(const char *choices, char *text, size_t bytes) {
     const size_t length = strcspn(choices, "|");
     const char *next = choices + length;
     const bool is_last = *next == '\0';
-    const bool is_last_but_one = !is_last && strchr(next + 1, '|') == NULL;
+    const bool is_last_but_one = !is_last && !strchr(next + 1, '|');
     used += (size_t)snprintf(text + used, bytes - used, "%.*s%s", (int)length, choices,
                              is_last           ? ""
                              : is_last_but_one ? " or "
                                                : ", ");
-    if (is_last) {
-      return;
-    }
+    if (is_last) return;
     choices = next + 1;
   }
 }

@@ -3,8 +3,8 @@
  * Parsing, error messages, --help, the man page and the shell completions are all made from it, so
  * adding an option is one entry here plus the code that uses its value.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_OPTION_TABLE_H
-#define HARTSIFT_PIPELINE_CLI_OPTION_TABLE_H
+#ifndef HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
+#define HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -47,7 +47,7 @@ static void write_wrapped(FILE *out, const char *text, int column, int indent) {
       column = indent;
     } else if (!first) {
       fputc(' ', out);
-      ++column;
+      column++;
     }
     fprintf(out, "%.*s", length, text);
     column += length;
@@ -79,9 +79,7 @@ static void write_help_entry(FILE *out, const char *left, const char *text) {
 
 static void write_help_pairs(FILE *out, const char *title, const text_pair *pairs, size_t count) {
   fprintf(out, "\n%s:\n", title);
-  for (size_t i = 0; i < count; ++i) {
-    write_help_entry(out, pairs[i].name, pairs[i].text);
-  }
+  for (size_t i = 0; i < count; i++) write_help_entry(out, pairs[i].name, pairs[i].text);
 }
 
 static void write_usage_line(FILE *out, command_id id) {
@@ -93,49 +91,42 @@ static void write_usage_line(FILE *out, command_id id) {
 void option_write_help(FILE *out, command_id command) {
   fprintf(out, "Usage: ");
   write_usage_line(out, command);
-  for (const char *const *detail = command_get(command)->details; *detail != NULL; ++detail) {
+  for (const char *const *detail = command_get(command)->details; *detail; detail++) {
     fputc('\n', out);
     write_wrapped(out, *detail, 0, 0);
   }
   if (command == COMMAND_TOP) {
     fprintf(out, "\nCommands:\n");
-    for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
+    for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++)
       write_help_entry(out, command_get((command_id)id)->name, command_get((command_id)id)->summary);
-    }
   }
   fprintf(out, "\nOptions:\n");
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     if (option_belongs_to((option_id)id, command)) {
       char left[HELP_LEFT_BYTES];
       format_option(left, sizeof left, option_get((option_id)id));
       write_help_entry(out, left, option_get((option_id)id)->help);
     }
   }
-  if (command == COMMAND_TOP) {
-    write_help_pairs(out, "Examples", examples, LENGTH(examples));
-  }
+  if (command == COMMAND_TOP) write_help_pairs(out, "Examples", examples, LENGTH(examples));
   write_help_pairs(out, "Exit status", exit_statuses, LENGTH(exit_statuses));
 }
 
 /* roff: a backslash and a dash are escaped, a dot or quote at the start of a line is hidden. */
 static void write_roff(FILE *out, const char *text) {
-  if (*text == '.' || *text == '\'') {
-    fputs("\\&", out);
-  }
-  for (; *text != '\0'; ++text) {
-    if (*text == '\\') {
+  if (*text == '.' || *text == '\'') fputs("\\&", out);
+  for (; *text != '\0'; text++)
+    if (*text == '\\')
       fputs("\\e", out);
-    } else if (*text == '-') {
+    else if (*text == '-')
       fputs("\\-", out);
-    } else {
+    else
       fputc(*text, out);
-    }
-  }
 }
 
 static void write_roff_pairs(FILE *out, const char *title, const text_pair *pairs, size_t count) {
   fprintf(out, ".SH %s\n", title);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; i++) {
     fprintf(out, ".TP\n.B ");
     write_roff(out, pairs[i].name);
     fputc('\n', out);
@@ -147,7 +138,7 @@ static void write_roff_pairs(FILE *out, const char *title, const text_pair *pair
 static void write_roff_commands_of(FILE *out, option_id id) {
   bool first = true;
   fprintf(out, " (");
-  for (int command = COMMAND_TOP; command < COMMAND_COUNT; ++command) {
+  for (int command = COMMAND_TOP; command < COMMAND_COUNT; command++) {
     if (option_belongs_to(id, (command_id)command)) {
       const char *name = command_get((command_id)command)->name;
       fprintf(out, "%s%s", first ? "" : ", ", command == COMMAND_TOP ? "hartsift" : name);
@@ -159,16 +150,14 @@ static void write_roff_commands_of(FILE *out, option_id id) {
 
 static void write_roff_options(FILE *out) {
   fprintf(out, ".SH OPTIONS\nIn parentheses: the commands that accept the option.\n");
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     fprintf(out, ".TP\n");
-    if (spec->letter != 0) {
-      fprintf(out, "\\fB\\-%c\\fR, ", spec->letter);
-    }
+    if (spec->letter != 0) fprintf(out, "\\fB\\-%c\\fR, ", spec->letter);
     fprintf(out, "\\fB\\-\\-");
     write_roff(out, spec->name);
     fprintf(out, "\\fR");
-    if (spec->argument != NULL) {
+    if (spec->argument) {
       fprintf(out, " \\fI");
       write_roff(out, spec->argument);
       fprintf(out, "\\fR");
@@ -183,20 +172,18 @@ void option_write_man(FILE *out) {
   fprintf(out, ".TH HARTSIFT 1 \"\" \"hartsift %s\" \"User Commands\"\n.SH NAME\nhartsift \\- ", hs_version_string());
   write_roff(out, command_get(COMMAND_TOP)->summary);
   fprintf(out, "\n.SH SYNOPSIS\n.nf\n");
-  for (int id = COMMAND_TOP; id < COMMAND_COUNT; ++id) {
-    write_usage_line(out, (command_id)id);
-  }
+  for (int id = COMMAND_TOP; id < COMMAND_COUNT; id++) write_usage_line(out, (command_id)id);
   fprintf(out, ".fi\n.SH DESCRIPTION\n");
-  for (const char *const *detail = command_get(COMMAND_TOP)->details; *detail != NULL; ++detail) {
+  for (const char *const *detail = command_get(COMMAND_TOP)->details; *detail; detail++) {
     fprintf(out, ".PP\n");
     write_roff(out, *detail);
     fputc('\n', out);
   }
   fprintf(out, ".SH COMMANDS\n");
-  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
+  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++) {
     const command_spec *command = command_get((command_id)id);
     fprintf(out, ".SS %s %s\n", command->name, command->operands);
-    for (const char *const *detail = command->details; *detail != NULL; ++detail) {
+    for (const char *const *detail = command->details; *detail; detail++) {
       fprintf(out, ".PP\n");
       write_roff(out, *detail);
       fputc('\n', out);
@@ -209,16 +196,13 @@ void option_write_man(FILE *out) {
 }
 
 static void write_command_names(FILE *out) {
-  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
+  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++)
     fprintf(out, "%s%s", id > COMMAND_TOP + 1 ? " " : "", command_get((command_id)id)->name);
-  }
 }
 
 /* "auto|cpu" as "auto cpu". */
 static void write_choices(FILE *out, const char *choices) {
-  for (; *choices != '\0'; ++choices) {
-    fputc(*choices == '|' ? ' ' : *choices, out);
-  }
+  for (; *choices != '\0'; choices++) fputc(*choices == '|' ? ' ' : *choices, out);
 }
 
 /* What may be completed for an option's value; null where file names are. */
@@ -237,13 +221,11 @@ static const char *completion_choices(const option_spec *spec) {
 
 static void write_bash_option_names(FILE *out, command_id command) {
   bool first = true;
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (option_belongs_to((option_id)id, command)) {
       fprintf(out, "%s--%s", first ? "" : " ", spec->name);
-      if (spec->letter != 0) {
-        fprintf(out, " -%c", spec->letter);
-      }
+      if (spec->letter != 0) fprintf(out, " -%c", spec->letter);
       first = false;
     }
   }
@@ -256,17 +238,13 @@ void option_write_bash_completion(FILE *out) {
                "command=\"${COMP_WORDS[1]}\"\n"
                "  COMPREPLY=()\n"
                "  case \"$previous\" in\n");
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
-    if (spec->kind == OPTION_KIND_FLAG) {
-      continue;
-    }
+    if (spec->kind == OPTION_KIND_FLAG) continue;
     const char *choices = completion_choices(spec);
     fprintf(out, "    --%s", spec->name);
-    if (spec->letter != 0) {
-      fprintf(out, "|-%c", spec->letter);
-    }
-    if (choices == NULL) {
+    if (spec->letter != 0) fprintf(out, "|-%c", spec->letter);
+    if (!choices) {
       fprintf(out, ") COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n");
     } else {
       fprintf(out, ") COMPREPLY=($(compgen -W \"");
@@ -275,7 +253,7 @@ void option_write_bash_completion(FILE *out) {
     }
   }
   fprintf(out, "  esac\n  local options=\"\"\n  case \"$command\" in\n");
-  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
+  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++) {
     fprintf(out, "    %s) options=\"", command_get((command_id)id)->name);
     write_bash_option_names(out, (command_id)id);
     fprintf(out, "\" ;;\n");
@@ -296,13 +274,11 @@ void option_write_bash_completion(FILE *out) {
 
 /* Text inside '...[...]' of _arguments: no quotes, brackets and colons escaped. */
 static void write_zsh_text(FILE *out, const char *text) {
-  for (; *text != '\0'; ++text) {
+  for (; *text != '\0'; text++) {
     if (*text == '\'') {
       fputs("'\\''", out);
     } else {
-      if (strchr("[]:\\", *text) != NULL) {
-        fputc('\\', out);
-      }
+      if (strchr("[]:\\", *text)) fputc('\\', out);
       fputc(*text, out);
     }
   }
@@ -310,18 +286,17 @@ static void write_zsh_text(FILE *out, const char *text) {
 
 static void write_zsh_option(FILE *out, const option_spec *spec, bool letter) {
   fprintf(out, " \\\n        '");
-  if (letter) {
+  if (letter)
     fprintf(out, "-%c[", spec->letter);
-  } else {
+  else
     fprintf(out, "--%s[", spec->name);
-  }
   write_zsh_text(out, spec->help);
   fputc(']', out);
   if (spec->kind != OPTION_KIND_FLAG) {
     const char *choices = completion_choices(spec);
     fputc(':', out);
     write_zsh_text(out, spec->argument);
-    if (choices == NULL) {
+    if (!choices) {
       fputs(":_files", out);
     } else if (choices[0] == '\0') {
       fputs(": ", out);
@@ -336,13 +311,11 @@ static void write_zsh_option(FILE *out, const option_spec *spec, bool letter) {
 
 static void write_zsh_options(FILE *out, command_id command) {
   fprintf(out, "      _arguments -S");
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (option_belongs_to((option_id)id, command)) {
       write_zsh_option(out, spec, false);
-      if (spec->letter != 0) {
-        write_zsh_option(out, spec, true);
-      }
+      if (spec->letter != 0) write_zsh_option(out, spec, true);
     }
   }
 }
@@ -350,7 +323,7 @@ static void write_zsh_options(FILE *out, command_id command) {
 void option_write_zsh_completion(FILE *out) {
   fprintf(out, "#compdef hartsift\n# zsh completion for hartsift, made by: hartsift --completion zsh\n"
                "_hartsift() {\n  if (( CURRENT == 2 )); then\n    local -a commands=(");
-  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
+  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++) {
     const command_spec *command = command_get((command_id)id);
     fprintf(out, " '%s:", command->name);
     write_zsh_text(out, command->summary);
@@ -361,12 +334,10 @@ void option_write_zsh_completion(FILE *out) {
   fprintf(
       out,
       "\n    return\n  fi\n  local command=\"$words[2]\"\n  shift words\n  (( CURRENT-- ))\n  case \"$command\" in\n");
-  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; ++id) {
+  for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++) {
     fprintf(out, "    %s)\n", command_get((command_id)id)->name);
     write_zsh_options(out, (command_id)id);
-    if (command_get((command_id)id)->operands[0] != '\0') {
-      fprintf(out, " \\\n        '*:file:_files'");
-    }
+    if (command_get((command_id)id)->operands[0] != '\0') fprintf(out, " \\\n        '*:file:_files'");
     fprintf(out, "\n      ;;\n");
   }
   fprintf(out, "  esac\n}\n_hartsift \"$@\"\n");

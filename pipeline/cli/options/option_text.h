@@ -1,8 +1,8 @@
 /*
  * Texts made from the option table: --help of every subcommand, the man page, shell completions.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_OPTION_TEXT_H
-#define HARTSIFT_PIPELINE_CLI_OPTION_TEXT_H
+#ifndef HARTSIFT_CLI_OPTIONS_OPTION_TEXT_H
+#define HARTSIFT_CLI_OPTIONS_OPTION_TEXT_H
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 #include "pipeline/base/message.h"
 
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
-  if (database == NULL) return HS_ERR_ARGUMENT;
+  if (!database) return HS_ERR_ARGUMENT;
   *database = NULL;
   hs_colmap_options complete;
   const hs_status status = colmap_complete_options(options, &complete);

@@ -1,8 +1,8 @@
 /*
  * What a camera must be to be stored in COLMAP's database.
  */
-#ifndef HARTSIFT_FORMATS_COLMAP_CAMERA_H
-#define HARTSIFT_FORMATS_COLMAP_CAMERA_H
+#ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_CAMERA_H
+#define HARTSIFT_FORMATS_COLMAP_COLMAP_CAMERA_H
 
 #include <stdbool.h>
 

@@ -15,9 +15,7 @@
 
 enum { COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096 };
 
-const char *hs_colmap_last_error(const hs_colmap_database *database) {
-  return database != NULL ? database->message : "";
-}
+const char *hs_colmap_last_error(const hs_colmap_database *database) { return database ? database->message : ""; }
 
 /* ------------------------------------------------------------------ transactions */
 
@@ -27,11 +25,10 @@ static hs_status colmap_begin(hs_colmap_database *database) {
   const bool read_only = database->options.read_only != 0;
   hs_status status = colmap_run(database, read_only ? "BEGIN" : "BEGIN IMMEDIATE");
   if (status != HS_OK) return status;
-  if (!read_only && sqlite3_db_readonly(database->sqlite, "main") != 0) {
+  if (!read_only && sqlite3_db_readonly(database->sqlite, "main") != 0)
     status = colmap_fail(database, HS_ERR_IO, "may not be written to");
-  } else {
+  else
     status = colmap_schema_settle(database);
-  }
   /* Refused tables are neither kept locked nor taken for known by the next call. */
   if (status != HS_OK) (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
   database->in_transaction = status == HS_OK;
@@ -39,7 +36,7 @@ static hs_status colmap_begin(hs_colmap_database *database) {
 }
 
 hs_status colmap_enter_reading(hs_colmap_database *database) {
-  if (database == NULL) return HS_ERR_ARGUMENT;
+  if (!database) return HS_ERR_ARGUMENT;
   database->message[0] = '\0';
   return HS_OK;
 }
@@ -57,9 +54,8 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
   if (status == HS_OK) return colmap_run(database, "RELEASE hartsift");
   /* After some errors (a full disk) SQLite has undone the whole transaction by itself. */
   if (sqlite3_get_autocommit(database->sqlite) != 0 ||
-      sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK) {
+      sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
     database->is_broken = true;
-  }
   return status;
 }
 
@@ -88,12 +84,11 @@ static void remove_unused(const char *path) {
 }
 
 void hs_colmap_close(hs_colmap_database *database) {
-  if (database == NULL) return;
+  if (!database) return;
   const hs_allocator *allocator = database->options.allocator;
-  if (database->sqlite != NULL) {
-    if (sqlite3_get_autocommit(database->sqlite) == 0) {
+  if (database->sqlite) {
+    if (sqlite3_get_autocommit(database->sqlite) == 0)
       (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
-    }
     sqlite3_free(database->name_text);
     (void)sqlite3_close(database->sqlite);
     if (database->is_new) remove_unused(database->path);
@@ -109,7 +104,7 @@ static char *copy_path(const char *path, const hs_allocator *allocator) {
   const size_t size = strlen(path) + 1;
   size_t bytes;
   char *copy = hs_size_add(prefix_size, size, &bytes) ? hs_memory_alloc(allocator, bytes) : NULL;
-  if (copy == NULL) return NULL;
+  if (!copy) return NULL;
   memcpy(copy, prefix, prefix_size);
   memcpy(copy + prefix_size, path, size);
   return copy;
@@ -159,7 +154,7 @@ static hs_status open_sqlite(hs_colmap_database *database) {
       SQLITE_OPEN_NOMUTEX |
       (database->options.read_only != 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   if (sqlite3_open_v2(database->path, &database->sqlite, flags, NULL) != SQLITE_OK) {
-    if (database->sqlite == NULL) return colmap_fail(database, HS_ERR_MEMORY, "no memory to open it");
+    if (!database->sqlite) return colmap_fail(database, HS_ERR_MEMORY, "no memory to open it");
     return colmap_fail_sqlite(database, "open");
   }
   (void)sqlite3_busy_timeout(database->sqlite, database->options.wait_ms);
@@ -171,17 +166,17 @@ static hs_status open_sqlite(hs_colmap_database *database) {
 
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
   hs_colmap_options complete;
-  if (database == NULL) return HS_ERR_ARGUMENT;
+  if (!database) return HS_ERR_ARGUMENT;
   *database = NULL;
   hs_status status = colmap_complete_options(options, &complete);
   if (status != HS_OK) return status;
-  if (path == NULL || path[0] == '\0') {
+  if (!path || path[0] == '\0') {
     hs_message_set(complete.message, complete.message_bytes, "path is null or empty");
     return HS_ERR_ARGUMENT;
   }
   hs_colmap_database *made = hs_memory_alloc(complete.allocator, sizeof *made);
   char *copy = copy_path(path, complete.allocator);
-  if (made == NULL || copy == NULL) {
+  if (!made || !copy) {
     hs_memory_release(complete.allocator, made);
     hs_memory_release(complete.allocator, copy);
     hs_message_set(complete.message, complete.message_bytes, "%s: no memory to open it", path);

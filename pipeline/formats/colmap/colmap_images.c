@@ -43,12 +43,11 @@ static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statemen
   const int64_t image_id = sqlite3_column_int64(statement, 0);
   const int64_t camera_id = sqlite3_column_int64(statement, 1);
   const char *name = (const char *)sqlite3_column_text(statement, 2);
-  if (image_id < 0 || image_id >= COLMAP_PAIR_BASE || camera_id < 0 || camera_id > UINT32_MAX || name == NULL) {
+  if (image_id < 0 || image_id >= COLMAP_PAIR_BASE || camera_id < 0 || camera_id > UINT32_MAX || !name)
     return colmap_fail(database, HS_ERR_FORMAT, "image %lld is damaged", (long long)image_id);
-  }
   sqlite3_free(database->name_text);
   database->name_text = sqlite3_mprintf("%s", name);
-  if (database->name_text == NULL) return colmap_fail(database, HS_ERR_MEMORY, "no memory for the name of an image");
+  if (!database->name_text) return colmap_fail(database, HS_ERR_MEMORY, "no memory for the name of an image");
   image->found = 1;
   image->image_id = (uint32_t)image_id;
   image->camera_id = (uint32_t)camera_id;
@@ -74,8 +73,8 @@ static hs_status find_image(hs_colmap_database *database, const char *name, int6
                                                  : SELECT_IMAGE "WHERE images.image_id > ? ORDER BY images.image_id",
                                     &statement);
   if (status == HS_OK) {
-    const int code = name != NULL ? sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC)
-                                  : sqlite3_bind_int64(statement, 1, after);
+    const int code =
+        name ? sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) : sqlite3_bind_int64(statement, 1, after);
     status = colmap_step(database, statement, code, &has_row);
   }
   if (status == HS_OK && has_row) status = read_image(database, statement, image);
@@ -87,14 +86,14 @@ static hs_status find_image(hs_colmap_database *database, const char *name, int6
 hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image) {
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
-  if (name == NULL || image == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "name or image is null");
+  if (!name || !image) return colmap_fail(database, HS_ERR_ARGUMENT, "name or image is null");
   return find_image(database, name, 0, image);
 }
 
 hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image) {
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
-  if (image == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "image is null");
+  if (!image) return colmap_fail(database, HS_ERR_ARGUMENT, "image is null");
   return find_image(database, NULL, after, image);
 }
 
@@ -102,9 +101,8 @@ hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id
   bool found = false;
   *count = -1;
   hs_status status = colmap_query(database, "SELECT image_id FROM images WHERE image_id = ?", image_id, NULL, &found);
-  if (status == HS_OK && !found) {
+  if (status == HS_OK && !found)
     return colmap_fail(database, HS_ERR_ARGUMENT, "there is no image of the number %lu", (unsigned long)image_id);
-  }
   if (status != HS_OK) return status;
   return colmap_query(database, "SELECT rows FROM keypoints WHERE image_id = ?", image_id, count, NULL);
 }
@@ -137,9 +135,7 @@ static hs_status find_camera(hs_colmap_database *database, const hs_colmap_camer
   sqlite3_stmt *statement;
   bool has_row = false;
   hs_status status = colmap_prepare(database, database->schema.has_frames ? leading : plain, &statement);
-  if (status == HS_OK) {
-    status = colmap_step(database, statement, bind_camera(statement, camera, parameters), &has_row);
-  }
+  if (status == HS_OK) status = colmap_step(database, statement, bind_camera(statement, camera, parameters), &has_row);
   *camera_id = has_row ? sqlite3_column_int64(statement, 0) : -1;
   (void)sqlite3_finalize(statement);
   return status;
@@ -151,9 +147,7 @@ static hs_status insert_camera(hs_colmap_database *database, const hs_colmap_cam
   hs_status status = colmap_prepare(
       database, "INSERT INTO cameras(model, width, height, params, prior_focal_length) VALUES(?, ?, ?, ?, ?)",
       &statement);
-  if (status == HS_OK) {
-    status = colmap_step(database, statement, bind_camera(statement, camera, parameters), NULL);
-  }
+  if (status == HS_OK) status = colmap_step(database, statement, bind_camera(statement, camera, parameters), NULL);
   *camera_id = sqlite3_last_insert_rowid(database->sqlite);
   (void)sqlite3_finalize(statement);
   return status;
@@ -225,9 +219,8 @@ static hs_status make_blobs(hs_colmap_database *database, const hs_features *fea
   }
   blobs->keypoints = hs_memory_alloc(allocator, features->count * COLMAP_KEYPOINT_BYTES);
   blobs->descriptors = described ? hs_memory_alloc(allocator, features->count * HS_DESCRIPTOR_LENGTH) : NULL;
-  if (blobs->keypoints == NULL || (described && blobs->descriptors == NULL)) {
+  if (!blobs->keypoints || (described && !blobs->descriptors))
     return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu features", features->count);
-  }
   const descriptor_codec codec = descriptor_codec_make(features, database->options.layout, HS_LAYOUT_UBC);
   for (size_t i = 0; i < features->count; i++) {
     colmap_keypoint_put(&features->keypoints[i], blobs->keypoints + i * COLMAP_KEYPOINT_BYTES);
@@ -248,9 +241,9 @@ static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64
     const void *data = sqlite3_column_blob(statement, 2);
     const size_t size = (size_t)sqlite3_column_bytes(statement, 2);
     *same = bytes != NULL && sqlite3_column_int64(statement, 0) == (int64_t)count && size == count * row_bytes &&
-            (size == 0 || (data != NULL && memcmp(data, bytes, size) == 0));
+            (size == 0 || (data && memcmp(data, bytes, size) == 0));
   } else {
-    *same = bytes == NULL;
+    *same = !bytes;
   }
   (void)sqlite3_finalize(statement);
   return status;
@@ -274,7 +267,7 @@ static hs_status insert_blob(hs_colmap_database *database, const char *sql, int6
 static hs_status insert_features(hs_colmap_database *database, int64_t image_id, const feature_blobs *blobs) {
   hs_status status = insert_blob(database, "INSERT INTO keypoints(image_id, rows, cols, data) VALUES(?, ?, ?, ?)",
                                  image_id, blobs->keypoints, COLMAP_COLUMNS, COLMAP_KEYPOINT_BYTES, blobs->count);
-  if (status != HS_OK || blobs->descriptors == NULL) return status;
+  if (status != HS_OK || !blobs->descriptors) return status;
   const char *sql = database->schema.has_descriptor_type
                         ? "INSERT INTO descriptors(image_id, rows, cols, data, type) VALUES(?, ?, ?, ?, 0)"
                         : "INSERT INTO descriptors(image_id, rows, cols, data) VALUES(?, ?, ?, ?)";
@@ -291,9 +284,8 @@ static hs_status drop_features(hs_colmap_database *database, int64_t image_id) {
       "DELETE FROM two_view_geometries WHERE ? IN (pair_id / 2147483647, pair_id % 2147483647)",
   };
   hs_status status = HS_OK;
-  for (size_t i = 0; status == HS_OK && i < sizeof statements / sizeof statements[0]; i++) {
+  for (size_t i = 0; status == HS_OK && i < sizeof statements / sizeof statements[0]; i++)
     status = colmap_query(database, statements[i], image_id, NULL, NULL);
-  }
   return status;
 }
 
@@ -312,9 +304,8 @@ static hs_status renew_features(hs_colmap_database *database, const hs_colmap_im
   if (status != HS_OK) return status;
   if (has_keypoints && same_keypoints && same_descriptors) return HS_OK;
   if (has_keypoints || has_descriptors) {
-    if (database->options.replace == 0) {
+    if (database->options.replace == 0)
       return colmap_fail(database, HS_ERR_ARGUMENT, "has other features of the image %s already", image->name);
-    }
     status = drop_features(database, image_id);
   }
   return status == HS_OK ? insert_features(database, image_id, blobs) : status;
@@ -339,10 +330,9 @@ static hs_status add_image(hs_colmap_database *database, const char *name, const
     return status == HS_OK ? renew_features(database, &image, blobs) : status;
   }
   hs_colmap_camera usual;
-  if (camera == NULL) {
-    if (hs_colmap_camera_init(&usual, features->image_width, features->image_height, 0.0) != HS_OK) {
+  if (!camera) {
+    if (hs_colmap_camera_init(&usual, features->image_width, features->image_height, 0.0) != HS_OK)
       return colmap_fail(database, HS_ERR_ARGUMENT, "the size of the image %s is not known", name);
-    }
     camera = &usual;
   }
   status = insert_image(database, name, camera, image_id);
@@ -351,11 +341,10 @@ static hs_status add_image(hs_colmap_database *database, const char *name, const
 
 static hs_status check_new_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                  const hs_features *features) {
-  if (name == NULL || name[0] == '\0' || features == NULL) {
+  if (!name || name[0] == '\0' || !features)
     return colmap_fail(database, HS_ERR_ARGUMENT, "name or features is null or empty");
-  }
-  const char *fault = camera != NULL ? colmap_camera_fault(camera) : NULL;
-  if (fault != NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "%s", fault);
+  const char *fault = camera ? colmap_camera_fault(camera) : NULL;
+  if (fault) return colmap_fail(database, HS_ERR_ARGUMENT, "%s", fault);
   const feature_target target = {.path = database->shown_path,
                                  .features = features,
                                  .message = database->message,
@@ -375,7 +364,7 @@ hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, co
   if (status == HS_OK) status = add_image(database, name, camera, &blobs, features, &number);
   free_blobs(database, &blobs);
   status = colmap_leave(database, status);
-  if (status == HS_OK && image_id != NULL) *image_id = (uint32_t)number;
+  if (status == HS_OK && image_id) *image_id = (uint32_t)number;
   return status;
 }
 
@@ -392,9 +381,8 @@ static hs_status read_counts(hs_colmap_database *database, sqlite3_stmt *stateme
   const int64_t columns = sqlite3_column_int64(statement, 1);
   const int64_t size = sqlite3_column_bytes(statement, 2);
   if (rows < 0 || columns < 1 || columns > HS_DESCRIPTOR_LENGTH || rows > INT32_MAX ||
-      size != rows * columns * (int64_t)unit) {
+      size != rows * columns * (int64_t)unit)
     return damaged(database, image_id, what);
-  }
   if ((uint64_t)rows > database->options.max_features) {
     return colmap_fail(database, HS_ERR_LIMIT, "image %lu has %lld features, more than the limit of %llu",
                        (unsigned long)image_id, (long long)rows, (unsigned long long)database->options.max_features);
@@ -411,15 +399,13 @@ static hs_status fill_keypoints(hs_colmap_database *database, sqlite3_stmt *stat
   if (status != HS_OK) return status;
   if (columns != 2 && columns != 4 && columns != COLMAP_COLUMNS) return damaged(database, image_id, "the keypoints");
   const uint8_t *bytes = sqlite3_column_blob(statement, 2);
-  if (count > 0 && bytes == NULL) return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
-  if (features_reserve(features, count, HS_DESCRIPTOR_NONE, database->options.allocator) != HS_OK) {
+  if (count > 0 && !bytes) return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
+  if (features_reserve(features, count, HS_DESCRIPTOR_NONE, database->options.allocator) != HS_OK)
     return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
-  }
   for (size_t i = 0; i < count; i++) {
     const char *fault = colmap_keypoint_get(bytes + i * 4 * (size_t)columns, columns, &features->keypoints[i]);
-    if (fault != NULL) {
+    if (fault)
       return colmap_fail(database, HS_ERR_FORMAT, "keypoint %zu of image %lu: %s", i, (unsigned long)image_id, fault);
-    }
   }
   features->count = count;
   return HS_OK;
@@ -436,12 +422,11 @@ static hs_status fill_descriptors(hs_colmap_database *database, sqlite3_stmt *st
                        (unsigned long)image_id);
   }
   if (count == 0 && features->count > 0) return HS_OK;
-  if (count != features->count || sqlite3_column_int64(statement, 1) != HS_DESCRIPTOR_LENGTH) {
+  if (count != features->count || sqlite3_column_int64(statement, 1) != HS_DESCRIPTOR_LENGTH)
     return damaged(database, image_id, "the descriptors");
-  }
   const void *bytes = sqlite3_column_blob(statement, 2);
   void *room = hs_memory_alloc(features->allocator, count * HS_DESCRIPTOR_LENGTH);
-  if (room == NULL || (bytes == NULL && count > 0)) {
+  if (!room || (!bytes && count > 0)) {
     hs_memory_release(features->allocator, room);
     return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu descriptors", count);
   }
@@ -459,9 +444,7 @@ static hs_status fill_from(hs_colmap_database *database, const char *sql, uint32
   sqlite3_stmt *statement;
   bool has_row = false;
   hs_status status = colmap_prepare(database, sql, &statement);
-  if (status == HS_OK) {
-    status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, image_id), &has_row);
-  }
+  if (status == HS_OK) status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, image_id), &has_row);
   if (status == HS_OK && has_row) status = fill(database, statement, image_id, features);
   (void)sqlite3_finalize(statement);
   return status;
@@ -472,9 +455,8 @@ static hs_status read_size(hs_colmap_database *database, uint32_t image_id, hs_f
   hs_colmap_image image;
   hs_status status = find_image(database, NULL, (int64_t)image_id - 1, &image);
   if (status != HS_OK) return status;
-  if (image.found == 0 || image.image_id != image_id) {
+  if (image.found == 0 || image.image_id != image_id)
     return colmap_fail(database, HS_ERR_ARGUMENT, "there is no image of the number %lu", (unsigned long)image_id);
-  }
   const bool known = image.camera.width > 0 && image.camera.height > 0;
   features->image_width = known ? image.camera.width : 0;
   features->image_height = known ? image.camera.height : 0;
@@ -484,7 +466,7 @@ static hs_status read_size(hs_colmap_database *database, uint32_t image_id, hs_f
 hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
-  if (features == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "features is null");
+  if (!features) return colmap_fail(database, HS_ERR_ARGUMENT, "features is null");
   hs_features fresh = {.descriptor_type = HS_DESCRIPTOR_NONE};
   status = read_size(database, image_id, &fresh);
   if (status == HS_OK) {

@@ -2,8 +2,8 @@
  * What the sources of COLMAP's database share: the handle, failing, and the few steps that every statement takes. Only
  * built with SQLite.
  */
-#ifndef HARTSIFT_FORMATS_COLMAP_INTERNAL_H
-#define HARTSIFT_FORMATS_COLMAP_INTERNAL_H
+#ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_INTERNAL_H
+#define HARTSIFT_FORMATS_COLMAP_COLMAP_INTERNAL_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /*
  * Keypoints and descriptors as the bytes that COLMAP's database holds, and back.
  */
-#ifndef HARTSIFT_FORMATS_COLMAP_KEYPOINTS_H
-#define HARTSIFT_FORMATS_COLMAP_KEYPOINTS_H
+#ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_KEYPOINTS_H
+#define HARTSIFT_FORMATS_COLMAP_COLMAP_KEYPOINTS_H
 
 #include <stddef.h>
 #include <stdint.h>

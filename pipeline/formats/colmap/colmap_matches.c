@@ -107,9 +107,8 @@ static bool convert_matrices(const hs_colmap_matches *matches, bool exchanged, p
 static pair_config choose_config(const hs_colmap_matches *matches) {
   const hs_geometry *epipolar = is_found(matches->essential) ? matches->essential : matches->fundamental;
   if (is_found(matches->homography) && (!is_found(epipolar) || (double)matches->homography->inlier_count >
-                                                                   planar_share * (double)epipolar->inlier_count)) {
+                                                                   planar_share * (double)epipolar->inlier_count))
     return CONFIG_PLANAR_OR_PANORAMIC;
-  }
   if (is_found(matches->essential)) return CONFIG_CALIBRATED;
   return is_found(matches->fundamental) ? CONFIG_UNCALIBRATED : CONFIG_DEGENERATE;
 }
@@ -117,21 +116,19 @@ static pair_config choose_config(const hs_colmap_matches *matches) {
 /* ------------------------------------------------------------------ from the caller's records */
 
 static hs_status check_pairs(hs_colmap_database *database, const hs_colmap_matches *matches) {
-  if (matches == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "matches is null");
-  if (matches->count > 0 && matches->pairs == NULL) return colmap_fail(database, HS_ERR_ARGUMENT, "pairs is null");
+  if (!matches) return colmap_fail(database, HS_ERR_ARGUMENT, "matches is null");
+  if (matches->count > 0 && !matches->pairs) return colmap_fail(database, HS_ERR_ARGUMENT, "pairs is null");
   if (!RESERVED_IS_CLEAR(matches->reserved))
     return colmap_fail(database, HS_ERR_ARGUMENT, "matches.reserved is set: start with {0}, or use a later library");
   if (matches->pair_stride_bytes != 0 && matches->pair_stride_bytes < PAIR_BYTES) {
     return colmap_fail(database, HS_ERR_ARGUMENT, "pair_stride_bytes is %zu: expected 0, or 8 or more",
                        matches->pair_stride_bytes);
   }
-  const bool verified = matches->fundamental != NULL || matches->essential != NULL || matches->homography != NULL;
-  if (matches->inliers != NULL && !verified) {
+  const bool verified = matches->fundamental != NULL || matches->essential || matches->homography != NULL;
+  if (matches->inliers && !verified)
     return colmap_fail(database, HS_ERR_ARGUMENT, "inliers are given without a geometry");
-  }
-  if (matches->count > (size_t)sqlite3_limit(database->sqlite, SQLITE_LIMIT_LENGTH, -1) / PAIR_BYTES) {
+  if (matches->count > (size_t)sqlite3_limit(database->sqlite, SQLITE_LIMIT_LENGTH, -1) / PAIR_BYTES)
     return colmap_fail(database, HS_ERR_LIMIT, "%zu matches of one pair are more than SQLite can hold", matches->count);
-  }
   return HS_OK;
 }
 
@@ -162,7 +159,7 @@ static hs_status fill_entry(hs_colmap_database *database, const hs_colmap_matche
     uint8_t *record = entry->matches + PAIR_BYTES * i;
     bytes_put_u32(record, index[exchanged ? 1 : 0]);
     bytes_put_u32(record + 4, index[exchanged ? 0 : 1]);
-    if (has_inliers && (matches->inliers == NULL || matches->inliers[i] != 0)) {
+    if (has_inliers && (!matches->inliers || matches->inliers[i] != 0)) {
       memcpy(entry->inliers + PAIR_BYTES * entry->verified, record, PAIR_BYTES);
       entry->verified++;
     }
@@ -179,16 +176,14 @@ static hs_status make_entry(hs_colmap_database *database, uint32_t image_a, uint
   hs_status status = read_limits(database, image_a, image_b, limits);
   if (status != HS_OK) return status;
   entry->pair_id = COLMAP_PAIR_BASE * (exchanged ? image_b : image_a) + (exchanged ? image_a : image_b);
-  entry->has_geometry = matches->fundamental != NULL || matches->essential != NULL || matches->homography != NULL;
+  entry->has_geometry = matches->fundamental != NULL || matches->essential || matches->homography != NULL;
   entry->config = choose_config(matches);
   entry->matches = hs_memory_alloc(allocator, matches->count * PAIR_BYTES);
   entry->inliers = hs_memory_alloc(allocator, matches->count * PAIR_BYTES);
-  if (entry->matches == NULL || entry->inliers == NULL) {
+  if (!entry->matches || !entry->inliers)
     return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu matches", matches->count);
-  }
-  if (!convert_matrices(matches, exchanged, entry)) {
+  if (!convert_matrices(matches, exchanged, entry))
     return colmap_fail(database, HS_ERR_ARGUMENT, "a matrix of the geometry is not finite");
-  }
   return fill_entry(database, matches, limits, exchanged, entry);
 }
 
@@ -206,9 +201,8 @@ static hs_status insert_matches(hs_colmap_database *database, const pair_entry *
   sqlite3_stmt *statement;
   hs_status status =
       colmap_prepare(database, "INSERT INTO matches(pair_id, rows, cols, data) VALUES(?, ?, ?, ?)", &statement);
-  if (status == HS_OK) {
+  if (status == HS_OK)
     status = colmap_step(database, statement, bind_list(statement, entry->pair_id, entry->count, entry->matches), NULL);
-  }
   (void)sqlite3_finalize(statement);
   return status;
 }
@@ -225,11 +219,9 @@ static hs_status insert_geometry(hs_colmap_database *database, const pair_entry 
   if (status == HS_OK) {
     int code = bind_list(statement, entry->pair_id, entry->verified, entry->inliers);
     code |= sqlite3_bind_int(statement, 5, (int)entry->config);
-    for (int i = 0; has_matrices && i < 3; i++) {
-      if (entry->has_matrix[i]) {
+    for (int i = 0; has_matrices && i < 3; i++)
+      if (entry->has_matrix[i])
         code |= sqlite3_bind_blob(statement, 6 + i, entry->matrix[i], MATRIX_BYTES, SQLITE_STATIC);
-      }
-    }
     status = colmap_step(database, statement, code, NULL);
   }
   (void)sqlite3_finalize(statement);
@@ -248,7 +240,7 @@ static hs_status compare_row(hs_colmap_database *database, const char *sql, int6
     const void *held = sqlite3_column_blob(statement, 1);
     const size_t size = (size_t)sqlite3_column_bytes(statement, 1);
     *same = sqlite3_column_int64(statement, 0) == (int64_t)rows && size == rows * PAIR_BYTES &&
-            (size == 0 || (held != NULL && memcmp(held, data, size) == 0));
+            (size == 0 || (held && memcmp(held, data, size) == 0));
   }
   (void)sqlite3_finalize(statement);
   return status;
@@ -269,9 +261,8 @@ static hs_status settle_matches(hs_colmap_database *database, uint32_t image_a, 
   if (there) {
     if (database->options.replace == 0) return refuse(database, image_a, image_b, "matches");
     status = colmap_query(database, "DELETE FROM matches WHERE pair_id = ?", entry->pair_id, NULL, NULL);
-    if (status == HS_OK) {
+    if (status == HS_OK)
       status = colmap_query(database, "DELETE FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, NULL, NULL);
-    }
   }
   return status == HS_OK ? insert_matches(database, entry) : status;
 }
@@ -289,12 +280,10 @@ static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a,
     if (status != HS_OK) return status;
     same = config == (int64_t)entry->config;
   }
-  if (there && database->options.replace == 0) {
+  if (there && database->options.replace == 0)
     return same ? HS_OK : refuse(database, image_a, image_b, "verified matches");
-  }
-  if (there) {
+  if (there)
     status = colmap_query(database, "DELETE FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, NULL, NULL);
-  }
   return status == HS_OK ? insert_geometry(database, entry) : status;
 }
 
@@ -320,11 +309,11 @@ hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a
   const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
   /* Numbers that no image has would make another pair's. */
   const int64_t pair_id = high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
-  if (matches != NULL) {
+  if (matches) {
     *matches = -1;
     status = colmap_query(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, matches, NULL);
   }
-  if (status == HS_OK && verified != NULL) {
+  if (status == HS_OK && verified) {
     *verified = -1;
     status = colmap_query(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id, verified, NULL);
   }

@@ -31,11 +31,11 @@ static const char *fault_of(const hs_colmap_options *o) {
 hs_status colmap_complete_options(const hs_colmap_options *options, hs_colmap_options *complete) {
   char reason[ADOPT_REASON_BYTES] = "";
   *complete = (hs_colmap_options){.struct_size = sizeof *complete};
-  const hs_status status = options == NULL ? HS_OK : options_adopt(complete, options, kind, reason);
+  const hs_status status = !options ? HS_OK : options_adopt(complete, options, kind, reason);
   hs_message_set(complete->message, complete->message_bytes, "%s", reason);
   if (status != HS_OK) return status;
   const char *fault = fault_of(complete);
-  if (fault != NULL) {
+  if (fault) {
     hs_message_set(complete->message, complete->message_bytes, "hs_colmap_options.%s", fault);
     return HS_ERR_OPTION;
   }

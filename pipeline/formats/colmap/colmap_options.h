@@ -1,8 +1,8 @@
 /*
  * hs_colmap_options as callers give them, whether the build has SQLite or not.
  */
-#ifndef HARTSIFT_FORMATS_COLMAP_OPTIONS_H
-#define HARTSIFT_FORMATS_COLMAP_OPTIONS_H
+#ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_OPTIONS_H
+#define HARTSIFT_FORMATS_COLMAP_COLMAP_OPTIONS_H
 
 #include "pipeline/include/hartsift.h"
 

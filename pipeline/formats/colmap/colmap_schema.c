@@ -61,9 +61,8 @@ static hs_status has_table(hs_colmap_database *database, const char *name, bool 
   sqlite3_stmt *statement;
   hs_status status =
       colmap_prepare(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", &statement);
-  if (status == HS_OK) {
+  if (status == HS_OK)
     status = colmap_step(database, statement, sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC), there);
-  }
   (void)sqlite3_finalize(statement);
   return status;
 }
@@ -82,9 +81,8 @@ static hs_status has_column(hs_colmap_database *database, const char *table, con
 }
 
 static bool is_filled(const table_layout *layout, const char *column) {
-  for (size_t i = 0; i < SCHEMA_COLUMNS_MOST && layout->columns[i] != NULL; i++) {
+  for (size_t i = 0; i < SCHEMA_COLUMNS_MOST && layout->columns[i] != NULL; i++)
     if (strcmp(layout->columns[i], column) == 0) return true;
-  }
   return layout->extra != NULL && strcmp(layout->extra, column) == 0;
 }
 
@@ -95,20 +93,20 @@ static hs_status check_columns(hs_colmap_database *database, const table_layout 
       " FROM pragma_table_info(?)";
   sqlite3_stmt *statement;
   bool has_row = true;
-  bool key_is_rowid = layout->key == NULL;
+  bool key_is_rowid = !layout->key;
   hs_status status = colmap_prepare(database, sql, &statement);
   int code = status == HS_OK ? sqlite3_bind_text(statement, 1, layout->table, -1, SQLITE_STATIC) : SQLITE_OK;
   while (status == HS_OK && has_row) {
     status = colmap_step(database, statement, code, &has_row);
     if (status != HS_OK || !has_row) break;
     const char *name = (const char *)sqlite3_column_text(statement, 0);
-    if (name == NULL) {
+    if (!name) {
       status = colmap_fail(database, HS_ERR_MEMORY, "no memory for the names of its columns");
     } else if (sqlite3_column_int(statement, 1) != 0 && !is_filled(layout, name)) {
       status = colmap_fail(database, HS_ERR_UNSUPPORTED,
                            "its table %s has a column %s that must be filled and is not known: made by a newer COLMAP?",
                            layout->table, name);
-    } else if (layout->key != NULL && strcmp(layout->key, name) == 0) {
+    } else if (layout->key && strcmp(layout->key, name) == 0) {
       key_is_rowid = sqlite3_column_int(statement, 2) != 0;
     }
   }
@@ -143,12 +141,10 @@ static hs_status check_frames(hs_colmap_database *database) {
   colmap_schema *schema = &database->schema;
   hs_status status = HS_OK;
   schema->has_frames = false;
-  for (size_t i = 0; status == HS_OK && i < FRAME_TABLES && !schema->has_frames; i++) {
+  for (size_t i = 0; status == HS_OK && i < FRAME_TABLES && !schema->has_frames; i++)
     status = has_table(database, frame_tables[i].table, &schema->has_frames);
-  }
-  for (size_t i = 0; status == HS_OK && schema->has_frames && i < FRAME_TABLES; i++) {
+  for (size_t i = 0; status == HS_OK && schema->has_frames && i < FRAME_TABLES; i++)
     status = check_table(database, &frame_tables[i]);
-  }
   schema->gives_frames = false;
   if (status == HS_OK && schema->has_frames) {
     int64_t gives = 0;
@@ -172,8 +168,7 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
   if (status == HS_OK) status = has_column(database, "descriptors", "type", &schema->has_descriptor_type);
   static const char *const matrices[] = {"F", "E", "H"};
   schema->has_matrices = true;
-  for (size_t i = 0; status == HS_OK && i < 3 && schema->has_matrices; i++) {
+  for (size_t i = 0; status == HS_OK && i < 3 && schema->has_matrices; i++)
     status = has_column(database, "two_view_geometries", matrices[i], &schema->has_matrices);
-  }
   return status == HS_OK ? check_frames(database) : status;
 }

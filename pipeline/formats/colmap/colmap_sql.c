@@ -49,7 +49,7 @@ hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_
 hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row) {
   if (code != SQLITE_OK) return colmap_fail_sqlite(database, "bind a value");
   code = sqlite3_step(statement);
-  if (has_row != NULL) *has_row = code == SQLITE_ROW;
+  if (has_row) *has_row = code == SQLITE_ROW;
   if (code == SQLITE_DONE || code == SQLITE_ROW) return HS_OK;
   return colmap_fail_sqlite(database, "read or write");
 }
@@ -63,8 +63,8 @@ hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t pa
         sqlite3_bind_parameter_count(statement) > 0 ? sqlite3_bind_int64(statement, 1, parameter) : SQLITE_OK;
     status = colmap_step(database, statement, code, &has_row);
   }
-  if (found != NULL) *found = has_row;
-  if (value != NULL && has_row) *value = sqlite3_column_int64(statement, 0);
+  if (found) *found = has_row;
+  if (value && has_row) *value = sqlite3_column_int64(statement, 0);
   (void)sqlite3_finalize(statement);
   return status;
 }

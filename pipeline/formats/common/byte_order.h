@@ -1,8 +1,8 @@
 /*
  * Little-endian numbers in byte buffers, whatever the order of the host.
  */
-#ifndef HARTSIFT_FORMATS_BYTE_ORDER_H
-#define HARTSIFT_FORMATS_BYTE_ORDER_H
+#ifndef HARTSIFT_FORMATS_COMMON_BYTE_ORDER_H
+#define HARTSIFT_FORMATS_COMMON_BYTE_ORDER_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * Cyclic redundancy checks: CRC-32 (zip) and CRC-32C (Castagnoli), reflected, as the formats use them.
  */
-#ifndef HARTSIFT_FORMATS_CRC_H
-#define HARTSIFT_FORMATS_CRC_H
+#ifndef HARTSIFT_FORMATS_COMMON_CRC_H
+#define HARTSIFT_FORMATS_COMMON_CRC_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -34,9 +34,8 @@ float *descriptor_f32_at(const hs_features *features, size_t index) {
 static bool descriptors_are_scaled(const hs_features *features) {
   for (size_t i = 0; i < features->count; i++) {
     const float *values = descriptor_f32_at(features, i);
-    for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
+    for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++)
       if (values[k] > already_scaled_above) return true;
-    }
   }
   return false;
 }
@@ -85,18 +84,16 @@ void descriptor_put_text(const descriptor_codec *codec, size_t index, const char
   bool is_float = codec->features->descriptor_type == HS_DESCRIPTOR_F32;
   uint8_t bytes[HS_DESCRIPTOR_LENGTH] = {0};
   float values[HS_DESCRIPTOR_LENGTH] = {0};
-  if (is_float) {
+  if (is_float)
     descriptor_to_f32(codec, index, values);
-  } else {
+  else
     descriptor_to_u8(codec, index, bytes);
-  }
   for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
     if (k > 0) sink_text(sink, separator);
-    if (is_float) {
+    if (is_float)
       sink_float(sink, values[k]);
-    } else {
+    else
       sink_int(sink, bytes[k]);
-    }
   }
 }
 

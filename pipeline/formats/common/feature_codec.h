@@ -2,8 +2,8 @@
  * Conversions between what hs_features holds and what files hold: bin order, descriptor type, angles,
  * and the checks of keypoint values that every reader makes.
  */
-#ifndef HARTSIFT_FORMATS_FEATURE_CODEC_H
-#define HARTSIFT_FORMATS_FEATURE_CODEC_H
+#ifndef HARTSIFT_FORMATS_COMMON_FEATURE_CODEC_H
+#define HARTSIFT_FORMATS_COMMON_FEATURE_CODEC_H
 
 #include <stdbool.h>
 #include <stdint.h>

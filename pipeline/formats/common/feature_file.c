@@ -43,23 +43,19 @@ hs_status source_reserve(const feature_source *source, hs_features *features, ui
   }
   hs_status status =
       count > SIZE_MAX ? HS_ERR_MEMORY : features_reserve(features, (size_t)count, type, source->allocator);
-  if (status != HS_OK) {
-    return source_fail(source, status, "no memory for %llu features", (unsigned long long)count);
-  }
+  if (status != HS_OK) return source_fail(source, status, "no memory for %llu features", (unsigned long long)count);
   return HS_OK;
 }
 
 static hs_status features_check_descriptors(const feature_target *target) {
   const hs_features *features = target->features;
   if (features->descriptor_type == HS_DESCRIPTOR_NONE || features->count == 0) return HS_OK;
-  if (features->descriptors == NULL) return target_fail(target, HS_ERR_ARGUMENT, "descriptors is null");
+  if (!features->descriptors) return target_fail(target, HS_ERR_ARGUMENT, "descriptors is null");
   if (features->descriptor_type != HS_DESCRIPTOR_F32) return HS_OK;
   for (size_t i = 0; i < features->count; i++) {
-    for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
-      if (!isfinite(descriptor_f32_at(features, i)[k])) {
+    for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++)
+      if (!isfinite(descriptor_f32_at(features, i)[k]))
         return target_fail(target, HS_ERR_ARGUMENT, "descriptor %zu has an entry that is not finite", i);
-      }
-    }
   }
   return HS_OK;
 }
@@ -67,24 +63,20 @@ static hs_status features_check_descriptors(const feature_target *target) {
 hs_status features_check(const feature_target *target) {
   const hs_features *features = target->features;
   if (features->descriptor_type != HS_DESCRIPTOR_U8 && features->descriptor_type != HS_DESCRIPTOR_F32 &&
-      features->descriptor_type != HS_DESCRIPTOR_NONE) {
+      features->descriptor_type != HS_DESCRIPTOR_NONE)
     return target_fail(target, HS_ERR_ARGUMENT, "descriptor_type is no known type");
-  }
-  if (!RESERVED_IS_CLEAR(features->reserved)) {
+  if (!RESERVED_IS_CLEAR(features->reserved))
     return target_fail(target, HS_ERR_ARGUMENT, "features.reserved is set: start with {0}, or use a later library");
-  }
-  if (features->image_width < 0 || features->image_height < 0) {
+  if (features->image_width < 0 || features->image_height < 0)
     return target_fail(target, HS_ERR_ARGUMENT, "the image size is negative");
-  }
   if (features->count > FEATURES_MOST_DEFAULT) return target_fail(target, HS_ERR_ARGUMENT, "more than 2^27 features");
-  if (features->count > 0 && features->keypoints == NULL)
-    return target_fail(target, HS_ERR_ARGUMENT, "keypoints is null");
+  if (features->count > 0 && !features->keypoints) return target_fail(target, HS_ERR_ARGUMENT, "keypoints is null");
   for (size_t i = 0; i < features->count; i++) {
     const hs_keypoint *k = &features->keypoints[i];
     hs_keypoint checked;
     const char *fault = keypoint_fill(&checked, (double)k->x, (double)k->y, (double)k->sigma, (double)k->orientation);
-    if (fault == NULL) fault = keypoint_fill_origin(&checked, (double)k->response, k->octave, k->level);
-    if (fault != NULL) return target_fail(target, HS_ERR_ARGUMENT, "keypoint %zu: %s", i, fault);
+    if (!fault) fault = keypoint_fill_origin(&checked, (double)k->response, k->octave, k->level);
+    if (fault) return target_fail(target, HS_ERR_ARGUMENT, "keypoint %zu: %s", i, fault);
   }
   return features_check_descriptors(target);
 }
@@ -131,7 +123,7 @@ static hs_status load_open_file(int descriptor, const feature_source *source, co
   }
   content->size = (size_t)info.st_size;
   content->bytes = hs_memory_alloc(source->allocator, content->size);
-  if (content->bytes == NULL) {
+  if (!content->bytes) {
     hs_message_set(source->message, source->message_bytes, "%s: no memory for its %zu bytes", path, content->size);
     return HS_ERR_MEMORY;
   }
@@ -160,8 +152,8 @@ size_t source_read_beginning(const char *path, uint8_t bytes[SOURCE_BEGINNING_BY
   struct stat info;
   const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return 0;
-  const bool filled = fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
-                      load_fill(descriptor, &source, path, &content) == HS_OK;
+  const bool filled =
+      fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && load_fill(descriptor, &source, path, &content) == HS_OK;
   (void)close(descriptor);
   return filled ? content.size : 0;
 }

@@ -1,8 +1,8 @@
 /*
  * What a reader and a writer of feature files are given, and what they may ask.
  */
-#ifndef HARTSIFT_FORMATS_FEATURE_FILE_H
-#define HARTSIFT_FORMATS_FEATURE_FILE_H
+#ifndef HARTSIFT_FORMATS_COMMON_FEATURE_FILE_H
+#define HARTSIFT_FORMATS_COMMON_FEATURE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,8 +16,8 @@ void sink_begin(feature_sink *sink, FILE *stream, sink_check update) {
 }
 
 void sink_flush(feature_sink *sink) {
-  if (sink->update != NULL) sink->check = sink->update(sink->check, sink->buffer, sink->used);
-  if (sink->stream != NULL && !ferror(sink->stream)) {
+  if (sink->update) sink->check = sink->update(sink->check, sink->buffer, sink->used);
+  if (sink->stream && !ferror(sink->stream)) {
     /* A short count sets the stream's error flag, which committing the file looks at. */
     (void)fwrite(sink->buffer, 1, sink->used, sink->stream);
   }

@@ -3,8 +3,8 @@
  * check. Without a stream it only counts and checks, which gives sizes and checksums that stand
  * before the data in a file.
  */
-#ifndef HARTSIFT_FORMATS_FEATURE_SINK_H
-#define HARTSIFT_FORMATS_FEATURE_SINK_H
+#ifndef HARTSIFT_FORMATS_COMMON_FEATURE_SINK_H
+#define HARTSIFT_FORMATS_COMMON_FEATURE_SINK_H
 
 #include <stddef.h>
 #include <stdint.h>

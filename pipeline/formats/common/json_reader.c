@@ -62,11 +62,10 @@ hs_status json_number(text_cursor *cursor, double *value) {
 /* Length of the escape that begins at the backslash; 0: not one of JSON's. */
 static size_t json_escape_size(const char *text, size_t size) {
   if (size < 2) return 0;
-  if (text[1] != '\0' && strchr("\"\\/bfnrt", text[1]) != NULL) return 2;
+  if (text[1] != '\0' && strchr("\"\\/bfnrt", text[1])) return 2;
   if (text[1] != 'u' || size < 6) return 0;
-  for (size_t i = 2; i < 6; i++) {
-    if (text[i] == '\0' || strchr("0123456789abcdefABCDEF", text[i]) == NULL) return 0;
-  }
+  for (size_t i = 2; i < 6; i++)
+    if (text[i] == '\0' || !strchr("0123456789abcdefABCDEF", text[i])) return 0;
   return 6;
 }
 

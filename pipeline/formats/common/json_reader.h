@@ -2,8 +2,8 @@
  * Strict reading of JSON (RFC 8259) by pulling: the caller walks objects and arrays and skips what it
  * does not know. Works on a text_cursor, allocates nothing, and limits the nesting.
  */
-#ifndef HARTSIFT_FORMATS_JSON_READER_H
-#define HARTSIFT_FORMATS_JSON_READER_H
+#ifndef HARTSIFT_FORMATS_COMMON_JSON_READER_H
+#define HARTSIFT_FORMATS_COMMON_JSON_READER_H
 
 #include "pipeline/formats/common/text_cursor.h"
 

@@ -11,7 +11,7 @@ static void json_put_escape(feature_sink *sink, unsigned char c) {
 }
 
 void json_put_string(feature_sink *sink, const char *text) {
-  if (text == NULL) {
+  if (!text) {
     sink_text(sink, "null");
     return;
   }

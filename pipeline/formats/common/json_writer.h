@@ -1,8 +1,8 @@
 /*
  * JSON strings to a sink.
  */
-#ifndef HARTSIFT_FORMATS_JSON_WRITER_H
-#define HARTSIFT_FORMATS_JSON_WRITER_H
+#ifndef HARTSIFT_FORMATS_COMMON_JSON_WRITER_H
+#define HARTSIFT_FORMATS_COMMON_JSON_WRITER_H
 
 #include "pipeline/formats/common/feature_sink.h"
 

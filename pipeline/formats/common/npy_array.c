@@ -91,8 +91,7 @@ static bool npy_take_descr(npy_text *text, npy_array *array) {
   const char *descr;
   size_t size;
   int64_t length;
-  if (!npy_take_string(text, &descr, &size) || size < 3 || strchr("<>|=", descr[0]) == NULL || descr[0] == '\0')
-    return false;
+  if (!npy_take_string(text, &descr, &size) || size < 3 || !strchr("<>|=", descr[0]) || descr[0] == '\0') return false;
   if (!number_to_int(descr + 2, size - 2, &length) || length < 0) return false;
   array->big_endian = descr[0] == '>';
   array->kind = descr[1];
@@ -146,9 +145,8 @@ const char *npy_parse(const uint8_t *bytes, size_t size, npy_array *array) {
   size_t need = 0;
   if (array->shape[0] > SIZE_MAX || array->shape[1] > SIZE_MAX ||
       !hs_size_mul((size_t)array->shape[0], (size_t)array->shape[1], &count) ||
-      !hs_size_mul(count, array->item_bytes, &need) || need != size - prefix - length) {
+      !hs_size_mul(count, array->item_bytes, &need) || need != size - prefix - length)
     return "shape and size of the NumPy array do not agree";
-  }
   array->data = bytes + prefix + length;
   return NULL;
 }

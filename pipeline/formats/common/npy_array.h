@@ -2,8 +2,8 @@
  * NumPy's .npy arrays of up to two dimensions: headers written (version 1.0) and read (1.0 to 3.0), and
  * single values of any real dtype.
  */
-#ifndef HARTSIFT_FORMATS_NPY_ARRAY_H
-#define HARTSIFT_FORMATS_NPY_ARRAY_H
+#ifndef HARTSIFT_FORMATS_COMMON_NPY_ARRAY_H
+#define HARTSIFT_FORMATS_COMMON_NPY_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -25,11 +25,10 @@ size_t number_normalise_point(char *text) {
   bool in_point = false;
   for (size_t i = 0; text[i] != '\0'; i++) {
     bool plain = number_is_plain(text[i]);
-    if (plain) {
+    if (plain)
       text[kept++] = text[i];
-    } else if (!in_point) {
+    else if (!in_point)
       text[kept++] = '.';
-    }
     in_point = !plain;
   }
   text[kept] = '\0';
@@ -61,11 +60,10 @@ static size_t number_put_fixed(bool negative, uint64_t value, int decimals, char
 /* How many decimals give `significant` digits of a magnitude in [1e-4, 1e9). */
 static int number_decimals(double magnitude, int significant) {
   int integer_digits = 0;
-  if (magnitude >= 1.0) {
+  if (magnitude >= 1.0)
     while (integer_digits < 10 && magnitude >= number_powers[integer_digits]) integer_digits++;
-  } else {
+  else
     while (integer_digits > -4 && magnitude * number_powers[1 - integer_digits] < 1.0) integer_digits--;
-  }
   int decimals = significant - integer_digits;
   return decimals < 0 ? 0 : decimals;
 }
@@ -94,9 +92,8 @@ size_t number_from_float(float value, char text[NUMBER_TEXT_BYTES]) {
       int decimals = number_decimals(magnitude, significant);
       double digits = floor(magnitude * number_powers[decimals] + 0.5);
       double again = digits / number_powers[decimals];
-      if ((float)again == (float)magnitude && !number_is_float_midpoint(again)) {
+      if ((float)again == (float)magnitude && !number_is_float_midpoint(again))
         return number_put_fixed(negative, (uint64_t)digits, decimals, text);
-      }
     }
   }
   return number_by_library((double)value, FLT_DECIMAL_DIG, text);
@@ -193,9 +190,8 @@ bool number_to_double(const char *text, size_t size, double *value) {
     return true;
   }
   double mantissa = (double)parts.mantissa;
-  if (!parts.exact || mantissa >= INTEGER_LIMIT || parts.exponent < -POWER_LIMIT || parts.exponent > POWER_LIMIT) {
+  if (!parts.exact || mantissa >= INTEGER_LIMIT || parts.exponent < -POWER_LIMIT || parts.exponent > POWER_LIMIT)
     return number_by_strtod(text, size, value);
-  }
   double magnitude =
       parts.exponent < 0 ? mantissa / number_powers[-parts.exponent] : mantissa * number_powers[parts.exponent];
   *value = parts.negative ? -magnitude : magnitude;

@@ -1,8 +1,8 @@
 /*
  * Numbers as text and back, independent of the locale's decimal point.
  */
-#ifndef HARTSIFT_FORMATS_NUMBER_TEXT_H
-#define HARTSIFT_FORMATS_NUMBER_TEXT_H
+#ifndef HARTSIFT_FORMATS_COMMON_NUMBER_TEXT_H
+#define HARTSIFT_FORMATS_COMMON_NUMBER_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -140,7 +140,7 @@ size_t text_count_words(const uint8_t *bytes, size_t size, size_t limit, size_t 
   size_t word_size;
   while (count < limit && cursor_word(&cursor, false, &word, &word_size)) count++;
   while (cursor.at < cursor.end && *cursor.at != '\n') cursor.at++;
-  if (rest != NULL) *rest = (size_t)(cursor.at - start);
+  if (rest) *rest = (size_t)(cursor.at - start);
   return count;
 }
 

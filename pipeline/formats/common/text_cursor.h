@@ -1,8 +1,8 @@
 /*
  * Reading of text files that are not trusted: words and numbers, the current line for messages.
  */
-#ifndef HARTSIFT_FORMATS_TEXT_CURSOR_H
-#define HARTSIFT_FORMATS_TEXT_CURSOR_H
+#ifndef HARTSIFT_FORMATS_COMMON_TEXT_CURSOR_H
+#define HARTSIFT_FORMATS_COMMON_TEXT_CURSOR_H
 
 #include "pipeline/formats/common/feature_file.h"
 

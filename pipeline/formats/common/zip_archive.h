@@ -2,8 +2,8 @@
  * Zip archives as NumPy's savez uses them: writing of stored entries, reading of stored and, with zlib,
  * deflated ones.
  */
-#ifndef HARTSIFT_FORMATS_ZIP_ARCHIVE_H
-#define HARTSIFT_FORMATS_ZIP_ARCHIVE_H
+#ifndef HARTSIFT_FORMATS_COMMON_ZIP_ARCHIVE_H
+#define HARTSIFT_FORMATS_COMMON_ZIP_ARCHIVE_H
 
 #include "pipeline/formats/common/feature_sink.h"
 #include "pipeline/formats/common/feature_file.h"

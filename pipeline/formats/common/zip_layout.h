@@ -1,8 +1,8 @@
 /*
  * Marks and sizes of zip records (PKWARE's APPNOTE), for the writer and the reader.
  */
-#ifndef HARTSIFT_FORMATS_ZIP_LAYOUT_H
-#define HARTSIFT_FORMATS_ZIP_LAYOUT_H
+#ifndef HARTSIFT_FORMATS_COMMON_ZIP_LAYOUT_H
+#define HARTSIFT_FORMATS_COMMON_ZIP_LAYOUT_H
 
 #include <stdint.h>
 

@@ -43,17 +43,14 @@ static hs_status zip_find_directory(const feature_source *source, zip_directory 
   size_t at = last;
   while (at > least && bytes_get_u32(source->bytes + at) != ZIP_END_MARK) at--;
   const uint8_t *record = source->bytes + at;
-  if (bytes_get_u32(record) != ZIP_END_MARK || at + ZIP_END_BYTES + bytes_get_u16(record + 20) != size) {
+  if (bytes_get_u32(record) != ZIP_END_MARK || at + ZIP_END_BYTES + bytes_get_u16(record + 20) != size)
     return source_fail(source, HS_ERR_FORMAT, "the zip archive has no end record: truncated?");
-  }
   uint32_t directory_size = bytes_get_u32(record + 12);
   uint32_t directory_at = bytes_get_u32(record + 16);
-  if (directory_at == UINT32_MAX || directory_size == UINT32_MAX) {
+  if (directory_at == UINT32_MAX || directory_size == UINT32_MAX)
     return source_fail(source, HS_ERR_UNSUPPORTED, "zip archives beyond 4 GiB are not read");
-  }
-  if (directory_at > at || directory_size > at - directory_at) {
+  if (directory_at > at || directory_size > at - directory_at)
     return source_fail(source, HS_ERR_FORMAT, "the directory of the zip archive lies outside it");
-  }
   directory->at = directory_at;
   directory->end = directory_at + directory_size;
   directory->count = bytes_get_u16(record + 10);
@@ -90,15 +87,13 @@ static hs_status zip_find_entry(const feature_source *source, const char *name, 
   *present = false;
   for (uint32_t i = 0; status == HS_OK && i < directory.count && !*present; i++) {
     const uint8_t *record = source->bytes + at;
-    if (directory.end - at < ZIP_CENTRAL_BYTES || bytes_get_u32(record) != ZIP_CENTRAL_MARK) {
+    if (directory.end - at < ZIP_CENTRAL_BYTES || bytes_get_u32(record) != ZIP_CENTRAL_MARK)
       return source_fail(source, HS_ERR_FORMAT, "the directory of the zip archive is damaged");
-    }
     size_t name_size = bytes_get_u16(record + 28);
     size_t extra_size = bytes_get_u16(record + 30);
     size_t record_size = ZIP_CENTRAL_BYTES + name_size + extra_size + bytes_get_u16(record + 32);
-    if (record_size > directory.end - at) {
+    if (record_size > directory.end - at)
       return source_fail(source, HS_ERR_FORMAT, "the directory of the zip archive is damaged");
-    }
     at += record_size;
     const uint8_t *record_name = record + ZIP_CENTRAL_BYTES;
     if (name_size != strlen(name) || memcmp(record_name, name, name_size) != 0) continue;
@@ -108,9 +103,8 @@ static hs_status zip_find_entry(const feature_source *source, const char *name, 
                          .packed_size = bytes_get_u32(record + 20),
                          .size = bytes_get_u32(record + 24),
                          .offset = bytes_get_u32(record + 42)};
-    if (!zip_read_extra(record_name + name_size, extra_size, found)) {
+    if (!zip_read_extra(record_name + name_size, extra_size, found))
       return source_fail(source, HS_ERR_FORMAT, "%s: damaged extra field in the zip archive", name);
-    }
     *present = true;
   }
   return status;
@@ -120,14 +114,12 @@ static hs_status zip_find_entry(const feature_source *source, const char *name, 
 static hs_status zip_locate(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t **packed) {
   uint64_t size = source->size;
-  if (found->offset > size || size - found->offset < ZIP_LOCAL_BYTES) {
+  if (found->offset > size || size - found->offset < ZIP_LOCAL_BYTES)
     return source_fail(source, HS_ERR_FORMAT, "%s lies outside the zip archive", name);
-  }
   const uint8_t *header = source->bytes + found->offset;
   uint64_t start = found->offset + ZIP_LOCAL_BYTES + bytes_get_u16(header + 26) + bytes_get_u16(header + 28);
-  if (bytes_get_u32(header) != ZIP_LOCAL_MARK || start > size || size - start < found->packed_size) {
+  if (bytes_get_u32(header) != ZIP_LOCAL_MARK || start > size || size - start < found->packed_size)
     return source_fail(source, HS_ERR_FORMAT, "%s lies outside the zip archive", name);
-  }
   *packed = source->bytes + start;
   return HS_OK;
 }
@@ -171,13 +163,12 @@ static hs_status zip_inflate(const feature_source *source, const uint8_t *packed
 
 static hs_status zip_unpack(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t *packed, zip_entry *entry) {
-  if (found->size / DEFLATE_EXPANSION_MOST > found->packed_size) {
+  if (found->size / DEFLATE_EXPANSION_MOST > found->packed_size)
     return source_fail(source, HS_ERR_FORMAT, "%s claims more bytes than its data can give", name);
-  }
   entry->size = (size_t)found->size;
   /* One byte more, so that zlib has somewhere to point even for no bytes. */
   entry->owned = hs_memory_alloc(source->allocator, entry->size + 1);
-  if (entry->owned == NULL) return source_fail(source, HS_ERR_MEMORY, "no memory for %s", name);
+  if (!entry->owned) return source_fail(source, HS_ERR_MEMORY, "no memory for %s", name);
   entry->bytes = entry->owned;
   hs_status status = zip_inflate(source, packed, (size_t)found->packed_size, entry->owned, entry->size);
   if (status == HS_ERR_MEMORY) return source_fail(source, status, "no memory for %s", name);
@@ -209,9 +200,8 @@ static hs_status zip_open_entry(const feature_source *source, const char *name, 
   } else {
     return source_fail(source, HS_ERR_UNSUPPORTED, "%s is compressed by an unknown method", name);
   }
-  if (crc_zip(0, entry->bytes, entry->size) != found->check) {
+  if (crc_zip(0, entry->bytes, entry->size) != found->check)
     return source_fail(source, HS_ERR_FORMAT, "%s: the checksum is wrong", name);
-  }
   return HS_OK;
 }
 
@@ -221,9 +211,8 @@ hs_status zip_read_entry(const feature_source *source, const char *name, uint64_
   *entry = (zip_entry){0};
   hs_status status = zip_find_entry(source, name, &found, &present);
   if (status != HS_OK || !present) return status;
-  if (found.size > most_bytes || found.size > SIZE_MAX - 1) {
+  if (found.size > most_bytes || found.size > SIZE_MAX - 1)
     return source_fail(source, HS_ERR_LIMIT, "%s is larger than the limit on features allows", name);
-  }
   status = zip_open_entry(source, name, &found, entry);
   if (status != HS_OK) zip_release_entry(source, entry);
   return status;

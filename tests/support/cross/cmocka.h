@@ -2,8 +2,8 @@
  * As much of cmocka's interface as tests use that run where cmocka is not: under an emulator of another processor, for it is
  * packaged for the building machine only, and on hosts of a GPU (tests/gpu_report.sh). The first failure ends the program.
  */
-#ifndef HARTSIFT_TESTS_CROSS_CMOCKA_H
-#define HARTSIFT_TESTS_CROSS_CMOCKA_H
+#ifndef HARTSIFT_TESTS_SUPPORT_CROSS_CMOCKA_H
+#define HARTSIFT_TESTS_SUPPORT_CROSS_CMOCKA_H
 
 #include <setjmp.h>
 #include <stdio.h>

@@ -37,7 +37,8 @@ static stage_status places_run(const void *args) {
   const places_step *s = args;
   for (uint32_t i = 0; i < s->count; i++) {
     const float *at = (const float *)(const void *)(s->keypoints + (size_t)i * 24);
-    s->places[i] = s->of_second ? match_place_second(&s->guide, at[0], at[1]) : match_place_first(&s->guide, at[0], at[1]);
+    s->places[i] =
+        s->of_second ? match_place_second(&s->guide, at[0], at[1]) : match_place_first(&s->guide, at[0], at[1]);
   }
   return STAGE_OK;
 }

@@ -114,10 +114,14 @@ static void count(int64_t change) {
 
 static const char *words_of(int32_t error) {
   switch (error) {
-  case 0: return "no error";
-  case OUT_OF_MEMORY: return "out of memory";
-  case LAUNCH_FAILED: return "unspecified launch failure";
-  default: return "a played error";
+  case 0:
+    return "no error";
+  case OUT_OF_MEMORY:
+    return "out of memory";
+  case LAUNCH_FAILED:
+    return "unspecified launch failure";
+  default:
+    return "a played error";
   }
 }
 

@@ -6,8 +6,8 @@
  * the environment: HARTSIFT_PLAYED="gpus=2,memory=512,others=100", in MiB, see played_read; with log=FILE it leaves there
  * which GPUs got a CUDA context.
  */
-#ifndef HARTSIFT_TESTS_PLAYED_DEVICE_H
-#define HARTSIFT_TESTS_PLAYED_DEVICE_H
+#ifndef HARTSIFT_TESTS_SUPPORT_PLAYED_DEVICE_PLAYED_DEVICE_H
+#define HARTSIFT_TESTS_SUPPORT_PLAYED_DEVICE_PLAYED_DEVICE_H
 
 #include "cuda/device.h"
 

@@ -35,7 +35,7 @@ static float *new_work(plane_view plane, int32_t radius) {
   return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
 }
 
-/* A pointer into the slab of picture i of a batch. */
+/* A pointer into the slab of picture i of a group. */
 static void *shifted(const void *pointer, size_t i, size_t stride_bytes) {
   return pointer ? (unsigned char *)(uintptr_t)pointer + i * stride_bytes : NULL;
 }
@@ -45,7 +45,7 @@ static plane_view plane_of(plane_view plane, size_t i, size_t stride_bytes) {
   return plane;
 }
 
-static size_t pictures(picture_batch batch) { return batch.count > 1 ? (size_t)batch.count : 1; }
+static size_t pictures(picture_group group) { return group.count > 1 ? (size_t)group.count : 1; }
 
 /* ------------------------------------------------------------------ pyramid */
 
@@ -61,7 +61,7 @@ typedef struct level_step {
 } level_step;
 
 static stage_status level_of_picture(const level_step *step, size_t i) {
-  const size_t apart = step->args.batch.stride_bytes;
+  const size_t apart = step->args.group.stride_bytes;
   const plane_view in = plane_of(step->args.in, i, apart), out = plane_of(step->args.out, i, apart);
   plane_view work = out;
   work.data = new_work(out, step->filter.radius);
@@ -83,7 +83,7 @@ static stage_status level_of_picture(const level_step *step, size_t i) {
 static stage_status level_run(const void *args) {
   const level_step *step = args;
   stage_status st = STAGE_OK;
-  for (size_t i = 0; i < pictures(step->args.batch) && st == STAGE_OK; i++) st = level_of_picture(step, i);
+  for (size_t i = 0; i < pictures(step->args.group) && st == STAGE_OK; i++) st = level_of_picture(step, i);
   return st;
 }
 
@@ -105,7 +105,7 @@ stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
                               .out = octave_level(&args->octave, s),
                               .border = args->border,
                               .filter = &args->filters[s],
-                              .batch = args->batch};
+                              .group = args->group};
     if (s == args->first_level + args->count - 1) level.halved = args->halved;
     st = blur_launch(&level, stream);
   }
@@ -115,14 +115,14 @@ stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
 typedef struct base_step {
   base_args args;
   gaussian_filter filter;
-  picture_batch batch;
+  picture_group group;
 } base_step;
 
 static stage_status base_run(const void *args) {
   const base_step *step = args;
   stage_status st = STAGE_OK;
-  for (size_t i = 0; i < pictures(step->batch) && st == STAGE_OK; i++) {
-    const size_t apart = step->batch.stride_bytes;
+  for (size_t i = 0; i < pictures(step->group) && st == STAGE_OK; i++) {
+    const size_t apart = step->group.stride_bytes;
     base_args one = step->args;
     one.filter = &step->filter;
     one.source.data = shifted(one.source.data, i, apart);
@@ -137,8 +137,8 @@ static stage_status base_run(const void *args) {
   return st;
 }
 
-stage_status base_batch_launch(const base_args *args, picture_batch batch, cuda_stream stream) {
-  const base_step step = {*args, *args->filter, batch};
+stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream) {
+  const base_step step = {*args, *args->filter, group};
   return played_submit(stream, base_run, &step, sizeof step);
 }
 
@@ -153,8 +153,8 @@ int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
 
 /* The last band makes it all: its rows are there by then. */
 stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
-  const picture_batch one = {1, 0};
-  return band == bands - 1 ? base_batch_launch(args, one, stream) : STAGE_OK;
+  const picture_group one = {1, 0};
+  return band == bands - 1 ? base_group_launch(args, one, stream) : STAGE_OK;
 }
 
 static stage_status handover_run(const void *args) {
@@ -176,7 +176,7 @@ typedef struct search_step {
 
 static stage_status search_run(const void *args) {
   const search_step *step = args;
-  const size_t count = step->args.batch > 1 ? (size_t)step->args.batch : 1, apart = step->args.batch_stride_bytes;
+  const size_t count = step->args.group > 1 ? (size_t)step->args.group : 1, apart = step->args.group_stride_bytes;
   stage_status st = STAGE_OK;
   for (size_t i = 0; i < count; i++)
     for (int32_t o = 0; o < step->args.octave_count && st == STAGE_OK; o++) {
@@ -196,7 +196,7 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
 
 /* ------------------------------------------------------------------ keypoints */
 
-/* A stage on every view of a batch. */
+/* A stage on every view of a group. */
 typedef struct view_step {
   cuda_frame_view view;
   stage_status (*run)(const cuda_frame_view *view, const struct view_step *step, size_t i);
@@ -208,8 +208,8 @@ typedef struct view_step {
 static stage_status views_run(const void *args) {
   const view_step *step = args;
   stage_status st = STAGE_OK;
-  for (size_t i = 0; i < cuda_batch_count(&step->view) && st == STAGE_OK; i++)
-    st = step->run(step->view.batch > 1 ? &step->view.batch_views[i] : &step->view, step, i);
+  for (size_t i = 0; i < cuda_group_count(&step->view) && st == STAGE_OK; i++)
+    st = step->run(step->view.group > 1 ? &step->view.group_views[i] : &step->view, step, i);
   return st;
 }
 
@@ -227,14 +227,14 @@ size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void 
 }
 
 static stage_status reset_view(const cuda_frame_view *v, const view_step *step, size_t i) {
-  memset(shifted(step->view.scratch.counters, i, step->view.batch_stride_bytes), 0, v->scratch.counter_bytes);
+  memset(shifted(step->view.scratch.counters, i, step->view.group_stride_bytes), 0, v->scratch.counter_bytes);
   return STAGE_OK;
 }
 
-/* batch_views are not there yet where a batch is recorded: only the first view is used. */
+/* group_views are not there yet where a group is recorded: only the first view is used. */
 static stage_status reset_run(const void *args) {
   const view_step *step = args;
-  for (size_t i = 0; i < cuda_batch_count(&step->view); i++) (void)reset_view(&step->view, step, i);
+  for (size_t i = 0; i < cuda_group_count(&step->view); i++) (void)reset_view(&step->view, step, i);
   return STAGE_OK;
 }
 
@@ -299,7 +299,7 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
   return submit_views(&step, stream);
 }
 
-/* One view, whatever the batch: selection is launched for each picture. */
+/* One view, whatever the group: selection is launched for each picture. */
 static stage_status select_run(const void *arguments) {
   const view_step *step = arguments;
   const cuda_frame_view *v = &step->view;
@@ -323,9 +323,9 @@ stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream)
 
 static stage_status describe_view(const cuda_frame_view *v, const view_step *step, size_t i) {
   const size_t bytes = DESCRIBE_LENGTH * (v->params.descriptor_float ? sizeof(float) : 1);
-  const describe_args args = {v->octaves,  v->first_octave, 0,
-                              v->keypoints, v->features,     v->params,
-                              v->scales,    shifted(step->out, i, v->features.capacity * bytes)};
+  const describe_args args = {
+      v->octaves,  v->first_octave, 0,         v->keypoints,
+      v->features, v->params,       v->scales, shifted(step->out, i, v->features.capacity * bytes)};
   return ops()->describe(NULL, &args);
 }
 
@@ -339,8 +339,7 @@ stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_var
 static stage_status results_view(const cuda_frame_view *v, const view_step *step, size_t i) {
   cuda_feature_record *records = (cuda_feature_record *)step->out + i * v->features.capacity;
   uint32_t count = *v->features.count;
-  step->counts[i] =
-      (cuda_frame_counts){*v->scratch.candidate_count, *v->keypoints.count, *v->oriented.count, count};
+  step->counts[i] = (cuda_frame_counts){*v->scratch.candidate_count, *v->keypoints.count, *v->oriented.count, count};
   if (count > v->features.capacity) count = v->features.capacity;
   if (count > step->capacity) count = step->capacity;
   for (uint32_t n = 0; n < count; n++) {
@@ -354,7 +353,6 @@ static stage_status results_view(const cuda_frame_view *v, const view_step *step
 
 stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_record *records, uint32_t capacity,
                                  cuda_frame_counts *counts, cuda_stream stream) {
-  const view_step step = {
-      .view = *view, .run = results_view, .out = records, .capacity = capacity, .counts = counts};
+  const view_step step = {.view = *view, .run = results_view, .out = records, .capacity = capacity, .counts = counts};
   return submit_views(&step, stream);
 }

@@ -29,11 +29,10 @@ static bool sample_style(const char *name, feature_style *style) {
 static void sample_print_entries(FILE *file, const hs_features *features, size_t index) {
   for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH && features->descriptor_type != HS_DESCRIPTOR_NONE; k++) {
     size_t at = index * HS_DESCRIPTOR_LENGTH + k;
-    if (features->descriptor_type == HS_DESCRIPTOR_U8) {
+    if (features->descriptor_type == HS_DESCRIPTOR_U8)
       fprintf(file, " %d", ((const uint8_t *)features->descriptors)[at]);
-    } else {
+    else
       fprintf(file, " %a", (double)((const float *)features->descriptors)[at]);
-    }
   }
 }
 
@@ -41,7 +40,7 @@ static int sample_write_truth(const char *folder, const hs_features *features) {
   char path[SAMPLE_PATH_BYTES];
   (void)snprintf(path, sizeof path, "%s/truth.txt", folder);
   FILE *file = fopen(path, "w");
-  if (file == NULL) return 1;
+  if (!file) return 1;
   for (size_t i = 0; i < features->count; i++) {
     const hs_keypoint *k = &features->keypoints[i];
     fprintf(file, "%a %a %a %a %a %d %d", (double)k->x, (double)k->y, (double)k->sigma, (double)k->orientation,
