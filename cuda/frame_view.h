@@ -23,6 +23,7 @@
 #include "cuda/stream.h"
 #include "stages/describe.h"
 #include "stages/refine.h"
+#include "stages/select.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -81,7 +82,7 @@ typedef struct cuda_frame_view {
   feature_list oriented; /* what orientation gives */
   feature_list features; /* what is described: `oriented` again, or the list that selection fills */
   uint32_t max_features; /* 0: no selection */
-  bool by_scale;
+  select_rule selection;
   const vote_scales *scales;
   cuda_keypoint_scratch scratch;
   /* Several pictures of one size in the same launches: views of all of them in device memory, this one the first; their

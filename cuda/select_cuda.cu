@@ -1,5 +1,7 @@
 /*
- * Selection kernels: radix search for the smallest key that is kept, then an order-keeping compaction.
+ * Selection kernels: radix search for the smallest key that is kept, then an order-keeping compaction. Keys are bits of
+ * response or sigma; where whole levels stay they are the levels, of which the first digit alone tells, and a keypoint's
+ * first feature counts for all of them.
  */
 #include "cuda/select_cuda.h"
 
@@ -24,20 +26,37 @@ static __device__ __forceinline__ uint32_t digit_of(uint32_t key, int32_t pass) 
 }
 
 /* Responses and sigmas are not negative, so their bits order as they do. */
-static __device__ __forceinline__ uint32_t select_key(const cuda_frame_view &v, uint32_t n) {
+static __device__ __forceinline__ uint32_t feature_key(const cuda_frame_view &v, uint32_t n) {
   const uint32_t k = v.oriented.keypoint[n];
-  return hs_float_bits(v.by_scale ? v.keypoints.sigma[k] : v.keypoints.response[k]);
+  if (v.selection == SELECT_LEVELS) return select_level_key(v.keypoints.octave[k], v.keypoints.level[k]);
+  return hs_float_bits(v.selection == SELECT_LARGEST ? v.keypoints.sigma[k] : v.keypoints.response[k]);
+}
+
+static __device__ __forceinline__ bool select_counts(const cuda_frame_view &v, uint32_t n) {
+  if (v.selection != SELECT_LEVELS || n == 0) return true;
+  return !select_is_same(&v.keypoints, v.oriented.keypoint[n - 1], v.oriented.keypoint[n]);
+}
+
+static __host__ __device__ __forceinline__ int32_t select_passes(const cuda_frame_view &v) {
+  return v.selection == SELECT_LEVELS ? 1 : SELECT_PASSES;
+}
+
+/* Whether a key stays whatever its number; all of the level that goes beyond the number do. */
+static __device__ __forceinline__ bool select_is_above(const cuda_frame_view &v, uint32_t key, uint32_t prefix) {
+  return key > prefix || (key == prefix && v.selection == SELECT_LEVELS);
 }
 
 /* The state after `passes` complete histograms. All threads of a block of LIST_TILE; valid on each. Thread t looks at
-   bins from the top: 2047 - 8 t downwards. */
+   bins from the top: 2047 - 8 t downwards. Of levels it is the one with the keypoint that goes beyond the number; without
+   such a keypoint the state stays at 0, which every key is above. */
 static __device__ __forceinline__ select_state select_search(const cuda_frame_view &v, int32_t passes, uint32_t *s_scan,
                                                              select_state *s_found) {
-  select_state state = {0, v.max_features};
+  select_state state = {0, v.selection == SELECT_LEVELS ? v.max_features + 1u : v.max_features};
   for (int32_t pass = 0; pass < passes; pass++) {
     const uint32_t *bins = v.scratch.select_digits + pass * SELECT_DIGITS;
     const uint32_t top = SELECT_DIGITS - 1u - threadIdx.x * SELECT_BINS_PER_THREAD;
     uint32_t counts[SELECT_BINS_PER_THREAD], sum = 0, total;
+    if (threadIdx.x == 0) *s_found = state; /* before the scan's barriers */
 #pragma unroll
     for (uint32_t j = 0; j < SELECT_BINS_PER_THREAD; j++) sum += counts[j] = bins[top - j];
     uint32_t above = block_scan_exclusive(sum, s_scan, &total);
@@ -51,7 +70,7 @@ static __device__ __forceinline__ select_state select_search(const cuda_frame_vi
         above += counts[j];
       }
     }
-    __syncthreads(); /* exactly one thread has found it */
+    __syncthreads(); /* at most one thread has found it */
     state = *s_found;
     __syncthreads();
   }
@@ -68,7 +87,7 @@ static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v
  * Does      histogram of one digit of the keys that match the digits found before; the first pass also stores the keys.
  * Launch    resident blocks of 256 threads, a thread a feature, looping over tiles.
  * Shared    8.2 KiB.
- * Reads     oriented, keypoints (first pass), select_keys, select_digits of earlier passes.
+ * Reads     oriented, keypoints (first pass; for levels their values too), select_keys, select_digits of earlier passes.
  * Writes    select_keys, select_digits.
  * Barriers  of the search and of the block's histogram.
  * Limits    no more features than are kept: returns at once. Keys are bits of floats from 0 upwards.
@@ -84,9 +103,9 @@ __global__ void __launch_bounds__(LIST_TILE)
   const uint32_t known = pass == 0 ? 0u : UINT32_MAX << digit_shift(pass - 1);
   block_hist_clear(s_bins, SELECT_DIGITS);
   for (uint32_t n = blockIdx.x * LIST_TILE + threadIdx.x; n < count; n += gridDim.x * LIST_TILE) {
-    const uint32_t key = pass == 0 ? select_key(v, n) : v.scratch.select_keys[n];
+    const uint32_t key = pass == 0 ? feature_key(v, n) : v.scratch.select_keys[n];
     if (pass == 0) v.scratch.select_keys[n] = key;
-    if ((key & known) == state.prefix) block_hist_add(s_bins, digit_of(key, pass), 1u);
+    if ((key & known) == state.prefix && select_counts(v, n)) block_hist_add(s_bins, digit_of(key, pass), 1u);
   }
   block_hist_flush(s_bins, SELECT_DIGITS, v.scratch.select_digits + pass * SELECT_DIGITS);
 }
@@ -104,10 +123,10 @@ __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_co
   __shared__ select_state s_found;
   const uint32_t count = select_count(v);
   if (blockIdx.x * LIST_TILE >= count) return;
-  const select_state state = select_search(v, SELECT_PASSES, s_scan, &s_found);
+  const select_state state = select_search(v, select_passes(v), s_scan, &s_found);
   for (uint32_t tile = blockIdx.x; tile * LIST_TILE < count; tile += gridDim.x) {
     const uint32_t n = tile * LIST_TILE + threadIdx.x, key = n < count ? v.scratch.select_keys[n] : 0u;
-    const uint32_t above = (uint32_t)__syncthreads_count(n < count && key > state.prefix);
+    const uint32_t above = (uint32_t)__syncthreads_count(n < count && select_is_above(v, key, state.prefix));
     const uint32_t equal = (uint32_t)__syncthreads_count(n < count && key == state.prefix);
     if (threadIdx.x == 0) {
       v.scratch.select_above[tile] = above;
@@ -128,17 +147,24 @@ __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_con
   __shared__ uint32_t s_scan[WARP_LANES];
   __shared__ select_state s_found;
   const uint32_t listed = min(*v.oriented.count, v.oriented.capacity), count = select_count(v);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *v.features.count = count ? v.max_features : listed;
+  const bool levels = v.selection == SELECT_LEVELS;
+  if (blockIdx.x == 0) {
+    uint32_t stay = count ? v.max_features : listed;
+    if (count && levels) stay = compact_before(v.scratch.select_above, (count + LIST_TILE - 1u) / LIST_TILE, s_scan);
+    if (threadIdx.x == 0) *v.features.count = stay;
+  }
   if (blockIdx.x * LIST_TILE >= listed) return;
   select_state state = {0, UINT32_MAX};
-  if (count) state = select_search(v, SELECT_PASSES, s_scan, &s_found);
+  if (count) state = select_search(v, select_passes(v), s_scan, &s_found);
+  if (levels) state.ties = 0; /* those are above */
   for (uint32_t tile = blockIdx.x; tile * LIST_TILE < listed; tile += gridDim.x) {
     const uint32_t n = tile * LIST_TILE + threadIdx.x;
     uint32_t to = n, total;
     bool kept = n < listed;
     if (count) {
       const uint32_t key = n < count ? v.scratch.select_keys[n] : 0u;
-      const uint32_t above = n < count && key > state.prefix, equal = n < count && key == state.prefix;
+      const uint32_t above = n < count && select_is_above(v, key, state.prefix);
+      const uint32_t equal = n < count && key == state.prefix;
       const uint32_t above_before =
           compact_before(v.scratch.select_above, tile, s_scan) + block_scan_exclusive(above, s_scan, &total);
       const uint32_t equal_before =
@@ -159,7 +185,7 @@ stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream)
   const unsigned resident = launch_resident_blocks((const void *)select_digit_kernel, LIST_TILE, 0);
   const unsigned blocks = tiles < resident ? tiles : resident;
   stage_status st = STAGE_OK;
-  for (int32_t pass = 0; pass < SELECT_PASSES && st == STAGE_OK; pass++)
+  for (int32_t pass = 0; pass < select_passes(*view) && st == STAGE_OK; pass++)
     st = launch(select_digit_kernel, blocks, LIST_TILE, 0, stream, *view, pass);
   if (st == STAGE_OK) st = launch(select_count_kernel, blocks, LIST_TILE, 0, stream, *view);
   if (st == STAGE_OK) st = launch(select_emit_kernel, blocks, LIST_TILE, 0, stream, *view);

@@ -1,5 +1,5 @@
 /*
- * Selection on the device: exactly max_features features, the strongest or the largest, ties by the order.
+ * Selection on the device: as stages/select.h says: the strongest, the largest, or whole levels.
  */
 #ifndef HARTSIFT_CUDA_SELECT_CUDA_H
 #define HARTSIFT_CUDA_SELECT_CUDA_H

@@ -1,5 +1,5 @@
 /*
- * Selection: exactly max_features features, the strongest or the largest, ties by the defined order.
+ * Selection: exactly max_features features, the strongest or the largest, ties by the defined order; or whole levels.
  */
 #ifndef HARTSIFT_STAGES_SELECT_H
 #define HARTSIFT_STAGES_SELECT_H
@@ -7,14 +7,22 @@
 #include <string.h>
 
 #include "stages/keypoint.h"
+#include "stages/portable.h"
 
-/* Keeps max_features of the features and closes the gaps, order kept; nothing happens when there are no more than
-   that. Descriptors of the first described_count features move with them; *kept_described gets how many of those stay. */
+/* Whole levels: with levels from the coarsest octave's last one to the finest's first, those stay before which there are
+   no more than max_features keypoints. So the one that goes beyond the number stays too, whole, and there are no fewer
+   features than asked for. Features that differ in nothing but their orientation are one keypoint. Source: COLMAP's CPU
+   extractor, which counts so (src/colmap/feature/sift.cc). Each level depends on coarser ones alone: what goes from a
+   part of the features goes from all. */
+typedef enum select_rule { SELECT_STRONGEST = 0, SELECT_LARGEST = 1, SELECT_LEVELS = 2 } select_rule;
+
+/* Keeps max_features of the features, or what the rule says, and closes the gaps, order kept; nothing happens when there
+   are no more than that. Descriptors of the first described_count features move with them; *kept_described gets how many of those stay. */
 typedef struct select_args {
   keypoint_list keypoints;
   feature_list features;
   uint32_t max_features;
-  bool by_scale; /* by sigma instead of response */
+  select_rule rule;
   unsigned char *descriptors;
   size_t descriptor_bytes; /* of one */
   uint32_t described_count;
@@ -42,6 +50,35 @@ static inline select_cut select_find_cut(const void *list, uint32_t n, uint32_t 
     if (select_count_at_least(list, n, key, cut.threshold | bit) >= most) cut.threshold |= bit;
   if (cut.threshold < UINT32_MAX) cut.ties -= select_count_at_least(list, n, key, cut.threshold + 1);
   return cut;
+}
+
+/* The place of a level among all: larger for coarser ones, above 0. Its 11 bits are the upper ones. */
+HS_INLINE uint32_t select_level_key(int32_t octave, int32_t level) {
+  return (((uint32_t)octave + 64u) << 4 | (uint32_t)level) << 21;
+}
+
+/* Whether two entries of a keypoint list are the same keypoint. By value, since finished features have no entries. */
+HS_INLINE bool select_is_same(const keypoint_list *k, uint32_t a, uint32_t b) {
+  return a == b || (hs_float_bits(k->x[a]) == hs_float_bits(k->x[b]) && hs_float_bits(k->y[a]) == hs_float_bits(k->y[b]) &&
+                    hs_float_bits(k->sigma[a]) == hs_float_bits(k->sigma[b]) &&
+                    hs_float_bits(k->response[a]) == hs_float_bits(k->response[b]) && k->octave[a] == k->octave[b] &&
+                    k->level[a] == k->level[b]);
+}
+
+/* Whether item i, not the first, is of the keypoint of the item before it. */
+typedef bool (*select_joins)(const void *list, uint32_t i);
+
+/* The first item of those that stay by SELECT_LEVELS: they are the last ones, since items are in the order of levels. */
+static inline uint32_t select_first_level(const void *list, uint32_t n, uint32_t most, select_key level_of,
+                                          select_joins joins) {
+  uint32_t keypoints = 0, first = n;
+  while (first > 0 && keypoints <= most) {
+    first--;
+    keypoints += first == 0 || !joins(list, first);
+  }
+  if (keypoints <= most) return 0;
+  while (first > 0 && level_of(list, first - 1) == level_of(list, first)) first--;
+  return first;
 }
 
 /* Moves what belongs to feature `from` to place `to`, which is not behind it; its descriptor counts as kept. */

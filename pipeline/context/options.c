@@ -90,7 +90,7 @@ static void set_colmap(hs_options *o) {
   o->norm = HS_NORM_ROOT;
   o->descriptor = HS_DESCRIPTOR_U8;
   o->max_features = 8192;
-  o->selection = HS_SELECT_SCALE;
+  o->selection = HS_SELECT_LEVELS;
 }
 
 static hs_options defaults_of(hs_profile profile) {
@@ -186,7 +186,7 @@ static hs_status check_ints(const hs_options *o, char *message, size_t message_b
       {"layout", (int64_t)o->layout, 0, HS_LAYOUT_VLFEAT},
       {"descriptor", (int64_t)o->descriptor, 0, HS_DESCRIPTOR_NONE},
       {"max_features", o->max_features, 0, (int64_t)1 << 30},
-      {"selection", (int64_t)o->selection, 0, HS_SELECT_SCALE},
+      {"selection", (int64_t)o->selection, 0, HS_SELECT_LEVELS},
       {"region_width", o->region_width, 0, INT32_MAX},
       {"region_height", o->region_height, o->region_width > 0 ? 1 : 0, INT32_MAX},
       {"threads", o->threads, 0, 1024},

@@ -73,7 +73,7 @@ static void view_lists(recording *r) {
     v->filter.mask_stride = s->mask_pitch;
   }
   v->max_features = options_device_most(&r->context->options);
-  v->by_scale = r->context->options.selection == HS_SELECT_SCALE;
+  v->selection = (select_rule)r->context->options.selection;
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
   v->features = v->oriented;

@@ -20,7 +20,7 @@ static grid_shape shape_of(const hs_context *c, int32_t width, int32_t height) {
 /* Responses and sigmas are not negative, so their bits order as they do. */
 static uint32_t list_key(const select_args *a, uint32_t feature) {
   const uint32_t k = a->features.keypoint[feature];
-  return hs_float_bits(a->by_scale ? a->keypoints.sigma[k] : a->keypoints.response[k]);
+  return hs_float_bits(a->rule == SELECT_STRONGEST ? a->keypoints.response[k] : a->keypoints.sigma[k]);
 }
 
 void grid_choice_lists(hs_context *c, const select_args *a, int32_t width, int32_t height) {
@@ -45,7 +45,7 @@ void grid_choice_lists(hs_context *c, const select_args *a, int32_t width, int32
 }
 
 static uint32_t record_key(const hs_keypoint *k, hs_selection selection) {
-  return hs_float_bits(selection == HS_SELECT_SCALE ? k->sigma : k->response);
+  return hs_float_bits(selection == HS_SELECT_RESPONSE ? k->response : k->sigma);
 }
 
 hs_status grid_choice_records(hs_context *c, hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes,

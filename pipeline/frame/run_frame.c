@@ -103,7 +103,7 @@ static stage_status select_features(frame *f) {
   const select_args args = {.keypoints = w->keypoints,
                             .features = w->features,
                             .max_features = (uint32_t)c->options.max_features,
-                            .by_scale = c->options.selection == HS_SELECT_SCALE,
+                            .rule = (select_rule)c->options.selection,
                             .descriptors = w->descriptors,
                             .descriptor_bytes = f->request->descriptor_bytes,
                             .described_count = f->described,

@@ -30,7 +30,7 @@ ENUMERATIONS: Dict[str, Dict[str, int]] = {
     "norm": {"l2": 0, "root": 1},
     "layout": LAYOUTS,
     "descriptor": {"u8": 0, "f32": 1, "none": 2},
-    "selection": {"response": 0, "scale": 1},
+    "selection": {"response": 0, "scale": 1, "levels": 2},
     "device": _DEVICES,
 }
 _NOT_OFFERED = {"struct_size", "allocator", "expert"}
@@ -79,7 +79,7 @@ class OptionsBesideSigma(TypedDict, total=False):
     layout: Layout  # order of the descriptor's bins
     descriptor: Literal["u8", "f32", "none"]
     max_features: int  # exactly so many when there are more, 0: all
-    selection: Literal["response", "scale"]  # which
+    selection: Literal["response", "scale", "levels"]  # which; "levels" (profile colmap): whole ones, so not exactly
     region: Tuple[int, int, int, int]  # x, y, width, height; or the four fields
     region_x: int
     region_y: int
@@ -206,7 +206,13 @@ def make_options(settings: Mapping[str, Any]) -> OptionsSet:
     """Options of the profile named in the settings, changed by the others. Ranges are checked by the library."""
     spread = _spread_shorthands(dict(settings))
     profile = spread.pop("profile", "lowe")
-    options = OptionsSet(enumerator("profile", PROFILES, profile))
+    check(
+        library.hs_options_init_sized(
+            ctypes.byref(options), ctypes.sizeof(options), enumerator("profile", PROFILES, profile)
+        )
+    )
+    if "max_features" in spread and options.selection == ENUMERATIONS["selection"]["levels"]:
+        spread.setdefault("selection", "scale")  # levels have no exact number, and one was asked for
     for name, value in spread.items():
         if name not in _TYPES:
             raise unknown_name("option", name, [*_TYPES, *_SHORTHANDS])

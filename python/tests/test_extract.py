@@ -45,6 +45,11 @@ def test_bytes_of_the_command(profile, image, command, tmp_path):
     "arguments, options",
     [
         (["--max-features", "50"], {"max_features": 50}),
+        (["--profile", "colmap", "--max-features", "50"], {"profile": "colmap", "max_features": 50}),
+        (
+            ["--profile", "colmap", "--max-features", "50", "--selection", "levels"],
+            {"profile": "colmap", "max_features": 50, "selection": "levels"},
+        ),
         (["--norm", "root", "--descriptor", "f32"], {"norm": "root", "descriptor": "f32"}),
         (["--descriptor", "none"], {"descriptor": "none"}),
         (["--first-octave", "0", "--scales", "4"], {"first_octave": 0, "scales": 4}),

@@ -136,7 +136,7 @@ static void test_options(void **state) {
   (void)state;
   NEED_DEVICE();
   hs_image im = scene(321, 243, 5);
-  for (int k = 0; k < 17; k++) {
+  for (int k = 0; k < 19; k++) {
     hs_options o = profile(k == 9 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE);
     if (k == 0) o.max_features = 100;
     if (k == 1) o.first_octave = 0;
@@ -155,6 +155,7 @@ static void test_options(void **state) {
     if (k == 13) o.contrast = 0.0f;
     if (k == 14) o.octaves = 2;
     if (k == 15) o.region_x = 40, o.region_y = 30, o.region_width = 100, o.region_height = 90;
+    if (k >= 17) o.selection = HS_SELECT_LEVELS, o.max_features = k == 17 ? 100 : 100000;
     assert_true(compare(&o, &im, NULL) > 0);
   }
   hs_image_free(&im);

@@ -108,7 +108,7 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   v->keypoints = device_keypoints(d, keypoints);
   v->oriented = device_features(d, features);
   v->max_features = (uint32_t)r->options.max_features;
-  v->by_scale = r->options.selection == HS_SELECT_SCALE;
+  v->selection = (select_rule)r->options.selection;
   v->features = v->max_features ? device_features(d, features) : v->oriented;
   v->scales = take(d, sizeof *r->scales, r->scales);
   const size_t scratch = cuda_keypoint_scratch_place(&capacity, NULL, &v->scratch);
@@ -339,9 +339,11 @@ static void selection_agrees(void **state) {
   options.contrast = 0.01f;
   for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
     options.max_features = most[i];
-    options.selection = i % 2 ? HS_SELECT_SCALE : HS_SELECT_RESPONSE;
-    options.upright = i % 3 == 0;
-    compare_image(image.data, image.width, image.height, &options, NULL, true);
+    for (int by = HS_SELECT_RESPONSE; by <= HS_SELECT_LEVELS; by++) {
+      options.selection = (hs_selection)by;
+      options.upright = i % 3 == 0;
+      compare_image(image.data, image.width, image.height, &options, NULL, true);
+    }
   }
   hs_image_free(&image);
 }

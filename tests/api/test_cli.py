@@ -13,7 +13,7 @@ from command_case import COMMAND, CommandCase, DONE, FAILED, NO_DEVICE, USAGE, m
 
 SUBCOMMANDS = ("extract", "batch", "match", "draw", "stats", "hist", "info", "selftest", "bench")
 EXTRACT_OPTIONS = (
-    "output format profile device threads max-features contrast edge first-octave octaves scales max-orientations "
+    "output format profile device threads max-features selection contrast edge first-octave octaves scales max-orientations "
     "upright norm descriptor mask region grid equalize keypoints upsample sigma input-blur exif no-exif decode-scale variant "
     "max-memory max-pixels json quiet help"
 ).split()
@@ -303,6 +303,21 @@ class Options(CommandCase):
 
     def test_max_features(self):
         self.assertEqual(len(self.features(self.SCENE, "--max-features", "17")), 17)
+
+    def test_selection(self):
+        """An exact number unless whole levels are asked for; profile colmap has those for its own limit alone."""
+        whole = self.features(self.SCENE, "--profile", "colmap", "--max-features", "0")
+        exact = self.features(self.SCENE, "--profile", "colmap", "--max-features", "40")
+        levels = self.features(self.SCENE, "--profile", "colmap", "--max-features", "40", "--selection", "levels")
+        self.assertEqual(self.features(self.SCENE, "--profile", "colmap"), whole)
+        self.assertEqual(len(exact), 40)
+        self.assertTrue(40 < len(levels) < len(whole))
+        self.assertEqual(levels, whole[-len(levels):])
+        self.assertNotEqual([whole[-len(levels) - 1][name] for name in ("octave", "level")],
+                            [levels[0][name] for name in ("octave", "level")])
+        self.assertEqual(exact, self.features(self.SCENE, "--profile", "colmap", "--max-features", "40", "--selection",
+                                              "scale"))
+        self.extract(self.SCENE, "--selection", "best", status=USAGE)
 
     def test_region(self):
         rows = self.features(self.SCENE, "--region", "100,50,80,60")

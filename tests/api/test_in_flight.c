@@ -123,9 +123,12 @@ static void check_device(hs_device device) {
   stock_free(&s);
   assert_true(options_of(device, HS_PROFILE_OPENCV, &o));
   o.max_features = 25;
-  stock_make(&s, &o);
-  check_stream(&o, &s);
-  stock_free(&s);
+  for (int by = HS_SELECT_RESPONSE; by <= HS_SELECT_LEVELS; by++) {
+    o.selection = (hs_selection)by;
+    stock_make(&s, &o);
+    check_stream(&o, &s);
+    stock_free(&s);
+  }
 }
 
 /* Runs of one size, where a GPU lets images share launches: every profile, list overflow in one of a group included. */

@@ -322,6 +322,23 @@ class Pycolmap(Case):
             store_turned((60 + colours * (195 / 255)).astype(numpy.uint8), folder / f"{photo.stem}.jpg")
         self.check_turned(folder, (480, 640), 40)
 
+    def test_its_number_of_features(self):
+        """COLMAP's limit keeps whole levels, so there are more features than it says, and as many as here."""
+        ours, theirs = self.fresh(), self.fresh("theirs.db")
+        options = pycolmap.FeatureExtractionOptions()
+        options.use_gpu, options.num_threads = False, 1
+        for most in (40, 150):
+            options.sift.max_num_features = most
+            pycolmap.extract_features(str(self.fresh("theirs.db")), str(self.folder / "photos"),
+                                      camera_mode=pycolmap.CameraMode.SINGLE, extraction_options=options)
+            run(COMMAND, "extract", *self.photos, "-o", self.fresh(), "-q", "--single-camera", "--profile", "colmap",
+                "--max-features", most, "--selection", "levels", folder=self.folder)
+            counts = [[count for (count,) in rows(path, "SELECT rows FROM keypoints ORDER BY image_id")]
+                      for path in (ours, theirs)]
+            for mine, other in zip(*counts):
+                self.assertGreater(other, most)
+                self.assertLessEqual(abs(mine - other), max(2, 0.02 * other), counts)
+
     def check_content_of_matches(self, path):
         with contextlib.closing(pycolmap.Database.open(str(path))) as database:
             self.assertEqual(database.num_verified_image_pairs(), VIEWS * (VIEWS - 1) // 2)

@@ -205,7 +205,7 @@ hs_options options_of(const check_case &c) {
   options.device = HS_DEVICE_CPU;
   options.contrast = c.contrast;
   options.layout = HS_LAYOUT_UBC;
-  options.max_features = 0; /* COLMAP keeps whole levels where it cuts, ours exactly the number asked for */
+  options.max_features = 0; /* VLFeat itself keeps all */
   return options;
 }
 

@@ -50,6 +50,50 @@ static hs_options full_options(hs_profile profile) {
   return o;
 }
 
+/* The same by a definition of its own: counts keypoints of every level, then takes levels from the coarsest on. */
+static void keep_levels(const hs_features *full, bool *keep, size_t most) {
+  enum { OCTAVES = 40, LEVELS = 16 };
+  static size_t keypoints[OCTAVES][LEVELS];
+  memset(keypoints, 0, sizeof keypoints);
+  for (size_t i = 0; i < full->count; i++) {
+    const hs_keypoint *k = &full->keypoints[i];
+    const bool again = i > 0 && k->x == k[-1].x && k->y == k[-1].y && k->sigma == k[-1].sigma;
+    if (!again) keypoints[k->octave + 1][k->level]++;
+  }
+  for (size_t i = 0; i < full->count; i++) {
+    const hs_keypoint *k = &full->keypoints[i];
+    size_t coarser = 0;
+    for (int octave = k->octave; octave < OCTAVES - 1; octave++)
+      for (int level = octave == k->octave ? k->level + 1 : 0; level < LEVELS; level++)
+        coarser += keypoints[octave + 1][level];
+    keep[i] = coarser <= most;
+  }
+}
+
+static void test_whole_levels(void **state) {
+  (void)state;
+  static bool keep[FEATURES_MAX];
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    hs_options o = full_options((hs_profile)p);
+    o.selection = HS_SELECT_LEVELS;
+    hs_features full = extraction_once(&o, &scene);
+    size_t distinct = 0;
+    const size_t counts[] = {1, 2, 9, 30, 31, full.count / 2, full.count - 1, full.count, 1u << 30};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+      o.max_features = (int32_t)counts[i];
+      hs_features f = extraction_once(&o, &scene);
+      memset(keep, 1, sizeof keep);
+      keep_levels(&full, keep, counts[i]);
+      extraction_check_filtered(&full, keep, &f, "whole levels");
+      assert_true(f.count >= counts[i] || f.count == full.count);
+      distinct += f.count < full.count && f.count > counts[i];
+      hs_features_free(&f);
+    }
+    assert_true(distinct >= 3);
+    hs_features_free(&full);
+  }
+}
+
 static void test_max_features(void **state) {
   (void)state;
   static bool keep[FEATURES_MAX];
@@ -122,7 +166,10 @@ static void check_filter(hs_profile profile, const filter_case *c, const hs_feat
   for (size_t i = 0; i < full->count; i++)
     keep[i] = (c->region[2] == 0 || in_region(&full->keypoints[i], &o)) &&
               (!c->masked || in_mask(&full->keypoints[i], mask, STRIDE));
-  if (c->most > 0) keep_best(full, keep, (size_t)c->most, o.selection);
+  if (c->most > 0) {
+    o.selection = HS_SELECT_SCALE;
+    keep_best(full, keep, (size_t)c->most, o.selection);
+  }
   hs_context *context = extraction_context(&o);
   hs_features f = {0};
   assert_int_equal(hs_extract(context, &scene, c->masked ? &view : NULL, &f), HS_OK);
@@ -212,6 +259,7 @@ static int tear_down(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_max_features),
+      cmocka_unit_test(test_whole_levels),
       cmocka_unit_test(test_masks_and_regions),
       cmocka_unit_test(test_empty_and_full_masks),
       cmocka_unit_test(test_max_orientations),

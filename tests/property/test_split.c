@@ -119,6 +119,8 @@ static void test_splits(void **state) {
     check_splits(o, &image, &mask, "60 of a masked picture");
     o.selection = HS_SELECT_SCALE;
     check_splits(o, &image, NULL, "the 60 largest");
+    o.selection = HS_SELECT_LEVELS;
+    check_splits(o, &image, &mask, "whole levels of a masked picture");
     o.descriptor = HS_DESCRIPTOR_F32;
     o.upright = 1;
     o.first_octave = 0;

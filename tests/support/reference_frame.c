@@ -143,7 +143,7 @@ static bool describe(reference_frame *f) {
   const select_args select = {.keypoints = f->keypoints,
                               .features = f->features,
                               .max_features = (uint32_t)f->options.max_features,
-                              .by_scale = f->options.selection == HS_SELECT_SCALE,
+                              .rule = (select_rule)f->options.selection,
                               .kept_described = &kept};
   if (f->options.max_features > 0) select_ref(NULL, &select);
   f->descriptor_bytes = DESCRIBE_LENGTH * (f->params.descriptor_float ? sizeof(float) : 1);

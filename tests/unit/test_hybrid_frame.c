@@ -106,12 +106,13 @@ typedef struct played {
   reference_frame reference;
 } played;
 
-static void play(played *p, int32_t max_features) {
+static void play_selected(played *p, int32_t max_features, hs_selection selection) {
   p->image = extraction_scene(230, 190, 5, NULL);
   p->options = extraction_options(HS_PROFILE_LOWE);
   p->whole = extraction_once(&p->options, &p->image);
   assert_true(reference_frame_make(&p->reference, &p->image, &p->options, NULL, 0));
   p->options.max_features = max_features;
+  p->options.selection = selection;
   p->expected = extraction_once(&p->options, &p->image);
   memset(&device, 0, sizeof device);
   device.whole = &p->whole;
@@ -120,6 +121,8 @@ static void play(played *p, int32_t max_features) {
   device.descriptors = calloc(p->whole.count, HS_DESCRIPTOR_LENGTH);
   assert_true(device.records && device.descriptors && p->reference.geometry.octave_count >= 3);
 }
+
+static void play(played *p, int32_t max_features) { play_selected(p, max_features, HS_SELECT_RESPONSE); }
 
 static void play_ends(played *p) {
   free(device.records);
@@ -152,10 +155,15 @@ static void check_frame(const played *p, hs_context *c, const char *what) {
 /* Every split, with all features and with the best of both parts: the same bytes, every frame counted once. */
 static void test_splits(void **state) {
   (void)state;
-  static const int32_t most[] = {0, 20};
-  for (size_t m = 0; m < sizeof most / sizeof most[0]; m++) {
+  static const struct {
+    int32_t most;
+    hs_selection selection;
+  } cases[] = {{0, HS_SELECT_RESPONSE}, {20, HS_SELECT_RESPONSE}, {20, HS_SELECT_SCALE},
+               {5, HS_SELECT_LEVELS},   {40, HS_SELECT_LEVELS},   {100, HS_SELECT_LEVELS}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     played p;
-    play(&p, most[m]);
+    play_selected(&p, cases[i].most, cases[i].selection);
+    assert_true(cases[i].most == 0 || p.expected.count < p.whole.count);
     for (p.options.split = 1; p.options.split <= p.reference.geometry.octave_count; p.options.split++) {
       hs_context *c = extraction_context(&p.options);
       for (int frame = 0; frame < 2; frame++) check_frame(&p, c, "split");

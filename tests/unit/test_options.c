@@ -92,7 +92,8 @@ static void test_profiles(void **state) {
     for (size_t i = 0; i < FLOAT_ROWS; i++)
       if (float_at(&o, float_rows[i].offset) != float_rows[i].values[p])
         fail_msg("profile %d: %s is %g", p, float_rows[i].name, (double)float_at(&o, float_rows[i].offset));
-    assert_int_equal(o.selection, p == HS_PROFILE_COLMAP ? HS_SELECT_SCALE : HS_SELECT_RESPONSE);
+    assert_int_equal(o.selection, p == HS_PROFILE_COLMAP ? HS_SELECT_LEVELS : HS_SELECT_RESPONSE);
+    assert_true(o.descriptor_rule == HS_RULE_OPENCV ? p == HS_PROFILE_OPENCV : p != HS_PROFILE_OPENCV);
     assert_true(o.max_pixels == (uint64_t)1 << 31 && o.max_memory_bytes == 0);
     assert_null(o.expert);
     assert_null(o.allocator);
@@ -148,7 +149,7 @@ static const int_range_case int_ranges[] = {
     RANGE(layout, 0, 1),
     RANGE(descriptor, 0, 2),
     RANGE(max_features, 0, 1 << 30),
-    RANGE(selection, 0, 1),
+    RANGE(selection, 0, 2),
     RANGE(region_width, 0, INT32_MAX),
     RANGE(region_height, 0, INT32_MAX),
     RANGE(threads, 0, 1024),
@@ -348,7 +349,9 @@ static void test_older_header(void **state) {
   memset((unsigned char *)&older + older.struct_size, 0xee, sizeof older - older.struct_size);
   assert_int_equal(options_complete(&mine, &expert, &older, message, sizeof message), HS_OK);
   assert_int_equal(mine.struct_size, sizeof mine);
-  assert_int_equal(mine.max_features, 5);
+  assert_int_equal(mine.scales, 5);
+  assert_int_equal(mine.max_features, 8192);
+  assert_int_equal(mine.selection, HS_SELECT_LEVELS);
   assert_true(mine.max_pixels == given.max_pixels);
   assert_int_equal(mine.octaves, 4);
   assert_int_equal(mine.norm, HS_NORM_ROOT);

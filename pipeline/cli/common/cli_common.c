@@ -50,6 +50,11 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
   }
   if (options->max_pixels == 0)
     options->max_pixels = UINT64_MAX; /* on the command line 0 is no limit, in the library the default */
+  }
+  /* Levels have no exact number, and one was asked for. */
+  if (values[OPTION_MAX_FEATURES].given && !values[OPTION_SELECTION].given && options->selection == HS_SELECT_LEVELS) {
+    options->selection = HS_SELECT_SCALE;
+  }
   if (values[OPTION_DEVICE].given) {
     options->device = (hs_device)values[OPTION_DEVICE].integer;
     options->device_index = values[OPTION_DEVICE].numbers[0];
