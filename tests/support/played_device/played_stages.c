@@ -311,7 +311,7 @@ static stage_status select_run(const void *arguments) {
   const select_args args = {.keypoints = v->keypoints,
                             .features = v->features,
                             .max_features = v->max_features,
-                            .by_scale = v->by_scale,
+                            .rule = v->selection,
                             .kept_described = &described};
   return ops()->select(NULL, &args);
 }
