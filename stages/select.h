@@ -59,10 +59,11 @@ HS_INLINE uint32_t select_level_key(int32_t octave, int32_t level) {
 
 /* Whether two entries of a keypoint list are the same keypoint. By value, since finished features have no entries. */
 HS_INLINE bool select_is_same(const keypoint_list *k, uint32_t a, uint32_t b) {
-  return a == b || (hs_float_bits(k->x[a]) == hs_float_bits(k->x[b]) && hs_float_bits(k->y[a]) == hs_float_bits(k->y[b]) &&
-                    hs_float_bits(k->sigma[a]) == hs_float_bits(k->sigma[b]) &&
-                    hs_float_bits(k->response[a]) == hs_float_bits(k->response[b]) && k->octave[a] == k->octave[b] &&
-                    k->level[a] == k->level[b]);
+  return a == b ||
+         (hs_float_bits(k->x[a]) == hs_float_bits(k->x[b]) && hs_float_bits(k->y[a]) == hs_float_bits(k->y[b]) &&
+          hs_float_bits(k->sigma[a]) == hs_float_bits(k->sigma[b]) &&
+          hs_float_bits(k->response[a]) == hs_float_bits(k->response[b]) && k->octave[a] == k->octave[b] &&
+          k->level[a] == k->level[b]);
 }
 
 /* Whether item i, not the first, is of the keypoint of the item before it. */

@@ -35,8 +35,7 @@ uint32_t select_records(hs_keypoint *keypoints, void *descriptors, size_t descri
   if (selection == HS_SELECT_LEVELS) {
     const uint32_t first = select_first_level(keypoints, count, most, level_key, joins);
     memmove(keypoints, keypoints + first, (count - first) * sizeof *keypoints);
-    if (descriptor_bytes > 0)
-      memmove(bytes, bytes + first * descriptor_bytes, (count - first) * descriptor_bytes);
+    if (descriptor_bytes > 0) memmove(bytes, bytes + first * descriptor_bytes, (count - first) * descriptor_bytes);
     return count - first;
   }
   select_cut cut = select_find_cut(keypoints, count, most, key);

@@ -258,12 +258,9 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_max_features),
-      cmocka_unit_test(test_whole_levels),
-      cmocka_unit_test(test_masks_and_regions),
-      cmocka_unit_test(test_empty_and_full_masks),
-      cmocka_unit_test(test_max_orientations),
-      cmocka_unit_test(test_max_features_of_keypoints_alone),
+      cmocka_unit_test(test_max_features),      cmocka_unit_test(test_whole_levels),
+      cmocka_unit_test(test_masks_and_regions), cmocka_unit_test(test_empty_and_full_masks),
+      cmocka_unit_test(test_max_orientations),  cmocka_unit_test(test_max_features_of_keypoints_alone),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -50,11 +50,9 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
   }
   if (options->max_pixels == 0)
     options->max_pixels = UINT64_MAX; /* on the command line 0 is no limit, in the library the default */
-  }
   /* Levels have no exact number, and one was asked for. */
-  if (values[OPTION_MAX_FEATURES].given && !values[OPTION_SELECTION].given && options->selection == HS_SELECT_LEVELS) {
+  if (values[OPTION_MAX_FEATURES].given && !values[OPTION_SELECTION].given && options->selection == HS_SELECT_LEVELS)
     options->selection = HS_SELECT_SCALE;
-  }
   if (values[OPTION_DEVICE].given) {
     options->device = (hs_device)values[OPTION_DEVICE].integer;
     options->device_index = values[OPTION_DEVICE].numbers[0];
@@ -69,11 +67,7 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
     options->grid_columns = values[OPTION_GRID].numbers[0];
     options->grid_rows = values[OPTION_GRID].numbers[1];
   }
-  if (set->pairs[0] != '\0') {
-    hs_expert_options_init(expert, options->profile);
-    expert->variant = set->pairs;
-    options->expert = expert;
-  }
+  if (set->pairs[0] != '\0') options->variant = set->pairs;
 }
 
 cli_exit cli_exit_of_create(hs_status status) {
@@ -113,7 +107,6 @@ cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context
   hs_expert_options expert;
   cli_fill_options(set, options, &expert);
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
-  options->expert = NULL; /* read by now */
   if (status != HS_OK)
     cli_print_create_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
   else if (message[0] != '\0')

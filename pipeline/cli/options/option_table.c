@@ -118,12 +118,14 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_JOBS] =
         INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
                 "threads that read images, and as many that write features, 0: chosen by devices and cores [0]"),
-    [OPTION_MAX_FEATURES] = INTEGER("max-features", 0, 1073741824, IN_FRAMES | IN_BENCH, AT(max_features),
-                                    "keep exactly N when there are more, 0: all [0; colmap 8192 by --selection levels]"),
-    [OPTION_SELECTION] = CHOICE("selection", "response|scale|levels", IN_FRAMES, AT(selection),
-                                "which of more than --max-features stay: the strongest, the largest, or whole levels, the "
-                                "largest first, until they are more, as COLMAP does [response; colmap levels, with "
-                                "--max-features scale]"),
+    [OPTION_MAX_FEATURES] =
+        INTEGER("max-features", 0, 1073741824, IN_FRAMES | IN_BENCH, AT(max_features),
+                "keep exactly N when there are more, 0: all [0; colmap 8192 by --selection levels]"),
+    [OPTION_SELECTION] =
+        CHOICE("selection", "response|scale|levels", IN_FRAMES, AT(selection),
+               "which of more than --max-features stay: the strongest, the largest, or whole levels, the "
+               "largest first, until they are more, as COLMAP does [response; colmap levels, with "
+               "--max-features scale]"),
     [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, IN_FRAMES | IN_BENCH, AT(contrast),
                                "contrast a keypoint needs, divided by the scales [0.04; vlfeat 0; colmap 0.02]"),
     [OPTION_EDGE] = NUMBER("edge", "R", 1, 1000, IN_FRAMES, AT(edge), "largest ratio of principal curvatures [10]"),
