@@ -59,7 +59,7 @@ static hs_context *open_context(const bench_options *b, hs_device device, int32_
   o.first_octave = first_octave;
   o.device = device;
   o.split = device == HS_DEVICE_HYBRID ? b->split : 0;
-  o.batch = b->group;
+  o.images_per_launch = b->group;
   o.threads = b->threads;
   o.in_flight = in_flight;
   if (hs_create_explained(&c, &o, why, sizeof why) != HS_OK) fprintf(stderr, "bench_in_flight: %s\n", why);

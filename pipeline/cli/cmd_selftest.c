@@ -89,6 +89,7 @@ static hs_status create_backend(const selftest_state *state, const selftest_back
   options->expert = &expert;
   message[0] = '\0';
   const hs_status status = hs_create_explained(context, options, message, message_bytes);
+  options->expert = NULL; /* read by now */
   if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
   return status;
 }

@@ -75,9 +75,6 @@ typedef enum hs_upsample {
   HS_UPSAMPLE_HALF_PIXEL = 1, /* samples lie a quarter pixel beside the image's; coordinates are true ones */
   HS_UPSAMPLE_OPENCV = 2      /* the same samples, taken for aligned ones: coordinates are 0.25 px too large */
 } hs_upsample;
-typedef enum hs_border_rule { HS_BORDER_REFLECT_101 = 0, HS_BORDER_REPLICATE = 1 } hs_border_rule;
-/* Where profiles follow different authors in a rule of several parts, one value names the author. */
-typedef enum hs_rule { HS_RULE_LOWE = 0, HS_RULE_OPENCV = 1, HS_RULE_VLFEAT = 2 } hs_rule;
 typedef enum hs_selection { HS_SELECT_RESPONSE = 0, HS_SELECT_SCALE = 1, HS_SELECT_LEVELS = 2 } hs_selection;
 /* HS_DEVICE_HYBRID: a GPU makes the large octaves and their features, the CPU the small ones meanwhile. */
 typedef enum hs_device { HS_DEVICE_AUTO = 0, HS_DEVICE_CPU = 1, HS_DEVICE_CUDA = 2, HS_DEVICE_HYBRID = 3 } hs_device;
@@ -88,39 +85,26 @@ struct hs_expert_options; /* hartsift_expert.h */
    Sources: L = Lowe, IJCV 2004; O = OpenCV 4.x; V = VLFeat 0.9.21; C = COLMAP. */
 typedef struct hs_options {
   size_t struct_size; /* sizeof(hs_options), set by hs_options_init; fields are only appended */
-  hs_profile profile; /* the preset these options started from; informative */
+  hs_profile profile; /* the preset these options started from, whose rules hold unless expert has others */
 
-  /* Scale space (L section 3) */
-  int32_t first_octave;       /* octave of the first sampling: -1 doubles the image; -1..3; -1 */
-  int32_t octaves;            /* most octaves built, 0: as many as octave_rule gives; 0..32; 0 */
-  hs_rule octave_rule;        /* how many octaves; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
-  int32_t scales;             /* S, scales per octave; 1..8; 3 (L 3.2) */
-  hs_upsample upsample;       /* grid of the doubling; HS_UPSAMPLE_HALF_PIXEL */
-  float sigma;                /* sigma0, blur of level 0 in samples of its octave; 0.8..4; 1.6 (L 3.3) */
-  float input_blur;           /* the image's assumed blur, pixels; 0..sigma/2 if doubled, else 0..sigma; 0.5 (L 3.3) */
-  hs_rule blur_radius_rule;   /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
-  hs_border_rule border_rule; /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
+  /* ---- 1. How the work is done: no byte of the features depends on it */
 
-  /* Keypoints (L sections 4 and 5) */
-  int32_t border;         /* samples at each side that cannot be candidates; 1..64; 5 (O) */
-  float contrast;         /* |D| a keypoint needs, times S; 0..1; 0.04 (L section 4 has 0.03 of one level; O) */
-  hs_rule candidate_rule; /* first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
-  hs_rule refine_rule;    /* how a Newton step moves and when it has settled; HS_RULE_LOWE */
-  float settle;           /* largest |offset| of a settled sample, samples; 0.5..1; 0.6 (V) */
-  float edge;             /* r, largest ratio of principal curvatures; 1..1000; 10 (L 4.1) */
+  int32_t threads;           /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
+  hs_device device;          /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
+  int32_t device_index;      /* which GPU; 0 or more; 0 */
+  int32_t split;             /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
+                                  for each size of image finds fastest, which may be all; 0..32; 0 */
+  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8; 0..256; 0 */
+  int32_t images_per_launch; /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
+                                  0..64; 0 */
+  uint64_t max_pixels;       /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
+  uint64_t max_memory_bytes; /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0.
+                                  With hs_submit several frames have theirs at once */
+  const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
+                                   Must outlive the context */
 
-  /* Orientation (L section 5) */
-  hs_rule orientation_rule; /* window, votes, smoothing and comparison of the 36-bin histogram; HS_RULE_LOWE */
-  int32_t max_orientations; /* features per keypoint, 0: every peak beyond 0.8; the strongest first; 0..18; 0 */
-  int32_t upright;          /* 1: one feature of orientation 0 for each keypoint; 0 or 1; 0 */
+  /* ---- 2. Which features of the image are wanted: those that stay keep their bytes */
 
-  /* Descriptor (L section 6) */
-  hs_rule descriptor_rule; /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE */
-  hs_norm norm;            /* HS_NORM_L2 */
-  hs_bin_layout layout;    /* order of the orientation bins in a cell; HS_LAYOUT_UBC */
-  hs_descriptor_type descriptor; /* HS_DESCRIPTOR_U8 */
-
-  /* Selection */
   int32_t max_features;   /* exactly this many when there are more, 0: all; 0..2^30; 0 */
   hs_selection selection; /* which: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order.
                                   HS_SELECT_LEVELS: not exactly as many, but whole levels from the coarsest on, up to and
@@ -129,29 +113,6 @@ typedef struct hs_options {
                                   another one */
   /* Keep keypoints whose rounded place lies inside, pixels; width 0: everywhere; 0 */
   int32_t region_x, region_y, region_width, region_height;
-
-  /* Limits and resources */
-  uint64_t max_pixels;           /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
-  uint64_t max_memory_bytes;     /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0.
-                                  With hs_submit several frames have theirs at once */
-  int32_t threads;               /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
-  hs_device device;              /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
-  int32_t device_index;          /* which GPU; 0 or more; 0 */
-  const char *variant;           /* "stage=name,...": variants of stages, by the names of the device in use (see
-                                  hs_backend_report); null: the fastest. Read by hs_create only */
-  const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
-                                   Must outlive the context */
-
-  /* Work in flight (hs_submit), and who does it */
-  int32_t split;     /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
-                                  for each size of image finds fastest, which may be all; 0..32; 0 */
-  int32_t in_flight; /* most images submitted and not yet waited for; 0: 8; 0..256; 0 */
-  int32_t batch;     /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
-                                  0..64; 0 */
-
-  /* Preparation and spreading */
-  int32_t equalize; /* 1: equalise the gray image first, as hs_equalize, on the host whatever the device; 8-bit
-                                  images in host memory, HS_ERR_UNSUPPORTED for others; 0 or 1; 0 */
   int32_t grid_columns, grid_rows; /* spread max_features evenly over this many cells of the image: every cell's best
                                   (by selection, ties by the order), then every cell's second, ...; within the last round
                                   the best of it. HS_ERR_OPTION with max_features 0, HS_ERR_UNSUPPORTED for results

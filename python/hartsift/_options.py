@@ -206,12 +206,8 @@ def make_options(settings: Mapping[str, Any]) -> OptionsSet:
     """Options of the profile named in the settings, changed by the others. Ranges are checked by the library."""
     spread = _spread_shorthands(dict(settings))
     profile = spread.pop("profile", "lowe")
-    check(
-        library.hs_options_init_sized(
-            ctypes.byref(options), ctypes.sizeof(options), enumerator("profile", PROFILES, profile)
-        )
-    )
-    if "max_features" in spread and options.selection == ENUMERATIONS["selection"]["levels"]:
+    options = OptionsSet(enumerator("profile", PROFILES, profile))
+    if "max_features" in spread and options.view.selection == ENUMERATIONS["selection"]["levels"]:
         spread.setdefault("selection", "scale")  # levels have no exact number, and one was asked for
     for name, value in spread.items():
         if name not in _TYPES:

@@ -236,7 +236,7 @@ static void ranges_agree_with_the_library(void **state) {
       snprintf(words, sizeof words, "a --device cpu --input-blur 0.4 --%s %.10g", spec->name,
                end == 0 ? spec->low : spec->high);
       assert_true(parse(&line, COMMAND_EXTRACT, words));
-      cli_fill_options(&line.set, &options);
+      cli_fill_options(&line.set, &options, &expert);
       if (hs_create_explained(&context, &options, message, sizeof message) != HS_OK) fail_msg("%s: %s", words, message);
       hs_destroy(context);
     }

@@ -67,7 +67,11 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
     options->grid_columns = values[OPTION_GRID].numbers[0];
     options->grid_rows = values[OPTION_GRID].numbers[1];
   }
-  if (set->pairs[0] != '\0') options->variant = set->pairs;
+  if (set->pairs[0] != '\0') {
+    hs_expert_options_init(expert, options->profile);
+    expert->variant = set->pairs;
+    options->expert = expert;
+  }
 }
 
 cli_exit cli_exit_of_create(hs_status status) {
@@ -107,6 +111,7 @@ cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context
   hs_expert_options expert;
   cli_fill_options(set, options, &expert);
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
+  options->expert = NULL; /* read by now */
   if (status != HS_OK)
     cli_print_create_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
   else if (message[0] != '\0')
