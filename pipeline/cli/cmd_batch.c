@@ -313,6 +313,9 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
     cli_print_create_error(COMMAND_BATCH, message);
   else if (message[0] != '\0')
     cli_error(COMMAND_BATCH, "%s", message);
+  for (int32_t i = 0; status == HS_OK && i < job->devices.count; ++i) {
+    batch_device_resolve(&job->devices.each[i], batch_backend(job->run, i));
+  }
   return cli_exit_of_create(status);
 }
 
@@ -393,8 +396,9 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
 static cli_exit prepare_and_run(batch_job *job) {
   batch_work work;
   char tag[64] = "";
+  const char line_end = job->set->values[OPTION_NULL].given ? '\0' : '\n';
   cli_exit result = read_own_options(job);
-  result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0]) : result;
+  result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0], line_end) : result;
   if (result == CLI_DONE) {
     cli_fill_options(job->set, &job->options, &job->expert);
     cli_input_init(&job->input, job->set, &job->options);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
@@ -41,6 +42,12 @@ static bool given(const extract_job *job, option_id id) { return job->set->value
 
 /* Combinations that the table cannot express. */
 static bool check_combinations(const extract_job *job) {
+  struct stat info;
+  if (job->set->operand_count == 1 && stat(job->set->operands[0], &info) == 0 && S_ISDIR(info.st_mode)) {
+    cli_error(COMMAND_EXTRACT, "'%s' is a folder: expected images; 'hartsift batch DIR -o DIR' takes all images of a folder",
+              job->set->operands[0]);
+    return false;
+  }
   if (given(job, OPTION_JSON) && job->plan.to_stdout) {
     cli_error(COMMAND_EXTRACT, "--json and the features cannot share standard output: expected -o FILE or -o DIR");
     return false;

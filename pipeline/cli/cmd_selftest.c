@@ -69,6 +69,7 @@ typedef struct selftest_state {
   const option_set *set;
   const char *user_cpu; /* HARTSIFT_CPU at the start, or null */
   bool usable[SELFTEST_BACKENDS];
+  char *unusable_reasons[SELFTEST_BACKENDS]; /* null: usable */
   int failed_scenes[SELFTEST_BACKENDS];
   hs_features expected; /* of the reference, for the present scene */
   hs_features found;
@@ -141,13 +142,16 @@ static bool describe_difference(const hs_features *expected, const hs_features *
   return false;
 }
 
+static bool prints_lines(const selftest_state *state) {
+  return !state->set->values[OPTION_QUIET].given && !state->set->values[OPTION_JSON].given;
+}
+
 /* Finds out which backends there are here; says why others are not. One that an earlier backend equals in every
    stage and in its threads is left out. */
 static void probe_backends(selftest_state *state) {
   char *reports[SELFTEST_BACKENDS] = {NULL};
   char message[CLI_MESSAGE_BYTES];
   hs_options options;
-  const bool quiet = state->set->values[OPTION_QUIET].given;
   hs_options_init(&options, HS_PROFILE_LOWE);
   for (int i = 0; i < SELFTEST_BACKENDS; i++) {
     const selftest_backend *backend = &selftest_backends[i];
@@ -165,7 +169,12 @@ static void probe_backends(selftest_state *state) {
       }
     }
     hs_destroy(context);
-    if (!state->usable[i] && !quiet) printf("skipped   %s: %s\n", backend->name, message);
+    if (!state->usable[i]) {
+      state->unusable_reasons[i] = strdup(message);
+    }
+    if (!state->usable[i] && prints_lines(state)) {
+      printf("skipped   %s: %s\n", backend->name, message);
+    }
   }
   for (int i = 0; i < SELFTEST_BACKENDS; i++) free(reports[i]);
 }
@@ -245,26 +254,49 @@ static cli_exit print_digests(selftest_state *state) {
   return failed == 0 ? CLI_DONE : CLI_FAILED;
 }
 
+static void print_json(const selftest_state *state, int digests, int reference_failures, bool agree) {
+  printf("{\"version\": \"%s\", \"method_version\": %d, \"digests\": %d, \"agree\": %s, \"backends\": [\n"
+         "  {\"name\": \"%s\", \"skipped\": null, \"scenes\": %d, \"failed\": %d}",
+         hs_version_string(), HS_METHOD_VERSION, digests, agree ? "true" : "false", selftest_reference.name,
+         SELFTEST_SCENES, reference_failures);
+  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+    printf(",\n  {\"name\": \"%s\", \"skipped\": ", selftest_backends[i].name);
+    if (state->unusable_reasons[i] != NULL) {
+      cli_write_json_string(stdout, state->unusable_reasons[i]);
+    } else {
+      printf("null");
+    }
+    printf(", \"scenes\": %d, \"failed\": %d}", state->usable[i] ? SELFTEST_SCENES : 0, state->failed_scenes[i]);
+  }
+  printf("\n]}\n");
+}
+
 static cli_exit compare_all(selftest_state *state) {
-  const bool quiet = state->set->values[OPTION_QUIET].given;
+  const bool prints = prints_lines(state);
   const selftest_digest *unused;
   const int digests = find_digest("", &unused);
   probe_backends(state);
   const int reference_failures = run_scenes(state);
   int failures = reference_failures;
-  if (!quiet) {
+  if (prints) {
     const char *verdict = reference_failures > 0 ? "FAILED" : digests > 0 ? "passed" : "no digest";
     printf("%-10s%s: %d of %d scenes against %d digests stored for method version %d\n", verdict,
            selftest_reference.name, SELFTEST_SCENES - reference_failures, SELFTEST_SCENES, digests, HS_METHOD_VERSION);
   }
-  for (int i = 0; i < SELFTEST_BACKENDS; i++) {
-    if (state->usable[i]) failures += state->failed_scenes[i];
-    if (state->usable[i] && !quiet) {
+  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+    if (state->usable[i]) {
+      failures += state->failed_scenes[i];
+    }
+    if (state->usable[i] && prints) {
       printf("%-10s%s: %d of %d scenes equal to the reference\n", state->failed_scenes[i] > 0 ? "FAILED" : "passed",
              selftest_backends[i].name, SELFTEST_SCENES - state->failed_scenes[i], SELFTEST_SCENES);
     }
   }
-  if (!quiet) printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
+  if (prints) {
+    printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
+  } else if (state->set->values[OPTION_JSON].given) {
+    print_json(state, digests, reference_failures, failures == 0);
+  }
   return failures > 0 ? CLI_FAILED : CLI_DONE;
 }
 
@@ -277,6 +309,9 @@ cli_exit cmd_selftest(const option_set *set) {
   const cli_exit result = set->values[OPTION_PRINT_DIGESTS].given ? print_digests(&state) : compare_all(&state);
   hs_features_free(&state.expected);
   hs_features_free(&state.found);
+  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+    free(state.unusable_reasons[i]);
+  }
   free(copy);
   return result;
 }

@@ -9,6 +9,7 @@
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/options/option_text.h"
+#include "pipeline/cli/options/suggestion.h"
 
 typedef cli_exit (*command_function)(const option_set *set);
 
@@ -28,6 +29,32 @@ static bool reserve_standard_descriptors(void) {
   return true;
 }
 
+static cli_exit fail_unknown_command(const char *name) {
+  char suggestion[OPTION_EXPECTED_BYTES];
+  suggest_command(name, suggestion, sizeof suggestion);
+  cli_error(COMMAND_TOP, "unknown command '%s'%s 'hartsift help' lists all", name, suggestion[0] != '\0' ? suggestion : ":");
+  return CLI_USAGE;
+}
+
+/* "hartsift help [COMMAND]" and "hartsift version", as other programs have them. */
+static cli_exit run_word(const option_set *set, bool *handled) {
+  const char *word = set->operands[0];
+  command_id command = COMMAND_TOP;
+  *handled = strcmp(word, "help") == 0 || strcmp(word, "version") == 0;
+  if (strcmp(word, "version") == 0) {
+    printf("hartsift %s\n", hs_version_string());
+  } else if (*handled) {
+    if (set->operand_count > 1) {
+      command = command_find(set->operands[1]);
+    }
+    if (command == COMMAND_COUNT) {
+      return fail_unknown_command(set->operands[1]);
+    }
+    option_write_help(stdout, command);
+  }
+  return CLI_DONE;
+}
+
 /* Options of hartsift itself; CLI_DONE with *handled when nothing else is to be done. */
 static cli_exit run_top(const option_set *set, bool *handled) {
   const option_value *values = set->values;
@@ -44,10 +71,10 @@ static cli_exit run_top(const option_set *set, bool *handled) {
     else
       option_write_zsh_completion(stdout);
   } else if (set->operand_count == 0) {
-    cli_error(COMMAND_TOP, "a command is missing: expected one of those that 'hartsift --help' lists");
+    cli_error(COMMAND_TOP, "a command is missing: 'hartsift help' lists them");
     return CLI_USAGE;
   } else {
-    *handled = false;
+    return run_word(set, handled);
   }
   return CLI_DONE;
 }
@@ -79,8 +106,7 @@ static cli_exit run(int argc, char **argv, command_id *command) {
   *command = command_find(set.operands[0]);
   if (*command == COMMAND_COUNT) {
     *command = COMMAND_TOP;
-    cli_error(COMMAND_TOP, "unknown command '%s': expected one of those that 'hartsift --help' lists", set.operands[0]);
-    return CLI_USAGE;
+    return fail_unknown_command(set.operands[0]);
   }
   return run_command(*command, set.operand_count, set.operands);
 }

@@ -158,10 +158,15 @@ static size_t index_of(const database_job *job, const char *name) {
 /* "NAME NAME" or, for names with spaces, with a tab between. */
 static cli_exit read_pair(database_job *job, char *line, size_t number) {
   char *separator = strchr(line, '\t');
-  if (!separator) separator = strchr(line, ' ');
-  const char *const names[2] = {line, separator ? separator + 1 : ""};
+  if (separator == NULL) separator = strchr(line, ' ');
   size_t found[2];
-  if (separator) *separator = '\0';
+  if (separator == NULL) {
+    cli_error(COMMAND_MATCH, "--pairs: line %zu has one name, '%s': expected two, with a space or a tab between", number,
+              line);
+    return CLI_FAILED;
+  }
+  *separator = '\0';
+  const char *const names[2] = {line, separator + 1};
   for (size_t i = 0; i < 2; i++) {
     found[i] = index_of(job, names[i]);
     if (found[i] == job->image_count) {

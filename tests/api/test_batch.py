@@ -127,12 +127,31 @@ class Inputs(BatchCase):
         self.assertEqual(self.tree(), before)
 
     def test_nothing_to_do(self):
-        os.makedirs(self.path("empty"))
-        for arguments, stdin in ((["-"], b""), (["empty"], b""), (["-"], b"\n\n")):
+        for arguments, stdin in ((["-"], b""), (["-"], b"\n\n")):
             _, errors = self.batch(*arguments, "-o", "out", stdin=stdin)
             self.assertIn("no images", errors)
             self.assertEqual(self.manifest(), [])
             self.assertEqual(list(self.tree()), ["manifest.csv"])
+
+    def test_folder_without_images(self):
+        self.write("notes/readme.txt", b"no image")
+        self.assertIn(".jpg", self.batch("notes", "-o", "out", status=FAILED)[1])
+        self.assertFalse(os.path.exists(self.path("out")))
+
+    def test_images_on_the_command_line(self):
+        for name in ("a.jpg", "b.jpg"):
+            self.write(name, b"\xff\xd8\xff")
+        for operands in (["a.jpg"], ["a.jpg", "b.jpg"]):
+            self.assertIn("hartsift extract IMAGE", self.batch(*operands, "-o", "out", status=USAGE)[1])
+
+    def test_names_ended_by_zero_bytes(self):
+        names = ["line\nfeed.pgm", " space.pgm", "plain.pgm"]
+        for name in names:
+            self.write(name, blots(50, 40, 1))
+        for ending in (b"", b"\0"):
+            self.batch("-", "-0", "-o", "out", stdin=b"\0".join(name.encode() for name in names) + ending)
+            self.assertEqual([row["image"] for row in self.manifest()], names)
+        self.assertIn("--null", self.batch("-", "-o", "out", stdin=b"a.pgm\0b.pgm\0", status=USAGE)[1])
 
     def test_unreadable_lists(self):
         self.write("binary", b"\x89PNG\r\n\x1a\n\0\0\0\n")
@@ -221,14 +240,14 @@ class Options(BatchCase):
         summary = last["summary"]
         self.assertEqual([summary[key] for key in ("images", "done", "kept", "failed")], [4, 3, 0, 1])
         self.assertEqual(set(summary["cpu_seconds"]), {"read", "extract", "write"})
-        self.assertEqual(sum(device["images"] for device in summary["devices"]), 3)
+        self.assertEqual(summary["devices"], [{"device": "cpu", "images": 3}])
         output, _ = self.batch("list.txt", "-o", "out", "--json", "--quiet", "--resume", status=FAILED)
         self.assertEqual(json.loads(output.splitlines()[-1])["summary"]["kept"], 3)
 
     def test_progress_is_for_terminals(self):
         self.list_of(scenes(60, "160x120"))
         _, errors = self.batch("list.txt", "-o", "out")
-        self.assertRegex(errors, r"^60 images: 60 done, 0 kept, 0 failed, [0-9.]+ s, [0-9.]+ a second\n$")
+        self.assertRegex(errors, r"^60 images: 60 done, 0 kept, 0 failed, [0-9.]+ s, [0-9.]+ a second on cpu\n$")
         terminal, inner = pty.openpty()
         run = self.start("list.txt", "-o", "out", stderr=inner)
         os.close(inner)

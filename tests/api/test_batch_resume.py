@@ -283,7 +283,7 @@ class Databases(BatchCase):
         self.list_of(scenes(2, "120x90"))
         self.batch("list.txt", "-o", "out.db")
         before = self.content()
-        self.assertIn("already", self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)[1])
+        self.assertIn("--replace", self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)[1])
         self.assertEqual(self.content(), before)
         self.batch("list.txt", "-o", "out.db", "--edge", "3", "--replace")
         self.assertNotEqual(self.content(), before)

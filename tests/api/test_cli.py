@@ -80,6 +80,7 @@ class Usage(CommandCase):
         (["--max-memory", "1Q"], "--max-memory", "500M"), (["--max-pixels", "many"], "--max-pixels", "whole number"),
         (["--mask"], "--mask", "IMAGE"), (["--keypoints"], "--keypoints", "FILE"), (["-o"], "--output", "FILE|DIR"),
         (["--frobnicate"], "--frobnicate", "--help"), (["-z"], "-z", "--help"),
+        (["--max-featuers", "5"], "--max-featuers", "did you mean '--max-features'?"),
         (["--max", "3"], "--max", "--max-pixels"),
         (["-o", "x.zip"], "--output", ".npz"), (["--json"], "--json", "-o"),
         (["--format", "openmvg"], "--format", "-o"), (["second.png"], "--output", "directory"),
@@ -99,6 +100,26 @@ class Usage(CommandCase):
                 self.assertIn(option, errors)
                 self.assertIn(expected, errors)
         self.assertEqual(self.files(), [])
+
+    def test_words_in_place_of_options(self):
+        for words, same in ((["help"], ["--help"]), (["help", "match"], ["match", "--help"]), (["version"], ["--version"]),
+                            (["-V"], ["--version"])):
+            self.assertEqual(self.run_it(*words), self.run_it(*same))
+        self.assertIn("did you mean 'extract'?", self.run_it("extarct", status=USAGE)[1])
+        self.assertIn("did you mean 'match'?", self.run_it("help", "mtach", status=USAGE)[1])
+        self.assertNotIn("did you mean", self.run_it("paint", status=USAGE)[1])
+
+    def test_help_speaks_of_its_command(self):
+        for command in ("stats", "hist", "info", "draw", "match", "extract", "batch", "bench", "selftest"):
+            options = self.run_it(command, "--help")[0].decode().split("\nOptions:\n")[1]
+            others = [f"{other}:" for other in SUBCOMMANDS] + [f"({other}:" for other in SUBCOMMANDS]
+            self.assertEqual([other for other in others if f" {other} " in " ".join(options.split())], [], command)
+        self.assertNotIn("keypoints", self.run_it("hist", "--help")[0].decode().split("--mask")[1].split("--")[0])
+
+    def test_folder_in_place_of_images(self):
+        os.makedirs(self.path("photos"))
+        self.assertIn("hartsift batch", self.extract("photos", "-o", "out/", status=USAGE)[1])
+        self.assertEqual(self.files(), ["photos"])
 
     def test_commands_and_operands(self):
         for arguments, expected in (([], "command"), (["frob"], "'frob'"), (["extract"], "IMAGE..."),
@@ -392,6 +413,15 @@ class Machine(CommandCase):
         self.assertTrue(output.decode().endswith("all agree\n"))
         self.assertNotIn("FAILED", output.decode())
         self.assertIn("passed    default, 7 threads", output.decode())
+
+    def test_selftest_as_json(self):
+        facts = json.loads(self.run_it("selftest", "--json")[0])
+        self.assertTrue(facts["agree"])
+        self.assertIn(f"(method {facts['method_version']})", facts["version"])
+        backends = {backend["name"]: backend for backend in facts["backends"]}
+        self.assertEqual([backend["failed"] for backend in backends.values()], [0] * len(backends))
+        self.assertGreater(backends["default, 7 threads"]["scenes"], 10)
+        self.assertEqual([name for name, b in backends.items() if (b["scenes"] == 0) != bool(b["skipped"])], [])
 
     def test_printed_digests_are_those_stored(self):
         printed = self.run_it("selftest", "--print-digests")[0].decode()

@@ -197,7 +197,7 @@ class Match(Case):
         again = self.ask("SELECT data FROM matches WHERE pair_id = ?", PAIR_BASE + 3)[0][0]
         pairs = {data[i:i + 8] for i in range(0, len(data), 8)}
         self.assertEqual(pairs, {again[i:i + 8] for i in range(0, len(again), 8)})
-        for line, reason in (("a.pgm x.pgm", "x.pgm"), ("a.pgm", "line 1"), ("a.pgm a.pgm", "itself")):
+        for line, reason in (("a.pgm x.pgm", "x.pgm"), ("a.pgm", "expected two"), ("a.pgm a.pgm", "itself")):
             with open(self.path("wrong.txt"), "w", encoding="utf-8") as file:
                 file.write(line)
             _, errors = self.run_it("match", "--database", "d.db", "--pairs", "wrong.txt", status=FAILED)

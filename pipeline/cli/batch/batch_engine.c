@@ -326,6 +326,10 @@ static void *batch_run_thread(void *argument) {
   return NULL;
 }
 
+const char *batch_backend(const batch_run *batch, int32_t device) {
+  return hs_backend_report(batch->feeders[device].context);
+}
+
 hs_status batch_start(batch_run *batch) {
   const int32_t counts[3] = {batch->work.readers, batch->work.device_count, batch->work.writers};
   size_t made = 0;

@@ -64,6 +64,9 @@ typedef struct batch_run batch_run;
    message says why; on success it is "" or a note, as that of hs_create_explained. Statuses: those of hs_create, HS_ERR_MEMORY. */
 hs_status batch_make(batch_run **made, const batch_work *work, char *message, size_t message_bytes);
 
+/* hs_backend_report of the context made for that device of work.devices. */
+const char *batch_backend(const batch_run *batch, int32_t device);
+
 /* Starts the threads, once. HS_ERR_THREAD: some could not be started, the batch is stopped. */
 hs_status batch_start(batch_run *batch);
 

@@ -119,17 +119,27 @@ static char *copy_line(const char *line) {
   return strdup(line);
 }
 
-static cli_exit read_lines(batch_list *list, FILE *stream, const char *source) {
+/* Without the end of the line: a zero byte, or a line feed and carriage returns before it. */
+static size_t trim_line(char *line, size_t length, char end) {
+  while (length > 0 && (line[length - 1] == end || (end == '\n' && line[length - 1] == '\r'))) {
+    line[--length] = '\0';
+  }
+  return length;
+}
+
+/* end: the byte that ends a name, a line feed or 0. */
+static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, char end) {
   char *line = NULL;
   size_t room = 0;
   cli_exit result = CLI_DONE;
-  for (ssize_t length = 0; result == CLI_DONE && (length = getline(&line, &room, stream)) >= 0;) {
-    if (memchr(line, '\0', (size_t)length)) {
-      cli_error(COMMAND_BATCH, "%s: is no text: expected a folder, or a list with one image a line", source);
+  for (ssize_t length = 0; result == CLI_DONE && (length = getdelim(&line, &room, end, stream)) >= 0;) {
+    if (end != '\0' && memchr(line, '\0', (size_t)length) != NULL) {
+      cli_error(COMMAND_BATCH, "%s: is no text: expected a folder, or a list with one image a line; --null for a list of "
+                "names ended by zero bytes", source);
       result = CLI_USAGE;
       break;
     }
-    while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) line[--length] = '\0';
+    length = (ssize_t)trim_line(line, (size_t)length, end);
     if (length > 0 && !append(list, copy_line(line), 0)) {
       cli_error(COMMAND_BATCH, "no memory for the names of the images");
       result = CLI_FAILED;
@@ -143,13 +153,18 @@ static cli_exit read_lines(batch_list *list, FILE *stream, const char *source) {
   return result;
 }
 
-static cli_exit read_list_file(batch_list *list, const char *path) {
+static cli_exit read_list_file(batch_list *list, const char *path, char end) {
+  if (has_image_ending(path)) {
+    cli_error(COMMAND_BATCH, "%s: is an image: expected a folder, or a list with one image a line; %s", path,
+              command_get(COMMAND_BATCH)->instead);
+    return CLI_USAGE;
+  }
   FILE *stream = fopen(path, "rb");
   if (!stream) {
     cli_error(COMMAND_BATCH, "%s: cannot be opened: %s", path, strerror(errno));
     return CLI_FAILED;
   }
-  const cli_exit result = read_lines(list, stream, path);
+  const cli_exit result = read_lines(list, stream, path, end);
   fclose(stream);
   return result;
 }
@@ -181,16 +196,22 @@ static bool sort_names(batch_list *list) {
   return true;
 }
 
-cli_exit batch_list_read(batch_list *list, const char *operand) {
+cli_exit batch_list_read(batch_list *list, const char *operand, char end) {
   struct stat info;
   memset(list, 0, sizeof *list);
   cli_exit result;
-  if (strcmp(operand, "-") == 0)
-    result = read_lines(list, stdin, "standard input");
-  else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode))
+  if (strcmp(operand, "-") == 0) {
+    result = read_lines(list, stdin, "standard input", end);
+  } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
     result = read_folder(list, operand);
-  else
-    result = read_list_file(list, operand);
+    if (result == CLI_DONE && list->count == 0 && list->unreadable == 0) {
+      cli_error(COMMAND_BATCH, "%s: no images there: none of its files ends in .png, .jpg, .jpeg, .pgm, .ppm, .pnm or .pam",
+                operand);
+      result = CLI_FAILED;
+    }
+  } else {
+    result = read_list_file(list, operand, end);
+  }
   if (result == CLI_DONE && !sort_names(list)) {
     cli_error(COMMAND_BATCH, "no memory for the names of the images");
     result = CLI_FAILED;

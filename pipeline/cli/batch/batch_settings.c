@@ -97,6 +97,14 @@ void batch_device_name(const batch_device *device, char *name, size_t bytes) {
     snprintf(name, bytes, "%s:%" PRId32, kinds[device->kind], device->index);
 }
 
+void batch_device_resolve(batch_device *device, const char *backend_report) {
+  int index = 0;
+  const bool is_gpu = sscanf(backend_report, "device: CUDA %d", &index) == 1;
+  if (device->kind == HS_DEVICE_AUTO) {
+    *device = (batch_device){is_gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU, index};
+  }
+}
+
 /* ---- shards */
 
 /* A whole number from 1 on at text; *end gets what follows. */

@@ -28,6 +28,9 @@ cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char
 /* "auto", "cpu", "cuda:0", "hybrid:0". */
 void batch_device_name(const batch_device *device, char *name, size_t bytes);
 
+/* Replaces "auto" by the device that a context chose, as hs_backend_report names it. */
+void batch_device_resolve(batch_device *device, const char *backend_report);
+
 /* I/N, 1 <= I <= N. False when text is something else. */
 bool batch_parse_shard(const char *text, int32_t *shard, int32_t *shards);
 

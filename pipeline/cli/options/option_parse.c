@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pipeline/cli/options/option_table.h"
+#include "pipeline/cli/options/suggestion.h"
 #include "pipeline/include/hartsift.h"
 
 /* Values that getopt_long returns for long options: out of the range of letters. */
@@ -227,8 +228,12 @@ static bool fail_unknown(command_id command, const char *typed, char *message, s
   if (matches > 1)
     return option_fail(message, bytes, "%.*s is ambiguous: expected one of %s", (int)length, typed, names);
   const char *name = command_get(command)->name;
-  return option_fail(message, bytes, "unknown option %.*s: expected one of those that 'hartsift %s%s--help' lists",
-                     (int)length, typed, name, name[0] != '\0' ? " " : "");
+  char suggestion[OPTION_EXPECTED_BYTES] = "";
+  if (length > 2) {
+    suggest_option(command, typed + 2, length - 2, suggestion, sizeof suggestion);
+  }
+  return option_fail(message, bytes, "unknown option %.*s%s 'hartsift %s%s--help' lists all", (int)length, typed,
+                     suggestion[0] != '\0' ? suggestion : ":", name, name[0] != '\0' ? " " : "");
 }
 
 static bool fail_getopt(command_id command, int code, char *const *argv, char *message, size_t bytes) {
@@ -254,8 +259,9 @@ static bool check_operands(const option_set *set, char *message, size_t bytes) {
     return option_fail(message, bytes, "an operand is missing: expected %s", command->operands);
   if (command->most_operands >= 0 && set->operand_count > command->most_operands) {
     const char *first_extra = set->operands[command->most_operands];
-    return option_fail(message, bytes, "'%s' is one operand too many: expected %s", first_extra,
-                       command->most_operands > 0 ? command->operands : "none");
+    return option_fail(message, bytes, "'%s' is one operand too many: expected %s%s%s", first_extra,
+                       command->most_operands > 0 ? command->operands : "none", command->instead != NULL ? "; " : "",
+                       command->instead != NULL ? command->instead : "");
   }
   for (int i = 0; i < set->operand_count; i++)
     if (set->operands[i][0] == '\0')

@@ -60,7 +60,12 @@ static const option_spec option_specs[OPTION_COUNT] = {
                      .commands = IN_ALL,
                      .field = OPTION_NO_FIELD,
                      .help = "print this help and end"},
-    [OPTION_VERSION] = FLAG("version", IN_TOP, OPTION_NO_FIELD, "print the version and the method version, and end"),
+    [OPTION_VERSION] = {.name = "version",
+                        .letter = 'V',
+                        .kind = OPTION_KIND_FLAG,
+                        .commands = IN_TOP,
+                        .field = OPTION_NO_FIELD,
+                        .help = "print the version and the method version, and end"},
     [OPTION_MAN] = FLAG("man", IN_TOP, OPTION_NO_FIELD, "print the manual page (roff) and end"),
     [OPTION_COMPLETION] =
         CHOICE("completion", "bash|zsh", IN_TOP, OPTION_NO_FIELD, "print a completion script for that shell and end"),
@@ -71,8 +76,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .argument = "FILE|DIR",
                        .commands = IN_FRAMES | IN_LEVELS,
                        .field = OPTION_NO_FIELD,
-                       .help = "where the result goes; extract and batch take a DIR too, made if absent "
-                               "(extract: exists or ends in '/')"},
+                       .help = "the file that the result goes to"},
     [OPTION_FORMAT] = {.name = "format",
                        .kind = OPTION_KIND_CHOICE,
                        .argument = "FMT",
@@ -91,8 +95,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
     [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH, OPTION_NO_FIELD,
-                            "replace what a database has of an image, and drop its old matches, instead of refusing; "
-                            "match: make matches anew that are there"),
+                            "replace what a database has of an image, and drop its old matches, instead of refusing"),
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
                              "match all images of this COLMAP database, instead of A and B, into the database"),
     [OPTION_PAIRS] =
@@ -144,6 +147,12 @@ static const option_spec option_specs[OPTION_COUNT] = {
         CHOICE("descriptor", "u8|f32|none", IN_FRAMES | IN_BENCH, AT(descriptor), "type of the descriptors [u8]"),
     [OPTION_RESUME] = FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
                            "keep what an earlier run with the same options has done, if its output is intact"),
+    [OPTION_NULL] = {.name = "null",
+                     .letter = '0',
+                     .kind = OPTION_KIND_FLAG,
+                     .commands = IN_BATCH,
+                     .field = OPTION_NO_FIELD,
+                     .help = "LIST and '-': each name is ended by a zero byte, as find -print0 writes them"},
     [OPTION_SHARD] = TEXT("shard", "I/N", IN_BATCH, "do images I, I+N, I+2N, ... of the list only, 1 <= I <= N"),
     [OPTION_GRID] = {.name = "grid",
                      .kind = OPTION_KIND_SIZE,
@@ -166,7 +175,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_THRESHOLD] =
         NUMBER("threshold", "T", -1e9, 1e9, IN_STATS, OPTION_NO_FIELD, "count the pixels with a value above T [0]"),
     [OPTION_MASK] = TEXT("mask", "IMAGE", IN_BOTH | IN_HIST,
-                         "drop the keypoints (hist: pixels) where this image, of the same size, is black (0)"),
+                         "drop the keypoints where this image, of the same size, is black (0)"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
@@ -211,8 +220,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                            "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
-    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO | IN_BENCH, OPTION_NO_FIELD,
-                         "report on standard output as JSON; match: the same as --format json"),
+    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO | IN_SELFTEST | IN_BENCH,
+                         OPTION_NO_FIELD, "report on standard output as JSON"),
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
                                "rounds that are timed, 0: as many as fit into a few seconds, 5 to 50 [0]"),
     [OPTION_AGAINST] = CHOICE("against", "opencv|vlfeat", IN_BENCH, OPTION_NO_FIELD,
@@ -226,6 +235,28 @@ static const option_spec option_specs[OPTION_COUNT] = {
                       .field = OPTION_NO_FIELD,
                       .help = "no progress and no summary; failures are still named"},
 };
+
+/* What an option's help says where a command has it otherwise than most. */
+static const struct {
+  option_id id;
+  unsigned commands;
+  const char *help;
+} option_special_help[] = {
+    {OPTION_OUTPUT, IN_EXTRACT, "the file that the features go to, or a folder (it exists, or its name ends in '/')"},
+    {OPTION_OUTPUT, IN_BATCH, "the folder that the outputs go to, made if absent, or a database NAME.db"},
+    {OPTION_REPLACE, IN_MATCH, "--database: make matches anew that are there"},
+    {OPTION_MASK, IN_HIST, "count the pixels only where this image, of the same size, is not black (0)"},
+    {OPTION_JSON, IN_MATCH, "the same as --format json"},
+};
+
+const char *option_help(option_id id, command_id command) {
+  for (size_t i = 0; i < sizeof option_special_help / sizeof option_special_help[0]; ++i) {
+    if (option_special_help[i].id == id && (option_special_help[i].commands >> command & 1u) != 0) {
+      return option_special_help[i].help;
+    }
+  }
+  return option_specs[id].help;
+}
 
 static const char *const top_details[] = {
     "Extracts Lowe's scale-invariant keypoints and descriptors (IJCV 2004) from images: the same bytes on every "
@@ -335,7 +366,8 @@ static const char *const info_details[] = {
 static const char *const selftest_details[] = {
     "Extracts built-in scenes with every implementation that this machine can run and compares the results byte for "
     "byte with the plain C reference, and their digests with those stored for this method version. Exit status 0 only "
-    "if all agree.",
+    "if all agree. With --json: method_version, digests, agree, and for each of the backends its name, why it was skipped "
+    "(or null), and how many scenes were compared and differ.",
     NULL,
 };
 
@@ -351,18 +383,18 @@ static const char *const bench_details[] = {
 };
 
 static const command_spec command_specs[COMMAND_COUNT] = {
-    [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details},
-    [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details},
-    [COMMAND_MATCH] = {"match", "A B", 0, 2, "match the features of two images", match_details},
-    [COMMAND_BATCH] = {"batch", "DIR|LIST|-", 1, 1, "extract features from many images", batch_details},
+    [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details, NULL},
+    [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details, NULL},
+    [COMMAND_MATCH] = {"match", "A B", 0, 2, "match the features of two images", match_details, NULL},
+    [COMMAND_BATCH] = {"batch", "DIR|LIST|-", 1, 1, "extract features from many images", batch_details,
+                       "'hartsift extract IMAGE... -o DIR' takes images by name"},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES] | IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]", 1, 5,
-                      "draw keypoints over a picture, or the matches of two", draw_details},
-    [COMMAND_STATS] = {"stats", "IMAGE", 1, 1, "sum, mean, minimum and maximum of an image or its tiles",
-                       stats_details},
-    [COMMAND_HIST] = {"hist", "IMAGE", 1, 1, "histogram of an image, and the equalised image", hist_details},
-    [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details},
-    [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details},
-    [COMMAND_BENCH] = {"bench", "[IMAGE...]", 0, -1, "time of a frame on this machine", bench_details},
+                      "draw keypoints over a picture, or the matches of two", draw_details, NULL},
+    [COMMAND_STATS] = {"stats", "IMAGE", 1, 1, "sum, mean, minimum and maximum of an image or its tiles", stats_details, NULL},
+    [COMMAND_HIST] = {"hist", "IMAGE", 1, 1, "histogram of an image, and the equalised image", hist_details, NULL},
+    [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details, NULL},
+    [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details, NULL},
+    [COMMAND_BENCH] = {"bench", "[IMAGE...]", 0, -1, "time of a frame on this machine", bench_details, NULL},
 };
 
 const option_spec *option_get(option_id id) { return &option_specs[id]; }

@@ -30,6 +30,7 @@ typedef struct command_spec {
   int least_operands, most_operands;
   const char *summary;        /* one line */
   const char *const *details; /* paragraphs, null-terminated */
+  const char *instead;        /* which other command takes more operands than this one, or null */
 } command_spec;
 
 typedef enum option_kind {
@@ -80,6 +81,7 @@ typedef enum option_id {
   OPTION_DESCRIPTOR,
   OPTION_RESUME,
   OPTION_SHARD,
+  OPTION_NULL,
   OPTION_GRID,
   OPTION_EQUALIZE,
   OPTION_EQUALIZED_FILE,
@@ -152,6 +154,8 @@ typedef struct option_set {
 const option_spec *option_get(option_id id);
 const command_spec *command_get(command_id id);
 bool option_belongs_to(option_id id, command_id command);
+/* What the option does in that command; option_get(id)->help is what it does in most. */
+const char *option_help(option_id id, command_id command);
 /* COMMAND_COUNT when there is no such subcommand. */
 command_id command_find(const char *name);
 

@@ -105,7 +105,7 @@ void option_write_help(FILE *out, command_id command) {
     if (option_belongs_to((option_id)id, command)) {
       char left[HELP_LEFT_BYTES];
       format_option(left, sizeof left, option_get((option_id)id));
-      write_help_entry(out, left, option_get((option_id)id)->help);
+      write_help_entry(out, left, option_help((option_id)id, command));
     }
   }
   if (command == COMMAND_TOP) write_help_pairs(out, "Examples", examples, LENGTH(examples));
@@ -284,13 +284,14 @@ static void write_zsh_text(FILE *out, const char *text) {
   }
 }
 
-static void write_zsh_option(FILE *out, const option_spec *spec, bool letter) {
+static void write_zsh_option(FILE *out, option_id id, command_id command, bool letter) {
+  const option_spec *spec = option_get(id);
   fprintf(out, " \\\n        '");
   if (letter)
     fprintf(out, "-%c[", spec->letter);
   else
     fprintf(out, "--%s[", spec->name);
-  write_zsh_text(out, spec->help);
+  write_zsh_text(out, option_help(id, command));
   fputc(']', out);
   if (spec->kind != OPTION_KIND_FLAG) {
     const char *choices = completion_choices(spec);
@@ -311,11 +312,12 @@ static void write_zsh_option(FILE *out, const option_spec *spec, bool letter) {
 
 static void write_zsh_options(FILE *out, command_id command) {
   fprintf(out, "      _arguments -S");
-  for (int id = 0; id < OPTION_COUNT; id++) {
-    const option_spec *spec = option_get((option_id)id);
+  for (int id = 0; id < OPTION_COUNT; ++id) {
     if (option_belongs_to((option_id)id, command)) {
-      write_zsh_option(out, spec, false);
-      if (spec->letter != 0) write_zsh_option(out, spec, true);
+      write_zsh_option(out, (option_id)id, command, false);
+      if (option_get((option_id)id)->letter != 0) {
+        write_zsh_option(out, (option_id)id, command, true);
+      }
     }
   }
 }

@@ -304,8 +304,10 @@ static hs_status renew_features(hs_colmap_database *database, const hs_colmap_im
   if (status != HS_OK) return status;
   if (has_keypoints && same_keypoints && same_descriptors) return HS_OK;
   if (has_keypoints || has_descriptors) {
-    if (database->options.replace == 0)
-      return colmap_fail(database, HS_ERR_ARGUMENT, "has other features of the image %s already", image->name);
+    if (database->options.replace == 0) {
+      return colmap_fail(database, HS_ERR_ARGUMENT, "has other features of the image %s already; with the option replace (--replace) they are overwritten",
+                         image->name);
+    }
     status = drop_features(database, image_id);
   }
   return status == HS_OK ? insert_features(database, image_id, blobs) : status;

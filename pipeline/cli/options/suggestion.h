@@ -1,0 +1,16 @@
+/*
+ * The known name that a mistyped one probably stands for.
+ */
+#ifndef HARTSIFT_PIPELINE_CLI_OPTIONS_SUGGESTION_H
+#define HARTSIFT_PIPELINE_CLI_OPTIONS_SUGGESTION_H
+
+#include <stddef.h>
+
+#include "pipeline/cli/options/option_table.h"
+
+/* ", did you mean 'NAME'?" or "" where no name is close enough. */
+void suggest_command(const char *typed, char *text, size_t bytes);
+/* The same for an option of that command; typed: without "--", `length` bytes. */
+void suggest_option(command_id command, const char *typed, size_t length, char *text, size_t bytes);
+
+#endif
