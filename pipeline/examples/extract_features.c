@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 int main(int argc, char **argv) {
+  const char *name = argc > 1 ? argv[1] : "@scene";
   hs_options options;
   hs_context *context = NULL;
   hs_image image = {0};
@@ -14,9 +15,9 @@ int main(int argc, char **argv) {
   hs_options_init(&options, HS_PROFILE_LOWE);
   options.max_features = 1000;
   hs_status status = hs_create(&context, &options);
-  if (status == HS_OK) status = hs_load_image(argc > 1 ? argv[1] : "@scene", NULL, &image);
+  if (status == HS_OK) status = hs_load_image(name, NULL, &image);
   if (status == HS_OK) status = hs_extract(context, &image, NULL, &features);
-  if (status != HS_OK) fprintf(stderr, "%s\n", hs_status_string(status));
+  if (status != HS_OK) fprintf(stderr, "%s: %s\n", name, hs_status_string(status));
   for (size_t i = 0; i < features.count; i++) {
     const hs_keypoint *k = &features.keypoints[i];
     printf("%.2f %.2f %.3f %.4f\n", (double)k->x, (double)k->y, (double)k->sigma, (double)k->orientation);

@@ -14,6 +14,7 @@ int main(int argc, char **argv) {
   hs_matches matches = {0};
   static int track[2][MOST], next = 1, tracks;
 
+  if (argc < 3) return fprintf(stderr, "usage: %s FRAME1 FRAME2 ... >tracks.txt\n", argv[0]), 2;
   hs_options_init(&options, HS_PROFILE_LOWE);
   options.max_features = MOST;
   options.in_flight = AHEAD;
@@ -35,6 +36,9 @@ int main(int argc, char **argv) {
       printf("%d %d %.2f %.2f\n", frame, of_now[b], (double)now->keypoints[b].x, (double)now->keypoints[b].y);
     }
   }
-  fprintf(stderr, "%s %d tracks\n", hs_status_string(status), tracks);
+  if (status == HS_OK)
+    fprintf(stderr, "%d tracks\n", tracks);
+  else
+    fprintf(stderr, "%s: %s\n", argv[next < argc ? next : argc - 1], hs_status_string(status));
   return status == HS_OK ? 0 : 1;
 }

@@ -52,19 +52,22 @@ def check_match(programs, one, two, dx, dy):
     assert good > 0.95 * len(pairs), f"{good} of {len(pairs)} matches are where they should be"
 
 
-def check_stitch(programs, canvas, one, two, width, height):
-    picture = run(programs / "stitch_photos", one, two)
+def check_stitch(programs, canvas, photos, corners, size):
+    """photos: windows of the canvas at `corners`; the panorama is the rectangle around them, and all of it continues the canvas."""
+    picture = run(programs / "stitch_photos", *photos)
     header, pixels = picture.split(b"\n", 1)
-    assert header == b"P6 %d %d 255" % (3 * width, 2 * height)
-    assert len(pixels) == 18 * width * height
-    close = total = 0
-    for y in range(20, height - 20, 3):
-        # Right of the first picture, where only the second one reaches: the canvas goes on.
-        for x in range(width + 5, width + 90, 3):
-            got = pixels[3 * ((y + height // 2) * 3 * width + x + width)]
-            total += 1
-            close += abs(got - canvas[y][x]) < 40
-    assert close > 0.85 * total, f"{close} of {total} pixels continue the first picture"
+    width, height = map(int, header.split()[1:3])
+    left, top = (min(corner[axis] for corner in corners) for axis in (0, 1))
+    right, bottom = (max(corner[axis] for corner in corners) + size[axis] for axis in (0, 1))
+    assert abs(width - (right - left)) <= 4 and abs(height - (bottom - top)) <= 4, f"{width}x{height}"
+    assert len(pixels) == 3 * width * height
+    for x0, y0 in corners:  # every photograph is there
+        close = total = 0
+        for y in range(y0 + 20, min(y0 + size[1], top + height) - 20, 3):
+            for x in range(x0 + 20, min(x0 + size[0], left + width) - 20, 3):
+                total += 1
+                close += abs(pixels[3 * ((y - top) * width + x - left)] - canvas[y][x]) < 40
+        assert close > 0.85 * total, f"{close} of {total} pixels are those of the photograph at {x0}, {y0}"
 
 
 def check_follow(programs, frames, step):
@@ -90,11 +93,19 @@ def main():
         one = write_window(folder / "one.pgm", canvas, 0, 0, 360, 300)
         two = write_window(folder / "two.pgm", canvas, 130, 20, 360, 300)
         check_match(programs, one, two, 130, 20)
-        check_stitch(programs, canvas, one, two, 360, 300)
+        check_stitch(programs, canvas, [one, two], [(0, 0), (130, 20)], (360, 300))
+        corners = [(0, 10), (90, 0), (190, 25), (270, 5)]  # the first and the last have nothing in common with each other
+        chain = [write_window(folder / f"chain{x}.pgm", canvas, x, y, 240, 290) for x, y in corners]
+        check_stitch(programs, canvas, chain, corners, (240, 290))
         frames = [write_window(folder / f"frame{i}.pgm", canvas, 8 * i, 10, 320, 240) for i in range(7)]
         check_follow(programs, frames, 8)
         broken = subprocess.run([programs / "stitch_photos", one, "absent.jpg"], capture_output=True, check=False)
-        assert broken.returncode == 1 and broken.stderr
+        assert broken.returncode == 1 and b"absent.jpg" in broken.stderr
+        for program in ("follow_video", "stitch_photos", "match_photos"):
+            alone = subprocess.run([programs / program], capture_output=True, check=False)
+            assert alone.returncode == 2 and b"usage" in alone.stderr
+        unread = subprocess.run([programs / "extract_features", "absent.jpg"], capture_output=True, check=False)
+        assert unread.returncode == 1 and b"absent.jpg" in unread.stderr
         deep = folder / "deep.pgm"
         deep.write_bytes(b"P5 360 300 65535\n" + b"".join(bytes([v, v]) for row in canvas[:300] for v in row[:360]))
         refused = subprocess.run([programs / "stitch_photos", one, deep], capture_output=True, check=False)
