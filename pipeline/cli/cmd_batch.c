@@ -313,9 +313,8 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
     cli_print_create_error(COMMAND_BATCH, message);
   else if (message[0] != '\0')
     cli_error(COMMAND_BATCH, "%s", message);
-  for (int32_t i = 0; status == HS_OK && i < job->devices.count; ++i) {
+  for (int32_t i = 0; status == HS_OK && i < job->devices.count; i++)
     batch_device_resolve(&job->devices.each[i], batch_backend(job->run, i));
-  }
   return cli_exit_of_create(status);
 }
 

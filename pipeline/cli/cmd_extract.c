@@ -44,7 +44,8 @@ static bool given(const extract_job *job, option_id id) { return job->set->value
 static bool check_combinations(const extract_job *job) {
   struct stat info;
   if (job->set->operand_count == 1 && stat(job->set->operands[0], &info) == 0 && S_ISDIR(info.st_mode)) {
-    cli_error(COMMAND_EXTRACT, "'%s' is a folder: expected images; 'hartsift batch DIR -o DIR' takes all images of a folder",
+    cli_error(COMMAND_EXTRACT,
+              "'%s' is a folder: expected images; 'hartsift batch DIR -o DIR' takes all images of a folder",
               job->set->operands[0]);
     return false;
   }

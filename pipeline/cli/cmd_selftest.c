@@ -169,12 +169,8 @@ static void probe_backends(selftest_state *state) {
       }
     }
     hs_destroy(context);
-    if (!state->usable[i]) {
-      state->unusable_reasons[i] = strdup(message);
-    }
-    if (!state->usable[i] && prints_lines(state)) {
-      printf("skipped   %s: %s\n", backend->name, message);
-    }
+    if (!state->usable[i]) state->unusable_reasons[i] = strdup(message);
+    if (!state->usable[i] && prints_lines(state)) printf("skipped   %s: %s\n", backend->name, message);
   }
   for (int i = 0; i < SELFTEST_BACKENDS; i++) free(reports[i]);
 }
@@ -259,13 +255,12 @@ static void print_json(const selftest_state *state, int digests, int reference_f
          "  {\"name\": \"%s\", \"skipped\": null, \"scenes\": %d, \"failed\": %d}",
          hs_version_string(), HS_METHOD_VERSION, digests, agree ? "true" : "false", selftest_reference.name,
          SELFTEST_SCENES, reference_failures);
-  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
+  for (int i = 0; i < SELFTEST_BACKENDS; i++) {
     printf(",\n  {\"name\": \"%s\", \"skipped\": ", selftest_backends[i].name);
-    if (state->unusable_reasons[i] != NULL) {
+    if (state->unusable_reasons[i])
       cli_write_json_string(stdout, state->unusable_reasons[i]);
-    } else {
+    else
       printf("null");
-    }
     printf(", \"scenes\": %d, \"failed\": %d}", state->usable[i] ? SELFTEST_SCENES : 0, state->failed_scenes[i]);
   }
   printf("\n]}\n");
@@ -283,20 +278,17 @@ static cli_exit compare_all(selftest_state *state) {
     printf("%-10s%s: %d of %d scenes against %d digests stored for method version %d\n", verdict,
            selftest_reference.name, SELFTEST_SCENES - reference_failures, SELFTEST_SCENES, digests, HS_METHOD_VERSION);
   }
-  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
-    if (state->usable[i]) {
-      failures += state->failed_scenes[i];
-    }
+  for (int i = 0; i < SELFTEST_BACKENDS; i++) {
+    if (state->usable[i]) failures += state->failed_scenes[i];
     if (state->usable[i] && prints) {
       printf("%-10s%s: %d of %d scenes equal to the reference\n", state->failed_scenes[i] > 0 ? "FAILED" : "passed",
              selftest_backends[i].name, SELFTEST_SCENES - state->failed_scenes[i], SELFTEST_SCENES);
     }
   }
-  if (prints) {
+  if (prints)
     printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
-  } else if (state->set->values[OPTION_JSON].given) {
+  else if (state->set->values[OPTION_JSON].given)
     print_json(state, digests, reference_failures, failures == 0);
-  }
   return failures > 0 ? CLI_FAILED : CLI_DONE;
 }
 
@@ -309,9 +301,7 @@ cli_exit cmd_selftest(const option_set *set) {
   const cli_exit result = set->values[OPTION_PRINT_DIGESTS].given ? print_digests(&state) : compare_all(&state);
   hs_features_free(&state.expected);
   hs_features_free(&state.found);
-  for (int i = 0; i < SELFTEST_BACKENDS; ++i) {
-    free(state.unusable_reasons[i]);
-  }
+  for (int i = 0; i < SELFTEST_BACKENDS; i++) free(state.unusable_reasons[i]);
   free(copy);
   return result;
 }

@@ -32,7 +32,8 @@ static bool reserve_standard_descriptors(void) {
 static cli_exit fail_unknown_command(const char *name) {
   char suggestion[OPTION_EXPECTED_BYTES];
   suggest_command(name, suggestion, sizeof suggestion);
-  cli_error(COMMAND_TOP, "unknown command '%s'%s 'hartsift help' lists all", name, suggestion[0] != '\0' ? suggestion : ":");
+  cli_error(COMMAND_TOP, "unknown command '%s'%s 'hartsift help' lists all", name,
+            suggestion[0] != '\0' ? suggestion : ":");
   return CLI_USAGE;
 }
 
@@ -44,12 +45,8 @@ static cli_exit run_word(const option_set *set, bool *handled) {
   if (strcmp(word, "version") == 0) {
     printf("hartsift %s\n", hs_version_string());
   } else if (*handled) {
-    if (set->operand_count > 1) {
-      command = command_find(set->operands[1]);
-    }
-    if (command == COMMAND_COUNT) {
-      return fail_unknown_command(set->operands[1]);
-    }
+    if (set->operand_count > 1) command = command_find(set->operands[1]);
+    if (command == COMMAND_COUNT) return fail_unknown_command(set->operands[1]);
     option_write_help(stdout, command);
   }
   return CLI_DONE;

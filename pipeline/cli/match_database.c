@@ -158,11 +158,11 @@ static size_t index_of(const database_job *job, const char *name) {
 /* "NAME NAME" or, for names with spaces, with a tab between. */
 static cli_exit read_pair(database_job *job, char *line, size_t number) {
   char *separator = strchr(line, '\t');
-  if (separator == NULL) separator = strchr(line, ' ');
+  if (!separator) separator = strchr(line, ' ');
   size_t found[2];
-  if (separator == NULL) {
-    cli_error(COMMAND_MATCH, "--pairs: line %zu has one name, '%s': expected two, with a space or a tab between", number,
-              line);
+  if (!separator) {
+    cli_error(COMMAND_MATCH, "--pairs: line %zu has one name, '%s': expected two, with a space or a tab between",
+              number, line);
     return CLI_FAILED;
   }
   *separator = '\0';

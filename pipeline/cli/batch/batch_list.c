@@ -121,9 +121,7 @@ static char *copy_line(const char *line) {
 
 /* Without the end of the line: a zero byte, or a line feed and carriage returns before it. */
 static size_t trim_line(char *line, size_t length, char end) {
-  while (length > 0 && (line[length - 1] == end || (end == '\n' && line[length - 1] == '\r'))) {
-    line[--length] = '\0';
-  }
+  while (length > 0 && (line[length - 1] == end || (end == '\n' && line[length - 1] == '\r'))) line[--length] = '\0';
   return length;
 }
 
@@ -133,9 +131,11 @@ static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, c
   size_t room = 0;
   cli_exit result = CLI_DONE;
   for (ssize_t length = 0; result == CLI_DONE && (length = getdelim(&line, &room, end, stream)) >= 0;) {
-    if (end != '\0' && memchr(line, '\0', (size_t)length) != NULL) {
-      cli_error(COMMAND_BATCH, "%s: is no text: expected a folder, or a list with one image a line; --null for a list of "
-                "names ended by zero bytes", source);
+    if (end != '\0' && memchr(line, '\0', (size_t)length)) {
+      cli_error(COMMAND_BATCH,
+                "%s: is no text: expected a folder, or a list with one image a line; --null for a list of "
+                "names ended by zero bytes",
+                source);
       result = CLI_USAGE;
       break;
     }
@@ -205,8 +205,8 @@ cli_exit batch_list_read(batch_list *list, const char *operand, char end) {
   } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
     result = read_folder(list, operand);
     if (result == CLI_DONE && list->count == 0 && list->unreadable == 0) {
-      cli_error(COMMAND_BATCH, "%s: no images there: none of its files ends in .png, .jpg, .jpeg, .pgm, .ppm, .pnm or .pam",
-                operand);
+      cli_error(COMMAND_BATCH,
+                "%s: no images there: none of its files ends in .png, .jpg, .jpeg, .pgm, .ppm, .pnm or .pam", operand);
       result = CLI_FAILED;
     }
   } else {

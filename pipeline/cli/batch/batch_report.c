@@ -131,9 +131,9 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
   clear_line(report);
   if (report->has_json) print_summary(report, seconds, devices, cpu);
   if (!report->is_quiet) {
-    fprintf(stderr, "%zu images: %zu done, %zu kept, %zu failed, %.1f s, %.1f a second on ", report->total, report->done,
-            report->kept, report->failed, seconds, rate_of(report, seconds));
-    for (int32_t i = 0; i < devices->count; ++i) {
+    fprintf(stderr, "%zu images: %zu done, %zu kept, %zu failed, %.1f s, %.1f a second on ", report->total,
+            report->done, report->kept, report->failed, seconds, rate_of(report, seconds));
+    for (int32_t i = 0; i < devices->count; i++) {
       char name[32];
       batch_device_name(&devices->each[i], name, sizeof name);
       fprintf(stderr, "%s%s", i > 0 ? ", " : "", name);

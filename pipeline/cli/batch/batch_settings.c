@@ -100,9 +100,7 @@ void batch_device_name(const batch_device *device, char *name, size_t bytes) {
 void batch_device_resolve(batch_device *device, const char *backend_report) {
   int index = 0;
   const bool is_gpu = sscanf(backend_report, "device: CUDA %d", &index) == 1;
-  if (device->kind == HS_DEVICE_AUTO) {
-    *device = (batch_device){is_gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU, index};
-  }
+  if (device->kind == HS_DEVICE_AUTO) *device = (batch_device){is_gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU, index};
 }
 
 /* ---- shards */

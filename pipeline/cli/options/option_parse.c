@@ -229,9 +229,7 @@ static bool fail_unknown(command_id command, const char *typed, char *message, s
     return option_fail(message, bytes, "%.*s is ambiguous: expected one of %s", (int)length, typed, names);
   const char *name = command_get(command)->name;
   char suggestion[OPTION_EXPECTED_BYTES] = "";
-  if (length > 2) {
-    suggest_option(command, typed + 2, length - 2, suggestion, sizeof suggestion);
-  }
+  if (length > 2) suggest_option(command, typed + 2, length - 2, suggestion, sizeof suggestion);
   return option_fail(message, bytes, "unknown option %.*s%s 'hartsift %s%s--help' lists all", (int)length, typed,
                      suggestion[0] != '\0' ? suggestion : ":", name, name[0] != '\0' ? " " : "");
 }
@@ -260,7 +258,7 @@ static bool check_operands(const option_set *set, char *message, size_t bytes) {
   if (command->most_operands >= 0 && set->operand_count > command->most_operands) {
     const char *first_extra = set->operands[command->most_operands];
     return option_fail(message, bytes, "'%s' is one operand too many: expected %s%s%s", first_extra,
-                       command->most_operands > 0 ? command->operands : "none", command->instead != NULL ? "; " : "",
+                       command->most_operands > 0 ? command->operands : "none", command->instead ? "; " : "",
                        command->instead != NULL ? command->instead : "");
   }
   for (int i = 0; i < set->operand_count; i++)

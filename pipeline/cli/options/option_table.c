@@ -174,8 +174,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                      .help = "size of a tile in pixels [one tile, the whole image]"},
     [OPTION_THRESHOLD] =
         NUMBER("threshold", "T", -1e9, 1e9, IN_STATS, OPTION_NO_FIELD, "count the pixels with a value above T [0]"),
-    [OPTION_MASK] = TEXT("mask", "IMAGE", IN_BOTH | IN_HIST,
-                         "drop the keypoints where this image, of the same size, is black (0)"),
+    [OPTION_MASK] =
+        TEXT("mask", "IMAGE", IN_BOTH | IN_HIST, "drop the keypoints where this image, of the same size, is black (0)"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
@@ -250,11 +250,9 @@ static const struct {
 };
 
 const char *option_help(option_id id, command_id command) {
-  for (size_t i = 0; i < sizeof option_special_help / sizeof option_special_help[0]; ++i) {
-    if (option_special_help[i].id == id && (option_special_help[i].commands >> command & 1u) != 0) {
+  for (size_t i = 0; i < sizeof option_special_help / sizeof option_special_help[0]; i++)
+    if (option_special_help[i].id == id && (option_special_help[i].commands >> command & 1u) != 0)
       return option_special_help[i].help;
-    }
-  }
   return option_specs[id].help;
 }
 
@@ -390,7 +388,8 @@ static const command_spec command_specs[COMMAND_COUNT] = {
                        "'hartsift extract IMAGE... -o DIR' takes images by name"},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES] | IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]", 1, 5,
                       "draw keypoints over a picture, or the matches of two", draw_details, NULL},
-    [COMMAND_STATS] = {"stats", "IMAGE", 1, 1, "sum, mean, minimum and maximum of an image or its tiles", stats_details, NULL},
+    [COMMAND_STATS] = {"stats", "IMAGE", 1, 1, "sum, mean, minimum and maximum of an image or its tiles", stats_details,
+                       NULL},
     [COMMAND_HIST] = {"hist", "IMAGE", 1, 1, "histogram of an image, and the equalised image", hist_details, NULL},
     [COMMAND_INFO] = {"info", "", 0, 0, "what this build and this machine can do", info_details, NULL},
     [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details, NULL},

@@ -312,12 +312,10 @@ static void write_zsh_option(FILE *out, option_id id, command_id command, bool l
 
 static void write_zsh_options(FILE *out, command_id command) {
   fprintf(out, "      _arguments -S");
-  for (int id = 0; id < OPTION_COUNT; ++id) {
+  for (int id = 0; id < OPTION_COUNT; id++) {
     if (option_belongs_to((option_id)id, command)) {
       write_zsh_option(out, (option_id)id, command, false);
-      if (option_get((option_id)id)->letter != 0) {
-        write_zsh_option(out, (option_id)id, command, true);
-      }
+      if (option_get((option_id)id)->letter != 0) write_zsh_option(out, (option_id)id, command, true);
     }
   }
 }

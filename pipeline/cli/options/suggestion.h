@@ -1,8 +1,8 @@
 /*
  * The known name that a mistyped one probably stands for.
  */
-#ifndef HARTSIFT_PIPELINE_CLI_OPTIONS_SUGGESTION_H
-#define HARTSIFT_PIPELINE_CLI_OPTIONS_SUGGESTION_H
+#ifndef HARTSIFT_CLI_OPTIONS_SUGGESTION_H
+#define HARTSIFT_CLI_OPTIONS_SUGGESTION_H
 
 #include <stddef.h>
 

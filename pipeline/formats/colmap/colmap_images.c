@@ -305,8 +305,10 @@ static hs_status renew_features(hs_colmap_database *database, const hs_colmap_im
   if (has_keypoints && same_keypoints && same_descriptors) return HS_OK;
   if (has_keypoints || has_descriptors) {
     if (database->options.replace == 0) {
-      return colmap_fail(database, HS_ERR_ARGUMENT, "has other features of the image %s already; with the option replace (--replace) they are overwritten",
-                         image->name);
+      return colmap_fail(
+          database, HS_ERR_ARGUMENT,
+          "has other features of the image %s already; with the option replace (--replace) they are overwritten",
+          image->name);
     }
     status = drop_features(database, image_id);
   }
