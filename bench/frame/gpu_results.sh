@@ -117,7 +117,7 @@ sanitizers() {
 profile() {
   command -v ncu >/dev/null || return 0
   heading "Profiler: one frame of ${bench_images[0]}"
-  ncu --clock-control none --graph-profiling node --csv -s 40 -c 40 --metrics "gpu__time_duration.sum,sm__inst_executed.avg.per_cycle_active,gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed,dram__bytes.sum,smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct,smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum,smsp__sass_inst_executed_op_local.sum" \
+  ncu --clock-control none --graph-profiling node --csv --print-units base -s 40 -c 150 --metrics "gpu__time_duration.sum,sm__inst_executed.avg.per_cycle_active,gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed,dram__bytes.sum,smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct,smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum,smsp__sass_inst_executed_op_local.sum" \
     "$build/bench/bench_cuda_frame" --repeats 1 "${bench_images[0]}" >"$out/ncu.csv" 2>/dev/null
   python3 - "$out/ncu.csv" <<'PY'
 import csv, sys
@@ -127,7 +127,10 @@ for r in csv.DictReader(lines):
     if r['ID'] not in rows:
         rows[r['ID']] = {'name': r['Kernel Name'].split('(')[0]}
         order.append(r['ID'])
-    rows[r['ID']][r['Metric Name']] = r['Metric Value'] + (' ' + r['Metric Unit'] if 'byte' in r['Metric Unit'] else '')
+    value = r['Metric Value'] + (' ' + r['Metric Unit'] if 'byte' in r['Metric Unit'] else '')
+    if r['Metric Name'] == 'gpu__time_duration.sum':
+        value = '%.3f' % (float(value.replace(',', '')) / 1000)  # from nanoseconds
+    rows[r['ID']][r['Metric Name']] = value
 short = [('us', 'gpu__time_duration.sum'), ('IPC', 'sm__inst_executed.avg.per_cycle_active'), ('throughput %', 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed'),
          ('DRAM', 'dram__bytes.sum'), ('load sector use %', 'smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct'),
          ('store sector use %', 'smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct'), ('bank conflicts ld', 'l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum'),
