@@ -323,6 +323,7 @@ hs_status image_read_jpeg(const image_request *request, hs_image *image) {
     return decoder.status;
   }
   *image = decoder.image;
+  image->exif_orientation = decoder.orientation > 1 ? decoder.orientation : 0;
   return HS_OK;
 }
 

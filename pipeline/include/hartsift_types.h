@@ -87,7 +87,8 @@ typedef struct hs_image {
   float range_low, range_high;   /* HS_F32 only: values of black and white; 0, 0 means 0..1 */
   void *memory;                  /* what hs_image_free releases; null for a view of memory that stays the caller's */
   const hs_allocator *allocator; /* that memory came from and goes back to; null: the C library's */
-  int32_t reserved[8];           /* 0 */
+  int32_t exif_orientation;      /* set by loading: that the picture was turned by, 2..8; 0: it is as stored */
+  int32_t reserved[7];           /* 0 */
 } hs_image;
 
 /* ------------------------------------------------------------------ memory */

@@ -14,13 +14,17 @@ import numpy as np
 
 from . import _library
 from ._errors import ArgumentError, check, make_error
-from ._features import Features, fill_features, view_of_features
-from ._images import path_bytes
+from ._calls import extract
+from ._features import Features, fill_features, refuse_turned, view_of_features
+from ._images import ImageLike, path_bytes
 from ._library import HsColmapCamera, HsColmapImage, HsColmapMatches, HsColmapOptions, HsGeometry, library
 from ._matching import MODELS, Geometry, Matches, index_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from typing_extensions import Unpack
+
+    from ._options import Options
 
 _VLFEAT_BINS = [0, 7, 6, 5, 4, 3, 2, 1]
 
@@ -96,7 +100,7 @@ def _in_ubc_order(features: Features) -> Features:
     if features.layout == "ubc" or features.descriptors is None:
         return features
     rows = features.descriptors.reshape(-1, 16, 8)[:, :, _VLFEAT_BINS].reshape(-1, _library.DESCRIPTOR_LENGTH)
-    return Features(features.records, rows, features.image_size)
+    return Features(features.records, rows, features.image_size, exif_orientation=features.exif_orientation)
 
 
 def _geometry_view(geometry: Geometry) -> HsGeometry:
@@ -199,14 +203,30 @@ class ColmapDatabase:
         finally:
             self.close()
 
-    def add_image(self, name: str, features: Features, camera: Optional[ColmapCamera] = None) -> int:
+    def add_image(
+        self,
+        name: str,
+        features: Union[Features, ImageLike],
+        camera: Optional[ColmapCamera] = None,
+        *,
+        exif: bool = False,
+        **options: "Unpack[Options]",
+    ) -> int:
         """Adds an image with its features and returns its number.
 
         Args:
             name: the path below COLMAP's folder of images.
-            features: descriptors become bytes; without them the keypoints alone are added.
+            features: descriptors become bytes; without them the keypoints alone are added. Or the image itself, a file's
+                name or an array: its features are extracted with the options.
+            exif: whether COLMAP's folder has JPEGs turned by their EXIF orientation. COLMAP itself does not turn them:
+                files are read as stored, and features of a turned photograph are refused, unless this is True.
             camera: None: ``colmap_camera`` of the features' image size.
         """
+        if not isinstance(features, Features):
+            features = extract(features, exif=exif, **options)
+        elif options:
+            raise ArgumentError(f"{', '.join(options)}: these are for an image, and its features are given")
+        refuse_turned(features, exif, "COLMAP")
         view, arrays = view_of_features(_in_ubc_order(features))
         camera_view = None if camera is None else ctypes.byref(_camera_view(camera))
         image_id = ctypes.c_uint32()

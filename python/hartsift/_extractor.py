@@ -249,6 +249,7 @@ class Extractor:
                     lambda features: library.hs_extract(context, view, masking_view, features),
                     self._check,
                     self._layout,
+                    picture.view.exif_orientation,
                 )
             self._need_cuda()
             stream = self._stream(picture, masking)
@@ -386,6 +387,7 @@ class Extractor:
                 ),
                 self._check,
                 self._layout,
+                picture.view.exif_orientation,
             )
 
     def describe(
@@ -422,6 +424,7 @@ class Extractor:
                 ),
                 self._check,
                 self._layout,
+                picture.view.exif_orientation,
             )
         return features, statuses
 
@@ -458,8 +461,11 @@ class Extractor:
         """Waits for the oldest image in flight and returns its features. A failure ends that image only."""
         with self._lock:
             context = self._begin()
+            turned = self._flying[0][0].view.exif_orientation if self._flying else 0
             try:
-                return fill_features(lambda features: library.hs_wait(context, features), self._check, self._layout)
+                return fill_features(
+                    lambda features: library.hs_wait(context, features), self._check, self._layout, turned
+                )
             finally:
                 if self._flying:
                     self._flying.popleft()

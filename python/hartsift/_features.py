@@ -47,9 +47,10 @@ class Features:
         descriptors: uint8 or float32 [N, 128], or None where none were asked for.
         image_size: (width, height) of the image, (0, 0) when unknown.
         layout: the order of the bins in the descriptors, ``"ubc"`` or ``"vlfeat"``.
+        exif_orientation: that a JPEG was turned by before they were found, 2..8; 0: by none, or unknown.
     """
 
-    __slots__ = ("records", "descriptors", "image_size", "layout")
+    __slots__ = ("records", "descriptors", "image_size", "layout", "exif_orientation")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Features:
         descriptors: "Optional[npt.NDArray[Any]]" = None,
         image_size: Tuple[int, int] = (0, 0),
         layout: "Layout" = "ubc",
+        exif_orientation: int = 0,
     ) -> None:
         if records.dtype != KEYPOINT_DTYPE or records.ndim != 1:
             raise ArrayTypeError("records must be a one-dimensional array of hartsift.KEYPOINT_DTYPE")
@@ -71,6 +73,7 @@ class Features:
         self.descriptors = descriptors
         self.image_size = (int(image_size[0]), int(image_size[1]))
         self.layout = layout
+        self.exif_orientation = exif_orientation
 
     @classmethod
     def from_arrays(
@@ -162,7 +165,7 @@ class Features:
             index %= len(self)
             selection = slice(index, index + 1)
         rows = None if self.descriptors is None else self.descriptors[selection]
-        return Features(self.records[selection], rows, self.image_size, self.layout)
+        return Features(self.records[selection], rows, self.image_size, self.layout, self.exif_orientation)
 
     def __iter__(self) -> "Iterator[Features]":
         """One after the other, each a list of one."""
@@ -181,10 +184,10 @@ class Features:
     def __reduce__(self) -> Tuple[Type["Features"], Tuple[Any, ...]]:
         records = np.array(self.records)
         descriptors = None if self.descriptors is None else np.array(self.descriptors)
-        return Features, (records, descriptors, self.image_size, self.layout)
+        return Features, (records, descriptors, self.image_size, self.layout, self.exif_orientation)
 
     def __copy__(self) -> "Features":
-        return Features(self.records, self.descriptors, self.image_size, self.layout)
+        return Features(self.records, self.descriptors, self.image_size, self.layout, self.exif_orientation)
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "Features":
         make, arguments = self.__reduce__()
@@ -200,17 +203,27 @@ class Features:
         format: "FileFormat" = "auto",
         *,  # noqa: A002
         image_name: Optional[str] = None,
+        exif: bool = False,
     ) -> None:
         """Writes the features to a file; see ``hartsift.write_features``."""
         from ._files import write_features
 
-        write_features(path, self, format, image_name=image_name)
+        write_features(path, self, format, image_name=image_name, exif=exif)
 
 
 def _same_bytes(a: "Optional[npt.NDArray[Any]]", b: "Optional[npt.NDArray[Any]]") -> bool:
     if a is None or b is None:
         return a is b
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def refuse_turned(features: Features, exif: bool, program: str) -> None:
+    """Features of a picture that was turned do not fit a program that reads it as stored."""
+    if features.exif_orientation and not exif:
+        raise ArgumentError(
+            f"these features are of a photograph turned by its EXIF orientation {features.exif_orientation}, and "
+            f"{program} reads it as stored: extract with exif=False, or say exif=True where it has turned copies"
+        )
 
 
 class _FeatureMemory:
@@ -223,7 +236,9 @@ class _FeatureMemory:
         weakref.finalize(self, library.hs_features_free, ctypes.byref(self.view)).atexit = False
 
 
-def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None], layout: "Layout") -> Features:
+def fill_features(
+    fill: Callable[[Any], int], check_status: Callable[[int], None], layout: "Layout", exif_orientation: int = 0
+) -> Features:
     """Features that a function of the library fills in, in the memory that it wrote."""
     memory = _FeatureMemory()
     check_status(fill(ctypes.byref(memory.view)))
@@ -234,7 +249,7 @@ def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None
         descriptors = array_of_memory(
             memory, view.descriptors, (view.count, DESCRIPTOR_LENGTH), DESCRIPTOR_DTYPES[view.descriptor_type]
         )
-    return Features(records, descriptors, (view.image_width, view.image_height), layout)
+    return Features(records, descriptors, (view.image_width, view.image_height), layout, exif_orientation)
 
 
 def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _library
 from ._errors import ArgumentError, check
-from ._features import Features, fill_features, view_of_features
+from ._features import Features, fill_features, refuse_turned, view_of_features
 from ._images import path_bytes
 from ._library import HsFileOptions, library
 from ._options import LAYOUTS, enumerator
@@ -96,6 +96,7 @@ def write_features(
     format: FileFormat = "auto",
     *,  # noqa: A002
     image_name: Optional[str] = None,
+    exif: bool = False,
 ) -> None:
     """Writes a feature file, whole or not at all; to a COLMAP database (``.db``), which may exist, in one transaction.
 
@@ -104,9 +105,13 @@ def write_features(
         features: what to write; descriptors are converted to what the format holds.
         format: ``"auto"`` goes by the ending; else one of ``hartsift.FORMATS``.
         image_name: kept where the format has room for it; a COLMAP database needs it.
+        exif: features of a JPEG that was turned by its EXIF orientation are refused by formats of programs that read it
+            as stored (colmap, colmap-db, openmvg, visualsfm), unless this is True.
     """
     message = _library.message_room()
     options = _file_options(format, message)
+    if library.hs_format_ignores_exif(options.format or library.hs_format_of_name(path_bytes(path))):
+        refuse_turned(features, exif, "the program of this format")
     options.layout = enumerator("layout", LAYOUTS, features.layout)
     options.image_name = None if image_name is None else image_name.encode("utf-8")
     view, arrays = view_of_features(features)
@@ -122,7 +127,7 @@ def _unit_rows(descriptors: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
     return rows
 
 
-def write_hdf5(file: Any, name: str, features: Features) -> None:
+def write_hdf5(file: Any, name: str, features: Features, *, exif: bool = False) -> None:
     """Adds an image's features to an HDF5 file in the layout of hloc's feature files.
 
     The group ``name`` gets ``keypoints`` float32 [N, 2] (centre of the top-left pixel at 0, 0), ``scales``, ``oris``
@@ -133,14 +138,17 @@ def write_hdf5(file: Any, name: str, features: Features) -> None:
         file: the path of the file, made if it does not exist, or an open ``h5py.File``.
         name: the image's name; with slashes it makes groups within groups, as hloc expects.
         features: with descriptors in the order "ubc" (hloc compares only features of one kind, whichever it is).
+        exif: hloc reads JPEGs as stored: features of one that was turned by its EXIF orientation are refused, unless
+            this is True.
     """
     if features.descriptors is None:
         raise ArgumentError("features without descriptors cannot be matched: there is nothing to write for hloc")
+    refuse_turned(features, exif, "hloc")
     if isinstance(file, (str, os.PathLike)):
         # Not an import statement: the package is optional, and not every release of it has type hints.
         h5py = importlib.import_module("h5py")
         with h5py.File(os.fspath(file), "a") as opened:
-            write_hdf5(opened, name, features)
+            write_hdf5(opened, name, features, exif=exif)
         return
     if name in file:
         del file[name]

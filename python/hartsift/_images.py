@@ -336,7 +336,9 @@ def picture_of_file(
     memory = load_memory(source, *limits, exif, False, jpeg_scale)
     if memory.view.type == _library.HS_U8 and value_range is None:
         return Picture(memory.view, memory)
-    return picture_of_array(_array_of_image(memory), value_range=value_range)
+    picture = picture_of_array(_array_of_image(memory), value_range=value_range)
+    picture.view.exif_orientation = memory.view.exif_orientation
+    return picture
 
 
 def _array_of_image(memory: _ImageMemory) -> "npt.NDArray[Any]":

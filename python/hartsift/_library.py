@@ -58,7 +58,8 @@ class HsImage(ctypes.Structure):
         ("range_high", c_float),
         ("memory", c_void_p),
         ("allocator", c_void_p),
-        ("reserved", c_int32 * 8),
+        ("exif_orientation", c_int32),
+        ("reserved", c_int32 * 7),
     ]
 
 
@@ -444,6 +445,8 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_load_image": (c_int, [c_char_p, POINTER(HsLoadOptions), _IMAGE]),
     "hs_load_image_memory": (c_int, [c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
     "hs_image_free": (None, [_IMAGE]),
+    "hs_format_of_name": (c_int, [c_char_p]),
+    "hs_format_ignores_exif": (c_int32, [c_int]),
     "hs_render_scene": (c_int, [c_int32, c_int32, c_uint32, c_void_p, c_void_p, _IMAGE]),
     "hs_save_features": (c_int, [c_char_p, _FEATURES, POINTER(HsFileOptions)]),
     "hs_load_features": (c_int, [c_char_p, _FEATURES, POINTER(HsFileOptions)]),

@@ -1,6 +1,8 @@
 """COLMAP's database through the package, and as SQLite sees it."""
 
+import copy
 import multiprocessing
+import pathlib
 import sqlite3
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import hartsift
 
+SQUARE = "@scene:40x40"
 HOMOGRAPHY = np.array([[0.95, -0.1, 20.0], [0.1, 0.97, -9.0], [0, 0, 1.0]])
 
 
@@ -35,6 +38,49 @@ def rows(path, query):
         return connection.execute(query).fetchall()
     finally:
         connection.close()
+
+
+@pytest.fixture
+def lying():
+    """A photograph of 16 x 24, stored as 24 x 16 with EXIF orientation 6."""
+    return pathlib.Path(__file__).parents[2] / "tests/data/images/jpeg_exif6.jpg"
+
+
+def test_photographs_stay_as_stored(lying, path, tmp_path):
+    settings = {"contrast": 0.0, "descriptor": "u8", "device": "cpu"}
+    turned, stored = (hartsift.extract(lying, exif=exif, **settings) for exif in (True, False))
+    assert turned.image_size == (16, 24) and stored.image_size == (24, 16)
+    assert turned.exif_orientation == turned[:1].exif_orientation == copy.deepcopy(turned).exif_orientation == 6
+    assert stored.exif_orientation == 0
+    with hartsift.ColmapDatabase(path) as database:
+        with pytest.raises(hartsift.ArgumentError, match="EXIF orientation 6.*exif=False"):
+            database.add_image("turned.jpg", turned)
+        for name, features in (("stored.jpg", stored), ("path.jpg", lying), ("bytes.jpg", lying.read_bytes())):
+            options = {} if features is stored else settings
+            database.add_image(name, features, **options)
+            camera = database.find_image(name).camera
+            assert (camera.width, camera.height) == (24, 16)
+            assert len(database.read_features(name)) == len(stored)
+        database.add_image("copy.jpg", turned, exif=True)
+        database.add_image("read.jpg", lying, exif=True, **settings)
+        assert database.find_image("read.jpg").camera.width == database.find_image("copy.jpg").camera.width == 16
+        with pytest.raises(hartsift.ArgumentError, match="contrast"):
+            database.add_image("both.jpg", stored, contrast=0.1)
+
+
+def test_files_of_programs_that_do_not_turn(lying, tmp_path):
+    turned = hartsift.extract(lying, contrast=0.0, device="cpu")
+    with hartsift.Extractor(contrast=0.0, device="cpu") as extractor:
+        assert [features.exif_orientation for features in extractor.extract_many([lying, SQUARE, lying])] == [6, 0, 6]
+    for name in ("f.txt", "f.feat"):
+        with pytest.raises(hartsift.ArgumentError, match="EXIF orientation 6"):
+            turned.save(tmp_path / name)
+        turned.save(tmp_path / name, exif=True)
+    with pytest.raises(hartsift.ArgumentError, match="EXIF orientation 6"):
+        turned.save(tmp_path / "f.sift", "visualsfm")
+    turned.save(tmp_path / "f.npz")
+    with pytest.raises(hartsift.ArgumentError, match="hloc"):
+        hartsift.write_hdf5(tmp_path / "f.h5", "f.jpg", turned)
 
 
 def test_images_matches_and_geometry(views, path):

@@ -264,6 +264,8 @@ static void test_orientation_is_applied(void **state) {
       assert_int_equal(stored.width, WIDTH);
       assert_int_equal(seen.width, orientation >= 5 ? HEIGHT : WIDTH);
       assert_int_equal(seen.height, orientation >= 5 ? WIDTH : HEIGHT);
+      assert_int_equal(seen.exif_orientation, orientation > 1 ? orientation : 0);
+      assert_int_equal(stored.exif_orientation, 0);
       const size_t pixel_bytes = keep_colour ? 3 : 1;
       const exif_placement place = exif_place((int)orientation, WIDTH, HEIGHT);
       for (ptrdiff_t i = 0; i < WIDTH * HEIGHT; i++) {
