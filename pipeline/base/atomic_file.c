@@ -5,16 +5,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pipeline/base/message.h"
 
 enum {
   ATOMIC_FILE_MAX_LINKS = 40,  /* as the kernel's own limit for a chain of symbolic links */
-  ATOMIC_FILE_MAX_TRIES = 1000 /* temporary names tried; taken ones stem from other threads or killed runs */
+  ATOMIC_FILE_MAX_TRIES = 100, /* temporary names tried; each is random */
+  ATOMIC_FILE_LISTED = 16      /* temporary files that atomic_file_remove_all knows of */
 };
+
+#define TEMPORARY_START ".hartsift-"
+#define TEMPORARY_END   ".tmp"
 
 static FILE *atomic_file_fail(atomic_file *file, hs_status status, int error, const char *what, const char *path) {
   file->status = status;
@@ -57,40 +65,105 @@ static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
   return file->stream ? file->stream : atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
 }
 
+/* ---- the list of temporary files, for a handler of signals */
+
+enum { PLACE_FREE, PLACE_CHANGING, PLACE_SET };
+
+/* In memory of its own: a handler may read a path while the thread that wrote the file returns. */
+static struct listed_file {
+  atomic_int state;
+  char path[ATOMIC_FILE_PATH_BYTES];
+} listed_files[ATOMIC_FILE_LISTED];
+
+/* Where the list is full the file is written all the same: it would only stay when a signal ends the process. */
+static void atomic_file_list(atomic_file *file) {
+  file->listed = -1;
+  for (int i = 0; i < ATOMIC_FILE_LISTED && file->listed < 0; i++) {
+    int expected = PLACE_FREE;
+    if (!atomic_compare_exchange_strong(&listed_files[i].state, &expected, PLACE_CHANGING)) continue;
+    memcpy(listed_files[i].path, file->temporary, strlen(file->temporary) + 1);
+    atomic_store(&listed_files[i].state, PLACE_SET);
+    file->listed = i;
+  }
+}
+
+static void atomic_file_unlist(const atomic_file *file) {
+  if (file->listed >= 0) atomic_store(&listed_files[file->listed].state, PLACE_FREE);
+}
+
+void atomic_file_remove_all(void) {
+  for (int i = 0; i < ATOMIC_FILE_LISTED; i++)
+    if (atomic_load(&listed_files[i].state) == PLACE_SET) unlink(listed_files[i].path);
+}
+
+/* ---- temporary files */
+
+/* A number that nobody can guess, or, on a system that gives none, one that differs from run to run. */
+static uint64_t atomic_file_random(void) {
+  uint64_t number = 0;
+  if (getentropy(&number, sizeof number) == 0) return number;
+  struct timespec now = {0};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + ((uint64_t)getpid() << 40);
+}
+
 /* Creates the temporary file beside the target; its name is short, so that a target name of the
    longest allowed length works too. Returns a descriptor or -1 with errno. */
-static int atomic_file_create_temporary(atomic_file *file) {
+static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
   const size_t folder = atomic_file_folder_length(file->target);
   for (int attempt = 0; attempt < ATOMIC_FILE_MAX_TRIES; attempt++) {
     char name[64];
-    const int length = snprintf(name, sizeof name, ".hartsift-%ld-%d.tmp", (long)getpid(), attempt);
+    const int length =
+        snprintf(name, sizeof name, TEMPORARY_START "%016llx" TEMPORARY_END, (unsigned long long)atomic_file_random());
     if (length < 0 || folder + (size_t)length >= sizeof file->temporary) {
       errno = ENAMETOOLONG;
       return -1;
     }
     memcpy(file->temporary, file->target, folder);
     memcpy(file->temporary + folder, name, (size_t)length + 1);
-    const int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor >= 0 || errno != EEXIST) return descriptor;
   }
   return -1;
 }
 
-/* Gives the temporary file the owner and permissions of the file it will replace. */
+/* The permissions for a file that another group gets: none for that group, and for all others no more than the old group
+   had, since its members are among them now. */
+static mode_t without_group(mode_t mode) { return (mode & 0700u) | (mode & (mode >> 3) & 07u); }
+
+/* Gives the temporary file the owner, group and permissions of the file it will replace. The group goes first and alone,
+   because a process may set it to another of its own groups where it may not set the owner. */
 static bool atomic_file_copy_permissions(int descriptor, const struct stat *existing) {
   struct stat own;
+  mode_t mode = existing->st_mode & 0777u;
   if (fstat(descriptor, &own) != 0) return false;
-  if ((own.st_uid != existing->st_uid || own.st_gid != existing->st_gid) &&
-      fchown(descriptor, existing->st_uid, existing->st_gid) != 0 && errno != EPERM)
+  if (own.st_gid != existing->st_gid && fchown(descriptor, (uid_t)-1, existing->st_gid) != 0) {
+    if (errno != EPERM) return false;
+    mode = without_group(mode);
+  }
+  if (own.st_uid != existing->st_uid && fchown(descriptor, existing->st_uid, (gid_t)-1) != 0 && errno != EPERM)
     return false;
-  return fchmod(descriptor, existing->st_mode & 0777u) == 0;
+  return fchmod(descriptor, mode) == 0;
+}
+
+/* Whether a file is a database of SQLite's. Nothing that is written here is one, so the database would be lost. */
+static bool is_database(const char *path) {
+  static const char magic[16] = "SQLite format 3";
+  char start[sizeof magic];
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const ssize_t got = read(descriptor, start, sizeof start);
+  close(descriptor);
+  return got == (ssize_t)sizeof start && memcmp(start, magic, sizeof magic) == 0;
 }
 
 static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *existing) {
-  const int descriptor = atomic_file_create_temporary(file);
+  /* What replaces a file is its owner's alone until it has that file's permissions. */
+  const int descriptor = atomic_file_create_temporary(file, existing ? 0600 : 0666);
   if (descriptor < 0)
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot create a file in the folder of", file->target);
   file->temporary_exists = true;
+  atomic_file_list(file);
   if (existing && !atomic_file_copy_permissions(descriptor, existing)) {
     atomic_file_fail(file, HS_ERR_IO, errno, "cannot copy the permissions of", file->target);
   } else {
@@ -126,6 +199,8 @@ FILE *atomic_file_open(atomic_file *file, const char *path) {
   if (exists) {
     /* Renaming needs no right to the file itself, but write protection is meant to protect. */
     if (access(path, W_OK) != 0) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
+    if (is_database(path))
+      return atomic_file_fail(file, HS_ERR_IO, 0, "an SQLite database would be lost: expected another name than", path);
     struct stat followed;
     if (stat(file->target, &followed) != 0 || followed.st_ino != existing.st_ino ||
         followed.st_dev != existing.st_dev) {
@@ -162,8 +237,15 @@ hs_status atomic_file_commit(atomic_file *file) {
     atomic_file_abandon(file);
     return file->status;
   }
+  if (file->temporary_exists) atomic_file_unlist(file);
   file->temporary_exists = false;
   return HS_OK;
+}
+
+bool atomic_file_is_temporary(const char *name) {
+  const size_t start = strlen(TEMPORARY_START), length = strlen(name), end = strlen(TEMPORARY_END);
+  return length > start + end && memcmp(name, TEMPORARY_START, start) == 0 &&
+         strcmp(name + length - end, TEMPORARY_END) == 0;
 }
 
 void atomic_file_abandon(atomic_file *file) {
@@ -171,6 +253,7 @@ void atomic_file_abandon(atomic_file *file) {
   file->stream = NULL;
   if (file->temporary_exists) {
     unlink(file->temporary);
+    atomic_file_unlist(file);
     file->temporary_exists = false;
   }
 }

@@ -23,6 +23,7 @@ typedef struct atomic_file {
   FILE *stream;                            /* null when closed */
   bool temporary_exists;                   /* false: written straight to the target (a pipe, a device, stdout) */
   bool keeps_stream;                       /* stdout: flushed, never closed */
+  int listed;                              /* where atomic_file_remove_all finds the temporary file; -1: nowhere */
   hs_status status;                        /* of the last call */
   char message[ATOMIC_FILE_MESSAGE_BYTES]; /* why the last call failed, "" after success; names the path */
   char target[ATOMIC_FILE_PATH_BYTES];     /* path with symbolic links of its last part followed */
@@ -31,7 +32,8 @@ typedef struct atomic_file {
 
 /* Opens path for binary writing; "-" is standard output. A symbolic link stays and what it points to
    is replaced; a device, pipe or socket is written straight through; an existing file keeps its
-   permissions and, where the process may set it, its owner. Null on failure with status
+   permissions and, where the process may set them, its owner and group; where it may not set the group, the group gets
+   no permissions. An SQLite database is not replaced. Null on failure with status
    HS_ERR_ARGUMENT (null or empty path) or HS_ERR_IO. */
 FILE *atomic_file_open(atomic_file *file, const char *path);
 
@@ -42,5 +44,12 @@ hs_status atomic_file_commit(atomic_file *file);
 /* Closes and removes the temporary file; the target is as it was. Allowed after a commit or a failed
    open, where it does nothing. Keeps status and message. */
 void atomic_file_abandon(atomic_file *file);
+
+/* Removes the temporary files of all threads. Only for a handler of a signal that then ends the process; everything in
+   it may be called there (POSIX: async-signal-safe). */
+void atomic_file_remove_all(void);
+
+/* Whether a file's name, without its folder, is one that temporary files get. */
+bool atomic_file_is_temporary(const char *name);
 
 #endif

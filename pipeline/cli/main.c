@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/options/option_text.h"
 #include "pipeline/cli/options/suggestion.h"
@@ -108,9 +109,28 @@ static cli_exit run(int argc, char **argv, command_id *command) {
   return run_command(*command, set.operand_count, set.operands);
 }
 
+static void remove_temporaries(int number) {
+  atomic_file_remove_all();
+  signal(number, SIG_DFL);
+  raise(number); /* delivered on return: the shell sees which signal ended the command */
+}
+
+/* What is ignored from the start (nohup, a script's background) stays ignored. */
+static void clean_up_at(int number) {
+  struct sigaction action;
+  if (sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_IGN) return;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = remove_temporaries;
+  sigemptyset(&action.sa_mask);
+  sigaction(number, &action, NULL);
+}
+
 int main(int argc, char **argv) {
   if (!reserve_standard_descriptors()) return CLI_FAILED;
   signal(SIGPIPE, SIG_IGN); /* a reader that ends early shows as a failed write */
+  clean_up_at(SIGINT);
+  clean_up_at(SIGTERM);
+  clean_up_at(SIGHUP);
   command_id command = COMMAND_TOP;
   const cli_exit result = run(argc, argv, &command);
   return (int)cli_finish_stdout(command, result);

@@ -1,10 +1,12 @@
 """The command hartsift as users and scripts meet it: exit statuses, messages, what goes where, whole files or none."""
 import json
 import os
+import signal
 import stat
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 # Beside the tests, not in a package.
@@ -260,6 +262,21 @@ class Extract(CommandCase):
             self.assertEqual(self.files("locked"), [])
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_interrupted_leaves_nothing(self):
+        """Stopped in the middle of writing, which takes a good while here, it takes its unfinished file with it."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for _ in range(5):
+                run = subprocess.Popen([COMMAND, "extract", "@scene:1000x800:1", "--contrast", "0", "-o", "f.json"],
+                                       cwd=self.folder, env=self.environment(), stderr=subprocess.DEVNULL)
+                while not os.listdir(self.folder) and run.poll() is None:
+                    time.sleep(0.001)
+                run.send_signal(number)
+                if run.wait(60) == -number:
+                    break
+                os.unlink(self.path("f.json"))  # it was faster than the signal
+            self.assertEqual(run.returncode, -number)
+            self.assertEqual(os.listdir(self.folder), [])
+
     def test_full_disk(self):
         with open("/dev/full", "wb") as full:
             for arguments in (["extract", "@scene:64x64"], ["extract", "@scene:64x64", "-o", "x.csv", "--json"],

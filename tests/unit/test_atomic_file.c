@@ -1,8 +1,11 @@
 /*
  * Files that appear whole or not at all: what is left behind by success, failure and giving up.
  */
+#define _DEFAULT_SOURCE /* setgroups */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +22,17 @@
 #include "pipeline/base/atomic_file.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/skip.h"
+
+/* Stands before the system's call, because only here it can be seen what the file was until then. */
+static mode_t mode_before_fchmod;
+
+int fchmod(int descriptor, mode_t mode) {
+  struct stat info;
+  if (fstat(descriptor, &info) == 0) mode_before_fchmod = info.st_mode & 0777u;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+  return chmod(path, mode);
+}
 
 static int make_folder(void **state) {
   scratch_folder *folder = malloc(sizeof *folder);
@@ -286,6 +300,114 @@ static void test_failing_rename_cleans_up(void **state) {
   assert_int_equal(scratch_folder_count(*state), 1);
 }
 
+static void test_replacement_is_private_at_first(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  if (access("/proc/self/fd", X_OK) != 0) skip_because("no /proc");
+  scratch_write_file(scratch_folder_path(*state, "old", path), "before", 6);
+  assert_int_equal(chmod(path, 0644), 0);
+  mode_before_fchmod = 0777;
+  assert_int_equal(write_text(path, "after"), HS_OK);
+  assert_int_equal(mode_before_fchmod, 0600);
+}
+
+enum { ALICE = 65501, BOB = 65502, TEAM = 65511, USERS = 65512 };
+
+/* What becomes of ALICE's and TEAM's file when BOB writes it, whose group is USERS; in_team: a member of TEAM too. */
+static struct stat replaced_by_another(const scratch_folder *folder, mode_t mode, bool in_team) {
+  char path[SCRATCH_PATH_BYTES];
+  const gid_t groups[] = {TEAM};
+  struct stat info;
+  int child_status = -1;
+  scratch_write_file(scratch_folder_path(folder, "shared", path), "before", 6);
+  assert_true(chown(path, ALICE, TEAM) == 0 && chmod(path, mode) == 0 && chmod(folder->path, 0777) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgroups(in_team, groups) != 0 || setgid(USERS) != 0 || setuid(BOB) != 0) _exit(2);
+    _exit(write_text(path, "after") == HS_OK ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &child_status, 0), child);
+  assert_int_equal(child_status, 0);
+  assert_content(path, "after");
+  assert_int_equal(stat(path, &info), 0);
+  assert_int_equal(unlink(path), 0);
+  return info;
+}
+
+static void test_no_other_group_gains_access(void **state) {
+  if (geteuid() != 0) skip_because("only the administrator can play two users");
+  struct stat info = replaced_by_another(*state, 0660, true);
+  assert_int_equal(info.st_gid, TEAM);
+  assert_int_equal(info.st_mode & 07777u, 0660);
+  info = replaced_by_another(*state, 0666, false);
+  assert_int_equal(info.st_gid, USERS);
+  assert_int_equal(info.st_mode & 07777u, 0606);
+  info = replaced_by_another(*state, 0646, false); /* members of TEAM could not write */
+  assert_int_equal(info.st_mode & 07777u, 0604);
+}
+
+/* As a container's runs leave them, which all have one process id. */
+static void test_leftovers_do_not_block(void **state) {
+  char name[64], path[SCRATCH_PATH_BYTES];
+  enum { LEFT = 1000 };
+  for (int i = 0; i < LEFT; i++) {
+    snprintf(name, sizeof name, ".hartsift-%ld-%d.tmp", (long)getpid(), i);
+    scratch_write_file(scratch_folder_path(*state, name, path), "", 0);
+  }
+  assert_int_equal(write_text(scratch_folder_path(*state, "new", path), "x"), HS_OK);
+  assert_int_equal(scratch_folder_count(*state), LEFT + 1);
+}
+
+static void test_database_is_not_replaced(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  static const char database[32] = "SQLite format 3";
+  scratch_write_file(scratch_folder_path(*state, "any.csv", path), database, sizeof database);
+  assert_int_equal(write_text(path, "x"), HS_ERR_IO);
+  size_t size = 0;
+  unsigned char *bytes = scratch_read_file(path, &size);
+  assert_int_equal(size, sizeof database);
+  assert_memory_equal(bytes, database, sizeof database);
+  free(bytes);
+  assert_int_equal(scratch_folder_count(*state), 1);
+}
+
+/* The temporary's name in the folder; "" where there is none. */
+static void find_temporary(const scratch_folder *folder, char name[256]) {
+  DIR *entries = opendir(folder->path);
+  assert_non_null(entries);
+  name[0] = '\0';
+  for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries))
+    if (atomic_file_is_temporary(entry->d_name)) snprintf(name, 256, "%s", entry->d_name);
+  closedir(entries);
+}
+
+static void test_all_temporaries_can_be_removed(void **state) {
+  enum { FILES = 20 };
+  atomic_file files[FILES];
+  char name[256], path[SCRATCH_PATH_BYTES];
+  for (int round = 0; round < 3; round++) { /* places in the list are given back */
+    for (int i = 0; i < 3; i++) {
+      snprintf(name, sizeof name, "%d", i);
+      assert_non_null(atomic_file_open(&files[i], scratch_folder_path(*state, name, path)));
+    }
+    assert_int_equal(scratch_folder_count(*state), 3);
+    find_temporary(*state, name);
+    assert_true(name[0] != '\0');
+    atomic_file_remove_all();
+    assert_int_equal(scratch_folder_count(*state), 0);
+    for (int i = 0; i < 3; i++) atomic_file_abandon(&files[i]);
+  }
+  for (int i = 0; i < FILES; i++) { /* more than are listed: written all the same */
+    snprintf(name, sizeof name, "%d", i);
+    assert_non_null(atomic_file_open(&files[i], scratch_folder_path(*state, name, path)));
+  }
+  for (int i = 0; i < FILES; i++) assert_int_equal(atomic_file_commit(&files[i]), HS_OK);
+  assert_int_equal(scratch_folder_count(*state), FILES);
+  atomic_file_remove_all();
+  assert_int_equal(scratch_folder_count(*state), FILES);
+  assert_false(atomic_file_is_temporary(".hartsift-.tmp"));
+  assert_false(atomic_file_is_temporary("0.npz"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_appears_only_at_commit, make_folder, remove_folder),
@@ -303,6 +425,11 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_longest_name_works, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_two_writers_do_not_mix, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_failing_rename_cleans_up, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_replacement_is_private_at_first, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_no_other_group_gains_access, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_leftovers_do_not_block, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_database_is_not_replaced, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_all_temporaries_can_be_removed, make_folder, remove_folder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
