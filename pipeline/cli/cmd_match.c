@@ -98,6 +98,11 @@ static cli_exit prepare(match_job *job) {
   if (strcmp(job->set->operands[0], "-") == 0 && strcmp(job->set->operands[1], "-") == 0)
     return usage("'-' stands twice: standard input holds one image");
   job->output = given(job, OPTION_OUTPUT) ? values[OPTION_OUTPUT].text : "-";
+  if (!match_format_fits(job->output)) {
+    cli_error(COMMAND_MATCH, "--output '%s': this ending is of files of features: expected .csv, .json or .txt",
+              job->output);
+    return CLI_USAGE;
+  }
   job->format = match_format_by_ending(job->output);
   if (given(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
   if (given(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;

@@ -305,6 +305,48 @@ class Failures(BatchCase):
         self.assertIn("name of a manifest", errors)
         self.assertEqual([row["status"] == "HS_OK" for row in self.manifest()], [False, True])
 
+    def test_staging_folder_that_is_not_its_own(self):
+        """A link in its place, or other files in it, are what somebody else would have a batch delete."""
+        self.list_of(scenes(1))
+        self.write("precious/0.npz", b"features")
+        os.makedirs(self.path("out"))
+        os.symlink(self.path("precious"), self.path("out", ".hartsift-batch"))
+        _, errors = self.batch("list.txt", "-o", "out", status=FAILED)
+        self.assertIn(".hartsift-batch", errors)
+        self.assertEqual(self.read("precious", "0.npz"), b"features")
+        os.unlink(self.path("out", ".hartsift-batch"))
+        self.write("out/.hartsift-batch/0.npz", b"left by a killed run")
+        self.write("out/.hartsift-batch/letter.txt", b"foreign")
+        _, errors = self.batch("list.txt", "-o", "out", status=FAILED)
+        self.assertIn("letter.txt", errors)
+        self.assertEqual(self.read("out/.hartsift-batch", "0.npz"), b"left by a killed run")
+        os.unlink(self.path("out/.hartsift-batch", "letter.txt"))
+        self.write("out/.hartsift-batch/.hartsift-0123456789abcdef.tmp", b"half")
+        self.batch("list.txt", "-o", "out")
+        self.assertEqual(sorted(self.tree()), ["manifest.csv", "scene_60x45_1.npz"])
+
+    def test_staging_folder_of_another_user(self):
+        self.list_of(scenes(1))
+        if os.geteuid() != 0:
+            self.skipTest("only the administrator can give a folder to another user")
+        os.makedirs(self.path("out", ".hartsift-batch"))
+        os.chown(self.path("out", ".hartsift-batch"), 65501, 65501)
+        _, errors = self.batch("list.txt", "-o", "out", status=FAILED)
+        self.assertIn("another user", errors)
+        self.assertTrue(os.path.isdir(self.path("out", ".hartsift-batch")))
+
+    def test_manifest_of_somebody_else(self):
+        self.list_of(scenes(1))
+        for name in ("manifest.csv", "manifest.journal"):
+            for arguments in ([], ["--resume"]):
+                self.write("out/" + name, b"image,label\n1.jpg,cat\n")
+                _, errors = self.batch("list.txt", "-o", "out", *arguments, status=FAILED)
+                self.assertIn(name, errors)
+                self.assertEqual(self.tree(), {name: b"image,label\n1.jpg,cat\n"})
+            os.unlink(self.path("out", name))
+        self.batch("list.txt", "-o", "out")
+        self.batch("list.txt", "-o", "out")
+
     def test_outputs_that_cannot_be_written(self):
         self.list_of(scenes(2))
         self.write("file", b"")

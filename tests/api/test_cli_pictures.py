@@ -89,6 +89,19 @@ class Match(CommandCase):
         self.assertEqual(self.read("m.dat").decode().splitlines()[0], "index_a,index_b,distance")
         self.assertEqual(self.files(), ["m.dat", "m.json", "m.txt"])
 
+    def test_never_replaces_features_or_databases(self):
+        for name in ("all.db", "f.npz", "f.hsf", "f.KEY", "f.feat", "f.yml"):
+            self.write(name, b"precious")
+            _, errors = self.match(self.SCENE, self.SCENE, "-o", name, status=USAGE)
+            self.assertIn(name, errors)
+            self.assertIn(".json", errors)
+            self.assertEqual(self.read(name), b"precious")
+        database = b"SQLite format 3\0" + bytes(84)
+        self.write("all", database)
+        _, errors = self.match(self.SCENE, self.SCENE, "-o", "all", status=FAILED)
+        self.assertIn("SQLite", errors)
+        self.assertEqual(self.read("all"), database)
+
     def test_same_bytes_from_every_backend(self):
         expected, _ = self.match(self.SCENE, "@scene:320x240:4", environment={"HARTSIFT_CPU": "ref"})
         for threads in ("1", "3"):

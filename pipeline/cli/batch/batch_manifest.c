@@ -146,6 +146,33 @@ static bool begin_journal(const batch_manifest *manifest, uint64_t size) {
   return done;
 }
 
+/* Whether a file begins as manifests and journals do, as far as it goes: a journal may be torn, or just made. */
+static bool is_own(int descriptor) {
+  char start[sizeof BATCH_RECALL_TITLE];
+  const ssize_t got = pread(descriptor, start, strlen(BATCH_RECALL_TITLE), 0);
+  return got >= 0 && memcmp(start, BATCH_RECALL_TITLE, (size_t)got) == 0;
+}
+
+/* A manifest or journal is replaced; another file that happens to have its name is not. */
+static cli_exit check_own(int descriptor, const char *path) {
+  if (is_own(descriptor)) return CLI_DONE;
+  cli_error(COMMAND_BATCH, "%s: was not made by batch and would be lost: expected it moved away, or another -o", path);
+  return CLI_FAILED;
+}
+
+/* Also what cannot be opened is refused, since it cannot be told what it is. */
+static cli_exit check_old_manifest(const char *path) {
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe has no writer */
+  if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
+  if (descriptor < 0) {
+    cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
+    return CLI_FAILED;
+  }
+  const cli_exit result = check_own(descriptor, path);
+  close(descriptor);
+  return result;
+}
+
 cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   uint64_t whole_bytes = 0;
   manifest->journal = open_locked(manifest->journal_path);
@@ -155,6 +182,8 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
               error == EAGAIN ? "another run is at work there" : strerror(error));
     return CLI_FAILED;
   }
+  if (check_own(manifest->journal, manifest->journal_path) != CLI_DONE) return CLI_FAILED;
+  if (check_old_manifest(manifest->csv_path) != CLI_DONE) return CLI_FAILED;
   if (resume) {
     const cli_exit result = batch_recall(manifest, &whole_bytes);
     if (result != CLI_DONE) return result;

@@ -5,11 +5,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/common/content_digest.h"
 #include "pipeline/formats/formats.h"
@@ -36,19 +39,84 @@ static char *store_beside(const char *path, const feature_format *format) {
 
 /* ---- folders */
 
-/* Removes the files of the staging folder. */
-static void store_empty(const char *folder) {
-  DIR *entries = opendir(folder);
-  if (!entries) return;
-  for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
+/* Whether a file of this name may lie in the staging folder: "WRITER.ENDING" of any format, or a temporary file. */
+static bool is_own_name(const char *name) {
+  if (atomic_file_is_temporary(name)) return true;
+  const char *ending = name + strspn(name, "0123456789");
+  if (ending == name) return false;
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    const feature_format *format = format_at(i);
+    if (strcmp(ending, format->endings[0]) == 0) return true;
+    if (format->beside_ending && strcmp(ending, format->beside_ending) == 0) return true;
+  }
+  return false;
+}
+
+/* Calls `see` with the name of each entry until one gives false; that entry's name goes to `stopped`. False, with
+   errno, where the folder cannot be read; a folder that is not there has no entries. */
+static bool for_each_entry(int folder, bool (*see)(int folder, const char *name), char stopped[NAME_MAX + 1]) {
+  const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
+  DIR *entries = again >= 0 ? fdopendir(again) : NULL;
+  stopped[0] = '\0';
+  if (!entries) {
+    if (again >= 0) close(again);
+    return false;
+  }
+  for (const struct dirent *entry = readdir(entries); entry && stopped[0] == '\0'; entry = readdir(entries)) {
     const bool is_folder = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-    char *path = is_folder ? NULL : store_path(folder, entry->d_name);
-    if (path) {
-      unlink(path);
-      free(path);
-    }
+    if (!is_folder && !see(folder, entry->d_name)) snprintf(stopped, NAME_MAX + 1, "%s", entry->d_name);
   }
   closedir(entries);
+  return true;
+}
+
+static bool see_own(int folder, const char *name) {
+  (void)folder;
+  return is_own_name(name);
+}
+
+static bool remove_own(int folder, const char *name) {
+  if (is_own_name(name)) unlinkat(folder, name, 0);
+  return true;
+}
+
+/* Opens the staging folder, which is made if absent. What is there must be a folder of this user's, and no link to one,
+   with nothing in it but what a batch leaves: it will be emptied, and others may write into the folder of the outputs.
+   -1 with the reason printed. */
+static int store_open_staging(const char *path) {
+  struct stat info;
+  char foreign[NAME_MAX + 1];
+  const bool is_new = mkdir(path, 0777) == 0;
+  if (!is_new && errno != EEXIST) {
+    cli_error(COMMAND_BATCH, "%s: cannot be made: %s", path, strerror(errno));
+    return -1;
+  }
+  const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) {
+    const bool is_other = errno == ELOOP || errno == ENOTDIR;
+    cli_error(COMMAND_BATCH, "%s: %s", path,
+              is_other ? "is no folder but a link or a file: remove it, a batch makes a folder of this name"
+                       : strerror(errno));
+    return -1;
+  }
+  if (fstat(folder, &info) != 0 || (!is_new && info.st_uid != geteuid())) {
+    cli_error(COMMAND_BATCH, "%s: belongs to another user: remove it, or name another folder by -o", path);
+  } else if (!for_each_entry(folder, see_own, foreign)) {
+    cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
+  } else if (foreign[0] != '\0') {
+    cli_error(COMMAND_BATCH, "%s: holds %s, which no batch has made: move it away, this folder is emptied", path,
+              foreign);
+  } else {
+    return folder;
+  }
+  close(folder);
+  return -1;
+}
+
+/* Removes the files of the staging folder. */
+static void store_empty(const batch_store *store) {
+  char none[NAME_MAX + 1];
+  (void)for_each_entry(store->staging_folder, remove_own, none);
 }
 
 bool batch_store_is_database(const batch_store *store) { return store->format == HS_FORMAT_COLMAP_DB; }
@@ -75,19 +143,21 @@ cli_exit batch_store_begin(batch_store *store, const option_set *set, const char
   if (batch_store_is_database(store)) return batch_database_open(&store->database, set, store->place, store->layout);
   snprintf(name, sizeof name, "%s%s", STORE_STAGING_NAME, tag);
   store->staging = store_path(store->place, name);
-  if (!store->staging || !output_make_directories(store->staging)) {
-    cli_error(COMMAND_BATCH, "%s: no folder can be made there: %s", store->place, strerror(errno));
+  store->staging_folder = store->staging ? store_open_staging(store->staging) : -1;
+  if (!store->staging) cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
+  if (store->staging_folder < 0) {
     free(store->staging);
     store->staging = NULL;
     return CLI_FAILED;
   }
-  store_empty(store->staging);
+  store_empty(store);
   return CLI_DONE;
 }
 
 void batch_store_close(batch_store *store) {
   if (store->staging) {
-    store_empty(store->staging);
+    store_empty(store);
+    close(store->staging_folder);
     rmdir(store->staging);
   }
   batch_database_close(&store->database);

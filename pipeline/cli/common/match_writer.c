@@ -16,6 +16,11 @@ match_format match_format_by_ending(const char *path) {
   return path_ends_with(path, ".txt") ? MATCH_FORMAT_COLMAP : MATCH_FORMAT_CSV;
 }
 
+bool match_format_fits(const char *path) {
+  return hs_format_of_name(path) == HS_FORMAT_AUTO || path_ends_with(path, ".csv") || path_ends_with(path, ".json") ||
+         path_ends_with(path, ".txt");
+}
+
 static void write_csv(feature_sink *sink, const match_table *table) {
   sink_text(sink, table->inliers ? "index_a,index_b,distance,inlier\n" : "index_a,index_b,distance\n");
   for (size_t i = 0; i < table->matches.count; i++) {
