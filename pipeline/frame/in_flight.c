@@ -353,7 +353,10 @@ static hs_status wait_oldest(hs_context *c, const in_flight_slot **slot) {
   f->viewed = any;
   pthread_mutex_unlock(&f->lock);
   if (!any) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
-  if (s->status != HS_OK) hs_message_set(c->error, sizeof c->error, "%s", s->error);
+  if (s->status != HS_OK) {
+    hs_message_set(c->error, sizeof c->error, "%s", s->error);
+    hs_message_set(c->error_location, sizeof c->error_location, "%s", s->location);
+  }
   if (s->fell_back) backend_note_fallback(c, s->error);
   *slot = s;
   return s->status;

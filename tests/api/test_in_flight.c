@@ -285,7 +285,12 @@ static void test_failure_alone(void **state) {
   for (int i = 0; i < 5; i++) {
     const hs_status st = hs_wait(c, &f);
     assert_int_equal(st, i == 2 ? HS_ERR_LIMIT : HS_OK);
-    if (i == 2) assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
+    if (i == 2) {
+      assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
+      assert_non_null(strstr(hs_last_error_location(c), "HS_ERR_LIMIT at "));
+    } else {
+      assert_string_equal(hs_last_error_location(c), "");
+    }
     extraction_check_equal(&expected, &f, "beside a failed image"); /* untouched by the failure */
   }
   hs_features_free(&f);
