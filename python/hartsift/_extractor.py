@@ -7,7 +7,6 @@ import os
 import threading
 import weakref
 from collections import deque
-from dataclasses import dataclass
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -27,12 +26,12 @@ from typing import (
 import numpy as np
 
 from . import _library
+from ._context import Context, Statistics
 from ._errors import (
     ArgumentError,
     ArrayTypeError,
     DeviceError,
     Error,
-    check,
     make_error,
 )
 from ._features import KEYPOINT_DTYPE, Features, fill_features
@@ -52,7 +51,7 @@ from ._library import (
     HsStatistics,
     library,
 )
-from ._options import LAYOUTS, Layout, OptionsSet, make_options, name_of
+from ._options import LAYOUTS, Layout, make_options, name_of
 from ._resident import DeviceFeatures, DeviceMemory
 
 if TYPE_CHECKING:
@@ -62,41 +61,6 @@ if TYPE_CHECKING:
     from ._options import Options
 
 _DEFAULT_IN_FLIGHT = 8
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What an extractor has done and holds; candidates, keypoints and features are of its last image."""
-
-    frames: int
-    regrown_frames: int
-    candidates: int
-    keypoints: int
-    features: int
-    workspace_bytes: int
-    device_bytes: int
-
-
-class _Context:
-    """A context of the library. Ends when neither its extractor nor an array on its device refers to it."""
-
-    def __init__(self, options: OptionsSet) -> None:
-        self.handle = ctypes.c_void_p()
-        message = _library.message_room()
-        check(
-            library.hs_create_explained(
-                ctypes.byref(self.handle), ctypes.byref(options.view), message, _library.MESSAGE_BYTES
-            ),
-            message.value,
-        )
-        # What the context's workers read: it must outlive them, so it is freed after the end.
-        self.in_flight: Deque[Tuple[Picture, Optional[Picture]]] = deque()
-        self._end = weakref.finalize(self, library.hs_destroy, self.handle)
-        self._end.atexit = False
-
-    def forget(self) -> None:
-        """Leaves the context alone for good."""
-        self._end.detach()
 
 
 class Extractor:
@@ -111,7 +75,7 @@ class Extractor:
         self._options = make_options(options)
         self._layout: Layout = "vlfeat" if self._options.view.layout == LAYOUTS["vlfeat"] else "ubc"
         self._lock = threading.RLock()
-        self._context: Optional[_Context] = None
+        self._context: Optional[Context] = None
         self._closed = False
         self._lent: "weakref.WeakSet[DeviceMemory]" = weakref.WeakSet()  # arrays of the last result that are in use
         self._call_number = 0
@@ -125,7 +89,7 @@ class Extractor:
         if self._closed:
             raise ArgumentError("the extractor is closed")
         if self._context is None:
-            self._context = _Context(self._options)
+            self._context = Context(self._options)
         return self._context.handle
 
     def _check(self, status: int) -> None:

@@ -1,0 +1,50 @@
+"""The library's context as an object, and what it counts."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import Deque, Optional, Tuple
+
+from . import _library
+from ._errors import check
+from ._images import Picture
+from ._library import library
+from ._options import OptionsSet
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What an extractor has done and holds; candidates, keypoints and features are of its last image."""
+
+    frames: int
+    regrown_frames: int
+    candidates: int
+    keypoints: int
+    features: int
+    workspace_bytes: int
+    device_bytes: int
+
+
+class Context:
+    """A context of the library. Ends when neither its extractor nor an array on its device refers to it."""
+
+    def __init__(self, options: OptionsSet) -> None:
+        self.handle = ctypes.c_void_p()
+        message = _library.message_room()
+        check(
+            library.hs_create_explained(
+                ctypes.byref(self.handle), ctypes.byref(options.view), message, _library.MESSAGE_BYTES
+            ),
+            message.value,
+        )
+        # What the context's workers read: it must outlive them, so it is freed after the end.
+        self.in_flight: Deque[Tuple[Picture, Optional[Picture]]] = deque()
+        self._end = weakref.finalize(self, library.hs_destroy, self.handle)
+        self._end.atexit = False
+
+    def forget(self) -> None:
+        """Leaves the context alone for good."""
+        self._end.detach()
