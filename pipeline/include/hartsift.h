@@ -343,7 +343,7 @@ HS_API const char *hs_last_error(const hs_context *context);
 /* The status, and the place in the library's source that gave it, as in "HS_ERR_LIMIT at image_view.c:36"; "" when the
    last call did not fail. For reports of faults. Valid until the next call. */
 HS_API const char *hs_last_error_location(const hs_context *context);
-/* "0.1.0 (method 1)". Static. */
+/* "0.1.0 (method 2)", say. Static. */
 HS_API const char *hs_version_string(void);
 /* HS_VERSION_NUMBER and HS_METHOD_VERSION of the library that runs, which may be another one than the header's. */
 HS_API int32_t hs_version_number(void);

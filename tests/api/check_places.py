@@ -17,7 +17,7 @@ NOT_IN_OPTION_TABLE = {
     "device", "device_index",                    # --device
     "region_x", "region_y", "region_width", "region_height", "grid_columns", "grid_rows",  # --region, --grid
     "in_flight", "images_per_launch",            # the batch engine's
-    "selection", "allocator",
+    "allocator",
 }
 # What is checked by its type or as a whole, not by a line of its own.
 NOT_VALIDATED = {"region_x", "region_y", "max_pixels", "max_memory_bytes", "variant", "expert"}

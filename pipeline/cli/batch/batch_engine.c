@@ -1,5 +1,5 @@
 /*
- * The threads of a batch and what they hand to each other; see batch.h.
+ * The threads of a batch and what they hand to each other; see batch_engine.h.
  *
  * A slot goes round: free -> (reading) -> ready -> (device) -> finished -> (writing) -> free; an image that cannot be
  * read goes to finished at once. Every queue has room for all slots, so only the lack of a slot or of a list for
