@@ -41,7 +41,7 @@ def channels_last(image: Any) -> Any:
 
 
 def _plain_tensor(tensor: Any) -> Any:
-    import torch
+    torch: Any = sys.modules["torch"]
 
     if tensor.requires_grad:
         tensor = tensor.detach()
