@@ -386,7 +386,7 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   const batch_cpu_seconds cpu = count_cpu(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
   batch_report_end(&job->report, &job->devices, &cpu);
   const char *fallback = batch_get_numbers(job->run).fallback;
-  if (fallback) cli_error(COMMAND_BATCH, "images that do not fit were left to the CPU (%s)", fallback);
+  if (fallback) cli_error(COMMAND_BATCH, "images that do not fit were processed by the CPU (%s)", fallback);
   const cli_exit result = conclude_batch(job, status, stopped_by);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return result;

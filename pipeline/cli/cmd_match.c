@@ -96,7 +96,7 @@ static cli_exit prepare(match_job *job) {
       values[OPTION_MATCH_FORMAT].integer != MATCH_FORMAT_JSON)
     return usage("--json and --format: expected one of them");
   if (strcmp(job->set->operands[0], "-") == 0 && strcmp(job->set->operands[1], "-") == 0)
-    return usage("'-' stands twice: standard input holds one image");
+    return usage("'-' is given twice: standard input holds one image");
   job->output = given(job, OPTION_OUTPUT) ? values[OPTION_OUTPUT].text : "-";
   if (!match_format_fits(job->output)) {
     cli_error(COMMAND_MATCH, "--output '%s': this ending is of files of features: expected .csv, .json or .txt",

@@ -170,7 +170,7 @@ static cli_exit read_pair(database_job *job, char *line, size_t number) {
   for (size_t i = 0; i < 2; i++) {
     found[i] = index_of(job, names[i]);
     if (found[i] == job->image_count) {
-      cli_error(COMMAND_MATCH, "--pairs: line %zu: '%s' is no image with features in %s", number, names[i], job->path);
+      cli_error(COMMAND_MATCH, "--pairs: line %zu: '%s' is not an image with features in %s", number, names[i], job->path);
       return CLI_FAILED;
     }
   }

@@ -34,7 +34,7 @@ static hs_status complete_options(const hs_file_options *options, hs_file_option
 static hs_status save_choose_format(const feature_target *target, hs_format id, const feature_format **format) {
   *format = id == HS_FORMAT_AUTO ? format_by_ending(target->path) : format_by_id(id);
   if (!*format) {
-    return id == HS_FORMAT_AUTO ? target_fail(target, HS_ERR_ARGUMENT, "the name's ending stands for no feature format")
+    return id == HS_FORMAT_AUTO ? target_fail(target, HS_ERR_ARGUMENT, "the name's ending belongs to no feature format")
                                 : target_fail(target, HS_ERR_OPTION, "no such feature format");
   }
   if (target->features->descriptor_type == HS_DESCRIPTOR_NONE && !(*format)->without_descriptors) {
@@ -128,7 +128,7 @@ hs_status hs_save_features(const char *path, const hs_features *features, const 
                            .message = complete.message,
                            .message_bytes = complete.message_bytes};
   if (complete.layout != HS_LAYOUT_UBC && complete.layout != HS_LAYOUT_VLFEAT)
-    return target_fail(&target, HS_ERR_OPTION, "layout is no known bin order");
+    return target_fail(&target, HS_ERR_OPTION, "layout is not a known bin order");
   const feature_format *format = NULL;
   status = features_check(&target);
   if (status == HS_OK) status = save_choose_format(&target, complete.format, &format);

@@ -85,7 +85,7 @@ typedef struct json_head {
 } json_head;
 
 static hs_status json_count_features(text_cursor *cursor, json_head *head) {
-  if (head->features.at) return cursor_fail(cursor, "features stands there twice");
+  if (head->features.at) return cursor_fail(cursor, "features is given twice");
   head->features = *cursor;
   bool first = true;
   bool more = true;
@@ -181,12 +181,12 @@ static hs_status json_read_value(text_cursor *cursor, json_text name, double pla
                                  hs_features *features, size_t index) {
   for (unsigned k = 0; k < JSON_PLACES; k++) {
     if (!json_text_is(name, json_places[k])) continue;
-    if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s stands there twice", json_places[k]);
+    if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s is given twice", json_places[k]);
     *seen |= 1u << k;
     return json_number(cursor, &places[k]);
   }
   if (!json_text_is(name, "descriptor")) return json_skip(cursor);
-  if ((*seen & (1u << JSON_PLACES)) != 0) return cursor_fail(cursor, "descriptor stands there twice");
+  if ((*seen & (1u << JSON_PLACES)) != 0) return cursor_fail(cursor, "descriptor is given twice");
   *seen |= 1u << JSON_PLACES;
   return json_read_descriptor(cursor, features, index);
 }

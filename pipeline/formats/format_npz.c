@@ -191,7 +191,7 @@ static hs_status npz_check(const feature_source *source, const npz_arrays *all, 
   for (int i = NPZ_RESPONSES; i <= NPZ_LEVELS; i++) {
     const npy_array *array = &all->arrays[i];
     if (npz_has(all, i) && (array->shape[0] != keypoints->shape[0] || array->shape[1] != 1 || array->rank == 0))
-      return source_fail(source, HS_ERR_FORMAT, "%s has not the length of keypoints", npz_names[i]);
+      return source_fail(source, HS_ERR_FORMAT, "%s has another length than keypoints", npz_names[i]);
   }
   const npy_array *size = &all->arrays[NPZ_IMAGE_SIZE];
   if (npz_has(all, NPZ_IMAGE_SIZE) && (size->rank != 1 || size->shape[0] != 2 || size->kind == 'f'))

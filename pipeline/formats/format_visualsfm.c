@@ -63,7 +63,7 @@ static hs_status vsfm_read_header(const feature_source *source, uint64_t *count)
   *count = bytes_get_u32(bytes + 8);
   if (*count > INT32_MAX) return source_fail(source, HS_ERR_FORMAT, "the number of features is negative");
   if (bytes_get_u32(bytes + 12) != VSFM_PLACE_FLOATS)
-    return source_fail(source, HS_ERR_FORMAT, "a place has not five numbers");
+    return source_fail(source, HS_ERR_FORMAT, "a location does not have five numbers");
   if (bytes_get_u32(bytes + 16) != HS_DESCRIPTOR_LENGTH)
     return source_fail(source, HS_ERR_FORMAT, "the descriptor length is not 128");
   const uint64_t body = source->size - VSFM_HEADER_BYTES - VSFM_END_BYTES;

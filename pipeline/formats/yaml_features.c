@@ -60,7 +60,7 @@ static hs_status yaml_find_keys(const feature_source *source, yaml_document *doc
   while (cursor.at < cursor.end) {
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
       if (!yaml_key(&cursor, keys[i].name)) continue;
-      if (keys[i].place->at) return cursor_fail(&cursor, "%s stands there twice", keys[i].name);
+      if (keys[i].place->at) return cursor_fail(&cursor, "%s is given twice", keys[i].name);
       *keys[i].place = cursor;
       break;
     }
@@ -167,7 +167,7 @@ static hs_status yaml_walk_keypoints(text_cursor cursor, yaml_keypoints *keypoin
     cursor.at++;
     hs_status status = yaml_flow_list(&cursor, yaml_take_keypoint, keypoints);
     if (status == HS_OK && keypoints->numbers != before + YAML_TUPLE)
-      return cursor_fail(&cursor, "a keypoint has not seven values");
+      return cursor_fail(&cursor, "a keypoint does not have seven values");
     if (status == HS_OK) status = cursor_end_line(&cursor);
     if (status != HS_OK) return status;
     cursor_skip_blanks(&cursor, true);
@@ -182,7 +182,7 @@ static hs_status yaml_read_matrix(text_cursor cursor, yaml_matrix *matrix) {
   const char *word;
   size_t size;
   if (!cursor_word(&cursor, false, &word, &size) || size != 15 || memcmp(word, "!!opencv-matrix", size) != 0)
-    return cursor_fail(&cursor, "descriptors is no opencv-matrix");
+    return cursor_fail(&cursor, "descriptors is not an opencv-matrix");
   yaml_skip_line(&cursor);
   while (cursor.at < cursor.end && (*cursor.at == ' ' || *cursor.at == '\t')) {
     hs_status status = HS_OK;
@@ -202,7 +202,7 @@ static hs_status yaml_read_matrix(text_cursor cursor, yaml_matrix *matrix) {
   if (matrix->rows < 0 || matrix->cols < 0 || !matrix->data.at)
     return cursor_fail(&cursor, "the descriptor matrix lacks rows, cols or data");
   if (matrix->rows > 0 && matrix->cols != HS_DESCRIPTOR_LENGTH)
-    return cursor_fail(&cursor, "a descriptor has not 128 columns");
+    return cursor_fail(&cursor, "a descriptor does not have 128 columns");
   if (matrix->type != 'f' && matrix->type != 'u')
     return cursor_fail(&cursor, "descriptors are neither of type f nor u");
   return HS_OK;

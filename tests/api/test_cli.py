@@ -131,7 +131,7 @@ class Usage(CommandCase):
                                     (["draw", "a", "b", "c", "d", "-o", "x.png"], "features of both images"),
                                     (["draw", "a", "b", "c", "--mask", "d", "-o", "x.png"], "--mask"),
                                     (["draw", "a", "b", "c", "--circle-scale", "2", "-o", "x.png"], "--circle-scale"),
-                                    (["draw", "-", "-", "c", "-o", "x.png"], "'-' stands twice")):
+                                    (["draw", "-", "-", "c", "-o", "x.png"], "'-' is given twice")):
             output, errors = self.run_it(*arguments, status=USAGE)
             self.assertEqual(output, b"")
             self.assertIn(expected, errors)

@@ -20,7 +20,7 @@ static bool add_device(batch_devices *devices, batch_device device, char *messag
   batch_device_name(&device, name, sizeof name);
   for (int32_t i = 0; i < devices->count; i++) {
     if (devices->each[i].kind == device.kind && devices->each[i].index == device.index) {
-      snprintf(message, message_bytes, "--devices: %s stands there twice", name);
+      snprintf(message, message_bytes, "--devices: %s is given twice", name);
       return false;
     }
   }

@@ -53,7 +53,7 @@ static hs_status append(match_input *in, const double values[COLUMNS]) {
   for (int k = 0; k < 2; k++)
     if (!(values[k] >= 0.0 && values[k] < most[k] && values[k] < (double)HS_NO_FEATURE) ||
         values[k] != floor(values[k]))
-      return cursor_fail(&in->cursor, "%s is no index below %.0f", column_names[k], most[k]);
+      return cursor_fail(&in->cursor, "%s is not an index below %.0f", column_names[k], most[k]);
   const float distance = (float)values[COLUMN_DISTANCE];
   if (!(distance >= 0.0f) || isinf(distance)) return cursor_fail(&in->cursor, "distance is not in the range of floats");
   if (values[COLUMN_INLIER] != 0.0 && values[COLUMN_INLIER] != 1.0)
@@ -150,7 +150,7 @@ static hs_status read_bool(text_cursor *cursor, double *value) {
 static hs_status read_json_member(text_cursor *cursor, json_text name, double values[COLUMNS], unsigned *seen) {
   for (int k = 0; k < COLUMNS; k++) {
     if (!json_text_is(name, column_names[k])) continue;
-    if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s stands there twice", column_names[k]);
+    if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s is given twice", column_names[k]);
     *seen |= 1u << k;
     return k == COLUMN_INLIER ? read_bool(cursor, &values[k]) : json_number(cursor, &values[k]);
   }
@@ -199,7 +199,7 @@ static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_
     if (status != HS_OK) return status;
     if (!more) break;
     if (json_text_is(name, "matches")) {
-      if (found) return cursor_fail(cursor, "matches stands there twice");
+      if (found) return cursor_fail(cursor, "matches is given twice");
       found = true;
       *matches = *cursor;
       status = count_elements(cursor, count, verified);
@@ -213,7 +213,7 @@ static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_
   }
   if (!found) return cursor_fail(cursor, "the object has no matches");
   if (counted && claimed != (double)*count) return cursor_fail(cursor, "count is not that of the matches");
-  return cursor_at_end(cursor) ? HS_OK : cursor_fail(cursor, "something stands behind the object");
+  return cursor_at_end(cursor) ? HS_OK : cursor_fail(cursor, "something follows the object");
 }
 
 static hs_status read_json(match_input *in) {

@@ -98,7 +98,7 @@ cli_exit draw_matches(const option_set *set) {
   hs_expert_options expert;
   const bool extracts = set->operand_count == 3;
   if (strcmp(set->operands[0], "-") == 0 && strcmp(set->operands[1], "-") == 0) {
-    cli_error(COMMAND_DRAW, "'-' stands twice: standard input holds one image");
+    cli_error(COMMAND_DRAW, "'-' is given twice: standard input holds one image");
     return CLI_USAGE;
   }
   cli_exit result = extracts ? cli_make_context(set, &options, &p.context) : CLI_DONE;

@@ -64,7 +64,7 @@ hs_status features_check(const feature_target *target) {
   const hs_features *features = target->features;
   if (features->descriptor_type != HS_DESCRIPTOR_U8 && features->descriptor_type != HS_DESCRIPTOR_F32 &&
       features->descriptor_type != HS_DESCRIPTOR_NONE)
-    return target_fail(target, HS_ERR_ARGUMENT, "descriptor_type is no known type");
+    return target_fail(target, HS_ERR_ARGUMENT, "descriptor_type is not a known type");
   if (!RESERVED_IS_CLEAR(features->reserved))
     return target_fail(target, HS_ERR_ARGUMENT, "features.reserved is set: start with {0}, or use a later library");
   if (features->image_width < 0 || features->image_height < 0)
