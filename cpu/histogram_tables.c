@@ -1,6 +1,6 @@
 /*
  * Counting is a load, an addition and a store to one of 256 places; a pixel that equals one shortly before must wait
- * for that one's store. Sixteen tables, taken by turns, put sixteen pixels between two uses of one place, so that a
+ * for that one's store. Sixteen tables in rotation put sixteen pixels between two uses of one place, so that a
  * picture of one value is nearly as fast as any other. The tables do not begin at multiples of 4 KiB from each other: a
  * load waits for an earlier store that agrees with it in the low 12 bits of the address.
  */
@@ -12,8 +12,8 @@ typedef struct histogram_table {
   uint32_t count[TABLES][TABLE_WORDS];
 } histogram_table;
 
-/* Two words by turns, so that taking them apart is no chain of sixteen. The next pixels are asked for early: counting
-   keeps the core so busy that it does not see far ahead. */
+/* Two words alternate, so that splitting them into bytes is not one chain of sixteen steps. The next pixels are
+   prefetched, because counting keeps the core too busy to look far ahead. */
 static void count_row(histogram_table *t, const uint8_t *row, size_t n) {
   size_t i = 0;
   for (; i + TABLES <= n; i += TABLES) {

@@ -4,7 +4,7 @@
  * The second list is packed into panels first, so that the values of a panel's descriptors lie side by side. A chunk
  * is a run of rows, descriptors of the first list; it meets panel after panel, each small enough for the first cache.
  * The nearest of rows are the chunk's own. Those of columns are gathered by each worker for itself and merged at the
- * end: the order of candidates is total, so it does not matter who met which.
+ * end: the order of candidates is total, so it does not matter in which order pairs are compared.
  */
 #include <string.h>
 
@@ -178,7 +178,7 @@ static void key_deliver(match_nearest *n, int32_t key, uint32_t first, uint32_t 
   match_take(n, first + key_place(key) * scale + lane, (float)square);
 }
 
-/* The rows' lanes into the result; then they start anew. first: the index that place 0 of lane 0 stands for. */
+/* Merges the rows' lanes into the result and resets them. first: the index of the candidate with number 0 in lane 0. */
 static void rows_deliver(const match_job *job, const byte_chunk *c, uint32_t first) {
   for (uint32_t r = 0; r < c->range.count; r++) {
     match_nearest *n = &job->args->forward[c->range.first + r];

@@ -1,9 +1,9 @@
 /*
- * Lists of different lengths from chunks that are worked off in any order, appended in the order of the chunks.
+ * Lists of different lengths from chunks that finish in any order, appended in the order of the chunks.
  *
- * A chunk that is done before its turn leaves its list in one of a fixed number of places; whoever finishes the chunk
- * whose turn it is appends that and all that wait behind it. So nothing needs memory beyond the stage's own frame, and a
- * thread waits only when it is far ahead of the slowest.
+ * A chunk that finishes early leaves its list in one of a fixed number of places. The thread that finishes the next chunk
+ * in order appends its list and all finished lists that follow it. So nothing needs memory beyond the stage's own frame,
+ * and a thread waits only when it is far ahead of the slowest.
  */
 #ifndef HARTSIFT_CPU_ORDERED_H
 #define HARTSIFT_CPU_ORDERED_H
@@ -45,7 +45,7 @@ typedef struct ordered_list {
 
 bool ordered_start(ordered_list *list, const feature_list *features);
 void ordered_end(ordered_list *list);
-/* Hands over the features of chunk number `chunk`; every number from 0 on comes once. */
+/* Takes the features of chunk number `chunk`; every number from 0 on comes once. */
 void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *features);
 
 #endif

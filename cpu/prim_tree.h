@@ -6,7 +6,7 @@
 
 #include "stages/primitive_ops.h"
 
-/* Three floors of PRIM_CHUNK sums stand for 2^40 elements; the last takes what they come to. */
+/* Three floors of PRIM_CHUNK sums cover 2^40 elements; the last takes their total. */
 enum { PRIM_FLOORS = 4 };
 
 typedef struct prim_tree {

@@ -1,8 +1,8 @@
 /*
  * The level step and the halving with vectors.
  *
- * A strip of columns is worked off downwards, 16 rows at a time: the rows that these need beyond the last ones are
- * filtered along x into the thread's ring, then the ring is filtered along y, 4 rows at once, because neighbouring
+ * A strip of columns is processed from top to bottom, 16 rows at a time: the rows that these need beyond the last ones
+ * are filtered along x into the thread's ring, then the ring is filtered along y, 4 rows at once, because neighbouring
  * rows share all but one of the samples either side. Lanes are outputs; each has the reference's order of operations.
  */
 #include "cpu/blur_lines_simd.h"

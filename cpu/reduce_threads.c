@@ -110,7 +110,7 @@ static double tree_floor(const prim_tree *tree, const prim_ops *ops, int32_t flo
   return sum;
 }
 
-/* A full floor begins anew with the number that found no room, and gives its own sum to the next floor. */
+/* A full floor passes its sum to the next floor and starts again with the number that found no room. */
 static void push_at(prim_tree *tree, const prim_ops *ops, int32_t floor, double sum) {
   for (; floor < PRIM_FLOORS - 1 && tree->count[floor] == PRIM_CHUNK; floor++) {
     const double whole = tree_floor(tree, ops, floor);

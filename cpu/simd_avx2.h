@@ -85,7 +85,7 @@ SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
 SIMD_INLINE simd_i32 simd_i32_load_u16(const uint16_t *p) {
   return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
-/* The lanes of a and b by turns: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
+/* The lanes of a and b interleaved: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
 SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
   const __m256 low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
   _mm256_storeu_ps(p, _mm256_permute2f128_ps(low, high, 0x20));

@@ -97,7 +97,7 @@ SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
 SIMD_INLINE simd_i32 simd_i32_load_u16(const uint16_t *p) {
   return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
-/* The lanes of a and b by turns: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
+/* The lanes of a and b interleaved: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
 SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
   const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   const __m512i high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);

@@ -96,7 +96,7 @@ SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
   return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
 }
 SIMD_INLINE simd_i32 simd_i32_load_u16(const uint16_t *p) { return vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p))); }
-/* The lanes of a and b by turns: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
+/* The lanes of a and b interleaved: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
 SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
   const float32x4x2_t pair = {{a, b}};
   vst2q_f32(p, pair);

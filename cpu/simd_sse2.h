@@ -123,7 +123,7 @@ SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
 SIMD_INLINE simd_i32 simd_i32_load_u16(const uint16_t *p) {
   return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p), _mm_setzero_si128());
 }
-/* The lanes of a and b by turns: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
+/* The lanes of a and b interleaved: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
 SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
   _mm_storeu_ps(p, _mm_unpacklo_ps(a, b));
   _mm_storeu_ps(p + SIMD_WIDTH, _mm_unpackhi_ps(a, b));

@@ -17,12 +17,12 @@ static void work_off(stage_queue *q, int32_t worker) {
   }
 }
 
-/* Looks before a thread sleeps: 20 to 50 us on x86. */
-enum { PATIENCE = 1000 };
+/* How often a thread looks for work before it sleeps: 20 to 50 us on x86. */
+enum { SPINS_BEFORE_SLEEP = 1000 };
 
 /* Waits for a generation other than `seen` and returns it. */
 static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
-  for (int32_t i = 0; i < q->patience; i++) {
+  for (int32_t i = 0; i < q->spins_before_sleep; i++) {
     const uint64_t now = atomic_load_explicit(&q->generation, memory_order_acquire);
     if (now != seen) return now;
     spin_pause();
@@ -38,8 +38,8 @@ static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
 /* In q->inside: the job still takes workers. */
 #define QUEUE_OPEN 0x80000000u
 
-/* False: the job has ended, or none has begun. Whoever is inside may read the job, whichever it is: the caller neither
-   returns nor begins another before all have left. */
+/* False: the job has ended, or none has begun. A worker that has entered may read the job, because the caller neither
+   returns nor begins another job before all workers have left. */
 static bool enter_job(stage_queue *q) {
   unsigned inside = atomic_load_explicit(&q->inside, memory_order_relaxed);
   while (inside & QUEUE_OPEN)
@@ -92,7 +92,8 @@ static int32_t start_workers(stage_queue *q, int32_t threads) {
 }
 
 bool queue_start(stage_queue *q, int32_t threads) {
-  *q = (stage_queue){.threads = threads, .patience = threads <= cpu_usable_threads() ? PATIENCE : 0};
+  *q =
+      (stage_queue){.threads = threads, .spins_before_sleep = threads <= cpu_usable_threads() ? SPINS_BEFORE_SLEEP : 0};
   atomic_init(&q->next, 0);
   atomic_init(&q->inside, 0);
   atomic_init(&q->ending, false);
@@ -139,7 +140,7 @@ void queue_stop(stage_queue *q) {
 /* Ends the job and waits for the workers that are at it; others, which the machine had no core for, find it ended. */
 static void end_job(stage_queue *q) {
   atomic_fetch_and_explicit(&q->inside, ~QUEUE_OPEN, memory_order_acq_rel);
-  for (int32_t i = 0; i < q->patience; i++) {
+  for (int32_t i = 0; i < q->spins_before_sleep; i++) {
     if (atomic_load_explicit(&q->inside, memory_order_acquire) == 0) return;
     spin_pause();
   }

@@ -1,10 +1,10 @@
 /*
- * A pool of threads that works off numbered chunks; the caller is one of them.
+ * A pool of threads that runs numbered chunks; the caller is one of them.
  *
- * Threads are started once, when the pool is made. Between jobs they look for the next one for some microseconds, since
- * a frame's stages follow each other closely and waking a sleeper takes as long as a small octave, and then sleep. Chunks
- * are handed out by demand; which thread runs which is left open, so a chunk's output must not depend on it (results are
- * the same for every count). A worker that the machine has no core for is not waited for once all chunks are done.
+ * Threads are started once, when the pool is made. Between jobs they spin for some microseconds before they sleep, because
+ * a frame's stages follow each other closely and waking a thread takes as long as a small octave. Each thread takes the
+ * next chunk when it is free. Which thread runs a chunk is not defined, so a chunk's output must not depend on it; results
+ * are the same for every number of threads. Once all chunks are done, the job does not wait for workers that never ran.
  */
 #ifndef HARTSIFT_CPU_THREADS_H
 #define HARTSIFT_CPU_THREADS_H
@@ -25,7 +25,7 @@ struct stage_queue {
   atomic_uint_fast64_t generation; /* of the job; raised, under the lock, when a job is there or the pool ends */
   atomic_uint inside;              /* QUEUE_OPEN while the job takes workers, and how many are at it */
   int32_t sleepers;                /* workers that wait for `work`; under the lock */
-  int32_t patience;                /* looks before a thread sleeps; 0 where threads share cores */
+  int32_t spins_before_sleep;      /* 0 where threads share cores */
   atomic_bool ending;              /* set before the generation is raised */
   queue_task task;
   void *job;

@@ -3,7 +3,7 @@
 #include "cpu/primitives_threads.h"
 #include "cpu/threads.h"
 
-/* Elements that a unit takes at least, so that handing it out costs little. */
+/* Fewest elements of a unit of work, so that its fixed cost is small beside them. */
 static const size_t least_unit_elements = (size_t)1 << 15;
 
 typedef struct tiles_job {

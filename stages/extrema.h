@@ -19,7 +19,7 @@ typedef struct extrema_args {
   uint64_t *count;
 } extrema_args;
 
-/* D at (level, x, y): the difference is taken anew wherever it is needed, so no backend has to store it. */
+/* D at (level, x, y): the difference is computed wherever it is needed, so no backend has to store it. */
 HS_INLINE float dog_at(const octave_view *o, int32_t level, int32_t x, int32_t y) {
   const float *lower = o->levels + (size_t)level * o->level_floats + (size_t)y * o->stride + (size_t)x;
   return lower[o->level_floats] - lower[0];

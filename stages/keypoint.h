@@ -1,8 +1,8 @@
 /*
  * Lists of keypoints and features: structures of arrays with a count and a capacity.
  *
- * A stage that appends counts past the capacity without writing there; whoever reads the count at the end of a
- * frame sees how much room was needed. So a result never depends on a capacity.
+ * A stage that appends goes on counting past the capacity without writing there, so the count at the end of a
+ * frame tells how much room was needed. So a result never depends on a capacity.
  */
 #ifndef HARTSIFT_STAGES_KEYPOINT_H
 #define HARTSIFT_STAGES_KEYPOINT_H

@@ -22,7 +22,7 @@
  *
  * Convolution. y[i] = sum over j of c[j] x[i + r - j], m = 2r + 1 taps, products in the order of j. Taps are rounded to
  * the signal's type. Outside the signal x is continued as prim_end_index says. With u = 2^-53 (f64) or 2^-24 (f32):
- *   m <= 7, in the signal's type: with q_k = fma(c[2k+1], x, c[2k] x), the last tap stands alone:
+ *   m <= 7, in the signal's type: with q_k = fma(c[2k+1], x, c[2k] x), the last tap is alone:
  *     m = 1: c[0] x;  m = 3: fma(c[2], x, q_0);  m = 5: fma(c[4], x, q_0 + q_1);
  *     m = 7: (q_0 + q_1) + fma(c[6], x, q_2).
  *     No term passes more than 4 roundings: the error is at most 4 u sum|c x|.
@@ -121,7 +121,7 @@ HS_INLINE uint8_t prim_equalize_level(uint64_t sum, float scale) {
   return (uint8_t)(level < 255 ? level : 255);
 }
 
-/* Where the sample at i stands in a signal of n (1 or more), -1 for the zero beyond its ends. REFLECT_101 mirrors at
+/* The index of the sample at i in a signal of n (1 or more), -1 for the zero beyond its ends. REFLECT_101 mirrors at
    the outermost samples without repeating them (-1 reads 1), as often as it takes. */
 HS_INLINE int64_t prim_end_index(int64_t i, int64_t n, prim_ends ends) {
   if (i >= 0 && i < n) return i;

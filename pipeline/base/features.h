@@ -10,9 +10,9 @@
 size_t features_descriptor_bytes(hs_descriptor_type type);
 
 /* Gives *features room for `count` features with descriptors of `type` and sets descriptor_type (and,
-   for HS_DESCRIPTOR_NONE, descriptors to null). Room that suffices is kept with its content and its
-   allocator; otherwise both arrays come anew from `allocator` (null: the C library's), without the old
-   content and with count 0. count is otherwise left to the caller, the image size always. The origin becomes unknown.
+   for HS_DESCRIPTOR_NONE, descriptors to null). If the room suffices, it keeps its content and its
+   allocator; otherwise both arrays are allocated again from `allocator` (null: the C library's), without the old
+   content and with count 0. Otherwise the caller sets count, and always the image size. The origin becomes unknown.
    On failure *features is unchanged. Statuses: HS_ERR_ARGUMENT (unknown type), HS_ERR_MEMORY. */
 hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator);
 

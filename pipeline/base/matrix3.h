@@ -1,5 +1,5 @@
 /*
- * 3x3 matrices of doubles, row by row, for whoever has no other linear algebra.
+ * 3x3 matrices of doubles, row by row, for files that need no other linear algebra.
  */
 #ifndef HARTSIFT_BASE_MATRIX3_H
 #define HARTSIFT_BASE_MATRIX3_H

@@ -336,7 +336,7 @@ static int wait_for_end(batch_job *job, const sigset_t *signals) {
         pthread_sigmask(SIG_UNBLOCK, signals, NULL); /* a second one ends the process at once */
       }
     }
-    /* Not waited for: a thread may hold it for as long as nobody reads standard output, and signals must be seen. */
+    /* A try-lock, because a thread may hold the lock for as long as its output is blocked, and signals must be seen. */
     if (pthread_mutex_trylock(&job->lock) == 0) {
       batch_report_progress(&job->report);
       pthread_mutex_unlock(&job->lock);

@@ -272,7 +272,7 @@ static cli_exit extract_all(extract_job *job) {
     extract_result one = {.image = job->set->operands[i]};
     extract_one(job, &job->plan.targets[i], &one);
     if (report(job, &one) != CLI_DONE) result = CLI_FAILED;
-    if (ferror(stdout)) break; /* nobody reads the records any more */
+    if (ferror(stdout)) break; /* the reader of the records has gone */
   }
   return result;
 }

@@ -170,7 +170,8 @@ static cli_exit read_pair(database_job *job, char *line, size_t number) {
   for (size_t i = 0; i < 2; i++) {
     found[i] = index_of(job, names[i]);
     if (found[i] == job->image_count) {
-      cli_error(COMMAND_MATCH, "--pairs: line %zu: '%s' is not an image with features in %s", number, names[i], job->path);
+      cli_error(COMMAND_MATCH, "--pairs: line %zu: '%s' is not an image with features in %s", number, names[i],
+                job->path);
       return CLI_FAILED;
     }
   }
@@ -341,7 +342,7 @@ static bool is_done(database_job *job, const image_pair *pair) {
          (matches >= 0 || verified >= 0);
 }
 
-/* Now and then what is done becomes permanent: a run that is broken off need not begin anew. */
+/* Commits now and then, so that a run that is stopped need not begin again. */
 static cli_exit commit(database_job *job, bool at_once) {
   if (!at_once && cli_milliseconds() - job->committed_at < COMMIT_EACH_MS) return CLI_DONE;
   job->committed_at = cli_milliseconds();

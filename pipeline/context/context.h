@@ -96,7 +96,7 @@ hs_status context_scratch(hs_context *context, scratch_use use, size_t count, si
    status given. */
 hs_status context_give_up_room(hs_context *context, hs_status status);
 
-/* CPU threads that the options stand for, 1 or more. */
+/* The number of CPU threads that the options ask for, 1 or more. */
 int32_t context_threads(const hs_context *context);
 
 /* The threads that the host's stages run on, started when they are first wanted: a GPU context seldom wants them.

@@ -15,7 +15,7 @@ typedef struct frame_request {
   const hs_keypoint *given; /* describe these instead of detecting; null: detect */
   uint32_t given_count;
   hs_status *given_statuses; /* [given_count]; with given only */
-  int32_t skipped_octaves;   /* the first ones are made elsewhere, which hands over */
+  int32_t skipped_octaves;   /* the first ones are computed by the GPU, which provides the level */
   plane_view handed_over;    /* level 0 of the next; unused when none is skipped */
   bool on_cpu;               /* whatever the context's device */
 } frame_request;

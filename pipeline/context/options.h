@@ -38,7 +38,7 @@ upsample_grid options_upsample_grid(const hs_options *options);
 /* Their filters: the base's, and those of the steps [1..S+2]. Returns the largest radius. */
 int32_t options_filters(const hs_options *options, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]);
 
-/* CPU threads that they stand for, 1 or more. */
+/* The number of CPU threads that they ask for, 1 or more. */
 int32_t options_threads(const hs_options *options);
 
 /* Whether max_features is spread over a grid. */

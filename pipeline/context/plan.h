@@ -1,9 +1,9 @@
 /*
- * The plan of a frame: which octaves there are, how much room every buffer needs, when it is in use, and where it lies.
+ * The plan of a frame: its octaves, and for every buffer its size, when it is in use, and its offset.
  *
  * Pure arithmetic, tested without pictures or devices. From the table come the size query, the one slab a context holds
- * and every pointer of a frame. Buffers whose lifetimes are disjoint share space: octaves are worked off one after
- * another, so the levels of one make room for the next but one.
+ * and every pointer of a frame. Buffers whose lifetimes are disjoint share space: octaves are processed one after
+ * another, so the levels of one octave are reused by the next but one.
  */
 #ifndef HARTSIFT_CONTEXT_PLAN_H
 #define HARTSIFT_CONTEXT_PLAN_H
@@ -99,8 +99,8 @@ typedef struct device_request {
   size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features);
 } device_request;
 
-/* The plan of a frame on a device: all octaves stand at once, because their keypoints are worked off together.
-   Candidate and settled masks of all octaves lie one after another, each beginning at mask_offset words. */
+/* The plan of a frame on a device: all octaves are kept, because their keypoints are processed together.
+   Candidate and settled masks of all octaves follow one another, each beginning at mask_offset words. */
 hs_status plan_make_device(const plan_request *request, const device_request *device, frame_plan *plan,
                            uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words);
 

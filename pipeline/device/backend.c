@@ -27,8 +27,8 @@ void backend_report(hs_context *c) {
     if (c->options.device == HS_DEVICE_HYBRID) write_hybrid_report(c, c->report + at, sizeof c->report - at);
     const size_t end = strlen(c->report);
     if (c->no_device[0])
-      snprintf(c->report + end, sizeof c->report - end, "fallback: images that do not fit are processed by the CPU (%s)\n",
-               c->no_device);
+      snprintf(c->report + end, sizeof c->report - end,
+               "fallback: images that do not fit are processed by the CPU (%s)\n", c->no_device);
     return;
   }
   const int head =

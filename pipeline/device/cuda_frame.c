@@ -441,7 +441,8 @@ hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
     if (st == STAGE_OK) st = device_stream_query(s->stream, &busy);
     device_leave(previous);
     if (st != STAGE_OK) return cuda_failure(c, st, "running the frame");
-    if (!busy && !*flag) return CONTEXT_FAIL(c, HS_ERR_INTERNAL, "a frame ended before the level that the CPU waits for");
+    if (!busy && !*flag)
+      return CONTEXT_FAIL(c, HS_ERR_INTERNAL, "a frame ended before the level that the CPU waits for");
   }
   atomic_thread_fence(memory_order_acquire);
   *level = handover_plane(s, s->handover);

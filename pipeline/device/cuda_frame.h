@@ -48,10 +48,10 @@ bool cuda_frame_groups(const hs_context *context);
 hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                          cuda_frame_result *result);
 
-/* The same in two halves, with the host's own work between them: cuda_frame_begin starts the frame, and with place->octaves
-   cuda_frame_handed_over waits for the level that is handed over, in pinned memory until the next frame. After
-   cuda_frame_begin the frame must be ended, whatever failed meanwhile; *repeat: a list overflowed and has been given room,
-   the frame is to be run again from the beginning. */
+/* The same in two halves, with the host's own work between them. cuda_frame_begin starts the frame. With place->octaves,
+   cuda_frame_handed_over waits for the level from which the CPU goes on; it stays in pinned memory until the next frame.
+   After cuda_frame_begin the frame must be ended, even if something failed in between. *repeat: a list overflowed and has
+   been grown, so the frame must be run again from the beginning. */
 hs_status cuda_frame_begin(hs_context *context, const frame_request *request, const cuda_frame_place *place);
 hs_status cuda_frame_handed_over(hs_context *context, plane_view *level);
 hs_status cuda_frame_end(hs_context *context, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat);

@@ -1,9 +1,9 @@
 /*
- * Which frames a context has met, and their graphs.
+ * The kinds of frames that a context has run, and their graphs.
  *
- * Recording a graph and making it ready takes milliseconds, which a frame that does not come again never earns back. So a
- * frame met for the first time is launched kernel by kernel, and only one that was met before becomes a graph. Whoever
- * was not met for longest is forgotten first: of more sizes by turns than there is room for none is ever recorded.
+ * Recording a graph and making it ready takes milliseconds, which a frame that does not come again never earns back. So the
+ * first frame of a kind is launched kernel by kernel, and only the second becomes a graph. The entry used least recently
+ * is dropped first: where more sizes alternate than the table has entries, none is ever recorded.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 #define HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H

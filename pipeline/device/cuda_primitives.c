@@ -73,8 +73,8 @@ static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device
   stage_status st = device_enter(c->cuda->device, &call->previous);
   if (st == STAGE_OK && !p->zeros) st = open_memory(p, c->cuda->stream);
   if (st == STAGE_OK) st = make_room(p, scratch_bytes);
-  /* Whatever the stream: one handle can stand for several, as cudaStreamPerThread does and one made anew after another
-     was destroyed may. Before the first call the event has not been recorded, and nothing waits. */
+  /* On every stream, because one handle can mean several streams: cudaStreamPerThread does, and so does the handle of a
+     destroyed stream that is used again. Before the first call the event has not been recorded, and nothing waits. */
   if (st == STAGE_OK) st = device_event_wait(p->done, call->stream);
   if (st == STAGE_OK) return HS_OK;
   const hs_status failed = cuda_memory_failure(c, st, "an array's scratch memory", scratch_bytes);
@@ -210,8 +210,8 @@ hs_status hs_cuda_equalize(hs_context *c, const hs_array *picture, void *stream,
 
 /* ------------------------------------------------------------------ convolution */
 
-/* The taps as the signal's type has them, in memory of the context. Copies from it that are under way have left it, for it
-   is not pinned. */
+/* The taps as the signal's type has them, in memory of the context. Earlier copies have already read
+   it, because it is not pinned. */
 static hs_status round_taps(hs_context *c, const double *taps, size_t count, prim_element type) {
   cuda_primitives *p = &c->cuda->primitives;
   if (count > p->tap_room) {

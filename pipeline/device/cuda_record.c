@@ -169,7 +169,8 @@ static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
   return st == STAGE_OK ? device_event_wait(s->joined[side], waiting) : st;
 }
 
-/* All levels and candidate masks: levels 1..S octave after octave, what nobody waits for beside them. */
+/* All levels and candidate masks: levels 1..S octave after octave, and beside them, on other streams, the work that no
+   later level needs. */
 static stage_status record_pyramid(const recording *r, const record_target *target) {
   const int32_t octaves = r->view.octave_count;
   const base_args base = cuda_base_args(r->context, &target->source);

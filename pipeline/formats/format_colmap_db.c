@@ -52,8 +52,7 @@ static hs_status read_image(const feature_source *source, hs_colmap_database *da
   hs_colmap_image image = {0};
   bool several = false;
   hs_status status = name ? find_named(database, name, &image) : find_only(database, &image, &several);
-  if (status == HS_OK && several)
-    return source_fail(source, HS_ERR_ARGUMENT, "has several images: name one of them");
+  if (status == HS_OK && several) return source_fail(source, HS_ERR_ARGUMENT, "has several images: name one of them");
   if (status == HS_OK && image.found == 0)
     return source_fail(source, HS_ERR_ARGUMENT, "has no image %s", name ? name : "at all");
   if (status == HS_OK) status = hs_colmap_read_features(database, image.image_id, features);

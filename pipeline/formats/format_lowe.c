@@ -1,6 +1,6 @@
 /*
  * Lowe's ASCII keys: "N 128", then for each key "row column scale orientation" and 128 integers, 20 a
- * line. y stands first; the orientation is measured with y upwards, in [-pi, pi].
+ * line. y comes first; the orientation is measured with y upwards, in [-pi, pi].
  */
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"

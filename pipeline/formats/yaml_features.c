@@ -16,7 +16,7 @@ static const double radians_per_degree = 0.01745329251994329576924;
 /* What OpenCV writes for "no angle". */
 static const double yaml_no_angle = -1.0;
 
-/* Where the values of the keys stand; at null: the key is absent. */
+/* Where the values of the keys begin; at null: the key is absent. */
 typedef struct yaml_document {
   text_cursor keypoints, descriptors, width, height;
 } yaml_document;
@@ -38,7 +38,7 @@ static void yaml_skip_line(text_cursor *cursor) {
   }
 }
 
-/* Whether a key of this name stands here; moves behind its colon. */
+/* Whether a key of this name comes next; moves behind its colon. */
 static bool yaml_key(text_cursor *cursor, const char *name) {
   size_t size = strlen(name);
   size_t left = (size_t)(cursor->end - cursor->at);
@@ -85,7 +85,7 @@ static hs_status yaml_read_int(text_cursor *cursor, const char *what, int64_t *v
   return HS_OK;
 }
 
-/* "[ 1, 2, ... ]" over any number of lines; stands behind the bracket afterwards. */
+/* "[ 1, 2, ... ]" over any number of lines; ends behind the bracket. */
 static hs_status yaml_flow_list(text_cursor *cursor, yaml_number take, void *user) {
   cursor_skip_blanks(cursor, true);
   if (cursor->at == cursor->end || *cursor->at != '[') return cursor_fail(cursor, "a list does not begin with [");

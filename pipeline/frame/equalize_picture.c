@@ -6,7 +6,7 @@
 #include "pipeline/base/memory.h"
 #include "stages/pyramid.h"
 
-/* Red, green and blue of a pixel of each layout, by the byte they stand at. */
+/* Red, green and blue of a pixel of each layout, by their byte. */
 static void gray_of_colour(const source_view *s, uint8_t *out) {
   const size_t step = source_channels(s->layout);
   const bool blue_first = s->layout == SOURCE_BGR || s->layout == SOURCE_BGRA, colour = step >= 3;

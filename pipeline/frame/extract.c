@@ -159,7 +159,7 @@ hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *
   return HS_OK;
 }
 
-/* The frame's features in the order of the given keypoints; a failed one stands there with a zero descriptor.
+/* The frame's features in the order of the given keypoints; a failed one has a zero descriptor.
    slot[i]: where keypoint i's first feature goes (count + 1 entries). */
 static void copy_given(const frame_request *r, const workspace *w, uint32_t *slot, hs_features *out) {
   const uint32_t count = *w->features.count;

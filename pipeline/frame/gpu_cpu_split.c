@@ -10,10 +10,10 @@
 #include "pipeline/context/workspace.h"
 #include "pipeline/frame/run_frame.h"
 
-/* A split is timed this often, the best time counts; splits are tried from "all on the GPU" downwards, until one takes
-   this much longer than the best so far. */
+/* Each split is timed TRIALS times and its best time counts. Splits are tried from "all on the GPU" downwards, until one
+   takes GIVE_UP_RATIO times as long as the best so far. */
 enum { TRIALS = 3 };
-static const double HOPELESS = 1.5;
+static const double GIVE_UP_RATIO = 1.5;
 
 static double now_ms(void) {
   struct timespec t;
@@ -130,7 +130,7 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
       best = spent;
       *split = octaves;
     }
-    if (spent > HOPELESS * best) break;
+    if (spent > GIVE_UP_RATIO * best) break;
   }
   c->statistics.frames = before.frames; /* trials are no frames of the caller's */
   return st;

@@ -95,7 +95,7 @@ static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* Runs a group. What can fail is the device or the memory for all of them, so it fails, or falls back, as a whole. */
+/* Runs a group. Its images share one device and one allocation, so they fail, or fall back to the CPU, together. */
 static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
   in_flight_ring *f = lane->ring;
   const hs_image *images[CUDA_GROUP_MAX] = {NULL};
@@ -144,8 +144,8 @@ static int32_t group_to_take(const in_flight_lane *lane) {
   return count;
 }
 
-/* Tells the lanes that images wait: one of them where whoever wakes may take the next, else all, because a lane that
-   may not would keep the news to itself. Under the lock. */
+/* Wakes lanes because images wait. One signal suffices if every lane may take the next image. Otherwise all are woken,
+   because the signal could go to a lane that may not take it and would go back to sleep. Under the lock. */
 static void wake_lanes(in_flight_ring *f) {
   bool anyone = slot_of(f, f->next)->lanes_most >= f->lane_count;
   for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
@@ -169,7 +169,7 @@ static int32_t take(in_flight_lane *lane, uint64_t *first) {
     s->set = set;
   }
   if (f->on_device) lane->held[set] += count;
-  if (f->next != f->end) wake_lanes(f); /* others may take what this one stood before */
+  if (f->next != f->end) wake_lanes(f); /* other lanes may take the images behind */
   return count;
 }
 
@@ -292,7 +292,7 @@ void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* Lanes that may have an image like this one on the device at once; asked anew only when the size changes. */
+/* How many lanes may have an image of this size on the device at once; computed again only when the size changes. */
 static int32_t lanes_for(hs_context *c, const hs_image *image) {
   in_flight_ring *f = c->in_flight;
   if (!c->cuda) return CPU_LANES;

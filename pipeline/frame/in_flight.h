@@ -1,9 +1,9 @@
 /*
- * Images in flight: what hs_submit hands over is worked off by lanes, each a thread with a context of its own, and comes
- * back in the order of submission.
+ * Images in flight: lanes, each a thread with a context of its own, process what hs_submit puts into the ring. Results
+ * are returned in the order of submission.
  *
  * A lane of a GPU context has its own stream, memory and graphs, so that copies and kernels of different images overlap;
- * it writes into one of two sets of pinned results by turns, and starts no image while both hold results that nobody has
+ * it alternates between two sets of pinned results, and starts no image while both hold results that have not been
  * waited for. A lane of a CPU context has its share of the threads.
  */
 #ifndef HARTSIFT_FRAME_IN_FLIGHT_H

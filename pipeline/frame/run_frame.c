@@ -115,7 +115,7 @@ static stage_status select_features(frame *f) {
   return c->ops.select(c->queue, &args);
 }
 
-/* Features that have no descriptor yet get one, while their octave's levels stand. */
+/* Describes the features that have no descriptor yet, while their octave's levels still exist. */
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;

@@ -8,7 +8,7 @@
 #include "pipeline/context/frame_request.h"
 #include "pipeline/context/workspace.h"
 
-/* Runs the frame; its lists stand in *result until the context's next call. A list that overflowed is grown and the
+/* Runs the frame; *result holds its lists until the context's next call. A list that overflowed is grown and the
    frame repeated, so the result never depends on a capacity. */
 hs_status run_frame(hs_context *context, const frame_request *request, workspace *result);
 

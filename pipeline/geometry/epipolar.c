@@ -119,7 +119,7 @@ static bool manifold_step(const double form[81], bool equal, double m[9]) {
     }
     trace += hessian[(count + 1) * r];
   }
-  /* A breath of damping: directions that no match determines stay as they are. */
+  /* Levenberg damping, tiny beside the trace, so that directions that no match determines stay as they are. */
   for (int r = 0; r < count; r++) hessian[(count + 1) * r] += 1.0e-11 * trace;
   if (!(trace > 0.0) || !linear_solve(hessian, step, count, 1)) return false;
   double turn_u[3], turn_v[3] = {0.0, 0.0, 0.0}, squares = 0.0;

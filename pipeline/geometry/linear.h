@@ -33,7 +33,7 @@ void linear_svd3(const double m[9], double u[9], double s[3], double v[9]);
 bool linear_null_space9(double *rows, int count, double *basis);
 
 /* Solves a x = b for n <= LINEAR_SYSTEM_MAX unknowns by elimination with row exchange; a is destroyed, b becomes x.
-   `width` right-hand sides stand beside each other: a row of a has n numbers, a row of b `width`. False when a is
+   `width` right-hand sides are solved at once: a row of a has n numbers, a row of b `width`. False when a is
    singular. */
 bool linear_solve(double *a, double *b, int n, int width);
 

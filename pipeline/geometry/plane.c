@@ -104,7 +104,8 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
   homography_errors(plane.matrix, &problem->matches, 0, count, squares);
   /* clearly off the plane: parallax is known to a fraction of itself */
   const double limit = 4.0 * problem->threshold * problem->threshold;
-  uint32_t off = 0; /* their indices take the place of the errors: however few they are, drawing one is one step */
+  /* The indices of the matches off the plane overwrite the errors, so that drawing one is a single step. */
+  uint32_t off = 0;
   for (uint32_t i = 0; i < count; i++)
     if (squares[i] > limit) squares[off++] = (double)i;
   if (off < 2) return;

@@ -1,5 +1,5 @@
 /*
- * The relative pose that an essential matrix stands for: of its four decompositions the one that puts most matches in
+ * The relative pose of an essential matrix: of its four decompositions the one that puts most matches in
  * front of both cameras (Hartley and Zisserman, 9.6).
  */
 #include <math.h>

@@ -23,7 +23,7 @@
  *     beyond. Fields are only appended. A shorter struct, of an earlier header, gets the defaults for what it lacks; in a
  *     longer one what this library does not know must be 0, or the call is refused with HS_ERR_OPTION and the offset.
  *   - Other structs never change their size: they have room named `reserved`, which is 0 and which later fields take;
- *     0 in such a field means what it meant before. What stands in arrays (hs_keypoint, hs_match_pair, ...) never grows.
+ *     0 in such a field means what it meant before. Structs used in arrays (hs_keypoint, hs_match_pair, ...) never grow.
  *   - Values of enumerations and statuses are only added; hs_status_class_of knows the class of those to come, too.
  *   - hs_version_number() tells which library runs. The bytes of features go by HS_METHOD_VERSION alone.
  *
@@ -163,7 +163,7 @@ HS_API hs_status hs_options_init_sized(hs_options *options, size_t struct_size, 
    "", or says why HS_DEVICE_AUTO passed over a GPU that is there (its memory is full, another program has it, ...).
    hs_create is hs_create_explained without the message. Two environment variables narrow what is chosen: HARTSIFT_CPU
    (ref, sse2, avx2, avx512, avx512vnni, neon) the instruction set, HARTSIFT_DEVICE (auto, cpu, cuda, cuda:0..9, hybrid)
-   what HS_DEVICE_AUTO stands for.
+   what HS_DEVICE_AUTO means.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE. */
 HS_API hs_status hs_create(hs_context **context, const hs_options *options);
 HS_API hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message,
@@ -228,10 +228,10 @@ HS_API void hs_features_free(hs_features *features);
    hs_submit starts the workers; after the largest image has been through every place, nothing more is allocated. An
    allocator of the caller's must then bear calls from several threads at once. */
 
-/* Hands an image over and returns without waiting for it. The pixels (and the mask's; null: none) must stay valid and
+/* Submits an image and returns without waiting for it. The pixels (and the mask's; null: none) must stay valid and
    unchanged until hs_wait has returned this image's features; the structs themselves are copied. HS_ERR_CAPACITY:
-   options.in_flight images are under way: hs_wait first. Statuses: as hs_extract (what is found wrong with the views),
-   HS_ERR_CAPACITY, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was handed over. */
+   options.in_flight images are in flight: call hs_wait first. Statuses: as hs_extract (what is found wrong with the views),
+   HS_ERR_CAPACITY, HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was submitted. */
 HS_API hs_status hs_submit(hs_context *context, const hs_image *image, const hs_image *mask);
 
 /* Waits for the oldest image in flight and copies its features to *features (as hs_extract). The status is that image's
@@ -296,7 +296,7 @@ typedef enum hs_format {
   HS_FORMAT_OPENMVG = 8,    /* .feat, with .desc beside it */
   HS_FORMAT_BIN = 9,        /* .hsf: own binary, with checksum */
   HS_FORMAT_COLMAP_DB = 10, /* .db: one image of COLMAP's database, see hartsift_colmap.h */
-  HS_FORMAT_VISUALSFM = 11, /* VisualSFM's binary; its .sift stands for HS_FORMAT_VLFEAT when writing by ending */
+  HS_FORMAT_VISUALSFM = 11, /* VisualSFM's binary; the ending .sift means HS_FORMAT_VLFEAT when writing */
   HS_FORMAT_OXFORD = 12     /* .hesaff, .haraff, .oxford: regions of Oxford's detectors */
 } hs_format;
 
@@ -325,7 +325,7 @@ HS_API hs_status hs_save_features(const char *path, const hs_features *features,
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (a compressed file or a
    database in a build without zlib or SQLite; descriptors that are not SIFT's), HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_load_features(const char *path, hs_features *features, const hs_file_options *options);
-/* The format a file name's ending stands for, HS_FORMAT_AUTO when none. */
+/* The format of a file name's ending, HS_FORMAT_AUTO when it has none. */
 HS_API hs_format hs_format_of_name(const char *path);
 /* 1: the program that the format is of reads JPEGs as stored, whatever their EXIF orientation, so that features for it
    come from images loaded with ignore_exif 1. 0: no such program, or no such format. */

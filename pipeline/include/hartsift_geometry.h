@@ -97,7 +97,7 @@ HS_API hs_status hs_verify_points(const double *points_a, const double *points_b
 HS_API hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
                            size_t count, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
 
-/* How the second camera stands to the first: X_b = R X_a + t. */
+/* The second camera's pose relative to the first: X_b = R X_a + t. */
 typedef struct hs_pose {
   double rotation[9];    /* R, row-major, a proper rotation */
   double translation[3]; /* t, unit length: the scale of the scene cannot be known */
@@ -106,7 +106,7 @@ typedef struct hs_pose {
   int32_t reserved[8];   /* 0 */
 } hs_pose;
 
-/* Chooses among the four poses that an essential matrix stands for the one with the most matches in front of both
+/* Chooses among the four poses of an essential matrix the one with the most matches in front of both
    cameras. essential: 9 doubles as in hs_geometry.matrix of HS_ESSENTIAL; cameras as for its estimation; points as in
    hs_verify_points; inliers: null for all, or count bytes, 0 for those to leave out. Statuses: HS_ERR_ARGUMENT (null, a
    camera or matrix that cannot be one); *pose is all 0 then. No match used: HS_OK, in_front 0, one of the four. */

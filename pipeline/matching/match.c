@@ -272,7 +272,7 @@ static hs_status match_on_device(hs_context *c, const match_request *r, const cu
   const match_pair *pairs;
   size_t count;
   if (nearest) return cuda_match_run(c, r, device, (match_nearest *)(void *)nearest, NULL);
-  if (!matches) return HS_OK; /* nobody's nearest */
+  if (!matches) return HS_OK; /* hs_find_nearest of no features: there is nothing to search */
   hs_status st = cuda_match_pairs(c, r, device, &pairs, &count);
   if (st == HS_OK) st = reserve(c, count, matches);
   if (st != HS_OK) return st;

@@ -59,12 +59,12 @@ class PlayedBatch(BatchCase):
 
     def test_auto_says_once_that_images_do_not_fit(self):
         _, errors, gpus = self.batch_on("gpus=1,others=1023", ["--device", "auto"], "auto")
-        self.assertEqual(errors.count("images that do not fit were left to the CPU"), 1, errors)
+        self.assertEqual(errors.count("images that do not fit were processed by the CPU"), 1, errors)
         self.assertIn("0 of 1024 MiB are free, needed are", errors)
         self.assertEqual(self.features("auto"), self.on_the_cpu())
         self.assertEqual(gpus[0][0], "entered")
         _, errors, _ = self.on("gpus=1,others=1023", "extract", "in/00.pgm", "in/01.pgm", "-o", "some/", "--quiet")
-        self.assertEqual(errors.count("images that do not fit are the CPU's"), 1, errors)
+        self.assertEqual(errors.count("images that do not fit are processed by the CPU"), 1, errors)
 
     def test_auto_says_that_it_passes_over_a_gpu(self):
         for machine, reason in ((f"gpus=1,others=1000,error={OUT_OF_MEMORY}", "24 of 1024 MiB are free"),

@@ -1,5 +1,5 @@
 /*
- * The threads of a batch and what they hand to each other; see batch_engine.h.
+ * The threads of a batch and the queues between them; see batch_engine.h.
  *
  * A slot goes round: free -> (reading) -> ready -> (device) -> finished -> (writing) -> free; an image that cannot be
  * read goes to finished at once. Every queue has room for all slots, so only the lack of a slot or of a list for
@@ -21,7 +21,7 @@
 
 enum {
   BATCH_CORES_PER_READER = 8, /* on the CPU, extracting takes about that many times as long as decoding */
-  BATCH_IN_FLIGHT = 8,        /* what hs_options.in_flight 0 stands for */
+  BATCH_IN_FLIGHT = 8,        /* the meaning of 0 in hs_options.in_flight */
   BATCH_IN_FLIGHT_MOST = 256  /* its range */
 };
 
@@ -166,8 +166,8 @@ static void feeder_append(batch_feeder *feeder, batch_slot *slot) {
 
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot);
 
-/* After a failure of the device class: a new context, and what was under way is handed over again. Each call follows
-   the failure of one image, so this ends. */
+/* After a failure of the device class: makes a new context and submits the images in flight again. This ends, because
+   each call follows the failure of one image. */
 static void feeder_renew(batch_feeder *feeder) {
   batch_run *batch = feeder->batch;
   batch_slot *again[BATCH_IN_FLIGHT_MOST];
@@ -335,7 +335,7 @@ hs_status batch_start(batch_run *batch) {
   size_t made = 0;
   hs_status status = HS_OK;
   memcpy(batch->running, counts, sizeof counts);
-  /* Who takes comes before who brings: where a thread cannot be started, those that run find their end. */
+  /* Consumers start before producers: if a thread cannot be started, the threads that run still come to an end. */
   for (int role = BATCH_WRITER; role >= BATCH_READER; role--) {
     for (int32_t i = 0; i < counts[role]; i++) {
       batch_thread *thread = &batch->threads[made++];

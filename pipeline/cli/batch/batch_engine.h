@@ -4,8 +4,8 @@
  * them.
  *
  * Memory is bounded whatever the number of images: an image needs a slot from a fixed number of them before it is
- * read, results lie in a fixed number of lists that are used again, and pixels come from a buffer_pool. Who is slower
- * holds up who is faster.
+ * read, results lie in a fixed number of lists that are used again, and pixels come from a buffer_pool. So faster
+ * threads wait for slower ones.
  *
  * Which device took an image, and when, does not show in its features.
  */

@@ -32,7 +32,7 @@ static bool read_field(const char **place, const char *end, char **out) {
     if (at == end) return false;
     if (*at == '"')
       if (quoted && at + 1 < end && at[1] == '"')
-        *to++ = *at++; /* a doubled quote stands for one */
+        *to++ = *at++; /* a doubled quote means one */
       else
         quoted = !quoted;
     else if (!quoted && (*at == ',' || *at == '\n'))

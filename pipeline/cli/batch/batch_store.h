@@ -26,9 +26,8 @@ typedef struct batch_store {
 /* place: of a folder, which is made if absent, or with HS_FORMAT_COLMAP_DB of a database. A message is printed on
    failure (CLI_FAILED); then nothing is left to close. */
 cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout);
-/* Opens the database; or makes the staging folder, or empties it of what a killed run left; a link, and
-   a folder that is not of a batch, are refused. tag: "" or what tells
-   shards apart. Only while nobody else works on the same shard. */
+/* Opens the database, or makes the staging folder, or empties the one that a killed run left. A link, and a folder that is
+   not a batch's, are refused. tag: "" or the shard's name. No other process may be working on the same shard. */
 cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag);
 /* Removes the staging folder, closes the database. A zeroed store is allowed. */
 void batch_store_close(batch_store *store);

@@ -1,6 +1,6 @@
 /*
- * A first-in, first-out queue of pointers between threads, of a size fixed when it is made. Who pushes never waits:
- * each queue is made with room for all that can be under way.
+ * A first-in, first-out queue of pointers between threads, of a size fixed when it is made. A push never waits,
+ * because each queue has room for all items there can be.
  */
 #ifndef HARTSIFT_CLI_BATCH_BOUNDED_QUEUE_H
 #define HARTSIFT_CLI_BATCH_BOUNDED_QUEUE_H
@@ -27,7 +27,7 @@ void bounded_queue_push(bounded_queue *queue, void *item);
 void *bounded_queue_pop(bounded_queue *queue);
 /* The same without waiting: null when there is none now. */
 void *bounded_queue_try_pop(bounded_queue *queue);
-/* No more items will come: who waits gets null once the queue is empty. */
+/* No more items will come: a pop that waits returns null once the queue is empty. */
 void bounded_queue_close(bounded_queue *queue);
 
 #endif

@@ -82,7 +82,7 @@ bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds,
   }
   for (size_t r = 0; r < kept + BENCH_WARM_UP; r++) {
     for (size_t turn = 0; turn < count; turn++) {
-      const size_t c = (turn + r) % count; /* nobody always runs after the same neighbour */
+      const size_t c = (turn + r) % count; /* so that no contender always runs after the same other one */
       const double ms = time_run(&contenders[c]);
       if (r >= BENCH_WARM_UP) times[c * kept + r - BENCH_WARM_UP] = ms;
     }

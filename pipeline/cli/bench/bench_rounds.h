@@ -1,6 +1,6 @@
 /*
- * Times several ways of doing the same work by turns in one process, so that a change of the machine's speed meets
- * all of them. Used by the subcommand bench and by the comparison with other programs' libraries.
+ * Times several ways of doing the same work, interleaved in one process, so that a change of the machine's speed
+ * affects all of them. Used by the subcommand bench and by the comparison with other programs' libraries.
  */
 #ifndef HARTSIFT_CLI_BENCH_BENCH_ROUNDS_H
 #define HARTSIFT_CLI_BENCH_BENCH_ROUNDS_H

@@ -35,7 +35,7 @@ const char *cli_fallback_of(const hs_context *context);
    stands there instead. */
 void cli_print_create_error(command_id command, const char *message);
 
-/* The exit status that a failed hs_create stands for. */
+/* The exit status after a failed hs_create. */
 cli_exit cli_exit_of_create(hs_status status);
 
 /* Copies the context's last error to message, or the status's sentence where it has none. */

@@ -117,7 +117,7 @@ static void list_endings(char *text, size_t bytes) {
     const feature_format *format = format_at(i);
     char name[32] = "x";
     strncat(name, format->endings[0], sizeof name - 2);
-    if (format_by_ending(name) != format) continue; /* the ending stands for an earlier format */
+    if (format_by_ending(name) != format) continue; /* the ending belongs to an earlier format */
     used += (size_t)snprintf(text + used, bytes - used, "%s%s", i > 0 ? ", " : "", format->endings[0]);
   }
 }

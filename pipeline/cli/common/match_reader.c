@@ -189,7 +189,7 @@ static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *veri
   }
 }
 
-/* Walks the one object and remembers where the matches stand. */
+/* Passes over the one object and remembers where the list of matches begins. */
 static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_t *count, bool *verified) {
   bool first = true, more = true, found = false, counted = false;
   double claimed = 0.0;

@@ -26,7 +26,7 @@ hs_status drawing_from_image(drawing *picture, const hs_image *image);
 void drawing_free(drawing *picture);
 
 /* Both pictures beside each other, tops level, a black line of a few pixels between them and black where one is lower.
-   *shift: how far to the right the second one stands. HS_ERR_LIMIT (wider than 2^31 - 1), HS_ERR_MEMORY. */
+   *shift: the x of the second one. HS_ERR_LIMIT (wider than 2^31 - 1), HS_ERR_MEMORY. */
 hs_status drawing_side_by_side(drawing *both, const drawing *left, const drawing *right, int32_t *shift);
 
 /* A circle of the pen's width about its radius. Nothing is drawn for values that are not finite. */

@@ -102,7 +102,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
         TEXT("pairs", "FILE", IN_MATCH,
              "--database: only the pairs of this list, two names a line (with a tab between if they have spaces)"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_FRAMES | IN_BENCH, OPTION_NO_FIELD,
-                              "parameters to start from [lowe]; the other options override it wherever they stand"),
+                              "parameters to start from [lowe]; the other options override it in any order"),
     [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_INFO | IN_BENCH,
                             OPTION_NO_FIELD, "where to compute [auto: a GPU where one is usable, else the CPU]"),
     [OPTION_DEVICES] = TEXT("devices", "all|LIST", IN_BATCH,

@@ -37,7 +37,7 @@ static const text_pair examples[] = {
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
-/* Writes text wrapped at HELP_COLUMNS; column: where the output stands, indent: of the lines after. */
+/* Writes text wrapped at HELP_COLUMNS; column: of the output so far, indent: of the following lines. */
 static void write_wrapped(FILE *out, const char *text, int column, int indent) {
   bool first = true;
   while (*text != '\0') {

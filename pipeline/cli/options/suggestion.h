@@ -1,5 +1,5 @@
 /*
- * The known name that a mistyped one probably stands for.
+ * The known name that was probably meant by a mistyped one.
  */
 #ifndef HARTSIFT_CLI_OPTIONS_SUGGESTION_H
 #define HARTSIFT_CLI_OPTIONS_SUGGESTION_H

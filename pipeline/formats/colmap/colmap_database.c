@@ -19,7 +19,7 @@ const char *hs_colmap_last_error(const hs_colmap_database *database) { return da
 
 /* ------------------------------------------------------------------ transactions */
 
-/* The tables are looked at anew each time: between two transactions another program may have changed them. */
+/* Reads the tables again each time, because another program may have changed them between two transactions. */
 static hs_status colmap_begin(hs_colmap_database *database) {
   if (database->in_transaction) return HS_OK;
   const bool read_only = database->options.read_only != 0;

@@ -46,7 +46,7 @@ struct hs_colmap_database {
 /* Sets "path: reason" as the handle's message and returns `status`. */
 __attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *database, hs_status status,
                                                             const char *format, ...);
-/* The same with SQLite's own sentence, and the status that its last error stands for. */
+/* The same with SQLite's own sentence, and the status that its last error maps to. */
 hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what);
 
 hs_status colmap_run(hs_colmap_database *database, const char *sql);

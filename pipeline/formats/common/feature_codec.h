@@ -31,7 +31,7 @@ void descriptor_put_text(const descriptor_codec *codec, size_t index, const char
 /* Changes the bin order of every cell of a byte descriptor; its own inverse. */
 void descriptor_swap_bins(uint8_t descriptor[HS_DESCRIPTOR_LENGTH]);
 
-/* Where descriptor `index` of a list stands. */
+/* The first byte of descriptor `index` of a list. */
 uint8_t *descriptor_u8_at(const hs_features *features, size_t index);
 float *descriptor_f32_at(const hs_features *features, size_t index);
 

@@ -7,7 +7,7 @@
 
 #include "pipeline/formats/common/number_text.h"
 
-/* Deeper nesting than any feature file has; bounds the walk of json_skip. */
+/* Deeper nesting than any feature file has; bounds the recursion of json_skip. */
 enum { JSON_DEPTH_MOST = 32 };
 
 /* The next character after blanks, 0 at the end (a zero byte in the file is an error anyway). */

@@ -1,5 +1,5 @@
 /*
- * Strict reading of JSON (RFC 8259) by pulling: the caller walks objects and arrays and skips what it
+ * Strict reading of JSON (RFC 8259) by pulling: the caller steps through objects and arrays and skips what it
  * does not know. Works on a text_cursor, allocates nothing, and limits the nesting.
  */
 #ifndef HARTSIFT_FORMATS_COMMON_JSON_READER_H
@@ -7,13 +7,13 @@
 
 #include "pipeline/formats/common/text_cursor.h"
 
-/* A string's characters between the quotes, escapes as they stand in the file. */
+/* A string's characters between the quotes, with its escapes not decoded. */
 typedef struct json_text {
   const char *start;
   size_t size;
 } json_text;
 
-/* Passes over blanks and the character; HS_ERR_FORMAT when another one stands there. */
+/* Passes over blanks and the character; HS_ERR_FORMAT when there is another one. */
 hs_status json_expect(text_cursor *cursor, char character);
 hs_status json_number(text_cursor *cursor, double *value);
 hs_status json_string(text_cursor *cursor, json_text *text);
@@ -21,8 +21,8 @@ hs_status json_string(text_cursor *cursor, json_text *text);
 hs_status json_skip(text_cursor *cursor);
 bool json_text_is(json_text text, const char *name);
 
-/* Walking "{...}" and "[...]": call with *first true at the opening bracket; each call that sets *more
-   stands before the next member's value (its name in *name) or the next element; without *more the
+/* Steps through "{...}" and "[...]": call with *first true at the opening bracket; each call that sets *more
+   stops before the next member's value (its name in *name) or the next element; without *more the
    closing bracket has been passed. */
 hs_status json_next_member(text_cursor *cursor, bool *first, bool *more, json_text *name);
 hs_status json_next_element(text_cursor *cursor, bool *first, bool *more);

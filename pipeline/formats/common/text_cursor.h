@@ -22,7 +22,7 @@ hs_status cursor_fail(const text_cursor *cursor, const char *format, ...)
     ;
 /* Passes over spaces, tabs and carriage returns, with across_lines also over line ends. */
 void cursor_skip_blanks(text_cursor *cursor, bool across_lines);
-/* True when nothing but blanks and line ends is left; stands at the end then. */
+/* True when nothing but blanks and line ends is left; the cursor is at the end then. */
 bool cursor_at_end(text_cursor *cursor);
 /* The next word of the line (or of the rest, with across_lines); false when there is none. */
 bool cursor_word(text_cursor *cursor, bool across_lines, const char **word, size_t *size);

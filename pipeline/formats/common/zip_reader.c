@@ -57,7 +57,7 @@ static hs_status zip_find_directory(const feature_source *source, zip_directory 
   return HS_OK;
 }
 
-/* Sizes of 32 bits that are all ones stand in the zip64 extra field, in this order. */
+/* A 32-bit size of all ones means that the size is in the zip64 extra field, in this order. */
 static bool zip_read_extra(const uint8_t *extra, size_t extra_size, zip_found *found) {
   uint64_t *const fields[] = {&found->size, &found->packed_size, &found->offset};
   while (extra_size >= 4) {
