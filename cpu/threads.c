@@ -6,6 +6,7 @@
 #include "cpu/spin_wait.h"
 #include "cpu/usable_threads.h"
 #include "cpu/float_environment.h"
+#include "cpu/worker_signals.h"
 
 size_t queue_bytes(int32_t threads) { return sizeof(stage_queue) + sizeof(pthread_t) * (size_t)threads; }
 
@@ -78,14 +79,14 @@ static void *worker_main(void *argument) {
   return NULL;
 }
 
-/* Starts the workers with every signal blocked: a thread inherits the mask of the one that starts it, and a handler of
+/* Starts the workers with signals blocked (a thread inherits the mask of the one that starts it), because a handler of
    the caller's must run on a thread of the caller's, never on one it knows nothing of. Returns the threads there are
    then, the caller's included. */
 static int32_t start_workers(stage_queue *q, int32_t threads) {
-  sigset_t all, saved;
+  sigset_t blocked, saved;
   int32_t count = 1;
-  sigfillset(&all);
-  if (pthread_sigmask(SIG_SETMASK, &all, &saved) != 0) return count;
+  worker_signals_blocked(&blocked);
+  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0) return count;
   while (count < threads && pthread_create(&q->worker[count], NULL, worker_main, q) == 0) count++;
   pthread_sigmask(SIG_SETMASK, &saved, NULL);
   return count;

@@ -5,6 +5,7 @@
 #define HARTSIFT_CONTEXT_CONTEXT_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "pipeline/context/frame_request.h"
 #include "pipeline/context/plan.h"
@@ -44,6 +45,7 @@ struct hs_context {
   struct cuda_match_state *cuda_match; /* null: no matching on the device yet */
   unsigned char *match_memory;         /* of matching; grows to the largest lists */
   size_t match_bytes;
+  pid_t process;                    /* that made it; in a forked child its threads and its device do not exist */
   bool is_lane;                     /* works beside others on images in in_flight_ring */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cpu/dispatch.h"
 #include "cpu/threads.h"
@@ -98,6 +99,7 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   *clone = NULL;
   if (!c) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "out of memory: %zu bytes for a context", sizeof *c);
   memset(c, 0, sizeof *c);
+  c->process = owner->process;
   c->options = owner->options;
   c->expert = owner->expert;
   if (owner->options.expert) c->options.expert = &c->expert;
@@ -125,10 +127,12 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
 
 void backend_release(hs_context *c) {
   const hs_allocator *a = c->options.allocator;
-  if (c->queue) queue_stop(c->queue);
+  if (c->process == getpid()) {
+    if (c->queue) queue_stop(c->queue);
+    cuda_match_destroy(c);
+    cuda_frame_destroy(c);
+  }
   hs_memory_release(a, c->queue);
-  cuda_match_destroy(c);
-  cuda_frame_destroy(c);
   hs_memory_release(a, c->match_memory);
   hs_features_free(&c->view);
   hs_memory_release(a, c->slab);

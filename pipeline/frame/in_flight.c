@@ -4,8 +4,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cpu/threads.h"
+#include "cpu/worker_signals.h"
 #include "pipeline/frame/small_images.h"
 #include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_frame.h"
@@ -208,13 +210,12 @@ static bool open_lock(in_flight_ring *f) {
   return false;
 }
 
-/* Lanes that share `threads`, with every signal blocked: a handler of the caller's must run on a thread of the
-   caller's. */
+/* Lanes that share `threads`, with signals blocked as workers have them. */
 static hs_status start_lanes(in_flight_ring *f, hs_context *owner, int32_t lanes, int32_t threads) {
-  sigset_t all, saved;
+  sigset_t blocked, saved;
   hs_status st = HS_OK;
-  sigfillset(&all);
-  if (pthread_sigmask(SIG_SETMASK, &all, &saved) != 0)
+  worker_signals_blocked(&blocked);
+  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0)
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the lanes");
   for (int32_t i = 0; i < lanes && st == HS_OK; i++) {
     in_flight_lane *lane = &f->lanes[i];
@@ -250,7 +251,9 @@ static void stop_lanes(in_flight_ring *f) {
 
 void in_flight_end(hs_context *c) {
   if (!c->in_flight) return;
-  stop_lanes(c->in_flight);
+  /* In a forked child there are no lanes, and what the parent's hold is in whatever state the fork found it in: that
+     memory is left to the end of the process. */
+  if (c->process == getpid()) stop_lanes(c->in_flight);
   hs_memory_release(c->options.allocator, c->in_flight);
   c->in_flight = NULL;
 }

@@ -168,7 +168,9 @@ HS_API hs_status hs_options_init_sized(hs_options *options, size_t struct_size, 
 HS_API hs_status hs_create(hs_context **context, const hs_options *options);
 HS_API hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message,
                                      size_t message_bytes);
-/* Ends a context and frees all it holds; null is allowed. hs_features outlive it. */
+/* Ends a context and frees all it holds; null is allowed. hs_features outlive it. In a forked child process, which has
+   none of the threads and no use of the GPU, this is the one call allowed for a context of the parent's: it frees memory
+   (but that of images in flight and of the GPU) and waits for nothing. */
 HS_API void hs_destroy(hs_context *context);
 
 /* Bytes a context needs for images up to width x height with these options, before anything is

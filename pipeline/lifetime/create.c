@@ -1,6 +1,7 @@
 /* Making and ending contexts, and what one tells of itself. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cpu/float_environment.h"
 #include "pipeline/base/adopt.h"
@@ -29,6 +30,7 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
     return HS_ERR_MEMORY;
   }
   memset(c, 0, sizeof *c);
+  c->process = getpid();
   c->options = adopted;
   if (adopted.expert) {
     c->expert = expert;

@@ -1,8 +1,10 @@
 /*
  * Images in flight: order, bytes, bounds and failures of hs_submit and hs_wait, on every device there is.
  */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <dirent.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,6 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
@@ -316,6 +321,59 @@ static void test_destroy_in_flight(void **state) {
   hs_image_free(&image);
 }
 
+static void handle_crash(int number) {
+  (void)number;
+  _exit(42);
+}
+
+/* The caller's crash handler runs on the lane that reads pixels which are not there (a mapped file that was cut off). */
+static void test_fault_of_a_lane_is_handled(void **state) {
+  (void)state;
+  int child_status = -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    const struct sigaction action = {.sa_handler = handle_crash};
+    hs_options o = extraction_options(HS_PROFILE_LOWE);
+    hs_context *c = extraction_context(&o);
+    void *pixels = mmap(NULL, 64 * 64, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const hs_image image = {.data = pixels, .width = 64, .height = 64, .stride_bytes = 64, .type = HS_U8};
+    const hs_features *view;
+    if (sigaction(SIGSEGV, &action, NULL) != 0 || sigaction(SIGBUS, &action, NULL) != 0) _exit(2);
+    if (hs_submit(c, &image, NULL) != HS_OK) _exit(3);
+    (void)hs_wait_view(c, &view);
+    _exit(4);
+  }
+  assert_int_equal(waitpid(child, &child_status, 0), child);
+  assert_true(WIFEXITED(child_status));
+  assert_int_equal(WEXITSTATUS(child_status), 42);
+}
+
+/* The child has neither workers nor lanes to wait for. */
+static void test_destroyed_in_a_forked_child(void **state) {
+  (void)state;
+  hs_image image = extraction_scene(150, 120, 1, NULL);
+  for (int submitted = 0; submitted <= 4; submitted += 2) {
+    hs_options o = extraction_options(HS_PROFILE_LOWE);
+    hs_features f = {0};
+    int child_status = -1;
+    o.threads = 4;
+    hs_context *c = extraction_context(&o);
+    assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
+    hs_features_free(&f);
+    for (int i = 0; i < submitted; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60); /* ends a child that waits */
+      hs_destroy(c);
+      _exit(0);
+    }
+    assert_int_equal(waitpid(child, &child_status, 0), child);
+    assert_int_equal(child_status, 0);
+    hs_destroy(c);
+  }
+  hs_image_free(&image);
+}
+
 /* Threads of this process, 0: unknown. */
 static int threads_of_process(void) {
   int count = 0;
@@ -432,6 +490,8 @@ int main(void) {
       cmocka_unit_test(test_allocations),
       cmocka_unit_test(test_batches_cuda),
       cmocka_unit_test(test_overflow_in_group),
+      cmocka_unit_test(test_fault_of_a_lane_is_handled),
+      cmocka_unit_test(test_destroyed_in_a_forked_child),
       cmocka_unit_test(test_threads_of_lanes),
       cmocka_unit_test(test_grown_lists_in_groups),
   };

@@ -158,8 +158,10 @@ static void test_environment_of_workers(void **state) {
 }
 
 typedef struct signal_job {
-  atomic_int open, workers_seen;
+  atomic_int open, faults_blocked, workers_seen;
 } signal_job;
+
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
 
 static void check_signals(void *job, int32_t chunk, int32_t worker) {
   signal_job *s = job;
@@ -168,10 +170,12 @@ static void check_signals(void *job, int32_t chunk, int32_t worker) {
   if (worker == 0) return; /* the caller's own thread */
   const int read = pthread_sigmask(SIG_SETMASK, NULL, &mask);
   if (read != 0 || sigismember(&mask, SIGUSR1) != 1 || sigismember(&mask, SIGINT) != 1) atomic_fetch_add(&s->open, 1);
+  for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+    if (sigismember(&mask, faults[i]) != 0) atomic_fetch_add(&s->faults_blocked, 1);
   atomic_fetch_add(&s->workers_seen, 1);
 }
 
-/* A worker runs no handler of the caller's, and the caller's own mask is as before. */
+/* A worker runs no handler of the caller's but those for its own faults, and the caller's own mask is as before. */
 static void test_signals_of_workers(void **state) {
   (void)state;
   const int kept_blocked = SIGUSR2, kept_open = SIGUSR1;
@@ -190,6 +194,7 @@ static void test_signals_of_workers(void **state) {
   assert_int_equal(sigismember(&after, kept_open), 0);
   assert_true(atomic_load(&s.workers_seen) > 0);
   assert_int_equal(atomic_load(&s.open), 0);
+  assert_int_equal(atomic_load(&s.faults_blocked), 0);
 }
 
 int main(void) {
