@@ -164,7 +164,7 @@ static inline void compute_votes(sample_block *b, int32_t n) {
    long, and many turns of a short loop overlap where few of a long one do. */
 static void vote(sample_block *b, float window_direction) {
   const simd_f32 zero = simd_zero();
-  /* What is left of the last vector: samples without weight. */
+  /* Fills the last vector with samples without weight. */
   simd_store(b->row + b->count, zero);
   simd_store(b->column + b->count, zero);
   simd_store(b->gx + b->count, zero);

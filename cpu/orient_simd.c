@@ -133,7 +133,7 @@ static void vote(sample_block *b, author_rule rule) {
   const simd_f32 zero = simd_zero();
   int32_t histograms[SIMD_WIDTH];
   for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_ROOM - BIN_LEAST;
-  /* What is left of the last vector: samples without weight. */
+  /* Fills the last vector with samples without weight. */
   simd_store(b->gx + b->count, zero);
   simd_store(b->gy + b->count, zero);
   simd_store(b->weight + b->count, zero);

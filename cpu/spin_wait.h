@@ -25,8 +25,8 @@ static inline void spin_pause(void) {
 #endif
 }
 
-/* One round. After the first ones (some ten microseconds) the core is offered to other threads too. True now and then:
-   time to ask whether what is waited for can still come. */
+/* One round. After the first ones (some ten microseconds) it also yields the core to other threads. True now and then:
+   the caller should check whether the event can still happen. */
 static inline bool spin_wait_pause(spin_wait *wait) {
   const uint32_t round = wait->rounds++, pauses = round < 6 ? 1u << round : (uint32_t)SPIN_PAUSES_MOST;
   if (round >= SPIN_ROUNDS_BEFORE_YIELD)

@@ -25,8 +25,8 @@ typedef struct options_kind {
 #define OPTIONS_END_WITH(type, last_field)                                                                             \
   _Static_assert(sizeof(type) == offsetof(type, last_field) + sizeof(((type *)0)->last_field), #type " ends in padding")
 
-/* Fills a caller's struct of struct_size bytes with defaults (a struct of this library's; null: all 0): what it has no
-   room for is left out, what it has beyond becomes 0, struct_size is its own. Statuses: HS_ERR_ARGUMENT (null, a size that none of
+/* Fills a caller's struct of struct_size bytes with defaults (a struct of this library's; null: all 0): fields that
+   it has no room for are left out, bytes beyond this library's fields become 0, struct_size is its own. Statuses: HS_ERR_ARGUMENT (null, a size that none of
    these structs can have). */
 hs_status options_give(void *callers, size_t struct_size, const void *defaults, options_kind kind);
 

@@ -93,7 +93,7 @@ hs_status context_give_up_room(hs_context *c, hs_status status) {
   return status;
 }
 
-/* Room for what was counted and a quarter more, so that the next frames of a sequence fit too. */
+/* Room for the counted items and a quarter more, so that the next frames of a sequence fit too. */
 static uint32_t grown(uint32_t count, uint32_t capacity) {
   if (count <= capacity) return capacity;
   const uint64_t room = (uint64_t)count + count / 4 + 32;

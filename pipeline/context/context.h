@@ -23,7 +23,7 @@ typedef struct kept_split {
 
 enum { SPLITS_KEPT = 16 };
 
-/* The measured splits of a context and its lanes: one of them measures, the others wait and take what it found. */
+/* The measured splits of a context and its lanes: one of them measures, the others wait and use its result. */
 typedef struct split_table {
   pthread_mutex_t lock;
   kept_split kept[SPLITS_KEPT];
@@ -90,12 +90,12 @@ bool context_grow_lists(hs_context *context, uint32_t keypoints, uint32_t featur
 /* Bytes of scratch that a frame of this plan uses besides the slab. */
 uint64_t context_scratch_bytes(const hs_options *options, const frame_plan *plan);
 
-/* At least count * item bytes of scratch, kept until more is wanted; what they hold is undefined. Statuses:
+/* At least count * item bytes of scratch, kept until more is needed; their content is undefined. Statuses:
    HS_ERR_MEMORY, HS_ERR_LIMIT. */
 hs_status context_scratch(hs_context *context, scratch_use use, size_t count, size_t item, void **memory);
 
-/* For a frame that cannot have its room: what its lists grew to must not burden the next, smaller one. Returns the
-   status given. */
+/* After a frame that did not fit: resets the capacities of the lists, so that the next, smaller frame does not need as
+   much. Returns the status given. */
 hs_status context_give_up_room(hs_context *context, hs_status status);
 
 /* The number of CPU threads that the options ask for, 1 or more. */

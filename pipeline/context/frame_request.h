@@ -1,5 +1,5 @@
 /*
- * What is asked of a frame, whichever processor it runs on.
+ * The request for a frame, the same for CPU and GPU.
  */
 #ifndef HARTSIFT_CONTEXT_FRAME_REQUEST_H
 #define HARTSIFT_CONTEXT_FRAME_REQUEST_H

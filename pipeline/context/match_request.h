@@ -1,5 +1,5 @@
 /*
- * What is asked of matching, checked, whichever processor it runs on.
+ * A checked request for matching, the same for CPU and GPU.
  */
 #ifndef HARTSIFT_CONTEXT_MATCH_REQUEST_H
 #define HARTSIFT_CONTEXT_MATCH_REQUEST_H

@@ -8,7 +8,7 @@
 #include "stages/keypoint.h"
 
 /* Lists start with room for one keypoint in this many samples of the first octave, and this many besides: twice what
-   dense photographs need. A frame that needs more is repeated once with what it counted. */
+   dense photographs need. A frame that needs more is repeated once with the counts of the first run. */
 enum { SAMPLES_PER_KEYPOINT = 192, KEYPOINTS_LEAST = 1024 };
 
 /* Rows begin on a cache line, and a level holds a few floats more than its rows, so that vector loads may run over. */
@@ -28,7 +28,7 @@ static bool align_up(size_t bytes, size_t alignment, size_t *out) {
   return true;
 }
 
-/* Where the entry can lie: the lowest offset that meets no entry of the same space alive at the same time. */
+/* The lowest offset at which the entry overlaps no entry of the same memory space that is in use at the same time. */
 static bool place(frame_plan *plan, plan_entry *entry) {
   size_t offset = 0;
   for (bool moved = true; moved;) {

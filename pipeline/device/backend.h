@@ -1,5 +1,5 @@
 /*
- * What works for a context: the CPU's variants and, where there is one, the device; and contexts that share a choice.
+ * The processors of a context: the CPU's variants and the device, if any; and contexts that share a choice.
  */
 #ifndef HARTSIFT_DEVICE_BACKEND_H
 #define HARTSIFT_DEVICE_BACKEND_H
@@ -13,7 +13,8 @@ hs_status backend_choose(hs_context *context, const char *variant, char *message
 /* Writes context->report. */
 void backend_report(hs_context *context);
 
-/* For HS_DEVICE_AUTO on a device: whether a frame that failed so is the CPU's, because the device's memory is full. */
+/* For HS_DEVICE_AUTO on a device: whether the CPU should run a frame that failed with this status, because the device's
+   memory is full. */
 bool backend_falls_back(const hs_context *context, hs_status status);
 /* Notes in the report that it is, with the reason; the first of a context stays. */
 void backend_note_fallback(hs_context *context, const char *reason);
@@ -25,7 +26,7 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone);
 /* Frees a context that has nothing in flight. */
 void backend_release(hs_context *context);
 
-/* The statistics of the context itself, without what is in flight; struct_size is left alone. */
+/* The statistics of the context itself, without those of the images in flight; struct_size is left alone. */
 void backend_statistics(const hs_context *context, hs_statistics *statistics);
 
 #endif

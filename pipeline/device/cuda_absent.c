@@ -1,4 +1,4 @@
-/* Stands in for the device in a build without CUDA: the functions of cuda_frame.h and cuda_match.h, which say so. */
+/* A build without CUDA: the functions of cuda_frame.h and cuda_match.h fail and say that there is no CUDA. */
 #include <stdio.h>
 
 #include "pipeline/base/message.h"

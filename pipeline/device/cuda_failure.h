@@ -1,6 +1,6 @@
 /*
- * A failed call of a context's device in words: what was being done, and CUDA's reason or, where the device's memory is
- * full, how much was needed and how much is free.
+ * The message for a failed call of a context's device: the step that failed, and CUDA's reason or, where the device's
+ * memory is full, how much was needed and how much is free.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_FAILURE_H
 #define HARTSIFT_DEVICE_CUDA_FAILURE_H

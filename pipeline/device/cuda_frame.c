@@ -29,8 +29,8 @@ static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t fe
 }
 
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
-  /* The levels that other octaves wait for go first, then their searches, then the keypoints: with several frames under
-     way, a long kernel on one's keypoints must not hold up another's chain of short ones. */
+  /* The levels that other octaves wait for go first, then their searches, then the keypoints: with several frames in
+     flight, a long kernel on the keypoints of one must not delay the chain of short kernels of another. */
   stage_status st = device_stream_create_urgent(&s->stream, 2);
   if (st == STAGE_OK) st = device_stream_create_urgent(&s->keypoint, 0);
   if (st == STAGE_OK) st = device_event_create(&s->begun, false);
@@ -60,7 +60,8 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   return st;
 }
 
-/* The device is there and runs this build's code: what a context holds there besides a frame's memory. */
+/* Allocates what a context holds on the device besides the memory of a frame; this also shows that the device is usable
+   and runs the code of this build. */
 static hs_status start_device(hs_context *c, char *message, size_t bytes) {
   cuda_state *s = c->cuda;
   char reason[320];
@@ -208,7 +209,7 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
   const stage_status got = device_alloc(&slab, bytes);
   s->slab = slab;
   if (got != STAGE_OK) return cuda_memory_failure(c, got, "the frame", bytes);
-  /* Kernels may read, and never use, the floats between a row's end and its stride: let them be defined. */
+  /* Clears the floats between a row's end and its stride, because kernels may read them, though they never use them. */
   stage_status cleared = device_clear(slab, bytes, s->stream);
   if (cleared == STAGE_OK) cleared = device_stream_wait(s->stream);
   if (cleared != STAGE_OK) return cuda_failure(c, cleared, "clearing device memory");
@@ -312,7 +313,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   if (done == STAGE_OK) done = cuda_launch_frame(c, r, &target, graph, stream);
   if (done == STAGE_OK) return HS_OK;
   const hs_status failed = cuda_failure(c, done, "starting the frame");
-  /* Copies may still be reading the caller's picture, and kernels be at work that were launched before one failed. */
+  /* Waits, because copies may still be reading the caller's picture, and kernels launched before the failure may run. */
   (void)device_stream_wait(stream);
   (void)device_stream_wait(s->upload);
   (void)device_stream_wait(s->stream);
@@ -321,8 +322,8 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   return failed;
 }
 
-/* The words between octaves hold what a frame of another size left there, and refinement counts all: they are cleared
-   with each change of the layout. */
+/* Clears the masks whenever their layout changes, because refinement reads the words between octaves too, and a frame of
+   another size has left bits there. */
 static hs_status clear_masks(hs_context *c, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   const plan_entry *e = plan_find(&s->plan, BUFFER_CANDIDATES, 0);
@@ -428,7 +429,8 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
   return st;
 }
 
-/* The device sets the flag within a fraction of a millisecond; asking the stream now and then finds a frame that failed. */
+/* Spins, because the device sets the flag within a fraction of a millisecond. Now and then it queries the stream, which
+   finds a frame that failed. */
 hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
   cuda_state *s = c->cuda;
   const volatile uint32_t *flag = &s->mail->handed_over;

@@ -1,9 +1,9 @@
 /*
  * A frame on a CUDA device: what a context holds there, and one frame from picture to features.
  *
- * One frame is one graph, recorded when its geometry is met the second time and replayed. All device memory is one slab laid out by
- * pipeline/device/cuda_plan.c; results are written by the kernels straight into pinned host memory. A build without CUDA
- * has the same functions, which say so.
+ * One frame is one graph, recorded for the second frame of a geometry and then replayed. All device memory is one slab laid out by
+ * pipeline/device/cuda_plan.c; results are written by the kernels straight into pinned host memory. In a build
+ * without CUDA the same functions fail and say so.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_FRAME_H
 #define HARTSIFT_DEVICE_CUDA_FRAME_H
@@ -27,9 +27,10 @@ typedef struct cuda_frame_place {
   cuda_stream stream;
   bool source_on_device; /* picture and mask are there already; else in host memory */
   bool resident;         /* results stay on the device */
-  int32_t group;   /* > 1: pictures of one size, type and layout, without masks, in the same launches, with results
+  int32_t group; /* > 1: pictures of one size, type and layout, without masks, in the same launches, with results
                             on the host; only where cuda_frame_groups */
-  int32_t octaves; /* > 0: only so many are worked on, fewer than there are; the next one's level 0 goes to the host */
+  int32_t
+      octaves; /* > 0: only so many are computed, fewer than the image has; level 0 of the next one goes to the host */
 } cuda_frame_place;
 
 /* The features of a frame, in memory of the context until its next frame: pinned host memory, or device memory where

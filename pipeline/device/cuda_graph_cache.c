@@ -1,4 +1,4 @@
-/* Which frames were met: a table searched from end to end, for it is short. */
+/* The table of frames; searched from end to end, because it is short. */
 #include "pipeline/device/cuda_graph_cache.h"
 
 #include <string.h>

@@ -38,8 +38,8 @@ typedef struct graph_cache {
   uint64_t frames;
 } graph_cache;
 
-/* The entry of a frame of this key; *again: the key was met before. If not, the entry is that of the key unmet for
-   longest, which is forgotten: its graph still stands there and is to be destroyed. */
+/* The entry of a frame of this key; *again: the key has been seen before. If not, the least recently used entry is reused
+   for it; the entry still holds the old graph, which the caller destroys. */
 graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *again);
 
 #endif

@@ -1,4 +1,4 @@
-/* A frame's launch: kernel by kernel when it is met for the first time, as a graph from then on. */
+/* A frame's launch: kernel by kernel for the first frame of a kind, as a graph from then on. */
 #include <string.h>
 
 #include "pipeline/base/memory.h"
@@ -85,7 +85,7 @@ stage_status cuda_launch_frame(const hs_context *c, const frame_request *r, cons
   const cuda_state *s = c->cuda;
   if (graph) return device_graph_launch(graph, stream);
   if (stream == s->stream) return cuda_record_frame(c, r, target);
-  /* The context's streams work in place of the caller's, which waits for them as they for it. */
+  /* The frame runs on the context's streams; they wait for the caller's stream, and it waits for them. */
   stage_status st = device_event_record(s->crossed, stream);
   if (st == STAGE_OK) st = device_event_wait(s->crossed, s->stream);
   if (st == STAGE_OK) st = cuda_record_frame(c, r, target);

@@ -1,5 +1,5 @@
 /*
- * Matching on a context's CUDA device. A build without CUDA has the same functions, which say so.
+ * Matching on a context's CUDA device. In a build without CUDA the same functions fail and say so.
  *
  * Device memory and pinned host memory are kept in context->cuda_match and grow to the largest request. All calls block.
  */

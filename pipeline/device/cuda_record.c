@@ -1,4 +1,4 @@
-/* The stages of a frame in the order a device works them off: recorded once into a graph. */
+/* The stages of a frame in the order in which a device runs them: recorded once into a graph. */
 #include "pipeline/device/cuda_state.h"
 
 #include "cuda/extrema_cuda.h"

@@ -25,7 +25,8 @@ typedef struct cuda_variants {
   cuda_describe_variant describe;
 } cuda_variants;
 
-/* Side streams: one for what is left of each octave when the next has begun; the smallest octaves share the last. */
+/* Side streams: one for each octave's work that remains when the next octave has begun; the smallest octaves share the
+   last. */
 enum { SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
 
 /* Pinned host memory that a frame's results are written to, and its addresses on the device. */
@@ -115,12 +116,12 @@ void cuda_record_views(const hs_context *context, const frame_request *request, 
 /* Enqueues a frame of at least one octave on state->stream (and its side streams, which it joins); may be captured. */
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
 
-/* The graph of a frame that was met before, recorded when it is met the second time; null for one met the first time.
-   Fills target->group_views in. */
+/* The graph of a frame, recorded when a frame of its kind runs for the second time; null the first time. Sets
+   target->group_views. */
 hs_status cuda_graph_of(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                         record_target *target, cuda_graph *graph);
-/* Launches the frame in the order of `stream`: the graph, or without one kernel by kernel. After a failure work may be
-   left on all streams of the state. */
+/* Launches the frame in the order of `stream`: the graph, or without one kernel by kernel. After a failure work may
+   still be running on all streams of the state. */
 stage_status cuda_launch_frame(const hs_context *context, const frame_request *request, const record_target *target,
                                cuda_graph graph, cuda_stream stream);
 /* Before memory that frames use moves; at the end. */

@@ -1,4 +1,4 @@
-/* The picture's way to the device: at once, or in bands whose base is made while the next are on their way. */
+/* The upload of the picture: in one copy, or in bands, so that the base of one is computed while the next is copied. */
 #include "pipeline/device/cuda_state.h"
 
 /* A band costs about 5 us of launches, a copy takes 21 us a million pixels, and only the last band's base is not hidden. */

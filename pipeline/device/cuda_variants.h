@@ -6,7 +6,7 @@
 
 #include "pipeline/device/cuda_state.h"
 
-/* "stage=name,..." over the defaults; null: the defaults. False: a name is unknown, and message says what there is. */
+/* "stage=name,..." over the defaults; null: the defaults. False: a name is unknown, and message lists the known ones. */
 bool cuda_variants_parse(cuda_variants *variants, const char *text, char *message, size_t message_bytes);
 
 /* One "stage: name" a line. Returns the characters written, as snprintf. */

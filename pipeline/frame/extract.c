@@ -1,4 +1,4 @@
-/* The public calls on one picture: checks of what the caller hands in, the frame, and the copy of its lists. */
+/* The public calls on one picture: checks of the arguments, the frame, and the copy of its lists. */
 #include <string.h>
 
 #include "cpu/float_environment.h"
@@ -53,8 +53,8 @@ static hs_status run_on_cpu(hs_context *c, const frame_request *request, frame_o
   return st;
 }
 
-/* Checks, and runs on the context's device; given keypoints are described by the CPU. A lane leaves it to
-   in_flight.c to fall back, which holds the results of several images at once. */
+/* Checks, and runs on the context's device; given keypoints are described by the CPU. For a lane,
+   in_flight.c falls back to the CPU instead, because it holds the results of several images at once. */
 static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
                              frame_output *out) {
   hs_status st = image_view_source(c, image, &request->source);

@@ -39,7 +39,7 @@ static bool append(hs_context *c, const workspace *w, size_t descriptor_bytes, c
   return true;
 }
 
-/* Both parts kept their own best max_features, or with a grid the CPU's part did; the best of all are among them. */
+/* GPU and CPU each kept their best max_features (with a grid only the CPU did), so the best of all are among them. */
 static hs_status select_best(hs_context *c, const frame_request *r, cuda_frame_result *result) {
   hs_keypoint *keypoints;
   void *descriptors;
@@ -62,8 +62,8 @@ static void count_both(hs_context *c, const hs_statistics *on_cpu, uint32_t feat
   c->statistics.features = features;
 }
 
-/* One attempt with the first `octaves` on the GPU, fewer than there are. *repeat: some list was too short and has been
-   given room. */
+/* One attempt with the first `octaves` on the GPU, fewer than the image has. *repeat: a list was too short and has been
+   grown. */
 static hs_status run_split(hs_context *c, const frame_request *r, int32_t octaves, cuda_frame_result *result,
                            bool *repeat) {
   const cuda_frame_place place = {.octaves = octaves};
@@ -121,7 +121,7 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
   for (int32_t octaves = all - 1; octaves >= 1 && st == HS_OK; octaves--) {
     st = time_split(c, r, octaves, all, &spent);
     if (st != HS_OK && hs_status_class_of(st) != HS_CLASS_DEVICE) {
-      /* The CPU's part finds no room or no threads: such splits are out of the question, the frame is not. */
+      /* The CPU lacks memory or threads for its octaves: this rules out such splits, but not the frame. */
       context_clear_error(c);
       st = HS_OK;
       break;
@@ -145,8 +145,8 @@ static int32_t kept_for(const split_table *table, const frame_request *r) {
   return 0;
 }
 
-/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock: lanes that
-   measured side by side would disturb each other and find different ones. */
+/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock, because lanes
+   that measure at the same time would disturb each other and choose different splits. */
 static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   split_table *table = c->splits;
   *split = c->options.split;

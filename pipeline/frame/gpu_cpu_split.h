@@ -1,6 +1,6 @@
 /*
- * One frame on a GPU and the CPU together: the GPU makes the large octaves and their features, hands the next octave's
- * level 0 over as soon as it is there, and the CPU makes the small ones meanwhile (HartSift's heterogeneous pyramid, Li,
+ * One frame on a GPU and the CPU together: the GPU computes the large octaves and their features. As soon as
+ * level 0 of the next octave exists it is copied to the host, and the CPU computes the small octaves meanwhile (HartSift's heterogeneous pyramid, Li,
  * Jia, Zhang, ICPADS 2017). The bytes are the same for every split.
  */
 #ifndef HARTSIFT_FRAME_GPU_CPU_SPLIT_H

@@ -123,15 +123,15 @@ static void run_images(in_flight_lane *lane, uint64_t first, int32_t count, int3
     run_slot(lane, slot_of(lane->ring, first));
 }
 
-/* Whether the next image is there, and this lane may begin it. Under the lock. */
+/* Whether an image waits and this lane may take it. Under the lock. */
 static bool may_take(in_flight_lane *lane) {
   in_flight_ring *f = lane->ring;
   if (f->next == f->end) return false;
   return lane - f->lanes < slot_of(f, f->next)->lanes_most && free_set(lane) >= 0;
 }
 
-/* Of the images that wait, how many the lane takes together: as many alike as are worth a group, but not what other
-   lanes could begin, in powers of two so that few graphs serve. Under the lock. */
+/* How many of the waiting images the lane takes as one group: images alike, as many as are worth it, but no more than
+   its share, so that other lanes get work too; a power of two, so that few graphs suffice. Under the lock. */
 static int32_t group_to_take(const in_flight_lane *lane) {
   in_flight_ring *f = lane->ring;
   const in_flight_slot *first = slot_of(f, f->next);
@@ -157,7 +157,7 @@ static void wake_lanes(in_flight_ring *f) {
     pthread_cond_broadcast(&f->work);
 }
 
-/* Waits for images and takes them; returns how many, 0: the lanes are to end. Under the lock. */
+/* Waits for images and takes them; returns how many, 0 when the lanes must end. Under the lock. */
 static int32_t take(in_flight_lane *lane, uint64_t *first) {
   in_flight_ring *f = lane->ring;
   while (!f->ending && !may_take(lane)) pthread_cond_wait(&f->work, &f->lock);
@@ -320,7 +320,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   if (st != HS_OK) return st;
   in_flight_ring *f = c->in_flight;
   const int32_t lanes_most = lanes_for(c, image);
-  /* Each lane may hold the memory of a group: all of them together no more frames than the device has room for. */
+  /* Each lane may hold the memory of a group, so a group has the device's room divided by the number of lanes. */
   const int32_t room_for = lanes_most / f->lane_count;
   const int32_t group_most = least(small_images_most(c, image), room_for > 1 ? room_for : 1);
   pthread_mutex_lock(&f->lock);
@@ -342,7 +342,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
               : CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%llu images are in flight: wait for one", (unsigned long long)count);
 }
 
-/* Waits for the oldest image; its slot stays taken, as the one being looked at, until the next call. */
+/* Waits for the oldest image; its slot stays occupied until the next call, because the caller may be reading it. */
 static hs_status wait_oldest(hs_context *c, const in_flight_slot **slot) {
   in_flight_ring *f = c->in_flight;
   if (!f) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");

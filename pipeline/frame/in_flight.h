@@ -13,7 +13,7 @@
 
 typedef struct in_flight_ring in_flight_ring;
 
-/* Ends and frees what is in flight, if anything is: images that no lane has begun are dropped, those being worked on are
+/* Ends the lanes and frees the ring, if there is one: images that no lane has taken are dropped, the others are
    finished. */
 void in_flight_end(hs_context *context);
 

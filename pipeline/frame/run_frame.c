@@ -94,7 +94,7 @@ static stage_status orient(frame *f, uint32_t first) {
   return c->ops.orient(c->queue, &args);
 }
 
-/* With max_features, what can no longer be among them goes before it is described. */
+/* With max_features: drops features that can no longer be selected, before they are described. */
 static stage_status select_features(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;

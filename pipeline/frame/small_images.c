@@ -6,9 +6,10 @@
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 
-/* A group is chosen so large that its first octaves together have this many samples: from there on launches are no
-   longer what its time goes to. Every picture of it has lists of its own, so what a larger picture's lists grew to is
-   cut to one keypoint in so many samples, and so many besides, more than pictures have. */
+/* GROUP_SAMPLES: a group is so large that its first octaves together have this many samples, because beyond that the
+   launches no longer decide its time. Each picture of a group has its own lists, so capacities that grew for a larger
+   picture are cut: to one keypoint in SAMPLES_PER_KEYPOINT_LEAST samples and KEYPOINTS_BESIDES more, which is more than
+   pictures have. */
 enum { GROUP_SAMPLES = 4 << 20, GROUP_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_LEAST = 32, KEYPOINTS_BESIDES = 1024 };
 
 /* Samples of the first octave. */

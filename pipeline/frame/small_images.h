@@ -1,13 +1,13 @@
 /*
- * Small images of one size in the same launches of a GPU: a thousand thumbnails do not pay for a thousand frames'
- * launches.
+ * Small images of one size in the same launches of a GPU, because the launches of a frame take longer than the work on
+ * a thumbnail.
  */
 #ifndef HARTSIFT_FRAME_SMALL_IMAGES_H
 #define HARTSIFT_FRAME_SMALL_IMAGES_H
 
 #include "pipeline/context/context.h"
 
-/* Most images like this one that are worth a group, 1: none besides it. A power of two, at most CUDA_GROUP_MAX. */
+/* The largest useful group of images like this one; 1: no group. A power of two, at most CUDA_GROUP_MAX. */
 int32_t small_images_most(const hs_context *context, const hs_image *image);
 
 /* Whether two images may share a group. */

@@ -13,8 +13,8 @@
 void geometry_errors(const geometry_problem *problem, const double matrix[9], size_t begin, size_t count,
                      double *squares);
 
-/* The candidate's score. Abandoned, with a negative result, once it cannot be or is most improbably above `best`: less
-   by more than three standard deviations than what a candidate as good would have by then. Matches must be in random
+/* The candidate's score. Stops early, with a negative result, once the score cannot exceed `best` or most probably will
+   not: it is more than three standard deviations below what a candidate as good would have by then. Matches must be in random
    order. best 0 or less: never abandoned. */
 double geometry_score(const geometry_problem *problem, const double matrix[9], double best);
 

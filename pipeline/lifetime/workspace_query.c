@@ -6,7 +6,7 @@
 #include "pipeline/context/options.h"
 #include "pipeline/device/cuda_frame.h"
 
-/* On a device the plan follows from what the device's context chose, so one is made for the question. */
+/* On a device the plan depends on choices of the device's context, so a context is made for the query. */
 static hs_status query_device(hs_context *c, int32_t width, int32_t height, uint64_t *host_bytes,
                               uint64_t *device_bytes) {
   uint64_t pinned = 0;

@@ -89,7 +89,7 @@ static hs_status check_list(hs_context *c, const hs_features *f, bool guided, co
   return HS_OK;
 }
 
-/* The square of a limit. 0 means that there is none, so that of the smallest limits does not become 0. */
+/* The square of a limit. 0 means no limit, so the square of a tiny limit must not become 0. */
 static double limit_squared(double limit) {
   const double squared = limit * limit;
   return limit > 0.0 && squared < DBL_MIN ? DBL_MIN : squared;
@@ -193,7 +193,7 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   stage_queue *queue = c ? c->queue : NULL;
   if (!c && !cpu_choose_ops(&chosen, NULL, NULL, 0)) return HS_ERR_OPTION;
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
-  match_nearest asked; /* never read: for the size it only counts that backward is asked for */
+  match_nearest asked; /* never read: the size only depends on whether backward is null */
   match_args args = {.type = r->type,
                      .first = {r->first.descriptors, NULL, r->first.count},
                      .second = {r->second.descriptors, NULL, r->second.count},

@@ -1,5 +1,5 @@
 /*
- * Matching inside the library: the check of what a call asks for, and its run wherever the context works.
+ * Matching inside the library: the check of what a call asks for, and its run on the context's processor.
  */
 #ifndef HARTSIFT_MATCHING_MATCH_CALL_H
 #define HARTSIFT_MATCHING_MATCH_CALL_H

@@ -1,4 +1,4 @@
-/* The public primitives on host memory: what a caller hands in, checked, and the CPU's functions. */
+/* The public primitives on host memory: checks of the arguments, then the CPU's functions. */
 #include "cpu/float_environment.h"
 #include "cpu/primitives_threads.h"
 #include "pipeline/context/array_view.h"

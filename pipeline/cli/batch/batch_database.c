@@ -9,7 +9,7 @@
 #include "pipeline/cli/common/content_digest.h"
 #include "pipeline/base/message.h"
 
-/* A commit costs some waits for the disk; what was not committed is lost when the process is killed. */
+/* Time between two commits: a commit waits for the disk, but images not committed are lost if the process is killed. */
 enum { DATABASE_COMMIT_MS = 1000 };
 
 cli_exit batch_database_open(batch_database *database, const option_set *set, const char *path, hs_bin_layout layout) {

@@ -21,7 +21,7 @@ typedef struct batch_database {
 
 /* Opens with --replace and --single-camera. CLI_FAILED with a message printed. */
 cli_exit batch_database_open(batch_database *database, const option_set *set, const char *path, hs_bin_layout layout);
-/* What was not committed is dropped. A zeroed one is allowed. */
+/* Closes without a commit: images added since the last one are dropped. A zeroed struct is allowed. */
 void batch_database_close(batch_database *database);
 
 /* Adds an image; *digest: of its features as the database gives them back. */
@@ -30,7 +30,7 @@ hs_status batch_database_put(batch_database *database, const char *name, const h
 
 /* Whether the last commit is long enough ago for the next one. */
 bool batch_database_wants_commit(const batch_database *database);
-/* Makes permanent what was put. After a failure nothing more can be put. */
+/* Commits the images added so far. After a failure no more can be added. */
 hs_status batch_database_commit(batch_database *database, char *message, size_t message_bytes);
 
 /* Whether the database has an image with features of this digest. */

@@ -118,7 +118,7 @@ static void batch_read_image(batch_run *batch, size_t index, batch_slot *slot) {
     hs_message_set(slot->message, sizeof slot->message, "%s", hs_status_string(slot->status));
 }
 
-/* The slot comes first: so no more images than there are slots have been begun and are not yet done. */
+/* Takes a slot before an image, so that never more images are in progress than there are slots. */
 static void batch_run_reader(batch_run *batch) {
   for (;;) {
     size_t index = 0;
@@ -209,7 +209,7 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
       feeder_append(feeder, slot);
       return;
     }
-    /* Room, memory or threads may come free with the next image that ends. */
+    /* Memory or threads may become free when the next image ends. */
     if (feeder->count > 0 && (status == HS_ERR_CAPACITY || kind == HS_CLASS_RESOURCE)) {
       feeder_collect(feeder);
       continue;
@@ -221,7 +221,7 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
   batch_fail(feeder->batch, slot, HS_ERR_NO_DEVICE, feeder->lost);
 }
 
-/* True when this device is lost and others are left to do the work. */
+/* True when this device is lost and another one still works. */
 static bool feeder_may_leave(batch_feeder *feeder) {
   batch_run *batch = feeder->batch;
   if (feeder->context) return false;

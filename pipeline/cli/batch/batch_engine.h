@@ -1,7 +1,6 @@
 /*
- * Many images from files to features: threads that read and decode, one thread for each device that keeps it fed
- * through hs_submit, threads that take the results. The devices take images by demand, so a faster one gets more of
- * them.
+ * Many images from files to features: readers load and decode, one feeder for each device submits images
+ * with hs_submit, writers take the results. A device takes the next image when it has room, so a faster one gets more.
  *
  * Memory is bounded whatever the number of images: an image needs a slot from a fixed number of them before it is
  * read, results lie in a fixed number of lists that are used again, and pixels come from a buffer_pool. So faster
@@ -31,14 +30,14 @@ typedef struct batch_result {
   double milliseconds;         /* from its submission to its features */
 } batch_result;
 
-/* What is to be done. The functions are called from several threads at once and must not block for long otherwise. */
+/* The work of a batch. Its functions are called from several threads at once and must not block the others for long. */
 typedef struct batch_work {
   size_t count;
   /* The name that image `index` is loaded by, 0..count-1; stays valid until batch_free. */
   const char *(*path)(void *user, size_t index);
   /* From a reading thread, before the image is read; false: nothing is to be done for it. Null: all are wanted. */
   bool (*wanted)(void *user, size_t index);
-  /* From a writing thread (0..writers-1), once for each image wanted unless the batch is stopped before. */
+  /* From a writing thread (0..writers-1), once for each wanted image, unless the batch is stopped first. */
   void (*done)(void *user, int32_t writer, const batch_result *result);
   void *user;
   const hs_load_options *load; /* allocator, message and message_bytes are set here; or null */
@@ -55,7 +54,7 @@ typedef struct batch_numbers {
   double read_cpu_s, write_cpu_s; /* CPU time of the reading and the writing threads */
   size_t pixel_bytes_most;        /* memory of pixels and decoders in use at one time */
   uint64_t pixel_buffers_made;    /* buffers that came from the system for them */
-  const char *fallback;           /* why images were left to the CPU (until batch_free); null: none was */
+  const char *fallback;           /* why the CPU processed some images (until batch_free); null: it did not */
 } batch_numbers;
 
 typedef struct batch_run batch_run;

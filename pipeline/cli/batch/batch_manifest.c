@@ -160,7 +160,7 @@ static cli_exit check_own(int descriptor, const char *path) {
   return CLI_FAILED;
 }
 
-/* Also what cannot be opened is refused, since it cannot be told what it is. */
+/* A file that cannot be opened is refused too, because its kind is unknown. */
 static cli_exit check_old_manifest(const char *path) {
   const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe has no writer */
   if (descriptor < 0 && errno == ENOENT) return CLI_DONE;

@@ -1,6 +1,6 @@
 /*
- * Reading of manifests and journals; see batch_recall.h. The files are not trusted: what cannot be read counts as not
- * there, and what is read is checked against the outputs before it is believed.
+ * Reading of manifests and journals; see batch_recall.h. The files are not trusted: a row that cannot be read counts
+ * as missing, and the others are checked against the outputs before they are used.
  */
 #include "pipeline/cli/batch/batch_recall.h"
 

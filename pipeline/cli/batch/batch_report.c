@@ -77,7 +77,7 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
   }
 }
 
-/* Images a second in this run; 0 before there is something to go by. */
+/* Images a second in this run; 0 until the first image is done. */
 static double rate_of(const batch_report *report, double seconds) {
   return seconds > 0 ? (double)(report->done + report->failed) / seconds : 0;
 }

@@ -31,7 +31,7 @@ static void *pool_content(pool_buffer *buffer) { return (unsigned char *)buffer 
 
 static pool_buffer *pool_record(void *content) { return (pool_buffer *)((unsigned char *)content - POOL_RECORD_BYTES); }
 
-/* Asked for with the pool's own device current: without, CUDA would open device 0 for a thread that has chosen none. */
+/* Allocates with the pool's own device current; otherwise CUDA would open device 0 for a thread that has chosen none. */
 static void *pool_get_pinned(const buffer_pool *pool, size_t bytes) {
 #if HARTSIFT_HAVE_CUDA
   void *host = NULL, *device = NULL;
@@ -87,7 +87,7 @@ static pool_buffer *pool_take_idle(buffer_pool *pool, size_t bytes) {
   return buffer;
 }
 
-/* Gives back idle buffers, the longest unused first, until `bytes` more keep to the bound. */
+/* Frees idle buffers, the least recently used first, until `bytes` more stay within the bound. */
 static void pool_trim(buffer_pool *pool, size_t bytes) {
   while (pool->idle && pool->idle_bytes + bytes > pool->most_bytes - pool->used_bytes) {
     pool_buffer **last = &pool->idle;

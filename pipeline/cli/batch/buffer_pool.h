@@ -1,9 +1,9 @@
 /*
  * An allocator for pictures that come and go: released buffers are kept and used again, so that many pictures of
- * changing sizes need no more memory than the largest of them together, and pinned memory for a GPU, which is slow to
- * get, is got once.
+ * changing sizes need no more memory than the largest of them together, and pinned memory for a GPU, whose allocation is
+ * slow, is allocated once.
  *
- * Bound: what is held is never more than the most that was in use at one time.
+ * Bound: the pool never holds more than the most that was in use at one time.
  */
 #ifndef HARTSIFT_CLI_BATCH_BUFFER_POOL_H
 #define HARTSIFT_CLI_BATCH_BUFFER_POOL_H
