@@ -11,7 +11,7 @@
  *   2. an entry in stage_id and stage_ops below, its name in stages/ops.c, in the same order;
  *   3. the reference cpu/<stage>_ref.c, its entry in the table of cpu/dispatch.c and its TAKE line there;
  *   4. its step in pipeline/frame/run_frame.c, and its buffers with first and last step in pipeline/context/plan.c;
- *   5. its kernels and their place in a frame's graph: the list in cuda/frame_view.h;
+ *   5. its kernels and their place in a frame's graph: the list in cuda/keypoints/frame_view.h;
  *   6. tests: tests/agree for every variant against the reference, tests/property for what holds of the whole.
  */
 #ifndef HARTSIFT_STAGES_OPS_H

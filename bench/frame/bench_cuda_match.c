@@ -18,8 +18,8 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device.h"
-#  include "cuda/match_kernels.h"
+#  include "cuda/device/device.h"
+#  include "cuda/match/match_kernels.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
 enum { REPEATS_MAX = 1000, WARM_UP = 5, PROBES = 24, COUNTS_MAX = 16, IMAGE_WIDTH = 1920, IMAGE_HEIGHT = 1080 };

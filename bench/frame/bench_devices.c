@@ -18,7 +18,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device.h"
+#  include "cuda/device/device.h"
 
 enum { DEVICES_MAX = 16, IMAGES_MAX = 32 };
 

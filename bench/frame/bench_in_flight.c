@@ -23,7 +23,7 @@
 #include "pipeline/include/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device.h"
+#  include "cuda/device/device.h"
 #endif
 
 enum { IMAGES_MAX = 64, FRAMES_MAX = 1000000, IN_FLIGHT_MAX = 64 };

@@ -10,7 +10,7 @@
 
 #include "bench/prim/ladder.cuh"
 #include "cuda/prim/warp_reduce.cuh"
-#include "cuda/reduce_cuda.h"
+#include "cuda/primitives/reduce_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"
 
 enum { SUM_THREADS = 256 };

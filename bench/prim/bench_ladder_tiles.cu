@@ -8,7 +8,7 @@
  */
 #include "bench/prim/ladder.cuh"
 #include "cuda/prim/warp_reduce.cuh"
-#include "cuda/tile_stats_cuda.h"
+#include "cuda/primitives/tile_stats_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"
 
 enum { TREE_THREADS = 256, WARPS = 8 };

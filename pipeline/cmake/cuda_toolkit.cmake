@@ -1,7 +1,7 @@
 # Decides whether the CUDA part is built (HARTSIFT_HAVE_CUDA), for which architectures, and enables the language.
 
 set(HARTSIFT_HAVE_CUDA 0)
-file(GLOB hartsift_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/*.cu ${PROJECT_SOURCE_DIR}/cuda/prim/*.cu)
+file(GLOB hartsift_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/*/*.cu)
 if(HARTSIFT_CUDA STREQUAL "OFF" OR NOT hartsift_cuda_sources)
   return()
 endif()

@@ -11,8 +11,9 @@
 #include "pipeline/context/options.h"
 
 #include "cpu/spin_wait.h"
-#include "cuda/pyramid_cuda.h"
-#include "cuda/uber.h"
+#include "cuda/pyramid/blur_chain.h"
+#include "cuda/pyramid/pyramid_cuda.h"
+#include "cuda/pyramid/uber_level.h"
 #include "pipeline/device/cuda_state.h"
 #include "pipeline/device/cuda_variants.h"
 
@@ -56,7 +57,8 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   s->d_mail = device;
   st = pyramid_prepare();
   if (st == STAGE_OK) st = base_prepare();
-  if (st == STAGE_OK) st = uber_prepare();
+  if (st == STAGE_OK) st = uber_level_prepare();
+  if (st == STAGE_OK) st = blur_chain_prepare();
   return st;
 }
 

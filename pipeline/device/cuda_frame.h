@@ -8,7 +8,7 @@
 #ifndef HARTSIFT_DEVICE_CUDA_FRAME_H
 #define HARTSIFT_DEVICE_CUDA_FRAME_H
 
-#include "cuda/stream.h"
+#include "cuda/device/stream.h"
 #include "pipeline/context/context.h"
 
 /* Opens device options.device_index for the context: context->cuda. On failure it stays null and message says why.

@@ -8,8 +8,8 @@
 #ifndef HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 #define HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 
-#include "cuda/device.h"
-#include "cuda/frame_view.h"
+#include "cuda/device/device.h"
+#include "cuda/keypoints/frame_view.h"
 
 /* What a recorded graph depends on. Compared as bytes: padding is zero. */
 typedef struct graph_key {

@@ -5,7 +5,7 @@
 
 #include "pipeline/base/memory.h"
 
-#include "cuda/match_cuda.h"
+#include "cuda/match/match_cuda.h"
 #include "pipeline/device/cuda_state.h"
 
 enum { ALIGNMENT = 256, VECTOR_BYTES = 16 };

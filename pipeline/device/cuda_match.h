@@ -6,7 +6,7 @@
 #ifndef HARTSIFT_DEVICE_CUDA_MATCH_H
 #define HARTSIFT_DEVICE_CUDA_MATCH_H
 
-#include "cuda/stream.h"
+#include "cuda/device/stream.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/match_request.h"
 

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "cpu/float_environment.h"
-#include "cuda/convolve_cuda.h"
-#include "cuda/histogram_cuda.h"
-#include "cuda/reduce_cuda.h"
-#include "cuda/tile_stats_cuda.h"
+#include "cuda/primitives/convolve_cuda.h"
+#include "cuda/primitives/histogram_cuda.h"
+#include "cuda/primitives/reduce_cuda.h"
+#include "cuda/primitives/tile_stats_cuda.h"
 #include "pipeline/context/array_view.h"
-#include "pipeline/device/cuda_state.h"
 #include "pipeline/device/cuda_primitives.h"
+#include "pipeline/device/cuda_state.h"
 
 /* The words that are zero between calls. */
 typedef struct zero_words {

@@ -1,11 +1,12 @@
 /* The stages of a frame in the order in which a device runs them: recorded once into a graph. */
 #include "pipeline/device/cuda_state.h"
 
-#include "cuda/extrema_cuda.h"
-#include "cuda/handover_cuda.h"
-#include "cuda/pyramid_cuda.h"
-#include "cuda/select_cuda.h"
-#include "cuda/uber.h"
+#include "cuda/device/handover_signal.h"
+#include "cuda/keypoints/extrema_cuda.h"
+#include "cuda/keypoints/select_cuda.h"
+#include "cuda/pyramid/blur_chain.h"
+#include "cuda/pyramid/pyramid_cuda.h"
+#include "cuda/pyramid/uber_level.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/workspace.h"
 

@@ -4,12 +4,12 @@
 #ifndef HARTSIFT_DEVICE_CUDA_STATE_H
 #define HARTSIFT_DEVICE_CUDA_STATE_H
 
-#include "cuda/describe_cuda.h"
-#include "cuda/device.h"
-#include "cuda/orient_cuda.h"
-#include "cuda/pyramid_cuda.h"
-#include "cuda/refine_cuda.h"
-#include "cuda/results_cuda.h"
+#include "cuda/device/device.h"
+#include "cuda/keypoints/describe_cuda.h"
+#include "cuda/keypoints/orient_cuda.h"
+#include "cuda/keypoints/refine_cuda.h"
+#include "cuda/keypoints/results_cuda.h"
+#include "cuda/pyramid/pyramid_cuda.h"
 #include "pipeline/device/cuda_failure.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_graph_cache.h"

@@ -16,7 +16,7 @@
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device.h"
+#  include "cuda/device/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 #endif
 

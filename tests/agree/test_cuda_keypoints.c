@@ -14,12 +14,12 @@
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/describe_cuda.h"
-#  include "cuda/device.h"
-#  include "cuda/orient_cuda.h"
-#  include "cuda/refine_cuda.h"
-#  include "cuda/results_cuda.h"
-#  include "cuda/select_cuda.h"
+#  include "cuda/device/device.h"
+#  include "cuda/keypoints/describe_cuda.h"
+#  include "cuda/keypoints/orient_cuda.h"
+#  include "cuda/keypoints/refine_cuda.h"
+#  include "cuda/keypoints/results_cuda.h"
+#  include "cuda/keypoints/select_cuda.h"
 
 /* How a case runs on the device. */
 typedef struct device_run {

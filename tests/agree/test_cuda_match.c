@@ -16,8 +16,8 @@
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device.h"
-#  include "cuda/match_cuda.h"
+#  include "cuda/device/device.h"
+#  include "cuda/match/match_cuda.h"
 
 /* What a list of descriptors is made of. */
 typedef enum content {

@@ -18,10 +18,11 @@
 #include "tests/support/stage_planes.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device.h"
-#  include "cuda/extrema_cuda.h"
-#  include "cuda/pyramid_cuda.h"
-#  include "cuda/uber.h"
+#  include "cuda/device/device.h"
+#  include "cuda/keypoints/extrema_cuda.h"
+#  include "cuda/pyramid/blur_chain.h"
+#  include "cuda/pyramid/pyramid_cuda.h"
+#  include "cuda/pyramid/uber_level.h"
 
 static const int32_t sizes[][2] = {{1, 1},   {1, 9},   {9, 1},    {2, 2},    {3, 5},     {11, 11}, {15, 8},
                                    {31, 33}, {64, 64}, {65, 130}, {130, 97}, {333, 117}, {641, 3}, {3, 300}};
@@ -33,7 +34,7 @@ static int open_device(void **state) {
   *state = NULL;
   if (device_count(NULL, 0) <= 0) return 0;
   if (device_stream_create(&stream) != STAGE_OK || pyramid_prepare() != STAGE_OK || base_prepare() != STAGE_OK ||
-      uber_prepare() != STAGE_OK)
+      uber_level_prepare() != STAGE_OK || blur_chain_prepare() != STAGE_OK)
     return -1;
   *state = stream;
   return 0;

@@ -1,5 +1,5 @@
 """Looks into every place that a stage, a variant of the CPU, a kernel, a format or an option has to be entered in, and names the
-places that were forgotten. The checklists stand beside the code: stages/ops.h, cpu/dispatch.c, cuda/frame_view.h,
+places that were forgotten. The checklists stand beside the code: stages/ops.h, cpu/dispatch.c, cuda/keypoints/frame_view.h,
 pipeline/formats/formats.h and pipeline/context/options.h.
 
 usage: check_places.py [ROOT]

@@ -9,6 +9,8 @@ import pathlib
 
 _BASE = ("pipeline/include", "pipeline/base")
 _CONTEXT = _BASE + ("stages", "cpu", "pipeline/context")
+_KERNELS = ("stages", "cuda/device", "cuda/prim")
+_CUDA = ("cuda/device", "cuda/pyramid", "cuda/keypoints", "cuda/match", "cuda/primitives")
 _DEVICE = _CONTEXT + ("pipeline/device",)
 # Formats take their sines and logarithms from stages/table_math.h: the C library's differ from machine to machine.
 _FORMATS = _BASE + ("stages", "pipeline/formats/common")
@@ -18,13 +20,19 @@ _CLI = _BASE + ("cpu", "pipeline/formats/common", "pipeline/formats", "pipeline/
 ROOMS = {
     "stages": (),
     "cpu": ("stages",),
+    # The CUDA runtime behind C functions, launches, and what is wrong with a device; knows no stage.
+    "cuda/device": ("stages",),
+    # What kernels are made of: reductions, histograms, compaction, copies to shared memory.
     "cuda/prim": ("stages",),
-    "cuda": ("stages", "cuda/prim"),
+    "cuda/pyramid": _KERNELS,
+    "cuda/keypoints": _KERNELS + ("cuda/pyramid",),
+    "cuda/match": _KERNELS,
+    "cuda/primitives": _KERNELS,
     "pipeline/include": (),
     "pipeline/base": ("pipeline/include",),
     # What a context holds and what a stage may ask of it; knows no stage and no device.
     "pipeline/context": _BASE + ("stages", "cpu"),
-    "pipeline/device": _CONTEXT + ("cuda",),
+    "pipeline/device": _CONTEXT + _CUDA,
     "pipeline/frame": _DEVICE,
     # hs_create and hs_destroy see all that a context may hold.
     "pipeline/lifetime": _DEVICE + ("pipeline/frame",),
@@ -39,7 +47,7 @@ ROOMS = {
     "pipeline/cli/common": _CLI,
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,
-    "pipeline/cli/batch": _CLI + ("cuda", "pipeline/context"),
+    "pipeline/cli/batch": _CLI + ("cuda/device", "pipeline/context"),
     "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch"),
 }
 

@@ -20,7 +20,7 @@
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device.h"
+#  include "cuda/device/device.h"
 #endif
 
 static int32_t devices(void) {

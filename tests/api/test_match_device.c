@@ -18,7 +18,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device.h"
+#  include "cuda/device/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
 #  define NEED_DEVICE()                                                                                                \

@@ -12,7 +12,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 #include "cuda/prim/block_hist.cuh"
 #include "cuda/prim/compact.cuh"
 #include "cuda/prim/warp_hist.cuh"

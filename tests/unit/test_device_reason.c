@@ -15,7 +15,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#include "cuda/device_reason.h"
+#include "cuda/device/device_reason.h"
 
 #define GIB ((size_t)1 << 30)
 

@@ -10,7 +10,7 @@
 #include "pipeline/formats/common/number_text.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device.h"
+#  include "cuda/device/device.h"
 #endif
 
 /* ---- devices */

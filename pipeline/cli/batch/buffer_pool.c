@@ -9,7 +9,7 @@
 #include "pipeline/base/memory.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device.h"
+#  include "cuda/device/device.h"
 #endif
 
 enum {

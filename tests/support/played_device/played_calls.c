@@ -3,11 +3,11 @@
 
 #include "cpu/primitives_threads.h"
 #include "cpu/stages_ref.h"
-#include "cuda/convolve_cuda.h"
-#include "cuda/histogram_cuda.h"
-#include "cuda/match_cuda.h"
-#include "cuda/reduce_cuda.h"
-#include "cuda/tile_stats_cuda.h"
+#include "cuda/match/match_cuda.h"
+#include "cuda/primitives/convolve_cuda.h"
+#include "cuda/primitives/histogram_cuda.h"
+#include "cuda/primitives/reduce_cuda.h"
+#include "cuda/primitives/tile_stats_cuda.h"
 #include "tests/support/played_device/played_device.h"
 
 /* On the calling thread. */

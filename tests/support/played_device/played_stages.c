@@ -4,13 +4,15 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
-#include "cuda/describe_cuda.h"
-#include "cuda/handover_cuda.h"
-#include "cuda/orient_cuda.h"
-#include "cuda/refine_cuda.h"
-#include "cuda/results_cuda.h"
-#include "cuda/select_cuda.h"
-#include "cuda/uber.h"
+#include "cuda/device/handover_signal.h"
+#include "cuda/keypoints/describe_cuda.h"
+#include "cuda/keypoints/extrema_cuda.h"
+#include "cuda/keypoints/orient_cuda.h"
+#include "cuda/keypoints/refine_cuda.h"
+#include "cuda/keypoints/results_cuda.h"
+#include "cuda/keypoints/select_cuda.h"
+#include "cuda/pyramid/blur_chain.h"
+#include "cuda/pyramid/uber_level.h"
 #include "tests/support/played_device/played_device.h"
 
 enum { WIDEST_RADIUS = 15 }; /* wider ones want a work plane */
@@ -51,7 +53,8 @@ static size_t pictures(picture_group group) { return group.count > 1 ? (size_t)g
 
 stage_status pyramid_prepare(void) { return STAGE_OK; }
 stage_status base_prepare(void) { return STAGE_OK; }
-stage_status uber_prepare(void) { return STAGE_OK; }
+stage_status uber_level_prepare(void) { return STAGE_OK; }
+stage_status blur_chain_prepare(void) { return STAGE_OK; }
 bool blur_needs_work(int32_t radius) { return radius > WIDEST_RADIUS; }
 
 /* A level's blur with its filter, and what may be made on the way. */

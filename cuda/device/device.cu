@@ -1,0 +1,228 @@
+/* The CUDA runtime behind cuda/device/device.h. */
+#include "cuda/device/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static stage_status status_of(cudaError_t error) {
+  if (error == cudaSuccess) return STAGE_OK;
+  return error == cudaErrorMemoryAllocation ? STAGE_OUT_OF_MEMORY : STAGE_DEVICE;
+}
+
+const char *device_error_text(void) { return cudaGetErrorString(cudaGetLastError()); }
+
+static_assert(DEVICE_ERROR_MEMORY == (int)cudaErrorMemoryAllocation &&
+                  DEVICE_ERROR_STUB_LIBRARY == (int)cudaErrorStubLibrary &&
+                  DEVICE_ERROR_OLD_DRIVER == (int)cudaErrorInsufficientDriver &&
+                  DEVICE_ERROR_UNAVAILABLE == (int)cudaErrorDevicesUnavailable &&
+                  DEVICE_ERROR_NO_DEVICE == (int)cudaErrorNoDevice &&
+                  DEVICE_ERROR_NO_CODE == (int)cudaErrorNoKernelImageForDevice &&
+                  DEVICE_ERROR_UNKNOWN_PTX == (int)cudaErrorUnsupportedPtxVersion &&
+                  DEVICE_ERROR_NO_JIT == (int)cudaErrorJitCompilationDisabled &&
+                  DEVICE_ERROR_SYSTEM_CALL == (int)cudaErrorOperatingSystem &&
+                  DEVICE_ERROR_NOT_READY == (int)cudaErrorSystemNotReady &&
+                  DEVICE_ERROR_DRIVER_PARTS == (int)cudaErrorSystemDriverMismatch,
+              "CUDA's numbers of errors");
+static_assert(DEVICE_MODE_SHARED == (int)cudaComputeModeDefault &&
+                  DEVICE_MODE_PROHIBITED == (int)cudaComputeModeProhibited &&
+                  DEVICE_MODE_EXCLUSIVE == (int)cudaComputeModeExclusiveProcess,
+              "CUDA's numbers of compute modes");
+
+static void take_error(cudaError_t error, device_answer *a) {
+  a->error = (int32_t)error;
+  a->error_text = cudaGetErrorString(error);
+  (void)cudaGetLastError();
+}
+
+void device_ask_count(device_answer *a) {
+  int version = 0, count = 0;
+  (void)cudaRuntimeGetVersion(&version);
+  a->runtime = version;
+  version = 0;
+  cudaError_t error = cudaDriverGetVersion(&version);
+  a->driver = error == cudaSuccess ? version : 0;
+  if (a->driver > 0) error = cudaGetDeviceCount(&count);
+  a->count = error == cudaSuccess ? count : 0;
+  take_error(error, a);
+}
+
+/* Any kernel serves: what matters is that the build has code for this device. */
+__global__ void device_probe_kernel(void) {}
+
+static cudaError_t read_properties(int32_t index, device_info *info) {
+  cudaDeviceProp p;
+  const cudaError_t error = cudaGetDeviceProperties(&p, index);
+  if (error != cudaSuccess) return error;
+  snprintf(info->name, sizeof info->name, "%s", p.name);
+  info->major = p.major;
+  info->minor = p.minor;
+  info->multiprocessors = p.multiProcessorCount;
+  info->l2_bytes = p.l2CacheSize;
+  info->shared_bytes_block_optin = (int32_t)p.sharedMemPerBlockOptin;
+  info->shared_bytes_sm = (int32_t)p.sharedMemPerMultiprocessor;
+  int version = 0;
+  (void)cudaDriverGetVersion(&version);
+  info->driver = version;
+  (void)cudaRuntimeGetVersion(&version);
+  info->runtime = version;
+  return cudaSuccess;
+}
+
+stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
+  cudaFuncAttributes attributes;
+  int32_t previous = -1;
+  int mode = 0;
+  a->architectures = HARTSIFT_CUDA_ARCHITECTURE_NAMES;
+  cudaError_t error = read_properties(index, info); /* needs no memory on the device: names it whatever follows */
+  if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, index) != cudaSuccess) mode = DEVICE_MODE_SHARED;
+  a->mode = mode;
+  if (error == cudaSuccess && device_enter(index, &previous) != STAGE_OK) error = cudaGetLastError();
+  if (error == cudaSuccess) error = cudaMemGetInfo(&info->free_bytes, &info->memory_bytes);
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, device_probe_kernel);
+  take_error(error, a);
+  device_leave(previous);
+  return status_of(error);
+}
+
+stage_status device_memory(size_t *free_bytes, size_t *memory_bytes) {
+  *free_bytes = *memory_bytes = 0;
+  return status_of(cudaMemGetInfo(free_bytes, memory_bytes));
+}
+
+stage_status device_enter(int32_t index, int32_t *previous) {
+  int current = -1;
+  *previous = -1;
+  if (cudaGetDevice(&current) != cudaSuccess) return STAGE_DEVICE;
+  if (current != index && cudaSetDevice(index) != cudaSuccess) return STAGE_DEVICE;
+  *previous = current;
+  return STAGE_OK;
+}
+
+void device_leave(int32_t previous) {
+  int current = -1;
+  if (previous >= 0 && cudaGetDevice(&current) == cudaSuccess && current != previous) (void)cudaSetDevice(previous);
+}
+
+stage_status device_alloc(void **pointer, size_t bytes) {
+  *pointer = NULL;
+  return status_of(cudaMalloc(pointer, bytes));
+}
+
+void device_free(void *pointer) { (void)cudaFree(pointer); }
+
+stage_status device_alloc_pinned(void **host, void **device, size_t bytes) {
+  *host = *device = NULL;
+  cudaError_t error = cudaHostAlloc(host, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
+  if (error == cudaSuccess) error = cudaHostGetDevicePointer(device, *host, 0);
+  if (error != cudaSuccess && *host) {
+    (void)cudaFreeHost(*host);
+    *host = NULL;
+  }
+  return status_of(error);
+}
+
+void device_free_pinned(void *host) { (void)cudaFreeHost(host); }
+
+stage_status device_stream_create(cuda_stream *stream) { return device_stream_create_urgent(stream, 0); }
+
+stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency) {
+  int least = 0, greatest = 0;
+  *stream = NULL;
+  const cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest); /* smaller numbers are more urgent */
+  if (error != cudaSuccess) return status_of(error);
+  const int priority = least + (greatest - least) * urgency / 2;
+  return status_of(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, priority));
+}
+
+void device_stream_destroy(cuda_stream stream) {
+  if (stream) (void)cudaStreamDestroy(stream);
+}
+
+stage_status device_stream_wait(cuda_stream stream) { return status_of(cudaStreamSynchronize(stream)); }
+
+stage_status device_stream_query(cuda_stream stream, bool *busy) {
+  const cudaError_t error = cudaStreamQuery(stream);
+  *busy = error == cudaErrorNotReady;
+  if (!*busy) return status_of(error);
+  (void)cudaGetLastError(); /* not an error */
+  return STAGE_OK;
+}
+
+stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream) {
+  return bytes == 0 ? STAGE_OK : status_of(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
+}
+
+stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream) {
+  return bytes == 0 ? STAGE_OK : status_of(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
+}
+
+stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
+                                 size_t row_bytes, size_t rows, cuda_stream stream) {
+  if (row_bytes == 0 || rows == 0) return STAGE_OK;
+  return status_of(
+      cudaMemcpy2DAsync(device, device_pitch, source, source_pitch, row_bytes, rows, cudaMemcpyDefault, stream));
+}
+
+stage_status device_clear(void *device, size_t bytes, cuda_stream stream) {
+  return bytes == 0 ? STAGE_OK : status_of(cudaMemsetAsync(device, 0, bytes, stream));
+}
+
+stage_status device_event_create(cuda_event *event, bool timed) {
+  *event = NULL;
+  return status_of(cudaEventCreateWithFlags(event, timed ? cudaEventDefault : cudaEventDisableTiming));
+}
+
+void device_event_destroy(cuda_event event) {
+  if (event) (void)cudaEventDestroy(event);
+}
+
+stage_status device_event_record(cuda_event event, cuda_stream stream) {
+  return status_of(cudaEventRecord(event, stream));
+}
+
+stage_status device_event_wait(cuda_event event, cuda_stream stream) {
+  return status_of(cudaStreamWaitEvent(stream, event, 0));
+}
+
+stage_status device_event_finish(cuda_event event) { return status_of(cudaEventSynchronize(event)); }
+
+stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds) {
+  return status_of(cudaEventElapsedTime(milliseconds, start, stop));
+}
+
+stage_status device_capture_begin(cuda_stream stream) {
+  return status_of(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+}
+
+/* Nodes keep the priorities of the streams that they were captured on; a driver that refuses runs them all with that of
+   the stream that the graph is launched on. */
+static cudaError_t instantiate(cudaGraphExec_t *graph, cudaGraph_t captured) {
+  if (cudaGraphInstantiateWithFlags(graph, captured, cudaGraphInstantiateFlagUseNodePriority) == cudaSuccess)
+    return cudaSuccess;
+  (void)cudaGetLastError();
+  return cudaGraphInstantiateWithFlags(graph, captured, 0);
+}
+
+stage_status device_capture_end(cuda_stream stream, cuda_graph *graph) {
+  cudaGraph_t captured = NULL;
+  *graph = NULL;
+  cudaError_t error = cudaStreamEndCapture(stream, &captured);
+  if (error == cudaSuccess) error = instantiate(graph, captured);
+  if (captured) (void)cudaGraphDestroy(captured);
+  return status_of(error);
+}
+
+void device_capture_abandon(cuda_stream stream) {
+  cudaGraph_t captured = NULL;
+  (void)cudaStreamEndCapture(stream, &captured);
+  if (captured) (void)cudaGraphDestroy(captured);
+  (void)cudaGetLastError();
+}
+
+stage_status device_graph_launch(cuda_graph graph, cuda_stream stream) {
+  return status_of(cudaGraphLaunch(graph, stream));
+}
+
+void device_graph_destroy(cuda_graph graph) {
+  if (graph) (void)cudaGraphExecDestroy(graph);
+}

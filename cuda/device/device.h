@@ -1,0 +1,100 @@
+/*
+ * The device as C sees it: finding it, its memory, streams, events and graphs. Knows no stage.
+ *
+ * Every function returns a stage_status: STAGE_OUT_OF_MEMORY for a failed allocation, STAGE_DEVICE for any other error;
+ * device_error_text() of the same thread then says which. None prints or ends the process. All work on the calling
+ * thread's current device: wrap a call sequence in device_enter / device_leave.
+ */
+#ifndef HARTSIFT_CUDA_DEVICE_DEVICE_H
+#define HARTSIFT_CUDA_DEVICE_DEVICE_H
+
+#include "cuda/device/device_reason.h"
+#include "cuda/device/stream.h"
+#include "stages/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUevent_st *cuda_event;
+typedef struct CUgraphExec_st *cuda_graph;
+
+enum { DEVICE_NAME_BYTES = 256 };
+
+typedef struct device_info {
+  char name[DEVICE_NAME_BYTES];
+  int32_t major, minor; /* compute capability */
+  int32_t multiprocessors;
+  int32_t driver, runtime; /* CUDA versions, 1000 * major + 10 * minor */
+  size_t memory_bytes, free_bytes;
+  int32_t l2_bytes, shared_bytes_block_optin, shared_bytes_sm;
+} device_info;
+
+/* What CUDA answers: driver, runtime, count and error; of one device that is there error, mode and architectures, and
+   its facts as far as it gives them. */
+void device_ask_count(device_answer *answer);
+stage_status device_ask(int32_t index, device_info *info, device_answer *answer);
+
+/* The two below ask so, and give CUDA's answer in a sentence (device_probe.c). */
+
+/* Devices that the driver shows; 0 with a reason (zero-terminated) when there is no driver, no device, or the driver is
+   older than this build needs. */
+int32_t device_count(char *reason, size_t reason_bytes);
+
+/* Facts about one device; fails with a reason when it cannot run this build's code. Makes the device current for the
+   call only. */
+stage_status device_query(int32_t index, device_info *info, char *reason, size_t reason_bytes);
+
+/* Makes a device current and remembers which was, so that a caller's own choice comes back. */
+stage_status device_enter(int32_t index, int32_t *previous);
+void device_leave(int32_t previous);
+
+/* Of the current device, in bytes. */
+stage_status device_memory(size_t *free_bytes, size_t *memory_bytes);
+
+/* Device memory, 256-byte aligned. */
+stage_status device_alloc(void **pointer, size_t bytes);
+void device_free(void *pointer);
+/* Pinned host memory that the device can address too, at *device. */
+stage_status device_alloc_pinned(void **host, void **device, size_t bytes);
+void device_free_pinned(void *host);
+
+stage_status device_stream_create(cuda_stream *stream); /* of the lowest priority */
+/* urgency 0: the lowest, 1: between, 2: the highest. Blocks of a more urgent stream's kernels start first; those that run
+   are not stopped. */
+stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency);
+void device_stream_destroy(cuda_stream stream);
+stage_status device_stream_wait(cuda_stream stream);              /* blocks the host */
+stage_status device_stream_query(cuda_stream stream, bool *busy); /* does not block; *busy: work is left on it */
+
+/* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too. */
+stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream);
+stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream);
+stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
+                                 size_t row_bytes, size_t rows, cuda_stream stream);
+stage_status device_clear(void *device, size_t bytes, cuda_stream stream);
+
+/* Order between streams, also inside a capture (fork and join). */
+stage_status device_event_create(cuda_event *event, bool timed);
+void device_event_destroy(cuda_event event);
+stage_status device_event_record(cuda_event event, cuda_stream stream);
+stage_status device_event_wait(cuda_event event, cuda_stream stream);                         /* the stream waits */
+stage_status device_event_finish(cuda_event event);                                           /* blocks the host */
+stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds); /* after both happened */
+
+/* What is launched on the stream between begin and end becomes a graph instead of running. Its kernels keep the urgency
+   of the streams that they were launched on, where the driver can (11.7 on). */
+stage_status device_capture_begin(cuda_stream stream);
+stage_status device_capture_end(cuda_stream stream, cuda_graph *graph);
+/* Ends a capture that failed half way. */
+void device_capture_abandon(cuda_stream stream);
+stage_status device_graph_launch(cuda_graph graph, cuda_stream stream);
+void device_graph_destroy(cuda_graph graph);
+
+/* The calling thread's last CUDA error, and clears it. Static text. */
+const char *device_error_text(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

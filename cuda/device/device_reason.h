@@ -1,0 +1,67 @@
+/*
+ * Why a device cannot be used, in a sentence with its remedy. Plain C without the toolkit: builds without CUDA compile
+ * and test it too.
+ */
+#ifndef HARTSIFT_CUDA_DEVICE_DEVICE_REASON_H
+#define HARTSIFT_CUDA_DEVICE_DEVICE_REASON_H
+
+#include "stages/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Values of cudaError_t that have a sentence of their own; device.cu asserts that they are CUDA's. */
+enum {
+  DEVICE_ERROR_NONE = 0,
+  DEVICE_ERROR_MEMORY = 2,
+  DEVICE_ERROR_STUB_LIBRARY = 34,
+  DEVICE_ERROR_OLD_DRIVER = 35,
+  DEVICE_ERROR_UNAVAILABLE = 46,
+  DEVICE_ERROR_NO_DEVICE = 100,
+  DEVICE_ERROR_NO_CODE = 209,
+  DEVICE_ERROR_UNKNOWN_PTX = 222,
+  DEVICE_ERROR_NO_JIT = 223,
+  DEVICE_ERROR_SYSTEM_CALL = 304,
+  DEVICE_ERROR_NOT_READY = 802,
+  DEVICE_ERROR_DRIVER_PARTS = 803
+};
+
+/* Values of cudaComputeMode. */
+enum { DEVICE_MODE_SHARED = 0, DEVICE_MODE_PROHIBITED = 2, DEVICE_MODE_EXCLUSIVE = 3 };
+
+/* The driver's device files, as this process may use them. */
+typedef enum device_files { DEVICE_FILES_ABSENT, DEVICE_FILES_DENIED, DEVICE_FILES_OPEN } device_files;
+
+/* What CUDA and the machine answered. Text is not owned; null: not known. */
+typedef struct device_answer {
+  int32_t error;          /* a cudaError_t: of the first call that failed */
+  const char *error_text; /* CUDA's own words for it */
+  int32_t driver;         /* the newest CUDA version that the driver knows, 1000 * major + 10 * minor; 0: no driver */
+  int32_t runtime;        /* the CUDA version of this build */
+  int32_t count;          /* devices that the driver shows */
+  device_files files;
+  const char *visible; /* CUDA_VISIBLE_DEVICES */
+  /* Of one device; index -1: no device was asked for yet */
+  int32_t index;
+  const char *name;
+  int32_t major, minor; /* compute capability */
+  int32_t mode;
+  size_t memory_bytes, free_bytes; /* memory_bytes 0: it did not say */
+  const char *architectures;       /* that this build has code for */
+} device_answer;
+
+/* Writes the sentence, zero-terminated; "" where nothing is amiss. reason null or bytes 0: nothing is written. */
+void device_reason(const device_answer *answer, char *reason, size_t bytes);
+
+/* For a device whose memory does not hold `needed_bytes` more (0: of an amount that is not known) for `what`. */
+void device_reason_memory(const device_answer *answer, const char *what, size_t needed_bytes, char *reason,
+                          size_t bytes);
+
+/* The state of `control` (the driver's /dev/nvidiactl), which whoever uses a GPU opens. */
+device_files device_files_of(const char *control);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/*
+ * What launchers share: the launch of a kernel, grids, resident blocks, shared-memory limits.
+ */
+#ifndef HARTSIFT_CUDA_DEVICE_LAUNCH_CUH
+#define HARTSIFT_CUDA_DEVICE_LAUNCH_CUH
+
+#include "stages/base.h"
+
+/* Blocks of `threads` that the current device holds at once; at least 1. Legal during stream capture. */
+static inline unsigned launch_resident_blocks(const void *kernel, int threads, size_t dynamic_shared_bytes) {
+  int device = 0, processors = 0, blocks = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 1;
+  if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_shared_bytes) != cudaSuccess)
+    return 1;
+  return processors * blocks > 0 ? (unsigned)(processors * blocks) : 1u;
+}
+
+/* Launches a kernel; the status is the launch's own. After <<<>>> there would only be the thread's last error to ask for,
+   and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
+   converted to the kernel's parameters as in a call. */
+template <class... PARAMETERS, class... ARGUMENTS>
+static inline stage_status launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared_bytes,
+                                  cudaStream_t stream, const ARGUMENTS &...arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...) == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
+}
+
+enum { GRID_Y_MAX = 65535 };
+
+static inline int32_t launch_parts(int32_t n, int32_t part) { return n / part + (n % part != 0); }
+
+/* A grid over columns and rows; more rows than the hardware's grid can have are left to a loop in the kernel. */
+static inline dim3 launch_grid_2d(int32_t columns, int32_t columns_a_block, int32_t rows, int32_t rows_a_block) {
+  const int32_t y = launch_parts(rows, rows_a_block);
+  return dim3((unsigned)launch_parts(columns, columns_a_block), (unsigned)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
+}
+
+/* A plane of another picture of a group; null stays null. */
+template <class T> static __device__ __forceinline__ T *group_shifted(T *plane, size_t bytes) {
+  return plane ? reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(plane) + bytes) : plane;
+}
+
+/* Lets a kernel have that much dynamic shared memory. */
+static inline stage_status launch_prepare(const void *kernel, int32_t shared_bytes) {
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
+}
+
+/* Multiprocessors of the current device; 1 when that cannot be told. */
+static inline int32_t launch_multiprocessors(void) {
+  int device = 0, count = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 1;
+  if (cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
+  return count > 0 ? count : 1;
+}
+
+#endif

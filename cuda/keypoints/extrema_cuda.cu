@@ -1,0 +1,455 @@
+/*
+ * The extremum search: Gaussian levels, or stored DoG levels, to one bit a sample. A marching kernel for three
+ * scales an octave (every profile), a plain one for any other number.
+ */
+#include "cuda/keypoints/extrema_cuda.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/prim/async_copy.cuh"
+#include "cuda/pyramid/pyramid_cuda.h"
+#include "cuda/pyramid/tune.h"
+
+enum { MARCH_LEVELS = 3, LANE_COLUMNS = 4, STRIP_COLUMNS = 32 * LANE_COLUMNS };
+
+/* One octave of a launch. */
+struct extrema_part {
+  const float *planes; /* Gaussian levels 0..S+2, or DoG levels 0..S+1 */
+  uint32_t *words;
+  size_t plane_floats;
+  int32_t stride, width, height, words_per_row;
+  int32_t first_block; /* of this octave */
+  int32_t rows;        /* of a warp, or of a block in the plain kernel */
+};
+
+struct extrema_params {
+  extrema_part parts[OCTAVES_MAX];
+  int32_t part_count, scales, border;
+  float above; /* not negative */
+};
+
+/* D at offset `at` of DoG level `level`. */
+template <bool STORED> __device__ __forceinline__ float dog_of(const extrema_part &o, int32_t level, size_t at) {
+  const float *lower = o.planes + (size_t)level * o.plane_floats + at;
+  return STORED ? *lower : lower[o.plane_floats] - *lower;
+}
+
+__device__ __forceinline__ const extrema_part &part_of_block(const extrema_params &p, int32_t *block) {
+  int32_t part = 0;
+  while (part + 1 < p.part_count && (int32_t)blockIdx.x >= p.parts[part + 1].first_block) part++;
+  *block = (int32_t)blockIdx.x - p.parts[part].first_block;
+  return p.parts[part];
+}
+
+/* One row of DoG levels 1..3: four columns a lane, and the one to either side of them. */
+enum { ROW_COLUMNS = LANE_COLUMNS + 2 };
+struct dog_row {
+  float d[MARCH_LEVELS][ROW_COLUMNS];
+};
+
+/* A row under test and the ones above and below, in registers. */
+struct dog_rows {
+  const dog_row &up, &mid, &down;
+};
+
+/* What a lane of the marching kernel knows of its strip. */
+struct strip_place {
+  int32_t first_row, rows, strip_column; /* of the warp */
+  int32_t column;                        /* of the lane */
+  int32_t last_sent;                     /* row of the walk; what lies below is not tested or not in the picture */
+  int32_t beyond;   /* lanes 0 and 31: the vector whose nearer end is the strip's neighbour, from `column`; else 0 */
+  uint32_t allowed; /* bits of the columns that are `border` from the sides, the same for each level */
+};
+
+/* Rows on their way from global memory, for one warp: MARCH_SLOTS of them, each with a vector at either side of the
+   strip. A lane reads only what it copied itself, and so waits for nothing but its own copies. */
+enum { MARCH_SLOTS = 3, STAGED_COLUMNS = STRIP_COLUMNS + 2 * LANE_COLUMNS };
+template <bool STORED> struct staged_rows {
+  static constexpr int planes = STORED ? MARCH_LEVELS : MARCH_LEVELS + 1;
+  float4 v[MARCH_SLOTS][planes][STAGED_COLUMNS / LANE_COLUMNS];
+};
+
+/* Samples of a warp that are extrema among DoG levels 1..3 or equal to one, waiting to be compared with levels 0 and 4,
+   and the words they end in. These two levels are not marched through: few samples ask for them. Collected, so that one
+   wait for memory serves many samples. An entry has the bits of test_dog_row, the lane from bit 12 and the row of the
+   walk from bit 17. */
+enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
+struct warp_candidates {
+  uint32_t waiting[WAITING_MAX];
+  uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
+};
+
+/* Sends for row `row` of the walk, counted from its first output row, and moves `from` on by a row: the lane's sample
+   of DoG or Gaussian level 1 in that row. Rows outside the picture are left as they are: only tests of rows that
+   `border` rules out would see them. */
+template <bool STORED>
+__device__ __forceinline__ void send_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
+                                         staged_rows<STORED> *s, const float **from) {
+  const int32_t lane = (int32_t)threadIdx.x & 31;
+  if (place.first_row + row >= 0 && row <= place.last_sent && place.column < o.width) {
+    const float *plane = *from;
+#pragma unroll
+    for (int l = 0; l < staged_rows<STORED>::planes; l++, plane += o.plane_floats) {
+      float4 *to = &s->v[slot][l][lane + 1];
+      copy_16_async_cached(to, plane);
+      if (place.beyond < 0) copy_16_async_cached(to - 1, plane - LANE_COLUMNS);
+      if (place.beyond > 0) copy_16_async_cached(to + 1, plane + LANE_COLUMNS);
+    }
+  }
+  *from += o.stride;
+  copies_commit();
+}
+
+/* Sends for the row two after `row`, waits for `row` itself and takes its differences. All lanes call it. */
+template <bool STORED>
+__device__ __forceinline__ void take_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
+                                         staged_rows<STORED> *s, const float **from, dog_row *to) {
+  constexpr int planes = staged_rows<STORED>::planes, upper = STORED ? 0 : 1;
+  const int32_t lane = (int32_t)threadIdx.x & 31;
+  /* the float beside the strip from a lane's own first one: lane 0 has one before, lane 31 one behind; the other lanes
+     read one of their own that lies in a bank of its own */
+  const int32_t beside_at = lane == 0 ? -1 : (lane == 31 ? (int32_t)LANE_COLUMNS : lane >> 3);
+  /* the slot that is sent for has been read, one row ago: a copy is not ordered behind reads without this */
+  __syncwarp();
+  send_row(o, place, row + 2, (slot + 2) % MARCH_SLOTS, s, from);
+  copies_wait_but<2>();
+  float4 v[planes];
+  float b[planes]; /* beside the strip: of use in lanes 0 and 31 */
+#pragma unroll
+  for (int l = 0; l < planes; l++) {
+    v[l] = s->v[slot][l][lane + 1];
+    b[l] = reinterpret_cast<const float *>(&s->v[slot][l][lane + 1])[beside_at];
+  }
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++) {
+    const float4 u = v[l + upper], w = v[l];
+    to->d[l][1] = STORED ? u.x : u.x - w.x;
+    to->d[l][2] = STORED ? u.y : u.y - w.y;
+    to->d[l][3] = STORED ? u.z : u.z - w.z;
+    to->d[l][4] = STORED ? u.w : u.w - w.w;
+    const float beside = STORED ? b[l] : b[l + upper] - b[l];
+    const float left = __shfl_up_sync(0xffffffffu, to->d[l][LANE_COLUMNS], 1);
+    const float right = __shfl_down_sync(0xffffffffu, to->d[l][1], 1);
+    to->d[l][0] = lane == 0 ? beside : left;
+    to->d[l][LANE_COLUMNS + 1] = lane == 31 ? beside : right;
+  }
+}
+
+/*
+ * Floats as integers: positive ones grow with their value as signed integers and negative ones with their distance from
+ * zero as unsigned, and in either order those of the other sign are smaller. So one source serves maxima (int32_t) and
+ * minima (uint32_t), and three are compared by one instruction from compute capability 9.0 on.
+ */
+template <typename ORDER> __device__ __forceinline__ ORDER outer_of(float a, float b, float c) {
+  return max(max((ORDER)__float_as_int(a), (ORDER)__float_as_int(b)), (ORDER)__float_as_int(c));
+}
+
+/* The outermost of a level's nine samples about each of the lane's, the sample itself included. */
+template <typename ORDER>
+__device__ __forceinline__ void outermost_of_level(const dog_rows &rows, int l, ORDER nine[LANE_COLUMNS]) {
+  ORDER column[ROW_COLUMNS];
+#pragma unroll
+  for (int k = 0; k < ROW_COLUMNS; k++)
+    column[k] = outer_of<ORDER>(rows.up.d[l][k], rows.mid.d[l][k], rows.down.d[l][k]);
+#pragma unroll
+  for (int k = 0; k < LANE_COLUMNS; k++) nine[k] = max(max(column[k], column[k + 1]), column[k + 2]);
+}
+
+/* What each sample of DoG levels 1..3 must reach: the outermost of its 27 (18 at the outer levels) and the first float
+   beyond the threshold. */
+template <typename ORDER>
+__device__ __forceinline__ void outermost_of_row(const dog_rows &rows, ORDER first,
+                                                 ORDER reach[MARCH_LEVELS][LANE_COLUMNS]) {
+  ORDER nine[MARCH_LEVELS][LANE_COLUMNS];
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++) outermost_of_level(rows, l, nine[l]);
+#pragma unroll
+  for (int k = 0; k < LANE_COLUMNS; k++) {
+    reach[0][k] = max(max(nine[0][k], nine[1][k]), first);
+    reach[1][k] = max(reach[0][k], nine[2][k]);
+    reach[2][k] = max(max(nine[1][k], nine[2][k]), first);
+  }
+}
+
+/* Bits of a row's samples that are at least as far out as their neighbours in DoG levels 1..3, and beyond the
+   threshold: bit 4l + k is column k of level l + 1. Few are equal to a neighbour; settle_waiting sorts those out. */
+__device__ __forceinline__ uint32_t test_dog_row(float above, const dog_rows &rows) {
+  float farthest = 0.0f;
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++)
+#pragma unroll
+    for (int k = 0; k < LANE_COLUMNS; k++) farthest = fmaxf(farthest, hs_fabsf(rows.mid.d[l][k + 1]));
+  if (!__any_sync(0xffffffffu, farthest > above)) return 0;
+  int32_t highest[MARCH_LEVELS][LANE_COLUMNS];
+  uint32_t lowest[MARCH_LEVELS][LANE_COLUMNS], bits = 0;
+  outermost_of_row(rows, __float_as_int(above) + 1, highest);
+  outermost_of_row(rows, __float_as_uint(-above) + 1u, lowest);
+#pragma unroll
+  for (int l = 0; l < MARCH_LEVELS; l++)
+#pragma unroll
+    for (int k = 0; k < LANE_COLUMNS; k++) {
+      const float c = rows.mid.d[l][k + 1];
+      if (__float_as_int(c) >= highest[l][k] || __float_as_uint(c) >= lowest[l][k])
+        bits |= 1u << (LANE_COLUMNS * l + k);
+    }
+  return bits;
+}
+
+/* Whether c is beyond (or, with ties, at) n on the side of SIGN. */
+template <int SIGN, bool TIES> __device__ __forceinline__ bool is_beyond(float c, float n) {
+  return SIGN > 0 ? (TIES ? c >= n : c > n) : (TIES ? c <= n : c < n);
+}
+
+/* Whether c is beyond the nine samples about (x, y) of a DoG level, without the one at (x, y) where `self`, on the side
+   of its own sign. */
+template <bool STORED, bool TIES>
+__device__ __forceinline__ bool is_beyond_level(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c,
+                                                bool self) {
+  bool largest = c > 0.0f, smallest = c < 0.0f;
+#pragma unroll
+  for (int j = -1; j <= 1; j++)
+#pragma unroll
+    for (int i = -1; i <= 1; i++) {
+      const bool skipped = self && i == 0 && j == 0;
+      const float n = dog_of<STORED>(o, level, (size_t)(y + j) * (size_t)o.stride + (size_t)(x + i));
+      largest = largest & (skipped | is_beyond<1, TIES>(c, n));
+      smallest = smallest & (skipped | is_beyond<-1, TIES>(c, n));
+    }
+  return largest | smallest;
+}
+
+/* Whether a sample of DoG level 1..3 that waits is an extremum: what its row's test left open is the outer level and,
+   without ties, whether any of the 26 equals it. The level not yet read comes first: most fail there. */
+template <bool STORED, bool TIES>
+__device__ __forceinline__ bool is_extremum(const extrema_part &o, int32_t level, int32_t x, int32_t y) {
+  if (TIES && level == 2) return true;
+  const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
+  const int32_t inwards = level == MARCH_LEVELS ? -1 : 1;
+  if (!is_beyond_level<STORED, TIES>(o, level - inwards, x, y, c, false)) return false;
+  /* both without a branch, so that their reads are under way at once */
+  return TIES || (is_beyond_level<STORED, TIES>(o, level, x, y, c, true) &
+                  is_beyond_level<STORED, TIES>(o, level + inwards, x, y, c, false));
+}
+
+/* Settles the waiting samples, an entry a lane: sets the bits of those that are extrema. Starts and ends in step. */
+template <bool STORED, bool TIES>
+__device__ __forceinline__ void settle_waiting(const extrema_part &o, const strip_place &place, int32_t count,
+                                               warp_candidates *s) {
+  __syncwarp();
+#pragma unroll 1
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < count; i += 32) {
+    const uint32_t entry = s->waiting[i];
+    const int32_t lane = (int32_t)(entry >> LANE_SHIFT & 31u), row = (int32_t)(entry >> ROW_SHIFT);
+#pragma unroll 1
+    for (uint32_t left = entry & ((1u << LANE_SHIFT) - 1u); left; left &= left - 1) {
+      const int32_t bit = __ffs((int)left) - 1, l = bit / LANE_COLUMNS,
+                    column = LANE_COLUMNS * lane + bit % LANE_COLUMNS;
+      if (is_extremum<STORED, TIES>(o, l + 1, place.strip_column + column, place.first_row + row))
+        atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
+    }
+  }
+  __syncwarp();
+}
+
+/* Tests one row of the walk; returns the number of waiting entries. */
+__device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const extrema_params &p,
+                                                 const strip_place &place, int32_t row, const dog_rows &rows,
+                                                 int32_t count, warp_candidates *s) {
+  const int32_t y = place.first_row + row, lane = (int32_t)threadIdx.x & 31;
+  if (y < p.border || y >= o.height - p.border) return count;
+  const uint32_t bits = test_dog_row(p.above, rows) & place.allowed;
+  const uint32_t lanes = __ballot_sync(0xffffffffu, bits != 0);
+  if (bits)
+    s->waiting[count + __popc(lanes & ((1u << lane) - 1u))] =
+        bits | (uint32_t)lane << LANE_SHIFT | (uint32_t)row << ROW_SHIFT;
+  return count + __popc(lanes);
+}
+
+/* Writes a warp's words. */
+__device__ __forceinline__ void store_words(const extrema_part &o, const strip_place &place, const warp_candidates *s) {
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < place.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) {
+    const int32_t row = i / (MARCH_LEVELS * STRIP_WORDS), l = i / STRIP_WORDS % MARCH_LEVELS;
+    const int32_t word = place.strip_column / 32 + i % STRIP_WORDS;
+    if (word >= o.words_per_row) continue;
+    o.words[((size_t)l * (size_t)o.height + (size_t)(place.first_row + row)) * (size_t)o.words_per_row + (size_t)word] =
+        s->words[i];
+  }
+}
+
+__device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, const extrema_params &p, int32_t block) {
+  const int32_t strips = (o.width + STRIP_COLUMNS - 1) / STRIP_COLUMNS;
+  const int32_t lane = (int32_t)threadIdx.x & 31, warp = (int32_t)threadIdx.x >> 5;
+  strip_place place;
+  place.first_row = (block / strips * EXTREMA_WARPS + warp) * o.rows;
+  place.strip_column = block % strips * STRIP_COLUMNS;
+  place.column = place.strip_column + LANE_COLUMNS * lane;
+  place.rows = min(o.rows, o.height - place.first_row);
+  place.last_sent = min(place.rows, o.height - 1 - place.first_row);
+  place.beyond = 0;
+  if (lane == 0 && place.column > 0) place.beyond = -1;
+  if (lane == 31 && place.column + LANE_COLUMNS < o.width) place.beyond = 1;
+  place.allowed = 0;
+  for (int32_t k = 0; k < LANE_COLUMNS; k++)
+    if (place.column + k >= p.border && place.column + k < o.width - p.border) place.allowed |= 0x111u << k;
+  return place;
+}
+
+/*
+ * Does: extrema_ref for S = 3, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with STRIP_COLUMNS
+ *   columns and extrema_part::rows rows; the warps of a block lie one below another.
+ * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers.
+ * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that nothing read so far rules out, and
+ *   without ties those of the other levels again. Up to 3 floats right of the picture, within its rows, are read and
+ *   not used. Writes: every word of the masks.
+ * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >= 1;
+ *   any size. Order: no sums.
+ * Cost: 16 bytes (12 with stored DoG) a sample and about 30 comparisons, of three values each where the hardware can;
+ *   bounded by memory and latency.
+ */
+template <bool STORED, bool TIES>
+static __device__ __forceinline__ void extrema_march(const extrema_params &p, const extrema_part &o, int32_t block) {
+  __shared__ warp_candidates s_candidates[EXTREMA_WARPS];
+  __shared__ staged_rows<STORED> s_staged[EXTREMA_WARPS];
+  const strip_place place = strip_place_of(o, p, block);
+  warp_candidates *s = &s_candidates[threadIdx.x >> 5];
+  staged_rows<STORED> *staged = &s_staged[threadIdx.x >> 5];
+  const float *from =
+      o.planes + o.plane_floats + (ptrdiff_t)(place.first_row - 1) * o.stride + place.column; /* row -1 of the walk */
+  send_row(o, place, -1, 0, staged, &from);
+  send_row(o, place, 0, 1, staged, &from);
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < place.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;
+  dog_row a, b, c;
+  take_row(o, place, -1, 0, staged, &from, &a);
+  take_row(o, place, 0, 1, staged, &from, &b);
+  int32_t count = 0;
+  for (int32_t row = 0; row < place.rows; row += 3) {
+    take_row(o, place, row + 1, 2, staged, &from, &c);
+    count = march_dog_row(o, p, place, row, {a, b, c}, count, s);
+    if (row + 1 >= place.rows) break;
+    take_row(o, place, row + 2, 0, staged, &from, &a);
+    count = march_dog_row(o, p, place, row + 1, {b, c, a}, count, s);
+    if (row + 2 >= place.rows) break;
+    take_row(o, place, row + 3, 1, staged, &from, &b);
+    count = march_dog_row(o, p, place, row + 2, {c, a, b}, count, s);
+    if (count <= WAITING_MAX - 96) continue; /* three rows add 96 at most */
+    settle_waiting<STORED, TIES>(o, place, count, s);
+    count = 0;
+  }
+  settle_waiting<STORED, TIES>(o, place, count, s);
+  store_words(o, place, s);
+}
+
+template <bool STORED, bool TIES, bool GROUP>
+__global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
+    extrema_march_kernel(const __grid_constant__ extrema_params p, size_t group_stride_bytes) {
+  int32_t block;
+  const extrema_part &part = part_of_block(p, &block);
+  if (GROUP) {
+    extrema_part o = part;
+    o.planes = group_shifted(part.planes, blockIdx.z * group_stride_bytes);
+    o.words = group_shifted(part.words, blockIdx.z * group_stride_bytes);
+    extrema_march<STORED, TIES>(p, o, block);
+  } else {
+    extrema_march<STORED, TIES>(p, part, block);
+  }
+}
+
+/*
+ * Does: extrema_ref for any S, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with one mask
+ * word of one row of all levels. Shared, Barriers: none. Reads: levels through the L1 cache, only inside the
+ * picture. Writes: every word of the masks, by ballot. Limits: border >= 1; any size. Order: no sums. Cost: 8 bytes
+ * a sample and level for most samples, which fail the threshold.
+ */
+template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __grid_constant__ extrema_params p) {
+  int32_t block;
+  const extrema_part &o = part_of_block(p, &block);
+  const int32_t lane = (int32_t)threadIdx.x & 31, word = block % o.words_per_row, x = word * 32 + lane;
+  const int32_t y = block / o.words_per_row * EXTREMA_WARPS + ((int32_t)threadIdx.x >> 5);
+  if (y >= o.height) return;
+  const bool allowed = x >= p.border && x < o.width - p.border && y >= p.border && y < o.height - p.border;
+  for (int32_t level = 1; level <= p.scales; level++) {
+    bool candidate = false;
+    if (allowed) {
+      const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
+      candidate = hs_fabsf(c) > p.above;
+      for (int32_t s = level - 1; s <= level + 1 && candidate; s++)
+        candidate = is_beyond_level<STORED, TIES>(o, s, x, y, c, s == level);
+    }
+    const uint32_t bits = __ballot_sync(0xffffffffu, candidate);
+    if (lane == 0)
+      o.words[((size_t)(level - 1) * (size_t)o.height + (size_t)y) * (size_t)o.words_per_row + (size_t)word] = bits;
+  }
+}
+
+/* Rows of a warp: as long a walk as lets all blocks run at once. */
+static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
+  const int64_t groups = (int64_t)multiprocessors * EXTREMA_BLOCKS_PER_SM / launch_parts(o->width, STRIP_COLUMNS);
+  const int32_t rows = launch_parts(o->height, EXTREMA_WARPS * (int32_t)(groups > 1 ? groups : 1));
+  if (rows < EXTREMA_ROWS_MIN) return EXTREMA_ROWS_MIN;
+  return rows > EXTREMA_ROWS_MAX ? (int32_t)EXTREMA_ROWS_MAX : rows;
+}
+
+/* Fills the parts; returns the number of blocks, or -1 where a grid cannot hold them. */
+static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_params *p) {
+  const int32_t multiprocessors = launch_multiprocessors();
+  int64_t blocks = 0;
+  for (int32_t i = 0; i < args->octave_count; i++) {
+    const extrema_octave *from = &args->octaves[i];
+    const octave_view *o = &from->octave;
+    if (o->width <= 0 || o->height <= 0) continue;
+    assert(o->stride % PLANE_STRIDE_FLOATS == 0 && o->stride <= INT32_MAX &&
+           o->level_floats % PLANE_STRIDE_FLOATS == 0);
+    assert((uintptr_t)o->levels % 256 == 0 && from->candidates.words_per_row == mask_words_per_row(o->width));
+    extrema_part *to = &p->parts[p->part_count++];
+    assert((uintptr_t)from->dog % 16 == 0); /* copied in vectors */
+    to->planes = from->dog ? from->dog : o->levels;
+    to->words = from->candidates.words;
+    to->plane_floats = o->level_floats;
+    to->stride = (int32_t)o->stride;
+    to->width = o->width;
+    to->height = o->height;
+    to->words_per_row = from->candidates.words_per_row;
+    to->first_block = (int32_t)blocks;
+    to->rows = march ? rows_of_warp(o, multiprocessors) : 1;
+    blocks +=
+        (int64_t)launch_parts(o->width, march ? STRIP_COLUMNS : 32) * launch_parts(o->height, to->rows * EXTREMA_WARPS);
+    if (blocks > INT32_MAX) return -1;
+  }
+  return blocks;
+}
+
+template <bool STORED, bool TIES>
+static stage_status extrema_run(const extrema_params *p, bool march, unsigned blocks, cuda_stream stream) {
+  if (march) return launch(extrema_march_kernel<STORED, TIES, false>, blocks, 32 * EXTREMA_WARPS, 0, stream, *p, 0);
+  return launch(extrema_plain_kernel<STORED, TIES>, blocks, 32 * EXTREMA_WARPS, 0, stream, *p);
+}
+
+/* Of a group. */
+static stage_status extrema_run_group(const extrema_params *p, const extrema_launch_args *args, bool ties,
+                                      unsigned blocks, cuda_stream stream) {
+  const dim3 grid(blocks, 1, (unsigned)args->group);
+  assert(p->scales == MARCH_LEVELS && !args->octaves[0].dog && args->group_stride_bytes % 256 == 0);
+  return launch(ties ? extrema_march_kernel<false, true, true> : extrema_march_kernel<false, false, true>, grid,
+                32 * EXTREMA_WARPS, 0, stream, *p, args->group_stride_bytes);
+}
+
+stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream) {
+  assert(args->octave_count >= 0 && args->octave_count <= OCTAVES_MAX);
+  assert(args->params.border >= 1 && args->params.scales >= 1 && args->params.scales <= SCALES_MAX);
+  extrema_params p;
+  p.part_count = 0;
+  p.scales = args->params.scales;
+  p.border = args->params.border;
+  /* |c| > t and c > 0 is c > max(t, 0); likewise for c < 0 */
+  p.above = args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f;
+  const bool march = p.scales == MARCH_LEVELS, ties = args->params.extremum_ties;
+  const int64_t blocks = fill_parts(args, march, &p);
+  if (blocks < 0) return STAGE_OVERFLOW;
+  if (blocks == 0) return STAGE_OK;
+  const bool stored = args->octaves[0].dog != NULL;
+  for (int32_t i = 1; i < args->octave_count; i++) assert((args->octaves[i].dog != NULL) == stored);
+  if (args->group > 1) return extrema_run_group(&p, args, ties, (unsigned)blocks, stream);
+  if (stored && ties) return extrema_run<true, true>(&p, march, (unsigned)blocks, stream);
+  if (stored) return extrema_run<true, false>(&p, march, (unsigned)blocks, stream);
+  if (ties) return extrema_run<false, true>(&p, march, (unsigned)blocks, stream);
+  return extrema_run<false, false>(&p, march, (unsigned)blocks, stream);
+}

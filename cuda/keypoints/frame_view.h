@@ -1,0 +1,129 @@
+/*
+ * What the keypoint stages of one frame work on, in device memory: octaves, masks, lists and scratch.
+ *
+ * One view is passed by value to every kernel from refinement to results. Counts stay on the device: each stage reads
+ * the count that the one before it wrote, and counts past a capacity without writing there. The order of launches is
+ *
+ *   cuda_keypoint_reset, (extrema), cuda_refine, cuda_locate, cuda_orient, [cuda_select], cuda_describe, cuda_results
+ *
+ * on one stream, or on several with events between them. All of it may be captured into a graph.
+ *
+ * To add a kernel (tests/api/check_places.py names what was forgotten):
+ *   1. the kernel in a .cu of its subject, with its description: Does, Launch, Shared, Reads, Writes, Barriers, Limits,
+ *      Order, Cost;
+ *   2. one launcher in the header beside it, which asserts what the description says of the launch;
+ *   3. its place in a frame's graph (pipeline/device/cuda_record.c), its buffers in pipeline/device/cuda_plan.c, and a
+ *      variant's name in pipeline/device/cuda_variants.c where there is a choice;
+ *   4. its agreement with the reference, byte for byte: tests/agree/test_cuda_*.c (tests/prim for a primitive);
+ *   5. its figure in bench/NOTES.md, with what bounds it.
+ */
+#ifndef HARTSIFT_CUDA_KEYPOINTS_FRAME_VIEW_H
+#define HARTSIFT_CUDA_KEYPOINTS_FRAME_VIEW_H
+
+#include "cuda/device/stream.h"
+#include "stages/describe.h"
+#include "stages/refine.h"
+#include "stages/select.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  MASK_TILE_WORDS = 1024, /* settled samples are counted per tile of at least so many mask words ... */
+  MASK_TILES_MAX = 2048,  /* ... and larger ones where there would be more tiles than this */
+  LIST_TILE = 256,        /* keypoints or features of a list are counted per tile of so many */
+  WORK_BINS = 256,        /* window radii by which descriptor work is ordered; the last bin takes all larger ones */
+  SELECT_DIGIT_BITS = 11,
+  SELECT_DIGITS = 1 << SELECT_DIGIT_BITS,
+  SELECT_PASSES = 3 /* 11 + 11 + 10 bits of a 32-bit key */
+};
+
+/* Room for the lists of one frame. */
+typedef struct cuda_keypoint_capacity {
+  uint32_t mask_words; /* as cuda_frame_view */
+  uint32_t candidates; /* more are followed too, only with less balance */
+  uint32_t keypoints;
+  uint32_t features; /* of the longer of the two feature lists */
+} cuda_keypoint_capacity;
+
+/* Scratch of the keypoint stages. Everything from `counters` for counter_bytes is zero at the start of a frame. */
+typedef struct cuda_keypoint_scratch {
+  void *counters;
+  size_t counter_bytes;
+  uint32_t *candidate_count;             /* candidates of the frame, also past the capacity */
+  uint32_t *tickets;                     /* [2]: next keypoint to orient, next feature to describe */
+  uint32_t *settled_tiles;               /* [MASK_TILES_MAX] settled samples in each tile of the masks */
+  uint32_t *work_counts;                 /* [2][WORK_BINS] features by window radius: oriented, selected */
+  uint32_t *work_cursors;                /* [2][WORK_BINS] how many of those have their place in `order` */
+  uint32_t *select_digits;               /* [SELECT_PASSES][SELECT_DIGITS] */
+  uint32_t *peak_tiles;                  /* features in each tile of keypoints */
+  uint32_t *select_above, *select_equal; /* features above and at the threshold in each tile of features */
+  uint64_t *candidates;                  /* mask word * 32 + bit */
+  uint32_t candidate_capacity;
+  uint8_t *peak_counts; /* features of each keypoint */
+  int32_t *histograms;  /* [keypoint][ORIENT_BINS] */
+  float *peak_angles;   /* [keypoint][ORIENT_PEAKS_MAX] */
+  uint32_t *select_keys;
+  uint32_t *order; /* features, largest descriptor window first: the order of execution only */
+} cuda_keypoint_scratch;
+
+/* Every pointer is device memory. */
+typedef struct cuda_frame_view {
+  octave_view octaves[OCTAVES_MAX];
+  int32_t octave_count, first_octave;        /* first_octave is octaves[0].octave */
+  uint32_t mask_offset[OCTAVES_MAX];         /* first mask word of each octave: ascending, multiples of 4 */
+  uint32_t mask_words;                       /* of all octaves, a multiple of 4; what lies between octaves is ignored */
+  uint32_t *candidate_words, *settled_words; /* 16-byte aligned; each octave's part as mask_view */
+  sift_params params;
+  place_filter filter; /* mask: device memory or null */
+  bool filtered;       /* false: the filter keeps every place and is not consulted */
+  keypoint_list keypoints;
+  feature_list oriented; /* what orientation gives */
+  feature_list features; /* what is described: `oriented` again, or the list that selection fills */
+  uint32_t max_features; /* 0: no selection */
+  select_rule selection;
+  const vote_scales *scales;
+  cuda_keypoint_scratch scratch;
+  /* Several pictures of one size in the same launches: views of all of them in device memory, this one the first; their
+     counters lie group_stride_bytes apart. group 0 or 1: this one alone. */
+  int32_t group;
+  const struct cuda_frame_view *group_views;
+  size_t group_stride_bytes;
+} cuda_frame_view;
+
+/* The view that a kernel's block works on; GROUP is the kernel's, a compile-time constant. */
+#define CUDA_VIEW_OF_BLOCK(GROUP, one) ((GROUP) ? (one).group_views[blockIdx.z] : (one))
+
+/* A grid of `blocks` for each picture of the group; where blocks loop over a list, fewer for each do. */
+static inline uint32_t cuda_group_count(const cuda_frame_view *view) {
+  return view->group > 1 ? (uint32_t)view->group : 1u;
+}
+static inline uint32_t cuda_group_share(const cuda_frame_view *view, uint32_t blocks) {
+  const uint32_t share = blocks / cuda_group_count(view);
+  return share > 0 ? share : 1u;
+}
+
+/* Places the scratch for these capacities at `base` (256-byte aligned device memory) and returns its bytes. base null:
+   only the bytes are of use. */
+size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *scratch);
+
+/* Clears the scratch's counters: once a frame, before anything else of it. */
+stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream);
+
+/* The words of one octave's masks: S * height rows. */
+static inline size_t cuda_mask_words(const octave_view *octave, int32_t scales) {
+  return (size_t)scales * (size_t)octave->height * (size_t)mask_words_per_row(octave->width);
+}
+
+/* log2 of the words in a tile of the masks, over MASK_TILE_WORDS. */
+HS_INLINE uint32_t cuda_mask_tile_shift(uint32_t mask_words) {
+  uint32_t shift = 0;
+  while (((uint64_t)MASK_TILE_WORDS * MASK_TILES_MAX << shift) < mask_words) shift++;
+  return shift;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,46 @@
+/* Scratch of the keypoint stages: where everything lies, and its reset. */
+#include "cuda/keypoints/frame_view.h"
+
+enum { SCRATCH_ALIGNMENT = 256 };
+
+/* Takes `count` items of `size` from the running offset; null without a base. */
+static void *take(char *base, size_t *offset, size_t count, size_t size) {
+  void *at = base ? base + *offset : nullptr;
+  *offset += (count * size + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
+  return at;
+}
+
+static size_t list_tiles(uint32_t capacity) { return (size_t)capacity / LIST_TILE + 1; }
+
+size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
+  char *b = (char *)base;
+  size_t at = 0;
+  const size_t word = sizeof(uint32_t);
+  s->counters = b;
+  s->candidate_count = (uint32_t *)take(b, &at, 1, word);
+  s->tickets = (uint32_t *)take(b, &at, 2, word);
+  s->settled_tiles = (uint32_t *)take(b, &at, MASK_TILES_MAX, word);
+  s->work_counts = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
+  s->work_cursors = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
+  s->select_digits = (uint32_t *)take(b, &at, SELECT_PASSES * SELECT_DIGITS, word);
+  s->peak_tiles = (uint32_t *)take(b, &at, list_tiles(capacity->keypoints), word);
+  s->select_above = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
+  s->select_equal = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
+  s->counter_bytes = at;
+  s->candidates = (uint64_t *)take(b, &at, capacity->candidates, sizeof(uint64_t));
+  s->candidate_capacity = capacity->candidates;
+  s->histograms = (int32_t *)take(b, &at, (size_t)capacity->keypoints * ORIENT_BINS, sizeof(int32_t));
+  s->peak_counts = (uint8_t *)take(b, &at, capacity->keypoints, 1);
+  s->peak_angles = (float *)take(b, &at, (size_t)capacity->keypoints * ORIENT_PEAKS_MAX, sizeof(float));
+  s->select_keys = (uint32_t *)take(b, &at, capacity->features, word);
+  s->order = (uint32_t *)take(b, &at, capacity->features, word);
+  return at;
+}
+
+stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream) {
+  const cudaError_t error = view->group > 1
+                                ? cudaMemset2DAsync(view->scratch.counters, view->group_stride_bytes, 0,
+                                                    view->scratch.counter_bytes, (size_t)view->group, stream)
+                                : cudaMemsetAsync(view->scratch.counters, 0, view->scratch.counter_bytes, stream);
+  return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
+}

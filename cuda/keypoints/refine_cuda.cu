@@ -1,0 +1,220 @@
+/*
+ * Refinement kernels: compaction of the candidates, following them, the plain variant, and locating.
+ */
+#include "cuda/keypoints/refine_cuda.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/keypoints/mask_site.cuh"
+#include "cuda/prim/compact.cuh"
+
+enum { REFINE_THREADS = 128, MASK_THREADS = MASK_TILE_WORDS / 4, LOCATE_LIST = 1024 };
+
+/* Follows one candidate and marks where it settles. */
+static __device__ __forceinline__ void follow_site(const cuda_frame_view &v, mask_site s) {
+  const octave_view o = v.octaves[s.octave];
+  if (!refine_follow(&o, &v.params, &s.level, &s.x, &s.y)) return;
+  if (v.filtered) {
+    const located k = locate_sample(&o, &v.params, s.level, s.x, s.y);
+    if (!place_kept(&v.filter, k.x, k.y)) return;
+  }
+  const uint32_t word = mask_word_of(v, &s), bit = 1u << (s.x & 31);
+  if (atomicOr(&v.settled_words[word], bit) & bit) return;
+  atomicAdd(&v.scratch.settled_tiles[word / ((uint32_t)MASK_TILE_WORDS << cuda_mask_tile_shift(v.mask_words))], 1u);
+}
+
+/* Follows all candidates of one mask word. */
+static __device__ __forceinline__ void follow_word(const cuda_frame_view &v, uint32_t word, uint32_t bits) {
+  for (; bits != 0; bits &= bits - 1) {
+    mask_site s;
+    if (mask_site_of(v, word, (uint32_t)__ffs((int)bits) - 1u, &s)) follow_site(v, s);
+  }
+}
+
+/*
+ * Does      compacts the candidates' set bits into scratch.candidates; clears settled_words. First half of refine_ref.
+ * Launch    ceil(mask_words / 1024) blocks of 256 threads, four mask words a thread.
+ * Shared    8 bytes.
+ * Reads     candidate_words, 16 bytes a thread. Writes settled_words (zero), candidates, candidate_count.
+ * Barriers  two: the block's count is complete; its place in the list is known.
+ * Limits    candidates beyond the capacity are counted, not listed. mask_words a multiple of 4.
+ * Order     the list's order varies between runs; nothing later depends on it.
+ * Cost      8 bytes of traffic for each mask word: bound by memory.
+ */
+template <bool GROUP>
+__global__ void __launch_bounds__(MASK_THREADS) refine_compact_kernel(const __grid_constant__ cuda_frame_view one) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
+  __shared__ uint32_t s_count, s_base;
+  const uint32_t quad = blockIdx.x * MASK_THREADS + threadIdx.x;
+  if (threadIdx.x == 0) s_count = 0;
+  uint4 w = make_uint4(0, 0, 0, 0);
+  if (quad < v.mask_words / 4u) {
+    w = ((const uint4 *)v.candidate_words)[quad];
+    ((uint4 *)v.settled_words)[quad] = make_uint4(0, 0, 0, 0);
+  }
+  __syncthreads();
+  const uint32_t mine = (uint32_t)(__popc(w.x) + __popc(w.y) + __popc(w.z) + __popc(w.w));
+  uint32_t at = mine ? atomicAdd(&s_count, mine) : 0u;
+  if (!__syncthreads_or(mine != 0)) return;
+  if (threadIdx.x == 0) s_base = atomicAdd(v.scratch.candidate_count, s_count);
+  __syncthreads();
+  at += s_base;
+  const uint32_t words[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+  for (uint32_t j = 0; j < 4; j++)
+    for (uint32_t bits = words[j]; bits != 0; bits &= bits - 1, at++)
+      if (at < v.scratch.candidate_capacity)
+        v.scratch.candidates[at] = (uint64_t)(quad * 4u + j) * 32u + (uint32_t)__ffs((int)bits) - 1u;
+}
+
+/*
+ * Does      follows the listed candidates, a thread each, and sets the bits of the samples where they settle: refine_ref.
+ *           A list that overflowed is left aside and the masks are walked as by refine_plain_kernel.
+ * Launch    resident blocks of 128 threads, looping over the count.
+ * Shared    none.
+ * Reads     candidates, candidate_count, Gaussian levels (38 floats a step).
+ * Writes    settled_words, settled_tiles by atomics.
+ * Barriers  none.
+ * Limits    no candidates: returns at once.
+ * Order     repeatable: bits are set by OR, tiles count distinct bits.
+ * Cost      1 to 5 steps of 38 loads and about 100 operations a candidate: bound by the latency of the loads.
+ */
+template <bool GROUP>
+__global__ void __launch_bounds__(REFINE_THREADS) refine_follow_kernel(const __grid_constant__ cuda_frame_view one) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
+  const uint32_t count = *v.scratch.candidate_count, step = gridDim.x * REFINE_THREADS;
+  const uint32_t first = blockIdx.x * REFINE_THREADS + threadIdx.x;
+  const bool listed = count <= v.scratch.candidate_capacity;
+  const uint32_t end = listed ? count : v.mask_words;
+  for (uint64_t i = first; i < end; i += step) {
+    const uint64_t item = listed ? v.scratch.candidates[i] : i;
+    const uint32_t word = (uint32_t)(listed ? item >> 5 : item);
+    follow_word(v, word, listed ? 1u << (item & 31u) : v.candidate_words[word]);
+  }
+}
+
+/*
+ * Does      refine_ref without compaction: the thread that owns a mask word follows its candidates.
+ * Launch    resident blocks of 128 threads, looping over the words. settled_words are zero before.
+ * Shared    none.
+ * Reads     candidate_words, Gaussian levels. Writes settled_words, settled_tiles, candidate_count by atomics.
+ * Barriers  none.
+ * Limits    none.
+ * Order     repeatable, as refine_follow_kernel.
+ * Cost      as refine_follow_kernel, with the lanes of a warp idle that found no candidate: the paper's comparison.
+ */
+__global__ void __launch_bounds__(REFINE_THREADS) refine_plain_kernel(const __grid_constant__ cuda_frame_view v) {
+  const uint32_t step = gridDim.x * REFINE_THREADS;
+  uint32_t found = 0;
+  for (uint64_t i = blockIdx.x * REFINE_THREADS + threadIdx.x; i < v.mask_words; i += step) {
+    const uint32_t bits = v.candidate_words[i];
+    found += (uint32_t)__popc(bits);
+    follow_word(v, (uint32_t)i, bits);
+  }
+  if (found) atomicAdd(v.scratch.candidate_count, found);
+}
+
+/* Computes and stores keypoint n. */
+static __device__ __forceinline__ void locate_store(const cuda_frame_view &v, const mask_site *s, uint32_t n) {
+  const octave_view o = v.octaves[s->octave];
+  const located k = locate_sample(&o, &v.params, s->level, s->x, s->y);
+  v.keypoints.x[n] = k.x;
+  v.keypoints.y[n] = k.y;
+  v.keypoints.sigma[n] = k.sigma;
+  v.keypoints.response[n] = k.response;
+  v.keypoints.column[n] = s->x;
+  v.keypoints.row[n] = s->y;
+  v.keypoints.octave[n] = (int16_t)o.octave;
+  v.keypoints.level[n] = (int16_t)s->level;
+}
+
+/* Lists the set bits of rank first..first + LOCATE_LIST of a chunk, in order: place in the chunk, in bits. */
+static __device__ __forceinline__ void list_bits(uint4 w, uint32_t rank, uint32_t first, uint16_t *s_list) {
+  const uint32_t words[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+  for (uint32_t j = 0; j < 4; j++)
+    for (uint32_t bits = words[j]; bits != 0; bits &= bits - 1, rank++)
+      if (rank - first < LOCATE_LIST)
+        s_list[rank - first] = (uint16_t)((threadIdx.x * 4u + j) * 32u + (uint32_t)__ffs((int)bits) - 1u);
+}
+
+/*
+ * Does      settled bits -> keypoints in word and bit order, with their numbers: locate_ref (filtered before).
+ * Launch    a block of 256 threads for each tile of 1024 << shift mask words.
+ * Shared    2 KiB of list, 32 words of scan.
+ * Reads     settled_tiles, settled_words (16 bytes a thread), Gaussian levels.
+ * Writes    keypoints; the last block the count.
+ * Barriers  around the scan and the list of each chunk of 1024 words.
+ * Limits    any density: lists longer than LOCATE_LIST go in turns. Past the capacity nothing is written.
+ * Order     repeatable: places follow from counts.
+ * Cost      4 bytes a mask word, 38 loads a keypoint: bound by latency.
+ */
+template <bool GROUP>
+__global__ void __launch_bounds__(MASK_THREADS) locate_tile_kernel(const __grid_constant__ cuda_frame_view one) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
+  __shared__ uint32_t s_scan[WARP_LANES];
+  __shared__ uint16_t s_list[LOCATE_LIST];
+  const uint32_t chunks = 1u << cuda_mask_tile_shift(v.mask_words);
+  const uint32_t in_tile = v.scratch.settled_tiles[blockIdx.x];
+  const bool last = blockIdx.x == gridDim.x - 1;
+  if (in_tile == 0 && !last) return;
+  uint32_t base = compact_before(v.scratch.settled_tiles, blockIdx.x, s_scan);
+  if (last && threadIdx.x == 0) *v.keypoints.count = base + in_tile;
+  for (uint32_t c = 0; c < chunks && in_tile != 0; c++) {
+    const uint32_t first_word = (blockIdx.x * chunks + c) * MASK_TILE_WORDS, quad = first_word / 4u + threadIdx.x;
+    const uint4 w = quad < v.mask_words / 4u ? ((const uint4 *)v.settled_words)[quad] : make_uint4(0, 0, 0, 0);
+    uint32_t total;
+    const uint32_t rank =
+        block_scan_exclusive((uint32_t)(__popc(w.x) + __popc(w.y) + __popc(w.z) + __popc(w.w)), s_scan, &total);
+    for (uint32_t first = 0; first < total; first += LOCATE_LIST) {
+      list_bits(w, rank, first, s_list);
+      __syncthreads(); /* the list is whole */
+      const uint32_t listed = total - first < LOCATE_LIST ? total - first : (uint32_t)LOCATE_LIST;
+      for (uint32_t i = threadIdx.x; i < listed; i += MASK_THREADS) {
+        const uint32_t at = s_list[i], n = base + first + i;
+        mask_site s;
+        if (n < v.keypoints.capacity && mask_site_of(v, first_word + at / 32u, at % 32u, &s)) locate_store(v, &s, n);
+      }
+      __syncthreads(); /* and read */
+    }
+    base += total;
+  }
+}
+
+static void assert_view(const cuda_frame_view *v) {
+  assert(v->octave_count >= 1 && v->octave_count <= OCTAVES_MAX && v->first_octave == v->octaves[0].octave);
+  assert(v->mask_words > 0 && v->mask_words % 4u == 0 && v->mask_words <= UINT32_MAX - 4u * MASK_TILE_WORDS);
+  assert((uintptr_t)v->candidate_words % 16u == 0 && (uintptr_t)v->settled_words % 16u == 0);
+  for (int32_t o = 0; o < v->octave_count; o++) {
+    assert(v->mask_offset[o] % 4u == 0 && v->octaves[o].octave == v->first_octave + o);
+    assert(v->mask_offset[o] + cuda_mask_words(&v->octaves[o], v->params.scales) <= v->mask_words);
+  }
+  (void)v;
+}
+
+template <bool GROUP> static stage_status refine_rebalanced(const cuda_frame_view *view, cudaStream_t stream) {
+  const dim3 tiles((view->mask_words + MASK_TILE_WORDS - 1u) / MASK_TILE_WORDS, 1, cuda_group_count(view));
+  const stage_status st = launch(refine_compact_kernel<GROUP>, tiles, MASK_THREADS, 0, stream, *view);
+  if (st != STAGE_OK) return st;
+  const unsigned resident = launch_resident_blocks((const void *)refine_follow_kernel<GROUP>, REFINE_THREADS, 0);
+  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
+  return launch(refine_follow_kernel<GROUP>, blocks, REFINE_THREADS, 0, stream, *view);
+}
+
+stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant variant, cuda_stream stream) {
+  assert_view(view);
+  if (variant == CUDA_REFINE_REBALANCED)
+    return view->group > 1 ? refine_rebalanced<true>(view, stream) : refine_rebalanced<false>(view, stream);
+  assert(view->group <= 1);
+  if (cudaMemsetAsync(view->settled_words, 0, sizeof(uint32_t) * (size_t)view->mask_words, stream) != cudaSuccess)
+    return STAGE_DEVICE;
+  const unsigned resident = launch_resident_blocks((const void *)refine_plain_kernel, REFINE_THREADS, 0);
+  return launch(refine_plain_kernel, resident, REFINE_THREADS, 0, stream, *view);
+}
+
+stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream) {
+  assert_view(view);
+  const uint32_t words = (uint32_t)MASK_TILE_WORDS << cuda_mask_tile_shift(view->mask_words);
+  const dim3 tiles((view->mask_words + words - 1u) / words, 1, cuda_group_count(view));
+  return launch(view->group > 1 ? locate_tile_kernel<true> : locate_tile_kernel<false>, tiles, MASK_THREADS, 0, stream,
+                *view);
+}

@@ -1,0 +1,164 @@
+/*
+ * Matching with a guide: every pair of places is tested, and only pairs that agree have their descriptors compared.
+ */
+#include "cuda/match/match_kernels.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/match/match_keys.cuh"
+
+enum {
+  WARPS = 8,
+  THREADS = WARPS * WARP_LANES,
+  OWN = 4,                 /* features of a warp */
+  BLOCK_OWN = WARPS * OWN, /* and of a block */
+  OTHERS = THREADS,        /* places of the other list at a time */
+  QUEUE = 2 * WARP_LANES   /* candidates that wait until they fill a warp */
+};
+
+typedef struct guided_args {
+  const uint32_t *own, *other; /* words of the descriptors */
+  const match_place *own_places, *other_places;
+  uint32_t own_count, other_count;
+  double tolerance_squared;
+  match_nearest *nearest;
+} guided_args;
+
+typedef struct guided_shared {
+  match_place others[OTHERS];
+  uint32_t queue[WARPS][OWN][QUEUE];
+} guided_shared;
+
+/* The key of one pair; a thread's own work, in the contract's order. */
+template <match_type TYPE> static __device__ uint64_t pair_key(const guided_args *p, uint32_t own, uint32_t other) {
+  enum { QUADS = (TYPE == MATCH_F32 ? MATCH_LENGTH : MATCH_LENGTH / 4) / 4 };
+  const uint4 *a = (const uint4 *)p->own + (size_t)own * QUADS, *b = (const uint4 *)p->other + (size_t)other * QUADS;
+  float sum = 0.0f;
+  uint32_t products = 0, norms = 0;
+#pragma unroll 4
+  for (int i = 0; i < QUADS; i++) {
+    const uint4 x = a[i], y = b[i];
+    const uint32_t u[4] = {x.x, x.y, x.z, x.w}, v[4] = {y.x, y.y, y.z, y.w};
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      if (TYPE == MATCH_F32) {
+        const float t = __uint_as_float(u[k]) - __uint_as_float(v[k]);
+        sum = hs_fmaf(t, t, sum);
+      } else {
+        products = __dp4a(u[k], v[k], products);
+        norms = __dp4a(u[k], u[k], __dp4a(v[k], v[k], norms));
+      }
+    }
+  }
+  return TYPE == MATCH_F32 ? match_key_float(sum, other) : match_key(norms - 2u * products, other);
+}
+
+/* One of the warp's features: what waits for it, and its two nearest so far. */
+typedef struct own_feature {
+  match_place place;
+  uint32_t index, waiting;
+  match_two two;
+} own_feature;
+
+/* Appends those of 32 candidates that agree to a feature's queue, from which they leave a warp at a time. */
+template <match_type TYPE>
+static __device__ __forceinline__ void take_candidates(const guided_args *p, uint32_t other, bool agrees,
+                                                       uint32_t *queue, own_feature *own) {
+  const uint32_t lane = threadIdx.x % WARP_LANES, agree = __ballot_sync(WARP_ALL, agrees);
+  if (agree == 0) return;
+  if (agrees) queue[own->waiting + (uint32_t)__popc(agree & ((1u << lane) - 1u))] = other;
+  own->waiting += (uint32_t)__popc(agree);
+  if (own->waiting < WARP_LANES) return;
+  __syncwarp();
+  match_two_take(&own->two, pair_key<TYPE>(p, own->index, queue[lane]));
+  own->waiting -= WARP_LANES;
+  const uint32_t left = queue[WARP_LANES + lane];
+  __syncwarp();
+  if (lane < own->waiting) queue[lane] = left;
+}
+
+/* Tests the places in shared memory against all of the warp's features. */
+template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>
+static __device__ __forceinline__ void take_places(const guided_args *p, guided_shared *s, uint32_t first,
+                                                   own_feature *own) {
+  for (uint32_t i = threadIdx.x % WARP_LANES; i < OTHERS; i += WARP_LANES) {
+    const match_place theirs = s->others[i];
+    const bool there = first + i < p->other_count;
+#pragma unroll
+    for (int n = 0; n < OWN; n++) {
+      const bool agrees = BACKWARD ? match_agrees(KIND, p->tolerance_squared, &theirs, &own[n].place)
+                                   : match_agrees(KIND, p->tolerance_squared, &own[n].place, &theirs);
+      take_candidates<TYPE>(p, first + i, agrees && there && own[n].index < p->own_count,
+                            s->queue[threadIdx.x / WARP_LANES][n], &own[n]);
+    }
+  }
+}
+
+/* Empties a queue and writes the feature's two nearest. */
+template <match_type TYPE>
+static __device__ __forceinline__ void end_feature(const guided_args *p, const uint32_t *queue, own_feature *own) {
+  const uint32_t lane = threadIdx.x % WARP_LANES;
+  __syncwarp();
+  if (own->index >= p->own_count) return;
+  if (lane < own->waiting) match_two_take(&own->two, pair_key<TYPE>(p, own->index, queue[lane]));
+  match_two_join_lanes(&own->two, 1, WARP_LANES);
+  if (lane == 0) p->nearest[own->index] = match_nearest_of_keys(TYPE, own->two);
+}
+
+/*
+ * Does      the two nearest among the candidates whose places agree; match_ref with a guide. BACKWARD: the own list is
+ *           the second one of the guide.
+ * Launch    32 features a block, 4 for each of 8 warps.
+ * Shared    guided_shared: 256 places of the other list, and what waits.
+ * Reads     places and descriptors (16-byte aligned) of both lists. Writes nearest.
+ * Barriers  around each 256 places; within a warp around its queues.
+ * Limits    any counts, none included.
+ * Order     repeatable: keys are different, so the order of the queue does not count.
+ * Cost      some 10 double operations a pair; 128 bytes (floats 512) read for each candidate.
+ */
+template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>
+__global__ void __launch_bounds__(THREADS) match_guided_kernel(const __grid_constant__ guided_args p) {
+  __shared__ guided_shared s;
+  const uint32_t warp_own = blockIdx.x * BLOCK_OWN + threadIdx.x / WARP_LANES * OWN;
+  own_feature own[OWN];
+#pragma unroll
+  for (int n = 0; n < OWN; n++) {
+    own[n].index = warp_own + (uint32_t)n;
+    own[n].place = p.own_places[min(own[n].index, p.own_count - 1u)];
+    own[n].waiting = 0;
+    own[n].two = match_two_none();
+  }
+  for (uint32_t first = 0; first < p.other_count; first += OTHERS) {
+    __syncthreads();
+    s.others[threadIdx.x] = p.other_places[min(first + threadIdx.x, p.other_count - 1u)];
+    __syncthreads();
+    take_places<TYPE, KIND, BACKWARD>(&p, &s, first, own);
+  }
+#pragma unroll
+  for (int n = 0; n < OWN; n++) end_feature<TYPE>(&p, s.queue[threadIdx.x / WARP_LANES][n], &own[n]);
+}
+
+template <match_type TYPE, match_guide_kind KIND>
+static stage_status guided_of(const guided_args *p, bool backward, cuda_stream stream) {
+  const unsigned blocks = (p->own_count + BLOCK_OWN - 1u) / BLOCK_OWN;
+  return launch(backward ? match_guided_kernel<TYPE, KIND, true> : match_guided_kernel<TYPE, KIND, false>, blocks,
+                THREADS, 0, stream, *p);
+}
+
+stage_status cuda_match_guided_launch(const match_args *args, bool backward, cuda_stream stream) {
+  const match_side *own = backward ? &args->second : &args->first, *other = backward ? &args->first : &args->second;
+  const guided_args p = {(const uint32_t *)own->descriptors,
+                         (const uint32_t *)other->descriptors,
+                         own->places,
+                         other->places,
+                         own->count,
+                         other->count,
+                         args->tolerance_squared,
+                         backward ? args->backward : args->forward};
+  assert(args->guide != MATCH_UNGUIDED && own->count > 0 && own->count <= CUDA_MATCH_COUNT_MAX);
+  assert(other->count <= CUDA_MATCH_COUNT_MAX && p.nearest);
+  const bool floats = args->type == MATCH_F32, homography = args->guide == MATCH_HOMOGRAPHY;
+  if (floats && homography) return guided_of<MATCH_F32, MATCH_HOMOGRAPHY>(&p, backward, stream);
+  if (floats) return guided_of<MATCH_F32, MATCH_FUNDAMENTAL>(&p, backward, stream);
+  if (homography) return guided_of<MATCH_U8, MATCH_HOMOGRAPHY>(&p, backward, stream);
+  return guided_of<MATCH_U8, MATCH_FUNDAMENTAL>(&p, backward, stream);
+}

@@ -1,0 +1,107 @@
+/*
+ * Candidates as 64-bit keys, square above index, so that the order of matching (square, then index) is that of
+ * integers; and the two smallest keys of a feature, in registers and in global memory.
+ *
+ * Squares of floats are never negative, so their bits order as they do.
+ */
+#ifndef HARTSIFT_CUDA_MATCH_MATCH_KEYS_CUH
+#define HARTSIFT_CUDA_MATCH_MATCH_KEYS_CUH
+
+#include "cuda/prim/warp_reduce.cuh"
+#include "stages/match.h"
+
+#define MATCH_NO_KEY 0xffffffffffffffffull
+
+/* Columns that share a step of the tensor kernel, and those whose numbers fit the low bits of its 32-bit keys. */
+enum { MATCH_STRIP = 64, MATCH_SPAN = 512 };
+/* A 32-bit key: square (or what orders as it) << 8 | number. */
+enum { MATCH_KEY_SHIFT = 8, MATCH_KEY_NUMBER = 255 };
+#define MATCH_NO_KEY_32 INT32_MAX
+
+/* What a column's key adds below its square: its number among those of its span that one lane sees (8 columns belong to
+   4 lanes, two neighbours each). At most 127. */
+static __device__ __forceinline__ int32_t match_column_number(uint32_t column) {
+  return (int32_t)((column >> 2 & 126u) | (column & 1u));
+}
+
+static __device__ __forceinline__ uint64_t match_key(uint32_t square, uint32_t index) {
+  return (uint64_t)square << 32 | index;
+}
+
+/* Of a float square; none when it is not finite. */
+static __device__ __forceinline__ uint64_t match_key_float(float square, uint32_t index) {
+  return hs_is_finite(square) ? match_key(hs_float_bits(square), index) : MATCH_NO_KEY;
+}
+
+/* The two smallest keys met. */
+typedef struct match_two {
+  uint64_t best, second;
+} match_two;
+
+static __device__ __forceinline__ match_two match_two_none() {
+  const match_two none = {MATCH_NO_KEY, MATCH_NO_KEY};
+  return none;
+}
+
+static __device__ __forceinline__ void match_two_take(match_two *t, uint64_t key) {
+  const uint64_t loser = max(t->best, key);
+  t->best = min(t->best, key);
+  t->second = min(t->second, loser);
+}
+
+/* Joins two sets that have no key in common. */
+static __device__ __forceinline__ void match_two_join(match_two *t, match_two other) {
+  const uint64_t loser = max(t->best, other.best);
+  t->best = min(t->best, other.best);
+  t->second = min(min(t->second, other.second), loser);
+}
+
+/* Joins what lanes hold whose numbers differ in the bits of `lanes` (a power of two each, from `first` up to below
+   `end`); valid on all of them. All 32 lanes. */
+static __device__ __forceinline__ void match_two_join_lanes(match_two *t, int first, int end) {
+  for (int d = first; d < end; d <<= 1) {
+    match_two other;
+    other.best = __shfl_xor_sync(WARP_ALL, t->best, d);
+    other.second = __shfl_xor_sync(WARP_ALL, t->second, d);
+    match_two_join(t, other);
+  }
+}
+
+static __device__ __forceinline__ float match_square_of_key(match_type type, uint64_t key) {
+  const uint32_t square = (uint32_t)(key >> 32);
+  return type == MATCH_F32 ? __uint_as_float(square) : (float)square;
+}
+
+static __device__ __forceinline__ match_nearest match_nearest_of_keys(match_type type, match_two t) {
+  match_nearest n = match_nearest_none();
+  if (t.best != MATCH_NO_KEY) {
+    n.nearest = (uint32_t)t.best;
+    n.nearest_squared = match_square_of_key(type, t.best);
+  }
+  if (t.second != MATCH_NO_KEY) {
+    n.second = (uint32_t)t.second;
+    n.second_squared = match_square_of_key(type, t.second);
+  }
+  return n;
+}
+
+/* The two smallest keys of every feature while blocks still add to them. */
+typedef struct match_bests {
+  uint64_t *best, *second;
+} match_bests;
+
+/* Adds a set to a feature's. Every key but the smallest of all loses to another once, here or in the set, and whoever
+   sees that offers it as second: so the outcome does not depend on the order. What is read first may be old, which
+   can only be too large, and saves nearly all atomics. */
+static __device__ __forceinline__ void match_bests_add(const match_bests *bests, uint32_t i, match_two t) {
+  uint64_t loser = t.best;
+  if (t.best < __ldcg(&bests->best[i])) {
+    const uint64_t old = atomicMin((unsigned long long *)&bests->best[i], (unsigned long long)t.best);
+    loser = max(old, t.best);
+  }
+  const uint64_t second = min(loser, t.second);
+  if (second < __ldcg(&bests->second[i]))
+    atomicMin((unsigned long long *)&bests->second[i], (unsigned long long)second);
+}
+
+#endif

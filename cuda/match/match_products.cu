@@ -1,0 +1,389 @@
+/*
+ * Squared distances of 8-bit descriptors by matrix instructions, never stored: every block keeps the two nearest of its
+ * rows (first's features) and of its columns (second's).
+ *
+ * What bounds such a kernel is less the products than what is done with each of them. So minima are taken over groups:
+ * of a row's candidates the 16 that one lane sees in a strip of 64 columns, of a column's the 16 that two neighbouring
+ * groups of lanes hold. Of groups only the smallest key counts, and only these smallest compete for first and second place: half an instruction
+ * a product instead of three. The one thing this misses, a second nearest in the group of the nearest, is made good in
+ * cuda_match_settle_launch, which computes that group again: 16 squares a feature.
+ *
+ * A product costs a multiply-add, half a three-way minimum (row) and a sum with minimum (column):
+ *   x = (|b|^2 - 2 a.b) << 8 | number of the column       orders a row's candidates; |a|^2 is the same for all
+ *   x + (|a|^2 << 8 | number of the row)                  orders a column's
+ * |x| < 2^31 because the square lies in [0, 2^23). Both numbers together stay below 256.
+ */
+#include "cuda/match/match_kernels.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/match/match_keys.cuh"
+#include "cuda/prim/async_copy.cuh"
+
+enum {
+  WARPS = 4,
+  THREADS = WARPS * WARP_LANES,
+  ROW_TILES = 4,              /* of 16 rows a warp: its rows stay in registers */
+  WARP_ROWS = 16 * ROW_TILES, /* 64 */
+  BLOCK_ROWS = WARPS * WARP_ROWS,
+  HALF_ROWS = BLOCK_ROWS / 2, /* rows whose numbers fit a key: 7 bits */
+  LANE_ROWS = 2 * ROW_TILES,  /* rows that a lane holds products of */
+  LANE_WORDS = 8,             /* of a descriptor: 32 bytes of 128 */
+  STRIP_TILES = MATCH_STRIP / 8,
+  SPAN_STRIPS = MATCH_SPAN / MATCH_STRIP,
+  BUFFERS = 3,
+  COLUMN_PITCH = MATCH_STRIP + 8, /* words from one lane group to the next: 8 banks on */
+  BLOCKS = 3                      /* of a multiprocessor */
+};
+enum { FORM_WIDE, FORM_NARROW };
+
+/* What a key of nothing holds above its number. */
+#define NO_SQUARE (MATCH_NO_KEY_32 >> MATCH_KEY_SHIFT)
+
+/* The two nearest of a row within one lane's columns; squares less |a|^2. */
+typedef struct __align__(16) row_two {
+  int32_t best, second;
+  uint32_t best_column, second_column;
+}
+row_two;
+
+/* Dynamic shared memory of a block. */
+typedef struct products_shared {
+  uint8_t columns[BUFFERS][MATCH_STRIP * MATCH_LENGTH]; /* 16-byte pieces, exchanged within a row by its low 3 bits */
+  int32_t base[BUFFERS][MATCH_STRIP];
+  int32_t column_keys[2][WARPS][8][COLUMN_PITCH]; /* smallest of each lane's rows, strips in turn */
+  row_two rows[LANE_ROWS][THREADS];
+} products_shared;
+
+typedef struct products_args {
+  const uint8_t *first, *second;
+  uint32_t rows, columns;
+  const int32_t *norms, *base;
+  match_bests row_bests, column_bests;
+  uint32_t strips_a_block;
+} products_args;
+
+/* The 64 rows of a warp, spread over its lanes: lane 4 g + q has bytes 32 q to 32 q + 31 of rows g and g + 8 of each
+   tile. Which of the 128 products a lane makes does not matter as long as rows and columns agree. */
+typedef struct lane_rows {
+  uint32_t words[ROW_TILES][2][LANE_WORDS];
+  int32_t term[LANE_ROWS]; /* |a|^2 << 8 | number within the half block */
+  uint32_t outside;        /* bit r: row r is beyond the last */
+} lane_rows;
+
+/* Smallest keys of each row so far in this span, and those of another group. */
+typedef struct row_minima {
+  int32_t best[LANE_ROWS], second[LANE_ROWS];
+} row_minima;
+
+/* d += rows x columns for 16 x 8 products over 32 values. */
+template <int FORM>
+static __device__ __forceinline__ void multiply_add(int32_t *d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                                                    uint32_t b0, uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+  if (FORM == FORM_WIDE) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    return;
+  }
+#endif
+  const uint32_t a[4] = {a0, a1, a2, a3}, b[2] = {b0, b1};
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(d[2 * (i % 2)]), "+r"(d[2 * (i % 2) + 1])
+        : "r"(a[i]), "r"(b[i / 2]));
+}
+
+static __device__ __forceinline__ int32_t min_of_three(int32_t a, int32_t b, int32_t c) {
+#if __CUDA_ARCH__ >= 900
+  return __vimin3_s32(a, b, c);
+#else
+  return min(min(a, b), c);
+#endif
+}
+
+static __device__ __forceinline__ int32_t min_of_sum(int32_t a, int32_t b, int32_t c) {
+#if __CUDA_ARCH__ >= 900
+  return __viaddmin_s32(a, b, c);
+#else
+  return min((int32_t)((uint32_t)a + (uint32_t)b), c); /* wraps, for columns that are not there */
+#endif
+}
+
+/* Row r of a lane, as a row of the warp. */
+static __device__ __forceinline__ uint32_t lane_row(int r) { return (uint32_t)r * 8u + threadIdx.x % WARP_LANES / 4u; }
+
+static __device__ __forceinline__ void load_rows(const products_args *p, uint32_t warp_row, lane_rows *rows) {
+  const uint32_t q = threadIdx.x % 4u;
+  rows->outside = 0;
+#pragma unroll
+  for (int r = 0; r < LANE_ROWS; r++) {
+    const uint32_t row = warp_row + lane_row(r), there = min(row, p->rows - 1u);
+    const uint4 *from = (const uint4 *)(p->first + (size_t)there * MATCH_LENGTH) + 2u * q;
+    const uint4 low = from[0], high = from[1];
+    uint32_t *w = rows->words[r / 2][r % 2];
+    w[0] = low.x, w[1] = low.y, w[2] = low.z, w[3] = low.w;
+    w[4] = high.x, w[5] = high.y, w[6] = high.z, w[7] = high.w;
+    rows->term[r] = (int32_t)((uint32_t)p->norms[there] << MATCH_KEY_SHIFT | row % HALF_ROWS);
+    if (row >= p->rows) rows->outside |= 1u << r;
+  }
+}
+
+/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which say so there). A thread's pieces of 16
+   bytes lie 16 columns apart. */
+static __device__ __forceinline__ void load_strip(const products_args *p, uint32_t strip, products_shared *s) {
+  enum { APART = THREADS * 16, PIECES = MATCH_STRIP * MATCH_LENGTH / APART };
+  const uint32_t buffer = strip % BUFFERS, column = threadIdx.x / 8u, piece = threadIdx.x % 8u ^ column % 8u;
+  const uint32_t left = p->columns - strip * MATCH_STRIP; /* from this strip on */
+  const uint8_t *from = p->second + (size_t)strip * (MATCH_STRIP * MATCH_LENGTH) + threadIdx.x * 16u;
+  uint8_t *to = s->columns[buffer] + column * MATCH_LENGTH + piece * 16u;
+#pragma unroll
+  for (uint32_t k = 0; k < PIECES; k++) {
+    const bool there = column + k * (THREADS / 8u) < left;
+    copy_16_async_or_zero(to + k * APART, there ? from + k * APART : p->second, there);
+  }
+  if (threadIdx.x < MATCH_STRIP / 4u)
+    copy_16_async_or_zero(s->base[buffer] + threadIdx.x * 4u, p->base + strip * MATCH_STRIP + threadIdx.x * 4u, true);
+}
+
+/* The products of a warp's rows with 8 columns. */
+template <int FORM>
+static __device__ __forceinline__ void tile_products(const lane_rows *rows, const uint8_t *columns, int32_t (*dot)[4]) {
+  const uint32_t g = threadIdx.x % WARP_LANES / 4u, q = threadIdx.x % 4u;
+  const uint4 low = *(const uint4 *)(columns + g * MATCH_LENGTH + (2u * q ^ g) * 16u);
+  const uint4 high = *(const uint4 *)(columns + g * MATCH_LENGTH + ((2u * q + 1u) ^ g) * 16u);
+  const uint32_t b[LANE_WORDS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+  for (int m = 0; m < ROW_TILES; m++) dot[m][0] = dot[m][1] = dot[m][2] = dot[m][3] = 0;
+#pragma unroll
+  for (int k = 0; k < LANE_WORDS; k += 2)
+#pragma unroll
+    for (int m = 0; m < ROW_TILES; m++)
+      multiply_add<FORM>(dot[m], rows->words[m][0][k], rows->words[m][1][k], rows->words[m][0][k + 1],
+                         rows->words[m][1][k + 1], b[k], b[k + 1]);
+}
+
+/* A strip: every row's minima, and if COLUMNS the smallest key of each column within each lane's rows. TAIL: some rows
+   are not there. */
+template <int FORM, bool COLUMNS, bool TAIL>
+static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_t strip, products_shared *s,
+                                                  row_minima *minima) {
+  const uint32_t lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
+  const uint8_t *columns = s->columns[strip % BUFFERS];
+  const int32_t *bases = s->base[strip % BUFFERS] + 2u * (lane % 4u);
+  int32_t *keys = s->column_keys[strip % 2u][warp][lane / 4u] + 2u * (lane % 4u);
+  int32_t group[LANE_ROWS];
+#pragma unroll
+  for (int r = 0; r < LANE_ROWS; r++) group[r] = MATCH_NO_KEY_32;
+#pragma unroll(COLUMNS ? 2 : STRIP_TILES) /* as far as registers go */
+  for (int t = 0; t < STRIP_TILES; t++) {
+    int32_t dot[ROW_TILES][4];
+    tile_products<FORM>(rows, columns + t * 8 * MATCH_LENGTH, dot);
+    const int2 base = *(const int2 *)(bases + 8 * t);
+    int2 least = make_int2(MATCH_NO_KEY_32, MATCH_NO_KEY_32);
+#pragma unroll
+    for (int r = 0; r < LANE_ROWS; r++) {
+      const int32_t x = (int32_t)((uint32_t)base.x - ((uint32_t)dot[r / 2][r % 2 * 2] << (MATCH_KEY_SHIFT + 1)));
+      const int32_t y = (int32_t)((uint32_t)base.y - ((uint32_t)dot[r / 2][r % 2 * 2 + 1] << (MATCH_KEY_SHIFT + 1)));
+      group[r] = min_of_three(group[r], x, y);
+      if (!COLUMNS || (TAIL && rows->outside >> r & 1u)) continue;
+      least.x = min_of_sum(x, rows->term[r], least.x);
+      least.y = min_of_sum(y, rows->term[r], least.y);
+    }
+    if (COLUMNS) *(int2 *)(keys + 8 * t) = least;
+  }
+#pragma unroll
+  for (int r = 0; r < LANE_ROWS; r++) {
+    minima->second[r] = min(minima->second[r], max(minima->best[r], group[r]));
+    minima->best[r] = min(minima->best[r], group[r]);
+  }
+}
+
+/* The column that a row's key of a span stands for; span_column: the lane's first in it. */
+static __device__ __forceinline__ uint32_t column_of_key(int32_t key, uint32_t span_column) {
+  const uint32_t number = (uint32_t)key & (uint32_t)MATCH_KEY_NUMBER;
+  return span_column + (number & 126u) * 4u + (number & 1u);
+}
+
+/* Ends a span: its numbers begin anew. Its columns come after all before, so only smaller squares count. */
+static __device__ __forceinline__ void end_span(uint32_t strip, products_shared *s, row_minima *minima) {
+  const uint32_t column = strip / SPAN_STRIPS * MATCH_SPAN + threadIdx.x % 4u * 2u;
+#pragma unroll
+  for (int r = 0; r < LANE_ROWS; r++) {
+    row_two t = s->rows[r][threadIdx.x];
+    const int32_t best = minima->best[r] >> MATCH_KEY_SHIFT, second = minima->second[r] >> MATCH_KEY_SHIFT;
+    const bool first = best < t.best, also = second < t.best;
+    const uint32_t best_column = column_of_key(minima->best[r], column);
+    const int32_t loser = !first ? best : also ? second : t.best;
+    const uint32_t loser_column = !first ? best_column
+                                  : also ? column_of_key(minima->second[r], column)
+                                         : t.best_column;
+    if (first || loser < t.second) {
+      t.second = loser;
+      t.second_column = loser_column;
+    }
+    if (first) {
+      t.best = best;
+      t.best_column = best_column;
+    }
+    s->rows[r][threadIdx.x] = t;
+    minima->best[r] = minima->second[r] = MATCH_NO_KEY_32;
+  }
+}
+
+/* The whole key of a row's candidate. */
+static __device__ __forceinline__ uint64_t row_key(int32_t square, uint32_t column, uint32_t norm) {
+  return square == NO_SQUARE ? MATCH_NO_KEY : match_key((uint32_t)square + norm, column);
+}
+
+/* Hands the rows in, a quarter of them by each lane of the four that share them. */
+static __device__ __forceinline__ void end_rows(const products_args *p, uint32_t warp_row, const products_shared *s) {
+#pragma unroll
+  for (int r = 0; r < LANE_ROWS; r++) {
+    const row_two of_lane = s->rows[r][threadIdx.x];
+    const uint32_t row = warp_row + lane_row(r), norm = (uint32_t)p->norms[min(row, p->rows - 1u)];
+    match_two t = {row_key(of_lane.best, of_lane.best_column, norm),
+                   row_key(of_lane.second, of_lane.second_column, norm)};
+    match_two_join_lanes(&t, 1, 4);
+    if (threadIdx.x % 4u == r % 4 && row < p->rows) match_bests_add(&p->row_bests, row, t);
+  }
+}
+
+/* The second best square of a thread's column in a strip so far; may be old, and so too large. */
+static __device__ __forceinline__ uint32_t column_second(const products_args *p, uint32_t strip) {
+  const uint32_t column = min(strip * MATCH_STRIP + threadIdx.x % MATCH_STRIP, p->columns - 1u);
+  return __ldcg((const uint32_t *)&p->column_bests.second[column] + 1);
+}
+
+static __device__ __forceinline__ uint64_t column_key(int32_t key, uint32_t row, uint32_t number) {
+  const uint32_t k = (uint32_t)key;
+  return key == MATCH_NO_KEY_32 ? MATCH_NO_KEY : match_key(k >> MATCH_KEY_SHIFT, row + (k & MATCH_KEY_NUMBER) - number);
+}
+
+/* Hands the columns of a strip in: each half of the block those of its warps' rows, a thread a column. Neighbouring lane
+   groups count as one, of 16 rows. seen: column_second. */
+static __device__ __forceinline__ void end_columns(const products_args *p, uint32_t strip, uint32_t seen,
+                                                   const products_shared *s) {
+  const uint32_t at = threadIdx.x % MATCH_STRIP, half = threadIdx.x / MATCH_STRIP, column = strip * MATCH_STRIP + at;
+  int32_t best = MATCH_NO_KEY_32, second = MATCH_NO_KEY_32;
+#pragma unroll
+  for (uint32_t i = 0; i < 16u; i += 4u) {
+    const int32_t(*keys)[COLUMN_PITCH] = &s->column_keys[strip % 2u][half * 2u + i / 8u][i % 8u];
+    const int32_t one = min(keys[0][at], keys[1][at]), other = min(keys[2][at], keys[3][at]);
+    second = min_of_three(second, max(one, other), max(best, min(one, other)));
+    best = min_of_three(best, one, other);
+  }
+  if (column >= p->columns || (uint32_t)best >> MATCH_KEY_SHIFT > seen) return;
+  const uint32_t number = (uint32_t)match_column_number(column), row = blockIdx.x * BLOCK_ROWS + half * HALF_ROWS;
+  const match_two t = {column_key(best, row, number), column_key(second, row, number)};
+  match_bests_add(&p->column_bests, column, t);
+}
+
+/*
+ * Does      the smallest keys of each row over its columns and, if COLUMNS, of each column over its rows, each second
+ *           from another group than the best: what match_ref finds, but for that group.
+ * Launch    x: 256 rows a block, y: strips_a_block strips of 64 columns a block; 4 warps of 64 rows.
+ * Shared    products_shared, dynamic.
+ * Reads     both lists, 16-byte aligned; norms, bases (whole strips). Writes best and second by atomic minima.
+ * Barriers  one a strip: it is there for all, its buffer's former strip is done with, and all keys of the columns of
+ *           the strip before are in shared memory.
+ * Limits    any count of 1 or more; rows beyond the last are repeats of it that no column takes in, columns beyond the
+ *           last have the base MATCH_NO_KEY_32 and products of 0.
+ * Order     repeatable: minima of keys that are all different.
+ * Cost      a matrix instruction for 4096 products of bytes; about 3.5 other instructions for each of the 32 x 4
+ *           squares that it takes four of them to make.
+ */
+template <int FORM, bool COLUMNS>
+__global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const __grid_constant__ products_args p) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  products_shared *s = (products_shared *)memory;
+  const uint32_t warp_row = blockIdx.x * BLOCK_ROWS + threadIdx.x / WARP_LANES * WARP_ROWS;
+  const uint32_t first = blockIdx.y * p.strips_a_block;
+  const uint32_t end = min(first + p.strips_a_block, (p.columns + MATCH_STRIP - 1u) / MATCH_STRIP);
+  const bool tail = COLUMNS && (blockIdx.x + 1u) * BLOCK_ROWS > p.rows;
+  lane_rows rows;
+  row_minima minima;
+  uint32_t seen = 0;
+  const row_two none = {NO_SQUARE, NO_SQUARE, 0, 0};
+  load_strip(&p, first, s);
+  copies_commit();
+  if (first + 1u < end) load_strip(&p, first + 1u, s);
+  copies_commit();
+  load_rows(&p, warp_row, &rows);
+#pragma unroll
+  for (int r = 0; r < LANE_ROWS; r++) {
+    minima.best[r] = minima.second[r] = MATCH_NO_KEY_32;
+    s->rows[r][threadIdx.x] = none;
+  }
+  for (uint32_t strip = first; strip < end; strip++) {
+    copies_wait_but<1>();
+    __syncthreads();
+    if (strip + 2u < end) load_strip(&p, strip + 2u, s);
+    copies_commit();
+    if (COLUMNS && strip > first) end_columns(&p, strip - 1u, seen, s);
+    if (COLUMNS) seen = column_second(&p, strip);
+    if (tail)
+      take_strip<FORM, COLUMNS, COLUMNS>(&rows, strip, s, &minima);
+    else
+      take_strip<FORM, COLUMNS, false>(&rows, strip, s, &minima);
+    if (strip % SPAN_STRIPS == SPAN_STRIPS - 1u || strip + 1u == end) end_span(strip, s, &minima);
+  }
+  __syncthreads();
+  if (COLUMNS) end_columns(&p, end - 1u, seen, s);
+  end_rows(&p, warp_row, s);
+}
+
+/* Strips a block: so that the busiest multiprocessor has the fewest, counting a block's start and end as one and a half
+   strips. */
+static uint32_t strips_a_block(uint32_t row_blocks, uint32_t strips, uint32_t resident) {
+  uint32_t chosen = strips;
+  double least = 1e300;
+  for (uint32_t parts = 1; parts <= strips && (uint64_t)parts * row_blocks <= 8ull * resident + row_blocks; parts++) {
+    const uint32_t each = (strips + parts - 1u) / parts, used = (strips + each - 1u) / each;
+    const uint64_t waves = ((uint64_t)used * row_blocks + resident - 1u) / resident;
+    const double cost = (double)waves * ((double)each + 1.5);
+    if (cost < least) {
+      least = cost;
+      chosen = each;
+    }
+  }
+  return chosen;
+}
+
+typedef void (*products_kernel)(const products_args);
+
+static products_kernel kernel_of(bool narrow, bool columns) {
+  if (narrow) return columns ? match_products_kernel<FORM_NARROW, true> : match_products_kernel<FORM_NARROW, false>;
+  return columns ? match_products_kernel<FORM_WIDE, true> : match_products_kernel<FORM_WIDE, false>;
+}
+
+stage_status cuda_match_products_prepare(void) {
+  stage_status st = STAGE_OK;
+  for (int i = 0; i < 4 && st == STAGE_OK; i++)
+    st = launch_prepare((const void *)kernel_of(i & 1, i & 2), (int32_t)sizeof(products_shared));
+  return st;
+}
+
+stage_status cuda_match_products_launch(const match_args *args, const cuda_match_work *work, bool narrow,
+                                        cuda_stream stream) {
+  const products_kernel kernel = kernel_of(narrow, args->backward != NULL);
+  const uint32_t rows = args->first.count, columns = args->second.count;
+  assert(args->type == MATCH_U8 && rows > 0 && columns > 0);
+  assert(rows <= CUDA_MATCH_COUNT_MAX && columns <= CUDA_MATCH_COUNT_MAX);
+  assert((uintptr_t)args->first.descriptors % 16u == 0 && (uintptr_t)args->second.descriptors % 16u == 0);
+  const uint32_t row_blocks = (rows + BLOCK_ROWS - 1u) / BLOCK_ROWS;
+  const uint32_t strips = (columns + MATCH_STRIP - 1u) / MATCH_STRIP;
+  const unsigned resident = launch_resident_blocks((const void *)kernel, THREADS, sizeof(products_shared));
+  const products_args p = {(const uint8_t *)args->first.descriptors,
+                           (const uint8_t *)args->second.descriptors,
+                           rows,
+                           columns,
+                           work->first_norms,
+                           work->second_base,
+                           {work->first_best, work->first_second},
+                           {work->second_best, work->second_second},
+                           strips_a_block(row_blocks, strips, resident)};
+  const dim3 grid(row_blocks, (strips + p.strips_a_block - 1u) / p.strips_a_block);
+  return launch(kernel, grid, THREADS, sizeof(products_shared), stream, p);
+}

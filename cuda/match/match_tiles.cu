@@ -1,0 +1,215 @@
+/*
+ * Squared distances without matrix instructions: of float descriptors in the contract's order, and of 8-bit ones four
+ * products an instruction. A block holds 128 x 128 of them in registers and hands the two nearest of its rows and columns in.
+ */
+#include "cuda/match/match_kernels.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/match/match_keys.cuh"
+
+enum {
+  THREADS = 256,
+  SIDE = 16,          /* threads along a side of the tile */
+  TILE = 128,         /* rows and columns of a block */
+  EACH = TILE / SIDE, /* rows and columns of a thread: 4 side by side, and the 4 that lie 64 on */
+  SLICE = 16,         /* words of each descriptor at a time */
+  SLICE_WORDS = 8,    /* that a thread fetches of either side */
+  PITCH = TILE + 4    /* words from one word of the descriptors to the next */
+};
+
+typedef struct tiles_args {
+  const uint32_t *first, *second; /* words of the descriptors */
+  uint32_t rows, columns;
+  const int32_t *norms, *base; /* 8-bit only */
+  match_bests row_bests, column_bests;
+} tiles_args;
+
+typedef struct tiles_shared {
+  uint32_t rows[SLICE][PITCH], columns[SLICE][PITCH];
+} tiles_shared;
+
+/* Where a thread's n-th row or column lies in the tile. */
+static __device__ __forceinline__ uint32_t place_in_tile(uint32_t thread, int n) {
+  return thread * 4u + (uint32_t)(n % 4) + (uint32_t)(n / 4) * (TILE / 2u);
+}
+
+/* A thread's part of a slice: half the words of one descriptor (the last one again beyond it). */
+static __device__ __forceinline__ void fetch_slice(const uint32_t *from, uint32_t first, uint32_t count, uint32_t words,
+                                                   uint32_t slice, uint32_t *piece) {
+  const uint32_t i = min(first + threadIdx.x % TILE, count - 1u);
+  const uint4 *at = (const uint4 *)(from + (size_t)i * words + slice * SLICE + threadIdx.x / TILE * SLICE_WORDS);
+  const uint4 low = at[0], high = at[1];
+  piece[0] = low.x, piece[1] = low.y, piece[2] = low.z, piece[3] = low.w;
+  piece[4] = high.x, piece[5] = high.y, piece[6] = high.z, piece[7] = high.w;
+}
+
+static __device__ __forceinline__ void store_slice(uint32_t (*to)[PITCH], const uint32_t *piece) {
+#pragma unroll
+  for (int k = 0; k < SLICE_WORDS; k++)
+    to[threadIdx.x / TILE * SLICE_WORDS + (uint32_t)k][threadIdx.x % TILE] = piece[k];
+}
+
+static __device__ __forceinline__ void read_words(const uint32_t *line, uint32_t thread, uint32_t *words) {
+  const uint4 low = *(const uint4 *)(line + thread * 4u), high = *(const uint4 *)(line + TILE / 2 + thread * 4u);
+  words[0] = low.x, words[1] = low.y, words[2] = low.z, words[3] = low.w;
+  words[4] = high.x, words[5] = high.y, words[6] = high.z, words[7] = high.w;
+}
+
+/* One word of the thread's rows and columns: a float, or four bytes. sums: floats as bits, or products. */
+template <match_type TYPE>
+static __device__ __forceinline__ void take_word(const tiles_shared *s, int k, uint32_t (*sums)[EACH]) {
+  uint32_t a[EACH], b[EACH];
+  read_words(s->rows[k], threadIdx.x / SIDE, a);
+  read_words(s->columns[k], threadIdx.x % SIDE, b);
+#pragma unroll
+  for (int r = 0; r < EACH; r++)
+#pragma unroll
+    for (int c = 0; c < EACH; c++) {
+      if (TYPE == MATCH_F32) {
+        const float t = __uint_as_float(a[r]) - __uint_as_float(b[c]);
+        sums[r][c] = __float_as_uint(hs_fmaf(t, t, __uint_as_float(sums[r][c])));
+      } else {
+        sums[r][c] = __dp4a(a[r], b[c], sums[r][c]);
+      }
+    }
+}
+
+/* The keys' upper word of each square; all ones for what is no candidate. */
+template <match_type TYPE>
+static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint32_t row, uint32_t column,
+                                                       uint32_t (*sums)[EACH]) {
+#pragma unroll
+  for (int r = 0; r < EACH; r++)
+#pragma unroll
+    for (int c = 0; c < EACH; c++) {
+      const uint32_t i = row + place_in_tile(threadIdx.x / SIDE, r), j = column + place_in_tile(threadIdx.x % SIDE, c);
+      bool there = i < p->rows && j < p->columns;
+      uint32_t square = sums[r][c];
+      if (TYPE == MATCH_F32)
+        there = there && hs_is_finite(__uint_as_float(square));
+      else if (there)
+        square = (uint32_t)p->norms[i] + (uint32_t)(p->base[j] >> MATCH_KEY_SHIFT) - 2u * square;
+      sums[r][c] = there ? square : UINT32_MAX;
+    }
+}
+
+static __device__ __forceinline__ uint64_t key_of(uint32_t square, uint32_t index) {
+  return square == UINT32_MAX ? MATCH_NO_KEY : match_key(square, index);
+}
+
+/* Squares of the second nearest of a thread's rows or columns so far; may be old, and so too large. */
+static __device__ __forceinline__ void read_seconds(const match_bests *bests, uint32_t first, uint32_t count,
+                                                    uint32_t thread, uint32_t *seconds) {
+#pragma unroll
+  for (int n = 0; n < EACH; n++)
+    seconds[n] = __ldcg((const uint32_t *)&bests->second[min(first + place_in_tile(thread, n), count - 1u)] + 1);
+}
+
+/* Whether any of the warp's squares can be among the two nearest that are known: rarely, once a few tiles are done. */
+static __device__ __forceinline__ bool worth_it(uint32_t least, uint32_t second) {
+  return __any_sync(WARP_ALL, least <= second && least != UINT32_MAX);
+}
+
+/* The two nearest of every row; 16 neighbouring lanes share a row. */
+static __device__ __forceinline__ void hand_rows_in(const tiles_args *p, uint32_t row, uint32_t column,
+                                                    const uint32_t (*squares)[EACH]) {
+  uint32_t seconds[EACH];
+  read_seconds(&p->row_bests, row, p->rows, threadIdx.x / SIDE, seconds);
+#pragma unroll
+  for (int r = 0; r < EACH; r++) {
+    uint32_t least = squares[r][0];
+#pragma unroll
+    for (int c = 1; c < EACH; c++) least = min(least, squares[r][c]);
+    if (!worth_it(least, seconds[r])) continue;
+    match_two t = match_two_none();
+#pragma unroll
+    for (int c = 0; c < EACH; c++)
+      match_two_take(&t, key_of(squares[r][c], column + place_in_tile(threadIdx.x % SIDE, c)));
+    match_two_join_lanes(&t, 1, SIDE);
+    const uint32_t i = row + place_in_tile(threadIdx.x / SIDE, r);
+    if (threadIdx.x % SIDE == 0 && i < p->rows) match_bests_add(&p->row_bests, i, t);
+  }
+}
+
+/* And of every column; a warp holds two lines of threads. */
+static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint32_t row, uint32_t column,
+                                                       const uint32_t (*squares)[EACH]) {
+  uint32_t seconds[EACH];
+  read_seconds(&p->column_bests, column, p->columns, threadIdx.x % SIDE, seconds);
+#pragma unroll
+  for (int c = 0; c < EACH; c++) {
+    uint32_t least = squares[0][c];
+#pragma unroll
+    for (int r = 1; r < EACH; r++) least = min(least, squares[r][c]);
+    if (!worth_it(least, seconds[c])) continue;
+    match_two t = match_two_none();
+#pragma unroll
+    for (int r = 0; r < EACH; r++)
+      match_two_take(&t, key_of(squares[r][c], row + place_in_tile(threadIdx.x / SIDE, r)));
+    match_two_join_lanes(&t, SIDE, WARP_LANES);
+    const uint32_t j = column + place_in_tile(threadIdx.x % SIDE, c);
+    if (threadIdx.x % WARP_LANES < SIDE && j < p->columns) match_bests_add(&p->column_bests, j, t);
+  }
+}
+
+/*
+ * Does      the two nearest of each row and, if the columns' bests are not null, of each column: match_ref.
+ * Launch    x: 128 rows a block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
+ * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
+ * Reads     both lists, 16-byte aligned. Writes the bests by atomic minima.
+ * Barriers  two a slice: it is there for all; all are done with it.
+ * Limits    any count of 1 or more; beyond the last, descriptors are repeats whose squares are no candidates.
+ * Order     repeatable: a square is one thread's, in the contract's order; minima of keys that are all different.
+ * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; bound by them.
+ */
+template <match_type TYPE>
+__global__ void __launch_bounds__(THREADS, 2) match_tiles_kernel(const __grid_constant__ tiles_args p) {
+  __shared__ __align__(16) tiles_shared s;
+  enum { WORDS = MATCH_LENGTH * (TYPE == MATCH_F32 ? 4 : 1) / 4 };
+  const uint32_t row = blockIdx.x * TILE;
+  for (uint32_t tile = blockIdx.y; tile < (p.columns + TILE - 1u) / TILE; tile += gridDim.y) {
+    const uint32_t column = tile * TILE;
+    uint32_t sums[EACH][EACH], of_rows[SLICE_WORDS], of_columns[SLICE_WORDS];
+#pragma unroll
+    for (int i = 0; i < EACH * EACH; i++) sums[i / EACH][i % EACH] = 0u; /* 0.0f too */
+    fetch_slice(p.first, row, p.rows, WORDS, 0, of_rows);
+    fetch_slice(p.second, column, p.columns, WORDS, 0, of_columns);
+    for (uint32_t slice = 0; slice < WORDS / SLICE; slice++) {
+      __syncthreads();
+      store_slice(s.rows, of_rows);
+      store_slice(s.columns, of_columns);
+      __syncthreads();
+      if (slice + 1u < WORDS / SLICE) {
+        fetch_slice(p.first, row, p.rows, WORDS, slice + 1u, of_rows);
+        fetch_slice(p.second, column, p.columns, WORDS, slice + 1u, of_columns);
+      }
+#pragma unroll 2
+      for (int k = 0; k < SLICE; k++) take_word<TYPE>(&s, k, sums);
+    }
+    squares_of_sums<TYPE>(&p, row, column, sums);
+    hand_rows_in(&p, row, column, sums);
+    if (p.column_bests.best) hand_columns_in(&p, row, column, sums);
+  }
+}
+
+stage_status cuda_match_tiles_launch(const match_args *args, const cuda_match_work *work, cuda_stream stream) {
+  const uint32_t rows = args->first.count, columns = args->second.count;
+  assert(rows > 0 && columns > 0 && rows <= CUDA_MATCH_COUNT_MAX && columns <= CUDA_MATCH_COUNT_MAX);
+  assert((uintptr_t)args->first.descriptors % 16u == 0 && (uintptr_t)args->second.descriptors % 16u == 0);
+  tiles_args p = {(const uint32_t *)args->first.descriptors,
+                  (const uint32_t *)args->second.descriptors,
+                  rows,
+                  columns,
+                  work->first_norms,
+                  work->second_base,
+                  {work->first_best, work->first_second},
+                  {NULL, NULL}};
+  if (args->backward) {
+    p.column_bests.best = work->second_best;
+    p.column_bests.second = work->second_second;
+  }
+  const uint32_t tiles = (columns + TILE - 1u) / TILE;
+  const dim3 grid((rows + TILE - 1u) / TILE, tiles < (unsigned)GRID_Y_MAX ? tiles : (unsigned)GRID_Y_MAX);
+  return launch(args->type == MATCH_F32 ? match_tiles_kernel<MATCH_F32> : match_tiles_kernel<MATCH_U8>, grid, THREADS,
+                0, stream, p);
+}

@@ -1,0 +1,70 @@
+/*
+ * Copies from global to shared memory that run while the thread goes on (cp.async, from compute capability 8.0;
+ * before, the thread copies).
+ */
+#ifndef HARTSIFT_CUDA_PRIM_ASYNC_COPY_CUH
+#define HARTSIFT_CUDA_PRIM_ASYNC_COPY_CUH
+
+/* 16 bytes from global to shared memory (an address in the shared window) without passing registers where the hardware
+   can (8.0 on). */
+__device__ __forceinline__ void copy_16_async_to(unsigned s_to, const float *from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(s_to), "l"(from) : "memory");
+#else
+  const float4 v = *reinterpret_cast<const float4 *>(from);
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(s_to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
+#endif
+}
+
+/* The same to a pointer. */
+__device__ __forceinline__ void copy_16_async(float *s_to, const float *from) {
+  copy_16_async_to((unsigned)__cvta_generic_to_shared(s_to), from);
+}
+
+/* The same by way of the L1 cache, which asks the L2 for whole lines: without it each lane's 16 bytes are fetched as a
+   sector of their own, twice the traffic where neighbouring lanes copy neighbouring bytes. */
+__device__ __forceinline__ void copy_16_async_cached(void *s_to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(from) : "memory");
+#else
+  *(uint4 *)s_to = *(const uint4 *)from;
+#endif
+}
+
+__device__ __forceinline__ void copy_4_async(float *s_to, const float *from) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n" ::"r"(to), "l"(from) : "memory");
+#else
+  *s_to = *from;
+#endif
+}
+
+/* The same of any type, or 16 bytes of zeros; `from` must be readable all the same. */
+__device__ __forceinline__ void copy_16_async_or_zero(void *s_to, const void *from, bool there) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s_to), bytes = there ? 16u : 0u;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+#else
+  *(uint4 *)s_to = there ? *(const uint4 *)from : make_uint4(0u, 0u, 0u, 0u);
+#endif
+}
+
+__device__ __forceinline__ void copies_commit() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+
+/* Waits until the thread's own copies are done, but for the newest COUNT commits. */
+template <int COUNT> __device__ __forceinline__ void copies_wait_but() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(COUNT) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void copies_wait() { copies_wait_but<0>(); }
+
+#endif

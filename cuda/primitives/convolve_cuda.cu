@@ -1,0 +1,347 @@
+/*
+ * 1-D convolution. Few taps: a thread makes a vector of 16 bytes of outputs from the vectors around it, all in
+ * registers. Many taps: a block keeps its stretch of the signal in shared memory, and a thread a window that slides over
+ * it in registers.
+ */
+#include "cuda/primitives/convolve_cuda.h"
+
+#include "cuda/device/launch.cuh"
+
+enum {
+  TREE_THREADS = 256,
+  TREE_BLOCKS_PER_SM = 4,
+  TREE_TURNS = 2, /* vectors that a thread has under way */
+  LONG_THREADS = 256,
+  LONG_TAPS = 256, /* a step */
+  LONG_STAGED = 4, /* samples that a thread has under way */
+  CONVOLVE_GRID_Y_MAX = 65535
+};
+
+/* ------------------------------------------------------------------ few taps */
+
+template <typename E> struct tree_params {
+  const uint8_t *data;
+  uint8_t *out;
+  int64_t width, height; /* samples, rows */
+  size_t stride_bytes, out_stride_bytes;
+  prim_ends ends;
+  E taps[PRIM_TREE_TAPS_MAX];
+};
+
+static __device__ __forceinline__ double tree(const double *c, const double *x, int32_t m) {
+  return prim_tree_f64(c, x, m);
+}
+static __device__ __forceinline__ float tree(const float *c, const float *x, int32_t m) {
+  return prim_tree_f32(c, x, m);
+}
+
+/* V samples at p: 16 aligned bytes, or one. */
+template <typename E, int V> static __device__ __forceinline__ void load_samples(const E *p, E *to) {
+  if (V == 1) {
+    to[0] = __ldg(p);
+    return;
+  }
+  const uint4 v = __ldg((const uint4 *)p);
+  memcpy(to, &v, sizeof v);
+}
+
+template <typename E, int V> static __device__ __forceinline__ void store_samples(E *p, const E *from) {
+  if (V == 1) {
+    p[0] = from[0];
+    return;
+  }
+  uint4 v;
+  memcpy(&v, from, sizeof v);
+  *(uint4 *)p = v;
+}
+
+/* Output i of a row, its samples fetched one by one: near the ends. */
+template <typename E, int M>
+static __device__ __forceinline__ E tree_at(const tree_params<E> &p, const E *row, int64_t i) {
+  E x[M];
+#pragma unroll
+  for (int j = 0; j < M; j++) {
+    const int64_t at = prim_end_index(i + M / 2 - j, p.width, p.ends);
+    x[j] = at < 0 ? (E)0 : __ldg(row + at);
+  }
+  return tree(p.taps, x, M);
+}
+
+/*
+ * Does      convolution with M <= 7 taps: convolve_ref.
+ * Launch    2-D blocks of 256 threads, as wide as a row has vectors, at most 256; x: 2 vectors a thread, y: rows, at most
+ *           65535 blocks, looping.
+ * Shared    none. Barriers: none.
+ * Reads     the signal. V samples are 16 bytes and rows of signal and output so aligned, or V is 1. Neighbouring vectors
+ *           come from the L1.
+ * Writes    out.
+ * Limits    no empty signal. Order: the contract's tree.
+ * Cost      a sample read and written, M + 2 operations: bound by memory.
+ */
+template <typename E, int M, int V>
+__global__ void __launch_bounds__(TREE_THREADS, M * sizeof(E) > 40 ? TREE_BLOCKS_PER_SM - 1 : TREE_BLOCKS_PER_SM)
+    convolve_tree_kernel(const __grid_constant__ tree_params<E> p) {
+  constexpr int SIDE = (M / 2 + V - 1) / V, VECTORS = 2 * SIDE + 1;
+  const int64_t first = ((int64_t)blockIdx.x * TREE_TURNS * blockDim.x + threadIdx.x) * V;
+  for (int64_t y = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; y < p.height; y += (int64_t)gridDim.y * blockDim.y) {
+    const E *row = (const E *)(p.data + (size_t)y * p.stride_bytes);
+    E *out = (E *)(p.out + (size_t)y * p.out_stride_bytes);
+    E window[TREE_TURNS][VECTORS * V];
+    bool inside[TREE_TURNS];
+#pragma unroll
+    for (int n = 0; n < TREE_TURNS; n++) {
+      const int64_t i = first + (int64_t)n * blockDim.x * V;
+      inside[n] = i >= SIDE * V && i + (SIDE + 1) * V <= p.width;
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++)
+        if (inside[n]) load_samples<E, V>(row + i + (v - SIDE) * V, &window[n][v * V]);
+    }
+#pragma unroll
+    for (int n = 0; n < TREE_TURNS; n++) {
+      const int64_t i = first + (int64_t)n * blockDim.x * V;
+      if (!inside[n]) {
+        for (int64_t k = i; k < i + V && k < p.width; k++) out[k] = tree_at<E, M>(p, row, k);
+        continue;
+      }
+      E result[V];
+#pragma unroll
+      for (int k = 0; k < V; k++) {
+        E x[M];
+#pragma unroll
+        for (int j = 0; j < M; j++) x[j] = window[n][SIDE * V + k + M / 2 - j];
+        result[k] = tree(p.taps, x, M);
+      }
+      store_samples<E, V>(out + i, result);
+    }
+  }
+}
+
+/* ------------------------------------------------------------------ many taps */
+
+struct long_params {
+  const uint8_t *data;
+  uint8_t *out;
+  int64_t width, height;
+  size_t stride_bytes, out_stride_bytes;
+  const double *taps; /* device, or null: those below */
+  uint32_t tap_count;
+  prim_ends ends;
+  double inline_taps[CONVOLVE_INLINE_TAPS];
+};
+
+/* Outputs of a thread, and the block's stretch of the signal: a place of padding after each OUTPUTS of them lets threads
+   that walk side by side read from different banks. */
+template <typename E> struct long_shape {
+  static constexpr int outputs = sizeof(E) == 4 ? 8 : 4;
+  static constexpr int block_outputs = LONG_THREADS * outputs;
+  static constexpr int places = (block_outputs + LONG_TAPS + outputs) / outputs * (outputs + 1);
+};
+
+/* One output's sum: in double; for doubles with its error beside it. */
+static __device__ __forceinline__ void long_start(double *sum, double c, double x) { *sum = c * x; }
+static __device__ __forceinline__ void long_step(double *sum, double c, double x) { *sum = prim_fma(c, x, *sum); }
+static __device__ __forceinline__ void long_start(prim_dot *sum, double c, double x) { *sum = prim_dot_start(c, x); }
+static __device__ __forceinline__ void long_step(prim_dot *sum, double c, double x) {
+  *sum = prim_dot_step(*sum, c, x);
+}
+static __device__ __forceinline__ void long_end(float *out, double sum) { *out = prim_plain_nan_f32((float)sum); }
+static __device__ __forceinline__ void long_end(double *out, const prim_dot &sum) { *out = prim_dot_end(sum); }
+
+template <typename E> struct long_sum;
+template <> struct long_sum<float> { typedef double type; };
+template <> struct long_sum<double> { typedef prim_dot type; };
+
+/* Samples first .. first + count - 1 of a row to shared memory, from place `before` on. */
+template <typename E>
+static __device__ __forceinline__ void stage_samples(const long_params &p, const E *row, int64_t first, int32_t count,
+                                                     int32_t before, double *s_x) {
+  constexpr int V = long_shape<E>::outputs;
+  for (int32_t n = (int32_t)threadIdx.x; n < count; n += LONG_STAGED * LONG_THREADS) {
+    E value[LONG_STAGED];
+#pragma unroll
+    for (int32_t k = 0; k < LONG_STAGED; k++) {
+      const int64_t at = prim_end_index(first + min(n + k * LONG_THREADS, count - 1), p.width, p.ends);
+      value[k] = at < 0 ? (E)0 : __ldg(row + at);
+    }
+#pragma unroll
+    for (int32_t k = 0; k < LONG_STAGED; k++) {
+      const int32_t place = n + k * LONG_THREADS + before;
+      if (place < count + before) s_x[place + place / V] = (double)value[k];
+    }
+  }
+}
+
+/* V taps, or the first `count` of them, with the samples of all their outputs. start: the first one begins the sums. */
+template <typename E, bool WHOLE>
+static __device__ __forceinline__ void add_group(const double *x, const double *s_c, int32_t count, bool start,
+                                                 typename long_sum<E>::type *sum) {
+  constexpr int V = long_shape<E>::outputs;
+#pragma unroll
+  for (int q = 0; q < V; q++) {
+    if (!WHOLE && q >= count) break;
+    const double c = s_c[q];
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      if (!WHOLE && q == 0 && start)
+        long_start(&sum[k], c, x[V - 1 - q + k]);
+      else
+        long_step(&sum[k], c, x[V - 1 - q + k]);
+  }
+}
+
+/* All taps of a step, `count`, filled up to a multiple of V with taps at the end that do not exist. Tap j and output k
+   need place V t + k + (filled - 1 - j) of the stretch: for V taps at a time the samples of those before, moved on by V,
+   and V new ones. start: the first tap begins the sums. */
+template <typename E>
+static __device__ __forceinline__ void add_taps(const double *s_x, const double *s_c, int32_t count, bool start,
+                                                typename long_sum<E>::type *sum) {
+  constexpr int V = long_shape<E>::outputs;
+  const double *mine = s_x + threadIdx.x * (V + 1);
+  int32_t group = (count + V - 1) / V - 1; /* places V group .. V group + 2 V - 2 */
+  double x[2 * V - 1];
+#pragma unroll
+  for (int e = 0; e < V - 1; e++) x[e] = mine[(V + 1) * (group + 1) + e];
+  for (int32_t j = 0; group >= 0; group--, j += V) {
+#pragma unroll
+    for (int e = V - 2; e >= 0; e--) x[V + e] = x[e];
+#pragma unroll
+    for (int e = 0; e < V; e++) x[e] = mine[(V + 1) * group + e];
+    if (j + V <= count && !(start && j == 0))
+      add_group<E, true>(x, s_c + j, V, false, sum);
+    else
+      add_group<E, false>(x, s_c + j, count - j, start && j == 0, sum);
+  }
+}
+
+/*
+ * Does      convolution with more than 7 taps: convolve_ref.
+ * Launch    blocks of 256 threads; x: 2048 (f64: 1024) outputs of a row each, 8 (4) a thread; y: rows, at most 65535,
+ *           looping.
+ * Shared    20.3 (f64: 12.5) KiB, and 2 KiB of taps.
+ * Reads     the signal, the taps. Writes out.
+ * Barriers  before and after a step's samples and taps are staged; before and after the results are, which leave in
+ *           the order of memory.
+ * Limits    no empty signal. Order: the contract's, from the first tap on.
+ * Cost      a sample read and written; an operation in double a tap (f64: 10): bound by those from some 30 (f64: 9) on.
+ */
+template <typename E>
+__global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __grid_constant__ long_params p) {
+  constexpr int V = long_shape<E>::outputs;
+  __shared__ double s_x[long_shape<E>::places];
+  __shared__ double s_c[LONG_TAPS];
+  const int64_t first = (int64_t)blockIdx.x * long_shape<E>::block_outputs, half = p.tap_count / 2;
+  for (int64_t y = blockIdx.y; y < p.height; y += gridDim.y) {
+    const E *row = (const E *)(p.data + (size_t)y * p.stride_bytes);
+    typename long_sum<E>::type sum[V];
+    for (uint32_t tap = 0; tap < p.tap_count; tap += LONG_TAPS) {
+      const int32_t count = (int32_t)min(p.tap_count - tap, (uint32_t)LONG_TAPS);
+      __syncthreads();                          /* the step before has been read */
+      const int32_t fill = (V - count % V) % V; /* taps that do not exist */
+      stage_samples<E>(p, row, first + half - tap - (count - 1), long_shape<E>::block_outputs + count - 1, fill, s_x);
+      if ((int32_t)threadIdx.x < count)
+        s_c[threadIdx.x] = p.taps ? __ldg(p.taps + tap + threadIdx.x) : p.inline_taps[tap + threadIdx.x];
+      __syncthreads(); /* staged */
+      add_taps<E>(s_x, s_c, count, tap == 0, sum);
+    }
+    __syncthreads(); /* the last step has been read */
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+      E result;
+      long_end(&result, sum[k]);
+      s_x[threadIdx.x * (V + 1) + k] = (double)result; /* and back: exact */
+    }
+    __syncthreads(); /* results stand */
+    E *out = (E *)(p.out + (size_t)y * p.out_stride_bytes) + first;
+    const int32_t count = (int32_t)min((int64_t)long_shape<E>::block_outputs, p.width - first);
+    for (int32_t n = (int32_t)threadIdx.x; n < count; n += LONG_THREADS) out[n] = (E)s_x[n + n / V];
+  }
+}
+
+/* ------------------------------------------------------------------ launches */
+
+static void assert_args(const convolve_args *a) {
+  const size_t bytes = prim_element_bytes(a->signal.type);
+  assert(a->signal.type == PRIM_F32 || a->signal.type == PRIM_F64);
+  assert(a->signal.data && a->signal.width > 0 && a->signal.height > 0 && a->out && a->taps);
+  assert(a->tap_count % 2 == 1 && a->tap_count <= PRIM_TAPS_MAX);
+  assert(((uintptr_t)a->signal.data | (uintptr_t)a->out | a->signal.stride_bytes | a->out_stride_bytes) % bytes == 0);
+  (void)a, (void)bytes;
+}
+
+static unsigned rows_grid(uint64_t rows) {
+  return rows < CONVOLVE_GRID_Y_MAX ? (unsigned)rows : (unsigned)CONVOLVE_GRID_Y_MAX;
+}
+
+/* A block as wide as a row has vectors, a power of two from 1 to 256, and the rows it holds then. */
+static stage_status tree_shape(const convolve_args *a, uint64_t samples, dim3 *grid, dim3 *block) {
+  const uint64_t vectors = (a->signal.width + samples - 1) / samples;
+  unsigned wide = TREE_THREADS;
+  while (wide > 1 && wide / 2 * TREE_TURNS >= vectors) wide /= 2;
+  *block = dim3(wide, TREE_THREADS / wide);
+  const uint64_t across = (vectors + wide * TREE_TURNS - 1) / (wide * TREE_TURNS);
+  if (across > INT32_MAX) return STAGE_OVERFLOW;
+  *grid = dim3((unsigned)across, rows_grid((a->signal.height + block->y - 1) / block->y));
+  return STAGE_OK;
+}
+
+template <typename E, int V>
+static stage_status tree_kernel(const tree_params<E> &p, uint32_t taps, dim3 grid, dim3 block, cuda_stream stream) {
+  if (taps == 1) return launch(convolve_tree_kernel<E, 1, V>, grid, block, 0, stream, p);
+  if (taps == 3) return launch(convolve_tree_kernel<E, 3, V>, grid, block, 0, stream, p);
+  if (taps == 5) return launch(convolve_tree_kernel<E, 5, V>, grid, block, 0, stream, p);
+  return launch(convolve_tree_kernel<E, 7, V>, grid, block, 0, stream, p);
+}
+
+template <typename E> static stage_status tree_of(const convolve_args *a, cuda_stream stream) {
+  constexpr int V = 16 / (int)sizeof(E);
+  tree_params<E> p;
+  p.data = (const uint8_t *)a->signal.data;
+  p.out = (uint8_t *)a->out;
+  p.width = (int64_t)a->signal.width;
+  p.height = (int64_t)a->signal.height;
+  p.stride_bytes = a->signal.stride_bytes;
+  p.out_stride_bytes = a->out_stride_bytes;
+  p.ends = a->ends;
+  for (uint32_t j = 0; j < PRIM_TREE_TAPS_MAX; j++) p.taps[j] = j < a->tap_count ? (E)a->taps[j] : (E)0;
+  const uintptr_t strides = a->signal.height > 1 ? a->signal.stride_bytes | a->out_stride_bytes : 0;
+  const bool vectors = (((uintptr_t)p.data | (uintptr_t)p.out | strides) & 15) == 0;
+  dim3 grid, block;
+  const stage_status st = tree_shape(a, vectors ? V : 1, &grid, &block);
+  if (st != STAGE_OK) return st;
+  return vectors ? tree_kernel<E, V>(p, a->tap_count, grid, block, stream)
+                 : tree_kernel<E, 1>(p, a->tap_count, grid, block, stream);
+}
+
+stage_status convolve_tree_launch(const convolve_args *a, cuda_stream stream) {
+  assert_args(a);
+  assert(a->tap_count <= PRIM_TREE_TAPS_MAX);
+  return a->signal.type == PRIM_F32 ? tree_of<float>(a, stream) : tree_of<double>(a, stream);
+}
+
+stage_status convolve_long_launch(const convolve_args *a, cuda_stream stream) {
+  assert_args(a);
+  assert(a->tap_count > PRIM_TREE_TAPS_MAX && (a->tap_count <= CONVOLVE_INLINE_TAPS || a->d_taps));
+  long_params p;
+  p.data = (const uint8_t *)a->signal.data;
+  p.out = (uint8_t *)a->out;
+  p.width = (int64_t)a->signal.width;
+  p.height = (int64_t)a->signal.height;
+  p.stride_bytes = a->signal.stride_bytes;
+  p.out_stride_bytes = a->out_stride_bytes;
+  p.taps = a->tap_count <= CONVOLVE_INLINE_TAPS ? NULL : a->d_taps;
+  p.tap_count = a->tap_count;
+  p.ends = a->ends;
+  for (uint32_t j = 0; j < CONVOLVE_INLINE_TAPS; j++) p.inline_taps[j] = j < a->tap_count ? a->taps[j] : 0.0;
+  const bool narrow = a->signal.type == PRIM_F32;
+  const int64_t outputs = narrow ? long_shape<float>::block_outputs : long_shape<double>::block_outputs;
+  const int64_t across = (p.width + outputs - 1) / outputs;
+  if (across > INT32_MAX) return STAGE_OVERFLOW;
+  const dim3 grid((unsigned)across, rows_grid(a->signal.height));
+  return narrow ? launch(convolve_long_kernel<float>, grid, LONG_THREADS, 0, stream, p)
+                : launch(convolve_long_kernel<double>, grid, LONG_THREADS, 0, stream, p);
+}
+
+stage_status convolve_launch(const convolve_args *args, cuda_stream stream) {
+  return args->tap_count <= PRIM_TREE_TAPS_MAX ? convolve_tree_launch(args, stream)
+                                               : convolve_long_launch(args, stream);
+}

@@ -1,0 +1,339 @@
+/*
+ * Histogram and equalisation of bytes. Every lane of a warp has a histogram of its own in its own bank of shared
+ * memory, which all warps of a block share: no two lanes ever meet in a bank, whatever the picture shows. For small
+ * pictures clearing and joining 32 histograms would take longer than counting: there a block has one.
+ */
+#include "cuda/primitives/histogram_cuda.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/prim/byte_rows.cuh"
+#include "cuda/prim/compact.cuh"
+#include "cuda/prim/opaque.cuh"
+
+/* What a size of pictures is counted with: threads of a block, vectors of 16 bytes that a thread has under way, and the
+   bytes from a bin to the next as a power of two. */
+enum {
+  SMALL_THREADS = HISTOGRAM_BINS,
+  SMALL_VECTORS = 1,
+  BIN_SHIFT = 2,       /* a bin's 4 bytes, for all lanes */
+  LANE_THREADS = 1024, /* one block a multiprocessor: fewer sums to join */
+  MEDIUM_VECTORS = 2,  /* a third and a fourth, never there, would cost 0.3 us of 2.7 */
+  LARGE_VECTORS = 4,
+  LANE_SHIFT = 7 /* a bin's 32 lanes of 4 bytes */
+};
+
+enum {
+  TALLY_SUM_BITS = 24, /* of a tally of 32 bits; above them the blocks that have added theirs */
+  TALLY_BLOCKS_MAX = 255,
+  LONG_TALLY_SUM_BITS = 48, /* of one of 64 bits */
+  LONG_TALLY_BLOCKS_MAX = 65535,
+  LEVEL_THREADS = 256,
+  LEVEL_BLOCKS_PER_SM = 4,
+  LEVEL_VECTORS = 2,
+  LEVEL_WORDS = 64 /* of 4 levels */
+};
+
+static_assert((uint64_t)TALLY_BLOCKS_MAX * HISTOGRAM_SMALL_VECTORS * BYTE_ROWS_VECTOR < (uint64_t)1 << TALLY_SUM_BITS,
+              "a tally holds the bytes of every small picture");
+
+/* Four values to a histogram whose bins lie 1 << SHIFT bytes apart. `lane`: the first byte of this lane's bank, 0 where
+   the lanes share a histogram. */
+template <int SHIFT>
+static __device__ __forceinline__ void count_word(unsigned char *s_bins, uint32_t word, uint32_t lane) {
+  const uint32_t mask = 0xffu << SHIFT;
+  atomicAdd((uint32_t *)(s_bins + ((word << SHIFT & mask) | lane)), 1u);
+  atomicAdd((uint32_t *)(s_bins + ((word >> (8 - SHIFT) & mask) | lane)), 1u);
+  atomicAdd((uint32_t *)(s_bins + ((word >> (16 - SHIFT) & mask) | lane)), 1u);
+  atomicAdd((uint32_t *)(s_bins + ((word >> (24 - SHIFT) & mask) | lane)), 1u);
+}
+
+template <int SHIFT>
+static __device__ __forceinline__ void count_byte(unsigned char *s_bins, uint32_t value, uint32_t lane) {
+  atomicAdd((uint32_t *)(s_bins + (value << SHIFT | lane)), 1u);
+}
+
+/* The values whose byte of the mask is not 0. */
+template <int SHIFT>
+static __device__ __forceinline__ void count_word_masked(unsigned char *s_bins, uint32_t word, uint32_t mask,
+                                                         uint32_t lane) {
+  for (uint32_t shift = 0; shift < 32; shift += 8)
+    if (mask >> shift & 0xffu) count_byte<SHIFT>(s_bins, word >> shift & 0xffu, lane);
+}
+
+template <int SHIFT, bool MASKED>
+static __device__ __forceinline__ void count_vector(unsigned char *s_bins, const uint4 &v, const uint4 &m,
+                                                    uint32_t lane) {
+  if (MASKED) {
+    count_word_masked<SHIFT>(s_bins, v.x, m.x, lane);
+    count_word_masked<SHIFT>(s_bins, v.y, m.y, lane);
+    count_word_masked<SHIFT>(s_bins, v.z, m.z, lane);
+    count_word_masked<SHIFT>(s_bins, v.w, m.w, lane);
+    return;
+  }
+  count_word<SHIFT>(s_bins, v.x, lane);
+  count_word<SHIFT>(s_bins, v.y, lane);
+  count_word<SHIFT>(s_bins, v.z, lane);
+  count_word<SHIFT>(s_bins, v.w, lane);
+}
+
+/* The bytes of a unit one by one: at the ends of rows, and under a mask that is aligned differently. */
+template <int SHIFT>
+static __device__ __forceinline__ void count_some(unsigned char *s_bins, const byte_unit &u, const uint8_t *mask,
+                                                  uint32_t lane) {
+  for (int32_t b = u.first; b < u.end; b++)
+    if (!mask || mask[b] != 0) count_byte<SHIFT>(s_bins, u.address[b], lane);
+}
+
+static __device__ __forceinline__ bool aligned(const uint8_t *p) {
+  return ((uintptr_t)p & (BYTE_ROWS_VECTOR - 1)) == 0;
+}
+
+/* This thread's first unit. Warps take turns among the blocks, so that small pictures occupy all multiprocessors. */
+static __device__ __forceinline__ uint32_t first_unit() {
+  return ((threadIdx.x / WARP_LANES) * gridDim.x + blockIdx.x) * WARP_LANES + threadIdx.x % WARP_LANES;
+}
+
+/* All threads of a block of THREADS; its bins are clear for all of them afterwards. */
+template <int THREADS, uint32_t VECTORS> static __device__ __forceinline__ void clear_bins(uint4 *s_vectors) {
+#pragma unroll
+  for (uint32_t i = 0; i < VECTORS; i += THREADS)
+    if (i + THREADS <= VECTORS || threadIdx.x < VECTORS - i) s_vectors[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
+  __syncthreads();
+}
+
+/* The block's count of bin t. Of its 32 lanes four are read at a time, each of eight neighbouring threads from other
+   banks. */
+template <int SHIFT> static __device__ __forceinline__ uint32_t count_of_bin(const uint4 *s_vectors, uint32_t t) {
+  if (SHIFT == BIN_SHIFT) return ((const uint32_t *)s_vectors)[t];
+  uint32_t sum = 0;
+#pragma unroll
+  for (uint32_t k = 0; k < WARP_LANES / 4; k++) {
+    const uint4 four = s_vectors[t * (WARP_LANES / 4) + (k + t) % (WARP_LANES / 4)];
+    sum += four.x + four.y + four.z + four.w;
+  }
+  return sum;
+}
+
+/* A block's count of a bin to the tally that all blocks add to. Who brings the last one hands the sum out: neither a
+   ticket nor a second look at the sums. */
+template <typename W, int SUM_BITS>
+static __device__ __forceinline__ void add_to_tally(W *tally, uint32_t count, uint64_t *sum) {
+  const W before = atomicAdd(tally, ((W)1 << SUM_BITS) + count);
+  if (before >> SUM_BITS != gridDim.x - 1u) return;
+  *sum = (before & (((W)1 << SUM_BITS) - 1u)) + count;
+  *tally = 0;
+}
+
+/*
+ * Does      counts how often each value of a picture occurs: histogram_ref.
+ * Launch    one-dimensional, at most one block of THREADS (256 or more) a multiprocessor, looping over vectors of 16
+ *           bytes, VECTORS at a time. SHIFT: BIN_SHIFT, a histogram a block, or LANE_SHIFT, one a lane.
+ * Shared    256 bins << SHIFT: 1 KiB or 32 KiB.
+ * Reads     the view, the mask: any address, width, stride. Writes counts [256]; scratch is zero before and after.
+ * Barriers  after clearing, while the first vectors are under way, for large pictures before the loop, which stays the
+ *           shorter for it; before the block's histograms are read.
+ * Limits    a histogram a block: at most 255 blocks, less than 2^24 bytes. One a lane: less than 2^16 blocks, 2^48
+ *           bytes, 2^32 bytes a block.
+ * Order     repeatable, integer sums.
+ * Cost      3 instructions a byte, one of them an atomic addition, without conflicts if SHIFT is LANE_SHIFT; a block
+ *           and bin, one to global memory, a warp's 32 far from those of the others. Large pictures: bound by memory;
+ *           the others by latency, of the vectors and of the additions to the same words.
+ */
+template <int THREADS, int VECTORS, int SHIFT, bool MASKED, bool FLAT>
+__global__ void __launch_bounds__(THREADS)
+    histogram_kernel(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride,
+                     histogram_scratch *scratch, uint64_t *counts) {
+  constexpr uint32_t CLEARED = (HISTOGRAM_BINS << SHIFT) / sizeof(uint4);
+  __shared__ uint4 s_vectors[CLEARED];
+  unsigned char *s_bins = (unsigned char *)s_vectors;
+  const uint32_t t = threadIdx.x, step = gridDim.x * THREADS, first = first_unit();
+  const uint32_t lane = SHIFT == LANE_SHIFT ? (uint32_t)opaque_int((int32_t)(t % WARP_LANES * 4)) : 0;
+  bool cleared = VECTORS == LARGE_VECTORS;
+  if (cleared) clear_bins<THREADS, CLEARED>(s_vectors);
+  int64_t row = 0;
+  do {
+    const uint32_t units = byte_rows_group_units(in, row);
+    uint32_t n = first;
+    do {
+      uint4 v[VECTORS], m[VECTORS];
+      bool whole[VECTORS];
+#pragma unroll
+      for (uint32_t k = 0; k < VECTORS; k++) {
+        const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
+        const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
+        whole[k] = n + k * step < units && u.whole && aligned(over);
+        if (whole[k]) v[k] = byte_unit_load(u);
+        if (MASKED && whole[k]) m[k] = __ldg((const uint4 *)over);
+      }
+      if (!cleared) clear_bins<THREADS, CLEARED>(s_vectors);
+      cleared = true;
+#pragma unroll
+      for (uint32_t k = 0; k < VECTORS; k++) {
+        if (whole[k]) {
+          count_vector<SHIFT, MASKED>(s_bins, v[k], m[k], lane);
+        } else if (n + k * step < units) {
+          const byte_unit u = byte_rows_unit<FLAT>(in, row, n + k * step);
+          const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
+          count_some<SHIFT>(s_bins, u, over, lane);
+        }
+      }
+      n += VECTORS * step;
+    } while (n < units);
+    row += in.group_rows;
+  } while (!FLAT && row < in.rows);
+  __syncthreads();
+  if (t >= HISTOGRAM_BINS) return;
+  const uint32_t count = count_of_bin<SHIFT>(s_vectors, t);
+  uint64_t *tallies = scratch->tallies[t / WARP_LANES];
+  if (gridDim.x == 1)
+    counts[t] = count;
+  else if (SHIFT == BIN_SHIFT)
+    add_to_tally<unsigned, TALLY_SUM_BITS>((unsigned *)tallies + t % WARP_LANES, count, &counts[t]);
+  else
+    add_to_tally<unsigned long long, LONG_TALLY_SUM_BITS>((unsigned long long *)tallies + t % WARP_LANES, count,
+                                                          &counts[t]);
+}
+
+/* The level of each value to s_levels, thread t the value t. n: elements. All threads of a block of 256. */
+static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint64_t n, uint8_t *s_levels,
+                                                   uint64_t *s_sums, uint32_t *s_first) {
+  const uint32_t t = threadIdx.x, lane = t % WARP_LANES, warp = t / WARP_LANES;
+  const uint64_t count = counts[t];
+  if (t == 0) *s_first = HISTOGRAM_BINS;
+  __syncthreads();
+  if (count != 0) atomicMin(s_first, t);
+  __syncthreads();
+  const uint32_t first = *s_first;
+  uint64_t sum = t > first ? count : 0; /* of the bins after the first one up to this one */
+  for (uint32_t d = 1; d < WARP_LANES; d <<= 1) {
+    const uint64_t below = __shfl_up_sync(WARP_ALL, sum, d);
+    if (lane >= d) sum += below;
+  }
+  if (lane == WARP_LANES - 1) s_sums[warp] = sum;
+  __syncthreads();
+  for (uint32_t w = 0; w < warp; w++) sum += s_sums[w];
+  const uint64_t rest = n - counts[first];
+  uint8_t level = (uint8_t)t;
+  if (rest != 0) level = t <= first ? (uint8_t)0 : prim_equalize_level(sum, prim_equalize_scale(rest));
+  s_levels[t] = level;
+  __syncthreads();
+}
+
+/* Four levels from this lane's table. `lane`: its bank's first byte. */
+static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint32_t word, uint32_t lane) {
+  const uint32_t mask = 0x3fu << LANE_SHIFT;
+  const uint32_t a = s_table[(word << 5 & mask) | lane | (word & 3u)];
+  const uint32_t b = s_table[(word >> 3 & mask) | lane | (word >> 8 & 3u)];
+  const uint32_t c = s_table[(word >> 11 & mask) | lane | (word >> 16 & 3u)];
+  const uint32_t d = s_table[(word >> 19 & mask) | lane | (word >> 24 & 3u)];
+  return a | b << 8 | c << 16 | d << 24;
+}
+
+/*
+ * Does      the equalised picture from the histogram: equalize_ref.
+ * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 2 at a
+ *           time; each block makes the levels anew.
+ * Shared    8.6 KiB: the levels once in every bank.
+ * Reads     counts, the view: any address, width, stride. Writes out, in vectors where it is as aligned as the view,
+ *           which may be the same memory: a byte is read and written by one thread.
+ * Barriers  while the levels are made.
+ * Limits    counts add up to the view's elements. Order: repeatable.
+ * Cost      2 bytes of memory and 6 instructions a byte, one of them a load from shared memory without conflicts.
+ */
+template <bool FLAT>
+__global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
+    equalize_lane_kernel(const __grid_constant__ byte_rows in, const uint64_t *counts, uint64_t elements, uint8_t *out,
+                         size_t out_stride) {
+  __shared__ uint32_t s_table[LEVEL_WORDS * WARP_LANES];
+  __shared__ uint32_t s_levels[LEVEL_WORDS];
+  __shared__ uint64_t s_sums[LEVEL_THREADS / WARP_LANES];
+  __shared__ uint32_t s_first;
+  make_levels(counts, elements, (uint8_t *)s_levels, s_sums, &s_first);
+  for (uint32_t i = threadIdx.x; i < LEVEL_WORDS * WARP_LANES; i += LEVEL_THREADS)
+    s_table[i] = s_levels[i / WARP_LANES];
+  __syncthreads();
+  const uint8_t *table = (const uint8_t *)s_table;
+  const uint32_t lane = (uint32_t)opaque_int((int32_t)(threadIdx.x % WARP_LANES * 4)), step = gridDim.x * LEVEL_THREADS;
+  for (int64_t row = 0; row < in.rows; row += in.group_rows) {
+    const uint32_t units = byte_rows_group_units(in, row);
+    for (uint32_t n = blockIdx.x * LEVEL_THREADS + threadIdx.x; n < units; n += LEVEL_VECTORS * step) {
+      uint4 v[LEVEL_VECTORS];
+      uint8_t *to[LEVEL_VECTORS];
+      bool whole[LEVEL_VECTORS];
+#pragma unroll
+      for (uint32_t k = 0; k < LEVEL_VECTORS; k++) {
+        const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
+        to[k] = (uint8_t *)(uintptr_t)byte_unit_place(u, out, out_stride);
+        whole[k] = n + k * step < units && u.whole && aligned(to[k]);
+        if (whole[k]) v[k] = *(const uint4 *)u.address;
+      }
+#pragma unroll
+      for (uint32_t k = 0; k < LEVEL_VECTORS; k++) {
+        if (whole[k]) {
+          *(uint4 *)to[k] = make_uint4(look_up(table, v[k].x, lane), look_up(table, v[k].y, lane),
+                                       look_up(table, v[k].z, lane), look_up(table, v[k].w, lane));
+        } else if (n + k * step < units) {
+          const byte_unit u = byte_rows_unit<FLAT>(in, row, n + k * step);
+          for (int32_t b = u.first; b < u.end; b++) to[k][b] = (uint8_t)look_up(table, u.address[b], lane);
+        }
+      }
+    }
+  }
+}
+
+/* Blocks for so many vectors, at most those that the device holds at once. */
+static unsigned blocks_for(const byte_rows *rows, int32_t a_block, int32_t most) {
+  const uint64_t needed = (byte_rows_units(rows) + (uint64_t)a_block - 1) / (uint64_t)a_block;
+  return (unsigned)(needed < (uint64_t)most ? needed : (uint64_t)most);
+}
+
+/* The view's rows, and those of a picture that goes with it; *other_stride: as these rows are cut. */
+static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
+  const int64_t width = (int64_t)v->width, height = (int64_t)v->height;
+  const bool joined =
+      byte_rows_joined(width, height, v->stride_bytes) && byte_rows_joined(width, height, *other_stride);
+  const byte_rows rows = byte_rows_make(v->data, width, height, v->stride_bytes, joined);
+  if (joined) *other_stride = rows.stride_bytes;
+  return rows;
+}
+
+/* As many blocks as have a vector for each thread, at most most_blocks. */
+template <int THREADS, int VECTORS, int SHIFT>
+static stage_status histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride,
+                                 int32_t most_blocks, cuda_stream stream) {
+  const uint8_t *mask = (const uint8_t *)a->mask;
+  const unsigned blocks = blocks_for(&rows, THREADS, most_blocks);
+  assert(byte_rows_units(&rows) / blocks < ((uint64_t)1 << 32) / BYTE_ROWS_VECTOR - THREADS);
+  void (*const kernel)(byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *) =
+      rows.rows == 1 ? (mask ? histogram_kernel<THREADS, VECTORS, SHIFT, true, true>
+                             : histogram_kernel<THREADS, VECTORS, SHIFT, false, true>)
+                     : (mask ? histogram_kernel<THREADS, VECTORS, SHIFT, true, false>
+                             : histogram_kernel<THREADS, VECTORS, SHIFT, false, false>);
+  return launch(kernel, blocks, THREADS, 0, stream, rows, mask, mask_stride, a->scratch, a->counts);
+}
+
+stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
+  assert(a->view.type == PRIM_U8 && a->view.data && a->view.width > 0 && a->view.height > 0);
+  assert(a->counts && a->scratch && a->processors > 0 && a->processors <= LONG_TALLY_BLOCKS_MAX);
+  assert((uint64_t)a->view.width * a->view.height < (uint64_t)1 << LONG_TALLY_SUM_BITS);
+  size_t mask_stride = a->mask ? a->mask_stride_bytes : a->view.stride_bytes;
+  const byte_rows rows = rows_with(&a->view, &mask_stride);
+  const uint64_t units = byte_rows_units(&rows);
+  const int32_t most_small = a->processors < TALLY_BLOCKS_MAX ? a->processors : (int32_t)TALLY_BLOCKS_MAX;
+  if (units <= (uint64_t)most_small * HISTOGRAM_SMALL_VECTORS)
+    return histogram_of<SMALL_THREADS, SMALL_VECTORS, BIN_SHIFT>(a, rows, mask_stride, most_small, stream);
+  if (units <= (uint64_t)a->processors * HISTOGRAM_MEDIUM_VECTORS)
+    return histogram_of<LANE_THREADS, MEDIUM_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
+  return histogram_of<LANE_THREADS, LARGE_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
+}
+
+stage_status equalize_launch(const equalize_args *a, cuda_stream stream) {
+  assert(a->view.type == PRIM_U8 && a->view.data && a->view.width > 0 && a->view.height > 0);
+  assert(a->counts && a->out && a->processors > 0);
+  size_t out_stride = a->out_stride_bytes;
+  const byte_rows rows = rows_with(&a->view, &out_stride);
+  const unsigned blocks = blocks_for(&rows, LEVEL_THREADS, a->processors * LEVEL_BLOCKS_PER_SM);
+  const uint64_t elements = (uint64_t)a->view.width * a->view.height;
+  return launch(rows.rows == 1 ? equalize_lane_kernel<true> : equalize_lane_kernel<false>, blocks, LEVEL_THREADS, 0,
+                stream, rows, a->counts, elements, a->out, out_stride);
+}

@@ -1,0 +1,326 @@
+/*
+ * Reductions. Integers are taken as aligned vectors in any order, for their sums are exact; other types chunk by chunk, a
+ * warp each, as the fixed tree demands. The block that comes last gathers.
+ */
+#include "cuda/primitives/reduce_cuda.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/prim/byte_rows.cuh"
+#include "cuda/prim/byte_stats.cuh"
+#include "cuda/prim/chunk_tree.cuh"
+#include "cuda/prim/last_block.cuh"
+
+enum { REDUCE_THREADS = 256, REDUCE_WARPS = REDUCE_THREADS / WARP_LANES, REDUCE_BLOCKS_PER_SM = 4 };
+/* Vectors of 16 bytes that a thread has under way. */
+enum { REDUCE_VECTORS = 4 };
+
+/* What a block found among integers. */
+struct integer_partial {
+  uint64_t sum;
+  uint32_t least, most;
+};
+
+struct reduce_result {
+  double *first, *second;
+  double divisor; /* the number of elements for a mean, else 1 */
+};
+
+/* Divisions take time, and most calls want none. */
+static __device__ __forceinline__ double divided(double sum, double divisor) {
+  return divisor == 1.0 ? sum : sum / divisor;
+}
+
+/* All threads of a block; valid on thread 0. s_partial: REDUCE_WARPS entries. One barrier. */
+static __device__ __forceinline__ integer_partial block_reduce_integers(integer_partial p, integer_partial *s_partial) {
+  p.sum = warp_reduce_sum_u64(p.sum);
+  p.least = (uint32_t)warp_reduce_min((int32_t)p.least);
+  p.most = (uint32_t)warp_reduce_max((int32_t)p.most);
+  if (threadIdx.x % WARP_LANES == 0) s_partial[threadIdx.x / WARP_LANES] = p;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (int w = 1; w < REDUCE_WARPS; w++) {
+      p.sum += s_partial[w].sum;
+      p.least = min(p.least, s_partial[w].least);
+      p.most = max(p.most, s_partial[w].most);
+    }
+  return p;
+}
+
+/* Numbers of a byte or two: what a word of them adds to a sum, and to the extremes. */
+template <int BYTES> static __device__ __forceinline__ uint32_t add_word(uint32_t word, uint32_t sum) {
+  return BYTES == 1 ? __dp4a(word, BYTE_STATS_ONES, sum) : __dp2a_lo(word, BYTE_STATS_ONES, sum);
+}
+template <int BYTES> static __device__ __forceinline__ void add_word_range(uint32_t word, byte_stats &s) {
+  if (BYTES == 1) {
+    byte_stats_add_range(s, word);
+  } else {
+    s.least = __vminu2(s.least, word);
+    s.most = __vmaxu2(s.most, word);
+  }
+}
+
+/* A vector of 16 bytes to a thread's figures. */
+template <int BYTES, bool RANGE>
+static __device__ __forceinline__ void add_vector(const uint4 &v, byte_stats &s, uint64_t &sum) {
+  if (RANGE) {
+    add_word_range<BYTES>(v.x, s);
+    add_word_range<BYTES>(v.y, s);
+    add_word_range<BYTES>(v.z, s);
+    add_word_range<BYTES>(v.w, s);
+  } else {
+    sum += add_word<BYTES>(v.x, add_word<BYTES>(v.y, add_word<BYTES>(v.z, add_word<BYTES>(v.w, 0u))));
+  }
+}
+
+/* The numbers of a vector at the end of a row. */
+template <int BYTES, bool RANGE>
+static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &s, uint64_t &sum) {
+  for (int32_t b = u.first; b < u.end; b += BYTES) {
+    const uint32_t v = BYTES == 1 ? (uint32_t)u.address[b] : (uint32_t) * (const uint16_t *)(u.address + b);
+    sum += v;
+    if (RANGE) add_word_range<BYTES>(v * (BYTES == 1 ? BYTE_STATS_ONES : 0x00010001u), s);
+  }
+}
+
+/*
+ * Does      sum, or smallest and largest, of integers of BYTES bytes: reduce_sum_ref and reduce_range_ref for u8, u16.
+ * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 4 at a
+ *           time; the last block gathers the partial results.
+ * Shared    0.2 KiB.
+ * Reads     the view, aligned for its type: any width, stride. Writes partials [blocks], the results; ticket is 0 before and after.
+ * Barriers  of the block's reduction and of the ticket.
+ * Limits    no empty view. Order: repeatable, integer sums and extremes.
+ * Cost      16 bytes a vector; some 12 (sum) or 20 instructions where rows have no gaps, 60 more else.
+ */
+template <int BYTES, bool RANGE, bool FLAT>
+__global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
+    reduce_integers_kernel(const __grid_constant__ byte_rows in, integer_partial *partials, uint32_t *ticket,
+                           reduce_result result) {
+  __shared__ integer_partial s_partial[REDUCE_WARPS];
+  __shared__ uint32_t s_last;
+  byte_stats s = byte_stats_none();
+  integer_partial p = {0, 0xffffu, 0u};
+  const uint32_t step = gridDim.x * REDUCE_THREADS;
+  for (int64_t row = 0; row < in.rows; row += in.group_rows) {
+    const uint32_t units = byte_rows_group_units(in, row);
+    for (uint32_t n = blockIdx.x * REDUCE_THREADS + threadIdx.x; n < units; n += REDUCE_VECTORS * step) {
+      uint4 v[REDUCE_VECTORS];
+      bool whole[REDUCE_VECTORS];
+#pragma unroll
+      for (uint32_t k = 0; k < REDUCE_VECTORS; k++) {
+        const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
+        whole[k] = n + k * step < units && u.whole;
+        if (whole[k]) v[k] = byte_unit_load(u);
+      }
+#pragma unroll
+      for (uint32_t k = 0; k < REDUCE_VECTORS; k++)
+        if (whole[k])
+          add_vector<BYTES, RANGE>(v[k], s, p.sum);
+        else if (n + k * step < units)
+          add_some<BYTES, RANGE>(byte_rows_unit<FLAT>(in, row, n + k * step), s, p.sum);
+    }
+  }
+  p.least = BYTES == 1 ? byte_stats_least(s) : min(s.least & 0xffffu, s.least >> 16);
+  p.most = BYTES == 1 ? byte_stats_most(s) : max(s.most & 0xffffu, s.most >> 16);
+  p = block_reduce_integers(p, s_partial);
+  if (threadIdx.x == 0) partials[blockIdx.x] = p;
+  if (!last_block(ticket, &s_last)) return;
+  p.sum = 0;
+  p.least = 0xffffu;
+  p.most = 0u;
+  for (uint32_t b = threadIdx.x; b < gridDim.x; b += REDUCE_THREADS) {
+    p.sum += __ldcg((const unsigned long long *)&partials[b].sum);
+    p.least = min(p.least, __ldcg(&partials[b].least));
+    p.most = max(p.most, __ldcg(&partials[b].most));
+  }
+  p = block_reduce_integers(p, s_partial);
+  if (threadIdx.x != 0) return;
+  if (result.first) *result.first = RANGE ? (double)p.least : divided((double)p.sum, result.divisor);
+  if (result.second) *result.second = (double)p.most;
+}
+
+/*
+ * Does      the sums of all chunks; with at most 1024 of them their sum, too: reduce_sum_ref for f32, f64.
+ * Launch    one-dimensional, blocks of 8 warps, at most 4 a multiprocessor, a warp a chunk, looping; the last
+ *           block ends the sum.
+ * Shared    4 bytes.
+ * Reads     the view, aligned for its type. Writes sums [chunks], the result; ticket is 0 before and after.
+ * Barriers  of the ticket.
+ * Limits    no empty view. Order: the contract's fixed tree.
+ * Cost      an element's bytes, a conversion and an addition in double an element: bound by memory.
+ */
+template <typename E, bool FLAT>
+__global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
+    reduce_sum_kernel(const __grid_constant__ element_rows in, double *sums, uint32_t *ticket, reduce_result result) {
+  __shared__ uint32_t s_last;
+  const uint64_t chunks = (in.count + PRIM_CHUNK - 1) / PRIM_CHUNK;
+  const uint64_t step = (uint64_t)gridDim.x * REDUCE_WARPS;
+  for (uint64_t c = blockIdx.x * REDUCE_WARPS + threadIdx.x / WARP_LANES; c < chunks; c += step) {
+    const double sum = chunk_sum<E, FLAT, false>(in, c * PRIM_CHUNK);
+    if (threadIdx.x % WARP_LANES == 0) sums[c] = sum;
+  }
+  if (chunks > PRIM_CHUNK || !last_block(ticket, &s_last) || threadIdx.x >= WARP_LANES) return;
+  const element_rows all = {(const uint8_t *)sums, chunks, chunks, 0};
+  const double sum = chunk_sum<double, true, true>(all, 0);
+  if (threadIdx.x == 0) *result.first = prim_plain_nan(divided(sum, result.divisor));
+}
+
+/* All threads of a block: valid on thread 0. One barrier. */
+static __device__ __forceinline__ void block_reduce_range(lane_range &r, double (*s_range)[2]) {
+  warp_reduce_range(r);
+  if (threadIdx.x % WARP_LANES == 0) {
+    s_range[threadIdx.x / WARP_LANES][0] = r.low;
+    s_range[threadIdx.x / WARP_LANES][1] = r.high;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (int w = 1; w < REDUCE_WARPS; w++) lane_range_add(r, s_range[w][0], s_range[w][1]);
+}
+
+/*
+ * Does      smallest and largest element, NaN passed over: reduce_range_ref for f32, f64.
+ * Launch    one-dimensional, blocks of 8 warps, at most 4 a multiprocessor, a warp a chunk, looping; the last
+ *           block gathers.
+ * Shared    0.2 KiB.
+ * Reads     the view, aligned for its type. Writes partials [blocks][2], the results; ticket is 0 before and after.
+ * Barriers  of the block's reduction and of the ticket.
+ * Limits    no empty view. Order: repeatable; which zero or NaN was met makes no difference.
+ * Cost      an element's bytes, a conversion and two comparisons in double an element: bound by memory.
+ */
+template <typename E, bool FLAT>
+__global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
+    reduce_range_kernel(const __grid_constant__ element_rows in, double (*partials)[2], uint32_t *ticket,
+                        reduce_result result) {
+  __shared__ double s_range[REDUCE_WARPS][2];
+  __shared__ uint32_t s_last;
+  lane_range r = lane_range_none();
+  const uint64_t step = (uint64_t)gridDim.x * REDUCE_WARPS * PRIM_CHUNK;
+  for (uint64_t first = (uint64_t)(blockIdx.x * REDUCE_WARPS + threadIdx.x / WARP_LANES) * PRIM_CHUNK; first < in.count;
+       first += step)
+    chunk_figures<E, FLAT, false, false>(in, first, 0, r);
+  block_reduce_range(r, s_range);
+  if (threadIdx.x == 0) {
+    partials[blockIdx.x][0] = r.low;
+    partials[blockIdx.x][1] = r.high;
+  }
+  if (!last_block(ticket, &s_last)) return;
+  r = lane_range_none();
+  for (uint32_t b = threadIdx.x; b < gridDim.x; b += REDUCE_THREADS)
+    lane_range_add(r, __ldcg(&partials[b][0]), __ldcg(&partials[b][1]));
+  block_reduce_range(r, s_range);
+  if (threadIdx.x != 0) return;
+  if (result.first) *result.first = prim_extreme(r.low, r.low, r.high);
+  if (result.second) *result.second = prim_extreme(r.high, r.low, r.high);
+}
+
+static uint64_t elements_of(const prim_view *v) { return (uint64_t)v->width * v->height; }
+static uint64_t chunks_of(uint64_t elements) { return elements / PRIM_CHUNK + (elements % PRIM_CHUNK != 0); }
+
+/* Blocks for so many items of a thread or a warp, at most those that the device holds at once. */
+static unsigned grid_for(uint64_t items, uint64_t items_a_block, int32_t processors, int32_t blocks_per_sm) {
+  const uint64_t needed = (items + items_a_block - 1) / items_a_block;
+  const uint64_t most = (uint64_t)processors * (uint64_t)blocks_per_sm;
+  return (unsigned)(needed < most ? needed : most);
+}
+
+static element_rows rows_of(const prim_view *v) {
+  const element_rows r = {(const uint8_t *)v->data, elements_of(v), v->width, v->stride_bytes};
+  return r;
+}
+
+static bool is_flat(const prim_view *v) {
+  return v->height == 1 || v->stride_bytes == v->width * prim_element_bytes(v->type);
+}
+
+static reduce_result result_of(const reduce_args *a, uint64_t count) {
+  const reduce_result r = {a->first, a->second, a->kind == REDUCE_MEAN ? (double)count : 1.0};
+  return r;
+}
+
+/* Their sums are exact, so in any order. */
+static bool is_integer(prim_element type) { return type == PRIM_U8 || type == PRIM_U16; }
+
+static void assert_args(const reduce_args *a) {
+  assert(a->view.data && a->view.width > 0 && a->view.height > 0 && a->scratch && a->ticket && a->processors > 0);
+  assert((uintptr_t)a->view.data % prim_element_bytes(a->view.type) == 0);
+  assert(a->kind == REDUCE_RANGE ? a->first || a->second : a->first != NULL);
+  (void)a;
+}
+
+size_t reduce_scratch_bytes(const reduce_args *a) {
+  const size_t partials = (size_t)a->processors * REDUCE_BLOCKS_PER_SM * sizeof(integer_partial);
+  if (is_integer(a->view.type) || a->kind == REDUCE_RANGE) return partials;
+  const uint64_t chunks = chunks_of(elements_of(&a->view));
+  return (size_t)(chunks + chunks_of(chunks)) * sizeof(double);
+}
+
+template <int BYTES, bool RANGE>
+static stage_status integers_of(const byte_rows &rows, unsigned blocks, const reduce_args *a, cuda_stream stream) {
+  integer_partial *partials = (integer_partial *)a->scratch;
+  const reduce_result result = result_of(a, elements_of(&a->view));
+  return launch(rows.rows == 1 ? reduce_integers_kernel<BYTES, RANGE, true>
+                               : reduce_integers_kernel<BYTES, RANGE, false>,
+                blocks, REDUCE_THREADS, 0, stream, rows, partials, a->ticket, result);
+}
+
+stage_status reduce_integers_launch(const reduce_args *a, cuda_stream stream) {
+  assert_args(a);
+  assert(a->view.type == PRIM_U8 || a->view.type == PRIM_U16);
+  const int64_t width = (int64_t)(a->view.width * prim_element_bytes(a->view.type)), height = (int64_t)a->view.height;
+  const size_t stride = a->view.stride_bytes;
+  const byte_rows rows = byte_rows_make(a->view.data, width, height, stride, byte_rows_joined(width, height, stride));
+  /* A block has 16 KiB under way; small views are spread over more blocks. */
+  const unsigned blocks = grid_for(byte_rows_units(&rows), REDUCE_THREADS, a->processors, REDUCE_BLOCKS_PER_SM);
+  const bool range = a->kind == REDUCE_RANGE;
+  if (a->view.type == PRIM_U8)
+    return range ? integers_of<1, true>(rows, blocks, a, stream) : integers_of<1, false>(rows, blocks, a, stream);
+  return range ? integers_of<2, true>(rows, blocks, a, stream) : integers_of<2, false>(rows, blocks, a, stream);
+}
+
+template <typename E>
+static stage_status sum_of(const reduce_args *a, double *sums, reduce_result result, cuda_stream stream) {
+  const element_rows rows = rows_of(&a->view);
+  const unsigned blocks = grid_for(chunks_of(rows.count), REDUCE_WARPS, a->processors, REDUCE_BLOCKS_PER_SM);
+  return launch(is_flat(&a->view) ? reduce_sum_kernel<E, true> : reduce_sum_kernel<E, false>, blocks, REDUCE_THREADS, 0,
+                stream, rows, sums, a->ticket, result);
+}
+
+stage_status reduce_sum_launch(const reduce_args *a, double *sums, uint64_t count, cuda_stream stream) {
+  assert_args(a);
+  assert(!is_integer(a->view.type) && a->kind != REDUCE_RANGE && sums);
+  const reduce_result result = result_of(a, count);
+  return a->view.type == PRIM_F32 ? sum_of<float>(a, sums, result, stream) : sum_of<double>(a, sums, result, stream);
+}
+
+template <typename E> static stage_status range_of(const reduce_args *a, cuda_stream stream) {
+  const element_rows rows = rows_of(&a->view);
+  const unsigned blocks = grid_for(chunks_of(rows.count), REDUCE_WARPS, a->processors, REDUCE_BLOCKS_PER_SM);
+  double(*partials)[2] = (double(*)[2])a->scratch;
+  const reduce_result result = result_of(a, 0);
+  return launch(is_flat(&a->view) ? reduce_range_kernel<E, true> : reduce_range_kernel<E, false>, blocks,
+                REDUCE_THREADS, 0, stream, rows, partials, a->ticket, result);
+}
+
+stage_status reduce_range_launch(const reduce_args *a, cuda_stream stream) {
+  assert_args(a);
+  assert(!is_integer(a->view.type) && a->kind == REDUCE_RANGE);
+  return a->view.type == PRIM_F32 ? range_of<float>(a, stream) : range_of<double>(a, stream);
+}
+
+stage_status reduce_launch(const reduce_args *args, cuda_stream stream) {
+  if (is_integer(args->view.type)) return reduce_integers_launch(args, stream);
+  if (args->kind == REDUCE_RANGE) return reduce_range_launch(args, stream);
+  /* The sums of the chunks are the next pass's elements; passes write by turns before and behind one another. */
+  const uint64_t count = elements_of(&args->view), first_chunks = chunks_of(count);
+  double *sums[2] = {(double *)args->scratch, (double *)args->scratch + first_chunks};
+  reduce_args pass = *args;
+  stage_status st = reduce_sum_launch(&pass, sums[0], count, stream);
+  uint64_t chunks = first_chunks;
+  for (int turn = 0; st == STAGE_OK && chunks > PRIM_CHUNK; turn ^= 1) {
+    const prim_view next = {sums[turn], (size_t)chunks, 1, (size_t)chunks * sizeof(double), PRIM_F64};
+    pass.view = next;
+    st = reduce_sum_launch(&pass, sums[turn ^ 1], count, stream);
+    chunks = chunks_of(chunks);
+  }
+  return st;
+}

@@ -1,0 +1,435 @@
+/*
+ * Tile statistics of bytes. A thread walks down a column of words of one tile, so a warp reads whole lines, and keeps
+ * its running figures in registers; the threads of a tile meet in shared memory.
+ */
+#include "cuda/device/launch.cuh"
+#include "cuda/prim/byte_stats.cuh"
+#include "cuda/primitives/tile_grid.cuh"
+
+enum {
+  TILE_THREADS = 256,
+  TILE_BLOCKS_PER_SM = 4, /* 5 where a column has 3 words: measured; more hold too few rows under way */
+  TILE_GRID_YZ_MAX = 65535,
+  TILE_FINISH_WARPS = 8,
+  TILE_FINISH_MANY = 64,        /* parts of a tile that all warps of a block go through */
+  TILE_PART_ROWS_MIN = 16,      /* a part of a tile is not lower than this */
+  TILE_PART_BYTES_MAX = 1 << 24 /* nor larger: sums of a thread stay in 32 bits */
+};
+
+/* How words are read: aligned; joined from two, which stand alike in every row; or differently from row to row. */
+enum tile_reading { TILE_ALIGNED, TILE_SHIFTED, TILE_TURNING };
+
+/* Of so many blocks, those that a multiprocessor has threads for. */
+static constexpr int tile_blocks_held(int blocks) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+  return blocks < 4 ? blocks : 4;
+#else
+  return blocks;
+#endif
+}
+
+/* What one block found of one tile. */
+struct tile_byte_part {
+  uint64_t sum, above;
+  uint32_t least, most;
+};
+
+struct tile_bytes_params {
+  tile_grid grid;
+  const uint8_t *end;       /* of the view */
+  uint64_t units;           /* of WORDS words: to a row of a tile */
+  uint32_t block_units;     /* of them side by side in a block: all, or a block's threads */
+  uint32_t unit_reciprocal; /* n / block_units = n * unit_reciprocal >> 16 for n up to 255 */
+  uint32_t tiles_a_block;   /* side by side; 1 where block_units are not all */
+  uint64_t row_parts;       /* a tile is cut into so many parts from top to bottom ... */
+  uint64_t part_rows;       /* ... of so many rows, */
+  uint64_t unit_parts;      /* and into so many from left to right ... */
+  uint64_t part_units;      /* ... of so many units */
+  byte_threshold threshold;
+  bool all_above, none_above; /* whatever the bytes are */
+  prim_tile *tiles;
+  tile_byte_part *parts; /* null: whole tiles */
+};
+
+/* A thread's column of one tile: WORDS words of each row from `at` on. The last column of a tile ends where the tile does:
+   bytes of it that another column has as well are masked, but for the extremes. */
+template <int WORDS> struct tile_column {
+  const uint8_t *at;
+  uint32_t rows;
+  uint32_t masks[WORDS];        /* of the bytes that count */
+  uint32_t first, bytes;        /* bytes not 0: no words, but the bytes from `first` up to that one by one */
+  bool first_apart, last_apart; /* words of that row would reach beyond the view: byte by byte */
+};
+
+/* WORDS words at p. Not aligned: the words that hold them, one more, needed or not. */
+template <int WORDS, tile_reading READING>
+static __device__ __forceinline__ void load_words(const uint8_t *p, uint32_t (&out)[WORDS + 1]) {
+  if constexpr (READING == TILE_ALIGNED && WORDS == 2) {
+    const uint2 v = __ldg((const uint2 *)p);
+    out[0] = v.x;
+    out[1] = v.y;
+  } else if constexpr (READING == TILE_ALIGNED && WORDS == 4) {
+    const uint4 v = __ldg((const uint4 *)p);
+    out[0] = v.x;
+    out[1] = v.y;
+    out[2] = v.z;
+    out[3] = v.w;
+  } else {
+#pragma unroll
+    for (int w = 0; w < (READING == TILE_ALIGNED ? WORDS : WORDS + 1); w++) out[w] = __ldg((const uint32_t *)p + w);
+  }
+}
+
+/* ROWS rows from `at` on, all of them asked for before the first is used. */
+template <int WORDS, tile_reading READING, int ROWS>
+static __device__ __forceinline__ void add_rows(byte_stats &s, const tile_column<WORDS> &c, const uint8_t *at,
+                                                size_t stride, const byte_threshold &t) {
+  uint32_t in[ROWS][WORDS + 1];
+  uint32_t shift = (uint32_t)(uintptr_t)at << 3; /* its low 5 bits */
+  const uint8_t *p = READING == TILE_SHIFTED ? (const uint8_t *)((uintptr_t)at & ~(uintptr_t)3) : at;
+#pragma unroll
+  for (int k = 0; k < ROWS; k++, p += stride)
+    load_words<WORDS, READING>(READING == TILE_TURNING ? (const uint8_t *)((uintptr_t)p & ~(uintptr_t)3) : p, in[k]);
+#pragma unroll
+  for (int k = 0; k < ROWS; k++) {
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) {
+      const uint32_t word = READING == TILE_ALIGNED ? in[k][w] : __funnelshift_r(in[k][w], in[k][w + 1], shift);
+      byte_stats_add(s, word, READING == TILE_ALIGNED ? word : word & c.masks[w], t);
+    }
+    if (READING == TILE_TURNING) shift += (uint32_t)stride << 3;
+  }
+  s.words += ROWS * WORDS;
+}
+
+/* What is left of `rows`, less than 2 * ROWS of them. */
+template <int WORDS, tile_reading READING, int ROWS>
+static __device__ __forceinline__ void add_rest(byte_stats &s, const tile_column<WORDS> &c, const uint8_t *at,
+                                                uint32_t rows, size_t stride, const byte_threshold &t) {
+  if (rows & ROWS) {
+    add_rows<WORDS, READING, ROWS>(s, c, at, stride, t);
+    at += ROWS * stride;
+  }
+  if constexpr (ROWS > 1) add_rest<WORDS, READING, ROWS / 2>(s, c, at, rows, stride, t);
+}
+
+/* A row byte by byte. */
+static __device__ __forceinline__ void add_row_apart(byte_stats &s, const uint8_t *p, uint32_t first, uint32_t end,
+                                                     const byte_threshold &t) {
+#pragma unroll 1
+  for (uint32_t b = first; b < end; b++) {
+    const uint32_t v = __ldg(p + b);
+    byte_stats_add(s, v * BYTE_STATS_ONES, v, t);
+    s.words++;
+  }
+}
+
+/* All rows of a column. */
+template <int WORDS, tile_reading READING, int ROWS>
+static __device__ __forceinline__ void add_column(byte_stats &s, const tile_column<WORDS> &c, size_t stride,
+                                                  const byte_threshold &t) {
+  const uint8_t *p = c.at;
+  uint32_t left = c.rows;
+  if (READING != TILE_ALIGNED && c.first_apart && left > 0) {
+    add_row_apart(s, p, c.first, 4 * WORDS, t);
+    p += stride;
+    left--;
+  }
+  if (READING != TILE_ALIGNED && c.last_apart && left > 0) {
+    left--;
+    add_row_apart(s, p + left * stride, c.first, 4 * WORDS, t);
+  }
+#pragma unroll 1
+  for (; c.bytes && left > 0; left--, p += stride) add_row_apart(s, p, c.first, c.bytes, t);
+#pragma unroll 1
+  for (; left >= ROWS; left -= ROWS, p += ROWS * stride) add_rows<WORDS, READING, ROWS>(s, c, p, stride, t);
+  if constexpr (ROWS > 1) add_rest<WORDS, READING, ROWS / 2>(s, c, p, left, stride, t);
+}
+
+/* The bytes of a word from `from` on. */
+static __device__ __forceinline__ uint32_t mask_from(int32_t from) {
+  return from <= 0 ? UINT32_MAX : (from >= 4 ? 0u : UINT32_MAX << 8 * from);
+}
+
+/* Column `unit` of a tile, its rows first .. first + rows - 1. */
+template <int WORDS, tile_reading READING>
+static __device__ __forceinline__ tile_column<WORDS> column_of(const tile_bytes_params &p, const tile_place &t,
+                                                               uint64_t unit, uint64_t first, uint32_t rows) {
+  constexpr uint32_t BYTES = 4 * WORDS;
+  tile_column<WORDS> c;
+  const uint64_t from_x = unit * BYTES;
+  const uint32_t there = (uint32_t)min((uint64_t)BYTES, t.width - from_x);
+  const bool wide = t.width >= BYTES;
+  const uint32_t twice = wide ? BYTES - there : 0u; /* bytes that the column before has already */
+  c.at = p.grid.data + (size_t)(t.y + first) * p.grid.stride_bytes + (t.x + from_x - twice);
+  c.rows = rows;
+  c.first = twice;
+  c.bytes = !wide ? there : (READING == TILE_ALIGNED && ((uintptr_t)c.at & (BYTES - 1)) != 0 ? BYTES : 0u);
+  c.first_apart = c.last_apart = false;
+#pragma unroll
+  for (int w = 0; w < WORDS; w++) c.masks[w] = mask_from((int32_t)twice - 4 * w);
+  if (READING == TILE_ALIGNED) return c;
+  if (c.bytes == 0 && p.grid.stride_bytes < BYTES + 4) c.bytes = BYTES; /* many rows could reach out */
+  if (c.bytes != 0) return c;
+  c.first_apart = ((uintptr_t)c.at & ~(uintptr_t)3) < (uintptr_t)p.grid.data;
+  if (t.y + first + rows == p.grid.height) {
+    const uint8_t *last = c.at + (size_t)(rows - 1) * p.grid.stride_bytes;
+    c.last_apart = ((uintptr_t)last & ~(uintptr_t)3) + BYTES + 4 > (uintptr_t)p.end;
+  }
+  return c;
+}
+
+/* A tile's figures as the threads of a block meet in them. */
+struct tile_meeting {
+  uint32_t sum, above, least, most;
+};
+
+/* together: all lanes of the warp, with the same tile. */
+static __device__ __forceinline__ void meet(tile_meeting *m, const byte_stats &s, bool together) {
+  uint32_t sum = s.sum, above = byte_stats_above(s), least = byte_stats_least(s), most = byte_stats_most(s);
+  if (together) {
+    sum = warp_reduce_sum(sum);
+    above = warp_reduce_sum(above);
+    least = (uint32_t)warp_reduce_min((int32_t)least);
+    most = (uint32_t)warp_reduce_max((int32_t)most);
+    if (threadIdx.x % WARP_LANES != 0) return;
+  }
+  atomicAdd(&m->sum, sum);
+  atomicAdd(&m->above, above);
+  atomicMin(&m->least, least);
+  atomicMax(&m->most, most);
+}
+
+/* What the threads of a tile found: its figures, or those of a part. */
+static __device__ __forceinline__ void leave(const tile_bytes_params &p, const tile_meeting &m, const tile_place &t,
+                                             uint64_t index, uint32_t part, uint64_t elements) {
+  const uint64_t above = p.all_above ? elements : (p.none_above ? 0 : (uint64_t)m.above);
+  if (p.parts) {
+    const tile_byte_part r = {m.sum, above, m.least, m.most};
+    p.parts[index * p.row_parts * p.unit_parts + part] = r;
+  } else {
+    tile_write(&p.tiles[index], (double)m.sum, (double)(t.width * t.height), (double)m.least, (double)m.most, above);
+  }
+}
+
+/* How many rows of a tile a part has that starts at first_row. */
+static __device__ __forceinline__ uint32_t rows_in_part(const tile_bytes_params &p, const tile_place &t,
+                                                        uint64_t first_row) {
+  return t.height > first_row ? (uint32_t)min(p.part_rows, t.height - first_row) : 0u;
+}
+
+static __device__ __forceinline__ void add_part(tile_byte_part &r, const tile_byte_part &part) {
+  r.sum += part.sum;
+  r.above += part.above;
+  r.least = min(r.least, part.least);
+  r.most = max(r.most, part.most);
+}
+
+/*
+ * Does      statistics of tiles of bytes, or of parts of tiles: tile_stats_ref for u8.
+ * Launch    x: groups of tiles side by side, as many as their rows have units for 256 threads, 1 where a row has more;
+ *           y: rows of tiles, at most 65535, looping; z: parts of a tile. Threads: tiles x units of a row, up to 256. A
+ *           unit is WORDS words, of which a thread takes ROWS rows at a time; BLOCKS a multiprocessor.
+ * Shared    16 bytes a tile of the block: 4 KiB at most.
+ * Reads     the view. Aligned: the units of a tile are, but for the last ones of a row of tiles. Else any address, width,
+ *           stride and tile, joining words. Where words would reach beyond the view, or are wider than a tile, bytes are
+ *           read one by one.
+ * Writes    tiles, or parts.
+ * Barriers  before and after the threads of a tile meet.
+ * Limits    a part has at most 2^24 bytes, unless a single row of a unit has. Order: repeatable, integers only.
+ * Cost      4 bytes and, as compiled for sm_90, some 8 instructions a word, 10 to 12 where words are joined; 250 for a
+ *           column: bound by memory from some 16 rows on.
+ */
+template <int WORDS, tile_reading READING, int ROWS, int BLOCKS>
+__global__ void __launch_bounds__(TILE_THREADS, tile_blocks_held(BLOCKS))
+    tile_bytes_kernel(const __grid_constant__ tile_bytes_params p) {
+  __shared__ tile_meeting s_tiles[TILE_THREADS];
+  constexpr uint32_t BYTES = 4 * WORDS;
+  const uint32_t in_block = threadIdx.x * p.unit_reciprocal >> 16, unit = threadIdx.x - in_block * p.block_units;
+  const uint32_t unit_parts = (uint32_t)p.unit_parts, row_part = unit_parts == 1 ? blockIdx.z : blockIdx.z / unit_parts;
+  const uint64_t first_unit = (blockIdx.z - row_part * unit_parts) * p.part_units, first_row = row_part * p.part_rows;
+  const uint64_t first_column = (uint64_t)blockIdx.x * p.tiles_a_block;
+  for (uint64_t row = blockIdx.y; row < p.grid.rows; row += gridDim.y) {
+    const uint64_t first_index = row * p.grid.columns + first_column;
+    const uint32_t tiles = (uint32_t)min(
+        (uint64_t)p.tiles_a_block,
+        min(p.grid.columns - first_column, p.grid.count > first_index ? p.grid.count - first_index : (uint64_t)0));
+    __syncthreads(); /* the former row's figures have been left */
+    if (threadIdx.x < tiles) {
+      const tile_meeting none = {0u, 0u, 255u, 0u};
+      s_tiles[threadIdx.x] = none;
+    }
+    __syncthreads();
+    byte_stats s = byte_stats_none();
+    if (in_block < tiles) {
+      const tile_place t = tile_at(p.grid, first_column + in_block, row);
+      const uint32_t rows = rows_in_part(p, t, first_row);
+      const uint64_t end = min((first_unit + p.part_units) * BYTES, t.width);
+      for (uint64_t u = first_unit + unit; rows > 0 && u * BYTES < end; u += TILE_THREADS)
+        add_column<WORDS, READING, ROWS>(s, column_of<WORDS, READING>(p, t, u, first_row, rows), p.grid.stride_bytes,
+                                         p.threshold);
+    }
+    if (p.block_units == TILE_THREADS) /* all threads have the same tile */
+      meet(&s_tiles[0], s, true);
+    else if (in_block < tiles)
+      meet(&s_tiles[in_block], s, false);
+    __syncthreads(); /* all have met */
+    if (threadIdx.x >= tiles) continue;
+    const tile_place t = tile_at(p.grid, first_column + threadIdx.x, row);
+    const uint64_t first_byte = first_unit * BYTES, end_byte = min((first_unit + p.part_units) * BYTES, t.width);
+    const uint64_t elements = end_byte > first_byte ? rows_in_part(p, t, first_row) * (end_byte - first_byte) : 0;
+    leave(p, s_tiles[threadIdx.x], t, first_index + threadIdx.x, blockIdx.z, elements);
+  }
+}
+
+/*
+ * Does      the statistics of tiles of bytes from those of their parts.
+ * Launch    one-dimensional, blocks of 8 warps; WARPS of them, 1 or all, for a tile.
+ * Shared    0.2 KiB. Barriers: one, for all warps.
+ * Reads     parts [tiles][parts]. Writes tiles.
+ * Limits    at least one part. Order: repeatable, integers only. Cost: 24 bytes a part: bound by latency.
+ */
+template <int WARPS>
+__global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
+    tile_bytes_finish_kernel(const __grid_constant__ tile_bytes_params p) {
+  __shared__ tile_byte_part s_part[TILE_FINISH_WARPS];
+  constexpr uint32_t THREADS = WARPS * WARP_LANES, TILES = TILE_FINISH_WARPS / WARPS;
+  const uint64_t index = (uint64_t)blockIdx.x * TILES + threadIdx.x / THREADS;
+  const uint32_t warp = threadIdx.x / WARP_LANES, lane = threadIdx.x % WARP_LANES;
+  if (index >= p.grid.count) return; /* all warps of a tile */
+  const uint64_t parts = p.row_parts * p.unit_parts;
+  tile_byte_part r = {0, 0, 255u, 0u};
+  for (uint64_t i = threadIdx.x % THREADS; i < parts; i += THREADS) add_part(r, p.parts[index * parts + i]);
+  r.sum = warp_reduce_sum_u64(r.sum);
+  r.above = warp_reduce_sum_u64(r.above);
+  r.least = (uint32_t)warp_reduce_min((int32_t)r.least);
+  r.most = (uint32_t)warp_reduce_max((int32_t)r.most);
+  if constexpr (WARPS > 1) {
+    if (lane == 0) s_part[warp] = r;
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (int w = 1; w < WARPS; w++) add_part(r, s_part[w]);
+  }
+  if (WARPS > 1 ? threadIdx.x != 0 : lane != 0) return;
+  const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+  tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.least, (double)r.most, r.above);
+}
+
+/* How many words are read side by side, and how. */
+struct tile_choice {
+  uint32_t words;
+  tile_reading reading;
+};
+
+static tile_choice choice_of(const tile_stats_args *a) {
+  const uint64_t all = (uintptr_t)a->view.data | a->view.stride_bytes | a->tile_width, width = a->tile_width;
+  tile_choice c = {1, all % 4 == 0 ? TILE_ALIGNED : (a->view.stride_bytes % 4 == 0 ? TILE_SHIFTED : TILE_TURNING)};
+  if (c.reading == TILE_ALIGNED) {
+    c.words = all % 8 == 0 ? 2 : 1;
+    /* The widest loads pay where a row of a tile is a whole block's, not in small tiles. */
+    if (all % 16 == 0 && width >= 16 * TILE_THREADS) c.words = 4;
+    return c;
+  }
+  /* A row of a column costs some 16 instructions and 9 a word; the last column's bytes may be another's already. */
+  uint64_t least = UINT64_MAX;
+  for (uint32_t words = 1; words <= 3; words++) {
+    const uint64_t cost = tile_parts(width, 4 * words) * (16 + 9 * words);
+    if (words > 1 && (width < 4 * words || cost >= least)) continue;
+    least = cost;
+    c.words = words;
+  }
+  return c;
+}
+
+/* Parts that give every multiprocessor its blocks, none too low or too large. */
+static void choose_parts(const tile_stats_args *a, tile_bytes_params *p, uint32_t words) {
+  const uint64_t tile_height = p->grid.tile_height < p->grid.height ? p->grid.tile_height : p->grid.height;
+  const uint64_t blocks = tile_parts(p->grid.columns, p->tiles_a_block) * p->grid.rows;
+  const uint64_t wanted = (uint64_t)a->processors * TILE_BLOCKS_PER_SM;
+  const uint64_t parts = blocks >= wanted ? 1 : tile_parts(wanted, blocks);
+  const uint64_t unit_bytes = 4 * (uint64_t)words;
+  /* Wide tiles: units first, so that what is left of a row in a part is 2^20 bytes at most. */
+  uint64_t part_units = p->units < (1u << 20) / unit_bytes ? p->units : (1u << 20) / unit_bytes;
+  uint64_t rows_max = TILE_PART_BYTES_MAX / (part_units * unit_bytes);
+  uint64_t part_rows = tile_parts(tile_height, parts);
+  if (part_rows < TILE_PART_ROWS_MIN) part_rows = TILE_PART_ROWS_MIN;
+  if (part_rows > rows_max) part_rows = rows_max;
+  if (part_rows > tile_height) part_rows = tile_height;
+  const uint64_t row_parts = tile_parts(tile_height, part_rows);
+  if (p->tiles_a_block == 1 && row_parts < parts) { /* too low for that: from left to right, too */
+    const uint64_t across = parts / row_parts, least = TILE_THREADS;
+    const uint64_t units = tile_parts(p->units, across);
+    if (units < part_units) part_units = units > least ? units : (least < part_units ? least : part_units);
+  }
+  p->part_rows = part_rows;
+  p->row_parts = row_parts;
+  p->part_units = part_units;
+  p->unit_parts = tile_parts(p->units, part_units);
+}
+
+static tile_bytes_params params_of(const tile_stats_args *a) {
+  tile_bytes_params p;
+  const uint32_t words = choice_of(a).words;
+  const int32_t threshold = prim_threshold_integer(a->threshold);
+  p.grid = tile_grid_make(a);
+  p.end = p.grid.data + (size_t)(p.grid.height - 1) * p.grid.stride_bytes + p.grid.width;
+  p.units = tile_parts(a->tile_width, 4 * words);
+  p.block_units = p.units < TILE_THREADS ? (uint32_t)p.units : (uint32_t)TILE_THREADS;
+  p.unit_reciprocal = (1u << 16) / p.block_units + 1u;
+  p.tiles_a_block = TILE_THREADS / p.block_units;
+  p.all_above = threshold < 0;
+  p.none_above = threshold >= 255;
+  p.threshold = byte_threshold_make(p.all_above || p.none_above ? 0u : (uint32_t)threshold);
+  p.tiles = a->tiles;
+  choose_parts(a, &p, words);
+  p.parts = p.row_parts * p.unit_parts > 1 ? (tile_byte_part *)a->scratch : NULL;
+  return p;
+}
+
+size_t tile_bytes_scratch(const tile_stats_args *a) {
+  const tile_bytes_params p = params_of(a);
+  const size_t parts = (size_t)(p.row_parts * p.unit_parts);
+  return parts > 1 ? parts * (size_t)p.grid.count * sizeof(tile_byte_part) : 0;
+}
+
+template <int WORDS, int ROWS, int BLOCKS>
+static stage_status launch_bytes(const tile_bytes_params &p, tile_reading reading, dim3 grid, uint32_t threads,
+                                 cuda_stream stream) {
+  void (*kernel)(tile_bytes_params) = NULL;
+  if constexpr (WORDS != 3) {
+    if (reading == TILE_ALIGNED) kernel = tile_bytes_kernel<WORDS, TILE_ALIGNED, ROWS, BLOCKS>;
+  }
+  if constexpr (WORDS != 4) {
+    if (reading == TILE_SHIFTED) kernel = tile_bytes_kernel<WORDS, TILE_SHIFTED, ROWS, BLOCKS>;
+    if (reading == TILE_TURNING) kernel = tile_bytes_kernel<WORDS, TILE_TURNING, ROWS, BLOCKS>;
+  }
+  assert(kernel);
+  return launch(kernel, grid, threads, 0, stream, p);
+}
+
+stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
+  assert(a->view.type == PRIM_U8 && a->view.data && a->tiles && a->count > 0 && a->processors > 0);
+  const tile_bytes_params p = params_of(a);
+  const tile_choice choice = choice_of(a);
+  const uint64_t groups = tile_parts(p.grid.columns, p.tiles_a_block), parts = p.row_parts * p.unit_parts;
+  assert(parts == 1 || a->scratch);
+  if (groups > INT32_MAX || parts > TILE_GRID_YZ_MAX) return STAGE_OVERFLOW;
+  const uint64_t rows = p.grid.rows < TILE_GRID_YZ_MAX ? p.grid.rows : (uint64_t)TILE_GRID_YZ_MAX;
+  const uint32_t threads = (p.tiles_a_block * p.block_units + WARP_LANES - 1) / WARP_LANES * WARP_LANES;
+  const dim3 grid((unsigned)groups, (unsigned)rows, (unsigned)parts);
+  if (choice.words == 1) return launch_bytes<1, 16, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
+  if (choice.words == 2) return launch_bytes<2, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
+  if (choice.words == 3) return launch_bytes<3, 4, TILE_BLOCKS_PER_SM + 1>(p, choice.reading, grid, threads, stream);
+  return launch_bytes<4, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
+}
+
+stage_status tile_bytes_finish_launch(const tile_stats_args *a, cuda_stream stream) {
+  const tile_bytes_params p = params_of(a);
+  assert(p.parts && a->tiles);
+  const bool many = p.row_parts * p.unit_parts >= TILE_FINISH_MANY;
+  const uint64_t blocks = many ? p.grid.count : tile_parts(p.grid.count, TILE_FINISH_WARPS);
+  constexpr uint32_t THREADS = TILE_FINISH_WARPS * WARP_LANES;
+  if (blocks > INT32_MAX) return STAGE_OVERFLOW;
+  return launch(many ? tile_bytes_finish_kernel<TILE_FINISH_WARPS> : tile_bytes_finish_kernel<1>, (unsigned)blocks,
+                THREADS, 0, stream, p);
+}

@@ -1,0 +1,424 @@
+/*
+ * Base of the pyramid: the source picture as gray in [0, 1], doubled or thinned, blurred. One fused kernel for u8 gray
+ * doubled on either grid; for everything else a kernel that makes gray, one that doubles, and the level step.
+ */
+#include "cuda/device/launch.cuh"
+#include "cuda/pyramid/blur_march.cuh"
+#include "cuda/pyramid/pyramid_cuda.h"
+
+/* Sample i of n samples doubled is made of sample i / 2 and this one. The aligned grid takes every second sample as it
+   is, as the mean of itself and itself, which is exact. */
+__device__ __forceinline__ int32_t far_index(int32_t i, int32_t n, upsample_grid grid) {
+  const int32_t near_index = i >> 1;
+  if (i & 1) return min(near_index + 1, n - 1);
+  return grid == GRID_ALIGNED ? near_index : max(near_index - 1, 0);
+}
+
+__device__ __forceinline__ float doubled_sample(float near_sample, float far_sample, upsample_grid grid) {
+  return grid == GRID_ALIGNED ? double_mean(near_sample, far_sample) : double_half_pixel(near_sample, far_sample);
+}
+
+/* v / 255.0f for v = 0..255 with the bits of the division: one Newton correction of v * (1 / 255) is exact for all
+   256. */
+__device__ __forceinline__ float unit_of_u8(uint8_t v) {
+  const float f = (float)v, q = f * (1.0f / 255.0f);
+  return hs_fmaf(hs_fmaf(-q, 255.0f, f), 1.0f / 255.0f, q);
+}
+
+/* The u8 picture behind a fused base. Rows start on 4 bytes. */
+struct byte_picture {
+  const uint8_t *data;
+  size_t stride_bytes;
+  int32_t width, height;
+};
+
+__device__ __forceinline__ const uint8_t *picture_row(const byte_picture &s, int32_t y) {
+  return s.data + (size_t)y * s.stride_bytes;
+}
+
+/* Rows doubled: sample x of 2w, from a source row. */
+template <upsample_grid GRID>
+__device__ __forceinline__ float doubled_along_row(const byte_picture &s, int32_t x, const uint8_t *row) {
+  return doubled_sample(unit_of_u8(row[x >> 1]), unit_of_u8(row[far_index(x, s.width, GRID)]), GRID);
+}
+
+/* Sample (x, y) of the doubled picture: along rows first, then along columns. */
+template <upsample_grid GRID> __device__ __forceinline__ float doubled_at(const byte_picture &s, int32_t x, int32_t y) {
+  return doubled_sample(doubled_along_row<GRID>(s, x, picture_row(s, y >> 1)),
+                        doubled_along_row<GRID>(s, x, picture_row(s, far_index(y, s.height, GRID))), GRID);
+}
+
+/* Where a row holds the source columns left - 1 .. left + 2 that four doubled samples are made of: in one or two
+   words. Columns outside the picture repeat its sides. Column `left` and the next are inside. */
+struct byte_columns {
+  int32_t low, high;        /* offsets of the words */
+  uint32_t shift, selector; /* to the first byte inside; which byte from there is each of the four columns */
+};
+
+__device__ __forceinline__ byte_columns byte_columns_of(int32_t left, int32_t width) {
+  const int32_t first = max(left - 1, 0), last = min(left + 2, width - 1), at = left - first;
+  byte_columns c;
+  c.low = first & ~3;
+  c.high = last & ~3;
+  c.shift = 8u * (uint32_t)(first & 3);
+  c.selector = (uint32_t)(at << 4 | (at + 1) << 8 | (last - first) << 12);
+  return c;
+}
+
+/* Both words of a row, as they are loaded, and the four columns from them, a byte each. */
+struct byte_words {
+  uint32_t low, high;
+};
+
+__device__ __forceinline__ byte_words load_words(const uint8_t *row, const byte_columns &c) {
+  const byte_words w = {*reinterpret_cast<const uint32_t *>(row + c.low),
+                        *reinterpret_cast<const uint32_t *>(row + c.high)};
+  return w;
+}
+
+__device__ __forceinline__ uint32_t four_columns(const byte_words &w, const byte_columns &c) {
+  return __byte_perm(__funnelshift_r(w.low, w.high, c.shift), 0, c.selector);
+}
+
+/* Four doubled samples of a row from its four columns; the first lies on the second of these. */
+template <upsample_grid GRID> __device__ __forceinline__ float4 doubled_four(uint32_t columns) {
+  const float before = unit_of_u8((uint8_t)columns), a = unit_of_u8((uint8_t)(columns >> 8)),
+              b = unit_of_u8((uint8_t)(columns >> 16)), after = unit_of_u8((uint8_t)(columns >> 24));
+  if (GRID == GRID_ALIGNED) return make_float4(a, double_mean(a, b), b, double_mean(b, after));
+  return make_float4(double_half_pixel(a, before), double_half_pixel(a, b), double_half_pixel(b, a),
+                     double_half_pixel(b, after));
+}
+
+template <upsample_grid GRID> __device__ __forceinline__ float4 doubled_rows(float4 near_row, float4 far_row) {
+  return make_float4(doubled_sample(near_row.x, far_row.x, GRID), doubled_sample(near_row.y, far_row.y, GRID),
+                     doubled_sample(near_row.z, far_row.z, GRID), doubled_sample(near_row.w, far_row.w, GRID));
+}
+
+/* Four doubled samples of row y, inside the picture. */
+template <upsample_grid GRID>
+__device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, const byte_columns &c, int32_t y) {
+  const byte_words near_words = load_words(picture_row(s, y >> 1), c),
+                   far_words = load_words(picture_row(s, far_index(y, s.height, GRID)), c);
+  return doubled_rows<GRID>(doubled_four<GRID>(four_columns(near_words, c)),
+                            doubled_four<GRID>(four_columns(far_words, c)));
+}
+
+/* The part of a step's staging that a thread has: one column of vectors, and a run of row pairs, so that neighbouring
+   pairs share source rows. The walk starts at an even row of the doubled picture (march_params::first_row sees to it).
+   Bytes are loaded before the row pass and used after it. */
+template <int R, upsample_grid GRID> struct byte_run {
+  static constexpr int vectors = march_shape<R>::staged_columns / 4, runs = march_shape<R>::threads / vectors;
+  static constexpr int pairs = (MARCH_ROWS / 2 + runs - 1) / runs;
+  static constexpr int above = GRID == GRID_ALIGNED ? 0 : 1; /* source rows before that of the first pair */
+  int32_t x, y, first, needed; /* doubled column and row; first row within the step; rows of the step that are needed */
+  bool inside;                 /* no row of the run needs reflection */
+  byte_words words[above + pairs + 1];
+};
+
+template <int R, upsample_grid GRID>
+__device__ __forceinline__ void load_byte_run(const march_params<R> &p, const byte_picture &s, const march_place &place,
+                                              int32_t step, byte_run<R, GRID> *run) {
+  using shape = byte_run<R, GRID>;
+  const int32_t index = (int32_t)threadIdx.x / shape::vectors;
+  run->x = place.column - march_shape<R>::halo + 4 * ((int32_t)threadIdx.x - index * shape::vectors);
+  run->first = 2 * shape::pairs * index;
+  run->y = place.origin + step * MARCH_ROWS + run->first - R;
+  run->needed =
+      run->x >= 0 && run->x + 4 <= p.width ? min(place.rows + 2 * R - step * MARCH_ROWS, (int32_t)MARCH_ROWS) : 0;
+  run->inside = run->y >= 0 && run->y + 2 * shape::pairs <= p.height;
+  if (!run->inside || run->first >= run->needed) return;
+  const byte_columns columns = byte_columns_of(run->x >> 1, s.width);
+#pragma unroll
+  for (int n = 0; n <= shape::above + shape::pairs; n++) {
+    const int32_t y = (run->y >> 1) + n - shape::above;
+    run->words[n] = load_words(picture_row(s, min(shape::above ? max(y, 0) : y, s.height - 1)), columns);
+  }
+}
+
+/* Writes a thread's run to the stage, and what no whole vector reaches. */
+template <int R, upsample_grid GRID>
+__device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const byte_picture &s,
+                                               const march_place &place, int32_t step, const byte_run<R, GRID> &run,
+                                               float *s_rows) {
+  using shape = march_shape<R>;
+  constexpr int above = byte_run<R, GRID>::above, pairs = byte_run<R, GRID>::pairs;
+  float4 *s_to =
+      reinterpret_cast<float4 *>(s_rows + run.first * shape::staged_stride + run.x - place.column + shape::halo);
+  constexpr int stride = shape::staged_stride / 4;
+  const byte_columns columns = byte_columns_of(run.x >> 1, s.width);
+  if (run.inside) {
+    float4 upper = doubled_four<GRID>(four_columns(run.words[0], columns)), middle = upper;
+    if (above) middle = doubled_four<GRID>(four_columns(run.words[above], columns));
+#pragma unroll
+    for (int n = 0; n < pairs; n++) {
+      if (run.first + 2 * n >= run.needed) break;
+      const float4 lower = doubled_four<GRID>(four_columns(run.words[n + above + 1], columns));
+      s_to[2 * n * stride] = above ? doubled_rows<GRID>(middle, upper) : middle;
+      s_to[(2 * n + 1) * stride] = doubled_rows<GRID>(middle, lower);
+      upper = middle;
+      middle = lower;
+    }
+  } else {
+#pragma unroll 1
+    for (int n = 0; run.first + n < run.needed && n < 2 * pairs; n++)
+      s_to[n * stride] = doubled_four_at<GRID>(s, columns, fold_index(run.y + n, p.height, p.border));
+  }
+  const strip_edges edges = strip_edges_of(p, place);
+  const int32_t row = (int32_t)threadIdx.x & 31;
+  if (edges.left + edges.right == 0 || row >= place.rows + 2 * R - step * MARCH_ROWS) return;
+  const int32_t y = fold_index(place.origin + step * MARCH_ROWS + row - R, p.height, p.border);
+  for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
+    const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
+    s_rows[row * shape::staged_stride + shape::halo + x - place.column] =
+        doubled_at<GRID>(s, fold_index(x, p.width, p.border), y);
+  }
+}
+
+/*
+ * Does: base_ref for u8 gray, first_octave -1. Launch, Shared, Barriers, Limits, Order: as blur_march_kernel. Reads:
+ *   words of source bytes, rows on 4 bytes (also pinned host memory). Writes: level 0.
+ * Cost: a quarter byte read and 4 bytes written a sample; bounded by the issue of conversions and filter.
+ */
+template <int R, upsample_grid GRID>
+__device__ __forceinline__ void base_march(const march_params<R> &p, const byte_picture &s) {
+  using shape = march_shape<R>;
+  extern __shared__ float4 s_vectors[];
+  float *s_all = reinterpret_cast<float *>(s_vectors);
+  const march_place place = march_place_of(p);
+  march_walk<R> walk = march_walk_of<R, false>(p, place, s_all);
+  byte_run<R, GRID> run;
+  load_byte_run(p, s, place, 0, &run);
+  stage_byte_run(p, s, place, 0, run, s_all);
+  for (int32_t step = 0; step * MARCH_ROWS < place.rows + 2 * R; step++) {
+    __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
+    load_byte_run(p, s, place, step + 1, &run);
+    filter_step_rows<R>(p.taps, walk);
+    stage_byte_run(p, s, place, step + 1, run, s_all + (~step & 1) * shape::staged_floats);
+    __syncthreads(); /* the ring's new rows are complete */
+    filter_step_columns<R, false>(p, place, walk);
+    march_on<R, false>(p, &walk);
+  }
+}
+
+template <int R, upsample_grid GRID, bool GROUP>
+__global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
+    base_march_kernel(const __grid_constant__ march_params<R> p, const byte_picture s, size_t group_stride_bytes) {
+  if (GROUP) {
+    byte_picture picture = s;
+    picture.data = group_shifted(s.data, blockIdx.z * group_stride_bytes);
+    base_march<R, GRID>(march_params_of_block(p, group_stride_bytes), picture);
+  } else {
+    base_march<R, GRID>(p, s);
+  }
+}
+
+/* One channel of the source as a float in [0, 1]. */
+__device__ __forceinline__ float channel_unit(const source_view &s, const uint8_t *sample) {
+  if (s.type == SOURCE_U8) return (float)*sample / 255.0f;
+  if (s.type == SOURCE_U16) return (float)*reinterpret_cast<const uint16_t *>(sample) / 65535.0f;
+  return unit_of_float(*reinterpret_cast<const float *>(sample), s.range_low, s.range_high);
+}
+
+__device__ __forceinline__ uint32_t channel_int(const source_view &s, const uint8_t *sample) {
+  return s.type == SOURCE_U8 ? *sample : *reinterpret_cast<const uint16_t *>(sample);
+}
+
+/* Gray of pixel (x, y) in [0, 1]. */
+__device__ __forceinline__ float source_gray(const source_view &s, int32_t x, int32_t y) {
+  const uint32_t size = s.type == SOURCE_U8 ? 1 : (s.type == SOURCE_U16 ? 2 : 4);
+  const uint32_t channels = s.layout < SOURCE_RGB ? 1u + s.layout : (s.layout < SOURCE_RGBA ? 3u : 4u);
+  const uint8_t *pixel =
+      static_cast<const uint8_t *>(s.data) + (size_t)y * s.stride_bytes + (size_t)x * channels * size;
+  if (s.layout < SOURCE_RGB) return channel_unit(s, pixel);
+  const bool blue_first = s.layout == SOURCE_BGR || s.layout == SOURCE_BGRA;
+  const uint8_t *r = pixel + (blue_first ? 2 * size : 0), *g = pixel + size, *b = pixel + (blue_first ? 0 : 2 * size);
+  if (s.type == SOURCE_F32) return gray_of_rgb_float(channel_unit(s, r), channel_unit(s, g), channel_unit(s, b));
+  const uint32_t gray = gray_of_rgb_int(channel_int(s, r), channel_int(s, g), channel_int(s, b));
+  return s.type == SOURCE_U8 ? (float)gray / 255.0f : (float)gray / 65535.0f;
+}
+
+/*
+ * Does: every 2^N-th pixel as gray, the first part of base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and
+ * threads a block, rows beyond the grid by stride. Shared, Barriers: none. Reads: the source, samples aligned to
+ * their type.
+ * Writes: `out`. Limits: any size. Order: no sums. Cost: the source's bytes and 4 written a sample.
+ */
+__global__ void gray_kernel(source_view source, plane_view out, int32_t step, size_t group_stride_bytes) {
+  source.data = group_shifted(source.data, blockIdx.z * group_stride_bytes);
+  out.data = group_shifted(out.data, blockIdx.z * group_stride_bytes);
+  const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
+  if (x >= out.width) return;
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
+       y += (int32_t)(gridDim.y * PLAIN_ROWS))
+    out.data[(size_t)y * out.stride + (size_t)x] = source_gray(source, x * step, y * step);
+}
+
+/* Rows doubled: sample x of 2n. */
+__device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, int32_t n, upsample_grid grid) {
+  return doubled_sample(row[x >> 1], row[far_index(x, n, grid)], grid);
+}
+
+/*
+ * Does: doubling along rows, then columns, on either grid, as base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS outputs and
+ *   threads a block, rows beyond the grid by stride. Shared, Barriers: none. Reads: `in` through the L1 cache. Writes:
+ *   `out`, 2w x 2h. Limits: any size. Order: fixed. Cost: 5 bytes a sample of the result; bounded by memory.
+ */
+__global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid, size_t group_stride_bytes) {
+  in.data = group_shifted(in.data, blockIdx.z * group_stride_bytes);
+  out.data = group_shifted(out.data, blockIdx.z * group_stride_bytes);
+  const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x);
+  if (x >= out.width) return;
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < out.height;
+       y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
+    const float *near_row = in.data + (size_t)(y >> 1) * in.stride,
+                *far_row = in.data + (size_t)far_index(y, in.height, grid) * in.stride;
+    out.data[(size_t)y * out.stride + (size_t)x] = doubled_sample(doubled_plane_row(near_row, x, in.width, grid),
+                                                                  doubled_plane_row(far_row, x, in.width, grid), grid);
+  }
+}
+
+bool base_is_fused(const base_args *args) {
+  const bool on_words = (((uintptr_t)args->source.data | args->source.stride_bytes) & 3) == 0;
+  return args->source.type == SOURCE_U8 && args->source.layout == SOURCE_GRAY && args->first_octave < 0 && on_words &&
+         !blur_needs_work(args->filter->radius);
+}
+
+template <int R> static march_params<R> base_params_of(const base_args *args) {
+  const plane_view none = {NULL, 0, 0, 0};
+  /* the marching kernel's `in` is made of source bytes: `out` only lends its geometry */
+  const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter, {1, 0}};
+  march_params<R> p = march_params_of<R>(&blur);
+  p.first_row = -(R & 1);
+  assert(p.width == 2 * args->source.width && p.height == 2 * args->source.height);
+  return p;
+}
+
+/* The rows of blocks of one band: [first, end) of all. */
+struct band_blocks {
+  int32_t first, end, all;
+};
+
+template <int R> static band_blocks blocks_of_band(const march_params<R> &p, int32_t band, int32_t bands) {
+  band_blocks b;
+  b.all = (int32_t)march_grid(p).y;
+  b.first = (int32_t)((int64_t)b.all * band / bands);
+  b.end = (int32_t)((int64_t)b.all * (band + 1) / bands);
+  return b;
+}
+
+template <int R> static int32_t base_march_rows(const base_args *args, int32_t band, int32_t bands) {
+  const march_params<R> p = base_params_of<R>(args);
+  const band_blocks blocks = blocks_of_band(p, band, bands);
+  /* the rows of the last block's filter, and a step that may be asked for ahead; two doubled rows come from one */
+  const int64_t doubled = p.first_row + (int64_t)blocks.end * (p.steps * MARCH_ROWS - 2 * R) + R + MARCH_ROWS;
+  const int64_t rows = doubled / 2 + 2;
+  return blocks.end == blocks.all || rows > args->source.height ? args->source.height : (int32_t)rows;
+}
+
+/* The kernel for a grid, and for one picture or several. */
+template <int R>
+static void (*base_kernel_of(upsample_grid grid, bool group))(const march_params<R>, const byte_picture, size_t) {
+  if (grid == GRID_ALIGNED)
+    return group ? base_march_kernel<R, GRID_ALIGNED, true> : base_march_kernel<R, GRID_ALIGNED, false>;
+  return group ? base_march_kernel<R, GRID_HALF_PIXEL, true> : base_march_kernel<R, GRID_HALF_PIXEL, false>;
+}
+
+template <int R>
+static stage_status base_march_launch(const base_args *args, int32_t band, int32_t bands, picture_group group,
+                                      cuda_stream stream) {
+  march_params<R> p = base_params_of<R>(args);
+  const band_blocks blocks = blocks_of_band(p, band, bands);
+  if (blocks.first == blocks.end) return STAGE_OK;
+  dim3 grid = march_grid(p);
+  grid.y = (unsigned)(blocks.end - blocks.first);
+  p.first_row += blocks.first * (p.steps * MARCH_ROWS - 2 * R);
+  const byte_picture source = {static_cast<const uint8_t *>(args->source.data), args->source.stride_bytes,
+                               args->source.width, args->source.height};
+  if (group.count > 1) grid.z = (unsigned)group.count;
+  return launch(base_kernel_of<R>(args->grid, group.count > 1), grid, march_shape<R>::threads,
+                march_shape<R>::shared_bytes, stream, p, source, group.stride_bytes);
+}
+
+/* The grid of a kernel of one sample a thread, for each picture of a group. */
+static dim3 plain_grid(const plane_view *out, picture_group group) {
+  dim3 grid = launch_grid_2d(out->width, PLAIN_COLUMNS, out->height, PLAIN_ROWS);
+  grid.z = group.count > 1 ? (unsigned)group.count : 1u;
+  return grid;
+}
+
+static stage_status base_split(const base_args *args, picture_group group, cuda_stream stream) {
+  const bool doubled = args->first_octave < 0;
+  const plane_view gray = doubled ? args->gray : args->doubled, none = {NULL, 0, 0, 0};
+  const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
+  assert(gray.width <= args->source.width && gray.height <= args->source.height);
+  stage_status status = launch(gray_kernel, plain_grid(&gray, group), threads, 0, stream, args->source, gray,
+                               doubled ? 1 : 1 << args->first_octave, group.stride_bytes);
+  if (doubled && status == STAGE_OK) {
+    const plane_view out = args->doubled;
+    assert(out.width == 2 * gray.width && out.height == 2 * gray.height);
+    status =
+        launch(double_kernel, plain_grid(&out, group), threads, 0, stream, gray, out, args->grid, group.stride_bytes);
+  }
+  const blur_launch_args blur = {args->doubled, args->out, args->work, none, none, args->border, args->filter, group};
+  return status == STAGE_OK ? blur_launch(&blur, stream) : status;
+}
+
+int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
+  assert(base_is_fused(args) && band >= 0 && band < bands);
+  switch (args->filter->radius) {
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return base_march_rows<R>(args, band, bands);
+    TUNE_MARCH_RADII(RADIUS_CASE)
+#undef RADIUS_CASE
+  default:
+    return args->source.height;
+  }
+}
+
+static stage_status base_fused(const base_args *args, int32_t band, int32_t bands, picture_group group,
+                               cuda_stream stream) {
+  assert(base_is_fused(args) && band >= 0 && band < bands);
+  switch (args->filter->radius) {
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return base_march_launch<R>(args, band, bands, group, stream);
+    TUNE_MARCH_RADII(RADIUS_CASE)
+#undef RADIUS_CASE
+  default:
+    return STAGE_DEVICE;
+  }
+}
+
+stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
+  const picture_group one = {1, 0};
+  return base_fused(args, band, bands, one, stream);
+}
+
+stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream) {
+  assert(group.count <= 1 || !blur_needs_work(args->filter->radius));
+  if (args->out.width <= 0 || args->out.height <= 0) return STAGE_OK;
+  return base_is_fused(args) ? base_fused(args, 0, 1, group, stream) : base_split(args, group, stream);
+}
+
+stage_status base_launch(const base_args *args, cuda_stream stream) {
+  const picture_group one = {1, 0};
+  return base_group_launch(args, one, stream);
+}
+
+template <int R> static stage_status base_prepare_radius(void) {
+  stage_status status = STAGE_OK;
+  for (int k = 0; k < 4 && status == STAGE_OK; k++)
+    status = launch_prepare((const void *)base_kernel_of<R>(k & 1 ? GRID_HALF_PIXEL : GRID_ALIGNED, k > 1),
+                            march_shape<R>::shared_bytes);
+  return status;
+}
+
+stage_status base_prepare(void) {
+  stage_status status = STAGE_OK;
+#define RADIUS_PREPARE(R)                                                                                              \
+  if (status == STAGE_OK) status = base_prepare_radius<R>();
+  TUNE_MARCH_RADII(RADIUS_PREPARE)
+#undef RADIUS_PREPARE
+  return status;
+}

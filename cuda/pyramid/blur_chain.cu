@@ -1,0 +1,261 @@
+/*
+ * Chains: several level steps of a small octave in one kernel, from the device functions of the split ones.
+ */
+#include "cuda/pyramid/blur_chain.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/pyramid/blur_march.cuh"
+
+/* What a block of a chain works from, by value. The taps of all steps, each of up to MARCH_RADIUS_MAX. */
+struct chain_params {
+  const float *in;
+  float *out; /* the first level made; the others follow level_floats apart */
+  float *halved;
+  size_t stride, level_floats, halved_stride;
+  int32_t width, height, halved_width, halved_height;
+  border_mode border;
+  float taps[3][MARCH_RADIUS_MAX + 1];
+};
+
+/* Tiles of a chain: large ones filter less of their neighbours, small ones spread a tiny octave over more
+   multiprocessors. */
+template <bool SMALL> struct chain_tile {
+  static constexpr int side = SMALL ? 16 : 32, segment = SMALL ? 4 : 8, threads = SMALL ? 704 : 576;
+};
+
+/* Regions of a chain: square, each smaller than the one before by twice a radius. Region 0 starts `halo` samples
+   left of and above the tile; `halo` is rounded up so that its rows are whole aligned vectors. */
+template <bool SMALL, int R1, int R2, int R3> struct chain_shape {
+  static constexpr int tile = chain_tile<SMALL>::side, segment = chain_tile<SMALL>::segment;
+  static constexpr int halo = (R1 + R2 + R3 + 3) / 4 * 4;
+  static constexpr int side0 = (tile + halo + R1 + R2 + R3 + 3) / 4 * 4;
+  static constexpr int segments = (side0 - 2 * R1 + segment - 1) / segment; /* of the first step's rows */
+  static constexpr int rows = segments * segment + 2 * R1 > side0 ? segments *segment + 2 * R1 : side0;
+  static constexpr int stride = (rows + 3) / 8 * 8 + 4; /* an odd number of 16-byte units: no conflicts */
+  static constexpr int shared_bytes = 2 * rows * stride * (int)sizeof(float);
+};
+
+/* Row pass of a chain's step: a lane takes a segment of outputs of a row; window sample i of output 0 is column i. */
+template <bool SMALL, int R, int STRIDE>
+__device__ __forceinline__ void chain_rows(const float *taps, const float *s_from, float *s_to, int32_t side) {
+  constexpr int count = chain_tile<SMALL>::segment;
+  const int32_t segments = (side - 2 * R + count - 1) / count;
+  constexpr int vectors = (count + 2 * R + 3) / 4;
+  for (int32_t i = (int32_t)threadIdx.x; i < segments * side; i += chain_tile<SMALL>::threads) {
+    const int32_t segment = i / side, row = i - segment * side;
+    const float4 *from = reinterpret_cast<const float4 *>(s_from + row * STRIDE + count * segment);
+    float v[4 * vectors], a[count];
+#pragma unroll
+    for (int n = 0; n < vectors; n++) {
+      const float4 f = from[n];
+      v[4 * n] = f.x;
+      v[4 * n + 1] = f.y;
+      v[4 * n + 2] = f.z;
+      v[4 * n + 3] = f.w;
+    }
+    filter_window<R, count>(taps, v, a);
+    float4 *to = reinterpret_cast<float4 *>(s_to + row * STRIDE + count * segment);
+#pragma unroll
+    for (int n = 0; n < count / 4; n++) to[n] = make_float4(a[4 * n], a[4 * n + 1], a[4 * n + 2], a[4 * n + 3]);
+  }
+}
+
+/* Column pass: a lane takes a segment of outputs of a column. What lies in the tile and the picture is stored as the
+   step's level; all of it is the next step's input. `before` is how far the output region starts before the tile. */
+template <bool SMALL, int R, int STRIDE, bool LAST>
+__device__ __forceinline__ void chain_columns(const chain_params &p, int32_t step, const float *s_from, float *s_to,
+                                              int32_t side, int32_t before) {
+  constexpr int count = chain_tile<SMALL>::segment, tile = chain_tile<SMALL>::side;
+  const int32_t out_side = side - 2 * R, segments = (out_side + count - 1) / count;
+  const int32_t left = (int32_t)blockIdx.x * tile, top = (int32_t)blockIdx.y * tile;
+  float *level = p.out + (size_t)step * p.level_floats;
+  for (int32_t i = (int32_t)threadIdx.x; i < segments * out_side; i += chain_tile<SMALL>::threads) {
+    const int32_t segment = i / out_side, column = i - segment * out_side, x = left - before + column;
+    const float *from = s_from + count * segment * STRIDE + column;
+    float v[count + 2 * R], a[count];
+#pragma unroll
+    for (int n = 0; n < count + 2 * R; n++) v[n] = from[n * STRIDE];
+    filter_window<R, count>(p.taps[step], v, a);
+    const bool column_stored = x >= left && x < min(left + tile, p.width);
+#pragma unroll
+    for (int n = 0; n < count; n++) {
+      const int32_t row = count * segment + n, y = top - before + row;
+      if (!LAST) s_to[row * STRIDE + column] = a[n];
+      if (!column_stored || y < top || y >= min(top + tile, p.height)) continue;
+      level[(size_t)y * p.stride + (size_t)x] = a[n];
+      if (LAST && p.halved && !((x | y) & 1) && x / 2 < p.halved_width && y / 2 < p.halved_height)
+        p.halved[(size_t)(y / 2) * p.halved_stride + (size_t)(x / 2)] = a[n];
+    }
+  }
+}
+
+/* Region 0: the input around the tile, beyond the picture's sides by the border's rule. */
+template <bool SMALL, int SIDE, int STRIDE>
+__device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo, float *s_to) {
+  const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - halo,
+                top = (int32_t)blockIdx.y * chain_tile<SMALL>::side - halo;
+  for (int32_t i = (int32_t)threadIdx.x; i < SIDE * (SIDE / 4); i += chain_tile<SMALL>::threads) {
+    const int32_t row = i / (SIDE / 4), vector = i - row * (SIDE / 4), x = left + 4 * vector;
+    const float *from = p.in + (size_t)fold_index(top + row, p.height, p.border) * p.stride;
+    float *to = s_to + row * STRIDE + 4 * vector;
+    if (x >= 0 && x + 4 <= p.width)
+      copy_16_async(to, from + x);
+    else
+      for (int32_t e = 0; e < 4; e++) copy_4_async(to + e, from + fold_index(x + e, p.width, p.border));
+  }
+  copies_commit();
+  copies_wait();
+}
+
+/* Between two steps: what of a region lies outside the picture becomes what the border's rule wants there. For a
+   reflection it is that already: outside, a region holds the blur of the reflected input, and that is the reflection of
+   the blurred level, bit for bit, because the two samples of a pair only change places. A repeated side is filled in:
+   the nearest sample of the picture is in the region, because the tile begins in the picture. Call it where all have
+   written the region; the picture's samples are read, the others written. */
+template <bool SMALL, int STRIDE>
+__device__ __forceinline__ void chain_border(const chain_params &p, float *s_level, int32_t side, int32_t before) {
+  const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - before,
+                top = (int32_t)blockIdx.y * chain_tile<SMALL>::side - before;
+  __syncthreads();
+  if (p.border == BORDER_REFLECT_101 || (left >= 0 && top >= 0 && left + side <= p.width && top + side <= p.height))
+    return;
+  for (int32_t i = (int32_t)threadIdx.x; i < side * side; i += chain_tile<SMALL>::threads) {
+    const int32_t row = i / side, column = i - row * side;
+    const int32_t y = border_index(top + row, p.height, BORDER_REPLICATE) - top,
+                  x = border_index(left + column, p.width, BORDER_REPLICATE) - left;
+    if (y != row || x != column) s_level[row * STRIDE + column] = s_level[y * STRIDE + x];
+  }
+  __syncthreads();
+}
+
+/*
+ * Does: two or three level steps, as that many blur_ref, and halve_ref of the last. Launch: a block for
+ *   each chain_tile::side x side samples, chain_tile::threads threads.
+ * Shared: chain_shape::shared_bytes, dynamic: a level's region, and the same with rows filtered.
+ * Reads: the input level, the tile with a halo of all radii. Writes: the tile of each level; `halved` where wanted.
+ * Barriers: after staging and after each pass: what one pass writes the next reads; one more for a repeated side.
+ * Limits: any size, either border.
+ * Order: each output is one fixed chain of operations; repeatable bit for bit.
+ * Cost: radii 5, 7, 8 filter 2.8 times (small tiles: 5 times) the samples that single steps would; bounded by
+ *   latency at the sizes it is for.
+ */
+template <bool SMALL, int R1, int R2, int R3>
+static __device__ __forceinline__ void chain_of_block(const chain_params &p) {
+  using shape = chain_shape<SMALL, R1, R2, R3>;
+  constexpr int side1 = shape::side0 - 2 * R1, side2 = side1 - 2 * R2, stride = shape::stride;
+  extern __shared__ float4 s_vectors[];
+  float *s_level = reinterpret_cast<float *>(s_vectors), *s_rows = s_level + shape::rows * stride;
+  chain_stage<SMALL, shape::side0, stride>(p, shape::halo, s_level);
+  __syncthreads();
+  chain_rows<SMALL, R1, stride>(p.taps[0], s_level, s_rows, shape::side0);
+  __syncthreads();
+  chain_columns<SMALL, R1, stride, false>(p, 0, s_rows, s_level, shape::side0, shape::halo - R1);
+  chain_border<SMALL, stride>(p, s_level, side1, shape::halo - R1);
+  chain_rows<SMALL, R2, stride>(p.taps[1], s_level, s_rows, side1);
+  __syncthreads();
+  chain_columns<SMALL, R2, stride, R3 == 0>(p, 1, s_rows, s_level, side1, shape::halo - R1 - R2);
+  if (R3 == 0) return;
+  chain_border<SMALL, stride>(p, s_level, side2, shape::halo - R1 - R2);
+  chain_rows<SMALL, R3, stride>(p.taps[2], s_level, s_rows, side2);
+  __syncthreads();
+  chain_columns<SMALL, R3, stride, true>(p, 2, s_rows, s_level, side2, shape::halo - R1 - R2 - R3);
+}
+
+template <bool SMALL, bool GROUP, int R1, int R2, int R3>
+__global__ void __launch_bounds__(chain_tile<SMALL>::threads)
+    blur_chain_kernel(const __grid_constant__ chain_params p, size_t group_stride_bytes) {
+  if (GROUP) {
+    chain_params q = p;
+    const size_t bytes = blockIdx.z * group_stride_bytes;
+    q.in = group_shifted(p.in, bytes);
+    q.out = group_shifted(p.out, bytes);
+    q.halved = group_shifted(p.halved, bytes);
+    chain_of_block<SMALL, R1, R2, R3>(q);
+  } else {
+    chain_of_block<SMALL, R1, R2, R3>(p);
+  }
+}
+
+static chain_params chain_params_of(const chain_launch_args *args) {
+  const octave_view *o = &args->octave;
+  assert(args->first_level >= 1 && (uintptr_t)o->levels % 256 == 0 && o->level_floats % PLANE_STRIDE_FLOATS == 0);
+  assert(o->stride % PLANE_STRIDE_FLOATS == 0 && o->stride >= (size_t)o->width);
+  chain_params p;
+  p.in = o->levels + (size_t)(args->first_level - 1) * o->level_floats;
+  p.out = o->levels + (size_t)args->first_level * o->level_floats;
+  p.halved = args->halved.data;
+  p.stride = o->stride;
+  p.level_floats = o->level_floats;
+  p.halved_stride = args->halved.stride;
+  p.width = o->width;
+  p.height = o->height;
+  p.halved_width = args->halved.width;
+  p.halved_height = args->halved.height;
+  p.border = args->border;
+  for (int32_t i = 0; i < args->count; i++)
+    for (int32_t j = 0; j <= MARCH_RADIUS_MAX; j++) p.taps[i][j] = args->filters[args->first_level + i].taps[j];
+  return p;
+}
+
+template <bool SMALL, int R1, int R2, int R3>
+static stage_status chain_run(const chain_launch_args *args, cuda_stream stream) {
+  using shape = chain_shape<SMALL, R1, R2, R3>;
+  const octave_view *o = &args->octave;
+  assert(launch_parts(o->height, shape::tile) <= GRID_Y_MAX);
+  dim3 grid((unsigned)launch_parts(o->width, shape::tile), (unsigned)launch_parts(o->height, shape::tile));
+  const bool group = args->group.count > 1;
+  if (group) grid.z = (unsigned)args->group.count;
+  return launch(group ? blur_chain_kernel<SMALL, true, R1, R2, R3> : blur_chain_kernel<SMALL, false, R1, R2, R3>, grid,
+                chain_tile<SMALL>::threads, shape::shared_bytes, stream, chain_params_of(args),
+                args->group.stride_bytes);
+}
+
+/* Whether step i of the chain has this radius; radius 0: whether there is no such step. */
+static bool chain_step_is(const chain_launch_args *args, int32_t i, int32_t radius) {
+  return radius == 0 ? args->count == i : i < args->count && args->filters[args->first_level + i].radius == radius;
+}
+
+static bool chain_is(const chain_launch_args *args, int32_t r1, int32_t r2, int32_t r3) {
+  return chain_step_is(args, 0, r1) && chain_step_is(args, 1, r2) && chain_step_is(args, 2, r3) &&
+         args->count == (r3 ? 3 : 2);
+}
+
+bool chain_fits(const chain_launch_args *args) {
+  const int64_t samples = (int64_t)args->octave.width * args->octave.height;
+  const int64_t most = args->count == 3 ? CHAIN_THREE_SAMPLES_MAX : CHAIN_TWO_SAMPLES_MAX;
+  if (samples > most) return false;
+#define CHAIN_CASE(R1, R2, R3)                                                                                         \
+  if (chain_is(args, R1, R2, R3)) return true;
+  TUNE_CHAINS(CHAIN_CASE)
+#undef CHAIN_CASE
+  return false;
+}
+
+stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
+  if (args->octave.width <= 0 || args->octave.height <= 0) return STAGE_OK;
+  const bool small_tiles = (int64_t)args->octave.width * args->octave.height <= CHAIN_SMALL_SAMPLES_MAX;
+#define CHAIN_CASE(R1, R2, R3)                                                                                         \
+  if (chain_is(args, R1, R2, R3))                                                                                      \
+    return small_tiles ? chain_run<true, R1, R2, R3>(args, stream) : chain_run<false, R1, R2, R3>(args, stream);
+  TUNE_CHAINS(CHAIN_CASE)
+#undef CHAIN_CASE
+  assert(!"radii without a chain");
+  return STAGE_OVERFLOW;
+}
+
+stage_status blur_chain_prepare(void) {
+  stage_status status = STAGE_OK;
+#define CHAIN_PREPARE_ONE(SMALL, GROUP, R1, R2, R3)                                                                    \
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)blur_chain_kernel<SMALL, GROUP, R1, R2, R3>,                                 \
+                            chain_shape<SMALL, R1, R2, R3>::shared_bytes);
+#define CHAIN_PREPARE(R1, R2, R3)                                                                                      \
+  CHAIN_PREPARE_ONE(true, true, R1, R2, R3)                                                                            \
+  CHAIN_PREPARE_ONE(true, false, R1, R2, R3)                                                                           \
+  CHAIN_PREPARE_ONE(false, true, R1, R2, R3)                                                                           \
+  CHAIN_PREPARE_ONE(false, false, R1, R2, R3)
+  TUNE_CHAINS(CHAIN_PREPARE)
+#undef CHAIN_PREPARE
+#undef CHAIN_PREPARE_ONE
+  return status;
+}

@@ -1,0 +1,544 @@
+/*
+ * Device functions of the marching blur, shared by the split and the uber kernels.
+ *
+ * A block walks down a strip of MARCH_COLUMNS columns. Each step stages MARCH_ROWS input rows in shared memory (the
+ * next step's are in flight meanwhile), filters them along x into a ring of rows, and filters the ring along y into
+ * outputs. In the row pass a lane owns a run of columns of one row, in the column pass a run of rows of two columns. So
+ * every sample is read from shared memory two or three times by the row pass and 1 + R / 4 times by the column pass,
+ * without bank conflicts, and no row is filtered twice but for the 2R rows above a block's first output.
+ *
+ * Instructions bound it as much as memory does. So addresses are carried from step to step instead of derived anew, and
+ * what a step needs to test was made a comparison of one register before the first.
+ */
+#ifndef HARTSIFT_CUDA_PYRAMID_BLUR_MARCH_CUH
+#define HARTSIFT_CUDA_PYRAMID_BLUR_MARCH_CUH
+
+#include "cuda/device/launch.cuh"
+#include "cuda/prim/async_copy.cuh"
+#include "cuda/prim/opaque.cuh"
+#include "cuda/pyramid/pyramid_cuda.h"
+#include "cuda/pyramid/tune.h"
+
+/* What a block of the marching blur works from, by value: the taps lie in the constant bank. */
+template <int R> struct march_params {
+  const float *in;
+  float *out, *halved, *dog;
+  size_t stride, halved_stride; /* in, out and dog share a stride */
+  /* the same in bytes, times the rows between two addresses of a thread: so that a step costs no products */
+  size_t row_bytes, round_bytes, step_bytes, halved_row_bytes, halved_step_bytes;
+  int32_t width, height;
+  int32_t halved_width, halved_height;
+  int32_t steps;     /* of MARCH_ROWS rows for each block: steps * MARCH_ROWS - 2R outputs */
+  int32_t first_row; /* of the first block: 0, or -1 where the base needs an even start */
+  border_mode border;
+  float taps[R + 1];
+};
+
+template <int R> struct march_shape {
+  static constexpr int halo = (R + 3) / 4 * 4; /* columns staged at each side, whole vectors */
+  static constexpr int staged_columns = MARCH_COLUMNS + 2 * halo;
+  static constexpr int staged_stride = staged_columns + 4; /* an odd number of 16-byte units: no conflicts */
+  static constexpr int ring_stride = MARCH_COLUMNS + 4;
+  static constexpr int staged_floats = MARCH_ROWS * staged_stride;
+  static constexpr int shared_bytes = (2 * staged_floats + MARCH_RING_ROWS * ring_stride) * (int)sizeof(float);
+  static constexpr int threads = MARCH_COLUMNS / MARCH_SEGMENT * 32;
+  /* column pass: a lane takes lane_columns adjacent columns (one vector) of lane_rows rows */
+  static constexpr int lane_columns = MARCH_LANE_COLUMNS, row_lanes = MARCH_COLUMNS / lane_columns;
+  static constexpr int lane_rows = MARCH_ROWS * row_lanes / threads;
+  static constexpr int window_blocks = 1 + (2 * R + lane_rows - 1) / lane_rows; /* of lane_rows rows */
+  static_assert(R <= MARCH_RADIUS_MAX, "the ring holds 32 + 2R rows");
+  static_assert(lane_columns == 2 && lane_rows % 2 == 0, "lanes load and store pairs; whole ones are halved as pairs");
+};
+
+/* The same pointer so many bytes further. */
+__device__ __forceinline__ float *moved(float *pointer, size_t bytes) {
+  return reinterpret_cast<float *>(reinterpret_cast<char *>(pointer) + bytes);
+}
+__device__ __forceinline__ const float *moved(const float *pointer, size_t bytes) {
+  return reinterpret_cast<const float *>(reinterpret_cast<const char *>(pointer) + bytes);
+}
+
+/* A place in shared memory with two positions, taken by turns: its address in the shared window, and in which bits the
+   other differs. Such an address is what the hardware takes; from a pointer, every access of a step would derive it
+   anew. */
+struct turned_place {
+  uint32_t now, turn;
+};
+
+__device__ __forceinline__ turned_place turned_place_of(const float *s_first, const float *s_second) {
+  const uint32_t first = (uint32_t)__cvta_generic_to_shared(s_first);
+  turned_place t = {first, (uint32_t)keep_in_register((int32_t)(first ^ (uint32_t)__cvta_generic_to_shared(s_second)))};
+  return t;
+}
+
+__device__ __forceinline__ void turn_place(turned_place *t) { t->now ^= t->turn; }
+
+/* Vectors of COUNT floats at a place, `offset` floats on. */
+template <int COUNT> __device__ __forceinline__ void load_place(turned_place t, int offset, float v[COUNT]) {
+  static_assert(COUNT == 2 || COUNT == 4, "a vector type");
+  const uint32_t at = t.now + (uint32_t)offset * 4u;
+  if (COUNT == 4)
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[COUNT - 2]), "=f"(v[COUNT - 1])
+                 : "r"(at)
+                 : "memory");
+  else
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(at) : "memory");
+}
+
+__device__ __forceinline__ void store_place_4(turned_place t, int offset, const float v[4]) {
+  const uint32_t at = t.now + (uint32_t)offset * 4u;
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+               : "memory");
+}
+
+__device__ __forceinline__ void copy_16_place(turned_place t, int offset, const float *from) {
+  copy_16_async_to(t.now + (uint32_t)offset * 4u, from);
+}
+
+/* Where a block stands: its first column, and its first output row, from which rows are counted. */
+struct march_place {
+  int32_t column, origin, rows;
+};
+
+template <int R> __device__ __forceinline__ march_place march_place_of(const march_params<R> &p) {
+  const int32_t length = p.steps * MARCH_ROWS - 2 * R;
+  const int32_t top = p.first_row + (int32_t)blockIdx.y * length;
+  march_place place;
+  place.column = (int32_t)blockIdx.x * MARCH_COLUMNS;
+  place.origin = top;
+  place.rows = min(length, p.height - top);
+  return place;
+}
+
+/* border_index with the usual case first: one reflection, no division. */
+__device__ __forceinline__ int32_t fold_index(int32_t i, int32_t n, border_mode mode) {
+  if ((uint32_t)i < (uint32_t)n) return i;
+  const int32_t once = i < 0 ? -i : 2 * (n - 1) - i;
+  if (mode == BORDER_REFLECT_101 && (uint32_t)once < (uint32_t)n) return once;
+  return border_index(i, n, mode);
+}
+
+/* Columns of a strip that whole vectors do not reach, because the picture ends there: `left` of them at its left side
+   (x = -1 downwards), `right` from `right_first` on. */
+struct strip_edges {
+  int32_t left, right, right_first;
+};
+
+template <int R>
+__device__ __forceinline__ strip_edges strip_edges_of(const march_params<R> &p, const march_place &place) {
+  strip_edges e;
+  e.right_first = p.width & ~3;
+  e.left = place.column == 0 ? R : 0;
+  e.right = max(min(place.column + MARCH_COLUMNS, p.width) + R - e.right_first, 0);
+  return e;
+}
+
+/* The samples of a step from input row y on that no whole vector reaches: a lane takes a row, a warp a column. */
+template <int R>
+__device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_place &place, int32_t y,
+                                                  int32_t needed, float *s_rows) {
+  using shape = march_shape<R>;
+  const strip_edges edges = strip_edges_of(p, place);
+  const int32_t row = (int32_t)threadIdx.x & 31;
+  if (edges.left + edges.right == 0 || row >= needed) return;
+  const float *from = p.in + (size_t)fold_index(y + row, p.height, p.border) * p.stride;
+  for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
+    const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
+    copy_4_async(s_rows + row * shape::staged_stride + shape::halo + x - place.column,
+                 from + fold_index(x, p.width, p.border));
+  }
+}
+
+/* What a thread stages of each step's rows. The strip's own columns and the halo at its sides are two parts. In each a
+   thread keeps to one column of vectors and takes a row every so many, so that its rounds lie whole rows apart. */
+template <int R> struct stage_shape {
+  using shape = march_shape<R>;
+  static constexpr int body_vectors = MARCH_COLUMNS / 4, body_rows = shape::threads / body_vectors;
+  static constexpr int halo_vectors = 2 * shape::halo / 4, halo_slots = halo_vectors <= 4 ? 4 : 8;
+  static constexpr int halo_rows = shape::threads / halo_slots;
+  static_assert(MARCH_ROWS % body_rows == 0 && MARCH_ROWS % halo_rows == 0 && halo_vectors <= halo_slots,
+                "whole rounds");
+};
+
+/* One part of a thread's staging. */
+struct stage_part {
+  const float *from;   /* the first round's vector in the next step to stage */
+  turned_place s_to;   /* its place in the stage of that step */
+  int32_t column, row; /* its column in the strip, and the first round's row of a step */
+  bool inside;         /* whole vectors of the picture lie there */
+};
+
+template <int R>
+__device__ __forceinline__ stage_part stage_part_of(const march_params<R> &p, const march_place &place, int32_t column,
+                                                    int32_t row, bool wanted, const float *s_all) {
+  using shape = march_shape<R>;
+  const float *s_to = s_all + row * shape::staged_stride + shape::halo + column;
+  const int32_t x = place.column + column;
+  stage_part part;
+  part.column = column;
+  part.row = row;
+  part.inside = wanted && x >= 0 && x + 4 <= p.width;
+  part.from = p.in + (ptrdiff_t)(place.origin - R + row) * (ptrdiff_t)p.stride + x;
+  part.s_to = turned_place_of(s_to, s_to + shape::staged_floats);
+  return part;
+}
+
+/* The staging of a walk, carried from step to step. */
+template <int R> struct plane_stager {
+  stage_part body, halo;
+  int32_t y;         /* first input row of the next step to stage */
+  int32_t needed;    /* rows that outputs need from there on */
+  int32_t whole_end; /* 0 <= y < whole_end: all rows of the step are in the picture and needed */
+  int32_t plain_end; /* the same where whole vectors cover the strip and its halo, otherwise 0 */
+};
+
+template <int R>
+__device__ __forceinline__ plane_stager<R> plane_stager_of(const march_params<R> &p, const march_place &place,
+                                                           const float *s_all) {
+  using stage = stage_shape<R>;
+  constexpr int halo = march_shape<R>::halo;
+  const int32_t thread = (int32_t)threadIdx.x, vector = thread % stage::halo_slots;
+  const int32_t beside = 4 * vector - halo + (vector < halo / 4 ? 0 : MARCH_COLUMNS);
+  const bool covered = place.column > 0 && place.column + MARCH_COLUMNS + halo <= p.width;
+  const int32_t rows_end = min(p.height, place.origin + place.rows + R);
+  plane_stager<R> s;
+  s.body = stage_part_of(p, place, 4 * (thread % stage::body_vectors), thread / stage::body_vectors, true, s_all);
+  s.halo = stage_part_of(p, place, beside, thread / stage::halo_slots, vector < stage::halo_vectors, s_all);
+  s.y = place.origin - R;
+  s.needed = place.rows + 2 * R;
+  s.whole_end = max(rows_end - MARCH_ROWS + 1, 0);
+  s.plain_end = keep_in_register(covered ? s.whole_end : 0);
+  return s;
+}
+
+/* A step's rows of one part, a thread's ROWS_A_ROUND apart. */
+template <int R, int ROWS_A_ROUND>
+__device__ __forceinline__ void stage_part_plain(const march_params<R> &p, const stage_part &part) {
+  const float *from = part.from;
+#pragma unroll
+  for (int n = 0; n < MARCH_ROWS / ROWS_A_ROUND; n++) {
+    copy_16_place(part.s_to, n * ROWS_A_ROUND * march_shape<R>::staged_stride, from);
+    from = moved(from, ROWS_A_ROUND / stage_shape<R>::body_rows * p.round_bytes);
+  }
+}
+
+/* The same where rows are reflected or not all are needed. */
+template <int R, int ROWS_A_ROUND>
+__device__ __forceinline__ void stage_part_tested(const march_params<R> &p, const march_place &place,
+                                                  const stage_part &part, const plane_stager<R> &s) {
+  if (!part.inside) return;
+#pragma unroll 1
+  for (int32_t row = part.row; row < min(s.needed, MARCH_ROWS); row += ROWS_A_ROUND)
+    copy_16_place(part.s_to, (row - part.row) * march_shape<R>::staged_stride,
+                  p.in + (size_t)fold_index(s.y + row, p.height, p.border) * p.stride + place.column + part.column);
+}
+
+/* Stages the input rows of the next step; rows that no output needs are left as they are. */
+template <int R>
+__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_place &place, plane_stager<R> *s,
+                                                 float *s_rows) {
+  using stage = stage_shape<R>;
+  if ((uint32_t)s->y < (uint32_t)s->plain_end) {
+    stage_part_plain<R, stage::body_rows>(p, s->body);
+    if (stage::halo_vectors == stage::halo_slots || s->halo.inside) stage_part_plain<R, stage::halo_rows>(p, s->halo);
+  } else {
+    if ((uint32_t)s->y < (uint32_t)s->whole_end) {
+      if (s->body.inside) stage_part_plain<R, stage::body_rows>(p, s->body);
+      if (s->halo.inside) stage_part_plain<R, stage::halo_rows>(p, s->halo);
+    } else {
+      stage_part_tested<R, stage::body_rows>(p, place, s->body, *s);
+      stage_part_tested<R, stage::halo_rows>(p, place, s->halo, *s);
+    }
+    stage_plane_edges(p, place, s->y, s->needed, s_rows);
+  }
+  s->y += MARCH_ROWS;
+  s->needed -= MARCH_ROWS;
+  s->body.from = moved(s->body.from, p.step_bytes);
+  s->halo.from = moved(s->halo.from, p.step_bytes);
+  turn_place(&s->body.s_to);
+  turn_place(&s->halo.s_to);
+}
+
+/* COUNT outputs from a window whose sample R is the centre of output 0, in the order of the contract. */
+template <int R, int COUNT>
+__device__ __forceinline__ void filter_window(const float *taps, const float *v, float a[COUNT]) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) {
+    float acc = taps[0] * v[i + R];
+#pragma unroll
+    for (int j = 1; j <= R; j++) acc = hs_fmaf(taps[j], v[i + R - j] + v[i + R + j], acc);
+    a[i] = acc;
+  }
+}
+
+/* Two floats, aligned to 8 bytes. */
+__device__ __forceinline__ void load_pair(const float *from, float v[2]) {
+  const float2 f = *reinterpret_cast<const float2 *>(from);
+  v[0] = f.x;
+  v[1] = f.y;
+}
+
+__device__ __forceinline__ void store_pair(float *to, const float v[2]) {
+  *reinterpret_cast<float2 *>(to) = make_float2(v[0], v[1]);
+}
+
+/* Where a thread is in the two passes, carried from step to step. */
+template <int R> struct march_walk {
+  using shape = march_shape<R>;
+  turned_place s_window; /* row pass: the lane's window in the stage */
+  turned_place s_row;    /* row pass: the lane's outputs in the ring */
+  /* column pass: where the lane's own block of the ring would begin if it lay behind its n-th predecessor as rows do */
+  turned_place s_blocks[shape::window_blocks];
+  int32_t first;     /* column pass: the lane's first output row in this step */
+  int32_t some_end;  /* some of the lane's outputs are stored where first + lane_rows - 1 is below, as unsigned */
+  int32_t whole_end; /* all are where `first` is */
+  int32_t wants_halved;
+  float *out, *halved, *dog; /* of row `first` */
+  const float *in;
+};
+
+template <int R, bool DOG>
+__device__ __forceinline__ march_walk<R> march_walk_of(const march_params<R> &p, const march_place &place,
+                                                       const float *s_all) {
+  using shape = march_shape<R>;
+  const float *s_ring = s_all + 2 * shape::staged_floats;
+  const int32_t thread = (int32_t)threadIdx.x, lane = thread & 31, segment = (thread >> 5) * MARCH_SEGMENT;
+  const int32_t band = thread / shape::row_lanes, column = thread % shape::row_lanes * shape::lane_columns;
+  const int32_t x = place.column + column;
+  constexpr int half = MARCH_ROWS * shape::ring_stride, block = shape::lane_rows * shape::ring_stride;
+  march_walk<R> w;
+  const float *s_window = s_all + lane * shape::staged_stride + segment;
+  w.s_window = turned_place_of(s_window, s_window + shape::staged_floats);
+  const float *s_row = s_ring + lane * shape::ring_stride + segment;
+  w.s_row = turned_place_of(s_row, s_row + half);
+#pragma unroll
+  for (int n = 0; n < shape::window_blocks; n++) {
+    /* blocks before the ring's first lie at its end; from the second half none does */
+    const float *s_block = s_ring + band * block + column;
+    w.s_blocks[n] = turned_place_of(s_block + (band < n ? 2 * half : 0), s_block + half);
+  }
+  w.first = band * shape::lane_rows - 2 * R;
+  /* a walk may start at row -1 of the picture, but only for odd R, whose `first` is even but no multiple of 4 */
+  w.whole_end = keep_in_register(x + shape::lane_columns <= p.width ? max(place.rows - shape::lane_rows + 1, 0) : 0);
+  w.some_end = keep_in_register(x < p.width ? place.rows + shape::lane_rows - 1 : 0);
+  const ptrdiff_t at = (ptrdiff_t)(place.origin + w.first) * (ptrdiff_t)p.stride + x;
+  w.out = p.out + at;
+  w.dog = DOG ? p.dog + at : NULL;
+  w.in = DOG ? p.in + at : NULL;
+  w.wants_halved = keep_in_register(p.halved != NULL);
+  w.halved = p.halved + (ptrdiff_t)((place.origin + w.first) / 2) * (ptrdiff_t)p.halved_stride + x / 2;
+  return w;
+}
+
+/* Row pass of one step: staged rows to ring rows. A lane filters MARCH_SEGMENT columns of one row. */
+template <int R> __device__ __forceinline__ void filter_step_rows(const float *taps, const march_walk<R> &w) {
+  using shape = march_shape<R>;
+  float v[MARCH_SEGMENT + 2 * shape::halo], a[MARCH_SEGMENT];
+#pragma unroll
+  for (int i = 0; i < MARCH_SEGMENT + 2 * shape::halo; i += 4) load_place<4>(w.s_window, i, v + i);
+  filter_window<R, MARCH_SEGMENT>(taps, v + shape::halo - R, a);
+#pragma unroll
+  for (int i = 0; i < MARCH_SEGMENT; i += 4) store_place_4(w.s_row, i, a + i);
+}
+
+/* Stores a lane's outputs where not all of them are samples of the picture and of the walk. */
+template <int R, bool DOG>
+__device__ __forceinline__ void store_tested(const march_params<R> &p, const march_place &place, const march_walk<R> &w,
+                                             int32_t x,
+                                             const float a[march_shape<R>::lane_rows][march_shape<R>::lane_columns]) {
+  using shape = march_shape<R>;
+#pragma unroll
+  for (int i = 0; i < shape::lane_rows; i++) {
+    const int32_t row = w.first + i, y = place.origin + row;
+    if (row < 0 || row >= place.rows || y < 0) continue;
+    const size_t down = (size_t)i * p.stride;
+#pragma unroll
+    for (int c = 0; c < shape::lane_columns; c++) {
+      if (x + c >= p.width) continue;
+      w.out[down + c] = a[i][c];
+      if (DOG) w.dog[down + c] = a[i][c] - w.in[down + c];
+      if (p.halved && i % 2 == 0 && c == 0 && x / 2 < p.halved_width && y / 2 < p.halved_height)
+        w.halved[(size_t)(i / 2) * p.halved_stride] = a[i][c];
+    }
+  }
+}
+
+/* Stores a lane's outputs, all of them samples of the picture: so are both samples of a pair and both rows, and every
+   second sample is one of the next octave's level 0. */
+template <int R, bool DOG>
+__device__ __forceinline__ void store_whole(const march_params<R> &p, const march_walk<R> &w,
+                                            const float a[march_shape<R>::lane_rows][march_shape<R>::lane_columns]) {
+  using shape = march_shape<R>;
+  constexpr int columns = shape::lane_columns;
+  if (DOG) {
+    float d[shape::lane_rows][columns];
+    const float *in = w.in;
+    float *dog = w.dog;
+#pragma unroll
+    for (int i = 0; i < shape::lane_rows; i++, in = moved(in, p.row_bytes)) load_pair(in, d[i]);
+#pragma unroll
+    for (int i = 0; i < shape::lane_rows; i++, dog = moved(dog, p.row_bytes)) {
+#pragma unroll
+      for (int c = 0; c < columns; c++) d[i][c] = a[i][c] - d[i][c];
+      store_pair(dog, d[i]);
+    }
+  }
+  float *out = w.out;
+#pragma unroll
+  for (int i = 0; i < shape::lane_rows; i++, out = moved(out, p.row_bytes)) store_pair(out, a[i]);
+  if (!w.wants_halved) return;
+  float *halved = w.halved;
+#pragma unroll
+  for (int i = 0; i < shape::lane_rows; i += 2, halved = moved(halved, p.halved_row_bytes)) *halved = a[i][0];
+}
+
+/* Row i of a lane's window in the ring. Rows are addressed in blocks of lane_rows, whose bounds are known at compile
+   time. */
+template <int R>
+__device__ __forceinline__ void load_window_row(const march_walk<R> &w, int i, float v[march_shape<R>::lane_columns]) {
+  using shape = march_shape<R>;
+  const int before = (2 * R - i + shape::lane_rows - 1) / shape::lane_rows; /* blocks before the lane's */
+  load_place<shape::lane_columns>(w.s_blocks[before], (i - 2 * R) * shape::ring_stride, v);
+}
+
+/* Column pass of one step: lane_rows outputs of lane_columns columns for each lane, in the order of the contract. From
+   the window's middle outwards, so that few of its rows are held at a time. */
+template <int R, bool DOG>
+__device__ __forceinline__ void filter_step_columns(const march_params<R> &p, const march_place &place,
+                                                    const march_walk<R> &w) {
+  using shape = march_shape<R>;
+  constexpr int rows = shape::lane_rows, columns = shape::lane_columns;
+  if ((uint32_t)(w.first + rows - 1) >= (uint32_t)w.some_end) return;
+  float v[rows + 2 * R][columns], a[rows][columns];
+#pragma unroll
+  for (int i = R; i < R + rows; i++) load_window_row<R>(w, i, v[i]);
+#pragma unroll
+  for (int i = 0; i < rows; i++)
+#pragma unroll
+    for (int c = 0; c < columns; c++) a[i][c] = p.taps[0] * v[i + R][c];
+#pragma unroll
+  for (int j = 1; j <= R; j++) {
+    load_window_row<R>(w, R - j, v[R - j]);
+    load_window_row<R>(w, R + rows - 1 + j, v[R + rows - 1 + j]);
+#pragma unroll
+    for (int i = 0; i < rows; i++)
+#pragma unroll
+      for (int c = 0; c < columns; c++) a[i][c] = hs_fmaf(p.taps[j], v[i + R - j][c] + v[i + R + j][c], a[i][c]);
+  }
+  if ((uint32_t)w.first < (uint32_t)w.whole_end)
+    store_whole<R, DOG>(p, w, a);
+  else
+    store_tested<R, DOG>(p, place, w, place.column + (int32_t)threadIdx.x % shape::row_lanes * columns, a);
+}
+
+/* A thread's places for the next step. */
+template <int R, bool DOG> __device__ __forceinline__ void march_on(const march_params<R> &p, march_walk<R> *w) {
+  turn_place(&w->s_window);
+  turn_place(&w->s_row);
+#pragma unroll
+  for (int n = 0; n < march_shape<R>::window_blocks; n++) turn_place(&w->s_blocks[n]);
+  w->first += MARCH_ROWS;
+  w->out = moved(w->out, p.step_bytes);
+  w->halved = moved(w->halved, p.halved_step_bytes);
+  if (DOG) {
+    w->dog = moved(w->dog, p.step_bytes);
+    w->in = moved(w->in, p.step_bytes);
+  }
+}
+
+/* The whole walk of a block over a plane. */
+template <int R, bool DOG> __device__ __forceinline__ void march_plane(const march_params<R> &p, float *s_all) {
+  using shape = march_shape<R>;
+  const march_place place = march_place_of(p);
+  plane_stager<R> stager = plane_stager_of(p, place, s_all);
+  march_walk<R> walk = march_walk_of<R, DOG>(p, place, s_all);
+  stage_plane_rows(p, place, &stager, s_all);
+  copies_commit();
+  for (int32_t step = 0; stager.needed + MARCH_ROWS > 0; step++) {
+    copies_wait();
+    __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
+    stage_plane_rows(p, place, &stager, s_all + (~step & 1) * shape::staged_floats);
+    copies_commit();
+    filter_step_rows<R>(p.taps, walk);
+    __syncthreads(); /* the ring's new rows are complete */
+    filter_step_columns<R, DOG>(p, place, walk);
+    march_on<R, DOG>(p, &walk);
+  }
+}
+
+/* The parameters of the block's picture in a group. */
+template <int R>
+static __device__ __forceinline__ march_params<R> march_params_of_block(const march_params<R> &p, size_t stride_bytes) {
+  march_params<R> q = p;
+  const size_t bytes = blockIdx.z * stride_bytes;
+  /* group_shifted goes by integers, after which the compiler no longer knows that this is global memory */
+  q.in = moved(p.in, bytes);
+  q.out = moved(p.out, bytes);
+  q.halved = p.halved ? moved(p.halved, bytes) : p.halved;
+  return q;
+}
+
+/* ------------------------------------------------------------------------------ host side of a launch */
+
+/* Steps a block: the fewest rows filtered twice against blocks spread evenly over the multiprocessors. The cost is the
+   number of steps that the fullest multiprocessor works off, as if it never held fewer than MARCH_DEPTH_MIN blocks:
+   alone, a block mostly waits. Ties go to fewer, longer blocks. */
+static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height) {
+  const int64_t strips = launch_parts(width, MARCH_COLUMNS), sms = launch_multiprocessors();
+  int32_t best = 1;
+  int64_t best_cost = INT64_MAX;
+  for (int32_t steps = 1; steps <= MARCH_STEPS_MAX; steps++) {
+    const int64_t blocks = strips * launch_parts(height + 1, steps * MARCH_ROWS - 2 * radius);
+    int64_t cost = (blocks + sms - 1) / sms;
+    if (cost < MARCH_DEPTH_MIN) cost = MARCH_DEPTH_MIN;
+    cost *= steps;
+    if (cost < best_cost || (cost == best_cost && blocks >= sms * MARCH_BLOCKS_PER_SM)) {
+      best_cost = cost;
+      best = steps;
+    }
+  }
+  while (launch_parts(height + 1, best * MARCH_ROWS - 2 * radius) > GRID_Y_MAX) best *= 2;
+  return best;
+}
+
+template <int R> static march_params<R> march_params_of(const blur_launch_args *args) {
+  assert(args->filter->radius == R);
+  assert(args->out.width == args->in.width && args->out.height == args->in.height &&
+         args->in.stride == args->out.stride);
+  assert(args->in.stride % PLANE_STRIDE_FLOATS == 0 && args->in.stride >= (size_t)args->in.width);
+  assert(args->in.stride <= INT32_MAX / MARCH_ROWS && args->halved.stride <= INT32_MAX / MARCH_ROWS);
+  /* both samples of a pair are in the picture: then so is their half */
+  assert(!args->halved.data ||
+         (args->halved.width == args->in.width / 2 && args->halved.height == args->in.height / 2));
+  assert((uintptr_t)args->in.data % 256 == 0 && (uintptr_t)args->out.data % 256 == 0 &&
+         (uintptr_t)args->dog.data % 256 == 0);
+  march_params<R> p;
+  p.in = args->in.data;
+  p.out = args->out.data;
+  p.halved = args->halved.data;
+  p.dog = args->dog.data;
+  p.stride = args->in.stride;
+  p.halved_stride = args->halved.stride;
+  p.row_bytes = p.stride * sizeof(float);
+  p.round_bytes = p.row_bytes * stage_shape<R>::body_rows;
+  p.step_bytes = p.row_bytes * MARCH_ROWS;
+  p.halved_row_bytes = p.halved_stride * sizeof(float);
+  p.halved_step_bytes = p.halved_row_bytes * (MARCH_ROWS / 2);
+  p.width = args->in.width;
+  p.height = args->in.height;
+  p.halved_width = args->halved.width;
+  p.halved_height = args->halved.height;
+  p.steps = march_steps(R, p.width, p.height);
+  p.first_row = 0;
+  p.border = args->border;
+  for (int32_t j = 0; j <= R; j++) p.taps[j] = args->filter->taps[j];
+  return p;
+}
+
+template <int R> static dim3 march_grid(const march_params<R> &p) {
+  return dim3((unsigned)launch_parts(p.width, MARCH_COLUMNS),
+              (unsigned)launch_parts(p.height - p.first_row, p.steps * MARCH_ROWS - 2 * R));
+}
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * Level steps of the Gaussian pyramid: a marching kernel for the profiles' radii, two plain kernels for any other.
+ */
+#include "cuda/pyramid/pyramid_cuda.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/pyramid/blur_march.cuh"
+
+/*
+ * Does: one level step, as blur_ref and halve_ref. Launch: a block for each MARCH_COLUMNS columns (x) and each
+ *   steps * MARCH_ROWS - 2R rows (y), march_shape::threads threads.
+ * Shared: march_shape::shared_bytes, dynamic: two stages of input rows and the ring of filtered rows.
+ * Reads: `in`, rows of aligned 16-byte vectors inside the picture, single samples beyond its sides. Writes: `out`, and
+ *   `halved` where wanted; samples inside the picture only.
+ * Barriers: two a step (march_plane). Limits: R <= 16; any size, sides smaller than R included.
+ * Order: each output is one fixed chain of operations; repeatable bit for bit.
+ * Cost: 8 bytes and 2 (2R + 1) float operations a sample, more by 2R rows a block; bounded by memory, issue and the
+ *   waits at the barriers about equally.
+ */
+template <int R, bool GROUP>
+__global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
+    blur_march_kernel(const __grid_constant__ march_params<R> p, size_t group_stride_bytes) {
+  extern __shared__ float4 s_vectors[];
+  if (GROUP)
+    march_plane<R, false>(march_params_of_block(p, group_stride_bytes), reinterpret_cast<float *>(s_vectors));
+  else
+    march_plane<R, false>(p, reinterpret_cast<float *>(s_vectors));
+}
+
+/* A filter of any radius, by value: in the constant bank. */
+struct plain_params {
+  plane_view in, out, halved;
+  border_mode border;
+  gaussian_filter filter;
+};
+
+/*
+ * Does: the row pass of blur_ref for any radius. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and threads a block, rows
+ *   beyond the grid by stride. Shared: none. Reads: `in` through the L1 cache. Writes: `out`. Barriers: none.
+ * Limits: radius <= FILTER_RADIUS_MAX; any size. Order: one fixed chain an output. Cost: 2R + 1 cached loads an output,
+ *   which bound it: for radii that no profile uses.
+ */
+__global__ void blur_plain_rows_kernel(const __grid_constant__ plain_params p) {
+  const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x), n = p.in.width;
+  if (x >= n) return;
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < p.in.height;
+       y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
+    const float *row = p.in.data + (size_t)y * p.in.stride;
+    const bool inside = x >= p.filter.radius && x + p.filter.radius < n;
+    float acc = p.filter.taps[0] * row[x];
+    for (int32_t j = 1; j <= p.filter.radius; j++) {
+      const float lower = row[inside ? x - j : border_index(x - j, n, p.border)];
+      const float upper = row[inside ? x + j : border_index(x + j, n, p.border)];
+      acc = hs_fmaf(p.filter.taps[j], lower + upper, acc);
+    }
+    p.out.data[(size_t)y * p.out.stride + (size_t)x] = acc;
+  }
+}
+
+/*
+ * Does: the column pass of blur_ref for any radius, and halve_ref. Everything else as blur_plain_rows_kernel; `halved`
+ *   may have null data.
+ */
+__global__ void blur_plain_columns_kernel(const __grid_constant__ plain_params p) {
+  const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x), n = p.in.height;
+  if (x >= p.in.width) return;
+  const float *column = p.in.data + x;
+  for (int32_t y = (int32_t)(blockIdx.y * PLAIN_ROWS + threadIdx.y); y < n; y += (int32_t)(gridDim.y * PLAIN_ROWS)) {
+    const bool inside = y >= p.filter.radius && y + p.filter.radius < n;
+    float acc = p.filter.taps[0] * column[(size_t)y * p.in.stride];
+    for (int32_t j = 1; j <= p.filter.radius; j++) {
+      const float lower = column[(size_t)(inside ? y - j : border_index(y - j, n, p.border)) * p.in.stride];
+      const float upper = column[(size_t)(inside ? y + j : border_index(y + j, n, p.border)) * p.in.stride];
+      acc = hs_fmaf(p.filter.taps[j], lower + upper, acc);
+    }
+    p.out.data[(size_t)y * p.out.stride + (size_t)x] = acc;
+    if (p.halved.data && !((x | y) & 1) && x / 2 < p.halved.width && y / 2 < p.halved.height)
+      p.halved.data[(size_t)(y / 2) * p.halved.stride + (size_t)(x / 2)] = acc;
+  }
+}
+
+static stage_status blur_plain(const blur_launch_args *args, cuda_stream stream) {
+  assert(args->group.count <= 1);
+  assert(args->work.data && args->work.data != args->in.data && args->work.data != args->out.data);
+  plain_params rows = {args->in, args->work, {NULL, 0, 0, 0}, args->border, *args->filter};
+  plain_params columns = {args->work, args->out, args->halved, args->border, *args->filter};
+  columns.in.width = args->in.width;
+  columns.in.height = args->in.height;
+  const dim3 threads(PLAIN_COLUMNS, PLAIN_ROWS);
+  const dim3 grid = launch_grid_2d(args->in.width, PLAIN_COLUMNS, args->in.height, PLAIN_ROWS);
+  const stage_status status = launch(blur_plain_rows_kernel, grid, threads, 0, stream, rows);
+  return status == STAGE_OK ? launch(blur_plain_columns_kernel, grid, threads, 0, stream, columns) : status;
+}
+
+template <int R> static stage_status blur_march(const blur_launch_args *args, cuda_stream stream) {
+  const march_params<R> p = march_params_of<R>(args);
+  dim3 grid = march_grid(p);
+  const bool group = args->group.count > 1;
+  assert(!group || args->group.stride_bytes % 256 == 0);
+  if (group) grid.z = (unsigned)args->group.count;
+  return launch(group ? blur_march_kernel<R, true> : blur_march_kernel<R, false>, grid, march_shape<R>::threads,
+                march_shape<R>::shared_bytes, stream, p, args->group.stride_bytes);
+}
+
+bool blur_needs_work(int32_t radius) {
+  switch (radius) {
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return false;
+    TUNE_MARCH_RADII(RADIUS_CASE)
+#undef RADIUS_CASE
+  default:
+    return true;
+  }
+}
+
+stage_status blur_launch(const blur_launch_args *args, cuda_stream stream) {
+  assert(args->in.data != args->out.data && !args->dog.data);
+  assert(args->filter->radius >= 0 && args->filter->radius <= FILTER_RADIUS_MAX);
+  if (args->in.width <= 0 || args->in.height <= 0) return STAGE_OK;
+  switch (args->filter->radius) {
+#define RADIUS_CASE(R)                                                                                                 \
+  case R:                                                                                                              \
+    return blur_march<R>(args, stream);
+    TUNE_MARCH_RADII(RADIUS_CASE)
+#undef RADIUS_CASE
+  default:
+    return blur_plain(args, stream);
+  }
+}
+
+stage_status pyramid_prepare(void) {
+  stage_status status = STAGE_OK;
+#define RADIUS_PREPARE(R)                                                                                              \
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)blur_march_kernel<R, false>, march_shape<R>::shared_bytes);                  \
+  if (status == STAGE_OK)                                                                                              \
+    status = launch_prepare((const void *)blur_march_kernel<R, true>, march_shape<R>::shared_bytes);
+  TUNE_MARCH_RADII(RADIUS_PREPARE)
+#undef RADIUS_PREPARE
+  return status;
+}

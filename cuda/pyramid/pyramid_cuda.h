@@ -1,0 +1,65 @@
+/*
+ * Launchers of the Gaussian pyramid: base and level step. All pointers are device memory (the source may also be pinned
+ * host memory that the device can address). Results are the bytes of base_ref and blur_ref.
+ *
+ * Planes of an octave have a stride that is a multiple of PLANE_STRIDE_FLOATS, start on 256 bytes, and are followed by
+ * PLANE_SLACK_FLOATS floats that kernels may read (never write). Launchers enqueue kernels only: no allocation, no
+ * waiting; they may be captured into a graph. Run pyramid_prepare and base_prepare once per device before.
+ */
+#ifndef HARTSIFT_CUDA_PYRAMID_PYRAMID_CUDA_H
+#define HARTSIFT_CUDA_PYRAMID_PYRAMID_CUDA_H
+
+#include "cuda/device/stream.h"
+#include "cuda/pyramid/plane_layout.h"
+#include "stages/pyramid.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Several pictures of one size in the same launches: the planes of picture i lie i * stride_bytes behind those given.
+   count 0 or 1: one picture. */
+typedef struct picture_group {
+  int32_t count;
+  size_t stride_bytes; /* a multiple of 256 */
+} picture_group;
+
+/* One level step, and what may be written on the way. A plane with null data is not wanted. */
+typedef struct blur_launch_args {
+  plane_view in, out; /* the same size, differ */
+  plane_view work;    /* the same size; needed only where blur_needs_work says so */
+  plane_view halved;  /* floor(w/2) x floor(h/2): out(2i, 2j), the next octave's level 0 */
+  plane_view dog;     /* the same size and stride as out: out - in. Wants the uber kernel */
+  border_mode border;
+  const gaussian_filter *filter; /* host memory, read during the call only */
+  picture_group group;           /* only where !blur_needs_work and no dog is wanted */
+} blur_launch_args;
+
+/* Raises the shared-memory limits of the kernels on the current device: those of blurs, and those of the base. */
+stage_status pyramid_prepare(void);
+stage_status base_prepare(void);
+
+/* Radii without a kernel of their own filter rows into `work` first, then columns. */
+bool blur_needs_work(int32_t radius);
+
+/* Level step; one kernel, or two where blur_needs_work. Empty planes are allowed. */
+stage_status blur_launch(const blur_launch_args *args, cuda_stream stream);
+
+/* Base. `gray`, `work` and `doubled` are used when base_is_fused says no. */
+stage_status base_launch(const base_args *args, cuda_stream stream);
+
+/* The same for a group; the sources lie as far apart as the planes. Not for filters where blur_needs_work. */
+stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream);
+
+/* Part `band` (0..bands-1) of a base that is fused: the bands together are what base_launch makes. It reads only source
+   rows below base_band_rows, so a picture can still be on its way while its upper part is worked on. */
+int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands);
+stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream);
+
+/* Whether one kernel does it all: u8 gray with rows on 4 bytes, doubled, a radius that has a kernel. */
+bool base_is_fused(const base_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
