@@ -83,11 +83,18 @@ hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image
     filter->y1 = (int32_t)(y1 < INT32_MAX ? y1 : INT32_MAX);
   }
   if (!mask) return HS_OK;
+  if (!mask->data) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "mask.data is null");
+  if (!RESERVED_IS_CLEAR(mask->reserved))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "mask.reserved is set: start with {0}, or use a later library");
+  if (mask->type != HS_U8 || mask->layout != HS_GRAY || mask->width != image->width || mask->height != image->height)
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT,
+                        "mask is %d x %d of type %d and layout %d, expected 8-bit gray (type %d, layout %d) of the "
+                        "image's size %d x %d",
+                        mask->width, mask->height, (int)mask->type, (int)mask->layout, (int)HS_U8, (int)HS_GRAY,
+                        image->width, image->height);
   const size_t stride = mask->stride_bytes ? mask->stride_bytes : (size_t)mask->width;
-  if (!mask->data || mask->type != HS_U8 || mask->layout != HS_GRAY || mask->width != image->width ||
-      mask->height != image->height || stride < (size_t)mask->width || !RESERVED_IS_CLEAR(mask->reserved))
-    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "mask is %d x %d, expected 8-bit gray of the image's size %d x %d",
-                        mask->width, mask->height, image->width, image->height);
+  if (stride < (size_t)mask->width)
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "mask.stride_bytes is %zu, expected at least %d", stride, mask->width);
   size_t all;
   if (!hs_size_mul(stride, (size_t)mask->height, &all))
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "mask of %d rows of %zu bytes does not fit the address space", mask->height,

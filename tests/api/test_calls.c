@@ -168,17 +168,21 @@ static void test_bad_creation(void **state) {
 static void test_bad_masks(void **state) {
   (void)state;
   hs_features f = {0};
-  hs_image bad[6];
-  for (int i = 0; i < 6; i++) bad[i] = scene;
+  hs_image bad[7];
+  static const char *const reasons[7] = {"mask is ", "mask is ",  "of type 1",      "layout 2",
+                                         "stride",   "data is n", "reserved is set"};
+  for (int i = 0; i < 7; i++) bad[i] = scene;
   bad[0].width--;
   bad[1].height++;
   bad[2].type = HS_U16;
   bad[3].layout = HS_RGB;
   bad[4].stride_bytes = 100;
   bad[5].data = NULL;
-  for (int i = 0; i < 6; i++) {
+  bad[6].reserved[0] = 1;
+  for (int i = 0; i < 7; i++) {
     assert_int_equal(hs_extract(context, &scene, &bad[i], &f), HS_ERR_ARGUMENT);
-    assert_non_null(strstr(hs_last_error(context), "mask is"));
+    assert_non_null(strstr(hs_last_error(context), "mask"));
+    assert_non_null(strstr(hs_last_error(context), reasons[i]));
     assert_int_equal(hs_detect(context, &scene, &bad[i], &f), HS_ERR_ARGUMENT);
   }
   hs_image huge = scene; /* its rows would lie beyond the address space */
