@@ -53,7 +53,8 @@ static bool check_combinations(const extract_job *job) {
     cli_error(COMMAND_EXTRACT, "--json and the features cannot share standard output: expected -o FILE or -o DIR");
     return false;
   }
-  const option_id without_detection[] = {OPTION_MASK, OPTION_REGION, OPTION_MAX_FEATURES, OPTION_GRID};
+  const option_id without_detection[] = {OPTION_MASK, OPTION_REGION, OPTION_MAX_FEATURES, OPTION_SELECTION,
+                                         OPTION_GRID};
   for (size_t i = 0; i < sizeof without_detection / sizeof without_detection[0]; i++) {
     if (given(job, OPTION_KEYPOINTS) && given(job, without_detection[i])) {
       cli_error(COMMAND_EXTRACT, "--%s selects among detected keypoints: expected without --keypoints",

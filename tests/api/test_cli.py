@@ -87,6 +87,7 @@ class Usage(CommandCase):
         (["-o", "x.zip"], "--output", ".npz"), (["--json"], "--json", "-o"),
         (["--format", "openmvg"], "--format", "-o"), (["second.png"], "--output", "directory"),
         (["--keypoints", "k.csv", "--mask", "m.png"], "--mask", "--keypoints"),
+        (["--keypoints", "k.csv", "--selection", "scale"], "--selection", "--keypoints"),
         # What only the library can judge is put in terms of the option too.
         (["--input-blur", "3"], "--input-blur", "expected"),
         (["--device", "cpu", "--variant", "blur=none"], "variant", "ref"),
@@ -116,6 +117,7 @@ class Usage(CommandCase):
             options = self.run_it(command, "--help")[0].decode().split("\nOptions:\n")[1]
             others = [f"{other}:" for other in SUBCOMMANDS] + [f"({other}:" for other in SUBCOMMANDS]
             self.assertEqual([other for other in others if f" {other} " in " ".join(options.split())], [], command)
+        self.assertNotIn("standard output,", " ".join(self.run_it("batch", "--help")[0].decode().split("--format FMT")[1].split()))
         self.assertNotIn("keypoints", self.run_it("hist", "--help")[0].decode().split("--mask")[1].split("--")[0])
 
     def test_folder_in_place_of_images(self):

@@ -143,8 +143,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_UPRIGHT] = FLAG("upright", IN_FRAMES, AT(upright), "give each keypoint one feature of orientation 0"),
     [OPTION_NORM] = CHOICE("norm", "l2|root", IN_FRAMES, AT(norm),
                            "normalisation of descriptors; root is RootSIFT [l2; colmap root]"),
-    [OPTION_DESCRIPTOR] =
-        CHOICE("descriptor", "u8|f32|none", IN_FRAMES | IN_BENCH, AT(descriptor), "type of the descriptors [u8]"),
+    [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", IN_FRAMES | IN_BENCH, AT(descriptor),
+                                 "type of the descriptors [u8; opencv, vlfeat f32]"),
     [OPTION_RESUME] = FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
                            "keep what an earlier run with the same options has done, if its output is intact"),
     [OPTION_NULL] = {.name = "null",
@@ -181,7 +181,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
                               "describe the keypoints of this feature file (any format) instead of detecting"),
     [OPTION_UPSAMPLE] = CHOICE("upsample", "aligned|half-pixel|opencv", IN_FRAMES, AT(upsample),
-                               "grid of the doubled image [half-pixel; vlfeat, colmap aligned]"),
+                               "grid of the doubled image [half-pixel; opencv opencv; vlfeat, colmap aligned]"),
     [OPTION_SIGMA] = NUMBER("sigma", "S0", 0.8, 4, IN_FRAMES, AT(sigma), "blur of an octave's first level [1.6]"),
     [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_FRAMES, AT(input_blur),
                                  "blur that the image is assumed to have, in pixels [0.5]"),
@@ -244,6 +244,9 @@ static const struct {
 } option_special_help[] = {
     {OPTION_OUTPUT, IN_EXTRACT, "the file that the features go to, or a folder (it exists, or its name ends in '/')"},
     {OPTION_OUTPUT, IN_BATCH, "the folder that the outputs go to, made if absent, or a database NAME.db"},
+    {OPTION_FORMAT, IN_BATCH,
+     "format of the features: colmap, npz, csv, json, lowe, vlfeat, opencv, openmvg, bin, colmap-db, visualsfm or oxford "
+     "[npz; colmap-db with -o NAME.db]"},
     {OPTION_REPLACE, IN_MATCH, "--database: make matches anew that are there"},
     {OPTION_MASK, IN_HIST, "count the pixels only where this image, of the same size, is not black (0)"},
     {OPTION_JSON, IN_MATCH, "the same as --format json"},
