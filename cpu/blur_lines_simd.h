@@ -23,7 +23,7 @@ typedef struct line_strip {
 } line_strip;
 
 /* Line y of the plane that is blurred: a pointer to sample x0 with the samples of the strip about it and WORK_OVERREAD
-   readable floats beyond either end. Lines are asked for once and in ascending order. */
+   readable floats beyond either end. Each line is requested once, in ascending order. */
 typedef const float *(*line_reader)(const void *source, line_strip *strip, int32_t y);
 
 /* A step's way down a strip. */
@@ -45,7 +45,7 @@ static inline float *line_of_strip(const line_strip *s, int32_t index) {
   return s->memory + (size_t)index * s->line_floats + s->radius + WORK_OVERREAD;
 }
 
-/* Fills what of the line lies outside the plane; the samples inside are in place. */
+/* Fills the samples of the line outside the plane; those inside are there already. */
 static inline void line_continue(const line_strip *s, float *line) {
   float *at = line - s->x0;
   for (int32_t i = s->x0 - s->radius; i < s->first; i++) at[i] = at[border_index(i, s->width, s->border)];
@@ -107,8 +107,8 @@ static inline void filter_four_vectors(const float *taps, int32_t radius, const 
   simd_store(out + 3 * SIMD_WIDTH, a3);
 }
 
-/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. ahead: a line that will be wanted soon, or null: what a
-   strip reads of one row is too short for the hardware to foresee. */
+/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. ahead: a line to prefetch, or null; a strip
+   reads too little of one row for the hardware prefetcher. */
 static inline void filter_row(const gaussian_filter *f, const float *line, const float *ahead, float *out, int32_t n) {
   int32_t x = 0;
   for (; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) {
@@ -253,8 +253,8 @@ typedef struct blur_job {
   pyramid_work work;
 } blur_job;
 
-/* A plane that no cache holds until its next reader comes is written past the caches: that saves reading each line
-   before it is overwritten. Rows must begin on whole vectors. */
+/* A plane too large to stay in a cache until it is read again is written with streaming stores, because these do not
+   read each line before they overwrite it. Rows must begin on whole vectors. */
 enum { STREAM_BYTES = 8 << 20, STREAM_ALIGNMENT = 64 };
 
 static inline bool worth_streaming(const plane_view *p) {

@@ -1,4 +1,4 @@
-/* Convolution and table look-up of runs with vectors, and the table of everything an instruction set gives. */
+/* Convolution and table look-up of runs with vectors, and the table of all primitives of an instruction set. */
 #include "cpu/histogram_tables.h"
 #include "cpu/primitives_ref.h"
 #include "cpu/primitives_simd.h"

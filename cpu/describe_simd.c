@@ -174,7 +174,7 @@ static void vote(sample_block *b, float window_direction) {
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n);
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
     const vote_block *votes = &b->votes[n / SIMD_WIDTH];
-    /* Lane after lane, so that samples beside each other, which often meet in a sum, do not follow each other. */
+    /* Takes the samples lane by lane, because neighbouring samples often add to the same sum and would wait for each other. */
     for (int k = 0; k < 4; k++)
       for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(b->sums + b->place[n + 4 * lane + k], votes, k, lane);
   }
@@ -182,7 +182,7 @@ static void vote(sample_block *b, float window_direction) {
 }
 
 /* Appends the samples of `count` rows from y, voting whenever the block is full. One loop over the vectors of all rows: rows
-   are short and of different lengths, and a loop for each would end where no processor expects it. */
+   are short and of different lengths, so the end of a loop for each row would be mispredicted. */
 static void gather_rows(sample_block *b, const plane_view *level, const describe_window *w, int32_t x0,
                         const column_values *columns, const row_values *rows, int32_t y, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine);

@@ -1,6 +1,6 @@
-/* Which variants there are, which of them this machine can run, and which the caller or the environment asked for.
+/* The variants that were built, those that this machine can run, and the choice of the caller or the environment.
  *
- * To add a variant of a stage for an instruction set that is here already: cpu/<stage>_simd.c over cpu/simd.h, its
+ * To add a variant of a stage for an instruction set that exists already: cpu/<stage>_simd.c over cpu/simd.h, its
  * prototype in cpu/stages_simd.h, its line in SIMD_VARIANT; tests/agree then compares it with the reference.
  *
  * To add an instruction set (tests/api/check_places.py names what was forgotten):

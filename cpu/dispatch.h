@@ -10,7 +10,7 @@
 
 /* Fills the table with the best variants the machine has, narrowed by the environment variable HARTSIFT_CPU
    (ref|sse2|avx2|avx512|avx512vnni|neon) and by `variant` ("stage=name,..." or null). False: a name is unknown or not
-   usable on this machine; message (zero-terminated, may be null) says which and what there is. */
+   usable on this machine; message (zero-terminated, may be null) says which, and lists the usable ones. */
 bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t message_bytes);
 
 /* The stages that one variant has (others null); null when the name is unknown or not usable on this machine. For tests

@@ -2,7 +2,7 @@
  * The extremum search with vectors.
  *
  * A chunk is a strip of columns of a band of rows. Going down it, the differences of Gaussians of three rows of all
- * levels are kept (each taken once), and a vector of centres is dropped as early as it can be: most have no |D| above
+ * levels are kept (each computed once), and a vector of centres is dropped as early as possible: most have no |D| above
  * the threshold, most others no lane that passes its six nearest neighbours. A centre's sign is applied to its
  * neighbours, so one comparison serves maxima and minima.
  */
@@ -108,8 +108,8 @@ static uint32_t allowed_bits(const extrema_strip *s, int32_t x) {
   return bits;
 }
 
-/* Asks for 32 columns of the Gaussian levels first..end of a row that will be wanted soon: comparing reads no memory,
-   so the two go on at once. */
+/* Prefetches 32 columns of the Gaussian levels first..end of a later row, because comparing reads no memory and so the
+   two overlap. */
 static inline void ask_for(const octave_view *o, const float *row, int32_t first, int32_t end) {
   for (int32_t level = first; level < end; level++) {
     __builtin_prefetch(row + (size_t)level * o->level_floats);
@@ -157,7 +157,7 @@ static void extrema_chunk(void *argument, int32_t chunk, int32_t worker) {
   const int32_t first = chunk / job->strips * BAND, end = o->height - first < BAND ? o->height : first + BAND;
   const size_t row_bytes = sizeof(uint32_t) * (size_t)((s.x1 - s.x0 + 31) / 32);
   dog_rows d;
-  /* Lanes beyond a narrow strip are read, though never used: they must hold numbers. */
+  /* Lanes beyond a narrow strip are read, though never used, so they must hold numbers. */
   if (s.x1 - s.x0 < STRIP) memset(&d, 0, sizeof d);
   uint32_t count = 0;
   int32_t next = first > 0 ? first - 1 : 0;

@@ -2,7 +2,7 @@
  * The floating-point environment every entry point and worker works in: round to nearest, denormals kept.
  *
  * A caller may have set flush-to-zero or another rounding; the library's bytes must not depend on that, and the
- * caller's state must come back.
+ * caller's state must be restored.
  */
 #ifndef HARTSIFT_CPU_FLOAT_ENVIRONMENT_H
 #define HARTSIFT_CPU_FLOAT_ENVIRONMENT_H

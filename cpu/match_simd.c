@@ -2,7 +2,7 @@
  * The nearest descriptors, in tiles on several threads; built once for each instruction set.
  *
  * The second list is packed into panels first, so that the values of a panel's descriptors lie side by side. A chunk
- * is a run of rows, descriptors of the first list; it meets panel after panel, each small enough for the first cache.
+ * is a run of rows, descriptors of the first list; it is compared with one panel after another, each small enough for the L1 cache.
  * The nearest of rows are the chunk's own. Those of columns are gathered by each worker for itself and merged at the
  * end: the order of candidates is total, so it does not matter in which order pairs are compared.
  */
@@ -317,7 +317,7 @@ static void float_task(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------------------------ guided */
 
-/* Places first, since they rule out nearly every pair; then the distance of those left, one by one. */
+/* Coordinates first, because they rule out nearly every pair; then the distances of the others, one by one. */
 static void guided_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
   const match_args *a = job->args;

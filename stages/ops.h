@@ -2,7 +2,7 @@
  * What a backend of the host provides: one function a stage. (The CUDA backend has launchers instead, which
  * pipeline/device/cuda_record.c records into a graph.)
  *
- * A stage_queue is where the work runs (a pool of threads); the pipeline only hands it through. Every function
+ * A stage_queue is where the work runs (a pool of threads); the pipeline only passes it on. Every function
  * writes what its contract in <stage>.h says and nothing else; none allocates. A context fills the table once
  * (cpu/dispatch.c), each entry with the variant that suits the machine; `variant` names them for the report.
  *

@@ -74,7 +74,7 @@ HS_INLINE bool hs_is_finite(float v) { return (hs_float_bits(v) & 0x7f800000u) !
 HS_INLINE float hs_power_of_two(int32_t n) { return hs_bits_float((uint32_t)(n + 127) << 23); }
 
 /* The nearest integer, halves to even, for |v| < 2^22: what lrintf gives in round-to-nearest. The sum's last bit is 1,
-   so the addition rounds to an integer, which then stands in its low bits. */
+   so the addition rounds to an integer, which then is in its low bits. */
 HS_INLINE int32_t hs_round_half_even(float v) { return (int32_t)(hs_float_bits(v + 12582912.0f) - 0x4b400000u); }
 
 /* a * b, rounded once to the nearest integer, halves to even, for |a * b| < 2^22. */

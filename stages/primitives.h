@@ -81,7 +81,7 @@ HS_INLINE double prim_double_of_bits(uint64_t bits) {
 HS_INLINE double prim_plain_nan(double v) { return v != v ? prim_double_of_bits(PRIM_NAN_BITS) : v; }
 HS_INLINE float prim_plain_nan_f32(float v) { return v != v ? hs_bits_float(PRIM_NAN_BITS_F32) : v; }
 
-/* Minimum and maximum of what was not NaN, begun with +inf and -inf: what the caller gets. */
+/* Minimum and maximum of what was not NaN, begun with +inf and -inf: what is returned to the caller. */
 HS_INLINE double prim_extreme(double found, double low, double high) {
   return low > high ? prim_double_of_bits(PRIM_NAN_BITS) : found + 0.0;
 }

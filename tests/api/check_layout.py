@@ -1,5 +1,5 @@
 """Scans the tree for the rules of layout: who may include whom (rooms.py), no circle of includes, file names that are unique,
-nothing stray at the top level, no marks of unfinished work in sources.
+nothing stray at the top level, no marks of unfinished work in sources; documents name files that exist, and the README is short.
 
 usage: check_layout.py [ROOT]
 """
@@ -25,6 +25,9 @@ ROOMLESS = ("pipeline/examples/", "pipeline/integrations/")
 NAMES_THAT_REPEAT = {"CMakeLists.txt", "README.md", "__init__.py", "Makefile"}
 SOURCE_ENDINGS = {".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".cmake"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+# A file named between backquotes with its folder; a stem of one capital letter stands for any name.
+DOCUMENT_NAME = re.compile(r"`((?:\w+/)+(?![A-Z]_?[a-z]*\.)\w+\.(?:c|h|hpp|cu|cuh|py|sh|md|cmake|txt))`")
+README_WORDS = 1200
 # Put together from halves, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK", "not imple" + "mented", "unimple" + "mented"]) + r")\b")
 
@@ -127,6 +130,20 @@ def check_source(root, file, graph):
     return faults
 
 
+def check_document(root, file):
+    """Links and file names of a document exist: links from its folder, names from the root, pipeline/ or its folder."""
+    text = (root / file).read_text(encoding="utf-8")
+    here = (root / file).parent
+    faults = [f"{file}: links to {link}, which does not exist"
+              for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text) if not (here / link).exists()]
+    for name in re.findall(DOCUMENT_NAME, text):
+        if not any((folder / name).is_file() for folder in (root, root / "pipeline", here)):
+            faults.append(f"{file}: names {name}, which does not exist")
+    if file == "README.md" and len(text.split()) > README_WORDS:
+        faults.append(f"README.md: {len(text.split())} words, at most {README_WORDS}")
+    return faults
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
     files = tree_files(root)
@@ -140,6 +157,9 @@ def main():
     for file in sources:
         faults += check_source(root, file, graph)
     faults += check_circles(graph)
+    for file in files:
+        if file.endswith(".md"):
+            faults += check_document(root, file)
     for fault in faults:
         print(fault)
     print(f"{len(files)} files, {len(sources)} sources, {len(faults)} faults")
