@@ -115,22 +115,27 @@ static hs_status reduce(hs_context *c, const hs_array *array, void *stream, redu
 }
 
 hs_status hs_cuda_reduce_sum(hs_context *context, const hs_array *array, void *stream, double *sum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return reduce(context, array, stream, REDUCE_SUM, sum, NULL);
 }
 
 hs_status hs_cuda_reduce_mean(hs_context *context, const hs_array *array, void *stream, double *mean) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return reduce(context, array, stream, REDUCE_MEAN, mean, NULL);
 }
 
 hs_status hs_cuda_reduce_min(hs_context *context, const hs_array *array, void *stream, double *minimum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return reduce(context, array, stream, REDUCE_RANGE, minimum, NULL);
 }
 
 hs_status hs_cuda_reduce_max(hs_context *context, const hs_array *array, void *stream, double *maximum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return reduce(context, array, stream, REDUCE_RANGE, NULL, maximum);
 }
 
 hs_status hs_cuda_reduce_range(hs_context *c, const hs_array *array, void *stream, double *minimum, double *maximum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!minimum || !maximum) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "minimum or maximum is null");
@@ -141,6 +146,7 @@ hs_status hs_cuda_reduce_range(hs_context *c, const hs_array *array, void *strea
 
 hs_status hs_cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *tiling, void *stream,
                              hs_tile *tiles, size_t capacity, size_t *count) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   tile_stats_args args = {.tiles = (prim_tile *)(void *)tiles, .processors = processors_of(c)};
@@ -170,6 +176,7 @@ hs_status hs_cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tili
 
 hs_status hs_cuda_histogram256(hs_context *c, const hs_array *array, const hs_array *mask, void *stream,
                                uint64_t *counts) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   histogram_args args = {.counts = counts, .processors = processors_of(c)};
@@ -189,6 +196,7 @@ hs_status hs_cuda_histogram256(hs_context *c, const hs_array *array, const hs_ar
 
 hs_status hs_cuda_equalize(hs_context *c, const hs_array *picture, void *stream, uint8_t *out,
                            size_t out_stride_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   prim_view view;
@@ -221,15 +229,13 @@ static hs_status round_taps(hs_context *c, const double *taps, size_t count, pri
     if (!p->taps) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate room for %zu taps", count);
     p->tap_room = count;
   }
-  float_environment saved;
-  float_environment_enter(&saved);
   for (size_t j = 0; j < count; j++) p->taps[j] = type == PRIM_F32 ? (double)(float)taps[j] : taps[j];
-  float_environment_leave(&saved);
   return HS_OK;
 }
 
 hs_status hs_cuda_convolve1d(hs_context *c, const hs_array *signal, const double *taps, size_t tap_count, hs_ends ends,
                              void *stream, void *out, size_t out_stride_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   convolve_args args = {.ends = (prim_ends)ends, .out = out};

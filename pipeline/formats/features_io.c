@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/memory.h"
@@ -113,6 +114,7 @@ static hs_status save_pair(feature_target *target, const feature_format *format)
 }
 
 hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_file_options complete;
   hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;
@@ -191,6 +193,7 @@ static hs_status load_content(feature_source *source, hs_format id, hs_features 
 }
 
 hs_status hs_load_features(const char *path, hs_features *features, const hs_file_options *options) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_file_options complete;
   hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;

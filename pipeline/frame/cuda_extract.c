@@ -21,16 +21,14 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
                         "options.equalize is for images in host memory: call hs_cuda_equalize for one on the device");
   if (place->resident && options_use_grid(&c->options))
     return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.grid_columns is for results in host memory");
-  float_environment saved;
-  float_environment_enter(&saved);
   st = cuda_frame_run(c, &request, place, result);
   if (st == HS_OK && !place->resident) st = grid_choice_result(c, &request, result);
-  float_environment_leave(&saved);
   return st;
 }
 
 hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const hs_image *mask, void *stream,
                                    hs_cuda_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
@@ -50,6 +48,7 @@ hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const h
 
 hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *mask, void *stream,
                           hs_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");

@@ -61,13 +61,8 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
   if (st != HS_OK) return st;
   *out = (frame_output){0};
-  float_environment saved;
-  float_environment_enter(&saved);
   st = equalize_picture(c, &request->source);
-  if (st != HS_OK) {
-    float_environment_leave(&saved);
-    return st;
-  }
+  if (st != HS_OK) return st;
   bool on_device = c->cuda && !request->given && !request->on_cpu;
   if (on_device) st = run_on_device(c, request, out);
   if (on_device && !c->is_lane && backend_falls_back(c, st)) {
@@ -76,7 +71,6 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
     on_device = false;
   }
   if (!on_device) st = run_on_cpu(c, request, out);
-  float_environment_leave(&saved);
   return st;
 }
 
@@ -112,6 +106,7 @@ hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *m
 }
 
 hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *mask, const hs_features **features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   if (features) *features = NULL;
   context_clear_error(c);
@@ -134,15 +129,18 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
 }
 
 hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return extract(context, image, mask, context ? context->options.descriptor : HS_DESCRIPTOR_NONE, false, features);
 }
 
 hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return extract(context, image, mask, HS_DESCRIPTOR_NONE, false, features);
 }
 
 hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *mask, hs_keypoint *keypoints,
                           void *descriptors, size_t capacity, size_t *count) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !count || (!keypoints && capacity > 0))
@@ -217,6 +215,7 @@ static bool within(const hs_keypoint *keypoints, const hs_features *features) {
 
 hs_status hs_describe(hs_context *c, const hs_image *image, const hs_keypoint *keypoints, size_t count,
                       hs_features *features, hs_status *statuses) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !features || (!keypoints && count > 0))

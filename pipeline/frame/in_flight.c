@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cpu/float_environment.h"
 #include "cpu/threads.h"
 #include "cpu/worker_signals.h"
 #include "pipeline/frame/small_images.h"
@@ -176,6 +177,7 @@ static int32_t take(in_flight_lane *lane, uint64_t *first) {
 }
 
 static void *lane_main(void *argument) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   in_flight_lane *lane = argument;
   in_flight_ring *f = lane->ring;
   uint64_t first;
@@ -309,6 +311,7 @@ static int32_t lanes_for(hs_context *c, const hs_image *image) {
 }
 
 hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image is null");
@@ -366,6 +369,7 @@ static hs_status wait_oldest(hs_context *c, const in_flight_slot **slot) {
 }
 
 hs_status hs_wait_view(hs_context *c, const hs_features **features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
@@ -377,6 +381,7 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
 }
 
 hs_status hs_wait(hs_context *c, hs_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");

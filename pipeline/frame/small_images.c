@@ -1,7 +1,6 @@
 /* Frames of several images at once, on a GPU. */
 #include "pipeline/frame/small_images.h"
 
-#include "cpu/float_environment.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
@@ -66,10 +65,7 @@ hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t
     if (st == HS_OK) st = image_view_filter(c, images[i], NULL, &requests[i].filter);
     if (st != HS_OK) return st;
   }
-  float_environment saved;
-  float_environment_enter(&saved);
   const hs_status st = run(c, images[0], requests, &place, results);
-  float_environment_leave(&saved);
   for (int32_t i = 0; i < count && st == HS_OK; i++)
     views[i] = (hs_features){.count = results[i].count,
                              .keypoints = (hs_keypoint *)(uintptr_t)results[i].keypoints,

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/include/hartsift_geometry.h"
@@ -43,6 +44,7 @@ static int side_of(const double rotation[9], const double t[3], const double a[3
 hs_status hs_relative_pose(const double *essential, const hs_camera *camera_a, const hs_camera *camera_b,
                            const double *points_a, const double *points_b, size_t count, const uint8_t *inliers,
                            hs_pose *pose) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!pose) return HS_ERR_ARGUMENT;
   memset(pose, 0, sizeof *pose);
   if (!essential || !camera_a || !geometry_camera_valid(camera_a) || !camera_b || !geometry_camera_valid(camera_b))

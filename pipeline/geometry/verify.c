@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/scoring.h"
 #include "pipeline/geometry/search.h"
@@ -247,6 +248,7 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
 
 hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
                            const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!geometry) return HS_ERR_ARGUMENT;
   memset(geometry, 0, sizeof *geometry);
   hs_verify_options full;

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
@@ -11,6 +12,7 @@ enum { PAIR_BYTES = 2 * sizeof(uint32_t) };
 
 hs_status hs_gather_points(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
                            size_t count, double *points_a, double *points_b) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (count == 0) return HS_OK;
   const size_t stride = pair_stride_bytes > 0 ? pair_stride_bytes : PAIR_BYTES;
   if (!a || !b || !pairs || !points_a || !points_b || stride < PAIR_BYTES) return HS_ERR_ARGUMENT;
@@ -31,6 +33,7 @@ hs_status hs_gather_points(const hs_features *a, const hs_features *b, const voi
 
 hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
                     size_t count, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!geometry) return HS_ERR_ARGUMENT;
   memset(geometry, 0, sizeof *geometry);
   hs_verify_options full;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/image_io/image_io.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
@@ -209,6 +210,7 @@ static hs_status load_request(const hs_load_options *options, const char *name, 
 }
 
 hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!image) return HS_ERR_ARGUMENT;
   memset(image, 0, sizeof *image);
   image_request request;
@@ -231,6 +233,7 @@ hs_status hs_load_image(const char *path, const hs_load_options *options, hs_ima
 }
 
 hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!image) return HS_ERR_ARGUMENT;
   memset(image, 0, sizeof *image);
   image_request request;

@@ -363,13 +363,10 @@ static hs_status scene_render(int32_t width, int32_t height, uint32_t seed, cons
 
 hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
                           const hs_allocator *allocator, hs_image *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!image || width < 1 || height < 1) return HS_ERR_ARGUMENT;
   if (width > SCENE_MAX_SIDE || height > SCENE_MAX_SIDE) return HS_ERR_LIMIT;
-  float_environment saved;
-  float_environment_enter(&saved);
-  const hs_status status = scene_render(width, height, seed, homography, allocator, image);
-  float_environment_leave(&saved);
-  return status;
+  return scene_render(width, height, seed, homography, allocator, image);
 }
 
 /* ---------------------------------------------------------------- names */

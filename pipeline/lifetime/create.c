@@ -60,21 +60,18 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
 }
 
 hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_message_set(message, message_bytes, "%s", "");
   if (context) *context = NULL;
   if (!context || !options) {
     hs_message_set(message, message_bytes, "hs_create: context or options is null");
     return HS_ERR_ARGUMENT;
   }
-  /* Filters and thresholds are rounded here, so the caller's rounding must not reach them. */
-  float_environment saved;
-  float_environment_enter(&saved);
-  const hs_status st = create(context, options, message, message_bytes);
-  float_environment_leave(&saved);
-  return st;
+  return create(context, options, message, message_bytes);
 }
 
 hs_status hs_create(hs_context **context, const hs_options *options) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return hs_create_explained(context, options, NULL, 0);
 }
 

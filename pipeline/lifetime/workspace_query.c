@@ -53,10 +53,7 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
 
 hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                              uint64_t *device_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!options || !host_bytes || !device_bytes || width < 1 || height < 1) return HS_ERR_ARGUMENT;
-  float_environment saved;
-  float_environment_enter(&saved);
-  const hs_status st = query(options, width, height, host_bytes, device_bytes);
-  float_environment_leave(&saved);
-  return st;
+  return query(options, width, height, host_bytes, device_bytes);
 }

@@ -1,4 +1,5 @@
 /* Matching of lists in device memory: the public calls. */
+#include "cpu/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/matching/match_call.h"
@@ -30,11 +31,13 @@ static hs_status match_resident(hs_context *c, const hs_cuda_features *first, co
 
 hs_status hs_cuda_match(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
                         const hs_match_options *options, void *stream, hs_matches *matches) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (c && !matches) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "matches is null");
   return match_resident(c, first, second, options, stream, matches, NULL);
 }
 
 hs_status hs_cuda_find_nearest(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
                                const hs_match_options *options, void *stream, hs_nearest *nearest) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return match_resident(c, first, second, options, stream, NULL, nearest);
 }

@@ -255,14 +255,11 @@ static hs_status collect(hs_context *c, const match_request *r, const match_near
 /* On the CPU; *matches or nearest[] is wanted. */
 static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches *matches, hs_nearest *nearest) {
   match_room room = {0};
-  float_environment saved;
-  float_environment_enter(&saved);
   hs_status st = run_cpu(c, r, matches && r->mutual, &room);
   if (st == HS_OK && matches) st = collect(c, r, room.forward, room.backward, matches);
   if (st == HS_OK && nearest && r->first.count > 0)
     memcpy(nearest, room.forward, r->first.count * sizeof *room.forward);
   drop_room(c, &room);
-  float_environment_leave(&saved);
   return st;
 }
 
@@ -288,6 +285,7 @@ hs_status match_run(hs_context *c, const match_request *r, const cuda_match_plac
 
 hs_status hs_match(hs_context *c, const hs_features *first, const hs_features *second, const hs_match_options *options,
                    hs_matches *matches) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   const cuda_match_place device = {NULL, false};
   match_request request;
   if (c) context_clear_error(c);
@@ -298,6 +296,7 @@ hs_status hs_match(hs_context *c, const hs_features *first, const hs_features *s
 
 hs_status hs_find_nearest(hs_context *c, const hs_features *first, const hs_features *second,
                           const hs_match_options *options, hs_nearest *nearest) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   const cuda_match_place device = {NULL, false};
   match_request request;
   if (c) context_clear_error(c);

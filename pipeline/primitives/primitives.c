@@ -9,10 +9,9 @@ _Static_assert((int)HS_ENDS_ZERO == PRIM_ENDS_ZERO && (int)HS_ENDS_REPLICATE == 
                    (int)HS_ENDS_REFLECT_101 == PRIM_ENDS_REFLECT_101,
                "ends");
 
-/* Where a call works, and the floating-point environment it works in. */
+/* Where a call works. */
 typedef struct primitive_call {
   prim_place place;
-  float_environment saved;
 } primitive_call;
 
 /* After the arguments have passed. The threads of a context on a GPU are started when they are first wanted. */
@@ -23,12 +22,6 @@ static hs_status begin(hs_context *c, const prim_view *view, primitive_call *cal
     if (st != HS_OK) return st;
   }
   if (c) call->place.queue = c->queue;
-  float_environment_enter(&call->saved);
-  return HS_OK;
-}
-
-static hs_status end(primitive_call *call) {
-  float_environment_leave(&call->saved);
   return HS_OK;
 }
 
@@ -53,26 +46,31 @@ static hs_status reduce(hs_context *c, const hs_array *array, reduce_kind kind, 
     const double sum = prim_reduce_sum(call.place, &view);
     *low = kind == REDUCE_SUM ? sum : prim_plain_nan(sum / (double)(view.width * view.height));
   }
-  return end(&call);
+  return HS_OK;
 }
 
 hs_status hs_reduce_sum(hs_context *context, const hs_array *array, double *sum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return reduce(context, array, REDUCE_SUM, sum, NULL);
 }
 
 hs_status hs_reduce_mean(hs_context *context, const hs_array *array, double *mean) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return reduce(context, array, REDUCE_MEAN, mean, NULL);
 }
 
 hs_status hs_reduce_min(hs_context *context, const hs_array *array, double *minimum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return reduce(context, array, REDUCE_RANGE, minimum, NULL);
 }
 
 hs_status hs_reduce_max(hs_context *context, const hs_array *array, double *maximum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return reduce(context, array, REDUCE_RANGE, NULL, maximum);
 }
 
 hs_status hs_reduce_range(hs_context *c, const hs_array *array, double *minimum, double *maximum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (c) context_clear_error(c);
   if (!minimum || !maximum) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "minimum or maximum is null");
   return reduce(c, array, REDUCE_RANGE, minimum, maximum);
@@ -82,6 +80,7 @@ hs_status hs_reduce_range(hs_context *c, const hs_array *array, double *minimum,
 
 hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *tiling, hs_tile *tiles, size_t capacity,
                         size_t *count) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (c) context_clear_error(c);
   prim_view view;
   primitive_call call;
@@ -99,7 +98,6 @@ hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *t
                                 .tiles = (prim_tile *)(void *)tiles,
                                 .count = tiled.count < capacity ? tiled.count : capacity};
   prim_tile_stats(call.place, &args);
-  end(&call);
   *count = tiled.count;
   if (args.count < tiled.count) return ARRAY_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, room for %zu", tiled.count, capacity);
   return HS_OK;
@@ -108,6 +106,7 @@ hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *t
 /* ------------------------------------------------------------------ histogram */
 
 hs_status hs_histogram256(hs_context *c, const hs_array *array, const hs_array *mask, uint64_t counts[256]) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (c) context_clear_error(c);
   prim_view view, kept = {0};
   primitive_call call;
@@ -118,10 +117,11 @@ hs_status hs_histogram256(hs_context *c, const hs_array *array, const hs_array *
   st = begin(c, &view, &call);
   if (st != HS_OK) return st;
   prim_histogram(call.place, &view, &kept, counts);
-  return end(&call);
+  return HS_OK;
 }
 
 hs_status hs_equalize(hs_context *c, const hs_array *picture, uint8_t *out, size_t out_stride_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (c) context_clear_error(c);
   prim_view view;
   primitive_call call;
@@ -131,13 +131,14 @@ hs_status hs_equalize(hs_context *c, const hs_array *picture, uint8_t *out, size
   if (st == HS_OK) st = begin(c, &view, &call);
   if (st != HS_OK) return st;
   prim_equalize(call.place, &view, out, stride);
-  return end(&call);
+  return HS_OK;
 }
 
 /* ------------------------------------------------------------------ convolution */
 
 hs_status hs_convolve1d(hs_context *c, const hs_array *signal, const double *taps, size_t tap_count, hs_ends ends,
                         void *out, size_t out_stride_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (c) context_clear_error(c);
   prim_view view;
   primitive_call call;
@@ -149,5 +150,5 @@ hs_status hs_convolve1d(hs_context *c, const hs_array *signal, const double *tap
   if (st != HS_OK) return st;
   const prim_convolve_args args = {view, taps, tap_count, (prim_ends)ends, out, stride};
   prim_convolve(call.place, &args);
-  return end(&call);
+  return HS_OK;
 }

@@ -13,7 +13,8 @@ _KERNELS = ("stages", "cuda/device", "cuda/prim")
 _CUDA = ("cuda/device", "cuda/pyramid", "cuda/keypoints", "cuda/match", "cuda/primitives")
 _DEVICE = _CONTEXT + ("pipeline/device",)
 # Formats take their sines and logarithms from stages/table_math.h: the C library's differ from machine to machine.
-_FORMATS = _BASE + ("stages", "pipeline/formats/common")
+# Public functions of every room enter cpu/float_environment.h.
+_FORMATS = _BASE + ("stages", "cpu", "pipeline/formats/common")
 _CLI = _BASE + ("cpu", "pipeline/formats/common", "pipeline/formats", "pipeline/image_io", "pipeline/cli/options",
                 "pipeline/cli/common")
 
@@ -38,7 +39,7 @@ ROOMS = {
     "pipeline/lifetime": _DEVICE + ("pipeline/frame",),
     "pipeline/matching": _DEVICE,
     "pipeline/primitives": _CONTEXT,
-    "pipeline/geometry": _BASE,
+    "pipeline/geometry": _BASE + ("cpu",),
     "pipeline/image_io": _BASE + ("cpu",),
     "pipeline/formats/common": _BASE,
     "pipeline/formats/colmap": _FORMATS,

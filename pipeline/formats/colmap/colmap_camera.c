@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/base/adopt.h"
 
 enum { MODEL_SIMPLE_RADIAL = 2 };
@@ -17,6 +18,7 @@ static const double default_focal_factor = 1.2;
 static const int32_t model_parameters[] = {3, 4, 4, 5, 8, 8, 12, 5, 4, 5, 12};
 
 hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t height, double focal_length) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!camera) return HS_ERR_ARGUMENT;
   memset(camera, 0, sizeof *camera);
   if (width < 1 || height < 1 || !(focal_length >= 0.0) || !isfinite(focal_length)) return HS_ERR_ARGUMENT;

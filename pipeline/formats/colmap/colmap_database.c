@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_options.h"
 #include "pipeline/base/memory.h"
@@ -165,6 +166,7 @@ static hs_status open_sqlite(hs_colmap_database *database) {
 }
 
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_colmap_options complete;
   if (!database) return HS_ERR_ARGUMENT;
   *database = NULL;

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/base/features.h"
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/colmap/colmap_camera.h"
@@ -84,6 +85,7 @@ static hs_status find_image(hs_colmap_database *database, const char *name, int6
 }
 
 hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
   if (!name || !image) return colmap_fail(database, HS_ERR_ARGUMENT, "name or image is null");
@@ -91,6 +93,7 @@ hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, h
 }
 
 hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
   if (!image) return colmap_fail(database, HS_ERR_ARGUMENT, "image is null");
@@ -358,6 +361,7 @@ static hs_status check_new_image(hs_colmap_database *database, const char *name,
 
 hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                               const hs_features *features, uint32_t *image_id) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status == HS_OK) status = check_new_image(database, name, camera, features);
   if (status == HS_OK) status = colmap_enter(database);
@@ -468,6 +472,7 @@ static hs_status read_size(hs_colmap_database *database, uint32_t image_id, hs_f
 }
 
 hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
   if (!features) return colmap_fail(database, HS_ERR_ARGUMENT, "features is null");

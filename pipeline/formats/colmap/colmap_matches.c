@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/float_environment.h"
 #include "pipeline/base/matrix3.h"
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
@@ -289,6 +290,7 @@ static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a,
 
 hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                 const hs_colmap_matches *matches) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status == HS_OK) status = check_pairs(database, matches);
   if (status == HS_OK) status = colmap_enter(database);
@@ -304,6 +306,7 @@ hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, 
 
 hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t *matches,
                                   int64_t *verified) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
   const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
