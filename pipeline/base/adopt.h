@@ -30,7 +30,7 @@ typedef struct options_kind {
    these structs can have). */
 hs_status options_give(void *callers, size_t struct_size, const void *defaults, options_kind kind);
 
-/* Takes a caller's struct over into *mine, which holds the defaults: a shorter one leaves those of what it lacks. reason:
+/* Takes a caller's struct over into *mine, which holds the defaults: where it is shorter, the defaults of the missing fields stay. reason:
    "", or why it was refused. The fields that both know are in *mine then too, so that a message can go where the caller
    wants it, unless struct_size itself is wrong. Statuses: HS_ERR_OPTION (struct_size not set, or a byte beyond this
    library's fields that is not 0). */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Blocks from this size on lie on huge pages where the system has them to give: the pyramid's rows are pages apart, and
-   translating addresses cost a fifth of its time. */
+/* Blocks of this size or more get huge pages where the system has them, because the pyramid's rows are pages apart and
+   address translation took a fifth of its time. */
 enum { HUGE_PAGE_BYTES = 2 << 20, HUGE_PAGES_FROM = 4 * HUGE_PAGE_BYTES };
 
 void *hs_memory_alloc(const hs_allocator *allocator, size_t bytes) {
@@ -18,7 +18,7 @@ void *hs_memory_alloc(const hs_allocator *allocator, size_t bytes) {
   const bool large = bytes >= HUGE_PAGES_FROM;
   if (posix_memalign(&pointer, large ? HUGE_PAGE_BYTES : HS_MEMORY_ALIGNMENT, bytes) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-  /* Only advice: where it is refused, ordinary pages serve. The last part page is left as it is. */
+  /* Only advice: if it is refused, ordinary pages are used. The last, partial page is not changed. */
   if (large) (void)madvise(pointer, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
 #endif
   return pointer;

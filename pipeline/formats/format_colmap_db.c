@@ -1,5 +1,5 @@
 /*
- * One image of COLMAP's database as a feature file: written into what is there, read by its name.
+ * One image of COLMAP's database as a feature file: added to an existing database, read by the image's name.
  */
 #include <string.h>
 

@@ -58,7 +58,7 @@ static hs_status openmvg_read_line(text_cursor *cursor, hs_features *features, s
   return cursor_end_line(cursor);
 }
 
-/* The size of the .desc file settles the count; the lines of .feat must agree with it. */
+/* The size of the .desc file gives the count; the number of lines in .feat must agree. */
 static hs_status openmvg_read(const feature_source *source, hs_features *features) {
   feature_source beside = *source;
   if (source->beside_path) beside.path = source->beside_path;

@@ -51,7 +51,7 @@ const feature_format *format_by_ending(const char *path);
 /* By content, null when no format knows it; `first` (or null) is asked before the others. */
 const feature_format *format_by_content(const uint8_t *bytes, size_t size, const feature_format *first);
 
-/* By content where some format knows it, else by ending; null for none. What hs_load_features goes by. */
+/* By content if a format recognises it, else by ending; null for none. hs_load_features uses this. */
 const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size);
 /* The same of a file, by its beginning. */
 const feature_format *format_of_file(const char *path);

@@ -1,4 +1,4 @@
-/* What every reader of images asks: limits kept, memory for the picture, a failure explained. */
+/* What all readers of images share: checks of limits, memory for the picture, messages of failures. */
 #include <string.h>
 
 #include "pipeline/base/memory.h"

@@ -41,7 +41,7 @@ static load_kind load_kind_of(const uint8_t *bytes, size_t size) {
   return LOAD_UNKNOWN;
 }
 
-/* Ignoring the wish for a smaller picture would give coordinates of another one than expected. */
+/* Refused, because at full size the coordinates would not be those of the smaller picture that was asked for. */
 static hs_status load_refuse_scale(const image_request *request, const char *kind) {
   return image_fail(request, HS_ERR_UNSUPPORTED, "only a JPEG can be decoded at 1/%u of its size, and this is %s",
                     (unsigned)request->jpeg_scale, kind);

@@ -108,7 +108,7 @@ static void read_jpeg_on_source(j_decompress_ptr jpeg) { (void)jpeg; }
 static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
   read_jpeg_state *decoder = jpeg->client_data;
   if (jpeg->arith_code) {
-    /* These codes may end in zeros that are not stored, so that any end looks right: trust none. */
+    /* These codes may end in zeros that are not stored, so every end looks right and none can be trusted. */
     read_jpeg_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
   }
   decoder->ran_out = true;
@@ -212,7 +212,7 @@ static void read_jpeg_choose_space(read_jpeg_state *decoder) {
   jpeg->do_block_smoothing = FALSE;
 }
 
-/* libjpeg takes the wish for a scale as a hint: there are codings, lossless ones, whose size it cannot change. */
+/* libjpeg takes the scale as a hint only: it cannot change the size of some codings, the lossless ones. */
 static void read_jpeg_choose_size(read_jpeg_state *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   jpeg->scale_num = 1;

@@ -87,7 +87,7 @@ static void read_png_set_limits(png_structp png) {
   png_set_chunk_malloc_max(png, READ_PNG_CHUNK_BYTES);
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
 #  ifdef PNG_SET_UNKNOWN_CHUNKS_SUPPORTED
-  /* Text, profiles, times: nothing that the pixels need, so nothing that is worth parsing. */
+  /* Text, profiles, times are not parsed, because the pixels do not depend on them. */
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 #  endif
 }

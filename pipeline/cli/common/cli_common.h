@@ -28,11 +28,11 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
 /* cli_fill_options and a context from them; prints why when there is none. */
 cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context);
 
-/* The reason in the report of a context that left images to the CPU, because they did not fit the GPU; null: none. */
+/* Why the CPU processed images of a GPU context that did not fit the GPU, from its report; null: there were none. */
 const char *cli_fallback_of(const hs_context *context);
 
-/* Prints why hs_create failed. The library names a field of hs_options, "options.input_blur is 3, ...": the option's name
-   stands there instead. */
+/* Prints why hs_create failed. Where the library names a field of hs_options, "options.input_blur is 3, ...", the
+   message names the command's option. */
 void cli_print_create_error(command_id command, const char *message);
 
 /* The exit status after a failed hs_create. */

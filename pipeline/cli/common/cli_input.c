@@ -43,7 +43,7 @@ void cli_input_free(cli_input *input) {
   input->stdin_size = 0;
 }
 
-/* Reads all of standard input, where it may be an image. On failure what was read is dropped. */
+/* Reads all of standard input, if it may be an image. On failure the data read so far are freed. */
 static hs_status read_stdin(cli_input *input, char *message, size_t message_bytes) {
   const uint64_t limit = input->load.max_memory_bytes;
   const image_request request = {.name = "standard input",

@@ -25,8 +25,8 @@ typedef struct output_plan {
   int count;
 } output_plan;
 
-/* output: the text of -o or null. format: HS_FORMAT_AUTO when not given. On failure (CLI_USAGE, CLI_FAILED) nothing
-   is left to free and message says why. */
+/* output: the text of -o or null. format: HS_FORMAT_AUTO when not given. On failure (CLI_USAGE, CLI_FAILED) there is
+   nothing to free, and message says why. */
 cli_exit output_plan_make(output_plan *plan, const option_set *set, char *message, size_t message_bytes);
 
 /* Makes the folder of the targets and those above it where absent. */

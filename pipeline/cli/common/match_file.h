@@ -24,7 +24,8 @@ void match_table_free(match_table *table);
 /* By the ending of the name, whatever its case: .json, .txt (COLMAP), else CSV. */
 match_format match_format_by_ending(const char *path);
 
-/* False where the name's ending is of features only: such an output is a slip that would replace them, a database even. */
+/* False where only features have the name's ending: such an output is a mistake that would replace a file of features, or
+   even a database. */
 bool match_format_fits(const char *path);
 
 /* The format that match_table_load would read a file in, by its beginning; CSV when it cannot be opened. */
