@@ -69,9 +69,7 @@ static void plan_ways(bench_job *job) {
 }
 
 static cli_exit fail(const char *name, const char *message) {
-  const size_t length = strlen(name);
-  const bool is_named = strncmp(message, name, length) == 0 && message[length] == ':';
-  cli_error(COMMAND_BENCH, is_named ? "%s%s" : "%s: %s", is_named ? "" : name, message);
+  cli_error_about(COMMAND_BENCH, name, message);
   return CLI_FAILED;
 }
 

@@ -121,7 +121,7 @@ static cli_exit draw_one_image(const option_set *set) {
   if (result == CLI_DONE) {
     result = extracts
                  ? draw_extract_features(&input, context, set->operands[0], mask->given ? mask->text : NULL, &features)
-                 : draw_load_features(set->operands[1], set->operands[0], &picture, &features);
+                 : draw_load_features(&input, set->operands[1], set->operands[0], &picture, &features);
   }
   if (result == CLI_DONE) result = draw_and_save(set, &picture, &features);
   cli_input_free(&input);

@@ -224,25 +224,14 @@ static void print_json(const extract_result *result) {
   fflush(stdout);
 }
 
-/* Messages of readers start with the name of what they read; others get the image's name here. */
-static void print_failure(const extract_result *result) {
-  const size_t length = strlen(result->image);
-  const bool is_named = strncmp(result->message, result->image, length) == 0 && result->message[length] == ':';
-  if (is_named)
-    cli_error(COMMAND_EXTRACT, "%s", result->message);
-  else
-    cli_error(COMMAND_EXTRACT, "%s: %s", result->image, result->message);
-}
-
 static cli_exit report(const extract_job *job, const extract_result *result) {
   const bool done = result->status == HS_OK;
   if (given(job, OPTION_JSON)) print_json(result);
   if (!done && !(job->plan.to_stdout && cli_stdout_is_gone())) {
-    print_failure(result);
+    cli_error_about(COMMAND_EXTRACT, result->image, result->message);
   } else if (done && !given(job, OPTION_QUIET)) {
-    fprintf(stderr, "%s: %" PRId32 "x%" PRId32 ", %zu features, %.0f ms -> %s\n", result->image, result->width,
-            result->height, result->features, result->milliseconds,
-            job->plan.to_stdout ? "standard output" : result->output);
+    cli_note("%s: %" PRId32 "x%" PRId32 ", %zu features, %.0f ms -> %s", result->image, result->width, result->height,
+             result->features, result->milliseconds, job->plan.to_stdout ? "standard output" : result->output);
   }
   return done ? CLI_DONE : CLI_FAILED;
 }

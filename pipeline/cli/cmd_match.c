@@ -248,9 +248,9 @@ static void report(const match_job *job) {
   if (job->table.geometry)
     snprintf(verified, sizeof verified, ", %zu inliers%s", job->geometry.inlier_count,
              job->geometry.found ? "" : " (no geometry found)");
-  fprintf(stderr, "%s (%zu features), %s (%zu features): %zu matches%s, %.1f ms -> %s\n", job->table.name_a,
-          job->features[0].count, job->table.name_b, job->features[1].count, job->table.matches.count, verified,
-          job->milliseconds, to_stdout ? "standard output" : job->output);
+  cli_note("%s (%zu features), %s (%zu features): %zu matches%s, %.1f ms -> %s", job->table.name_a,
+           job->features[0].count, job->table.name_b, job->features[1].count, job->table.matches.count, verified,
+           job->milliseconds, to_stdout ? "standard output" : job->output);
 }
 
 static cli_exit save(match_job *job) {

@@ -381,13 +381,14 @@ static cli_exit match_all(database_job *job) {
 
 static void report(const database_job *job, double start) {
   const pair_totals *totals = &job->totals;
-  fprintf(stderr, "%s: %zu images, %zu pairs (%zu already had matches, %zu failed), %" PRIu64 " matches", job->path,
-          job->image_count, totals->pairs, totals->kept, totals->failed, totals->matches);
+  char verified[96] = "";
   if (job->plan->verify.model != 0) {
-    fprintf(stderr, ", %zu pair%s verified with %" PRIu64 " inliers", totals->verified,
-            totals->verified == 1 ? "" : "s", totals->inliers);
+    snprintf(verified, sizeof verified, ", %zu pair%s verified with %" PRIu64 " inliers", totals->verified,
+             totals->verified == 1 ? "" : "s", totals->inliers);
   }
-  fprintf(stderr, ", %.0f ms\n", cli_milliseconds() - start);
+  cli_note("%s: %zu images, %zu pairs (%zu already had matches, %zu failed), %" PRIu64 " matches%s, %.0f ms", job->path,
+           job->image_count, totals->pairs, totals->kept, totals->failed, totals->matches, verified,
+           cli_milliseconds() - start);
 }
 
 static cli_exit run(database_job *job) {

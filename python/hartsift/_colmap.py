@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import threading
 import weakref
@@ -19,6 +20,7 @@ from ._features import Features, fill_features, refuse_turned, view_of_features
 from ._images import ImageLike, path_bytes
 from ._library import HsColmapCamera, HsColmapImage, HsColmapMatches, HsColmapOptions, HsGeometry, library
 from ._matching import MODELS, Geometry, Matches, index_pairs
+from ._options import set_field
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -151,10 +153,10 @@ class ColmapDatabase:
             read_only=int(read_only),
             replace=int(replace),
             share_cameras=int(share_cameras),
-            wait_ms=wait_ms,
             message=ctypes.addressof(message),
             message_bytes=_library.MESSAGE_BYTES,
         )
+        set_field(options, ctypes.c_int32, "wait_ms", wait_ms)
         handle = ctypes.c_void_p()
         check(library.hs_colmap_open(ctypes.byref(handle), path_bytes(path), ctypes.byref(options)), message.value)
         self._handle: Optional[ctypes.c_void_p] = handle
@@ -266,7 +268,7 @@ class ColmapDatabase:
             if found is None:
                 raise ArgumentError(f"the database has no image {image!r}")
             image = found.image_id
-        image_id = image
+        image_id = _image_number(image)
         with self._lock:
             handle = self._open_handle()
             return fill_features(
@@ -290,7 +292,10 @@ class ColmapDatabase:
             inliers: bool [M], the matches that agree with it; None: those of the first geometry.
         """
         geometries: List[Geometry] = [geometry] if isinstance(geometry, Geometry) else list(geometry)
-        pairs = np.ascontiguousarray(index_pairs(matches).astype(np.uint32))
+        given = index_pairs(matches)
+        if given.size > 0 and not 0 <= int(given.min()) <= int(given.max()) < 1 << 32:
+            raise ArgumentError(f"matches are of features {given.min()} to {given.max()}, which no image can have")
+        pairs = np.ascontiguousarray(given.astype(np.uint32))
         if inliers is None and geometries:
             inliers = geometries[0].inliers
         chosen = None if inliers is None else np.ascontiguousarray(np.asarray(inliers) != 0).view(np.uint8)
@@ -305,8 +310,9 @@ class ColmapDatabase:
         views = {one.model: _geometry_view(one) for one in geometries}
         for model, its_view in views.items():
             setattr(view, model, ctypes.addressof(its_view))
+        numbers = _image_number(image_a), _image_number(image_b)
         with self._lock:
-            self._check(library.hs_colmap_add_matches(self._open_handle(), image_a, image_b, ctypes.byref(view)))
+            self._check(library.hs_colmap_add_matches(self._open_handle(), *numbers, ctypes.byref(view)))
         del views
 
     def count_matches(self, image_a: int, image_b: int) -> Tuple[Optional[int], Optional[int]]:
@@ -315,10 +321,22 @@ class ColmapDatabase:
         with self._lock:
             self._check(
                 library.hs_colmap_count_matches(
-                    self._open_handle(), image_a, image_b, ctypes.byref(matches), ctypes.byref(verified)
+                    self._open_handle(),
+                    _image_number(image_a),
+                    _image_number(image_b),
+                    ctypes.byref(matches),
+                    ctypes.byref(verified),
                 )
             )
         return (matches.value if matches.value >= 0 else None), (verified.value if verified.value >= 0 else None)
+
+
+def _image_number(value: int) -> int:
+    """An image's number; ctypes alone would cut off what does not fit."""
+    number = operator.index(value)
+    if not 0 <= number < 1 << 32:
+        raise ArgumentError(f"there is no image of the number {number}")
+    return number
 
 
 def _image_of(view: Any) -> Optional[ColmapImage]:

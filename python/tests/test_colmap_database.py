@@ -160,6 +160,25 @@ def test_failures_leave_no_trace(views, path, tmp_path):
     assert rows(path, "SELECT rows FROM keypoints") == [(len(views[1]),)]
 
 
+def test_numbers_that_do_not_fit_are_refused(views, path):
+    beyond = 1 << 32
+    with hartsift.ColmapDatabase(path) as database:
+        one, other = (database.add_image(name, view) for name, view in zip(("a.jpg", "b.jpg"), views))
+        for wrong in (beyond + one, one - beyond):
+            with pytest.raises(hartsift.ArgumentError, match="no image of the number"):
+                database.read_features(wrong)
+            with pytest.raises(hartsift.ArgumentError, match="no image of the number"):
+                database.add_matches(wrong, other, [[0, 0]])
+            with pytest.raises(hartsift.ArgumentError, match="no image of the number"):
+                database.count_matches(other, wrong)
+        for pair in ([0, beyond], [-beyond, 0], [0, -1]):
+            with pytest.raises(hartsift.ArgumentError, match="matches are of features"):
+                database.add_matches(one, other, [pair])
+        assert database.count_matches(one, other) == (None, None)
+    with pytest.raises(hartsift.ArgumentError, match="wait_ms"):
+        hartsift.ColmapDatabase(path, wait_ms=beyond)
+
+
 def test_cameras():
     guess = hartsift.colmap_camera(640, 480)
     assert guess == hartsift.ColmapCamera(2, 640, 480, (768.0, 320.0, 240.0, 0.0), False)

@@ -230,6 +230,21 @@ class Extract(CommandCase):
         output, _ = self.extract(name, "-o", "x.csv", "--json")
         self.assertIn("\ufffd", json.loads(output.decode("utf-8"))["image"])
 
+    def test_names_steer_no_terminal(self):
+        name, shown = "a\x1b[31m\n.pgm", "a?[31m?.pgm"
+        self.write(name, pgm(8, 8))
+        self.assertIn(shown + ": 8x8", self.extract(name, "-o", "b.npz")[1])
+        self.assertIn(shown + ": 8x8", self.run_it("draw", name, "-o", "b.ppm")[1])
+        self.assertIn(shown + " (0 features)", self.run_it("match", name, name, "-o", "b.csv")[1])
+        self.write(name, b"P5 8 8 255\n")
+        os.mkdir(self.path("images"))
+        os.rename(self.path(name), self.path("images", name))
+        for arguments in (["extract", "images/" + name, "-o", "b.npz"], ["draw", "images/" + name, "-o", "b.ppm"],
+                          ["batch", "images", "-o", "out"]):
+            errors = self.run_it(*arguments, status=FAILED)[1]
+            self.assertNotIn("\x1b", errors)
+            self.assertEqual(errors.count(shown), 1, errors)
+
     def test_equal_names_do_not_overwrite(self):
         os.mkdir(self.path("other"))
         self.write("a.pgm", pgm(40, 40))

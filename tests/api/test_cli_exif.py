@@ -142,6 +142,13 @@ class MatchAndDraw(ExifCase):
         self.extract("photos/p.jpg", "--format", "colmap", "-o", "turned.txt", "-q", "--exif")
         self.assertEqual(self.size_drawn("photos/p.jpg", "turned.txt", "--exif"), (HEIGHT, WIDTH))
 
+    def test_features_of_the_other_orientation_name_the_option(self):
+        self.extract("photos/p.jpg", "-o", "turned.npz", "-q")
+        self.extract("photos/p.jpg", "--no-exif", "-o", "stored.npz", "-q")
+        for arguments, option in ((["turned.npz", "--no-exif"], "--exif turns"), (["stored.npz"], "--no-exif leaves")):
+            errors = self.run_it("draw", "photos/p.jpg", *arguments, "-o", "out.ppm", status=FAILED)[1]
+            self.assertIn(option, errors)
+
     def test_matches_are_drawn_where_they_were_found(self):
         for ending, width in ((".txt", 2 * WIDTH), (".csv", HEIGHT + WIDTH), (".json", HEIGHT + WIDTH)):
             self.run_it("match", "photos/p.jpg", "plain.jpg", "-o", "m" + ending, "-q")

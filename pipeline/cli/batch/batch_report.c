@@ -51,16 +51,6 @@ static void print_record(const char *name, const batch_record *record, double mi
   fflush(stdout);
 }
 
-/* Messages of readers start with the name of what they read; others get the image's name here. */
-static void print_failure(const char *name, const char *message) {
-  const size_t length = strlen(name);
-  const char *found = strstr(message, name);
-  if (found && found[length] == ':')
-    cli_error(COMMAND_BATCH, "%s", message);
-  else
-    cli_error(COMMAND_BATCH, "%s: %s", name, message);
-}
-
 void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
                         double milliseconds) {
   if (record->state == BATCH_KEPT)
@@ -73,7 +63,7 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
   if (report->has_json) print_record(name, record, milliseconds);
   if (record->state == BATCH_FAILED) {
     clear_line(report);
-    print_failure(name, record->message ? record->message : hs_status_string(record->status));
+    cli_error_about(COMMAND_BATCH, name, record->message ? record->message : hs_status_string(record->status));
   }
 }
 

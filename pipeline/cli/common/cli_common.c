@@ -12,17 +12,40 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pipeline/base/message.h"
 #include "pipeline/formats/common/json_writer.h"
 
+enum { CLI_LINE_BYTES = 16384 }; /* two of the longest paths and the text about them */
+
 void cli_error(command_id command, const char *format, ...) {
+  char program[64], line[CLI_LINE_BYTES];
   const char *name = command_get(command)->name;
   va_list arguments;
   va_start(arguments, format);
-  fflush(stdout); /* keeps the order where both go to one place */
-  fprintf(stderr, "hartsift%s%s: ", name[0] != '\0' ? " " : "", name);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  snprintf(program, sizeof program, "hartsift%s%s", name[0] != '\0' ? " " : "", name);
+  hs_message_set_about(line, sizeof line, program, format, arguments);
   va_end(arguments);
+  fflush(stdout); /* keeps the order where both go to one place */
+  fprintf(stderr, "%s\n", line);
+}
+
+void cli_error_about(command_id command, const char *name, const char *message) {
+  char prefix[CLI_LINE_BYTES];
+  hs_message_set(prefix, sizeof prefix, "%s:", name); /* cleaned of control characters as the message is */
+  if (strstr(message, prefix))
+    cli_error(command, "%s", message);
+  else
+    cli_error(command, "%s: %s", name, message);
+}
+
+void cli_note(const char *format, ...) {
+  char text[CLI_LINE_BYTES], line[CLI_LINE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  hs_message_set(line, sizeof line, "%s", text);
+  fprintf(stderr, "%s\n", line);
 }
 
 /* Puts a value of the command line into the field of hs_options that the table names. */

@@ -19,8 +19,13 @@ typedef enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DEVI
 
 enum { CLI_MESSAGE_BYTES = 1024 };
 
-/* Prints "hartsift COMMAND: message" as one line on standard error. */
+/* Prints "hartsift COMMAND: message" as one line on standard error. Names of files may have control characters, which
+   could steer the terminal: '?' is printed instead of each, here and in the functions that follow. */
 __attribute__((format(printf, 2, 3))) void cli_error(command_id command, const char *format, ...);
+/* cli_error with "name: message", or the message alone where it names the file already, as messages of readers do. */
+void cli_error_about(command_id command, const char *name, const char *message);
+/* Prints one line on standard error: what was done. */
+__attribute__((format(printf, 1, 2))) void cli_note(const char *format, ...);
 
 /* hs_options from the profile and the other options given. */
 void cli_fill_options(const option_set *set, hs_options *options, hs_expert_options *expert);

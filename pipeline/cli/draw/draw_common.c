@@ -26,11 +26,7 @@ double draw_line_width(const drawing *picture) {
 }
 
 cli_exit draw_fail(const char *name, const char *message) {
-  const size_t length = strlen(name);
-  if (strncmp(message, name, length) == 0 && message[length] == ':')
-    cli_error(COMMAND_DRAW, "%s", message);
-  else
-    cli_error(COMMAND_DRAW, "%s: %s", name, message);
+  cli_error_about(COMMAND_DRAW, name, message);
   return CLI_FAILED;
 }
 
@@ -69,15 +65,16 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
   return status == HS_OK ? CLI_DONE : draw_fail(path, message);
 }
 
-cli_exit draw_load_features(const char *path, const char *image, const drawing *picture, hs_features *features) {
+cli_exit draw_load_features(const cli_input *input, const char *path, const char *image, const drawing *picture,
+                            hs_features *features) {
   char message[CLI_MESSAGE_BYTES];
   if (cli_load_features_of(path, image, features, message, sizeof message) != HS_OK) return draw_fail(path, message);
   const bool fits = features->image_width == 0 ||
                     (features->image_width == picture->width && features->image_height == picture->height);
   if (!fits) {
-    snprintf(message, sizeof message,
-             "these are features of an image of %" PRId32 "x%" PRId32 ": expected %" PRId32 "x%" PRId32,
-             features->image_width, features->image_height, picture->width, picture->height);
+    const hs_image size = {.width = picture->width, .height = picture->height};
+    cli_explain_size(input, "these are features of an image of", features->image_width, features->image_height, &size,
+                     message);
     return draw_fail(path, message);
   }
   return CLI_DONE;
@@ -101,6 +98,6 @@ cli_exit draw_save_picture(const option_set *set, const drawing *picture, const 
     return to_stdout && cli_stdout_is_gone() ? CLI_FAILED
                                              : draw_fail(name, message[0] != '\0' ? message : hs_status_string(status));
   }
-  if (!set->values[OPTION_QUIET].given) fprintf(stderr, "%s -> %s\n", summary, name);
+  if (!set->values[OPTION_QUIET].given) cli_note("%s -> %s", summary, name);
   return CLI_DONE;
 }

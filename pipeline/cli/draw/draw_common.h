@@ -30,7 +30,8 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
                                hs_features *features);
 
 /* Features from a file (of a database those of `image`), which must not be of an image of another size. */
-cli_exit draw_load_features(const char *path, const char *image, const drawing *picture, hs_features *features);
+cli_exit draw_load_features(const cli_input *input, const char *path, const char *image, const drawing *picture,
+                            hs_features *features);
 
 /* Whether a file of features is of a program that reads JPEGs as stored: then so is the picture drawn on. */
 bool draw_is_as_stored(const char *path);

@@ -29,7 +29,7 @@ static cli_exit load_image_and_features(match_picture *p, int side) {
   const cli_exit result = draw_load_picture(&p->input, path, &p->pictures[side]);
   if (result != CLI_DONE) return result;
   if (p->context) return draw_extract_features(&p->input, p->context, path, NULL, &p->features[side]);
-  return draw_load_features(p->set->operands[3 + side], path, &p->pictures[side], &p->features[side]);
+  return draw_load_features(&p->input, p->set->operands[3 + side], path, &p->pictures[side], &p->features[side]);
 }
 
 static cli_exit load_matches(match_picture *p) {
