@@ -38,15 +38,17 @@ static cli_exit fail_unknown_command(const char *name) {
   return CLI_USAGE;
 }
 
+static bool is_word(const char *name) { return strcmp(name, "help") == 0 || strcmp(name, "version") == 0; }
+
 /* "hartsift help [COMMAND]" and "hartsift version", as other programs have them. */
 static cli_exit run_word(const option_set *set, bool *handled) {
   const char *word = set->operands[0];
   command_id command = COMMAND_TOP;
-  *handled = strcmp(word, "help") == 0 || strcmp(word, "version") == 0;
+  *handled = is_word(word);
   if (strcmp(word, "version") == 0) {
     printf("hartsift %s\n", hs_version_string());
   } else if (*handled) {
-    if (set->operand_count > 1) command = command_find(set->operands[1]);
+    if (set->operand_count > 1 && !is_word(set->operands[1])) command = command_find(set->operands[1]);
     if (command == COMMAND_COUNT) return fail_unknown_command(set->operands[1]);
     option_write_help(stdout, command);
   }

@@ -110,6 +110,9 @@ class Usage(CommandCase):
             self.assertEqual(self.run_it(*words), self.run_it(*same))
         self.assertIn("did you mean 'extract'?", self.run_it("extarct", status=USAGE)[1])
         self.assertIn("did you mean 'match'?", self.run_it("help", "mtach", status=USAGE)[1])
+        self.assertIn("did you mean 'version'?", self.run_it("versoin", status=USAGE)[1])
+        self.assertEqual(self.run_it("help", "help"), self.run_it("help"))
+        self.assertEqual(self.run_it("help", "version"), self.run_it("help"))
         self.assertNotIn("did you mean", self.run_it("paint", status=USAGE)[1])
 
     def test_help_speaks_of_its_command(self):

@@ -47,6 +47,8 @@ void suggest_command(const char *typed, char *text, size_t bytes) {
   size_t distance = NAME_BYTES;
   for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++)
     compare(typed, strlen(typed), command_get((command_id)id)->name, &best, &distance);
+  compare(typed, strlen(typed), "help", &best, &distance);
+  compare(typed, strlen(typed), "version", &best, &distance);
   write_suggestion(best, "", text, bytes);
 }
 
