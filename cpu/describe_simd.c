@@ -149,8 +149,8 @@ static inline void compute_votes(sample_block *b, int32_t n) {
   const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d), fcd = simd_mul(fc, fd);
   const simd_i32 corner = simd_trunc_i32(simd_add(simd_mul(r, simd_set1((float)CORNERS)), c));
   const simd_i32 bin = simd_i32_and(simd_trunc_i32(d), simd_i32_set1(DESCRIBE_BINS - 1));
-  const simd_i32 cell = simd_i32_add(simd_i32_shift_left(corner, 3), bin);
-  simd_i32_store(b->place + n, simd_i32_shift_left(cell, 3));
+  const simd_i32 cell = simd_i32_add(simd_i32_shift_left(corner, 3), bin); /* DESCRIBE_BINS is 2^3 */
+  simd_i32_store(b->place + n, simd_i32_shift_left(cell, 3));              /* SUM_VOTES is 2^3 */
   const simd_f32 v = simd_load(b->weight + n);
   const simd_f32 v1 = simd_mul(v, fr), v0 = simd_sub(v, v1);
   simd_i32 votes[4];

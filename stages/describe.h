@@ -11,6 +11,9 @@
 
 #include "stages/orient.h"
 
+/* Another number of bins, a power of two, needs besides this: the shifts in describe_simd.c (compute_votes), the order of
+   VLFeat (describe_vlfeat_index), the lanes that write in describe_cuda (describe_write), MATCH_LENGTH and the bound of its
+   squares in match.h, HS_DESCRIPTOR_LENGTH, and every format whose program has 128 entries. */
 enum {
   DESCRIBE_CELLS = 4,                                                /* cells along a side */
   DESCRIBE_BINS = 8,                                                 /* directions in a cell */

@@ -18,6 +18,7 @@ enum {
   ORIENT_BINS = 36,
   ORIENT_PEAKS_MAX = ORIENT_BINS / 2 /* no two neighbours can both be local maxima */
 };
+/* Every backend takes the window's size from these two. The bound of the votes in fixed_point.c holds their ratio, 3. */
 #define ORIENT_WINDOW_SIGMA  1.5f /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
 #define ORIENT_WINDOW_RADIUS 4.5f /* 3 of those */
 #define TWO_PI_FLOAT         6.2831855f

@@ -1,5 +1,6 @@
 /*
- * Options: profiles, validation, and their translation into what the stages take.
+ * Options: profiles, validation, and their translation into what the stages take. Which of them change bytes: the three
+ * groups of hs_options in hartsift.h; what each profile takes: stages/METHOD.md, section 4.
  *
  * To add an option (tests/api/check_places.py names what was forgotten):
  *   1. the field, last in hs_options, with unit, range, default and source: pipeline/include/hartsift.h;

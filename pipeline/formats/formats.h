@@ -6,7 +6,7 @@
  *   1. its number in hs_format and its endings in the comment there: pipeline/include/hartsift.h;
  *   2. writer, reader, probe and their table: pipeline/formats/format_<name>.c;
  *   3. its line in the declaration below and in pipeline/formats/format_table.c (of one ending the first is written);
- *   4. its row and its section in pipeline/formats/FORMATS.md;
+ *   4. its row and its section in pipeline/formats/FORMATS.md, and its name in README.md;
  *   5. its name in the choices and the help of --format: pipeline/cli/options/option_table.c;
  *   6. its name and number in FORMATS of python/hartsift/_files.py;
  *   7. what a round trip keeps: tests/unit/test_formats.c; what is refused: tests/unit/test_formats_broken.c;

@@ -30,11 +30,14 @@ typedef struct hs_expert_options {
 
   /* Keypoints */
   hs_rule candidate_rule; /* first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
-  hs_rule refine_rule;    /* how a Newton step moves and when it has settled; HS_RULE_LOWE */
+  hs_rule refine_rule; /* how a Newton step moves, when it has settled, what becomes of one that has not, and a second
+                             fit (HS_RULE_LOWE only): METHOD.md, section 4, from "settled" to "singular system" */
 
   /* Orientation and descriptor */
   hs_rule orientation_rule; /* window, votes, smoothing and comparison of the 36-bin histogram; HS_RULE_LOWE */
-  hs_rule descriptor_rule;  /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE */
+  hs_rule
+      descriptor_rule; /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE and, the
+                               same here, HS_RULE_VLFEAT: centred on the position, unit norm */
 
   /* Implementations: no byte depends on them */
   const char *variant; /* "stage=name,...": variants of stages, by the names of the device in use (see

@@ -119,6 +119,7 @@ def check_formats(tree):
             ("pipeline/formats/format_table.c", rf"&format_{word}\b"),
             ("pipeline/formats/FORMATS.md", rf"^\| `{name}` \|"),
             ("pipeline/formats/FORMATS.md", rf"^## {name}$"),
+            ("README.md", rf"\b{name}\b"),
             ("pipeline/cli/options/option_table.c", rf'choices = "[^"]*\b{name}\b'),
             ("pipeline/cli/options/option_table.c", rf"(?s)format of the features:.*?\b{name}\b"),
             ("python/hartsift/_files.py", rf'"{name}": \d'),
