@@ -41,6 +41,7 @@ public:
     options.contrast = static_cast<float>(contrastThreshold);
     options.edge = static_cast<float>(edgeThreshold);
     options.sigma = static_cast<float>(sigma);
+    options.input_blur = sigma < 1.0 ? static_cast<float>(0.5 * sigma) : 0.5f; /* of the doubled image at most sigma */
     options.descriptor = descriptorType == CV_8U ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
     return create(options);
   }
@@ -65,16 +66,15 @@ public:
     const hs_image view = view_of(pixels);
     if (useProvidedKeypoints) {
       describe(view, keypoints);
-    } else if (allowed.empty()) {
-      check(descriptors.needed() ? hs_extract(context_, &view, nullptr, &found_)
-                                 : hs_detect(context_, &view, nullptr, &found_));
     } else {
-      if (allowed.type() != CV_8UC1) CV_Error(cv::Error::StsBadMask, "hartsift: the mask is not 8-bit gray");
-      const hs_image mask_view = view_of(allowed);
-      check(descriptors.needed() ? hs_extract(context_, &view, &mask_view, &found_)
-                                 : hs_detect(context_, &view, &mask_view, &found_));
+      if (!allowed.empty() && allowed.type() != CV_8UC1)
+        CV_Error(cv::Error::StsBadMask, "hartsift: the mask is not 8-bit gray");
+      const hs_image mask_view = allowed.empty() ? hs_image() : view_of(allowed);
+      const hs_image *mask_or_null = allowed.empty() ? nullptr : &mask_view;
+      check(descriptors.needed() ? hs_extract(context_, &view, mask_or_null, &found_)
+                                 : hs_detect(context_, &view, mask_or_null, &found_));
+      copy_keypoints(keypoints);
     }
-    if (!useProvidedKeypoints) copy_keypoints(keypoints);
     if (descriptors.needed()) copy_descriptors(descriptors);
   }
 

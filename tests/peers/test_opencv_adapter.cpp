@@ -155,6 +155,22 @@ void test_exchange_with_opencv(void **) {
   for (const cv::KeyPoint &k : keypoints) assert_true(k.angle >= 0.0f && k.angle < 360.0f && k.pt.x > -100.0f);
 }
 
+/* A sigma below the blur that a doubled image is taken to have. */
+void test_small_sigma(void **) {
+  const cv::Mat image = scene(300, 220, nullptr);
+  const cv::Ptr<cv::Feature2D> theirs = cv::SIFT::create(0, 3, 0.04, 10, 0.9);
+  cv::Ptr<hartsift::SIFT> ours;
+  try {
+    ours = hartsift::SIFT::create(0, 3, 0.04, 10, 0.9);
+  } catch (const cv::Exception &) {}
+  assert_false(ours.empty());
+  std::vector<cv::KeyPoint> a, b;
+  theirs->detect(image, a);
+  ours->detect(image, b);
+  assert_true(a.size() > 100);
+  assert_true(50 * std::abs(int(a.size()) - int(b.size())) <= int(a.size()));
+}
+
 void test_matching_flow(void **) {
   const double h[9] = {0.9, -0.12, 40.0, 0.1, 0.95, -12.0, 0.0001, 0.00005, 1.0};
   const cv::Mat one = scene(400, 320, nullptr), two = scene(400, 320, h);
@@ -225,9 +241,10 @@ void test_stitching_photos(void **) {
 
 int main() {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_features),        cmocka_unit_test(test_images_and_masks),
-      cmocka_unit_test(test_exchange_with_opencv), cmocka_unit_test(test_matching_flow),
-      cmocka_unit_test(test_stitching_scenes),     cmocka_unit_test(test_stitching_photos),
+      cmocka_unit_test(test_same_features),    cmocka_unit_test(test_images_and_masks),
+      cmocka_unit_test(test_small_sigma),      cmocka_unit_test(test_exchange_with_opencv),
+      cmocka_unit_test(test_matching_flow),    cmocka_unit_test(test_stitching_scenes),
+      cmocka_unit_test(test_stitching_photos),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
