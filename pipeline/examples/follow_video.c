@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
   hs_features features[2] = {0};
   hs_matches matches = {0};
   static int track[2][MOST], next = 1, tracks;
+  const char *at = "";
 
   if (argc < 3) return fprintf(stderr, "usage: %s FRAME1 FRAME2 ... >tracks.txt\n", argv[0]), 2;
   hs_options_init(&options, HS_PROFILE_LOWE);
@@ -23,10 +24,12 @@ int main(int argc, char **argv) {
     hs_features *before = &features[frame % 2], *now = &features[1 - frame % 2];
     int *of_before = track[frame % 2], *of_now = track[1 - frame % 2];
     for (; status == HS_OK && next < argc && next < frame + AHEAD; next++) {
+      at = argv[next];
       hs_image_free(&image[next % AHEAD]);
       status = hs_load_image(argv[next], NULL, &image[next % AHEAD]);
       if (status == HS_OK) status = hs_submit(context, &image[next % AHEAD], NULL);
     }
+    if (status == HS_OK) at = argv[frame];
     if (status == HS_OK) status = hs_wait(context, now);
     if (status == HS_OK && frame > 1) status = hs_match(context, before, now, NULL, &matches);
     for (size_t i = 0; i < now->count; i++) of_now[i] = 0;
@@ -39,6 +42,6 @@ int main(int argc, char **argv) {
   if (status == HS_OK)
     fprintf(stderr, "%d tracks\n", tracks);
   else
-    fprintf(stderr, "%s: %s\n", argv[next < argc ? next : argc - 1], hs_status_string(status));
+    fprintf(stderr, "%s: %s\n", at, hs_status_string(status));
   return status == HS_OK ? 0 : 1;
 }

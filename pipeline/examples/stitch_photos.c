@@ -28,7 +28,7 @@ static void invert(const double *h, double *inverse) {
     const int r = i % 3, c = i / 3, r1 = (r + 1) % 3 * 3, r2 = (r + 2) % 3 * 3, c1 = (c + 1) % 3, c2 = (c + 2) % 3;
     inverse[i] = h[r1 + c1] * h[r2 + c2] - h[r1 + c2] * h[r2 + c1];
   }
-  for (int i = 8; i >= 0; i--) inverse[i] /= inverse[8];
+  for (int i = 0; i < 9; i++) inverse[i] /= inverse[8]; /* itself last */
 }
 
 static void map(const double *h, double x, double y, double to[2]) {

@@ -31,6 +31,21 @@ def write_window(path, canvas, x, y, width, height):
     return str(path)
 
 
+def write_zoomed(path, canvas, x, y, width, height, zoom):
+    """A window seen closer: `zoom` pixels for one of the canvas, bilinear."""
+    rows = bytearray()
+    for j in range(height):
+        top, v = divmod(y + j / zoom, 1)
+        upper, lower = canvas[int(top)], canvas[int(top) + 1]
+        for i in range(width):
+            left, u = divmod(x + i / zoom, 1)
+            left = int(left)
+            rows.append(int((1 - v) * ((1 - u) * upper[left] + u * upper[left + 1])
+                            + v * ((1 - u) * lower[left] + u * lower[left + 1]) + 0.5))
+    path.write_bytes(b"P5 %d %d 255\n" % (width, height) + rows)
+    return str(path)
+
+
 def run(*command):
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stderr.decode()}"
@@ -52,16 +67,17 @@ def check_match(programs, one, two, dx, dy):
     assert good > 0.95 * len(pairs), f"{good} of {len(pairs)} matches are where they should be"
 
 
-def check_stitch(programs, canvas, photos, corners, size):
-    """photos: windows of the canvas at `corners`; the panorama is the rectangle around them, and all of it continues the canvas."""
+def check_stitch(programs, canvas, photos, corners, sizes):
+    """photos: windows of the canvas at `corners`, `sizes` in its pixels; the panorama is the rectangle around them, and all of it
+    continues the canvas."""
     picture = run(programs / "stitch_photos", *photos)
     header, pixels = picture.split(b"\n", 1)
     width, height = map(int, header.split()[1:3])
     left, top = (min(corner[axis] for corner in corners) for axis in (0, 1))
-    right, bottom = (max(corner[axis] for corner in corners) + size[axis] for axis in (0, 1))
+    right, bottom = (max(corner[axis] + size[axis] for corner, size in zip(corners, sizes)) for axis in (0, 1))
     assert abs(width - (right - left)) <= 4 and abs(height - (bottom - top)) <= 4, f"{width}x{height}"
     assert len(pixels) == 3 * width * height
-    for x0, y0 in corners:  # every photograph is there
+    for (x0, y0), size in zip(corners, sizes):  # every photograph is there
         close = total = 0
         for y in range(y0 + 20, min(y0 + size[1], top + height) - 20, 3):
             for x in range(x0 + 20, min(x0 + size[0], left + width) - 20, 3):
@@ -93,14 +109,21 @@ def main():
         one = write_window(folder / "one.pgm", canvas, 0, 0, 360, 300)
         two = write_window(folder / "two.pgm", canvas, 130, 20, 360, 300)
         check_match(programs, one, two, 130, 20)
-        check_stitch(programs, canvas, [one, two], [(0, 0), (130, 20)], (360, 300))
+        check_stitch(programs, canvas, [one, two], [(0, 0), (130, 20)], [(360, 300)] * 2)
+        close = write_zoomed(folder / "close.pgm", canvas, 140, 15, 350, 300, 1.25)
+        check_stitch(programs, canvas, [close, one], [(140, 15), (0, 0)], [(280, 240), (360, 300)])
         corners = [(0, 10), (90, 0), (190, 25), (270, 5)]  # the first and the last have nothing in common with each other
         chain = [write_window(folder / f"chain{x}.pgm", canvas, x, y, 240, 290) for x, y in corners]
-        check_stitch(programs, canvas, chain, corners, (240, 290))
+        check_stitch(programs, canvas, chain, corners, [(240, 290)] * 4)
         frames = [write_window(folder / f"frame{i}.pgm", canvas, 8 * i, 10, 320, 240) for i in range(7)]
         check_follow(programs, frames, 8)
         broken = subprocess.run([programs / "stitch_photos", one, "absent.jpg"], capture_output=True, check=False)
         assert broken.returncode == 1 and b"absent.jpg" in broken.stderr
+        for absent in range(3):
+            names = [frames[0], frames[1], frames[2], frames[3]]
+            names[absent] = "absent.jpg"
+            lost = subprocess.run([programs / "follow_video", *names], capture_output=True, check=False)
+            assert lost.returncode == 1 and b"absent.jpg" in lost.stderr, lost.stderr
         for program in ("follow_video", "stitch_photos", "match_photos"):
             alone = subprocess.run([programs / program], capture_output=True, check=False)
             assert alone.returncode == 2 and b"usage" in alone.stderr
