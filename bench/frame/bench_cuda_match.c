@@ -116,13 +116,13 @@ static bool upload(bench_lists *l) {
          device_alloc(&l->device_keypoints[s], l->count * sizeof(hs_keypoint)) == STAGE_OK &&
          device_copy_to(l->device_keypoints[s], l->keypoints[s], l->count * sizeof(hs_keypoint), l->stream) == STAGE_OK;
   void *forward = NULL, *backward = NULL, *pairs = NULL, *pair_count = NULL;
-  const size_t work = cuda_match_work_place(l->count, l->count, true, NULL, &l->work);
+  const size_t work = cuda_match_work_layout(l->count, l->count, true, NULL, &l->work);
   ok = ok && device_alloc(&l->base, work) == STAGE_OK &&
        device_alloc(&forward, l->count * sizeof(match_nearest)) == STAGE_OK &&
        device_alloc(&backward, l->count * sizeof(match_nearest)) == STAGE_OK &&
        device_alloc(&pairs, l->count * sizeof(match_pair)) == STAGE_OK && device_alloc(&pair_count, 256) == STAGE_OK;
   if (!ok) return false;
-  (void)cuda_match_work_place(l->count, l->count, true, l->base, &l->work);
+  (void)cuda_match_work_layout(l->count, l->count, true, l->base, &l->work);
   l->args = (match_args){.type = l->type,
                          .first = {l->device[0], l->work.first_places, l->count},
                          .second = {l->device[1], l->work.second_places, l->count},

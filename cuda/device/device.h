@@ -60,8 +60,8 @@ stage_status device_alloc_pinned(void **host, void **device, size_t bytes);
 void device_free_pinned(void *host);
 
 stage_status device_stream_create(cuda_stream *stream); /* of the lowest priority */
-/* urgency 0: the lowest, 1: between, 2: the highest. Blocks of a more urgent stream's kernels start first; those that run
-   are not stopped. */
+/* urgency 0: the lowest, 1: between, 2: the highest. Blocks of a more urgent stream's kernels start first; those that
+   run are not stopped. */
 stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency);
 void device_stream_destroy(cuda_stream stream);
 stage_status device_stream_wait(cuda_stream stream);              /* blocks the host */

@@ -16,8 +16,8 @@ static inline unsigned launch_resident_blocks(const void *kernel, int threads, s
   return processors * blocks > 0 ? (unsigned)(processors * blocks) : 1u;
 }
 
-/* Launches a kernel; the status is the launch's own. After <<<>>> there would only be the thread's last error to ask for,
-   and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
+/* Launches a kernel; the status is the launch's own. After <<<>>> there would only be the thread's last error to ask
+   for, and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
    converted to the kernel's parameters as in a call. */
 template <class... PARAMETERS, class... ARGUMENTS>
 static inline stage_status launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared_bytes,
@@ -32,12 +32,12 @@ static inline stage_status launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3
 
 enum { GRID_Y_MAX = 65535 };
 
-static inline int32_t launch_parts(int32_t n, int32_t part) { return n / part + (n % part != 0); }
+static inline int32_t ceil_div(int32_t n, int32_t part) { return n / part + (n % part != 0); }
 
 /* A grid over columns and rows; more rows than the hardware's grid can have are left to a loop in the kernel. */
 static inline dim3 launch_grid_2d(int32_t columns, int32_t columns_a_block, int32_t rows, int32_t rows_a_block) {
-  const int32_t y = launch_parts(rows, rows_a_block);
-  return dim3((unsigned)launch_parts(columns, columns_a_block), (unsigned)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
+  const int32_t y = ceil_div(rows, rows_a_block);
+  return dim3((unsigned)ceil_div(columns, columns_a_block), (unsigned)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
 }
 
 /* A plane of another picture of a group; null stays null. */

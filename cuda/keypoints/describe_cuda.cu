@@ -18,17 +18,17 @@ enum {
 #else
   DESCRIBE_BLOCKS = 6,
 #endif
-  DESCRIBE_TILE = 80 /* samples along a part of the window: all of one of radius 39, sigma 3.7 */
+  DESCRIBE_TILE = 80 /* samples along a segment of the window: all of one of radius 39, sigma 3.7 */
 };
 
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: direction by direction (0 to 8), a plane of 5 rows of 5 cells each and three more words. Padded cell
- * (r, c) of direction d is at d * plane + r * pitch + c. The first row and the first cell of each row take what votes
- * above and left of the patch; what votes right of it goes to the first cell of the next row, what votes below it to
- * the three words and the first row of the next plane. None of these is read. With the three words, cells next to each
- * other in any direction lie in different banks.
+ * Where the bins lie: direction by direction (0 to 8), a plane of 5 rows of 5 cells each and three more words. Padded
+ * cell (r, c) of direction d is at d * plane + r * pitch + c. The first row and the first cell of each row take what
+ * votes above and left of the patch; what votes right of it goes to the first cell of the next row, what votes below it
+ * to the three words and the first row of the next plane. None of these is read. With the three words, cells next to
+ * each other in any direction lie in different banks.
  */
 enum {
   DESCRIBE_PITCH = DESCRIBE_CELLS + 1,
@@ -107,31 +107,32 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
 }
 
 /*
- * The columns of a row that vote, within a part's. First bounds by rough division, widened by a thousandth of a cell
+ * The columns of a row that vote, within a segment's. First bounds by rough division, widened by a thousandth of a cell
  * and a hundredth of a sample; a coefficient of zero gives an infinite bound or, where even that is undefined, none.
- * Then each end moves in until its sample votes. What lies between votes too: row and column as computed never turn back
- * along a row of samples, because multiply-adds and their rounding do not.
+ * Then each end moves in until its sample votes. What lies between votes too: row and column as computed never turn
+ * back along a row of samples, because multiply-adds and their rounding do not.
  */
-static __device__ __forceinline__ window_span describe_span(const describe_window *w, const window_part *part,
+static __device__ __forceinline__ window_span describe_span(const describe_window *w, const window_segment *segment,
                                                             int32_t row) {
   const float reach = 0.5f * (DESCRIBE_CELLS + 1) + 0.001f, shift = w->x - (float)w->cx, limit = 4096.0f;
   const float per_cosine = __fdividef(1.0f, w->cosine), per_sine = __fdividef(1.0f, w->sine);
-  const float dy = (float)(part->y + row) - w->y;
+  const float dy = (float)(segment->y + row) - w->y;
   const float u = dy * w->sine, v = dy * w->cosine;
   const float u0 = (-reach - u) * per_cosine, u1 = (reach - u) * per_cosine;
   const float v0 = (v - reach) * per_sine, v1 = (v + reach) * per_sine;
   const float low = fmaxf(fmaxf(fminf(u0, u1), fminf(v0, v1)), -limit);
   const float high = fminf(fminf(fmaxf(u0, u1), fmaxf(v0, v1)), limit);
-  const int32_t first_x = max(w->cx + (int32_t)ceilf(fminf(low, limit) + shift - 0.01f), part->x);
-  const int32_t last_x = min(w->cx + (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f), part->x + part->columns - 1);
+  const int32_t first_x = max(w->cx + (int32_t)ceilf(fminf(low, limit) + shift - 0.01f), segment->x);
+  const int32_t last_x =
+      min(w->cx + (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f), segment->x + segment->columns - 1);
   float x = (float)first_x, end = (float)last_x, ignored_row, ignored_column;
   while (x <= end && !describe_place(w, x - w->x, dy, &ignored_row, &ignored_column)) x += 1.0f;
   while (x <= end && !describe_place(w, end - w->x, dy, &ignored_row, &ignored_column)) end -= 1.0f;
-  const window_span span = {(int32_t)x - part->x, (int32_t)end - (int32_t)x + 1};
+  const window_span span = {(int32_t)x - segment->x, (int32_t)end - (int32_t)x + 1};
   return span;
 }
 
-/* Where a lane reads: the part's samples, its sample of a run added, and the list, its run of a step added. */
+/* Where a lane reads: the segment's samples, its sample of a run added, and the list, its run of a step added. */
 typedef struct describe_source {
   const float *base, *above, *below;
   int32_t stride;
@@ -139,69 +140,72 @@ typedef struct describe_source {
   const uint16_t *end;    /* of the list */
 } describe_source;
 
-/* A sample a lane has sent for, in the part; it has none where it is not inside. */
-typedef struct described_place {
+/* The sample whose neighbours a lane has in flight, in the segment; none unless inside. */
+typedef struct described_position {
   int32_t row, column;
   bool inside;
-} described_place;
+} described_position;
 
-/* The neighbours of a lane's sample: on their way from one step to the next. */
+/* The neighbours of a lane's sample: in flight from one step to the next. */
 typedef struct described_near {
   float left, right, up, down;
 } described_near;
 
 /*
- * Sends for the neighbours of the lane's sample at `list`. They arrive in the registers that held those of the sample
- * before, whose gradient must therefore be taken first: were it not, waiting for what was sent a step ago would often
- * mean waiting for what was sent just now, since loads under way are told apart by few counters.
+ * Issues the loads of the neighbours of the lane's sample at `list`, one step ahead of their use (software pipelining).
+ * They go into the registers of the step before ("+f"), so the gradient of that step must be computed first. This order
+ * matters because a warp has only six scoreboards for loads in flight: if both steps' loads were outstanding, the
+ * compiler could give them the same scoreboard, and waiting for the older ones would wait for the newer ones too.
  */
-static __device__ __forceinline__ described_place describe_send(const describe_source *from, const uint16_t *list,
-                                                                described_near *near) {
+static __device__ __forceinline__ described_position describe_prefetch(const describe_source *from,
+                                                                       const uint16_t *list, described_near *near) {
   const uint32_t run = *list;
-  described_place place;
-  place.row = window_run_row(run);
-  place.column = window_run_column(run);
-  place.inside = list < from->end && window_run_reaches(run, threadIdx.x % RUN_LENGTH);
-  const int32_t at = place.row * from->stride + place.column;
+  described_position position;
+  position.row = window_run_row(run);
+  position.column = window_run_column(run);
+  position.inside = list < from->end && window_run_reaches(run, threadIdx.x % RUN_LENGTH);
+  const int32_t at = position.row * from->stride + position.column;
   asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\t"
                "@p ld.global.nc.f32 %0, [%5 + -4];\n\t@p ld.global.nc.f32 %1, [%5 + 4];\n\t"
                "@p ld.global.nc.f32 %2, [%6];\n\t@p ld.global.nc.f32 %3, [%7];\n\t}"
                : "+f"(near->left), "+f"(near->right), "+f"(near->up), "+f"(near->down)
-               : "r"((int32_t)place.inside), "l"(from->base + at), "l"(from->above + at), "l"(from->below + at));
-  return place;
+               : "r"((int32_t)position.inside), "l"(from->base + at), "l"(from->above + at), "l"(from->below + at));
+  return position;
 }
 
-/* Takes the gradient of the sample at `place`, sends for the one at `list` and votes meanwhile. */
+/* Takes the gradient of the sample at `position`, prefetches the one at `list` and votes meanwhile. */
 template <int COPIES>
-static __device__ __forceinline__ described_place describe_step(int32_t *votes, uint32_t lane_votes,
-                                                                const describe_source *from, const describe_window *w,
-                                                                const described_place *place, const uint16_t *list,
-                                                                described_near *near) {
+static __device__ __forceinline__ described_position describe_step(int32_t *votes, uint32_t lane_votes,
+                                                                   const describe_source *from,
+                                                                   const describe_window *w,
+                                                                   const described_position *position,
+                                                                   const uint16_t *list, described_near *near) {
   const float gx = near->right - near->left, gy = near->down - near->up;
-  const described_place next = describe_send(from, list, near);
+  const described_position next = describe_prefetch(from, list, near);
   described_sample sample;
-  if (place->inside) {
-    const float2 column = shared_pair(from->columns + 8u * (uint32_t)place->column),
-                 row = shared_pair(from->rows + 8u * (uint32_t)place->row);
+  if (position->inside) {
+    const float2 column = shared_pair(from->columns + 8u * (uint32_t)position->column),
+                 row = shared_pair(from->rows + 8u * (uint32_t)position->row);
     float patch_row, patch_column;
     describe_place(w, column.x, row.x, &patch_row, &patch_column);
     describe_sample(w, gx, gy, column.y * row.y, patch_row, patch_column, &sample);
   }
-  describe_add<COPIES>(votes, lane_votes, place->inside, &sample);
+  describe_add<COPIES>(votes, lane_votes, position->inside, &sample);
   return next;
 }
 
-/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run; two steps a turn, so
-   that no place moves between registers. lane_votes: the shared address of the lane's copy of bin 0, less what
-   DESCRIBE_BIAS adds. */
+/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run; the loop is
+   unrolled by two, so that positions are not copied between registers. lane_votes: the shared address of the lane's
+   copy of bin 0, less what DESCRIBE_BIAS adds. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_runs(int32_t *votes, const describe_tile *tile, const window_part *part,
-                                                     const describe_window *w, int32_t listed) {
+static __device__ __forceinline__ void describe_runs(int32_t *votes, const describe_tile *tile,
+                                                     const window_segment *segment, const describe_window *w,
+                                                     int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
   const uint32_t lane_votes = shared_address(votes + lane % (COPIES > 1 ? COPIES : 1)) - DESCRIBE_BIAS * (COPIES * 4u);
   describe_source from;
-  from.stride = opaque_int(part->stride);
-  from.base = opaque_pointer(part->corner + sub);
+  from.stride = opaque_int(segment->stride);
+  from.base = opaque_pointer(segment->corner + sub);
   from.above = opaque_pointer(from.base - from.stride);
   from.below = opaque_pointer(from.base + from.stride);
   from.columns = shared_address(tile->column + sub);
@@ -209,7 +213,7 @@ static __device__ __forceinline__ void describe_runs(int32_t *votes, const descr
   from.end = tile->runs + listed;
   const uint16_t *list = tile->runs + group, *stop = from.end + group; /* of all lanes in the same step */
   described_near near = {0.0f, 0.0f, 0.0f, 0.0f};
-  described_place even = describe_send(&from, list, &near), odd;
+  described_position even = describe_prefetch(&from, list, &near), odd;
 #pragma unroll 1
   while (list < stop) {
     odd = describe_step<COPIES>(votes, lane_votes, &from, w, &even, list + RUN_GROUPS, &near);
@@ -219,22 +223,22 @@ static __device__ __forceinline__ void describe_runs(int32_t *votes, const descr
   }
 }
 
-/* Votes of one part of the window, its weights in place. */
+/* Votes of one segment of the window, whose weights are in shared memory. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_walk(int32_t *votes, describe_tile *tile, const window_part *part,
-                                                     const describe_window *w) {
+static __device__ __forceinline__ void describe_segment(int32_t *votes, describe_tile *tile,
+                                                        const window_segment *segment, const describe_window *w) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   int32_t listed = 0;
   for (int32_t first = 0;; first += WARP_LANES) {
     window_span span = {0, 0};
-    if (first + lane < part->rows) span = describe_span(w, part, first + lane);
+    if (first + lane < segment->rows) span = describe_span(w, segment, first + lane);
     const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
     const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
-    if (first >= part->rows || listed + more > tile->RUNS) {
+    if (first >= segment->rows || listed + more > tile->RUNS) {
       __syncwarp(); /* the list and the weights are whole */
-      describe_runs<COPIES>(votes, tile, part, w, listed);
+      describe_runs<COPIES>(votes, tile, segment, w, listed);
       __syncwarp(); /* and read */
-      if (first >= part->rows) return;
+      if (first >= segment->rows) return;
       listed = 0;
     }
     window_list_runs(tile->runs + listed + before, span, first + lane);
@@ -250,7 +254,7 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_ti
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
      1e-30, where a vote rounds to nothing. */
-  const window_place place = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
+  const window_geometry geometry = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
   __syncwarp(); /* the feature before is done */
   for (int32_t i = lane; i < DESCRIBE_STORED * STORED / 4; i += WARP_LANES) ((int4 *)votes)[i] = make_int4(0, 0, 0, 0);
   const int32_t top = window_tile_first(w->radius, w->cy, 1), left = window_tile_first(w->radius, w->cx, 1);
@@ -259,16 +263,16 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_ti
   for (int32_t row = top; row <= bottom; row += DESCRIBE_TILE)
     for (int32_t column = left; column <= right; column += DESCRIBE_TILE) {
       const int32_t x = w->cx + column, y = w->cy + row, stride = (int32_t)level->stride;
-      const window_part part = {x,
-                                y,
-                                min((int32_t)DESCRIBE_TILE, right - column + 1),
-                                min((int32_t)DESCRIBE_TILE, bottom - row + 1),
-                                stride,
-                                level->data + (size_t)y * level->stride + (size_t)x};
-      window_tile_weights(tile, &place, &part);
-      describe_walk<COPIES>(votes, tile, &part, w);
+      const window_segment segment = {x,
+                                      y,
+                                      min((int32_t)DESCRIBE_TILE, right - column + 1),
+                                      min((int32_t)DESCRIBE_TILE, bottom - row + 1),
+                                      stride,
+                                      level->data + (size_t)y * level->stride + (size_t)x};
+      window_tile_weights(tile, &geometry, &segment);
+      describe_segment<COPIES>(votes, tile, &segment, w);
     }
-  __syncwarp(); /* a window outside the level has no part to wait at */
+  __syncwarp(); /* needed where the window lies outside the level and no segment was taken */
 }
 
 /* Sum of the copies of one stored bin. */
@@ -354,8 +358,8 @@ static __device__ __forceinline__ void *group_descriptors(const cuda_frame_view 
  * Reads     order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
  * Barriers  warp only: tables and list before use and after, votes before folding, folding before cropping.
- * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in parts; no features: returns at once.
- * Order     repeatable: votes are integers, each feature's output has its own place.
+ * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no features: returns at once.
+ * Order     repeatable: votes are integers, each feature's output has its own address.
  * Cost      225 sigma^2 samples of about 120 operations, 8 of them votes, a feature: bound by shared atomics and,
  *           nearly as much, by issue.
  */
@@ -368,7 +372,7 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
   describe_shared<(COPIES > 1 ? COPIES : 1)> *s = &s_warps[threadIdx.x / WARP_LANES];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * DESCRIBE_WARPS;
   const uint32_t total = *v.features.count, count = min(total, v.features.capacity);
-  const bool ordered = total == count; /* else places beyond the capacity are lost: the list is taken as it stands */
+  const bool ordered = total == count; /* else `order` lacks some features: they are taken in the order of the list */
   uint32_t at = blockIdx.x * DESCRIBE_WARPS + threadIdx.x / WARP_LANES;
   while (at < count) {
     uint32_t next = 0;
@@ -395,13 +399,13 @@ __global__ void __launch_bounds__(WORK_BINS) work_count_kernel(const __grid_cons
 }
 
 /*
- * Does      gives each feature its place in `order`.
+ * Does      writes each feature's number to its position in `order`: the scatter of a counting sort.
  * Launch    blocks of 256 threads, a thread a feature, looping.
- * Shared    2.2 KiB. Barriers: of the scan and of the places.
+ * Shared    2.2 KiB. Barriers: of the scan and of the positions.
  * Reads     features, keypoints, work_counts + WORK_BINS. Writes order; work_cursors + WORK_BINS by atomics.
  * Limits    no features: writes nothing. Order: varies within equal radii. Cost: 18 bytes a feature, bound by latency.
  */
-__global__ void __launch_bounds__(WORK_BINS) work_place_kernel(const __grid_constant__ cuda_frame_view v) {
+__global__ void __launch_bounds__(WORK_BINS) work_scatter_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ work_order_shared s_order;
   const uint32_t count = min(*v.features.count, v.features.capacity);
   work_order_bases(v.scratch.work_counts + WORK_BINS, &s_order);
@@ -414,10 +418,10 @@ __global__ void __launch_bounds__(WORK_BINS) work_place_kernel(const __grid_cons
 stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream stream) {
   assert(view->features.capacity > 0);
   const unsigned tiles = (view->features.capacity + WORK_BINS - 1u) / WORK_BINS;
-  const unsigned resident = launch_resident_blocks((const void *)work_place_kernel, WORK_BINS, 0);
+  const unsigned resident = launch_resident_blocks((const void *)work_scatter_kernel, WORK_BINS, 0);
   const unsigned blocks = tiles < resident ? tiles : resident;
   const stage_status st = launch(work_count_kernel, blocks, WORK_BINS, 0, stream, *view);
-  return st == STAGE_OK ? launch(work_place_kernel, blocks, WORK_BINS, 0, stream, *view) : st;
+  return st == STAGE_OK ? launch(work_scatter_kernel, blocks, WORK_BINS, 0, stream, *view) : st;
 }
 
 template <int COPIES, bool GROUP>

@@ -1,6 +1,7 @@
 /*
  * The extremum search: Gaussian levels, or stored DoG levels, to one bit a sample. A marching kernel for three
  * scales an octave (every profile), a plain one for any other number.
+ * Drawing of what the masks mean: cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
 #include "cuda/keypoints/extrema_cuda.h"
 
@@ -12,7 +13,7 @@
 enum { MARCH_LEVELS = 3, LANE_COLUMNS = 4, STRIP_COLUMNS = 32 * LANE_COLUMNS };
 
 /* One octave of a launch. */
-struct extrema_part {
+struct extrema_job {
   const float *planes; /* Gaussian levels 0..S+2, or DoG levels 0..S+1 */
   uint32_t *words;
   size_t plane_floats;
@@ -22,22 +23,22 @@ struct extrema_part {
 };
 
 struct extrema_params {
-  extrema_part parts[OCTAVES_MAX];
-  int32_t part_count, scales, border;
+  extrema_job jobs[OCTAVES_MAX];
+  int32_t job_count, scales, border;
   float above; /* not negative */
 };
 
 /* D at offset `at` of DoG level `level`. */
-template <bool STORED> __device__ __forceinline__ float dog_of(const extrema_part &o, int32_t level, size_t at) {
+template <bool STORED> __device__ __forceinline__ float dog_of(const extrema_job &o, int32_t level, size_t at) {
   const float *lower = o.planes + (size_t)level * o.plane_floats + at;
   return STORED ? *lower : lower[o.plane_floats] - *lower;
 }
 
-__device__ __forceinline__ const extrema_part &part_of_block(const extrema_params &p, int32_t *block) {
-  int32_t part = 0;
-  while (part + 1 < p.part_count && (int32_t)blockIdx.x >= p.parts[part + 1].first_block) part++;
-  *block = (int32_t)blockIdx.x - p.parts[part].first_block;
-  return p.parts[part];
+__device__ __forceinline__ const extrema_job &job_of_block(const extrema_params &p, int32_t *block) {
+  int32_t job = 0;
+  while (job + 1 < p.job_count && (int32_t)blockIdx.x >= p.jobs[job + 1].first_block) job++;
+  *block = (int32_t)blockIdx.x - p.jobs[job].first_block;
+  return p.jobs[job];
 }
 
 /* One row of DoG levels 1..3: four columns a lane, and the one to either side of them. */
@@ -52,10 +53,10 @@ struct dog_rows {
 };
 
 /* What a lane of the marching kernel knows of its strip. */
-struct strip_place {
+struct strip_position {
   int32_t first_row, rows, strip_column; /* of the warp */
   int32_t column;                        /* of the lane */
-  int32_t last_sent;                     /* row of the walk; what lies below is not tested or not in the picture */
+  int32_t last_fetched; /* row from first_row on; what lies below is not tested or not in the picture */
   int32_t beyond;   /* lanes 0 and 31: the vector whose nearer end is the strip's neighbour, from `column`; else 0 */
   uint32_t allowed; /* bits of the columns that are `border` from the sides, the same for each level */
 };
@@ -70,47 +71,48 @@ template <bool STORED> struct staged_rows {
 
 /* Samples of a warp that are extrema among DoG levels 1..3 or equal to one, waiting to be compared with levels 0 and 4,
    and the words they end in. These two levels are not marched through: few samples ask for them. Collected, so that one
-   wait for memory serves many samples. An entry has the bits of test_dog_row, the lane from bit 12 and the row of the
-   walk from bit 17. */
+   wait for memory serves many samples. An entry has the bits of test_dog_row, the lane from bit 12 and the row from
+   first_row on from bit 17. */
 enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
 struct warp_candidates {
   uint32_t waiting[WAITING_MAX];
   uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
 };
 
-/* Sends for row `row` of the walk, counted from its first output row, and moves `from` on by a row: the lane's sample
+/* Starts the copies of row `row`, counted from first_row, and moves `from` on by a row: the lane's sample
    of DoG or Gaussian level 1 in that row. Rows outside the picture are left as they are: only tests of rows that
    `border` rules out would see them. */
 template <bool STORED>
-__device__ __forceinline__ void send_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
-                                         staged_rows<STORED> *s, const float **from) {
+__device__ __forceinline__ void prefetch_row(const extrema_job &o, const strip_position &strip, int32_t row, int slot,
+                                             staged_rows<STORED> *s, const float **from) {
   const int32_t lane = (int32_t)threadIdx.x & 31;
-  if (place.first_row + row >= 0 && row <= place.last_sent && place.column < o.width) {
+  if (strip.first_row + row >= 0 && row <= strip.last_fetched && strip.column < o.width) {
     const float *plane = *from;
 #pragma unroll
     for (int l = 0; l < staged_rows<STORED>::planes; l++, plane += o.plane_floats) {
       float4 *to = &s->v[slot][l][lane + 1];
       copy_16_async_cached(to, plane);
-      if (place.beyond < 0) copy_16_async_cached(to - 1, plane - LANE_COLUMNS);
-      if (place.beyond > 0) copy_16_async_cached(to + 1, plane + LANE_COLUMNS);
+      if (strip.beyond < 0) copy_16_async_cached(to - 1, plane - LANE_COLUMNS);
+      if (strip.beyond > 0) copy_16_async_cached(to + 1, plane + LANE_COLUMNS);
     }
   }
   *from += o.stride;
   copies_commit();
 }
 
-/* Sends for the row two after `row`, waits for `row` itself and takes its differences. All lanes call it. */
+/* Starts the copies of the row two after `row`, waits for those of `row` and takes its differences: software pipelining
+   over MARCH_SLOTS slots. All lanes call it. */
 template <bool STORED>
-__device__ __forceinline__ void take_row(const extrema_part &o, const strip_place &place, int32_t row, int slot,
-                                         staged_rows<STORED> *s, const float **from, dog_row *to) {
+__device__ __forceinline__ void load_dog_row(const extrema_job &o, const strip_position &strip, int32_t row, int slot,
+                                             staged_rows<STORED> *s, const float **from, dog_row *to) {
   constexpr int planes = staged_rows<STORED>::planes, upper = STORED ? 0 : 1;
   const int32_t lane = (int32_t)threadIdx.x & 31;
   /* the float beside the strip from a lane's own first one: lane 0 has one before, lane 31 one behind; the other lanes
      read one of their own that lies in a bank of its own */
   const int32_t beside_at = lane == 0 ? -1 : (lane == 31 ? (int32_t)LANE_COLUMNS : lane >> 3);
-  /* the slot that is sent for has been read, one row ago: a copy is not ordered behind reads without this */
+  /* the slot that is copied to was read one row ago; without this a copy is not ordered behind those reads */
   __syncwarp();
-  send_row(o, place, row + 2, (slot + 2) % MARCH_SLOTS, s, from);
+  prefetch_row(o, strip, row + 2, (slot + 2) % MARCH_SLOTS, s, from);
   copies_wait_but<2>();
   float4 v[planes];
   float b[planes]; /* beside the strip: of use in lanes 0 and 31 */
@@ -202,7 +204,7 @@ template <int SIGN, bool TIES> __device__ __forceinline__ bool is_beyond(float c
 /* Whether c is beyond the nine samples about (x, y) of a DoG level, without the one at (x, y) where `self`, on the side
    of its own sign. */
 template <bool STORED, bool TIES>
-__device__ __forceinline__ bool is_beyond_level(const extrema_part &o, int32_t level, int32_t x, int32_t y, float c,
+__device__ __forceinline__ bool is_beyond_level(const extrema_job &o, int32_t level, int32_t x, int32_t y, float c,
                                                 bool self) {
   bool largest = c > 0.0f, smallest = c < 0.0f;
 #pragma unroll
@@ -220,19 +222,20 @@ __device__ __forceinline__ bool is_beyond_level(const extrema_part &o, int32_t l
 /* Whether a sample of DoG level 1..3 that waits is an extremum: what its row's test left open is the outer level and,
    without ties, whether any of the 26 equals it. The level not yet read comes first: most fail there. */
 template <bool STORED, bool TIES>
-__device__ __forceinline__ bool is_extremum(const extrema_part &o, int32_t level, int32_t x, int32_t y) {
+__device__ __forceinline__ bool is_extremum(const extrema_job &o, int32_t level, int32_t x, int32_t y) {
   if (TIES && level == 2) return true;
   const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
   const int32_t inwards = level == MARCH_LEVELS ? -1 : 1;
   if (!is_beyond_level<STORED, TIES>(o, level - inwards, x, y, c, false)) return false;
-  /* both without a branch, so that their reads are under way at once */
+  /* both without a branch, so that their reads are in flight at once */
   return TIES || (is_beyond_level<STORED, TIES>(o, level, x, y, c, true) &
                   is_beyond_level<STORED, TIES>(o, level + inwards, x, y, c, false));
 }
 
-/* Settles the waiting samples, an entry a lane: sets the bits of those that are extrema. Starts and ends in step. */
+/* Settles the waiting samples, an entry a lane: sets the bits of those that are extrema. Synchronises the warp before
+   and after. */
 template <bool STORED, bool TIES>
-__device__ __forceinline__ void settle_waiting(const extrema_part &o, const strip_place &place, int32_t count,
+__device__ __forceinline__ void settle_waiting(const extrema_job &o, const strip_position &strip, int32_t count,
                                                warp_candidates *s) {
   __syncwarp();
 #pragma unroll 1
@@ -243,20 +246,20 @@ __device__ __forceinline__ void settle_waiting(const extrema_part &o, const stri
     for (uint32_t left = entry & ((1u << LANE_SHIFT) - 1u); left; left &= left - 1) {
       const int32_t bit = __ffs((int)left) - 1, l = bit / LANE_COLUMNS,
                     column = LANE_COLUMNS * lane + bit % LANE_COLUMNS;
-      if (is_extremum<STORED, TIES>(o, l + 1, place.strip_column + column, place.first_row + row))
+      if (is_extremum<STORED, TIES>(o, l + 1, strip.strip_column + column, strip.first_row + row))
         atomicOr(&s->words[(row * MARCH_LEVELS + l) * STRIP_WORDS + column / 32], 1u << (column & 31));
     }
   }
   __syncwarp();
 }
 
-/* Tests one row of the walk; returns the number of waiting entries. */
-__device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const extrema_params &p,
-                                                 const strip_place &place, int32_t row, const dog_rows &rows,
+/* Tests one row; returns the number of waiting entries. */
+__device__ __forceinline__ int32_t march_dog_row(const extrema_job &o, const extrema_params &p,
+                                                 const strip_position &strip, int32_t row, const dog_rows &rows,
                                                  int32_t count, warp_candidates *s) {
-  const int32_t y = place.first_row + row, lane = (int32_t)threadIdx.x & 31;
+  const int32_t y = strip.first_row + row, lane = (int32_t)threadIdx.x & 31;
   if (y < p.border || y >= o.height - p.border) return count;
-  const uint32_t bits = test_dog_row(p.above, rows) & place.allowed;
+  const uint32_t bits = test_dog_row(p.above, rows) & strip.allowed;
   const uint32_t lanes = __ballot_sync(0xffffffffu, bits != 0);
   if (bits)
     s->waiting[count + __popc(lanes & ((1u << lane) - 1u))] =
@@ -265,37 +268,39 @@ __device__ __forceinline__ int32_t march_dog_row(const extrema_part &o, const ex
 }
 
 /* Writes a warp's words. */
-__device__ __forceinline__ void store_words(const extrema_part &o, const strip_place &place, const warp_candidates *s) {
-  for (int32_t i = (int32_t)threadIdx.x & 31; i < place.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) {
+__device__ __forceinline__ void store_words(const extrema_job &o, const strip_position &strip,
+                                            const warp_candidates *s) {
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < strip.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) {
     const int32_t row = i / (MARCH_LEVELS * STRIP_WORDS), l = i / STRIP_WORDS % MARCH_LEVELS;
-    const int32_t word = place.strip_column / 32 + i % STRIP_WORDS;
+    const int32_t word = strip.strip_column / 32 + i % STRIP_WORDS;
     if (word >= o.words_per_row) continue;
-    o.words[((size_t)l * (size_t)o.height + (size_t)(place.first_row + row)) * (size_t)o.words_per_row + (size_t)word] =
+    o.words[((size_t)l * (size_t)o.height + (size_t)(strip.first_row + row)) * (size_t)o.words_per_row + (size_t)word] =
         s->words[i];
   }
 }
 
-__device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, const extrema_params &p, int32_t block) {
+__device__ __forceinline__ strip_position strip_position_of(const extrema_job &o, const extrema_params &p,
+                                                            int32_t block) {
   const int32_t strips = (o.width + STRIP_COLUMNS - 1) / STRIP_COLUMNS;
   const int32_t lane = (int32_t)threadIdx.x & 31, warp = (int32_t)threadIdx.x >> 5;
-  strip_place place;
-  place.first_row = (block / strips * EXTREMA_WARPS + warp) * o.rows;
-  place.strip_column = block % strips * STRIP_COLUMNS;
-  place.column = place.strip_column + LANE_COLUMNS * lane;
-  place.rows = min(o.rows, o.height - place.first_row);
-  place.last_sent = min(place.rows, o.height - 1 - place.first_row);
-  place.beyond = 0;
-  if (lane == 0 && place.column > 0) place.beyond = -1;
-  if (lane == 31 && place.column + LANE_COLUMNS < o.width) place.beyond = 1;
-  place.allowed = 0;
+  strip_position strip;
+  strip.first_row = (block / strips * EXTREMA_WARPS + warp) * o.rows;
+  strip.strip_column = block % strips * STRIP_COLUMNS;
+  strip.column = strip.strip_column + LANE_COLUMNS * lane;
+  strip.rows = min(o.rows, o.height - strip.first_row);
+  strip.last_fetched = min(strip.rows, o.height - 1 - strip.first_row);
+  strip.beyond = 0;
+  if (lane == 0 && strip.column > 0) strip.beyond = -1;
+  if (lane == 31 && strip.column + LANE_COLUMNS < o.width) strip.beyond = 1;
+  strip.allowed = 0;
   for (int32_t k = 0; k < LANE_COLUMNS; k++)
-    if (place.column + k >= p.border && place.column + k < o.width - p.border) place.allowed |= 0x111u << k;
-  return place;
+    if (strip.column + k >= p.border && strip.column + k < o.width - p.border) strip.allowed |= 0x111u << k;
+  return strip;
 }
 
 /*
  * Does: extrema_ref for S = 3, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with STRIP_COLUMNS
- *   columns and extrema_part::rows rows; the warps of a block lie one below another.
+ *   columns and extrema_job::rows rows; the warps of a block lie one below another.
  * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers.
  * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that nothing read so far rules out, and
  *   without ties those of the other levels again. Up to 3 floats right of the picture, within its rows, are read and
@@ -306,50 +311,50 @@ __device__ __forceinline__ strip_place strip_place_of(const extrema_part &o, con
  *   bounded by memory and latency.
  */
 template <bool STORED, bool TIES>
-static __device__ __forceinline__ void extrema_march(const extrema_params &p, const extrema_part &o, int32_t block) {
+static __device__ __forceinline__ void extrema_march(const extrema_params &p, const extrema_job &o, int32_t block) {
   __shared__ warp_candidates s_candidates[EXTREMA_WARPS];
   __shared__ staged_rows<STORED> s_staged[EXTREMA_WARPS];
-  const strip_place place = strip_place_of(o, p, block);
+  const strip_position strip = strip_position_of(o, p, block);
   warp_candidates *s = &s_candidates[threadIdx.x >> 5];
   staged_rows<STORED> *staged = &s_staged[threadIdx.x >> 5];
   const float *from =
-      o.planes + o.plane_floats + (ptrdiff_t)(place.first_row - 1) * o.stride + place.column; /* row -1 of the walk */
-  send_row(o, place, -1, 0, staged, &from);
-  send_row(o, place, 0, 1, staged, &from);
-  for (int32_t i = (int32_t)threadIdx.x & 31; i < place.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;
+      o.planes + o.plane_floats + (ptrdiff_t)(strip.first_row - 1) * o.stride + strip.column; /* row first_row - 1 */
+  prefetch_row(o, strip, -1, 0, staged, &from);
+  prefetch_row(o, strip, 0, 1, staged, &from);
+  for (int32_t i = (int32_t)threadIdx.x & 31; i < strip.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;
   dog_row a, b, c;
-  take_row(o, place, -1, 0, staged, &from, &a);
-  take_row(o, place, 0, 1, staged, &from, &b);
+  load_dog_row(o, strip, -1, 0, staged, &from, &a);
+  load_dog_row(o, strip, 0, 1, staged, &from, &b);
   int32_t count = 0;
-  for (int32_t row = 0; row < place.rows; row += 3) {
-    take_row(o, place, row + 1, 2, staged, &from, &c);
-    count = march_dog_row(o, p, place, row, {a, b, c}, count, s);
-    if (row + 1 >= place.rows) break;
-    take_row(o, place, row + 2, 0, staged, &from, &a);
-    count = march_dog_row(o, p, place, row + 1, {b, c, a}, count, s);
-    if (row + 2 >= place.rows) break;
-    take_row(o, place, row + 3, 1, staged, &from, &b);
-    count = march_dog_row(o, p, place, row + 2, {c, a, b}, count, s);
+  for (int32_t row = 0; row < strip.rows; row += 3) {
+    load_dog_row(o, strip, row + 1, 2, staged, &from, &c);
+    count = march_dog_row(o, p, strip, row, {a, b, c}, count, s);
+    if (row + 1 >= strip.rows) break;
+    load_dog_row(o, strip, row + 2, 0, staged, &from, &a);
+    count = march_dog_row(o, p, strip, row + 1, {b, c, a}, count, s);
+    if (row + 2 >= strip.rows) break;
+    load_dog_row(o, strip, row + 3, 1, staged, &from, &b);
+    count = march_dog_row(o, p, strip, row + 2, {c, a, b}, count, s);
     if (count <= WAITING_MAX - 96) continue; /* three rows add 96 at most */
-    settle_waiting<STORED, TIES>(o, place, count, s);
+    settle_waiting<STORED, TIES>(o, strip, count, s);
     count = 0;
   }
-  settle_waiting<STORED, TIES>(o, place, count, s);
-  store_words(o, place, s);
+  settle_waiting<STORED, TIES>(o, strip, count, s);
+  store_words(o, strip, s);
 }
 
 template <bool STORED, bool TIES, bool GROUP>
 __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
     extrema_march_kernel(const __grid_constant__ extrema_params p, size_t group_stride_bytes) {
   int32_t block;
-  const extrema_part &part = part_of_block(p, &block);
+  const extrema_job &job = job_of_block(p, &block);
   if (GROUP) {
-    extrema_part o = part;
-    o.planes = group_shifted(part.planes, blockIdx.z * group_stride_bytes);
-    o.words = group_shifted(part.words, blockIdx.z * group_stride_bytes);
+    extrema_job o = job;
+    o.planes = group_shifted(job.planes, blockIdx.z * group_stride_bytes);
+    o.words = group_shifted(job.words, blockIdx.z * group_stride_bytes);
     extrema_march<STORED, TIES>(p, o, block);
   } else {
-    extrema_march<STORED, TIES>(p, part, block);
+    extrema_march<STORED, TIES>(p, job, block);
   }
 }
 
@@ -361,7 +366,7 @@ __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
  */
 template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __grid_constant__ extrema_params p) {
   int32_t block;
-  const extrema_part &o = part_of_block(p, &block);
+  const extrema_job &o = job_of_block(p, &block);
   const int32_t lane = (int32_t)threadIdx.x & 31, word = block % o.words_per_row, x = word * 32 + lane;
   const int32_t y = block / o.words_per_row * EXTREMA_WARPS + ((int32_t)threadIdx.x >> 5);
   if (y >= o.height) return;
@@ -380,16 +385,16 @@ template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __g
   }
 }
 
-/* Rows of a warp: as long a walk as lets all blocks run at once. */
+/* Rows of a warp: the fewest with which all blocks are resident at once. */
 static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
-  const int64_t groups = (int64_t)multiprocessors * EXTREMA_BLOCKS_PER_SM / launch_parts(o->width, STRIP_COLUMNS);
-  const int32_t rows = launch_parts(o->height, EXTREMA_WARPS * (int32_t)(groups > 1 ? groups : 1));
+  const int64_t groups = (int64_t)multiprocessors * EXTREMA_BLOCKS_PER_SM / ceil_div(o->width, STRIP_COLUMNS);
+  const int32_t rows = ceil_div(o->height, EXTREMA_WARPS * (int32_t)(groups > 1 ? groups : 1));
   if (rows < EXTREMA_ROWS_MIN) return EXTREMA_ROWS_MIN;
   return rows > EXTREMA_ROWS_MAX ? (int32_t)EXTREMA_ROWS_MAX : rows;
 }
 
-/* Fills the parts; returns the number of blocks, or -1 where a grid cannot hold them. */
-static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_params *p) {
+/* Fills the jobs; returns the number of blocks, or -1 where a grid cannot hold them. */
+static int64_t fill_jobs(const extrema_launch_args *args, bool march, extrema_params *p) {
   const int32_t multiprocessors = launch_multiprocessors();
   int64_t blocks = 0;
   for (int32_t i = 0; i < args->octave_count; i++) {
@@ -399,7 +404,7 @@ static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_p
     assert(o->stride % PLANE_STRIDE_FLOATS == 0 && o->stride <= INT32_MAX &&
            o->level_floats % PLANE_STRIDE_FLOATS == 0);
     assert((uintptr_t)o->levels % 256 == 0 && from->candidates.words_per_row == mask_words_per_row(o->width));
-    extrema_part *to = &p->parts[p->part_count++];
+    extrema_job *to = &p->jobs[p->job_count++];
     assert((uintptr_t)from->dog % 16 == 0); /* copied in vectors */
     to->planes = from->dog ? from->dog : o->levels;
     to->words = from->candidates.words;
@@ -410,8 +415,7 @@ static int64_t fill_parts(const extrema_launch_args *args, bool march, extrema_p
     to->words_per_row = from->candidates.words_per_row;
     to->first_block = (int32_t)blocks;
     to->rows = march ? rows_of_warp(o, multiprocessors) : 1;
-    blocks +=
-        (int64_t)launch_parts(o->width, march ? STRIP_COLUMNS : 32) * launch_parts(o->height, to->rows * EXTREMA_WARPS);
+    blocks += (int64_t)ceil_div(o->width, march ? STRIP_COLUMNS : 32) * ceil_div(o->height, to->rows * EXTREMA_WARPS);
     if (blocks > INT32_MAX) return -1;
   }
   return blocks;
@@ -436,13 +440,13 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
   assert(args->octave_count >= 0 && args->octave_count <= OCTAVES_MAX);
   assert(args->params.border >= 1 && args->params.scales >= 1 && args->params.scales <= SCALES_MAX);
   extrema_params p;
-  p.part_count = 0;
+  p.job_count = 0;
   p.scales = args->params.scales;
   p.border = args->params.border;
   /* |c| > t and c > 0 is c > max(t, 0); likewise for c < 0 */
   p.above = args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f;
   const bool march = p.scales == MARCH_LEVELS, ties = args->params.extremum_ties;
-  const int64_t blocks = fill_parts(args, march, &p);
+  const int64_t blocks = fill_jobs(args, march, &p);
   if (blocks < 0) return STAGE_OVERFLOW;
   if (blocks == 0) return STAGE_OK;
   const bool stored = args->octaves[0].dog != NULL;

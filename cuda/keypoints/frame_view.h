@@ -7,12 +7,13 @@
  *   cuda_keypoint_reset, (extrema), cuda_refine, cuda_locate, cuda_orient, [cuda_select], cuda_describe, cuda_results
  *
  * on one stream, or on several with events between them. All of it may be captured into a graph.
+ * Drawings of the streams and of a frame's timeline: cuda/KERNELS.md.
  *
  * To add a kernel (tests/api/check_places.py names what was forgotten):
  *   1. the kernel in a .cu of its subject, with its description: Does, Launch, Shared, Reads, Writes, Barriers, Limits,
  *      Order, Cost;
  *   2. one launcher in the header beside it, which asserts what the description says of the launch;
- *   3. its place in a frame's graph (pipeline/device/cuda_record.c), its buffers in pipeline/device/cuda_plan.c, and a
+ *   3. its node in a frame's graph (pipeline/device/cuda_record.c), its buffers in pipeline/device/cuda_plan.c, and a
  *      variant's name in pipeline/device/cuda_variants.c where there is a choice;
  *   4. its agreement with the reference, byte for byte: tests/agree/test_cuda_*.c (tests/prim for a primitive);
  *   5. its figure in bench/NOTES.md, with what bounds it.
@@ -55,7 +56,7 @@ typedef struct cuda_keypoint_scratch {
   uint32_t *tickets;                     /* [2]: next keypoint to orient, next feature to describe */
   uint32_t *settled_tiles;               /* [MASK_TILES_MAX] settled samples in each tile of the masks */
   uint32_t *work_counts;                 /* [2][WORK_BINS] features by window radius: oriented, selected */
-  uint32_t *work_cursors;                /* [2][WORK_BINS] how many of those have their place in `order` */
+  uint32_t *work_cursors;                /* [2][WORK_BINS] how many of those have their position in `order` */
   uint32_t *select_digits;               /* [SELECT_PASSES][SELECT_DIGITS] */
   uint32_t *peak_tiles;                  /* features in each tile of keypoints */
   uint32_t *select_above, *select_equal; /* features above and at the threshold in each tile of features */
@@ -74,10 +75,10 @@ typedef struct cuda_frame_view {
   int32_t octave_count, first_octave;        /* first_octave is octaves[0].octave */
   uint32_t mask_offset[OCTAVES_MAX];         /* first mask word of each octave: ascending, multiples of 4 */
   uint32_t mask_words;                       /* of all octaves, a multiple of 4; what lies between octaves is ignored */
-  uint32_t *candidate_words, *settled_words; /* 16-byte aligned; each octave's part as mask_view */
+  uint32_t *candidate_words, *settled_words; /* 16-byte aligned; each octave's words as mask_view */
   sift_params params;
   place_filter filter; /* mask: device memory or null */
-  bool filtered;       /* false: the filter keeps every place and is not consulted */
+  bool filtered;       /* false: the filter keeps every position and is not consulted */
   keypoint_list keypoints;
   feature_list oriented; /* what orientation gives */
   feature_list features; /* what is described: `oriented` again, or the list that selection fills */
@@ -104,9 +105,9 @@ static inline uint32_t cuda_group_share(const cuda_frame_view *view, uint32_t bl
   return share > 0 ? share : 1u;
 }
 
-/* Places the scratch for these capacities at `base` (256-byte aligned device memory) and returns its bytes. base null:
-   only the bytes are of use. */
-size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *scratch);
+/* Lays the scratch for these capacities out at `base` (256-byte aligned device memory) and returns its bytes. base
+   null: only the bytes are of use. */
+size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *scratch);
 
 /* Clears the scratch's counters: once a frame, before anything else of it. */
 stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream);

@@ -12,7 +12,7 @@ static void *take(char *base, size_t *offset, size_t count, size_t size) {
 
 static size_t list_tiles(uint32_t capacity) { return (size_t)capacity / LIST_TILE + 1; }
 
-size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
+size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
   char *b = (char *)base;
   size_t at = 0;
   const size_t word = sizeof(uint32_t);

@@ -1,5 +1,6 @@
 /*
  * Between a bit of the masks and its sample. Device functions, called by any thread.
+ * Drawing: cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
 #ifndef HARTSIFT_CUDA_KEYPOINTS_MASK_SITE_CUH
 #define HARTSIFT_CUDA_KEYPOINTS_MASK_SITE_CUH

@@ -12,14 +12,14 @@
 #include "cuda/prim/warp_hist.cuh"
 
 enum {
-  ORIENT_WARPS = 4,                    /* a block */
-  ORIENT_BLOCKS = 6,                   /* a multiprocessor */
-  ORIENT_TILE = 36,                    /* samples along a part of the window: all of one of radius 17, sigma 3.8 */
-  ORIENT_PITCH = ORIENT_TILE + 2,      /* of the part's samples in shared memory, with one more to each side */
-  ORIENT_COPIES = 8,                   /* of the histogram, for the atomic variant */
-  ORIENT_LEAST = -ORIENT_BINS / 2 - 1, /* bins -19..18 are stored */
-  ORIENT_STORED = ORIENT_BINS + 4,     /* these and what makes it a multiple of 4 */
-  PEAK_LANES = 4,                      /* a keypoint, in the peak kernel */
+  ORIENT_WARPS = 4,                      /* a block */
+  ORIENT_BLOCKS = 6,                     /* a multiprocessor */
+  ORIENT_TILE = 36,                      /* samples along a segment of the window: all of one of radius 17, sigma 3.8 */
+  ORIENT_PITCH = ORIENT_TILE + 2,        /* of the segment's samples in shared memory, with one more to each side */
+  ORIENT_COPIES = 8,                     /* of the histogram, for the atomic variant */
+  ORIENT_BIN_MIN = -ORIENT_BINS / 2 - 1, /* bins -19..18 are stored */
+  ORIENT_STORED = ORIENT_BINS + 4,       /* these and what makes it a multiple of 4 */
+  PEAK_LANES = 4,                        /* a keypoint, in the peak kernel */
   PEAK_BINS = ORIENT_BINS / PEAK_LANES,
   PEAK_THREADS = 128,
   PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES
@@ -27,9 +27,9 @@ enum {
 
 /* One warp's shared memory. What lies below bin 0 is folded at the end, so that no vote has to wrap. */
 typedef struct __align__(16) orient_shared {
-  int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* (bin - ORIENT_LEAST) * copies + copy */
+  int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* (bin - ORIENT_BIN_MIN) * copies + copy */
   window_tile<ORIENT_TILE> tile;
-  float samples[ORIENT_PITCH * ORIENT_PITCH]; /* of the level, from one above and left of the part */
+  float samples[ORIENT_PITCH * ORIENT_PITCH]; /* of the level, from one above and left of the segment */
 }
 orient_shared;
 
@@ -84,10 +84,10 @@ static __device__ __forceinline__ void orient_add(int32_t *votes, uint32_t lane_
 
 /* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run. */
 template <bool ATOMIC, author_rule RULE>
-static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane_view *level, const window_part *part,
-                                                   int32_t listed) {
+static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane_view *level,
+                                                   const window_segment *segment, int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
-  const uint32_t lane_votes = shared_address(s->votes - ORIENT_LEAST * ORIENT_COPIES + lane % ORIENT_COPIES) -
+  const uint32_t lane_votes = shared_address(s->votes - ORIENT_BIN_MIN * ORIENT_COPIES + lane % ORIENT_COPIES) -
                               ORIENT_BIAS * (ORIENT_COPIES * 4u);
   const float2 *columns = s->tile.column + sub;
   const float *samples = s->samples + ORIENT_PITCH + 1 + sub;
@@ -100,64 +100,66 @@ static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane
       const int32_t x = window_run_column(run), y = window_run_row(run);
       float gx, gy;
       if (RULE == RULE_VLFEAT) {
-        gradient_at_edge(level, part->x + sub + x, part->y + y, &gx, &gy);
+        gradient_at_edge(level, segment->x + sub + x, segment->y + y, &gx, &gy);
       } else {
         const float *p = samples + y * ORIENT_PITCH + x;
         gx = p[1] - p[-1], gy = p[ORIENT_PITCH] - p[-ORIENT_PITCH];
       }
       sample = orient_sample<RULE>(gx, gy, columns[x].y * s->tile.row[y].y);
     }
-    orient_add<ATOMIC>(s->votes - ORIENT_LEAST, lane_votes, inside, &sample);
+    orient_add<ATOMIC>(s->votes - ORIENT_BIN_MIN, lane_votes, inside, &sample);
   }
 }
 
-/* The columns of a row that vote, within a part's: first bounds by a rough root, a hundredth of a sample too wide, then
-   each end moves in until its sample votes. What lies between votes too: squares, sums and rounding never turn back. */
-static __device__ __forceinline__ window_span orient_span(const window_place *w, float limit, const window_part *part,
-                                                          int32_t row) {
-  const float dy = (float)(part->y + row) - w->y, rest = limit - dy * dy, shift = w->x - (float)w->cx;
+/* The columns of a row that vote, within a segment's: first bounds by a rough root, a hundredth of a sample too wide,
+   then each end moves in until its sample votes. What lies between votes too: squares, sums and rounding never turn
+   back. */
+static __device__ __forceinline__ window_span orient_span(const window_geometry *w, float limit,
+                                                          const window_segment *segment, int32_t row) {
+  const float dy = (float)(segment->y + row) - w->y, rest = limit - dy * dy, shift = w->x - (float)w->cx;
   window_span span = {0, 0};
   if (!(rest > 0.0f)) return span;
   const float reach = fminf(rest * rsqrtf(rest), 4096.0f) + 0.01f;
-  float x = (float)max(w->cx + (int32_t)ceilf(shift - reach), part->x);
-  float end = (float)min(w->cx + (int32_t)floorf(shift + reach), part->x + part->columns - 1);
+  float x = (float)max(w->cx + (int32_t)ceilf(shift - reach), segment->x);
+  float end = (float)min(w->cx + (int32_t)floorf(shift + reach), segment->x + segment->columns - 1);
   while (x <= end && !((x - w->x) * (x - w->x) + dy * dy < limit)) x += 1.0f;
   while (x <= end && !((end - w->x) * (end - w->x) + dy * dy < limit)) end -= 1.0f;
-  span.first = (int32_t)x - part->x;
+  span.first = (int32_t)x - segment->x;
   span.length = (int32_t)end - (int32_t)x + 1;
   return span;
 }
 
-/* Copies a part and one sample to each side of it to shared memory: all reads of a window are under way at once. */
-static __device__ __forceinline__ void orient_fetch(orient_shared *s, const window_part *part) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), width = part->columns + 2;
-  const float *from = part->corner - part->stride - 1 + lane;
+/* Copies a segment and one sample to each side of it to shared memory: all reads of a window are in flight at once. */
+static __device__ __forceinline__ void orient_fetch(orient_shared *s, const window_segment *segment) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), width = segment->columns + 2;
+  const float *from = segment->corner - segment->stride - 1 + lane;
   float *to = s->samples + lane;
 #pragma unroll 4
-  for (int32_t row = 0; row < part->rows + 2; row++, from += part->stride, to += ORIENT_PITCH) {
+  for (int32_t row = 0; row < segment->rows + 2; row++, from += segment->stride, to += ORIENT_PITCH) {
     if (lane < width) copy_4_async(to, from);
     if (lane + WARP_LANES < width) copy_4_async(to + WARP_LANES, from + WARP_LANES);
   }
   copies_commit();
 }
 
-/* Votes of one part of the window, its weights in place. */
+/* Votes of one segment of the window, whose weights are in shared memory. */
 template <bool ATOMIC, author_rule RULE>
-static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane_view *level, const window_place *w,
-                                                   float limit, const window_part *part) {
+static __device__ __forceinline__ void orient_segment(orient_shared *s, const plane_view *level,
+                                                      const window_geometry *w, float limit,
+                                                      const window_segment *segment) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   int32_t listed = 0;
   for (int32_t first = 0;; first += WARP_LANES) {
     window_span span = {0, 0};
-    if (first + lane < part->rows) span = orient_span(w, limit, part, first + lane);
+    if (first + lane < segment->rows) span = orient_span(w, limit, segment, first + lane);
     const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
     const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
-    if (first >= part->rows || listed + more > s->tile.RUNS) {
+    if (first >= segment->rows || listed + more > s->tile.RUNS) {
       copies_wait();
       __syncwarp(); /* the list, the weights and the samples are whole */
-      orient_runs<ATOMIC, RULE>(s, level, part, listed);
+      orient_runs<ATOMIC, RULE>(s, level, segment, listed);
       __syncwarp(); /* and read */
-      if (first >= part->rows) return;
+      if (first >= segment->rows) return;
       listed = 0;
     }
     window_list_runs(s->tile.runs + listed + before, span, first + lane);
@@ -165,7 +167,7 @@ static __device__ __forceinline__ void orient_walk(orient_shared *s, const plane
   }
 }
 
-/* Sum of the copies of stored bin b, 0..37: bin b + ORIENT_LEAST. */
+/* Sum of the copies of stored bin b, 0..37: bin b + ORIENT_BIN_MIN. */
 template <bool ATOMIC> static __device__ __forceinline__ int32_t orient_stored(const orient_shared *s, int32_t b) {
   if (!ATOMIC) return s->votes[b];
   const int4 low = ((const int4 *)s->votes)[2 * b], high = ((const int4 *)s->votes)[2 * b + 1];
@@ -174,7 +176,7 @@ template <bool ATOMIC> static __device__ __forceinline__ int32_t orient_stored(c
 
 /* The keypoint's histogram, to `histogram` in global memory. */
 template <bool ATOMIC, author_rule RULE>
-static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane_view *level, const window_place *w,
+static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane_view *level, const window_geometry *w,
                                                    float limit, int32_t *histogram) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   __syncwarp(); /* the keypoint before is done */
@@ -187,19 +189,19 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
   for (int32_t row = top; row <= bottom; row += ORIENT_TILE)
     for (int32_t column = left; column <= right; column += ORIENT_TILE) {
       const int32_t x = w->cx + column, y = w->cy + row, stride = (int32_t)level->stride;
-      const window_part part = {x,
-                                y,
-                                min((int32_t)ORIENT_TILE, right - column + 1),
-                                min((int32_t)ORIENT_TILE, bottom - row + 1),
-                                stride,
-                                level->data + (size_t)y * level->stride + (size_t)x};
-      if (RULE != RULE_VLFEAT) orient_fetch(s, &part); /* VLFeat's windows reach the level's edge */
-      window_tile_weights(&s->tile, w, &part);
-      orient_walk<ATOMIC, RULE>(s, level, w, limit, &part);
+      const window_segment segment = {x,
+                                      y,
+                                      min((int32_t)ORIENT_TILE, right - column + 1),
+                                      min((int32_t)ORIENT_TILE, bottom - row + 1),
+                                      stride,
+                                      level->data + (size_t)y * level->stride + (size_t)x};
+      if (RULE != RULE_VLFEAT) orient_fetch(s, &segment); /* VLFeat's windows reach the level's edge */
+      window_tile_weights(&s->tile, w, &segment);
+      orient_segment<ATOMIC, RULE>(s, level, w, limit, &segment);
     }
   __syncwarp();
   for (int32_t b = lane; b < ORIENT_BINS; b += WARP_LANES) {
-    const int32_t above = b - ORIENT_LEAST,
+    const int32_t above = b - ORIENT_BIN_MIN,
                   below = above - ORIENT_BINS; /* stored as b and as b - 36; 17 and 18 as both */
     int32_t sum = orient_stored<ATOMIC>(s, below >= 0 ? below : above);
     if (below >= 0 && above < ORIENT_BINS + 2) sum += orient_stored<ATOMIC>(s, above);
@@ -230,7 +232,7 @@ static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list
  * Reads     keypoints, Gaussian levels (each window once, copied to shared memory). Writes histograms, 144 bytes a
  *           keypoint.
  * Barriers  warp only: tables, list and samples before use and after, votes before folding.
- * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in parts; no keypoints: returns at once.
+ * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no keypoints: returns at once.
  * Order     repeatable: votes are integers.
  * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes a keypoint: bound by issue.
  */
@@ -257,8 +259,8 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
        1e-30, where a vote rounds to nothing. VLFeat's one-sided differences at the edge are whole. */
     const float scale = v.scales->orient[w.radius] * (RULE == RULE_VLFEAT ? 1.0f : 0.5f);
-    const window_place place = {w.x, w.y, w.cx, w.cy, w.radius, w.falloff, w.margin, scale};
-    orient_fill<ATOMIC, RULE>(&s_warps[threadIdx.x / WARP_LANES], &level, &place, w.limit,
+    const window_geometry geometry = {w.x, w.y, w.cx, w.cy, w.radius, w.falloff, w.margin, scale};
+    orient_fill<ATOMIC, RULE>(&s_warps[threadIdx.x / WARP_LANES], &level, &geometry, w.limit,
                               v.scratch.histograms + (size_t)n * ORIENT_BINS);
     n = following;
     item = next;
@@ -266,7 +268,7 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
   }
 }
 
-/* One keypoint's part of the peak kernel's shared memory. */
+/* One keypoint's shared memory in the peak kernel. */
 typedef struct peak_shared {
   int64_t smooth[PEAK_KEYPOINTS][ORIENT_BINS];
   int32_t histogram[PEAK_KEYPOINTS][ORIENT_BINS];
@@ -288,8 +290,8 @@ static __device__ __forceinline__ uint64_t join_peaks(uint64_t own) {
   return own;
 }
 
-/* Which of the lane's own peaks are among the `most` highest of all; lower bins first on ties. */
-static __device__ __forceinline__ uint64_t keep_highest(const int64_t *h, uint64_t all, uint64_t own, int32_t most) {
+/* Which of the lane's own peaks are among the `count` highest of all; lower bins first on ties. */
+static __device__ __forceinline__ uint64_t keep_highest(const int64_t *h, uint64_t all, uint64_t own, int32_t count) {
   uint64_t kept = 0;
   for (; own != 0; own &= own - 1) {
     const int32_t b = __ffsll((long long)own) - 1;
@@ -298,7 +300,7 @@ static __device__ __forceinline__ uint64_t keep_highest(const int64_t *h, uint64
       const int32_t other = __ffsll((long long)rest) - 1;
       above += h[other] > h[b] || (h[other] == h[b] && other < b);
     }
-    if (above < most) kept |= 1ull << b;
+    if (above < count) kept |= 1ull << b;
   }
   return kept;
 }
@@ -396,7 +398,7 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
  * Shared    2.2 KiB.
  * Reads     peak_counts, peak_angles, peak_tiles, work_counts.
  * Writes    oriented, its count (block of the last tile), order.
- * Barriers  of the scans and of the places.
+ * Barriers  of the scans and of the positions.
  * Limits    past the capacity features are counted, not written; no keypoints: block 0 writes count 0.
  * Order     features repeatable; `order` only within equal radii.
  * Cost      about 20 bytes a feature: bound by latency.

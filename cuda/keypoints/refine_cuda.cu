@@ -35,7 +35,7 @@ static __device__ __forceinline__ void follow_word(const cuda_frame_view &v, uin
  * Launch    ceil(mask_words / 1024) blocks of 256 threads, four mask words a thread.
  * Shared    8 bytes.
  * Reads     candidate_words, 16 bytes a thread. Writes settled_words (zero), candidates, candidate_count.
- * Barriers  two: the block's count is complete; its place in the list is known.
+ * Barriers  two: the block's count is complete; its offset in the list is known.
  * Limits    candidates beyond the capacity are counted, not listed. mask_words a multiple of 4.
  * Order     the list's order varies between runs; nothing later depends on it.
  * Cost      8 bytes of traffic for each mask word: bound by memory.
@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(MASK_THREADS) refine_compact_kernel(const __gr
 }
 
 /*
- * Does      follows the listed candidates, a thread each, and sets the bits of the samples where they settle: refine_ref.
- *           A list that overflowed is left aside and the masks are walked as by refine_plain_kernel.
+ * Does      follows the listed candidates, a thread each, and sets the bits of the samples where they settle:
+ *           refine_ref. A list that overflowed is left aside and the masks are walked as by refine_plain_kernel.
  * Launch    resident blocks of 128 threads, looping over the count.
  * Shared    none.
  * Reads     candidates, candidate_count, Gaussian levels (38 floats a step).
@@ -127,7 +127,7 @@ static __device__ __forceinline__ void locate_store(const cuda_frame_view &v, co
   v.keypoints.level[n] = (int16_t)s->level;
 }
 
-/* Lists the set bits of rank first..first + LOCATE_LIST of a chunk, in order: place in the chunk, in bits. */
+/* Lists the set bits of rank first..first + LOCATE_LIST of a chunk, in order: offset in the chunk, in bits. */
 static __device__ __forceinline__ void list_bits(uint4 w, uint32_t rank, uint32_t first, uint16_t *s_list) {
   const uint32_t words[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
@@ -145,7 +145,7 @@ static __device__ __forceinline__ void list_bits(uint4 w, uint32_t rank, uint32_
  * Writes    keypoints; the last block the count.
  * Barriers  around the scan and the list of each chunk of 1024 words.
  * Limits    any density: lists longer than LOCATE_LIST go in turns. Past the capacity nothing is written.
- * Order     repeatable: places follow from counts.
+ * Order     repeatable: positions follow from counts.
  * Cost      4 bytes a mask word, 38 loads a keypoint: bound by latency.
  */
 template <bool GROUP>

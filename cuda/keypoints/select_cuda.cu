@@ -1,7 +1,7 @@
 /*
  * Selection kernels: radix search for the smallest key that is kept, then an order-keeping compaction. Keys are bits of
- * response or sigma; where whole levels stay they are the levels, of which the first digit alone tells, and a keypoint's
- * first feature counts for all of them.
+ * response or sigma; where whole levels stay they are the levels, of which the first digit alone tells, and a
+ * keypoint's first feature counts for all of them.
  */
 #include "cuda/keypoints/select_cuda.h"
 
@@ -47,8 +47,8 @@ static __device__ __forceinline__ bool select_is_above(const cuda_frame_view &v,
 }
 
 /* The state after `passes` complete histograms. All threads of a block of LIST_TILE; valid on each. Thread t looks at
-   bins from the top: 2047 - 8 t downwards. Of levels it is the one with the keypoint that goes beyond the number; without
-   such a keypoint the state stays at 0, which every key is above. */
+   bins from the top: 2047 - 8 t downwards. Of levels it is the one with the keypoint that goes beyond the number;
+   without such a keypoint the state stays at 0, which every key is above. */
 static __device__ __forceinline__ select_state select_search(const cuda_frame_view &v, int32_t passes, uint32_t *s_scan,
                                                              select_state *s_found) {
   select_state state = {0, v.selection == SELECT_LEVELS ? v.max_features + 1u : v.max_features};
@@ -87,7 +87,8 @@ static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v
  * Does      histogram of one digit of the keys that match the digits found before; the first pass also stores the keys.
  * Launch    resident blocks of 256 threads, a thread a feature, looping over tiles.
  * Shared    8.2 KiB.
- * Reads     oriented, keypoints (first pass; for levels their values too), select_keys, select_digits of earlier passes.
+ * Reads     oriented, keypoints (first pass; for levels their values too), select_keys, select_digits of earlier
+ *           passes.
  * Writes    select_keys, select_digits.
  * Barriers  of the search and of the block's histogram.
  * Limits    no more features than are kept: returns at once. Keys are bits of floats from 0 upwards.
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_co
  * Shared    0.3 KiB. Barriers: of the search and of the scans.
  * Reads     oriented, select_keys, select_digits, select_above, select_equal. Writes features, block 0 their count.
  * Limits    no more features than are kept: copies them all. Past the capacity nothing is written.
- * Order     repeatable: places follow from counts. Cost: 20 bytes a feature, bound by latency.
+ * Order     repeatable: positions follow from counts. Cost: 20 bytes a feature, bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];

@@ -25,8 +25,8 @@ static void *work_array(unsigned char *base, size_t *offset, size_t count, size_
   return at;
 }
 
-size_t cuda_match_work_place(uint32_t first_count, uint32_t second_count, bool guided, void *base,
-                             cuda_match_work *work) {
+size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool guided, void *base,
+                              cuda_match_work *work) {
   unsigned char *at = (unsigned char *)base;
   const size_t rows = first_count, columns = second_count, strips = (columns + MATCH_STRIP - 1u) / MATCH_STRIP;
   size_t bytes = 0;
@@ -60,16 +60,16 @@ typedef struct norms_args {
 __global__ void __launch_bounds__(THREADS) match_norms_kernel(const __grid_constant__ norms_args p) {
   const uint64_t item = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / LANES;
   const bool of_second = item >= p.first_count;
-  const uint32_t i = (uint32_t)(of_second ? item - p.first_count : item), part = threadIdx.x % LANES;
+  const uint32_t i = (uint32_t)(of_second ? item - p.first_count : item), segment = threadIdx.x % LANES;
   const bool there = i < (of_second ? p.second_count : p.first_count);
   const uint8_t *list = of_second ? p.second : p.first;
   uint32_t norm = 0;
   if (list && there) {
-    const uint4 v = ((const uint4 *)(list + (size_t)i * MATCH_LENGTH))[part];
+    const uint4 v = ((const uint4 *)(list + (size_t)i * MATCH_LENGTH))[segment];
     norm = __dp4a(v.x, v.x, __dp4a(v.y, v.y, __dp4a(v.z, v.z, __dp4a(v.w, v.w, 0u))));
   }
   for (int d = 1; d < LANES; d <<= 1) norm += __shfl_xor_sync(WARP_ALL, norm, d);
-  if (part != 0) return;
+  if (segment != 0) return;
   if (there) p.best[of_second][i] = p.second_best[of_second][i] = MATCH_NO_KEY;
   if (!list) return;
   if (!of_second)
@@ -96,7 +96,7 @@ stage_status cuda_match_norms_launch(const match_args *args, const cuda_match_wo
 }
 
 /* x and y of a record of 24 bytes. */
-__device__ __forceinline__ static float2 record_place(const void *keypoints, uint32_t i) {
+__device__ __forceinline__ static float2 record_position(const void *keypoints, uint32_t i) {
   const float *record = (const float *)keypoints + (size_t)i * RECORD_FLOATS;
   return make_float2(record[0], record[1]);
 }
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(THREADS)
                         uint32_t count, match_place *places) {
   const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= count) return;
-  const float2 at = record_place(keypoints, i);
+  const float2 at = record_position(keypoints, i);
   places[i] = of_second ? match_place_second(&guide, at.x, at.y) : match_place_first(&guide, at.x, at.y);
 }
 
@@ -154,8 +154,8 @@ __global__ void __launch_bounds__(THREADS) match_settle_kernel(const __grid_cons
   p.nearest[i] = match_nearest_of_keys(p.type, t);
 }
 
-/* The smallest key of the group of t's best but for that itself: the candidates of its 64 whose numbers agree with it in
-   bits 1 and 2, 16 of them, two lanes each. Valid on all lanes. */
+/* The smallest key of the group of t's best but for that itself: the candidates of its 64 whose numbers agree with it
+   in bits 1 and 2, 16 of them, two lanes each. Valid on all lanes. */
 static __device__ __forceinline__ uint64_t group_second(const settle_args &p, uint32_t i, match_two t) {
   const uint32_t lane = threadIdx.x % WARP_LANES, nearest = (uint32_t)t.best, member = lane / 2u, half = lane % 2u;
   const uint32_t j = (nearest & ~63u) + (member & ~1u) * 4u + (nearest & 6u) + (member & 1u);

@@ -31,8 +31,8 @@ typedef struct cuda_match_work {
 } cuda_match_work;
 
 /* Lays the work out from base on (null: only its size); returns its bytes. guided: with room for places. */
-size_t cuda_match_work_place(uint32_t first_count, uint32_t second_count, bool guided, void *base,
-                             cuda_match_work *work);
+size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool guided, void *base,
+                              cuda_match_work *work);
 
 /* Once for a device, before the first launch: allows the shared memory that kernels take. */
 stage_status cuda_match_prepare(void);

@@ -90,9 +90,10 @@ typedef struct match_bests {
   uint64_t *best, *second;
 } match_bests;
 
-/* Adds a set to a feature's. Every key but the smallest of all loses to another once, here or in the set, and whoever
-   sees that offers it as second: so the outcome does not depend on the order. What is read first may be old, which
-   can only be too large, and saves nearly all atomics. */
+/* Adds a set to a feature's. The outcome does not depend on the order of additions: an atomic minimum keeps the
+   smallest key as best, and the key that loses a comparison with it, whether the old best or the new one, is offered as
+   second. Every key but the smallest loses once, so each is offered once. The plain reads before the atomics may return
+   an old value, which can only be too large; they save nearly all atomics. */
 static __device__ __forceinline__ void match_bests_add(const match_bests *bests, uint32_t i, match_two t) {
   uint64_t loser = t.best;
   if (t.best < __ldcg(&bests->best[i])) {

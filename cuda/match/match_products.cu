@@ -4,9 +4,9 @@
  *
  * What bounds such a kernel is less the products than what is done with each of them. So minima are taken over groups:
  * of a row's candidates the 16 that one lane sees in a strip of 64 columns, of a column's the 16 that two neighbouring
- * groups of lanes hold. Of groups only the smallest key counts, and only these smallest compete for first and second place: half an instruction
- * a product instead of three. The one thing this misses, a second nearest in the group of the nearest, is made good in
- * cuda_match_settle_launch, which computes that group again: 16 squares a feature.
+ * groups of lanes hold. Only the smallest key of a group is kept, and only these compete for nearest and second
+ * nearest: half an instruction a product instead of three. The one thing this misses, a second nearest in the group of
+ * the nearest, is made good in cuda_match_settle_launch, which computes that group again: 16 squares a feature.
  *
  * A product costs a multiply-add, half a three-way minimum (row) and a sum with minimum (column):
  *   x = (|b|^2 - 2 a.b) << 8 | number of the column       orders a row's candidates; |a|^2 is the same for all
@@ -130,8 +130,8 @@ static __device__ __forceinline__ void load_rows(const products_args *p, uint32_
   }
 }
 
-/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which say so there). A thread's pieces of 16
-   bytes lie 16 columns apart. */
+/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which say so there). A thread's pieces of
+   16 bytes lie 16 columns apart. */
 static __device__ __forceinline__ void load_strip(const products_args *p, uint32_t strip, products_shared *s) {
   enum { APART = THREADS * 16, PIECES = MATCH_STRIP * MATCH_LENGTH / APART };
   const uint32_t buffer = strip % BUFFERS, column = threadIdx.x / 8u, piece = threadIdx.x % 8u ^ column % 8u;
@@ -181,17 +181,17 @@ static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_
     int32_t dot[ROW_TILES][4];
     tile_products<FORM>(rows, columns + t * 8 * MATCH_LENGTH, dot);
     const int2 base = *(const int2 *)(bases + 8 * t);
-    int2 least = make_int2(MATCH_NO_KEY_32, MATCH_NO_KEY_32);
+    int2 smallest = make_int2(MATCH_NO_KEY_32, MATCH_NO_KEY_32);
 #pragma unroll
     for (int r = 0; r < LANE_ROWS; r++) {
       const int32_t x = (int32_t)((uint32_t)base.x - ((uint32_t)dot[r / 2][r % 2 * 2] << (MATCH_KEY_SHIFT + 1)));
       const int32_t y = (int32_t)((uint32_t)base.y - ((uint32_t)dot[r / 2][r % 2 * 2 + 1] << (MATCH_KEY_SHIFT + 1)));
       group[r] = min_of_three(group[r], x, y);
       if (!COLUMNS || (TAIL && rows->outside >> r & 1u)) continue;
-      least.x = min_of_sum(x, rows->term[r], least.x);
-      least.y = min_of_sum(y, rows->term[r], least.y);
+      smallest.x = min_of_sum(x, rows->term[r], smallest.x);
+      smallest.y = min_of_sum(y, rows->term[r], smallest.y);
     }
-    if (COLUMNS) *(int2 *)(keys + 8 * t) = least;
+    if (COLUMNS) *(int2 *)(keys + 8 * t) = smallest;
   }
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) {
@@ -261,8 +261,8 @@ static __device__ __forceinline__ uint64_t column_key(int32_t key, uint32_t row,
   return key == MATCH_NO_KEY_32 ? MATCH_NO_KEY : match_key(k >> MATCH_KEY_SHIFT, row + (k & MATCH_KEY_NUMBER) - number);
 }
 
-/* Hands the columns of a strip in: each half of the block those of its warps' rows, a thread a column. Neighbouring lane
-   groups count as one, of 16 rows. seen: column_second. */
+/* Hands the columns of a strip in: each half of the block those of its warps' rows, a thread a column. Neighbouring
+   lane groups count as one, of 16 rows. seen: column_second. */
 static __device__ __forceinline__ void end_columns(const products_args *p, uint32_t strip, uint32_t seen,
                                                    const products_shared *s) {
   const uint32_t at = threadIdx.x % MATCH_STRIP, half = threadIdx.x / MATCH_STRIP, column = strip * MATCH_STRIP + at;
@@ -338,13 +338,14 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const _
    strips. */
 static uint32_t strips_a_block(uint32_t row_blocks, uint32_t strips, uint32_t resident) {
   uint32_t chosen = strips;
-  double least = 1e300;
-  for (uint32_t parts = 1; parts <= strips && (uint64_t)parts * row_blocks <= 8ull * resident + row_blocks; parts++) {
-    const uint32_t each = (strips + parts - 1u) / parts, used = (strips + each - 1u) / each;
+  double lowest_cost = 1e300;
+  for (uint32_t segments = 1; segments <= strips && (uint64_t)segments * row_blocks <= 8ull * resident + row_blocks;
+       segments++) {
+    const uint32_t each = (strips + segments - 1u) / segments, used = (strips + each - 1u) / each;
     const uint64_t waves = ((uint64_t)used * row_blocks + resident - 1u) / resident;
     const double cost = (double)waves * ((double)each + 1.5);
-    if (cost < least) {
-      least = cost;
+    if (cost < lowest_cost) {
+      lowest_cost = cost;
       chosen = each;
     }
   }

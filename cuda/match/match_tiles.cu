@@ -1,6 +1,7 @@
 /*
  * Squared distances without matrix instructions: of float descriptors in the contract's order, and of 8-bit ones four
- * products an instruction. A block holds 128 x 128 of them in registers and hands the two nearest of its rows and columns in.
+ * products an instruction. A block holds 128 x 128 of them in registers and hands the two nearest of its rows and
+ * columns in.
  */
 #include "cuda/match/match_kernels.h"
 
@@ -29,11 +30,11 @@ typedef struct tiles_shared {
 } tiles_shared;
 
 /* Where a thread's n-th row or column lies in the tile. */
-static __device__ __forceinline__ uint32_t place_in_tile(uint32_t thread, int n) {
+static __device__ __forceinline__ uint32_t offset_in_tile(uint32_t thread, int n) {
   return thread * 4u + (uint32_t)(n % 4) + (uint32_t)(n / 4) * (TILE / 2u);
 }
 
-/* A thread's part of a slice: half the words of one descriptor (the last one again beyond it). */
+/* What a thread loads of a slice: half the words of one descriptor (the last one again beyond it). */
 static __device__ __forceinline__ void fetch_slice(const uint32_t *from, uint32_t first, uint32_t count, uint32_t words,
                                                    uint32_t slice, uint32_t *piece) {
   const uint32_t i = min(first + threadIdx.x % TILE, count - 1u);
@@ -82,7 +83,8 @@ static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint
   for (int r = 0; r < EACH; r++)
 #pragma unroll
     for (int c = 0; c < EACH; c++) {
-      const uint32_t i = row + place_in_tile(threadIdx.x / SIDE, r), j = column + place_in_tile(threadIdx.x % SIDE, c);
+      const uint32_t i = row + offset_in_tile(threadIdx.x / SIDE, r),
+                     j = column + offset_in_tile(threadIdx.x % SIDE, c);
       bool there = i < p->rows && j < p->columns;
       uint32_t square = sums[r][c];
       if (TYPE == MATCH_F32)
@@ -102,12 +104,12 @@ static __device__ __forceinline__ void read_seconds(const match_bests *bests, ui
                                                     uint32_t thread, uint32_t *seconds) {
 #pragma unroll
   for (int n = 0; n < EACH; n++)
-    seconds[n] = __ldcg((const uint32_t *)&bests->second[min(first + place_in_tile(thread, n), count - 1u)] + 1);
+    seconds[n] = __ldcg((const uint32_t *)&bests->second[min(first + offset_in_tile(thread, n), count - 1u)] + 1);
 }
 
 /* Whether any of the warp's squares can be among the two nearest that are known: rarely, once a few tiles are done. */
-static __device__ __forceinline__ bool worth_it(uint32_t least, uint32_t second) {
-  return __any_sync(WARP_ALL, least <= second && least != UINT32_MAX);
+static __device__ __forceinline__ bool worth_it(uint32_t smallest, uint32_t second) {
+  return __any_sync(WARP_ALL, smallest <= second && smallest != UINT32_MAX);
 }
 
 /* The two nearest of every row; 16 neighbouring lanes share a row. */
@@ -117,16 +119,16 @@ static __device__ __forceinline__ void hand_rows_in(const tiles_args *p, uint32_
   read_seconds(&p->row_bests, row, p->rows, threadIdx.x / SIDE, seconds);
 #pragma unroll
   for (int r = 0; r < EACH; r++) {
-    uint32_t least = squares[r][0];
+    uint32_t smallest = squares[r][0];
 #pragma unroll
-    for (int c = 1; c < EACH; c++) least = min(least, squares[r][c]);
-    if (!worth_it(least, seconds[r])) continue;
+    for (int c = 1; c < EACH; c++) smallest = min(smallest, squares[r][c]);
+    if (!worth_it(smallest, seconds[r])) continue;
     match_two t = match_two_none();
 #pragma unroll
     for (int c = 0; c < EACH; c++)
-      match_two_take(&t, key_of(squares[r][c], column + place_in_tile(threadIdx.x % SIDE, c)));
+      match_two_take(&t, key_of(squares[r][c], column + offset_in_tile(threadIdx.x % SIDE, c)));
     match_two_join_lanes(&t, 1, SIDE);
-    const uint32_t i = row + place_in_tile(threadIdx.x / SIDE, r);
+    const uint32_t i = row + offset_in_tile(threadIdx.x / SIDE, r);
     if (threadIdx.x % SIDE == 0 && i < p->rows) match_bests_add(&p->row_bests, i, t);
   }
 }
@@ -138,16 +140,16 @@ static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint
   read_seconds(&p->column_bests, column, p->columns, threadIdx.x % SIDE, seconds);
 #pragma unroll
   for (int c = 0; c < EACH; c++) {
-    uint32_t least = squares[0][c];
+    uint32_t smallest = squares[0][c];
 #pragma unroll
-    for (int r = 1; r < EACH; r++) least = min(least, squares[r][c]);
-    if (!worth_it(least, seconds[c])) continue;
+    for (int r = 1; r < EACH; r++) smallest = min(smallest, squares[r][c]);
+    if (!worth_it(smallest, seconds[c])) continue;
     match_two t = match_two_none();
 #pragma unroll
     for (int r = 0; r < EACH; r++)
-      match_two_take(&t, key_of(squares[r][c], row + place_in_tile(threadIdx.x / SIDE, r)));
+      match_two_take(&t, key_of(squares[r][c], row + offset_in_tile(threadIdx.x / SIDE, r)));
     match_two_join_lanes(&t, SIDE, WARP_LANES);
-    const uint32_t j = column + place_in_tile(threadIdx.x % SIDE, c);
+    const uint32_t j = column + offset_in_tile(threadIdx.x % SIDE, c);
     if (threadIdx.x % WARP_LANES < SIDE && j < p->columns) match_bests_add(&p->column_bests, j, t);
   }
 }

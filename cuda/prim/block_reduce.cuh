@@ -2,8 +2,8 @@
  * Reductions over the threads of a block.
  *
  * Called by all threads of a one-dimensional block, whose size is a multiple of 32 (up to 1024). `shared`: 32 words
- * that nothing else uses until the next barrier after the call. Each call holds two barriers; the result is valid on every
- * thread. Sums wrap around.
+ * that nothing else uses until the next barrier after the call. Each call holds two barriers; the result is valid on
+ * every thread. Sums wrap around.
  */
 #ifndef HARTSIFT_CUDA_PRIM_BLOCK_REDUCE_CUH
 #define HARTSIFT_CUDA_PRIM_BLOCK_REDUCE_CUH

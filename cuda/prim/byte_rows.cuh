@@ -99,9 +99,9 @@ static __device__ __forceinline__ byte_unit byte_rows_unit(const byte_rows &r, i
   return u;
 }
 
-/* The same place in a picture that goes with this one. */
-static __device__ __forceinline__ const uint8_t *byte_unit_place(const byte_unit &u, const uint8_t *data,
-                                                                 size_t stride_bytes) {
+/* The address of the same vector in another picture of the same size. */
+static __device__ __forceinline__ const uint8_t *byte_unit_address(const byte_unit &u, const uint8_t *data,
+                                                                   size_t stride_bytes) {
   return data + (size_t)u.row * stride_bytes + u.column;
 }
 

@@ -2,9 +2,9 @@
  * Sum, smallest, largest and count above a threshold of bytes, four a step, in registers.
  *
  * Extremes: bytes are compared as the upper halves of 16-bit lanes, where what lies below them cannot change which one
- * wins; a word and the same word shifted by a byte bring all four into those places. Above a threshold t: a byte up to t
- * is one nearer to t than to t + 1, one beyond it one farther, so the sums of both distances tell how many there are of
- * each; a sum of four distances is one instruction. On sm_90 a word costs 6 instructions.
+ * wins; a word and the same word shifted by a byte bring all four there. Count above a threshold t:
+ * |b - (t + 1)| - |b - t| is +1 for a byte b <= t and -1 for b > t, so for n bytes the sums of both distances differ by
+ * n - 2 (count above). A sum of four distances is one instruction. On sm_90 a word costs 6 instructions.
  */
 #ifndef HARTSIFT_CUDA_PRIM_BYTE_STATS_CUH
 #define HARTSIFT_CUDA_PRIM_BYTE_STATS_CUH
@@ -14,10 +14,10 @@
 /* Four bytes of 1. */
 #define BYTE_STATS_ONES 0x01010101u
 
-/* sum: of the bytes. to_threshold, to_next: of their distances. words: added. least, most: upper bytes of two 16-bit
+/* sum: of the bytes. to_threshold, to_next: of their distances. words: added. min, max: upper bytes of two 16-bit
    lanes. */
 struct byte_stats {
-  uint32_t sum, to_threshold, to_next, words, least, most;
+  uint32_t sum, to_threshold, to_next, words, min, max;
 };
 
 /* A threshold of 0..254 and the number after it, each in all four bytes. */
@@ -44,12 +44,12 @@ static __device__ __forceinline__ uint32_t byte_distances(uint32_t a, uint32_t b
 
 /* Four bytes to the extremes. */
 static __device__ __forceinline__ void byte_stats_add_range(byte_stats &s, uint32_t word) {
-  s.least = __vimin3_u16x2(s.least, word, word << 8);
-  s.most = __vimax3_u16x2(s.most, word, word << 8);
+  s.min = __vimin3_u16x2(s.min, word, word << 8);
+  s.max = __vimax3_u16x2(s.max, word, word << 8);
 }
 
-/* Four bytes to all figures. kept: the same with zeros for bytes that are to count in the extremes only. The caller adds
-   1 to `words` for each; a thread may add 2^22 words. */
+/* Four bytes to all figures. kept: the same with zeros for bytes that are to count in the extremes only. The caller
+   adds 1 to `words` for each; a thread may add 2^22 words. */
 static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t word, uint32_t kept,
                                                       const byte_threshold &t) {
   byte_stats_add_range(s, word);
@@ -59,11 +59,11 @@ static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t wo
 }
 
 /* The extremes of all bytes added; 255 and 0 when there were none. */
-static __device__ __forceinline__ uint32_t byte_stats_least(const byte_stats &s) {
-  return min(s.least >> 24, s.least >> 8 & 0xffu);
+static __device__ __forceinline__ uint32_t byte_stats_min(const byte_stats &s) {
+  return min(s.min >> 24, s.min >> 8 & 0xffu);
 }
-static __device__ __forceinline__ uint32_t byte_stats_most(const byte_stats &s) {
-  return max(s.most >> 24, s.most >> 8 & 0xffu);
+static __device__ __forceinline__ uint32_t byte_stats_max(const byte_stats &s) {
+  return max(s.max >> 24, s.max >> 8 & 0xffu);
 }
 
 /* How many bytes are above the threshold: of all, the difference of the distances counts those up to it as 1 and the

@@ -2,8 +2,8 @@
  * Which block of a launch comes last: the one that may gather what all of them wrote.
  *
  * `ticket`: a word of global memory that is 0 before the launch, and again after it. All threads of a block call this
- * after they have written their part; the threads of the last block then see every part, if they read past the L1
- * (__ldcg). Two barriers. `s_last`: a word of shared memory.
+ * after they have written their results; the threads of the last block then see those of all blocks, if they read past
+ * the L1 (__ldcg). Two barriers. `s_last`: a word of shared memory.
  */
 #ifndef HARTSIFT_CUDA_PRIM_LAST_BLOCK_CUH
 #define HARTSIFT_CUDA_PRIM_LAST_BLOCK_CUH

@@ -1,7 +1,7 @@
 /*
  * 1-D convolution. Few taps: a thread makes a vector of 16 bytes of outputs from the vectors around it, all in
- * registers. Many taps: a block keeps its stretch of the signal in shared memory, and a thread a window that slides over
- * it in registers.
+ * registers. Many taps: a block keeps its stretch of the signal in shared memory, and a thread a window that slides
+ * over it in registers.
  */
 #include "cuda/primitives/convolve_cuda.h"
 
@@ -10,10 +10,10 @@
 enum {
   TREE_THREADS = 256,
   TREE_BLOCKS_PER_SM = 4,
-  TREE_TURNS = 2, /* vectors that a thread has under way */
+  TREE_TURNS = 2, /* vectors that a thread has in flight */
   LONG_THREADS = 256,
   LONG_TAPS = 256, /* a step */
-  LONG_STAGED = 4, /* samples that a thread has under way */
+  LONG_STAGED = 4, /* samples that a thread has in flight */
   CONVOLVE_GRID_Y_MAX = 65535
 };
 
@@ -69,11 +69,11 @@ static __device__ __forceinline__ E tree_at(const tree_params<E> &p, const E *ro
 
 /*
  * Does      convolution with M <= 7 taps: convolve_ref.
- * Launch    2-D blocks of 256 threads, as wide as a row has vectors, at most 256; x: 2 vectors a thread, y: rows, at most
- *           65535 blocks, looping.
+ * Launch    2-D blocks of 256 threads, as wide as a row has vectors, at most 256; x: 2 vectors a thread, y: rows, at
+ *           most 65535 blocks, looping.
  * Shared    none. Barriers: none.
- * Reads     the signal. V samples are 16 bytes and rows of signal and output so aligned, or V is 1. Neighbouring vectors
- *           come from the L1.
+ * Reads     the signal. V samples are 16 bytes and rows of signal and output so aligned, or V is 1. Neighbouring
+ *           vectors come from the L1.
  * Writes    out.
  * Limits    no empty signal. Order: the contract's tree.
  * Cost      a sample read and written, M + 2 operations: bound by memory.
@@ -129,12 +129,12 @@ struct long_params {
   double inline_taps[CONVOLVE_INLINE_TAPS];
 };
 
-/* Outputs of a thread, and the block's stretch of the signal: a place of padding after each OUTPUTS of them lets threads
-   that walk side by side read from different banks. */
+/* Outputs of a thread, and the block's stretch of the signal: an element of padding after each OUTPUTS of them lets
+   neighbouring threads read from different banks. */
 template <typename E> struct long_shape {
   static constexpr int outputs = sizeof(E) == 4 ? 8 : 4;
   static constexpr int block_outputs = LONG_THREADS * outputs;
-  static constexpr int places = (block_outputs + LONG_TAPS + outputs) / outputs * (outputs + 1);
+  static constexpr int slots = (block_outputs + LONG_TAPS + outputs) / outputs * (outputs + 1);
 };
 
 /* One output's sum: in double; for doubles with its error beside it. */
@@ -151,7 +151,7 @@ template <typename E> struct long_sum;
 template <> struct long_sum<float> { typedef double type; };
 template <> struct long_sum<double> { typedef prim_dot type; };
 
-/* Samples first .. first + count - 1 of a row to shared memory, from place `before` on. */
+/* Samples first .. first + count - 1 of a row to shared memory, from element `before` on. */
 template <typename E>
 static __device__ __forceinline__ void stage_samples(const long_params &p, const E *row, int64_t first, int32_t count,
                                                      int32_t before, double *s_x) {
@@ -165,8 +165,8 @@ static __device__ __forceinline__ void stage_samples(const long_params &p, const
     }
 #pragma unroll
     for (int32_t k = 0; k < LONG_STAGED; k++) {
-      const int32_t place = n + k * LONG_THREADS + before;
-      if (place < count + before) s_x[place + place / V] = (double)value[k];
+      const int32_t slot = n + k * LONG_THREADS + before;
+      if (slot < count + before) s_x[slot + slot / V] = (double)value[k];
     }
   }
 }
@@ -190,14 +190,14 @@ static __device__ __forceinline__ void add_group(const double *x, const double *
 }
 
 /* All taps of a step, `count`, filled up to a multiple of V with taps at the end that do not exist. Tap j and output k
-   need place V t + k + (filled - 1 - j) of the stretch: for V taps at a time the samples of those before, moved on by V,
-   and V new ones. start: the first tap begins the sums. */
+   need element V t + k + (filled - 1 - j) of the stretch: for V taps at a time the samples of those before, moved on by
+   V, and V new ones. start: the first tap begins the sums. */
 template <typename E>
 static __device__ __forceinline__ void add_taps(const double *s_x, const double *s_c, int32_t count, bool start,
                                                 typename long_sum<E>::type *sum) {
   constexpr int V = long_shape<E>::outputs;
   const double *mine = s_x + threadIdx.x * (V + 1);
-  int32_t group = (count + V - 1) / V - 1; /* places V group .. V group + 2 V - 2 */
+  int32_t group = (count + V - 1) / V - 1; /* elements V group .. V group + 2 V - 2 */
   double x[2 * V - 1];
 #pragma unroll
   for (int e = 0; e < V - 1; e++) x[e] = mine[(V + 1) * (group + 1) + e];
@@ -227,7 +227,7 @@ static __device__ __forceinline__ void add_taps(const double *s_x, const double 
 template <typename E>
 __global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __grid_constant__ long_params p) {
   constexpr int V = long_shape<E>::outputs;
-  __shared__ double s_x[long_shape<E>::places];
+  __shared__ double s_x[long_shape<E>::slots];
   __shared__ double s_c[LONG_TAPS];
   const int64_t first = (int64_t)blockIdx.x * long_shape<E>::block_outputs, half = p.tap_count / 2;
   for (int64_t y = blockIdx.y; y < p.height; y += gridDim.y) {

@@ -10,7 +10,7 @@
 #include "cuda/prim/compact.cuh"
 #include "cuda/prim/opaque.cuh"
 
-/* What a size of pictures is counted with: threads of a block, vectors of 16 bytes that a thread has under way, and the
+/* What a size of pictures is counted with: threads of a block, vectors of 16 bytes that a thread has in flight, and the
    bytes from a bin to the next as a power of two. */
 enum {
   SMALL_THREADS = HISTOGRAM_BINS,
@@ -130,7 +130,7 @@ static __device__ __forceinline__ void add_to_tally(W *tally, uint32_t count, ui
  *           bytes, VECTORS at a time. SHIFT: BIN_SHIFT, a histogram a block, or LANE_SHIFT, one a lane.
  * Shared    256 bins << SHIFT: 1 KiB or 32 KiB.
  * Reads     the view, the mask: any address, width, stride. Writes counts [256]; scratch is zero before and after.
- * Barriers  after clearing, while the first vectors are under way, for large pictures before the loop, which stays the
+ * Barriers  after clearing, while the first vectors are in flight, for large pictures before the loop, which stays the
  *           shorter for it; before the block's histograms are read.
  * Limits    a histogram a block: at most 255 blocks, less than 2^24 bytes. One a lane: less than 2^16 blocks, 2^48
  *           bytes, 2^32 bytes a block.
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
       for (uint32_t k = 0; k < VECTORS; k++) {
         const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
-        const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
+        const uint8_t *over = MASKED ? byte_unit_address(u, mask, mask_stride) : nullptr;
         whole[k] = n + k * step < units && u.whole && aligned(over);
         if (whole[k]) v[k] = byte_unit_load(u);
         if (MASKED && whole[k]) m[k] = __ldg((const uint4 *)over);
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(THREADS)
           count_vector<SHIFT, MASKED>(s_bins, v[k], m[k], lane);
         } else if (n + k * step < units) {
           const byte_unit u = byte_rows_unit<FLAT>(in, row, n + k * step);
-          const uint8_t *over = MASKED ? byte_unit_place(u, mask, mask_stride) : nullptr;
+          const uint8_t *over = MASKED ? byte_unit_address(u, mask, mask_stride) : nullptr;
           count_some<SHIFT>(s_bins, u, over, lane);
         }
       }
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
 #pragma unroll
       for (uint32_t k = 0; k < LEVEL_VECTORS; k++) {
         const byte_unit u = byte_rows_unit<FLAT>(in, row, min(n + k * step, units - 1u));
-        to[k] = (uint8_t *)(uintptr_t)byte_unit_place(u, out, out_stride);
+        to[k] = (uint8_t *)(uintptr_t)byte_unit_address(u, out, out_stride);
         whole[k] = n + k * step < units && u.whole && aligned(to[k]);
         if (whole[k]) v[k] = *(const uint4 *)u.address;
       }
@@ -282,9 +282,9 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
 }
 
 /* Blocks for so many vectors, at most those that the device holds at once. */
-static unsigned blocks_for(const byte_rows *rows, int32_t a_block, int32_t most) {
+static unsigned blocks_for(const byte_rows *rows, int32_t a_block, int32_t blocks_max) {
   const uint64_t needed = (byte_rows_units(rows) + (uint64_t)a_block - 1) / (uint64_t)a_block;
-  return (unsigned)(needed < (uint64_t)most ? needed : (uint64_t)most);
+  return (unsigned)(needed < (uint64_t)blocks_max ? needed : (uint64_t)blocks_max);
 }
 
 /* The view's rows, and those of a picture that goes with it; *other_stride: as these rows are cut. */
@@ -297,12 +297,12 @@ static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
   return rows;
 }
 
-/* As many blocks as have a vector for each thread, at most most_blocks. */
+/* As many blocks as have a vector for each thread, at most blocks_max. */
 template <int THREADS, int VECTORS, int SHIFT>
-static stage_status histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride,
-                                 int32_t most_blocks, cuda_stream stream) {
+static stage_status histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride, int32_t blocks_max,
+                                 cuda_stream stream) {
   const uint8_t *mask = (const uint8_t *)a->mask;
-  const unsigned blocks = blocks_for(&rows, THREADS, most_blocks);
+  const unsigned blocks = blocks_for(&rows, THREADS, blocks_max);
   assert(byte_rows_units(&rows) / blocks < ((uint64_t)1 << 32) / BYTE_ROWS_VECTOR - THREADS);
   void (*const kernel)(byte_rows, const uint8_t *, size_t, histogram_scratch *, uint64_t *) =
       rows.rows == 1 ? (mask ? histogram_kernel<THREADS, VECTORS, SHIFT, true, true>
@@ -319,9 +319,9 @@ stage_status histogram_launch(const histogram_args *a, cuda_stream stream) {
   size_t mask_stride = a->mask ? a->mask_stride_bytes : a->view.stride_bytes;
   const byte_rows rows = rows_with(&a->view, &mask_stride);
   const uint64_t units = byte_rows_units(&rows);
-  const int32_t most_small = a->processors < TALLY_BLOCKS_MAX ? a->processors : (int32_t)TALLY_BLOCKS_MAX;
-  if (units <= (uint64_t)most_small * HISTOGRAM_SMALL_VECTORS)
-    return histogram_of<SMALL_THREADS, SMALL_VECTORS, BIN_SHIFT>(a, rows, mask_stride, most_small, stream);
+  const int32_t small_blocks_max = a->processors < TALLY_BLOCKS_MAX ? a->processors : (int32_t)TALLY_BLOCKS_MAX;
+  if (units <= (uint64_t)small_blocks_max * HISTOGRAM_SMALL_VECTORS)
+    return histogram_of<SMALL_THREADS, SMALL_VECTORS, BIN_SHIFT>(a, rows, mask_stride, small_blocks_max, stream);
   if (units <= (uint64_t)a->processors * HISTOGRAM_MEDIUM_VECTORS)
     return histogram_of<LANE_THREADS, MEDIUM_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);
   return histogram_of<LANE_THREADS, LARGE_VECTORS, LANE_SHIFT>(a, rows, mask_stride, a->processors, stream);

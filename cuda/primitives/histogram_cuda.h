@@ -18,7 +18,7 @@ enum {
      against 2.44, 1200 x 1000 (568) 2.73 against 2.70, 1920 x 1080 (982) 3.13 against 2.98, 2560 x 1600 4.27 against
      3.34. */
   HISTOGRAM_SMALL_VECTORS = 400,
-  /* Others up to so many are medium, with half as many vectors under way as large ones: 1280 x 960 2.70 us against
+  /* Others up to so many are medium, with half as many vectors in flight as large ones: 1280 x 960 2.70 us against
      2.96, 3840 x 2160 (3927 vectors) 4.29 against 4.37. */
   HISTOGRAM_MEDIUM_VECTORS = 4096,
   HISTOGRAM_TALLY_WARPS = 8,

@@ -1,6 +1,6 @@
 /*
- * Reductions. Integers are taken as aligned vectors in any order, for their sums are exact; other types chunk by chunk, a
- * warp each, as the fixed tree demands. The block that comes last gathers.
+ * Reductions. Integers are taken as aligned vectors in any order, for their sums are exact; other types chunk by chunk,
+ * a warp each, as the fixed tree demands. The block that comes last gathers.
  */
 #include "cuda/primitives/reduce_cuda.h"
 
@@ -11,13 +11,13 @@
 #include "cuda/prim/last_block.cuh"
 
 enum { REDUCE_THREADS = 256, REDUCE_WARPS = REDUCE_THREADS / WARP_LANES, REDUCE_BLOCKS_PER_SM = 4 };
-/* Vectors of 16 bytes that a thread has under way. */
+/* Vectors of 16 bytes that a thread has in flight. */
 enum { REDUCE_VECTORS = 4 };
 
 /* What a block found among integers. */
 struct integer_partial {
   uint64_t sum;
-  uint32_t least, most;
+  uint32_t min, max;
 };
 
 struct reduce_result {
@@ -33,15 +33,15 @@ static __device__ __forceinline__ double divided(double sum, double divisor) {
 /* All threads of a block; valid on thread 0. s_partial: REDUCE_WARPS entries. One barrier. */
 static __device__ __forceinline__ integer_partial block_reduce_integers(integer_partial p, integer_partial *s_partial) {
   p.sum = warp_reduce_sum_u64(p.sum);
-  p.least = (uint32_t)warp_reduce_min((int32_t)p.least);
-  p.most = (uint32_t)warp_reduce_max((int32_t)p.most);
+  p.min = (uint32_t)warp_reduce_min((int32_t)p.min);
+  p.max = (uint32_t)warp_reduce_max((int32_t)p.max);
   if (threadIdx.x % WARP_LANES == 0) s_partial[threadIdx.x / WARP_LANES] = p;
   __syncthreads();
   if (threadIdx.x == 0)
     for (int w = 1; w < REDUCE_WARPS; w++) {
       p.sum += s_partial[w].sum;
-      p.least = min(p.least, s_partial[w].least);
-      p.most = max(p.most, s_partial[w].most);
+      p.min = min(p.min, s_partial[w].min);
+      p.max = max(p.max, s_partial[w].max);
     }
   return p;
 }
@@ -54,8 +54,8 @@ template <int BYTES> static __device__ __forceinline__ void add_word_range(uint3
   if (BYTES == 1) {
     byte_stats_add_range(s, word);
   } else {
-    s.least = __vminu2(s.least, word);
-    s.most = __vmaxu2(s.most, word);
+    s.min = __vminu2(s.min, word);
+    s.max = __vmaxu2(s.max, word);
   }
 }
 
@@ -87,7 +87,8 @@ static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &
  * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 4 at a
  *           time; the last block gathers the partial results.
  * Shared    0.2 KiB.
- * Reads     the view, aligned for its type: any width, stride. Writes partials [blocks], the results; ticket is 0 before and after.
+ * Reads     the view, aligned for its type: any width, stride. Writes partials [blocks], the results; ticket is 0
+ *           before and after.
  * Barriers  of the block's reduction and of the ticket.
  * Limits    no empty view. Order: repeatable, integer sums and extremes.
  * Cost      16 bytes a vector; some 12 (sum) or 20 instructions where rows have no gaps, 60 more else.
@@ -120,23 +121,23 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
           add_some<BYTES, RANGE>(byte_rows_unit<FLAT>(in, row, n + k * step), s, p.sum);
     }
   }
-  p.least = BYTES == 1 ? byte_stats_least(s) : min(s.least & 0xffffu, s.least >> 16);
-  p.most = BYTES == 1 ? byte_stats_most(s) : max(s.most & 0xffffu, s.most >> 16);
+  p.min = BYTES == 1 ? byte_stats_min(s) : min(s.min & 0xffffu, s.min >> 16);
+  p.max = BYTES == 1 ? byte_stats_max(s) : max(s.max & 0xffffu, s.max >> 16);
   p = block_reduce_integers(p, s_partial);
   if (threadIdx.x == 0) partials[blockIdx.x] = p;
   if (!last_block(ticket, &s_last)) return;
   p.sum = 0;
-  p.least = 0xffffu;
-  p.most = 0u;
+  p.min = 0xffffu;
+  p.max = 0u;
   for (uint32_t b = threadIdx.x; b < gridDim.x; b += REDUCE_THREADS) {
     p.sum += __ldcg((const unsigned long long *)&partials[b].sum);
-    p.least = min(p.least, __ldcg(&partials[b].least));
-    p.most = max(p.most, __ldcg(&partials[b].most));
+    p.min = min(p.min, __ldcg(&partials[b].min));
+    p.max = max(p.max, __ldcg(&partials[b].max));
   }
   p = block_reduce_integers(p, s_partial);
   if (threadIdx.x != 0) return;
-  if (result.first) *result.first = RANGE ? (double)p.least : divided((double)p.sum, result.divisor);
-  if (result.second) *result.second = (double)p.most;
+  if (result.first) *result.first = RANGE ? (double)p.min : divided((double)p.sum, result.divisor);
+  if (result.second) *result.second = (double)p.max;
 }
 
 /*
@@ -219,8 +220,8 @@ static uint64_t chunks_of(uint64_t elements) { return elements / PRIM_CHUNK + (e
 /* Blocks for so many items of a thread or a warp, at most those that the device holds at once. */
 static unsigned grid_for(uint64_t items, uint64_t items_a_block, int32_t processors, int32_t blocks_per_sm) {
   const uint64_t needed = (items + items_a_block - 1) / items_a_block;
-  const uint64_t most = (uint64_t)processors * (uint64_t)blocks_per_sm;
-  return (unsigned)(needed < most ? needed : most);
+  const uint64_t blocks_max = (uint64_t)processors * (uint64_t)blocks_per_sm;
+  return (unsigned)(needed < blocks_max ? needed : blocks_max);
 }
 
 static element_rows rows_of(const prim_view *v) {
@@ -269,7 +270,7 @@ stage_status reduce_integers_launch(const reduce_args *a, cuda_stream stream) {
   const int64_t width = (int64_t)(a->view.width * prim_element_bytes(a->view.type)), height = (int64_t)a->view.height;
   const size_t stride = a->view.stride_bytes;
   const byte_rows rows = byte_rows_make(a->view.data, width, height, stride, byte_rows_joined(width, height, stride));
-  /* A block has 16 KiB under way; small views are spread over more blocks. */
+  /* A block has 16 KiB in flight; small views are spread over more blocks. */
   const unsigned blocks = grid_for(byte_rows_units(&rows), REDUCE_THREADS, a->processors, REDUCE_BLOCKS_PER_SM);
   const bool range = a->kind == REDUCE_RANGE;
   if (a->view.type == PRIM_U8)

@@ -1,5 +1,5 @@
 /*
- * Tile statistics of bytes. A thread walks down a column of words of one tile, so a warp reads whole lines, and keeps
+ * Tile statistics of bytes. A thread goes down a column of words of one tile, so a warp reads whole lines, and keeps
  * its running figures in registers; the threads of a tile meet in shared memory.
  */
 #include "cuda/device/launch.cuh"
@@ -8,19 +8,19 @@
 
 enum {
   TILE_THREADS = 256,
-  TILE_BLOCKS_PER_SM = 4, /* 5 where a column has 3 words: measured; more hold too few rows under way */
+  TILE_BLOCKS_PER_SM = 4, /* 5 where a column has 3 words: measured; more hold too few rows in flight */
   TILE_GRID_YZ_MAX = 65535,
   TILE_FINISH_WARPS = 8,
-  TILE_FINISH_MANY = 64,        /* parts of a tile that all warps of a block go through */
-  TILE_PART_ROWS_MIN = 16,      /* a part of a tile is not lower than this */
-  TILE_PART_BYTES_MAX = 1 << 24 /* nor larger: sums of a thread stay in 32 bits */
+  TILE_FINISH_MANY = 64,           /* segments of a tile that all warps of a block go through */
+  TILE_SEGMENT_ROWS_MIN = 16,      /* a segment of a tile is not lower than this */
+  TILE_SEGMENT_BYTES_MAX = 1 << 24 /* nor larger: sums of a thread stay in 32 bits */
 };
 
 /* How words are read: aligned; joined from two, which stand alike in every row; or differently from row to row. */
 enum tile_reading { TILE_ALIGNED, TILE_SHIFTED, TILE_TURNING };
 
 /* Of so many blocks, those that a multiprocessor has threads for. */
-static constexpr int tile_blocks_held(int blocks) {
+static constexpr int tile_blocks_resident(int blocks) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
   return blocks < 4 ? blocks : 4;
 #else
@@ -29,9 +29,9 @@ static constexpr int tile_blocks_held(int blocks) {
 }
 
 /* What one block found of one tile. */
-struct tile_byte_part {
+struct tile_byte_segment {
   uint64_t sum, above;
-  uint32_t least, most;
+  uint32_t min, max;
 };
 
 struct tile_bytes_params {
@@ -41,23 +41,23 @@ struct tile_bytes_params {
   uint32_t block_units;     /* of them side by side in a block: all, or a block's threads */
   uint32_t unit_reciprocal; /* n / block_units = n * unit_reciprocal >> 16 for n up to 255 */
   uint32_t tiles_a_block;   /* side by side; 1 where block_units are not all */
-  uint64_t row_parts;       /* a tile is cut into so many parts from top to bottom ... */
-  uint64_t part_rows;       /* ... of so many rows, */
-  uint64_t unit_parts;      /* and into so many from left to right ... */
-  uint64_t part_units;      /* ... of so many units */
+  uint64_t row_segments;    /* a tile is cut into so many segments from top to bottom ... */
+  uint64_t segment_rows;    /* ... of so many rows, */
+  uint64_t unit_segments;   /* and into so many from left to right ... */
+  uint64_t segment_units;   /* ... of so many units */
   byte_threshold threshold;
   bool all_above, none_above; /* whatever the bytes are */
   prim_tile *tiles;
-  tile_byte_part *parts; /* null: whole tiles */
+  tile_byte_segment *segments; /* null: whole tiles */
 };
 
-/* A thread's column of one tile: WORDS words of each row from `at` on. The last column of a tile ends where the tile does:
-   bytes of it that another column has as well are masked, but for the extremes. */
+/* A thread's column of one tile: WORDS words of each row from `at` on. The last column of a tile ends where the tile
+   does: bytes of it that another column has as well are masked, but for the extremes. */
 template <int WORDS> struct tile_column {
   const uint8_t *at;
   uint32_t rows;
   uint32_t masks[WORDS];        /* of the bytes that count */
-  uint32_t first, bytes;        /* bytes not 0: no words, but the bytes from `first` up to that one by one */
+  uint32_t first, bytes;        /* bytes > 0: reads bytes first .. bytes - 1 of a row one by one, no words */
   bool first_apart, last_apart; /* words of that row would reach beyond the view: byte by byte */
 };
 
@@ -153,7 +153,7 @@ static __device__ __forceinline__ uint32_t mask_from(int32_t from) {
 
 /* Column `unit` of a tile, its rows first .. first + rows - 1. */
 template <int WORDS, tile_reading READING>
-static __device__ __forceinline__ tile_column<WORDS> column_of(const tile_bytes_params &p, const tile_place &t,
+static __device__ __forceinline__ tile_column<WORDS> column_of(const tile_bytes_params &p, const tile_bounds &t,
                                                                uint64_t unit, uint64_t first, uint32_t rows) {
   constexpr uint32_t BYTES = 4 * WORDS;
   tile_column<WORDS> c;
@@ -179,75 +179,78 @@ static __device__ __forceinline__ tile_column<WORDS> column_of(const tile_bytes_
   return c;
 }
 
-/* A tile's figures as the threads of a block meet in them. */
-struct tile_meeting {
-  uint32_t sum, above, least, most;
+/* A tile's figures in shared memory, to which the threads of a block add. */
+struct tile_figures {
+  uint32_t sum, above, min, max;
 };
 
 /* together: all lanes of the warp, with the same tile. */
-static __device__ __forceinline__ void meet(tile_meeting *m, const byte_stats &s, bool together) {
-  uint32_t sum = s.sum, above = byte_stats_above(s), least = byte_stats_least(s), most = byte_stats_most(s);
+static __device__ __forceinline__ void add_figures(tile_figures *m, const byte_stats &s, bool together) {
+  uint32_t sum = s.sum, above = byte_stats_above(s), smallest = byte_stats_min(s), largest = byte_stats_max(s);
   if (together) {
     sum = warp_reduce_sum(sum);
     above = warp_reduce_sum(above);
-    least = (uint32_t)warp_reduce_min((int32_t)least);
-    most = (uint32_t)warp_reduce_max((int32_t)most);
+    smallest = (uint32_t)warp_reduce_min((int32_t)smallest);
+    largest = (uint32_t)warp_reduce_max((int32_t)largest);
     if (threadIdx.x % WARP_LANES != 0) return;
   }
   atomicAdd(&m->sum, sum);
   atomicAdd(&m->above, above);
-  atomicMin(&m->least, least);
-  atomicMax(&m->most, most);
+  atomicMin(&m->min, smallest);
+  atomicMax(&m->max, largest);
 }
 
-/* What the threads of a tile found: its figures, or those of a part. */
-static __device__ __forceinline__ void leave(const tile_bytes_params &p, const tile_meeting &m, const tile_place &t,
-                                             uint64_t index, uint32_t part, uint64_t elements) {
+/* Writes what the threads of a tile found: its figures, or those of a segment. */
+static __device__ __forceinline__ void write_figures(const tile_bytes_params &p, const tile_figures &m,
+                                                     const tile_bounds &t, uint64_t index, uint32_t segment,
+                                                     uint64_t elements) {
   const uint64_t above = p.all_above ? elements : (p.none_above ? 0 : (uint64_t)m.above);
-  if (p.parts) {
-    const tile_byte_part r = {m.sum, above, m.least, m.most};
-    p.parts[index * p.row_parts * p.unit_parts + part] = r;
+  if (p.segments) {
+    const tile_byte_segment r = {m.sum, above, m.min, m.max};
+    p.segments[index * p.row_segments * p.unit_segments + segment] = r;
   } else {
-    tile_write(&p.tiles[index], (double)m.sum, (double)(t.width * t.height), (double)m.least, (double)m.most, above);
+    tile_write(&p.tiles[index], (double)m.sum, (double)(t.width * t.height), (double)m.min, (double)m.max, above);
   }
 }
 
-/* How many rows of a tile a part has that starts at first_row. */
-static __device__ __forceinline__ uint32_t rows_in_part(const tile_bytes_params &p, const tile_place &t,
-                                                        uint64_t first_row) {
-  return t.height > first_row ? (uint32_t)min(p.part_rows, t.height - first_row) : 0u;
+/* How many rows of a tile a segment has that starts at first_row. */
+static __device__ __forceinline__ uint32_t rows_in_segment(const tile_bytes_params &p, const tile_bounds &t,
+                                                           uint64_t first_row) {
+  return t.height > first_row ? (uint32_t)min(p.segment_rows, t.height - first_row) : 0u;
 }
 
-static __device__ __forceinline__ void add_part(tile_byte_part &r, const tile_byte_part &part) {
-  r.sum += part.sum;
-  r.above += part.above;
-  r.least = min(r.least, part.least);
-  r.most = max(r.most, part.most);
+static __device__ __forceinline__ void add_segment(tile_byte_segment &r, const tile_byte_segment &segment) {
+  r.sum += segment.sum;
+  r.above += segment.above;
+  r.min = min(r.min, segment.min);
+  r.max = max(r.max, segment.max);
 }
 
 /*
- * Does      statistics of tiles of bytes, or of parts of tiles: tile_stats_ref for u8.
+ * Does      statistics of tiles of bytes, or of segments of tiles: tile_stats_ref for u8.
  * Launch    x: groups of tiles side by side, as many as their rows have units for 256 threads, 1 where a row has more;
- *           y: rows of tiles, at most 65535, looping; z: parts of a tile. Threads: tiles x units of a row, up to 256. A
- *           unit is WORDS words, of which a thread takes ROWS rows at a time; BLOCKS a multiprocessor.
+ *           y: rows of tiles, at most 65535, looping; z: segments of a tile. Threads: tiles x units of a row, up to
+ *           256. A unit is WORDS words, of which a thread takes ROWS rows at a time; BLOCKS a multiprocessor.
  * Shared    16 bytes a tile of the block: 4 KiB at most.
- * Reads     the view. Aligned: the units of a tile are, but for the last ones of a row of tiles. Else any address, width,
- *           stride and tile, joining words. Where words would reach beyond the view, or are wider than a tile, bytes are
- *           read one by one.
- * Writes    tiles, or parts.
- * Barriers  before and after the threads of a tile meet.
- * Limits    a part has at most 2^24 bytes, unless a single row of a unit has. Order: repeatable, integers only.
+ * Reads     the view. Aligned: the units of a tile are, but for the last ones of a row of tiles. Else any address,
+ *           width, stride and tile, joining words. Where words would reach beyond the view, or are wider than a tile,
+ *           bytes are read one by one.
+ * Writes    tiles, or segments.
+ * Barriers  before and after the threads of a tile add their figures.
+ * Limits    a segment has at most 2^24 bytes, unless a single row of a unit has. Order: repeatable, integers only.
  * Cost      4 bytes and, as compiled for sm_90, some 8 instructions a word, 10 to 12 where words are joined; 250 for a
  *           column: bound by memory from some 16 rows on.
  */
 template <int WORDS, tile_reading READING, int ROWS, int BLOCKS>
-__global__ void __launch_bounds__(TILE_THREADS, tile_blocks_held(BLOCKS))
+__global__ void __launch_bounds__(TILE_THREADS, tile_blocks_resident(BLOCKS))
     tile_bytes_kernel(const __grid_constant__ tile_bytes_params p) {
-  __shared__ tile_meeting s_tiles[TILE_THREADS];
+  __shared__ tile_figures s_tiles[TILE_THREADS];
   constexpr uint32_t BYTES = 4 * WORDS;
   const uint32_t in_block = threadIdx.x * p.unit_reciprocal >> 16, unit = threadIdx.x - in_block * p.block_units;
-  const uint32_t unit_parts = (uint32_t)p.unit_parts, row_part = unit_parts == 1 ? blockIdx.z : blockIdx.z / unit_parts;
-  const uint64_t first_unit = (blockIdx.z - row_part * unit_parts) * p.part_units, first_row = row_part * p.part_rows;
+  const uint32_t unit_segments = (uint32_t)p.unit_segments,
+                 row_segment = unit_segments == 1 ? blockIdx.z : blockIdx.z / unit_segments;
+  const uint64_t first_unit = (blockIdx.z - row_segment * unit_segments) * p.segment_units,
+                 first_row = row_segment * p.segment_rows;
   const uint64_t first_column = (uint64_t)blockIdx.x * p.tiles_a_block;
   for (uint64_t row = blockIdx.y; row < p.grid.rows; row += gridDim.y) {
     const uint64_t first_index = row * p.grid.columns + first_column;
@@ -256,63 +259,63 @@ __global__ void __launch_bounds__(TILE_THREADS, tile_blocks_held(BLOCKS))
         min(p.grid.columns - first_column, p.grid.count > first_index ? p.grid.count - first_index : (uint64_t)0));
     __syncthreads(); /* the former row's figures have been left */
     if (threadIdx.x < tiles) {
-      const tile_meeting none = {0u, 0u, 255u, 0u};
+      const tile_figures none = {0u, 0u, 255u, 0u};
       s_tiles[threadIdx.x] = none;
     }
     __syncthreads();
     byte_stats s = byte_stats_none();
     if (in_block < tiles) {
-      const tile_place t = tile_at(p.grid, first_column + in_block, row);
-      const uint32_t rows = rows_in_part(p, t, first_row);
-      const uint64_t end = min((first_unit + p.part_units) * BYTES, t.width);
+      const tile_bounds t = tile_at(p.grid, first_column + in_block, row);
+      const uint32_t rows = rows_in_segment(p, t, first_row);
+      const uint64_t end = min((first_unit + p.segment_units) * BYTES, t.width);
       for (uint64_t u = first_unit + unit; rows > 0 && u * BYTES < end; u += TILE_THREADS)
         add_column<WORDS, READING, ROWS>(s, column_of<WORDS, READING>(p, t, u, first_row, rows), p.grid.stride_bytes,
                                          p.threshold);
     }
     if (p.block_units == TILE_THREADS) /* all threads have the same tile */
-      meet(&s_tiles[0], s, true);
+      add_figures(&s_tiles[0], s, true);
     else if (in_block < tiles)
-      meet(&s_tiles[in_block], s, false);
+      add_figures(&s_tiles[in_block], s, false);
     __syncthreads(); /* all have met */
     if (threadIdx.x >= tiles) continue;
-    const tile_place t = tile_at(p.grid, first_column + threadIdx.x, row);
-    const uint64_t first_byte = first_unit * BYTES, end_byte = min((first_unit + p.part_units) * BYTES, t.width);
-    const uint64_t elements = end_byte > first_byte ? rows_in_part(p, t, first_row) * (end_byte - first_byte) : 0;
-    leave(p, s_tiles[threadIdx.x], t, first_index + threadIdx.x, blockIdx.z, elements);
+    const tile_bounds t = tile_at(p.grid, first_column + threadIdx.x, row);
+    const uint64_t first_byte = first_unit * BYTES, end_byte = min((first_unit + p.segment_units) * BYTES, t.width);
+    const uint64_t elements = end_byte > first_byte ? rows_in_segment(p, t, first_row) * (end_byte - first_byte) : 0;
+    write_figures(p, s_tiles[threadIdx.x], t, first_index + threadIdx.x, blockIdx.z, elements);
   }
 }
 
 /*
- * Does      the statistics of tiles of bytes from those of their parts.
+ * Does      the statistics of tiles of bytes from those of their segments.
  * Launch    one-dimensional, blocks of 8 warps; WARPS of them, 1 or all, for a tile.
  * Shared    0.2 KiB. Barriers: one, for all warps.
- * Reads     parts [tiles][parts]. Writes tiles.
- * Limits    at least one part. Order: repeatable, integers only. Cost: 24 bytes a part: bound by latency.
+ * Reads     segments [tiles][segments]. Writes tiles.
+ * Limits    at least one segment. Order: repeatable, integers only. Cost: 24 bytes a segment: bound by latency.
  */
 template <int WARPS>
 __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
     tile_bytes_finish_kernel(const __grid_constant__ tile_bytes_params p) {
-  __shared__ tile_byte_part s_part[TILE_FINISH_WARPS];
+  __shared__ tile_byte_segment s_segment[TILE_FINISH_WARPS];
   constexpr uint32_t THREADS = WARPS * WARP_LANES, TILES = TILE_FINISH_WARPS / WARPS;
   const uint64_t index = (uint64_t)blockIdx.x * TILES + threadIdx.x / THREADS;
   const uint32_t warp = threadIdx.x / WARP_LANES, lane = threadIdx.x % WARP_LANES;
   if (index >= p.grid.count) return; /* all warps of a tile */
-  const uint64_t parts = p.row_parts * p.unit_parts;
-  tile_byte_part r = {0, 0, 255u, 0u};
-  for (uint64_t i = threadIdx.x % THREADS; i < parts; i += THREADS) add_part(r, p.parts[index * parts + i]);
+  const uint64_t segments = p.row_segments * p.unit_segments;
+  tile_byte_segment r = {0, 0, 255u, 0u};
+  for (uint64_t i = threadIdx.x % THREADS; i < segments; i += THREADS) add_segment(r, p.segments[index * segments + i]);
   r.sum = warp_reduce_sum_u64(r.sum);
   r.above = warp_reduce_sum_u64(r.above);
-  r.least = (uint32_t)warp_reduce_min((int32_t)r.least);
-  r.most = (uint32_t)warp_reduce_max((int32_t)r.most);
+  r.min = (uint32_t)warp_reduce_min((int32_t)r.min);
+  r.max = (uint32_t)warp_reduce_max((int32_t)r.max);
   if constexpr (WARPS > 1) {
-    if (lane == 0) s_part[warp] = r;
+    if (lane == 0) s_segment[warp] = r;
     __syncthreads();
     if (threadIdx.x == 0)
-      for (int w = 1; w < WARPS; w++) add_part(r, s_part[w]);
+      for (int w = 1; w < WARPS; w++) add_segment(r, s_segment[w]);
   }
   if (WARPS > 1 ? threadIdx.x != 0 : lane != 0) return;
-  const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
-  tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.least, (double)r.most, r.above);
+  const tile_bounds t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+  tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.min, (double)r.max, r.above);
 }
 
 /* How many words are read side by side, and how. */
@@ -331,40 +334,41 @@ static tile_choice choice_of(const tile_stats_args *a) {
     return c;
   }
   /* A row of a column costs some 16 instructions and 9 a word; the last column's bytes may be another's already. */
-  uint64_t least = UINT64_MAX;
+  uint64_t lowest_cost = UINT64_MAX;
   for (uint32_t words = 1; words <= 3; words++) {
-    const uint64_t cost = tile_parts(width, 4 * words) * (16 + 9 * words);
-    if (words > 1 && (width < 4 * words || cost >= least)) continue;
-    least = cost;
+    const uint64_t cost = ceil_div_u64(width, 4 * words) * (16 + 9 * words);
+    if (words > 1 && (width < 4 * words || cost >= lowest_cost)) continue;
+    lowest_cost = cost;
     c.words = words;
   }
   return c;
 }
 
 /* Parts that give every multiprocessor its blocks, none too low or too large. */
-static void choose_parts(const tile_stats_args *a, tile_bytes_params *p, uint32_t words) {
+static void choose_segments(const tile_stats_args *a, tile_bytes_params *p, uint32_t words) {
   const uint64_t tile_height = p->grid.tile_height < p->grid.height ? p->grid.tile_height : p->grid.height;
-  const uint64_t blocks = tile_parts(p->grid.columns, p->tiles_a_block) * p->grid.rows;
+  const uint64_t blocks = ceil_div_u64(p->grid.columns, p->tiles_a_block) * p->grid.rows;
   const uint64_t wanted = (uint64_t)a->processors * TILE_BLOCKS_PER_SM;
-  const uint64_t parts = blocks >= wanted ? 1 : tile_parts(wanted, blocks);
+  const uint64_t segments = blocks >= wanted ? 1 : ceil_div_u64(wanted, blocks);
   const uint64_t unit_bytes = 4 * (uint64_t)words;
-  /* Wide tiles: units first, so that what is left of a row in a part is 2^20 bytes at most. */
-  uint64_t part_units = p->units < (1u << 20) / unit_bytes ? p->units : (1u << 20) / unit_bytes;
-  uint64_t rows_max = TILE_PART_BYTES_MAX / (part_units * unit_bytes);
-  uint64_t part_rows = tile_parts(tile_height, parts);
-  if (part_rows < TILE_PART_ROWS_MIN) part_rows = TILE_PART_ROWS_MIN;
-  if (part_rows > rows_max) part_rows = rows_max;
-  if (part_rows > tile_height) part_rows = tile_height;
-  const uint64_t row_parts = tile_parts(tile_height, part_rows);
-  if (p->tiles_a_block == 1 && row_parts < parts) { /* too low for that: from left to right, too */
-    const uint64_t across = parts / row_parts, least = TILE_THREADS;
-    const uint64_t units = tile_parts(p->units, across);
-    if (units < part_units) part_units = units > least ? units : (least < part_units ? least : part_units);
+  /* Wide tiles: units first, so that what is left of a row in a segment is 2^20 bytes at most. */
+  uint64_t segment_units = p->units < (1u << 20) / unit_bytes ? p->units : (1u << 20) / unit_bytes;
+  uint64_t rows_max = TILE_SEGMENT_BYTES_MAX / (segment_units * unit_bytes);
+  uint64_t segment_rows = ceil_div_u64(tile_height, segments);
+  if (segment_rows < TILE_SEGMENT_ROWS_MIN) segment_rows = TILE_SEGMENT_ROWS_MIN;
+  if (segment_rows > rows_max) segment_rows = rows_max;
+  if (segment_rows > tile_height) segment_rows = tile_height;
+  const uint64_t row_segments = ceil_div_u64(tile_height, segment_rows);
+  if (p->tiles_a_block == 1 && row_segments < segments) { /* too low for that: from left to right, too */
+    const uint64_t across = segments / row_segments, units_min = TILE_THREADS;
+    const uint64_t units = ceil_div_u64(p->units, across);
+    if (units < segment_units)
+      segment_units = units > units_min ? units : (units_min < segment_units ? units_min : segment_units);
   }
-  p->part_rows = part_rows;
-  p->row_parts = row_parts;
-  p->part_units = part_units;
-  p->unit_parts = tile_parts(p->units, part_units);
+  p->segment_rows = segment_rows;
+  p->row_segments = row_segments;
+  p->segment_units = segment_units;
+  p->unit_segments = ceil_div_u64(p->units, segment_units);
 }
 
 static tile_bytes_params params_of(const tile_stats_args *a) {
@@ -373,7 +377,7 @@ static tile_bytes_params params_of(const tile_stats_args *a) {
   const int32_t threshold = prim_threshold_integer(a->threshold);
   p.grid = tile_grid_make(a);
   p.end = p.grid.data + (size_t)(p.grid.height - 1) * p.grid.stride_bytes + p.grid.width;
-  p.units = tile_parts(a->tile_width, 4 * words);
+  p.units = ceil_div_u64(a->tile_width, 4 * words);
   p.block_units = p.units < TILE_THREADS ? (uint32_t)p.units : (uint32_t)TILE_THREADS;
   p.unit_reciprocal = (1u << 16) / p.block_units + 1u;
   p.tiles_a_block = TILE_THREADS / p.block_units;
@@ -381,15 +385,15 @@ static tile_bytes_params params_of(const tile_stats_args *a) {
   p.none_above = threshold >= 255;
   p.threshold = byte_threshold_make(p.all_above || p.none_above ? 0u : (uint32_t)threshold);
   p.tiles = a->tiles;
-  choose_parts(a, &p, words);
-  p.parts = p.row_parts * p.unit_parts > 1 ? (tile_byte_part *)a->scratch : NULL;
+  choose_segments(a, &p, words);
+  p.segments = p.row_segments * p.unit_segments > 1 ? (tile_byte_segment *)a->scratch : NULL;
   return p;
 }
 
 size_t tile_bytes_scratch(const tile_stats_args *a) {
   const tile_bytes_params p = params_of(a);
-  const size_t parts = (size_t)(p.row_parts * p.unit_parts);
-  return parts > 1 ? parts * (size_t)p.grid.count * sizeof(tile_byte_part) : 0;
+  const size_t segments = (size_t)(p.row_segments * p.unit_segments);
+  return segments > 1 ? segments * (size_t)p.grid.count * sizeof(tile_byte_segment) : 0;
 }
 
 template <int WORDS, int ROWS, int BLOCKS>
@@ -411,12 +415,12 @@ stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
   assert(a->view.type == PRIM_U8 && a->view.data && a->tiles && a->count > 0 && a->processors > 0);
   const tile_bytes_params p = params_of(a);
   const tile_choice choice = choice_of(a);
-  const uint64_t groups = tile_parts(p.grid.columns, p.tiles_a_block), parts = p.row_parts * p.unit_parts;
-  assert(parts == 1 || a->scratch);
-  if (groups > INT32_MAX || parts > TILE_GRID_YZ_MAX) return STAGE_OVERFLOW;
+  const uint64_t groups = ceil_div_u64(p.grid.columns, p.tiles_a_block), segments = p.row_segments * p.unit_segments;
+  assert(segments == 1 || a->scratch);
+  if (groups > INT32_MAX || segments > TILE_GRID_YZ_MAX) return STAGE_OVERFLOW;
   const uint64_t rows = p.grid.rows < TILE_GRID_YZ_MAX ? p.grid.rows : (uint64_t)TILE_GRID_YZ_MAX;
   const uint32_t threads = (p.tiles_a_block * p.block_units + WARP_LANES - 1) / WARP_LANES * WARP_LANES;
-  const dim3 grid((unsigned)groups, (unsigned)rows, (unsigned)parts);
+  const dim3 grid((unsigned)groups, (unsigned)rows, (unsigned)segments);
   if (choice.words == 1) return launch_bytes<1, 16, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
   if (choice.words == 2) return launch_bytes<2, 8, TILE_BLOCKS_PER_SM>(p, choice.reading, grid, threads, stream);
   if (choice.words == 3) return launch_bytes<3, 4, TILE_BLOCKS_PER_SM + 1>(p, choice.reading, grid, threads, stream);
@@ -425,9 +429,9 @@ stage_status tile_bytes_launch(const tile_stats_args *a, cuda_stream stream) {
 
 stage_status tile_bytes_finish_launch(const tile_stats_args *a, cuda_stream stream) {
   const tile_bytes_params p = params_of(a);
-  assert(p.parts && a->tiles);
-  const bool many = p.row_parts * p.unit_parts >= TILE_FINISH_MANY;
-  const uint64_t blocks = many ? p.grid.count : tile_parts(p.grid.count, TILE_FINISH_WARPS);
+  assert(p.segments && a->tiles);
+  const bool many = p.row_segments * p.unit_segments >= TILE_FINISH_MANY;
+  const uint64_t blocks = many ? p.grid.count : ceil_div_u64(p.grid.count, TILE_FINISH_WARPS);
   constexpr uint32_t THREADS = TILE_FINISH_WARPS * WARP_LANES;
   if (blocks > INT32_MAX) return STAGE_OVERFLOW;
   return launch(many ? tile_bytes_finish_kernel<TILE_FINISH_WARPS> : tile_bytes_finish_kernel<1>, (unsigned)blocks,

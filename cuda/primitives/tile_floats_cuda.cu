@@ -10,8 +10,8 @@ enum {
   FLOATS_THREADS = 128,
   FLOATS_WARPS = FLOATS_THREADS / WARP_LANES,
   FLOATS_BLOCKS_PER_SM = 7,
-  FLOATS_ROWS = 16, /* of 32 elements that a warp has under way */
-  LIST_ROWS = 4,    /* rows whose places a lane reads from the list at once */
+  FLOATS_ROWS = 16, /* of 32 elements that a warp has in flight */
+  LIST_ROWS = 4,    /* rows whose offsets a lane reads from the list at once */
   LIST_GROUP = LIST_ROWS * WARP_LANES
 };
 
@@ -76,25 +76,25 @@ static __device__ __forceinline__ void add_float(float v, float threshold, doubl
       : "f"(v), "f"(threshold));
 }
 
-/* ROWS rows of 32 elements; all are asked for before the first is used. s_place: this lane's part of the list. */
+/* ROWS rows of 32 elements; all are asked for before the first is used. s_offset: this lane's offsets in the list. */
 template <int ROWS>
-static __device__ __forceinline__ void add_rows(const float *tile, const uint32_t *&s_place, float threshold,
+static __device__ __forceinline__ void add_rows(const float *tile, const uint32_t *&s_offset, float threshold,
                                                 double &sum, element_range<float> &found) {
   float v[ROWS];
   if constexpr (ROWS >= LIST_ROWS) {
 #pragma unroll
     for (int k = 0; k < ROWS; k += LIST_ROWS) {
-      const uint4 at = *(const uint4 *)(s_place + k * WARP_LANES);
+      const uint4 at = *(const uint4 *)(s_offset + k * WARP_LANES);
       v[k] = __ldg(tile + at.x);
       v[k + 1] = __ldg(tile + at.y);
       v[k + 2] = __ldg(tile + at.z);
       v[k + 3] = __ldg(tile + at.w);
     }
-    s_place += ROWS * WARP_LANES;
+    s_offset += ROWS * WARP_LANES;
   } else {
 #pragma unroll
-    for (int k = 0; k < ROWS; k++) v[k] = __ldg(tile + s_place[k]);
-    s_place += ROWS;
+    for (int k = 0; k < ROWS; k++) v[k] = __ldg(tile + s_offset[k]);
+    s_offset += ROWS;
   }
 #pragma unroll
   for (int k = 0; k < ROWS; k++) add_float(v[k], threshold, sum, found);
@@ -102,23 +102,23 @@ static __device__ __forceinline__ void add_rows(const float *tile, const uint32_
 
 /* What is left of `rows`, less than 2 * ROWS of them. */
 template <int ROWS>
-static __device__ __forceinline__ void add_rest(const float *tile, const uint32_t *&s_place, uint32_t rows,
+static __device__ __forceinline__ void add_rest(const float *tile, const uint32_t *&s_offset, uint32_t rows,
                                                 float threshold, double &sum, element_range<float> &found) {
-  if (rows & ROWS) add_rows<ROWS>(tile, s_place, threshold, sum, found);
-  if constexpr (ROWS > 1) add_rest<ROWS / 2>(tile, s_place, rows, threshold, sum, found);
+  if (rows & ROWS) add_rows<ROWS>(tile, s_offset, threshold, sum, found);
+  if constexpr (ROWS > 1) add_rest<ROWS / 2>(tile, s_offset, rows, threshold, sum, found);
 }
 
 /* This lane's sum of a chunk of `count` elements, and their extremes. */
 static __device__ __forceinline__ double add_chunk(const float *tile, const uint32_t *s_list, uint32_t count,
                                                    float threshold, element_range<float> &found) {
   const uint32_t lane = threadIdx.x % WARP_LANES;
-  const uint32_t *s_place = s_list + LIST_ROWS * lane;
+  const uint32_t *s_offset = s_list + LIST_ROWS * lane;
   uint32_t rows = count / WARP_LANES;
   double sum = 0.0;
 #pragma unroll 1
-  for (; rows >= FLOATS_ROWS; rows -= FLOATS_ROWS) add_rows<FLOATS_ROWS>(tile, s_place, threshold, sum, found);
-  add_rest<FLOATS_ROWS / 2>(tile, s_place, rows, threshold, sum, found);
-  if (lane < count % WARP_LANES) add_rows<1>(tile, s_place, threshold, sum, found);
+  for (; rows >= FLOATS_ROWS; rows -= FLOATS_ROWS) add_rows<FLOATS_ROWS>(tile, s_offset, threshold, sum, found);
+  add_rest<FLOATS_ROWS / 2>(tile, s_offset, rows, threshold, sum, found);
+  if (lane < count % WARP_LANES) add_rows<1>(tile, s_offset, threshold, sum, found);
   return sum;
 }
 
@@ -140,7 +140,7 @@ static __device__ __forceinline__ floats_figures tile_figures(const float *tile,
 
 /* A tile that the list does not know: the last one of a row, narrower than the others. */
 static __device__ __forceinline__ void narrow_tile(const tile_floats_params &p, uint64_t row) {
-  const tile_place t = tile_at(p.grid, p.whole_columns, row);
+  const tile_bounds t = tile_at(p.grid, p.whole_columns, row);
   const element_rows rows = {p.grid.data + (size_t)t.y * p.grid.stride_bytes + (size_t)t.x * sizeof(float),
                              t.width * t.height, t.width, p.grid.stride_bytes};
   const uint32_t lane = threadIdx.x % WARP_LANES;
@@ -159,8 +159,8 @@ static __device__ __forceinline__ void narrow_tile(const tile_floats_params &p, 
 }
 
 /* Where each element of a tile of the full width lies from its first one, elements: groups of 4 rows of 32, a lane's 4
-   places together. All threads of a block. */
-static __device__ __forceinline__ void list_places(const tile_grid &g, uint32_t *s_list) {
+   offsets together. All threads of a block. */
+static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t *s_list) {
   const uint32_t width = (uint32_t)g.tile_width, count = width * (uint32_t)g.tile_height;
   for (uint32_t i = threadIdx.x; i < count; i += FLOATS_THREADS) {
     const uint32_t row = i / width;
@@ -187,17 +187,17 @@ __global__ void __launch_bounds__(FLOATS_THREADS, FLOATS_BLOCKS_PER_SM)
     tile_floats_kernel(const __grid_constant__ tile_floats_params p) {
   extern __shared__ __align__(16) uint32_t s_list[];
   const uint32_t lane = threadIdx.x % WARP_LANES;
-  list_places(p.grid, s_list);
+  list_offsets(p.grid, s_list);
   const uint64_t step = (uint64_t)gridDim.x * FLOATS_WARPS;
   const uint64_t first_of_warp = (uint64_t)blockIdx.x * FLOATS_WARPS + threadIdx.x / WARP_LANES;
   for (uint64_t first = first_of_warp; first < p.whole_tiles; first += step * WARP_LANES) {
-    const uint32_t tiles = (uint32_t)min((uint64_t)WARP_LANES, tile_parts(p.whole_tiles - first, step));
+    const uint32_t tiles = (uint32_t)min((uint64_t)WARP_LANES, ceil_div_u64(p.whole_tiles - first, step));
     const float *my_data = NULL;
     uint32_t my_count = 0;
     uint64_t my_index = 0;
     if (lane < tiles) {
       const uint64_t whole = first + lane * step, row = tile_quotient(whole, p.whole_columns);
-      const tile_place t = tile_at(p.grid, whole - row * p.whole_columns, row);
+      const tile_bounds t = tile_at(p.grid, whole - row * p.whole_columns, row);
       my_data = (const float *)(p.grid.data + (size_t)t.y * p.grid.stride_bytes) + t.x;
       my_count = (uint32_t)(t.width * t.height); /* lower ones begin like whole ones */
       my_index = whole + row * (p.grid.columns - p.whole_columns);
@@ -228,8 +228,9 @@ stage_status tile_floats_launch(const tile_stats_args *a, cuda_stream stream) {
   const uint64_t rows = p.grid.count / p.grid.columns, last = p.grid.count - rows * p.grid.columns;
   p.whole_tiles = rows * p.whole_columns + (last < p.whole_columns ? last : p.whole_columns);
   p.rest_tiles = p.whole_columns == p.grid.columns ? 0 : rows;
-  const size_t list_bytes = tile_parts(elements, LIST_GROUP) * LIST_GROUP * sizeof(uint32_t);
-  const uint64_t wanted = tile_parts(p.grid.count, FLOATS_WARPS);
-  const uint64_t most = (uint64_t)a->processors * FLOATS_BLOCKS_PER_SM;
-  return launch(tile_floats_kernel, (unsigned)(wanted < most ? wanted : most), FLOATS_THREADS, list_bytes, stream, p);
+  const size_t list_bytes = ceil_div_u64(elements, LIST_GROUP) * LIST_GROUP * sizeof(uint32_t);
+  const uint64_t wanted = ceil_div_u64(p.grid.count, FLOATS_WARPS);
+  const uint64_t blocks_max = (uint64_t)a->processors * FLOATS_BLOCKS_PER_SM;
+  return launch(tile_floats_kernel, (unsigned)(wanted < blocks_max ? wanted : blocks_max), FLOATS_THREADS, list_bytes,
+                stream, p);
 }

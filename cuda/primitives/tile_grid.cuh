@@ -7,7 +7,7 @@
 
 #include "cuda/primitives/tile_stats_cuda.h"
 
-/* Elements of a tile whose places a block lists. */
+/* The largest tile, in elements, whose offsets a block lists. */
 enum { TILE_LISTED_MAX = 4096 };
 
 struct tile_grid {
@@ -17,12 +17,12 @@ struct tile_grid {
   size_t stride_bytes;
 };
 
-/* Where a tile lies, elements. */
-struct tile_place {
+/* Position and size of a tile, elements. */
+struct tile_bounds {
   uint64_t x, y, width, height;
 };
 
-HS_INLINE uint64_t tile_parts(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
+HS_INLINE uint64_t ceil_div_u64(uint64_t n, uint64_t part) { return n / part + (n % part != 0); }
 
 /* n / d; divisions of 64 bits take long. */
 static __device__ __forceinline__ uint64_t tile_quotient(uint64_t n, uint64_t d) {
@@ -36,15 +36,15 @@ static inline tile_grid tile_grid_make(const tile_stats_args *a) {
   g.height = a->view.height;
   g.tile_width = a->tile_width;
   g.tile_height = a->tile_height;
-  g.columns = tile_parts(g.width, g.tile_width);
+  g.columns = ceil_div_u64(g.width, g.tile_width);
   g.count = a->count;
-  g.rows = tile_parts(a->count, g.columns);
+  g.rows = ceil_div_u64(a->count, g.columns);
   g.stride_bytes = a->view.stride_bytes;
   return g;
 }
 
-static __device__ __forceinline__ tile_place tile_at(const tile_grid &g, uint64_t column, uint64_t row) {
-  tile_place p;
+static __device__ __forceinline__ tile_bounds tile_at(const tile_grid &g, uint64_t column, uint64_t row) {
+  tile_bounds p;
   p.x = column * g.tile_width;
   p.y = row * g.tile_height;
   p.width = min(g.tile_width, g.width - p.x);

@@ -13,29 +13,29 @@ enum {
   CHUNK_THREADS = 256,
   CHUNK_WARPS = CHUNK_THREADS / WARP_LANES,
   CHUNK_BLOCKS_PER_SM = 3,
-  LISTED_ROWS = 16, /* of 32 elements that a warp has under way */
+  LISTED_ROWS = 16, /* of 32 elements that a warp has in flight */
   LISTED_BLOCKS_PER_SM = 4,
   LISTED_BLOCKS_OF_F64 = 3,
-  CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS, /* a multiprocessor: fewer tiles than that are cut into parts */
-  CHUNK_FINER = 4,                      /* times that, where tiles are few and a thread can have a part of each */
-  WIDE_WARPS_HELD = 3 * CHUNK_WARPS,    /* a multiprocessor, of tile_wide_chunks_kernel */
-  WIDE_PARTS_LEAST = 8,                 /* of a tile: with fewer, one round of parts would leave warps without work */
-  WIDE_ROW = 4 * PRIM_CHUNK             /* elements of a row from which on most chunks lie within one */
+  CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS,  /* a multiprocessor: fewer tiles than that are cut into segments */
+  CHUNK_FINER = 4,                       /* times that, where tiles are few and a thread can have a segment of each */
+  WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* a multiprocessor, of tile_wide_chunks_kernel */
+  WIDE_SEGMENTS_MIN = 8,    /* of a tile: with fewer, one round of segments would leave warps without work */
+  WIDE_ROW = 4 * PRIM_CHUNK /* elements of a row from which on most chunks lie within one */
 };
 
 struct tile_chunks_params {
   tile_grid grid;
-  uint64_t parts, part_chunks; /* of a tile; chunks of a part; one part has at most PRIM_CHUNK */
-  uint64_t tile_sums;          /* places for sums of a tile: of its chunks, of their chunks, ... */
-  bool floor_apart;            /* tile_chunks_floor_kernel has left the second floor of sums */
+  uint64_t segments, segment_chunks; /* of a tile; chunks of a segment; one segment has at most PRIM_CHUNK */
+  uint64_t tile_sums;                /* room for sums of a tile: of its chunks, of their chunks, ... */
+  bool floor_apart;                  /* tile_chunks_floor_kernel has left the second floor of sums */
   double threshold;
   prim_tile *tiles;
-  double *sums;       /* [tiles][tile_sums]; null for one part */
-  lane_range *ranges; /* [tiles][parts] */
+  double *sums;       /* [tiles][tile_sums]; null for one segment */
+  lane_range *ranges; /* [tiles][segments] */
 };
 
 template <typename E>
-static __device__ __forceinline__ element_rows rows_of_tile(const tile_grid &g, const tile_place &t) {
+static __device__ __forceinline__ element_rows rows_of_tile(const tile_grid &g, const tile_bounds &t) {
   element_rows r;
   r.data = g.data + (size_t)t.y * g.stride_bytes + (size_t)t.x * sizeof(E);
   r.count = t.width * t.height;
@@ -44,9 +44,9 @@ static __device__ __forceinline__ element_rows rows_of_tile(const tile_grid &g, 
   return r;
 }
 
-/* What a warp leaves of its part `item` of tile `index`, of `count` elements: the tile itself where it is whole. */
-static __device__ __forceinline__ void end_part(const tile_chunks_params &p, uint64_t item, uint64_t index,
-                                                uint64_t count, double lane_total, lane_range range) {
+/* What a warp leaves of its segment `item` of tile `index`, of `count` elements: the tile itself where it is whole. */
+static __device__ __forceinline__ void end_segment(const tile_chunks_params &p, uint64_t item, uint64_t index,
+                                                   uint64_t count, double lane_total, lane_range range) {
   warp_reduce_range(range);
   range.above = warp_reduce_sum_u64(range.above);
   const double sum = warp_tree_sum(lane_total); /* of one chunk: itself */
@@ -58,9 +58,9 @@ static __device__ __forceinline__ void end_part(const tile_chunks_params &p, uin
 }
 
 /*
- * Does      statistics of tiles of at most 1024 chunks of 1024 elements, or the sums of chunks and the ranges of parts
- *           of larger ones: tile_stats_ref for u16, f32, f64.
- * Launch    one-dimensional, blocks of 8 warps, a warp a part of a tile.
+ * Does      statistics of tiles of at most 1024 chunks of 1024 elements, or the sums of chunks and the ranges of
+ *           segments of larger ones: tile_stats_ref for u16, f32, f64.
+ * Launch    one-dimensional, blocks of 8 warps, a warp a segment of a tile.
  * Shared    none. Barriers: none.
  * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
  * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
@@ -70,26 +70,27 @@ template <typename E>
 __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOCKS_PER_SM)
     tile_chunks_kernel(const __grid_constant__ tile_chunks_params p) {
   const uint64_t item = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
-  const uint64_t index = item / p.parts, part = item - index * p.parts;
+  const uint64_t index = item / p.segments, segment = item - index * p.segments;
   const uint32_t lane = threadIdx.x % WARP_LANES;
   if (index >= p.grid.count) return;
-  const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+  const tile_bounds t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
   const element_rows rows = rows_of_tile<E>(p.grid, t);
-  const uint64_t chunks = tile_parts(rows.count, PRIM_CHUNK), end = min((part + 1) * p.part_chunks, chunks);
+  const uint64_t chunks = ceil_div_u64(rows.count, PRIM_CHUNK), end = min((segment + 1) * p.segment_chunks, chunks);
   const typename element_threshold<E>::type threshold = threshold_for((E)0, p.threshold);
   lane_range range = lane_range_none();
   double lane_total = 0.0;
-  for (uint64_t c = part * p.part_chunks; c < end; c++) {
+  for (uint64_t c = segment * p.segment_chunks; c < end; c++) {
     const double sum = chunk_figures<E, false, true, true>(rows, c * PRIM_CHUNK, threshold, range);
     if (p.sums && lane == 0) p.sums[index * p.tile_sums + c] = sum;
     if (lane == c % PRIM_LANES) lane_total += sum;
   }
-  end_part(p, item, index, rows.count, lane_total, range);
+  end_segment(p, item, index, rows.count, lane_total, range);
 }
 
 /*
- * Does      as tile_chunks_kernel, for f32 tiles most of whose chunks lie within a row: those are taken without a walk.
- * Launch    one-dimensional, blocks of 8 warps, a warp a part of a tile.
+ * Does      as tile_chunks_kernel, for f32 tiles most of whose chunks lie within a row: those are read without
+ *           following rows.
+ * Launch    one-dimensional, blocks of 8 warps, a warp a segment of a tile.
  * Shared    none. Barriers: none.
  * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
  * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
@@ -98,17 +99,17 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOC
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_wide_chunks_kernel(const __grid_constant__ tile_chunks_params p) {
   const uint64_t item = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
-  const uint64_t index = item / p.parts, part = item - index * p.parts;
+  const uint64_t index = item / p.segments, segment = item - index * p.segments;
   const uint32_t lane = threadIdx.x % WARP_LANES;
   if (index >= p.grid.count) return;
   element_rows rows = rows_of_tile<float>(p.grid, tile_at(p.grid, index % p.grid.columns, index / p.grid.columns));
   if (rows.stride_bytes == rows.width * sizeof(float)) rows.width = rows.count; /* one row: no gaps */
-  const uint64_t chunks = tile_parts(rows.count, PRIM_CHUNK);
+  const uint64_t chunks = ceil_div_u64(rows.count, PRIM_CHUNK);
   const float threshold = threshold_for(0.0f, p.threshold);
   lane_range range = lane_range_none();
   double lane_total = 0.0;
 #pragma unroll 1
-  for (uint64_t c = part; c < chunks; c += p.parts) { /* neighbouring warps read neighbouring chunks */
+  for (uint64_t c = segment; c < chunks; c += p.segments) { /* neighbouring warps read neighbouring chunks */
     const uint64_t first = c * PRIM_CHUNK, row = first < rows.width ? 0 : tile_quotient(first, rows.width);
     const uint64_t column = first - row * rows.width;
     double sum;
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     if (p.sums && lane == 0) p.sums[index * p.tile_sums + c] = sum;
     if (lane == c % PRIM_LANES) lane_total += sum;
   }
-  end_part(p, item, index, rows.count, lane_total, range);
+  end_segment(p, item, index, rows.count, lane_total, range);
 }
 
 /* ROWS elements of this lane, 32 apart, at the offsets of a table; all are asked for before the first is used. */
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_
   for (uint64_t index = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES; index < p.grid.count;
        index += (uint64_t)gridDim.x * CHUNK_WARPS) {
     const uint64_t row = tile_quotient(index, p.grid.columns);
-    const tile_place t = tile_at(p.grid, index - row * p.grid.columns, row);
+    const tile_bounds t = tile_at(p.grid, index - row * p.grid.columns, row);
     const element_rows rows = rows_of_tile<E>(p.grid, t);
     const uint32_t count = (uint32_t)rows.count;
     const bool listed = t.width == p.grid.tile_width; /* lower ones begin like whole ones */
@@ -227,15 +228,15 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_
  * Launch    blocks of 8 warps, x: a warp 1024 chunks of a tile; y: tiles, looping.
  * Shared    none. Barriers: none.
  * Reads     sums. Writes the next floor of sums.
- * Limits    at least one part. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
+ * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
  */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_chunks_floor_kernel(const __grid_constant__ tile_chunks_params p) {
   const uint64_t c = (uint64_t)blockIdx.x * CHUNK_WARPS + threadIdx.x / WARP_LANES;
   for (uint64_t index = blockIdx.y; index < p.grid.count; index += gridDim.y) {
-    const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+    const tile_bounds t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
     double *sums = p.sums + index * p.tile_sums;
-    const uint64_t count = tile_parts(t.width * t.height, PRIM_CHUNK);
+    const uint64_t count = ceil_div_u64(t.width * t.height, PRIM_CHUNK);
     if (count <= 1 || c * PRIM_CHUNK >= count) continue;
     const element_rows rows = {(const uint8_t *)sums, count, count, 0};
     const double sum = chunk_sum<double, true, true>(rows, c * PRIM_CHUNK);
@@ -245,28 +246,28 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
 
 /*
  * Does      the statistics of tiles from the sums of their chunks, or the next floor of sums, and the ranges of their
- *           parts.
+ *           segments.
  * Launch    one-dimensional, blocks of 8 warps, a block a tile, looping.
  * Shared    0.2 KiB.
  * Reads     sums, ranges. Writes the later floors of sums, tiles.
  * Barriers  between the floors of the tree; before the warps' ranges are joined, and after.
- * Limits    at least one part. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
+ * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
  */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_chunks_finish_kernel(const __grid_constant__ tile_chunks_params p) {
   __shared__ lane_range s_range[CHUNK_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
   for (uint64_t index = blockIdx.x; index < p.grid.count; index += gridDim.x) {
-    const tile_place t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
+    const tile_bounds t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
     double *sums = p.sums + index * p.tile_sums;
-    uint64_t count = tile_parts(t.width * t.height, PRIM_CHUNK);
+    uint64_t count = ceil_div_u64(t.width * t.height, PRIM_CHUNK);
     if (p.floor_apart && count > 1) {
       sums += count;
-      count = tile_parts(count, PRIM_CHUNK);
+      count = ceil_div_u64(count, PRIM_CHUNK);
     }
     while (count > 1) {
       const element_rows rows = {(const uint8_t *)sums, count, count, 0};
-      const uint64_t chunks = tile_parts(count, PRIM_CHUNK);
+      const uint64_t chunks = ceil_div_u64(count, PRIM_CHUNK);
       for (uint64_t c = warp; c < chunks; c += CHUNK_WARPS) {
         const double sum = chunk_sum<double, true, true>(rows, c * PRIM_CHUNK);
         if (lane == 0) sums[count + c] = sum;
@@ -278,10 +279,10 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     }
     lane_range range = lane_range_none();
 #pragma unroll 4
-    for (uint64_t i = threadIdx.x; i < p.parts; i += CHUNK_THREADS) {
-      const lane_range part = p.ranges[index * p.parts + i];
-      lane_range_add(range, part.low, part.high);
-      range.above += part.above;
+    for (uint64_t i = threadIdx.x; i < p.segments; i += CHUNK_THREADS) {
+      const lane_range segment = p.ranges[index * p.segments + i];
+      lane_range_add(range, segment.low, segment.high);
+      range.above += segment.above;
     }
     warp_reduce_range(range);
     range.above = warp_reduce_sum_u64(range.above);
@@ -305,39 +306,42 @@ static bool is_wide(const tile_stats_args *a) {
 }
 
 /* Parts of a tile that are wanted, so that there is work for all warps: in one round where that divides well. */
-static uint64_t parts_wanted(const tile_stats_args *a) {
-  const uint64_t held = (uint64_t)a->processors * WIDE_WARPS_HELD / a->count;
-  if (is_wide(a) && held >= WIDE_PARTS_LEAST) return held;
-  const uint64_t fine = tile_parts((uint64_t)a->processors * CHUNK_WARPS_WANTED * CHUNK_FINER, a->count);
+static uint64_t segments_wanted(const tile_stats_args *a) {
+  const uint64_t resident = (uint64_t)a->processors * WIDE_WARPS_RESIDENT / a->count;
+  if (is_wide(a) && resident >= WIDE_SEGMENTS_MIN) return resident;
+  const uint64_t fine = ceil_div_u64((uint64_t)a->processors * CHUNK_WARPS_WANTED * CHUNK_FINER, a->count);
   if (fine <= CHUNK_THREADS && a->count <= (uint64_t)a->processors * CHUNK_FINER) return fine;
-  return tile_parts((uint64_t)a->processors * CHUNK_WARPS_WANTED, a->count);
+  return ceil_div_u64((uint64_t)a->processors * CHUNK_WARPS_WANTED, a->count);
 }
 
 static tile_chunks_params params_of(const tile_stats_args *a) {
   tile_chunks_params p;
   p.grid = tile_grid_make(a);
   const uint64_t width = p.grid.tile_width, height = p.grid.tile_height;
-  const uint64_t chunks = tile_parts(width * height, PRIM_CHUNK);
-  const uint64_t wanted = parts_wanted(a);
-  const uint64_t least = tile_parts(chunks, PRIM_CHUNK); /* no part of more chunks than a chunk has elements */
-  uint64_t parts = wanted < chunks ? wanted : chunks;
-  if (parts < least) parts = least;
-  p.part_chunks = tile_parts(chunks, parts);
-  p.parts = tile_parts(chunks, p.part_chunks);
+  const uint64_t chunks = ceil_div_u64(width * height, PRIM_CHUNK);
+  const uint64_t wanted = segments_wanted(a);
+  const uint64_t segments_min =
+      ceil_div_u64(chunks, PRIM_CHUNK); /* no segment of more chunks than a chunk has elements */
+  uint64_t segments = wanted < chunks ? wanted : chunks;
+  if (segments < segments_min) segments = segments_min;
+  p.segment_chunks = ceil_div_u64(chunks, segments);
+  p.segments = ceil_div_u64(chunks, p.segment_chunks);
   p.tile_sums = 0;
-  for (uint64_t n = chunks; n > 1; n = tile_parts(n, PRIM_CHUNK)) p.tile_sums += n;
+  for (uint64_t n = chunks; n > 1; n = ceil_div_u64(n, PRIM_CHUNK)) p.tile_sums += n;
   p.tile_sums += 1;
   p.floor_apart = chunks > PRIM_CHUNK;
   p.threshold = a->threshold;
   p.tiles = a->tiles;
-  p.sums = p.parts > 1 ? (double *)a->scratch : NULL;
-  p.ranges = p.parts > 1 ? (lane_range *)((double *)a->scratch + p.grid.count * p.tile_sums) : NULL;
+  p.sums = p.segments > 1 ? (double *)a->scratch : NULL;
+  p.ranges = p.segments > 1 ? (lane_range *)((double *)a->scratch + p.grid.count * p.tile_sums) : NULL;
   return p;
 }
 
 size_t tile_chunks_scratch(const tile_stats_args *a) {
   const tile_chunks_params p = params_of(a);
-  return p.parts > 1 ? (size_t)p.grid.count * (size_t)(p.tile_sums * sizeof(double) + p.parts * sizeof(lane_range)) : 0;
+  return p.segments > 1
+             ? (size_t)p.grid.count * (size_t)(p.tile_sums * sizeof(double) + p.segments * sizeof(lane_range))
+             : 0;
 }
 
 static void assert_args(const tile_stats_args *a) {
@@ -350,16 +354,16 @@ static void assert_args(const tile_stats_args *a) {
 /* Whether the list holds a tile. */
 static bool is_listed(const tile_chunks_params *p) {
   const tile_grid *g = &p->grid;
-  return p->parts == 1 && g->tile_width <= TILE_LISTED_MAX && g->tile_height <= TILE_LISTED_MAX &&
+  return p->segments == 1 && g->tile_width <= TILE_LISTED_MAX && g->tile_height <= TILE_LISTED_MAX &&
          g->tile_width * g->tile_height <= TILE_LISTED_MAX && g->stride_bytes <= UINT32_MAX / g->tile_height;
 }
 
 static stage_status launch_listed(const tile_stats_args *a, const tile_chunks_params &p, uint64_t blocks,
                                   cuda_stream stream) {
   const uint64_t a_processor = a->view.type == PRIM_F64 ? LISTED_BLOCKS_OF_F64 : LISTED_BLOCKS_PER_SM;
-  const uint64_t most = (uint64_t)a->processors * a_processor;
-  const unsigned held = (unsigned)(blocks < most ? blocks : most);
-  return launch(a->view.type == PRIM_U16 ? tile_listed_kernel<uint16_t> : tile_listed_kernel<double>, held,
+  const uint64_t blocks_max = (uint64_t)a->processors * a_processor;
+  const unsigned resident = (unsigned)(blocks < blocks_max ? blocks : blocks_max);
+  return launch(a->view.type == PRIM_U16 ? tile_listed_kernel<uint16_t> : tile_listed_kernel<double>, resident,
                 CHUNK_THREADS, 0, stream, p);
 }
 
@@ -367,7 +371,7 @@ stage_status tile_chunks_launch(const tile_stats_args *a, cuda_stream stream) {
   assert_args(a);
   assert(a->view.type != PRIM_U8);
   const tile_chunks_params p = params_of(a);
-  const uint64_t blocks = tile_parts(p.grid.count * p.parts, CHUNK_WARPS);
+  const uint64_t blocks = ceil_div_u64(p.grid.count * p.segments, CHUNK_WARPS);
   if (blocks > INT32_MAX) return STAGE_OVERFLOW;
   if (is_listed(&p)) {
     if (a->view.type == PRIM_F32) return tile_floats_launch(a, stream);
@@ -385,7 +389,7 @@ stage_status tile_chunks_floor_launch(const tile_stats_args *a, cuda_stream stre
   const tile_chunks_params p = params_of(a);
   assert(p.sums);
   if (!p.floor_apart) return STAGE_OK;
-  const uint64_t groups = tile_parts(p.tile_sums, (uint64_t)PRIM_CHUNK * CHUNK_WARPS);
+  const uint64_t groups = ceil_div_u64(p.tile_sums, (uint64_t)PRIM_CHUNK * CHUNK_WARPS);
   const uint64_t tiles = p.grid.count < GRID_Y_MAX ? p.grid.count : (uint64_t)GRID_Y_MAX;
   if (groups > INT32_MAX) return STAGE_OVERFLOW;
   return launch(tile_chunks_floor_kernel, dim3((unsigned)groups, (unsigned)tiles), CHUNK_THREADS, 0, stream, p);
@@ -395,8 +399,8 @@ stage_status tile_chunks_finish_launch(const tile_stats_args *a, cuda_stream str
   assert_args(a);
   const tile_chunks_params p = params_of(a);
   assert(p.sums);
-  const uint64_t most = (uint64_t)a->processors * CHUNK_BLOCKS_PER_SM;
-  const unsigned blocks = (unsigned)(p.grid.count < most ? p.grid.count : most);
+  const uint64_t blocks_max = (uint64_t)a->processors * CHUNK_BLOCKS_PER_SM;
+  const unsigned blocks = (unsigned)(p.grid.count < blocks_max ? p.grid.count : blocks_max);
   return launch(tile_chunks_finish_kernel, blocks, CHUNK_THREADS, 0, stream, p);
 }
 

@@ -103,9 +103,10 @@ __device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, const b
                             doubled_four<GRID>(four_columns(far_words, c)));
 }
 
-/* The part of a step's staging that a thread has: one column of vectors, and a run of row pairs, so that neighbouring
-   pairs share source rows. The walk starts at an even row of the doubled picture (march_params::first_row sees to it).
-   Bytes are loaded before the row pass and used after it. */
+/* What a thread stages of a step: one column of vectors in consecutive pairs of rows. Two doubled rows come from one
+   source row and the next, which the following pair needs again, so it is loaded once. A pair starts at an even row of
+   the doubled picture (march_params::first_row sees to it). Software pipelining: bytes are loaded before the row pass,
+   and converted and stored after it. */
 template <int R, upsample_grid GRID> struct byte_run {
   static constexpr int vectors = march_shape<R>::staged_columns / 4, runs = march_shape<R>::threads / vectors;
   static constexpr int pairs = (MARCH_ROWS / 2 + runs - 1) / runs;
@@ -116,15 +117,15 @@ template <int R, upsample_grid GRID> struct byte_run {
 };
 
 template <int R, upsample_grid GRID>
-__device__ __forceinline__ void load_byte_run(const march_params<R> &p, const byte_picture &s, const march_place &place,
-                                              int32_t step, byte_run<R, GRID> *run) {
+__device__ __forceinline__ void load_byte_run(const march_params<R> &p, const byte_picture &s,
+                                              const march_region &region, int32_t step, byte_run<R, GRID> *run) {
   using shape = byte_run<R, GRID>;
   const int32_t index = (int32_t)threadIdx.x / shape::vectors;
-  run->x = place.column - march_shape<R>::halo + 4 * ((int32_t)threadIdx.x - index * shape::vectors);
+  run->x = region.column - march_shape<R>::halo + 4 * ((int32_t)threadIdx.x - index * shape::vectors);
   run->first = 2 * shape::pairs * index;
-  run->y = place.origin + step * MARCH_ROWS + run->first - R;
+  run->y = region.origin + step * MARCH_ROWS + run->first - R;
   run->needed =
-      run->x >= 0 && run->x + 4 <= p.width ? min(place.rows + 2 * R - step * MARCH_ROWS, (int32_t)MARCH_ROWS) : 0;
+      run->x >= 0 && run->x + 4 <= p.width ? min(region.rows + 2 * R - step * MARCH_ROWS, (int32_t)MARCH_ROWS) : 0;
   run->inside = run->y >= 0 && run->y + 2 * shape::pairs <= p.height;
   if (!run->inside || run->first >= run->needed) return;
   const byte_columns columns = byte_columns_of(run->x >> 1, s.width);
@@ -138,12 +139,12 @@ __device__ __forceinline__ void load_byte_run(const march_params<R> &p, const by
 /* Writes a thread's run to the stage, and what no whole vector reaches. */
 template <int R, upsample_grid GRID>
 __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const byte_picture &s,
-                                               const march_place &place, int32_t step, const byte_run<R, GRID> &run,
+                                               const march_region &region, int32_t step, const byte_run<R, GRID> &run,
                                                float *s_rows) {
   using shape = march_shape<R>;
   constexpr int above = byte_run<R, GRID>::above, pairs = byte_run<R, GRID>::pairs;
   float4 *s_to =
-      reinterpret_cast<float4 *>(s_rows + run.first * shape::staged_stride + run.x - place.column + shape::halo);
+      reinterpret_cast<float4 *>(s_rows + run.first * shape::staged_stride + run.x - region.column + shape::halo);
   constexpr int stride = shape::staged_stride / 4;
   const byte_columns columns = byte_columns_of(run.x >> 1, s.width);
   if (run.inside) {
@@ -163,13 +164,13 @@ __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const b
     for (int n = 0; run.first + n < run.needed && n < 2 * pairs; n++)
       s_to[n * stride] = doubled_four_at<GRID>(s, columns, fold_index(run.y + n, p.height, p.border));
   }
-  const strip_edges edges = strip_edges_of(p, place);
+  const strip_edges edges = strip_edges_of(p, region);
   const int32_t row = (int32_t)threadIdx.x & 31;
-  if (edges.left + edges.right == 0 || row >= place.rows + 2 * R - step * MARCH_ROWS) return;
-  const int32_t y = fold_index(place.origin + step * MARCH_ROWS + row - R, p.height, p.border);
+  if (edges.left + edges.right == 0 || row >= region.rows + 2 * R - step * MARCH_ROWS) return;
+  const int32_t y = fold_index(region.origin + step * MARCH_ROWS + row - R, p.height, p.border);
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
     const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
-    s_rows[row * shape::staged_stride + shape::halo + x - place.column] =
+    s_rows[row * shape::staged_stride + shape::halo + x - region.column] =
         doubled_at<GRID>(s, fold_index(x, p.width, p.border), y);
   }
 }
@@ -184,19 +185,19 @@ __device__ __forceinline__ void base_march(const march_params<R> &p, const byte_
   using shape = march_shape<R>;
   extern __shared__ float4 s_vectors[];
   float *s_all = reinterpret_cast<float *>(s_vectors);
-  const march_place place = march_place_of(p);
-  march_walk<R> walk = march_walk_of<R, false>(p, place, s_all);
+  const march_region region = march_region_of(p);
+  march_state<R> state = march_state_of<R, false>(p, region, s_all);
   byte_run<R, GRID> run;
-  load_byte_run(p, s, place, 0, &run);
-  stage_byte_run(p, s, place, 0, run, s_all);
-  for (int32_t step = 0; step * MARCH_ROWS < place.rows + 2 * R; step++) {
+  load_byte_run(p, s, region, 0, &run);
+  stage_byte_run(p, s, region, 0, run, s_all);
+  for (int32_t step = 0; step * MARCH_ROWS < region.rows + 2 * R; step++) {
     __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
-    load_byte_run(p, s, place, step + 1, &run);
-    filter_step_rows<R>(p.taps, walk);
-    stage_byte_run(p, s, place, step + 1, run, s_all + (~step & 1) * shape::staged_floats);
+    load_byte_run(p, s, region, step + 1, &run);
+    filter_step_rows<R>(p.taps, state);
+    stage_byte_run(p, s, region, step + 1, run, s_all + (~step & 1) * shape::staged_floats);
     __syncthreads(); /* the ring's new rows are complete */
-    filter_step_columns<R, false>(p, place, walk);
-    march_on<R, false>(p, &walk);
+    filter_step_columns<R, false>(p, region, state);
+    march_advance<R, false>(p, &state);
   }
 }
 
@@ -363,31 +364,35 @@ static stage_status base_split(const base_args *args, picture_group group, cuda_
   return status == STAGE_OK ? blur_launch(&blur, stream) : status;
 }
 
+template <int R> static stage_status base_prepare_radius(void) {
+  stage_status status = STAGE_OK;
+  for (int k = 0; k < 4 && status == STAGE_OK; k++)
+    status = launch_prepare((const void *)base_kernel_of<R>(k & 1 ? GRID_HALF_PIXEL : GRID_ALIGNED, k > 1),
+                            march_shape<R>::shared_bytes);
+  return status;
+}
+
+struct base_row {
+  int32_t radius;
+  stage_status (*prepare)(void);
+  stage_status (*launch)(const base_args *args, int32_t band, int32_t bands, picture_group group, cuda_stream stream);
+  int32_t (*source_rows)(const base_args *args, int32_t band, int32_t bands);
+};
+
+#define BASE_ROW(R) {R, base_prepare_radius<R>, base_march_launch<R>, base_march_rows<R>},
+static const base_row base_rows[] = {TUNE_MARCH_RADII(BASE_ROW)};
+
 int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
   assert(base_is_fused(args) && band >= 0 && band < bands);
-  switch (args->filter->radius) {
-#define RADIUS_CASE(R)                                                                                                 \
-  case R:                                                                                                              \
-    return base_march_rows<R>(args, band, bands);
-    TUNE_MARCH_RADII(RADIUS_CASE)
-#undef RADIUS_CASE
-  default:
-    return args->source.height;
-  }
+  const base_row *row = march_row_of(base_rows, args->filter->radius);
+  return row ? row->source_rows(args, band, bands) : args->source.height;
 }
 
 static stage_status base_fused(const base_args *args, int32_t band, int32_t bands, picture_group group,
                                cuda_stream stream) {
   assert(base_is_fused(args) && band >= 0 && band < bands);
-  switch (args->filter->radius) {
-#define RADIUS_CASE(R)                                                                                                 \
-  case R:                                                                                                              \
-    return base_march_launch<R>(args, band, bands, group, stream);
-    TUNE_MARCH_RADII(RADIUS_CASE)
-#undef RADIUS_CASE
-  default:
-    return STAGE_DEVICE;
-  }
+  const base_row *row = march_row_of(base_rows, args->filter->radius);
+  return row ? row->launch(args, band, bands, group, stream) : STAGE_DEVICE;
 }
 
 stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
@@ -406,19 +411,4 @@ stage_status base_launch(const base_args *args, cuda_stream stream) {
   return base_group_launch(args, one, stream);
 }
 
-template <int R> static stage_status base_prepare_radius(void) {
-  stage_status status = STAGE_OK;
-  for (int k = 0; k < 4 && status == STAGE_OK; k++)
-    status = launch_prepare((const void *)base_kernel_of<R>(k & 1 ? GRID_HALF_PIXEL : GRID_ALIGNED, k > 1),
-                            march_shape<R>::shared_bytes);
-  return status;
-}
-
-stage_status base_prepare(void) {
-  stage_status status = STAGE_OK;
-#define RADIUS_PREPARE(R)                                                                                              \
-  if (status == STAGE_OK) status = base_prepare_radius<R>();
-  TUNE_MARCH_RADII(RADIUS_PREPARE)
-#undef RADIUS_PREPARE
-  return status;
-}
+stage_status base_prepare(void) { return march_prepare(base_rows); }

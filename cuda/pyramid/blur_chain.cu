@@ -1,5 +1,6 @@
 /*
  * Chains: several level steps of a small octave in one kernel, from the device functions of the split ones.
+ * Drawing: cuda/KERNELS.md, "A chain".
  */
 #include "cuda/pyramid/blur_chain.h"
 
@@ -109,9 +110,9 @@ __device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo,
 
 /* Between two steps: what of a region lies outside the picture becomes what the border's rule wants there. For a
    reflection it is that already: outside, a region holds the blur of the reflected input, and that is the reflection of
-   the blurred level, bit for bit, because the two samples of a pair only change places. A repeated side is filled in:
-   the nearest sample of the picture is in the region, because the tile begins in the picture. Call it where all have
-   written the region; the picture's samples are read, the others written. */
+   the blurred level, bit for bit, because mirroring only exchanges the two samples of each sum. A repeated side is
+   filled in: the nearest sample of the picture is in the region, because the tile begins in the picture. Call it where
+   all have written the region; the picture's samples are read, the others written. */
 template <bool SMALL, int STRIDE>
 __device__ __forceinline__ void chain_border(const chain_params &p, float *s_level, int32_t side, int32_t before) {
   const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - before,
@@ -201,8 +202,8 @@ template <bool SMALL, int R1, int R2, int R3>
 static stage_status chain_run(const chain_launch_args *args, cuda_stream stream) {
   using shape = chain_shape<SMALL, R1, R2, R3>;
   const octave_view *o = &args->octave;
-  assert(launch_parts(o->height, shape::tile) <= GRID_Y_MAX);
-  dim3 grid((unsigned)launch_parts(o->width, shape::tile), (unsigned)launch_parts(o->height, shape::tile));
+  assert(ceil_div(o->height, shape::tile) <= GRID_Y_MAX);
+  dim3 grid((unsigned)ceil_div(o->width, shape::tile), (unsigned)ceil_div(o->height, shape::tile));
   const bool group = args->group.count > 1;
   if (group) grid.z = (unsigned)args->group.count;
   return launch(group ? blur_chain_kernel<SMALL, true, R1, R2, R3> : blur_chain_kernel<SMALL, false, R1, R2, R3>, grid,
@@ -210,52 +211,53 @@ static stage_status chain_run(const chain_launch_args *args, cuda_stream stream)
                 args->group.stride_bytes);
 }
 
-/* Whether step i of the chain has this radius; radius 0: whether there is no such step. */
-static bool chain_step_is(const chain_launch_args *args, int32_t i, int32_t radius) {
-  return radius == 0 ? args->count == i : i < args->count && args->filters[args->first_level + i].radius == radius;
+template <bool SMALL, int R1, int R2, int R3> static stage_status chain_prepare_tiles(void) {
+  const int32_t bytes = chain_shape<SMALL, R1, R2, R3>::shared_bytes;
+  const stage_status status = launch_prepare((const void *)blur_chain_kernel<SMALL, false, R1, R2, R3>, bytes);
+  return status == STAGE_OK ? launch_prepare((const void *)blur_chain_kernel<SMALL, true, R1, R2, R3>, bytes) : status;
 }
 
-static bool chain_is(const chain_launch_args *args, int32_t r1, int32_t r2, int32_t r3) {
-  return chain_step_is(args, 0, r1) && chain_step_is(args, 1, r2) && chain_step_is(args, 2, r3) &&
-         args->count == (r3 ? 3 : 2);
+/* The chains there are: radii, 0 for a third step that is not there; by tiles, large ones first. */
+struct chain_row {
+  int32_t radii[3];
+  stage_status (*prepare[2])(void);
+  stage_status (*launch[2])(const chain_launch_args *args, cuda_stream stream);
+};
+
+#define CHAIN_ROW(R1, R2, R3)                                                                                          \
+  {{R1, R2, R3},                                                                                                       \
+   {chain_prepare_tiles<false, R1, R2, R3>, chain_prepare_tiles<true, R1, R2, R3>},                                    \
+   {chain_run<false, R1, R2, R3>, chain_run<true, R1, R2, R3>}},
+static const chain_row chain_table[] = {TUNE_CHAINS(CHAIN_ROW)};
+
+/* The row for these radii; null: no chain. */
+static const chain_row *chain_row_of(const chain_launch_args *args) {
+  for (const chain_row &row : chain_table) {
+    bool same = args->count == (row.radii[2] ? 3 : 2);
+    for (int32_t i = 0; i < args->count && same; i++)
+      same = args->filters[args->first_level + i].radius == row.radii[i];
+    if (same) return &row;
+  }
+  return NULL;
 }
 
 bool chain_fits(const chain_launch_args *args) {
   const int64_t samples = (int64_t)args->octave.width * args->octave.height;
-  const int64_t most = args->count == 3 ? CHAIN_THREE_SAMPLES_MAX : CHAIN_TWO_SAMPLES_MAX;
-  if (samples > most) return false;
-#define CHAIN_CASE(R1, R2, R3)                                                                                         \
-  if (chain_is(args, R1, R2, R3)) return true;
-  TUNE_CHAINS(CHAIN_CASE)
-#undef CHAIN_CASE
-  return false;
+  const int64_t samples_max = args->count == 3 ? CHAIN_THREE_SAMPLES_MAX : CHAIN_TWO_SAMPLES_MAX;
+  return samples <= samples_max && chain_row_of(args);
 }
 
 stage_status chain_launch(const chain_launch_args *args, cuda_stream stream) {
   if (args->octave.width <= 0 || args->octave.height <= 0) return STAGE_OK;
   const bool small_tiles = (int64_t)args->octave.width * args->octave.height <= CHAIN_SMALL_SAMPLES_MAX;
-#define CHAIN_CASE(R1, R2, R3)                                                                                         \
-  if (chain_is(args, R1, R2, R3))                                                                                      \
-    return small_tiles ? chain_run<true, R1, R2, R3>(args, stream) : chain_run<false, R1, R2, R3>(args, stream);
-  TUNE_CHAINS(CHAIN_CASE)
-#undef CHAIN_CASE
-  assert(!"radii without a chain");
-  return STAGE_OVERFLOW;
+  const chain_row *row = chain_row_of(args);
+  assert(row);
+  return row ? row->launch[small_tiles](args, stream) : STAGE_OVERFLOW;
 }
 
 stage_status blur_chain_prepare(void) {
   stage_status status = STAGE_OK;
-#define CHAIN_PREPARE_ONE(SMALL, GROUP, R1, R2, R3)                                                                    \
-  if (status == STAGE_OK)                                                                                              \
-    status = launch_prepare((const void *)blur_chain_kernel<SMALL, GROUP, R1, R2, R3>,                                 \
-                            chain_shape<SMALL, R1, R2, R3>::shared_bytes);
-#define CHAIN_PREPARE(R1, R2, R3)                                                                                      \
-  CHAIN_PREPARE_ONE(true, true, R1, R2, R3)                                                                            \
-  CHAIN_PREPARE_ONE(true, false, R1, R2, R3)                                                                           \
-  CHAIN_PREPARE_ONE(false, true, R1, R2, R3)                                                                           \
-  CHAIN_PREPARE_ONE(false, false, R1, R2, R3)
-  TUNE_CHAINS(CHAIN_PREPARE)
-#undef CHAIN_PREPARE
-#undef CHAIN_PREPARE_ONE
+  for (const chain_row &row : chain_table)
+    for (int32_t i = 0; i < 2 && status == STAGE_OK; i++) status = row.prepare[i]();
   return status;
 }

@@ -1,14 +1,19 @@
 /*
  * Device functions of the marching blur, shared by the split and the uber kernels.
  *
- * A block walks down a strip of MARCH_COLUMNS columns. Each step stages MARCH_ROWS input rows in shared memory (the
- * next step's are in flight meanwhile), filters them along x into a ring of rows, and filters the ring along y into
- * outputs. In the row pass a lane owns a run of columns of one row, in the column pass a run of rows of two columns. So
- * every sample is read from shared memory two or three times by the row pass and 1 + R / 4 times by the column pass,
- * without bank conflicts, and no row is filtered twice but for the 2R rows above a block's first output.
+ * A block goes down a strip of MARCH_COLUMNS columns in steps of MARCH_ROWS input rows. Each step copies the input rows
+ * of the next one into one of two stages in shared memory (double buffering), filters its own rows along x into a ring
+ * of rows, and filters the ring along y into outputs. In the row pass a lane owns a run of columns of one row, in the
+ * column pass a run of rows of two columns. So every sample is read from shared memory two or three times by the row
+ * pass and 1 + R / 4 times by the column pass, without bank conflicts, and no row is filtered twice but for the 2R rows
+ * above a block's first output.
  *
- * Instructions bound it as much as memory does. So addresses are carried from step to step instead of derived anew, and
- * what a step needs to test was made a comparison of one register before the first.
+ * Instruction issue bounds it as much as memory does. So addresses are carried from step to step instead of computed
+ * anew, and the tests of a step are comparisons with limits that are computed once, before the first step.
+ *
+ * Drawings: cuda/KERNELS.md, "The march". Order of the functions below: parameters, double buffers, staging (global to
+ * shared memory), row pass (stage to ring), stores and column pass (ring to registers to global memory), and
+ * march_plane, which is the loop.
  */
 #ifndef HARTSIFT_CUDA_PYRAMID_BLUR_MARCH_CUH
 #define HARTSIFT_CUDA_PYRAMID_BLUR_MARCH_CUH
@@ -58,25 +63,25 @@ __device__ __forceinline__ const float *moved(const float *pointer, size_t bytes
   return reinterpret_cast<const float *>(reinterpret_cast<const char *>(pointer) + bytes);
 }
 
-/* A place in shared memory with two positions, taken by turns: its address in the shared window, and in which bits the
-   other differs. Such an address is what the hardware takes; from a pointer, every access of a step would derive it
-   anew. */
-struct turned_place {
-  uint32_t now, turn;
+/* Two addresses in shared memory used in turn: the current one, and the exclusive or of both. They are 32-bit addresses
+   of the shared window, as instructions take them; a pointer would be converted at every access. */
+struct double_buffer {
+  uint32_t address, toggle;
 };
 
-__device__ __forceinline__ turned_place turned_place_of(const float *s_first, const float *s_second) {
+__device__ __forceinline__ double_buffer double_buffer_of(const float *s_first, const float *s_second) {
   const uint32_t first = (uint32_t)__cvta_generic_to_shared(s_first);
-  turned_place t = {first, (uint32_t)keep_in_register((int32_t)(first ^ (uint32_t)__cvta_generic_to_shared(s_second)))};
+  double_buffer t = {first,
+                     (uint32_t)keep_in_register((int32_t)(first ^ (uint32_t)__cvta_generic_to_shared(s_second)))};
   return t;
 }
 
-__device__ __forceinline__ void turn_place(turned_place *t) { t->now ^= t->turn; }
+__device__ __forceinline__ void double_buffer_swap(double_buffer *t) { t->address ^= t->toggle; }
 
-/* Vectors of COUNT floats at a place, `offset` floats on. */
-template <int COUNT> __device__ __forceinline__ void load_place(turned_place t, int offset, float v[COUNT]) {
+/* Vectors of COUNT floats, `offset` floats from the current address. */
+template <int COUNT> __device__ __forceinline__ void double_buffer_load(double_buffer t, int offset, float v[COUNT]) {
   static_assert(COUNT == 2 || COUNT == 4, "a vector type");
-  const uint32_t at = t.now + (uint32_t)offset * 4u;
+  const uint32_t at = t.address + (uint32_t)offset * 4u;
   if (COUNT == 4)
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(v[0]), "=f"(v[1]), "=f"(v[COUNT - 2]), "=f"(v[COUNT - 1])
@@ -86,29 +91,29 @@ template <int COUNT> __device__ __forceinline__ void load_place(turned_place t, 
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(at) : "memory");
 }
 
-__device__ __forceinline__ void store_place_4(turned_place t, int offset, const float v[4]) {
-  const uint32_t at = t.now + (uint32_t)offset * 4u;
+__device__ __forceinline__ void double_buffer_store_4(double_buffer t, int offset, const float v[4]) {
+  const uint32_t at = t.address + (uint32_t)offset * 4u;
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
                : "memory");
 }
 
-__device__ __forceinline__ void copy_16_place(turned_place t, int offset, const float *from) {
-  copy_16_async_to(t.now + (uint32_t)offset * 4u, from);
+__device__ __forceinline__ void double_buffer_copy_16(double_buffer t, int offset, const float *from) {
+  copy_16_async_to(t.address + (uint32_t)offset * 4u, from);
 }
 
-/* Where a block stands: its first column, and its first output row, from which rows are counted. */
-struct march_place {
+/* The output of a block: its first column, its first row (the origin that rows are counted from), and how many rows. */
+struct march_region {
   int32_t column, origin, rows;
 };
 
-template <int R> __device__ __forceinline__ march_place march_place_of(const march_params<R> &p) {
+template <int R> __device__ __forceinline__ march_region march_region_of(const march_params<R> &p) {
   const int32_t length = p.steps * MARCH_ROWS - 2 * R;
   const int32_t top = p.first_row + (int32_t)blockIdx.y * length;
-  march_place place;
-  place.column = (int32_t)blockIdx.x * MARCH_COLUMNS;
-  place.origin = top;
-  place.rows = min(length, p.height - top);
-  return place;
+  march_region region;
+  region.column = (int32_t)blockIdx.x * MARCH_COLUMNS;
+  region.origin = top;
+  region.rows = min(length, p.height - top);
+  return region;
 }
 
 /* border_index with the usual case first: one reflection, no division. */
@@ -126,32 +131,33 @@ struct strip_edges {
 };
 
 template <int R>
-__device__ __forceinline__ strip_edges strip_edges_of(const march_params<R> &p, const march_place &place) {
+__device__ __forceinline__ strip_edges strip_edges_of(const march_params<R> &p, const march_region &region) {
   strip_edges e;
   e.right_first = p.width & ~3;
-  e.left = place.column == 0 ? R : 0;
-  e.right = max(min(place.column + MARCH_COLUMNS, p.width) + R - e.right_first, 0);
+  e.left = region.column == 0 ? R : 0;
+  e.right = max(min(region.column + MARCH_COLUMNS, p.width) + R - e.right_first, 0);
   return e;
 }
 
 /* The samples of a step from input row y on that no whole vector reaches: a lane takes a row, a warp a column. */
 template <int R>
-__device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_place &place, int32_t y,
+__device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_region &region, int32_t y,
                                                   int32_t needed, float *s_rows) {
   using shape = march_shape<R>;
-  const strip_edges edges = strip_edges_of(p, place);
+  const strip_edges edges = strip_edges_of(p, region);
   const int32_t row = (int32_t)threadIdx.x & 31;
   if (edges.left + edges.right == 0 || row >= needed) return;
   const float *from = p.in + (size_t)fold_index(y + row, p.height, p.border) * p.stride;
   for (int32_t e = (int32_t)threadIdx.x >> 5; e < edges.left + edges.right; e += shape::threads / 32) {
     const int32_t x = e < edges.left ? -1 - e : edges.right_first + e - edges.left;
-    copy_4_async(s_rows + row * shape::staged_stride + shape::halo + x - place.column,
+    copy_4_async(s_rows + row * shape::staged_stride + shape::halo + x - region.column,
                  from + fold_index(x, p.width, p.border));
   }
 }
 
-/* What a thread stages of each step's rows. The strip's own columns and the halo at its sides are two parts. In each a
-   thread keeps to one column of vectors and takes a row every so many, so that its rounds lie whole rows apart. */
+/* What a thread stages of each step's rows: two jobs, the strip's own columns (body) and the halo at its sides. In each
+   a thread keeps to one column of vectors and takes every body_rows-th or halo_rows-th row, so that one addition leads
+   from each copy to the next. */
 template <int R> struct stage_shape {
   using shape = march_shape<R>;
   static constexpr int body_vectors = MARCH_COLUMNS / 4, body_rows = shape::threads / body_vectors;
@@ -161,32 +167,32 @@ template <int R> struct stage_shape {
                 "whole rounds");
 };
 
-/* One part of a thread's staging. */
-struct stage_part {
+/* One of a thread's two staging jobs. */
+struct stage_job {
   const float *from;   /* the first round's vector in the next step to stage */
-  turned_place s_to;   /* its place in the stage of that step */
+  double_buffer s_to;  /* where it goes in the stage of that step */
   int32_t column, row; /* its column in the strip, and the first round's row of a step */
   bool inside;         /* whole vectors of the picture lie there */
 };
 
 template <int R>
-__device__ __forceinline__ stage_part stage_part_of(const march_params<R> &p, const march_place &place, int32_t column,
-                                                    int32_t row, bool wanted, const float *s_all) {
+__device__ __forceinline__ stage_job stage_job_of(const march_params<R> &p, const march_region &region, int32_t column,
+                                                  int32_t row, bool wanted, const float *s_all) {
   using shape = march_shape<R>;
   const float *s_to = s_all + row * shape::staged_stride + shape::halo + column;
-  const int32_t x = place.column + column;
-  stage_part part;
-  part.column = column;
-  part.row = row;
-  part.inside = wanted && x >= 0 && x + 4 <= p.width;
-  part.from = p.in + (ptrdiff_t)(place.origin - R + row) * (ptrdiff_t)p.stride + x;
-  part.s_to = turned_place_of(s_to, s_to + shape::staged_floats);
-  return part;
+  const int32_t x = region.column + column;
+  stage_job job;
+  job.column = column;
+  job.row = row;
+  job.inside = wanted && x >= 0 && x + 4 <= p.width;
+  job.from = p.in + (ptrdiff_t)(region.origin - R + row) * (ptrdiff_t)p.stride + x;
+  job.s_to = double_buffer_of(s_to, s_to + shape::staged_floats);
+  return job;
 }
 
-/* The staging of a walk, carried from step to step. */
+/* The state of staging, carried from step to step. */
 template <int R> struct plane_stager {
-  stage_part body, halo;
+  stage_job body, halo;
   int32_t y;         /* first input row of the next step to stage */
   int32_t needed;    /* rows that outputs need from there on */
   int32_t whole_end; /* 0 <= y < whole_end: all rows of the step are in the picture and needed */
@@ -194,70 +200,71 @@ template <int R> struct plane_stager {
 };
 
 template <int R>
-__device__ __forceinline__ plane_stager<R> plane_stager_of(const march_params<R> &p, const march_place &place,
+__device__ __forceinline__ plane_stager<R> plane_stager_of(const march_params<R> &p, const march_region &region,
                                                            const float *s_all) {
   using stage = stage_shape<R>;
   constexpr int halo = march_shape<R>::halo;
   const int32_t thread = (int32_t)threadIdx.x, vector = thread % stage::halo_slots;
   const int32_t beside = 4 * vector - halo + (vector < halo / 4 ? 0 : MARCH_COLUMNS);
-  const bool covered = place.column > 0 && place.column + MARCH_COLUMNS + halo <= p.width;
-  const int32_t rows_end = min(p.height, place.origin + place.rows + R);
+  const bool covered = region.column > 0 && region.column + MARCH_COLUMNS + halo <= p.width;
+  const int32_t rows_end = min(p.height, region.origin + region.rows + R);
   plane_stager<R> s;
-  s.body = stage_part_of(p, place, 4 * (thread % stage::body_vectors), thread / stage::body_vectors, true, s_all);
-  s.halo = stage_part_of(p, place, beside, thread / stage::halo_slots, vector < stage::halo_vectors, s_all);
-  s.y = place.origin - R;
-  s.needed = place.rows + 2 * R;
+  s.body = stage_job_of(p, region, 4 * (thread % stage::body_vectors), thread / stage::body_vectors, true, s_all);
+  s.halo = stage_job_of(p, region, beside, thread / stage::halo_slots, vector < stage::halo_vectors, s_all);
+  s.y = region.origin - R;
+  s.needed = region.rows + 2 * R;
   s.whole_end = max(rows_end - MARCH_ROWS + 1, 0);
   s.plain_end = keep_in_register(covered ? s.whole_end : 0);
   return s;
 }
 
-/* A step's rows of one part, a thread's ROWS_A_ROUND apart. */
+/* A step's rows of one job, a thread's ROWS_A_ROUND apart. */
 template <int R, int ROWS_A_ROUND>
-__device__ __forceinline__ void stage_part_plain(const march_params<R> &p, const stage_part &part) {
-  const float *from = part.from;
+__device__ __forceinline__ void stage_job_plain(const march_params<R> &p, const stage_job &job) {
+  const float *from = job.from;
 #pragma unroll
   for (int n = 0; n < MARCH_ROWS / ROWS_A_ROUND; n++) {
-    copy_16_place(part.s_to, n * ROWS_A_ROUND * march_shape<R>::staged_stride, from);
+    double_buffer_copy_16(job.s_to, n * ROWS_A_ROUND * march_shape<R>::staged_stride, from);
     from = moved(from, ROWS_A_ROUND / stage_shape<R>::body_rows * p.round_bytes);
   }
 }
 
 /* The same where rows are reflected or not all are needed. */
 template <int R, int ROWS_A_ROUND>
-__device__ __forceinline__ void stage_part_tested(const march_params<R> &p, const march_place &place,
-                                                  const stage_part &part, const plane_stager<R> &s) {
-  if (!part.inside) return;
+__device__ __forceinline__ void stage_job_tested(const march_params<R> &p, const march_region &region,
+                                                 const stage_job &job, const plane_stager<R> &s) {
+  if (!job.inside) return;
 #pragma unroll 1
-  for (int32_t row = part.row; row < min(s.needed, MARCH_ROWS); row += ROWS_A_ROUND)
-    copy_16_place(part.s_to, (row - part.row) * march_shape<R>::staged_stride,
-                  p.in + (size_t)fold_index(s.y + row, p.height, p.border) * p.stride + place.column + part.column);
+  for (int32_t row = job.row; row < min(s.needed, MARCH_ROWS); row += ROWS_A_ROUND)
+    double_buffer_copy_16(job.s_to, (row - job.row) * march_shape<R>::staged_stride,
+                          p.in + (size_t)fold_index(s.y + row, p.height, p.border) * p.stride + region.column +
+                              job.column);
 }
 
 /* Stages the input rows of the next step; rows that no output needs are left as they are. */
 template <int R>
-__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_place &place, plane_stager<R> *s,
-                                                 float *s_rows) {
+__device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_region &region,
+                                                 plane_stager<R> *s, float *s_rows) {
   using stage = stage_shape<R>;
   if ((uint32_t)s->y < (uint32_t)s->plain_end) {
-    stage_part_plain<R, stage::body_rows>(p, s->body);
-    if (stage::halo_vectors == stage::halo_slots || s->halo.inside) stage_part_plain<R, stage::halo_rows>(p, s->halo);
+    stage_job_plain<R, stage::body_rows>(p, s->body);
+    if (stage::halo_vectors == stage::halo_slots || s->halo.inside) stage_job_plain<R, stage::halo_rows>(p, s->halo);
   } else {
     if ((uint32_t)s->y < (uint32_t)s->whole_end) {
-      if (s->body.inside) stage_part_plain<R, stage::body_rows>(p, s->body);
-      if (s->halo.inside) stage_part_plain<R, stage::halo_rows>(p, s->halo);
+      if (s->body.inside) stage_job_plain<R, stage::body_rows>(p, s->body);
+      if (s->halo.inside) stage_job_plain<R, stage::halo_rows>(p, s->halo);
     } else {
-      stage_part_tested<R, stage::body_rows>(p, place, s->body, *s);
-      stage_part_tested<R, stage::halo_rows>(p, place, s->halo, *s);
+      stage_job_tested<R, stage::body_rows>(p, region, s->body, *s);
+      stage_job_tested<R, stage::halo_rows>(p, region, s->halo, *s);
     }
-    stage_plane_edges(p, place, s->y, s->needed, s_rows);
+    stage_plane_edges(p, region, s->y, s->needed, s_rows);
   }
   s->y += MARCH_ROWS;
   s->needed -= MARCH_ROWS;
   s->body.from = moved(s->body.from, p.step_bytes);
   s->halo.from = moved(s->halo.from, p.step_bytes);
-  turn_place(&s->body.s_to);
-  turn_place(&s->halo.s_to);
+  double_buffer_swap(&s->body.s_to);
+  double_buffer_swap(&s->halo.s_to);
 }
 
 /* COUNT outputs from a window whose sample R is the centre of output 0, in the order of the contract. */
@@ -283,75 +290,77 @@ __device__ __forceinline__ void store_pair(float *to, const float v[2]) {
   *reinterpret_cast<float2 *>(to) = make_float2(v[0], v[1]);
 }
 
-/* Where a thread is in the two passes, carried from step to step. */
-template <int R> struct march_walk {
+/* A thread's state in the two passes, carried from step to step. */
+template <int R> struct march_state {
   using shape = march_shape<R>;
-  turned_place s_window; /* row pass: the lane's window in the stage */
-  turned_place s_row;    /* row pass: the lane's outputs in the ring */
-  /* column pass: where the lane's own block of the ring would begin if it lay behind its n-th predecessor as rows do */
-  turned_place s_blocks[shape::window_blocks];
+  double_buffer s_window; /* row pass: the lane's window in the stage */
+  double_buffer s_row;    /* row pass: the lane's outputs in the ring */
+  /* column pass: the lane's window reaches back over up to window_blocks - 1 blocks of lane_rows ring rows. The n-th
+     block before the lane's own is read at s_blocks[n] - n blocks; s_blocks[n] is the lane's own block, or that plus
+     the whole ring where the n-th before it wraps around to the ring's end. So rows have constant offsets. */
+  double_buffer s_blocks[shape::window_blocks];
   int32_t first;     /* column pass: the lane's first output row in this step */
-  int32_t some_end;  /* some of the lane's outputs are stored where first + lane_rows - 1 is below, as unsigned */
-  int32_t whole_end; /* all are where `first` is */
+  int32_t some_end;  /* an output of the lane is stored if (unsigned)(first + lane_rows - 1) < some_end */
+  int32_t whole_end; /* all lane_rows are if (unsigned)first < whole_end */
   int32_t wants_halved;
   float *out, *halved, *dog; /* of row `first` */
   const float *in;
 };
 
 template <int R, bool DOG>
-__device__ __forceinline__ march_walk<R> march_walk_of(const march_params<R> &p, const march_place &place,
-                                                       const float *s_all) {
+__device__ __forceinline__ march_state<R> march_state_of(const march_params<R> &p, const march_region &region,
+                                                         const float *s_all) {
   using shape = march_shape<R>;
   const float *s_ring = s_all + 2 * shape::staged_floats;
   const int32_t thread = (int32_t)threadIdx.x, lane = thread & 31, segment = (thread >> 5) * MARCH_SEGMENT;
   const int32_t band = thread / shape::row_lanes, column = thread % shape::row_lanes * shape::lane_columns;
-  const int32_t x = place.column + column;
+  const int32_t x = region.column + column;
   constexpr int half = MARCH_ROWS * shape::ring_stride, block = shape::lane_rows * shape::ring_stride;
-  march_walk<R> w;
+  march_state<R> w;
   const float *s_window = s_all + lane * shape::staged_stride + segment;
-  w.s_window = turned_place_of(s_window, s_window + shape::staged_floats);
+  w.s_window = double_buffer_of(s_window, s_window + shape::staged_floats);
   const float *s_row = s_ring + lane * shape::ring_stride + segment;
-  w.s_row = turned_place_of(s_row, s_row + half);
+  w.s_row = double_buffer_of(s_row, s_row + half);
 #pragma unroll
   for (int n = 0; n < shape::window_blocks; n++) {
     /* blocks before the ring's first lie at its end; from the second half none does */
     const float *s_block = s_ring + band * block + column;
-    w.s_blocks[n] = turned_place_of(s_block + (band < n ? 2 * half : 0), s_block + half);
+    w.s_blocks[n] = double_buffer_of(s_block + (band < n ? 2 * half : 0), s_block + half);
   }
   w.first = band * shape::lane_rows - 2 * R;
-  /* a walk may start at row -1 of the picture, but only for odd R, whose `first` is even but no multiple of 4 */
-  w.whole_end = keep_in_register(x + shape::lane_columns <= p.width ? max(place.rows - shape::lane_rows + 1, 0) : 0);
-  w.some_end = keep_in_register(x < p.width ? place.rows + shape::lane_rows - 1 : 0);
-  const ptrdiff_t at = (ptrdiff_t)(place.origin + w.first) * (ptrdiff_t)p.stride + x;
+  /* a region may start at row -1 of the picture, but only for odd R, whose `first` is even but no multiple of 4 */
+  w.whole_end = keep_in_register(x + shape::lane_columns <= p.width ? max(region.rows - shape::lane_rows + 1, 0) : 0);
+  w.some_end = keep_in_register(x < p.width ? region.rows + shape::lane_rows - 1 : 0);
+  const ptrdiff_t at = (ptrdiff_t)(region.origin + w.first) * (ptrdiff_t)p.stride + x;
   w.out = p.out + at;
   w.dog = DOG ? p.dog + at : NULL;
   w.in = DOG ? p.in + at : NULL;
   w.wants_halved = keep_in_register(p.halved != NULL);
-  w.halved = p.halved + (ptrdiff_t)((place.origin + w.first) / 2) * (ptrdiff_t)p.halved_stride + x / 2;
+  w.halved = p.halved + (ptrdiff_t)((region.origin + w.first) / 2) * (ptrdiff_t)p.halved_stride + x / 2;
   return w;
 }
 
 /* Row pass of one step: staged rows to ring rows. A lane filters MARCH_SEGMENT columns of one row. */
-template <int R> __device__ __forceinline__ void filter_step_rows(const float *taps, const march_walk<R> &w) {
+template <int R> __device__ __forceinline__ void filter_step_rows(const float *taps, const march_state<R> &w) {
   using shape = march_shape<R>;
   float v[MARCH_SEGMENT + 2 * shape::halo], a[MARCH_SEGMENT];
 #pragma unroll
-  for (int i = 0; i < MARCH_SEGMENT + 2 * shape::halo; i += 4) load_place<4>(w.s_window, i, v + i);
+  for (int i = 0; i < MARCH_SEGMENT + 2 * shape::halo; i += 4) double_buffer_load<4>(w.s_window, i, v + i);
   filter_window<R, MARCH_SEGMENT>(taps, v + shape::halo - R, a);
 #pragma unroll
-  for (int i = 0; i < MARCH_SEGMENT; i += 4) store_place_4(w.s_row, i, a + i);
+  for (int i = 0; i < MARCH_SEGMENT; i += 4) double_buffer_store_4(w.s_row, i, a + i);
 }
 
-/* Stores a lane's outputs where not all of them are samples of the picture and of the walk. */
+/* Stores a lane's outputs where not all of them are samples of the picture and of the region. */
 template <int R, bool DOG>
-__device__ __forceinline__ void store_tested(const march_params<R> &p, const march_place &place, const march_walk<R> &w,
-                                             int32_t x,
+__device__ __forceinline__ void store_tested(const march_params<R> &p, const march_region &region,
+                                             const march_state<R> &w, int32_t x,
                                              const float a[march_shape<R>::lane_rows][march_shape<R>::lane_columns]) {
   using shape = march_shape<R>;
 #pragma unroll
   for (int i = 0; i < shape::lane_rows; i++) {
-    const int32_t row = w.first + i, y = place.origin + row;
-    if (row < 0 || row >= place.rows || y < 0) continue;
+    const int32_t row = w.first + i, y = region.origin + row;
+    if (row < 0 || row >= region.rows || y < 0) continue;
     const size_t down = (size_t)i * p.stride;
 #pragma unroll
     for (int c = 0; c < shape::lane_columns; c++) {
@@ -367,7 +376,7 @@ __device__ __forceinline__ void store_tested(const march_params<R> &p, const mar
 /* Stores a lane's outputs, all of them samples of the picture: so are both samples of a pair and both rows, and every
    second sample is one of the next octave's level 0. */
 template <int R, bool DOG>
-__device__ __forceinline__ void store_whole(const march_params<R> &p, const march_walk<R> &w,
+__device__ __forceinline__ void store_whole(const march_params<R> &p, const march_state<R> &w,
                                             const float a[march_shape<R>::lane_rows][march_shape<R>::lane_columns]) {
   using shape = march_shape<R>;
   constexpr int columns = shape::lane_columns;
@@ -396,17 +405,17 @@ __device__ __forceinline__ void store_whole(const march_params<R> &p, const marc
 /* Row i of a lane's window in the ring. Rows are addressed in blocks of lane_rows, whose bounds are known at compile
    time. */
 template <int R>
-__device__ __forceinline__ void load_window_row(const march_walk<R> &w, int i, float v[march_shape<R>::lane_columns]) {
+__device__ __forceinline__ void load_window_row(const march_state<R> &w, int i, float v[march_shape<R>::lane_columns]) {
   using shape = march_shape<R>;
   const int before = (2 * R - i + shape::lane_rows - 1) / shape::lane_rows; /* blocks before the lane's */
-  load_place<shape::lane_columns>(w.s_blocks[before], (i - 2 * R) * shape::ring_stride, v);
+  double_buffer_load<shape::lane_columns>(w.s_blocks[before], (i - 2 * R) * shape::ring_stride, v);
 }
 
 /* Column pass of one step: lane_rows outputs of lane_columns columns for each lane, in the order of the contract. From
-   the window's middle outwards, so that few of its rows are held at a time. */
+   the window's middle outwards, so that few of its rows are in registers at a time. */
 template <int R, bool DOG>
-__device__ __forceinline__ void filter_step_columns(const march_params<R> &p, const march_place &place,
-                                                    const march_walk<R> &w) {
+__device__ __forceinline__ void filter_step_columns(const march_params<R> &p, const march_region &region,
+                                                    const march_state<R> &w) {
   using shape = march_shape<R>;
   constexpr int rows = shape::lane_rows, columns = shape::lane_columns;
   if ((uint32_t)(w.first + rows - 1) >= (uint32_t)w.some_end) return;
@@ -429,15 +438,15 @@ __device__ __forceinline__ void filter_step_columns(const march_params<R> &p, co
   if ((uint32_t)w.first < (uint32_t)w.whole_end)
     store_whole<R, DOG>(p, w, a);
   else
-    store_tested<R, DOG>(p, place, w, place.column + (int32_t)threadIdx.x % shape::row_lanes * columns, a);
+    store_tested<R, DOG>(p, region, w, region.column + (int32_t)threadIdx.x % shape::row_lanes * columns, a);
 }
 
-/* A thread's places for the next step. */
-template <int R, bool DOG> __device__ __forceinline__ void march_on(const march_params<R> &p, march_walk<R> *w) {
-  turn_place(&w->s_window);
-  turn_place(&w->s_row);
+/* Moves the state on by a step. */
+template <int R, bool DOG> __device__ __forceinline__ void march_advance(const march_params<R> &p, march_state<R> *w) {
+  double_buffer_swap(&w->s_window);
+  double_buffer_swap(&w->s_row);
 #pragma unroll
-  for (int n = 0; n < march_shape<R>::window_blocks; n++) turn_place(&w->s_blocks[n]);
+  for (int n = 0; n < march_shape<R>::window_blocks; n++) double_buffer_swap(&w->s_blocks[n]);
   w->first += MARCH_ROWS;
   w->out = moved(w->out, p.step_bytes);
   w->halved = moved(w->halved, p.halved_step_bytes);
@@ -447,23 +456,23 @@ template <int R, bool DOG> __device__ __forceinline__ void march_on(const march_
   }
 }
 
-/* The whole walk of a block over a plane. */
+/* All steps of a block: software pipelined, the copies of step n + 1 run while step n is filtered. */
 template <int R, bool DOG> __device__ __forceinline__ void march_plane(const march_params<R> &p, float *s_all) {
   using shape = march_shape<R>;
-  const march_place place = march_place_of(p);
-  plane_stager<R> stager = plane_stager_of(p, place, s_all);
-  march_walk<R> walk = march_walk_of<R, DOG>(p, place, s_all);
-  stage_plane_rows(p, place, &stager, s_all);
+  const march_region region = march_region_of(p);
+  plane_stager<R> stager = plane_stager_of(p, region, s_all);
+  march_state<R> state = march_state_of<R, DOG>(p, region, s_all);
+  stage_plane_rows(p, region, &stager, s_all);
   copies_commit();
   for (int32_t step = 0; stager.needed + MARCH_ROWS > 0; step++) {
     copies_wait();
     __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
-    stage_plane_rows(p, place, &stager, s_all + (~step & 1) * shape::staged_floats);
+    stage_plane_rows(p, region, &stager, s_all + (~step & 1) * shape::staged_floats);
     copies_commit();
-    filter_step_rows<R>(p.taps, walk);
+    filter_step_rows<R>(p.taps, state);
     __syncthreads(); /* the ring's new rows are complete */
-    filter_step_columns<R, DOG>(p, place, walk);
-    march_on<R, DOG>(p, &walk);
+    filter_step_columns<R, DOG>(p, region, state);
+    march_advance<R, DOG>(p, &state);
   }
 }
 
@@ -481,15 +490,31 @@ static __device__ __forceinline__ march_params<R> march_params_of_block(const ma
 
 /* ------------------------------------------------------------------------------ host side of a launch */
 
+/* Each file of marching kernels has a constant table, a row for each radius of TUNE_MARCH_RADII: {radius, prepare, the
+   launchers}. The row of a radius; null: no kernel of its own. */
+template <class ROW, size_t ROWS> static const ROW *march_row_of(const ROW (&table)[ROWS], int32_t radius) {
+  for (const ROW &row : table)
+    if (row.radius == radius) return &row;
+  return NULL;
+}
+
+/* Prepares the kernels of all rows. */
+template <class ROW, size_t ROWS> static stage_status march_prepare(const ROW (&table)[ROWS]) {
+  stage_status status = STAGE_OK;
+  for (const ROW &row : table)
+    if (status == STAGE_OK) status = row.prepare();
+  return status;
+}
+
 /* Steps a block: the fewest rows filtered twice against blocks spread evenly over the multiprocessors. The cost is the
-   number of steps that the fullest multiprocessor works off, as if it never held fewer than MARCH_DEPTH_MIN blocks:
-   alone, a block mostly waits. Ties go to fewer, longer blocks. */
+   number of steps that the fullest multiprocessor works off, but at least MARCH_DEPTH_MIN blocks are
+   counted, because a block alone on a multiprocessor mostly waits. Ties go to fewer, longer blocks. */
 static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height) {
-  const int64_t strips = launch_parts(width, MARCH_COLUMNS), sms = launch_multiprocessors();
+  const int64_t strips = ceil_div(width, MARCH_COLUMNS), sms = launch_multiprocessors();
   int32_t best = 1;
   int64_t best_cost = INT64_MAX;
   for (int32_t steps = 1; steps <= MARCH_STEPS_MAX; steps++) {
-    const int64_t blocks = strips * launch_parts(height + 1, steps * MARCH_ROWS - 2 * radius);
+    const int64_t blocks = strips * ceil_div(height + 1, steps * MARCH_ROWS - 2 * radius);
     int64_t cost = (blocks + sms - 1) / sms;
     if (cost < MARCH_DEPTH_MIN) cost = MARCH_DEPTH_MIN;
     cost *= steps;
@@ -498,7 +523,7 @@ static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height)
       best = steps;
     }
   }
-  while (launch_parts(height + 1, best * MARCH_ROWS - 2 * radius) > GRID_Y_MAX) best *= 2;
+  while (ceil_div(height + 1, best * MARCH_ROWS - 2 * radius) > GRID_Y_MAX) best *= 2;
   return best;
 }
 
@@ -537,8 +562,8 @@ template <int R> static march_params<R> march_params_of(const blur_launch_args *
 }
 
 template <int R> static dim3 march_grid(const march_params<R> &p) {
-  return dim3((unsigned)launch_parts(p.width, MARCH_COLUMNS),
-              (unsigned)launch_parts(p.height - p.first_row, p.steps * MARCH_ROWS - 2 * R));
+  return dim3((unsigned)ceil_div(p.width, MARCH_COLUMNS),
+              (unsigned)ceil_div(p.height - p.first_row, p.steps * MARCH_ROWS - 2 * R));
 }
 
 #endif

@@ -102,41 +102,29 @@ template <int R> static stage_status blur_march(const blur_launch_args *args, cu
                 march_shape<R>::shared_bytes, stream, p, args->group.stride_bytes);
 }
 
-bool blur_needs_work(int32_t radius) {
-  switch (radius) {
-#define RADIUS_CASE(R)                                                                                                 \
-  case R:                                                                                                              \
-    return false;
-    TUNE_MARCH_RADII(RADIUS_CASE)
-#undef RADIUS_CASE
-  default:
-    return true;
-  }
+template <int R> static stage_status blur_march_prepare(void) {
+  const stage_status status = launch_prepare((const void *)blur_march_kernel<R, false>, march_shape<R>::shared_bytes);
+  return status == STAGE_OK ? launch_prepare((const void *)blur_march_kernel<R, true>, march_shape<R>::shared_bytes)
+                            : status;
 }
+
+struct blur_row {
+  int32_t radius;
+  stage_status (*prepare)(void);
+  stage_status (*launch)(const blur_launch_args *args, cuda_stream stream);
+};
+
+#define BLUR_ROW(R) {R, blur_march_prepare<R>, blur_march<R>},
+static const blur_row blur_rows[] = {TUNE_MARCH_RADII(BLUR_ROW)};
+
+bool blur_needs_work(int32_t radius) { return !march_row_of(blur_rows, radius); }
 
 stage_status blur_launch(const blur_launch_args *args, cuda_stream stream) {
   assert(args->in.data != args->out.data && !args->dog.data);
   assert(args->filter->radius >= 0 && args->filter->radius <= FILTER_RADIUS_MAX);
   if (args->in.width <= 0 || args->in.height <= 0) return STAGE_OK;
-  switch (args->filter->radius) {
-#define RADIUS_CASE(R)                                                                                                 \
-  case R:                                                                                                              \
-    return blur_march<R>(args, stream);
-    TUNE_MARCH_RADII(RADIUS_CASE)
-#undef RADIUS_CASE
-  default:
-    return blur_plain(args, stream);
-  }
+  const blur_row *row = march_row_of(blur_rows, args->filter->radius);
+  return row ? row->launch(args, stream) : blur_plain(args, stream);
 }
 
-stage_status pyramid_prepare(void) {
-  stage_status status = STAGE_OK;
-#define RADIUS_PREPARE(R)                                                                                              \
-  if (status == STAGE_OK)                                                                                              \
-    status = launch_prepare((const void *)blur_march_kernel<R, false>, march_shape<R>::shared_bytes);                  \
-  if (status == STAGE_OK)                                                                                              \
-    status = launch_prepare((const void *)blur_march_kernel<R, true>, march_shape<R>::shared_bytes);
-  TUNE_MARCH_RADII(RADIUS_PREPARE)
-#undef RADIUS_PREPARE
-  return status;
-}
+stage_status pyramid_prepare(void) { return march_prepare(blur_rows); }

@@ -5,10 +5,11 @@
 #define HARTSIFT_CUDA_PYRAMID_TUNE_H
 
 /* Radii with a marching kernel of their own: those of the profiles at S = 3 (Lowe's and VLFeat's rule 5 5 7 8 10 13,
-   not doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each. */
+   not doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each: the rows of the tables in base_cuda.cu, pyramid_cuda.cu
+   and uber_level.cu. */
 #define TUNE_MARCH_RADII(X) X(5) X(6) X(7) X(8) X(10) X(13)
 
-/* Marching blur: a block walks down a strip of MARCH_COLUMNS columns, MARCH_ROWS input rows a step. The row pass
+/* Marching blur: a block goes down a strip of MARCH_COLUMNS columns, MARCH_ROWS input rows a step. The row pass
    gives a lane a row and a warp MARCH_SEGMENT columns; the column pass gives a lane MARCH_LANE_COLUMNS columns, one
    vector, of as many rows as make MARCH_SEGMENT outputs. The ring holds two steps of filtered rows, enough for radii
    up to 16. */
@@ -24,11 +25,12 @@ enum {
 /* Blocks of the marching blur that an SM is asked to hold (__launch_bounds__): registers and shared memory allow it. */
 enum { MARCH_BLOCKS_PER_SM = 5 };
 
-/* Choice of a walk's length: the longest considered, and how many blocks an SM must hold before they slow one
-   another. */
+/* Choice of the rows that a block takes: the most steps considered, and how many blocks an SM must hold before they
+   slow one another. */
 enum { MARCH_STEPS_MAX = 24, MARCH_DEPTH_MIN = 3 };
 
-/* Chains of level steps: X(radius, radius, radius or 0) for each. The largest octaves, in samples, that are chained:
+/* Chains of level steps: X(radius, radius, radius or 0) for each, the rows of the table in blur_chain.cu. The
+   largest octaves, in samples, that are chained:
    three steps 8.9 us against 10.9 at 480x270, 12.9 against 11.7 at 640x480; two steps 7.2 against 7.8 at 320x240, 9.5
    against 8.6 at 480x270. Small tiles: 6.6 against 7.0 us at 240x135, 9.4 against 7.0 at 320x240. */
 #define TUNE_CHAINS(X) X(5, 7, 8) X(5, 6, 8) X(10, 13, 0)
@@ -37,7 +39,7 @@ enum { CHAIN_THREE_SAMPLES_MAX = 400 * 400, CHAIN_TWO_SAMPLES_MAX = 320 * 240, C
 /* General blur: one output a thread. */
 enum { PLAIN_COLUMNS = 64, PLAIN_ROWS = 4 };
 
-/* Extremum search: warps a block and blocks an SM (registers allow it), rows of a warp's walk. */
+/* Extremum search: warps a block and blocks an SM (registers allow it), rows of a warp. */
 enum { EXTREMA_WARPS = 4, EXTREMA_BLOCKS_PER_SM = 4, EXTREMA_ROWS_MIN = 4, EXTREMA_ROWS_MAX = 16 };
 
 #endif

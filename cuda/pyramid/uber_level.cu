@@ -23,26 +23,25 @@ template <int R> static stage_status uber_level(const blur_launch_args *args, cu
   return launch(uber_level_kernel<R>, march_grid(p), march_shape<R>::threads, march_shape<R>::shared_bytes, stream, p);
 }
 
+template <int R> static stage_status uber_level_prepare_radius(void) {
+  return launch_prepare((const void *)uber_level_kernel<R>, march_shape<R>::shared_bytes);
+}
+
+struct uber_row {
+  int32_t radius;
+  stage_status (*prepare)(void);
+  stage_status (*launch)(const blur_launch_args *args, cuda_stream stream);
+};
+
+#define UBER_ROW(R) {R, uber_level_prepare_radius<R>, uber_level<R>},
+static const uber_row uber_rows[] = {TUNE_MARCH_RADII(UBER_ROW)};
+
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream) {
   assert(args->in.data != args->out.data && args->dog.data && args->dog.stride == args->out.stride);
   if (args->in.width <= 0 || args->in.height <= 0) return STAGE_OK;
-  switch (args->filter->radius) {
-#define RADIUS_CASE(R)                                                                                                 \
-  case R:                                                                                                              \
-    return uber_level<R>(args, stream);
-    TUNE_MARCH_RADII(RADIUS_CASE)
-#undef RADIUS_CASE
-  default:
-    assert(!"a radius without a marching kernel");
-    return STAGE_OVERFLOW;
-  }
+  const uber_row *row = march_row_of(uber_rows, args->filter->radius);
+  assert(row);
+  return row ? row->launch(args, stream) : STAGE_OVERFLOW;
 }
 
-stage_status uber_level_prepare(void) {
-  stage_status status = STAGE_OK;
-#define RADIUS_PREPARE(R)                                                                                              \
-  if (status == STAGE_OK) status = launch_prepare((const void *)uber_level_kernel<R>, march_shape<R>::shared_bytes);
-  TUNE_MARCH_RADII(RADIUS_PREPARE)
-#undef RADIUS_PREPARE
-  return status;
-}
+stage_status uber_level_prepare(void) { return march_prepare(uber_rows); }

@@ -26,7 +26,7 @@ static size_t align(size_t bytes) { return (bytes + PICTURE_ALIGNMENT - 1) & ~(s
 static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features) {
   cuda_keypoint_scratch scratch;
   const cuda_keypoint_capacity capacity = cuda_list_capacity(mask_words, keypoints, features);
-  return cuda_keypoint_scratch_place(&capacity, NULL, &scratch);
+  return cuda_keypoint_scratch_layout(&capacity, NULL, &scratch);
 }
 
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {

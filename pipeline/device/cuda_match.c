@@ -56,7 +56,7 @@ static void lay_out(const match_request *r, const cuda_match_place *place, match
   const match_list *lists[2] = {&r->first, &r->second};
   match_side *sides[2] = {&d->args.first, &d->args.second};
   memset(d, 0, sizeof *d);
-  size_t bytes = cuda_match_work_place(r->first.count, r->second.count, guided, slab, &d->work);
+  size_t bytes = cuda_match_work_layout(r->first.count, r->second.count, guided, slab, &d->work);
   d->args.type = r->type;
   d->args.guide = r->guide.kind;
   d->args.tolerance_squared = r->guide.tolerance_squared;

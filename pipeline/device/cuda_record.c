@@ -81,7 +81,7 @@ static void view_lists(recording *r) {
   if (v->max_features > 0)
     v->features = workspace_features(buffer(s, r->slab, BUFFER_SELECTED, 0), p->feature_capacity, &counts[2]);
   v->scales = s->scales;
-  (void)cuda_keypoint_scratch_place(&capacity, buffer(s, r->slab, BUFFER_SCRATCH, 0), &v->scratch);
+  (void)cuda_keypoint_scratch_layout(&capacity, buffer(s, r->slab, BUFFER_SCRATCH, 0), &v->scratch);
 }
 
 base_args cuda_base_args(const hs_context *c, const source_view *source) {

@@ -111,9 +111,9 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   v->selection = (select_rule)r->options.selection;
   v->features = v->max_features ? device_features(d, features) : v->oriented;
   v->scales = take(d, sizeof *r->scales, r->scales);
-  const size_t scratch = cuda_keypoint_scratch_place(&capacity, NULL, &v->scratch);
+  const size_t scratch = cuda_keypoint_scratch_layout(&capacity, NULL, &v->scratch);
   void *base = take(d, scratch, NULL);
-  assert_int_equal(cuda_keypoint_scratch_place(&capacity, base, &v->scratch), scratch);
+  assert_int_equal(cuda_keypoint_scratch_layout(&capacity, base, &v->scratch), scratch);
   d->descriptors = take(d, (size_t)features * r->descriptor_bytes, NULL);
   d->records = take(d, (size_t)features * sizeof *d->records, NULL);
   d->counts = take(d, sizeof *d->counts, NULL);

@@ -176,9 +176,9 @@ static void device_make(device_case *d, const test_case *t, bool both) {
   const bool guided = t->guide.kind != MATCH_UNGUIDED;
   memset(d, 0, sizeof *d);
   assert_int_equal(device_stream_create(&d->stream), STAGE_OK);
-  const size_t bytes = cuda_match_work_place(t->first.count, t->second.count, guided, NULL, &d->work);
+  const size_t bytes = cuda_match_work_layout(t->first.count, t->second.count, guided, NULL, &d->work);
   void *base = take(d, bytes, NULL);
-  assert_int_equal(cuda_match_work_place(t->first.count, t->second.count, guided, base, &d->work), bytes);
+  assert_int_equal(cuda_match_work_layout(t->first.count, t->second.count, guided, base, &d->work), bytes);
   d->args.type = t->type;
   d->args.guide = t->guide.kind;
   d->args.tolerance_squared = t->guide.tolerance_squared;
@@ -421,7 +421,8 @@ static void test_many_pairs(void **state) {
   }
   memset(&d, 0, sizeof d);
   assert_int_equal(device_stream_create(&d.stream), STAGE_OK);
-  (void)cuda_match_work_place(0, 0, false, take(&d, cuda_match_work_place(0, 0, false, NULL, &d.work), NULL), &d.work);
+  (void)cuda_match_work_layout(0, 0, false, take(&d, cuda_match_work_layout(0, 0, false, NULL, &d.work), NULL),
+                               &d.work);
   d.args.forward = take(&d, count * sizeof *t.forward, t.forward);
   d.args.backward = take(&d, count * sizeof *t.backward, t.backward);
   d.pairs = take(&d, count * sizeof(match_pair), NULL);

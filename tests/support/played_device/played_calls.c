@@ -15,8 +15,8 @@ static prim_place here(void) { return (prim_place){NULL, cpu_choose_prims()}; }
 
 /* ------------------------------------------------------------------ matching */
 
-size_t cuda_match_work_place(uint32_t first_count, uint32_t second_count, bool guided, void *base,
-                             cuda_match_work *work) {
+size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool guided, void *base,
+                              cuda_match_work *work) {
   const size_t first = guided ? first_count : 0, second = guided ? second_count : 0;
   match_place *places = base;
   *work = (cuda_match_work){.first_places = places, .second_places = places ? places + first : NULL};

@@ -221,7 +221,7 @@ static stage_status submit_views(const view_step *step, cuda_stream stream) {
 }
 
 /* Laid out by fewer arrays than on a GPU: counters, of which one is used, and nothing beyond. */
-size_t cuda_keypoint_scratch_place(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
+size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
   s->counters = base;
   s->counter_bytes = 256;
   s->candidate_count = base;
