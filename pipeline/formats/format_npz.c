@@ -16,7 +16,7 @@ static const char npz_convention[] =
     "descriptors: UBC bin order";
 
 /* The widest item that is accepted for a descriptor entry, and room for headers, bytes. */
-enum { NPZ_ITEM_MOST = 8, NPZ_HEADER_MOST = 1 << 20 };
+enum { NPZ_HEADER_MOST = 1 << 14 };
 
 /* ------------------------------------------------------------------ writing */
 
@@ -142,8 +142,9 @@ static hs_status npz_write(const feature_target *target) {
 
 /* ------------------------------------------------------------------ reading */
 
-/* The arrays of the archive; absent ones have no bytes. */
+/* The arrays of the archive; absent ones have size 0. */
 typedef struct npz_arrays {
+  uint64_t sizes[6];
   zip_entry entries[6];
   npy_array arrays[6];
 } npz_arrays;
@@ -153,20 +154,32 @@ enum { NPZ_KEYPOINTS, NPZ_DESCRIPTORS, NPZ_RESPONSES, NPZ_OCTAVES, NPZ_LEVELS, N
 static const char *const npz_names[NPZ_ARRAYS] = {"keypoints.npy", "descriptors.npy", "responses.npy",
                                                   "octaves.npy",   "levels.npy",      "image_size.npy"};
 
-static bool npz_has(const npz_arrays *all, int which) { return all->entries[which].bytes != NULL; }
+static bool npz_has(const npz_arrays *all, int which) { return all->sizes[which] > 0; }
 
+/* The headers alone: what arrays there are, of which shape and type. */
 static hs_status npz_open(const feature_source *source, npz_arrays *all) {
-  uint64_t item = HS_DESCRIPTOR_LENGTH * NPZ_ITEM_MOST;
-  uint64_t most =
-      source->max_features > UINT64_MAX / (2 * item) ? UINT64_MAX : source->max_features * item + NPZ_HEADER_MOST;
+  uint8_t beginning[NPZ_HEADER_MOST];
   for (int i = 0; i < NPZ_ARRAYS; i++) {
-    hs_status status = zip_read_entry(source, npz_names[i], most, &all->entries[i]);
+    size_t held = 0, data_at = 0;
+    hs_status status = zip_read_beginning(source, npz_names[i], beginning, sizeof beginning, &held, &all->sizes[i]);
     if (status != HS_OK) return status;
     if (!npz_has(all, i)) continue;
-    const char *fault = npy_parse(all->entries[i].bytes, all->entries[i].size, &all->arrays[i]);
+    const char *fault = npy_parse_header(beginning, held, all->sizes[i], &all->arrays[i], &data_at);
     if (fault) return source_fail(source, HS_ERR_FORMAT, "%s: %s", npz_names[i], fault);
     if (!npy_is_numeric(&all->arrays[i]))
       return source_fail(source, HS_ERR_FORMAT, "%s holds no numbers", npz_names[i]);
+  }
+  return HS_OK;
+}
+
+/* The items, once all headers agree. */
+static hs_status npz_read_items(const feature_source *source, npz_arrays *all) {
+  for (int i = 0; i < NPZ_ARRAYS; i++) {
+    if (!npz_has(all, i)) continue;
+    hs_status status = zip_read_entry(source, npz_names[i], all->sizes[i], &all->entries[i]);
+    if (status != HS_OK) return status;
+    const char *fault = npy_parse(all->entries[i].bytes, all->entries[i].size, &all->arrays[i]);
+    if (fault) return source_fail(source, HS_ERR_FORMAT, "%s: %s", npz_names[i], fault);
   }
   return HS_OK;
 }
@@ -238,6 +251,7 @@ static hs_status npz_read(const feature_source *source, hs_features *features) {
   hs_status status = npz_open(source, &all);
   if (status == HS_OK) status = npz_check(source, &all, &type);
   if (status == HS_OK) status = source_reserve(source, features, all.arrays[NPZ_KEYPOINTS].shape[0], type);
+  if (status == HS_OK) status = npz_read_items(source, &all);
   if (status == HS_OK) status = npz_fill(source, &all, features);
   for (int i = 0; i < NPZ_ARRAYS; i++) zip_release_entry(source, &all.entries[i]);
   return status;

@@ -132,23 +132,30 @@ static bool npy_take_dictionary(npy_text *text, npy_array *array) {
   return seen == 7 && text->at == text->end;
 }
 
-const char *npy_parse(const uint8_t *bytes, size_t size, npy_array *array) {
+const char *npy_parse_header(const uint8_t *bytes, size_t held, uint64_t size, npy_array *array, size_t *data_at) {
   *array = (npy_array){0};
-  if (size < NPY_PREFIX_2_BYTES || memcmp(bytes, npy_magic, sizeof npy_magic) != 0) return "not a NumPy array";
+  if (held < NPY_PREFIX_2_BYTES || memcmp(bytes, npy_magic, sizeof npy_magic) != 0) return "not a NumPy array";
   if (bytes[6] < 1 || bytes[6] > 3) return "a NumPy array of an unknown version";
   size_t prefix = bytes[6] == 1 ? NPY_PREFIX_BYTES : NPY_PREFIX_2_BYTES;
   size_t length = bytes[6] == 1 ? bytes_get_u16(bytes + 8) : bytes_get_u32(bytes + 8);
-  if (length > size - prefix) return "the header of the NumPy array is cut off";
+  if (length > held - prefix) return "the header of the NumPy array is cut off";
   npy_text text = {.at = (const char *)bytes + prefix, .end = (const char *)bytes + prefix + length};
   if (!npy_take_dictionary(&text, array)) return "the header of the NumPy array cannot be understood";
   size_t count = 0;
   size_t need = 0;
   if (array->shape[0] > SIZE_MAX || array->shape[1] > SIZE_MAX ||
       !hs_size_mul((size_t)array->shape[0], (size_t)array->shape[1], &count) ||
-      !hs_size_mul(count, array->item_bytes, &need) || need != size - prefix - length)
+      !hs_size_mul(count, array->item_bytes, &need) || need != size - prefix - length || size < held)
     return "shape and size of the NumPy array do not agree";
-  array->data = bytes + prefix + length;
+  *data_at = prefix + length;
   return NULL;
+}
+
+const char *npy_parse(const uint8_t *bytes, size_t size, npy_array *array) {
+  size_t data_at = 0;
+  const char *fault = npy_parse_header(bytes, size, size, array, &data_at);
+  if (!fault) array->data = bytes + data_at;
+  return fault;
 }
 
 bool npy_is_numeric(const npy_array *array) {

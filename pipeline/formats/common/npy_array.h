@@ -23,6 +23,9 @@ typedef struct npy_array {
 
 /* Writes a header; descr such as "<f4"; rank 0..2. */
 void npy_put_header(feature_sink *sink, const char *descr, size_t rank, uint64_t rows, uint64_t columns);
+/* Reads the header of an array whose file has `size` bytes, of which the first `held` are at hand; shape and type must
+   give exactly that size. *data_at: where the items begin. array->data stays null. Null, or why it cannot. */
+const char *npy_parse_header(const uint8_t *bytes, size_t held, uint64_t size, npy_array *array, size_t *data_at);
 /* Views the array in `size` bytes, which it must fill exactly. Null, or why it cannot. */
 const char *npy_parse(const uint8_t *bytes, size_t size, npy_array *array);
 /* Whether npy_value can read it: f2, f4, f8, and integers of 1 to 8 bytes. */

@@ -136,9 +136,9 @@ static void zip_inflate_release(voidpf user, voidpf pointer) {
   hs_memory_release(*allocator, pointer);
 }
 
-/* Raw deflate data of known sizes; false when it is damaged or gives another size. */
+/* Raw deflate data. *made: how many bytes there are, up to `size`; *whole: they are all, and no data is left. */
 static hs_status zip_inflate(const feature_source *source, const uint8_t *packed, size_t packed_size, uint8_t *out,
-                             size_t size) {
+                             size_t size, size_t *made, bool *whole) {
   const hs_allocator *allocator = source->allocator;
   z_stream stream = {.zalloc = zip_inflate_alloc, .zfree = zip_inflate_release, .opaque = (voidpf)&allocator};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return HS_ERR_MEMORY;
@@ -158,23 +158,45 @@ static hs_status zip_inflate(const feature_source *source, const uint8_t *packed
   }
   (void)inflateEnd(&stream);
   if (result == Z_MEM_ERROR) return HS_ERR_MEMORY;
-  return result == Z_STREAM_END && out_at == size && in_at == packed_size ? HS_OK : HS_ERR_FORMAT;
+  *made = out_at;
+  *whole = result == Z_STREAM_END && out_at == size && in_at == packed_size;
+  return result == Z_DATA_ERROR ? HS_ERR_FORMAT : HS_OK;
 }
 
 static hs_status zip_unpack(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t *packed, zip_entry *entry) {
-  if (found->size / DEFLATE_EXPANSION_MOST > found->packed_size)
-    return source_fail(source, HS_ERR_FORMAT, "%s claims more bytes than its data can give", name);
   entry->size = (size_t)found->size;
   /* One byte more, so that zlib has somewhere to point even for no bytes. */
   entry->owned = hs_memory_alloc(source->allocator, entry->size + 1);
   if (!entry->owned) return source_fail(source, HS_ERR_MEMORY, "no memory for %s", name);
   entry->bytes = entry->owned;
-  hs_status status = zip_inflate(source, packed, (size_t)found->packed_size, entry->owned, entry->size);
+  size_t made = 0;
+  bool whole = false;
+  hs_status status = zip_inflate(source, packed, (size_t)found->packed_size, entry->owned, entry->size, &made, &whole);
+  if (status == HS_OK && !whole) status = HS_ERR_FORMAT;
   if (status == HS_ERR_MEMORY) return source_fail(source, status, "no memory for %s", name);
   return status == HS_OK ? HS_OK : source_fail(source, status, "%s: damaged compressed data", name);
 }
+
+static hs_status zip_unpack_beginning(const feature_source *source, const char *name, const zip_found *found,
+                                      const uint8_t *packed, uint8_t *out, size_t *held) {
+  const size_t wanted = *held;
+  bool whole = false;
+  hs_status status = zip_inflate(source, packed, (size_t)found->packed_size, out, wanted, held, &whole);
+  if (status == HS_ERR_MEMORY) return source_fail(source, status, "no memory for %s", name);
+  if (status == HS_OK && *held < wanted) status = HS_ERR_FORMAT;
+  return status == HS_OK ? HS_OK : source_fail(source, status, "%s: damaged compressed data", name);
+}
 #else
+static hs_status zip_unpack_beginning(const feature_source *source, const char *name, const zip_found *found,
+                                      const uint8_t *packed, uint8_t *out, size_t *held) {
+  (void)found;
+  (void)packed;
+  (void)out;
+  (void)held;
+  return source_fail(source, HS_ERR_UNSUPPORTED, "%s is compressed, and this build has no zlib", name);
+}
+
 static hs_status zip_unpack(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t *packed, zip_entry *entry) {
   (void)found;
@@ -184,21 +206,32 @@ static hs_status zip_unpack(const feature_source *source, const char *name, cons
 }
 #endif
 
+/* Finds the packed bytes and checks what the archive claims of them. */
+static hs_status zip_check_entry(const feature_source *source, const char *name, const zip_found *found,
+                                 const uint8_t **packed) {
+  hs_status status = zip_locate(source, name, found, packed);
+  if (status != HS_OK) return status;
+  if ((found->flags & 1u) != 0) return source_fail(source, HS_ERR_UNSUPPORTED, "%s is encrypted", name);
+  if (found->method == ZIP_STORED && found->size != found->packed_size)
+    return source_fail(source, HS_ERR_FORMAT, "%s has two sizes", name);
+  if (found->method == ZIP_DEFLATED && found->size / DEFLATE_EXPANSION_MOST > found->packed_size)
+    return source_fail(source, HS_ERR_FORMAT, "%s claims more bytes than its data can give", name);
+  if (found->method != ZIP_STORED && found->method != ZIP_DEFLATED)
+    return source_fail(source, HS_ERR_UNSUPPORTED, "%s is compressed by an unknown method", name);
+  return HS_OK;
+}
+
 static hs_status zip_open_entry(const feature_source *source, const char *name, const zip_found *found,
                                 zip_entry *entry) {
   const uint8_t *packed = NULL;
-  hs_status status = zip_locate(source, name, found, &packed);
+  hs_status status = zip_check_entry(source, name, found, &packed);
   if (status != HS_OK) return status;
-  if ((found->flags & 1u) != 0) return source_fail(source, HS_ERR_UNSUPPORTED, "%s is encrypted", name);
   if (found->method == ZIP_STORED) {
-    if (found->size != found->packed_size) return source_fail(source, HS_ERR_FORMAT, "%s has two sizes", name);
     entry->bytes = packed;
     entry->size = (size_t)found->size;
-  } else if (found->method == ZIP_DEFLATED) {
+  } else {
     status = zip_unpack(source, name, found, packed, entry);
     if (status != HS_OK) return status;
-  } else {
-    return source_fail(source, HS_ERR_UNSUPPORTED, "%s is compressed by an unknown method", name);
   }
   if (crc_zip(0, entry->bytes, entry->size) != found->check)
     return source_fail(source, HS_ERR_FORMAT, "%s: the checksum is wrong", name);
@@ -216,6 +249,24 @@ hs_status zip_read_entry(const feature_source *source, const char *name, uint64_
   status = zip_open_entry(source, name, &found, entry);
   if (status != HS_OK) zip_release_entry(source, entry);
   return status;
+}
+
+hs_status zip_read_beginning(const feature_source *source, const char *name, uint8_t *out, size_t room, size_t *held,
+                             uint64_t *size) {
+  zip_found found = {0};
+  const uint8_t *packed = NULL;
+  bool present = false;
+  *held = 0;
+  hs_status status = zip_find_entry(source, name, &found, &present);
+  if (status != HS_OK || !present) return status;
+  status = zip_check_entry(source, name, &found, &packed);
+  if (status != HS_OK) return status;
+  if (found.size == 0) return source_fail(source, HS_ERR_FORMAT, "%s is empty", name);
+  *size = found.size;
+  *held = found.size < room ? (size_t)found.size : room;
+  if (found.method == ZIP_DEFLATED) return zip_unpack_beginning(source, name, &found, packed, out, held);
+  memcpy(out, packed, *held);
+  return HS_OK;
 }
 
 void zip_release_entry(const feature_source *source, zip_entry *entry) {
