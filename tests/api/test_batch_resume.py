@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import unittest
+import zlib
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -18,7 +19,32 @@ from batch_case import BatchCase, blots, scenes
 from command_case import COMMAND, DONE, FAILED, USAGE, main
 
 
+def journal_row(row):
+    """A journal's row from a manifest's: with milliseconds, and the CRC-32 of all before its comma."""
+    row = row.rstrip(b"\n") + b",1.000"
+    return row + b",%08x\n" % zlib.crc32(row)
+
+
 class Resuming(BatchCase):
+    def test_changed_digit_in_a_journal(self):
+        """A row that is not as it was written is done again, and the manifest has the true digests."""
+        self.list_of(scenes(3, "40x30"))
+        self.batch("list.txt", "-o", "whole")
+        title, head, columns, *rows = self.read("whole", "manifest.csv").splitlines(keepends=True)
+        rows = [journal_row(row) for row in rows]
+        fields = rows[1].split(b",")
+        for place in range(1, 9):  # width, height, features, both digests, status, error, milliseconds
+            damaged = list(fields)
+            damaged[place] = (b"1" if damaged[place][:1] != b"1" else b"2") + damaged[place][1:]
+            for row in (b",".join(damaged), b",".join(damaged[:place] + [damaged[place] + b"\0"] + damaged[place + 1:])):
+                shutil.rmtree(self.path("out"), ignore_errors=True)
+                shutil.copytree(self.path("whole"), self.path("out"))
+                os.unlink(self.path("out", "manifest.csv"))
+                journal = title + head + columns.replace(b"\n", b",milliseconds,check\n") + rows[0] + row + rows[2]
+                self.write("out/manifest.journal", journal)
+                self.assertIn("2 done, 1 kept", self.batch("list.txt", "-o", "out", "--resume")[1], row)
+                self.assertEqual(self.tree(), self.tree("whole"))
+
     def test_keeps_what_is_intact(self):
         names = ["a.pgm", "b.pgm", "c.pgm", "d.pgm", "e.pgm"]
         for number, name in enumerate(names):
@@ -68,9 +94,9 @@ class Resuming(BatchCase):
         self.batch("list.txt", "-o", "whole")
         head, *rows = self.read("whole", "manifest.csv").splitlines(keepends=True)[1:]
         columns, *rows = rows
-        journal = b"# hartsift batch 1\n" + head + columns.replace(b"\n", b",milliseconds\n")
+        journal = b"# hartsift batch 1\n" + head + columns.replace(b"\n", b",milliseconds,check\n")
         start = len(journal)
-        journal += b"".join(row.replace(b"\n", b",1.000\n") for row in rows)
+        journal += b"".join(map(journal_row, rows))
         generator = random.Random(5)
         cuts = [0, 5, start - 1, start, start + 1, len(journal) - 1, len(journal)]
         cuts += [generator.randrange(len(journal)) for _ in range(8)]

@@ -13,6 +13,7 @@
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/batch/batch_recall.h"
+#include "pipeline/formats/common/crc.h"
 
 enum { MANIFEST_OPEN_TRIES = 100 };
 
@@ -204,8 +205,10 @@ bool batch_manifest_append(const batch_manifest *manifest, size_t index, double 
   FILE *memory = open_memstream(&text, &length);
   if (!memory) return false;
   write_record(memory, manifest->list->images[index].name, &manifest->records[index]);
-  fprintf(memory, ",%.3f\n", milliseconds);
-  bool done = fclose(memory) == 0;
+  fprintf(memory, ",%.3f", milliseconds);
+  bool done = fflush(memory) == 0 && !ferror(memory);
+  if (done) fprintf(memory, ",%08" PRIx32 "\n", crc_zip(0, text, length));
+  done = fclose(memory) == 0 && done;
   if (done) {
     const ssize_t written = write(manifest->journal, text, length);
     /* Less than all of it: the disk is full. The torn line is cut off by the next run. */

@@ -12,13 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RECALL_FIELDS = 8, RECALL_JOURNAL_FIELDS = 9, RECALL_FIRST_BYTES = 1 << 16 };
+#include "pipeline/formats/common/crc.h"
+
+enum { RECALL_FIELDS = 8, RECALL_JOURNAL_FIELDS = 10, RECALL_FIRST_BYTES = 1 << 16 };
 
 /* The fields of a row, unquoted, in memory of their own. */
 typedef struct recall_row {
   char *text; /* all fields, each with its final zero */
   const char *fields[RECALL_JOURNAL_FIELDS];
   int count;
+  size_t check_at; /* bytes of the row before its last comma */
 } recall_row;
 
 /* ---- rows */
@@ -54,6 +57,7 @@ static bool read_row(const char **place, const char *end, recall_row *row) {
   for (;;) {
     if (row->count == RECALL_JOURNAL_FIELDS) return false;
     row->fields[row->count++] = out;
+    row->check_at = at > *place ? (size_t)(at - *place) - 1 : 0;
     if (!read_field(&at, end, &out)) return false;
     const bool is_last = *at == '\n';
     at++;
@@ -70,6 +74,13 @@ static bool parse_number(const char *text, int base, uint64_t most, uint64_t *va
   errno = 0;
   *value = strtoull(text, NULL, base);
   return errno == 0 && *value <= most;
+}
+
+/* Whether a journal's row is what was written: a journal grows while the machine may fail, and a digit that changed
+   would pass for a result. */
+static bool check_row(const char *text, const recall_row *row) {
+  uint64_t check = 0;
+  return parse_number(row->fields[row->count - 1], 16, UINT32_MAX, &check) && check == crc_zip(0, text, row->check_at);
 }
 
 /* False when a field is not what such a row has. */
@@ -122,7 +133,7 @@ size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size
   recall_row row = {.text = malloc(size + RECALL_JOURNAL_FIELDS)};
   const char *whole = place;
   while (row.text && read_row(&place, end, &row) && row.count == (is_journal ? RECALL_JOURNAL_FIELDS : RECALL_FIELDS) &&
-         take_row(manifest, &row))
+         (!is_journal || check_row(whole, &row)) && take_row(manifest, &row))
     whole = place;
   free(row.text);
   return (size_t)(whole - text);
