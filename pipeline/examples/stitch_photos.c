@@ -136,5 +136,6 @@ int main(int argc, char **argv) {
   for (int i = 0; i < count; i++) hs_features_free(&photos[i].features), hs_image_free(&photos[i].image);
   hs_matches_free(&matches);
   hs_destroy(context);
+  if (fflush(stdout) != 0 || ferror(stdout)) return fprintf(stderr, "the panorama cannot be written\n"), 1;
   return 0;
 }

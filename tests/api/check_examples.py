@@ -131,6 +131,9 @@ def main():
         assert unread.returncode == 1 and b"absent.jpg" in unread.stderr
         deep = folder / "deep.pgm"
         deep.write_bytes(b"P5 360 300 65535\n" + b"".join(bytes([v, v]) for row in canvas[:300] for v in row[:360]))
+        with open("/dev/full", "wb") as full:
+            lost = subprocess.run([programs / "stitch_photos", one, one], stdout=full, stderr=subprocess.PIPE, check=False)
+        assert lost.returncode == 1 and b"cannot be written" in lost.stderr, lost
         refused = subprocess.run([programs / "stitch_photos", one, deep], capture_output=True, check=False)
         assert refused.returncode == 1 and not refused.stdout, "16-bit pictures are not drawn as bytes"
     print("all examples did what they say")
