@@ -33,6 +33,7 @@ const prim_ops *cpu_prims_of(const char *name) {
 
 const prim_ops *cpu_choose_prims(void) {
   const char *limit = getenv("HARTSIFT_CPU");
+  if (limit && *limit && !cpu_variant_ops(limit)) return NULL;
   const prim_ops *chosen = limit && *limit ? cpu_prims_of(limit) : NULL;
   return chosen ? chosen : cpu_prims_of(cpu_level_name());
 }

@@ -8,7 +8,7 @@
 #include "stages/ops.h"
 #include "stages/primitive_ops.h"
 
-/* The variant for this machine, narrowed by the environment variable HARTSIFT_CPU where that names one it can run. */
+/* The variant for this machine, narrowed by the environment variable HARTSIFT_CPU; null where that names none of it. */
 const prim_ops *cpu_choose_prims(void);
 /* One variant; null when the name is unknown or not usable on this machine. */
 const prim_ops *cpu_prims_of(const char *name);

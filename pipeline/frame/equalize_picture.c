@@ -34,6 +34,7 @@ hs_status equalize_picture(hs_context *c, source_view *s) {
     picture.stride_bytes = width;
   }
   const prim_place place = {c->queue, cpu_choose_prims()};
+  if (!place.ops) return CONTEXT_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU names no instruction set of this machine");
   prim_equalize(place, &picture, out, width);
   s->data = out;
   s->stride_bytes = width;

@@ -33,7 +33,8 @@ typedef struct hs_array {
 /* ------------------------------------------------------------------ reductions
 
    Statuses of all: HS_ERR_ARGUMENT (a null pointer, a wrong size, stride, type or alignment), HS_ERR_LIMIT (more than
-   2^40 elements, or beyond the address space). Results are doubles, which hold the sum of any u8 and of up to 2^37 u16
+   2^40 elements, or beyond the address space), HS_ERR_OPTION (HARTSIFT_CPU names no instruction set of this machine).
+   Results are doubles, which hold the sum of any u8 and of up to 2^37 u16
    elements exactly. */
 
 /* The sum. u8, u16: exact in 64 bits, rounded to double once. f32, f64: by a fixed tree in double, with an error of at

@@ -17,6 +17,7 @@ typedef struct primitive_call {
 /* After the arguments have passed. The threads of a context on a GPU are started when they are first wanted. */
 static hs_status begin(hs_context *c, const prim_view *view, primitive_call *call) {
   call->place = (prim_place){.ops = cpu_choose_prims()};
+  if (!call->place.ops) return ARRAY_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU names no instruction set of this machine");
   if (c && !c->queue && prim_place_shares(view->width * view->height * prim_element_bytes(view->type), PRIM_WORK)) {
     const hs_status st = context_start_queue(c);
     if (st != HS_OK) return st;

@@ -183,6 +183,23 @@ static void test_use_after_failure(void **state) {
   assert_true(hs_last_error(f->context)[0] == '\0');
 }
 
+/* As hs_create and hs_match refuse it. */
+static void test_instruction_set_that_is_not_there(void **state) {
+  (void)state;
+  const float values[4] = {1, 2, 3, 4};
+  const hs_array array = {.data = values, .width = 4, .height = 1, .type = HS_ELEMENT_F32};
+  double sum = 0;
+  hs_options o;
+  hs_context *c = NULL;
+  assert_int_equal(hs_options_init(&o, HS_PROFILE_LOWE), HS_OK);
+  assert_int_equal(setenv("HARTSIFT_CPU", "nonsense", 1), 0);
+  const hs_status created = hs_create(&c, &o), summed = hs_reduce_sum(NULL, &array, &sum);
+  assert_int_equal(unsetenv("HARTSIFT_CPU"), 0);
+  assert_int_equal(created, HS_ERR_OPTION);
+  assert_int_equal(summed, HS_ERR_OPTION);
+  assert_int_equal(hs_reduce_sum(NULL, &array, &sum), HS_OK);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_arrays, setup, teardown),
@@ -192,6 +209,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_filters, setup, teardown),
       cmocka_unit_test_setup_teardown(test_overlaps, setup, teardown),
       cmocka_unit_test_setup_teardown(test_use_after_failure, setup, teardown),
+      cmocka_unit_test(test_instruction_set_that_is_not_there),
   };
   return cmocka_run_group_tests_name("calls of the primitives", tests, NULL, NULL);
 }
