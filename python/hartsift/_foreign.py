@@ -100,6 +100,7 @@ def images_of_batch(images: Any) -> Sequence[Any]:
         raise ArgumentError(
             f"a batch is an array of four dimensions or a list of images, not {type(images).__name__}"
             + (f" of {images.ndim} dimensions" if hasattr(images, "ndim") else "")
+            + ("; list(...) of it is a list of gray images" if getattr(images, "ndim", 0) == 3 else "")
         )
     split: List[Any] = [images[i] for i in range(images.shape[0])]
     if is_tensor(images) or images.shape[3] in _CHANNELS or images.shape[1] not in _CHANNELS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from dataclasses import dataclass
 from typing import (
@@ -127,6 +128,11 @@ def _descriptors_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:
     """Features to match: as given, or made of descriptors alone, whose places nobody asks for."""
     if isinstance(given, Features):
         return given
+    if isinstance(given, (str, bytes, os.PathLike)):
+        raise ArrayTypeError(
+            f"{given!r} is a name, expected features: those of hartsift.extract (an image) or hartsift.read_features "
+            "(a feature file), or an array of descriptors"
+        )
     rows = np.asarray(given)
     if rows.dtype not in (np.dtype(np.uint8), np.dtype(np.float32)):
         raise ArrayTypeError(f"descriptors have type {rows.dtype}, expected uint8 or float32")

@@ -71,6 +71,8 @@ def check_extremes(
             f"say what is black and white there, such as {advice}"
         )
     if value_range is None and low < high < black + _DARK * (white - black):
+        if fits and fits[0] == (black, white):  # because no smaller usual range holds it
+            advice = "value_range=(black, white)"
         _warn(
             f"{what} has no sample above {high:g}, where white is {white:g}: few features or none will be found; "
             f"give value_range if white is less there, such as {advice}, or ({black:g}, {white:g}) if this is meant"
@@ -78,11 +80,12 @@ def check_extremes(
 
 
 def _warn(text: str) -> None:
-    """Warns at the line that called the package, where this Python can tell it."""
-    if sys.version_info >= (3, 12):
-        warnings.warn(text, UserWarning, skip_file_prefixes=(os.path.dirname(__file__),))
-    else:
-        warnings.warn(text, UserWarning, stacklevel=3)
+    """Warns at the line that called the package."""
+    package = os.path.dirname(__file__) + os.sep
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(text, UserWarning, stacklevel=depth)
 
 
 def readable_samples(

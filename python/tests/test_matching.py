@@ -1,5 +1,7 @@
 """Matching and verification through the package, beside NumPy's own arithmetic and known geometry."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,12 @@ def test_selections(views):
     near = matches[matches.distances < 200]
     assert 0 < len(near) < len(matches) and isinstance(near, hartsift.Matches)
     assert len(matches[3]) == 1 and len(matches[:7]) == 7
+
+
+@pytest.mark.parametrize("name", ["a.jpg", pathlib.Path("a.npz")])
+def test_names_in_place_of_features(views, name):
+    with pytest.raises(hartsift.ArrayTypeError, match="is a name, expected features.*hartsift.extract"):
+        hartsift.match(views[0], name)
 
 
 def test_wrong_arguments(views):

@@ -117,6 +117,24 @@ def test_dark_pictures_warn(image, scale, dtype, advice):
     hartsift.extract(np.full_like(dark, dark.max()))  # nothing to find in any range
 
 
+def test_dark_pictures_warn_at_the_line_of_the_caller(image):
+    with pytest.warns(UserWarning, match="no sample above") as caught:
+        hartsift.extract(image.astype(np.uint16))
+        hartsift.extract_batch([image.astype(np.uint16)])
+    assert [warning.filename for warning in caught] == [__file__, __file__]
+
+
+def test_almost_black_pictures_get_no_advice_to_say_what_is_assumed(image):
+    with pytest.warns(UserWarning, match=r"such as value_range=\(black, white\), or \(0, 255\) if this is meant"):
+        hartsift.extract((image // 64).astype(np.int64))
+
+
+def test_gray_images_in_one_array_get_advice(image):
+    with pytest.raises(hartsift.ArgumentError, match=r"of 3 dimensions; list\(\.\.\.\)"):
+        hartsift.extract_batch(np.stack([image, image]))
+    assert len(hartsift.extract_batch(list(np.stack([image, image])))) == 2
+
+
 @pytest.mark.parametrize("wrong", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), (1,), (0, 1, 2)])
 def test_wrong_ranges(image, wrong):
     for picture in (image, image / np.float32(255)):

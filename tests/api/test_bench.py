@@ -56,6 +56,7 @@ class Peers(CommandCase):
     def against(self, peer, *arguments):
         folder = os.path.dirname(COMMAND)
         if not os.path.exists(os.path.join(folder, "hartsift-bench-peers")):
+            self.assertIn("libopencv-dev", self.run_it("bench", "--against", peer, status=FAILED)[1])
             self.skipTest("built without the programs to compare with")
         return self.run_it("bench", "--against", peer, *SCENES, "--repeats", "2", "--threads", "1", *arguments)[0].decode()
 
