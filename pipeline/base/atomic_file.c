@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,7 +17,6 @@
 enum {
   ATOMIC_FILE_MAX_LINKS = 40,  /* as the kernel's own limit for a chain of symbolic links */
   ATOMIC_FILE_MAX_TRIES = 100, /* temporary names tried; each is random */
-  ATOMIC_FILE_LISTED = 16      /* temporary files that atomic_file_remove_all knows of */
 };
 
 #define TEMPORARY_START ".hartsift-"
@@ -65,36 +63,14 @@ static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
   return file->stream ? file->stream : atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
 }
 
-/* ---- the list of temporary files, for a handler of signals */
+/* ---- who wants to know of temporary files: nobody, unless a program defines these itself */
 
-enum { PLACE_FREE, PLACE_CHANGING, PLACE_SET };
-
-/* In memory of its own: a handler may read a path while the thread that wrote the file returns. */
-static struct listed_file {
-  atomic_int state;
-  char path[ATOMIC_FILE_PATH_BYTES];
-} listed_files[ATOMIC_FILE_LISTED];
-
-/* Where the list is full the file is written all the same: it would only stay when a signal ends the process. */
-static void atomic_file_list(atomic_file *file) {
-  file->listed = -1;
-  for (int i = 0; i < ATOMIC_FILE_LISTED && file->listed < 0; i++) {
-    int expected = PLACE_FREE;
-    if (!atomic_compare_exchange_strong(&listed_files[i].state, &expected, PLACE_CHANGING)) continue;
-    memcpy(listed_files[i].path, file->temporary, strlen(file->temporary) + 1);
-    atomic_store(&listed_files[i].state, PLACE_SET);
-    file->listed = i;
-  }
+__attribute__((weak)) int atomic_file_made(const char *temporary) {
+  (void)temporary;
+  return -1;
 }
 
-static void atomic_file_unlist(const atomic_file *file) {
-  if (file->listed >= 0) atomic_store(&listed_files[file->listed].state, PLACE_FREE);
-}
-
-void atomic_file_remove_all(void) {
-  for (int i = 0; i < ATOMIC_FILE_LISTED; i++)
-    if (atomic_load(&listed_files[i].state) == PLACE_SET) unlink(listed_files[i].path);
-}
+__attribute__((weak)) void atomic_file_gone(int place) { (void)place; }
 
 /* ---- temporary files */
 
@@ -163,7 +139,7 @@ static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *ex
   if (descriptor < 0)
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot create a file in the folder of", file->target);
   file->temporary_exists = true;
-  atomic_file_list(file);
+  file->listed = atomic_file_made(file->temporary);
   if (existing && !atomic_file_copy_permissions(descriptor, existing)) {
     atomic_file_fail(file, HS_ERR_IO, errno, "cannot copy the permissions of", file->target);
   } else {
@@ -237,7 +213,7 @@ hs_status atomic_file_commit(atomic_file *file) {
     atomic_file_abandon(file);
     return file->status;
   }
-  if (file->temporary_exists) atomic_file_unlist(file);
+  if (file->temporary_exists) atomic_file_gone(file->listed);
   file->temporary_exists = false;
   return HS_OK;
 }
@@ -253,7 +229,7 @@ void atomic_file_abandon(atomic_file *file) {
   file->stream = NULL;
   if (file->temporary_exists) {
     unlink(file->temporary);
-    atomic_file_unlist(file);
+    atomic_file_gone(file->listed);
     file->temporary_exists = false;
   }
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/unfinished_files.h"
 #include "pipeline/cli/options/option_text.h"
 #include "pipeline/cli/options/suggestion.h"
 
@@ -112,7 +112,7 @@ static cli_exit run(int argc, char **argv, command_id *command) {
 }
 
 static void remove_temporaries(int number) {
-  atomic_file_remove_all();
+  unfinished_files_remove();
   signal(number, SIG_DFL);
   raise(number); /* delivered on return: the shell sees which signal ended the command */
 }

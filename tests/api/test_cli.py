@@ -285,7 +285,7 @@ class Extract(CommandCase):
     def test_interrupted_leaves_nothing(self):
         """Stopped in the middle of writing, which takes a good while here, it takes its unfinished file with it."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            for _ in range(5):
+            for _ in range(50):
                 run = subprocess.Popen([COMMAND, "extract", "@scene:1000x800:1", "--contrast", "0", "-o", "f.json"],
                                        cwd=self.folder, env=self.environment(), stderr=subprocess.DEVNULL)
                 while not os.listdir(self.folder) and run.poll() is None:

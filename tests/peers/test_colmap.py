@@ -148,7 +148,9 @@ class Debian(Case):
     def mapper(self, path):
         shutil.rmtree(self.folder / "model", ignore_errors=True)
         (self.folder / "model").mkdir()
-        self.colmap("mapper", path, "--image_path", "photos", "--output_path", "model", "--Mapper.num_threads", 1)
+        # The pictures have no distortion; COLMAP 3.8's last adjustment may drive one that it refines to where no point stays.
+        self.colmap("mapper", path, "--image_path", "photos", "--output_path", "model", "--Mapper.num_threads", 1,
+                    "--Mapper.ba_refine_extra_params", 0)
         text = run(DEBIAN, "model_analyzer", "--path", "model/0", folder=self.folder).decode()
         facts = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
         self.check_reconstruction(int(facts["Registered images"]), int(facts["Points"]),

@@ -94,7 +94,8 @@ static void test_capacities(void **state) {
     check_capacities((hs_profile)p, o.max_features, &expected[p]);
     o.max_features = 45;
     hs_features selected = extraction_once(&o, &scene);
-    assert_int_equal(selected.count, 45);
+    /* Whole levels may hold more. */
+    assert_true(o.selection == HS_SELECT_LEVELS ? selected.count >= 45 : selected.count == 45);
     check_capacities((hs_profile)p, 45, &selected);
     hs_features_free(&selected);
   }

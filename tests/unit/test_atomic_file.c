@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "pipeline/base/atomic_file.h"
+#include "pipeline/cli/common/unfinished_files.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/skip.h"
 
@@ -392,7 +393,7 @@ static void test_all_temporaries_can_be_removed(void **state) {
     assert_int_equal(scratch_folder_count(*state), 3);
     find_temporary(*state, name);
     assert_true(name[0] != '\0');
-    atomic_file_remove_all();
+    unfinished_files_remove();
     assert_int_equal(scratch_folder_count(*state), 0);
     for (int i = 0; i < 3; i++) atomic_file_abandon(&files[i]);
   }
@@ -402,7 +403,7 @@ static void test_all_temporaries_can_be_removed(void **state) {
   }
   for (int i = 0; i < FILES; i++) assert_int_equal(atomic_file_commit(&files[i]), HS_OK);
   assert_int_equal(scratch_folder_count(*state), FILES);
-  atomic_file_remove_all();
+  unfinished_files_remove();
   assert_int_equal(scratch_folder_count(*state), FILES);
   assert_false(atomic_file_is_temporary(".hartsift-.tmp"));
   assert_false(atomic_file_is_temporary("0.npz"));
