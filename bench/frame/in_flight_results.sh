@@ -22,8 +22,8 @@ heading() { printf '\n## %s\n\n' "$1"; }
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null
   heading "Rate, images a second"
   "$bench" rate --seconds 0.15 "${images[@]}" @scene:160x120
-  heading "The same at 160x120 without batches"
-  "$bench" rate --seconds 0.15 --batch 1 @scene:160x120
+  heading "The same at 160x120 without groups"
+  "$bench" rate --seconds 0.15 --group 1 @scene:160x120
   heading "Latency from hs_submit to hs_wait_view, 10000 frames"
   "$bench" latency --frames 10000 "${images[0]}"
   heading "Memory over ${HARTSIFT_FRAMES:-100000} frames of changing sizes, windows of the first image"
