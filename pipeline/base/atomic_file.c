@@ -65,7 +65,7 @@ static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
 
 /* ---- who wants to know of temporary files: nobody, unless a program defines these itself */
 
-__attribute__((weak)) int atomic_file_made(const char *temporary) {
+__attribute__((weak)) int atomic_file_begins(const char *temporary) {
   (void)temporary;
   return -1;
 }
@@ -97,8 +97,12 @@ static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
     }
     memcpy(file->temporary, file->target, folder);
     memcpy(file->temporary + folder, name, (size_t)length + 1);
+    /* Told before it is there, because a signal may come in between. */
+    file->listed = atomic_file_begins(file->temporary);
     const int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+    if (descriptor >= 0) return descriptor;
+    atomic_file_gone(file->listed);
+    if (errno != EEXIST) return -1;
   }
   return -1;
 }
@@ -139,7 +143,6 @@ static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *ex
   if (descriptor < 0)
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot create a file in the folder of", file->target);
   file->temporary_exists = true;
-  file->listed = atomic_file_made(file->temporary);
   if (existing && !atomic_file_copy_permissions(descriptor, existing)) {
     atomic_file_fail(file, HS_ERR_IO, errno, "cannot copy the permissions of", file->target);
   } else {

@@ -23,7 +23,7 @@ typedef struct atomic_file {
   FILE *stream;                            /* null when closed */
   bool temporary_exists;                   /* false: written straight to the target (a pipe, a device, stdout) */
   bool keeps_stream;                       /* stdout: flushed, never closed */
-  int listed;                              /* what atomic_file_made returned */
+  int listed;                              /* what atomic_file_begins returned */
   hs_status status;                        /* of the last call */
   char message[ATOMIC_FILE_MESSAGE_BYTES]; /* why the last call failed, "" after success; names the path */
   char target[ATOMIC_FILE_PATH_BYTES];     /* path with symbolic links of its last part followed */
@@ -45,10 +45,10 @@ hs_status atomic_file_commit(atomic_file *file);
    open, where it does nothing. Keeps status and message. */
 void atomic_file_abandon(atomic_file *file);
 
-/* Called when a temporary file has been made, and when it has been renamed or removed; what the first returns is handed to
+/* Called before a temporary file is made, and when it has been renamed or removed; what the first returns is handed to
    the second. The library's own do nothing (weak symbols), because it keeps no state outside its contexts. The command
    defines both, for its handler of signals: cli/common/unfinished_files.c. */
-int atomic_file_made(const char *temporary);
+int atomic_file_begins(const char *temporary);
 void atomic_file_gone(int place);
 
 /* Whether a file's name, without its folder, is one that temporary files get. */

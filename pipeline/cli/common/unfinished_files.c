@@ -18,7 +18,7 @@ static struct listed_file {
 } listed_files[FILES_MOST];
 
 /* Where the list is full the file is written all the same: it would only stay when a signal ends the process. */
-int atomic_file_made(const char *temporary) {
+int atomic_file_begins(const char *temporary) {
   for (int i = 0; i < FILES_MOST; i++) {
     int expected = PLACE_FREE;
     if (!atomic_compare_exchange_strong(&listed_files[i].state, &expected, PLACE_CHANGING)) continue;
