@@ -3,7 +3,8 @@
  *
  * A slot goes round: free -> (reading) -> ready -> (device) -> finished -> (writing) -> free; an image that cannot be
  * read goes to finished at once. Every queue has room for all slots, so only the lack of a slot or of a list for
- * results makes a thread wait for those behind it.
+ * results makes a thread wait for those behind it. Nobody gives images to devices: the feeder of each takes the next from
+ * `ready` when it has room, so a faster device takes more. What is slow shows in the CPU seconds of `batch --json`.
  */
 #include "pipeline/cli/batch/batch_engine.h"
 
