@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "pipeline/cli/common/cli_common.h"
-#include "pipeline/cli/match_database.h"
 #include "pipeline/cli/common/match_file.h"
+#include "pipeline/cli/pairs/match_database.h"
 #include "pipeline/formats/common/number_text.h"
 
 typedef struct match_job {

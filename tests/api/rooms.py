@@ -49,7 +49,8 @@ ROOMS = {
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,
     "pipeline/cli/batch": _CLI + ("cuda/device", "pipeline/context"),
-    "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch"),
+    "pipeline/cli/pairs": _CLI,
+    "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs"),
 }
 
 

@@ -1,16 +1,16 @@
 /*
  * Matching the images of a database; see match_database.h.
  */
-#include "pipeline/cli/match_database.h"
+#include "pipeline/cli/pairs/match_database.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "pipeline/cli/common/database_output.h"
+#include "pipeline/cli/pairs/pair_list.h"
 
 /* A homography is worth looking for when so much of a fundamental matrix' support lies in one plane. */
 static const double plane_share = 0.5;
@@ -18,25 +18,7 @@ static const double plane_share = 0.5;
 /* The error of a homography in one image, as a share of it spread over both points: 1 / sqrt 2. */
 static const double transfer_to_both = 0.70710678118654752;
 
-enum { COMMIT_EACH_MS = 30000, PAIR_LINE_BYTES = 8192 };
-
-/* One image of the database. */
-typedef struct pair_image {
-  uint32_t image_id;
-  char *name;
-  hs_camera camera;
-  bool is_calibrated; /* a pinhole camera of known focal length: an essential matrix can be estimated */
-} pair_image;
-
-typedef struct image_pair {
-  size_t first, second; /* of the images */
-} image_pair;
-
-/* For finding an image by its name. */
-typedef struct named_image {
-  const char *name;
-  size_t index; /* of the images */
-} named_image;
+enum { COMMIT_EACH_MS = 30000 };
 
 typedef struct pair_totals {
   size_t pairs, kept, failed, verified; /* kept: had matches already */
@@ -49,11 +31,8 @@ typedef struct database_job {
   hs_context *context;
   hs_colmap_database *database;
   const char *path;
-  pair_image *images;
-  size_t image_count;
-  named_image *by_name; /* sorted; null without a list of pairs */
-  image_pair *pairs;
-  size_t pair_count;
+  database_images images;
+  pair_list pairs;
   hs_features features[2];
   size_t held; /* index of the image in features[0]; image_count: none */
   hs_matches matches;
@@ -76,138 +55,6 @@ static cli_exit fail_database(const database_job *job) {
   return CLI_FAILED;
 }
 
-/* ------------------------------------------------------------------ which pairs */
-
-/* The pinhole camera that COLMAP's is, if it is one without distortion and with a known focal length. */
-static bool pinhole_of(const hs_colmap_camera *camera, hs_camera *pinhole) {
-  const double *p = camera->parameters;
-  if (camera->prior_focal_length == 0 || camera->model < 0 || camera->model > 4) return false;
-  const bool two_focal_lengths = camera->model == 1 || camera->model == 4;
-  const int32_t center = two_focal_lengths ? 2 : 1;
-  for (int32_t i = center + 2; i < camera->parameter_count; i++)
-    if (p[i] != 0.0) return false;
-  /* The origin there is the corner of the first pixel. */
-  *pinhole = (hs_camera){p[0], p[two_focal_lengths ? 1 : 0], p[center] - 0.5, p[center + 1] - 0.5};
-  return camera->parameter_count > center + 1 && pinhole->fx > 0.0 && pinhole->fy > 0.0 && isfinite(pinhole->fx) &&
-         isfinite(pinhole->fy) && isfinite(pinhole->cx) && isfinite(pinhole->cy);
-}
-
-static bool add_image(database_job *job, const hs_colmap_image *image) {
-  pair_image *larger = realloc(job->images, (job->image_count + 1) * sizeof *larger);
-  if (!larger) return false;
-  job->images = larger;
-  pair_image *added = &larger[job->image_count];
-  *added = (pair_image){.image_id = image->image_id, .name = malloc(strlen(image->name) + 1)};
-  if (!added->name) return false;
-  strcpy(added->name, image->name);
-  added->is_calibrated = pinhole_of(&image->camera, &added->camera);
-  job->image_count++;
-  return true;
-}
-
-/* The images that have features. */
-static cli_exit list_images(database_job *job) {
-  hs_colmap_image image = {.found = 1};
-  for (int64_t after = -1; image.found != 0; after = image.image_id) {
-    if (hs_colmap_next_image(job->database, after, &image) != HS_OK) return fail_database(job);
-    if (image.found != 0 && image.features >= 0 && !add_image(job, &image))
-      return fail(job, "no memory for its images");
-  }
-  job->held = job->image_count;
-  return CLI_DONE;
-}
-
-static bool add_pair(database_job *job, size_t first, size_t second) {
-  /* Room doubles: at powers of two. */
-  if ((job->pair_count & (job->pair_count - 1)) == 0) {
-    const size_t room = job->pair_count == 0 ? 1 : 2 * job->pair_count;
-    image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(job->pairs, room * sizeof *larger) : NULL;
-    if (!larger) return false;
-    job->pairs = larger;
-  }
-  job->pairs[job->pair_count++] = (image_pair){first, second};
-  return true;
-}
-
-static bool list_all_pairs(database_job *job) {
-  for (size_t i = 0; i < job->image_count; i++) {
-    for (size_t k = i + 1; k < job->image_count; k++)
-      if (!add_pair(job, i, k)) return false;
-  }
-  return true;
-}
-
-static int compare_names(const void *one, const void *other) {
-  return strcmp(((const named_image *)one)->name, ((const named_image *)other)->name);
-}
-
-static bool sort_names(database_job *job) {
-  job->by_name = malloc((job->image_count + 1) * sizeof *job->by_name);
-  if (!job->by_name) return false;
-  for (size_t i = 0; i < job->image_count; i++) job->by_name[i] = (named_image){job->images[i].name, i};
-  qsort(job->by_name, job->image_count, sizeof *job->by_name, compare_names);
-  return true;
-}
-
-static size_t index_of(const database_job *job, const char *name) {
-  const named_image key = {.name = name};
-  const named_image *found = bsearch(&key, job->by_name, job->image_count, sizeof key, compare_names);
-  return found ? found->index : job->image_count;
-}
-
-/* "NAME NAME" or, for names with spaces, with a tab between. */
-static cli_exit read_pair(database_job *job, char *line, size_t number) {
-  char *separator = strchr(line, '\t');
-  if (!separator) separator = strchr(line, ' ');
-  size_t found[2];
-  if (!separator) {
-    cli_error(COMMAND_MATCH, "--pairs: line %zu has one name, '%s': expected two, with a space or a tab between",
-              number, line);
-    return CLI_FAILED;
-  }
-  *separator = '\0';
-  const char *const names[2] = {line, separator + 1};
-  for (size_t i = 0; i < 2; i++) {
-    found[i] = index_of(job, names[i]);
-    if (found[i] == job->image_count) {
-      cli_error(COMMAND_MATCH, "--pairs: line %zu: '%s' is not an image with features in %s", number, names[i],
-                job->path);
-      return CLI_FAILED;
-    }
-  }
-  if (found[0] == found[1]) {
-    cli_error(COMMAND_MATCH, "--pairs: line %zu: an image cannot be matched with itself", number);
-    return CLI_FAILED;
-  }
-  return add_pair(job, found[0], found[1]) ? CLI_DONE : fail(job, "no memory for its pairs");
-}
-
-static cli_exit read_pairs(database_job *job, const char *path) {
-  char line[PAIR_LINE_BYTES];
-  cli_exit result = CLI_DONE;
-  if (!sort_names(job)) return fail(job, "no memory for its images");
-  FILE *file = fopen(path, "r");
-  if (!file) {
-    cli_error(COMMAND_MATCH, "--pairs: cannot open %s: %s", path, strerror(errno));
-    return CLI_FAILED;
-  }
-  for (size_t number = 1; result == CLI_DONE && fgets(line, sizeof line, file) != NULL; number++) {
-    const size_t length = strcspn(line, "\r\n");
-    if (length == sizeof line - 1) {
-      cli_error(COMMAND_MATCH, "--pairs: line %zu of %s is too long", number, path);
-      result = CLI_FAILED;
-    }
-    line[length] = '\0';
-    if (result == CLI_DONE && length > 0 && line[0] != '#') result = read_pair(job, line, number);
-  }
-  if (result == CLI_DONE && ferror(file)) {
-    cli_error(COMMAND_MATCH, "--pairs: cannot read %s", path);
-    result = CLI_FAILED;
-  }
-  (void)fclose(file);
-  return result;
-}
-
 /* ------------------------------------------------------------------ one pair */
 
 /* What was verified of a pair. */
@@ -217,11 +64,11 @@ typedef struct pair_geometry {
 } pair_geometry;
 
 static hs_status load_features(database_job *job, size_t slot, size_t image) {
-  hs_status status = hs_colmap_read_features(job->database, job->images[image].image_id, &job->features[slot]);
+  hs_status status = hs_colmap_read_features(job->database, job->images.each[image].image_id, &job->features[slot]);
   if (status != HS_OK) {
     snprintf(job->message, sizeof job->message, "%s", hs_colmap_last_error(job->database));
   } else if (job->features[slot].count > 0 && job->features[slot].descriptor_type == HS_DESCRIPTOR_NONE) {
-    snprintf(job->message, sizeof job->message, "%s has no descriptors", job->images[image].name);
+    snprintf(job->message, sizeof job->message, "%s has no descriptors", job->images.each[image].name);
     status = HS_ERR_ARGUMENT;
   }
   return status;
@@ -231,7 +78,7 @@ static hs_status load_features(database_job *job, size_t slot, size_t image) {
 static hs_status load_pair(database_job *job, const image_pair *pair) {
   hs_status status = HS_OK;
   if (job->held != pair->first) {
-    job->held = job->image_count;
+    job->held = job->images.count;
     status = load_features(job, 0, pair->first);
     if (status == HS_OK) job->held = pair->first;
   }
@@ -256,7 +103,7 @@ static hs_status verify_model(database_job *job, const hs_verify_options *option
 /* The model asked for; where most of it lies in a plane, the homography too, since COLMAP tells such pairs apart. An
    essential matrix needs cameras, and without them there is a fundamental one. */
 static hs_status verify_pair(database_job *job, const image_pair *pair, pair_geometry *found) {
-  const pair_image *a = &job->images[pair->first], *b = &job->images[pair->second];
+  const database_image *a = &job->images.each[pair->first], *b = &job->images.each[pair->second];
   hs_verify_options options = job->plan->verify;
   if (options.model == HS_ESSENTIAL && a->is_calibrated && b->is_calibrated) {
     options.camera_a = a->camera;
@@ -289,8 +136,8 @@ static hs_status store_pair(database_job *job, const image_pair *pair, const pai
   if (model && model->model == HS_FUNDAMENTAL) entry.fundamental = model;
   if (model && model->model == HS_ESSENTIAL) entry.essential = model;
   if (found->has_plane) entry.homography = &found->plane;
-  const hs_status status = hs_colmap_add_matches(job->database, job->images[pair->first].image_id,
-                                                 job->images[pair->second].image_id, &entry);
+  const hs_status status = hs_colmap_add_matches(job->database, job->images.each[pair->first].image_id,
+                                                 job->images.each[pair->second].image_id, &entry);
   if (status != HS_OK) snprintf(job->message, sizeof job->message, "%s", hs_colmap_last_error(job->database));
   return status;
 }
@@ -313,9 +160,9 @@ static hs_status match_pair(database_job *job, const image_pair *pair, pair_geom
 static void print_record(const database_job *job, const image_pair *pair, const pair_geometry *found) {
   static const char *const models[] = {"null", "\"homography\"", "\"fundamental\"", "\"essential\""};
   printf("{\"image_a\": ");
-  cli_write_json_string(stdout, job->images[pair->first].name);
+  cli_write_json_string(stdout, job->images.each[pair->first].name);
   printf(", \"image_b\": ");
-  cli_write_json_string(stdout, job->images[pair->second].name);
+  cli_write_json_string(stdout, job->images.each[pair->second].name);
   printf(", \"matches\": %zu, \"inliers\": ", job->matches.count);
   if (found->has_model) {
     printf("%zu, \"model\": %s}\n", found->model.inlier_count,
@@ -337,8 +184,8 @@ static void count_pair(pair_totals *totals, const hs_matches *matches, const pai
 static bool is_done(database_job *job, const image_pair *pair) {
   int64_t matches = -1, verified = -1;
   if (given(job, OPTION_REPLACE)) return false;
-  return hs_colmap_count_matches(job->database, job->images[pair->first].image_id, job->images[pair->second].image_id,
-                                 &matches, &verified) == HS_OK &&
+  return hs_colmap_count_matches(job->database, job->images.each[pair->first].image_id,
+                                 job->images.each[pair->second].image_id, &matches, &verified) == HS_OK &&
          (matches >= 0 || verified >= 0);
 }
 
@@ -351,8 +198,8 @@ static cli_exit commit(database_job *job, bool at_once) {
 
 static cli_exit match_all(database_job *job) {
   cli_exit result = CLI_DONE;
-  for (size_t i = 0; i < job->pair_count; i++) {
-    const image_pair *pair = &job->pairs[i];
+  for (size_t i = 0; i < job->pairs.count; i++) {
+    const image_pair *pair = &job->pairs.each[i];
     pair_geometry found = {0};
     job->totals.pairs++;
     if (is_done(job, pair)) {
@@ -364,7 +211,7 @@ static cli_exit match_all(database_job *job) {
       count_pair(&job->totals, &job->matches, &found);
       if (given(job, OPTION_JSON)) print_record(job, pair, &found);
     } else {
-      cli_error(COMMAND_MATCH, "%s and %s: %s", job->images[pair->first].name, job->images[pair->second].name,
+      cli_error(COMMAND_MATCH, "%s and %s: %s", job->images.each[pair->first].name, job->images.each[pair->second].name,
                 job->message[0] != '\0' ? job->message : hs_status_string(status));
       job->totals.failed++;
       result = CLI_FAILED;
@@ -387,19 +234,16 @@ static void report(const database_job *job, double start) {
              totals->verified == 1 ? "" : "s", totals->inliers);
   }
   cli_note("%s: %zu images, %zu pairs (%zu already had matches, %zu failed), %" PRIu64 " matches%s, %.0f ms", job->path,
-           job->image_count, totals->pairs, totals->kept, totals->failed, totals->matches, verified,
+           job->images.count, totals->pairs, totals->kept, totals->failed, totals->matches, verified,
            cli_milliseconds() - start);
 }
 
 static cli_exit run(database_job *job) {
-  const option_value *pairs = &job->plan->set->values[OPTION_PAIRS];
   const double start = cli_milliseconds();
-  cli_exit result = list_images(job);
-  if (result == CLI_DONE && pairs->given)
-    result = read_pairs(job, pairs->text);
-  else if (result == CLI_DONE && !list_all_pairs(job))
-    result = fail(job, "no memory for its pairs");
+  cli_exit result = database_images_read(job->database, &job->images);
+  if (result == CLI_DONE) result = pair_list_make(job->plan->set, &job->images, &job->pairs);
   if (result != CLI_DONE) return result;
+  job->held = job->images.count;
   job->committed_at = start;
   result = match_all(job);
   if (!given(job, OPTION_QUIET)) report(job, start);
@@ -407,10 +251,8 @@ static cli_exit run(database_job *job) {
 }
 
 static void free_job(database_job *job) {
-  for (size_t i = 0; i < job->image_count; i++) free(job->images[i].name);
-  free(job->images);
-  free(job->by_name);
-  free(job->pairs);
+  database_images_free(&job->images);
+  pair_list_free(&job->pairs);
   free(job->inliers);
   hs_matches_free(&job->matches);
   hs_features_free(&job->features[0]);
@@ -421,6 +263,7 @@ static void free_job(database_job *job) {
 
 cli_exit match_database(const match_database_plan *plan) {
   database_job job = {.plan = plan, .path = plan->set->values[OPTION_DATABASE].text};
+  job.images.path = job.path;
   if (access(job.path, F_OK) != 0) return fail(&job, strerror(errno)); /* opening would make it */
   cli_exit result = cli_make_context(plan->set, &job.options, &job.context);
   if (result == CLI_DONE &&

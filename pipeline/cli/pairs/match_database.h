@@ -1,8 +1,8 @@
 /*
  * hartsift match --database: matches of the images of COLMAP's database, verified, into the same database.
  */
-#ifndef HARTSIFT_CLI_MATCH_DATABASE_H
-#define HARTSIFT_CLI_MATCH_DATABASE_H
+#ifndef HARTSIFT_CLI_PAIRS_MATCH_DATABASE_H
+#define HARTSIFT_CLI_PAIRS_MATCH_DATABASE_H
 
 #include "pipeline/cli/common/cli_common.h"
 

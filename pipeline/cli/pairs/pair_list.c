@@ -1,0 +1,143 @@
+/*
+ * Lists of pairs; see pair_list.h.
+ */
+#include "pipeline/cli/pairs/pair_list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAIR_LINE_BYTES = 8192 };
+
+bool pair_list_add(pair_list *pairs, size_t first, size_t second) {
+  /* Room doubles: at powers of two. */
+  if ((pairs->count & (pairs->count - 1)) == 0) {
+    const size_t room = pairs->count == 0 ? 1 : 2 * pairs->count;
+    image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(pairs->each, room * sizeof *larger) : NULL;
+    if (!larger) return false;
+    pairs->each = larger;
+  }
+  pairs->each[pairs->count++] = (image_pair){(uint32_t)first, (uint32_t)second};
+  return true;
+}
+
+void pair_list_free(pair_list *pairs) {
+  free(pairs->each);
+  *pairs = (pair_list){0};
+}
+
+static cli_exit no_memory(const database_images *images) {
+  cli_error(COMMAND_MATCH, "%s: no memory for its pairs", images->path);
+  return CLI_FAILED;
+}
+
+static cli_exit list_all_pairs(const database_images *images, pair_list *pairs) {
+  for (size_t i = 0; i < images->count; i++) {
+    for (size_t k = i + 1; k < images->count; k++)
+      if (!pair_list_add(pairs, i, k)) return no_memory(images);
+  }
+  return CLI_DONE;
+}
+
+/* ------------------------------------------------------------------ a file of names */
+
+/* For finding an image by its name. */
+typedef struct named_image {
+  const char *name;
+  size_t index; /* of the images */
+} named_image;
+
+typedef struct pair_file {
+  const char *path;
+  const database_images *images;
+  named_image *by_name; /* sorted */
+  pair_list *pairs;
+} pair_file;
+
+static int compare_names(const void *one, const void *other) {
+  return strcmp(((const named_image *)one)->name, ((const named_image *)other)->name);
+}
+
+static bool sort_names(pair_file *file) {
+  const size_t count = file->images->count;
+  file->by_name = malloc((count + 1) * sizeof *file->by_name);
+  if (!file->by_name) return false;
+  for (size_t i = 0; i < count; i++) file->by_name[i] = (named_image){file->images->each[i].name, i};
+  qsort(file->by_name, count, sizeof *file->by_name, compare_names);
+  return true;
+}
+
+static size_t index_of(const pair_file *file, const char *name) {
+  const named_image key = {.name = name};
+  const named_image *found = bsearch(&key, file->by_name, file->images->count, sizeof key, compare_names);
+  return found ? found->index : file->images->count;
+}
+
+/* "NAME NAME" or, for names with spaces, with a tab between. */
+static cli_exit read_pair(pair_file *file, char *line, size_t number) {
+  char *separator = strchr(line, '\t');
+  if (!separator) separator = strchr(line, ' ');
+  size_t found[2];
+  if (!separator) {
+    cli_error(COMMAND_MATCH, "--pairs: line %zu has one name, '%s': expected two, with a space or a tab between",
+              number, line);
+    return CLI_FAILED;
+  }
+  *separator = '\0';
+  const char *const names[2] = {line, separator + 1};
+  for (size_t i = 0; i < 2; i++) {
+    found[i] = index_of(file, names[i]);
+    if (found[i] == file->images->count) {
+      cli_error(COMMAND_MATCH, "--pairs: line %zu: '%s' is not an image with features in %s", number, names[i],
+                file->images->path);
+      return CLI_FAILED;
+    }
+  }
+  if (found[0] == found[1]) {
+    cli_error(COMMAND_MATCH, "--pairs: line %zu: an image cannot be matched with itself", number);
+    return CLI_FAILED;
+  }
+  return pair_list_add(file->pairs, found[0], found[1]) ? CLI_DONE : no_memory(file->images);
+}
+
+static cli_exit read_lines(pair_file *from, FILE *file) {
+  char line[PAIR_LINE_BYTES];
+  cli_exit result = CLI_DONE;
+  for (size_t number = 1; result == CLI_DONE && fgets(line, sizeof line, file) != NULL; number++) {
+    const size_t length = strcspn(line, "\r\n");
+    if (length == sizeof line - 1) {
+      cli_error(COMMAND_MATCH, "--pairs: line %zu of %s is too long", number, from->path);
+      result = CLI_FAILED;
+    }
+    line[length] = '\0';
+    if (result == CLI_DONE && length > 0 && line[0] != '#') result = read_pair(from, line, number);
+  }
+  if (result == CLI_DONE && ferror(file)) {
+    cli_error(COMMAND_MATCH, "--pairs: cannot read %s", from->path);
+    result = CLI_FAILED;
+  }
+  return result;
+}
+
+static cli_exit read_file(const char *path, const database_images *images, pair_list *pairs) {
+  pair_file from = {.path = path, .images = images, .pairs = pairs};
+  if (!sort_names(&from)) {
+    cli_error(COMMAND_MATCH, "%s: no memory for its images", images->path);
+    return CLI_FAILED;
+  }
+  FILE *file = fopen(path, "r");
+  cli_exit result = CLI_FAILED;
+  if (file) {
+    result = read_lines(&from, file);
+    (void)fclose(file);
+  } else {
+    cli_error(COMMAND_MATCH, "--pairs: cannot open %s: %s", path, strerror(errno));
+  }
+  free(from.by_name);
+  return result;
+}
+
+cli_exit pair_list_make(const option_set *set, const database_images *images, pair_list *pairs) {
+  const option_value *named = &set->values[OPTION_PAIRS];
+  return named->given ? read_file(named->text, images, pairs) : list_all_pairs(images, pairs);
+}
