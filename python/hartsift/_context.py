@@ -42,6 +42,7 @@ class Context:
         )
         # What the context's workers read: it must outlive them, so it is freed after the end.
         self.in_flight: Deque[Tuple[Picture, Optional[Picture]]] = deque()
+        self.device_number: Optional[int] = None  # of its CUDA device, once it has been asked for
         self._end = weakref.finalize(self, library.hs_destroy, self.handle)
         self._end.atexit = False
 

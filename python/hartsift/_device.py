@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
 from ._dlpack import CPU, CUDA, CUDA_MANAGED, CUDA_PINNED, KINDS, tensor_of
 from ._errors import ArgumentError, ArrayTypeError
 
+#: PyTorch's types of samples by name: NumPy's letter.
+_TENSOR_KINDS = {"uint8": "u", "uint16": "u", "float32": "f", "bool": "b"}
 #: The legacy default stream, as CUDA's handles and both protocols number it.
 LEGACY_STREAM = 1
 
@@ -76,8 +79,26 @@ def _from_dlpack(array: Any) -> DeviceArray:
     return DeviceArray((tensor.data or 0) + tensor.byte_offset, shape, strides, kind, itemsize, LEGACY_STREAM, capsule)
 
 
+def _from_tensor(tensor: Any) -> Optional[DeviceArray]:
+    """A dense CUDA tensor of PyTorch by its own attributes, which takes a tenth of DLPack's time; None for others."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tensor, torch.Tensor) or not tensor.is_cuda:
+        return None
+    kind = _TENSOR_KINDS.get(str(tensor.dtype)[6:])  # behind "torch."
+    if kind is None or tensor.layout is not torch.strided or tensor.requires_grad or tensor.is_neg():
+        return None
+    itemsize = tensor.element_size()
+    # PyTorch's stream 0 is the legacy default stream.
+    stream = torch.cuda.current_stream(tensor.device).cuda_stream or LEGACY_STREAM
+    strides = tuple(step * itemsize for step in tensor.stride())
+    return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, kind, itemsize, stream, tensor)
+
+
 def device_array(array: Any) -> Optional[DeviceArray]:
     """What an array on a CUDA device says of itself; None for everything that lies in host memory."""
+    tensor = _from_tensor(array)
+    if tensor is not None:
+        return tensor
     interface = getattr(array, "__cuda_array_interface__", None)
     exchanges = hasattr(array, "__dlpack_device__") and hasattr(array, "__dlpack__")
     # Before version 3 (PyTorch's) the interface cannot say on which stream the array is written; DLPack can.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
 import weakref
 from collections import deque
@@ -142,7 +143,7 @@ class Extractor:
         exif: bool,
         jpeg_scale: int = 1,
     ) -> Tuple[Picture, Optional[Picture]]:
-        if is_file_source(image):
+        if type(image) is not np.ndarray and is_file_source(image):
             limits = self._options.view.max_pixels, self._options.view.max_memory_bytes
             picture = picture_of_file(image, limits, exif, jpeg_scale, value_range)
         elif jpeg_scale not in (0, 1):
@@ -558,6 +559,16 @@ class Extractor:
             text = library.hs_backend_report(self._handle()).decode("utf-8", "replace")
         lines = [line.split(": ", 1) for line in text.splitlines() if ": " in line]
         return dict((name, value) for name, value in lines)
+
+    def _device_number(self) -> int:
+        """Of the CUDA device that the context works on; asked once, because the report is text."""
+        context = self._context
+        if context is None:
+            return 0
+        if context.device_number is None:
+            number = re.search(r"CUDA (\d+)", self.backends.get("device", ""))
+            context.device_number = int(number.group(1)) if number else 0
+        return context.device_number
 
     @property
     def statistics(self) -> Statistics:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple, Type, Union
 
@@ -233,7 +232,10 @@ class _FeatureMemory:
 
     def __init__(self) -> None:
         self.view = HsFeatures()
-        weakref.finalize(self, library.hs_features_free, ctypes.byref(self.view)).atexit = False
+
+    # The functions are bound here, because at the interpreter's end the module's names may be gone before this object.
+    def __del__(self, free: Callable[[Any], None] = library.hs_features_free, reference: Any = ctypes.byref) -> None:
+        free(reference(self.view))
 
 
 def fill_features(

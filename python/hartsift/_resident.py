@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 import numpy as np
@@ -105,8 +104,7 @@ class DeviceFeatures:
         self._call = extractor._call_number
         self._view = view
         self.image_size: Tuple[int, int] = (view.image_width, view.image_height)
-        number = re.search(r"CUDA (\d+)", extractor.backends.get("device", ""))
-        self.device = int(number.group(1)) if number else 0
+        self.device = extractor._device_number()
 
     @property
     def records(self) -> DeviceMemory:

@@ -1,6 +1,8 @@
 """Arrays of other libraries: DLPack and __cuda_array_interface__ on the CPU, and, where there is one, on a GPU."""
 
 import ctypes
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -71,6 +73,42 @@ def test_cuda_array_interface_is_understood():
     assert _device.device_array(CudaArray(4096, array, version=2)).stream == _device.LEGACY_STREAM
     assert _device.device_array(CudaArray(4096, array, strides=(64, 6, 2))).strides == (64, 6, 2)
     assert _device.device_array(array) is None
+
+
+def test_tensors_are_read_by_their_own_attributes(monkeypatch):
+    class Tensor:
+        """What is asked of a CUDA tensor; its DLPack must stay unused, because it is slow."""
+
+        is_cuda, requires_grad, layout, device = True, False, "strided", "cuda:0"
+
+        def __init__(self, dtype, shape, strides, negative=False):
+            self.dtype, self.shape, self._strides, self._negative = dtype, shape, strides, negative
+
+        def is_neg(self):
+            return self._negative
+
+        def element_size(self):
+            return 4 if self.dtype == "torch.float32" else 1
+
+        def stride(self):
+            return self._strides
+
+        def data_ptr(self):
+            return 4096
+
+    handles = [0, 77]
+    torch = types.SimpleNamespace(
+        Tensor=Tensor,
+        strided="strided",
+        cuda=types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=handles.pop(0))),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    seen = _device.device_array(Tensor("torch.float32", (4, 6), (8, 1)))
+    assert (seen.pointer, seen.shape, seen.strides, seen.kind, seen.itemsize) == (4096, (4, 6), (32, 4), "f", 4)
+    assert seen.stream == _device.LEGACY_STREAM
+    assert _device.device_array(Tensor("torch.uint8", (4, 6), (6, 1))).stream == 77
+    assert _device.device_array(Tensor("torch.complex64", (4, 6), (6, 1))) is None  # left to the protocols
+    assert _device.device_array(Tensor("torch.float32", (4, 6), (6, 1), negative=True)) is None
 
 
 def test_what_a_device_array_must_be(image):

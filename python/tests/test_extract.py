@@ -259,7 +259,7 @@ def test_arrays_outlive_the_extractor(image):
         features = extractor.extract(image)
         kept = features.keypoints
         expected = np.array(kept)
-        owner = weakref.ref(features.records.base._owner)
+        owner = weakref.ref(features.descriptors.base._owner)
         del features
     with pytest.raises(hartsift.ArgumentError, match="closed"):
         extractor.extract(image)
