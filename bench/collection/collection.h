@@ -1,0 +1,100 @@
+/*
+ * Views of generated scenes, for benches and tests that need a whole collection; see make_collection.c.
+ *
+ * A scene is a courtyard: ground, four walls and boxes, each a textured rectangle. So views differ by parallax and have
+ * fundamental matrices, and which parts of two views show the same surface is known exactly. All of it comes from a
+ * seed by integers and + - * / sqrt of doubles, so it is the same on every machine (-ffp-contract=off).
+ */
+#ifndef HARTSIFT_BENCH_COLLECTION_COLLECTION_H
+#define HARTSIFT_BENCH_COLLECTION_COLLECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TEXTURE_LEVELS = 12, SCENE_SURFACES = 64, NO_SURFACE = 255 };
+
+/* ---- random numbers: splitmix64 */
+
+typedef struct random_stream {
+  uint64_t state;
+} random_stream;
+
+random_stream random_of(uint64_t seed, uint64_t stream);
+uint64_t random_next(random_stream *r);
+double random_between(random_stream *r, double low, double high);
+uint32_t random_below(random_stream *r, uint32_t count);
+
+/* ---- textures */
+
+/* What is drawn over the noise and the shapes that every texture has. */
+typedef enum texture_kind {
+  TEXTURE_GRAVEL,
+  TEXTURE_BRICKS,
+  TEXTURE_WINDOWS,
+  TEXTURE_TEXT,
+  TEXTURE_LEAVES,
+  TEXTURE_KINDS
+} texture_kind;
+
+/* Gray values, and each level half as large as the one before. */
+typedef struct texture {
+  int32_t levels, width[TEXTURE_LEVELS], height[TEXTURE_LEVELS];
+  uint8_t *level[TEXTURE_LEVELS]; /* one allocation, that of level[0]; null: not made yet */
+} texture;
+
+/* False: no memory. texels_per_m: how large bricks and letters are. */
+bool texture_make(texture *t, texture_kind kind, int32_t width, int32_t height, double texels_per_m, uint64_t seed);
+void texture_free(texture *t);
+
+/* ---- scenes and views */
+
+/* A rectangle: origin + s u + t v, 0 <= s <= width, 0 <= t <= height, metres; u and v orthonormal; seen from the side
+   that v x u points to. */
+typedef struct surface {
+  double origin[3], u[3], v[3], width, height;
+  texture_kind kind;
+  double texels_per_m;
+  uint64_t seed;
+  texture texture;
+} surface;
+
+typedef struct scene {
+  uint64_t seed;
+  double width, depth; /* of the courtyard: 0..width, 0..depth; z is up */
+  int32_t surface_count;
+  surface surfaces[SCENE_SURFACES];
+} scene;
+
+/* x_camera = rotation (x_world - centre), row-major; x right, y down, z forward. Pixel centres are integers. */
+typedef struct view_camera {
+  int32_t width, height;
+  double focal, cx, cy;
+  double rotation[9], centre[3];
+} view_camera;
+
+typedef struct view {
+  view_camera camera;
+  uint8_t *surface; /* [height][width]: which surface a pixel shows, NO_SURFACE: the sky */
+  uint8_t *pixels;  /* [height][width] */
+} view;
+
+void scene_make(scene *s, uint64_t seed);
+void scene_free(scene *s);
+
+/* The camera of view `index` of `count`: the first half goes around the middle and looks at it, the second half looks
+   at the walls; neighbours by number overlap. */
+void scene_camera(const scene *s, int32_t index, int32_t count, int32_t width, int32_t height, view_camera *camera);
+
+/* Renders into surface and pixels, which the caller allocates; light, exposure, blur and noise come from the seed and
+   the index. False: no memory. */
+bool view_render(scene *s, int32_t index, view *v);
+
+/* What two views share. */
+typedef struct view_overlap {
+  double share; /* of the surface seen in one view that the other sees too; the smaller of both directions */
+  double angle; /* mean angle between the two rays to a common point, as 1 - cosine */
+} view_overlap;
+
+view_overlap views_compare(const scene *s, const view *a, const view *b);
+
+#endif
