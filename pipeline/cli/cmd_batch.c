@@ -160,7 +160,7 @@ static void on_done(void *user, int32_t writer, const batch_result *result) {
     return;
   }
   const hs_status status = batch_store_put(&job->store, writer, job->list.images[place].name, result->features,
-                                           &record.output_digest, message, sizeof message);
+                                           result->exif, &record.output_digest, message, sizeof message);
   if (status != HS_OK) {
     record.output_digest = 0;
     conclude_failed(job, place, record, status, message);
@@ -202,8 +202,10 @@ static cli_exit read_own_options(batch_job *job) {
               is_folder ? "directory" : "file", is_folder ? "database" : "directory");
     return CLI_USAGE;
   }
-  if (job->format != HS_FORMAT_COLMAP_DB && (values[OPTION_REPLACE].given || values[OPTION_SINGLE_CAMERA].given))
-    return usage("--replace and --single-camera are for databases: expected -o NAME.db or --format colmap-db");
+  database_camera camera;
+  if (!database_options_are_used(job->set, job->format == HS_FORMAT_COLMAP_DB, message, sizeof message) ||
+      !database_camera_choose(job->set, &camera, message, sizeof message))
+    return usage(message);
   const cli_exit result = batch_parse_devices(job->set, &job->devices, message, sizeof message);
   if (result != CLI_DONE) cli_error(COMMAND_BATCH, "%s", message);
   return result;

@@ -20,6 +20,8 @@ typedef struct extract_job {
   cli_input input;
   output_plan plan;
   hs_colmap_database *database; /* null: files */
+  database_camera camera;       /* of its new images */
+  hs_exif exif;                 /* of the present image */
   int added;                    /* images in it, not yet committed */
   hs_image mask;                /* data null: none */
   hs_features given;            /* of --keypoints */
@@ -41,8 +43,14 @@ typedef struct extract_result {
 static bool given(const extract_job *job, option_id id) { return job->set->values[id].given; }
 
 /* Combinations that the table cannot express. */
-static bool check_combinations(const extract_job *job) {
+static bool check_combinations(extract_job *job) {
   struct stat info;
+  char message[CLI_MESSAGE_BYTES];
+  if (!database_options_are_used(job->set, job->plan.to_database, message, sizeof message) ||
+      !database_camera_choose(job->set, &job->camera, message, sizeof message)) {
+    cli_error(COMMAND_EXTRACT, "%s", message);
+    return false;
+  }
   if (job->set->operand_count == 1 && stat(job->set->operands[0], &info) == 0 && S_ISDIR(info.st_mode)) {
     cli_error(COMMAND_EXTRACT,
               "'%s' is a folder: expected images; 'hartsift batch DIR -o DIR' takes all images of a folder",
@@ -137,7 +145,8 @@ static hs_status compute(extract_job *job, const hs_image *image, extract_result
 }
 
 static hs_status save_to_database(extract_job *job, extract_result *result, const output_target *target) {
-  const hs_status status = hs_colmap_add_image(job->database, target->name, NULL, &job->features, NULL);
+  const hs_status status =
+      database_add_image(job->database, &job->camera, target->name, &job->features, &job->exif, NULL);
   if (status == HS_OK) {
     result->output = target->path;
     job->added++;
@@ -284,6 +293,7 @@ cli_exit cmd_extract(const option_set *set) {
   if (result == CLI_DONE) {
     cli_input_init(&job.input, set, &job.options);
     cli_input_for(&job.input, set, hs_format_ignores_exif(job.plan.format) != 0);
+    job.input.load.exif = &job.exif;
     result = close_database(&job, extract_all(&job));
     if (cli_fallback_of(job.context)) cli_error(COMMAND_EXTRACT, "%s", cli_fallback_of(job.context));
     cli_input_free(&job.input);

@@ -1,16 +1,34 @@
 /*
- * The EXIF orientation of a JPEG: read from its APP1 segment, applied while rows are decoded.
+ * EXIF of a JPEG: what its APP1 segment says of how the picture was taken, and its orientation, applied while rows are
+ * decoded. Tags and types: the standard of CIPA and JEITA, "Exchangeable image file format", version 2.32.
  */
+#include <math.h>
 #include <string.h>
 
 #include "pipeline/image_io/image_io.h"
 
 enum {
   EXIF_TAG_ORIENTATION = 0x0112,
-  EXIF_TYPE_SHORT = 3,
-  EXIF_TYPE_LONG = 4, /* not what the standard says for this tag, but written by some */
-  EXIF_ENTRY_BYTES = 12
+  EXIF_TAG_EXIF_DIRECTORY = 0x8769,
+  EXIF_TAG_GPS_DIRECTORY = 0x8825,
+  EXIF_TAG_FOCAL_LENGTH = 0x920A, /* millimetres */
+  EXIF_TAG_PIXEL_X_DIMENSION = 0xA002,
+  EXIF_TAG_PIXEL_Y_DIMENSION = 0xA003,
+  EXIF_TAG_FOCAL_PLANE_X_RESOLUTION = 0xA20E,
+  EXIF_TAG_FOCAL_PLANE_UNIT = 0xA210,
+  EXIF_TAG_FOCAL_LENGTH_35MM = 0xA405,
+  EXIF_TAG_LATITUDE_REF = 1, /* these and below: of the GPS directory */
+  EXIF_TAG_LATITUDE = 2,
+  EXIF_TAG_LONGITUDE_REF = 3,
+  EXIF_TAG_LONGITUDE = 4,
+  EXIF_TAG_ALTITUDE_REF = 5,
+  EXIF_TAG_ALTITUDE = 6
 };
+enum { EXIF_TYPE_BYTE = 1, EXIF_TYPE_ASCII = 2, EXIF_TYPE_SHORT = 3, EXIF_TYPE_LONG = 4, EXIF_TYPE_RATIONAL = 5 };
+enum { EXIF_ENTRY_BYTES = 12, EXIF_INLINE_BYTES = 4 };
+
+/* Diagonal of a 35 mm frame in millimetres, by which an equivalent focal length is defined (CIPA DCG-001). */
+static const double exif_35mm_diagonal = 43.27;
 
 /* The TIFF structure inside the segment. */
 typedef struct exif_tiff {
@@ -18,6 +36,12 @@ typedef struct exif_tiff {
   size_t size;
   bool big_endian;
 } exif_tiff;
+
+/* The values of one entry; all of them lie in the segment. */
+typedef struct exif_entry {
+  uint32_t type, count;
+  size_t at;
+} exif_entry;
 
 /* The callers have checked that the bytes are there. */
 static uint32_t exif_u16(const exif_tiff *tiff, size_t at) {
@@ -30,32 +54,132 @@ static uint32_t exif_u32(const exif_tiff *tiff, size_t at) {
   return tiff->big_endian ? first << 16 | second : second << 16 | first;
 }
 
-static int exif_entry_orientation(const exif_tiff *tiff, size_t entry) {
-  const uint32_t type = exif_u16(tiff, entry + 2);
-  uint32_t value = 0;
-  if (exif_u32(tiff, entry + 4) != 1) return 1;
-  if (type == EXIF_TYPE_SHORT)
-    value = exif_u16(tiff, entry + 8);
-  else if (type == EXIF_TYPE_LONG)
-    value = exif_u32(tiff, entry + 8);
-  return value >= 1 && value <= 8 ? (int)value : 1;
+/* 0: a type that nothing here is read from. */
+static size_t exif_type_bytes(uint32_t type) {
+  static const uint8_t bytes[] = {0, 1, 1, 2, 4, 8};
+  return type < sizeof bytes ? bytes[type] : 0;
 }
 
-int exif_orientation(const uint8_t *app1, size_t size) {
+/* The first entry of a tag. */
+static bool exif_find(const exif_tiff *tiff, size_t directory, uint32_t tag, exif_entry *found) {
+  if (tiff->size < 2 || directory > tiff->size - 2) return false;
+  const uint32_t entries = exif_u16(tiff, directory);
+  size_t at = directory + 2;
+  for (uint32_t i = 0; i < entries && tiff->size - at >= EXIF_ENTRY_BYTES; i++, at += EXIF_ENTRY_BYTES) {
+    if (exif_u16(tiff, at) != tag) continue;
+    *found = (exif_entry){exif_u16(tiff, at + 2), exif_u32(tiff, at + 4), at + 8};
+    const uint64_t bytes = (uint64_t)found->count * exif_type_bytes(found->type);
+    if (bytes > EXIF_INLINE_BYTES) found->at = exif_u32(tiff, at + 8);
+    return bytes > 0 && found->at <= tiff->size && bytes <= tiff->size - found->at;
+  }
+  return false;
+}
+
+/* Number `index` of an entry; NaN where there is none. */
+static double exif_number(const exif_tiff *tiff, const exif_entry *entry, uint32_t index) {
+  if (index >= entry->count) return (double)NAN;
+  const size_t at = entry->at + index * exif_type_bytes(entry->type);
+  switch (entry->type) {
+  case EXIF_TYPE_BYTE:
+    return (double)tiff->bytes[at];
+  case EXIF_TYPE_SHORT:
+    return (double)exif_u16(tiff, at);
+  case EXIF_TYPE_LONG:
+    return (double)exif_u32(tiff, at);
+  case EXIF_TYPE_RATIONAL: {
+    const uint32_t below = exif_u32(tiff, at + 4);
+    return below == 0 ? (double)NAN : (double)exif_u32(tiff, at) / (double)below;
+  }
+  default:
+    return (double)NAN;
+  }
+}
+
+/* The first number of a tag; NaN where there is none. */
+static double exif_number_of(const exif_tiff *tiff, size_t directory, uint32_t tag) {
+  exif_entry entry;
+  return exif_find(tiff, directory, tag, &entry) ? exif_number(tiff, &entry, 0) : (double)NAN;
+}
+
+/* Where a directory that another one names begins; behind the end where it names none. */
+static size_t exif_directory(const exif_tiff *tiff, size_t directory, uint32_t tag) {
+  exif_entry entry;
+  return exif_find(tiff, directory, tag, &entry) && entry.type == EXIF_TYPE_LONG ? exif_u32(tiff, entry.at)
+                                                                                 : tiff->size;
+}
+
+static int exif_orientation(const exif_tiff *tiff, size_t directory) {
+  exif_entry entry;
+  if (!exif_find(tiff, directory, EXIF_TAG_ORIENTATION, &entry) || entry.count != 1) return 1;
+  /* LONG is not what the standard says for this tag, but written by some. */
+  if (entry.type != EXIF_TYPE_SHORT && entry.type != EXIF_TYPE_LONG) return 1;
+  const double value = exif_number(tiff, &entry, 0);
+  return value >= 1.0 && value <= 8.0 ? (int)value : 1;
+}
+
+/* Degrees, minutes and seconds as degrees, below 0 where the letter of the hemisphere is `negative`; NaN where they are
+   not there or beyond `most`. */
+static double exif_degrees(const exif_tiff *tiff, size_t directory, uint32_t tag, uint32_t reference, char negative,
+                           double most) {
+  exif_entry entry, letter;
+  if (!exif_find(tiff, directory, tag, &entry)) return (double)NAN;
+  const double degrees =
+      exif_number(tiff, &entry, 0) + exif_number(tiff, &entry, 1) / 60.0 + exif_number(tiff, &entry, 2) / 3600.0;
+  if (!(degrees <= most)) return (double)NAN;
+  const bool is_negative = exif_find(tiff, directory, reference, &letter) && letter.type == EXIF_TYPE_ASCII &&
+                           (tiff->bytes[letter.at] & ~0x20) == negative;
+  return is_negative ? -degrees : degrees;
+}
+
+static double exif_altitude(const exif_tiff *tiff, size_t directory) {
+  const double metres = exif_number_of(tiff, directory, EXIF_TAG_ALTITUDE);
+  return exif_number_of(tiff, directory, EXIF_TAG_ALTITUDE_REF) == 1.0 ? -metres : metres;
+}
+
+bool exif_parse(const uint8_t *app1, size_t size, exif_tags *tags) {
   static const uint8_t signature[6] = {'E', 'x', 'i', 'f', 0, 0};
-  if (size < sizeof signature + 8 || memcmp(app1, signature, sizeof signature) != 0) return 1;
+  *tags = (exif_tags){.orientation = 1, .latitude = (double)NAN, .longitude = (double)NAN, .altitude = (double)NAN};
+  if (size < sizeof signature + 8 || memcmp(app1, signature, sizeof signature) != 0) return false;
   exif_tiff tiff = {.bytes = app1 + sizeof signature, .size = size - sizeof signature};
   if (memcmp(tiff.bytes, "MM\0*", 4) == 0)
     tiff.big_endian = true;
   else if (memcmp(tiff.bytes, "II*\0", 4) != 0)
-    return 1;
-  const size_t directory = exif_u32(&tiff, 4);
-  if (directory > tiff.size - 2) return 1;
-  const uint32_t entries = exif_u16(&tiff, directory);
-  size_t entry = directory + 2;
-  for (uint32_t i = 0; i < entries && tiff.size - entry >= EXIF_ENTRY_BYTES; i++, entry += EXIF_ENTRY_BYTES)
-    if (exif_u16(&tiff, entry) == EXIF_TAG_ORIENTATION) return exif_entry_orientation(&tiff, entry);
-  return 1;
+    return false;
+  const size_t first = exif_u32(&tiff, 4);
+  const size_t exif = exif_directory(&tiff, first, EXIF_TAG_EXIF_DIRECTORY);
+  const size_t gps = exif_directory(&tiff, first, EXIF_TAG_GPS_DIRECTORY);
+  tags->orientation = exif_orientation(&tiff, first);
+  tags->focal_length_mm = exif_number_of(&tiff, exif, EXIF_TAG_FOCAL_LENGTH);
+  tags->focal_length_35mm = exif_number_of(&tiff, exif, EXIF_TAG_FOCAL_LENGTH_35MM);
+  tags->plane_resolution = exif_number_of(&tiff, exif, EXIF_TAG_FOCAL_PLANE_X_RESOLUTION);
+  tags->plane_unit = exif_number_of(&tiff, exif, EXIF_TAG_FOCAL_PLANE_UNIT);
+  tags->pixel_width = exif_number_of(&tiff, exif, EXIF_TAG_PIXEL_X_DIMENSION);
+  tags->pixel_height = exif_number_of(&tiff, exif, EXIF_TAG_PIXEL_Y_DIMENSION);
+  tags->latitude = exif_degrees(&tiff, gps, EXIF_TAG_LATITUDE, EXIF_TAG_LATITUDE_REF, 'S', 90.0);
+  tags->longitude = exif_degrees(&tiff, gps, EXIF_TAG_LONGITUDE, EXIF_TAG_LONGITUDE_REF, 'W', 180.0);
+  tags->altitude = exif_altitude(&tiff, gps);
+  return true;
+}
+
+/* Millimetres of a FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre; 0: no such unit. */
+static double exif_unit_mm(double unit) {
+  static const double millimetres[] = {25.4, 10.0, 1.0, 0.001};
+  for (int i = 0; i < 4; i++)
+    if (unit == 2.0 + i) return millimetres[i];
+  return 0.0;
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+double exif_focal_length(const exif_tags *tags, double stored_side, int32_t width, int32_t height) {
+  const double w = (double)width, h = (double)height;
+  if (tags->focal_length_35mm > 0.0) return tags->focal_length_35mm / exif_35mm_diagonal * sqrt(w * w + h * h);
+  const double unit = exif_unit_mm(tags->plane_unit);
+  if (!(tags->focal_length_mm > 0.0) || !(tags->plane_resolution > 0.0) || unit == 0.0) return 0.0;
+  /* The resolution counts the pixels that the camera wrote; the picture may have been made smaller since. */
+  const bool has_size = tags->pixel_width > 0.0 && tags->pixel_height > 0.0;
+  const double full_side = has_size ? larger(tags->pixel_width, tags->pixel_height) : stored_side;
+  return tags->focal_length_mm * tags->plane_resolution / unit * (larger(w, h) / full_side);
 }
 
 exif_placement exif_place(int orientation, int32_t stored_width, int32_t stored_height) {

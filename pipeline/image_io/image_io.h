@@ -36,6 +36,7 @@ typedef struct image_request {
   bool apply_exif;
   bool keep_colour;
   uint32_t jpeg_scale; /* 1, 2, 4 or 8; above 1 for JPEG only */
+  hs_exif *exif;       /* null, or what the file says; cleared */
   const hs_allocator *allocator;
   char *message;
   size_t message_bytes;
@@ -80,8 +81,23 @@ void gray_convert_row(const void *source, size_t source_channels, hs_sample_type
 
 /* ---- exif.c */
 
-/* Orientation 1..8 from the payload of an APP1 segment; 1 when it has none or is damaged. */
-int exif_orientation(const uint8_t *app1, size_t size);
+/* What an APP1 segment says; NaN where it says nothing, or nothing that can be meant. */
+typedef struct exif_tags {
+  int orientation; /* 1..8; 1 where there is none */
+  double focal_length_mm, focal_length_35mm;
+  double plane_resolution, plane_unit; /* FocalPlaneXResolution and its unit's number */
+  double pixel_width, pixel_height;    /* of the picture that the camera wrote */
+  double latitude, longitude;          /* degrees, WGS 84, north and east above 0 */
+  double altitude;                     /* metres above sea level */
+} exif_tags;
+
+/* Reads the payload of an APP1 segment, which is not trusted. False: no EXIF; *tags then says nothing. */
+bool exif_parse(const uint8_t *app1, size_t size, exif_tags *tags);
+
+/* The focal length in pixels of a picture decoded as width x height, by COLMAP's rule: from the 35 mm equivalent by the
+   picture's diagonal, else from FocalLength and the resolution of the focal plane. stored_side: the larger side of the
+   file's picture. 0: not known. */
+double exif_focal_length(const exif_tags *tags, double stored_side, int32_t width, int32_t height);
 
 /* Where the pixels of a stored picture go in the picture as it is to be seen. */
 typedef struct exif_placement {

@@ -174,7 +174,7 @@ static hs_status load_scene(const image_request *request, int32_t width, int32_t
 
 /* ---- public entries */
 
-OPTIONS_END_WITH(hs_load_options, message_bytes);
+OPTIONS_END_WITH(hs_load_options, exif);
 static const options_kind kind = OPTIONS_KIND(hs_load_options, max_pixels);
 
 hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size) {
@@ -192,6 +192,7 @@ static hs_status load_request(const hs_load_options *options, const char *name, 
   hs_load_options known = {0};
   const hs_status status = options_adopt(&known, options, kind, reason);
   hs_message_set(known.message, known.message_bytes, "%s", reason);
+  if (known.exif) memset(known.exif, 0, sizeof *known.exif);
   if (status != HS_OK) return status;
   const int32_t scale = known.jpeg_scale;
   if (scale != 0 && scale != 1 && scale != 2 && scale != 4 && scale != 8) {
@@ -201,6 +202,7 @@ static hs_status load_request(const hs_load_options *options, const char *name, 
   if (known.max_pixels != 0) request->max_pixels = known.max_pixels;
   if (known.max_memory_bytes != 0) request->max_memory_bytes = known.max_memory_bytes;
   request->apply_exif = known.ignore_exif == 0;
+  request->exif = known.exif;
   request->keep_colour = known.keep_colour != 0;
   request->allocator = known.allocator;
   request->message = known.message;

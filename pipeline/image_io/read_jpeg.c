@@ -8,6 +8,7 @@
 #if HARTSIFT_HAVE_JPEG
 
 #  include <limits.h>
+#  include <math.h>
 #  include <setjmp.h>
 #  include <string.h>
 /* jpeglib.h needs stdio.h and stddef.h before it. */
@@ -33,8 +34,9 @@ typedef struct read_jpeg_state {
   jmp_buf jump;
   const image_request *request;
   bool ran_out; /* libjpeg asked for bytes behind the end of the file */
-  int orientation;
-  bool inverted; /* CMYK as Adobe stores it: 255 is no ink */
+  exif_tags tags;
+  int orientation; /* to be applied */
+  bool inverted;   /* CMYK as Adobe stores it: 255 is no ink */
   exif_placement placement;
   uint8_t *row, *converted;
   hs_image image;
@@ -226,13 +228,31 @@ static void read_jpeg_choose_size(read_jpeg_state *decoder) {
   }
 }
 
+/* The first segment that is EXIF; others of its number hold XMP. */
+static void read_jpeg_read_tags(read_jpeg_state *decoder) {
+  jpeg_saved_marker_ptr marker = decoder->jpeg.marker_list;
+  while (marker && !exif_parse(marker->data, marker->data_length, &decoder->tags)) marker = marker->next;
+  decoder->orientation = decoder->request->apply_exif && marker ? decoder->tags.orientation : 1;
+}
+
+/* What the caller gets of the tags, once the picture is decoded. */
+static void read_jpeg_give_tags(const read_jpeg_state *decoder) {
+  const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  const exif_tags *tags = &decoder->tags;
+  hs_exif *exif = decoder->request->exif;
+  if (!exif || tags->orientation == 0) return; /* no segment at all */
+  const double side = (double)(jpeg->image_width > jpeg->image_height ? jpeg->image_width : jpeg->image_height);
+  exif->focal_length = exif_focal_length(tags, side, decoder->image.width, decoder->image.height);
+  exif->has_place = isfinite(tags->latitude) && isfinite(tags->longitude);
+  exif->has_altitude = exif->has_place && isfinite(tags->altitude);
+  if (exif->has_place) exif->latitude = tags->latitude;
+  if (exif->has_place) exif->longitude = tags->longitude;
+  if (exif->has_altitude) exif->altitude = tags->altitude;
+}
+
 static void read_jpeg_allocate(read_jpeg_state *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const image_request *request = decoder->request;
-  decoder->orientation = 1;
-  for (jpeg_saved_marker_ptr marker = jpeg->marker_list; request->apply_exif && marker && decoder->orientation == 1;
-       marker = marker->next)
-    decoder->orientation = exif_orientation(marker->data, marker->data_length);
   decoder->placement = exif_place(decoder->orientation, (int32_t)jpeg->output_width, (int32_t)jpeg->output_height);
 
   const bool colour = request->keep_colour && jpeg->out_color_space != JCS_GRAYSCALE;
@@ -300,6 +320,7 @@ static void read_jpeg_decode_guarded(read_jpeg_state *decoder) {
   read_jpeg_check_header(decoder);
   read_jpeg_choose_space(decoder);
   read_jpeg_choose_size(decoder);
+  read_jpeg_read_tags(decoder);
   read_jpeg_allocate(decoder);
   read_jpeg_read_pixels(decoder);
   read_jpeg_check_complete(decoder);
@@ -322,6 +343,7 @@ hs_status image_read_jpeg(const image_request *request, hs_image *image) {
     hs_image_free(&decoder.image);
     return decoder.status;
   }
+  read_jpeg_give_tags(&decoder);
   *image = decoder.image;
   image->exif_orientation = decoder.orientation > 1 ? decoder.orientation : 0;
   return HS_OK;

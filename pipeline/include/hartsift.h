@@ -250,6 +250,16 @@ HS_API int32_t hs_count_in_flight(const hs_context *context);
 
 /* ------------------------------------------------------------------ files */
 
+/* What a JPEG's EXIF says of how the picture was taken; what it does not say is 0. */
+typedef struct hs_exif {
+  double focal_length; /* pixels of the picture as decoded; 0: unknown. From the 35 mm equivalent, else from FocalLength
+                          and the resolution of the focal plane, as COLMAP takes it */
+  double latitude, longitude;      /* GPS, degrees, WGS 84, north and east above 0 */
+  double altitude;                 /* metres above sea level */
+  int32_t has_place, has_altitude; /* 1: latitude and longitude, altitude are there */
+  int32_t reserved[14];            /* 0 */
+} hs_exif;
+
 typedef struct hs_load_options {
   size_t struct_size;        /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
   uint64_t max_pixels;       /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
@@ -262,6 +272,7 @@ typedef struct hs_load_options {
   const hs_allocator *allocator;
   char *message; /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;
+  hs_exif *exif; /* null, or gets what the file says; all 0 after a failure and for other files than JPEG; null */
 } hs_load_options;
 
 /* The defaults above: all 0, so {.struct_size = sizeof(hs_load_options)} is the same. HS_ERR_ARGUMENT: null. */

@@ -94,6 +94,12 @@ typedef struct hs_colmap_camera {
    distortion. focal_length: pixels, then prior_focal_length is 1; 0: unknown, 1.2 times the larger side, 0.
    Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t height, double focal_length);
+/* The same with another model, 0..17: what its parameters are beyond focal lengths and principal point is that of no
+   distortion, as COLMAP begins with. Statuses: HS_ERR_ARGUMENT. */
+HS_API hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t model, int32_t width, int32_t height,
+                                             double focal_length);
+/* The number of a model by COLMAP's name for it, such as "OPENCV"; -1: no such model is known. */
+HS_API int32_t hs_colmap_model_of_name(const char *name);
 
 typedef struct hs_colmap_image {
   int32_t found;     /* 1: the rest is valid; 0: no such image, the rest is 0 */
@@ -127,6 +133,28 @@ HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t afte
    Statuses: HS_ERR_ARGUMENT (null, no such image), HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (descriptors other than SIFT),
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features);
+
+/* ---- where images were taken */
+
+typedef struct hs_colmap_position {
+  int32_t found; /* 1: the rest is valid; 0: none is known, the rest is 0 */
+  int32_t
+      is_cartesian; /* 0: latitude and longitude in degrees, north and east above 0, and altitude in metres, of WGS 84
+                              as EXIF has them; 1: x, y, z of a frame of the user's */
+  double coordinates[3]; /* finite */
+  int32_t reserved[8];   /* 0 */
+} hs_colmap_position;
+
+/* Says where an image was taken, in place of what the database says. It goes into the table pose_priors and the columns
+   prior_tx, prior_ty and prior_tz of images (of COLMAP 3.8 and earlier), whichever are there: a new database has both.
+   Statuses: HS_ERR_ARGUMENT (also no such image, coordinates that are not finite, latitude beyond 90 or longitude
+   beyond 180), HS_ERR_UNSUPPORTED (a database with neither), HS_ERR_MEMORY, HS_ERR_IO. */
+HS_API hs_status hs_colmap_set_position(hs_colmap_database *database, uint32_t image_id,
+                                        const hs_colmap_position *position);
+
+/* Where an image was taken: from pose_priors, else from the columns. An image without: HS_OK with found 0.
+   Statuses: HS_ERR_ARGUMENT (also no such image), HS_ERR_MEMORY, HS_ERR_IO. */
+HS_API hs_status hs_colmap_read_position(hs_colmap_database *database, uint32_t image_id, hs_colmap_position *position);
 
 /* ---- pairs of images */
 

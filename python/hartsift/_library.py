@@ -166,6 +166,20 @@ class HsExpertOptions(ctypes.Structure):
     ]
 
 
+class HsExif(ctypes.Structure):
+    """hs_exif"""
+
+    _fields_ = [
+        ("focal_length", c_double),
+        ("latitude", c_double),
+        ("longitude", c_double),
+        ("altitude", c_double),
+        ("has_place", c_int32),
+        ("has_altitude", c_int32),
+        ("reserved", c_int32 * 14),
+    ]
+
+
 class HsLoadOptions(ctypes.Structure):
     """hs_load_options"""
 
@@ -179,6 +193,7 @@ class HsLoadOptions(ctypes.Structure):
         ("allocator", c_void_p),
         ("message", c_void_p),
         ("message_bytes", c_size_t),
+        ("exif", c_void_p),
     ]
 
 
@@ -343,6 +358,17 @@ class HsColmapImage(ctypes.Structure):
     ]
 
 
+class HsColmapPosition(ctypes.Structure):
+    """hs_colmap_position"""
+
+    _fields_ = [
+        ("found", c_int32),
+        ("is_cartesian", c_int32),
+        ("coordinates", c_double * 3),
+        ("reserved", c_int32 * 8),
+    ]
+
+
 class HsColmapMatches(ctypes.Structure):
     """hs_colmap_matches"""
 
@@ -405,6 +431,7 @@ STRUCTURES: Dict[str, Any] = {
     "hs_features": HsFeatures,
     "hs_options": HsOptions,
     "hs_expert_options": HsExpertOptions,
+    "hs_exif": HsExif,
     "hs_load_options": HsLoadOptions,
     "hs_file_options": HsFileOptions,
     "hs_statistics": HsStatistics,
@@ -418,6 +445,7 @@ STRUCTURES: Dict[str, Any] = {
     "hs_colmap_options": HsColmapOptions,
     "hs_colmap_camera": HsColmapCamera,
     "hs_colmap_image": HsColmapImage,
+    "hs_colmap_position": HsColmapPosition,
     "hs_colmap_matches": HsColmapMatches,
     "hs_array": HsArray,
     "hs_tiling": HsTiling,

@@ -7,13 +7,13 @@ import contextlib
 import json
 import os
 import sqlite3
-import struct
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import FAILED, USAGE, main, pgm, read_ppm  # noqa: E402
 from batch_case import BatchCase  # noqa: E402
+from exif_segment import orientation, with_exif  # noqa: E402
 
 WIDTH, HEIGHT = 301, 217
 AS_STORED = {"colmap": ".txt", "openmvg": ".feat", "visualsfm": ".sift"}
@@ -21,18 +21,12 @@ TURNED = {"npz": ".npz", "csv": ".csv", "json": ".json", "bin": ".hsf", "lowe": 
           "opencv": ".yml", "oxford": ".hesaff"}
 
 
-def with_orientation(jpeg, orientation):
-    """The file with an EXIF segment that says how the picture is to be turned."""
-    exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01" + struct.pack(">HH", orientation, 0) + bytes(4)
-    return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + jpeg[2:]
-
-
 class ExifCase(BatchCase):
     def setUp(self):
         super().setUp()
         os.mkdir(self.path("photos"))
         self.run_it("draw", f"@scene:{WIDTH}x{HEIGHT}:5", "-o", "plain.jpg", "--max-features", "1", "-q")
-        self.write("photos/p.jpg", with_orientation(self.read("plain.jpg"), 6))
+        self.write("photos/p.jpg", with_exif(self.read("plain.jpg"), orientation(6)))
         os.mkdir(self.path("stored"))
         self.write("stored/p.jpg", self.read("plain.jpg"))
 

@@ -9,7 +9,6 @@ import os
 import pathlib
 import shutil
 import sqlite3
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,9 @@ try:
     import pycolmap
 except ImportError:
     pycolmap = None
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from exif_segment import equivalent_focal_length, focal_plane, orientation, position, with_exif  # noqa: E402
 
 COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 DEBIAN = shutil.which("colmap")
@@ -77,17 +79,11 @@ def make_views(folder):
         (folder / f"photos/{i}.pgm").write_bytes(b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + picture.tobytes())
 
 
-def with_orientation(jpeg, orientation):
-    """The file with an EXIF segment that says how the picture is to be turned."""
-    exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01" + struct.pack(">HH", orientation, 0) + bytes(4)
-    return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + jpeg[2:]
-
-
 def store_turned(picture, path):
     """Writes a picture as a phone stores it that is held upright: lying, with the orientation that makes it upright."""
     lying = numpy.ascontiguousarray(numpy.rot90(picture))
     assert pycolmap.Bitmap.from_array(lying).write(str(path))
-    path.write_bytes(with_orientation(path.read_bytes(), 6))
+    path.write_bytes(with_exif(path.read_bytes(), orientation(6)))
 
 
 def rows(path, sql):
@@ -128,6 +124,35 @@ class Case(unittest.TestCase):
         self.assertGreater(points, 150)
         self.assertLess(error, 1.0)
 
+    def make_photographs(self):
+        """JPEGs that say how they were taken; the folder."""
+        folder = self.folder / "taken"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        run(COMMAND, "draw", f"@scene:{WIDTH}x{HEIGHT}:5", "-o", folder / "plain.jpg", "--max-features", 1, "-q",
+            folder=self.folder)
+        jpeg = (folder / "plain.jpg").read_bytes()
+        for name, entries in {
+            "equivalent": {"exif": equivalent_focal_length(35), "gps": position(-33.856784, 151.215297, 4.25)},
+            "plane": {"exif": focal_plane(7.5, 254, 2), "gps": position(12.5, -70.25, -3)},
+            "centimetres": {"exif": focal_plane(24, 400, 3), "gps": position(0.001, 0.002)},
+            "turned": {"first": orientation(6), "exif": equivalent_focal_length(50)},
+        }.items():
+            (folder / f"{name}.jpg").write_bytes(with_exif(jpeg, **entries))
+        return folder
+
+    CAMERAS = ("SELECT images.name, model, width, height, prior_focal_length, params FROM images JOIN cameras USING (camera_id)"
+               " ORDER BY name")
+
+    def check_cameras(self, ours, theirs, unknown=(), precision=1e-5):
+        """Cameras of photographs as COLMAP's extractor has them. unknown: photographs that it finds no focal length in."""
+        mine, others = ([row for row in rows(path, self.CAMERAS) if row[0] not in unknown] for path in (ours, theirs))
+        self.assertEqual([row[:5] for row in mine], [row[:5] for row in others])
+        self.assertEqual([name for name, *_, known, _ in rows(ours, self.CAMERAS) if not known], ["plain.jpg"])
+        for one, other in zip(mine, others):
+            parameters = [numpy.frombuffer(row[5], "<f8") for row in (one, other)]
+            self.assertLess(numpy.abs(parameters[0] - parameters[1]).max(), precision * WIDTH, one[0])
+
     def compare_with_colmap(self, ours, theirs, least=0.9):
         """Keypoints of both extractors in one place and of one scale have one orientation."""
         shares = []
@@ -161,6 +186,24 @@ class Debian(Case):
         self.extract(path)
         self.assertEqual(len(self.match(path)), VIEWS * (VIEWS - 1) // 2)
         self.mapper(path)
+
+    def test_cameras_and_positions_of_photographs(self):
+        photos, ours, theirs = self.make_photographs(), self.fresh(), self.fresh("theirs.db")
+        run(COMMAND, "extract", *sorted(photos.glob("*.jpg")), "-o", ours, "-q", folder=self.folder)
+        self.colmap("feature_extractor", theirs, "--image_path", photos, "--SiftExtraction.use_gpu", 0,
+                    "--SiftExtraction.num_threads", 1)
+        # FreeImage, which 3.8 reads with, gives it no resolution of the focal plane that it understands; an equivalent
+        # focal length it takes for one of 35 mm across the larger side, later versions of 43.27 across the diagonal.
+        self.check_cameras(ours, theirs, ("plane.jpg", "centimetres.jpg"), 0.02)
+        priors = [numpy.array(rows(path, "SELECT prior_tx, prior_ty, prior_tz FROM images ORDER BY name"), float)
+                  for path in (ours, theirs)]
+        known = numpy.isfinite(priors[0]).all(axis=1)
+        self.assertEqual(known.tolist(), [False, True, False, True, False])
+        priors[1][:, 2] *= numpy.where(priors[0][:, 2] < 0, -1, 1)  # 3.8 takes depths below the sea for heights
+        self.assertLess(numpy.abs(priors[0] - priors[1])[known].max(), 1e-5)
+        # Its own matcher by distance takes the positions from our tables.
+        self.colmap("spatial_matcher", ours, "--SpatialMatching.max_distance", 1, "--SiftMatching.use_gpu", 0,
+                    "--SiftMatching.num_threads", 1)
 
     def test_matcher_of_colmap(self):
         """Also verifies what hartsift matched without verification."""
@@ -241,6 +284,33 @@ class Pycolmap(Case):
         self.match(path)
         self.check_content(path)
         self.mapper(path)
+
+    def positions(self, path):
+        """What pycolmap reads, by image; its version's tables are made first."""
+        with contextlib.closing(pycolmap.Database.open(str(path))) as database:
+            names = {image.image_id: image.name for image in database.read_all_images()}
+            return {names[prior.corr_data_id.id]: prior for prior in database.read_all_pose_priors()
+                    if prior.has_position()}
+
+    def test_cameras_and_positions_of_photographs(self):
+        photos, theirs = self.make_photographs(), self.fresh("theirs.db")
+        options = pycolmap.FeatureExtractionOptions()
+        options.use_gpu, options.num_threads = False, 1
+        pycolmap.extract_features(str(theirs), str(photos), extraction_options=options)
+        expected = self.positions(theirs)
+        self.assertEqual(set(expected), {"equivalent.jpg", "plane.jpg"})
+        for made_by_colmap in (False, True):
+            ours = self.fresh()
+            if made_by_colmap:
+                pycolmap.Database.open(str(ours)).close()
+            run(COMMAND, "extract", *sorted(photos.glob("*.jpg")), "-o", ours, "-q", folder=self.folder)
+            self.check_cameras(ours, theirs)
+            found = self.positions(ours)
+            self.assertEqual(set(found), set(expected))
+            for name, prior in found.items():
+                self.assertEqual(prior.coordinate_system, pycolmap.PosePriorCoordinateSystem.WGS84)
+                self.assertLess(numpy.abs(prior.position - expected[name].position).max(), 1e-5)
+                self.assertFalse(prior.has_position_cov() or prior.has_gravity())
 
     def test_its_own_database(self):
         path = self.fresh()

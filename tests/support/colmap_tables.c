@@ -39,10 +39,16 @@
     " sensor_type INTEGER NOT NULL);"                                                                                  \
     "CREATE UNIQUE INDEX frame_sensor_assignment ON frame_data(data_id, sensor_type);"
 #  define PRIORS                                                                                                       \
-    "CREATE TABLE pose_priors(image_id INTEGER PRIMARY KEY NOT NULL, position BLOB, coordinate_system INTEGER);"
+    "CREATE TABLE pose_priors(image_id INTEGER PRIMARY KEY NOT NULL, position BLOB,"                                   \
+    " coordinate_system INTEGER NOT NULL, position_covariance BLOB);"
+#  define PRIORS_OF_DATA                                                                                               \
+    "CREATE TABLE pose_priors(pose_prior_id INTEGER PRIMARY KEY NOT NULL, corr_data_id INTEGER NOT NULL,"              \
+    " corr_sensor_id INTEGER NOT NULL, corr_sensor_type INTEGER NOT NULL, position BLOB, position_covariance BLOB,"    \
+    " gravity BLOB, coordinate_system INTEGER NOT NULL);"                                                              \
+    "CREATE UNIQUE INDEX pose_prior_data_assignment ON pose_priors(corr_data_id, corr_sensor_id, corr_sensor_type);"
 
 static const char *const tables[COLMAP_VERSIONS] = {
-    CAMERAS IMAGES(", prior_qw REAL, prior_tx REAL") LISTS("keypoints", "image_id", "")
+    CAMERAS IMAGES(", prior_qw REAL, prior_tx REAL, prior_ty REAL, prior_tz REAL") LISTS("keypoints", "image_id", "")
         LISTS("descriptors", "image_id", "") LISTS("matches", "pair_id", "")
             GEOMETRIES("") "PRAGMA user_version = 3800;",
     CAMERAS IMAGES("") LISTS("keypoints", "image_id", "") LISTS("descriptors", "image_id", "")
@@ -50,7 +56,7 @@ static const char *const tables[COLMAP_VERSIONS] = {
     CAMERAS IMAGES("") LISTS("keypoints", "image_id", "") LISTS("descriptors", "image_id", "")
         LISTS("matches", "pair_id", "") GEOMETRIES("") PRIORS FRAMES "PRAGMA user_version = 3120;",
     CAMERAS IMAGES("") LISTS("keypoints", "image_id", "") LISTS("descriptors", "image_id", ", type INTEGER NOT NULL")
-        LISTS("matches", "pair_id", "") GEOMETRIES(", camera1 BLOB, camera2 BLOB") PRIORS FRAMES
+        LISTS("matches", "pair_id", "") GEOMETRIES(", camera1 BLOB, camera2 BLOB") PRIORS_OF_DATA FRAMES
     "PRAGMA user_version = 4020100;",
 };
 

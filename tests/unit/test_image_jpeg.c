@@ -15,70 +15,10 @@
 #include "pipeline/include/hartsift.h"
 #include "pipeline/image_io/image_io.h"
 #include "tests/support/counted_allocator.h"
+#include "tests/support/exif_maker.h"
 #include "tests/support/image_maker.h"
 
 enum { WIDTH = 43, HEIGHT = 29 };
-
-/* ---- EXIF, needs no library */
-
-/* A TIFF structure with one entry, behind the segment's signature. order: 'M' or 'I'. */
-static size_t make_exif(char order, uint32_t type, uint32_t count, uint32_t value, uint8_t out[32]) {
-  const int big = order == 'M';
-  const uint32_t fields[] = {0x0112, type};
-  size_t at = 0;
-  memcpy(out, "Exif\0", 6);
-  memcpy(out + 6, big ? "MM\0*\0\0\0\x08\0\x01" : "II*\0\x08\0\0\0\x01\0", 10);
-  at = 16;
-  for (size_t i = 0; i < 2; i++, at += 2) {
-    out[at] = (uint8_t)(fields[i] >> (big ? 8 : 0));
-    out[at + 1] = (uint8_t)(fields[i] >> (big ? 0 : 8));
-  }
-  for (unsigned i = 0; i < 4; i++) out[at + i] = (uint8_t)(count >> (big ? 24 - 8 * i : 8 * i));
-  at += 4;
-  const unsigned bytes = type == 3 ? 2 : 4;
-  memset(out + at, 0, 4);
-  for (unsigned i = 0; i < bytes; i++) out[at + i] = (uint8_t)(value >> (big ? 8 * (bytes - 1 - i) : 8 * i));
-  return at + 4;
-}
-
-static void test_exif_orientation(void **state) {
-  (void)state;
-  uint8_t exif[32];
-  for (uint32_t value = 0; value < 12; value++) {
-    const int expected = value >= 1 && value <= 8 ? (int)value : 1;
-    for (int i = 0; i < 2; i++) {
-      assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 3, 1, value, exif)), expected);
-      assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 4, 1, value, exif)), expected);
-      assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 3, 2, value, exif)), 1);
-      assert_int_equal(exif_orientation(exif, make_exif("MI"[i], 2, 1, value, exif)), 1);
-    }
-  }
-}
-
-static void test_exif_trusts_nothing(void **state) {
-  (void)state;
-  uint8_t exif[32];
-  const size_t size = make_exif('M', 3, 1, 6, exif);
-  for (size_t cut = 0; cut < size; cut++) {
-    uint8_t *part = malloc(cut + 1);
-    assert_non_null(part);
-    memcpy(part, exif, cut);
-    assert_int_equal(exif_orientation(part, cut), 1);
-    free(part);
-  }
-  for (uint32_t offset = 0; offset < 64; offset++) {
-    exif[13] = (uint8_t)offset; /* where the directory is said to be */
-    const int orientation = exif_orientation(exif, size);
-    assert_true(offset == 8 ? orientation == 6 : orientation == 1);
-  }
-  memset(exif + 10, 0xFF, 4);
-  assert_int_equal(exif_orientation(exif, size), 1);
-  make_exif('M', 3, 1, 6, exif);
-  exif[14] = exif[15] = 0xFF; /* 65535 entries */
-  assert_int_equal(exif_orientation(exif, size), 6);
-  exif[17] = 0;
-  assert_int_equal(exif_orientation(exif, size), 1);
-}
 
 /* The standard's words: what side of the picture the stored row 0 and column 0 are. */
 static void test_exif_placement(void **state) {
@@ -244,9 +184,14 @@ static void test_every_cut(void **state) {
 static void test_orientation_is_applied(void **state) {
   (void)state;
   static uint8_t samples[WIDTH * HEIGHT * 3];
-  uint8_t exif[32];
+  uint8_t exif[EXIF_MAKER_BYTES];
   for (uint32_t orientation = 1; orientation <= 8; orientation++) {
-    const size_t exif_size = make_exif("MI"[orientation % 2], 3, 1, orientation, exif);
+    const size_t exif_size = exif_maker_make(
+        "MI" [orientation % 2],
+        &(exif_field) {
+          IN_FIRST, 0x0112, FIELD_SHORT, 1, { orientation }
+        },
+        1, exif);
     const jpeg_spec spec = {.space = JPEG_YCBCR,
                             .quality = 90,
                             .luma_sampling = 1,
@@ -337,8 +282,6 @@ static void test_unsupported(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_exif_orientation),
-    cmocka_unit_test(test_exif_trusts_nothing),
     cmocka_unit_test(test_exif_placement),
 #if HARTSIFT_HAVE_JPEG
     cmocka_unit_test(test_luma_is_taken_as_stored),

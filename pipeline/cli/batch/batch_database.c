@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/content_digest.h"
 #include "pipeline/base/message.h"
 
@@ -15,6 +14,10 @@ enum { DATABASE_COMMIT_MS = 1000 };
 cli_exit batch_database_open(batch_database *database, const option_set *set, const char *path, hs_bin_layout layout) {
   char message[CLI_MESSAGE_BYTES] = "";
   *database = (batch_database){.committed_ms = cli_milliseconds()};
+  if (!database_camera_choose(set, &database->camera, message, sizeof message)) {
+    cli_error(COMMAND_BATCH, "%s", message);
+    return CLI_USAGE;
+  }
   hs_status status = database_open(set, path, layout, &database->handle, message, sizeof message);
   if (status == HS_OK && pthread_mutex_init(&database->lock, NULL) != 0) {
     hs_colmap_close(database->handle);
@@ -45,11 +48,11 @@ static hs_status read_digest(batch_database *database, uint32_t image_id, uint64
   return status;
 }
 
-hs_status batch_database_put(batch_database *database, const char *name, const hs_features *features, uint64_t *digest,
-                             char *message, size_t message_bytes) {
+hs_status batch_database_put(batch_database *database, const char *name, const hs_features *features,
+                             const hs_exif *exif, uint64_t *digest, char *message, size_t message_bytes) {
   uint32_t image_id = 0;
   pthread_mutex_lock(&database->lock);
-  hs_status status = hs_colmap_add_image(database->handle, name, NULL, features, &image_id);
+  hs_status status = database_add_image(database->handle, &database->camera, name, features, exif, &image_id);
   if (status == HS_OK) status = read_digest(database, image_id, digest);
   if (status != HS_OK) {
     const char *reason = hs_colmap_last_error(database->handle);

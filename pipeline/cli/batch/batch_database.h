@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/database_output.h"
 
 enum { BATCH_DATABASE_PENDING = 256 }; /* most images between two commits */
 
@@ -16,17 +16,18 @@ typedef struct batch_database {
   hs_colmap_database *handle; /* null: not open */
   pthread_mutex_t lock;       /* of the handle */
   hs_features read_back;
-  double committed_ms; /* when */
+  database_camera camera; /* of new images */
+  double committed_ms;    /* when */
 } batch_database;
 
-/* Opens with --replace and --single-camera. CLI_FAILED with a message printed. */
+/* Opens with the options for databases. CLI_FAILED with a message printed. */
 cli_exit batch_database_open(batch_database *database, const option_set *set, const char *path, hs_bin_layout layout);
 /* Closes without a commit: images added since the last one are dropped. A zeroed struct is allowed. */
 void batch_database_close(batch_database *database);
 
 /* Adds an image; *digest: of its features as the database gives them back. */
-hs_status batch_database_put(batch_database *database, const char *name, const hs_features *features, uint64_t *digest,
-                             char *message, size_t message_bytes);
+hs_status batch_database_put(batch_database *database, const char *name, const hs_features *features,
+                             const hs_exif *exif, uint64_t *digest, char *message, size_t message_bytes);
 
 /* Whether the last commit is long enough ago for the next one. */
 bool batch_database_wants_commit(const batch_database *database);

@@ -30,6 +30,7 @@ enum {
 typedef struct batch_slot {
   size_t index;
   hs_image image; /* data null: not read, or not needed any more */
+  hs_exif exif;
   hs_features *features;
   hs_status status;
   bool unwanted; /* only passes by, to keep the order */
@@ -110,6 +111,7 @@ static bool batch_take_next(batch_run *batch, size_t *index) {
 static void batch_read_image(batch_run *batch, size_t index, batch_slot *slot) {
   hs_load_options load = batch->load;
   *slot = (batch_slot){.index = index, .device = -1};
+  load.exif = &slot->exif;
   load.message = slot->message;
   load.message_bytes = sizeof slot->message;
   slot->status = hs_load_image(batch->work.path(batch->work.user, index), &load, &slot->image);
@@ -258,6 +260,7 @@ static void batch_deliver(batch_run *batch, int32_t writer, batch_slot *slot) {
                                .width = slot->width,
                                .height = slot->height,
                                .features = slot->features,
+                               .exif = &slot->exif,
                                .device = slot->device,
                                .milliseconds = slot->milliseconds};
   if (!slot->unwanted) batch->work.done(batch->work.user, writer, &result);

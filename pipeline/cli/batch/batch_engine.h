@@ -26,6 +26,7 @@ typedef struct batch_result {
   const char *message;         /* of a failure, "" otherwise */
   int32_t width, height;       /* 0 when the image could not be read */
   const hs_features *features; /* valid during the call; null after a failure */
+  const hs_exif *exif;         /* of the image; valid during the call */
   int32_t device;              /* place in batch_work.devices; -1: none */
   double milliseconds;         /* from its submission to its features */
 } batch_result;
@@ -40,7 +41,7 @@ typedef struct batch_work {
   /* From a writing thread (0..writers-1), once for each wanted image, unless the batch is stopped first. */
   void (*done)(void *user, int32_t writer, const batch_result *result);
   void *user;
-  const hs_load_options *load; /* allocator, message and message_bytes are set here; or null */
+  const hs_load_options *load; /* allocator, exif, message and message_bytes are set here; or null */
   const hs_image *mask;        /* of every image; or null */
   const hs_options *devices;   /* a context is made from each */
   int32_t device_count;        /* 1 or more */

@@ -179,6 +179,10 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
           options->region_width, options->region_height);
   fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
   fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
+  /* Written where given only: a batch begun by an earlier version goes on. */
+  if (set->values[OPTION_CAMERA_MODEL].given) fprintf(out, " camera-model=%s", set->values[OPTION_CAMERA_MODEL].text);
+  if (set->values[OPTION_CAMERA_PARAMS].given)
+    fprintf(out, " camera-params=%s", set->values[OPTION_CAMERA_PARAMS].text);
   fprintf(out, " no-exif=%d decode-scale=%" PRId32 " mask=%016" PRIx64, inputs->as_stored, cli_decode_scale(set),
           inputs->mask_digest);
   if (fclose(out) != 0) {

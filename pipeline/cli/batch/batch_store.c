@@ -260,12 +260,12 @@ static hs_status store_put_file(const batch_store *store, int32_t writer, const 
 }
 
 hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, const hs_features *features,
-                          uint64_t *output_digest, char *message, size_t message_bytes) {
+                          const hs_exif *exif, uint64_t *output_digest, char *message, size_t message_bytes) {
   char *output = batch_store_output(name, store);
   hs_status status = HS_ERR_MEMORY;
   message[0] = '\0';
   if (output && batch_store_is_database(store))
-    status = batch_database_put(&store->database, output, features, output_digest, message, message_bytes);
+    status = batch_database_put(&store->database, output, features, exif, output_digest, message, message_bytes);
   else if (output)
     status = store_put_file(store, writer, name, output, features, output_digest, message, message_bytes);
   if (status != HS_OK && message[0] == '\0') hs_message_set(message, message_bytes, "%s", hs_status_string(status));

@@ -37,11 +37,11 @@ bool batch_store_is_database(const batch_store *store);
 /* The name of an image's output, for batch_list_mark_shared; user: the store. */
 char *batch_store_output(const char *name, const void *user);
 
-/* Writes the features of image `name`; *output_digest: of the bytes of its file or files. Several threads at once, each
+/* Writes the features of image `name`, and into a database what exif says of it; *output_digest: of the bytes of its file or files. Several threads at once, each
    with a number of its own. Into a database: one thread, *output_digest is of the features that come back, and
    permanent with the next commit. message says why not. */
 hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, const hs_features *features,
-                          uint64_t *output_digest, char *message, size_t message_bytes);
+                          const hs_exif *exif, uint64_t *output_digest, char *message, size_t message_bytes);
 
 /* Whether the output of an image is there, of this digest, and, of a file, not older than the image. */
 bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest);

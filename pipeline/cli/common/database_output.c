@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/message.h"
 #include "pipeline/cli/common/output_name.h"
+#include "pipeline/formats/common/number_text.h"
 
 hs_status database_open(const option_set *set, const char *path, hs_bin_layout layout, hs_colmap_database **database,
                         char *message, size_t message_bytes) {
@@ -23,6 +25,73 @@ hs_status database_open(const option_set *set, const char *path, hs_bin_layout l
   if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
   return status;
 }
+
+/* ------------------------------------------------------------------ cameras and positions */
+
+/* Numbers with commas between; how many, 0 where one is none or they are too many. */
+static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PARAMETERS]) {
+  for (int32_t count = 0; count < HS_COLMAP_PARAMETERS;) {
+    const size_t length = strcspn(text, ",");
+    if (!number_to_double(text, length, &parameters[count++])) return 0;
+    if (text[length] == '\0') return count;
+    text += length + 1;
+  }
+  return 0;
+}
+
+bool database_camera_choose(const option_set *set, database_camera *choice, char *message, size_t message_bytes) {
+  const option_value *model = &set->values[OPTION_CAMERA_MODEL];
+  const option_value *parameters = &set->values[OPTION_CAMERA_PARAMS];
+  hs_colmap_camera camera;
+  *choice = (database_camera){.model = hs_colmap_model_of_name(model->given ? model->text : "SIMPLE_RADIAL")};
+  if (!parameters->given) return true;
+  (void)hs_colmap_camera_init_model(&camera, choice->model, 1, 1, 0.0);
+  choice->parameter_count = parse_parameters(parameters->text, choice->parameters);
+  if (choice->parameter_count == camera.parameter_count) return true;
+  hs_message_set(message, message_bytes, "--camera-params '%s': expected the %d numbers of %s, with commas between",
+                 parameters->text, (int)camera.parameter_count, model->given ? model->text : "SIMPLE_RADIAL");
+  return false;
+}
+
+bool database_options_are_used(const option_set *set, bool to_database, char *message, size_t message_bytes) {
+  static const option_id for_databases[] = {OPTION_REPLACE, OPTION_SINGLE_CAMERA, OPTION_CAMERA_MODEL,
+                                            OPTION_CAMERA_PARAMS};
+  for (size_t i = 0; !to_database && i < sizeof for_databases / sizeof for_databases[0]; i++) {
+    if (!set->values[for_databases[i]].given) continue;
+    hs_message_set(message, message_bytes, "--%s is for databases: expected -o NAME.db or --format colmap-db",
+                   option_get(for_databases[i])->name);
+    return false;
+  }
+  return true;
+}
+
+static hs_status add_position(hs_colmap_database *database, uint32_t image_id, const hs_exif *exif) {
+  hs_colmap_position position;
+  /* COLMAP takes no position without a height. */
+  if (exif->has_altitude == 0) return HS_OK;
+  const hs_status status = hs_colmap_read_position(database, image_id, &position);
+  if (status != HS_OK || position.found != 0) return status;
+  position = (hs_colmap_position){.coordinates = {exif->latitude, exif->longitude, exif->altitude}};
+  return hs_colmap_set_position(database, image_id, &position);
+}
+
+hs_status database_add_image(hs_colmap_database *database, const database_camera *choice, const char *name,
+                             const hs_features *features, const hs_exif *exif, uint32_t *image_id) {
+  hs_colmap_camera camera;
+  uint32_t added = 0;
+  hs_status status = hs_colmap_camera_init_model(&camera, choice->model, features->image_width, features->image_height,
+                                                 exif->focal_length);
+  if (choice->parameter_count > 0) {
+    memcpy(camera.parameters, choice->parameters, sizeof camera.parameters);
+    camera.prior_focal_length = 1;
+  }
+  status = hs_colmap_add_image(database, name, status == HS_OK ? &camera : NULL, features, &added);
+  if (status == HS_OK) status = add_position(database, added, exif);
+  if (image_id) *image_id = added;
+  return status;
+}
+
+/* ------------------------------------------------------------------ names */
 
 /* The folder an image lies in, links resolved, with a slash at its end; to be freed, null with errno. */
 static char *resolved_folder(const char *image) {

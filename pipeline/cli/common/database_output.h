@@ -11,6 +11,24 @@
 hs_status database_open(const option_set *set, const char *path, hs_bin_layout layout, hs_colmap_database **database,
                         char *message, size_t message_bytes);
 
+/* The camera that new images of a database get: --camera-model and --camera-params. */
+typedef struct database_camera {
+  int32_t model;
+  int32_t parameter_count; /* 0: not given */
+  double parameters[HS_COLMAP_PARAMETERS];
+} database_camera;
+
+/* False, with a message that names the option, where the parameters are none, or not as many as the model has. */
+bool database_camera_choose(const option_set *set, database_camera *choice, char *message, size_t message_bytes);
+
+/* Refuses options that are for databases where the output is none. False with a message. */
+bool database_options_are_used(const option_set *set, bool to_database, char *message, size_t message_bytes);
+
+/* Adds an image. A new one gets the camera chosen, with the focal length that exif has where no parameters were chosen,
+   and exif's position; a position that the database has stays. */
+hs_status database_add_image(hs_colmap_database *database, const database_camera *choice, const char *name,
+                             const hs_features *features, const hs_exif *exif, uint32_t *image_id);
+
 /* What COLMAP is to call an image: its path below `folder` (--image-path), or the file's name alone where folder is null;
    a scene's or standard input's as output_name has it. To be freed; null without memory, or, with a message, where the
    image does not lie in the folder. */

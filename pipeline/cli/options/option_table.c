@@ -94,6 +94,19 @@ static const option_spec option_specs[OPTION_COUNT] = {
              "name the images of a database by their paths below this folder, not by file name alone"),
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
+    [OPTION_CAMERA_MODEL] = {.name = "camera-model",
+                             .kind = OPTION_KIND_CHOICE,
+                             .argument = "MODEL",
+                             .choices =
+                                 "SIMPLE_PINHOLE|PINHOLE|SIMPLE_RADIAL|RADIAL|OPENCV|OPENCV_FISHEYE|FULL_OPENCV|FOV|"
+                                 "SIMPLE_RADIAL_FISHEYE|RADIAL_FISHEYE|THIN_PRISM_FISHEYE|RAD_TAN_THIN_PRISM_FISHEYE|"
+                                 "SIMPLE_DIVISION|DIVISION|SIMPLE_FISHEYE|FISHEYE|EUCM|EQUIRECTANGULAR",
+                             .commands = IN_EXTRACT | IN_BATCH,
+                             .field = OPTION_NO_FIELD,
+                             .help = "COLMAP's model for the cameras of new images in a database [SIMPLE_RADIAL]"},
+    [OPTION_CAMERA_PARAMS] = TEXT("camera-params", "P1,P2,...", IN_EXTRACT | IN_BATCH,
+                                  "the parameters of all these cameras, in the order of their model, taken for known; "
+                                  "without it the focal length comes from EXIF, or is 1.2 times the larger side"),
     [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH, OPTION_NO_FIELD,
                             "replace what a database has of an image, and drop its old matches, instead of refusing"),
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
@@ -274,7 +287,8 @@ static const char *const extract_details[] = {
     "COLMAP's feature_importer expects). No two images may give the same name: the second one fails.",
     "Format colmap-db (-o database.db) adds all images to one database for COLMAP's mapper, making it where absent; an "
     "image that is there keeps its number and camera, and its features must be the same ones unless --replace is given. "
-    "All is added at once, after the last image.",
+    "All is added at once, after the last image. New images get a camera with the focal length of a JPEG's EXIF, marked as "
+    "known, and their GPS position.",
     "JPEG files are turned by their EXIF orientation, but not for the formats colmap, colmap-db, openmvg and visualsfm: "
     "those programs read them as stored, and there the coordinates must fit.",
     "Values in brackets are the defaults of profile lowe, and of other profiles where they differ.",

@@ -48,6 +48,16 @@ hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_i
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status hs_colmap_set_position(hs_colmap_database *database, uint32_t image_id, const hs_colmap_position *position) {
+  (void)database, (void)image_id, (void)position;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status hs_colmap_read_position(hs_colmap_database *database, uint32_t image_id, hs_colmap_position *position) {
+  (void)database, (void)image_id, (void)position;
+  return HS_ERR_UNSUPPORTED;
+}
+
 hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                 const hs_colmap_matches *matches) {
   (void)database, (void)image_a, (void)image_b, (void)matches;

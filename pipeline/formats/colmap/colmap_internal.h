@@ -19,6 +19,13 @@ enum { COLMAP_MESSAGE_BYTES = 512 };
 /* COLMAP's number for a camera as the kind of a sensor. */
 enum { COLMAP_SENSOR_CAMERA = 0 };
 
+/* The table pose_priors, if it is there. */
+typedef enum colmap_priors {
+  COLMAP_PRIORS_NONE,
+  COLMAP_PRIORS_BY_IMAGE, /* COLMAP 3.10 to 3.13: a row is an image's */
+  COLMAP_PRIORS_BY_DATA   /* later: a row is of what a sensor recorded */
+} colmap_priors;
+
 /* What an existing database has beyond the tables that all versions share. */
 typedef struct colmap_schema {
   bool has_descriptor_type; /* descriptors.type, NOT NULL in those of COLMAP 3.14 and later */
@@ -26,6 +33,8 @@ typedef struct colmap_schema {
   bool has_frames;          /* rigs, rig_sensors, frames and frame_data */
   bool gives_frames;        /* new images get one. Not in a database that an older COLMAP filled and a newer one took
                                  over: its images have none, and COLMAP supplies them all on loading */
+  colmap_priors priors;
+  bool has_prior_columns; /* images.prior_tx, prior_ty and prior_tz */
 } colmap_schema;
 
 struct hs_colmap_database {

@@ -34,8 +34,8 @@ enum {
   FRAME_TABLES = sizeof frame_tables / sizeof frame_tables[0]
 };
 
-/* The layout that COLMAP 3.8 has; later versions add what is theirs when they open it. The name is the one index that
-   all versions rely on. */
+/* The layout that COLMAP 3.8 has, which passes over pose_priors; later versions take that table over, and add what is
+   theirs, when they open it. The name is the one index that all versions rely on. */
 static const char create_tables[] =
     "CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, model INTEGER NOT NULL,"
     " width INTEGER NOT NULL, height INTEGER NOT NULL, params BLOB, prior_focal_length INTEGER NOT NULL);"
@@ -45,6 +45,9 @@ static const char create_tables[] =
     " CONSTRAINT image_id_check CHECK(image_id >= 0 AND image_id < 2147483647),"
     " FOREIGN KEY(camera_id) REFERENCES cameras(camera_id));"
     "CREATE UNIQUE INDEX index_name ON images(name);"
+    "CREATE TABLE pose_priors (image_id INTEGER PRIMARY KEY NOT NULL, position BLOB,"
+    " coordinate_system INTEGER NOT NULL, position_covariance BLOB,"
+    " FOREIGN KEY(image_id) REFERENCES images(image_id) ON DELETE CASCADE);"
     "CREATE TABLE keypoints (image_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL,"
     " data BLOB, FOREIGN KEY(image_id) REFERENCES images(image_id) ON DELETE CASCADE);"
     "CREATE TABLE descriptors (image_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL,"
@@ -155,6 +158,30 @@ static hs_status check_frames(hs_colmap_database *database) {
   return status;
 }
 
+static hs_status has_columns(hs_colmap_database *database, const char *table, const char *const *columns, size_t count,
+                             bool *there) {
+  hs_status status = HS_OK;
+  *there = true;
+  for (size_t i = 0; status == HS_OK && i < count && *there; i++)
+    status = has_column(database, table, columns[i], there);
+  return status;
+}
+
+/* A table pose_priors of columns that are not known is left alone. */
+static hs_status find_priors(hs_colmap_database *database) {
+  static const char *const by_image[] = {"image_id", "position", "coordinate_system", "position_covariance"};
+  static const char *const by_data[] = {"corr_data_id",      "corr_sensor_id",      "corr_sensor_type", "position",
+                                        "coordinate_system", "position_covariance", "gravity"};
+  static const char *const in_images[] = {"prior_tx", "prior_ty", "prior_tz"};
+  bool is_by_image = false, is_by_data = false;
+  hs_status status = has_columns(database, "pose_priors", by_image, 4, &is_by_image);
+  if (status == HS_OK) status = has_columns(database, "pose_priors", by_data, 7, &is_by_data);
+  database->schema.priors = is_by_image  ? COLMAP_PRIORS_BY_IMAGE
+                            : is_by_data ? COLMAP_PRIORS_BY_DATA
+                                         : COLMAP_PRIORS_NONE;
+  return status == HS_OK ? has_columns(database, "images", in_images, 3, &database->schema.has_prior_columns) : status;
+}
+
 hs_status colmap_schema_settle(hs_colmap_database *database) {
   colmap_schema *schema = &database->schema;
   bool has_any = false;
@@ -167,8 +194,7 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
   for (size_t i = 0; status == HS_OK && i < COMMON_TABLES; i++) status = check_table(database, &common_tables[i]);
   if (status == HS_OK) status = has_column(database, "descriptors", "type", &schema->has_descriptor_type);
   static const char *const matrices[] = {"F", "E", "H"};
-  schema->has_matrices = true;
-  for (size_t i = 0; status == HS_OK && i < 3 && schema->has_matrices; i++)
-    status = has_column(database, "two_view_geometries", matrices[i], &schema->has_matrices);
+  if (status == HS_OK) status = has_columns(database, "two_view_geometries", matrices, 3, &schema->has_matrices);
+  if (status == HS_OK) status = find_priors(database);
   return status == HS_OK ? check_frames(database) : status;
 }
