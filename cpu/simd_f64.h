@@ -30,6 +30,11 @@ SIMD_INLINE simd_f64 simd_f64_max(simd_f64 a, simd_f64 b) { return _mm512_max_pd
 SIMD_INLINE uint32_t simd_f64_above(simd_f64 a, simd_f64 b) {
   return (uint32_t)__builtin_popcount(_mm512_cmp_pd_mask(a, b, _CMP_GT_OQ));
 }
+SIMD_INLINE simd_f64 simd_f64_sqrt(simd_f64 v) { return _mm512_sqrt_pd(v); }
+/* x where a > b, else (also where one of them is NaN) y. */
+SIMD_INLINE simd_f64 simd_f64_if_above(simd_f64 a, simd_f64 b, simd_f64 x, simd_f64 y) {
+  return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_GT_OQ), y, x);
+}
 /* v where it is a number, else `other`. */
 SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
   return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(v, v, _CMP_UNORD_Q), v, other);
@@ -53,6 +58,10 @@ SIMD_INLINE simd_f64 simd_f64_min(simd_f64 a, simd_f64 b) { return _mm256_min_pd
 SIMD_INLINE simd_f64 simd_f64_max(simd_f64 a, simd_f64 b) { return _mm256_max_pd(a, b); }
 SIMD_INLINE uint32_t simd_f64_above(simd_f64 a, simd_f64 b) {
   return (uint32_t)__builtin_popcount((unsigned)_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GT_OQ)));
+}
+SIMD_INLINE simd_f64 simd_f64_sqrt(simd_f64 v) { return _mm256_sqrt_pd(v); }
+SIMD_INLINE simd_f64 simd_f64_if_above(simd_f64 a, simd_f64 b, simd_f64 x, simd_f64 y) {
+  return _mm256_blendv_pd(y, x, _mm256_cmp_pd(a, b, _CMP_GT_OQ));
 }
 SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
   return _mm256_blendv_pd(v, other, _mm256_cmp_pd(v, v, _CMP_UNORD_Q));
@@ -80,6 +89,11 @@ SIMD_INLINE uint32_t simd_f64_above(simd_f64 a, simd_f64 b) {
   const unsigned bits = (unsigned)_mm_movemask_pd(_mm_cmpgt_pd(a, b));
   return (bits & 1u) + (bits >> 1);
 }
+SIMD_INLINE simd_f64 simd_f64_sqrt(simd_f64 v) { return _mm_sqrt_pd(v); }
+SIMD_INLINE simd_f64 simd_f64_if_above(simd_f64 a, simd_f64 b, simd_f64 x, simd_f64 y) {
+  const __m128d above = _mm_cmpgt_pd(a, b);
+  return _mm_or_pd(_mm_and_pd(above, x), _mm_andnot_pd(above, y));
+}
 SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
   const __m128d nan = _mm_cmpunord_pd(v, v);
   return _mm_or_pd(_mm_and_pd(nan, other), _mm_andnot_pd(nan, v));
@@ -103,6 +117,10 @@ SIMD_INLINE simd_f64 simd_f64_min(simd_f64 a, simd_f64 b) { return vbslq_f64(vcl
 SIMD_INLINE simd_f64 simd_f64_max(simd_f64 a, simd_f64 b) { return vbslq_f64(vcgtq_f64(a, b), a, b); }
 SIMD_INLINE uint32_t simd_f64_above(simd_f64 a, simd_f64 b) {
   return (uint32_t)vaddvq_u64(vshrq_n_u64(vcgtq_f64(a, b), 63));
+}
+SIMD_INLINE simd_f64 simd_f64_sqrt(simd_f64 v) { return vsqrtq_f64(v); }
+SIMD_INLINE simd_f64 simd_f64_if_above(simd_f64 a, simd_f64 b, simd_f64 x, simd_f64 y) {
+  return vbslq_f64(vcgtq_f64(a, b), x, y);
 }
 SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) { return vbslq_f64(vceqq_f64(v, v), v, other); }
 #endif

@@ -14,43 +14,6 @@
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/models.h"
 
-void epipolar_errors(const double matrix[9], const geometry_matches *matches, size_t begin, size_t count,
-                     double *squares) {
-  const double *restrict ax = matches->ax + begin, *restrict ay = matches->ay + begin;
-  const double *restrict bx = matches->bx + begin, *restrict by = matches->by + begin;
-  double *restrict out = squares;
-  const double m0 = matrix[0], m1 = matrix[1], m2 = matrix[2], m3 = matrix[3], m4 = matrix[4], m5 = matrix[5];
-  const double m6 = matrix[6], m7 = matrix[7], m8 = matrix[8];
-  for (size_t i = 0; i < count; i++) {
-    const double x = ax[i], y = ay[i], u = bx[i], v = by[i];
-    const double l0 = m0 * x + m1 * y + m2, l1 = m3 * x + m4 * y + m5, l2 = m6 * x + m7 * y + m8;
-    const double k0 = m0 * u + m3 * v + m6, k1 = m1 * u + m4 * v + m7;
-    const double value = u * l0 + v * l1 + l2;
-    const double gradient = l0 * l0 + l1 * l1 + k0 * k0 + k1 * k1;
-    /* at the epipoles both are 0, and the match fits */
-    out[i] = value * value / (gradient > 1.0e-300 ? gradient : 1.0e-300);
-  }
-}
-
-void epipolar_gather(const double matrix[9], const geometry_matches *matches, size_t begin, size_t count,
-                     const double *weights, geometry_form *form) {
-  for (size_t i = 0; i < count; i++) {
-    if (weights[i] == 0.0) continue;
-    const double x = matches->ax[begin + i], y = matches->ay[begin + i];
-    const double u = matches->bx[begin + i], v = matches->by[begin + i];
-    const double a[3] = {x, y, 1.0}, b[3] = {u, v, 1.0};
-    double l[3], k[3];
-    linear_apply3(matrix, a, l);
-    linear_apply3_transposed(matrix, b, k);
-    const double gradient = l[0] * l[0] + l[1] * l[1] + k[0] * k[0] + k[1] * k[1];
-    const double w = weights[i] / (gradient > 1.0e-12 ? gradient : 1.0e-12);
-    const double left[6] = {w * u * u, w * u * v, w * u, w * v * v, w * v, w};
-    const double right[6] = {x * x, x * y, x, y * y, y, 1.0};
-    for (int r = 0; r < 6; r++)
-      for (int c = 0; c < 6; c++) form->sum[r][c] += left[r] * right[c];
-  }
-}
-
 /* Turns the columns of an orthogonal matrix: m * R, R the rotation whose Cayley parameters are half of `turn`. */
 static void turn_basis(double m[9], const double turn[3]) {
   const double a = 0.5 * turn[0], b = 0.5 * turn[1], c = 0.5 * turn[2];

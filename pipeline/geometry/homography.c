@@ -63,49 +63,6 @@ int homography_solve(const geometry_problem *problem, const uint32_t *sample, ge
   return 1;
 }
 
-void homography_errors(const double matrix[9], const geometry_matches *matches, size_t begin, size_t count,
-                       double *squares) {
-  const double *restrict ax = matches->ax + begin, *restrict ay = matches->ay + begin;
-  const double *restrict bx = matches->bx + begin, *restrict by = matches->by + begin;
-  double *restrict out = squares;
-  const double h0 = matrix[0], h1 = matrix[1], h2 = matrix[2], h3 = matrix[3], h4 = matrix[4], h5 = matrix[5];
-  const double h6 = matrix[6], h7 = matrix[7], h8 = matrix[8];
-  for (size_t i = 0; i < count; i++) {
-    const double x = ax[i], y = ay[i], w = h6 * x + h7 * y + h8;
-    const double inverse = 1.0 / w;
-    const double px = (h0 * x + h1 * y + h2) * inverse, py = (h3 * x + h4 * y + h5) * inverse;
-    const double dx = px - bx[i], dy = py - by[i];
-    const double a00 = (h0 - px * h6) * inverse, a01 = (h1 - px * h7) * inverse;
-    const double a10 = (h3 - py * h6) * inverse, a11 = (h4 - py * h7) * inverse;
-    const double s00 = a00 * a00 + a01 * a01 + 1.0, s01 = a00 * a10 + a01 * a11, s11 = a10 * a10 + a11 * a11 + 1.0;
-    const double square = (dx * dx * s11 - 2.0 * dx * dy * s01 + dy * dy * s00) / (s00 * s11 - s01 * s01);
-    out[i] = w > 0.0 ? square : HUGE_VAL;
-  }
-}
-
-void homography_gather(const double matrix[9], const geometry_matches *matches, size_t begin, size_t count,
-                       const double *weights, geometry_form *form) {
-  for (size_t i = 0; i < count; i++) {
-    if (weights[i] == 0.0) continue;
-    const double x = matches->ax[begin + i], y = matches->ay[begin + i];
-    const double u = matches->bx[begin + i], v = matches->by[begin + i];
-    const double point[3] = {x, y, 1.0};
-    double p[3];
-    linear_apply3(matrix, point, p);
-    const double inverse = 1.0 / p[2], px = p[0] * inverse, py = p[1] * inverse;
-    const double a00 = (matrix[0] - px * matrix[6]) * inverse, a01 = (matrix[1] - px * matrix[7]) * inverse;
-    const double a10 = (matrix[3] - py * matrix[6]) * inverse, a11 = (matrix[4] - py * matrix[7]) * inverse;
-    const double s00 = a00 * a00 + a01 * a01 + 1.0, s01 = a00 * a10 + a01 * a11, s11 = a10 * a10 + a11 * a11 + 1.0;
-    const double factor = weights[i] * inverse * inverse / (s00 * s11 - s01 * s01);
-    const double w00 = factor * s11, w01 = -factor * s01, w11 = factor * s00;
-    const double left[6] = {
-        w00, w01, -(w00 * u + w01 * v), w11, -(w01 * u + w11 * v), w00 * u * u + 2.0 * w01 * u * v + w11 * v * v};
-    const double right[6] = {x * x, x * y, x, y * y, y, 1.0};
-    for (int r = 0; r < 6; r++)
-      for (int c = 0; c < 6; c++) form->sum[r][c] += left[r] * right[c];
-  }
-}
-
 /* Inverse iteration from the present matrix, which is near the smallest eigenvector or would not be worth improving. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate) {
   double matrix[81], damped[81], h[9], trace = 0.0, sign = 0.0;

@@ -13,21 +13,21 @@
 #include <stdint.h>
 
 #include "pipeline/include/hartsift_geometry.h"
+#include "stages/two_view.h"
 
 enum {
   GEOMETRY_MATCHES_MAX = 1 << 26,
   GEOMETRY_SAMPLE_MAX = 7,
   GEOMETRY_SOLUTIONS_MAX = 10,
-  GEOMETRY_BLOCK = 128 /* matches whose errors are computed together */
+  GEOMETRY_BATCH = TWO_VIEW_LANES /* samples that are solved together */
 };
 
-typedef struct geometry_matches {
-  size_t count;
-  const double *ax, *ay, *bx, *by;
-} geometry_matches;
+typedef two_view_matches geometry_matches;
+typedef two_view_form geometry_form;
 
 typedef struct geometry_problem {
   hs_geometry_model model;
+  const two_view_ops *ops; /* this machine's */
   geometry_matches matches;
   hs_camera camera_a, camera_b; /* in working coordinates; essential matrices only */
   double threshold;             /* largest error of an inlier, working units */
@@ -41,35 +41,29 @@ typedef struct geometry_candidate {
   double score; /* see scoring.h */
 } geometry_candidate;
 
-/* Weighted sums over matches of C (x) X X^T, X = (x, y, 1) of image a, C a symmetric 3x3 matrix of each match: the
-   quadratic form whose value at vec(M) is the sum of the weighted squared algebraic errors. Both factors as upper
-   triangles 00 01 02 11 12 22. */
-typedef struct geometry_form {
-  double sum[6][6];
-} geometry_form;
-
 /* The form as a symmetric 9x9 matrix for vec(M), M row-major. */
 void geometry_form_matrix(const geometry_form *form, double matrix[81]);
 
 /* How many matches a minimal sample has. */
 int geometry_sample_size(hs_geometry_model model);
 
-/* The candidates through a minimal sample, without scores; returns how many (0: a degenerate sample). */
+/* Candidates through minimal samples, without scores. */
+typedef struct geometry_batch {
+  int count;
+  struct {
+    int sample; /* of those given */
+    geometry_candidate candidate;
+  } found[GEOMETRY_BATCH * GEOMETRY_SOLUTIONS_MAX];
+} geometry_batch;
+
+/* The candidates through GEOMETRY_BATCH samples of geometry_sample_size(model) matches each, in the order of the
+   samples; none through a degenerate one. */
+void geometry_solve(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
+void fundamental_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
+
+/* The candidates through one sample; returns how many. */
 int homography_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates);
-int fundamental_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates);
 int essential_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates);
-
-/* Squared errors of `count` matches from `begin` on. Matches that a homography sends through infinity get HUGE_VAL. */
-void homography_errors(const double matrix[9], const geometry_matches *matches, size_t begin, size_t count,
-                       double *squares);
-void epipolar_errors(const double matrix[9], const geometry_matches *matches, size_t begin, size_t count,
-                     double *squares);
-
-/* Adds the terms of `count` matches from `begin` on, where weights are not 0, to the form; linearised at the matrix. */
-void homography_gather(const double matrix[9], const geometry_matches *matches, size_t begin, size_t count,
-                       const double *weights, geometry_form *form);
-void epipolar_gather(const double matrix[9], const geometry_matches *matches, size_t begin, size_t count,
-                     const double *weights, geometry_form *form);
 
 /* The least-squares model of a form; false when the form does not determine one. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate);
@@ -90,5 +84,8 @@ bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *ma
 /* The caller's options, of this version or an earlier or later one, over the defaults of their model. HS_ERR_ARGUMENT:
    null or too small; HS_ERR_OPTION: fields set that this version does not know, with the message. */
 hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_options *mine);
+
+/* The allocator of the caller's options; null where they have none or cannot be adopted. */
+const hs_allocator *geometry_allocator(const hs_verify_options *callers);
 
 #endif

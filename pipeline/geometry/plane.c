@@ -10,10 +10,12 @@
 #include <string.h>
 
 #include "pipeline/base/matrix3.h"
+#include "pipeline/geometry/iterations.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/scoring.h"
 
-enum { SAMPLE = 7, PLANE_MATCHES = 5, PARALLAX_TRIALS = 200 };
+#define PARALLAX_CONFIDENCE 0.999
+enum { SAMPLE = 7, PLANE_MATCHES = 5, PARALLAX_MATCHES = 2, PARALLAX_TRIALS = 200 };
 
 static void cross_matrix(const double v[3], double out[9]) {
   const double m[9] = {0.0, -v[2], v[1], v[2], 0.0, -v[0], -v[1], v[0], 0.0};
@@ -53,19 +55,19 @@ static bool homography_of_three(const geometry_matches *matches, const double f[
 
 /* Whether one of five triples, which between them hold three of any five of the seven, spans a plane with at least two
    more of the sample. */
-static bool sample_plane(const geometry_problem *problem, const uint32_t *sample, const double f[9], double h[9]) {
+static bool sample_plane(const geometry_problem *planar, const uint32_t *sample, const double f[9], double h[9]) {
   static const int triples[5][3] = {{0, 1, 2}, {3, 4, 5}, {0, 1, 6}, {3, 4, 6}, {2, 5, 6}};
   double transposed[9], epipole[3];
   linear_transpose3(f, transposed);
   if (!linear_null3(transposed, epipole)) return false;
-  const double limit = problem->threshold * problem->threshold;
+  const double limit = planar->threshold * planar->threshold;
   for (int t = 0; t < 5; t++) {
     const uint32_t triple[3] = {sample[triples[t][0]], sample[triples[t][1]], sample[triples[t][2]]};
-    if (!homography_of_three(&problem->matches, f, epipole, triple, h)) continue;
+    if (!homography_of_three(&planar->matches, f, epipole, triple, h)) continue;
     int members = 0;
     for (int i = 0; i < SAMPLE; i++) {
       double square;
-      homography_errors(h, &problem->matches, sample[i], 1, &square);
+      geometry_errors(planar, h, sample[i], 1, &square);
       members += square <= limit;
     }
     if (members >= PLANE_MATCHES) return true;
@@ -91,33 +93,47 @@ static bool matrix_from_parallax(const geometry_matches *matches, const double h
   return linear_normalize(f, 9);
 }
 
-void plane_complete(const geometry_problem *problem, const uint32_t *sample, random_state *random, double *squares,
-                    geometry_candidate *candidate) {
-  geometry_problem planar = *problem;
+/* The matches clearly off the plane, because parallax is known to a fraction of itself, in the scratch columns. */
+static geometry_matches matches_off(const geometry_problem *planar, const double h[9], const search_scratch *scratch) {
+  const geometry_matches *const all = &planar->matches;
+  const double limit = 4.0 * planar->threshold * planar->threshold;
+  size_t count = 0;
+  geometry_errors(planar, h, 0, all->count, scratch->squares);
+  for (size_t i = 0; i < all->count; i++) {
+    if (!(scratch->squares[i] > limit)) continue;
+    scratch->columns[0][count] = all->ax[i];
+    scratch->columns[1][count] = all->ay[i];
+    scratch->columns[2][count] = all->bx[i];
+    scratch->columns[3][count] = all->by[i];
+    count++;
+  }
+  return (geometry_matches){count, scratch->columns[0], scratch->columns[1], scratch->columns[2], scratch->columns[3]};
+}
+
+void plane_complete(const geometry_problem *problem, const uint32_t *sample, random_state *random,
+                    const search_scratch *scratch, geometry_candidate *candidate) {
+  geometry_problem planar = *problem, off = *problem;
   planar.model = HS_HOMOGRAPHY;
-  geometry_candidate plane = {{0.0}, {0.0}, 0.0};
-  if (!sample_plane(problem, sample, candidate->matrix, plane.matrix)) return;
+  geometry_candidate plane = {{0.0}, {0.0}, 0.0}, best = plane;
+  if (!sample_plane(&planar, sample, candidate->matrix, plane.matrix)) return;
   plane.score = geometry_score(&planar, plane.matrix, 0.0);
   (void)geometry_improve(&planar, &plane);
-
-  const uint32_t count = (uint32_t)problem->matches.count;
-  homography_errors(plane.matrix, &problem->matches, 0, count, squares);
-  /* clearly off the plane: parallax is known to a fraction of itself */
-  const double limit = 4.0 * problem->threshold * problem->threshold;
-  /* The indices of the matches off the plane overwrite the errors, so that drawing one is a single step. */
-  uint32_t off = 0;
-  for (uint32_t i = 0; i < count; i++)
-    if (squares[i] > limit) squares[off++] = (double)i;
-  if (off < 2) return;
-  geometry_candidate best = *candidate;
-  for (int trial = 0; trial < PARALLAX_TRIALS; trial++) {
-    uint32_t pair[2];
-    random_sample(random, off, 2, pair);
-    for (int i = 0; i < 2; i++) pair[i] = (uint32_t)squares[pair[i]];
+  off.matches = matches_off(&planar, plane.matrix, scratch);
+  if (off.matches.count < PARALLAX_MATCHES) return;
+  /* What the plane holds fits whatever the epipole, so the others decide. */
+  int32_t needed = PARALLAX_TRIALS;
+  for (int32_t trial = 0; trial < needed; trial++) {
+    uint32_t pair[PARALLAX_MATCHES];
+    random_sample(random, (uint32_t)off.matches.count, PARALLAX_MATCHES, pair);
     geometry_candidate tried = {{0.0}, {0.0}, 0.0};
-    if (!matrix_from_parallax(&problem->matches, plane.matrix, pair, tried.matrix)) continue;
-    tried.score = geometry_score(problem, tried.matrix, best.score);
-    if (tried.score > best.score) best = tried;
+    if (!matrix_from_parallax(&off.matches, plane.matrix, pair, tried.matrix)) continue;
+    tried.score = geometry_score(&off, tried.matrix, best.score);
+    if (!(tried.score > best.score)) continue;
+    best = tried;
+    /* a score is at most the number of inliers */
+    needed = iterations_needed((size_t)best.score, off.matches.count, PARALLAX_MATCHES, PARALLAX_CONFIDENCE,
+                               PARALLAX_TRIALS);
   }
-  *candidate = best;
+  best.score = best.score > 0.0 ? geometry_score(problem, best.matrix, candidate->score) : 0.0;
+  if (best.score > candidate->score) *candidate = best;
 }

@@ -4,14 +4,12 @@
 #ifndef HARTSIFT_GEOMETRY_PLANE_H
 #define HARTSIFT_GEOMETRY_PLANE_H
 
-#include "pipeline/geometry/models.h"
-#include "pipeline/geometry/random.h"
+#include "pipeline/geometry/search.h"
 
 /* If five or more of the seven sampled matches are related by one homography, the fundamental matrix through them is
    decided by the other two alone. Then finds that homography's plane and looks for a better matrix through the plane
-   and two matches off it; replaces *candidate (of which matrix and score are read) where one scores higher. squares:
-   room for a number for each match. */
-void plane_complete(const geometry_problem *problem, const uint32_t *sample, random_state *random, double *squares,
-                    geometry_candidate *candidate);
+   and two matches off it; replaces *candidate (of which matrix and score are read) where one scores higher. */
+void plane_complete(const geometry_problem *problem, const uint32_t *sample, random_state *random,
+                    const search_scratch *scratch, geometry_candidate *candidate);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "pipeline/geometry/models.h"
 
-/* Squared errors of `count` (at most GEOMETRY_BLOCK) matches from `begin` on under the candidate. */
+/* Squared errors of `count` matches from `begin` on under the candidate. */
 void geometry_errors(const geometry_problem *problem, const double matrix[9], size_t begin, size_t count,
                      double *squares);
 

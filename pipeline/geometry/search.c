@@ -3,86 +3,82 @@
  */
 #include "pipeline/geometry/search.h"
 
+#include <string.h>
+
+#include "pipeline/geometry/iterations.h"
 #include "pipeline/geometry/plane.h"
 #include "pipeline/geometry/scoring.h"
 
-/* base^exponent by squaring: sums and products only, so that every machine stops at the same iteration. */
-static double power(double base, int32_t exponent) {
-  double result = 1.0;
-  for (; exponent > 0; exponent >>= 1) {
-    if ((exponent & 1) != 0) result *= base;
-    base *= base;
-  }
-  return result;
+enum { ROUND = 32 }; /* samples whose candidates all have to beat the best before them, and of which one is improved */
+
+/* Each sample has random numbers of its own, so that they may be drawn in any order. */
+static void draw_sample(uint64_t seed, int32_t index, uint32_t count, int size, uint32_t *sample) {
+  random_state own = {splitmix64_mix(seed + (uint64_t)index)};
+  random_sample(&own, count, size, sample);
 }
 
-int32_t search_iterations_needed(size_t inliers, size_t count, int sample, double confidence, int32_t most) {
-  double good = 1.0; /* probability of a sample without outliers */
-  for (int i = 0; i < sample; i++) {
-    if (inliers <= (size_t)i) return most;
-    good *= (double)(inliers - (size_t)i) / (double)(count - (size_t)i);
-  }
-  int32_t low = 0, high = most; /* the least n in (low, high] with (1 - good)^n <= 1 - confidence, or most */
-  while (high - low > 1) {
-    const int32_t middle = low + (high - low) / 2;
-    if (power(1.0 - good, middle) <= 1.0 - confidence)
-      high = middle;
-    else
-      low = middle;
-  }
-  return high;
-}
-
-static int solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates) {
-  switch (problem->model) {
-  case HS_HOMOGRAPHY:
-    return homography_solve(problem, sample, candidates);
-  case HS_FUNDAMENTAL:
-    return fundamental_solve(problem, sample, candidates);
-  default:
-    return essential_solve(problem, sample, candidates);
-  }
-}
-
-/* Whether two of the sampled matches share a point: a keypoint with several orientations, or one matched twice. */
-static bool sample_repeats(const geometry_matches *matches, const uint32_t *sample, int count) {
-  for (int i = 1; i < count; i++) {
-    for (int j = 0; j < i; j++) {
-      const uint32_t p = sample[i], q = sample[j];
-      if (matches->ax[p] == matches->ax[q] && matches->ay[p] == matches->ay[q]) return true;
-      if (matches->bx[p] == matches->bx[q] && matches->by[p] == matches->by[q]) return true;
-    }
-  }
-  return false;
-}
-
-bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random, double *squares,
-                geometry_candidate *best, int32_t *iterations) {
+/* The candidate that scores highest of those through the samples [begin, end) and above the best before; its sample. */
+static bool best_of_round(const geometry_problem *problem, const search_scratch *scratch, uint64_t seed, int32_t begin,
+                          int32_t end, geometry_candidate *best, uint32_t *best_sample) {
   const int size = geometry_sample_size(problem->model);
   const uint32_t count = (uint32_t)problem->matches.count;
-  int32_t needed = limits->max_iterations, drawn = 0;
-  double best_sampled = 0.0; /* the best score before local optimisation: what a new sample has to beat */
-  best->score = 0.0;
-  for (; drawn < needed && count >= (uint32_t)size; drawn++) {
-    uint32_t sample[GEOMETRY_SAMPLE_MAX];
-    geometry_candidate candidates[GEOMETRY_SOLUTIONS_MAX];
-    random_sample(random, count, size, sample);
-    if (sample_repeats(&problem->matches, sample, size)) continue;
-    const int solutions = solve(problem, sample, candidates);
-    for (int i = 0; i < solutions; i++) {
-      geometry_candidate *const candidate = candidates + i;
-      candidate->score = geometry_score(problem, candidate->matrix, best_sampled);
-      if (!(candidate->score > best_sampled)) continue;
-      best_sampled = candidate->score;
-      if (limits->check_plane && problem->model == HS_FUNDAMENTAL)
-        plane_complete(problem, sample, random, squares, candidate);
-      (void)geometry_improve(problem, candidate);
+  const double bar = best->score;
+  bool found = false;
+  for (; begin < end; begin += GEOMETRY_BATCH) {
+    uint32_t samples[GEOMETRY_BATCH * GEOMETRY_SAMPLE_MAX];
+    for (int l = 0; l < GEOMETRY_BATCH; l++) draw_sample(seed, begin + l, count, size, samples + l * size);
+    geometry_solve(problem, samples, scratch->batch);
+    for (int i = 0; i < scratch->batch->count; i++) {
+      geometry_candidate *const candidate = &scratch->batch->found[i].candidate;
+      const int sample = scratch->batch->found[i].sample;
+      if (sample >= end - begin) break;
+      candidate->score = geometry_score(problem, candidate->matrix, bar);
       if (!(candidate->score > best->score)) continue;
       *best = *candidate;
-      const size_t inliers = geometry_count_inliers(problem, best->matrix, 0, 0);
-      needed = search_iterations_needed(inliers, count, size, limits->confidence, limits->max_iterations);
-      if (needed < limits->min_iterations) needed = limits->min_iterations;
+      memcpy(best_sample, samples + sample * size, (size_t)size * sizeof *samples);
+      found = true;
     }
+  }
+  return found;
+}
+
+/* Whether local optimisation, which begins with twice the threshold, may still make a model of min_inliers of it. */
+static bool is_worth_improving(const geometry_problem *problem, const search_limits *limits,
+                               const geometry_candidate *candidate) {
+  geometry_problem wide = *problem;
+  wide.threshold *= 2.0;
+  return geometry_count_inliers(&wide, candidate->matrix, NULL, NULL) >= limits->min_inliers;
+}
+
+static int32_t iterations_left(const search_limits *limits, size_t inliers, size_t count, int size) {
+  const size_t least = inliers > limits->min_inliers ? inliers : limits->min_inliers;
+  const int32_t needed = iterations_needed(least, count, size, limits->confidence, limits->max_iterations);
+  return needed < limits->min_iterations ? limits->min_iterations : needed;
+}
+
+bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random,
+                const search_scratch *scratch, geometry_candidate *best, int32_t *iterations) {
+  const int size = geometry_sample_size(problem->model);
+  const size_t count = problem->matches.count;
+  *iterations = 0;
+  best->score = 0.0;
+  if (count < (size_t)size || count < limits->min_inliers) return false;
+  int32_t needed = iterations_left(limits, 0, count, size), drawn = 0;
+  const uint64_t seed = random_next(random);
+  geometry_candidate sampled = {{0.0}, {0.0}, 0.0}; /* the best before local optimisation: what a sample has to beat */
+  while (drawn < needed) {
+    uint32_t sample[GEOMETRY_SAMPLE_MAX];
+    const int32_t end = limits->max_iterations - drawn > ROUND ? drawn + ROUND : limits->max_iterations;
+    const bool is_better = best_of_round(problem, scratch, seed, drawn, end, &sampled, sample);
+    drawn = end;
+    if (!is_better || !is_worth_improving(problem, limits, &sampled)) continue;
+    geometry_candidate improved = sampled;
+    if (limits->check_plane && problem->model == HS_FUNDAMENTAL)
+      plane_complete(problem, sample, random, scratch, &improved);
+    (void)geometry_improve(problem, &improved);
+    if (!(improved.score > best->score)) continue;
+    *best = improved;
+    needed = iterations_left(limits, geometry_count_inliers(problem, best->matrix, NULL, NULL), count, size);
   }
   *iterations = drawn;
   if (!(best->score > 0.0)) return false;

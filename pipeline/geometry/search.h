@@ -11,16 +11,22 @@
 typedef struct search_limits {
   double confidence;
   int32_t min_iterations, max_iterations;
+  size_t min_inliers; /* a model of fewer need not be found */
   bool check_plane;
 } search_limits;
 
-/* Finds *best; false when no sample gave a candidate. The problem's matches must be in random order. squares: room for
-   a number for each match. *iterations: samples drawn. */
-bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random, double *squares,
-                geometry_candidate *best, int32_t *iterations);
+/* Room to work in, for as many matches as the problem has. */
+typedef struct search_scratch {
+  double *squares;
+  double *columns[4];
+  geometry_batch *batch;
+} search_scratch;
 
-/* The samples needed until one of `sample` matches is free of outliers with probability `confidence`, if `inliers` of
-   `count` matches are none; at most `most`. */
-int32_t search_iterations_needed(size_t inliers, size_t count, int sample, double confidence, int32_t most);
+/* Finds *best; false when no sample gave a candidate. Ends when, if the best so far or any model of min_inliers is among
+   the matches, a sample without outliers has been drawn with the confidence wanted: where nothing agrees too, because
+   min_inliers of few matches are soon hit. The problem's matches must be in random order. *iterations: samples
+   drawn. */
+bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random,
+                const search_scratch *scratch, geometry_candidate *best, int32_t *iterations);
 
 #endif

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "cpu/float_environment.h"
+#include "cpu/two_view_ops.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/scoring.h"
 #include "pipeline/geometry/search.h"
+#include "pipeline/geometry/verify.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
@@ -19,10 +21,9 @@ enum { ITERATIONS_MAX = 100000000, PLANE_ITERATIONS = 100, PLANE_MATCHES = 256 }
 /* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
 typedef struct verification {
   const hs_verify_options *options;
-  double *slab;
   double *columns[4];        /* ax ay bx by, in random order */
   double *inlier_columns[4]; /* of the inliers only */
-  double *squares;
+  search_scratch search;
   uint32_t *source; /* index of each among the caller's */
   uint8_t *mask;
   double scale;
@@ -61,6 +62,11 @@ hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_opt
   const hs_status status = options_adopt(mine, callers, kind, reason);
   hs_message_set(mine->message, mine->message_bytes, "%s", reason);
   return status;
+}
+
+const hs_allocator *geometry_allocator(const hs_verify_options *callers) {
+  hs_verify_options full;
+  return geometry_adopt_options(callers, &full) == HS_OK ? full.allocator : NULL;
 }
 
 static const char *fault_of(const hs_verify_options *o) {
@@ -120,6 +126,7 @@ static void to_working(verification *v) {
     for (size_t i = 0; i < count; i++) v->columns[c][i] *= v->scale;
   geometry_problem *const p = &v->problem;
   p->model = v->options->model;
+  p->ops = cpu_choose_two_view();
   p->matches.ax = v->columns[0];
   p->matches.ay = v->columns[1];
   p->matches.bx = v->columns[2];
@@ -132,19 +139,42 @@ static void to_working(verification *v) {
                             (b->cy - v->centre[3]) * v->scale};
 }
 
-static hs_status allocate(verification *v, size_t count) {
-  size_t bytes;
-  if (!hs_size_mul(count, 9 * sizeof(double) + sizeof(uint32_t) + 1, &bytes)) return HS_ERR_LIMIT;
-  v->slab = hs_memory_alloc(v->options->allocator, bytes);
-  if (!v->slab) return HS_ERR_MEMORY;
-  for (int c = 0; c < 4; c++) {
-    v->columns[c] = v->slab + (size_t)c * count;
-    v->inlier_columns[c] = v->slab + (size_t)(4 + c) * count;
+/* Of a match: its points, its columns, those of an inlier, its error, its source and its mark. */
+enum { MATCH_DOUBLES = 4 + 4 + 4 + 1, MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + sizeof(uint32_t) + 1 };
+
+void verify_scratch_release(verify_scratch *scratch) {
+  hs_memory_release(scratch->allocator, scratch->memory);
+  scratch->memory = NULL;
+  scratch->match_room = 0;
+}
+
+hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double **points) {
+  if (!scratch->memory || scratch->match_room < count) {
+    size_t bytes;
+    if (!hs_size_mul(count, MATCH_BYTES, &bytes) || !hs_size_add(bytes, sizeof(geometry_batch), &bytes))
+      return HS_ERR_LIMIT;
+    void *const memory = hs_memory_alloc(scratch->allocator, bytes);
+    if (!memory) return HS_ERR_MEMORY;
+    verify_scratch_release(scratch);
+    scratch->memory = memory;
+    scratch->match_room = count;
   }
-  v->squares = v->slab + 8 * count;
-  v->source = (uint32_t *)(void *)(v->squares + count);
-  v->mask = (uint8_t *)(v->source + count);
+  *points = (double *)(void *)((geometry_batch *)scratch->memory + 1);
   return HS_OK;
+}
+
+static void lay_out(verification *v, const verify_scratch *scratch, double *points) {
+  const size_t room = scratch->match_room;
+  double *const columns = points + 4 * room;
+  for (int c = 0; c < 4; c++) {
+    v->columns[c] = columns + (size_t)c * room;
+    v->inlier_columns[c] = columns + (size_t)(4 + c) * room;
+    v->search.columns[c] = v->inlier_columns[c]; /* in use once the search is over */
+  }
+  v->search.squares = columns + 8 * room;
+  v->search.batch = scratch->memory;
+  v->source = (uint32_t *)(void *)(v->search.squares + room);
+  v->mask = (uint8_t *)(v->source + room);
 }
 
 /* Copies the marked matches to inlier_columns and returns them. */
@@ -182,14 +212,14 @@ static bool on_a_line(const double *x, const double *y, size_t count, double hei
 /* The largest number of these matches that one homography explains; searched among some of them, which are in random
    order. */
 static size_t plane_inliers(const verification *v, const geometry_matches *matches, random_state *random) {
-  const search_limits limits = {0.99, 0, PLANE_ITERATIONS, false};
+  const search_limits limits = {0.99, 0, PLANE_ITERATIONS, 0, false};
   geometry_problem planar = v->problem;
   planar.model = HS_HOMOGRAPHY;
   planar.matches = *matches;
   if (planar.matches.count > PLANE_MATCHES) planar.matches.count = PLANE_MATCHES;
   geometry_candidate plane;
   int32_t iterations;
-  if (!search_run(&planar, &limits, random, v->squares, &plane, &iterations)) return 0;
+  if (!search_run(&planar, &limits, random, &v->search, &plane, &iterations)) return 0;
   planar.matches.count = matches->count;
   return geometry_count_inliers(&planar, plane.matrix, NULL, NULL);
 }
@@ -228,9 +258,10 @@ static void to_caller(const verification *v, const geometry_candidate *best, dou
 /* Searches and fills in what was found. */
 static void search_and_report(verification *v, random_state *random, uint8_t *inliers, hs_geometry *geometry) {
   const hs_verify_options *const o = v->options;
-  const search_limits limits = {o->confidence, o->min_iterations, o->max_iterations, o->check_plane != 0};
+  const search_limits limits = {o->confidence, o->min_iterations, o->max_iterations, (size_t)o->min_inliers,
+                                o->check_plane != 0};
   geometry_candidate best;
-  if (!search_run(&v->problem, &limits, random, v->squares, &best, &geometry->iterations)) return;
+  if (!search_run(&v->problem, &limits, random, &v->search, &best, &geometry->iterations)) return;
   double squares;
   const size_t count = geometry_count_inliers(&v->problem, best.matrix, v->mask, &squares);
   if (count < (size_t)o->min_inliers || count < (size_t)geometry_sample_size(o->model)) return;
@@ -246,9 +277,8 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
   for (size_t k = 0; inliers && k < v->problem.matches.count; k++) inliers[v->source[k]] = v->mask[k];
 }
 
-hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
-                           const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
+hs_status verify_points_with(verify_scratch *scratch, const double *points_a, const double *points_b, size_t count,
+                             const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
   if (!geometry) return HS_ERR_ARGUMENT;
   memset(geometry, 0, sizeof *geometry);
   hs_verify_options full;
@@ -260,25 +290,34 @@ hs_status hs_verify_points(const double *points_a, const double *points_b, size_
     return HS_ERR_OPTION;
   }
   if (count > 0 && (!points_a || !points_b)) return HS_ERR_ARGUMENT;
-  geometry->model = full.model;
   if (count > GEOMETRY_MATCHES_MAX) {
-    memset(geometry, 0, sizeof *geometry);
     hs_message_set(full.message, full.message_bytes, "more than 2^26 matches");
     return HS_ERR_LIMIT;
   }
   if (inliers && count > 0) memset(inliers, 0, count);
-  if (count < (size_t)geometry_sample_size(full.model)) return HS_OK;
+  geometry->model = full.model;
+  if (count < (size_t)geometry_sample_size(full.model) || count < (size_t)full.min_inliers) return HS_OK;
+  double *points;
   verification v = {.options = &full};
-  status = allocate(&v, count);
+  status = verify_scratch_reserve(scratch, count, &points);
   if (status != HS_OK) {
     memset(geometry, 0, sizeof *geometry);
     hs_message_set(full.message, full.message_bytes, "no memory for %zu matches", count);
     return status;
   }
+  lay_out(&v, scratch, points);
   random_state random = {full.seed};
   take_points(&v, points_a, points_b, count, &random);
   to_working(&v);
   search_and_report(&v, &random, inliers, geometry);
-  hs_memory_release(full.allocator, v.slab);
   return HS_OK;
+}
+
+hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
+                           const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  verify_scratch scratch = {geometry_allocator(options), NULL, 0};
+  const hs_status status = verify_points_with(&scratch, points_a, points_b, count, options, inliers, geometry);
+  verify_scratch_release(&scratch);
+  return status;
 }

@@ -5,7 +5,7 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/geometry/models.h"
-#include "pipeline/base/memory.h"
+#include "pipeline/geometry/verify.h"
 #include "pipeline/base/message.h"
 
 enum { PAIR_BYTES = 2 * sizeof(uint32_t) };
@@ -31,9 +31,9 @@ hs_status hs_gather_points(const hs_features *a, const hs_features *b, const voi
   return HS_OK;
 }
 
-hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
-                    size_t count, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
+hs_status verify_features_with(verify_scratch *scratch, const hs_features *a, const hs_features *b, const void *pairs,
+                               size_t pair_stride_bytes, size_t count, const hs_verify_options *options,
+                               uint8_t *inliers, hs_geometry *geometry) {
   if (!geometry) return HS_ERR_ARGUMENT;
   memset(geometry, 0, sizeof *geometry);
   hs_verify_options full;
@@ -43,13 +43,23 @@ hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pair
     hs_message_set(full.message, full.message_bytes, "more than 2^26 matches");
     return HS_ERR_LIMIT;
   }
-  double *const points = hs_memory_alloc(full.allocator, count * 4 * sizeof(double));
-  if (!points) {
+  double *points = NULL;
+  status = verify_scratch_reserve(scratch, count, &points);
+  if (status != HS_OK) {
     hs_message_set(full.message, full.message_bytes, "no memory for %zu matches", count);
-    return HS_ERR_MEMORY;
+    return status;
   }
   status = hs_gather_points(a, b, pairs, pair_stride_bytes, count, points, points + 2 * count);
-  if (status == HS_OK) status = hs_verify_points(points, points + 2 * count, count, &full, inliers, geometry);
-  hs_memory_release(full.allocator, points);
+  if (status != HS_OK) return status;
+  return verify_points_with(scratch, points, points + 2 * count, count, &full, inliers, geometry);
+}
+
+hs_status hs_verify(const hs_features *a, const hs_features *b, const void *pairs, size_t pair_stride_bytes,
+                    size_t count, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  verify_scratch scratch = {geometry_allocator(options), NULL, 0};
+  const hs_status status =
+      verify_features_with(&scratch, a, b, pairs, pair_stride_bytes, count, options, inliers, geometry);
+  verify_scratch_release(&scratch);
   return status;
 }

@@ -43,11 +43,14 @@ typedef struct hs_verify_options {
   size_t struct_size; /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
   hs_geometry_model model;
   double tolerance;       /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
-  double confidence;      /* the search stops when, if what was found so far is the best there is, a sample without
-                              outliers has been drawn with this probability; 0..1, both excluded; 0.9999 */
+  double confidence;      /* the search stops when, if what was found so far is the best there is, or has min_inliers,
+                              a sample without outliers has been drawn with this probability; 0..1, both excluded;
+                              0.9999 */
   int32_t min_iterations; /* samples drawn at least; 0..max_iterations; 50 */
   int32_t max_iterations; /* samples drawn at most; 1..10^8; 10000 */
-  int32_t min_inliers;    /* a model with fewer is not reported as found; 0 or more; homography 8, others 15. Some of
+  int32_t min_inliers;    /* a model with fewer is not reported as found, and fewer matches are not searched; 0 or more;
+                              homography 8, others 15. It also ends the search where nothing agrees: 15 of 24 are hit or
+                              not there after 491 samples of seven. Some of
                               any matches agree by chance: with a fundamental matrix about 10 of 30 wrong ones, 25 of
                               800. So raise it for many matches that passed no ratio test */
   int32_t check_plane;    /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
@@ -70,7 +73,7 @@ typedef struct hs_geometry {
   size_t plane_inliers; /* F and E: inliers that one homography explains too, within the tolerance, as far as a short
                               search finds; near inlier_count the scene is a plane or the camera only turned, and F is
                               not determined. H: inlier_count */
-  int32_t iterations;   /* samples drawn */
+  int32_t iterations;   /* samples drawn; they are tried 32 at a time */
   int32_t reserved[9];  /* 0 */
 } hs_geometry;
 

@@ -39,7 +39,7 @@ ROOMS = {
     "pipeline/lifetime": _DEVICE + ("pipeline/frame",),
     "pipeline/matching": _DEVICE,
     "pipeline/primitives": _CONTEXT,
-    "pipeline/geometry": _BASE + ("cpu",),
+    "pipeline/geometry": _BASE + ("stages", "cpu"),
     "pipeline/image_io": _BASE + ("cpu",),
     "pipeline/formats/common": _BASE,
     "pipeline/formats/colmap": _FORMATS,

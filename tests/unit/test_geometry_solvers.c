@@ -13,6 +13,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "cpu/two_view_ops.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/random.h"
 #include "pipeline/geometry/scoring.h"
@@ -44,6 +45,7 @@ static working_scene *make_scene(two_view_kind kind, hs_geometry_model model, si
     w->columns[3][i] = (w->scene.b[2 * i + 1] - 240.0) * WORKING_SCALE;
   }
   w->problem.model = model;
+  w->problem.ops = cpu_choose_two_view();
   w->problem.matches = (geometry_matches){count, w->columns[0], w->columns[1], w->columns[2], w->columns[3]};
   w->problem.camera_a = working_camera(&w->scene.camera_a);
   w->problem.camera_b = working_camera(&w->scene.camera_b);
@@ -51,15 +53,21 @@ static working_scene *make_scene(two_view_kind kind, hs_geometry_model model, si
   return w;
 }
 
+/* The candidates of one sample; the same from every place of a batch. */
 static int solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates) {
-  switch (problem->model) {
-  case HS_HOMOGRAPHY:
-    return homography_solve(problem, sample, candidates);
-  case HS_FUNDAMENTAL:
-    return fundamental_solve(problem, sample, candidates);
-  default:
-    return essential_solve(problem, sample, candidates);
+  static geometry_batch batch;
+  const int size = geometry_sample_size(problem->model);
+  uint32_t samples[GEOMETRY_BATCH * GEOMETRY_SAMPLE_MAX];
+  for (int i = 0; i < GEOMETRY_BATCH * size; i++) samples[i] = sample[i % size];
+  geometry_solve(problem, samples, &batch);
+  const int count = batch.count / GEOMETRY_BATCH;
+  assert_int_equal(batch.count, GEOMETRY_BATCH * count);
+  for (int i = 0; i < batch.count; i++) {
+    assert_int_equal(batch.found[i].sample, i / count);
+    assert_memory_equal(batch.found[i].candidate.matrix, batch.found[i % count].candidate.matrix, 9 * sizeof(double));
+    if (i < count) candidates[i] = batch.found[i].candidate;
   }
+  return count;
 }
 
 /* The largest error of all matches, pixels. */
@@ -219,14 +227,17 @@ static void test_errors_are_pixels(void **state) {
   const double shift[9] = {1.0, 0.0, 3.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
   const double rows_equal[9] = {0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0};
   const double ax = 5.0, ay = 7.0, bx = 8.0 + 0.6, by = 7.0 + 0.8;
-  const geometry_matches matches = {1, &ax, &ay, &bx, &by};
+  geometry_problem problem = {.matches = {1, &ax, &ay, &bx, &by}, .ops = cpu_choose_two_view()};
   double square;
-  homography_errors(shift, &matches, 0, 1, &square);
+  problem.model = HS_HOMOGRAPHY;
+  geometry_errors(&problem, shift, 0, 1, &square);
   assert_true(fabs(square - 0.5) < 1.0e-14); /* |x' - H x| = 1, both points may move: 1 / sqrt 2 */
-  epipolar_errors(rows_equal, &matches, 0, 1, &square);
+  problem.model = HS_FUNDAMENTAL;
+  geometry_errors(&problem, rows_equal, 0, 1, &square);
   assert_true(fabs(square - 0.32) < 1.0e-14); /* 0.8 between the lines, shared by two points */
+  problem.model = HS_HOMOGRAPHY;
   const double behind[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0};
-  homography_errors(behind, &matches, 0, 1, &square);
+  geometry_errors(&problem, behind, 0, 1, &square);
   assert_true(isinf(square));
 }
 

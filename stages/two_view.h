@@ -1,0 +1,68 @@
+/*
+ * Two-view geometry: what a robust search does for every match and for every random sample. A context is not needed,
+ * and no threads: a search works on one, and many pairs of images on many.
+ *
+ * Everything is double, one rounding for each written operation (no fused multiply-add: SSE2 has none), and sums run in
+ * TWO_VIEW_LANES lanes, element i in lane i % TWO_VIEW_LANES, put together by a fixed tree. So every instruction set
+ * computes the same bits. The arithmetic of one lane is stages/two_view_math.h.
+ */
+#ifndef HARTSIFT_STAGES_TWO_VIEW_H
+#define HARTSIFT_STAGES_TWO_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  TWO_VIEW_LANES = 8,
+  TWO_VIEW_BLOCK = 64, /* matches between two looks at whether a score can still win */
+  TWO_VIEW_SEVEN = 7,
+  TWO_VIEW_CUBIC_ROOTS = 3
+};
+
+/* Indices of the arrays of functions below: how a match's error is measured. */
+typedef enum two_view_error { TWO_VIEW_HOMOGRAPHY_ERROR, TWO_VIEW_EPIPOLAR_ERROR, TWO_VIEW_ERRORS } two_view_error;
+
+/* Coordinates of matched points, image a's and image b's. */
+typedef struct two_view_matches {
+  size_t count;
+  const double *ax, *ay, *bx, *by;
+} two_view_matches;
+
+/* Weighted sums over matches of C (x) X X^T, X = (x, y, 1) of image a, C a symmetric 3x3 matrix of each match: the
+   quadratic form whose value at vec(M) is the sum of the weighted squared algebraic errors. Both factors as upper
+   triangles 00 01 02 11 12 22. */
+typedef struct two_view_form {
+  double sum[6][6];
+} two_view_form;
+
+/* The fundamental matrices through samples of seven matches, one sample a lane. */
+typedef struct two_view_seven {
+  double matrix[TWO_VIEW_CUBIC_ROOTS][9][TWO_VIEW_LANES]; /* of length 1 */
+  /* A matrix that two cameras can have made of the sample, each match on the same side of its epipole (Chum, Werner
+     and Matas 2004). */
+  bool usable[TWO_VIEW_CUBIC_ROOTS][TWO_VIEW_LANES];
+  /* Two of the matches share a point: no matrix is usable. */
+  bool repeats[TWO_VIEW_LANES];
+  /* The constraints of the matches depend on each other: no matrix is usable. */
+  bool dependent[TWO_VIEW_LANES];
+} two_view_seven;
+
+typedef struct two_view_ops {
+  const char *name;
+  /* Squared errors of `count` matches from `begin` on. HUGE_VAL where a homography sends the match through infinity. */
+  void (*errors[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, size_t begin, size_t count,
+                                  double *squares);
+  /* The sum of (1 - r^2 / limit)^3 over matches of squared error r^2 below the limit. Stops early, with a negative
+     result, once the score cannot exceed `best` or most probably will not: it is more than three standard deviations
+     below what a model as good would have by then. Matches must be in random order. best 0 or less: never stops. */
+  double (*score[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, double best);
+  /* The form of the matches' linearised errors, weights (1 - r^2 / limit)^2 below the limit, 0 above. Ends after the
+     block of TWO_VIEW_LANES matches with which `enough` have a weight above 0. */
+  void (*gather[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, size_t enough,
+                                  two_view_form *form);
+  /* samples: TWO_VIEW_LANES x 7 indices. */
+  void (*seven)(const two_view_matches *matches, const uint32_t *samples, two_view_seven *out);
+} two_view_ops;
+
+#endif

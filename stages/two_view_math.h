@@ -1,0 +1,260 @@
+/*
+ * The arithmetic of two-view geometry for one match or one sample, in a type `real` that the including file defines: a
+ * double, or a vector of them, a match or a sample in each lane. Beside the operators it needs of that type
+ *
+ *   real_of(double)              the number in every lane
+ *   real_sqrt(real)              correctly rounded
+ *   real_if_above(a, b, x, y)    x where a > b, else (also where one is NaN) y
+ */
+#ifndef HARTSIFT_STAGES_TWO_VIEW_MATH_H
+#define HARTSIFT_STAGES_TWO_VIEW_MATH_H
+
+#include "stages/portable.h"
+
+enum { CUBIC_NEWTON_STEPS = 8 };
+
+/* A match: (x, y) of image a, (u, v) of image b. */
+typedef struct match_point {
+  real x, y, u, v;
+} match_point;
+
+HS_INLINE real real_largest(real a, real b) { return real_if_above(a, b, a, b); }
+HS_INLINE real real_smallest(real a, real b) { return real_if_above(a, b, b, a); }
+HS_INLINE real real_absolute(real a) { return real_if_above(a, real_of(0.0), a, -a); }
+
+/* b^T M a and the squared length of its derivative by the four coordinates; at the epipoles both are 0. */
+HS_INLINE void epipolar_parts(const real m[9], const match_point *p, real *value, real *gradient) {
+  const real l0 = m[0] * p->x + m[1] * p->y + m[2], l1 = m[3] * p->x + m[4] * p->y + m[5];
+  const real l2 = m[6] * p->x + m[7] * p->y + m[8];
+  const real k0 = m[0] * p->u + m[3] * p->v + m[6], k1 = m[1] * p->u + m[4] * p->v + m[7];
+  *value = p->u * l0 + p->v * l1 + l2;
+  *gradient = l0 * l0 + l1 * l1 + k0 * k0 + k1 * k1;
+}
+
+/* The squared Sampson error of an epipolar constraint. */
+HS_INLINE real epipolar_square(const real m[9], const match_point *p) {
+  real value, gradient;
+  epipolar_parts(m, p, &value, &gradient);
+  return value * value / real_largest(gradient, real_of(1.0e-300));
+}
+
+/* A match under a homography: its image, the third coordinate's inverse, and the covariance S = A A^T + 1 of the
+   difference, A the derivative of the mapping. */
+typedef struct mapped_match {
+  real w, inverse, px, py, s00, s01, s11, determinant;
+} mapped_match;
+
+HS_INLINE mapped_match homography_parts(const real h[9], const match_point *p) {
+  mapped_match m;
+  m.w = h[6] * p->x + h[7] * p->y + h[8];
+  m.inverse = 1.0 / m.w;
+  m.px = (h[0] * p->x + h[1] * p->y + h[2]) * m.inverse;
+  m.py = (h[3] * p->x + h[4] * p->y + h[5]) * m.inverse;
+  const real a00 = (h[0] - m.px * h[6]) * m.inverse, a01 = (h[1] - m.px * h[7]) * m.inverse;
+  const real a10 = (h[3] - m.py * h[6]) * m.inverse, a11 = (h[4] - m.py * h[7]) * m.inverse;
+  m.s00 = a00 * a00 + a01 * a01 + 1.0;
+  m.s01 = a00 * a10 + a01 * a11;
+  m.s11 = a10 * a10 + a11 * a11 + 1.0;
+  m.determinant = m.s00 * m.s11 - m.s01 * m.s01;
+  return m;
+}
+
+/* The squared Sampson error under a homography. */
+HS_INLINE real mapped_square(const mapped_match *m, const match_point *p) {
+  const real dx = m->px - p->u, dy = m->py - p->v;
+  const real square = (dx * dx * m->s11 - 2.0 * dx * dy * m->s01 + dy * dy * m->s00) / m->determinant;
+  return real_if_above(m->w, real_of(0.0), square, real_of(HUGE_VAL));
+}
+
+HS_INLINE real homography_square(const real h[9], const match_point *p) {
+  const mapped_match m = homography_parts(h, p);
+  return mapped_square(&m, p);
+}
+
+/* The weight of the least-squares fit that climbs the score, as a factor of the form's terms; 0 beyond the limit. */
+HS_INLINE real tukey_weight(real square, real over_limit) {
+  const real gain = real_largest(1.0 - square * over_limit, real_of(0.0));
+  return gain * gain;
+}
+
+/* The weighted left factor of a match's term of the form, an upper triangle; may be NaN where the weight is 0. Returns
+   the weight. */
+HS_INLINE real epipolar_term(const real m[9], const match_point *p, real over_limit, real left[6]) {
+  real value, gradient;
+  epipolar_parts(m, p, &value, &gradient);
+  gradient = real_largest(gradient, real_of(1.0e-12));
+  const real weight = tukey_weight(value * value / gradient, over_limit);
+  const real w = weight / gradient;
+  left[0] = w * p->u * p->u;
+  left[1] = w * p->u * p->v;
+  left[2] = w * p->u;
+  left[3] = w * p->v * p->v;
+  left[4] = w * p->v;
+  left[5] = w;
+  return weight;
+}
+
+HS_INLINE real homography_term(const real h[9], const match_point *p, real over_limit, real left[6]) {
+  const mapped_match m = homography_parts(h, p);
+  const real weight = tukey_weight(mapped_square(&m, p), over_limit);
+  const real factor = weight * m.inverse * m.inverse / m.determinant;
+  const real w00 = factor * m.s11, w01 = -factor * m.s01, w11 = factor * m.s00;
+  left[0] = w00;
+  left[1] = w01;
+  left[2] = -(w00 * p->u + w01 * p->v);
+  left[3] = w11;
+  left[4] = -(w01 * p->u + w11 * p->v);
+  left[5] = w00 * p->u * p->u + 2.0 * w01 * p->u * p->v + w11 * p->v * p->v;
+  return weight;
+}
+
+/* Reflects `vector` at the plane across `normal`, entries from `first` on; factor: 2 over the normal's square. */
+HS_INLINE void reflect9(const real normal[9], real factor, int first, real vector[9]) {
+  real along = normal[first] * vector[first];
+  for (int i = first + 1; i < 9; i++) along = along + normal[i] * vector[i];
+  along = along * factor;
+  for (int i = first; i < 9; i++) vector[i] = vector[i] - along * normal[i];
+}
+
+/* An orthonormal basis of the two dimensions across seven rows, by Householder reflections; the rows are destroyed.
+   Returns how much of the most dependent row is across those before it, a share of its squared length. */
+HS_INLINE real null_space_of_seven(real rows[7][9], real basis[2][9]) {
+  real factor[7], share = real_of(1.0);
+  for (int k = 0; k < 7; k++) {
+    real *const row = rows[k];
+    real before = row[0] * row[0];
+    for (int i = 1; i < 9; i++) before = before + row[i] * row[i];
+    for (int j = 0; j < k; j++) reflect9(rows[j], factor[j], j, row);
+    real rest = row[k] * row[k];
+    for (int i = k + 1; i < 9; i++) rest = rest + row[i] * row[i];
+    share = real_smallest(share, rest / before);
+    const real length = real_sqrt(rest);
+    /* the reflection that maps the rest of the row to the k-th axis; the sign avoids cancellation */
+    factor[k] = 1.0 / (rest + real_absolute(row[k]) * length);
+    row[k] = row[k] + real_if_above(real_of(0.0), row[k], -length, length);
+  }
+  for (int b = 0; b < 2; b++) {
+    for (int i = 0; i < 9; i++) basis[b][i] = real_of(i == 7 + b ? 1.0 : 0.0);
+    for (int j = 6; j >= 0; j--) reflect9(rows[j], factor[j], j, basis[b]);
+  }
+  return share;
+}
+
+HS_INLINE void cofactors3(const real m[9], real out[9]) {
+  for (int r = 0; r < 3; r++) {
+    const real *const p = m + 3 * ((r + 1) % 3), *const q = m + 3 * ((r + 2) % 3);
+    for (int c = 0; c < 3; c++) out[3 * r + c] = p[(c + 1) % 3] * q[(c + 2) % 3] - p[(c + 2) % 3] * q[(c + 1) % 3];
+  }
+}
+
+HS_INLINE real dot(const real *a, const real *b, int count) {
+  real sum = a[0] * b[0];
+  for (int i = 1; i < count; i++) sum = sum + a[i] * b[i];
+  return sum;
+}
+
+/* The root above 0 of t^3 + p t = q, q at least 0. The cubic is convex there and the root alone, so Newton's steps from
+   above come down to it. The start is above within a factor of two where q is between 1e-10 and 1, and else makes one
+   step up or a few more down. */
+HS_INLINE real positive_root(real p, real q) {
+  real t = real_sqrt(real_sqrt(q));
+  t = real_sqrt(real_sqrt(q * t)); /* q^(5/16) */
+  t = t + real_sqrt(real_largest(-p, real_of(0.0))) + 1.0e-30;
+  for (int i = 0; i < CUBIC_NEWTON_STEPS; i++) {
+    const real square = t * t;
+    t = (2.0 * t * square + q) / (3.0 * square + p);
+  }
+  return t;
+}
+
+/* The real roots of c[0] + c[1] z + c[2] z^2 + c[3] z^3 as fractions over[i] / under[i], one of the two 1. Returns above
+   0 where all three are real, else only the first is. */
+HS_INLINE real cubic_roots(const real c[4], real over[3], real under[3]) {
+  const real one = real_of(1.0), end = real_absolute(c[0]), top = real_absolute(c[3]);
+  /* the larger end in front: the cubic of 1 / z where that is c[0] */
+  const real leading = real_if_above(end, top, c[0], c[3]), last = real_if_above(end, top, c[3], c[0]);
+  const real a = real_if_above(end, top, c[1], c[2]) / leading, b = real_if_above(end, top, c[2], c[1]) / leading;
+  const real middle = a * (1.0 / 3.0);
+  const real p = b - a * middle;
+  const real q = last / leading + middle * (2.0 * middle * middle - b);
+  const real sign = real_if_above(q, real_of(0.0), -one, one);
+  const real t = positive_root(p, real_absolute(q));
+  const real spread = -(3.0 * t * t + 4.0 * p); /* of the quadratic that t leaves */
+  const real root = real_sqrt(real_largest(spread, real_of(0.0)));
+  const real z[3] = {sign * t - middle, sign * -0.5 * (t + root) - middle, sign * -0.5 * (t - root) - middle};
+  for (int i = 0; i < 3; i++) {
+    over[i] = real_if_above(end, top, one, z[i]);
+    under[i] = real_if_above(end, top, z[i], one);
+  }
+  return spread;
+}
+
+/* The longest of three vectors across two columns of m each: the direction to b's epipole, or its opposite. */
+HS_INLINE void epipole_of(const real m[9], real out[3]) {
+  real longest = real_of(-1.0);
+  for (int k = 0; k < 3; k++) {
+    const int i = k, j = (k + 1) % 3;
+    const real across[3] = {m[3 + i] * m[6 + j] - m[6 + i] * m[3 + j], m[6 + i] * m[j] - m[i] * m[6 + j],
+                            m[i] * m[3 + j] - m[3 + i] * m[j]};
+    const real square = dot(across, across, 3);
+    for (int c = 0; c < 3; c++) out[c] = real_if_above(square, longest, across[c], out[c]);
+    longest = real_largest(square, longest);
+  }
+}
+
+/* Above 0 where all seven matches lie on the same side of their epipoles. */
+HS_INLINE real oriented(const real m[9], const match_point sample[7]) {
+  real epipole[3] = {real_of(0.0), real_of(0.0), real_of(0.0)}, low = real_of(HUGE_VAL), high = real_of(-HUGE_VAL);
+  epipole_of(m, epipole);
+  for (int k = 0; k < 7; k++) {
+    const match_point *const p = sample + k;
+    const real through[3] = {epipole[1] - epipole[2] * p->v, epipole[2] * p->u - epipole[0],
+                             epipole[0] * p->v - epipole[1] * p->u};
+    const real line[3] = {m[0] * p->x + m[1] * p->y + m[2], m[3] * p->x + m[4] * p->y + m[5],
+                          m[6] * p->x + m[7] * p->y + m[8]};
+    const real side = dot(line, through, 3);
+    low = real_smallest(low, side);
+    high = real_largest(high, side);
+  }
+  return real_largest(low, -high);
+}
+
+/* The smallest squared distance between two of the matches, in either image: 0 where two share a point. */
+HS_INLINE real nearest_of_seven(const match_point sample[7]) {
+  real nearest = real_of(HUGE_VAL);
+  for (int i = 1; i < 7; i++) {
+    for (int j = 0; j < i; j++) {
+      const real dx = sample[i].x - sample[j].x, dy = sample[i].y - sample[j].y;
+      const real du = sample[i].u - sample[j].u, dv = sample[i].v - sample[j].v;
+      nearest = real_smallest(nearest, real_smallest(dx * dx + dy * dy, du * du + dv * dv));
+    }
+  }
+  return nearest;
+}
+
+/* The fundamental matrices f of a sample; usable[i] above 0 where the i-th is one. Returns the share of
+   null_space_of_seven. */
+HS_INLINE real seven_matches(const match_point sample[7], real f[3][9], real usable[3]) {
+  real rows[7][9], basis[2][9], cofactors[2][9], over[3], under[3];
+  for (int k = 0; k < 7; k++) {
+    const match_point *const p = sample + k;
+    const real row[9] = {p->u * p->x, p->u * p->y, p->u, p->v * p->x, p->v * p->y, p->v, p->x, p->y, real_of(1.0)};
+    for (int i = 0; i < 9; i++) rows[k][i] = row[i];
+  }
+  const real share = null_space_of_seven(rows, basis);
+  /* det(basis[0] + z basis[1]) */
+  for (int b = 0; b < 2; b++) cofactors3(basis[b], cofactors[b]);
+  const real cubic[4] = {dot(basis[0], cofactors[0], 3), dot(basis[1], cofactors[0], 9), dot(basis[0], cofactors[1], 9),
+                         dot(basis[1], cofactors[1], 3)};
+  const real spread = cubic_roots(cubic, over, under);
+  for (int r = 0; r < 3; r++) {
+    const real norm = real_sqrt(over[r] * over[r] + under[r] * under[r]); /* the basis is orthonormal */
+    const real first = under[r] / norm, second = over[r] / norm;
+    for (int i = 0; i < 9; i++) f[r][i] = first * basis[0][i] + second * basis[1][i];
+    const real sided = oriented(f[r], sample);
+    usable[r] = r == 0 ? sided : real_if_above(spread, real_of(0.0), sided, real_of(0.0));
+  }
+  return share;
+}
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * Two-view geometry: every variant this machine can run against the one that takes a number at a time, byte for byte, on
+ * any number of matches, with awkward coordinates among them.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/two_view_ops.h"
+#include "pipeline/geometry/random.h"
+
+enum { MATCHES = 200, TRIALS = 400 };
+
+static const char *const names[] = {"sse2", "avx2", "avx512", "neon"};
+
+typedef struct two_view_case {
+  double columns[4][MATCHES + 1];
+  double matrix[9];
+  two_view_matches matches;
+} two_view_case;
+
+static double uniform(random_state *random) { return (double)random_next(random) * 0x1p-63 - 1.0; }
+
+/* Matches that move little, as under the nearly trivial model; every fifth anywhere, some of awkward numbers. */
+static void make_case(uint64_t seed, size_t count, bool is_awkward, two_view_case *c) {
+  static const double awkward[8] = {0.0, -0.0, 1.0e-300, 4.9e-324, 1.0e150, -1.0e6, 1.0, -1.0};
+  random_state random = {seed};
+  const size_t late = seed % 2; /* unaligned */
+  for (size_t i = 0; i <= MATCHES; i++) {
+    for (int k = 0; k < 2; k++) {
+      c->columns[k][i] = uniform(&random);
+      c->columns[2 + k][i] = i % 5 == 0 ? uniform(&random) : c->columns[k][i] + 0.01 * uniform(&random);
+    }
+    if (is_awkward) c->columns[random_below(&random, 4)][i] = awkward[random_below(&random, 8)];
+  }
+  for (int i = 0; i < 9; i++) c->matrix[i] = (i % 4 == 0 ? 1.0 : 0.0) + 0.01 * uniform(&random);
+  if (seed % 3 == 0) /* b - a along x: an epipolar geometry that they agree with */
+    memcpy(c->matrix, (const double[9]){0.0, 0.0, 0.01, 0.0, 0.0, -1.0, 0.02, 1.0, 0.0}, sizeof c->matrix);
+  c->matches =
+      (two_view_matches){count, c->columns[0] + late, c->columns[1] + late, c->columns[2] + late, c->columns[3] + late};
+}
+
+/* A NaN may be any. */
+static void expect_same(const char *what, const char *name, const double *got, const double *expected, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (memcmp(got + i, expected + i, sizeof *got) != 0 && !(isnan(got[i]) && isnan(expected[i])))
+      fail_msg("%s of %s: [%zu] is %.17g, not %.17g", what, name, i, got[i], expected[i]);
+}
+
+static void check_matches(const two_view_ops *ops, const two_view_case *c, two_view_error kind) {
+  const two_view_ops *const ref = &two_view_ops_ref;
+  const size_t count = c->matches.count, begin = count / 3;
+  double got[MATCHES + 1], expected[MATCHES + 1];
+  got[count - begin] = expected[count - begin] = 12345.0;
+  ops->errors[kind](c->matrix, &c->matches, begin, count - begin, got);
+  ref->errors[kind](c->matrix, &c->matches, begin, count - begin, expected);
+  expect_same("errors", ops->name, got, expected, count - begin + 1);
+  if (count == 0) return;
+  const double limit = 1.0e-4;
+  const double full = ref->score[kind](c->matrix, &c->matches, limit, 0.0);
+  const double bars[4] = {0.0, full, 0.5 * full, 3.0 * full + 1.0};
+  for (int b = 0; b < 4; b++) {
+    got[b] = ops->score[kind](c->matrix, &c->matches, limit, bars[b]);
+    expected[b] = ref->score[kind](c->matrix, &c->matches, limit, bars[b]);
+  }
+  expect_same("score", ops->name, got, expected, 4);
+  const size_t enough[3] = {0, 20, count};
+  for (int e = 0; e < 3; e++) {
+    two_view_form form, wanted;
+    ops->gather[kind](c->matrix, &c->matches, 4.0 * limit, enough[e], &form);
+    ref->gather[kind](c->matrix, &c->matches, 4.0 * limit, enough[e], &wanted);
+    expect_same("form", ops->name, form.sum[0], wanted.sum[0], 36);
+  }
+}
+
+static void check_seven(const two_view_ops *ops, const two_view_case *c, uint64_t seed) {
+  uint32_t samples[TWO_VIEW_LANES * TWO_VIEW_SEVEN];
+  random_state random = {seed};
+  for (int l = 0; l < (int)TWO_VIEW_LANES; l++)
+    random_sample(&random, (uint32_t)c->matches.count, TWO_VIEW_SEVEN, samples + l * (int)TWO_VIEW_SEVEN);
+  if (seed % 4 == 0) samples[8] = samples[9]; /* the same match twice, in lane 1 */
+  two_view_seven got, expected;
+  ops->seven(&c->matches, samples, &got);
+  two_view_ops_ref.seven(&c->matches, samples, &expected);
+  expect_same("matrices", ops->name, got.matrix[0][0], expected.matrix[0][0], sizeof got.matrix / sizeof(double));
+  assert_memory_equal(got.usable, expected.usable, sizeof got.usable);
+  assert_memory_equal(got.repeats, expected.repeats, sizeof got.repeats);
+  assert_memory_equal(got.dependent, expected.dependent, sizeof got.dependent);
+  if (seed % 4 == 0) assert_true(got.repeats[1]);
+}
+
+static void test_variants(void **state) {
+  (void)state;
+  two_view_case *const c = malloc(sizeof *c);
+  assert_non_null(c);
+  for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+    const two_view_ops *const ops = cpu_two_view_of(names[n]);
+    if (!ops) continue;
+    assert_string_equal(ops->name, names[n]);
+    for (uint64_t trial = 0; trial < TRIALS; trial++) {
+      make_case(trial, trial % MATCHES, trial % 7 == 0, c);
+      check_matches(ops, c, TWO_VIEW_HOMOGRAPHY_ERROR);
+      check_matches(ops, c, TWO_VIEW_EPIPOLAR_ERROR);
+      if (c->matches.count >= (size_t)TWO_VIEW_SEVEN) check_seven(ops, c, trial);
+    }
+    printf("             %s agrees\n", names[n]);
+  }
+  assert_ptr_equal(cpu_two_view_of("ref"), &two_view_ops_ref);
+  assert_null(cpu_two_view_of("none"));
+  assert_non_null(cpu_choose_two_view());
+  free(c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
