@@ -10,7 +10,7 @@
 
 #include "bench/frame/peer_library.h"
 extern "C" {
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 }
 
 namespace {

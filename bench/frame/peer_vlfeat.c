@@ -7,7 +7,7 @@
 #include <vl/sift.h>
 
 #include "bench/frame/peer_library.h"
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 
 typedef struct vlfeat_feature {
   float x, y, sigma, angle;

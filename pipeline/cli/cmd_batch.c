@@ -16,7 +16,7 @@
 #include "pipeline/cli/batch/batch_settings.h"
 #include "pipeline/cli/batch/batch_store.h"
 #include "pipeline/cli/common/cli_common.h"
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 
 enum {

@@ -9,7 +9,7 @@
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/selftest_digests.h"
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 
 #define SELFTEST_CPU_VARIABLE "HARTSIFT_CPU"
 

@@ -11,6 +11,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/base/path_text.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 
 OPTIONS_END_WITH(hs_file_options, message_bytes);
@@ -221,4 +222,13 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
   }
   hs_memory_release(complete.allocator, bytes);
   return status;
+}
+
+/* ------------------------------------------------------------------ digest */
+
+hs_status hs_digest_features(const hs_features *features, uint64_t *digest) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!features || !digest || (features->count > 0 && !features->keypoints)) return HS_ERR_ARGUMENT;
+  *digest = digest_features(features);
+  return HS_OK;
 }

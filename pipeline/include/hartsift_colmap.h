@@ -121,6 +121,14 @@ typedef struct hs_colmap_image {
 HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                      const hs_features *features, uint32_t *image_id);
 
+/* Adds an image of another database under its name there, with its camera and, byte for byte, its features (reading and
+   adding them rounds); matches and position are not copied. new_id: null, or gets its number. An image of that name: as in
+   hs_colmap_add_image. The reason of a failure is `database`'s.
+   Statuses: as hs_colmap_add_image and hs_colmap_read_features, HS_ERR_UNSUPPORTED (also keypoints of 2 or 4 columns),
+   HS_ERR_ARGUMENT (also both the same database, no such image, one without features). */
+HS_API hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
+                                      uint32_t *new_id);
+
 /* Looks an image up by name. Not there: HS_OK with found 0. Statuses: HS_ERR_ARGUMENT, HS_ERR_FORMAT, HS_ERR_IO. */
 HS_API hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image);
 

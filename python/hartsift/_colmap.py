@@ -241,6 +241,18 @@ class ColmapDatabase:
         del arrays
         return image_id.value
 
+    def copy_image(self, source: "ColmapDatabase", image_id: int) -> int:
+        """Adds an image of another database with its camera and, byte for byte, its features, but without its matches
+        and its position; returns its number here."""
+        new_id = ctypes.c_uint32()
+        with self._lock, source._lock:
+            self._check(
+                library.hs_colmap_copy_image(
+                    self._open_handle(), source._open_handle(), _image_number(image_id), ctypes.byref(new_id)
+                )
+            )
+        return new_id.value
+
     def find_image(self, name: str) -> Optional[ColmapImage]:
         """The image of that name, or None."""
         view = HsColmapImage()

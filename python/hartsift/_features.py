@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
 import numpy as np
 
 from . import _library
-from ._errors import ArgumentError, ArrayTypeError
+from ._errors import ArgumentError, ArrayTypeError, check
 from ._images import array_of_memory
 from ._library import DESCRIPTOR_LENGTH, HsFeatures, library
 
@@ -195,6 +195,15 @@ class Features:
     def __repr__(self) -> str:
         kind = "no" if self.descriptors is None else str(self.descriptors.dtype)
         return f"<hartsift.Features: {len(self)} of {self.image_size[0]}x{self.image_size[1]}, {kind} descriptors>"
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits over all features, those of a manifest of ``hartsift batch``: equal for equal bytes."""
+        view, arrays = view_of_features(self)
+        digest = ctypes.c_uint64()
+        check(library.hs_digest_features(ctypes.byref(view), ctypes.byref(digest)))
+        del arrays
+        return f"{digest.value:016x}"
 
     def save(
         self,

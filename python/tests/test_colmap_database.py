@@ -208,3 +208,53 @@ def test_forked_children_leave_it_alone(views, path):
         assert child.exitcode == 0
         database.add_image("b.jpg", views[1])
     assert rows(path, "SELECT name FROM images ORDER BY 1") == [("a.jpg",), ("b.jpg",)]
+
+
+def test_images_are_copied_byte_for_byte(path, tmp_path, image):
+    features = hartsift.extract(image, device="cpu")
+    with hartsift.ColmapDatabase(tmp_path / "source.db") as source:
+        source.add_image("a/1.png", features, hartsift.colmap_camera(320, 240, 300.0))
+        source.add_image("b.png", hartsift.extract(image, device="cpu", descriptor="none"))
+    source = hartsift.ColmapDatabase(tmp_path / "source.db", read_only=True)
+    with hartsift.ColmapDatabase(tmp_path / "target.db") as target:
+        copies = [target.copy_image(source, one.image_id) for one in reversed(list(source.images()))]
+        assert copies == [1, 2]
+        assert target.copy_image(source, 1) == 2  # the same again
+        for bad, words in ((7, "no image of the number 7"), (0, "no image of the number 0")):
+            with pytest.raises(hartsift.Error, match=words):
+                target.copy_image(source, bad)
+        with pytest.raises(hartsift.Error, match="itself"):
+            target.copy_image(target, 1)
+        target.add_image("c.png", features[:3])
+    source.close()
+    query = (
+        "SELECT images.name, model, width, height, params, prior_focal_length, keypoints.data, descriptors.data "
+        "FROM images JOIN cameras USING (camera_id) JOIN keypoints USING (image_id) "
+        "LEFT JOIN descriptors USING (image_id) WHERE name != 'c.png' ORDER BY name"
+    )
+    copied = rows(tmp_path / "target.db", query)
+    assert copied == rows(tmp_path / "source.db", query)
+    assert len(copied) == 2
+
+
+def test_other_features_are_not_overwritten_by_a_copy(path, tmp_path, image):
+    features = hartsift.extract(image, device="cpu")
+    for name, some in (("source.db", features), ("target.db", features[:5])):
+        with hartsift.ColmapDatabase(tmp_path / name) as database:
+            database.add_image("a.png", some)
+    source = hartsift.ColmapDatabase(tmp_path / "source.db", read_only=True)
+    with hartsift.ColmapDatabase(tmp_path / "target.db") as target:
+        with pytest.raises(hartsift.Error, match="other features of the image a.png"):
+            target.copy_image(source, 1)
+    with hartsift.ColmapDatabase(tmp_path / "target.db", replace=True) as target:
+        target.copy_image(source, 1)
+        assert len(target.read_features("a.png")) == len(features)
+    source.close()
+    connection = sqlite3.connect(tmp_path / "source.db")
+    with connection:
+        connection.execute("UPDATE keypoints SET rows = rows - 1")
+    connection.close()
+    with hartsift.ColmapDatabase(tmp_path / "other.db") as target:
+        with pytest.raises(hartsift.Error, match="keypoints of image 1 are damaged"):
+            target.copy_image(hartsift.ColmapDatabase(tmp_path / "source.db", read_only=True), 1)
+        target.add_image("a.png", features)

@@ -157,3 +157,15 @@ def test_hdf5(features, tmp_path):
         assert group["scores"][:].tobytes() == features.responses.tobytes()
     with pytest.raises(hartsift.ArgumentError):
         hartsift.write_hdf5(path, "x", hartsift.extract(SCENE, descriptor="none"))
+
+
+@pytest.mark.parametrize("descriptor", ["u8", "f32", "none"])
+def test_digest_is_the_manifest_s(tmp_path, command, descriptor):
+    (tmp_path / "list.txt").write_text(SCENE + "\n")
+    command("batch", tmp_path / "list.txt", "-o", tmp_path / "out", "--descriptor", descriptor, "--format", "bin", "-q")
+    rows = (tmp_path / "out" / "manifest.csv").read_text().splitlines()[3:]
+    features = hartsift.extract(SCENE, descriptor=descriptor, device="cpu")
+    assert [row.split(",")[4] for row in rows] == [features.digest]
+    assert hartsift.read_features(tmp_path / "out" / "scene_320x240_5.hsf").digest == features.digest
+    assert features[1:].digest != features.digest
+    assert len({features[:0].digest, hartsift.Features.from_arrays(np.zeros((0, 2)))[:0].digest}) == 1

@@ -50,7 +50,9 @@ ROOMS = {
     "pipeline/cli/bench": _CLI,
     "pipeline/cli/batch": _CLI + ("cuda/device", "pipeline/context"),
     "pipeline/cli/pairs": _CLI,
-    "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs"),
+    "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
+    "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",
+                            "pipeline/cli/merge"),
 }
 
 

@@ -17,7 +17,7 @@
 #include "pipeline/cli/batch/batch_engine.h"
 #include "pipeline/cli/batch/bounded_queue.h"
 #include "pipeline/cli/batch/buffer_pool.h"
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
 

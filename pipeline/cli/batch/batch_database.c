@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/base/message.h"
 
 /* Time between two commits: a commit waits for the disk, but images not committed are lost if the process is killed. */

@@ -41,6 +41,8 @@ static bool append(batch_list *list, char *text, size_t skip) {
   return true;
 }
 
+bool batch_list_add(batch_list *list, const char *name) { return append(list, strdup(name), 0); }
+
 /* ---- folders */
 
 static char *join_path(const char *folder, const char *name) {

@@ -31,6 +31,9 @@ typedef struct batch_list {
 cli_exit batch_list_read(batch_list *list, const char *operand, char end);
 void batch_list_free(batch_list *list);
 
+/* Adds an image by its name at the end of a list that is not searched by name. False without memory. */
+bool batch_list_add(batch_list *list, const char *name);
+
 /* Sets shares_output; null texts never meet. False without memory. output: as batch_output_name. */
 bool batch_list_mark_shared(batch_list *list, char *(*output)(const char *name, const void *user), const void *user);
 

@@ -13,6 +13,7 @@
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/batch/batch_recall.h"
+#include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/formats/common/crc.h"
 
 enum { MANIFEST_OPEN_TRIES = 100 };
@@ -77,7 +78,8 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
                                .csv_path = make_path(prefix, shard, shards, ".csv"),
                                .journal_path = make_path(prefix, shard, shards, ".journal"),
                                .prefix = strdup(prefix),
-                               .journal = -1};
+                               .journal = -1,
+                               .command = COMMAND_BATCH};
   if (!manifest->records || !manifest->settings || !manifest->csv_path || !manifest->journal_path ||
       !manifest->prefix) {
     cli_error(COMMAND_BATCH, "no memory for the manifest");
@@ -155,21 +157,23 @@ static bool is_own(int descriptor) {
 }
 
 /* A manifest or journal is replaced; another file that happens to have its name is not. */
-static cli_exit check_own(int descriptor, const char *path) {
+static cli_exit check_own(const batch_manifest *manifest, int descriptor, const char *path) {
   if (is_own(descriptor)) return CLI_DONE;
-  cli_error(COMMAND_BATCH, "%s: was not made by batch and would be lost: expected it moved away, or another -o", path);
+  cli_error(manifest->command, "%s: was not made by batch and would be lost: expected it moved away, or another -o",
+            path);
   return CLI_FAILED;
 }
 
 /* A file that cannot be opened is refused too, because its kind is unknown. */
-static cli_exit check_old_manifest(const char *path) {
+cli_exit batch_manifest_check_old(const batch_manifest *manifest) {
+  const char *path = manifest->csv_path;
   const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe has no writer */
   if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
   if (descriptor < 0) {
-    cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
+    cli_error(manifest->command, "%s: cannot be read: %s", path, strerror(errno));
     return CLI_FAILED;
   }
-  const cli_exit result = check_own(descriptor, path);
+  const cli_exit result = check_own(manifest, descriptor, path);
   close(descriptor);
   return result;
 }
@@ -183,8 +187,8 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
               error == EAGAIN ? "another run is at work there" : strerror(error));
     return CLI_FAILED;
   }
-  if (check_own(manifest->journal, manifest->journal_path) != CLI_DONE) return CLI_FAILED;
-  if (check_old_manifest(manifest->csv_path) != CLI_DONE) return CLI_FAILED;
+  if (check_own(manifest, manifest->journal, manifest->journal_path) != CLI_DONE) return CLI_FAILED;
+  if (batch_manifest_check_old(manifest) != CLI_DONE) return CLI_FAILED;
   if (resume) {
     const cli_exit result = batch_recall(manifest, &whole_bytes);
     if (result != CLI_DONE) return result;
@@ -234,11 +238,13 @@ cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t st
     status = atomic_file_commit(&file);
   }
   if (status != HS_OK) {
-    cli_error(COMMAND_BATCH, "%s; %s holds the same", file.message, manifest->journal_path);
+    cli_error(manifest->command, "%s%s%s%s", file.message, manifest->journal >= 0 ? "; " : "",
+              manifest->journal >= 0 ? manifest->journal_path : "", manifest->journal >= 0 ? " holds the same" : "");
     return CLI_FAILED;
   }
+  if (manifest->journal < 0) return CLI_DONE;
   if (unlink(manifest->journal_path) != 0 && errno != ENOENT) {
-    cli_error(COMMAND_BATCH, "%s: cannot be removed: %s", manifest->journal_path, strerror(errno));
+    cli_error(manifest->command, "%s: cannot be removed: %s", manifest->journal_path, strerror(errno));
     return CLI_FAILED;
   }
   return CLI_DONE;

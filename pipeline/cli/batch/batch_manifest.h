@@ -36,8 +36,9 @@ typedef struct batch_manifest {
   batch_record *records; /* one for each image of the list */
   char *settings;        /* what the results depend on, one line */
   char *csv_path, *journal_path;
-  char *prefix; /* what the paths of all manifests of this output begin with */
-  int journal;  /* descriptor, locked; -1: not open */
+  char *prefix;       /* what the paths of all manifests of this output begin with */
+  int journal;        /* descriptor, locked; -1: not open */
+  command_id command; /* whose messages are printed */
 } batch_manifest;
 
 /* prefix: path of manifests without ending; shard 1..shards. settings is copied. Without memory: CLI_FAILED, message
@@ -51,11 +52,14 @@ void batch_manifest_free(batch_manifest *manifest);
    Otherwise what this run would write is removed. Messages are printed. */
 cli_exit batch_manifest_open(batch_manifest *manifest, bool resume);
 
+/* Refuses, with a message, where another file has the manifest's name: it would be replaced. */
+cli_exit batch_manifest_check_old(const batch_manifest *manifest);
+
 /* Adds an image's record to the journal in one write. False with errno when it cannot be written. The caller sees to
    it that one thread at a time is in here. */
 bool batch_manifest_append(const batch_manifest *manifest, size_t index, double milliseconds);
 
-/* Writes the manifest of images first, first + step, ... whole or not at all, and removes the journal. */
+/* Writes the manifest of images first, first + step, ... whole or not at all, and removes the journal, if one is open. */
 cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step);
 
 #endif

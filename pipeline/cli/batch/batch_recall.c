@@ -7,185 +7,42 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/cli/batch/batch_rows.h"
 
-enum { RECALL_FIELDS = 8, RECALL_JOURNAL_FIELDS = 10, RECALL_FIRST_BYTES = 1 << 16 };
-
-/* The fields of a row, unquoted, in memory of their own. */
-typedef struct recall_row {
-  char *text; /* all fields, each with its final zero */
-  const char *fields[RECALL_JOURNAL_FIELDS];
-  int count;
-  size_t check_at; /* bytes of the row before its last comma */
-} recall_row;
-
-/* ---- rows */
-
-/* Reads one field at *place; false when the text ends in it. */
-static bool read_field(const char **place, const char *end, char **out) {
-  const char *at = *place;
-  char *to = *out;
-  bool quoted = false;
-  for (;; at++) {
-    if (at == end) return false;
-    if (*at == '"')
-      if (quoted && at + 1 < end && at[1] == '"')
-        *to++ = *at++; /* a doubled quote means one */
-      else
-        quoted = !quoted;
-    else if (!quoted && (*at == ',' || *at == '\n'))
-      break;
-    else
-      *to++ = *at;
-  }
-  *to++ = '\0';
-  *out = to;
-  *place = at;
-  return true;
-}
-
-/* Reads the row at *place and moves behind it; false when it is torn or has more fields than any row. */
-static bool read_row(const char **place, const char *end, recall_row *row) {
-  const char *at = *place;
-  char *out = row->text;
-  row->count = 0;
-  for (;;) {
-    if (row->count == RECALL_JOURNAL_FIELDS) return false;
-    row->fields[row->count++] = out;
-    row->check_at = at > *place ? (size_t)(at - *place) - 1 : 0;
-    if (!read_field(&at, end, &out)) return false;
-    const bool is_last = *at == '\n';
-    at++;
-    if (is_last) {
-      *place = at;
-      return true;
-    }
-  }
-}
-
-static bool parse_number(const char *text, int base, uint64_t most, uint64_t *value) {
-  const char *digits = base == 16 ? "0123456789abcdef" : "0123456789";
-  if (text[0] == '\0' || text[strspn(text, digits)] != '\0') return false;
-  errno = 0;
-  *value = strtoull(text, NULL, base);
-  return errno == 0 && *value <= most;
-}
-
-/* Whether a journal's row is what was written: a journal grows while the machine may fail, and a digit that changed
-   would pass for a result. */
-static bool check_row(const char *text, const recall_row *row) {
-  uint64_t check = 0;
-  return parse_number(row->fields[row->count - 1], 16, UINT32_MAX, &check) && check == crc_zip(0, text, row->check_at);
-}
-
-/* False when a field is not what such a row has. */
-static bool take_row(batch_manifest *manifest, const recall_row *row) {
-  uint64_t width = 0, height = 0;
-  batch_record record = {.state = BATCH_CLAIMED};
-  if (strcmp(row->fields[6], hs_status_name(HS_OK)) != 0)
-    return strncmp(row->fields[6], "HS_ERR_", 7) == 0; /* a failure is tried again */
-  if (!parse_number(row->fields[1], 10, INT32_MAX, &width) || !parse_number(row->fields[2], 10, INT32_MAX, &height) ||
-      !parse_number(row->fields[3], 10, UINT64_MAX, &record.features) ||
-      !parse_number(row->fields[4], 16, UINT64_MAX, &record.digest) ||
-      !parse_number(row->fields[5], 16, UINT64_MAX, &record.output_digest))
-    return false;
+/* Notes what a row says of an image of the list. False when a field is not what such a row has. */
+static bool take_row(batch_manifest *manifest, const batch_row *row) {
+  batch_record record;
+  if (!batch_row_record(row, &record)) return false;
+  if (record.state == BATCH_FAILED) return true; /* a failure is tried again */
   const batch_image_name *image = batch_list_find(manifest->list, row->fields[0]);
-  if (image) {
-    record.width = (int32_t)width;
-    record.height = (int32_t)height;
-    manifest->records[image - manifest->list->images] = record;
-  }
+  if (image) manifest->records[image - manifest->list->images] = record;
   return true;
 }
 
 /* ---- files */
 
-/* Moves behind a line that must read `start` and then anything, which *rest gets. */
-static bool read_line(const char **place, const char *end, const char *start, const char **rest, size_t *rest_length) {
-  const size_t length = strlen(start);
-  const char *line_end = memchr(*place, '\n', (size_t)(end - *place));
-  if (!line_end || (size_t)(line_end - *place) < length || memcmp(*place, start, length) != 0) return false;
-  *rest = *place + length;
-  *rest_length = (size_t)(line_end - *rest);
-  *place = line_end + 1;
-  return true;
-}
-
 size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size, bool is_journal,
                          bool *settings_differ, const char **settings) {
-  const char *place = text, *end = text + size, *rest = NULL;
-  const char *columns = is_journal ? BATCH_RECALL_COLUMNS BATCH_RECALL_JOURNAL_COLUMNS : BATCH_RECALL_COLUMNS;
-  size_t settings_length = 0, length = 0;
+  const char *place = text, *end = text + size;
+  const int fields = is_journal ? BATCH_JOURNAL_FIELDS : BATCH_ROW_FIELDS;
+  size_t settings_length = 0;
   *settings_differ = false;
-  if (!read_line(&place, end, BATCH_RECALL_TITLE, &rest, &length) || length > 0 ||
-      !read_line(&place, end, "# ", settings, &settings_length) || !read_line(&place, end, columns, &rest, &length) ||
-      length > 0)
-    return 0;
+  if (!batch_read_head(&place, end, is_journal, settings, &settings_length)) return 0;
   if (settings_length != strlen(manifest->settings) || memcmp(*settings, manifest->settings, settings_length) != 0) {
     *settings_differ = true;
     return settings_length;
   }
-  recall_row row = {.text = malloc(size + RECALL_JOURNAL_FIELDS)};
+  batch_row row = {.text = malloc(size + BATCH_JOURNAL_FIELDS)};
   const char *whole = place;
-  while (row.text && read_row(&place, end, &row) && row.count == (is_journal ? RECALL_JOURNAL_FIELDS : RECALL_FIELDS) &&
-         (!is_journal || check_row(whole, &row)) && take_row(manifest, &row))
+  while (row.text && batch_read_row(&place, end, &row) && row.count == fields &&
+         (!is_journal || batch_check_row(whole, &row)) && take_row(manifest, &row))
     whole = place;
   free(row.text);
   return (size_t)(whole - text);
-}
-
-/* All that a descriptor gives, in memory from malloc; null with errno. */
-static char *read_whole(int descriptor, size_t *size) {
-  size_t capacity = RECALL_FIRST_BYTES;
-  char *text = malloc(capacity);
-  *size = 0;
-  while (text) {
-    const ssize_t got = pread(descriptor, text + *size, capacity - *size, (off_t)*size);
-    if (got == 0) return text;
-    if (got < 0) {
-      free(text);
-      return NULL;
-    }
-    *size += (size_t)got;
-    if (*size == capacity) {
-      char *larger = capacity <= SIZE_MAX / 2 ? realloc(text, 2 * capacity) : NULL;
-      if (!larger) free(text);
-      text = larger;
-      capacity *= 2;
-    }
-  }
-  errno = ENOMEM;
-  return NULL;
-}
-
-/* Whether a text of words has this word. */
-static bool has_word(const char *text, size_t size, const char *word, size_t length) {
-  for (const char *at = text, *end = text + size; at < end;) {
-    const char *space = memchr(at, ' ', (size_t)(end - at));
-    const size_t span = (size_t)((space ? space : end) - at);
-    if (span == length && memcmp(at, word, length) == 0) return true;
-    at += span + 1;
-  }
-  return false;
-}
-
-/* The words of one text that the other one does not have, each after a space. */
-static void list_differences(const char *one, size_t one_size, const char *other, size_t other_size,
-                             char out[CLI_MESSAGE_BYTES]) {
-  size_t used = 0;
-  out[0] = '\0';
-  for (const char *at = one, *end = one + one_size; at < end && used < CLI_MESSAGE_BYTES;) {
-    const char *space = memchr(at, ' ', (size_t)(end - at));
-    const size_t span = (size_t)((space ? space : end) - at);
-    if (!has_word(other, other_size, at, span))
-      used += (size_t)snprintf(out + used, CLI_MESSAGE_BYTES - used, " %.*s", (int)span, at);
-    at += span + 1;
-  }
 }
 
 /* path: for messages, and for its ending. whole_bytes: how much of it could be read. */
@@ -193,7 +50,7 @@ static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char
   const char *settings = NULL;
   bool differ = false;
   size_t size = 0;
-  char *text = read_whole(descriptor, &size);
+  char *text = batch_read_whole(descriptor, &size);
   if (!text) {
     cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
     return CLI_FAILED;
@@ -202,8 +59,8 @@ static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char
   const size_t whole = batch_recall_text(manifest, text, size, is_journal, &differ, &settings);
   if (differ) {
     char then[CLI_MESSAGE_BYTES], now[CLI_MESSAGE_BYTES];
-    list_differences(settings, whole, manifest->settings, strlen(manifest->settings), then);
-    list_differences(manifest->settings, strlen(manifest->settings), settings, whole, now);
+    batch_list_differences(settings, whole, manifest->settings, strlen(manifest->settings), then);
+    batch_list_differences(manifest->settings, strlen(manifest->settings), settings, whole, now);
     cli_error(COMMAND_BATCH,
               "--resume: %s was made with other options:%s; now:%s; expected the same, or no --resume, which does "
               "everything again",
@@ -228,8 +85,7 @@ static cli_exit recall_path(batch_manifest *manifest, const char *path) {
   return result;
 }
 
-/* Whether a name is `base`, perhaps "-I-of-N", and one of the two endings. */
-static bool is_manifest_name(const char *name, const char *base) {
+bool batch_is_manifest_name(const char *name, const char *base) {
   const size_t length = strlen(base);
   if (strncmp(name, base, length) != 0) return false;
   const char *rest = name + length;
@@ -260,7 +116,7 @@ cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes) {
   for (int i = 0; i < count; i++) {
     const char *name = entries[i]->d_name;
     const size_t room = folder_length + strlen(name) + 1;
-    char *path = result == CLI_DONE && is_manifest_name(name, base) ? malloc(room) : NULL;
+    char *path = result == CLI_DONE && batch_is_manifest_name(name, base) ? malloc(room) : NULL;
     if (path) {
       snprintf(path, room, "%.*s%s", (int)folder_length, manifest->prefix, name);
       if (strcmp(path, manifest->csv_path) != 0 && strcmp(path, manifest->journal_path) != 0)

@@ -6,12 +6,6 @@
 
 #include "pipeline/cli/batch/batch_manifest.h"
 
-/* The first line, the names of the columns, and those that a journal has behind them. The second line is "# " and the
-   settings. */
-#define BATCH_RECALL_TITLE           "# hartsift batch 1"
-#define BATCH_RECALL_COLUMNS         "image,width,height,features,digest,output_digest,status,error"
-#define BATCH_RECALL_JOURNAL_COLUMNS ",milliseconds,check"
-
 /* Reads all manifests and journals that begin with manifest->prefix, this run's own last, into manifest->records.
    *whole_bytes: how much of the own journal can be read. Prints messages. */
 cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes);
@@ -21,5 +15,8 @@ cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes);
    result is the length of the line of settings with where it begins in *settings. */
 size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size, bool is_journal,
                          bool *settings_differ, const char **settings);
+
+/* Whether a file's name is `base`, perhaps "-I-of-N", and ".csv" or ".journal". */
+bool batch_is_manifest_name(const char *name, const char *base);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/base/message.h"
 

@@ -7,7 +7,7 @@
 
 #include "cpu/usable_threads.h"
 #include "pipeline/cli/common/cli_common.h"
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 
 static bool run_frame(void *state) {
   bench_frame_job *job = state;

@@ -106,6 +106,7 @@ double cli_milliseconds(void);
 cli_exit cmd_extract(const option_set *set);
 cli_exit cmd_match(const option_set *set);
 cli_exit cmd_batch(const option_set *set);
+cli_exit cmd_merge(const option_set *set);
 cli_exit cmd_draw(const option_set *set);
 cli_exit cmd_stats(const option_set *set);
 cli_exit cmd_hist(const option_set *set);

@@ -13,6 +13,7 @@
 #define IN_EXTRACT  (1u << COMMAND_EXTRACT)
 #define IN_MATCH    (1u << COMMAND_MATCH)
 #define IN_BATCH    (1u << COMMAND_BATCH)
+#define IN_MERGE    (1u << COMMAND_MERGE)
 #define IN_DRAW     (1u << COMMAND_DRAW)
 #define IN_STATS    (1u << COMMAND_STATS)
 #define IN_HIST     (1u << COMMAND_HIST)
@@ -23,7 +24,8 @@
 #define IN_BOTH   (IN_EXTRACT | IN_BATCH | IN_DRAW)
 #define IN_FRAMES (IN_BOTH | IN_MATCH) /* what extracts features from images given */
 #define IN_LEVELS (IN_STATS | IN_HIST) /* what reads one image and computes no features */
-#define IN_ALL    (IN_TOP | IN_LEVELS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
+#define IN_ALL                                                                                                         \
+  (IN_TOP | IN_LEVELS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_MERGE | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
 
@@ -74,7 +76,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .letter = 'o',
                        .kind = OPTION_KIND_TEXT,
                        .argument = "FILE|DIR",
-                       .commands = IN_FRAMES | IN_LEVELS,
+                       .commands = IN_FRAMES | IN_LEVELS | IN_MERGE,
                        .field = OPTION_NO_FIELD,
                        .help = "the file that the result goes to"},
     [OPTION_FORMAT] = {.name = "format",
@@ -92,7 +94,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_IMAGE_PATH] =
         TEXT("image-path", "DIR", IN_EXTRACT,
              "name the images of a database by their paths below this folder, not by file name alone"),
-    [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH, OPTION_NO_FIELD,
+    [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
     [OPTION_CAMERA_MODEL] = {.name = "camera-model",
                              .kind = OPTION_KIND_CHOICE,
@@ -107,7 +109,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_CAMERA_PARAMS] = TEXT("camera-params", "P1,P2,...", IN_EXTRACT | IN_BATCH,
                                   "the parameters of all these cameras, in the order of their model, taken for known; "
                                   "without it the focal length comes from EXIF, or is 1.2 times the larger side"),
-    [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH, OPTION_NO_FIELD,
+    [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_MERGE, OPTION_NO_FIELD,
                             "replace what a database has of an image, and drop its old matches, instead of refusing"),
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
                              "match all images of this COLMAP database, instead of A and B, into the database"),
@@ -199,7 +201,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, IN_FRAMES, AT(input_blur),
                                  "blur that the image is assumed to have, in pixels [0.5]"),
     [OPTION_EXIF] =
-        FLAG("exif", IN_FRAMES, OPTION_NO_FIELD,
+        FLAG("exif", IN_FRAMES | IN_MERGE, OPTION_NO_FIELD,
              "turn JPEG files by their EXIF orientation [the default but for the formats colmap, colmap-db, "
              "openmvg and visualsfm, whose programs read them as stored]"),
     [OPTION_NO_EXIF] = FLAG("no-exif", IN_FRAMES | IN_LEVELS, OPTION_NO_FIELD,
@@ -244,7 +246,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_QUIET] = {.name = "quiet",
                       .letter = 'q',
                       .kind = OPTION_KIND_FLAG,
-                      .commands = IN_FRAMES | IN_SELFTEST,
+                      .commands = IN_FRAMES | IN_SELFTEST | IN_MERGE,
                       .field = OPTION_NO_FIELD,
                       .help = "no progress and no summary; failures are still named"},
 };
@@ -257,6 +259,10 @@ static const struct {
 } option_special_help[] = {
     {OPTION_OUTPUT, IN_EXTRACT, "the file that the features go to, or a folder (it exists, or its name ends in '/')"},
     {OPTION_OUTPUT, IN_BATCH, "the folder that the outputs go to, made if absent, or a database NAME.db"},
+    {OPTION_OUTPUT, IN_MERGE, "the folder or, NAME.db, the database to make; a folder may be one of those merged"},
+    {OPTION_REPLACE, IN_MERGE, "replace what is there and differs, instead of refusing"},
+    {OPTION_EXIF, IN_MERGE,
+     "NAME.db: take features of JPEG files turned by their EXIF orientation: COLMAP gets turned copies"},
     {OPTION_FORMAT, IN_BATCH,
      "format of the features: colmap, npz, csv, json, lowe, vlfeat, opencv, openmvg, bin, colmap-db, visualsfm or oxford "
      "[npz; colmap-db with -o NAME.db]"},
@@ -341,6 +347,21 @@ static const char *const batch_details[] = {
     NULL,
 };
 
+static const char *const merge_details[] = {
+    "Puts the outputs of several runs of batch together: of the shards of one, or of batches of different images. IN is the "
+    "folder or the database NAME.db that was batch's -o, or a manifest in or beside it. All must have been made with the same "
+    "options and the same method version.",
+    "The files of features are copied to the folder of -o, or with -o NAME.db added to that COLMAP database; databases are "
+    "merged into a database, byte for byte. Each output is first compared with its digest in the manifest. The images keep the "
+    "order of the list that the shards were made of; those of batches without shards are sorted by name. So the result is "
+    "that of one run, with its manifest.csv, whatever the number of shards; images that failed stay failed there.",
+    "Where all shards wrote to one folder, -o names that folder: its files are verified and the whole manifest.csv is "
+    "written, for which no image is needed.",
+    "Refused is what cannot be one run: images that are there twice, a shard that is missing or not finished, other options, "
+    "outputs that are not what their manifest says. Parquet files, as those of Ray, are merged by 'python -m hartsift merge'.",
+    NULL,
+};
+
 static const char *const draw_details[] = {
     "Draws a circle for each feature, of a radius proportional to its scale, with a line from the centre in the "
     "direction of its orientation, over IMAGE. FEATURES is a feature file in any format, of a JPEG as stored where it is of a program that reads them so; without "
@@ -403,6 +424,7 @@ static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_MATCH] = {"match", "A B", 0, 2, "match the features of two images", match_details, NULL},
     [COMMAND_BATCH] = {"batch", "DIR|LIST|-", 1, 1, "extract features from many images", batch_details,
                        "'hartsift extract IMAGE... -o DIR' takes images by name"},
+    [COMMAND_MERGE] = {"merge", "IN...", 1, -1, "put the outputs of several batches together", merge_details, NULL},
     [COMMAND_DRAW] = {"draw", "IMAGE [FEATURES] | IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]", 1, 5,
                       "draw keypoints over a picture, or the matches of two", draw_details, NULL},
     [COMMAND_STATS] = {"stats", "IMAGE", 1, 1, "sum, mean, minimum and maximum of an image or its tiles", stats_details,

@@ -33,6 +33,12 @@ hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, co
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
+                               uint32_t *new_id) {
+  (void)database, (void)source, (void)image_id, (void)new_id;
+  return HS_ERR_UNSUPPORTED;
+}
+
 hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image) {
   (void)database, (void)name, (void)image;
   return HS_ERR_UNSUPPORTED;

@@ -12,6 +12,7 @@
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/common/feature_file.h"
 #include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
 
 enum { DESCRIPTOR_TYPE_SIFT = 0, PARAMETER_BYTES = 8 };
 
@@ -495,4 +496,92 @@ hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_i
   hs_features_free(features);
   *features = fresh;
   return HS_OK;
+}
+
+/* ------------------------------------------------------------------ copying */
+
+/* A table with a row (rows, cols, data) for each image, and what a row of hs_colmap_add_image holds. */
+typedef struct blob_table {
+  const char *sql, *what;
+  int64_t columns;
+  size_t unit;
+} blob_table;
+
+static const blob_table keypoint_table = {"SELECT rows, cols, data FROM keypoints WHERE image_id = ?", "the keypoints",
+                                          COLMAP_COLUMNS, sizeof(float)};
+static const blob_table descriptor_table = {"SELECT rows, cols, data FROM descriptors WHERE image_id = ?",
+                                            "the descriptors", HS_DESCRIPTOR_LENGTH, 1};
+
+/* *bytes: the row's, in memory from `allocator`; null where there is no row. */
+static hs_status copy_blob(hs_colmap_database *source, const blob_table *table, uint32_t image_id,
+                           const hs_allocator *allocator, size_t *count, uint8_t **bytes) {
+  sqlite3_stmt *statement;
+  bool has_row = false;
+  hs_status status = colmap_prepare(source, table->sql, &statement);
+  if (status == HS_OK) status = colmap_step(source, statement, sqlite3_bind_int64(statement, 1, image_id), &has_row);
+  if (status == HS_OK && has_row) status = read_counts(source, statement, image_id, table->unit, table->what, count);
+  if (status == HS_OK && has_row && sqlite3_column_int64(statement, 1) != table->columns)
+    status = colmap_fail(source, HS_ERR_UNSUPPORTED, "%s of image %lu have other columns than hartsift's", table->what,
+                         (unsigned long)image_id);
+  if (status == HS_OK && has_row) {
+    const size_t size = *count * (size_t)table->columns * table->unit;
+    const void *data = sqlite3_column_blob(statement, 2);
+    *bytes = hs_memory_alloc(allocator, size);
+    if (!*bytes || (!data && size > 0))
+      status =
+          colmap_fail(source, HS_ERR_MEMORY, "no memory for %s of image %lu", table->what, (unsigned long)image_id);
+    else if (size > 0)
+      memcpy(*bytes, data, size);
+  }
+  (void)sqlite3_finalize(statement);
+  return status;
+}
+
+static hs_status copy_blobs(hs_colmap_database *source, uint32_t image_id, const hs_allocator *allocator,
+                            feature_blobs *blobs) {
+  int64_t type = DESCRIPTOR_TYPE_SIFT;
+  size_t described = 0;
+  *blobs = (feature_blobs){0};
+  hs_status status = copy_blob(source, &keypoint_table, image_id, allocator, &blobs->count, &blobs->keypoints);
+  if (status == HS_OK && !blobs->keypoints)
+    status = colmap_fail(source, HS_ERR_ARGUMENT, "image %lu has no features", (unsigned long)image_id);
+  if (status == HS_OK)
+    status = copy_blob(source, &descriptor_table, image_id, allocator, &described, &blobs->descriptors);
+  if (status == HS_OK && blobs->descriptors && source->schema.has_descriptor_type)
+    status = colmap_query(source, "SELECT type FROM descriptors WHERE image_id = ?", image_id, &type, NULL);
+  if (status != HS_OK) return status;
+  if (type != DESCRIPTOR_TYPE_SIFT) {
+    return colmap_fail(source, HS_ERR_UNSUPPORTED, "the descriptors of image %lu are not SIFT's",
+                       (unsigned long)image_id);
+  }
+  return blobs->descriptors && described != blobs->count ? damaged(source, image_id, "the descriptors") : HS_OK;
+}
+
+hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
+                               uint32_t *new_id) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_status status = colmap_enter_reading(database);
+  if (status != HS_OK) return status;
+  if (!source || source == database)
+    return colmap_fail(database, HS_ERR_ARGUMENT, "source is null or the database itself");
+  feature_blobs blobs = {0};
+  hs_colmap_image image = {0};
+  int64_t number = 0;
+  (void)colmap_enter_reading(source);
+  status = find_image(source, NULL, (int64_t)image_id - 1, &image);
+  if (status == HS_OK && (image.found == 0 || image.image_id != image_id))
+    status = colmap_fail(source, HS_ERR_ARGUMENT, "there is no image of the number %lu", (unsigned long)image_id);
+  if (status == HS_OK) status = copy_blobs(source, image_id, database->options.allocator, &blobs);
+  const char *fault = status == HS_OK ? colmap_camera_fault(&image.camera) : NULL;
+  if (fault) status = colmap_fail(source, HS_ERR_FORMAT, "image %lu: %s", (unsigned long)image_id, fault);
+  if (status != HS_OK) hs_message_set(database->message, sizeof database->message, "%s", source->message);
+  if (status == HS_OK) status = colmap_enter(database);
+  if (status == HS_OK) {
+    const hs_features size = {.image_width = image.camera.width, .image_height = image.camera.height};
+    status = add_image(database, image.name, &image.camera, &blobs, &size, &number);
+    status = colmap_leave(database, status);
+  }
+  free_blobs(database, &blobs);
+  if (status == HS_OK && new_id) *new_id = (uint32_t)number;
+  return status;
 }

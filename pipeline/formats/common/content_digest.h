@@ -4,8 +4,8 @@
  * ...; the digest is FNV-1a of the lanes' values, 64 bytes, least byte and lane 0 first. It tells results of different
  * content apart; it does not protect against somebody who forges them.
  */
-#ifndef HARTSIFT_CLI_COMMON_CONTENT_DIGEST_H
-#define HARTSIFT_CLI_COMMON_CONTENT_DIGEST_H
+#ifndef HARTSIFT_FORMATS_COMMON_CONTENT_DIGEST_H
+#define HARTSIFT_FORMATS_COMMON_CONTENT_DIGEST_H
 
 #include <stddef.h>
 #include <stdint.h>

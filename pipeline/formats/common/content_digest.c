@@ -1,7 +1,7 @@
 /*
  * Digests of features and files; see content_digest.h.
  */
-#include "pipeline/cli/common/content_digest.h"
+#include "pipeline/formats/common/content_digest.h"
 
 #include <errno.h>
 #include <fcntl.h>

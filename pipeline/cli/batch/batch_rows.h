@@ -1,0 +1,46 @@
+/*
+ * Manifests and journals as text: their head, their rows, and whole files of them. Nothing read is trusted.
+ */
+#ifndef HARTSIFT_CLI_BATCH_BATCH_ROWS_H
+#define HARTSIFT_CLI_BATCH_BATCH_ROWS_H
+
+#include "pipeline/cli/batch/batch_manifest.h"
+
+/* The first line, the names of the columns, and those that a journal has behind them. The second line is "# " and the
+   settings. */
+#define BATCH_RECALL_TITLE           "# hartsift batch 1"
+#define BATCH_RECALL_COLUMNS         "image,width,height,features,digest,output_digest,status,error"
+#define BATCH_RECALL_JOURNAL_COLUMNS ",milliseconds,check"
+
+enum { BATCH_ROW_FIELDS = 8, BATCH_JOURNAL_FIELDS = 10 };
+
+/* The fields of a row, unquoted. */
+typedef struct batch_row {
+  char *text; /* room for all fields, each with its final zero: the size of the row and BATCH_JOURNAL_FIELDS */
+  const char *fields[BATCH_JOURNAL_FIELDS];
+  int count;
+  size_t check_at; /* bytes of the row before its last comma */
+} batch_row;
+
+/* Reads the three lines above and moves behind them; *settings: within the text. False when they are not whole. */
+bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length);
+
+/* Reads the row at *place and moves behind it; false when it is torn or has more fields than any row. */
+bool batch_read_row(const char **place, const char *end, batch_row *row);
+
+/* Whether a journal's row is what was written: a journal grows while the machine may fail, and a digit that changed
+   would pass for a result. */
+bool batch_check_row(const char *text, const batch_row *row);
+
+/* What a row says: BATCH_CLAIMED, or BATCH_FAILED with its status and without its message. False when a field is not
+   what such a row has. */
+bool batch_row_record(const batch_row *row, batch_record *record);
+
+/* All that a descriptor gives, in memory from malloc; null with errno. */
+char *batch_read_whole(int descriptor, size_t *size);
+
+/* The words of one text that the other one does not have, each after a space. */
+void batch_list_differences(const char *one, size_t one_size, const char *other, size_t other_size,
+                            char out[CLI_MESSAGE_BYTES]);
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * hartsift merge: the outputs of several batches, or of the shards of one, as one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/cli/common/output_name.h"
+#include "pipeline/cli/merge/merge_inputs.h"
+#include "pipeline/cli/merge/merge_output.h"
+#include "pipeline/formats/formats.h"
+
+typedef struct merge_job {
+  const option_set *set;
+  merge_inputs inputs;
+  merge_output output;
+  batch_list list; /* names of the images, as their manifest takes them */
+  batch_manifest manifest;
+} merge_job;
+
+static cli_exit no_memory(void) {
+  cli_error(COMMAND_MERGE, "no memory for the list of images");
+  return CLI_FAILED;
+}
+
+/* ---- what must not meet */
+
+typedef struct named_output {
+  char *output;
+  size_t image;
+} named_output;
+
+static int compare_outputs(const void *one, const void *other) {
+  const named_output *a = one, *b = other;
+  const int order = strcmp(a->output, b->output);
+  return order != 0 ? order : (a->image > b->image) - (a->image < b->image);
+}
+
+static cli_exit refuse_duplicates(const merge_job *job, const named_output *outputs, size_t count) {
+  const merge_image *images = job->inputs.images;
+  for (size_t i = 1; i < count; i++) {
+    if (strcmp(outputs[i].output, outputs[i - 1].output) != 0) continue;
+    const merge_image *first = &images[outputs[i - 1].image], *second = &images[outputs[i].image];
+    cli_error(COMMAND_MERGE, "%s of %s and %s of %s would both be %s: images may be there once", first->name,
+              job->inputs.shards[first->shard].manifest, second->name, job->inputs.shards[second->shard].manifest,
+              outputs[i].output);
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
+}
+
+/* Two images with one output would leave one of them. */
+static cli_exit check_outputs(const merge_job *job) {
+  named_output *outputs = calloc(job->inputs.count + 1, sizeof *outputs);
+  size_t count = 0;
+  cli_exit result = outputs ? CLI_DONE : no_memory();
+  for (size_t i = 0; result == CLI_DONE && i < job->inputs.count; i++) {
+    const merge_image *image = &job->inputs.images[i];
+    if (image->record.state == BATCH_FAILED) continue;
+    outputs[count] = (named_output){batch_output_name(image->name, job->output.format), i};
+    if (!outputs[count++].output) result = no_memory();
+  }
+  if (result == CLI_DONE && count > 0) {
+    qsort(outputs, count, sizeof *outputs, compare_outputs);
+    result = refuse_duplicates(job, outputs, count);
+  }
+  for (size_t i = 0; i < count; i++) free(outputs[i].output);
+  free(outputs);
+  return result;
+}
+
+/* ---- the manifest of all */
+
+/* The settings of the shards; those of a database where that is made. */
+static char *make_settings(const merge_job *job) {
+  const merge_shard *shard = &job->inputs.shards[0];
+  const option_value *values = job->set->values;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  const char *end = shard->settings + shard->settings_length;
+  for (const char *at = shard->settings; at < end;) {
+    const char *space = memchr(at, ' ', (size_t)(end - at));
+    const size_t span = (size_t)((space ? space : end) - at);
+    fputs(at == shard->settings ? "" : " ", out);
+    if (merge_makes_database(&job->output) && strncmp(at, "format=", 7) == 0)
+      fprintf(out, "format=%s", format_by_id(job->output.format)->name);
+    else if (merge_makes_database(&job->output) && strncmp(at, "single-camera=", 14) == 0)
+      fprintf(out, "single-camera=%d", values[OPTION_SINGLE_CAMERA].given);
+    else
+      fwrite(at, 1, span, out);
+    at += span + 1;
+  }
+  if (fclose(out) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+static cli_exit make_manifest(merge_job *job) {
+  const merge_inputs *inputs = &job->inputs;
+  const char *place = job->output.place;
+  const bool closed = place[strlen(place) - 1] == '/';
+  char *prefix = cli_join(place, merge_makes_database(&job->output) ? "." : closed ? "" : "/", "manifest");
+  char *settings = make_settings(job);
+  cli_exit result = prefix && settings ? CLI_DONE : no_memory();
+  for (size_t i = 0; result == CLI_DONE && i < inputs->count; i++)
+    if (!batch_list_add(&job->list, inputs->images[i].name)) result = no_memory();
+  if (result == CLI_DONE) result = batch_manifest_make(&job->manifest, &job->list, prefix, 1, 1, settings);
+  job->manifest.command = COMMAND_MERGE;
+  if (result == CLI_DONE) result = batch_manifest_check_old(&job->manifest);
+  free(prefix);
+  free(settings);
+  return result;
+}
+
+static cli_exit write_manifest(merge_job *job, size_t *failed) {
+  *failed = 0;
+  for (size_t i = 0; i < job->inputs.count; i++) {
+    merge_image *image = &job->inputs.images[i];
+    job->manifest.records[i] = image->record;
+    image->record.message = NULL; /* the manifest's now */
+    *failed += image->record.state == BATCH_FAILED;
+  }
+  return batch_manifest_finish(&job->manifest, 0, 1);
+}
+
+/* ---- the command */
+
+static cli_exit put_all(merge_job *job) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  for (size_t i = 0; i < job->inputs.count; i++) {
+    merge_image *image = &job->inputs.images[i];
+    if (image->record.state == BATCH_FAILED) continue;
+    if (!merge_put(&job->output, &job->inputs, image, message, sizeof message)) {
+      cli_error(COMMAND_MERGE, "%s", message);
+      return CLI_FAILED;
+    }
+  }
+  return merge_commit(&job->output);
+}
+
+static cli_exit run_merge(merge_job *job) {
+  const option_value *values = job->set->values;
+  size_t failed = 0;
+  if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0 ||
+      values[OPTION_OUTPUT].text[0] == '\0') {
+    cli_error(COMMAND_MERGE, "--output is missing: expected a directory or a database");
+    return CLI_USAGE;
+  }
+  cli_exit result =
+      merge_read_inputs(&job->inputs, job->set->operands, job->set->operand_count, values[OPTION_OUTPUT].text);
+  result = result == CLI_DONE ? merge_plan_output(&job->output, job->set, &job->inputs) : result;
+  result = result == CLI_DONE ? check_outputs(job) : result;
+  result = result == CLI_DONE ? make_manifest(job) : result;
+  result = result == CLI_DONE ? merge_open_output(&job->output) : result;
+  result = result == CLI_DONE ? put_all(job) : result;
+  result = result == CLI_DONE ? write_manifest(job, &failed) : result;
+  if (result == CLI_DONE && !values[OPTION_QUIET].given)
+    cli_note("%zu images of %zu manifests, %zu of them failed there: %s", job->inputs.count, job->inputs.shard_count,
+             failed, job->manifest.csv_path);
+  return result;
+}
+
+cli_exit cmd_merge(const option_set *set) {
+  merge_job job = {.set = set, .manifest = {.journal = -1}};
+  const cli_exit result = run_merge(&job);
+  merge_close_output(&job.output);
+  batch_manifest_free(&job.manifest);
+  batch_list_free(&job.list);
+  merge_free_inputs(&job.inputs);
+  return result;
+}

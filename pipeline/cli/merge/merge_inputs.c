@@ -1,0 +1,373 @@
+/*
+ * Finding and reading the manifests that are merged; see merge_inputs.h.
+ */
+#include "pipeline/cli/merge/merge_inputs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/cli/batch/batch_recall.h"
+#include "pipeline/cli/batch/batch_rows.h"
+#include "pipeline/cli/batch/batch_settings.h"
+#include "pipeline/cli/common/output_name.h"
+#include "pipeline/formats/formats.h"
+
+static cli_exit no_memory(void) {
+  cli_error(COMMAND_MERGE, "no memory for the manifests");
+  return CLI_FAILED;
+}
+
+/* ---- names */
+
+bool merge_is_same_place(const char *one, const char *other) {
+  struct stat a, b;
+  return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static bool is_journal(const char *name) {
+  const size_t length = strlen(name);
+  return length > 8 && strcmp(name + length - 8, ".journal") == 0;
+}
+
+/* "BASE-I-of-N.csv", or without "-I-of-N": 1 of 1. False when the numbers are none of a shard. */
+static bool parse_shard_of_name(const char *name, const char *base, merge_shard *shard) {
+  char text[32] = "";
+  const char *rest = name + strlen(base);
+  shard->shard = shard->shards = 1;
+  if (rest[0] != '-') return true;
+  const size_t digits = strspn(rest + 1, "0123456789");
+  const char *last = rest + 1 + digits + strlen("-of-");
+  const char *first = rest + 1 + strspn(rest + 1, "0");
+  snprintf(text, sizeof text, "%.*s/%.*s", (int)(rest + 1 + digits - first), first, (int)strspn(last, "0123456789"),
+           last);
+  return batch_parse_shard(text, &shard->shard, &shard->shards);
+}
+
+/* Takes manifest and place over. */
+static cli_exit add_shard(merge_inputs *inputs, char *manifest, char *place, const char *name, const char *base) {
+  merge_shard *shards = realloc(inputs->shards, (inputs->shard_count + 1) * sizeof *shards);
+  inputs->shards = shards ? shards : inputs->shards;
+  merge_shard shard = {.manifest = manifest, .place = place};
+  if (!shards || !manifest || !place) {
+    free(manifest);
+    free(place);
+    return no_memory();
+  }
+  const bool named = parse_shard_of_name(name, base, &shard);
+  inputs->shards[inputs->shard_count++] = shard;
+  if (!named) cli_error(COMMAND_MERGE, "%s: its name is that of no shard: expected I-of-N with 1 <= I <= N", manifest);
+  return named ? CLI_DONE : CLI_FAILED;
+}
+
+static int is_any(const struct dirent *entry) {
+  (void)entry;
+  return 1;
+}
+
+/* What a folder has of manifests. */
+typedef struct found_manifests {
+  struct dirent **entries;
+  int count;
+  const char *folder; /* with a slash at its end, or "" */
+  const char *base;   /* what their names begin with */
+  const char *place;
+  bool whole_is_output; /* that of no shard is made by this merge */
+} found_manifests;
+
+static cli_exit take_found(merge_inputs *inputs, const found_manifests *found) {
+  char whole[NAME_MAX + 1] = "";
+  size_t before = inputs->shard_count;
+  snprintf(whole, sizeof whole, "%s.csv", found->base);
+  bool has_whole = false;
+  for (int i = 0; i < found->count; i++) {
+    const char *name = found->entries[i]->d_name;
+    if (!batch_is_manifest_name(name, found->base)) continue;
+    if (is_journal(name)) {
+      cli_error(COMMAND_MERGE, "%s%s: is not finished: run 'hartsift batch' of that shard again with --resume first",
+                found->folder, name);
+      return CLI_FAILED;
+    }
+    if (strcmp(name, whole) == 0) {
+      has_whole = true;
+      continue;
+    }
+    const cli_exit result =
+        add_shard(inputs, cli_join(found->folder, name, ""), strdup(found->place), name, found->base);
+    if (result != CLI_DONE) return result;
+  }
+  const bool has_shards = inputs->shard_count > before;
+  if (has_whole && has_shards && !found->whole_is_output) {
+    cli_error(COMMAND_MERGE, "%s: has %s and manifests of shards: name those to merge", found->place, whole);
+    return CLI_FAILED;
+  }
+  if (!has_whole && !has_shards) {
+    cli_error(COMMAND_MERGE, "%s: there is no manifest: expected the -o of 'hartsift batch'", found->place);
+    return CLI_FAILED;
+  }
+  if (has_shards) return CLI_DONE;
+  return add_shard(inputs, cli_join(found->folder, whole, ""), strdup(found->place), whole, found->base);
+}
+
+static cli_exit find_in(merge_inputs *inputs, const char *folder, const char *base, const char *place,
+                        const char *output) {
+  found_manifests found = {.folder = folder, .base = base, .place = place};
+  found.whole_is_output = merge_is_same_place(place, output);
+  found.count = scandir(folder[0] != '\0' ? folder : ".", &found.entries, is_any, alphasort);
+  if (found.count < 0) {
+    cli_error(COMMAND_MERGE, "%s: cannot be read: %s", place, strerror(errno));
+    return CLI_FAILED;
+  }
+  const cli_exit result = take_found(inputs, &found);
+  for (int i = 0; i < found.count; i++) free(found.entries[i]);
+  free(found.entries);
+  return result;
+}
+
+/* A manifest by its own name: that of a folder, or of the database NAME.db.manifest.csv. */
+static cli_exit take_manifest(merge_inputs *inputs, const char *path, const char *folder, const char *name) {
+  if (batch_is_manifest_name(name, "manifest"))
+    return add_shard(inputs, strdup(path), strdup(folder[0] != '\0' ? folder : "."), name, "manifest");
+  const char *part = name;
+  for (const char *next = name; (next = strstr(next, ".manifest")) != NULL; next++) part = next;
+  char *base = strndup(name, (size_t)(part - name) + strlen(".manifest"));
+  char *place = base ? strndup(path, strlen(path) - strlen(part)) : NULL;
+  cli_exit result;
+  if (part == name || (base && !batch_is_manifest_name(name, base))) {
+    cli_error(COMMAND_MERGE, "%s: has no name of a manifest: expected manifest.csv or NAME.db.manifest.csv", path);
+    free(place);
+    result = CLI_USAGE;
+  } else {
+    result = add_shard(inputs, strdup(path), place, name, base ? base : "");
+  }
+  free(base);
+  return result;
+}
+
+static cli_exit take_operand(merge_inputs *inputs, const char *operand, const char *output) {
+  struct stat info;
+  const char *slash = strrchr(operand, '/');
+  const char *name = slash ? slash + 1 : operand;
+  const size_t length = strlen(operand);
+  char *folder = strndup(operand, (size_t)(name - operand));
+  char *base = NULL;
+  cli_exit result = CLI_FAILED;
+  if (!folder) {
+    result = no_memory();
+  } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
+    char *closed = cli_join(operand, operand[length - 1] == '/' ? "" : "/", "");
+    result = closed ? find_in(inputs, closed, "manifest", operand, output) : no_memory();
+    free(closed);
+  } else if (length > 4 && strcmp(operand + length - 4, ".csv") == 0) {
+    result = take_manifest(inputs, operand, folder, name);
+  } else if (access(operand, F_OK) != 0) {
+    cli_error(COMMAND_MERGE, "%s: %s", operand, strerror(errno));
+  } else {
+    base = cli_join(name, ".manifest", "");
+    result = base ? find_in(inputs, folder, base, operand, output) : no_memory();
+  }
+  free(base);
+  free(folder);
+  return result;
+}
+
+/* ---- content */
+
+static bool add_image(merge_inputs *inputs, const merge_image *image) {
+  if (inputs->count == inputs->capacity) {
+    const size_t capacity = inputs->capacity == 0 ? 256 : 2 * inputs->capacity;
+    merge_image *images = realloc(inputs->images, capacity * sizeof *images);
+    if (!images) return false;
+    inputs->images = images;
+    inputs->capacity = capacity;
+  }
+  inputs->images[inputs->count++] = *image;
+  return true;
+}
+
+/* Takes all rows of a shard; false without memory. *damaged: the number of the first that cannot be read, or 0. */
+static bool take_rows(merge_inputs *inputs, size_t index, const char *place, const char *end, size_t *damaged) {
+  const merge_shard *shard = &inputs->shards[index];
+  batch_row row = {.text = malloc((size_t)(end - place) + BATCH_JOURNAL_FIELDS)};
+  bool done = row.text != NULL;
+  *damaged = 0;
+  for (size_t number = 0; done && place < end; number++) {
+    merge_image image = {.shard = index, .place = (size_t)(shard->shard - 1) + number * (size_t)shard->shards};
+    if (!batch_read_row(&place, end, &row) || row.count != BATCH_ROW_FIELDS || !batch_row_record(&row, &image.record)) {
+      *damaged = number + 1;
+      break;
+    }
+    const bool failed = image.record.state == BATCH_FAILED;
+    image.name = strdup(row.fields[0]);
+    image.record.message = failed ? strdup(row.fields[7]) : NULL;
+    done = image.name && (!failed || image.record.message) && add_image(inputs, &image);
+    if (!done) {
+      free(image.name);
+      free(image.record.message);
+    }
+  }
+  free(row.text);
+  return done;
+}
+
+static cli_exit read_shard(merge_inputs *inputs, size_t index) {
+  merge_shard *shard = &inputs->shards[index];
+  const int descriptor = open(shard->manifest, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  size_t size = 0, damaged = 0;
+  shard->text = descriptor >= 0 ? batch_read_whole(descriptor, &size) : NULL;
+  if (!shard->text) cli_error(COMMAND_MERGE, "%s: cannot be read: %s", shard->manifest, strerror(errno));
+  if (descriptor >= 0) close(descriptor);
+  if (!shard->text) return CLI_FAILED;
+  const char *place = shard->text, *end = shard->text + size;
+  if (!batch_read_head(&place, end, false, &shard->settings, &shard->settings_length)) {
+    cli_error(COMMAND_MERGE, "%s: is no manifest of 'hartsift batch'", shard->manifest);
+    return CLI_FAILED;
+  }
+  if (!take_rows(inputs, index, place, end, &damaged)) return no_memory();
+  if (damaged > 0) {
+    cli_error(COMMAND_MERGE, "%s: row %zu is damaged: run 'hartsift batch' of it again", shard->manifest, damaged);
+    return CLI_FAILED;
+  }
+  return CLI_DONE;
+}
+
+const char *merge_setting(const merge_shard *shard, const char *name, size_t *length) {
+  const size_t name_length = strlen(name);
+  const char *end = shard->settings + shard->settings_length;
+  for (const char *at = shard->settings; at < end;) {
+    const char *space = memchr(at, ' ', (size_t)(end - at));
+    const char *word_end = space ? space : end;
+    if ((size_t)(word_end - at) >= name_length && memcmp(at, name, name_length) == 0) {
+      *length = (size_t)(word_end - at) - name_length;
+      return at + name_length;
+    }
+    at = word_end + 1;
+  }
+  *length = 0;
+  return end;
+}
+
+/* ---- whether they belong together */
+
+static cli_exit check_settings(merge_inputs *inputs) {
+  const merge_shard *first = &inputs->shards[0];
+  char name[32];
+  size_t length = 0;
+  for (size_t i = 1; i < inputs->shard_count; i++) {
+    const merge_shard *other = &inputs->shards[i];
+    if (other->settings_length == first->settings_length &&
+        memcmp(other->settings, first->settings, first->settings_length) == 0)
+      continue;
+    char here[CLI_MESSAGE_BYTES], there[CLI_MESSAGE_BYTES];
+    batch_list_differences(first->settings, first->settings_length, other->settings, other->settings_length, here);
+    batch_list_differences(other->settings, other->settings_length, first->settings, first->settings_length, there);
+    cli_error(COMMAND_MERGE,
+              "%s was made with other options or another method version:%s; %s has:%s; expected the same",
+              other->manifest, there, first->manifest, here);
+    return CLI_USAGE;
+  }
+  const char *text = merge_setting(first, "format=", &length);
+  snprintf(name, sizeof name, "%.*s", (int)length, text);
+  const feature_format *format = format_by_name(name);
+  if (!format) {
+    cli_error(COMMAND_MERGE, "%s: has outputs of a format that is not known here: '%s'", first->manifest, name);
+    return CLI_FAILED;
+  }
+  inputs->format = format->id;
+  return CLI_DONE;
+}
+
+static int compare_shards(const void *one, const void *other) {
+  const merge_shard *a = one, *b = other;
+  return (a->shard > b->shard) - (a->shard < b->shard);
+}
+
+/* All shards of one division, each once. */
+static cli_exit check_shards(merge_inputs *inputs) {
+  merge_shard *shards = inputs->shards;
+  const int32_t all = shards[0].shards;
+  for (size_t i = 1; i < inputs->shard_count; i++) {
+    if (shards[i].shards != all) {
+      cli_error(COMMAND_MERGE, "%s and %s are shards of different divisions", shards[0].manifest, shards[i].manifest);
+      return CLI_FAILED;
+    }
+  }
+  if (all == 1) return CLI_DONE;
+  qsort(shards, inputs->shard_count, sizeof *shards, compare_shards);
+  for (size_t i = 1; i < inputs->shard_count; i++) {
+    if (shards[i].shard == shards[i - 1].shard) {
+      cli_error(COMMAND_MERGE, "%s and %s are the same shard", shards[i - 1].manifest, shards[i].manifest);
+      return CLI_FAILED;
+    }
+  }
+  for (int32_t i = 0; i < all; i++) {
+    if ((size_t)i == inputs->shard_count || shards[i].shard != i + 1) {
+      cli_error(COMMAND_MERGE, "shard %ld of %ld is missing among the manifests: %s and others are there",
+                (long)(i + 1), (long)all, shards[0].manifest);
+      return CLI_FAILED;
+    }
+  }
+  return CLI_DONE;
+}
+
+static int compare_places(const void *one, const void *other) {
+  const merge_image *a = one, *b = other;
+  return (a->place > b->place) - (a->place < b->place);
+}
+
+static int compare_names(const void *one, const void *other) {
+  const merge_image *a = one, *b = other;
+  const int order = strcmp(a->name, b->name);
+  if (order != 0) return order;
+  /* A name that is there twice failed the second time; elsewhere it is refused later. */
+  return a->shard != b->shard ? (a->shard > b->shard) - (a->shard < b->shard) : compare_places(a, b);
+}
+
+static cli_exit order_images(merge_inputs *inputs) {
+  if (inputs->count == 0) return CLI_DONE;
+  if (inputs->shard_count > 1 && inputs->shards[0].shards == 1) {
+    qsort(inputs->images, inputs->count, sizeof *inputs->images, compare_names);
+    return CLI_DONE;
+  }
+  qsort(inputs->images, inputs->count, sizeof *inputs->images, compare_places);
+  for (size_t i = 0; i < inputs->count; i++) {
+    if (inputs->images[i].place != i) {
+      cli_error(COMMAND_MERGE,
+                "the shards do not add up to one list: image %zu of it is missing; expected all of them "
+                "made of the same folder or list",
+                i + 1);
+      return CLI_FAILED;
+    }
+  }
+  return CLI_DONE;
+}
+
+cli_exit merge_read_inputs(merge_inputs *inputs, char **operands, int operand_count, const char *output) {
+  cli_exit result = CLI_DONE;
+  *inputs = (merge_inputs){0};
+  for (int i = 0; result == CLI_DONE && i < operand_count; i++) result = take_operand(inputs, operands[i], output);
+  result = result == CLI_DONE ? check_shards(inputs) : result;
+  for (size_t i = 0; result == CLI_DONE && i < inputs->shard_count; i++) result = read_shard(inputs, i);
+  result = result == CLI_DONE ? check_settings(inputs) : result;
+  return result == CLI_DONE ? order_images(inputs) : result;
+}
+
+void merge_free_inputs(merge_inputs *inputs) {
+  for (size_t i = 0; i < inputs->shard_count; i++) {
+    free(inputs->shards[i].manifest);
+    free(inputs->shards[i].place);
+    free(inputs->shards[i].text);
+  }
+  for (size_t i = 0; i < inputs->count; i++) {
+    free(inputs->images[i].name);
+    free(inputs->images[i].record.message);
+  }
+  free(inputs->shards);
+  free(inputs->images);
+  *inputs = (merge_inputs){0};
+}

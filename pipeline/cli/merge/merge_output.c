@@ -1,0 +1,311 @@
+/*
+ * The output of `merge`; see merge_output.h.
+ */
+#include "pipeline/cli/merge/merge_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/base/atomic_file.h"
+#include "pipeline/base/message.h"
+#include "pipeline/cli/batch/batch_rows.h"
+#include "pipeline/cli/common/cli_output.h"
+#include "pipeline/cli/common/database_output.h"
+#include "pipeline/cli/common/output_name.h"
+#include "pipeline/formats/common/content_digest.h"
+#include "pipeline/formats/formats.h"
+
+enum { OUTPUT_FILES = 2 };
+
+/* An image's output: one file, or two. */
+typedef struct output_files {
+  char *paths[OUTPUT_FILES];
+  char *bytes[OUTPUT_FILES];
+  size_t sizes[OUTPUT_FILES];
+  int count;
+} output_files;
+
+/* ---- opening */
+
+bool merge_makes_database(const merge_output *output) { return output->format == HS_FORMAT_COLMAP_DB; }
+
+/* A database is for COLMAP, which does not turn JPEGs. */
+static bool fits_colmap(const option_set *set, const merge_inputs *inputs) {
+  size_t length = 0;
+  const char *value = merge_setting(&inputs->shards[0], "no-exif=", &length);
+  return inputs->format == HS_FORMAT_COLMAP_DB || (length == 1 && value[0] == '1') || set->values[OPTION_EXIF].given;
+}
+
+cli_exit merge_plan_output(merge_output *output, const option_set *set, const merge_inputs *inputs) {
+  const char *place = set->values[OPTION_OUTPUT].text;
+  struct stat info;
+  const bool is_folder = stat(place, &info) == 0 && S_ISDIR(info.st_mode);
+  *output = (merge_output){.set = set, .place = place, .format = inputs->format};
+  if (!is_folder && hs_format_of_name(place) == HS_FORMAT_COLMAP_DB) output->format = HS_FORMAT_COLMAP_DB;
+  if (!merge_makes_database(output) && set->values[OPTION_SINGLE_CAMERA].given) {
+    cli_error(COMMAND_MERGE, "--single-camera is for databases: expected -o NAME.db");
+    return CLI_USAGE;
+  }
+  if (!merge_makes_database(output)) return CLI_DONE;
+  if (is_folder) {
+    cli_error(COMMAND_MERGE, "--output '%s': is a directory, and databases are merged into a database", place);
+    return CLI_USAGE;
+  }
+  if (!fits_colmap(set, inputs)) {
+    cli_error(
+        COMMAND_MERGE,
+        "--output '%s': the features are of JPEG files turned by their EXIF orientation, and COLMAP reads those as "
+        "stored: expected 'batch --no-exif', or --exif here where COLMAP gets turned copies",
+        place);
+    return CLI_USAGE;
+  }
+  for (size_t i = 0; i < inputs->shard_count; i++) {
+    if (merge_is_same_place(inputs->shards[i].place, place)) {
+      cli_error(COMMAND_MERGE, "--output '%s': is one of the databases to be merged", place);
+      return CLI_USAGE;
+    }
+  }
+  return CLI_DONE;
+}
+
+cli_exit merge_open_output(merge_output *output) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  if (!merge_makes_database(output)) {
+    if (output_make_directories(output->place)) return CLI_DONE;
+    cli_error(COMMAND_MERGE, "cannot make the directory %s: %s", output->place, strerror(errno));
+    return CLI_FAILED;
+  }
+  if (database_open(output->set, output->place, HS_LAYOUT_UBC, &output->database, message, sizeof message) == HS_OK)
+    return CLI_DONE;
+  cli_error(COMMAND_MERGE, "%s", message);
+  return CLI_FAILED;
+}
+
+cli_exit merge_commit(merge_output *output) {
+  if (!output->database || hs_colmap_commit(output->database) == HS_OK) return CLI_DONE;
+  cli_error(COMMAND_MERGE, "%s", hs_colmap_last_error(output->database));
+  return CLI_FAILED;
+}
+
+void merge_close_output(merge_output *output) {
+  hs_colmap_close(output->database);
+  hs_colmap_close(output->source);
+  hs_features_free(&output->features);
+  *output = (merge_output){0};
+}
+
+/* ---- files */
+
+static void free_files(output_files *files) {
+  for (int i = 0; i < OUTPUT_FILES; i++) {
+    free(files->paths[i]);
+    free(files->bytes[i]);
+  }
+}
+
+/* The paths of an image's output below `place`, the one that readers look for first. */
+static bool name_files(output_files *files, const char *place, const char *name, hs_format id) {
+  const feature_format *format = format_by_id(id);
+  char *relative = batch_output_name(name, id);
+  *files = (output_files){.count = format->beside_ending ? 2 : 1};
+  char *path = relative ? cli_join(place, place[strlen(place) - 1] == '/' ? "" : "/", relative) : NULL;
+  files->paths[0] = path;
+  if (path && files->count == 2) {
+    char *stem = strndup(path, strlen(path) - strlen(format->endings[0]));
+    files->paths[1] = stem ? cli_join(stem, "", format->beside_ending) : NULL;
+    free(stem);
+  }
+  free(relative);
+  return path != NULL && (files->count == 1 || files->paths[1] != NULL);
+}
+
+/* Reads the files; false with errno and the index of the one that cannot be read. */
+static bool read_files(output_files *files, int *failed) {
+  for (int i = 0; i < files->count; i++) {
+    struct stat info;
+    *failed = i;
+    const int descriptor = open(files->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool is_file = descriptor >= 0 && fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
+    if (descriptor >= 0 && !is_file) errno = EINVAL;
+    files->bytes[i] = is_file ? batch_read_whole(descriptor, &files->sizes[i]) : NULL;
+    const int error = errno;
+    if (descriptor >= 0) close(descriptor);
+    errno = error;
+    if (!files->bytes[i]) return false;
+  }
+  return true;
+}
+
+static uint64_t digest_of_files(const output_files *files) {
+  digest_state state;
+  digest_start(&state);
+  for (int i = 0; i < files->count; i++) digest_add(&state, files->bytes[i], files->sizes[i]);
+  return digest_end(&state);
+}
+
+/* Reads an image's files and compares them with the manifest. */
+static bool read_source(output_files *files, const merge_inputs *inputs, const merge_image *image, char *message,
+                        size_t bytes) {
+  int failed = 0;
+  if (!name_files(files, inputs->shards[image->shard].place, image->name, inputs->format)) {
+    hs_message_set(message, bytes, "no memory for the names of the outputs");
+  } else if (!read_files(files, &failed)) {
+    hs_message_set(message, bytes, "%s: cannot be read: %s; 'hartsift batch --resume' makes it again",
+                   files->paths[failed], strerror(errno));
+  } else if (digest_of_files(files) != image->record.output_digest) {
+    hs_message_set(message, bytes, "%s: is not what %s says; 'hartsift batch --resume' makes it again", files->paths[0],
+                   inputs->shards[image->shard].manifest);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+static bool write_file(char *path, const char *bytes, size_t size, char *message, size_t message_bytes) {
+  atomic_file file;
+  char *slash = strrchr(path, '/');
+  *slash = '\0';
+  const bool made = output_make_directories(path);
+  *slash = '/';
+  if (!made) {
+    hs_message_set(message, message_bytes, "cannot make the directory of %s: %s", path, strerror(errno));
+    return false;
+  }
+  FILE *stream = atomic_file_open(&file, path);
+  if (stream) {
+    fwrite(bytes, 1, size, stream);
+    atomic_file_commit(&file);
+  }
+  if (file.status != HS_OK) hs_message_set(message, message_bytes, "%s", file.message);
+  return file.status == HS_OK;
+}
+
+/* Whether the target can be made: it is not there, or is the same, or may be replaced. */
+static bool check_target(const merge_output *output, output_files *target, uint64_t digest, bool *is_there,
+                         char *message, size_t bytes) {
+  int failed = 0;
+  *is_there = read_files(target, &failed) && digest_of_files(target) == digest;
+  if (*is_there || access(target->paths[failed], F_OK) != 0 || output->set->values[OPTION_REPLACE].given) return true;
+  hs_message_set(message, bytes, "%s: is there already and differs; with --replace it is overwritten",
+                 target->paths[failed]);
+  return false;
+}
+
+static bool put_files(const merge_output *output, const merge_inputs *inputs, const merge_image *image, char *message,
+                      size_t bytes) {
+  output_files source = {0}, target = {0};
+  bool is_there = merge_is_same_place(inputs->shards[image->shard].place, output->place);
+  bool done = read_source(&source, inputs, image, message, bytes);
+  if (done && !is_there) {
+    done = name_files(&target, output->place, image->name, output->format);
+    if (!done) hs_message_set(message, bytes, "no memory for the names of the outputs");
+    done = done && check_target(output, &target, image->record.output_digest, &is_there, message, bytes);
+  }
+  /* The second file first: a reader looks for the other one. */
+  for (int i = source.count - 1; done && !is_there && i >= 0; i--)
+    done = write_file(target.paths[i], source.bytes[i], source.sizes[i], message, bytes);
+  free_files(&source);
+  free_files(&target);
+  return done;
+}
+
+/* ---- databases */
+
+/* Opens the database that an image comes from, unless it is open. */
+static bool open_source(merge_output *output, const merge_inputs *inputs, const merge_image *image, char *message,
+                        size_t bytes) {
+  if (output->source && output->source_shard == image->shard) return true;
+  hs_colmap_close(output->source);
+  output->source = NULL;
+  const char *place = inputs->shards[image->shard].place;
+  const hs_colmap_options options = {
+      .struct_size = sizeof options, .read_only = 1, .message = message, .message_bytes = bytes};
+  message[0] = '\0';
+  const hs_status status = hs_colmap_open(&output->source, place, &options);
+  output->source_shard = image->shard;
+  if (status != HS_OK && message[0] == '\0') hs_message_set(message, bytes, "%s: %s", place, hs_status_string(status));
+  return status == HS_OK;
+}
+
+static bool fail_database(hs_colmap_database *database, char *message, size_t bytes) {
+  hs_message_set(message, bytes, "%s", hs_colmap_last_error(database));
+  return false;
+}
+
+/* Where an image was taken, if its database knows. */
+static bool copy_position(merge_output *output, uint32_t from_id, uint32_t to_id, char *message, size_t bytes) {
+  hs_colmap_position position;
+  if (hs_colmap_read_position(output->source, from_id, &position) != HS_OK)
+    return fail_database(output->source, message, bytes);
+  if (position.found == 0 || hs_colmap_set_position(output->database, to_id, &position) == HS_OK) return true;
+  return fail_database(output->database, message, bytes);
+}
+
+static bool copy_from_database(merge_output *output, const merge_inputs *inputs, const merge_image *image,
+                               uint32_t *image_id, char *message, size_t bytes) {
+  hs_colmap_image found;
+  char *name = batch_output_name(image->name, HS_FORMAT_COLMAP_DB);
+  bool done = name != NULL && open_source(output, inputs, image, message, bytes);
+  if (!name) hs_message_set(message, bytes, "no memory for the names of the images");
+  if (done && hs_colmap_find_image(output->source, name, &found) != HS_OK)
+    done = fail_database(output->source, message, bytes);
+  if (done && found.found == 0) {
+    hs_message_set(message, bytes, "%s: has no image %s; 'hartsift batch --resume' adds it",
+                   inputs->shards[image->shard].place, name);
+    done = false;
+  }
+  if (done && hs_colmap_copy_image(output->database, output->source, found.image_id, image_id) != HS_OK)
+    done = fail_database(output->database, message, bytes);
+  done = done && copy_position(output, found.image_id, *image_id, message, bytes);
+  free(name);
+  return done;
+}
+
+static bool add_from_file(merge_output *output, const merge_inputs *inputs, const merge_image *image,
+                          uint32_t *image_id, char *message, size_t bytes) {
+  output_files files = {0};
+  hs_file_options options = {
+      .struct_size = sizeof options, .format = inputs->format, .message = message, .message_bytes = bytes};
+  char *name = batch_output_name(image->name, HS_FORMAT_COLMAP_DB);
+  bool done = name != NULL && read_source(&files, inputs, image, message, bytes) &&
+              hs_load_features(files.paths[0], &output->features, &options) == HS_OK;
+  if (!name) hs_message_set(message, bytes, "no memory for the names of the images");
+  if (done) {
+    output->features.image_width = image->record.width;
+    output->features.image_height = image->record.height;
+    done = hs_colmap_add_image(output->database, name, NULL, &output->features, image_id) == HS_OK ||
+           fail_database(output->database, message, bytes);
+  }
+  free(name);
+  free_files(&files);
+  return done;
+}
+
+static bool put_in_database(merge_output *output, const merge_inputs *inputs, merge_image *image, char *message,
+                            size_t bytes) {
+  uint32_t image_id = 0;
+  const bool from_database = inputs->format == HS_FORMAT_COLMAP_DB;
+  if (!(from_database ? copy_from_database : add_from_file)(output, inputs, image, &image_id, message, bytes))
+    return false;
+  if (hs_colmap_read_features(output->database, image_id, &output->features) != HS_OK)
+    return fail_database(output->database, message, bytes);
+  const uint64_t digest = digest_features(&output->features);
+  if (from_database && digest != image->record.output_digest) {
+    hs_message_set(message, bytes, "%s: image %s is not what %s says; 'hartsift batch --resume' makes it again",
+                   inputs->shards[image->shard].place, image->name, inputs->shards[image->shard].manifest);
+    return false;
+  }
+  image->record.output_digest = digest;
+  return true;
+}
+
+bool merge_put(merge_output *output, const merge_inputs *inputs, merge_image *image, char *message,
+               size_t message_bytes) {
+  return merge_makes_database(output) ? put_in_database(output, inputs, image, message, message_bytes)
+                                      : put_files(output, inputs, image, message, message_bytes);
+}

@@ -1,0 +1,246 @@
+"""The command hartsift merge: shards and batches put together give what one run gives, and what is refused."""
+import hashlib
+import os
+import shutil
+import sqlite3
+import struct
+import sys
+import unittest
+
+# Beside the tests, not in a package.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from batch_case import BatchCase, scenes
+from command_case import FAILED, USAGE, main
+
+TABLES = ("cameras", "images", "keypoints", "descriptors")
+
+
+class MergeCase(BatchCase):
+    def setUp(self):
+        super().setUp()
+        # One image is broken, one is there twice: both fail, in one run as in shards.
+        self.write("broken.pgm", b"P5 9 9 255\n")
+        self.list_of([*scenes(5), "broken.pgm", *scenes(3, "90x70"), "@scene:60x45:2", "a/../@scene:70x50:1"])
+
+    def shard(self, text, output, *more):
+        self.batch("list.txt", "-o", output, "--shard", text, "-q", *more, status=FAILED if self.fails(text) else 0)
+
+    @staticmethod
+    def fails(text):
+        shard, shards = map(int, text.split("/"))
+        return any(place % shards == shard - 1 for place in (5, 9, 10))
+
+    def shards(self, output, *more, count=3):
+        """Runs all shards; output may have a place for the number."""
+        for i in range(1, count + 1):
+            self.shard(f"{i}/{count}", output.format(i), *more)
+
+    def merge(self, *arguments, **settings):
+        return self.run_it("merge", *arguments, **settings)
+
+    def rows(self, database):
+        """Everything in a database."""
+        with sqlite3.connect(self.path(database)) as connection:
+            return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in TABLES}
+
+    def without_reasons(self, database):
+        """The manifest of a database but for the reasons of failures: some name a file of features."""
+        head = self.read(database + ".manifest.csv").split(b"\n", 2)[:2]
+        rows = self.manifest(".", database + ".manifest.csv")
+        return head, [{**row, "error": row["error"] != ""} for row in rows]
+
+    def refused(self, *arguments, words=(), status=FAILED):
+        before = {name: hashlib.sha256(data).digest() for name, data in self.tree(".").items()}
+        _, errors = self.merge(*arguments, status=status)
+        for word in ("hartsift merge: ", *words):
+            self.assertIn(word, errors)
+        self.assertEqual({name: hashlib.sha256(data).digest() for name, data in self.tree(".").items()}, before)
+
+
+class Shards(MergeCase):
+    def test_folders_become_that_of_one_run(self):
+        for form in ("npz", "openmvg"):
+            self.batch("list.txt", "-o", f"{form}/one", "-q", "--format", form, status=FAILED)
+            self.shards(form + "/shard{}", "--format", form)
+            # In any order.
+            self.merge(f"{form}/shard2/", f"{form}/shard3", f"{form}/shard1", "-o", f"{form}/merged/")
+            self.assertEqual(self.tree(f"{form}/merged"), self.tree(f"{form}/one"))
+            # Again, over what is there.
+            self.merge(f"{form}/shard2", f"{form}/shard3", f"{form}/shard1", "-o", f"{form}/merged")
+            self.assertEqual(self.tree(f"{form}/merged"), self.tree(f"{form}/one"))
+
+    def test_one_folder_gets_its_manifest_without_the_images(self):
+        self.batch("list.txt", "-o", "one", "-q", status=FAILED)
+        self.shards("out", count=4)
+        os.remove(self.path("broken.pgm"))
+        _, errors = self.merge("out", "-o", "out")
+        self.assertIn("11 images of 4 manifests, 3 of them failed there", errors)
+        for i in range(1, 5):
+            os.remove(self.path("out", f"manifest-{i}-of-4.csv"))
+        self.assertEqual(self.tree("out"), self.tree("one"))
+        # Now a whole batch: as an input it is one.
+        self.merge("out", "-o", "copy", "-q")
+        self.assertEqual(self.tree("copy"), self.tree("one"))
+
+    def test_database_is_that_of_one_run(self):
+        self.batch("list.txt", "-o", "one.db", "-q", status=FAILED)
+        self.shards("shard{}.db")
+        self.shards("files{}", "--no-exif", "--format", "bin")
+        self.merge("shard1.db", "shard2.db", "shard3.db", "-o", "of_databases.db")
+        self.merge("files1", "files2", "files3", "-o", "of_files.db")
+        expected = self.rows("one.db")
+        self.assertEqual(len(expected["keypoints"]), 8)
+        for made in ("of_databases.db", "of_files.db"):
+            self.assertEqual(self.rows(made), expected)
+            self.assertEqual(self.without_reasons(made), self.without_reasons("one.db"))
+        self.assertEqual(self.read("of_databases.db.manifest.csv"), self.read("one.db.manifest.csv"))
+        self.assertEqual(self.read("of_files.db"), self.read("of_databases.db"))
+        # Merged as one, or as three: the same bytes.
+        self.merge("one.db", "-o", "of_one.db")
+        self.assertEqual(self.read("of_one.db"), self.read("of_databases.db"))
+
+    def test_single_camera(self):
+        self.batch("list.txt", "-o", "one.db", "-q", "--single-camera", status=FAILED)
+        self.shards("files{}", "--no-exif")
+        self.merge("files1", "files2", "files3", "-o", "merged.db", "--single-camera")
+        self.assertEqual(self.rows("merged.db"), self.rows("one.db"))
+        self.assertEqual(self.without_reasons("merged.db"), self.without_reasons("one.db"))
+
+    def test_cameras_and_positions_of_databases_are_kept(self):
+        self.shards("shard{}.db")
+        camera = struct.pack("<4d", 50, 30, 22, 0)
+        with sqlite3.connect(self.path("shard2.db")) as connection:
+            connection.execute("UPDATE cameras SET prior_focal_length = 1, params = ?", [camera])
+            connection.execute("UPDATE images SET prior_tx = 50, prior_ty = 8, prior_tz = 300 WHERE image_id = 1")
+        connection.close()
+        self.merge("shard1.db", "shard2.db", "shard3.db", "-o", "merged.db")
+        tables = self.rows("merged.db")
+        self.assertEqual(sum(row[4] == camera for row in tables["cameras"]), 3)
+        with sqlite3.connect(self.path("merged.db")) as connection:
+            positions = connection.execute("SELECT name, prior_tx, prior_ty, prior_tz FROM images "
+                                           "WHERE prior_tx IS NOT NULL").fetchall()
+        connection.close()
+        self.assertEqual(positions, [("scene_60x45_2", 50, 8, 300)])
+
+    def test_manifests_by_name(self):
+        self.shards("out")
+        self.shards("shard{}.db")
+        self.batch("list.txt", "-o", "one", "-q", status=FAILED)
+        self.merge(*(f"out/manifest-{i}-of-3.csv" for i in (1, 2, 3)), "-o", "merged")
+        self.assertEqual(self.tree("merged"), self.tree("one"))
+        self.merge(*(f"shard{i}.db.manifest-{i}-of-3.csv" for i in (1, 2, 3)), "-o", "merged.db")
+        self.assertEqual(len(self.rows("merged.db")["images"]), 8)
+
+
+class Batches(MergeCase):
+    def test_of_different_images_are_sorted_by_name(self):
+        for name, seeds in (("b", (4, 2)), ("a", (3, 1))):
+            self.list_of([f"@scene:60x45:{seed}" for seed in seeds], name + ".txt")
+            self.batch(name + ".txt", "-o", name, "-q")
+        self.merge("b", "a", "-o", "merged")
+        self.merge("a", "b", "-o", "other")
+        self.assertEqual([row["image"] for row in self.manifest("merged")], [f"@scene:60x45:{i}" for i in (1, 2, 3, 4)])
+        self.assertEqual(self.tree("merged"), self.tree("other"))
+
+    def test_duplicates_are_refused(self):
+        self.list_of(scenes(2))
+        self.batch("list.txt", "-o", "a", "-q")
+        self.list_of(["x/@scene:60x45:2", *scenes(1, "80x80")])
+        shutil.copytree(self.path("a"), self.path("b"))
+        self.refused("a", "b", "-o", "merged", words=["@scene:60x45:1", "a/manifest.csv", "b/manifest.csv", "once"])
+
+
+class Refused(MergeCase):
+    def test_missing_shard(self):
+        self.shards("shard{}")
+        self.refused("shard1", "shard3", "-o", "merged", words=["shard 2 of 3 is missing"])
+        self.refused("shard1", "shard2", "-o", "merged", words=["shard 3 of 3 is missing"])
+        self.refused("shard1", "shard2", "shard3", "shard2", "-o", "merged", words=["same shard"])
+
+    def test_unfinished_shard(self):
+        self.shards("out")
+        shutil.move(self.path("out", "manifest-2-of-3.csv"), self.path("out", "manifest-2-of-3.journal"))
+        self.refused("out", "-o", "merged", words=["manifest-2-of-3.journal", "not finished", "--resume"])
+
+    def test_shards_of_different_lists(self):
+        self.shards("shard{}")
+        self.list_of(scenes(3))
+        self.batch("list.txt", "-o", "other", "--shard", "1/3", "-q")
+        self.refused("other", "shard2", "shard3", "-o", "merged", words=["do not add up to one list"])
+
+    def test_other_options_and_methods(self):
+        self.list_of(scenes(6))
+        self.batch("list.txt", "-o", "a", "--shard", "1/2", "-q")
+        self.batch("list.txt", "-o", "b", "--shard", "2/2", "-q", "--contrast", "0.03")
+        self.refused("a", "b", "-o", "merged", status=USAGE, words=["other options", "contrast=0.03", "contrast=0.04"])
+        self.batch("list.txt", "-o", "c", "--shard", "2/2", "-q")
+        path = os.path.join("c", "manifest-2-of-2.csv")
+        self.write(path, self.read(path).replace(b"# method=", b"# method=1", 1))
+        self.refused("a", "c", "-o", "merged", status=USAGE, words=["another method version", "method=1"])
+
+    def test_outputs_that_are_not_what_the_manifest_says(self):
+        self.shards("shard{}")
+        name = os.path.join("shard2", "scene_60x45_2.npz")
+        whole = self.read(name)
+        self.write(name, whole[:-1] + bytes([whole[-1] ^ 1]))
+        _, errors = self.merge("shard1", "shard2", "shard3", "-o", "merged", status=FAILED)
+        self.assertIn(name, errors)
+        self.assertIn("--resume", errors)
+        self.assertFalse(os.path.exists(self.path("merged", "manifest.csv")))
+        os.remove(self.path(name))
+        self.merge("shard1", "shard2", "shard3", "-o", "merged", status=FAILED)
+        self.write(name, whole)
+        self.merge("shard1", "shard2", "shard3", "-o", "merged")
+
+    def test_database_that_is_not_what_the_manifest_says(self):
+        self.shards("shard{}.db")
+        with sqlite3.connect(self.path("shard2.db")) as connection:
+            connection.execute("UPDATE keypoints SET data = zeroblob(0), rows = 0 WHERE image_id = 1")
+            connection.execute("UPDATE descriptors SET data = zeroblob(0), rows = 0 WHERE image_id = 1")
+        connection.close()
+        self.refused("shard1.db", "shard2.db", "shard3.db", "-o", "merged.db", words=["shard2.db", "is not what"])
+
+    def test_damaged_manifest(self):
+        self.shards("shard{}")
+        path = os.path.join("shard1", "manifest-1-of-3.csv")
+        whole = self.read(path)
+        for torn in (whole[:-5], whole.replace(b",HS_OK,", b",well,", 1), whole + b"x,1\n"):
+            self.write(path, torn)
+            self.refused("shard1", "shard2", "shard3", "-o", "merged", words=["manifest-1-of-3.csv", "damaged"])
+        self.write(path, b"image,width\n")
+        self.refused("shard1", "shard2", "shard3", "-o", "merged", words=["is no manifest"])
+
+    def test_turned_jpegs_for_colmap(self):
+        self.shards("shard{}")
+        inputs = ("shard1", "shard2", "shard3")
+        self.refused(*inputs, "-o", "merged.db", status=USAGE, words=["EXIF", "--no-exif", "--exif"])
+        self.merge(*inputs, "-o", "merged.db", "--exif")
+        self.assertEqual(len(self.rows("merged.db")["images"]), 8)
+
+    def test_outputs_in_the_way(self):
+        self.shards("shard{}")
+        inputs = ("shard1", "shard2", "shard3")
+        self.write("merged/scene_60x45_2.npz", b"mine")
+        _, errors = self.merge(*inputs, "-o", "merged", status=FAILED)
+        self.assertIn("scene_60x45_2.npz: is there already", errors)
+        self.assertEqual(self.read("merged", "scene_60x45_2.npz"), b"mine")
+        self.merge(*inputs, "-o", "merged", "--replace")
+        self.write("foreign/manifest.csv", b"a,b\n1,2\n")
+        self.refused(*inputs, "-o", "foreign", words=["foreign/manifest.csv", "not made by batch"])
+
+    def test_operands(self):
+        self.shards("out")
+        self.shards("shard{}.db")
+        self.write("empty/notes.txt", b"")
+        self.refused("empty", "-o", "merged", words=["no manifest"])
+        self.refused("absent", "-o", "merged", words=["absent"])
+        self.refused("list.csv", "-o", "merged", status=USAGE, words=["manifest.csv"])
+        self.refused("out", status=USAGE, words=["--output"])
+        self.refused("shard1.db", "shard2.db", "shard3.db", "-o", "out", status=USAGE, words=["into a database"])
+        self.refused("shard1.db", "shard2.db", "shard3.db", "-o", "shard2.db", status=USAGE, words=["one of the databases"])
+        shutil.copy(self.path("out", "manifest-1-of-3.csv"), self.path("out", "manifest.csv"))
+        self.refused("out", "-o", "merged", words=["manifest.csv", "name those"])
+
+
+if __name__ == "__main__":
+    main()
