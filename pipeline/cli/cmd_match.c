@@ -8,6 +8,7 @@
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/match_file.h"
 #include "pipeline/cli/pairs/match_database.h"
+#include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/common/number_text.h"
 
 typedef struct match_job {
@@ -141,6 +142,7 @@ static cli_exit match_in_database(match_job *job) {
   static const hs_geometry_model models[] = {HS_HOMOGRAPHY, HS_FUNDAMENTAL, HS_ESSENTIAL};
   const option_value *values = job->set->values;
   cli_exit result = check_database_options(job->set);
+  if (result == CLI_DONE) result = pair_list_check(job->set);
   if (result == CLI_DONE) result = prepare_matching(job);
   if (result != CLI_DONE) return result;
   match_database_plan plan = {.set = job->set, .wanted = job->wanted};

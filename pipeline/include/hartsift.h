@@ -43,8 +43,8 @@
  * COLMAP's database; VLFeat orders each cell 0 7 6 5 4 3 2 1, see hs_options.layout).
  *
  * Headers. This one is the whole of the library but hartsift_cuda.h: statuses, images and features are in
- * hartsift_types.h; matching, geometry, primitives and COLMAP's database in headers of their own. Each may be included
- * alone.
+ * hartsift_types.h; matching, geometry, primitives, retrieval and COLMAP's database in headers of their own. Each may be
+ * included alone.
  */
 #ifndef HARTSIFT_H
 #define HARTSIFT_H
@@ -394,5 +394,6 @@ HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *sta
 #include "hartsift_geometry.h"
 #include "hartsift_match.h"
 #include "hartsift_primitives.h"
+#include "hartsift_retrieval.h"
 
 #endif

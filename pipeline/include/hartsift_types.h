@@ -159,6 +159,11 @@ typedef struct hs_features {
   int32_t reserved[16];              /* 0. For arrays beside keypoints, an affine frame for each, say */
 } hs_features;
 
+/* Two images of a collection, by their numbers there. 8 bytes, for good. */
+typedef struct hs_image_pair {
+  uint32_t first, second;
+} hs_image_pair;
+
 /* A context: options, chosen backend and working memory; made by hs_create. */
 typedef struct hs_context hs_context;
 

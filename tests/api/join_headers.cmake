@@ -6,14 +6,15 @@
 cmake_minimum_required(VERSION 3.20)
 set(include_dir ${CMAKE_CURRENT_LIST_DIR}/../../pipeline/include)
 set(joined "")
-foreach(part hartsift_types hartsift hartsift_expert hartsift_match hartsift_geometry hartsift_colmap hartsift_primitives)
+foreach(part hartsift_types hartsift hartsift_expert hartsift_match hartsift_geometry hartsift_colmap hartsift_primitives
+             hartsift_retrieval)
   file(READ ${include_dir}/${part}.h text)
   string(REGEX REPLACE "#include \"hartsift[a-z_]*\\.h\"[^\n]*\n" "" text "${text}")
   string(APPEND joined "${text}")
 endforeach()
 if(LATER)
   foreach(struct hs_options hs_expert_options hs_match_options hs_verify_options hs_load_options hs_file_options
-                 hs_colmap_options hs_statistics)
+                 hs_colmap_options hs_statistics hs_retrieval_options)
     set(end "\n} ${struct};")
     string(FIND "${joined}" "${end}" position)
     if(position EQUAL -1)

@@ -39,6 +39,8 @@ ROOMS = {
     "pipeline/lifetime": _DEVICE + ("pipeline/frame",),
     "pipeline/matching": _DEVICE,
     "pipeline/primitives": _CONTEXT,
+    # Which images to match; the exact matching assigns descriptors to centres.
+    "pipeline/retrieval": _CONTEXT + ("pipeline/matching",),
     "pipeline/geometry": _BASE + ("stages", "cpu"),
     "pipeline/image_io": _BASE + ("cpu",),
     "pipeline/formats/common": _BASE,

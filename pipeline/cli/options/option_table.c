@@ -113,9 +113,11 @@ static const option_spec option_specs[OPTION_COUNT] = {
                             "replace what a database has of an image, and drop its old matches, instead of refusing"),
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
                              "match all images of this COLMAP database, instead of A and B, into the database"),
-    [OPTION_PAIRS] =
-        TEXT("pairs", "FILE", IN_MATCH,
-             "--database: only the pairs of this list, two names a line (with a tab between if they have spaces)"),
+    [OPTION_PAIRS] = TEXT(
+        "pairs", "WHICH", IN_MATCH,
+        "--database: which pairs: all; sequential:N[,quadratic], the N next by name (and those 1, 2, 4, ... places "
+        "on); spatial:METRES[,N], at most so far apart (the N nearest); retrieval:K, the K that look most alike; or "
+        "a file, two names a line (with a tab between if they have spaces) [all]"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", IN_FRAMES | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it in any order"),
     [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_INFO | IN_BENCH,

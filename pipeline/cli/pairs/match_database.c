@@ -238,10 +238,19 @@ static void report(const database_job *job, double start) {
            cli_milliseconds() - start);
 }
 
+static cli_exit list_pairs(database_job *job) {
+  const pair_source source = {.set = job->plan->set,
+                              .images = &job->images,
+                              .database = job->database,
+                              .context = job->context,
+                              .max_memory_bytes = job->options.max_memory_bytes};
+  return pair_list_make(&source, &job->pairs);
+}
+
 static cli_exit run(database_job *job) {
   const double start = cli_milliseconds();
   cli_exit result = database_images_read(job->database, &job->images);
-  if (result == CLI_DONE) result = pair_list_make(job->plan->set, &job->images, &job->pairs);
+  if (result == CLI_DONE) result = list_pairs(job);
   if (result != CLI_DONE) return result;
   job->held = job->images.count;
   job->committed_at = start;

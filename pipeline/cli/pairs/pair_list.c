@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/cli/pairs/pair_choice.h"
+
 enum { PAIR_LINE_BYTES = 8192 };
 
 bool pair_list_add(pair_list *pairs, size_t first, size_t second) {
@@ -137,7 +139,23 @@ static cli_exit read_file(const char *path, const database_images *images, pair_
   return result;
 }
 
-cli_exit pair_list_make(const option_set *set, const database_images *images, pair_list *pairs) {
-  const option_value *named = &set->values[OPTION_PAIRS];
-  return named->given ? read_file(named->text, images, pairs) : list_all_pairs(images, pairs);
+cli_exit pair_list_check(const option_set *set) {
+  pair_choice choice;
+  return set->values[OPTION_PAIRS].given ? pair_choice_parse(set->values[OPTION_PAIRS].text, &choice) : CLI_DONE;
+}
+
+cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
+  const option_value *named = &source->set->values[OPTION_PAIRS];
+  pair_choice choice = {.kind = PAIR_CHOICE_ALL};
+  const cli_exit result = named->given ? pair_choice_parse(named->text, &choice) : CLI_DONE;
+  if (result != CLI_DONE) return result;
+  if (choice.kind == PAIR_CHOICE_ALL) return list_all_pairs(source->images, pairs);
+  if (choice.kind == PAIR_CHOICE_FILE) return read_file(named->text, source->images, pairs);
+  hs_image_pairs chosen = {0};
+  const cli_exit made = pair_choice_make(&choice, source, &chosen);
+  bool added = made == CLI_DONE;
+  for (size_t i = 0; i < chosen.count && added; i++)
+    added = pair_list_add(pairs, chosen.pairs[i].first, chosen.pairs[i].second);
+  hs_image_pairs_free(&chosen);
+  return made == CLI_DONE && !added ? no_memory(source->images) : made;
 }

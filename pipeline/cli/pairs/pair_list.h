@@ -1,5 +1,6 @@
 /*
- * Which pairs of a database's images are matched: all of them, or those of --pairs.
+ * Which pairs of a database's images are matched: all of them, or those of --pairs: neighbours by name or place, images
+ * that look alike, or a list of names.
  */
 #ifndef HARTSIFT_CLI_PAIRS_PAIR_LIST_H
 #define HARTSIFT_CLI_PAIRS_PAIR_LIST_H
@@ -16,9 +17,21 @@ typedef struct pair_list {
   size_t count;
 } pair_list;
 
+/* What pairs are chosen by. */
+typedef struct pair_source {
+  const option_set *set;
+  const database_images *images;
+  hs_colmap_database *database; /* of the images: their positions and features */
+  hs_context *context;          /* its processor looks for images that look alike */
+  uint64_t max_memory_bytes;    /* 0: any */
+} pair_source;
+
+/* Whether --pairs has a form that pair_list_make knows; prints why if not. */
+cli_exit pair_list_check(const option_set *set);
+
 /* Fills the empty *pairs as the options say. Prints why when it fails; what was added is freed by pair_list_free in any
    case. */
-cli_exit pair_list_make(const option_set *set, const database_images *images, pair_list *pairs);
+cli_exit pair_list_make(const pair_source *source, pair_list *pairs);
 
 /* Adds a pair at the end; false: no memory. */
 bool pair_list_add(pair_list *pairs, size_t first, size_t second);

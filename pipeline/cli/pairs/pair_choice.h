@@ -1,0 +1,30 @@
+/*
+ * The forms of --pairs, and the lists of those that are computed.
+ */
+#ifndef HARTSIFT_CLI_PAIRS_PAIR_CHOICE_H
+#define HARTSIFT_CLI_PAIRS_PAIR_CHOICE_H
+
+#include "pipeline/cli/pairs/pair_list.h"
+
+typedef enum pair_choice_kind {
+  PAIR_CHOICE_ALL,
+  PAIR_CHOICE_SEQUENTIAL,
+  PAIR_CHOICE_SPATIAL,
+  PAIR_CHOICE_RETRIEVAL,
+  PAIR_CHOICE_FILE
+} pair_choice_kind;
+
+typedef struct pair_choice {
+  pair_choice_kind kind;
+  uint32_t neighbors; /* of each image; spatial: 0: any number */
+  bool quadratic;
+  double metres;
+} pair_choice;
+
+/* Reads a value of --pairs: what has none of the forms is a file. Prints why when it fails. */
+cli_exit pair_choice_parse(const char *text, pair_choice *choice);
+
+/* Fills *pairs for one of the computed kinds, by the numbers of the source's images. Prints why when it fails. */
+cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs);
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * hartsift_retrieval.h - which pairs of a collection's images are worth matching; part of hartsift.h.
+ *
+ * Three choices, for images that are numbered 0, 1, ... by their place in the caller's lists: neighbours in the order of
+ * names (hs_pair_sequence), neighbours in space (hs_pair_nearby), and images that look alike (hs_retrieval, hs_pair_similar):
+ *
+ *     hs_retrieval *r;  hs_status st = hs_retrieval_create(&r, NULL);
+ *     for some images    st = hs_retrieval_sample(r, &features, 200);
+ *     st = hs_retrieval_train(r, ctx);
+ *     for every image i  st = hs_retrieval_describe(r, ctx, &features, vectors + i * hs_retrieval_length(r));
+ *     st = hs_pair_similar(ctx, vectors, count, hs_retrieval_length(r), 20, &pairs);
+ *     hs_retrieval_destroy(r);
+ *
+ * The same features give the same vectors and pairs on every machine, from the CPU and a GPU, with any number of threads.
+ */
+#ifndef HARTSIFT_RETRIEVAL_H
+#define HARTSIFT_RETRIEVAL_H
+
+#include "hartsift_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Pairs with first < second, by ascending first, then second, each once. Start with {0}; the library owns the array until hs_image_pairs_free,
+   or until the next call that fills the same struct (its room is used again). After a failure count is 0. */
+typedef struct hs_image_pairs {
+  size_t count;
+  hs_image_pair *pairs;
+  size_t capacity; /* the library's */
+  const hs_allocator
+      *allocator;      /* of the array; null: the C library's. May be set before the first call; must outlive it */
+  int32_t reserved[8]; /* 0 */
+} hs_image_pairs;
+
+/* Frees what the library filled in and clears the struct; null and {0} are allowed. */
+HS_API void hs_image_pairs_free(hs_image_pairs *pairs);
+
+/* ---- by names and places */
+
+/* Pairs of each image with the `neighbors` that follow it in the order of names; quadratic 1: with those 1, 2, 4, ...,
+   2^(neighbors - 1) places on as well, which closes loops of a video (COLMAP's sequential matching takes these in place of
+   the next ones). The order is natural: byte by byte, but digits by the number they make, so img2 stands before img10.
+   names: count zero-terminated texts. Statuses: HS_ERR_ARGUMENT (null, quadratic neither 0 nor 1), HS_ERR_LIMIT (more than
+   2^32 - 1 images), HS_ERR_MEMORY. */
+HS_API hs_status hs_pair_sequence(const char *const *names, size_t count, uint32_t neighbors, int32_t quadratic,
+                                  hs_image_pairs *pairs);
+
+/* Pairs of images at most `metres` apart. places: [count][3] x, y, z in metres of any Cartesian frame; an image with a
+   number that is not finite has no place and is in no pair. at_most: each image proposes only so many, the nearest (of
+   equally near ones those of the smaller number), and a pair is taken when either proposes it; 0: any number. Exact: time
+   grows with the number of images times that within `metres` along the axis in which the places spread most.
+   Statuses: HS_ERR_ARGUMENT (null, metres below 0 or not a number), HS_ERR_LIMIT, HS_ERR_MEMORY. */
+HS_API hs_status hs_pair_nearby(const double *places, size_t count, double metres, uint32_t at_most,
+                                hs_image_pairs *pairs);
+
+/* The place of a GPS position in the frame of the earth: latitude and longitude in degrees, north and east above 0,
+   altitude in metres above the ellipsoid of WGS 84 (0 where altitudes are not to be trusted, as those of cameras).
+   Statuses: HS_ERR_ARGUMENT (null, latitude beyond 90 or longitude beyond 360 degrees, a number that is not finite). */
+HS_API hs_status hs_earth_place(double latitude, double longitude, double altitude, double place[3]);
+
+/* ---- by what images show */
+
+/* What images of a collection have in common, learned from a sample of their descriptors, and how one differs from it: for
+   each of a number of centres (k-means) the sum of the residuals of the image's descriptors that are nearest to it, in the
+   directions in which residuals spread most, scaled to the same spread (VLAD: Jegou, Douze, Schmid, Perez, CVPR 2010);
+   of unit length for each centre (Arandjelovic, Zisserman, All about VLAD, CVPR 2013), then the square root of each
+   number's magnitude, rounded to 8 bits. After training several threads may describe with one handle. */
+typedef struct hs_retrieval hs_retrieval;
+
+typedef struct hs_retrieval_options {
+  size_t struct_size; /* sizeof(hs_retrieval_options), set by hs_retrieval_options_init; fields are only appended */
+  int32_t centres;    /* 1..4096; 128 */
+  int32_t components; /* of the residuals at each centre; 1..128, centres * components at most 65536; 64 */
+  int32_t rounds;     /* of k-means at most; 1..1000; 15 */
+  int32_t reserved;   /* 0 */
+  const hs_allocator *allocator; /* for the handle and working memory; must outlive it. null: the C library's */
+} hs_retrieval_options;
+
+/* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
+#define hs_retrieval_options_init(options) hs_retrieval_options_init_sized((options), sizeof(hs_retrieval_options))
+HS_API hs_status hs_retrieval_options_init_sized(hs_retrieval_options *options, size_t struct_size);
+
+/* options may be null. On failure *retrieval is null. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY. */
+HS_API hs_status hs_retrieval_create(hs_retrieval **retrieval, const hs_retrieval_options *options);
+
+/* null is allowed. */
+HS_API void hs_retrieval_destroy(hs_retrieval *retrieval);
+
+/* Takes `count` of an image's descriptors, evenly spread over the list (all, where there are fewer), into the sample. The
+   order of the calls counts. A few hundred thousand in all are enough, of images from the whole collection.
+   Statuses: HS_ERR_ARGUMENT (null, descriptors other than HS_DESCRIPTOR_U8, trained already), HS_ERR_LIMIT (2^31
+   descriptors), HS_ERR_MEMORY. */
+HS_API hs_status hs_retrieval_sample(hs_retrieval *retrieval, const hs_features *features, size_t count);
+
+/* Learns centres and directions from the sample, which is freed. context: its threads or its GPU do the work; null: the
+   calling thread. Statuses: HS_ERR_ARGUMENT (null, trained already, a sample of no descriptors), and those of
+   hs_find_nearest. */
+HS_API hs_status hs_retrieval_train(hs_retrieval *retrieval, hs_context *context);
+
+/* Bytes of a vector: centres * components; 0 for null. */
+HS_API size_t hs_retrieval_length(const hs_retrieval *retrieval);
+
+/* Describes an image: vector gets hs_retrieval_length numbers, all 0 for no features. Statuses: HS_ERR_ARGUMENT (null, not
+   trained, descriptors other than HS_DESCRIPTOR_U8), and those of hs_find_nearest. */
+HS_API hs_status hs_retrieval_describe(const hs_retrieval *retrieval, hs_context *context, const hs_features *features,
+                                       int8_t *vector);
+
+/* Pairs of each image with the `neighbors` others whose vectors make the smallest angle with its own (of equal ones those
+   of the smaller number), whichever of the two proposes the pair; an image whose vector is all 0 is in none. vectors:
+   [count][length]. Exact: all vectors are compared, in blocks, by the context's threads (null: the calling thread); memory
+   beside the pairs is 16 * neighbors + 8 bytes an image. Statuses: HS_ERR_ARGUMENT (null, length 0 or above 65536),
+   HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
+HS_API hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
+                                 uint32_t neighbors, hs_image_pairs *pairs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

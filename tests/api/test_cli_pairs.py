@@ -1,0 +1,146 @@
+"""Which pairs of a database's images the command matches: all, neighbours by name or by GPS, those that look alike, a list.
+
+Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
+"""
+import contextlib
+import itertools
+import json
+import os
+import sqlite3
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from command_case import DONE, FAILED, USAGE, CommandCase, main, read_ppm  # noqa: E402
+from exif_segment import position, with_exif  # noqa: E402
+
+SCENES, VIEWS = 5, 3
+WIDTH, HEIGHT = 240, 180
+
+
+class PairsCase(CommandCase):
+    def pairs(self, *arguments, status=DONE):
+        """The pairs of names that were matched, in their order."""
+        output, self.errors = self.run_it("match", "--database", "d.db", *arguments, "--json", "--no-verify", status=status)
+        return [(record["image_a"], record["image_b"]) for record in map(json.loads, output.decode().splitlines())]
+
+    def ask(self, sql, *parameters):
+        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database, database:
+            return database.execute(sql, parameters).fetchall()
+
+
+class Scenes(PairsCase):
+    """Views of generated scenes: view V of scene S is frameN.pgm, N = V * SCENES + S."""
+
+    def setUp(self):
+        super().setUp()
+        for scene in range(SCENES):
+            self.run_it("draw", f"@scene:{WIDTH + 20 * VIEWS}x{HEIGHT}:{scene + 1}", "-o", "scene.ppm", "--max-features", "1",
+                        "--circle-scale", "0.1", "-q")
+            width, _, pixels = read_ppm(self.read("scene.ppm"))
+            for view in range(VIEWS):
+                rows = (pixels[3 * (width * y + 20 * view):][:3 * WIDTH:3] for y in range(HEIGHT))
+                self.write(f"frame{view * SCENES + scene}.pgm", b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(rows))
+        names = sorted(name for name in self.files() if name.endswith(".pgm"))
+        self.extract(*names, "-o", "d.db", "-q")
+
+    def same_scene(self):
+        frames = [[f"frame{view * SCENES + scene}.pgm" for view in range(VIEWS)] for scene in range(SCENES)]
+        return {tuple(sorted(pair)) for group in frames for pair in itertools.combinations(group, 2)}
+
+    def test_all(self):
+        expected = list(itertools.combinations(sorted(f"frame{i}.pgm" for i in range(SCENES * VIEWS)), 2))
+        self.assertEqual(self.pairs(), expected)
+        self.assertEqual(self.pairs("--replace", "--pairs", "all"), expected)
+
+    def test_sequential(self):
+        # Images are numbered in the order of their bytes, frame0, frame1, frame10, ...; frames follow as numbers do.
+        order = sorted(f"frame{i}.pgm" for i in range(SCENES * VIEWS))
+        def neighbors(*steps):
+            numbered = [(order.index(f"frame{i}.pgm"), order.index(f"frame{i + step}.pgm"))
+                        for step in steps for i in range(SCENES * VIEWS - step)]
+            return [(order[a], order[b]) for a, b in sorted(map(sorted, numbered))]
+        self.assertEqual(self.pairs("--pairs", "sequential:2"), neighbors(1, 2))
+        self.assertEqual(self.pairs("--pairs", "sequential:4,quadratic", "--replace"), neighbors(1, 2, 3, 4, 8))
+        self.assertEqual(self.pairs("--pairs", "sequential:4,quadratic"), [])  # they are there
+        self.assertEqual(len(self.pairs("--pairs", "sequential:1000", "--replace")), SCENES * VIEWS * (SCENES * VIEWS - 1) // 2)
+
+    def test_retrieval_finds_the_views_of_a_scene(self):
+        found = self.pairs("--pairs", f"retrieval:{VIEWS - 1}", "--threads", "1")
+        self.assertEqual({tuple(sorted(pair)) for pair in found}, self.same_scene())
+        self.assertEqual(found, sorted(found))
+        self.assertEqual(self.pairs("--pairs", f"retrieval:{VIEWS - 1}", "--threads", "3", "--replace"), found)
+        self.assertEqual(len(self.pairs("--pairs", "retrieval:99", "--replace")), SCENES * VIEWS * (SCENES * VIEWS - 1) // 2)
+
+    def test_retrieval_leaves_empty_images_alone(self):
+        self.ask("UPDATE keypoints SET rows = 0, data = x'' WHERE image_id = 1")
+        self.ask("UPDATE descriptors SET rows = 0, data = x'' WHERE image_id = 1")
+        found = self.pairs("--pairs", "retrieval:99")
+        self.assertEqual(len(found), (SCENES * VIEWS - 1) * (SCENES * VIEWS - 2) // 2)
+        self.assertNotIn("frame0.pgm", {name for pair in found for name in pair})
+        self.ask("UPDATE keypoints SET rows = 0, data = x''")
+        self.ask("UPDATE descriptors SET rows = 0, data = x''")
+        self.assertEqual(self.pairs("--pairs", "retrieval:5"), [])
+
+    def test_damaged_features_are_reported(self):
+        self.ask("UPDATE descriptors SET data = x'00' WHERE image_id = 2")
+        self.assertEqual(self.pairs("--pairs", "retrieval:3", status=FAILED), [])
+        self.assertIn("d.db", self.errors)
+
+    def test_retrieval_within_memory(self):
+        self.assertEqual(self.pairs("--pairs", "retrieval:3", "--max-memory", "100k", status=FAILED), [])
+        self.assertIn("expected a larger --max-memory", self.errors)
+
+    def test_list_of_names(self):
+        self.write("list.txt", b"# pairs\nframe3.pgm frame1.pgm\n\nframe0.pgm frame14.pgm\n")
+        self.assertEqual(self.pairs("--pairs", "list.txt"), [("frame3.pgm", "frame1.pgm"), ("frame0.pgm", "frame14.pgm")])
+        os.rename(self.path("list.txt"), self.path("sequential:x"))
+        self.assertEqual(len(self.pairs("--pairs", "./sequential:x", "--replace")), 2)
+
+    def test_wrong_forms(self):
+        for text in ("sequential:", "sequential:0", "sequential:-1", "sequential:2,", "sequential:2,square", "spatial:",
+                     "spatial:-1", "spatial:nan", "spatial:5,0", "spatial:5,x", "retrieval:", "retrieval:0", "retrieval:2.5",
+                     "retrieval:99999999999"):
+            before = self.read("d.db")
+            self.assertEqual(self.pairs("--pairs", text, status=USAGE), [], text)
+            self.assertIn(f"--pairs '{text}': expected ", self.errors)
+            self.assertEqual(self.read("d.db"), before)
+
+
+class Places(PairsCase):
+    """Photographs with and without GPS."""
+
+    PLACES = {"a.jpg": (47.0, 8.0, 400.0), "b.jpg": (47.0001, 8.0, -100.0), "c.jpg": (47.0003, 8.0, 0.0),
+              "d.jpg": (-47.0, 8.0, 400.0), "e.jpg": (47.0, -8.0, 400.0), "f.jpg": None, "g.jpg": (-47.0, 8.0002, 0.0),
+              "h.jpg": (47.0, 8.0, None)}
+
+    def setUp(self):
+        super().setUp()
+        self.run_it("draw", f"@scene:{WIDTH}x{HEIGHT}:3", "-o", "plain.jpg", "--max-features", "1", "-q")
+        plain = self.read("plain.jpg")
+        for name, place in self.PLACES.items():
+            self.write(name, with_exif(plain, gps=position(*place)) if place else plain)
+        self.extract(*self.PLACES, "-o", "d.db", "-q", "--max-features", "50")
+
+    def test_within_metres(self):
+        # As for COLMAP, h has no position for want of an altitude. To the north of a: b 11.1 m, c 33.4 m; d and g 15.2 m
+        # apart in the south; altitudes do not count.
+        self.assertEqual(self.pairs("--pairs", "spatial:12"), [("a.jpg", "b.jpg")])
+        self.assertIn("2 of 8 images have no position", self.errors)
+        self.assertEqual(self.pairs("--pairs", "spatial:25", "--replace"),
+                         [("a.jpg", "b.jpg"), ("b.jpg", "c.jpg"), ("d.jpg", "g.jpg")])
+        self.assertEqual(self.pairs("--pairs", "spatial:34", "--replace"),
+                         [("a.jpg", "b.jpg"), ("a.jpg", "c.jpg"), ("b.jpg", "c.jpg"), ("d.jpg", "g.jpg")])
+        self.assertEqual(self.pairs("--pairs", "spatial:34,1", "--replace"),
+                         [("a.jpg", "b.jpg"), ("b.jpg", "c.jpg"), ("d.jpg", "g.jpg")])
+        self.assertEqual(len(self.pairs("--pairs", "spatial:1e8", "--replace")), 15)
+        self.assertEqual(self.pairs("--pairs", "spatial:0", "--replace"), [])
+
+    def test_without_any_position(self):
+        os.remove(self.path("d.db"))
+        self.extract("f.jpg", "plain.jpg", "-o", "d.db", "-q", "--max-features", "50")
+        self.assertEqual(self.pairs("--pairs", "spatial:10", status=FAILED), [])
+        self.assertIn("none of its images has a position", self.errors)
+
+
+if __name__ == "__main__":
+    main()
