@@ -93,13 +93,6 @@ hs_status hs_retrieval_sample(hs_retrieval *r, const hs_features *features, size
 
 /* ------------------------------------------------------------------ k-means */
 
-hs_status vocabulary_assign(const hs_retrieval *r, hs_context *context, const uint8_t *descriptors, size_t count,
-                            hs_nearest *nearest) {
-  const hs_features list = vocabulary_list(descriptors, count);
-  const hs_features centres = vocabulary_list(r->centres, r->centre_count);
-  return hs_find_nearest(context, &list, &centres, NULL, nearest);
-}
-
 typedef struct clusters {
   int64_t *sums;       /* [centres][SIFT_LENGTH] */
   size_t *sizes;       /* [centres] */

@@ -31,8 +31,12 @@ static inline hs_features vocabulary_list(const uint8_t *descriptors, size_t cou
 }
 
 /* The centre nearest to each of at most ASSIGN_BLOCK descriptors. */
-hs_status vocabulary_assign(const hs_retrieval *r, hs_context *context, const uint8_t *descriptors, size_t count,
-                            hs_nearest *nearest);
+static inline hs_status vocabulary_assign(const hs_retrieval *r, hs_context *context, const uint8_t *descriptors,
+                                          size_t count, hs_nearest *nearest) {
+  const hs_features list = vocabulary_list(descriptors, count);
+  const hs_features centres = vocabulary_list(r->centres, r->centre_count);
+  return hs_find_nearest(context, &list, &centres, NULL, nearest);
+}
 
 /* Fills axes from the residuals of the sample at the trained centres. */
 hs_status vocabulary_find_axes(hs_retrieval *r, hs_context *context);
