@@ -374,7 +374,8 @@ stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
   match_job job = {.args = a, .layout = layout_of(a, threads), .threads = threads};
   const bool guided = a->guide != MATCH_UNGUIDED;
   if (a->backward) queue_run(queue, threads, clear_task, &job);
-  if (!guided) queue_run(queue, chunks_for(job.layout.panels, PACK_PANELS), pack_task, &job);
+  /* Panels and their constants come first in the work, where only the second list says how much there is. */
+  if (!guided && !a->second_is_packed) queue_run(queue, chunks_for(job.layout.panels, PACK_PANELS), pack_task, &job);
   queue_run(queue, chunks_for(a->first.count, job.layout.chunk_rows),
             guided ? guided_task : (a->type == MATCH_U8 ? byte_task : float_task), &job);
   if (a->backward) queue_run(queue, chunks_for(a->second.count, MERGE_COLUMNS), merge_task, &job);

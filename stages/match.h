@@ -192,6 +192,9 @@ typedef struct match_args {
   match_nearest *forward;  /* first.count */
   match_nearest *backward; /* second.count, or null */
   unsigned char *work;     /* stage_ops.match_work_bytes of it, aligned to 64 */
+  bool
+      second_is_packed; /* work is what the call before left, which had the same second list and type and no guide: what
+                              is made of that list is there already */
 } match_args;
 
 #endif

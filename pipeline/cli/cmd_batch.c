@@ -16,6 +16,7 @@
 #include "pipeline/cli/batch/batch_settings.h"
 #include "pipeline/cli/batch/batch_store.h"
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/stop_signals.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 
@@ -272,22 +273,6 @@ static void fill_device_options(batch_job *job) {
   }
 }
 
-/* A signal that was ignored when the command began (nohup, a script's background) stays ignored: once blocked it would
-   be kept, and sigtimedwait would find it. */
-static void add_unless_ignored(sigset_t *signals, int number) {
-  struct sigaction before;
-  if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) sigaddset(signals, number);
-}
-
-/* The signals that stop a batch. */
-static sigset_t stopping_signals(void) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  add_unless_ignored(&signals, SIGINT);
-  add_unless_ignored(&signals, SIGTERM);
-  return signals;
-}
-
 static cli_exit make_run(batch_job *job, batch_work *work) {
   char message[CLI_MESSAGE_BYTES] = "";
   const int32_t jobs = (int32_t)job->set->values[OPTION_JOBS].integer;
@@ -306,11 +291,10 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
                        .readers = jobs,
                        .writers = jobs};
   /* A GPU's driver starts threads of its own here, which must leave these signals to wait_for_end. */
-  const sigset_t signals = stopping_signals();
-  sigset_t before;
-  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  stop_signals signals;
+  stop_signals_block(&signals);
   const hs_status status = batch_make(&job->run, work, message, sizeof message);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  stop_signals_restore(&signals);
   if (status != HS_OK)
     cli_print_create_error(COMMAND_BATCH, message);
   else if (message[0] != '\0')
@@ -320,23 +304,13 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
   return cli_exit_of_create(status);
 }
 
-/* Takes the signal that came, if any; 0: none. */
-static int take_signal(const sigset_t *signals) {
-  const struct timespec no_time = {0};
-  const int number = sigtimedwait(signals, NULL, &no_time);
-  return number > 0 ? number : 0;
-}
-
 /* Until everything has ended; returns the signal that stopped it, 0 for none. */
-static int wait_for_end(batch_job *job, const sigset_t *signals) {
+static int wait_for_end(batch_job *job, const stop_signals *signals) {
   int stopped_by = 0;
   while (!batch_wait(job->run, BATCH_TICK_MS)) {
     if (stopped_by == 0) {
-      stopped_by = take_signal(signals);
-      if (stopped_by != 0) {
-        batch_stop(job->run);
-        pthread_sigmask(SIG_UNBLOCK, signals, NULL); /* a second one ends the process at once */
-      }
+      stopped_by = stop_signals_take(signals);
+      if (stopped_by != 0) batch_stop(job->run);
     }
     /* A try-lock, because a thread may hold the lock for as long as its output is blocked, and signals must be seen. */
     if (pthread_mutex_trylock(&job->lock) == 0) {
@@ -365,7 +339,7 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
     cli_error(COMMAND_BATCH, "%s; stopped, --resume goes on", job->fatal);
   } else if (ended < report->total) {
     cli_error(COMMAND_BATCH, "stopped by %s with %zu of %zu images left; --resume goes on",
-              stopped_by == SIGTERM ? "SIGTERM" : "SIGINT", report->total - ended, report->total);
+              stop_signal_name(stopped_by), report->total - ended, report->total);
   } else {
     const cli_exit result = batch_manifest_finish(&job->manifest, (size_t)(job->shard - 1), (size_t)job->shards);
     return report->failed > 0 || job->list.unreadable > 0 ? CLI_FAILED : result;
@@ -374,11 +348,10 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
 }
 
 static cli_exit run_batch(batch_job *job, const batch_work *work) {
-  const sigset_t signals = stopping_signals();
-  sigset_t before;
+  stop_signals signals;
   struct timespec start;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-  pthread_sigmask(SIG_BLOCK, &signals, &before); /* the threads inherit this: signals wait for wait_for_end */
+  stop_signals_block(&signals); /* the threads inherit this: signals wait for wait_for_end */
   batch_report_begin(&job->report, job->set, work->count);
   if (work->count == 0 && !job->report.is_quiet && job->list.count == 0)
     cli_error(COMMAND_BATCH, "%s: no images there", job->set->operands[0]);
@@ -390,7 +363,7 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   const char *fallback = batch_get_numbers(job->run).fallback;
   if (fallback) cli_error(COMMAND_BATCH, "images that do not fit were processed by the CPU (%s)", fallback);
   const cli_exit result = conclude_batch(job, status, stopped_by);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  stop_signals_restore(&signals);
   return result;
 }
 

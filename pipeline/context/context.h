@@ -48,6 +48,7 @@ struct hs_context {
   pid_t process;                    /* that made it; in a forked child its threads and its device do not exist */
   bool is_lane;                     /* works beside others on images in in_flight_ring */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
+  struct hs_pairs *pairs;           /* the run over pairs that is under way */
 
   split_table own_splits, *splits; /* HS_DEVICE_HYBRID; a lane's splits are its owner's */
 

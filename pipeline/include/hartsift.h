@@ -393,6 +393,7 @@ HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *sta
 #include "hartsift_colmap.h"
 #include "hartsift_geometry.h"
 #include "hartsift_match.h"
+#include "hartsift_pairs.h"
 #include "hartsift_primitives.h"
 #include "hartsift_retrieval.h"
 

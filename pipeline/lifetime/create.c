@@ -10,6 +10,7 @@
 #include "pipeline/context/options.h"
 #include "pipeline/device/backend.h"
 #include "pipeline/frame/in_flight.h"
+#include "pipeline/pairs/pairs_detach.h"
 
 static void make_tables(hs_context *c) {
   c->params = options_params(&c->options);
@@ -78,6 +79,7 @@ hs_status hs_create(hs_context **context, const hs_options *options) {
 void hs_destroy(hs_context *c) {
   if (!c) return;
   in_flight_end(c);
+  pairs_detach(c);
   backend_release(c);
 }
 

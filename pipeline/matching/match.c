@@ -49,42 +49,51 @@ void hs_matches_free(hs_matches *matches) {
 
 /* ------------------------------------------------------------------ checks */
 
+/* Where the reason of a refusal goes. */
+typedef struct match_reason {
+  char *message;
+  size_t bytes;
+} match_reason;
+
+#define REFUSE(why, status, ...) (hs_message_set((why)->message, (why)->bytes, __VA_ARGS__), (status))
+
 /* The caller's options over the defaults. */
-static hs_status adopt(hs_context *c, const hs_match_options *callers, hs_match_options *mine) {
+static hs_status adopt(const match_reason *why, const hs_match_options *callers, hs_match_options *mine) {
   char reason[ADOPT_REASON_BYTES];
   *mine = defaults;
   if (!callers || options_adopt(mine, callers, kind, reason) == HS_OK) return HS_OK;
-  return MATCH_FAIL(c, HS_ERR_OPTION, "%s", reason);
+  return REFUSE(why, HS_ERR_OPTION, "%s", reason);
 }
 
-static hs_status check_options(hs_context *c, const hs_match_options *o) {
+static hs_status check_options(const match_reason *why, const hs_match_options *o) {
   if (!(o->ratio >= 0.0 && o->ratio <= 1.0))
-    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.ratio is %g, expected 0..1", o->ratio);
+    return REFUSE(why, HS_ERR_OPTION, "match options.ratio is %g, expected 0..1", o->ratio);
   if (!(o->max_distance >= 0.0))
-    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.max_distance is %g, expected 0 or more", o->max_distance);
+    return REFUSE(why, HS_ERR_OPTION, "match options.max_distance is %g, expected 0 or more", o->max_distance);
   if (o->mutual != 0 && o->mutual != 1)
-    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.mutual is %d, expected 0 or 1", (int)o->mutual);
+    return REFUSE(why, HS_ERR_OPTION, "match options.mutual is %d, expected 0 or 1", (int)o->mutual);
   if ((int)o->guide < HS_GUIDE_NONE || (int)o->guide > HS_GUIDE_FUNDAMENTAL)
-    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.guide is %d, expected 0..2", (int)o->guide);
+    return REFUSE(why, HS_ERR_OPTION, "match options.guide is %d, expected 0..2", (int)o->guide);
   if (o->guide == HS_GUIDE_NONE) return HS_OK;
   if (!(o->guide_tolerance > 0.0))
-    return MATCH_FAIL(c, HS_ERR_OPTION, "match options.guide_tolerance is %g, expected above 0", o->guide_tolerance);
+    return REFUSE(why, HS_ERR_OPTION, "match options.guide_tolerance is %g, expected above 0", o->guide_tolerance);
   for (int i = 0; i < 9; i++)
     if (!isfinite(o->guide_matrix[i]))
-      return MATCH_FAIL(c, HS_ERR_OPTION, "match options.guide_matrix[%d] is not finite", i);
+      return REFUSE(why, HS_ERR_OPTION, "match options.guide_matrix[%d] is not finite", i);
   return HS_OK;
 }
 
-static hs_status check_list(hs_context *c, const hs_features *f, bool guided, const char *name, match_list *list) {
+static hs_status check_list(const match_reason *why, const hs_features *f, bool guided, const char *name,
+                            match_list *list) {
   if (f->count >= MATCH_NONE)
-    return MATCH_FAIL(c, HS_ERR_LIMIT, "%s has %zu features, expected fewer than 2^32 - 1", name, f->count);
+    return REFUSE(why, HS_ERR_LIMIT, "%s has %zu features, expected fewer than 2^32 - 1", name, f->count);
   if (!RESERVED_IS_CLEAR(f->reserved))
-    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s.reserved is set: start with {0}, or use a later library", name);
+    return REFUSE(why, HS_ERR_ARGUMENT, "%s.reserved is set: start with {0}, or use a later library", name);
   if (f->count > 0 && f->descriptor_type != HS_DESCRIPTOR_U8 && f->descriptor_type != HS_DESCRIPTOR_F32)
-    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s has no descriptors (type %d)", name, (int)f->descriptor_type);
-  if (f->count > 0 && !f->descriptors) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s.descriptors is null", name);
+    return REFUSE(why, HS_ERR_ARGUMENT, "%s has no descriptors (type %d)", name, (int)f->descriptor_type);
+  if (f->count > 0 && !f->descriptors) return REFUSE(why, HS_ERR_ARGUMENT, "%s.descriptors is null", name);
   if (f->count > 0 && guided && !f->keypoints)
-    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "%s.keypoints is null, which the guide needs", name);
+    return REFUSE(why, HS_ERR_ARGUMENT, "%s.keypoints is null, which the guide needs", name);
   *list = (match_list){f->keypoints, f->descriptors, (uint32_t)f->count};
   return HS_OK;
 }
@@ -95,12 +104,12 @@ static double limit_squared(double limit) {
   return limit > 0.0 && squared < DBL_MIN ? DBL_MIN : squared;
 }
 
-hs_status match_check(hs_context *c, const hs_features *first, const hs_features *second,
-                      const hs_match_options *options, match_request *r) {
+static hs_status check(const match_reason *why, const hs_features *first, const hs_features *second,
+                       const hs_match_options *options, match_request *r) {
   hs_match_options o;
-  if (!first || !second) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "a list of features is null");
-  hs_status st = adopt(c, options, &o);
-  if (st == HS_OK) st = check_options(c, &o);
+  if (!first || !second) return REFUSE(why, HS_ERR_ARGUMENT, "a list of features is null");
+  hs_status st = adopt(why, options, &o);
+  if (st == HS_OK) st = check_options(why, &o);
   if (st != HS_OK) return st;
   memset(r, 0, sizeof *r);
   /* A tolerance whose square is beyond doubles counts as infinity. */
@@ -111,15 +120,35 @@ hs_status match_check(hs_context *c, const hs_features *first, const hs_features
     memcpy(r->guide.matrix, o.guide_matrix, sizeof r->guide.matrix);
   }
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
-  st = check_list(c, first, guided, "the first list", &r->first);
-  if (st == HS_OK) st = check_list(c, second, guided, "the second list", &r->second);
+  st = check_list(why, first, guided, "the first list", &r->first);
+  if (st == HS_OK) st = check_list(why, second, guided, "the second list", &r->second);
   if (st != HS_OK) return st;
   if (first->count > 0 && second->count > 0 && first->descriptor_type != second->descriptor_type)
-    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "one list has 8-bit descriptors, the other float ones");
+    return REFUSE(why, HS_ERR_ARGUMENT, "one list has 8-bit descriptors, the other float ones");
   r->type = (match_type)(first->count > 0 ? first : second)->descriptor_type;
   r->limits = (match_limits){limit_squared(o.ratio), limit_squared(o.max_distance)};
   r->mutual = o.mutual != 0;
   return HS_OK;
+}
+
+hs_status match_check_alone(const hs_features *first, const hs_features *second, const hs_match_options *options,
+                            match_request *request, char *message, size_t message_bytes) {
+  const match_reason why = {message, message_bytes};
+  return check(&why, first, second, options, request);
+}
+
+hs_status match_check(hs_context *c, const hs_features *first, const hs_features *second,
+                      const hs_match_options *options, match_request *request) {
+  char message[ERROR_TEXT_BYTES / 2] = "";
+  const hs_status st = match_check_alone(first, second, options, request, message, sizeof message);
+  return st == HS_OK ? st : MATCH_FAIL(c, st, "%s", message);
+}
+
+hs_status match_check_options(const hs_match_options *options, hs_match_options *full, char *message,
+                              size_t message_bytes) {
+  const match_reason why = {message, message_bytes};
+  const hs_status st = adopt(&why, options, full);
+  return st == HS_OK ? check_options(&why, full) : st;
 }
 
 /* ------------------------------------------------------------------ room */

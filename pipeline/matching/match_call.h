@@ -10,6 +10,14 @@
 hs_status match_check(hs_context *context, const hs_features *first, const hs_features *second,
                       const hs_match_options *options, match_request *request);
 
+/* The same without a context, from any thread; message: why it failed. */
+hs_status match_check_alone(const hs_features *first, const hs_features *second, const hs_match_options *options,
+                            match_request *request, char *message, size_t message_bytes);
+
+/* The options (null: the defaults) over the defaults, checked. */
+hs_status match_check_options(const hs_match_options *options, hs_match_options *full, char *message,
+                              size_t message_bytes);
+
 /* Runs a checked request: fills *matches or nearest[], whichever is not null. device: where its lists lie, for a context
    of a GPU. *matches is changed only on success. */
 hs_status match_run(hs_context *context, const match_request *request, const cuda_match_place *device,

@@ -17,7 +17,8 @@ TOP_LEVEL = {
     ".gitattributes", "bench", "cpu", "cuda", "pipeline", "python", "stages", "tests",
 }
 INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
-                     "hartsift_opencv.hpp", "hartsift_primitives.h", "hartsift_retrieval.h", "hartsift_types.h"}
+                     "hartsift_opencv.hpp", "hartsift_pairs.h", "hartsift_primitives.h",
+                     "hartsift_retrieval.h", "hartsift_types.h"}
 # Written for users, who have nothing but the installed headers.
 USER_CODE = ("pipeline/examples/", "python/", "tests/api/consumer/")
 # Sources of pipeline/ that are no part of the library or the command.

@@ -35,13 +35,15 @@ ROOMS = {
     "pipeline/context": _BASE + ("stages", "cpu"),
     "pipeline/device": _CONTEXT + _CUDA,
     "pipeline/frame": _DEVICE,
-    # hs_create and hs_destroy see all that a context may hold.
-    "pipeline/lifetime": _DEVICE + ("pipeline/frame",),
     "pipeline/matching": _DEVICE,
     "pipeline/primitives": _CONTEXT,
     # Which images to match; the exact matching assigns descriptors to centres.
     "pipeline/retrieval": _CONTEXT + ("pipeline/matching",),
     "pipeline/geometry": _BASE + ("stages", "cpu"),
+    # Many pairs of a collection, matched and verified beside each other.
+    "pipeline/pairs": _DEVICE + ("pipeline/matching", "pipeline/geometry"),
+    # hs_create and hs_destroy see all that a context may hold.
+    "pipeline/lifetime": _DEVICE + ("pipeline/frame", "pipeline/pairs"),
     "pipeline/image_io": _BASE + ("cpu",),
     "pipeline/formats/common": _BASE,
     "pipeline/formats/colmap": _FORMATS,

@@ -9,13 +9,13 @@
 
 #include "pipeline/cli/batch/batch_manifest.h"
 #include "pipeline/cli/batch/batch_settings.h"
+#include "pipeline/cli/common/progress_line.h"
 
 typedef struct batch_report {
-  bool has_json, is_quiet, on_terminal;
-  bool line_is_drawn;
+  bool has_json, is_quiet;
+  progress_line line;
   size_t total, kept, done, failed; /* images; done: in this run */
   size_t of_device[BATCH_DEVICES_MOST];
-  double start_ms;
 } batch_report;
 
 typedef struct batch_cpu_seconds {

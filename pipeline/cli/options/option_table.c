@@ -317,7 +317,8 @@ static const char *const match_details[] = {
     "--database FILE matches every image of a COLMAP database with every other, or the pairs of --pairs, verifies them "
     "and adds matches and geometry for COLMAP's mapper. Pairs that have matches are left unless --replace is given. "
     "--verify essential takes the cameras of the database where their focal length is known and there is no distortion, "
-    "and a fundamental matrix elsewhere. What is done is saved every half minute. With --json, standard output gets one "
+    "and a fundamental matrix elsewhere. What is done is saved twice a second; "
+    "Ctrl-C (SIGINT) or SIGTERM saves the rest and ends, and the same command goes on. With --json, standard output gets one "
     "record a line for each pair: image_a, image_b, matches, inliers, model.",
     NULL,
 };

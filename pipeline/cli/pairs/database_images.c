@@ -30,7 +30,8 @@ static bool add_image(database_images *images, const hs_colmap_image *image) {
     images->each = larger;
   }
   database_image *added = &images->each[images->count];
-  *added = (database_image){.image_id = image->image_id, .name = malloc(strlen(image->name) + 1)};
+  *added = (database_image){
+      .image_id = image->image_id, .name = malloc(strlen(image->name) + 1), .features = (size_t)image->features};
   if (!added->name) return false;
   strcpy(added->name, image->name);
   added->is_calibrated = pinhole_of(&image->camera, &added->camera);

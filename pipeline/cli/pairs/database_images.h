@@ -9,6 +9,7 @@
 typedef struct database_image {
   uint32_t image_id;
   char *name;
+  size_t features; /* keypoints; as many as will be read */
   hs_camera camera;
   bool is_calibrated; /* a pinhole camera of known focal length: an essential matrix can be estimated */
 } database_image;

@@ -15,11 +15,11 @@ bool pair_list_add(pair_list *pairs, size_t first, size_t second) {
   /* Room doubles: at powers of two. */
   if ((pairs->count & (pairs->count - 1)) == 0) {
     const size_t room = pairs->count == 0 ? 1 : 2 * pairs->count;
-    image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(pairs->each, room * sizeof *larger) : NULL;
+    hs_image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(pairs->each, room * sizeof *larger) : NULL;
     if (!larger) return false;
     pairs->each = larger;
   }
-  pairs->each[pairs->count++] = (image_pair){(uint32_t)first, (uint32_t)second};
+  pairs->each[pairs->count++] = (hs_image_pair){(uint32_t)first, (uint32_t)second};
   return true;
 }
 

@@ -7,13 +7,9 @@
 
 #include "pipeline/cli/pairs/database_images.h"
 
-typedef struct image_pair {
-  uint32_t first, second; /* indices of the images */
-} image_pair;
-
-/* In the order in which they are matched. */
+/* In the order in which they are matched; indices of the images. */
 typedef struct pair_list {
-  image_pair *each;
+  hs_image_pair *each;
   size_t count;
 } pair_list;
 

@@ -1,0 +1,55 @@
+/*
+ * The progress line; see progress_line.h.
+ */
+#include "pipeline/cli/common/progress_line.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "pipeline/cli/common/cli_common.h"
+
+enum { BAR_COLUMNS = 30, TIME_BYTES = 32 };
+
+void progress_line_begin(progress_line *line, bool is_quiet) {
+  *line = (progress_line){.on_terminal = !is_quiet && isatty(STDERR_FILENO) == 1, .start_ms = cli_milliseconds()};
+}
+
+double progress_line_seconds(const progress_line *line) { return (cli_milliseconds() - line->start_ms) * 1e-3; }
+
+double progress_line_rate(const progress_line *line, size_t worked) {
+  const double seconds = progress_line_seconds(line);
+  return seconds > 0 ? (double)worked / seconds : 0;
+}
+
+static void format_time(size_t left, double rate, char text[TIME_BYTES]) {
+  const double seconds = rate > 0 ? (double)left / rate : 0;
+  if (rate <= 0 || seconds > 1e8) {
+    snprintf(text, TIME_BYTES, "-:--");
+    return;
+  }
+  const long whole = (long)(seconds + 0.5);
+  if (whole >= 3600)
+    snprintf(text, TIME_BYTES, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+  else
+    snprintf(text, TIME_BYTES, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t worked, size_t failed) {
+  static const char full[] = "##############################";
+  char left[TIME_BYTES], failures[48] = "";
+  if (!line->on_terminal || total == 0) return;
+  const double rate = progress_line_rate(line, worked);
+  const int filled = (int)((double)ended / (double)total * BAR_COLUMNS);
+  format_time(total - ended, rate, left);
+  if (failed > 0) snprintf(failures, sizeof failures, ", %zu failed", failed);
+  fprintf(stderr, "\r[%.*s%*s] %zu of %zu, %.1f a second, %s left%s\033[K", filled, full, BAR_COLUMNS - filled, "",
+          ended, total, rate, left, failures);
+  fflush(stderr);
+  line->is_drawn = true;
+}
+
+void progress_line_clear(progress_line *line) {
+  if (!line->is_drawn) return;
+  fputs("\r\033[K", stderr);
+  line->is_drawn = false;
+}

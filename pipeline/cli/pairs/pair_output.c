@@ -1,0 +1,78 @@
+/*
+ * Results of pairs; see pair_output.h.
+ */
+#include "pipeline/cli/pairs/pair_output.h"
+
+#include <inttypes.h>
+
+hs_status pair_output_store(pair_output *output, const hs_pair_result *result, char message[CLI_MESSAGE_BYTES]) {
+  const database_image *images = output->images->each;
+  const hs_geometry *model = result->geometry;
+  hs_colmap_matches entry = {.pairs = result->matches,
+                             .pair_stride_bytes = sizeof *result->matches,
+                             .count = result->match_count,
+                             .inliers = result->inliers};
+  if (model && model->model == HS_HOMOGRAPHY) entry.homography = model;
+  if (model && model->model == HS_FUNDAMENTAL) entry.fundamental = model;
+  if (model && model->model == HS_ESSENTIAL) entry.essential = model;
+  if (result->plane) entry.homography = result->plane;
+  const hs_status status = hs_colmap_add_matches(output->database, images[result->images.first].image_id,
+                                                 images[result->images.second].image_id, &entry);
+  if (status != HS_OK) snprintf(message, CLI_MESSAGE_BYTES, "%s", hs_colmap_last_error(output->database));
+  return status;
+}
+
+static void print_record(const pair_output *output, const hs_pair_result *result) {
+  static const char *const models[] = {"null", "\"homography\"", "\"fundamental\"", "\"essential\""};
+  printf("{\"image_a\": ");
+  cli_write_json_string(stdout, output->images->each[result->images.first].name);
+  printf(", \"image_b\": ");
+  cli_write_json_string(stdout, output->images->each[result->images.second].name);
+  printf(", \"matches\": %zu, \"inliers\": ", result->match_count);
+  if (result->geometry) {
+    printf("%zu, \"model\": %s}\n", result->geometry->inlier_count,
+           models[result->geometry->found != 0 ? (int)result->geometry->model : 0]);
+  } else {
+    printf("null, \"model\": null}\n");
+  }
+}
+
+void pair_output_tell(pair_output *output, const hs_pair_result *result, hs_status status, const char *message) {
+  pair_totals *totals = &output->totals;
+  if (status != HS_OK) {
+    progress_line_clear(&output->line);
+    cli_error(COMMAND_MATCH, "%s and %s: %s", output->images->each[result->images.first].name,
+              output->images->each[result->images.second].name,
+              message[0] != '\0' ? message : hs_status_string(status));
+    totals->failed++;
+    return;
+  }
+  totals->done++;
+  totals->matches += result->match_count;
+  if (result->geometry && result->geometry->found != 0) {
+    totals->verified++;
+    totals->inliers += result->geometry->inlier_count;
+  }
+  if (output->has_json) print_record(output, result);
+}
+
+void pair_output_progress(pair_output *output) {
+  const pair_totals *t = &output->totals;
+  progress_line_draw(&output->line, t->kept + t->done + t->failed, t->pairs, t->done + t->failed, t->failed);
+}
+
+void pair_output_end(pair_output *output) {
+  const pair_totals *totals = &output->totals;
+  char verified[96] = "";
+  progress_line_clear(&output->line);
+  if (output->is_quiet) return;
+  if (output->is_verified) {
+    snprintf(verified, sizeof verified, ", %zu pair%s verified with %" PRIu64 " inliers", totals->verified,
+             totals->verified == 1 ? "" : "s", totals->inliers);
+  }
+  const double seconds = progress_line_seconds(&output->line);
+  cli_note("%s: %zu images, %zu pairs (%zu already had matches, %zu failed), %" PRIu64
+           " matches%s, %.0f ms, %.0f pairs a second",
+           output->images->path, output->images->count, totals->pairs, totals->kept, totals->failed, totals->matches,
+           verified, seconds * 1e3, progress_line_rate(&output->line, totals->done + totals->failed));
+}

@@ -1,0 +1,110 @@
+/*
+ * hartsift_pairs.h - many pairs of a collection's images matched, and verified; part of hartsift.h.
+ *
+ *     hs_pairs *run;  hs_status st = hs_pairs_start(&run, context, &collection, pairs, count, &options);
+ *     for (size_t i = 0; i < count; i++) {
+ *       const hs_pair_result *r;
+ *       st = hs_pairs_next(run, -1, &r);     of pairs[i]
+ *     }
+ *     hs_pairs_end(run);
+ *
+ * For each pair the same bytes as hs_match and hs_verify one after another, whatever the device, the number of threads
+ * and the memory, in the order of the pairs. In between, the threads of the context work on different pairs, or verify
+ * those that its GPU matches, many in one launch; the images whose turn comes are read meanwhile. Where the collection
+ * does not fit max_memory_bytes, pairs are worked off in blocks of few images, and results wait until their turn.
+ */
+#ifndef HARTSIFT_PAIRS_H
+#define HARTSIFT_PAIRS_H
+
+#include "hartsift_geometry.h"
+#include "hartsift_match.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One image. Start with {0}. */
+typedef struct hs_collection_image {
+  const hs_features
+      *features;        /* host memory of the caller, unchanged until hs_pairs_end; null: hs_collection.read gives
+                                  them */
+  size_t feature_count; /* without features: as many as read will give; memory is planned by it */
+  hs_camera camera;     /* for HS_ESSENTIAL; fx 0: not known */
+  int32_t reserved[8];  /* 0 */
+} hs_collection_image;
+
+/* The images. All of it stays the caller's and unchanged until hs_pairs_end. */
+typedef struct hs_collection {
+  const hs_collection_image *images;
+  size_t image_count; /* below 2^32 */
+  /* Fills the empty *features of an image that has none in the array; the library frees them. A failure is that of every
+     pair of the image; message (zero-terminated, message_bytes of room) may say why. Called from one thread at a time,
+     none of the caller's, once for an image unless memory makes the run forget it in between. May be null. */
+  hs_status (*read)(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes);
+  void *user;
+  int32_t reserved[8]; /* 0 */
+} hs_collection;
+
+typedef struct hs_pairs_options {
+  size_t struct_size;            /* sizeof(hs_pairs_options), set by hs_pairs_options_init; fields are only appended */
+  const hs_match_options *match; /* null: the defaults; without a guide. Copied */
+  const hs_verify_options *verify; /* null: matches alone. Copied; allocator and message are not used, and the cameras
+                              are the collection's: HS_ESSENTIAL is estimated where both are known, HS_FUNDAMENTAL where
+                              not */
+  int32_t guided;         /* 1: where a geometry was found, features are matched again among candidates that agree with
+                              it within its tolerance, and verified again; the outcome replaces the first one if it has
+                              as many inliers. Needs verify; 0 or 1; 0 */
+  int32_t find_plane;     /* 1: where a homography explains half of the inliers of another model or more, it is
+                              estimated too (hs_pair_result.plane); needs verify; 0 or 1; 0 */
+  double plane_tolerance; /* of that homography, pixels; 0: the tolerance of verify; 0 or more; 0 */
+} hs_pairs_options;
+
+/* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
+#define hs_pairs_options_init(options) hs_pairs_options_init_sized((options), sizeof(hs_pairs_options))
+HS_API hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_size);
+
+/* What became of a pair. The library's, host memory. */
+typedef struct hs_pair_result {
+  size_t index;         /* of the pair in the list */
+  hs_image_pair images; /* pairs[index] */
+  hs_status status;     /* HS_OK, or why there is nothing else: the image's reading failed, descriptors of two types,
+                           HS_ERR_LIMIT where the two images alone are beyond max_memory_bytes, ... */
+  const char *message;  /* the reason, for HS_OK "" */
+  size_t match_count;
+  const hs_match_pair *matches; /* match_count, by ascending first */
+  const uint8_t *inliers;       /* match_count bytes, 1 for an inlier; null without verification */
+  const hs_geometry *geometry;  /* null without verification */
+  const hs_geometry *plane;     /* of find_plane; null: not estimated */
+} hs_pair_result;
+
+/* A run over a list of pairs. */
+typedef struct hs_pairs hs_pairs;
+
+/* Begins to work off `pairs`, count of them (indices of the collection's images), the caller's and unchanged until hs_pairs_end; an image may be in any number
+   of them, but not twice in one. context: its threads, and its GPU if it has one, do the work; until hs_pairs_end it
+   must not be used for anything else but hs_destroy. Its max_memory_bytes bounds what the run holds in host memory and,
+   besides, on the device; 0: half of the machine's and of the device's memory. Its allocator is called from several
+   threads at once. options: null for the defaults. Does not block.
+   Statuses: HS_ERR_ARGUMENT (null, an index outside the collection, a pair of an image with itself, an image with
+   neither features nor read, a run on this context that has not ended), HS_ERR_OPTION, HS_ERR_LIMIT (2^32 - 1 pairs or
+   more), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_DEVICE; *run is null then, and hs_last_error says why. */
+HS_API hs_status hs_pairs_start(hs_pairs **run, hs_context *context, const hs_collection *collection,
+                                const hs_image_pair *pairs, size_t count, const hs_pairs_options *options);
+
+/* Waits for the next pair of the list. *result: valid until the next call on the run; null with HS_OK: all have been
+   given, or the next was not ready within wait_ms milliseconds (-1: waits as long as it takes).
+   Statuses: HS_ERR_ARGUMENT (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL: the run
+   cannot go on; the results given so far were good, and every further call fails alike. */
+HS_API hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result);
+
+/* Why hs_pairs_next failed, "" if it did not. Valid until hs_pairs_end. */
+HS_API const char *hs_pairs_last_error(const hs_pairs *run);
+
+/* Ends a run, finished or not, and frees all of it; pairs that are being worked on are finished first. null is
+   allowed. */
+HS_API void hs_pairs_end(hs_pairs *run);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

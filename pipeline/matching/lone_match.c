@@ -1,0 +1,96 @@
+/*
+ * Matching of one pair on one thread; see lone_match.h.
+ *
+ * A guided request is run as it is. Of another the lists change places: the stage packs its second list, and pairs in a
+ * row mostly share their first one. The order of candidates is total, so that changes no result.
+ */
+#include "pipeline/matching/lone_match.h"
+
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+
+enum { PART_ALIGNMENT = 64 };
+
+static size_t padded(size_t bytes) { return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT; }
+
+static hs_status grow(const hs_allocator *allocator, size_t bytes, unsigned char **memory, size_t *room) {
+  if (bytes <= *room) return HS_OK;
+  hs_memory_release(allocator, *memory);
+  *memory = hs_memory_alloc(allocator, bytes);
+  *room = *memory ? bytes : 0;
+  return *memory ? HS_OK : HS_ERR_MEMORY;
+}
+
+void lone_match_free(lone_matcher *m) {
+  hs_memory_release(m->allocator, m->nearest);
+  hs_memory_release(m->allocator, m->work);
+  *m = (lone_matcher){.ops = m->ops, .allocator = m->allocator};
+}
+
+/* Counts are below 2^32, so that these sums fit 64 bits. */
+static size_t nearest_bytes(size_t first, size_t second) {
+  return padded(first * sizeof(match_nearest)) + padded(second * sizeof(match_nearest));
+}
+
+static size_t place_bytes(size_t first, size_t second) {
+  return padded(first * sizeof(match_place)) + padded(second * sizeof(match_place));
+}
+
+uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count) {
+  match_nearest asked; /* never read */
+  const match_args args = {.type = type,
+                           .first = {NULL, NULL, (uint32_t)second_count},
+                           .second = {NULL, NULL, (uint32_t)first_count},
+                           .backward = &asked};
+  size_t work;
+  if (!ops->match_work_bytes(&args, 1, &work)) return UINT64_MAX;
+  return (uint64_t)work + nearest_bytes(first_count, second_count);
+}
+
+/* Puts the places of a guide behind the nearest. */
+static void place_features(const match_request *r, unsigned char *memory, match_args *args) {
+  match_place *first = (match_place *)(void *)memory,
+              *second = (match_place *)(void *)(memory + padded(r->first.count * sizeof(match_place)));
+  for (uint32_t i = 0; i < r->first.count; i++)
+    first[i] = match_place_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
+  for (uint32_t i = 0; i < r->second.count; i++)
+    second[i] = match_place_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
+  args->first.places = first;
+  args->second.places = second;
+}
+
+static hs_status prepare_work(lone_matcher *m, const match_args *args) {
+  size_t bytes;
+  if (!m->ops->match_work_bytes(args, 1, &bytes)) return HS_ERR_LIMIT;
+  if (bytes > m->work_bytes) m->packed = 0;
+  return grow(m->allocator, bytes, &m->work, &m->work_bytes);
+}
+
+hs_status lone_match_run(lone_matcher *m, const match_request *r, uint64_t first_number, lone_nearest *nearest) {
+  const bool guided = r->guide.kind != MATCH_UNGUIDED, exchanged = !guided;
+  const match_side first = {r->first.descriptors, NULL, r->first.count},
+                   second = {r->second.descriptors, NULL, r->second.count};
+  const size_t found = nearest_bytes(first.count, second.count);
+  const size_t places = guided ? place_bytes(first.count, second.count) : 0;
+  hs_status status = grow(m->allocator, found + places, &m->nearest, &m->nearest_bytes);
+  if (status != HS_OK) return status;
+  match_nearest *of_first = (match_nearest *)(void *)m->nearest,
+                *of_second = (match_nearest *)(void *)(m->nearest + padded(first.count * sizeof(match_nearest)));
+  match_args args = {.type = r->type,
+                     .first = exchanged ? second : first,
+                     .second = exchanged ? first : second,
+                     .guide = r->guide.kind,
+                     .tolerance_squared = r->guide.tolerance_squared,
+                     .forward = exchanged ? of_second : of_first,
+                     .backward = exchanged ? of_first : (r->mutual ? of_second : NULL)};
+  if (guided) place_features(r, m->nearest + found, &args);
+  status = prepare_work(m, &args);
+  if (status != HS_OK) return status;
+  args.work = m->work;
+  args.second_is_packed = exchanged && m->packed == first_number && m->packed_type == r->type;
+  m->packed = exchanged ? first_number : 0;
+  m->packed_type = r->type;
+  *nearest = (lone_nearest){of_first, r->mutual ? of_second : NULL};
+  return m->ops->match(NULL, &args) == STAGE_OK ? HS_OK : HS_ERR_INTERNAL;
+}

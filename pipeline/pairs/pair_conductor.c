@@ -1,0 +1,83 @@
+/*
+ * The thread that plans a run's phases and reads their images; see pair_run.h.
+ */
+#include "cpu/float_environment.h"
+#include "pipeline/pairs/pair_run.h"
+
+enum { HORIZON_LEAST = 1024, RECORD_GUESS_BYTES = 4096 };
+
+/* How far ahead of what is given out pairs may be worked on so that their results fit. */
+static size_t horizon(const hs_pairs *run) {
+  const uint64_t each =
+      run->record_count > 0 ? run->record_bytes / run->record_count + 1 : (uint64_t)RECORD_GUESS_BYTES;
+  const uint64_t pairs = run->held_budget / each;
+  const size_t ahead = pairs < HORIZON_LEAST ? HORIZON_LEAST : (size_t)pairs;
+  return ahead < run->count - run->head ? run->head + ahead : run->count;
+}
+
+/* Images that the phase does not have are forgotten as far as the others need the room. No pair is active. */
+static void make_room(hs_pairs *run) {
+  uint64_t used[PAIR_SPACES] = {0};
+  for (int kept = 1; kept >= 0; kept--)
+    for (uint32_t i = 0; i < run->collection.image_count; i++) {
+      const bool wanted = run->phase.marks[i] == run->phase.number;
+      bool fits = true;
+      if (wanted != (kept == 1) || (!wanted && run->images[i].state == PAIR_IMAGE_ABSENT)) continue;
+      for (int s = 0; s < PAIR_SPACES && run->image_bytes[s]; s++)
+        fits = fits && used[s] + run->image_bytes[s][i] <= run->image_budget[s];
+      if (!wanted && !fits) {
+        pair_image_forget(run, i);
+        continue;
+      }
+      for (int s = 0; s < PAIR_SPACES && run->image_bytes[s]; s++) used[s] += run->image_bytes[s][i];
+    }
+}
+
+/* Plans the next phase. in_order: the one before ended because results wait for the pair at the head. */
+static void plan(hs_pairs *run, bool in_order) {
+  const pair_phase_request request = {.pairs = run->pairs,
+                                      .is_done = run->is_done,
+                                      .begin = run->head,
+                                      .end = run->count,
+                                      .horizon = horizon(run),
+                                      .bytes = {run->image_bytes[0], run->image_bytes[1]},
+                                      .budget = {run->image_budget[0], run->image_budget[1]},
+                                      .in_order = in_order};
+  run->next = 0;
+  pair_phase_plan(&request, &run->phase);
+  make_room(run);
+}
+
+static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }
+
+/* Reads what the phase's pairs need, in their order. Called and left with the lock. */
+static void read_images(hs_pairs *run) {
+  for (size_t k = 0; k < run->phase.count; k++) {
+    const hs_image_pair *pair = &run->pairs[run->phase.pairs[k]];
+    const uint32_t images[2] = {pair->first, pair->second};
+    for (int n = 0; n < 2; n++) {
+      if (run->images[images[n]].state != PAIR_IMAGE_ABSENT) continue;
+      if (has_ended(run) || pair_run_phase_over(run)) return;
+      pthread_mutex_unlock(&run->lock);
+      pair_image_read(run, images[n]);
+      pthread_mutex_lock(&run->lock);
+    }
+  }
+}
+
+void *pair_conductor_main(void *argument) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_pairs *run = argument;
+  bool in_order = false;
+  pthread_mutex_lock(&run->lock);
+  while (!has_ended(run)) {
+    plan(run, in_order);
+    if (run->phase.count == 0) break;
+    pthread_cond_broadcast(&run->work);
+    read_images(run);
+    while (!has_ended(run) && !pair_run_phase_over(run)) pthread_cond_wait(&run->progress, &run->lock);
+    in_order = run->next < run->phase.count;
+  }
+  pthread_mutex_unlock(&run->lock);
+  return NULL;
+}

@@ -1,0 +1,56 @@
+/*
+ * Images of a run: read when their phase has come, forgotten when memory is wanted for others. See pair_run.h.
+ */
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+#include "pipeline/pairs/pair_run.h"
+
+/* What a list must be for matching; the rest is checked for each pair. */
+static hs_status check(const hs_pairs *run, uint32_t image, const hs_features *f, char message[PAIR_MESSAGE_BYTES]) {
+  const hs_collection_image *wanted = &run->collection.images[image];
+  if (!wanted->features && f->count != wanted->feature_count) {
+    hs_message_set(message, PAIR_MESSAGE_BYTES, "reading gave %zu features, the collection says %zu", f->count,
+                   wanted->feature_count);
+    return HS_ERR_ARGUMENT;
+  }
+  if (f->count > 0 && run->options.verify && !f->keypoints) {
+    hs_message_set(message, PAIR_MESSAGE_BYTES, "features.keypoints is null, which verification needs");
+    return HS_ERR_ARGUMENT;
+  }
+  return HS_OK;
+}
+
+static void keep_message(const hs_pairs *run, pair_image *i, const char *message) {
+  i->message = hs_memory_alloc(run->allocator, strlen(message) + 1); /* null: the status says it */
+  if (i->message) strcpy(i->message, message);
+}
+
+void pair_image_read(hs_pairs *run, uint32_t image) {
+  char message[PAIR_MESSAGE_BYTES] = "";
+  pair_image *i = &run->images[image];
+  const hs_collection *c = &run->collection;
+  pair_image found = {.features = c->images[image].features, .number = ++run->readings};
+  if (!found.features) {
+    found.status = c->read(c->user, image, &i->own, message, sizeof message);
+    found.features = &i->own;
+  }
+  if (found.status == HS_OK) found.status = check(run, image, found.features, message);
+  if (found.status != HS_OK) keep_message(run, &found, message);
+  pthread_mutex_lock(&run->lock);
+  i->status = found.status;
+  i->message = found.message;
+  i->features = found.features;
+  i->number = found.number;
+  i->state = found.status == HS_OK ? PAIR_IMAGE_READY : PAIR_IMAGE_FAILED;
+  pthread_cond_broadcast(&run->work);
+  pthread_mutex_unlock(&run->lock);
+}
+
+void pair_image_forget(hs_pairs *run, uint32_t image) {
+  pair_image *i = &run->images[image];
+  hs_features_free(&i->own);
+  hs_memory_release(run->allocator, i->message);
+  *i = (pair_image){.state = PAIR_IMAGE_ABSENT};
+}

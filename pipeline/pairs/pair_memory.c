@@ -1,0 +1,78 @@
+/*
+ * The memory of a run; see pair_memory.h.
+ */
+#define _DEFAULT_SOURCE /* _SC_PHYS_PAGES */
+#include "pipeline/pairs/pair_memory.h"
+
+#include <unistd.h>
+
+#include "pipeline/base/memory.h"
+
+/* Verification of a match: its points and working coordinates (13 doubles), index and mark, as the keeper rounds it up. */
+enum { VERIFY_BYTES = 160, PLACES_BYTES = 2 * sizeof(match_place) };
+
+/* Half of the machine's memory, or what the caller allows. */
+static uint64_t allowed(const hs_context *c) {
+  if (c->options.max_memory_bytes > 0) return c->options.max_memory_bytes;
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : UINT64_MAX / 4;
+}
+
+static size_t count_of(const hs_collection_image *i) { return i->features ? i->features->count : i->feature_count; }
+
+/* Bytes of descriptors; those that will be read are taken for 8-bit ones, as databases have them. */
+static size_t descriptor_bytes(const hs_collection_image *i) {
+  return HS_DESCRIPTOR_LENGTH *
+         (i->features && i->features->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : sizeof(uint8_t));
+}
+
+/* What one worker needs for any pair. */
+static uint64_t worker_bytes(const hs_pairs *run) {
+  const hs_collection *c = &run->collection;
+  size_t most = 0;
+  match_type type = MATCH_U8;
+  for (size_t i = 0; i < c->image_count; i++) {
+    if (count_of(&c->images[i]) > most) most = count_of(&c->images[i]);
+    if (descriptor_bytes(&c->images[i]) > HS_DESCRIPTOR_LENGTH) type = MATCH_F32;
+  }
+  if (most >= MATCH_NONE) most = MATCH_NONE - 1; /* such an image's pairs are refused */
+  const uint64_t matching = lone_match_bytes(&run->ops, type, most, most);
+  const uint64_t verifying = run->options.verify ? (uint64_t)most * VERIFY_BYTES : 0;
+  return matching == UINT64_MAX ? matching
+                                : matching + verifying + (run->options.guided ? (uint64_t)most * PLACES_BYTES : 0);
+}
+
+static bool list_images(hs_pairs *run) {
+  const hs_collection *c = &run->collection;
+  uint64_t *bytes = hs_memory_alloc(run->allocator, (c->image_count + 1) * sizeof *bytes);
+  run->image_bytes[PAIR_SPACE_HOST] = bytes;
+  for (size_t i = 0; bytes && i < c->image_count; i++)
+    bytes[i] =
+        c->images[i].features ? 0 : (uint64_t)c->images[i].feature_count * (sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH);
+  return bytes != NULL;
+}
+
+bool pair_memory_plan(hs_pairs *run, int32_t threads) {
+  if (!list_images(run)) return false;
+  const uint64_t own = run->collection.image_count * (sizeof *run->images + sizeof *run->image_bytes[0]) +
+                       run->count * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done);
+  const uint64_t limit = allowed(run->context), all = limit > own ? limit - own : 0;
+  const uint64_t each = worker_bytes(run);
+  /* Workers get up to half; of what they leave three quarters are for images, the rest for results. */
+  uint64_t workers = each > 0 ? all / 2 / each : (uint64_t)threads;
+  if (workers == 0 && each <= all) workers = 1;
+  if (workers > (uint64_t)threads) workers = (uint64_t)threads;
+  run->worker_count = (int32_t)workers;
+  const uint64_t left = all - workers * each;
+  run->held_budget = left / 4;
+  run->image_budget[PAIR_SPACE_HOST] = left - run->held_budget;
+  return true;
+}
+
+bool pair_memory_fits(const hs_pairs *run, const hs_image_pair *pair) {
+  for (int s = 0; s < PAIR_SPACES; s++)
+    if (run->image_bytes[s] &&
+        run->image_bytes[s][pair->first] + run->image_bytes[s][pair->second] > run->image_budget[s])
+      return false;
+  return true;
+}

@@ -1,0 +1,136 @@
+/*
+ * A run over many pairs: what its threads share.
+ *
+ * The conductor plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images are
+ * there, match and verify them, and leave a record; hs_pairs_next gives records out in the order of the pairs. Where a
+ * GPU matches, the device's thread takes the pairs, many at a time, and workers verify what it leaves in a queue.
+ * Everything below `lock` is read and written under it, unless a comment says whose it is.
+ */
+#ifndef HARTSIFT_PAIRS_PAIR_RUN_H
+#define HARTSIFT_PAIRS_PAIR_RUN_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "pipeline/context/context.h"
+#include "pipeline/include/hartsift_pairs.h"
+#include "pipeline/geometry/verify.h"
+#include "pipeline/matching/lone_match.h"
+#include "pipeline/pairs/pair_phase.h"
+
+enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
+enum { PAIR_MESSAGE_BYTES = 512 };
+
+typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_FAILED } pair_image_state;
+
+/* An image of the collection. Between its reading and the end of the phase only `state` changes, from ABSENT. */
+typedef struct pair_image {
+  pair_image_state state;
+  hs_status status; /* of a failed one, and why: null or an allocation */
+  char *message;
+  const hs_features *features; /* of a ready one: the caller's, or own */
+  hs_features own;
+  uint64_t number; /* of its reading, from 1 on */
+} pair_image;
+
+/* A pair that has been worked on; one allocation with the matches and the inliers behind. */
+typedef struct pair_record {
+  hs_pair_result result;
+  hs_geometry model, plane;
+  hs_match_pair *matches;
+  uint8_t *inliers;
+  size_t bytes;
+  char *message; /* of a failed one, behind the struct */
+} pair_record;
+
+typedef struct pair_worker {
+  hs_pairs *run;
+  pthread_t thread;
+  lone_matcher matcher;
+  verify_scratch scratch;
+} pair_worker;
+
+struct hs_pairs {
+  hs_context *context; /* null: destroyed */
+  const hs_allocator *allocator;
+  pid_t process;
+  hs_collection collection;
+  const hs_image_pair *pairs;
+  size_t count;
+  hs_pairs_options options;
+  hs_match_options match;   /* options.match points here, */
+  hs_verify_options verify; /* and options.verify, if there is one */
+  stage_ops ops;
+  uint64_t *image_bytes[PAIR_SPACES];
+  uint64_t image_budget[PAIR_SPACES], held_budget;
+
+  pthread_mutex_t lock;
+  pthread_cond_t work;     /* for workers: a pair may be taken, or the run ends */
+  pthread_cond_t progress; /* for the conductor: a pair has ended, or has been given out */
+  pthread_cond_t ready;    /* for hs_pairs_next */
+  bool is_ending;
+  hs_status failure; /* that ended the run */
+  char message[PAIR_MESSAGE_BYTES];
+
+  pair_image *images;
+  uint64_t readings;
+  pair_phase phase;
+  size_t next;      /* of the phase's pairs, to be taken */
+  size_t active;    /* taken, not done */
+  uint8_t *is_done; /* of each pair */
+  pair_record **records;
+  size_t head;           /* the pair to be given out next */
+  uint64_t held_bytes;   /* of records not given out */
+  uint64_t record_bytes; /* of all records so far, and how many: what one takes on average */
+  size_t record_count;
+  size_t lookahead;   /* pairs from head on that are worked on however much is held */
+  pair_record *given; /* the caller looks at it */
+
+  pthread_t conductor;
+  bool has_conductor;
+  int32_t worker_count;
+  pair_worker workers[];
+};
+
+/* ---- pair_record.c */
+
+/* A record with room for matches; null: no memory. */
+pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers);
+/* One of a pair that failed. */
+pair_record *pair_record_failed(const hs_pairs *run, size_t index, hs_status status, const char *message);
+void pair_record_free(const hs_pairs *run, pair_record *record);
+
+/* ---- pair_state.c; all under the lock */
+
+/* Ends the run with a failure, the first of which counts. */
+void pair_run_fail(hs_pairs *run, hs_status status, const char *message);
+
+/* Whether the phase's next pair may be taken now. */
+bool pair_run_may_take(const hs_pairs *run);
+
+/* Whether nothing of the phase is left to do, or nothing of it may be done before other pairs are given out. */
+bool pair_run_phase_over(const hs_pairs *run);
+
+/* Puts a taken pair's record in its place; null: no memory for one. */
+void pair_run_finish(hs_pairs *run, size_t index, pair_record *record);
+
+/* ---- threads */
+
+void *pair_conductor_main(void *run);
+void *pair_worker_main(void *worker);
+
+/* ---- pair_images.c */
+
+/* Reads an image that is absent, without the lock; by the conductor. */
+void pair_image_read(hs_pairs *run, uint32_t image);
+void pair_image_forget(hs_pairs *run, uint32_t image);
+
+/* ---- pair_verify.c */
+
+/* Verifies a record's matches: fills its model, plane and inliers. message: why it failed, PAIR_MESSAGE_BYTES. */
+hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record *record, char *message);
+
+/* Options for matching a verified pair again along its model. */
+void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options *guided);
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * The threads that match and verify a run's pairs; see pair_run.h.
+ */
+#include "cpu/float_environment.h"
+#include "pipeline/base/message.h"
+#include "pipeline/matching/match_call.h"
+#include "pipeline/pairs/pair_run.h"
+
+/* A pair's work: what came of it so far. */
+typedef struct pair_job {
+  pair_worker *worker;
+  size_t index;
+  const pair_image *first, *second;
+  hs_status status;
+  char message[PAIR_MESSAGE_BYTES];
+} pair_job;
+
+/* The pairs kept of what was found. */
+static pair_record *collect(const pair_job *job, const match_request *r, const lone_nearest *found) {
+  const hs_pairs *run = job->worker->run;
+  size_t count = 0;
+  for (uint32_t i = 0; i < r->first.count; i++) count += match_keeps(&r->limits, found->forward, found->backward, i);
+  pair_record *record = pair_record_make(run, job->index, count, run->options.verify != NULL);
+  if (!record) return NULL;
+  hs_match_pair *to = record->matches;
+  for (uint32_t i = 0; i < r->first.count; i++) {
+    if (!match_keeps(&r->limits, found->forward, found->backward, i)) continue;
+    const match_pair p = match_pair_of(i, &found->forward[i]);
+    *to++ = (hs_match_pair){p.first, p.second, p.distance, p.next_distance};
+  }
+  return record;
+}
+
+/* null: job->status says why. */
+static pair_record *match(pair_job *job, const hs_match_options *options) {
+  lone_nearest found;
+  match_request request;
+  job->status = match_check_alone(job->first->features, job->second->features, options, &request, job->message,
+                                  sizeof job->message);
+  if (job->status == HS_OK) job->status = lone_match_run(&job->worker->matcher, &request, job->first->number, &found);
+  if (job->status != HS_OK) return NULL;
+  pair_record *record = collect(job, &request, &found);
+  if (!record) job->status = HS_ERR_MEMORY;
+  return record;
+}
+
+/* Matches and verifies; null: job->status says why not. */
+static pair_record *work_on(pair_job *job, const hs_match_options *options) {
+  const hs_pairs *run = job->worker->run;
+  pair_record *record = match(job, options);
+  if (!record || !run->options.verify) return record;
+  job->status = pair_verify(run, &job->worker->scratch, record, job->message);
+  if (job->status == HS_OK) return record;
+  pair_record_free(run, record);
+  return NULL;
+}
+
+/* Replaces a verified record by that of guided matching, if this has as much support. */
+static pair_record *guide(pair_job *job, pair_record *record) {
+  const hs_pairs *run = job->worker->run;
+  hs_match_options guided;
+  pair_guide(run, record, &guided);
+  pair_record *again = work_on(job, &guided);
+  if (!again) {
+    pair_record_free(run, record);
+    return NULL;
+  }
+  const bool better = again->model.found != 0 && again->model.inlier_count >= record->model.inlier_count;
+  pair_record_free(run, better ? record : again);
+  return better ? again : record;
+}
+
+static pair_record *work_off(pair_job *job) {
+  const hs_pairs *run = job->worker->run;
+  const pair_image *images[2] = {job->first, job->second};
+  for (int i = 0; i < 2; i++)
+    if (images[i]->state == PAIR_IMAGE_FAILED)
+      return pair_record_failed(run, job->index, images[i]->status, images[i]->message);
+  pair_record *record = work_on(job, &run->match);
+  if (record && run->options.guided && record->model.found != 0) record = guide(job, record);
+  return record ? record : pair_record_failed(run, job->index, job->status, job->message);
+}
+
+/* Waits for a pair; false: there is none any more. Under the lock. */
+static bool take(hs_pairs *run, size_t *index) {
+  while (!run->is_ending && run->failure == HS_OK && !pair_run_may_take(run)) pthread_cond_wait(&run->work, &run->lock);
+  if (run->is_ending || run->failure != HS_OK) return false;
+  *index = run->phase.pairs[run->next++];
+  run->active++;
+  return true;
+}
+
+void *pair_worker_main(void *argument) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  pair_worker *worker = argument;
+  hs_pairs *run = worker->run;
+  size_t index;
+  pthread_mutex_lock(&run->lock);
+  while (take(run, &index)) {
+    pthread_mutex_unlock(&run->lock);
+    const hs_image_pair *pair = &run->pairs[index];
+    pair_job job = {
+        .worker = worker, .index = index, .first = &run->images[pair->first], .second = &run->images[pair->second]};
+    pair_record *record = work_off(&job);
+    pthread_mutex_lock(&run->lock);
+    pair_run_finish(run, index, record);
+  }
+  pthread_mutex_unlock(&run->lock);
+  return NULL;
+}

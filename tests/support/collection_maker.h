@@ -1,0 +1,33 @@
+/*
+ * Collections for tests of many pairs: views of one invented scene from places side by side, with features that look
+ * alike where they show the same point, and some that show nothing else.
+ */
+#ifndef HARTSIFT_TESTS_SUPPORT_COLLECTION_MAKER_H
+#define HARTSIFT_TESTS_SUPPORT_COLLECTION_MAKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/include/hartsift.h"
+
+enum { COLLECTION_IMAGES_MAX = 64 };
+
+typedef struct test_collection {
+  size_t count;
+  hs_features features[COLLECTION_IMAGES_MAX];
+  hs_camera cameras[COLLECTION_IMAGES_MAX]; /* of the scene's views */
+  hs_image_pair *pairs;                     /* all of them */
+  size_t pair_count;
+} test_collection;
+
+/* Images of up to most_features features each; with 4 images or more the second has none and the third one. Every
+   second pair of neighbours overlaps little. */
+void collection_maker_fill(test_collection *collection, size_t images, size_t most_features, hs_descriptor_type type,
+                           uint32_t seed);
+void collection_maker_free(test_collection *collection);
+
+/* The pairs in another order, some of them with their images exchanged. */
+void collection_maker_shuffle(test_collection *collection, uint32_t seed);
+
+#endif
