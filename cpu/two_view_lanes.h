@@ -94,38 +94,62 @@ static inline double score(two_view_error kind, const double matrix[9], const tw
   return sum;
 }
 
+static inline void add_to(real sums[][REGISTERS], int part, real term) { sums[0][part] = sums[0][part] + term; }
+
+/* Adds a register's terms; those of no weight, and what fills up lanes, are set to 0, because 0 times them might not be.
+   Returns the weights. */
+static inline real add_homography(const real m[9], match_point p, real over_limit, int part, real sums[][REGISTERS]) {
+  const real zero = real_of(0.0);
+  real left[6];
+  const real weight = homography_term(m, &p, over_limit, left);
+  p.x = real_if_above(weight, zero, p.x, zero);
+  p.y = real_if_above(weight, zero, p.y, zero);
+  const real right[5] = {p.x * p.x, p.x * p.y, p.x, p.y * p.y, p.y};
+  for (int r = 0; r < 6; r++) {
+    left[r] = real_if_above(weight, zero, left[r], zero);
+    for (int c = 0; c < 5; c++) add_to(sums + 6 * r + c, part, left[r] * right[c]);
+    add_to(sums + 6 * r + 5, part, left[r]);
+  }
+  return weight;
+}
+
+static inline real add_epipolar(const real m[9], match_point p, real over_limit, int part, real sums[][REGISTERS]) {
+  const real zero = real_of(0.0);
+  real jacobian[9], value;
+  const real weight = epipolar_term(m, &p, over_limit, jacobian, &value);
+  for (int i = 0; i < 9; i++) jacobian[i] = real_if_above(weight, zero, jacobian[i], zero);
+  value = real_if_above(weight, zero, value, zero);
+  int next = 0;
+  for (int i = 0; i < 9; i++) {
+    const real weighted = weight * jacobian[i];
+    for (int j = i; j < 9; j++) add_to(sums + next++, part, weighted * jacobian[j]);
+    add_to(sums + 45 + i, part, weighted * value);
+  }
+  return weight;
+}
+
 static inline void gather(two_view_error kind, const double matrix[9], const two_view_matches *matches, double limit,
                           size_t enough, two_view_form *form) {
+  const int count = kind == TWO_VIEW_HOMOGRAPHY_ERROR ? TWO_VIEW_HOMOGRAPHY_SUMS : TWO_VIEW_FORM_SUMS;
   const real over_limit = real_of(1.0 / limit);
   last_matches room;
-  real m[9], sums[36][REGISTERS], left[6];
+  real m[9], sums[TWO_VIEW_FORM_SUMS][REGISTERS];
   size_t used = 0;
   spread_matrix(matrix, m);
-  for (int k = 0; k < 36; k++)
+  for (int k = 0; k < count; k++)
     for (int part = 0; part < REGISTERS; part++) sums[k][part] = real_of(0.0);
   for (size_t begin = 0; begin < matches->count && used < enough; begin += TWO_VIEW_LANES) {
     const two_view_matches now = whole_lanes(matches, begin, matches->count - begin, &room);
     double weights[TWO_VIEW_LANES];
     for (int part = 0; part < REGISTERS; part++) {
-      match_point p = load_point(&now, part);
-      const real weight = kind == TWO_VIEW_HOMOGRAPHY_ERROR ? homography_term(m, &p, over_limit, left)
-                                                            : epipolar_term(m, &p, over_limit, left);
-      const real zero = real_of(0.0);
-      for (int r = 0; r < 6; r++) left[r] = real_if_above(weight, zero, left[r], zero);
-      if (now.count < (size_t)TWO_VIEW_LANES) { /* 0 times what fills up is not 0 */
-        p.x = real_if_above(weight, zero, p.x, zero);
-        p.y = real_if_above(weight, zero, p.y, zero);
-      }
-      const real right[5] = {p.x * p.x, p.x * p.y, p.x, p.y * p.y, p.y};
-      for (int r = 0; r < 6; r++) {
-        for (int c = 0; c < 5; c++) sums[6 * r + c][part] = sums[6 * r + c][part] + left[r] * right[c];
-        sums[6 * r + 5][part] = sums[6 * r + 5][part] + left[r];
-      }
-      real_store(weights + part * REAL_LANES, weight);
+      const match_point p = load_point(&now, part);
+      real_store(weights + part * REAL_LANES, kind == TWO_VIEW_HOMOGRAPHY_ERROR
+                                                  ? add_homography(m, p, over_limit, part, sums)
+                                                  : add_epipolar(m, p, over_limit, part, sums));
     }
     for (int l = 0; l < (int)TWO_VIEW_LANES; l++) used += weights[l] > 0.0;
   }
-  for (int k = 0; k < 36; k++) form->sum[k / 6][k % 6] = sum_of_lanes(sums[k]);
+  for (int k = 0; k < (int)TWO_VIEW_FORM_SUMS; k++) form->sum[k] = k < count ? sum_of_lanes(sums[k]) : 0.0;
 }
 
 /* One register of samples from lane `first` on. */

@@ -17,7 +17,9 @@ enum {
   TWO_VIEW_LANES = 8,
   TWO_VIEW_BLOCK = 64, /* matches between two looks at whether a score can still win */
   TWO_VIEW_SEVEN = 7,
-  TWO_VIEW_CUBIC_ROOTS = 3
+  TWO_VIEW_CUBIC_ROOTS = 3,
+  TWO_VIEW_HOMOGRAPHY_SUMS = 36,
+  TWO_VIEW_FORM_SUMS = 54
 };
 
 /* Indices of the arrays of functions below: how a match's error is measured. */
@@ -29,11 +31,14 @@ typedef struct two_view_matches {
   const double *ax, *ay, *bx, *by;
 } two_view_matches;
 
-/* Weighted sums over matches of C (x) X X^T, X = (x, y, 1) of image a, C a symmetric 3x3 matrix of each match: the
-   quadratic form whose value at vec(M) is the sum of the weighted squared algebraic errors. Both factors as upper
-   triangles 00 01 02 11 12 22. */
+/* Weighted sums over matches of the linearised errors.
+   Homography: of C (x) X X^T, X = (x, y, 1) of image a, C a symmetric 3x3 matrix of each match: the quadratic form whose
+   value at vec(H) is the sum of the weighted squared algebraic errors; 6 x 6, both factors as upper triangles
+   00 01 02 11 12 22.
+   Epipolar: of J J^T, J the derivative of the Sampson error r by vec(M), 45 of an upper triangle row by row; then of J r,
+   9. */
 typedef struct two_view_form {
-  double sum[6][6];
+  double sum[TWO_VIEW_FORM_SUMS];
 } two_view_form;
 
 /* The fundamental matrices through samples of seven matches, one sample a lane. */
@@ -57,7 +62,7 @@ typedef struct two_view_ops {
      result, once the score cannot exceed `best` or most probably will not: it is more than three standard deviations
      below what a model as good would have by then. Matches must be in random order. best 0 or less: never stops. */
   double (*score[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, double best);
-  /* The form of the matches' linearised errors, weights (1 - r^2 / limit)^2 below the limit, 0 above. Ends after the
+  /* The form of the matches, weights (1 - r^2 / limit)^2 below the limit, 0 above. Ends after the
      block of TWO_VIEW_LANES matches with which `enough` have a weight above 0. */
   void (*gather[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, size_t enough,
                                   two_view_form *form);

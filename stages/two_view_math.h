@@ -22,20 +22,27 @@ HS_INLINE real real_largest(real a, real b) { return real_if_above(a, b, a, b); 
 HS_INLINE real real_smallest(real a, real b) { return real_if_above(a, b, b, a); }
 HS_INLINE real real_absolute(real a) { return real_if_above(a, real_of(0.0), a, -a); }
 
-/* b^T M a and the squared length of its derivative by the four coordinates; at the epipoles both are 0. */
-HS_INLINE void epipolar_parts(const real m[9], const match_point *p, real *value, real *gradient) {
-  const real l0 = m[0] * p->x + m[1] * p->y + m[2], l1 = m[3] * p->x + m[4] * p->y + m[5];
-  const real l2 = m[6] * p->x + m[7] * p->y + m[8];
-  const real k0 = m[0] * p->u + m[3] * p->v + m[6], k1 = m[1] * p->u + m[4] * p->v + m[7];
-  *value = p->u * l0 + p->v * l1 + l2;
-  *gradient = l0 * l0 + l1 * l1 + k0 * k0 + k1 * k1;
+/* The epipolar lines of a match, as far as its error needs them: l = M a, the first two of k = M^T b; b^T M a, and the
+   squared length of its derivative by the four coordinates. At the epipoles both are 0. */
+typedef struct epipolar_lines {
+  real l0, l1, k0, k1, value, gradient;
+} epipolar_lines;
+
+HS_INLINE epipolar_lines epipolar_parts(const real m[9], const match_point *p) {
+  epipolar_lines e;
+  e.l0 = m[0] * p->x + m[1] * p->y + m[2];
+  e.l1 = m[3] * p->x + m[4] * p->y + m[5];
+  e.k0 = m[0] * p->u + m[3] * p->v + m[6];
+  e.k1 = m[1] * p->u + m[4] * p->v + m[7];
+  e.value = p->u * e.l0 + p->v * e.l1 + (m[6] * p->x + m[7] * p->y + m[8]);
+  e.gradient = e.l0 * e.l0 + e.l1 * e.l1 + e.k0 * e.k0 + e.k1 * e.k1;
+  return e;
 }
 
 /* The squared Sampson error of an epipolar constraint. */
 HS_INLINE real epipolar_square(const real m[9], const match_point *p) {
-  real value, gradient;
-  epipolar_parts(m, p, &value, &gradient);
-  return value * value / real_largest(gradient, real_of(1.0e-300));
+  const epipolar_lines e = epipolar_parts(m, p);
+  return e.value * e.value / real_largest(e.gradient, real_of(1.0e-300));
 }
 
 /* A match under a homography: its image, the third coordinate's inverse, and the covariance S = A A^T + 1 of the
@@ -77,23 +84,29 @@ HS_INLINE real tukey_weight(real square, real over_limit) {
   return gain * gain;
 }
 
-/* The weighted left factor of a match's term of the form, an upper triangle; may be NaN where the weight is 0. Returns
-   the weight. */
-HS_INLINE real epipolar_term(const real m[9], const match_point *p, real over_limit, real left[6]) {
-  real value, gradient;
-  epipolar_parts(m, p, &value, &gradient);
-  gradient = real_largest(gradient, real_of(1.0e-12));
-  const real weight = tukey_weight(value * value / gradient, over_limit);
-  const real w = weight / gradient;
-  left[0] = w * p->u * p->u;
-  left[1] = w * p->u * p->v;
-  left[2] = w * p->u;
-  left[3] = w * p->v * p->v;
-  left[4] = w * p->v;
-  left[5] = w;
-  return weight;
+/* The error r = value / sqrt(gradient) linearised: J sqrt(gradient), J its derivative by the nine elements of M, and the
+   value; both times what is returned add up to the form. NaN where the weight is 0 is possible. */
+HS_INLINE real epipolar_term(const real m[9], const match_point *p, real over_limit, real jacobian[9], real *value) {
+  const epipolar_lines e = epipolar_parts(m, p);
+  const real gradient = real_largest(e.gradient, real_of(1.0e-12));
+  const real share = e.value / gradient; /* r is less where the gradient grows */
+  const real weight = tukey_weight(e.value * share, over_limit);
+  const real l0 = share * e.l0, l1 = share * e.l1, k0 = share * e.k0, k1 = share * e.k1;
+  jacobian[0] = p->u * p->x - l0 * p->x - k0 * p->u;
+  jacobian[1] = p->u * p->y - l0 * p->y - k1 * p->u;
+  jacobian[2] = p->u - l0;
+  jacobian[3] = p->v * p->x - l1 * p->x - k0 * p->v;
+  jacobian[4] = p->v * p->y - l1 * p->y - k1 * p->v;
+  jacobian[5] = p->v - l1;
+  jacobian[6] = p->x - k0;
+  jacobian[7] = p->y - k1;
+  jacobian[8] = real_of(1.0);
+  *value = e.value;
+  return weight / gradient;
 }
 
+/* The weighted left factor of a match's term of the form, an upper triangle; may be NaN where the weight is 0. Returns
+   the weight. */
 HS_INLINE real homography_term(const real h[9], const match_point *p, real over_limit, real left[6]) {
   const mapped_match m = homography_parts(h, p);
   const real weight = tukey_weight(mapped_square(&m, p), over_limit);

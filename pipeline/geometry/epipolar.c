@@ -2,9 +2,10 @@
  * What fundamental and essential matrices share: Sampson errors, and the weighted least-squares fit on the
  * manifold of each.
  *
- * The squared Sampson error of a match is (b^T M a)^2 / g, g the squared length of the derivative of b^T M a by the
- * four image coordinates. With g held at the present M the weighted sum is a quadratic form in vec(M); a Gauss-Newton
- * step in the tangent space of M = U diag(s) V^T minimises it without leaving rank 2 (or the essential matrices).
+ * The Sampson error of a match is r = b^T M a / sqrt(g), g the squared length of the derivative of b^T M a by the four
+ * image coordinates. A Gauss-Newton step in the tangent space of M = U diag(s) V^T lessens the weighted sum of r^2 without
+ * leaving rank 2 (or the essential matrices). g is differentiated too: held at the present M it would lead past the
+ * minimum, by degrees where the baseline is short.
  */
 #include "pipeline/geometry/epipolar.h"
 
@@ -55,29 +56,49 @@ static int tangents(const double u[9], const double s[3], const double v[9], boo
   return count;
 }
 
-/* One Gauss-Newton step of the quadratic form from m, in place. */
-static bool manifold_step(const double form[81], bool equal, double m[9]) {
-  double u[9], s[3], v[9], tangent[7][9], hessian[49], step[7], pushed[9];
-  linear_svd3(m, u, s, v);
-  const double length = equal ? 1.0 : sqrt(s[0] * s[0] + s[1] * s[1]);
-  if (!(s[1] > 1.0e-9 * s[0]) || !(length > 0.0)) return false;
-  s[0] = equal ? 1.0 : s[0] / length;
-  s[1] = equal ? 1.0 : s[1] / length;
-  s[2] = 0.0;
-  const int count = tangents(u, s, v, equal, tangent);
-  const double diagonal[9] = {s[0], 0.0, 0.0, 0.0, s[1], 0.0, 0.0, 0.0, 0.0};
-  compose(u, diagonal, v, m);
-  double trace = 0.0;
+/* U diag(s) V^T of a model, its tangents there, and the same as matrices of the epipolar constraint, which is what the
+   form is about. */
+typedef struct manifold {
+  double u[9], s[3], v[9];
+  int count;
+  double tangent[7][9];
+} manifold;
+
+static bool manifold_at(const geometry_problem *problem, const double m[9], manifold *at) {
+  const bool equal = problem->model == HS_ESSENTIAL;
+  linear_svd3(m, at->u, at->s, at->v);
+  if (!(at->s[1] > 1.0e-9 * at->s[0])) return false;
+  if (equal) at->s[0] = at->s[1] = 0.5 * (at->s[0] + at->s[1]);
+  at->s[2] = 0.0;
+  at->count = tangents(at->u, at->s, at->v, equal, at->tangent);
+  for (int r = 0; equal && r < at->count; r++) {
+    geometry_candidate moved;
+    memcpy(moved.essential, at->tangent[r], sizeof moved.essential);
+    essential_to_matrix(problem, &moved);
+    memcpy(at->tangent[r], moved.matrix, sizeof moved.matrix);
+  }
+  return true;
+}
+
+/* The Gauss-Newton step in the tangents' coordinates. */
+static bool solve_step(const geometry_form *form, const manifold *at, double step[7]) {
+  const int count = at->count;
+  double hessian[49], pushed[9], trace = 0.0, squares = 0.0;
   for (int r = 0; r < count; r++) {
-    for (int i = 0; i < 9; i++) {
-      pushed[i] = 0.0;
-      for (int j = 0; j < 9; j++) pushed[i] += form[9 * i + j] * tangent[r][j];
-    }
+    const double *const t = at->tangent[r];
+    memset(pushed, 0, sizeof pushed);
     step[r] = 0.0;
-    for (int i = 0; i < 9; i++) step[r] -= pushed[i] * m[i];
+    for (int i = 0, next = 0; i < 9; i++) {
+      step[r] -= form->sum[45 + i] * t[i];
+      pushed[i] += form->sum[next++] * t[i];
+      for (int j = i + 1; j < 9; j++, next++) {
+        pushed[i] += form->sum[next] * t[j];
+        pushed[j] += form->sum[next] * t[i];
+      }
+    }
     for (int c = 0; c < count; c++) {
       double sum = 0.0;
-      for (int i = 0; i < 9; i++) sum += pushed[i] * tangent[c][i];
+      for (int i = 0; i < 9; i++) sum += pushed[i] * at->tangent[c][i];
       hessian[count * r + c] = sum;
     }
     trace += hessian[(count + 1) * r];
@@ -85,57 +106,41 @@ static bool manifold_step(const double form[81], bool equal, double m[9]) {
   /* Levenberg damping, tiny beside the trace, so that directions that no match determines stay as they are. */
   for (int r = 0; r < count; r++) hessian[(count + 1) * r] += 1.0e-11 * trace;
   if (!(trace > 0.0) || !linear_solve(hessian, step, count, 1)) return false;
-  double turn_u[3], turn_v[3] = {0.0, 0.0, 0.0}, squares = 0.0;
   for (int r = 0; r < count; r++) squares += step[r] * step[r];
   if (!isfinite(squares)) return false;
   const double shrink = squares > 0.25 ? 0.5 / sqrt(squares) : 1.0;
   for (int r = 0; r < count; r++) step[r] *= shrink;
+  return true;
+}
+
+/* One Gauss-Newton step on the manifold of the model from m, in place. */
+static bool manifold_step(const geometry_problem *problem, const geometry_form *form, double m[9]) {
+  const bool equal = problem->model == HS_ESSENTIAL;
+  manifold at;
+  double step[7], turn_u[3], turn_v[3] = {0.0, 0.0, 0.0};
+  if (!manifold_at(problem, m, &at) || !solve_step(form, &at, step)) return false;
   int next = 0;
   for (int k = 0; k < 3; k++) {
     turn_u[k] = step[next++];
     if (!(equal && k == 2)) turn_v[k] = step[next++];
   }
-  turn_basis(u, turn_u);
-  turn_basis(v, turn_v);
-  double turned[9] = {s[0], 0.0, 0.0, 0.0, s[1], 0.0, 0.0, 0.0, 0.0};
+  turn_basis(at.u, turn_u);
+  turn_basis(at.v, turn_v);
+  double turned[9] = {at.s[0], 0.0, 0.0, 0.0, at.s[1], 0.0, 0.0, 0.0, 0.0};
   if (!equal) {
-    turned[0] = s[0] - step[next] * s[1];
-    turned[4] = s[1] + step[next] * s[0];
+    turned[0] = at.s[0] - step[next] * at.s[1];
+    turned[4] = at.s[1] + step[next] * at.s[0];
   }
-  compose(u, turned, v, m);
+  compose(at.u, turned, at.v, m);
   return true;
 }
 
-bool fundamental_refit(const geometry_form *form, geometry_candidate *candidate) {
-  double matrix[81];
-  geometry_form_matrix(form, matrix);
-  return manifold_step(matrix, false, candidate->matrix) && linear_normalize(candidate->matrix, 9);
+bool fundamental_refit(const geometry_problem *problem, const geometry_form *form, geometry_candidate *candidate) {
+  return manifold_step(problem, form, candidate->matrix) && linear_normalize(candidate->matrix, 9);
 }
 
 bool essential_refit(const geometry_problem *problem, const geometry_form *form, geometry_candidate *candidate) {
-  double matrix[81], moved[81], map[81];
-  geometry_form_matrix(form, matrix);
-  /* vec(M) = map vec(E), column by column through the linear map itself */
-  geometry_candidate unit = {{0.0}, {0.0}, 0.0};
-  for (int c = 0; c < 9; c++) {
-    memset(unit.essential, 0, sizeof unit.essential);
-    unit.essential[c] = 1.0;
-    essential_to_matrix(problem, &unit);
-    for (int r = 0; r < 9; r++) map[9 * r + c] = unit.matrix[r];
-  }
-  for (int r = 0; r < 9; r++) {
-    for (int c = 0; c < 9; c++) {
-      moved[9 * r + c] = 0.0;
-      for (int k = 0; k < 9; k++) moved[9 * r + c] += matrix[9 * r + k] * map[9 * k + c];
-    }
-  }
-  for (int r = 0; r < 9; r++) {
-    for (int c = 0; c < 9; c++) {
-      matrix[9 * r + c] = 0.0;
-      for (int k = 0; k < 9; k++) matrix[9 * r + c] += map[9 * k + r] * moved[9 * k + c];
-    }
-  }
-  if (!manifold_step(matrix, true, candidate->essential)) return false;
+  if (!manifold_step(problem, form, candidate->essential)) return false;
   essential_to_matrix(problem, candidate);
   return true;
 }

@@ -63,10 +63,17 @@ int homography_solve(const geometry_problem *problem, const uint32_t *sample, ge
   return 1;
 }
 
+/* The form as a symmetric 9x9 matrix for vec(H), H row-major. */
+static void form_matrix(const geometry_form *form, double matrix[81]) {
+  static const int triangle[3][3] = {{0, 1, 2}, {1, 3, 4}, {2, 4, 5}};
+  for (int r = 0; r < 9; r++)
+    for (int c = 0; c < 9; c++) matrix[9 * r + c] = form->sum[6 * triangle[r / 3][c / 3] + triangle[r % 3][c % 3]];
+}
+
 /* Inverse iteration from the present matrix, which is near the smallest eigenvector or would not be worth improving. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate) {
   double matrix[81], damped[81], h[9], trace = 0.0, sign = 0.0;
-  geometry_form_matrix(form, matrix);
+  form_matrix(form, matrix);
   for (int i = 0; i < 9; i++) trace += matrix[10 * i];
   if (!(trace > 0.0)) return false;
   for (int i = 0; i < 9; i++) matrix[10 * i] += 1.0e-13 * trace; /* exact matches leave the form singular */

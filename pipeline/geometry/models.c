@@ -9,12 +9,6 @@ int geometry_sample_size(hs_geometry_model model) {
   return model == HS_HOMOGRAPHY ? 4 : model == HS_FUNDAMENTAL ? 7 : 5;
 }
 
-void geometry_form_matrix(const geometry_form *form, double matrix[81]) {
-  static const int triangle[3][3] = {{0, 1, 2}, {1, 3, 4}, {2, 4, 5}};
-  for (int r = 0; r < 9; r++)
-    for (int c = 0; c < 9; c++) matrix[9 * r + c] = form->sum[triangle[r / 3][c / 3]][triangle[r % 3][c % 3]];
-}
-
 bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *matches, const uint32_t *sample,
                               int count) {
   double transposed[9], epipole[3];

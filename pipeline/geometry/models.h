@@ -41,9 +41,6 @@ typedef struct geometry_candidate {
   double score; /* see scoring.h */
 } geometry_candidate;
 
-/* The form as a symmetric 9x9 matrix for vec(M), M row-major. */
-void geometry_form_matrix(const geometry_form *form, double matrix[81]);
-
 /* How many matches a minimal sample has. */
 int geometry_sample_size(hs_geometry_model model);
 
@@ -67,7 +64,7 @@ int essential_solve(const geometry_problem *problem, const uint32_t *sample, geo
 
 /* The least-squares model of a form; false when the form does not determine one. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate);
-bool fundamental_refit(const geometry_form *form, geometry_candidate *candidate);
+bool fundamental_refit(const geometry_problem *problem, const geometry_form *form, geometry_candidate *candidate);
 bool essential_refit(const geometry_problem *problem, const geometry_form *form, geometry_candidate *candidate);
 
 /* Focal lengths above 0, everything finite. */

@@ -4,6 +4,7 @@
 #include "pipeline/geometry/scoring.h"
 
 #define SETTLED 1.0e-7
+#define NEAR    0.5 /* of the threshold */
 enum { IMPROVE_ROUNDS = 4, IMPROVE_MATCHES = 200, POLISH_ROUNDS = 30, BLOCK = 128 };
 
 static two_view_error error_of(const geometry_problem *problem) {
@@ -38,19 +39,28 @@ size_t geometry_count_inliers(const geometry_problem *problem, const double matr
   return inliers;
 }
 
+static void gather(const geometry_problem *problem, const double matrix[9], double threshold, size_t enough,
+                   geometry_form *form) {
+  problem->ops->gather[error_of(problem)](matrix, &problem->matches, threshold * threshold, enough, form);
+}
+
+static bool fit(const geometry_problem *problem, const geometry_form *form, geometry_candidate *candidate) {
+  switch (problem->model) {
+  case HS_HOMOGRAPHY:
+    return homography_refit(form, candidate);
+  case HS_FUNDAMENTAL:
+    return fundamental_refit(problem, form, candidate);
+  default:
+    return essential_refit(problem, form, candidate);
+  }
+}
+
 /* A least-squares fit weighted by the candidate's errors and the threshold, of at least `enough` matches of weight above
    0 (matches are in random order), or of all. */
 static bool refit(const geometry_problem *problem, double threshold, size_t enough, geometry_candidate *candidate) {
   geometry_form form;
-  problem->ops->gather[error_of(problem)](candidate->matrix, &problem->matches, threshold * threshold, enough, &form);
-  switch (problem->model) {
-  case HS_HOMOGRAPHY:
-    return homography_refit(&form, candidate);
-  case HS_FUNDAMENTAL:
-    return fundamental_refit(&form, candidate);
-  default:
-    return essential_refit(problem, &form, candidate);
-  }
+  gather(problem, candidate->matrix, threshold, enough, &form);
+  return fit(problem, &form, candidate);
 }
 
 bool geometry_improve(const geometry_problem *problem, geometry_candidate *candidate) {
@@ -65,11 +75,34 @@ bool geometry_improve(const geometry_problem *problem, geometry_candidate *candi
   return true;
 }
 
+/* What polishing climbs: the score, for an essential matrix together with that of half the threshold. The direction of a
+   short baseline hangs on the best matches, and five parameters need not many. */
+static double final_score(const geometry_problem *problem, const double matrix[9]) {
+  const double score = geometry_score(problem, matrix, 0.0);
+  if (problem->model != HS_ESSENTIAL) return score;
+  geometry_problem near = *problem;
+  near.threshold *= NEAR;
+  return score + geometry_score(&near, matrix, 0.0);
+}
+
+static bool final_refit(const geometry_problem *problem, geometry_candidate *candidate) {
+  const size_t all = problem->matches.count;
+  geometry_form form, near;
+  gather(problem, candidate->matrix, problem->threshold, all, &form);
+  if (problem->model == HS_ESSENTIAL) {
+    gather(problem, candidate->matrix, NEAR * problem->threshold, all, &near);
+    /* the derivative of (1 - r^2 / t^2)^3 has t^2 below */
+    for (int i = 0; i < TWO_VIEW_FORM_SUMS; i++) form.sum[i] += near.sum[i] / (NEAR * NEAR);
+  }
+  return fit(problem, &form, candidate);
+}
+
 void geometry_polish(const geometry_problem *problem, geometry_candidate *candidate) {
   geometry_candidate trial = *candidate;
+  candidate->score = final_score(problem, candidate->matrix);
   for (int i = 0; i < POLISH_ROUNDS; i++) {
-    if (!refit(problem, problem->threshold, problem->matches.count, &trial)) return;
-    trial.score = geometry_score(problem, trial.matrix, 0.0);
+    if (!final_refit(problem, &trial)) return;
+    trial.score = final_score(problem, trial.matrix);
     const double gained = trial.score - candidate->score;
     if (gained > 0.0) *candidate = trial;
     if (i > 0 && !(gained > SETTLED * candidate->score)) return;

@@ -9,7 +9,13 @@
 #include "pipeline/geometry/plane.h"
 #include "pipeline/geometry/scoring.h"
 
-enum { ROUND = 32 }; /* samples whose candidates all have to beat the best before them, and of which one is improved */
+/* A homography of two surfaces at once may fit more matches than that of either, so that the search begins from several
+   candidates: of the first samples also those are improved that reach this share of the best. */
+#define EARLY_SHARE 0.4
+enum {
+  EARLY_SAMPLES = 64,
+  ROUND = 16 /* samples whose candidates all have to beat the best before them, and of which one is improved */
+};
 
 /* Each sample has random numbers of its own, so that they may be drawn in any order. */
 static void draw_sample(uint64_t seed, int32_t index, uint32_t count, int size, uint32_t *sample) {
@@ -69,10 +75,13 @@ bool search_run(const geometry_problem *problem, const search_limits *limits, ra
   while (drawn < needed) {
     uint32_t sample[GEOMETRY_SAMPLE_MAX];
     const int32_t end = limits->max_iterations - drawn > ROUND ? drawn + ROUND : limits->max_iterations;
-    const bool is_better = best_of_round(problem, scratch, seed, drawn, end, &sampled, sample);
+    geometry_candidate tried = sampled;
+    if (problem->model == HS_HOMOGRAPHY && drawn < EARLY_SAMPLES) tried.score *= EARLY_SHARE;
+    const bool is_better = best_of_round(problem, scratch, seed, drawn, end, &tried, sample);
     drawn = end;
-    if (!is_better || !is_worth_improving(problem, limits, &sampled)) continue;
-    geometry_candidate improved = sampled;
+    if (is_better && tried.score > sampled.score) sampled = tried;
+    if (!is_better || !is_worth_improving(problem, limits, &tried)) continue;
+    geometry_candidate improved = tried;
     if (limits->check_plane && problem->model == HS_FUNDAMENTAL)
       plane_complete(problem, sample, random, scratch, &improved);
     (void)geometry_improve(problem, &improved);

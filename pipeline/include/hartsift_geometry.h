@@ -73,7 +73,7 @@ typedef struct hs_geometry {
   size_t plane_inliers; /* F and E: inliers that one homography explains too, within the tolerance, as far as a short
                               search finds; near inlier_count the scene is a plane or the camera only turned, and F is
                               not determined. H: inlier_count */
-  int32_t iterations;   /* samples drawn; they are tried 32 at a time */
+  int32_t iterations;   /* samples drawn; they are tried 16 at a time */
   int32_t reserved[9];  /* 0 */
 } hs_geometry;
 

@@ -220,6 +220,60 @@ static void test_refit_converges(void **state) {
   }
 }
 
+/* A matrix near m of the same kind: its elements disturbed, then its singular values put right. */
+static void disturb(hs_geometry_model model, const double m[9], double size, random_state *random, double out[9]) {
+  double near[9], u[9], s[3], v[9];
+  for (int i = 0; i < 9; i++) near[i] = m[i] + size * ((double)random_next(random) * 0x1p-63 - 1.0);
+  linear_svd3(near, u, s, v);
+  if (model == HS_ESSENTIAL) s[0] = s[1] = 0.5 * (s[0] + s[1]);
+  for (int i = 0; i < 9; i++)
+    out[i] = s[0] * u[3 * (i / 3)] * v[3 * (i % 3)] + s[1] * u[3 * (i / 3) + 1] * v[3 * (i % 3) + 1];
+}
+
+/* What polishing climbs. */
+static double height_of(const geometry_problem *problem, const geometry_candidate *candidate) {
+  geometry_problem near = *problem;
+  near.threshold *= 0.5;
+  const double score = geometry_score(problem, candidate->matrix, 0.0);
+  return problem->model == HS_ESSENTIAL ? score + geometry_score(&near, candidate->matrix, 0.0) : score;
+}
+
+/* Of noisy matches polishing finds the very top of the score, not a place beside it: no matrix nearby is higher. */
+static void test_polish_ends_on_top(void **state) {
+  (void)state;
+  for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
+    working_scene *const w = make_scene(TWO_VIEW_VOLUME, model, 100, 1.0, 5);
+    random_state random = {14};
+    geometry_candidate start = {{0.0}, {0.0}, 0.0};
+    w->problem.threshold = 4.0 * WORKING_SCALE;
+    for (int trial = 0; trial < 100; trial++) {
+      uint32_t sample[GEOMETRY_SAMPLE_MAX];
+      geometry_candidate candidates[GEOMETRY_SOLUTIONS_MAX];
+      random_sample(&random, 100, geometry_sample_size(model), sample);
+      const int count = solve(&w->problem, sample, candidates);
+      for (int i = 0; i < count; i++) {
+        candidates[i].score = geometry_score(&w->problem, candidates[i].matrix, 0.0);
+        if (candidates[i].score > start.score) start = candidates[i];
+      }
+    }
+    geometry_polish(&w->problem, &start);
+    const double top = height_of(&w->problem, &start);
+    double highest = top;
+    for (int trial = 0; trial < 3000; trial++) {
+      geometry_candidate near = start;
+      double *const moved = model == HS_ESSENTIAL ? near.essential : near.matrix;
+      disturb(model, model == HS_ESSENTIAL ? start.essential : start.matrix, trial % 2 == 0 ? 1.0e-5 : 1.0e-4, &random,
+              moved);
+      if (model == HS_ESSENTIAL) essential_to_matrix(&w->problem, &near);
+      highest = fmax(highest, height_of(&w->problem, &near));
+    }
+    printf("             model %d: %.9g after polishing, at most %.3g more nearby\n", (int)model, top, highest - top);
+    assert_true(top > 40.0);
+    assert_true(highest - top < 1.0e-7 * top);
+    free(w);
+  }
+}
+
 /* The error of a match is how far its points must move: along the normal of an epipolar line or off a mapped place. */
 static void test_errors_are_pixels(void **state) {
   (void)state;
@@ -245,7 +299,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_truth_among_solutions), cmocka_unit_test(test_solutions_are_of_their_kind),
       cmocka_unit_test(test_degenerate_samples),    cmocka_unit_test(test_refit_converges),
-      cmocka_unit_test(test_errors_are_pixels),
+      cmocka_unit_test(test_errors_are_pixels),     cmocka_unit_test(test_polish_ends_on_top),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
