@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/keypoints_threads.h"
+#include "cpu/keypoint_order.h"
 #include "cpu/pyramid_work.h"
 #include "cpu/stages_ref.h"
 #include "cpu/stages_simd.h"
@@ -50,13 +50,12 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
       .base = base_##ISA,                                                                                              \
       .blur = blur_##ISA,                                                                                              \
       .halve = halve_##ISA,                                                                                            \
-      .extrema = extrema_##ISA,                                                                                        \
-      .refine = refine_threads,                                                                                        \
-      .locate = locate_threads,                                                                                        \
+      .detect = detect_##ISA,                                                                                          \
       .orient = orient_##ISA,                                                                                          \
       .describe = describe_##ISA,                                                                                      \
       .match = match_##ISA,                                                                                            \
       .pyramid_work_floats = pyramid_work_floats,                                                                      \
+      .detect_work_bytes = detect_work_bytes,                                                                          \
       .match_work_bytes = match_work_bytes_##ISA                                                                       \
     }                                                                                                                  \
   }
@@ -68,13 +67,13 @@ static const cpu_variant variants[] = {
      .ops = {.base = base_ref,
              .blur = blur_ref,
              .halve = halve_ref,
-             .extrema = extrema_ref,
-             .refine = refine_ref,
-             .locate = locate_ref,
+             .detect = detect_ref,
              .orient = orient_ref,
              .select = select_ref,
              .describe = describe_ref,
              .match = match_ref,
+             .detect_work_bytes = detect_work_bytes_ref,
+             .detect_reads_top = true,
              .match_work_bytes = match_work_bytes_ref}},
 #if HARTSIFT_HAVE_ISA_SSE2
     SIMD_VARIANT(sse2, always),
@@ -127,9 +126,7 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
     TAKE(STAGE_BASE, base);
     TAKE(STAGE_BLUR, blur);
     TAKE(STAGE_HALVE, halve);
-    TAKE(STAGE_EXTREMA, extrema);
-    TAKE(STAGE_REFINE, refine);
-    TAKE(STAGE_LOCATE, locate);
+    TAKE(STAGE_DETECT, detect);
     TAKE(STAGE_ORIENT, orient);
     TAKE(STAGE_SELECT, select);
     TAKE(STAGE_DESCRIBE, describe);
@@ -137,6 +134,10 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
 #undef TAKE
   case STAGE_COUNT:
     return;
+  }
+  if (id == STAGE_DETECT) {
+    ops->detect_work_bytes = from->detect_work_bytes;
+    ops->detect_reads_top = from->detect_reads_top;
   }
   if (id == STAGE_MATCH) ops->match_work_bytes = from->match_work_bytes;
   ops->variant[id] = v->name;

@@ -14,7 +14,7 @@
   stage_status base_##ISA(stage_queue *queue, const base_args *args);                                                  \
   stage_status blur_##ISA(stage_queue *queue, const blur_args *args);                                                  \
   stage_status halve_##ISA(stage_queue *queue, const halve_args *args);                                                \
-  stage_status extrema_##ISA(stage_queue *queue, const extrema_args *args);                                            \
+  stage_status detect_##ISA(stage_queue *queue, const detect_args *args);                                              \
   stage_status orient_##ISA(stage_queue *queue, const orient_args *args);                                              \
   stage_status describe_##ISA(stage_queue *queue, const describe_args *args);                                          \
   MATCH_SIMD_DECLARE(ISA)

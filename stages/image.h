@@ -48,7 +48,8 @@ typedef struct plane_view {
   size_t stride;
 } plane_view;
 
-/* All Gaussian levels of one octave, 0..S+2, each level_floats after the one before. Sample (i, j) lies at
+/* The Gaussian levels of one octave, 0..S+2 (the last where its reader wants it stored), each level_floats after the one
+   before. Sample (i, j) lies at
    original position (i * 2^octave - shift, j * 2^octave - shift), shift: sift_params.grid_shift. DoG level s is the difference of levels s+1 and s. */
 typedef struct octave_view {
   float *levels;

@@ -2,7 +2,7 @@
 #include "stages/ops.h"
 
 const char *stage_name(stage_id id) {
-  static const char *const names[STAGE_COUNT] = {"base",   "blur",   "halve",  "extrema",  "refine",
-                                                 "locate", "orient", "select", "describe", "match"};
+  static const char *const names[STAGE_COUNT] = {"base",   "blur",   "halve",    "detect",
+                                                 "orient", "select", "describe", "match"};
   return (unsigned)id < STAGE_COUNT ? names[id] : "?";
 }

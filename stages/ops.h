@@ -18,11 +18,9 @@
 #define HARTSIFT_STAGES_OPS_H
 
 #include "stages/describe.h"
-#include "stages/extrema.h"
+#include "stages/detect.h"
 #include "stages/match.h"
 #include "stages/orient.h"
-#include "stages/pyramid.h"
-#include "stages/refine.h"
 #include "stages/select.h"
 
 typedef struct stage_queue stage_queue;
@@ -31,9 +29,7 @@ typedef enum stage_id {
   STAGE_BASE,
   STAGE_BLUR,
   STAGE_HALVE,
-  STAGE_EXTREMA,
-  STAGE_REFINE,
-  STAGE_LOCATE,
+  STAGE_DETECT,
   STAGE_ORIENT,
   STAGE_SELECT,
   STAGE_DESCRIBE,
@@ -46,9 +42,7 @@ typedef struct stage_ops {
   stage_status (*base)(stage_queue *, const base_args *);
   stage_status (*blur)(stage_queue *, const blur_args *);
   stage_status (*halve)(stage_queue *, const halve_args *);
-  stage_status (*extrema)(stage_queue *, const extrema_args *);
-  stage_status (*refine)(stage_queue *, const refine_args *);
-  stage_status (*locate)(stage_queue *, const locate_args *);
+  stage_status (*detect)(stage_queue *, const detect_args *);
   stage_status (*orient)(stage_queue *, const orient_args *);
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
@@ -57,6 +51,9 @@ typedef struct stage_ops {
      plane of that size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
   bool pyramid_work_plane; /* a mixture: room for a plane as well, whichever is larger */
+  /* Bytes that detect_args.work must hold for an octave of a size. */
+  size_t (*detect_work_bytes)(int32_t width, int32_t height, int32_t scales, uint32_t keypoint_capacity);
+  bool detect_reads_top; /* level S+2 must be in memory */
   /* Bytes that match_args.work must hold for the other fields and this many threads. False: more than size_t holds. */
   bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);
 } stage_ops;

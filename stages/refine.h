@@ -185,21 +185,32 @@ HS_INLINE float refine_response(const quadratic *q) {
   return hs_fabsf(hs_fmaf(0.5f, slope, q->value));
 }
 
+/* What follows from the fit at (level, x, y), evaluation number `step` of a candidate (0 to REFINE_STEPS - 1). Settled:
+   that is a keypoint's sample. Moved: (level, x, y) is the next to evaluate, for which the steps may not suffice. Lost:
+   there is no keypoint. */
+HS_INLINE refine_step refine_judge(const octave_view *o, const sift_params *p, const quadratic *q, int32_t step,
+                                   int32_t *level, int32_t *x, int32_t *y) {
+  int32_t l = *level, i = *x, j = *y;
+  const refine_step outcome = refine_move(o, p, q, &l, &i, &j);
+  if (outcome == REFINE_LOST) return REFINE_LOST;
+  /* Where the fifth evaluation was made may be kept even if that asks to move on: refine_accept bounds its offset. */
+  const bool last = p->refine_rule != RULE_OPENCV && step == REFINE_STEPS - 1;
+  if (outcome == REFINE_SETTLED || last)
+    return refine_accept(o, p, q, *level, *x, *y) && refine_response(q) > p->contrast_above ? REFINE_SETTLED
+                                                                                            : REFINE_LOST;
+  *level = l;
+  *x = i;
+  *y = j;
+  return REFINE_MOVED;
+}
+
 /* Follows a candidate to the sample where it settles. True: (level, x, y) is a keypoint's sample. */
 HS_INLINE bool refine_follow(const octave_view *o, const sift_params *p, int32_t *level, int32_t *x, int32_t *y) {
   quadratic q;
   for (int32_t step = 0; step < REFINE_STEPS; step++) {
     if (!quadratic_fit(o, *level, *x, *y, p->refine_rule, &q)) return false;
-    int32_t l = *level, i = *x, j = *y;
-    const refine_step outcome = refine_move(o, p, &q, &l, &i, &j);
-    if (outcome == REFINE_LOST) return false;
-    /* Where the fifth evaluation was made may be kept even if that asks to move on: refine_accept bounds its offset. */
-    const bool last = p->refine_rule != RULE_OPENCV && step == REFINE_STEPS - 1;
-    if (outcome == REFINE_SETTLED || last)
-      return refine_accept(o, p, &q, *level, *x, *y) && refine_response(&q) > p->contrast_above;
-    *level = l;
-    *x = i;
-    *y = j;
+    const refine_step outcome = refine_judge(o, p, &q, step, level, x, y);
+    if (outcome != REFINE_MOVED) return outcome == REFINE_SETTLED;
   }
   return false;
 }
@@ -265,17 +276,24 @@ HS_INLINE void refine_again(const octave_view *o, int32_t level, int32_t x, int3
   q->ds = ds;
 }
 
+/* The keypoint whose offset from its settled sample (level, x, y) is q's. */
+HS_INLINE located located_at(const sift_params *p, int32_t octave, const quadratic *q, float response, int32_t level,
+                             int32_t x, int32_t y) {
+  located k;
+  k.response = response;
+  k.x = place_of_sample((float)x + q->dx, octave, p->grid_shift);
+  k.y = place_of_sample((float)y + q->dy, octave, p->grid_shift);
+  k.sigma = (p->sigma0 * hs_exp2(((float)level + q->ds) / (float)p->scales)) * hs_power_of_two(octave);
+  return k;
+}
+
 HS_INLINE located locate_sample(const octave_view *o, const sift_params *p, int32_t level, int32_t x, int32_t y) {
   quadratic q;
-  located k;
   q.dx = q.dy = q.ds = 0.0f;
   (void)quadratic_fit(o, level, x, y, p->refine_rule, &q); /* fitted before: settled samples have an offset */
-  k.response = refine_response(&q);
+  const float response = refine_response(&q);
   if (p->refine_rule == RULE_LOWE) refine_again(o, level, x, y, &q);
-  k.x = place_of_sample((float)x + q.dx, o->octave, p->grid_shift);
-  k.y = place_of_sample((float)y + q.dy, o->octave, p->grid_shift);
-  k.sigma = (p->sigma0 * hs_exp2(((float)level + q.ds) / (float)p->scales)) * hs_power_of_two(o->octave);
-  return k;
+  return located_at(p, o->octave, &q, response, level, x, y);
 }
 
 /* Whether a place passes mask and region. A place rounds to floor(v + 0.5); one that rounds outside the picture reads

@@ -1,9 +1,9 @@
 /*
- * Times of the CPU's pyramid and extremum search, stage by stage, for every variant this machine can run.
+ * Times of the CPU's pyramid and detection, stage by stage, for every variant this machine can run.
  *
  * usage: bench_stages_cpu [width height [threads [repeats [json]]]]
  * The picture is a generated scene. Variants are timed by turns in one run, so that a change of the machine's speed
- * meets all of them; medians of all repeats. Every level is compared with the first variant's before it is timed.
+ * meets all of them; medians of all repeats. On one thread processor time, else wall time. Every level is compared with the first variant's before it is timed.
  * Columns: bytes a sample that must move at least, the rate that makes, and operations (a symmetric pair of taps: an
  * addition, a multiplication and an addition).
  */
@@ -14,19 +14,27 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/threads.h"
+#include "pipeline/base/memory.h"
 #include "pipeline/include/hartsift.h"
 #include "stages/pyramid.h"
 
-enum { SCALES = 3, LEVELS = SCALES + 3, REPEATS_MAX = 1000, STAGES = 4, VARIANTS_MAX = 4 };
-static const char *const stage_names[STAGES] = {"base", "blur", "halve", "extrema"};
+enum {
+  SCALES = 3,
+  LEVELS = SCALES + 2 /* in memory */,
+  REPEATS_MAX = 1000,
+  STAGES = 4,
+  VARIANTS_MAX = 4,
+  KEYPOINTS_MAX = 1 << 20
+};
+static const char *const stage_names[STAGES] = {"base", "blur", "halve", "detect"};
 
 /* All octaves at once, so that a stage is timed on memory that the stage before has written as in a frame. */
 typedef struct pyramid {
   pyramid_geometry geometry;
   octave_view octaves[OCTAVES_MAX];
-  mask_view candidates[OCTAVES_MAX];
-  gaussian_filter base_filter, step_filter[LEVELS];
+  gaussian_filter base_filter, step_filter[LEVELS + 1];
   float *work;
+  keypoint_list keypoints;
   source_view source;
   uint64_t found;
 } pyramid;
@@ -37,14 +45,17 @@ typedef struct variant_times {
   double ms[STAGES][REPEATS_MAX];
 } variant_times;
 
+/* One thread's times are of the processor, which other programs disturb less. */
+static clockid_t timed_clock = CLOCK_PROCESS_CPUTIME_ID;
+
 static double now_ms(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(timed_clock, &t);
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 static void *take(size_t bytes) {
-  void *p = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
+  void *p = hs_memory_alloc(NULL, bytes);
   if (!p) exit(1);
   memset(p, 0, bytes);
   return p;
@@ -59,7 +70,7 @@ static void make_pyramid(pyramid *p, const hs_image *image, int32_t threads) {
   if (pyramid_geometry_of(image->width, image->height, &rules, &p->geometry) != STAGE_OK) exit(1);
   scalespace_filter(scalespace_base_sigma(1.6, 0.5, -1), RULE_LOWE, &p->base_filter);
   int32_t radius = p->base_filter.radius;
-  for (int32_t s = 1; s < LEVELS; s++) {
+  for (int32_t s = 1; s <= LEVELS; s++) {
     scalespace_filter(scalespace_step_sigma(1.6, SCALES, s), RULE_LOWE, &p->step_filter[s]);
     if (p->step_filter[s].radius > radius) radius = p->step_filter[s].radius;
   }
@@ -70,17 +81,29 @@ static void make_pyramid(pyramid *p, const hs_image *image, int32_t threads) {
     *v = (octave_view){.stride = ((size_t)width + 15) & ~(size_t)15, .width = width, .height = height, .octave = o - 1};
     v->level_floats = v->stride * (size_t)height + 64;
     v->levels = take(sizeof(float) * v->level_floats * LEVELS);
-    p->candidates[o].words_per_row = mask_words_per_row(width);
-    p->candidates[o].words = take(sizeof(uint32_t) * (size_t)p->candidates[o].words_per_row * (size_t)height * SCALES);
-    const size_t floats = cpu_variant_ops(cpu_level_name())->pyramid_work_floats(width, height, radius, threads);
-    work = floats > work ? floats : work;
+    const stage_ops *ops = cpu_variant_ops(cpu_level_name());
+    const size_t bytes = sizeof(float) * ops->pyramid_work_floats(width, height, radius, threads),
+                 more = ops->detect_work_bytes(width, height, SCALES, KEYPOINTS_MAX);
+    work = bytes > work ? bytes : work;
+    work = more > work ? more : work;
   }
-  p->work = take(sizeof(float) * work);
+  p->work = take(work);
+  keypoint_list *k = &p->keypoints;
+  *k = (keypoint_list){.count = take(sizeof *k->count), .capacity = KEYPOINTS_MAX};
+  k->x = take(sizeof(float) * KEYPOINTS_MAX);
+  k->y = take(sizeof(float) * KEYPOINTS_MAX);
+  k->sigma = take(sizeof(float) * KEYPOINTS_MAX);
+  k->response = take(sizeof(float) * KEYPOINTS_MAX);
+  k->column = take(sizeof(int32_t) * KEYPOINTS_MAX);
+  k->row = take(sizeof(int32_t) * KEYPOINTS_MAX);
+  k->octave = take(sizeof(int16_t) * KEYPOINTS_MAX);
+  k->level = take(sizeof(int16_t) * KEYPOINTS_MAX);
 }
 
 /* One pass over all octaves; adds each stage's time. */
 static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, double ms[STAGES]) {
   p->found = 0;
+  *p->keypoints.count = 0;
   for (int32_t o = 0; o < p->geometry.octave_count; o++) {
     const octave_view *v = &p->octaves[o];
     plane_view work = octave_level(v, 0);
@@ -102,9 +125,21 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
     }
     const double blurred = now_ms();
     uint64_t count;
-    const sift_params params = {.scales = SCALES, .border = 5, .candidate_above = 0.5f * 0.04f / 3.0f};
-    const extrema_args extrema = {*v, p->candidates[o], params, &count};
-    ops->extrema(queue, &extrema);
+    const detect_args detect = {.octave = *v,
+                                .top_filter = &p->step_filter[SCALES + 2],
+                                .params = {.scales = SCALES,
+                                           .sigma0 = 1.6f,
+                                           .grid_shift = 0.25f,
+                                           .border = 5,
+                                           .candidate_above = 0.5f * 0.04f / 3.0f,
+                                           .settle = 0.6f,
+                                           .contrast_above = 0.04f / 3.0f,
+                                           .edge = 10.0f},
+                                .filter = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX},
+                                .work = p->work,
+                                .keypoints = p->keypoints,
+                                .candidates = &count};
+    ops->detect(queue, &detect);
     ms[1] += blurred - based;
     ms[3] += now_ms() - blurred;
     p->found += count;
@@ -131,14 +166,14 @@ static void stage_cost(const pyramid *p, int stage, double *bytes, double *opera
     }
     if (stage == 2 && o > 0) *bytes += samples * 12.0;
     if (stage == 3) {
-      *bytes += samples * (4.0 * LEVELS + SCALES / 8.0);
+      *bytes += samples * 4.0 * LEVELS;
       *operations += samples * (LEVELS - 1 + SCALES);
     }
   }
 }
 
 static uint64_t digest_of(const pyramid *p) {
-  uint64_t h = p->found;
+  uint64_t h = p->found ^ (uint64_t)*p->keypoints.count << 32;
   for (int32_t o = 0; o < p->geometry.octave_count; o++)
     for (int32_t s = 0; s < LEVELS; s++) {
       const plane_view v = octave_level(&p->octaves[o], s);
@@ -182,6 +217,7 @@ int main(int argc, char **argv) {
   int repeats = argc > 4 ? atoi(argv[4]) : 15, count = 0;
   const int json = argc > 5;
   if (repeats < 1 || repeats > REPEATS_MAX || threads < 1) return 2;
+  if (threads > 1) timed_clock = CLOCK_MONOTONIC;
   hs_image image;
   if (hs_render_scene(width, height, 1, NULL, NULL, &image) != HS_OK) return 1;
   stage_queue *queue = take(queue_bytes(threads));
@@ -207,10 +243,12 @@ int main(int argc, char **argv) {
       run_pass(times[v].ops, queue, &p, ms);
       for (int s = 0; s < STAGES; s++) times[v].ms[s][r] = ms[s];
     }
-  printf(json ? "[\n"
-              : "%d x %d, doubled, %d threads, median of %d, %llu candidates\nvariant  stage           ms       min    "
-                "  GB/s   GFLOP/s\n",
-         width, height, threads, repeats, (unsigned long long)p.found);
+  printf(
+      json
+          ? "[\n"
+          : "%d x %d, doubled, %d threads, median of %d, %llu candidates, %u keypoints\nvariant  stage           ms       min    "
+            "  GB/s   GFLOP/s\n",
+      width, height, threads, repeats, (unsigned long long)p.found, *p.keypoints.count);
   for (int v = 0; v < count; v++) print_variant(&p, &times[v], threads, repeats, json);
   if (json) printf("  {}\n]\n");
   queue_stop(queue);

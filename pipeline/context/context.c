@@ -124,7 +124,9 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
                                 .threads = queue_threads(c->queue),
                                 .radius_max = c->radius_max,
                                 .pyramid_work_floats = c->ops.pyramid_work_floats,
-                                .pyramid_work_plane = c->ops.pyramid_work_plane};
+                                .pyramid_work_plane = c->ops.pyramid_work_plane,
+                                .detect_work_bytes = c->ops.detect_work_bytes,
+                                .detect_reads_top = c->ops.detect_reads_top};
   st = plan_make(&request, &c->plan);
   if (st != HS_OK)
     return context_give_up_room(c,

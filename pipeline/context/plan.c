@@ -15,9 +15,9 @@ enum { SAMPLES_PER_KEYPOINT = 192, KEYPOINTS_LEAST = 1024 };
 enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
 
 const char *plan_buffer_name(plan_buffer buffer) {
-  static const char *const names[PLAN_BUFFER_COUNT] = {"levels",  "blur work", "candidates", "settled",     "dog",
-                                                       "counts",  "keypoints", "features",   "descriptors", "sources",
-                                                       "picture", "mask",      "selected",   "records",     "scratch"};
+  static const char *const names[PLAN_BUFFER_COUNT] = {
+      "levels",   "blur work",   "detect work", "candidates", "settled", "dog",      "counts",  "keypoints",
+      "features", "descriptors", "sources",     "picture",    "mask",    "selected", "records", "scratch"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 
@@ -70,26 +70,24 @@ static bool add_octave(frame_plan *plan, int32_t o) {
   const pyramid_geometry *g = &plan->geometry;
   const plan_request *r = &plan->request;
   const int32_t scales = r->rules.scales, step = o * STEP_COUNT;
-  size_t floats, level_bytes, mask_words;
+  size_t floats, level_bytes;
   plan->stride[o] = ((size_t)g->width[o] + STRIDE_FLOATS - 1) & ~(size_t)(STRIDE_FLOATS - 1);
   if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) ||
       !hs_size_add(floats, LEVEL_SLACK_FLOATS, &floats) || !align_up(floats, PLAN_ALIGNMENT / sizeof(float), &floats))
     return false;
   plan->level_floats[o] = floats;
   if (!hs_size_mul(floats, sizeof(float), &level_bytes)) return false;
-  if (!hs_size_mul((size_t)mask_words_per_row(g->width[o]), (size_t)g->height[o] * (size_t)scales, &mask_words))
-    return false;
   size_t work_floats = floats;
   if (r->pyramid_work_floats) {
     const size_t scratch = r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads);
     if (!r->pyramid_work_plane || scratch > floats) work_floats = scratch;
   }
+  const size_t levels = (size_t)scales + (r->detect_reads_top ? 3 : 2);
   /* The levels live until the next octave has been halved from them. */
-  return add(plan, BUFFER_LEVELS, o, (size_t)scales + 3, level_bytes, step + STEP_PYRAMID,
-             step + STEP_COUNT + STEP_PYRAMID) &&
+  return add(plan, BUFFER_LEVELS, o, levels, level_bytes, step + STEP_PYRAMID, step + STEP_COUNT + STEP_PYRAMID) &&
          add(plan, BUFFER_BLUR_WORK, o, work_floats, sizeof(float), step + STEP_PYRAMID, step + STEP_PYRAMID) &&
-         add(plan, BUFFER_CANDIDATES, o, mask_words, sizeof(uint32_t), step + STEP_EXTREMA, step + STEP_REFINE) &&
-         add(plan, BUFFER_SETTLED, o, mask_words, sizeof(uint32_t), step + STEP_REFINE, step + STEP_LOCATE);
+         add(plan, BUFFER_DETECT, o, r->detect_work_bytes(g->width[o], g->height[o], scales, r->keypoint_capacity), 1,
+             step + STEP_DETECT, step + STEP_DETECT);
 }
 
 static bool add_lists(frame_plan *plan) {

@@ -12,23 +12,16 @@
 #include "stages/pyramid.h"
 
 /* Steps of an octave, the unit of lifetimes: octave index * STEP_COUNT + step. */
-typedef enum plan_step {
-  STEP_PYRAMID,
-  STEP_EXTREMA,
-  STEP_REFINE,
-  STEP_LOCATE,
-  STEP_ORIENT,
-  STEP_DESCRIBE,
-  STEP_COUNT
-} plan_step;
+typedef enum plan_step { STEP_PYRAMID, STEP_DETECT, STEP_ORIENT, STEP_DESCRIBE, STEP_COUNT } plan_step;
 
 typedef enum plan_space { SPACE_HOST, SPACE_DEVICE } plan_space;
 
 /* What a buffer holds; those up to PLAN_PER_OCTAVE exist once for each octave. */
 typedef enum plan_buffer {
-  BUFFER_LEVELS,     /* S+3 planes of an octave */
+  BUFFER_LEVELS,     /* planes of an octave: S+3, or S+2 where detection does not read the last level */
   BUFFER_BLUR_WORK,  /* scratch of base and level step: what the backend asks for, else one plane */
-  BUFFER_CANDIDATES, /* a bit a sample of DoG levels 1..S */
+  BUFFER_DETECT,     /* host: scratch of detection, what the backend asks for */
+  BUFFER_CANDIDATES, /* device: a bit a sample of DoG levels 1..S */
   BUFFER_SETTLED,    /* the same */
   BUFFER_DOG,        /* device: S+2 planes of differences, where the uber kernel stores them */
   PLAN_PER_OCTAVE,
@@ -74,6 +67,8 @@ typedef struct plan_request {
   /* as in stage_ops */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
   bool pyramid_work_plane;
+  size_t (*detect_work_bytes)(int32_t width, int32_t height, int32_t scales, uint32_t keypoint_capacity);
+  bool detect_reads_top;
 } plan_request;
 
 typedef struct frame_plan {

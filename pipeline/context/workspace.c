@@ -44,8 +44,7 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
                                   .height = g->height[o],
                                   .octave = g->first_octave + o};
     w->blur_work[o] = (plane_view){work, g->width[o], g->height[o], plan->stride[o]};
-    w->candidates[o] = (mask_view){buffer(plan, slab, BUFFER_CANDIDATES, o), mask_words_per_row(g->width[o])};
-    w->settled[o] = (mask_view){buffer(plan, slab, BUFFER_SETTLED, o), mask_words_per_row(g->width[o])};
+    w->detect_work[o] = buffer(plan, slab, BUFFER_DETECT, o);
   }
   uint32_t *counts = buffer(plan, slab, BUFFER_COUNTS, 0);
   counts[0] = counts[1] = 0;

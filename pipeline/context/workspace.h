@@ -11,7 +11,7 @@
 typedef struct workspace {
   octave_view octaves[OCTAVES_MAX];
   plane_view blur_work[OCTAVES_MAX];
-  mask_view candidates[OCTAVES_MAX], settled[OCTAVES_MAX];
+  void *detect_work[OCTAVES_MAX];
   keypoint_list keypoints;
   feature_list features;
   unsigned char *descriptors; /* null when none are wanted */

@@ -54,12 +54,20 @@ static stage_status build_base(frame *f, int32_t o) {
   return c->ops.base(c->queue, &args);
 }
 
-/* Levels 1..S+2, each from the one before. */
+/* How many levels above level 0 are made: those that a later stage reads from memory. */
+static int32_t levels_made(const frame *f) {
+  const hs_context *c = f->context;
+  if (f->request->given) return c->options.scales;
+  return c->options.scales + (c->ops.detect_reads_top ? 2 : 1);
+}
+
+/* Level 0, and the others each from the one before. */
 static stage_status build_levels(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
   stage_status st = build_base(f, o);
-  for (int32_t s = 1; s <= c->options.scales + 2 && st == STAGE_OK; s++) {
+  const int32_t levels = levels_made(f);
+  for (int32_t s = 1; s <= levels && st == STAGE_OK; s++) {
     const blur_args args = {.in = octave_level(&w->octaves[o], s - 1),
                             .out = octave_level(&w->octaves[o], s),
                             .work = w->blur_work[o],
@@ -75,13 +83,16 @@ static stage_status detect(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
   uint64_t count = 0;
-  const extrema_args extrema = {w->octaves[o], w->candidates[o], c->params, &count};
-  stage_status st = c->ops.extrema(c->queue, &extrema);
+  const detect_args args = {.octave = w->octaves[o],
+                            .border = (border_mode)options_rules(&c->options)->border_rule,
+                            .top_filter = &c->step_filter[c->options.scales + 2],
+                            .params = c->params,
+                            .filter = f->request->filter,
+                            .work = w->detect_work[o],
+                            .keypoints = w->keypoints,
+                            .candidates = &count};
+  const stage_status st = c->ops.detect(c->queue, &args);
   f->candidates += count;
-  const refine_args refine = {w->octaves[o], w->candidates[o], w->settled[o], c->params};
-  if (st == STAGE_OK) st = c->ops.refine(c->queue, &refine);
-  const locate_args locate = {w->octaves[o], w->settled[o], c->params, f->request->filter, w->keypoints};
-  if (st == STAGE_OK) st = c->ops.locate(c->queue, &locate);
   return st;
 }
 

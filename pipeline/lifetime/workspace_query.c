@@ -43,7 +43,9 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
                                 .threads = options_threads(&o),
                                 .radius_max = options_filters(&o, &base, step),
                                 .pyramid_work_floats = ops.pyramid_work_floats,
-                                .pyramid_work_plane = ops.pyramid_work_plane};
+                                .pyramid_work_plane = ops.pyramid_work_plane,
+                                .detect_work_bytes = ops.detect_work_bytes,
+                                .detect_reads_top = ops.detect_reads_top};
   st = plan_make(&request, &plan);
   if (st != HS_OK) return st;
   *host_bytes = plan.host_bytes + context_scratch_bytes(&o, &plan) + context_fixed_bytes(request.threads);

@@ -350,7 +350,7 @@ def test_facts(image):
     extractor = hartsift.Extractor(profile="opencv", max_features=7, grid=(3, 2), device="cpu")
     assert extractor.options["profile"] == "opencv" and extractor.options["max_features"] == 7
     assert extractor.options["descriptor"] == "f32" and extractor.options["grid_columns"] == 3
-    assert {"extrema", "describe"} <= set(extractor.backends)
+    assert {"detect", "describe"} <= set(extractor.backends)
     extractor.extract(image)
     assert extractor.statistics.frames == 1 and extractor.statistics.features == 7
     host, device = hartsift.workspace_bytes(640, 480, device="cpu")

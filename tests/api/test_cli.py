@@ -433,7 +433,7 @@ class Machine(CommandCase):
             self.assertIn(text, output.decode())
         facts = json.loads(self.run_it("info", "--json")[0])
         self.assertGreaterEqual(facts["cpu"]["threads"], 1)
-        self.assertIn("extrema", facts["stages"])
+        self.assertIn("detect", facts["stages"])
         if not facts["gpu"]["usable"]:
             self.assertTrue(facts["gpu"]["reason"])
 
@@ -442,7 +442,7 @@ class Machine(CommandCase):
         self.assertEqual(stages["blur"], "ref")
         output, _ = self.run_it("info", "--json", "--device", "cpu", environment={"HARTSIFT_CPU": "ref"})
         stages = json.loads(output)["stages"]
-        self.assertEqual({stages[name] for name in ("blur", "extrema", "orient", "describe")}, {"ref"})
+        self.assertEqual({stages[name] for name in ("blur", "detect", "orient", "describe")}, {"ref"})
 
     def test_selftest(self):
         output, errors = self.run_it("selftest")

@@ -161,10 +161,9 @@ static void test_statistics(void **state) {
 
 static void test_backend_report(void **state) {
   (void)state;
-  static const char *const stages[] = {"base",   "blur",   "halve",  "extrema", "refine",
-                                       "locate", "orient", "select", "describe"};
+  static const char *const stages[] = {"base", "blur", "halve", "detect", "orient", "select", "describe"};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  const hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, "blur=ref,extrema=ref");
+  const hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, "blur=ref,detect=ref");
   o.expert = &expert;
   hs_context *c = extraction_context(&o);
   const char *report = hs_backend_report(c);
@@ -174,7 +173,7 @@ static void test_backend_report(void **state) {
     assert_non_null(strstr(report, start));
   }
   assert_non_null(strstr(report, "\nblur: ref\n"));
-  assert_non_null(strstr(report, "\nextrema: ref\n"));
+  assert_non_null(strstr(report, "\ndetect: ref\n"));
   hs_destroy(c);
 }
 

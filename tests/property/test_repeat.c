@@ -105,16 +105,10 @@ static void test_capacities(void **state) {
 static void test_mixed_variants(void **state) {
   (void)state;
   static const char *const mixtures[] = {
-      "base=ref",
-      "blur=ref",
-      "halve=ref",
-      "extrema=ref",
-      "refine=ref",
-      "locate=ref",
-      "orient=ref",
-      "select=ref",
-      "describe=ref",
-      "base=ref,blur=ref,halve=ref,extrema=ref,refine=ref,locate=ref,orient=ref,select=ref,describe=ref"};
+      "base=ref",     "blur=ref",
+      "halve=ref",    "detect=ref",
+      "orient=ref",   "select=ref",
+      "describe=ref", "base=ref,blur=ref,halve=ref,detect=ref,orient=ref,select=ref,describe=ref"};
   for (size_t i = 0; i < sizeof mixtures / sizeof mixtures[0]; i++) {
     const hs_profile profile = (hs_profile)(i % EXTRACTION_PROFILES);
     const hs_expert_options expert = extraction_expert(profile, mixtures[i]);

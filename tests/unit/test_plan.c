@@ -9,6 +9,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "cpu/keypoint_order.h"
 #include "cpu/pyramid_work.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/plan.h"
@@ -22,7 +23,8 @@ static plan_request request_of(int32_t width, int32_t height, hs_profile profile
                         .rules = options_pyramid_rules(&o),
                         .descriptor_bytes = o.descriptor == HS_DESCRIPTOR_F32 ? 512 : 128,
                         .threads = 4,
-                        .radius_max = 16};
+                        .radius_max = 16,
+                        .detect_work_bytes = detect_work_bytes};
 }
 
 static bool alive_together(const plan_entry *a, const plan_entry *b) {
@@ -67,7 +69,6 @@ static void check_sizes(const frame_plan *p) {
   const int32_t scales = r->rules.scales, end = OCTAVES_MAX * STEP_COUNT;
   for (int32_t o = 0; o < p->geometry.octave_count; o++) {
     const uint64_t width = (uint64_t)p->geometry.width[o], height = (uint64_t)p->geometry.height[o];
-    const uint64_t mask = (width + 31) / 32 * 4 * height * (uint64_t)scales;
     const int32_t step = o * STEP_COUNT;
     assert_true(p->stride[o] >= width && p->stride[o] < width + 16 && p->stride[o] % 16 == 0);
     assert_true(p->level_floats[o] >= p->stride[o] * height + 64);
@@ -77,11 +78,12 @@ static void check_sizes(const frame_plan *p) {
       work = r->pyramid_work_plane && work > scratch ? work : scratch; /* a mixture needs the larger */
     }
     /* An octave's levels stand until the next has been made from them. */
-    check_entry(p, BUFFER_LEVELS, o, p->level_floats[o] * 4 * (uint64_t)(scales + 3), step + STEP_PYRAMID,
-                step + STEP_COUNT);
+    check_entry(p, BUFFER_LEVELS, o, p->level_floats[o] * 4 * (uint64_t)(scales + (r->detect_reads_top ? 3 : 2)),
+                step + STEP_PYRAMID, step + STEP_COUNT);
     check_entry(p, BUFFER_BLUR_WORK, o, work * 4, step, step);
-    check_entry(p, BUFFER_CANDIDATES, o, mask, step + STEP_EXTREMA, step + STEP_REFINE);
-    check_entry(p, BUFFER_SETTLED, o, mask, step + STEP_REFINE, step + STEP_LOCATE);
+    check_entry(p, BUFFER_DETECT, o,
+                r->detect_work_bytes((int32_t)width, (int32_t)height, scales, r->keypoint_capacity), step + STEP_DETECT,
+                step + STEP_DETECT);
   }
   check_entry(p, BUFFER_COUNTS, 0, 16, 0, end);
   check_entry(p, BUFFER_KEYPOINTS, 0, (uint64_t)r->keypoint_capacity * 28, 0, end);
@@ -111,7 +113,7 @@ static void test_layout_for_many_sizes(void **state) {
       r.keypoint_capacity = j % 4 == 0 ? (uint32_t)i * 5 : 0;
       if (j % 2) r.pyramid_work_floats = pyramid_work_floats;
       r.pyramid_work_plane = i % 2 == 1;
-      r.pyramid_work_plane = i % 2 == 1;
+      r.detect_reads_top = (i + j) % 3 == 0;
       assert_int_equal(plan_make(&r, &p), HS_OK);
       check_layout(&p);
       check_sizes(&p);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
+#include "cpu/stages_ref.h"
 #include "cuda/device/handover_signal.h"
 #include "cuda/keypoints/describe_cuda.h"
 #include "cuda/keypoints/extrema_cuda.h"
@@ -186,7 +187,7 @@ static stage_status search_run(const void *args) {
       extrema_args one = {step->octaves[o].octave, step->octaves[o].candidates, step->args.params, NULL};
       one.octave.levels = shifted(one.octave.levels, i, apart);
       one.candidates.words = shifted(one.candidates.words, i, apart);
-      st = ops()->extrema(NULL, &one);
+      st = extrema_ref(NULL, &one);
     }
   return st;
 }
@@ -259,7 +260,7 @@ static stage_status refine_view(const cuda_frame_view *v, const view_step *step,
   for (int32_t o = 0; o < v->octave_count; o++) {
     const refine_args args = {v->octaves[o], mask_of(v, v->candidate_words, o), mask_of(v, v->settled_words, o),
                               v->params};
-    const stage_status st = ops()->refine(NULL, &args);
+    const stage_status st = refine_ref(NULL, &args);
     if (st != STAGE_OK) return st;
   }
   return STAGE_OK;
@@ -277,7 +278,7 @@ static stage_status locate_view(const cuda_frame_view *v, const view_step *step,
   *v->keypoints.count = 0;
   for (int32_t o = 0; o < v->octave_count; o++) {
     const locate_args args = {v->octaves[o], mask_of(v, v->settled_words, o), v->params, v->filter, v->keypoints};
-    const stage_status st = ops()->locate(NULL, &args);
+    const stage_status st = locate_ref(NULL, &args);
     if (st != STAGE_OK) return st;
   }
   return STAGE_OK;
