@@ -14,6 +14,7 @@
 #include "pipeline/cli/batch/batch_manifest.h"
 #include "pipeline/cli/batch/batch_report.h"
 #include "pipeline/cli/batch/batch_settings.h"
+#include "pipeline/cli/batch/batch_shard.h"
 #include "pipeline/cli/batch/batch_store.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/stop_signals.h"
@@ -185,11 +186,9 @@ static cli_exit read_own_options(batch_job *job) {
   char message[CLI_MESSAGE_BYTES] = "";
   struct stat info;
   job->shard = job->shards = 1;
-  if (values[OPTION_SHARD].given && !batch_parse_shard(values[OPTION_SHARD].text, &job->shard, &job->shards)) {
-    cli_error(COMMAND_BATCH, "--shard '%s': expected I/N with 1 <= I <= N <= %d", values[OPTION_SHARD].text,
-              BATCH_SHARDS_MOST);
-    return CLI_USAGE;
-  }
+  if (values[OPTION_SHARD].given &&
+      !batch_find_shard(values[OPTION_SHARD].text, &job->shard, &job->shards, message, sizeof message))
+    return usage(message);
   if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0)
     return usage("--output is missing: expected a directory or a database for the features");
   const bool is_there = stat(values[OPTION_OUTPUT].text, &info) == 0;

@@ -24,7 +24,7 @@ from . import _library
 from ._device import DeviceArray, device_array
 from ._errors import ArgumentError, ArrayTypeError, check
 from ._foreign import contiguous_there, converted_there, extremes_there, plain_array
-from ._library import HsImage, HsLoadOptions, library
+from ._library import HsExif, HsImage, HsLoadOptions, library
 from ._samples import (
     SAMPLE_TYPES,
     ValueRange,
@@ -63,6 +63,7 @@ class Picture:
     owner: object
     on_device: bool = False
     stream: Optional[int] = None
+    exif: Optional[HsExif] = None  # what the file says of its camera
 
 
 class LibraryMemory:
@@ -90,6 +91,7 @@ class _ImageMemory:
 
     def __init__(self) -> None:
         self.view = HsImage()
+        self.exif = HsExif()
         weakref.finalize(self, library.hs_image_free, ctypes.byref(self.view)).atexit = False
 
 
@@ -283,6 +285,7 @@ def _load(
         jpeg_scale=jpeg_scale,
     )
     memory = _ImageMemory()
+    options.exif = ctypes.addressof(memory.exif)
     check(read(ctypes.byref(options), ctypes.byref(memory.view)), message.value)
     return memory
 
@@ -338,9 +341,10 @@ def picture_of_file(
     """A picture from a file, gray as the command reads it. limits: pixels, bytes."""
     memory = load_memory(source, *limits, exif, False, jpeg_scale)
     if memory.view.type == _library.HS_U8 and value_range is None:
-        return Picture(memory.view, memory)
+        return Picture(memory.view, memory, exif=memory.exif)
     picture = picture_of_array(_array_of_image(memory), value_range=value_range)
     picture.view.exif_orientation = memory.view.exif_orientation
+    picture.exif = memory.exif
     return picture
 
 

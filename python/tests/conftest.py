@@ -28,9 +28,10 @@ def command():
     if not program:
         pytest.skip("HARTSIFT_COMMAND does not name the command")
 
-    def run(*arguments):
+    def run(*arguments, status=0):
         environment = {name: value for name, value in os.environ.items() if name != "HARTSIFT_DEVICE"}
-        subprocess.run([program, *map(str, arguments)], check=True, env=environment)
+        ended = subprocess.run([program, *map(str, arguments)], check=False, env=environment)
+        assert ended.returncode == status, arguments
 
     return run
 

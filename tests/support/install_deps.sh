@@ -5,7 +5,7 @@
 # shellcheck disable=SC2034  # used by the scripts that source this
 BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev libsqlite3-dev)
 TEST_PACKAGES=(colmap libcmocka-dev libopencv-dev libvlfeat-dev locales python3 python3-venv gcc-aarch64-linux-gnu
-  libc6-dev-arm64-cross qemu-user)
+  libc6-dev-arm64-cross qemu-user slurm-client slurmctld slurmd)
 
 is_installed() {
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]

@@ -1,5 +1,5 @@
 /*
- * Devices, shards and the settings line of `batch`; see batch_settings.h.
+ * Devices and the settings line of `batch`; see batch_settings.h.
  */
 #include "pipeline/cli/batch/batch_settings.h"
 
@@ -101,23 +101,6 @@ void batch_device_resolve(batch_device *device, const char *backend_report) {
   int index = 0;
   const bool is_gpu = sscanf(backend_report, "device: CUDA %d", &index) == 1;
   if (device->kind == HS_DEVICE_AUTO) *device = (batch_device){is_gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU, index};
-}
-
-/* ---- shards */
-
-/* A whole number from 1 on at text; *end gets what follows. */
-static bool parse_part(const char *text, int32_t *value, const char **end) {
-  const size_t digits = strspn(text, "0123456789");
-  const long number = digits > 0 && digits < 10 ? strtol(text, NULL, 10) : 0;
-  *value = (int32_t)number;
-  *end = text + digits;
-  return number >= 1 && number <= BATCH_SHARDS_MOST;
-}
-
-bool batch_parse_shard(const char *text, int32_t *shard, int32_t *shards) {
-  const char *end = NULL;
-  return parse_part(text, shard, &end) && *end == '/' && parse_part(end + 1, shards, &end) && *end == '\0' &&
-         *shard <= *shards;
 }
 
 /* ---- settings */

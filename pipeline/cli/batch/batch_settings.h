@@ -1,5 +1,5 @@
 /*
- * The options of `batch` that are its own: devices, shards, and the line that says what the results depend on.
+ * The options of `batch` that are its own: devices, and the line that says what the results depend on.
  */
 #ifndef HARTSIFT_CLI_BATCH_BATCH_SETTINGS_H
 #define HARTSIFT_CLI_BATCH_BATCH_SETTINGS_H
@@ -9,7 +9,7 @@
 
 #include "pipeline/cli/common/cli_common.h"
 
-enum { BATCH_DEVICES_MOST = 64, BATCH_SHARDS_MOST = 1000000 };
+enum { BATCH_DEVICES_MOST = 64 };
 
 /* One device to use. */
 typedef struct batch_device {
@@ -30,9 +30,6 @@ void batch_device_name(const batch_device *device, char *name, size_t bytes);
 
 /* Replaces "auto" by the device that a context chose, as hs_backend_report names it. */
 void batch_device_resolve(batch_device *device, const char *backend_report);
-
-/* I/N, 1 <= I <= N. False when text is something else. */
-bool batch_parse_shard(const char *text, int32_t *shard, int32_t *shards);
 
 /* What is read besides the options' values. */
 typedef struct batch_inputs {

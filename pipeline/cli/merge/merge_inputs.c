@@ -14,7 +14,7 @@
 
 #include "pipeline/cli/batch/batch_recall.h"
 #include "pipeline/cli/batch/batch_rows.h"
-#include "pipeline/cli/batch/batch_settings.h"
+#include "pipeline/cli/batch/batch_shard.h"
 #include "pipeline/cli/common/output_name.h"
 #include "pipeline/formats/formats.h"
 

@@ -170,7 +170,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                      .commands = IN_BATCH,
                      .field = OPTION_NO_FIELD,
                      .help = "LIST and '-': each name is ended by a zero byte, as find -print0 writes them"},
-    [OPTION_SHARD] = TEXT("shard", "I/N", IN_BATCH, "do images I, I+N, I+2N, ... of the list only, 1 <= I <= N"),
+    [OPTION_SHARD] = TEXT("shard", "I/N|slurm|env:I,N", IN_BATCH,
+                          "do images I, I+N, I+2N, ... of the list only; slurm, env: take both from the scheduler"),
     [OPTION_GRID] = {.name = "grid",
                      .kind = OPTION_KIND_SIZE,
                      .argument = "WxH",
@@ -342,8 +343,10 @@ static const char *const batch_details[] = {
     "digest of the manifest, and not older than their image, are kept, all others are made. With other options than "
     "before --resume refuses to.",
     "--shard I/N is for job arrays: run I does every N-th image from the I-th on, with a manifest-I-of-N.csv of its own in "
-    "the same folder. Afterwards the same command with --resume and without --shard verifies all outputs, does what is "
-    "missing and writes the whole manifest.csv.",
+    "the same folder. --shard slurm takes I and N from a Slurm array, or the tasks of a step; --shard env:INDEX,COUNT from "
+    "variables of these names, env:INDEX+1,COUNT where they count from 0; COUNT may be a number. With --resume a task that is "
+    "started again goes on. Afterwards 'hartsift merge' puts all together, or the same command with --resume and without "
+    "--shard verifies all outputs, does what is missing and writes the whole manifest.csv.",
     "With --json, standard output gets a record a line for each image in the order of completion: image, width, height, "
     "features, milliseconds (from its submission to its features), digest, kept, status, error; then one with the member "
     "summary: counts, rate, and the CPU seconds of reading, extracting and writing.",

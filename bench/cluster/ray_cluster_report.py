@@ -1,0 +1,134 @@
+"""What a Ray cluster of three nodes on this machine shows, as Markdown: the digests of `hartsift batch` on one process, also
+with a node killed and with an actor crashing in the middle; matching as in one process; the rate beside `hartsift batch`.
+
+usage: ray_cluster_report.py [--images 1000] [--pairs-of 60] [--rounds 3] COMMAND
+COMMAND is hartsift of a build whose library the package uses (HARTSIFT_LIBRARY, PYTHONPATH). Needs hartsift[ray], Pillow.
+"""
+import argparse
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python" / "tests"))
+from pictures import manifest_digests, write_pictures
+from ray_cluster import InTheMiddle, crash_actor, kill_node, three_nodes
+
+import hartsift.ray
+from hartsift import parquet
+from hartsift._pair_lists import MatchSettings, match_named_pairs, select_pairs
+
+WRITING = {"ray_remote_args": {"num_cpus": 0.05}, "concurrency": 3, "compression": "zstd"}
+# A tenth of each CPU is left for those who write.
+ACTOR_CPUS = 0.9
+
+
+def run_batch(command, photos, out, threads):
+    """Seconds that the command takes."""
+    start = time.perf_counter()
+    subprocess.run([command, "batch", photos, "-o", out, "-q", "--device", "cpu", "--threads", str(threads)], check=False)
+    return time.perf_counter() - start
+
+
+def extract(photos, out):
+    start = time.perf_counter()
+    hartsift.ray.extract(photos, batch_size=16, num_cpus=ACTOR_CPUS).write_parquet(str(out), **WRITING)
+    return time.perf_counter() - start
+
+
+def digests_of(folder):
+    return {row["image"]: row["digest"] for row, _ in parquet.read(folder, ["image", "digest", "x", "y"])}
+
+
+def report(what, good, more=""):
+    print(f"- {'yes' if good else 'NO'}: {what}{more}", flush=True)
+    return good
+
+
+def show_extraction(photos, digests, work):
+    good = True
+    for name, actions in (("as it is", ()), ("an actor crashes in the middle", (crash_actor,)),
+                          ("a node is killed in the middle", (kill_node,))):
+        out = work / name.split()[1]
+        with three_nodes() as cluster:
+            with InTheMiddle(out, *[lambda action=action: action(cluster) for action in actions]) as middle:
+                seconds = extract(photos, out)
+            done = len(middle.done) == len(actions)
+        found = digests_of(out)
+        good &= report(f"digests of one process, {name}", done and found == digests,
+                       f" ({len(found)} images, {sum(one is None for one in found.values())} failed, {seconds:.1f} s with "
+                       "the start of actors)")
+    return good
+
+
+def show_matching(photos, count, work):
+    parquet.batch([str(path) for path in sorted(photos.rglob("*.*"))[:count]], work / "some.parquet", device="cpu")
+    found = {row["image"]: features for row, features in parquet.read(work / "some.parquet")}
+    pairs = list(select_pairs(list(found), "exhaustive"))
+    with hartsift.Extractor(device="cpu") as extractor:
+        known = {name: features for name, features in found.items() if features is not None}
+        expected = match_named_pairs(known, pairs, MatchSettings(), extractor).to_pylist()
+    with three_nodes():
+        matched = hartsift.ray.match_pairs(str(work / "some.parquet"), pairs, num_cpus=ACTOR_CPUS, images_per_block=16)
+        matched.write_parquet(str(work / "matches"), **WRITING)
+    import pyarrow.parquet as pq
+
+    rows = sorted(pq.read_table(work / "matches").to_pylist(), key=lambda row: (row["image_a"], row["image_b"]))
+    expected.sort(key=lambda row: (row["image_a"], row["image_b"]))
+    return report(f"all {len(pairs)} pairs of {count} images as in one process", rows == expected,
+                  f" ({sum(row['matches'] or 0 for row in rows)} matches, {sum(bool(row['found']) for row in rows)} pairs "
+                  "with a geometry)")
+
+
+def show_rate(command, photos, rounds, work):
+    """Both on all cores, in turns; Ray's actors are started in each round, so the slope between a part of the images and all
+    of them is what counts."""
+    images = sorted(photos.rglob("*.*"))
+    part = work / "part.txt"
+    part.write_text("".join(f"{path}\n" for path in images[: len(images) // 4]))
+    whole = work / "whole.txt"
+    whole.write_text("".join(f"{path}\n" for path in images))
+    more = len(images) - len(images) // 4
+    rates = {"batch": [], "ray": []}
+    with three_nodes(cpus=1):
+        for turn in range(rounds):
+            for name, run in (("batch", lambda given, out: run_batch(command, given, out, 0)), ("ray", extract)):
+                seconds = [run(given, work / f"rate-{name}-{turn}-{given.stem}") for given in (part, whole)]
+                rates[name].append(more / (seconds[1] - seconds[0]))
+    print(f"\n| way | images/s in {rounds} rounds | median |\n|---|---|--:|")
+    for name, values in rates.items():
+        print(f"| {name} | {', '.join(f'{value:.1f}' for value in values)} | {statistics.median(values):.1f} |")
+    print(f"\nRay makes {100 * statistics.median(rates['ray']) / statistics.median(rates['batch']):.0f} % of batch's rate.")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--pairs-of", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=["extract", "match", "rate"])
+    parser.add_argument("command")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        photos = work / "photos"
+        write_pictures(photos, arguments.images, broken=set(range(arguments.images // 20, arguments.images,
+                                                                  max(1, arguments.images // 10))))
+        run_batch(arguments.command, photos, work / "batch", 1)
+        digests = manifest_digests(work / "batch" / "manifest.csv")
+        print(f"{len(digests)} images, {sum(one is None for one in digests.values())} of them broken\n", flush=True)
+        good = True
+        if arguments.only in (None, "extract"):
+            good &= show_extraction(photos, digests, work)
+        if arguments.only in (None, "match"):
+            good &= show_matching(photos, arguments.pairs_of, work)
+        if arguments.only in (None, "rate"):
+            show_rate(arguments.command, photos, arguments.rounds, work)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

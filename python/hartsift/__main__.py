@@ -1,0 +1,52 @@
+"""``python -m hartsift batch`` and ``merge``: features of many images in Parquet files; needs pyarrow."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Optional, Sequence
+
+from . import parquet
+from ._arguments import add_extraction_options, extraction_options, run
+
+
+def _batch(arguments: argparse.Namespace) -> int:
+    images, failed = parquet.batch(
+        arguments.images, arguments.output, shard=arguments.shard, **extraction_options(arguments)
+    )
+    print(f"{images} images, {failed} of them failed: {arguments.output}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    images, files = parquet.merge(arguments.inputs, arguments.output, matches=arguments.matches, exif=arguments.exif)
+    print(f"{images} images of {files} files: {arguments.output}", file=sys.stderr)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m hartsift", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    batch = commands.add_parser("batch", help="extract the features of many images into a Parquet file")
+    batch.add_argument("images", help="a folder or a list with one image a line; a path, or a URI such as s3://bucket/folder")
+    batch.add_argument("-o", "--output", required=True, help="NAME.parquet; of a shard it becomes NAME-I-of-N.parquet")
+    batch.add_argument("--format", choices=["parquet"], default="parquet", help="other formats are the command's")
+    batch.add_argument("--shard", default="1/1", help="I/N, slurm or env:INDEX,COUNT, as the command has it")
+    add_extraction_options(batch)
+    batch.set_defaults(run=_batch)
+    merge = commands.add_parser("merge", help="put Parquet files together")
+    merge.add_argument("inputs", nargs="+", help="files, or folders of them, by path or URI")
+    merge.add_argument("-o", "--output", required=True, help="NAME.parquet, or NAME.db for a COLMAP database")
+    merge.add_argument("--matches", nargs="+", default=(), help="NAME.db: files of matches, of hartsift.ray match")
+    merge.add_argument("--exif", action="store_true", help="NAME.db: COLMAP gets copies of JPEG files that are turned")
+    merge.set_defaults(run=_merge)
+    return parser
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Runs the command line."""
+    return run(_parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

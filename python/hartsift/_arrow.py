@@ -1,0 +1,196 @@
+"""Features of many images as Arrow tables, a row for each image: what Parquet files of them hold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ._errors import ArgumentError, Error
+from ._features import KEYPOINT_DTYPE, Features
+from ._library import DESCRIPTOR_LENGTH, METHOD_VERSION
+
+if TYPE_CHECKING:
+    from ._options import Layout
+
+#: Fields of a keypoint as list columns, by their names there.
+KEYPOINT_COLUMNS = ("x", "y", "sigma", "orientation", "response", "octave", "level")
+PRIOR_COLUMNS = ("focal_length", "latitude", "longitude", "altitude")
+#: Columns that repeat one value, or few: these are worth a dictionary in a file.
+DICTIONARY_COLUMNS = ["status", "method", "options"]
+#: Images in a row group: some 30 MB where an image has 3000 features.
+ROW_GROUP_IMAGES = 64
+_DESCRIPTOR_BYTES = {"u8": DESCRIPTOR_LENGTH, "f32": 4 * DESCRIPTOR_LENGTH, "none": DESCRIPTOR_LENGTH}
+# Options that change how fast a result comes, or whether, but not which.
+_CHANGE_NO_RESULT = {
+    "device",
+    "device_index",
+    "threads",
+    "split",
+    "in_flight",
+    "images_per_launch",
+    "max_pixels",
+    "max_memory_bytes",
+    "variant",
+}
+
+
+@dataclass(frozen=True)
+class ImageRow:
+    """What came of one image: its features, or why there are none.
+
+    Attributes:
+        image: its name.
+        features: None where it failed.
+        error: why it failed, else None.
+        priors: what a JPEG's EXIF says of the camera: ``focal_length`` in pixels, ``latitude``, ``longitude`` in degrees,
+            ``altitude`` in metres; what is unknown is left out.
+    """
+
+    image: str
+    features: Optional[Features]
+    error: Optional[Error]
+    priors: Mapping[str, float]
+
+
+def feature_schema(descriptor: str = "u8") -> pa.Schema:
+    """The columns of features, see FORMATS.md. descriptor: the option of that name."""
+    if descriptor not in _DESCRIPTOR_BYTES:
+        raise ArgumentError(f"descriptor is {descriptor!r}, expected one of {', '.join(_DESCRIPTOR_BYTES)}")
+    floats, shorts = pa.list_(pa.float32()), pa.list_(pa.int16())
+    return pa.schema(
+        [
+            pa.field("image", pa.string(), nullable=False),
+            ("width", pa.int32()),
+            ("height", pa.int32()),
+            ("features", pa.int64()),
+            ("digest", pa.string()),
+            *((name, shorts if name in ("octave", "level") else floats) for name in KEYPOINT_COLUMNS),
+            ("descriptors", pa.list_(pa.binary(_DESCRIPTOR_BYTES[descriptor]))),
+            ("exif_orientation", pa.int32()),
+            *((name, pa.float64()) for name in PRIOR_COLUMNS),
+            pa.field("status", pa.string(), nullable=False),
+            ("error", pa.string()),
+            pa.field("method", pa.int32(), nullable=False),
+            pa.field("options", pa.string(), nullable=False),
+        ]
+    )
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    """All that results depend on, as JSON with sorted names: equal texts, equal features. options: those of an
+    ``Extractor``, and of reading."""
+    return json.dumps({name: value for name, value in options.items() if name not in _CHANGE_NO_RESULT}, sort_keys=True)
+
+
+def _lists(values: pa.Array, counts: Sequence[Optional[int]]) -> pa.Array:
+    """Values cut into lists of so many; None: a null."""
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum([count or 0 for count in counts], out=offsets[1:])
+    if offsets[-1] >= 1 << 31:
+        raise ArgumentError(f"{offsets[-1]} features in one table, which holds fewer than 2^31: make smaller ones")
+    missing = pa.array([count is None for count in counts], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=missing)
+
+
+def table_of_rows(rows: Sequence[ImageRow], options: str, descriptor: str) -> pa.Table:
+    """A table with a row for each image. options: of ``options_text``."""
+    schema = feature_schema(descriptor)
+    found = [row.features for row in rows]
+    counts = [None if features is None else len(features) for features in found]
+    records = np.concatenate([np.empty(0, KEYPOINT_DTYPE), *(one.records for one in found if one is not None)])
+    columns: Dict[str, Any] = {
+        "image": [row.image for row in rows],
+        "width": [None if one is None else one.image_size[0] for one in found],
+        "height": [None if one is None else one.image_size[1] for one in found],
+        "features": counts,
+        "digest": [None if one is None else one.digest for one in found],
+        "exif_orientation": [None if one is None else one.exif_orientation for one in found],
+        "status": ["HS_OK" if row.error is None else row.error.name or "HS_ERR_ARGUMENT" for row in rows],
+        "error": [None if row.error is None else str(row.error) for row in rows],
+        "method": [METHOD_VERSION] * len(rows),
+        "options": [options] * len(rows),
+    }
+    for name in KEYPOINT_COLUMNS:
+        columns[name] = _lists(pa.array(np.ascontiguousarray(records[name])), counts)
+    for name in PRIOR_COLUMNS:
+        columns[name] = [row.priors.get(name) for row in rows]
+    columns["descriptors"] = _descriptor_lists(found, counts, descriptor)
+    return pa.table([pa.array(columns[field.name], field.type) if isinstance(columns[field.name], list)
+                     else columns[field.name] for field in schema], schema=schema)
+
+
+def _descriptor_lists(
+    found: Sequence[Optional[Features]], counts: Sequence[Optional[int]], descriptor: str
+) -> pa.Array:
+    size = _DESCRIPTOR_BYTES[descriptor]
+    if descriptor == "none":
+        return pa.nulls(len(counts), pa.list_(pa.binary(size)))
+    dtype = np.dtype(np.uint8 if descriptor == "u8" else "<f4")
+    rows = [one.descriptors.astype(dtype, copy=False) for one in found if one is not None and one.descriptors is not None]
+    values = np.concatenate([np.empty((0, DESCRIPTOR_LENGTH), dtype), *rows])
+    return _lists(pa.FixedSizeBinaryArray.from_buffers(pa.binary(size), len(values), [None, pa.py_buffer(values)]), counts)
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else (
+        pa.array([], column.type))
+
+
+def _numbers(values: pa.Array) -> Any:
+    return values.to_numpy(zero_copy_only=False)
+
+
+def iterate_features(table: pa.Table) -> Iterator[Tuple[Dict[str, Any], Optional[Features]]]:
+    """Each row's plain columns by name and its features, None where the image failed. Descriptors view the table.
+
+    The columns x, y, sigma and orientation must be there; of the others those that are.
+    """
+    has = set(table.column_names)
+    lists = {name: _whole(table, name) for name in (*KEYPOINT_COLUMNS, "descriptors") if name in has}
+    values = {name: _numbers(lists[name].values) for name in lists if name != "descriptors"}
+    offsets = {name: np.asarray(lists[name].offsets) for name in lists}
+    descriptors = _descriptor_array(lists["descriptors"]) if "descriptors" in lists else None
+    plain = table.select([name for name in table.column_names if name not in lists]).to_pylist()
+    missing = _numbers(pc.is_null(lists["x"]))
+    none = _numbers(pc.is_null(lists["descriptors"])) if descriptors is not None else None
+    for index, row in enumerate(plain):
+        if missing[index]:
+            yield row, None
+            continue
+        places = {name: slice(offsets[name][index], offsets[name][index + 1]) for name in lists}
+        records = np.zeros(places["x"].stop - places["x"].start, KEYPOINT_DTYPE)
+        for name in values:
+            records[name] = values[name][places[name]]
+        rows = None if descriptors is None or none is None or none[index] else descriptors[places["descriptors"]]
+        size = (row.get("width") or 0, row.get("height") or 0)
+        layout: "Layout" = json.loads(row["options"]).get("layout", "ubc") if "options" in row else "ubc"
+        yield row, Features(records, rows, size, layout, row.get("exif_orientation") or 0)
+
+
+def _descriptor_array(lists: pa.Array) -> Any:
+    """uint8 or float32 [N, 128] over the memory of all descriptors of a column."""
+    values = lists.values
+    size = values.type.byte_width
+    dtype = np.dtype(np.uint8 if size == DESCRIPTOR_LENGTH else "<f4")
+    buffer = values.buffers()[1]
+    if buffer is None:
+        return np.empty((0, DESCRIPTOR_LENGTH), dtype)
+    whole = np.frombuffer(buffer, dtype, len(values) * DESCRIPTOR_LENGTH, values.offset * size)
+    return whole.reshape(len(values), DESCRIPTOR_LENGTH)
+
+
+def write_arguments() -> Dict[str, Any]:
+    """How Parquet files of these tables are written: dictionaries where values repeat, for others they only cost."""
+    return {"compression": "zstd", "use_dictionary": list(DICTIONARY_COLUMNS)}
+
+
+def differing_options(one: str, other: str) -> List[str]:
+    """What one text of options has otherwise than another: "name=value"."""
+    first, second = json.loads(one), json.loads(other)
+    return [f"{name}={value}" for name, value in sorted(first.items()) if second.get(name) != value]

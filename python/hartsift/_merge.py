@@ -1,0 +1,211 @@
+"""Parquet files of features put together: as one such file, or as COLMAP's database."""
+
+from __future__ import annotations
+
+import functools
+import os
+import posixpath
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from . import _library
+from ._arrow import ROW_GROUP_IMAGES, differing_options, iterate_features, write_arguments
+from ._colmap import ColmapDatabase, colmap_camera
+from ._pair_lists import geometry_of_row
+from ._errors import ArgumentError, FileError
+from ._sources import resolve
+
+PathLike = Union[str, "os.PathLike[str]"]
+_OPEN_ROW_GROUPS = 16
+_FIRST_COLUMNS = ["image", "method", "options"]
+
+
+class _Place(NamedTuple):
+    """Where an image's row is."""
+
+    image: str
+    file: int
+    group: int
+    row: int
+
+
+def find_files(files: Union[PathLike, Sequence[PathLike]], filesystem: Any = None) -> List[Tuple[Any, str]]:
+    """The Parquet files that are named, or lie in folders that are, sorted within each of these: file system and path.
+    Names that begin with '.' or '_' are left out, as other programs leave them out."""
+    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    found: List[Tuple[Any, str]] = []
+    for place in given:
+        system, path = resolve(os.fspath(place), filesystem)
+        kind = system.get_file_info(path.rstrip("/") or "/").type
+        if kind == fs.FileType.File:
+            found.append((system, path))
+            continue
+        if kind == fs.FileType.NotFound:
+            raise FileError(f"{place}: there is no such file and no such folder", _library.HS_ERR_IO)
+        inside = system.get_file_info(fs.FileSelector(path.rstrip("/"), recursive=True))
+        paths = sorted(one.path for one in inside if one.type == fs.FileType.File and one.path.endswith(".parquet"))
+        paths = [one for one in paths if posixpath.basename(one)[0] not in "._"]
+        if not paths:
+            raise FileError(f"{place}: there are no Parquet files there", _library.HS_ERR_IO)
+        found += [(system, one) for one in paths]
+    return found
+
+
+class _Inputs:
+    """The rows of several files, ordered by the names of their images, byte by byte."""
+
+    def __init__(self, files: List[Tuple[Any, str]]) -> None:
+        self.files = files
+        self._settings: Optional[Tuple[int, str, str]] = None  # of the first row: method, options, file
+        self._group = functools.lru_cache(maxsize=_OPEN_ROW_GROUPS)(self._read_group)
+        self.places: List[_Place] = []
+        for number in range(len(files)):
+            self._index_file(number)
+        self.places.sort(key=lambda place: os.fsencode(place.image))
+        for one, other in zip(self.places, self.places[1:]):
+            if one.image == other.image:
+                raise ArgumentError(
+                    f"{one.image} is there twice, in {files[one.file][1]} and {files[other.file][1]}: images may be there "
+                    "once"
+                )
+
+    def _index_file(self, number: int) -> None:
+        system, path = self.files[number]
+        with system.open_input_file(path) as file:
+            opened = pq.ParquetFile(file)
+            missing = [name for name in _FIRST_COLUMNS if name not in opened.schema_arrow.names]
+            if missing:
+                raise ArgumentError(f"{path}: is no file of features: it has no column {missing[0]}")
+            for group in range(opened.num_row_groups):
+                table = opened.read_row_group(group, columns=_FIRST_COLUMNS)
+                for settings in set(zip(table["method"].to_pylist(), table["options"].to_pylist())):
+                    self._check_settings(path, *settings)
+                names = table["image"].to_pylist()
+                self.places += [_Place(name, number, group, row) for row, name in enumerate(names)]
+
+    def _check_settings(self, path: str, method: int, options: str) -> None:
+        if self._settings is None:
+            self._settings = method, options, path
+        first_method, first_options, first_path = self._settings
+        if method != first_method:
+            raise ArgumentError(
+                f"{path} was made by method version {method} and {first_path} by {first_method}: their features do not "
+                "match as those of one do, so all must be made by one"
+            )
+        if options != first_options:
+            raise ArgumentError(
+                f"{path} was made with other options: {', '.join(differing_options(options, first_options))}; "
+                f"{first_path} has {', '.join(differing_options(first_options, options))}: expected the same"
+            )
+
+    def _read_group(self, file: int, group: int) -> Any:
+        system, path = self.files[file]
+        with system.open_input_file(path) as opened:
+            return pq.ParquetFile(opened).read_row_group(group)
+
+    def tables(self) -> Iterator[Any]:
+        """A table of one row for each image."""
+        for place in self.places:
+            yield self._group(place.file, place.group).slice(place.row, 1)
+
+    def batches(self) -> Iterator[Any]:
+        """The same, many rows at a time."""
+        some: List[Any] = []
+        for table in self.tables():
+            some.append(table)
+            if len(some) == ROW_GROUP_IMAGES:
+                yield pa.concat_tables(some).combine_chunks()
+                some = []
+        if some:
+            yield pa.concat_tables(some).combine_chunks()
+
+
+def write_whole(system: Any, path: str, tables: Iterator[Any], schema: Any) -> None:
+    """Writes a file under another name and renames it; in object stores a file appears when it is closed."""
+    temporary = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{os.getpid()}")
+    try:
+        with system.open_output_stream(temporary) as stream, pq.ParquetWriter(stream, schema, **write_arguments()) as out:
+            for table in tables:
+                out.write_table(table, row_group_size=ROW_GROUP_IMAGES)
+        system.move(temporary, path)
+    except BaseException:
+        if system.get_file_info(temporary).type == fs.FileType.File:
+            system.delete_file(temporary)
+        raise
+
+
+def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[Tuple[Any, str]]) -> None:
+    """Adds matches, pair by pair in the order of names."""
+    rows = pa.concat_tables([pq.read_table(path, filesystem=system) for system, path in files])
+    order = sorted(zip(map(os.fsencode, rows["image_a"].to_pylist()), map(os.fsencode, rows["image_b"].to_pylist()),
+                       range(len(rows))))
+    pairs = {frozenset(one[:2]) for one in order}
+    if len(pairs) != len(order):
+        raise ArgumentError(f"{len(order) - len(pairs)} pairs of images have matches twice: they may be there once")
+    if len(set(rows["options"].to_pylist())) > 1 or len(set(rows["method"].to_pylist())) > 1:
+        raise ArgumentError("the matches were made with different options or method versions: expected the same")
+    for _, _, index in order:
+        row = rows.slice(index, 1).to_pylist()[0]
+        if row["error"] is not None:
+            continue
+        names = row["image_a"], row["image_b"]
+        for name in names:
+            if name not in numbers:
+                raise ArgumentError(f"there are matches of {name}, but no features")
+        database.add_matches(numbers[names[0]], numbers[names[1]], *geometry_of_row(row))
+
+
+def _merge_into_database(inputs: _Inputs, output: str, matches: List[Tuple[Any, str]], exif: bool) -> None:
+    numbers: Dict[str, int] = {}
+    with ColmapDatabase(output) as database:
+        for table in inputs.tables():
+            row, features = next(iterate_features(table))
+            if features is None:
+                continue
+            camera = colmap_camera(*features.image_size, row.get("focal_length") or 0.0)
+            numbers[row["image"]] = database.add_image(row["image"], features, camera, exif=exif)
+        if matches:
+            _add_matches(database, numbers, matches)
+
+
+def merge(
+    inputs: Union[PathLike, Sequence[PathLike]],
+    output: PathLike,
+    *,
+    matches: Union[PathLike, Sequence[PathLike]] = (),
+    exif: bool = False,
+    filesystem: Any = None,
+) -> Tuple[int, int]:
+    """Puts Parquet files of features together, in the order of the images' names: the same result however the images
+    were divided among the files.
+
+    Args:
+        inputs: files, or folders of them as Ray and Spark write, by path or URI.
+        output: NAME.parquet, or NAME.db for COLMAP's database (local). It appears whole or not at all.
+        matches: of ``hartsift.ray.match_pairs``, for a database: files, or folders of them.
+        exif: take features of photographs turned by their EXIF orientation into a database; see
+            ``ColmapDatabase.add_image``.
+        filesystem: of pyarrow, that inputs and a Parquet file to be made are in.
+
+    Returns:
+        how many images there are, and of how many files.
+
+    Raises:
+        hartsift.ArgumentError: images that are there twice, other options or another method version in some file.
+    """
+    found = _Inputs(find_files(inputs, filesystem))
+    name = os.fspath(output)
+    if name.endswith(".db"):
+        _merge_into_database(found, name, find_files(matches, filesystem), exif)
+    elif name.endswith(".parquet"):
+        system, path = resolve(name, filesystem)
+        first = next(found.tables(), None)
+        if first is None:
+            raise ArgumentError("there are no images to merge")
+        write_whole(system, path, found.batches(), first.schema)
+    else:
+        raise ArgumentError(f"{name}: expected a name that ends in .parquet or .db")
+    return len(found.places), len(found.files)

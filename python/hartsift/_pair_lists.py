@@ -1,0 +1,169 @@
+"""Pairs of images by name: which are to be matched, and what came of each as a row of an Arrow table."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import pyarrow as pa
+
+from ._errors import ArgumentError, Error
+from ._features import Features
+from ._library import METHOD_VERSION
+from ._matching import Geometry, Matches, match, verify
+
+if TYPE_CHECKING:
+    from ._extractor import Extractor
+
+Pair = Tuple[str, str]
+PairsLike = Union[str, "os.PathLike[str]", Iterable[Pair]]
+_MODELS = ("homography", "fundamental")
+
+#: The columns of matches, see FORMATS.md.
+MATCH_SCHEMA = pa.schema(
+    [
+        pa.field("image_a", pa.string(), nullable=False),
+        pa.field("image_b", pa.string(), nullable=False),
+        ("matches", pa.int64()),
+        ("inliers", pa.int64()),
+        ("index_a", pa.list_(pa.uint32())),
+        ("index_b", pa.list_(pa.uint32())),
+        ("distance", pa.list_(pa.float32())),
+        ("inlier", pa.list_(pa.bool_())),
+        ("model", pa.string()),
+        ("found", pa.bool_()),
+        ("matrix", pa.list_(pa.float64())),
+        ("rms_error", pa.float64()),
+        pa.field("status", pa.string(), nullable=False),
+        ("error", pa.string()),
+        pa.field("method", pa.int32(), nullable=False),
+        pa.field("options", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class MatchSettings:
+    """How pairs are matched and verified.
+
+    Attributes:
+        model: ``"fundamental"`` or ``"homography"``; None: matches are not verified.
+        ratio, mutual, max_distance: as for ``hartsift.match``.
+        tolerance: largest error of an inlier, pixels.
+    """
+
+    model: Optional[str] = "fundamental"
+    ratio: float = 0.8
+    mutual: bool = True
+    max_distance: float = 0.0
+    tolerance: float = 4.0
+
+    def check(self) -> None:
+        """Refuses what no pair could be matched with."""
+        if self.model is not None and self.model not in _MODELS:
+            raise ArgumentError(f"model is {self.model!r}, expected {' or '.join(map(repr, _MODELS))} or None")
+
+    def text(self) -> str:
+        """All that results depend on, as JSON with sorted names."""
+        return json.dumps(vars(self), sort_keys=True)
+
+
+def select_pairs(names: Sequence[str], pairs: PairsLike) -> Iterator[Pair]:
+    """Pairs of a collection.
+
+    Args:
+        names: of its images.
+        pairs: ``"exhaustive"``: all; ``"sequential:K"``: each image and the K after it in the order of names; a file with
+            two names a line (with a tab between if they have spaces); or the pairs themselves.
+    """
+    if not isinstance(pairs, (str, os.PathLike)):
+        yield from ((str(a), str(b)) for a, b in pairs)
+        return
+    ordered = sorted(names, key=os.fsencode)
+    sequential = re.fullmatch(r"sequential:([1-9][0-9]{0,8})", str(pairs))
+    if pairs == "exhaustive":
+        yield from itertools.combinations(ordered, 2)
+    elif sequential:
+        overlap = int(sequential.group(1))
+        for place, name in enumerate(ordered):
+            yield from ((name, other) for other in ordered[place + 1 : place + 1 + overlap])
+    else:
+        yield from _pairs_of_file(os.fspath(pairs))
+
+
+def _pairs_of_file(path: str) -> Iterator[Pair]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line.rstrip("\r\n") for line in file]
+    except OSError as error:
+        raise ArgumentError(
+            f"{path}: {error.strerror}: expected 'exhaustive', 'sequential:K' or a file with two names a line"
+        ) from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = line.split("\t") if "\t" in line else line.split()
+        if len(parts) != 2:
+            raise ArgumentError(f"{path}:{number}: {len(parts)} names, expected two, with a tab between if they have spaces")
+        yield parts[0], parts[1]
+
+
+def match_named_pairs(
+    features: Mapping[str, Features], pairs: Sequence[Pair], settings: MatchSettings, extractor: "Extractor"
+) -> pa.Table:
+    """A row for each pair, in their order: matches, and the geometry that most agree with."""
+    rows: List[Dict[str, Any]] = []
+    common = {"method": METHOD_VERSION, "options": settings.text()}
+    for name_a, name_b in pairs:
+        row: Dict[str, Any] = {"image_a": name_a, "image_b": name_b, "status": "HS_OK", **common}
+        try:
+            row.update(_match_one(_features_of(features, name_a), _features_of(features, name_b), settings, extractor))
+        except Error as error:
+            row.update(status=error.name or "HS_ERR_ARGUMENT", error=str(error))
+        rows.append(row)
+    return pa.Table.from_pylist(rows, MATCH_SCHEMA)
+
+
+def _features_of(features: Mapping[str, Features], name: str) -> Features:
+    found = features.get(name)
+    if found is None:
+        raise ArgumentError(f"there are no features of {name}")
+    return found
+
+
+def _match_one(a: Features, b: Features, settings: MatchSettings, extractor: "Extractor") -> Dict[str, Any]:
+    matches = match(
+        a, b, ratio=settings.ratio, mutual=settings.mutual, max_distance=settings.max_distance, extractor=extractor
+    )
+    row: Dict[str, Any] = {
+        "matches": len(matches),
+        "index_a": matches.first,
+        "index_b": matches.second,
+        "distance": matches.distances,
+    }
+    if settings.model is not None:
+        geometry = verify(a, b, matches, settings.model, tolerance=settings.tolerance)  # type: ignore[arg-type]
+        row.update(
+            inliers=geometry.inlier_count,
+            inlier=geometry.inliers,
+            model=geometry.model,
+            found=geometry.found,
+            matrix=geometry.matrix.reshape(9),
+            rms_error=geometry.rms_error,
+        )
+    return row
+
+
+def geometry_of_row(row: Mapping[str, Any]) -> Tuple["np.typing.NDArray[Any]", List[Geometry]]:
+    """Index pairs [M, 2] of a row of matches, and its geometry, if it was verified."""
+    pairs = np.stack([np.asarray(row["index_a"], np.uint32), np.asarray(row["index_b"], np.uint32)], 1)
+    if row["model"] is None:
+        return pairs, []
+    inliers = np.asarray(row["inlier"], np.bool_)
+    matrix = np.asarray(row["matrix"], np.float64).reshape(3, 3)
+    return pairs, [Geometry(row["model"], row["found"], matrix, inliers, row["inliers"], row["rms_error"], 0, 0)]

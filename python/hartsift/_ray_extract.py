@@ -1,0 +1,132 @@
+"""Extraction on a Ray cluster: actors with one context each, fed with batches of images."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
+
+import pyarrow as pa
+import ray
+import ray.data
+
+from ._arrow import options_text, table_of_rows
+from ._errors import ArgumentError
+from ._extractor import Extractor
+from ._options import make_options
+from ._sources import ImageSource, extract_rows, find_images
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import Options
+
+_BLOCKS_MOST = 4096  # of names that a driver hands out: Ray keeps track of each of them
+
+
+class ExtractionActor:
+    """What an actor runs: one extractor, used for batch after batch."""
+
+    def __init__(
+        self, options: Dict[str, Any], exif: bool, jpeg_scale: int, readers: int, filesystem: Any = None
+    ) -> None:
+        self._extractor = Extractor(**options)
+        self._reading: Dict[str, Any] = dict(exif=exif, jpeg_scale=jpeg_scale, readers=readers, filesystem=filesystem)
+        self._descriptor = self._extractor.options["descriptor"]
+        self._text = options_text({**self._extractor.options, "exif": exif, "jpeg_scale": jpeg_scale})
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        """Features of the images that a table names by `path` (or holds as `bytes`) and, where it is there, `image`."""
+        columns = batch.to_pydict()
+        paths = columns.get("path") or columns["image"]
+        names = columns.get("image") or paths
+        contents = columns.get("bytes") or [None] * len(paths)
+        sources = [ImageSource(*one) for one in zip(names, paths, contents)]
+        rows = list(extract_rows(self._extractor, sources, **self._reading))
+        return table_of_rows(rows, self._text, self._descriptor)
+
+
+def pool_of_actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Any:
+    """As many actors as asked for, or as the cluster has room for; fewer while nodes are lost."""
+    if concurrency is None:
+        have = ray.cluster_resources()
+        room = have.get("GPU", 0) / num_gpus if num_gpus else have.get("CPU", 1) / num_cpus
+        concurrency = max(1, math.floor(room))
+    return ray.data.ActorPoolStrategy(min_size=1, max_size=concurrency)
+
+
+def dataset_of_images(sources: List[ImageSource], batch_size: int) -> Any:
+    """Names and paths in blocks of a batch each, or of several where there are too many."""
+    size = batch_size * max(1, math.ceil(len(sources) / batch_size / _BLOCKS_MOST))
+    schema = pa.schema([("image", pa.string()), ("path", pa.string())])
+    tables = [
+        pa.table([[one.name for one in some], [one.path for one in some]], schema=schema)
+        for some in (sources[first : first + size] for first in range(0, max(len(sources), 1), size))
+    ]
+    return ray.data.from_arrow(tables)
+
+
+def extract(
+    images: "Union[str, os.PathLike[str], Iterable[str], ray.data.Dataset]",
+    *,
+    num_cpus: float = 1,
+    num_gpus: float = 0,
+    concurrency: Optional[int] = None,
+    batch_size: int = 32,
+    filesystem: Any = None,
+    exif: bool = True,
+    jpeg_scale: int = 1,
+    readers: Optional[int] = None,
+    ray_remote_args: Optional[Dict[str, Any]] = None,
+    **options: "Unpack[Options]",
+) -> "ray.data.Dataset":
+    """Extracts the features of many images on the cluster, lazily, as all of ``ray.data``.
+
+    Each actor has one context, which it keeps, and several images in flight in it; images are read through pyarrow's file
+    systems and decoded in the actor. An image that fails is a row with its error. What is lost with a node or an actor is
+    done again by Ray.
+
+    Args:
+        images: a folder or a list in a file, by path or URI (``s3://...``), names of images, or a Dataset with a column
+            `path`, or `bytes` as ``ray.data.read_binary_files(..., include_paths=True)`` gives them; and `image`, the
+            name, where it differs from the path.
+        num_cpus: of an actor, and its threads unless the option ``threads`` says otherwise.
+        num_gpus: of an actor; above 0 it works on its GPU, else on the CPU.
+        concurrency: actors; None: as many as the cluster has room for.
+        batch_size: images that an actor gets at once, and does again if it is lost.
+        filesystem: of pyarrow, that paths are in; None: the local one of each node, and that of each URI.
+        exif, jpeg_scale: as for ``hartsift.extract``.
+        readers: threads of an actor that read and decode ahead; None: one for each of its CPUs.
+        ray_remote_args: further arguments of the actors.
+        options: see ``hartsift.Options``.
+
+    Returns:
+        rows as in Parquet files of features (FORMATS.md, "Parquet"), in no particular order.
+    """
+    settings: Dict[str, Any] = dict(options)
+    settings.setdefault("device", "cuda" if num_gpus else "cpu")
+    settings.setdefault("threads", max(1, int(num_cpus)))
+    make_options(settings)  # what is wrong with them is said here, not by an actor that cannot start
+    if batch_size < 1 or num_cpus <= 0:
+        raise ArgumentError(f"batch_size is {batch_size}, num_cpus {num_cpus}: expected 1 or more, and more than 0")
+    if isinstance(images, ray.data.Dataset):
+        names = images
+    else:
+        names = dataset_of_images(find_images(images, filesystem), batch_size)
+    return names.map_batches(
+        ExtractionActor,
+        fn_constructor_kwargs={
+            "options": settings,
+            "exif": exif,
+            "jpeg_scale": jpeg_scale,
+            "readers": readers or max(1, int(num_cpus)),
+            "filesystem": filesystem,
+        },
+        batch_size=batch_size,
+        batch_format="pyarrow",
+        zero_copy_batch=True,
+        compute=pool_of_actors(concurrency, num_cpus, num_gpus),
+        num_cpus=num_cpus,
+        num_gpus=num_gpus or None,
+        **(ray_remote_args or {}),
+    )

@@ -1,0 +1,265 @@
+"""Images of a collection: found through file systems of pyarrow, divided into shards, read and decoded ahead."""
+
+from __future__ import annotations
+
+import functools
+import os
+import posixpath
+import re
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+
+from pyarrow import fs
+
+from . import _library
+from ._arrow import ImageRow
+from ._errors import ArgumentError, Error, FileError
+from ._images import Picture, picture_of_file
+
+if TYPE_CHECKING:
+    from ._extractor import Extractor
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pam")
+_SHARDS_MOST = 1000000
+_DEFAULT_IN_FLIGHT = 8
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """An image of a collection.
+
+    Attributes:
+        name: what it is called in results.
+        path: in the file system, or a URI (``s3://...``) without one; ``"@scene..."`` renders a picture.
+        content: the bytes of the file where they are at hand.
+    """
+
+    name: str
+    path: str
+    content: Optional[bytes] = None
+
+    def read(self, filesystem: Any) -> Union[bytes, str]:
+        """The bytes of the file, or a scene's name."""
+        if self.content is not None:
+            return self.content
+        if self.path.startswith("@scene") and not os.path.exists(self.path):
+            return self.path
+        system, path = resolve(self.path, filesystem)
+        try:
+            with system.open_input_stream(path, compression=None) as stream:
+                content: bytes = stream.read()
+        except OSError as error:
+            raise FileError(f"{self.path}: cannot be read: {error}", _library.HS_ERR_IO) from None
+        return content
+
+
+@functools.lru_cache(maxsize=64)
+def _system_of(root: str) -> Any:
+    return fs.FileSystem.from_uri(root)[0] if root else fs.LocalFileSystem()
+
+
+def resolve(path: str, filesystem: Any = None) -> Tuple[Any, str]:
+    """The file system and the path in it of a path, or of a URI."""
+    if filesystem is not None:
+        return filesystem, path
+    parts = re.match(r"([a-z][a-z0-9+.-]+://[^/?]*)(/[^?]*)?(\?.*)?$", path, re.S)
+    if parts is None:
+        return _system_of(""), path
+    root, rest, query = parts.group(1), parts.group(2) or "", parts.group(3) or ""
+    if root.startswith("file:"):
+        return _system_of(""), rest
+    # The bucket is part of the path there.
+    return _system_of(root + "/" + query), root.split("://", 1)[1] + rest
+
+
+def _is_image(path: str) -> bool:
+    return path.lower().endswith(ENDINGS)
+
+
+def _local_images(folder: str) -> Iterator[Tuple[str, str]]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = os.path.join(root, name)
+            if not name.startswith(".") and _is_image(name):
+                yield os.path.relpath(path, folder), path
+
+
+def _remote_images(system: Any, folder: str) -> Iterator[Tuple[str, str]]:
+    for info in system.get_file_info(fs.FileSelector(folder, recursive=True)):
+        name = posixpath.relpath(info.path, folder)
+        if info.type == fs.FileType.File and _is_image(name) and not any(p.startswith(".") for p in name.split("/")):
+            yield name, info.path
+
+
+def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem: Any = None) -> List[ImageSource]:
+    """The images of a folder, by their names below it and sorted by these, byte by byte; of a list, in its order: a
+    file with one name a line, or the names themselves. As ``hartsift batch`` has them.
+
+    Args:
+        given: folder or file (a path, or a URI such as ``s3://bucket/folder``), or names of images.
+        filesystem: of pyarrow, that paths are in; None: the local one, and that of each URI.
+    """
+    if not isinstance(given, (str, os.PathLike)):
+        return [ImageSource(name, name) for name in given]
+    place = os.fspath(given)
+    system, path = resolve(place, filesystem)
+    info = system.get_file_info(path.rstrip("/") or "/")
+    if info.type == fs.FileType.NotFound:
+        raise FileError(f"{place}: there is no such folder and no such list", _library.HS_ERR_IO)
+    if info.type == fs.FileType.Directory:
+        is_local = isinstance(system, fs.LocalFileSystem)
+        found = _local_images(path) if is_local else _remote_images(system, path.rstrip("/"))
+        # A path found through a URI is opened through it again: the workers have no file system of their own.
+        shown = (lambda its: its) if is_local or filesystem is not None else functools.partial(_uri_of, place)
+        return [ImageSource(name, shown(its)) for name, its in sorted(found, key=lambda one: os.fsencode(one[0]))]
+    if _is_image(path):
+        raise ArgumentError(f"{place}: is an image: expected a folder, or a list with one image a line")
+    with system.open_input_stream(path, compression=None) as stream:
+        text = os.fsdecode(stream.read())
+    return [ImageSource(line, line) for line in (line.rstrip("\r") for line in text.split("\n")) if line]
+
+
+def _uri_of(place: str, path: str) -> str:
+    """The URI of a path beside that of `place`."""
+    scheme, _, rest = place.partition("://")
+    query = rest.partition("?")[2]
+    return f"{scheme}://{path}" + (f"?{query}" if query else "")
+
+
+# ---- shards
+
+
+def _shard_number(text: str, name: str, least: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise ArgumentError(f"--shard: {name} is {text!r}, expected a whole number")
+    number = int(text)
+    if not least <= number <= _SHARDS_MOST:
+        raise ArgumentError(f"--shard: {name} is {number}, expected {least} to {_SHARDS_MOST}")
+    return number
+
+
+def _shard_of_environment(names: str, environment: Mapping[str, str]) -> Tuple[int, int]:
+    index, comma, count = names.partition(",")
+    if not comma or not index or not count:
+        raise ArgumentError(f"--shard 'env:{names}': expected env:INDEX,COUNT, names of variables")
+    from_zero = index.endswith("+1")
+    values = []
+    for name in (index[:-2] if from_zero else index, count):
+        if name == count and name[:1].isdigit():
+            values.append(name)
+        elif name not in environment:
+            raise ArgumentError(f"--shard 'env:{names}': the variable {name} is not set")
+        else:
+            values.append(environment[name])
+    return _shard_number(values[0], index, 0 if from_zero else 1) + from_zero, _shard_number(values[1], count, 1)
+
+
+def _shard_of_slurm(environment: Mapping[str, str]) -> Tuple[int, int]:
+    names = [f"SLURM_ARRAY_TASK_{part}" for part in ("ID", "COUNT", "MIN", "MAX", "STEP")]
+    if names[1] not in environment:
+        if "SLURM_PROCID" not in environment or "SLURM_NTASKS" not in environment:
+            raise ArgumentError("--shard slurm: there is neither SLURM_ARRAY_TASK_COUNT nor SLURM_PROCID here: expected a "
+                                "job array (sbatch --array) or a step of several tasks (srun --ntasks)")
+        return _shard_of_environment("SLURM_PROCID+1,SLURM_NTASKS", environment)
+    task, count, first, last, step = (_shard_number(environment.get(name, "1"), name, 0) for name in names)
+    if step < 1 or (last - first) // step + 1 != count or task < first or (task - first) % step != 0:
+        raise ArgumentError(f"--shard slurm: an array of {count} tasks from {first} to {last} is not one of equal steps: "
+                            "expected sbatch --array=1-N; a task that was lost is done again by scontrol requeue")
+    return (task - first) // step + 1, count
+
+
+def parse_shard(text: str, environment: Optional[Mapping[str, str]] = None) -> Tuple[int, int]:
+    """I and N of ``--shard``: ``I/N``, ``slurm``, or ``env:INDEX,COUNT`` as ``hartsift batch`` has them."""
+    environment = os.environ if environment is None else environment
+    if text == "slurm":
+        shard, shards = _shard_of_slurm(environment)
+    elif text.startswith("env:"):
+        shard, shards = _shard_of_environment(text[4:], environment)
+    else:
+        parts = text.split("/")
+        if len(parts) != 2:
+            raise ArgumentError(f"--shard '{text}': expected I/N, slurm or env:INDEX,COUNT")
+        shard, shards = _shard_number(parts[0], "I", 1), _shard_number(parts[1], "N", 1)
+    if shard > shards:
+        raise ArgumentError(f"--shard '{text}': shard {shard} of {shards}: expected 1 <= I <= N")
+    return shard, shards
+
+
+# ---- reading ahead
+
+
+def work_ahead(work: Callable[[T], U], items: Iterable[T], threads: int, most: int) -> Iterator[U]:
+    """What `work` gives for each item, in their order, with some threads at most so many items ahead."""
+    pending: Deque[Future[U]] = deque()
+    with ThreadPoolExecutor(max(threads, 1)) as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(work, item))
+                if len(pending) > most:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for one in pending:
+                one.cancel()
+
+
+def _priors_of(picture: Picture) -> Dict[str, float]:
+    exif = picture.exif
+    if exif is None:
+        return {}
+    priors = {"focal_length": exif.focal_length} if exif.focal_length > 0 else {}
+    if exif.has_place:
+        priors.update(latitude=exif.latitude, longitude=exif.longitude)
+    if exif.has_altitude:
+        priors["altitude"] = exif.altitude
+    return priors
+
+
+def extract_rows(
+    extractor: "Extractor",
+    sources: Iterable[ImageSource],
+    *,
+    filesystem: Any = None,
+    exif: bool = True,
+    jpeg_scale: int = 1,
+    readers: int = 2,
+) -> Iterator[ImageRow]:
+    """A row for each image, in their order: several are read and decoded ahead by threads, several are in flight. An
+    image that fails is a row with its error."""
+    options = extractor.options
+    limits = int(options["max_pixels"]), int(options["max_memory_bytes"])
+    in_flight = int(options["in_flight"]) or _DEFAULT_IN_FLIGHT
+
+    def load(source: ImageSource) -> Tuple[ImageSource, Union[Picture, Error]]:
+        try:
+            return source, picture_of_file(source.read(filesystem), limits, exif, jpeg_scale, None)
+        except Error as error:
+            return source, error
+
+    waiting: Deque[Tuple[ImageSource, Union[Picture, Error]]] = deque()
+    for source, picture in work_ahead(load, sources, readers, in_flight + readers):
+        while extractor.in_flight >= in_flight or len(waiting) > in_flight:
+            yield _row_of(extractor, *waiting.popleft())
+        if isinstance(picture, Picture):
+            try:
+                extractor._submit(picture, None)
+            except Error as error:
+                picture = error
+        waiting.append((source, picture))
+    while waiting:
+        yield _row_of(extractor, *waiting.popleft())
+
+
+def _row_of(extractor: "Extractor", source: ImageSource, picture: Union[Picture, Error]) -> ImageRow:
+    if isinstance(picture, Error):
+        return ImageRow(source.name, None, picture, {})
+    try:
+        return ImageRow(source.name, extractor.wait(), None, _priors_of(picture))
+    except Error as error:
+        return ImageRow(source.name, None, error, {})

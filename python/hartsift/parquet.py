@@ -1,0 +1,110 @@
+"""Features of many images in Parquet files, a row for each image (FORMATS.md, "Parquet"). Needs the package pyarrow.
+
+>>> import hartsift.parquet
+>>> hartsift.parquet.batch("photos/", "features.parquet", max_features=4000)
+>>> for row, features in hartsift.parquet.read("features.parquet"):
+...     row["image"], row["digest"], features                       # None where row["error"] says why
+>>> hartsift.parquet.merge(["shard-1.parquet", "shard-2.parquet"], "database.db")
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+import pyarrow.parquet as pq
+
+from ._arrow import (
+    ROW_GROUP_IMAGES,
+    feature_schema,
+    iterate_features,
+    options_text,
+    table_of_rows,
+)
+from ._errors import ArgumentError
+from ._extractor import Extractor
+from ._features import Features
+from ._merge import find_files, merge, write_whole
+from ._sources import extract_rows, find_images, parse_shard, resolve
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import Options
+
+__all__ = ["batch", "feature_schema", "merge", "read"]
+
+PathLike = Union[str, "os.PathLike[str]"]
+_DEFAULT_READERS = 2
+
+
+def reading_options(extractor: Extractor, exif: bool, jpeg_scale: int) -> str:
+    """The text of options that rows of this extractor get."""
+    return options_text({**extractor.options, "exif": exif, "jpeg_scale": jpeg_scale})
+
+
+def batch(
+    images: Union[PathLike, Iterable[str]],
+    output: PathLike,
+    *,
+    shard: str = "1/1",
+    filesystem: Any = None,
+    exif: bool = True,
+    jpeg_scale: int = 1,
+    readers: int = _DEFAULT_READERS,
+    **options: "Unpack[Options]",
+) -> Tuple[int, int]:
+    """Extracts the features of many images into a Parquet file, which appears whole or not at all.
+
+    Args:
+        images: a folder or a list in a file, by path or URI (``s3://...``), or names; as ``hartsift batch`` takes them.
+        output: a name that ends in ``.parquet``; of a shard it becomes NAME-I-of-N.parquet.
+        shard: ``"I/N"``, ``"slurm"`` or ``"env:INDEX,COUNT"``: do images I, I+N, I+2N, ... only.
+        filesystem: of pyarrow, that images and output are in.
+        exif, jpeg_scale: as for ``hartsift.extract``.
+        readers: threads that read and decode images ahead.
+        options: see ``hartsift.Options``.
+
+    Returns:
+        how many images there were, and how many of them failed: those have a row with the error.
+    """
+    index, count = parse_shard(shard)
+    system, path = resolve(os.fspath(output), filesystem)
+    if not path.endswith(".parquet"):
+        raise ArgumentError(f"{path}: expected a name that ends in .parquet")
+    if count > 1:
+        path = f"{path[: -len('.parquet')]}-{index:0{len(str(count))}d}-of-{count}.parquet"
+    sources = find_images(images, filesystem)[index - 1 :: count]
+    counted = [0, 0]
+    with Extractor(**options) as extractor:
+        text, descriptor = reading_options(extractor, exif, jpeg_scale), extractor.options["descriptor"]
+        rows = extract_rows(
+            extractor, sources, filesystem=filesystem, exif=exif, jpeg_scale=jpeg_scale, readers=readers
+        )
+
+        def tables() -> Iterator[Any]:
+            for some in iter(lambda: list(itertools.islice(rows, ROW_GROUP_IMAGES)), []):
+                counted[0] += len(some)
+                counted[1] += sum(row.error is not None for row in some)
+                yield table_of_rows(some, text, descriptor)
+
+        write_whole(system, path, tables(), feature_schema(descriptor))
+    return counted[0], counted[1]
+
+
+def read(
+    files: Union[PathLike, Sequence[PathLike]], columns: Optional[List[str]] = None, *, filesystem: Any = None
+) -> Iterator[Tuple[Dict[str, Any], Optional[Features]]]:
+    """Yields each image's plain columns by name, and its features, None where it failed.
+
+    Args:
+        files: a file, a folder of files, or several of either, by path or URI.
+        columns: those to read; None: all. Keypoints need x, y, sigma and orientation.
+        filesystem: of pyarrow, that they are in.
+    """
+    for system, path in find_files(files, filesystem):
+        with system.open_input_file(path) as file:
+            opened = pq.ParquetFile(file)
+            for group in range(opened.num_row_groups):
+                yield from iterate_features(opened.read_row_group(group, columns=columns))

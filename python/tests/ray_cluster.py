@@ -1,0 +1,110 @@
+"""A Ray cluster of several nodes on this machine: each a raylet with an object store of its own, on loopback."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import ray
+from ray.cluster_utils import Cluster
+
+_STORE_BYTES = 80 << 20
+
+
+@contextlib.contextmanager
+def three_nodes(cpus=1):
+    """Starts it and connects to it; the first node is the head."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    node = {"num_cpus": cpus, "object_store_memory": _STORE_BYTES}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        for _ in range(2):
+            cluster.add_node(**node)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
+        cluster.wait_for_nodes()
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def _raylet(node):
+    return node.all_processes["raylet"][0].process.pid
+
+
+def actors_of(cluster, name="ExtractionActor"):
+    """Process numbers of the actors that run this class, by the process number of their node's raylet."""
+    raylets = {_raylet(node) for node in cluster.list_all_nodes()}
+    found = {}
+    for process in pathlib.Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            title = (process / "cmdline").read_bytes()
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        if parent in raylets and name.encode() in title and title.startswith(b"ray::"):
+            found.setdefault(parent, []).append(int(process.name))
+    return found
+
+
+def _wait(condition, seconds=240):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError("what was waited for did not come")
+
+
+def crash_actor(cluster):
+    """Kills one actor that is at work."""
+    actors = _wait(lambda: actors_of(cluster))
+    process = next(iter(actors.values()))[0]
+    os.kill(process, signal.SIGKILL)
+    return f"actor {process} killed"
+
+
+def kill_node(cluster):
+    """Kills a node, not the head, that has an actor; without warning."""
+    def with_actor():
+        actors = actors_of(cluster)
+        return [node for node in cluster.list_all_nodes() if node is not cluster.head_node and _raylet(node) in actors]
+
+    node = _wait(with_actor)[0]
+    text = f"node {_raylet(node)} killed"
+    cluster.remove_node(node, allow_graceful=False)
+    return text
+
+
+class InTheMiddle:
+    """Does something to a cluster once a folder has its first files of results; `done` tells what."""
+
+    def __init__(self, folder, *actions):
+        self._folder, self._actions = pathlib.Path(folder), actions
+        self.done = []
+        self._error = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        try:
+            for number, action in enumerate(self._actions, 1):
+                _wait(lambda count=number: len(list(self._folder.glob("*.parquet"))) >= count)
+                self.done.append(action())
+        except Exception as error:  # noqa: BLE001, it is raised in the other thread
+            self._error = error
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._thread.join(timeout=10)
+        if self._error:
+            raise self._error

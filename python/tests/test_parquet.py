@@ -1,0 +1,221 @@
+"""Parquet files of features: what is in them for pyarrow and DuckDB, shards, and files put together."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import hartsift
+from pictures import manifest_digests, write_pictures
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+parquet = pytest.importorskip("hartsift.parquet")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """A folder of 24 pictures, two of them broken."""
+    folder = tmp_path_factory.mktemp("photos")
+    write_pictures(folder, 24, broken=(5, 17))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(photos, tmp_path_factory):
+    """The features of all, in one file."""
+    path = tmp_path_factory.mktemp("whole") / "features.parquet"
+    assert parquet.batch(photos, path, device="cpu") == (24, 2)
+    return path
+
+
+def test_rows_are_those_of_the_command(photos, whole, tmp_path, command):
+    command("batch", photos, "-o", tmp_path / "out", "-q", "--device", "cpu", status=1)
+    rows = list(parquet.read(whole))
+    digests = {row["image"]: row["digest"] for row, _ in rows}
+    assert digests == manifest_digests(tmp_path / "out" / "manifest.csv")
+    for row, features in rows:
+        if features is None:
+            assert row["status"].startswith("HS_ERR_") and row["error"] and row["digest"] is None
+            continue
+        assert (row["status"], row["error"], row["method"]) == ("HS_OK", None, hartsift.METHOD_VERSION)
+        assert features.digest == row["digest"] and len(features) == row["features"]
+        assert features == hartsift.extract(photos / row["image"], device="cpu")
+    assert [row["image"] for row, _ in rows] == sorted(digests, key=os.fsencode)
+
+
+@pytest.mark.parametrize("descriptor", ["f32", "none"])
+def test_other_descriptors(photos, tmp_path, descriptor):
+    parquet.batch([str(photos / "0/im00.png")], tmp_path / "a.parquet", descriptor=descriptor, layout="vlfeat")
+    (row, features), = parquet.read(tmp_path / "a.parquet")
+    assert features == hartsift.extract(photos / "0/im00.png", descriptor=descriptor, layout="vlfeat")
+    assert features.layout == "vlfeat" and features.digest == row["digest"]
+
+
+def test_schema_is_the_documented_one(whole):
+    schema = pq.read_schema(whole)
+    assert schema.equals(parquet.feature_schema("u8"))
+    with pytest.raises(hartsift.ArgumentError, match="descriptor is 'u9'"):
+        parquet.feature_schema("u9")
+
+
+def test_duckdb_reads_them(whole):
+    duckdb = pytest.importorskip("duckdb")
+    image, x, first = duckdb.sql(
+        f"SELECT image, unnest(x), unnest(descriptors) FROM '{whole}' WHERE status = 'HS_OK' ORDER BY image LIMIT 1"
+    ).fetchall()[0]
+    features = next(features for row, features in parquet.read(whole) if row["image"] == image)
+    assert x == features.points[0, 0] and first == features.descriptors[0].tobytes()
+    count = duckdb.sql(f"SELECT sum(features), sum(len(descriptors)) FROM '{whole}'").fetchall()[0]
+    assert count[0] == count[1] == sum(len(features) for _, features in parquet.read(whole) if features is not None)
+
+
+def test_camera_priors(tmp_path):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "support"))
+    from exif_segment import equivalent_focal_length, position, with_exif
+
+    write_pictures(tmp_path, 2)
+    photo = tmp_path / "1/im1.jpg"
+    photo.write_bytes(with_exif(photo.read_bytes(), exif=equivalent_focal_length(35), gps=position(50.5, 8.25, 300)))
+    parquet.batch([str(photo)], tmp_path / "a.parquet", device="cpu")
+    (row, features), = parquet.read(tmp_path / "a.parquet")
+    # 35 mm film has a diagonal of 43.27 mm, the picture one of 250 pixels.
+    assert row["focal_length"] == pytest.approx(35 / 43.27 * 250, rel=1e-3)
+    assert [row[name] for name in ("latitude", "longitude", "altitude")] == pytest.approx([50.5, 8.25, 300])
+    parquet.merge(tmp_path / "a.parquet", tmp_path / "a.db")
+    with hartsift.ColmapDatabase(tmp_path / "a.db", read_only=True) as database:
+        image = next(database.images())
+    assert image.camera.prior_focal_length and image.camera.parameters[0] == row["focal_length"]
+
+
+def test_merged_shards_are_one_run(photos, whole, tmp_path):
+    for i in (3, 1, 2):
+        parquet.batch(photos, tmp_path / "s.parquet", shard=f"{i}/3", device="cpu")
+    shards = [tmp_path / f"s-{i}-of-3.parquet" for i in (2, 3, 1)]
+    assert parquet.merge(shards, tmp_path / "a.parquet") == (24, 3)
+    assert parquet.merge(whole, tmp_path / "b.parquet") == (24, 1)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    assert parquet.merge(shards, tmp_path / "a.db") == (24, 3)
+    parquet.merge(whole, tmp_path / "b.db")
+    assert (tmp_path / "a.db").read_bytes() == (tmp_path / "b.db").read_bytes()
+    with hartsift.ColmapDatabase(tmp_path / "a.db", read_only=True) as database:
+        assert len(list(database.images())) == 22
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def test_what_cannot_be_one_run_is_refused(photos, whole, tmp_path):
+    one = [str(photos / "1/im01.jpg")]
+    other = [str(photos / "2/im02.pgm")]
+    parquet.batch(one, tmp_path / "one.parquet", device="cpu")
+    parquet.batch(other, tmp_path / "contrast.parquet", device="cpu", contrast=0.03)
+    table = pq.read_table(tmp_path / "one.parquet")
+    method = table.column_names.index("method")
+    renamed = table.set_column(0, table.schema.field(0), pa.array(["other"]))
+    pq.write_table(
+        renamed.set_column(method, table.schema.field(method), pa.array([1], pa.int32())), tmp_path / "method.parquet"
+    )
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "foreign.parquet")
+    first = tmp_path / "one.parquet"
+    for second, words in (
+        (first, "is there twice"),
+        (tmp_path / "contrast.parquet", "contrast=0.0299.*contrast=0.0399|contrast"),
+        (tmp_path / "method.parquet", "method version 1"),
+        (tmp_path / "foreign.parquet", "no column image"),
+    ):
+        for output in ("x.parquet", "x.db"):
+            with pytest.raises(hartsift.ArgumentError, match=words):
+                parquet.merge([first, second], tmp_path / output)
+            assert not (tmp_path / output).exists()
+    with pytest.raises(hartsift.ArgumentError, match=r"ends in \.parquet or \.db"):
+        parquet.merge(first, tmp_path / "x.csv")
+    with pytest.raises(hartsift.FileError, match="no such"):
+        parquet.merge(tmp_path / "absent", tmp_path / "x.db")
+
+
+def test_command_line(photos, tmp_path):
+    def run(*arguments, statuses=(0,), **environment):
+        process = subprocess.run(
+            [sys.executable, "-m", "hartsift", *map(str, arguments)],
+            env={**os.environ, **environment},
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        assert process.returncode in statuses, process.stderr
+        return process.stderr.decode()
+
+    options = ["--device", "cpu", "--max-features", "50", "--upright"]
+    array = {f"SLURM_ARRAY_TASK_{name}": value for name, value in (("COUNT", "2"), ("MIN", "5"), ("MAX", "6"))}
+    failed = 0
+    for task in ("5", "6"):
+        error = run("batch", photos, "-o", tmp_path / "s.parquet", "--shard", "slurm", *options, statuses=(0, 1),
+                    SLURM_ARRAY_TASK_ID=task, SLURM_ARRAY_TASK_STEP="1", **array)
+        failed += int(re.match(r"12 images, (\d+) of them failed", error).group(1))
+    assert failed == 2
+    run("merge", tmp_path / "s-1-of-2.parquet", tmp_path / "s-2-of-2.parquet", "-o", tmp_path / "all.parquet")
+    found = {row["image"]: features for row, features in parquet.read(tmp_path / "all.parquet")}
+    expected = hartsift.extract(photos / "0/im00.png", device="cpu", max_features=50, upright=True)
+    assert found["0/im00.png"] == expected and len(found) == 24
+    assert "expected one of" in run("batch", photos, "-o", tmp_path / "x.parquet", "--norm", "l3", statuses=(2,))
+    assert "ends in .parquet" in run("batch", photos, "-o", tmp_path / "x", statuses=(2,))
+
+
+def test_images_in_an_object_store(photos, whole, tmp_path):
+    from object_store import serve
+
+    with serve() as (uri, system):
+        for path in sorted(photos.rglob("*.*"))[:6]:
+            name = path.relative_to(photos).as_posix()
+            with system.open_output_stream(f"photos/in/{name}") as stream:
+                stream.write(path.read_bytes())
+        assert parquet.batch(uri("photos/in"), uri("photos/out/a.parquet"), device="cpu") == (6, 1)
+        assert parquet.batch("photos/in", "photos/out/b.parquet", filesystem=system, device="cpu") == (6, 1)
+        digests = {row["image"]: row["digest"] for row, _ in parquet.read(whole)}
+        for name in ("a", "b"):
+            rows = [row for row, _ in parquet.read(f"photos/out/{name}.parquet", filesystem=system)]
+            assert {row["image"]: row["digest"] for row in rows} == {row["image"]: digests[row["image"]] for row in rows}
+            assert len(rows) == 6
+        assert parquet.merge(uri("photos/out/a.parquet"), tmp_path / "a.db") == (6, 1)
+        missing = list(parquet_rows_of_missing(uri, tmp_path))
+        assert missing[0]["status"] == "HS_ERR_IO" and "absent.png" in missing[0]["error"]
+
+
+def parquet_rows_of_missing(uri, tmp_path):
+    """The row of an image that the store does not have."""
+    parquet.batch([uri("photos/in/absent.png")], tmp_path / "missing.parquet", device="cpu")
+    return (row for row, _ in parquet.read(tmp_path / "missing.parquet"))
+
+
+def test_shards_of_schedulers():
+    from hartsift._sources import parse_shard
+
+    array = {"SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "5",
+             "SLURM_ARRAY_TASK_STEP": "2", "SLURM_ARRAY_TASK_ID": "5"}
+    assert parse_shard("2/3", {}) == (2, 3)
+    assert parse_shard("slurm", array) == (3, 3)
+    assert parse_shard("slurm", {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}) == (1, 4)
+    assert parse_shard("env:A,B", {"A": "3", "B": "3"}) == (3, 3)
+    assert parse_shard("env:A+1,8", {"A": "0"}) == (1, 8)
+    for text, environment, words in (
+        ("0/3", {}, "expected 1"),
+        ("4/3", {}, "shard 4 of 3"),
+        ("3", {}, "I/N, slurm or env"),
+        ("slurm", {}, "sbatch --array"),
+        ("slurm", {**array, "SLURM_ARRAY_TASK_COUNT": "2"}, "equal steps"),
+        ("slurm", {**array, "SLURM_ARRAY_TASK_ID": "4"}, "equal steps"),
+        ("env:A", {"A": "1"}, "env:INDEX,COUNT"),
+        ("env:A,B", {"A": "1"}, "variable B is not set"),
+        ("env:A,B", {"A": "x", "B": "2"}, "whole number"),
+        ("env:A,B", {"A": "0", "B": "2"}, "expected 1 to"),
+    ):
+        with pytest.raises(hartsift.ArgumentError, match=words):
+            parse_shard(text, environment)
+
+
+def test_read_takes_single_columns(whole):
+    rows = list(parquet.read(whole, ["image", "x", "y", "sigma", "orientation"]))
+    features = next(features for _, features in rows if features is not None)
+    assert features.descriptors is None and len(features) > 0 and np.all(features.sigmas > 0)

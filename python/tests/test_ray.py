@@ -1,0 +1,133 @@
+"""A Ray cluster of three nodes on this machine: the digests are those of the command on one process, also when an actor
+and a node are lost in the middle."""
+
+import subprocess
+import sys
+
+import pytest
+
+import hartsift
+from pictures import manifest_digests, write_pictures
+
+pytest.importorskip("ray", reason="ray is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+from ray_cluster import InTheMiddle, crash_actor, kill_node, three_nodes  # noqa: E402
+
+import hartsift.ray  # noqa: E402
+from hartsift import parquet  # noqa: E402
+from hartsift._ray_command import main  # noqa: E402
+from hartsift._pair_lists import MatchSettings, match_named_pairs, select_pairs  # noqa: E402
+
+IMAGES, BROKEN = 60, (7, 28, 44)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("photos")
+    write_pictures(folder, IMAGES, BROKEN)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def digests(photos, tmp_path_factory, command):
+    """What one process of the command says."""
+    out = tmp_path_factory.mktemp("batch")
+    command("batch", photos, "-o", out, "-q", "--device", "cpu", status=1)
+    return manifest_digests(out / "manifest.csv")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with three_nodes() as cluster:
+        yield cluster
+
+
+def digests_of(folder):
+    return {row["image"]: row["digest"] for row, _ in parquet.read(folder, ["image", "digest", "x", "y"])}
+
+
+def test_module_is_a_command():
+    process = subprocess.run([sys.executable, "-m", "hartsift.ray", "match", "--help"], stdout=subprocess.PIPE, check=True)
+    assert b"sequential:K" in process.stdout
+
+
+def test_command_line(cluster, photos, digests, tmp_path, capsys):
+    # In this process, which is connected to the cluster already: to connect takes seconds.
+    def run(*arguments, status):
+        assert main(list(map(str, arguments))) == status
+        return capsys.readouterr().err
+
+    arguments = ["extract", photos, tmp_path / "out", "--address", cluster.address, "--batch-size", "10"]
+    assert "60 images, 3 of them failed" in run(*arguments, status=1)
+    assert digests_of(tmp_path / "out") == digests
+    assert "--resume" in run(*arguments, status=2)
+    assert "60 images, 3 of them failed" in run(*arguments, "--resume", status=1)
+    errors = {row["image"]: row["error"] for row, _ in parquet.read(tmp_path / "out", ["image", "error", "x", "y"])}
+    assert {name for name, error in errors.items() if error} == {name for name, digest in digests.items() if not digest}
+    # Put together: as one process does it.
+    parquet.batch(photos, tmp_path / "one.parquet", device="cpu", threads=1)
+    for name, given in (("ray.parquet", tmp_path / "out"), ("merged.parquet", tmp_path / "one.parquet")):
+        assert parquet.merge(given, tmp_path / name)[0] == IMAGES
+    assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "merged.parquet").read_bytes()
+
+
+def test_pairs_are_matched_as_in_one_process(cluster, photos, tmp_path):
+    names = [str(path) for path in sorted(photos.rglob("*.*"))[:10]]
+    features = hartsift.ray.extract([*names, str(tmp_path / "absent.png")], batch_size=4, num_cpus=0.9)
+    pairs = [*select_pairs(names, "exhaustive"), (names[0], str(tmp_path / "absent.png"))]
+    matched = hartsift.ray.match_pairs(features, pairs, num_cpus=0.9, concurrency=2, pairs_per_task=6)
+    rows = {(row["image_a"], row["image_b"]): row for row in matched.take_all()}
+    assert len(rows) == 46 and "no features of" in rows[pairs[-1]]["error"]
+    found = {name: hartsift.extract(name, device="cpu") for name in names if load(name)}
+    with hartsift.Extractor(device="cpu") as extractor:
+        for expected in match_named_pairs(found, pairs, MatchSettings(), extractor).to_pylist():
+            row = rows[expected["image_a"], expected["image_b"]]
+            assert {name: as_list(value) for name, value in row.items()} == expected
+    with pytest.raises(hartsift.ArgumentError, match="no pairs"):
+        hartsift.ray.match_pairs(features, [])
+    with pytest.raises(hartsift.ArgumentError, match="model is 'affine'"):
+        hartsift.ray.match_pairs(features, pairs, model="affine")
+
+
+def load(name):
+    try:
+        return hartsift.load_image(name) is not None
+    except hartsift.Error:
+        return False
+
+
+def as_list(value):
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def test_lost_actor_and_lost_node(cluster, photos, digests, tmp_path):
+    """Last: the cluster has two nodes afterwards."""
+    out = tmp_path / "out"
+    extracted = hartsift.ray.extract(photos, batch_size=4, num_cpus=0.9)
+    with InTheMiddle(out, lambda: crash_actor(cluster), lambda: kill_node(cluster)) as middle:
+        extracted.write_parquet(str(out), ray_remote_args={"num_cpus": 0.1}, concurrency=2)
+    assert len(middle.done) == 2
+    assert len(cluster.list_all_nodes()) == 2
+    assert digests_of(out) == digests
+    assert parquet.merge(out, tmp_path / "all.parquet")[0] == IMAGES
+
+
+def test_arguments_are_checked_before_anything_is_sent():
+    for keywords, words in (({"contrast": "x"}, "could not convert"), ({"norm": "l3"}, "expected one of"), ({"batch_size": 0}, "batch_size")):
+        with pytest.raises((hartsift.ArgumentError, ValueError), match=words):
+            hartsift.ray.extract(["a.png"], **keywords)
+    with pytest.raises(TypeError, match="unknown option"):
+        hartsift.ray.extract(["a.png"], contrat=1)
+
+
+def test_pairs_of_a_collection(tmp_path):
+    names = ["b", "a", "c", "d"]
+    assert list(select_pairs(names, "sequential:2")) == [("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d")]
+    assert len(list(select_pairs(names, "exhaustive"))) == 6
+    (tmp_path / "pairs.txt").write_text("# two\na b\nc d\te\n\n")
+    assert list(select_pairs(names, tmp_path / "pairs.txt")) == [("a", "b"), ("c d", "e")]
+    (tmp_path / "pairs.txt").write_text("a b c\n")
+    with pytest.raises(hartsift.ArgumentError, match=r"pairs.txt:1: 3 names"):
+        list(select_pairs(names, tmp_path / "pairs.txt"))
+    with pytest.raises(hartsift.ArgumentError, match="sequential:K"):
+        list(select_pairs(names, "all"))
