@@ -20,6 +20,7 @@
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/feature_maker.h"
+#include "tests/support/skip.h"
 
 enum { SCENES = 6, VIEWS = 4, IMAGES = SCENES * VIEWS, FEATURES = 300, CENTRES = 16, COMPONENTS = 24 };
 enum { VECTOR_BYTES = CENTRES * COMPONENTS };
@@ -93,9 +94,10 @@ static void views_of_a_scene_are_found(void **state) {
   hs_image_pairs_free(&pairs);
 }
 
-/* The digest proves identity between machines. */
+/* Of all vectors: proves identity between machines. */
+static const uint32_t digest = 0x73df96a8;
+
 static void bytes_are_the_same_everywhere(void **state) {
-  const uint32_t digest = 0x73df96a8;
   static const char *const variants[] = {"match=ref",    "match=sse2",       "match=avx2",
                                          "match=avx512", "match=avx512vnni", "match=neon"};
   collection *c = *state;
@@ -114,6 +116,20 @@ static void bytes_are_the_same_everywhere(void **state) {
     assert_int_equal(crc_castagnoli(0, c->vectors, sizeof c->vectors), digest);
     hs_destroy(context);
   }
+}
+
+/* The GPU assigns descriptors to centres: nothing else could differ. */
+static void bytes_are_the_same_from_a_gpu(void **state) {
+  collection *c = *state;
+  const hs_retrieval_options options = small_options();
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *context = NULL;
+  o.device = HS_DEVICE_CUDA;
+  if (hs_create(&context, &o) != HS_OK) skip_because(NEEDS_GPU);
+  memset(c->vectors, 1, sizeof c->vectors);
+  assert_int_equal(describe_all(c, &options, context), HS_OK);
+  hs_destroy(context);
+  assert_int_equal(crc_castagnoli(0, c->vectors, sizeof c->vectors), digest);
 }
 
 /* More descriptors than a block holds. */
@@ -262,13 +278,10 @@ static void eigenvalues_of_a_known_matrix(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(views_of_a_scene_are_found),
-      cmocka_unit_test(bytes_are_the_same_everywhere),
-      cmocka_unit_test(blocks_do_not_matter),
-      cmocka_unit_test(little_to_learn_from),
-      cmocka_unit_test(wrong_arguments),
-      cmocka_unit_test(every_allocation_may_fail),
-      cmocka_unit_test(little_memory_is_enough),
+      cmocka_unit_test(views_of_a_scene_are_found),    cmocka_unit_test(bytes_are_the_same_everywhere),
+      cmocka_unit_test(bytes_are_the_same_from_a_gpu), cmocka_unit_test(blocks_do_not_matter),
+      cmocka_unit_test(little_to_learn_from),          cmocka_unit_test(wrong_arguments),
+      cmocka_unit_test(every_allocation_may_fail),     cmocka_unit_test(little_memory_is_enough),
       cmocka_unit_test(eigenvalues_of_a_known_matrix),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
