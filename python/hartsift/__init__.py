@@ -33,6 +33,7 @@ from ._primitives import (
     tile_stats,
 )
 from ._resident import DeviceFeatures, DeviceMemory
+from ._retrieval import Retrieval, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 from ._sift import CV_KEYPOINT_DTYPE, SIFT, CvKeypoint, SIFT_create, to_cv2, to_cv_records
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Options",
     "OutOfMemoryError",
     "Pose",
+    "Retrieval",
     "SIFT",
     "SIFT_create",
     "Statistics",
@@ -68,6 +70,7 @@ __all__ = [
     "__version__",
     "colmap_camera",
     "convolve1d",
+    "earth_places",
     "equalize",
     "extract",
     "extract_batch",
@@ -75,6 +78,7 @@ __all__ = [
     "histogram256",
     "load_image",
     "match",
+    "nearby_pairs",
     "read_features",
     "reduce_max",
     "reduce_mean",
@@ -82,6 +86,8 @@ __all__ = [
     "reduce_sum",
     "relative_pose",
     "render_scene",
+    "sequential_pairs",
+    "similar_pairs",
     "tile_stats",
     "to_cv2",
     "to_cv_records",

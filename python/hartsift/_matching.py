@@ -124,7 +124,7 @@ class _MatchMemory:
         weakref.finalize(self, library.hs_matches_free, ctypes.byref(self.view)).atexit = False
 
 
-def _descriptors_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:
+def features_of_descriptors(given: "Union[Features, npt.NDArray[Any]]") -> Features:
     """Features to match: as given, or made of descriptors alone, whose places nobody asks for."""
     if isinstance(given, Features):
         return given
@@ -192,7 +192,7 @@ def match(
             of the first image to the second) within ``guide_tolerance`` pixels are candidates.
         extractor: whose threads and device do the work; None: one kept for this thread.
     """
-    a, b = _descriptors_of(first), _descriptors_of(second)
+    a, b = features_of_descriptors(first), features_of_descriptors(second)
     if guide is not None and not (isinstance(first, Features) and isinstance(second, Features)):
         raise ArgumentError("a guide needs the places of the features: give Features, not descriptors alone")
     options = _match_options(ratio, max_distance, mutual, guide, guide_matrix, guide_tolerance)

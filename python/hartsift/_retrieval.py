@@ -1,0 +1,251 @@
+"""Which pairs of a collection's images are worth matching: neighbours by name or place, images that look alike."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_void_p
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Sequence, Type, Union
+
+import numpy as np
+
+from ._calls import cached_extractor
+from ._errors import ArgumentError, ArrayTypeError, check
+from ._extractor import Extractor
+from ._features import Features, view_of_features
+from ._library import HsFeatures, library
+from ._matching import features_of_descriptors
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class HsImagePair(ctypes.Structure):
+    """hs_image_pair"""
+
+    _fields_ = [("first", c_uint32), ("second", c_uint32)]
+
+
+class HsImagePairs(ctypes.Structure):
+    """hs_image_pairs"""
+
+    _fields_ = [
+        ("count", c_size_t),
+        ("pairs", c_void_p),
+        ("capacity", c_size_t),
+        ("allocator", c_void_p),
+        ("reserved", c_int32 * 8),
+    ]
+
+
+class HsRetrievalOptions(ctypes.Structure):
+    """hs_retrieval_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("centres", c_int32),
+        ("components", c_int32),
+        ("rounds", c_int32),
+        ("reserved", c_int32),
+        ("allocator", c_void_p),
+    ]
+
+
+STRUCTURES: Dict[str, Type[ctypes.Structure]] = {
+    str(structure.__doc__): structure for structure in (HsImagePair, HsImagePairs, HsRetrievalOptions)
+}
+
+_PAIRS, _FEATURES, _OPTIONS = POINTER(HsImagePairs), POINTER(HsFeatures), POINTER(HsRetrievalOptions)
+for _name, _arguments in {
+    "hs_pair_sequence": [POINTER(c_char_p), c_size_t, c_uint32, c_int32, _PAIRS],
+    "hs_pair_nearby": [c_void_p, c_size_t, c_double, c_uint32, _PAIRS],
+    "hs_earth_place": [c_double, c_double, c_double, POINTER(c_double)],
+    "hs_retrieval_options_init_sized": [_OPTIONS, c_size_t],
+    "hs_retrieval_create": [POINTER(c_void_p), _OPTIONS],
+    "hs_retrieval_sample": [c_void_p, _FEATURES, c_size_t],
+    "hs_retrieval_train": [c_void_p, c_void_p],
+    "hs_retrieval_describe": [c_void_p, c_void_p, _FEATURES, c_void_p],
+    "hs_pair_similar": [c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, _PAIRS],
+}.items():
+    getattr(library, _name).restype, getattr(library, _name).argtypes = c_int, _arguments
+library.hs_image_pairs_free.restype, library.hs_image_pairs_free.argtypes = None, [_PAIRS]
+library.hs_retrieval_destroy.restype, library.hs_retrieval_destroy.argtypes = None, [c_void_p]
+library.hs_retrieval_length.restype, library.hs_retrieval_length.argtypes = c_size_t, [c_void_p]
+
+
+def _take(pairs: HsImagePairs) -> "npt.NDArray[np.uint32]":
+    """The pairs as an array of their own; what the library holds is freed."""
+    taken = np.zeros((pairs.count, 2), np.uint32)
+    if pairs.count:
+        ctypes.memmove(taken.ctypes.data, pairs.pairs, taken.nbytes)
+    library.hs_image_pairs_free(ctypes.byref(pairs))
+    return taken
+
+
+def _count(value: int, what: str) -> int:
+    if not 0 <= value < 1 << 32:
+        raise ArgumentError(f"{what} is {value}, expected 0..2^32 - 1")
+    return value
+
+
+def sequential_pairs(names: Sequence[str], neighbors: int, *, quadratic: bool = False) -> "npt.NDArray[np.uint32]":
+    """Pairs of each image with the ``neighbors`` that follow it in the natural order of names (img2 before img10).
+
+    Args:
+        names: of the images.
+        quadratic: with those 1, 2, 4, ..., 2^(neighbors - 1) places on as well.
+
+    Returns:
+        uint32 [P, 2], indices into ``names``, the smaller first, ascending.
+    """
+    if isinstance(names, (str, bytes)):
+        raise ArrayTypeError("names is one text, expected a sequence of them")
+    texts = (c_char_p * len(names))(*(name.encode() for name in names))
+    pairs = HsImagePairs()
+    check(library.hs_pair_sequence(texts, len(names), _count(neighbors, "neighbors"), int(quadratic), ctypes.byref(pairs)))
+    return _take(pairs)
+
+
+def nearby_pairs(places: "npt.ArrayLike", metres: float, *, at_most: int = 0) -> "npt.NDArray[np.uint32]":
+    """Pairs of images at most ``metres`` apart, exactly.
+
+    Args:
+        places: [N, 3], metres of any Cartesian frame (``earth_places`` makes them of GPS positions); an image with a
+            number that is not finite has no place and is in no pair.
+        at_most: each image proposes only so many, the nearest; 0: any number.
+
+    Returns:
+        uint32 [P, 2], indices into ``places``, the smaller first, ascending.
+    """
+    rows = np.ascontiguousarray(places, np.float64)
+    if rows.ndim != 2 or rows.shape[1] != 3:
+        raise ArgumentError(f"places have shape {rows.shape}, expected (N, 3)")
+    pairs = HsImagePairs()
+    check(library.hs_pair_nearby(rows.ctypes.data, len(rows), metres, _count(at_most, "at_most"), ctypes.byref(pairs)))
+    return _take(pairs)
+
+
+def earth_places(
+    latitude: "npt.ArrayLike", longitude: "npt.ArrayLike", altitude: "npt.ArrayLike" = 0.0
+) -> "npt.NDArray[np.float64]":
+    """The places [..., 3] of GPS positions in the frame of the earth, metres: degrees, north and east above 0, and metres
+    above the ellipsoid of WGS 84 (leave them out where the altitudes of cameras are not to be trusted). A position that
+    is not finite gives NaN."""
+    given = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (latitude, longitude, altitude)))
+    rows = np.stack(given, -1).reshape(-1, 3)
+    places = np.full(rows.shape, np.nan)
+    for row, place in zip(rows, places):
+        if np.isfinite(row).all():
+            check(library.hs_earth_place(*row, place.ctypes.data_as(POINTER(c_double))))
+    return places.reshape(given[0].shape + (3,))
+
+
+class Retrieval:
+    """Describes each image by one vector, so that ``similar_pairs`` finds those that show the same things (VLAD).
+
+    >>> retrieval = hartsift.Retrieval().train(features_of_some_images)
+    >>> vectors = np.stack([retrieval.describe(features) for features in all_images])
+    >>> pairs = hartsift.similar_pairs(vectors, 20)
+
+    Args:
+        centres, components: a vector has centres * components bytes.
+        rounds: of k-means at most.
+    """
+
+    def __init__(self, *, centres: int = 128, components: int = 64, rounds: int = 15) -> None:
+        options = HsRetrievalOptions()
+        check(library.hs_retrieval_options_init_sized(ctypes.byref(options), ctypes.sizeof(options)))
+        options.centres, options.components, options.rounds = centres, components, rounds
+        handle = c_void_p()
+        if library.hs_retrieval_create(ctypes.byref(handle), ctypes.byref(options)):
+            raise ArgumentError(
+                f"centres {centres}, components {components}, rounds {rounds}: expected 1..4096, 1..128 with a product "
+                "of at most 65536, and 1..1000"
+            )
+        self._handle = handle
+        self._trained = False
+        weakref.finalize(self, library.hs_retrieval_destroy, handle).atexit = False
+
+    @property
+    def length(self) -> int:
+        """Bytes of a vector."""
+        return int(library.hs_retrieval_length(self._handle))
+
+    def train(
+        self,
+        images: "Iterable[Union[Features, npt.NDArray[Any]]]",
+        *,
+        per_image: int = 200,
+        extractor: Optional[Extractor] = None,
+    ) -> "Retrieval":
+        """Learns from ``per_image`` descriptors of each of these images, evenly spread over the list of its features.
+
+        Args:
+            images: features, or their descriptors alone, uint8 [N, 128]; a thousand images of the whole collection are
+                enough.
+            extractor: whose threads and device do the work; None: one kept for this thread.
+        """
+        if self._trained:
+            raise ArgumentError("trained already: make another Retrieval")
+        sampled = 0
+        for image in images:
+            view, arrays = view_of_features(_bytes_of(image))
+            check(library.hs_retrieval_sample(self._handle, ctypes.byref(view), per_image))
+            sampled += min(view.count, per_image)
+            del arrays
+        if sampled == 0:
+            raise ArgumentError("there is no descriptor to learn from")
+        (extractor or cached_extractor({}))._run(lambda context: library.hs_retrieval_train(self._handle, context))
+        self._trained = True
+        return self
+
+    def describe(
+        self, features: "Union[Features, npt.NDArray[Any]]", *, extractor: Optional[Extractor] = None
+    ) -> "npt.NDArray[np.int8]":
+        """The vector of an image, int8 [length]; zeros for no features."""
+        if not self._trained:
+            raise ArgumentError("not trained yet: call train first")
+        vector = np.zeros(self.length, np.int8)
+        view, arrays = view_of_features(_bytes_of(features))
+        (extractor or cached_extractor({}))._run(
+            lambda context: library.hs_retrieval_describe(
+                self._handle, context, ctypes.byref(view), vector.ctypes.data
+            )
+        )
+        del arrays
+        return vector
+
+
+def _bytes_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:
+    """Features with descriptors of bytes."""
+    features = features_of_descriptors(given)
+    if len(features) and (features.descriptors is None or features.descriptors.dtype != np.uint8):
+        raise ArrayTypeError("images are described by uint8 descriptors: extract with descriptor='u8'")
+    return features
+
+
+def similar_pairs(
+    vectors: "npt.ArrayLike", neighbors: int, *, extractor: Optional[Extractor] = None
+) -> "npt.NDArray[np.uint32]":
+    """Pairs of each image with the ``neighbors`` others whose vectors make the smallest angle with its own, exactly.
+
+    Args:
+        vectors: int8 [N, length], of ``Retrieval.describe``; an image whose vector is all 0 is in no pair.
+        extractor: whose threads do the work; None: one kept for this thread.
+
+    Returns:
+        uint32 [P, 2], indices into ``vectors``, the smaller first, ascending.
+    """
+    rows = np.ascontiguousarray(vectors)
+    if rows.dtype != np.int8:
+        raise ArrayTypeError(f"vectors have type {rows.dtype}, expected int8")
+    if rows.ndim != 2 or not 1 <= rows.shape[1] <= 65536:
+        raise ArgumentError(f"vectors have shape {rows.shape}, expected (N, length), length 1..65536")
+    pairs = HsImagePairs()
+    wanted = _count(neighbors, "neighbors")
+    (extractor or cached_extractor({}))._run(
+        lambda context: library.hs_pair_similar(
+            context, rows.ctypes.data, rows.shape[0], rows.shape[1], wanted, ctypes.byref(pairs)
+        )
+    )
+    return _take(pairs)
