@@ -6,8 +6,7 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/base/memory.h"
-
-enum { VALUE_MAX = 127 };
+#include "pipeline/retrieval/rounded_vector.h"
 
 /* What describing an image works in. */
 typedef struct description {
@@ -47,17 +46,6 @@ static void normalize_centre(const hs_retrieval *r, const double *sums, double *
   }
 }
 
-/* Rounds so that the largest magnitude becomes VALUE_MAX. */
-static void round_values(const double *values, size_t count, int8_t *vector) {
-  double largest = 0.0;
-  for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(values[i]));
-  const double scale = largest > 0.0 ? VALUE_MAX / largest : 0.0;
-  for (size_t i = 0; i < count; i++) {
-    const double v = values[i] * scale;
-    vector[i] = (int8_t)(v < 0.0 ? -(int)(0.5 - v) : (int)(v + 0.5));
-  }
-}
-
 static hs_status describe(const hs_retrieval *r, hs_context *context, const hs_features *features, description *d,
                           int8_t *vector) {
   const size_t components = (size_t)r->options.components, length = hs_retrieval_length(r);
@@ -71,7 +59,7 @@ static hs_status describe(const hs_retrieval *r, hs_context *context, const hs_f
   }
   for (size_t i = 0; i < r->centre_count; i++)
     normalize_centre(r, d->sums + i * SIFT_LENGTH, d->values + i * components);
-  round_values(d->values, length, vector);
+  rounded_vector(d->values, length, vector);
   return HS_OK;
 }
 

@@ -1,11 +1,13 @@
 /* Pairs of images whose vectors are nearest: all of them compared, block by block. */
 #include <math.h>
+#include <string.h>
 
 #include "cpu/float_environment.h"
 #include "cpu/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"
 #include "pipeline/retrieval/image_pairs.h"
+#include "pipeline/retrieval/rounded_vector.h"
 
 /* Vectors that are compared with each other while they are in the cache. */
 enum { ASKING_BLOCK = 16, ANSWERING_BLOCK = 16, LENGTH_MAX = 65536 };
@@ -39,6 +41,8 @@ static void compare_blocks(similar_search *s, size_t asking, size_t asking_end, 
   }
 }
 
+static int32_t chunks_of(const similar_search *s) { return (int32_t)((s->count + ASKING_BLOCK - 1) / ASKING_BLOCK); }
+
 static void compare_chunk(void *job, int32_t chunk, int32_t worker) {
   similar_search *s = job;
   const size_t asking = (size_t)chunk * ASKING_BLOCK;
@@ -60,6 +64,31 @@ static void scale_chunk(void *job, int32_t chunk, int32_t worker) {
   }
 }
 
+/* Room and the nearest of every image; what was allocated is freed by end_search in any case. */
+static hs_status find_neighbors(hs_context *context, const hs_allocator *allocator, similar_search *s) {
+  size_t near_bytes;
+  if (s->neighbors > s->count - 1) s->neighbors = (uint32_t)(s->count - 1);
+  if (s->count > INT32_MAX || !hs_size_mul(s->count, (size_t)s->neighbors * sizeof(neighbor), &near_bytes))
+    return HS_ERR_LIMIT;
+  s->scale = hs_memory_alloc(allocator, s->count * sizeof *s->scale);
+  s->found = hs_memory_alloc(allocator, s->count * sizeof *s->found);
+  s->near = hs_memory_alloc(allocator, near_bytes);
+  if (!s->scale || !s->found || !s->near) return HS_ERR_MEMORY;
+  const hs_status status = context ? context_start_queue(context) : HS_OK;
+  if (status != HS_OK) return status;
+  queue_run(context ? context->queue : NULL, chunks_of(s), scale_chunk, s);
+  queue_run(context ? context->queue : NULL, chunks_of(s), compare_chunk, s);
+  return HS_OK;
+}
+
+static void end_search(const hs_allocator *allocator, similar_search *s) {
+  hs_memory_release(allocator, s->scale);
+  hs_memory_release(allocator, s->found);
+  hs_memory_release(allocator, s->near);
+}
+
+/* ------------------------------------------------------------------ pairs */
+
 static bool add_found(const similar_search *s, hs_image_pairs *pairs) {
   for (size_t i = 0; i < s->count; i++)
     for (uint32_t k = 0; k < s->found[i]; k++)
@@ -67,38 +96,76 @@ static bool add_found(const similar_search *s, hs_image_pairs *pairs) {
   return true;
 }
 
-static hs_status search(hs_context *context, similar_search *s, hs_image_pairs *pairs) {
-  stage_queue *queue = context ? context->queue : NULL;
-  const int32_t chunks = (int32_t)((s->count + ASKING_BLOCK - 1) / ASKING_BLOCK);
-  queue_run(queue, chunks, scale_chunk, s);
-  queue_run(queue, chunks, compare_chunk, s);
-  if (!add_found(s, pairs)) {
-    pairs->count = 0;
-    return HS_ERR_MEMORY;
-  }
-  image_pairs_settle(pairs);
-  return HS_OK;
-}
-
 hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length, uint32_t neighbors,
                           hs_image_pairs *pairs) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  size_t near_bytes;
   if (!pairs || (!vectors && count > 0) || length == 0 || length > LENGTH_MAX) return HS_ERR_ARGUMENT;
   pairs->count = 0;
   if (count < 2 || neighbors == 0) return HS_OK;
-  if (neighbors > count - 1) neighbors = (uint32_t)(count - 1);
-  if (count > INT32_MAX || !hs_size_mul(count, (size_t)neighbors * sizeof(neighbor), &near_bytes)) return HS_ERR_LIMIT;
-  const hs_allocator *allocator = pairs->allocator;
   similar_search s = {.vectors = vectors, .count = count, .length = length, .neighbors = neighbors};
-  s.scale = hs_memory_alloc(allocator, count * sizeof *s.scale);
-  s.found = hs_memory_alloc(allocator, count * sizeof *s.found);
-  s.near = hs_memory_alloc(allocator, near_bytes);
-  hs_status status = s.scale && s.found && s.near ? HS_OK : HS_ERR_MEMORY;
-  if (status == HS_OK && context) status = context_start_queue(context);
-  if (status == HS_OK) status = search(context, &s, pairs);
-  hs_memory_release(allocator, s.scale);
-  hs_memory_release(allocator, s.found);
-  hs_memory_release(allocator, s.near);
+  hs_status status = find_neighbors(context, pairs->allocator, &s);
+  if (status == HS_OK && !add_found(&s, pairs)) status = HS_ERR_MEMORY;
+  if (status == HS_OK)
+    image_pairs_settle(pairs);
+  else
+    pairs->count = 0;
+  end_search(pairs->allocator, &s);
+  return status;
+}
+
+/* ------------------------------------------------------------------ blended vectors */
+
+typedef struct blend_job {
+  similar_search search;
+  double *sums; /* [threads][length] */
+  int8_t *blended;
+} blend_job;
+
+static void add_vector(const similar_search *s, size_t image, double weight, double *sums) {
+  const int8_t *vector = s->vectors + image * s->length;
+  const double scale = weight * s->scale[image];
+  for (size_t i = 0; i < s->length; i++) sums[i] += scale * vector[i];
+}
+
+static void blend_chunk(void *job, int32_t chunk, int32_t worker) {
+  const blend_job *b = job;
+  const similar_search *s = &b->search;
+  double *sums = b->sums + (size_t)worker * s->length;
+  const size_t first = (size_t)chunk * ASKING_BLOCK;
+  for (size_t i = first; i < s->count && i < first + ASKING_BLOCK; i++) {
+    memset(sums, 0, s->length * sizeof *sums);
+    add_vector(s, i, 1.0, sums);
+    for (uint32_t k = 0; k < s->found[i]; k++) {
+      const neighbor *n = &s->near[i * s->neighbors + k];
+      const double cosine = -n->distance * s->scale[i];
+      if (cosine > 0.0) add_vector(s, n->image, cosine, sums);
+    }
+    rounded_vector(sums, s->length, b->blended + i * s->length);
+  }
+}
+
+hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length, uint32_t neighbors,
+                           int8_t *blended) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  size_t bytes;
+  if (((!vectors || !blended) && count > 0) || length == 0 || length > LENGTH_MAX) return HS_ERR_ARGUMENT;
+  if (count == 0) return HS_OK;
+  if (!hs_size_mul(count, length, &bytes)) return HS_ERR_LIMIT;
+  if (count == 1 || neighbors == 0) {
+    memcpy(blended, vectors, bytes);
+    return HS_OK;
+  }
+  const hs_allocator *allocator = context ? context->options.allocator : NULL;
+  blend_job b = {.search = {.vectors = vectors, .count = count, .length = length, .neighbors = neighbors},
+                 .blended = blended};
+  hs_status status = find_neighbors(context, allocator, &b.search);
+  stage_queue *queue = context ? context->queue : NULL;
+  if (status == HS_OK) {
+    b.sums = hs_memory_alloc(allocator, (size_t)queue_threads(queue) * length * sizeof *b.sums);
+    if (!b.sums) status = HS_ERR_MEMORY;
+  }
+  if (status == HS_OK) queue_run(queue, chunks_of(&b.search), blend_chunk, &b);
+  hs_memory_release(allocator, b.sums);
+  end_search(allocator, &b.search);
   return status;
 }

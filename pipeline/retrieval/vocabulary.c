@@ -12,7 +12,7 @@ enum { CENTRES_MAX = 4096, ROUNDS_MAX = 1000, LENGTH_MAX = 65536, FIRST_SAMPLE =
 OPTIONS_END_WITH(hs_retrieval_options, allocator);
 static const options_kind kind = OPTIONS_KIND(hs_retrieval_options, centres);
 static const hs_retrieval_options defaults = {
-    .struct_size = sizeof defaults, .centres = 128, .components = 64, .rounds = 15};
+    .struct_size = sizeof defaults, .centres = 256, .components = 32, .rounds = 15};
 
 hs_status hs_retrieval_options_init_sized(hs_retrieval_options *options, size_t struct_size) {
   return options_give(options, struct_size, &defaults, kind);

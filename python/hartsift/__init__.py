@@ -33,7 +33,7 @@ from ._primitives import (
     tile_stats,
 )
 from ._resident import DeviceFeatures, DeviceMemory
-from ._retrieval import Retrieval, earth_places, nearby_pairs, sequential_pairs, similar_pairs
+from ._retrieval import Retrieval, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 from ._sift import CV_KEYPOINT_DTYPE, SIFT, CvKeypoint, SIFT_create, to_cv2, to_cv_records
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "TILE_DTYPE",
     "VerifyOptions",
     "__version__",
+    "blend_similar",
     "colmap_camera",
     "convolve1d",
     "earth_places",

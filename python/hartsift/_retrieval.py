@@ -65,6 +65,7 @@ for _name, _arguments in {
     "hs_retrieval_sample": [c_void_p, _FEATURES, c_size_t],
     "hs_retrieval_train": [c_void_p, c_void_p],
     "hs_retrieval_describe": [c_void_p, c_void_p, _FEATURES, c_void_p],
+    "hs_blend_similar": [c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, c_void_p],
     "hs_pair_similar": [c_void_p, c_void_p, c_size_t, c_size_t, c_uint32, _PAIRS],
 }.items():
     getattr(library, _name).restype, getattr(library, _name).argtypes = c_int, _arguments
@@ -145,14 +146,14 @@ class Retrieval:
 
     >>> retrieval = hartsift.Retrieval().train(features_of_some_images)
     >>> vectors = np.stack([retrieval.describe(features) for features in all_images])
-    >>> pairs = hartsift.similar_pairs(vectors, 20)
+    >>> pairs = hartsift.similar_pairs(hartsift.blend_similar(vectors), 20)
 
     Args:
         centres, components: a vector has centres * components bytes.
         rounds: of k-means at most.
     """
 
-    def __init__(self, *, centres: int = 128, components: int = 64, rounds: int = 15) -> None:
+    def __init__(self, *, centres: int = 256, components: int = 32, rounds: int = 15) -> None:
         options = HsRetrievalOptions()
         check(library.hs_retrieval_options_init_sized(ctypes.byref(options), ctypes.sizeof(options)))
         options.centres, options.components, options.rounds = centres, components, rounds
@@ -224,6 +225,39 @@ def _bytes_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:
     return features
 
 
+def _vector_rows(vectors: "npt.ArrayLike") -> "npt.NDArray[np.int8]":
+    rows = np.ascontiguousarray(vectors)
+    if rows.dtype != np.int8:
+        raise ArrayTypeError(f"vectors have type {rows.dtype}, expected int8")
+    if rows.ndim != 2 or not 1 <= rows.shape[1] <= 65536:
+        raise ArgumentError(f"vectors have shape {rows.shape}, expected (N, length), length 1..65536")
+    return rows
+
+
+def blend_similar(
+    vectors: "npt.ArrayLike", neighbors: int = 3, *, extractor: Optional[Extractor] = None
+) -> "npt.NDArray[np.int8]":
+    """Adds to each image's vector those of the most similar others, by the cosine of the angle: what images of one thing
+    share is strengthened.
+
+    Args:
+        vectors: int8 [N, length], of ``Retrieval.describe``.
+        neighbors: how many others.
+        extractor: whose threads do the work; None: one kept for this thread.
+
+    Returns:
+        int8 [N, length].
+    """
+    rows, wanted = _vector_rows(vectors), _count(neighbors, "neighbors")
+    blended = np.empty_like(rows)
+    (extractor or cached_extractor({}))._run(
+        lambda context: library.hs_blend_similar(
+            context, rows.ctypes.data, rows.shape[0], rows.shape[1], wanted, blended.ctypes.data
+        )
+    )
+    return blended
+
+
 def similar_pairs(
     vectors: "npt.ArrayLike", neighbors: int, *, extractor: Optional[Extractor] = None
 ) -> "npt.NDArray[np.uint32]":
@@ -236,11 +270,7 @@ def similar_pairs(
     Returns:
         uint32 [P, 2], indices into ``vectors``, the smaller first, ascending.
     """
-    rows = np.ascontiguousarray(vectors)
-    if rows.dtype != np.int8:
-        raise ArrayTypeError(f"vectors have type {rows.dtype}, expected int8")
-    if rows.ndim != 2 or not 1 <= rows.shape[1] <= 65536:
-        raise ArgumentError(f"vectors have shape {rows.shape}, expected (N, length), length 1..65536")
+    rows = _vector_rows(vectors)
     pairs = HsImagePairs()
     wanted = _count(neighbors, "neighbors")
     (extractor or cached_extractor({}))._run(

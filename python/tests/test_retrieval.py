@@ -50,6 +50,9 @@ def test_retrieval_finds_the_views_of_a_scene(collection):
     pairs = hartsift.similar_pairs(vectors, VIEWS - 1)
     expected = [[a, b] for a in range(len(vectors)) for b in range(a + 1, len(vectors)) if a // VIEWS == b // VIEWS]
     assert pairs.tolist() == expected and pairs.dtype == np.uint32
+    blended = hartsift.blend_similar(vectors)
+    assert blended.shape == vectors.shape and blended.dtype == np.int8 and not np.array_equal(blended, vectors)
+    assert hartsift.similar_pairs(blended, VIEWS - 1).tolist() == expected
     one = hartsift.Extractor(threads=1, device="cpu")
     again = hartsift.Retrieval(centres=16, components=32).train((f.descriptors for f in collection), extractor=one)
     assert np.array_equal(again.describe(collection[0].descriptors, extractor=one), vectors[0])

@@ -250,6 +250,52 @@ static void similar_is_exact_with_any_threads(void **state) {
   free(vectors);
 }
 
+/* The vector of an image and those of its nearest, each by its cosine, the whole scaled to a largest magnitude of 127. */
+static void check_blended(const int8_t *vectors, const int8_t *blended, size_t image, size_t neighbors) {
+  double sums[LENGTH], largest = 0.0, own = 0.0;
+  for (size_t i = 0; i < LENGTH; i++) own += (double)vectors[image * LENGTH + i] * vectors[image * LENGTH + i];
+  for (size_t i = 0; i < LENGTH; i++) sums[i] = vectors[image * LENGTH + i] / sqrt(own);
+  for (size_t k = 0; k < VECTORS; k++) {
+    if (k == image || k == 10 || !proposes(vectors, image, k, neighbors)) continue;
+    const double weight = cosine(vectors, image, k) / sqrt(own);
+    double squares = 0.0;
+    for (size_t i = 0; i < LENGTH; i++) squares += (double)vectors[k * LENGTH + i] * vectors[k * LENGTH + i];
+    for (size_t i = 0; i < LENGTH && weight > 0.0; i++) sums[i] += weight * vectors[k * LENGTH + i] / sqrt(squares);
+  }
+  for (size_t i = 0; i < LENGTH; i++) largest = fmax(largest, fabs(sums[i]));
+  for (size_t i = 0; i < LENGTH; i++)
+    assert_true(fabs(blended[image * LENGTH + i] - sums[i] * 127.0 / largest) < 0.5001);
+}
+
+static void blending_adds_the_nearest(void **state) {
+  int8_t *vectors = malloc(VECTORS * LENGTH), *blended[3];
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = 3;
+  hs_context *context = extraction_context(&o);
+  (void)state;
+  assert_non_null(vectors);
+  make_vectors(vectors);
+  for (int i = 0; i < 3; i++) {
+    blended[i] = malloc(VECTORS * LENGTH);
+    assert_non_null(blended[i]);
+    assert_int_equal(hs_blend_similar(i == 1 ? context : NULL, vectors, VECTORS, LENGTH, i < 2 ? 4 : 0, blended[i]),
+                     HS_OK);
+  }
+  assert_memory_equal(blended[0], blended[1], VECTORS * LENGTH);
+  assert_memory_equal(blended[2], vectors, VECTORS * LENGTH);
+  for (size_t i = 0; i < VECTORS; i++)
+    if (i != 10) check_blended(vectors, blended[0], i, 4);
+  for (size_t i = 0; i < LENGTH; i++) assert_int_equal(blended[0][10 * LENGTH + i], 0);
+  assert_int_equal(hs_blend_similar(NULL, NULL, 0, 1, 3, NULL), HS_OK);
+  assert_int_equal(hs_blend_similar(NULL, vectors, 1, LENGTH, 3, blended[0]), HS_OK);
+  assert_memory_equal(blended[0], vectors, LENGTH);
+  assert_int_equal(hs_blend_similar(NULL, vectors, 2, LENGTH, 3, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_blend_similar(NULL, vectors, 2, 0, 3, blended[0]), HS_ERR_ARGUMENT);
+  for (int i = 0; i < 3; i++) free(blended[i]);
+  hs_destroy(context);
+  free(vectors);
+}
+
 static void similar_of_few_and_wrong_arguments(void **state) {
   const int8_t vectors[2] = {3, 5};
   hs_image_pairs pairs = {0};
@@ -309,6 +355,7 @@ int main(void) {
       cmocka_unit_test(nearby_is_exact),
       cmocka_unit_test(places_on_earth),
       cmocka_unit_test(similar_is_exact_with_any_threads),
+      cmocka_unit_test(blending_adds_the_nearest),
       cmocka_unit_test(similar_of_few_and_wrong_arguments),
       cmocka_unit_test(every_allocation_may_fail),
   };

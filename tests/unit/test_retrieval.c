@@ -197,7 +197,7 @@ static void wrong_arguments(void **state) {
   assert_int_equal(hs_retrieval_options_init(NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_retrieval_create(NULL, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_retrieval_create(&r, NULL), HS_OK);
-  assert_int_equal(hs_retrieval_length(r), 128 * 64);
+  assert_int_equal(hs_retrieval_length(r), 256 * 32);
   feature_maker_fill(&floats, 5, FEATURES_UNIT_F32, 1);
   feature_maker_fill(&bare, 5, FEATURES_NONE, 1);
   assert_int_equal(hs_retrieval_sample(r, &floats, 5), HS_ERR_ARGUMENT);

@@ -10,7 +10,7 @@
 #include "pipeline/formats/common/number_text.h"
 
 /* The vocabulary is trained on so many descriptors, of so many images spread over the collection. */
-enum { SAMPLE_DESCRIPTORS = 262144, SAMPLE_IMAGES = 2048 };
+enum { SAMPLE_DESCRIPTORS = 262144, SAMPLE_IMAGES = 2048, BLENDED_NEIGHBORS = 3 };
 
 /* ------------------------------------------------------------------ forms */
 
@@ -174,10 +174,21 @@ static cli_exit describe_all(looks *l) {
   return CLI_DONE;
 }
 
+/* Replaces the vectors by those that their neighbours have been added to. */
+static cli_exit blend(looks *l) {
+  const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
+  int8_t *blended = malloc(count * length);
+  if (!blended) return fail(l->source, "no memory for what its images look like");
+  const hs_status status = hs_blend_similar(l->source->context, l->vectors, count, length, BLENDED_NEIGHBORS, blended);
+  free(l->vectors);
+  l->vectors = blended;
+  return status == HS_OK ? CLI_DONE : fail_status(l->source, status);
+}
+
 static cli_exit make_vectors(looks *l, uint32_t neighbors) {
   const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
   const uint64_t limit = l->source->max_memory_bytes;
-  const double bytes = (double)count * ((double)length + 16.0 * (double)(neighbors < count ? neighbors : count));
+  const double bytes = (double)count * (2.0 * (double)length + 16.0 * (double)(neighbors < count ? neighbors : count));
   if (limit > 0 && bytes > (double)limit) {
     cli_error(COMMAND_MATCH, "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
               l->source->images->path, bytes, count);
@@ -195,6 +206,7 @@ static cli_exit pair_by_looks(const pair_choice *choice, const pair_source *sour
   cli_exit result = status == HS_OK ? make_vectors(&l, choice->neighbors) : fail(source, hs_status_string(status));
   if (result == CLI_DONE) result = train(&l, &has_any);
   if (result == CLI_DONE && has_any) result = describe_all(&l);
+  if (result == CLI_DONE && has_any) result = blend(&l);
   if (result == CLI_DONE && has_any) {
     status = hs_pair_similar(source->context, l.vectors, source->images->count, hs_retrieval_length(l.retrieval),
                              choice->neighbors, pairs);
