@@ -169,6 +169,7 @@ static hs_status save(extract_job *job, extract_result *result, const output_tar
     snprintf(result->message, sizeof result->message, "the output %s would overwrite the image itself", path);
     return HS_ERR_ARGUMENT;
   }
+  if (given(job, OPTION_EXIF)) job->features.origin.exif_orientation = 0; /* the other program's are turned too */
   if (job->database) return save_to_database(job, result, target);
   const hs_status status = hs_save_features(path, &job->features, &options);
   if (status == HS_OK)

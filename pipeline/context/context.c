@@ -33,9 +33,13 @@ const char *hs_last_error(const hs_context *c) { return c ? c->error : ""; }
 
 const char *hs_last_error_location(const hs_context *c) { return c ? c->error_location : ""; }
 
-hs_origin context_origin(const hs_context *c) {
+hs_origin context_origin(const hs_context *c, const hs_image *image) {
   const hs_options *o = &c->options;
-  return (hs_origin){.method_version = HS_METHOD_VERSION, .profile = o->profile, .norm = o->norm, .layout = o->layout};
+  return (hs_origin){.method_version = HS_METHOD_VERSION,
+                     .profile = o->profile,
+                     .norm = o->norm,
+                     .layout = o->layout,
+                     .exif_orientation = image->exif_orientation};
 }
 
 const char *hs_backend_report(const hs_context *c) { return c ? c->report : ""; }

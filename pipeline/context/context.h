@@ -72,8 +72,8 @@ struct hs_context {
 /* Forgets the failure of the call before. */
 void context_clear_error(hs_context *context);
 
-/* What this context's descriptors are. */
-hs_origin context_origin(const hs_context *context);
+/* What this context's descriptors of an image are. */
+hs_origin context_origin(const hs_context *context, const hs_image *image);
 
 /* Records a failure and where it was seen, and returns the status. */
 hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...)

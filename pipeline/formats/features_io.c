@@ -135,6 +135,7 @@ hs_status hs_save_features(const char *path, const hs_features *features, const 
   const feature_format *format = NULL;
   status = features_check(&target);
   if (status == HS_OK) status = save_choose_format(&target, complete.format, &format);
+  if (status == HS_OK && format->as_stored) status = features_check_unturned(&target, "the program of this format");
   if (status != HS_OK) return status;
   if (format->write_into) return format->write_into(&target);
   return format->beside_ending ? save_pair(&target, format) : save_single(&target, format);

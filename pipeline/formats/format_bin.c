@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pipeline/base/origin.h"
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/crc.h"
 #include "pipeline/formats/common/feature_codec.h"
@@ -20,6 +21,8 @@ enum {
   BIN_AT_VERSION = 12,
   BIN_AT_HEADER_SIZE = 14,
   BIN_AT_METHOD = 16,
+  BIN_AT_ORIGIN = 18,
+  BIN_AT_EXIF = 19,
   BIN_AT_TYPE = 20,
   BIN_AT_COUNT = 24,
   BIN_AT_KEYPOINTS = 32,
@@ -40,8 +43,29 @@ typedef struct bin_header {
   hs_descriptor_type type;
   uint32_t descriptor_bytes;
   int32_t width, height;
+  hs_origin origin;
   uint32_t check;
 } bin_header;
+
+/* Version, profile and norm as two bytes and one, in which 0 is an unknown origin: files of earlier writers have it so.
+   An origin whose numbers do not fit is none that this version can have. */
+enum { BIN_ORIGIN_KNOWN = 0x80, BIN_ORIGIN_NORM_SHIFT = 4, BIN_ORIGIN_PROFILE = 0xF, BIN_ORIGIN_NORM = 0x3 };
+
+static void bin_pack_origin(const hs_origin *origin, uint8_t out[BIN_HEADER_BYTES]) {
+  const bool is_known = origin->method_version > 0;
+  bytes_put_u16(out + BIN_AT_METHOD, (uint16_t)origin->method_version);
+  if (is_known)
+    out[BIN_AT_ORIGIN] =
+        (uint8_t)(BIN_ORIGIN_KNOWN | (unsigned)origin->norm << BIN_ORIGIN_NORM_SHIFT | (unsigned)origin->profile);
+  out[BIN_AT_EXIF] = (uint8_t)origin->exif_orientation;
+}
+
+static hs_origin bin_read_origin(const uint8_t *bytes) {
+  const unsigned packed = bytes[BIN_AT_ORIGIN];
+  const int64_t version = (packed & BIN_ORIGIN_KNOWN) != 0 ? bytes_get_u16(bytes + BIN_AT_METHOD) : 0;
+  return origin_of_file(version, packed & BIN_ORIGIN_PROFILE, packed >> BIN_ORIGIN_NORM_SHIFT & BIN_ORIGIN_NORM,
+                        bytes[BIN_AT_EXIF]);
+}
 
 static uint64_t bin_align(uint64_t offset) { return (offset + BIN_ALIGNMENT - 1) / BIN_ALIGNMENT * BIN_ALIGNMENT; }
 
@@ -56,7 +80,7 @@ static void bin_pack_header(const bin_header *header, uint8_t out[BIN_HEADER_BYT
   bytes_put_u32(out + BIN_AT_ENDIAN, bin_endian_mark);
   bytes_put_u16(out + BIN_AT_VERSION, BIN_VERSION);
   bytes_put_u16(out + BIN_AT_HEADER_SIZE, BIN_HEADER_BYTES);
-  bytes_put_u32(out + BIN_AT_METHOD, HS_METHOD_VERSION);
+  bin_pack_origin(&header->origin, out);
   bytes_put_u32(out + BIN_AT_TYPE, (uint32_t)header->type);
   bytes_put_u64(out + BIN_AT_COUNT, header->count);
   bytes_put_u64(out + BIN_AT_KEYPOINTS, header->keypoints_at);
@@ -105,7 +129,8 @@ static hs_status bin_write(const feature_target *target) {
                        .type = features->descriptor_type,
                        .descriptor_bytes = bin_descriptor_bytes(features->descriptor_type),
                        .width = features->image_width,
-                       .height = features->image_height};
+                       .height = features->image_height,
+                       .origin = features->origin};
   header.descriptors_at = bin_align(BIN_HEADER_BYTES + header.count * BIN_KEYPOINT_BYTES);
   feature_sink sink;
   sink_begin(&sink, NULL, crc_castagnoli);
@@ -140,6 +165,7 @@ static hs_status bin_read_header(const feature_source *source, bin_header *heade
                          .descriptors_at = bytes_get_u64(bytes + BIN_AT_DESCRIPTORS),
                          .type = (hs_descriptor_type)type,
                          .descriptor_bytes = bytes_get_u16(bytes + BIN_AT_DESCRIPTOR_SIZE),
+                         .origin = bin_read_origin(bytes),
                          .check = bytes_get_u32(bytes + BIN_AT_CHECK)};
   uint32_t width = bytes_get_u32(bytes + BIN_AT_WIDTH);
   uint32_t height = bytes_get_u32(bytes + BIN_AT_HEIGHT);
@@ -209,6 +235,7 @@ static hs_status bin_read(const feature_source *source, hs_features *features) {
   features->count = (size_t)header.count;
   features->image_width = header.width;
   features->image_height = header.height;
+  features->origin = header.origin;
   return HS_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pipeline/base/origin.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/json_reader.h"
@@ -42,12 +43,19 @@ static void json_write_feature(feature_sink *sink, const descriptor_codec *codec
 
 static void json_write_head(feature_sink *sink, const feature_target *target) {
   const hs_features *features = target->features;
+  const hs_origin *origin = &features->origin;
   sink_text(sink, "{\n\"format\": \"");
   sink_text(sink, json_format_name);
   sink_text(sink, "\",\n\"version\": ");
   sink_int(sink, JSON_VERSION);
   sink_text(sink, ",\n\"method_version\": ");
-  sink_int(sink, HS_METHOD_VERSION);
+  sink_int(sink, origin->method_version);
+  sink_text(sink, ",\n\"profile\": ");
+  json_put_string(sink, origin->method_version > 0 ? origin_profile_name(origin->profile) : NULL);
+  sink_text(sink, ",\n\"norm\": ");
+  json_put_string(sink, origin->method_version > 0 ? origin_norm_name(origin->norm) : NULL);
+  sink_text(sink, ",\n\"exif_orientation\": ");
+  sink_int(sink, origin->exif_orientation);
   sink_text(sink, ",\n\"image_name\": ");
   json_put_string(sink, target->image_name);
   sink_text(sink, ",\n\"image_width\": ");
@@ -77,7 +85,8 @@ static hs_status json_write(const feature_target *target) {
 
 /* What the members of the outer object say; the features are counted and remembered for a second pass. */
 typedef struct json_head {
-  double version, count, width, height;
+  double version, count, width, height, method_version, exif_orientation;
+  int32_t profile, norm; /* -1: none that is known */
   hs_descriptor_type type;
   bool typed;
   text_cursor features; /* at null: absent */
@@ -111,6 +120,16 @@ static hs_status json_read_type(text_cursor *cursor, json_head *head) {
   return cursor_fail(cursor, "descriptor_type is none of u8, f32 and none");
 }
 
+/* A name's value, -1 for null and for names of later versions. */
+static hs_status json_read_name(text_cursor *cursor, int32_t (*value_of)(const char *, size_t), int32_t *value) {
+  json_text text;
+  cursor_skip_blanks(cursor, true);
+  if (cursor->at == cursor->end || *cursor->at != '"') return json_skip(cursor);
+  hs_status status = json_string(cursor, &text);
+  if (status == HS_OK) *value = value_of(text.start, text.size);
+  return status;
+}
+
 static hs_status json_read_format(text_cursor *cursor) {
   json_text text;
   hs_status status = json_string(cursor, &text);
@@ -125,6 +144,10 @@ static hs_status json_read_member(text_cursor *cursor, json_text name, json_head
   if (json_text_is(name, "format")) return json_read_format(cursor);
   if (json_text_is(name, "version")) return json_number(cursor, &head->version);
   if (json_text_is(name, "count")) return json_number(cursor, &head->count);
+  if (json_text_is(name, "method_version")) return json_number(cursor, &head->method_version);
+  if (json_text_is(name, "profile")) return json_read_name(cursor, origin_profile_of_name, &head->profile);
+  if (json_text_is(name, "norm")) return json_read_name(cursor, origin_norm_of_name, &head->norm);
+  if (json_text_is(name, "exif_orientation")) return json_number(cursor, &head->exif_orientation);
   if (json_text_is(name, "image_width")) return json_number(cursor, &head->width);
   if (json_text_is(name, "image_height")) return json_number(cursor, &head->height);
   return json_skip(cursor);
@@ -133,7 +156,7 @@ static hs_status json_read_member(text_cursor *cursor, json_text name, json_head
 static bool json_is_size(double value) { return value >= 0.0 && value <= (double)INT32_MAX && value == floor(value); }
 
 static hs_status json_read_head(text_cursor *cursor, json_head *head) {
-  *head = (json_head){.version = JSON_VERSION, .count = -1.0, .type = HS_DESCRIPTOR_NONE};
+  *head = (json_head){.version = JSON_VERSION, .count = -1.0, .profile = -1, .norm = -1, .type = HS_DESCRIPTOR_NONE};
   bool first = true;
   bool more = true;
   while (more) {
@@ -153,6 +176,8 @@ static hs_status json_read_head(text_cursor *cursor, json_head *head) {
     return cursor_fail(cursor, "count does not agree with the number of features");
   if (!json_is_size(head->width) || !json_is_size(head->height))
     return cursor_fail(cursor, "the image size is out of range");
+  if (!json_is_size(head->method_version) || !json_is_size(head->exif_orientation))
+    return cursor_fail(cursor, "method_version or exif_orientation is out of range");
   return HS_OK;
 }
 
@@ -231,6 +256,8 @@ static hs_status json_read(const feature_source *source, hs_features *features) 
   features->count = (size_t)head.elements;
   features->image_width = (int32_t)head.width;
   features->image_height = (int32_t)head.height;
+  features->origin =
+      origin_of_file((int64_t)head.method_version, head.profile, head.norm, (int64_t)head.exif_orientation);
   return HS_OK;
 }
 

@@ -1,9 +1,10 @@
 /*
  * NumPy's .npz: keypoints float32 [N,4], descriptors uint8 or float32 [N,128], responses float32 [N],
- * octaves and levels int8 [N], image_size int32 [2] (width, height), method_version int32, convention.
+ * octaves and levels int8 [N], image_size int32 [2] (width, height), method_version int32, origin int32 [4], convention.
  */
 #include <string.h>
 
+#include "pipeline/base/origin.h"
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
@@ -85,11 +86,22 @@ static void npz_put_image_size(feature_sink *sink, const void *user) {
 }
 
 static void npz_put_method_version(feature_sink *sink, const void *user) {
-  (void)user;
+  const hs_features *features = ((const feature_target *)user)->features;
   uint8_t item[4];
-  bytes_put_u32(item, HS_METHOD_VERSION);
+  bytes_put_u32(item, (uint32_t)features->origin.method_version);
   npy_put_header(sink, "<i4", 0, 0, 0);
   sink_bytes(sink, item, sizeof item);
+}
+
+static void npz_put_origin(feature_sink *sink, const void *user) {
+  const hs_origin *origin = &((const feature_target *)user)->features->origin;
+  uint8_t items[16];
+  bytes_put_u32(items, (uint32_t)origin->method_version);
+  bytes_put_u32(items + 4, (uint32_t)origin->profile);
+  bytes_put_u32(items + 8, (uint32_t)origin->norm);
+  bytes_put_u32(items + 12, (uint32_t)origin->exif_orientation);
+  npy_put_header(sink, "<i4", 1, 4, 0);
+  sink_bytes(sink, items, sizeof items);
 }
 
 /* NumPy keeps text as an array without dimensions of UTF-32 characters. */
@@ -126,6 +138,7 @@ static hs_status npz_write(const feature_target *target) {
                  {"levels.npy", npz_put_levels},
                  {"image_size.npy", npz_put_image_size},
                  {"method_version.npy", npz_put_method_version},
+                 {"origin.npy", npz_put_origin},
                  {"convention.npy", npz_put_convention}};
   hs_status status = npz_check_ranges(target);
   if (status != HS_OK) return status;
@@ -142,17 +155,17 @@ static hs_status npz_write(const feature_target *target) {
 
 /* ------------------------------------------------------------------ reading */
 
+enum { NPZ_KEYPOINTS, NPZ_DESCRIPTORS, NPZ_RESPONSES, NPZ_OCTAVES, NPZ_LEVELS, NPZ_IMAGE_SIZE, NPZ_ORIGIN, NPZ_ARRAYS };
+
 /* The arrays of the archive; absent ones have size 0. */
 typedef struct npz_arrays {
-  uint64_t sizes[6];
-  zip_entry entries[6];
-  npy_array arrays[6];
+  uint64_t sizes[NPZ_ARRAYS];
+  zip_entry entries[NPZ_ARRAYS];
+  npy_array arrays[NPZ_ARRAYS];
 } npz_arrays;
 
-enum { NPZ_KEYPOINTS, NPZ_DESCRIPTORS, NPZ_RESPONSES, NPZ_OCTAVES, NPZ_LEVELS, NPZ_IMAGE_SIZE, NPZ_ARRAYS };
-
-static const char *const npz_names[NPZ_ARRAYS] = {"keypoints.npy", "descriptors.npy", "responses.npy",
-                                                  "octaves.npy",   "levels.npy",      "image_size.npy"};
+static const char *const npz_names[NPZ_ARRAYS] = {"keypoints.npy", "descriptors.npy", "responses.npy", "octaves.npy",
+                                                  "levels.npy",    "image_size.npy",  "origin.npy"};
 
 static bool npz_has(const npz_arrays *all, int which) { return all->sizes[which] > 0; }
 
@@ -209,6 +222,10 @@ static hs_status npz_check(const feature_source *source, const npz_arrays *all, 
   const npy_array *size = &all->arrays[NPZ_IMAGE_SIZE];
   if (npz_has(all, NPZ_IMAGE_SIZE) && (size->rank != 1 || size->shape[0] != 2 || size->kind == 'f'))
     return source_fail(source, HS_ERR_FORMAT, "image_size is not two integers");
+  const npy_array *origin = &all->arrays[NPZ_ORIGIN];
+  if (npz_has(all, NPZ_ORIGIN) &&
+      (origin->rank != 1 || origin->shape[0] != 4 || origin->kind != 'i' || origin->item_bytes > 4))
+    return source_fail(source, HS_ERR_FORMAT, "origin is not four integers");
   return HS_OK;
 }
 
@@ -240,6 +257,11 @@ static hs_status npz_fill(const feature_source *source, const npz_arrays *all, h
       return source_fail(source, HS_ERR_FORMAT, "image_size is out of range");
     features->image_width = (int32_t)width;
     features->image_height = (int32_t)height;
+  }
+  if (npz_has(all, NPZ_ORIGIN)) {
+    const npy_array *origin = &all->arrays[NPZ_ORIGIN];
+    features->origin = origin_of_file((int64_t)npy_value(origin, 0, 0), (int64_t)npy_value(origin, 1, 0),
+                                      (int64_t)npy_value(origin, 2, 0), (int64_t)npy_value(origin, 3, 0));
   }
   features->count = count;
   return HS_OK;

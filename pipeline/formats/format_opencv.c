@@ -95,6 +95,16 @@ static void opencv_write_descriptors(feature_sink *sink, const feature_target *t
   sink_text(sink, " ]\n");
 }
 
+static void opencv_write_origin(feature_sink *sink, const hs_origin *origin) {
+  const int64_t numbers[] = {origin->method_version, origin->profile, origin->norm, origin->exif_orientation};
+  sink_text(sink, "hartsift_origin: [ ");
+  for (size_t i = 0; i < 4; i++) {
+    if (i > 0) sink_text(sink, ", ");
+    sink_int(sink, numbers[i]);
+  }
+  sink_text(sink, " ]\n");
+}
+
 static hs_status opencv_write(const feature_target *target) {
   hs_status status = opencv_check_octaves(target);
   if (status != HS_OK) return status;
@@ -105,6 +115,7 @@ static hs_status opencv_write(const feature_target *target) {
   sink_text(&sink, "\nimage_height: ");
   sink_int(&sink, target->features->image_height);
   sink_text(&sink, "\n");
+  opencv_write_origin(&sink, &target->features->origin);
   opencv_write_keypoints(&sink, target->features);
   if (target->features->descriptor_type != HS_DESCRIPTOR_NONE) opencv_write_descriptors(&sink, target);
   sink_flush(&sink);

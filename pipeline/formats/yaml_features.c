@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "pipeline/base/origin.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/common/number_text.h"
 #include "pipeline/formats/common/text_cursor.h"
@@ -18,7 +19,7 @@ static const double yaml_no_angle = -1.0;
 
 /* Where the values of the keys begin; at null: the key is absent. */
 typedef struct yaml_document {
-  text_cursor keypoints, descriptors, width, height;
+  text_cursor keypoints, descriptors, width, height, origin;
 } yaml_document;
 
 typedef struct yaml_matrix {
@@ -54,7 +55,8 @@ static hs_status yaml_find_keys(const feature_source *source, yaml_document *doc
   } keys[] = {{"keypoints", &document->keypoints},
               {"descriptors", &document->descriptors},
               {"image_width", &document->width},
-              {"image_height", &document->height}};
+              {"image_height", &document->height},
+              {"hartsift_origin", &document->origin}};
   text_cursor cursor = cursor_make(source);
   memset(document, 0, sizeof *document);
   while (cursor.at < cursor.end) {
@@ -240,6 +242,30 @@ static hs_status yaml_read_size(text_cursor cursor, int32_t *out) {
   return HS_OK;
 }
 
+/* The four numbers of an origin. */
+typedef struct yaml_origin {
+  size_t count;
+  double numbers[4];
+} yaml_origin;
+
+static hs_status yaml_take_origin(const text_cursor *cursor, double value, void *user) {
+  yaml_origin *origin = user;
+  if (origin->count == 4 || !(value >= 0.0 && value <= (double)INT32_MAX))
+    return cursor_fail(cursor, "hartsift_origin is not four numbers");
+  origin->numbers[origin->count++] = value;
+  return HS_OK;
+}
+
+static hs_status yaml_read_origin(text_cursor cursor, hs_origin *out) {
+  yaml_origin origin = {0};
+  if (!cursor.at) return HS_OK;
+  const hs_status status = yaml_flow_list(&cursor, yaml_take_origin, &origin);
+  if (status == HS_OK && origin.count != 4) return cursor_fail(&cursor, "hartsift_origin is not four numbers");
+  const double *n = origin.numbers;
+  *out = origin_of_file((int64_t)n[0], (int64_t)n[1], (int64_t)n[2], (int64_t)n[3]);
+  return status;
+}
+
 hs_status yaml_read_features(const feature_source *source, hs_features *features) {
   if (!yaml_probe(source->bytes, source->size))
     return source_fail(source, HS_ERR_FORMAT, "no %%YAML line at the beginning");
@@ -267,6 +293,7 @@ hs_status yaml_read_features(const feature_source *source, hs_features *features
   keypoints = (yaml_keypoints){.features = features};
   status = yaml_walk_keypoints(document.keypoints, &keypoints);
   if (status == HS_OK && described) status = yaml_read_descriptors(&matrix, features, (size_t)count);
+  if (status == HS_OK) status = yaml_read_origin(document.origin, &features->origin);
   if (status == HS_OK) features->count = (size_t)count;
   return status;
 }

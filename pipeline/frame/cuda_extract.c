@@ -42,7 +42,7 @@ hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const h
                                  .descriptor_type = c->options.descriptor,
                                  .image_width = image->width,
                                  .image_height = image->height,
-                                 .origin = context_origin(c)};
+                                 .origin = context_origin(c, image)};
   return HS_OK;
 }
 
@@ -62,7 +62,7 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
                              .descriptor_type = c->options.descriptor,
                              .image_width = image->width,
                              .image_height = image->height,
-                             .origin = context_origin(c)};
+                             .origin = context_origin(c, image)};
   st = features_copy(features, &found, c->options.allocator);
   return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %u features", result.count);
 }

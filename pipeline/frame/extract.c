@@ -86,7 +86,7 @@ static hs_status copy_out(hs_context *c, const hs_image *image, const frame_outp
   features->count = out->count;
   features->image_width = image->width;
   features->image_height = image->height;
-  features->origin = context_origin(c);
+  features->origin = context_origin(c, image);
   return HS_OK;
 }
 
@@ -123,7 +123,7 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
                                    .descriptor_type = c->options.descriptor,
                                    .image_width = image->width,
                                    .image_height = image->height,
-                                   .origin = context_origin(c)};
+                                   .origin = context_origin(c, image)};
   *features = out.on_device ? &c->pinned_view : &c->view;
   return HS_OK;
 }
@@ -203,7 +203,7 @@ static hs_status describe_given(hs_context *c, const hs_image *image, frame_requ
   features->count = (size_t)count;
   features->image_width = image->width;
   features->image_height = image->height;
-  features->origin = context_origin(c);
+  features->origin = context_origin(c, image);
   return HS_OK;
 }
 

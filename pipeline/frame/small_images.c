@@ -73,6 +73,6 @@ hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t
                              .descriptor_type = c->options.descriptor,
                              .image_width = images[i]->width,
                              .image_height = images[i]->height,
-                             .origin = context_origin(c)};
+                             .origin = context_origin(c, images[i])};
   return st;
 }

@@ -331,7 +331,9 @@ HS_API hs_status hs_file_options_init_sized(hs_file_options *options, size_t str
 
 /* Writes features whole or not at all (temporary name, then rename; HS_FORMAT_OPENMVG's two files one after the other;
    HS_FORMAT_COLMAP_DB: added to the database by one transaction, which also refuses other features of an image that it
-   has). path "-": standard output. Descriptors are converted to what the format holds. options may be null.
+   has). path "-": standard output. Descriptors are converted to what the format holds. Features whose origin says that
+   the picture was turned by its EXIF orientation are refused (HS_ERR_ARGUMENT) by formats that hs_format_ignores_exif
+   names, and those whose origin has another layout than the options by all. options may be null.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_UNSUPPORTED, HS_ERR_MEMORY. */
 HS_API hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options);
 /* Reads what hs_save_features or the original tool wrote; the file is not trusted. *features as in hs_extract.

@@ -116,14 +116,16 @@ typedef struct hs_colmap_image {
    HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames
    the image gets a frame of its own and its camera a rig of its own.
    An image of that name keeps its number, camera (camera is not looked at) and frame. Its features must be absent or the
-   same bytes, or options.replace be 1: HS_ERR_ARGUMENT otherwise, also when its camera is of another size.
+   same bytes, or options.replace be 1: HS_ERR_ARGUMENT otherwise, also when its camera is of another size. Their origin is
+   kept in a table hartsift_origins, which COLMAP passes over; features whose origin says that the picture was turned by
+   its EXIF orientation, or another layout than the options, are HS_ERR_ARGUMENT.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                      const hs_features *features, uint32_t *image_id);
 
 /* Adds an image of another database under its name there, with its camera and, byte for byte, its features (reading and
-   adding them rounds); matches and position are not copied. new_id: null, or gets its number. An image of that name: as in
-   hs_colmap_add_image. The reason of a failure is `database`'s.
+   adding them rounds), and their origin; matches and position are not copied. new_id: null, or gets its number. An image
+   of that name: as in hs_colmap_add_image. The reason of a failure is `database`'s.
    Statuses: as hs_colmap_add_image and hs_colmap_read_features, HS_ERR_UNSUPPORTED (also keypoints of 2 or 4 columns),
    HS_ERR_ARGUMENT (also both the same database, no such image, one without features). */
 HS_API hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
@@ -138,6 +140,7 @@ HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t afte
 /* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates come back to within
    the rounding of x + 0.5, scale and orientation to within that of the affine shape; octave, level and response are 0;
    of keypoints with x and y alone sigma is 1 and orientation 0. No features at all: count 0.
+   The origin is known where this library has added them.
    Statuses: HS_ERR_ARGUMENT (null, no such image), HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (descriptors other than SIFT),
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features);

@@ -73,7 +73,8 @@ typedef struct hs_nearest {
    its threads and instruction set do the work, or its GPU; null: the calling thread alone, memory from the C library.
    options: null for the defaults. matches: in and out, see hs_matches; unchanged on failure. Blocks. Only a guide reads
    the keypoints. Once the context has seen the largest lists, nothing is allocated when *matches has room.
-   Statuses: HS_ERR_ARGUMENT (null, or descriptors that are missing or of two types), HS_ERR_OPTION, HS_ERR_LIMIT (more
+   Statuses: HS_ERR_ARGUMENT (null, or descriptors that are missing, of two types, or of origins that are known and cannot
+   be compared: see hs_origin), HS_ERR_OPTION, HS_ERR_LIMIT (more
    features, or more than options.max_memory_bytes of workspace), HS_ERR_MEMORY, HS_ERR_DEVICE. */
 HS_API hs_status hs_match(hs_context *context, const hs_features *first, const hs_features *second,
                           const hs_match_options *options, hs_matches *matches);

@@ -134,13 +134,17 @@ typedef enum hs_norm { HS_NORM_L2 = 0, HS_NORM_ROOT = 1 } hs_norm;
 /* The order of the orientation bins in a cell. */
 typedef enum hs_bin_layout { HS_LAYOUT_UBC = 0, HS_LAYOUT_VLFEAT = 1 } hs_bin_layout;
 
-/* How descriptors were made: only those that were made alike can be compared. */
+/* How descriptors were made: hs_match refuses those whose norm or layout differs, and float ones of the opencv profile
+   beside others. The method version and other differences of profiles leave distances their meaning. */
 typedef struct hs_origin {
-  int32_t method_version; /* HS_METHOD_VERSION of the library that made them; 0: unknown, and so is the rest */
+  int32_t method_version; /* HS_METHOD_VERSION of the library that made them; 0: unknown, and so are the next three */
   hs_profile profile;
   hs_norm norm;
   hs_bin_layout layout;
-  int32_t reserved[4]; /* 0 */
+  int32_t exif_orientation; /* that the picture was turned by before they were found, 2..8; 0: by none, or unknown. Such
+                               features are refused for programs that read the picture as stored: set it to 0 where the
+                               program has turned copies */
+  int32_t reserved[3];      /* 0 */
 } hs_origin;
 
 /* A list of features in the defined order: octave, level, row, column of the settled sample,
@@ -152,11 +156,11 @@ typedef struct hs_features {
   void *descriptors;      /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
   hs_descriptor_type descriptor_type;
   int32_t image_width, image_height; /* of the image they come from; 0 when unknown */
-  hs_origin origin;                  /* set by extraction and hs_describe; unknown for what was read from a file */
-  size_t capacity;                   /* entries that both arrays have room for; the library's */
-  size_t descriptor_capacity_bytes;  /* the library's */
-  const hs_allocator *allocator;     /* that the arrays came from; must outlive them. The library's */
-  int32_t reserved[16];              /* 0. For arrays beside keypoints, an affine frame for each, say */
+  hs_origin origin; /* set by extraction, hs_describe and by reading files that say it; see FORMATS.md */
+  size_t capacity;  /* entries that both arrays have room for; the library's */
+  size_t descriptor_capacity_bytes; /* the library's */
+  const hs_allocator *allocator;    /* that the arrays came from; must outlive them. The library's */
+  int32_t reserved[16];             /* 0. For arrays beside keypoints, an affine frame for each, say */
 } hs_features;
 
 /* Two images of a collection, by their numbers there. 8 bytes, for good. */

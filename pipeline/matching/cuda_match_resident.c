@@ -9,7 +9,8 @@ static hs_features device_list(const hs_cuda_features *f) {
   return (hs_features){.count = f->count,
                        .keypoints = (hs_keypoint *)(uintptr_t)f->keypoints,
                        .descriptors = (void *)(uintptr_t)f->descriptors,
-                       .descriptor_type = f->descriptor_type};
+                       .descriptor_type = f->descriptor_type,
+                       .origin = f->origin};
 }
 
 static hs_status match_resident(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,

@@ -11,6 +11,7 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
+#include "pipeline/base/origin.h"
 
 _Static_assert(sizeof(hs_nearest) == sizeof(match_nearest) &&
                    offsetof(hs_nearest, second_squared) == offsetof(match_nearest, second_squared) &&
@@ -56,6 +57,8 @@ typedef struct match_reason {
 } match_reason;
 
 #define REFUSE(why, status, ...) (hs_message_set((why)->message, (why)->bytes, __VA_ARGS__), (status))
+
+enum { MATCH_REASON_BYTES = 256 };
 
 /* The caller's options over the defaults. */
 static hs_status adopt(const match_reason *why, const hs_match_options *callers, hs_match_options *mine) {
@@ -125,6 +128,8 @@ static hs_status check(const match_reason *why, const hs_features *first, const 
   if (st != HS_OK) return st;
   if (first->count > 0 && second->count > 0 && first->descriptor_type != second->descriptor_type)
     return REFUSE(why, HS_ERR_ARGUMENT, "one list has 8-bit descriptors, the other float ones");
+  char reason[MATCH_REASON_BYTES];
+  if (!origin_comparable(first, second, reason, sizeof reason)) return REFUSE(why, HS_ERR_ARGUMENT, "%s", reason);
   r->type = (match_type)(first->count > 0 ? first : second)->descriptor_type;
   r->limits = (match_limits){limit_squared(o.ratio), limit_squared(o.max_distance)};
   r->mutual = o.mutual != 0;

@@ -10,11 +10,11 @@ Everything runs in the shared library of the package, without the GIL; results v
 """
 
 from ._calls import extract, extract_batch, extract_many, workspace_bytes
-from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, colmap_camera
+from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, ColmapPosition, colmap_camera
 from ._context import Statistics
 from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileError, OutOfMemoryError
 from ._extractor import Extractor
-from ._features import KEYPOINT_DTYPE, Features
+from ._features import KEYPOINT_DTYPE, Features, Origin
 from ._files import FORMATS, read_features, write_features, write_hdf5
 from ._images import load_image, render_scene
 from ._library import HAS_CUDA, METHOD_VERSION
@@ -43,6 +43,7 @@ __all__ = [
     "ColmapCamera",
     "ColmapDatabase",
     "ColmapImage",
+    "ColmapPosition",
     "CvKeypoint",
     "DeviceError",
     "DeviceFeatures",
@@ -59,6 +60,7 @@ __all__ = [
     "METHOD_VERSION",
     "Matches",
     "Options",
+    "Origin",
     "OutOfMemoryError",
     "Pose",
     "Retrieval",

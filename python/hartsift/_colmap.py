@@ -9,7 +9,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -17,8 +17,17 @@ from . import _library
 from ._errors import ArgumentError, check, make_error
 from ._calls import extract
 from ._features import Features, fill_features, refuse_turned, view_of_features
-from ._images import ImageLike, path_bytes
-from ._library import HsColmapCamera, HsColmapImage, HsColmapMatches, HsColmapOptions, HsGeometry, library
+from ._images import ImageLike, array_of_file, is_file_source, path_bytes
+from ._library import (
+    HsColmapCamera,
+    HsColmapImage,
+    HsColmapMatches,
+    HsColmapOptions,
+    HsColmapPosition,
+    HsExif,
+    HsGeometry,
+    library,
+)
 from ._matching import MODELS, Geometry, Matches, index_pairs
 from ._options import set_field
 
@@ -60,6 +69,15 @@ class ColmapImage:
     camera: ColmapCamera
 
 
+class ColmapPosition(NamedTuple):
+    """Where an image was taken."""
+
+    #: latitude and longitude in degrees (WGS 84, north and east above 0) and altitude in metres, or x, y, z.
+    coordinates: Tuple[float, float, float]
+    #: True: x, y, z of a frame of the user's.
+    cartesian: bool = False
+
+
 def _camera_view(camera: ColmapCamera) -> HsColmapCamera:
     view = HsColmapCamera(
         model=camera.model,
@@ -86,15 +104,21 @@ def _camera_of(view: HsColmapCamera) -> ColmapCamera:
     )
 
 
-def colmap_camera(width: int, height: int, focal_length: float = 0.0) -> ColmapCamera:
-    """What COLMAP takes for an image that it knows nothing else about: SIMPLE_RADIAL, principal point in the middle.
+def colmap_camera(
+    width: int, height: int, focal_length: float = 0.0, model: str = "SIMPLE_RADIAL"
+) -> ColmapCamera:
+    """What COLMAP takes for an image that it knows nothing else about: principal point in the middle, no distortion.
 
     Args:
         width, height: of the image.
         focal_length: pixels; 0: unknown, 1.2 times the larger side.
+        model: COLMAP's name for it.
     """
     view = HsColmapCamera()
-    check(library.hs_colmap_camera_init(ctypes.byref(view), width, height, focal_length))
+    number = library.hs_colmap_model_of_name(model.encode())
+    if number < 0:
+        raise ArgumentError(f"model is {model!r}, expected a name of COLMAP's such as 'SIMPLE_RADIAL' or 'OPENCV'")
+    check(library.hs_colmap_camera_init_model(ctypes.byref(view), number, width, height, focal_length))
     return _camera_of(view)
 
 
@@ -102,7 +126,8 @@ def _in_ubc_order(features: Features) -> Features:
     if features.layout == "ubc" or features.descriptors is None:
         return features
     rows = features.descriptors.reshape(-1, 16, 8)[:, :, _VLFEAT_BINS].reshape(-1, _library.DESCRIPTOR_LENGTH)
-    return Features(features.records, rows, features.image_size, exif_orientation=features.exif_orientation)
+    size, turned = features.image_size, features.exif_orientation
+    return Features(features.records, rows, size, exif_orientation=turned, origin=features.origin)
 
 
 def _geometry_view(geometry: Geometry) -> HsGeometry:
@@ -219,17 +244,25 @@ class ColmapDatabase:
         Args:
             name: the path below COLMAP's folder of images.
             features: descriptors become bytes; without them the keypoints alone are added. Or the image itself, a file's
-                name or an array: its features are extracted with the options.
+                name or an array: its features are extracted with the options. A file's EXIF gives the camera its focal
+                length, unless one is given, and the image its position, unless it has one.
             exif: whether COLMAP's folder has JPEGs turned by their EXIF orientation. COLMAP itself does not turn them:
                 files are read as stored, and features of a turned photograph are refused, unless this is True.
             camera: None: ``colmap_camera`` of the features' image size.
         """
-        if not isinstance(features, Features):
+        taken = HsExif()
+        if not isinstance(features, Features) and is_file_source(features):
+            pixels, memory = array_of_file(features, exif)
+            features, taken = extract(pixels, **options), memory.exif
+            if camera is None and taken.focal_length > 0:
+                camera = colmap_camera(*features.image_size, taken.focal_length)
+        elif not isinstance(features, Features):
             features = extract(features, exif=exif, **options)
         elif options:
             raise ArgumentError(f"{', '.join(options)}: these are for an image, and its features are given")
         refuse_turned(features, exif, "COLMAP")
         view, arrays = view_of_features(_in_ubc_order(features))
+        view.origin.exif_orientation = 0  # either it was not turned, or COLMAP's copies are turned too
         camera_view = None if camera is None else ctypes.byref(_camera_view(camera))
         image_id = ctypes.c_uint32()
         with self._lock:
@@ -239,7 +272,29 @@ class ColmapDatabase:
                 )
             )
         del arrays
+        if taken.has_altitude and self.read_position(image_id.value) is None:  # COLMAP takes none without a height
+            self.set_position(image_id.value, (taken.latitude, taken.longitude, taken.altitude))
         return image_id.value
+
+    def set_position(self, image_id: int, coordinates: Sequence[float], cartesian: bool = False) -> None:
+        """Says where an image was taken, in place of what the database says; see ``ColmapPosition``."""
+        numbers = [float(value) for value in coordinates]
+        if len(numbers) != 3:
+            raise ArgumentError(f"a position has {len(numbers)} coordinates, expected 3")
+        view = HsColmapPosition(is_cartesian=int(cartesian))
+        view.coordinates[:] = numbers
+        with self._lock:
+            handle = self._open_handle()
+            self._check(library.hs_colmap_set_position(handle, _image_number(image_id), ctypes.byref(view)))
+
+    def read_position(self, image_id: int) -> Optional[ColmapPosition]:
+        """Where an image was taken; None: not known."""
+        view = HsColmapPosition()
+        with self._lock:
+            handle = self._open_handle()
+            self._check(library.hs_colmap_read_position(handle, _image_number(image_id), ctypes.byref(view)))
+        x, y, z = view.coordinates
+        return ColmapPosition((x, y, z), bool(view.is_cartesian)) if view.found else None
 
     def copy_image(self, source: "ColmapDatabase", image_id: int) -> int:
         """Adds an image of another database with its camera and, byte for byte, its features, but without its matches

@@ -214,7 +214,6 @@ class Extractor:
                     lambda features: library.hs_extract(context, view, masking_view, features),
                     self._check,
                     self._layout,
-                    picture.view.exif_orientation,
                 )
             self._need_cuda()
             stream = self._stream(picture, masking)
@@ -352,7 +351,6 @@ class Extractor:
                 ),
                 self._check,
                 self._layout,
-                picture.view.exif_orientation,
             )
 
     def describe(
@@ -389,7 +387,6 @@ class Extractor:
                 ),
                 self._check,
                 self._layout,
-                picture.view.exif_orientation,
             )
         return features, statuses
 
@@ -426,10 +423,9 @@ class Extractor:
         """Waits for the oldest image in flight and returns its features. A failure ends that image only."""
         with self._lock:
             context = self._begin()
-            turned = self._flying[0][0].view.exif_orientation if self._flying else 0
             try:
                 return fill_features(
-                    lambda features: library.hs_wait(context, features), self._check, self._layout, turned
+                    lambda features: library.hs_wait(context, features), self._check, self._layout
                 )
             finally:
                 if self._flying:

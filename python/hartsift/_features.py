@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple, Type, Union, cast
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from . import _library
 from ._errors import ArgumentError, ArrayTypeError, check
 from ._images import array_of_memory
 from ._library import DESCRIPTOR_LENGTH, HsFeatures, library
+from ._options import LAYOUTS, NORMS, PROFILES, enumerator
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._files import FileFormat
-    from ._options import Layout
+    from ._options import Layout, Norm, Profile
 
 #: One keypoint as the library stores it: pixels of the image (x to the right, y down, the centre of the top-left pixel
 #: at 0, 0), sigma in the same pixels, orientation in radians (y down), response |D|, octave and level of the pyramid.
@@ -37,6 +38,16 @@ KEYPOINT_DTYPE = np.dtype(
 DESCRIPTOR_DTYPES: Dict[int, Any] = {_library.HS_DESCRIPTOR_U8: np.uint8, _library.HS_DESCRIPTOR_F32: np.float32}
 
 
+class Origin(NamedTuple):
+    """How descriptors were made. ``match`` refuses those whose norm or layout differs."""
+
+    #: of the library that made them.
+    method_version: int
+    profile: "Profile"
+    #: ``"l2"``, or ``"root"`` for RootSIFT.
+    norm: "Norm"
+
+
 class Features:
     """The features of one image, in the library's order. Behaves as a sequence: ``len``, and slices, masks and index
     arrays give the features they select.
@@ -47,9 +58,10 @@ class Features:
         image_size: (width, height) of the image, (0, 0) when unknown.
         layout: the order of the bins in the descriptors, ``"ubc"`` or ``"vlfeat"``.
         exif_orientation: that a JPEG was turned by before they were found, 2..8; 0: by none, or unknown.
+        origin: how the descriptors were made; None: unknown, as of arrays and of files that do not say it.
     """
 
-    __slots__ = ("records", "descriptors", "image_size", "layout", "exif_orientation")
+    __slots__ = ("records", "descriptors", "image_size", "layout", "exif_orientation", "origin")
 
     def __init__(
         self,
@@ -58,6 +70,7 @@ class Features:
         image_size: Tuple[int, int] = (0, 0),
         layout: "Layout" = "ubc",
         exif_orientation: int = 0,
+        origin: Optional[Origin] = None,
     ) -> None:
         if records.dtype != KEYPOINT_DTYPE or records.ndim != 1:
             raise ArrayTypeError("records must be a one-dimensional array of hartsift.KEYPOINT_DTYPE")
@@ -73,6 +86,7 @@ class Features:
         self.image_size = (int(image_size[0]), int(image_size[1]))
         self.layout = layout
         self.exif_orientation = exif_orientation
+        self.origin = origin
 
     @classmethod
     def from_arrays(
@@ -85,6 +99,7 @@ class Features:
         levels: "Optional[npt.ArrayLike]" = None,
         image_size: Tuple[int, int] = (0, 0),
         layout: "Layout" = "ubc",
+        origin: Optional[Origin] = None,
     ) -> "Features":
         """Features from separate arrays, copied.
 
@@ -92,6 +107,7 @@ class Features:
             keypoints: [N, 4] = x, y, sigma, orientation (radians); [N, 2] = x, y with sigma 1 and orientation 0.
             descriptors: [N, 128], uint8 or a float type.
             responses, octaves, levels: [N]; 0 where left out.
+            origin: how the descriptors were made, where that is known.
         """
         points = np.asarray(keypoints, np.float32)
         if points.ndim != 2 or points.shape[1] not in (2, 4):
@@ -107,7 +123,7 @@ class Features:
         if descriptors is not None:
             rows = np.array(descriptors)
             rows = rows if rows.dtype == np.uint8 else rows.astype(np.float32)
-        return cls(records, rows, image_size, layout)
+        return cls(records, rows, image_size, layout, origin=origin)
 
     @property
     def keypoints(self) -> "npt.NDArray[np.float32]":
@@ -164,7 +180,11 @@ class Features:
             index %= len(self)
             selection = slice(index, index + 1)
         rows = None if self.descriptors is None else self.descriptors[selection]
-        return Features(self.records[selection], rows, self.image_size, self.layout, self.exif_orientation)
+        return Features(self.records[selection], rows, *self._facts())
+
+    def _facts(self) -> "Tuple[Tuple[int, int], Layout, int, Optional[Origin]]":
+        """What is true of each of them."""
+        return self.image_size, self.layout, self.exif_orientation, self.origin
 
     def __iter__(self) -> "Iterator[Features]":
         """One after the other, each a list of one."""
@@ -183,10 +203,10 @@ class Features:
     def __reduce__(self) -> Tuple[Type["Features"], Tuple[Any, ...]]:
         records = np.array(self.records)
         descriptors = None if self.descriptors is None else np.array(self.descriptors)
-        return Features, (records, descriptors, self.image_size, self.layout, self.exif_orientation)
+        return Features, (records, descriptors, *self._facts())
 
     def __copy__(self) -> "Features":
-        return Features(self.records, self.descriptors, self.image_size, self.layout, self.exif_orientation)
+        return Features(self.records, self.descriptors, *self._facts())
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "Features":
         make, arguments = self.__reduce__()
@@ -219,6 +239,10 @@ class Features:
         write_features(path, self, format, image_name=image_name, exif=exif)
 
 
+_PROFILE_NAMES: "Dict[int, Profile]" = {number: cast("Profile", name) for name, number in PROFILES.items()}
+_NORM_NAMES: "Dict[int, Norm]" = {number: cast("Norm", name) for name, number in NORMS.items()}
+
+
 def _same_bytes(a: "Optional[npt.NDArray[Any]]", b: "Optional[npt.NDArray[Any]]") -> bool:
     if a is None or b is None:
         return a is b
@@ -247,9 +271,14 @@ class _FeatureMemory:
         free(reference(self.view))
 
 
-def fill_features(
-    fill: Callable[[Any], int], check_status: Callable[[int], None], layout: "Layout", exif_orientation: int = 0
-) -> Features:
+def _origin_of(view: Any) -> Optional[Origin]:
+    """The library's view of an origin; None: unknown."""
+    if view.method_version == 0 or view.profile not in _PROFILE_NAMES or view.norm not in _NORM_NAMES:
+        return None
+    return Origin(view.method_version, _PROFILE_NAMES[view.profile], _NORM_NAMES[view.norm])
+
+
+def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None], layout: "Layout") -> Features:
     """Features that a function of the library fills in, in the memory that it wrote."""
     memory = _FeatureMemory()
     check_status(fill(ctypes.byref(memory.view)))
@@ -260,7 +289,8 @@ def fill_features(
         descriptors = array_of_memory(
             memory, view.descriptors, (view.count, DESCRIPTOR_LENGTH), DESCRIPTOR_DTYPES[view.descriptor_type]
         )
-    return Features(records, descriptors, (view.image_width, view.image_height), layout, exif_orientation)
+    size, origin = (view.image_width, view.image_height), view.origin
+    return Features(records, descriptors, size, layout, origin.exif_orientation, _origin_of(origin))
 
 
 def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
@@ -273,6 +303,13 @@ def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
         image_width=features.image_size[0],
         image_height=features.image_size[1],
     )
+    view.origin.exif_orientation = features.exif_orientation
+    if features.origin is not None:
+        version, profile, norm = features.origin
+        view.origin.method_version = version
+        view.origin.profile = enumerator("profile", PROFILES, profile)
+        view.origin.norm = enumerator("norm", NORMS, norm)
+        view.origin.layout = LAYOUTS[features.layout]
     if features.descriptors is None:
         return view, (records,)
     descriptors = np.ascontiguousarray(features.descriptors)

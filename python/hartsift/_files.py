@@ -115,6 +115,8 @@ def write_features(
     options.layout = enumerator("layout", LAYOUTS, features.layout)
     options.image_name = None if image_name is None else image_name.encode("utf-8")
     view, arrays = view_of_features(features)
+    if exif:
+        view.origin.exif_orientation = 0
     status = library.hs_save_features(path_bytes(path), ctypes.byref(view), ctypes.byref(options))
     del arrays
     check(status, message.value)

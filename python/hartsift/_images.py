@@ -348,6 +348,12 @@ def picture_of_file(
     return picture
 
 
+def array_of_file(source: Any, exif: bool) -> "Tuple[npt.NDArray[Any], _ImageMemory]":
+    """A file's gray pixels, and what was read with them."""
+    memory = load_memory(source, 0, 0, exif, False, 1)
+    return _array_of_image(memory), memory
+
+
 def _array_of_image(memory: _ImageMemory) -> "npt.NDArray[Any]":
     view = memory.view
     channels = {

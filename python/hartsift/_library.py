@@ -86,7 +86,8 @@ class HsOrigin(ctypes.Structure):
         ("profile", c_int),
         ("norm", c_int),
         ("layout", c_int),
-        ("reserved", c_int32 * 4),
+        ("exif_orientation", c_int32),
+        ("reserved", c_int32 * 3),
     ]
 
 
@@ -514,7 +515,10 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_colmap_commit": (c_int, [c_void_p]),
     "hs_colmap_close": (None, [c_void_p]),
     "hs_colmap_last_error": (c_char_p, [c_void_p]),
-    "hs_colmap_camera_init": (c_int, [POINTER(HsColmapCamera), c_int32, c_int32, c_double]),
+    "hs_colmap_camera_init_model": (c_int, [POINTER(HsColmapCamera), c_int32, c_int32, c_int32, c_double]),
+    "hs_colmap_model_of_name": (c_int32, [c_char_p]),
+    "hs_colmap_set_position": (c_int, [c_void_p, c_uint32, POINTER(HsColmapPosition)]),
+    "hs_colmap_read_position": (c_int, [c_void_p, c_uint32, POINTER(HsColmapPosition)]),
     "hs_colmap_add_image": (c_int, [c_void_p, c_char_p, POINTER(HsColmapCamera), _FEATURES, POINTER(c_uint32)]),
     "hs_colmap_copy_image": (c_int, [c_void_p, c_void_p, c_uint32, POINTER(c_uint32)]),
     "hs_colmap_find_image": (c_int, [c_void_p, c_char_p, POINTER(HsColmapImage)]),

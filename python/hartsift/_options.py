@@ -13,6 +13,7 @@ from ._library import HsExpertOptions, HsOptions, library
 
 PROFILES = {"lowe": 0, "opencv": 1, "vlfeat": 2, "colmap": 3}
 LAYOUTS = {"ubc": 0, "vlfeat": 1}
+NORMS = {"l2": 0, "root": 1}
 _RULES = {"lowe": 0, "opencv": 1, "vlfeat": 2}
 _DEVICES = {"auto": 0, "cpu": 1, "cuda": 2, "hybrid": 3}
 
@@ -27,7 +28,7 @@ ENUMERATIONS: Dict[str, Dict[str, int]] = {
     "refine_rule": _RULES,
     "orientation_rule": _RULES,
     "descriptor_rule": _RULES,
-    "norm": {"l2": 0, "root": 1},
+    "norm": NORMS,
     "layout": LAYOUTS,
     "descriptor": {"u8": 0, "f32": 1, "none": 2},
     "selection": {"response": 0, "scale": 1, "levels": 2},
@@ -51,6 +52,7 @@ _SHORTHANDS: Dict[str, Tuple[str, ...]] = {
 Profile = Literal["lowe", "opencv", "vlfeat", "colmap"]
 Rule = Literal["lowe", "opencv", "vlfeat"]
 Layout = Literal["ubc", "vlfeat"]
+Norm = Literal["l2", "root"]
 
 
 class OptionsBesideSigma(TypedDict, total=False):
@@ -75,7 +77,7 @@ class OptionsBesideSigma(TypedDict, total=False):
     max_orientations: int  # features per keypoint, 0: all
     upright: bool
     descriptor_rule: Rule
-    norm: Literal["l2", "root"]  # "root": RootSIFT
+    norm: Norm  # "root": RootSIFT
     layout: Layout  # order of the descriptor's bins
     descriptor: Literal["u8", "f32", "none"]
     max_features: int  # exactly so many when there are more, 0: all

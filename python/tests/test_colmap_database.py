@@ -4,6 +4,7 @@ import copy
 import multiprocessing
 import pathlib
 import sqlite3
+import sys
 
 import numpy as np
 import pytest
@@ -258,3 +259,48 @@ def test_other_features_are_not_overwritten_by_a_copy(path, tmp_path, image):
         with pytest.raises(hartsift.Error, match="keypoints of image 1 are damaged"):
             target.copy_image(hartsift.ColmapDatabase(tmp_path / "source.db", read_only=True), 1)
         target.add_image("a.png", features)
+
+
+def test_cameras_and_positions(path, tmp_path):
+    support = str(pathlib.Path(__file__).parents[2] / "tests/support")
+    sys.path.insert(0, support)
+    try:
+        from exif_segment import equivalent_focal_length, position, with_exif
+    finally:
+        sys.path.remove(support)
+    plain = pathlib.Path(__file__).parents[2] / "tests/data/images/jpeg_gray.jpg"
+    where = (-33.85, 151.25, -2.5)
+    taken = with_exif(plain.read_bytes(), exif=equivalent_focal_length(28), gps=position(*where))
+    (tmp_path / "taken.jpg").write_bytes(taken)
+    with hartsift.ColmapDatabase(path) as database:
+        named = database.add_image("named.jpg", tmp_path / "taken.jpg", max_features=5, device="cpu")
+        given = database.add_image("bytes.jpg", taken, hartsift.colmap_camera(24, 16, 99.0, "OPENCV"), device="cpu")
+        bare = database.add_image("plain.jpg", plain, device="cpu")
+        assert database.read_position(bare) is None
+        for number in (named, given):
+            found = database.read_position(number)
+            assert not found.cartesian and np.allclose(found.coordinates, where, atol=1e-7)
+        cameras = {image.image_id: image.camera for image in database.images()}
+        size = cameras[named].width, cameras[named].height
+        assert cameras[named].prior_focal_length and not cameras[bare].prior_focal_length
+        assert cameras[named].parameters[0] == pytest.approx(28 / 43.27 * np.hypot(*size))
+        assert cameras[given].model == 4 and cameras[given].parameters[:2] == (99.0, 99.0)
+        database.set_position(named, (1, 2, 3), cartesian=True)
+        assert database.read_position(named) == hartsift.ColmapPosition((1.0, 2.0, 3.0), True)
+        for wrong in ((1, 2), (91, 0, 0), (0, 0, float("nan"))):
+            with pytest.raises(hartsift.ArgumentError):
+                database.set_position(named, wrong)
+        with pytest.raises(hartsift.ArgumentError):
+            database.read_position(99)
+    with pytest.raises(hartsift.ArgumentError, match="OPENCV"):
+        hartsift.colmap_camera(10, 10, model="opencv")
+
+
+def test_origins(path):
+    first, second = (hartsift.extract("@scene:160x120:1", profile=p, device="cpu") for p in ("lowe", "colmap"))
+    with hartsift.ColmapDatabase(path) as database:
+        numbers = [database.add_image(f"{i}.jpg", features) for i, features in enumerate((first, second))]
+        read = [database.read_features(number) for number in numbers]
+    assert [features.origin for features in read] == [first.origin, second.origin]
+    with pytest.raises(hartsift.ArgumentError, match="norm l2 in the first list .*root in the second"):
+        hartsift.match(*read)

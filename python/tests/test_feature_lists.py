@@ -169,3 +169,30 @@ def test_digest_is_the_manifest_s(tmp_path, command, descriptor):
     assert hartsift.read_features(tmp_path / "out" / "scene_320x240_5.hsf").digest == features.digest
     assert features[1:].digest != features.digest
     assert len({features[:0].digest, hartsift.Features.from_arrays(np.zeros((0, 2)))[:0].digest}) == 1
+
+
+def test_origins(tmp_path):
+    plain, root = (hartsift.extract("@scene:160x120:1", norm=norm, device="cpu") for norm in ("l2", "root"))
+    assert plain.origin == hartsift.Origin(hartsift.METHOD_VERSION, "lowe", "l2")
+    assert root.origin.norm == "root" and root[3:].origin == copy.copy(root).origin == pickle.loads(pickle.dumps(root)).origin
+    with pytest.raises(hartsift.ArgumentError, match="norm l2 in the first list .*root in the second"):
+        hartsift.match(plain, root)
+    for ending in ("npz", "json", "yml", "hsf", "csv"):
+        root.save(tmp_path / f"f.{ending}")
+        read = hartsift.read_features(tmp_path / f"f.{ending}")
+        assert read.origin == (None if ending == "csv" else root.origin)
+        if read.origin is None:
+            assert len(hartsift.match(plain, read)) >= 0
+        else:
+            with pytest.raises(hartsift.ArgumentError):
+                hartsift.match(plain, read)
+    swapped = hartsift.extract("@scene:160x120:1", layout="vlfeat", device="cpu")
+    with pytest.raises(hartsift.ArgumentError, match="bin order"):
+        hartsift.match(plain, swapped)
+    swapped.save(tmp_path / "swapped.npz")
+    assert hartsift.read_features(tmp_path / "swapped.npz") == plain
+    made = hartsift.Features.from_arrays(root.keypoints, root.descriptors)
+    assert made.origin is None
+    made = hartsift.Features.from_arrays(root.keypoints, root.descriptors, origin=hartsift.Origin(2, "colmap", "root"))
+    with pytest.raises(hartsift.ArgumentError):
+        hartsift.match(plain, made)

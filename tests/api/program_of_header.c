@@ -112,7 +112,8 @@ static void check_files(const hs_features *features, const char *path) {
   memset(&read.value, 0, sizeof read.value);
   CHECK(hs_save_features(path, features, &file.value) == HS_OK);
   CHECK(hs_load_features(path, &read.value, &file.value) == HS_OK && guard_stands(read.guard));
-  CHECK(read.value.count == features->count && read.value.origin.method_version == 0);
+  CHECK(read.value.count == features->count && read.value.origin.method_version == hs_method_version());
+  CHECK(read.value.origin.norm == features->origin.norm);
   hs_features_free(&read.value);
   CHECK(hs_colmap_options_init(&colmap.value) == HS_OK);
   CHECK_OPTIONS(colmap);

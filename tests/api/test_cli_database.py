@@ -107,6 +107,15 @@ class Extract(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(0,)])
         self.assertEqual(self.ask("SELECT image_id FROM images WHERE name = 'b.pgm'"), [(1,)])
 
+    def test_descriptors_that_cannot_be_compared(self):
+        self.run_it("extract", "photos/b.pgm", "-o", "d.db", "--profile", "lowe", "-q")
+        self.run_it("extract", "photos/c.pgm", "-o", "d.db", "--profile", "colmap", "-q")
+        self.assertEqual(self.ask("SELECT profile, norm FROM hartsift_origins ORDER BY image_id"),
+                         [("lowe", "l2"), ("colmap", "root")])
+        _, errors = self.run_it("match", "--database", "d.db", "-q", status=FAILED)
+        self.assertIn("norm l2 in the first list (profile lowe), root in the second (profile colmap)", errors)
+        self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(0,)])
+
     def test_failures_among_images(self):
         with open(self.path("photos/broken.pgm"), "wb") as file:
             file.write(b"P5 10 10 255\nshort")

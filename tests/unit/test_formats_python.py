@@ -66,7 +66,9 @@ def check_npz(folder, truth, style):
         assert types["keypoints"] == types["responses"] == "float32", types
         assert types["octaves"] == types["levels"] == "int8", types
         assert types["image_size"] == types["method_version"] == "int32", types
-        assert arrays["method_version"].shape == () and int(arrays["method_version"]) >= 1
+        assert arrays["method_version"].shape == () and int(arrays["method_version"]) == 0  # of unknown origin
+        equal("npz origin", arrays["origin"], [0, 0, 0, 0])
+        assert types["origin"] == "int32", types
         assert "clockwise" in str(arrays["convention"]), arrays["convention"]
         if style == "none":
             assert "descriptors" not in arrays.files

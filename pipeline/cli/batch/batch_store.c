@@ -140,6 +140,7 @@ cli_exit batch_store_open(batch_store *store, const char *place, hs_format forma
 
 cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag) {
   char name[128];
+  store->has_turned = set->values[OPTION_EXIF].given;
   if (batch_store_is_database(store)) return batch_database_open(&store->database, set, store->place, store->layout);
   snprintf(name, sizeof name, "%s%s", STORE_STAGING_NAME, tag);
   store->staging = store_path(store->place, name);
@@ -263,11 +264,13 @@ hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, 
                           const hs_exif *exif, uint64_t *output_digest, char *message, size_t message_bytes) {
   char *output = batch_store_output(name, store);
   hs_status status = HS_ERR_MEMORY;
+  hs_features view = *features;
+  if (store->has_turned) view.origin.exif_orientation = 0;
   message[0] = '\0';
   if (output && batch_store_is_database(store))
-    status = batch_database_put(&store->database, output, features, exif, output_digest, message, message_bytes);
+    status = batch_database_put(&store->database, output, &view, exif, output_digest, message, message_bytes);
   else if (output)
-    status = store_put_file(store, writer, name, output, features, output_digest, message, message_bytes);
+    status = store_put_file(store, writer, name, output, &view, output_digest, message, message_bytes);
   if (status != HS_OK && message[0] == '\0') hs_message_set(message, message_bytes, "%s", hs_status_string(status));
   free(output);
   return status;

@@ -20,6 +20,7 @@ typedef struct batch_store {
   char *place;          /* folder of the outputs, or the database */
   char *staging;        /* folder for what is being written; null: not made */
   int staging_folder;   /* the same, open */
+  bool has_turned;      /* --exif: the program that the outputs are for has turned pictures too */
   batch_database database;
 } batch_store;
 

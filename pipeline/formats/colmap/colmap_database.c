@@ -57,6 +57,8 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
   if (sqlite3_get_autocommit(database->sqlite) != 0 ||
       sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
     database->is_broken = true;
+  else
+    colmap_schema_find_origins(database);
   return status;
 }
 

@@ -290,7 +290,7 @@ static hs_status drop_features(hs_colmap_database *database, int64_t image_id) {
   hs_status status = HS_OK;
   for (size_t i = 0; status == HS_OK && i < sizeof statements / sizeof statements[0]; i++)
     status = colmap_query(database, statements[i], image_id, NULL, NULL);
-  return status;
+  return status == HS_OK ? colmap_drop_origin(database, image_id) : status;
 }
 
 /* Features for an image that was there already. */
@@ -335,7 +335,8 @@ static hs_status add_image(hs_colmap_database *database, const char *name, const
   if (image.found != 0) {
     *image_id = image.image_id;
     status = check_size(database, &image, features);
-    return status == HS_OK ? renew_features(database, &image, blobs) : status;
+    if (status == HS_OK) status = renew_features(database, &image, blobs);
+    return status == HS_OK ? colmap_renew_origin(database, image.image_id, features) : status;
   }
   hs_colmap_camera usual;
   if (!camera) {
@@ -344,7 +345,8 @@ static hs_status add_image(hs_colmap_database *database, const char *name, const
     camera = &usual;
   }
   status = insert_image(database, name, camera, image_id);
-  return status == HS_OK ? insert_features(database, *image_id, blobs) : status;
+  if (status == HS_OK) status = insert_features(database, *image_id, blobs);
+  return status == HS_OK ? colmap_write_origin(database, *image_id, features) : status;
 }
 
 static hs_status check_new_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
@@ -355,9 +357,11 @@ static hs_status check_new_image(hs_colmap_database *database, const char *name,
   if (fault) return colmap_fail(database, HS_ERR_ARGUMENT, "%s", fault);
   const feature_target target = {.path = database->shown_path,
                                  .features = features,
+                                 .layout = database->options.layout,
                                  .message = database->message,
                                  .message_bytes = sizeof database->message};
-  return features_check(&target);
+  const hs_status status = features_check_unturned(&target, "COLMAP");
+  return status == HS_OK ? features_check(&target) : status;
 }
 
 hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
@@ -489,6 +493,7 @@ hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_i
                           : "SELECT rows, cols, data FROM descriptors WHERE image_id = ?";
     status = fill_from(database, sql, image_id, fill_descriptors, &fresh);
   }
+  if (status == HS_OK) status = colmap_read_origin(database, image_id, &fresh);
   if (status != HS_OK) {
     hs_features_free(&fresh);
     return status;
@@ -572,13 +577,14 @@ hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database 
   if (status == HS_OK && (image.found == 0 || image.image_id != image_id))
     status = colmap_fail(source, HS_ERR_ARGUMENT, "there is no image of the number %lu", (unsigned long)image_id);
   if (status == HS_OK) status = copy_blobs(source, image_id, database->options.allocator, &blobs);
+  hs_features known = {.count = blobs.count, .image_width = image.camera.width, .image_height = image.camera.height};
+  if (status == HS_OK) status = colmap_read_origin(source, image_id, &known);
   const char *fault = status == HS_OK ? colmap_camera_fault(&image.camera) : NULL;
   if (fault) status = colmap_fail(source, HS_ERR_FORMAT, "image %lu: %s", (unsigned long)image_id, fault);
   if (status != HS_OK) hs_message_set(database->message, sizeof database->message, "%s", source->message);
   if (status == HS_OK) status = colmap_enter(database);
   if (status == HS_OK) {
-    const hs_features size = {.image_width = image.camera.width, .image_height = image.camera.height};
-    status = add_image(database, image.name, &image.camera, &blobs, &size, &number);
+    status = add_image(database, image.name, &image.camera, &blobs, &known, &number);
     status = colmap_leave(database, status);
   }
   free_blobs(database, &blobs);

@@ -35,6 +35,7 @@ typedef struct colmap_schema {
                                  over: its images have none, and COLMAP supplies them all on loading */
   colmap_priors priors;
   bool has_prior_columns; /* images.prior_tx, prior_ty and prior_tz */
+  bool has_origins;       /* this library's table hartsift_origins */
 } colmap_schema;
 
 struct hs_colmap_database {
@@ -77,10 +78,22 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status);
 /* For reading calls: clears the message; HS_ERR_ARGUMENT without a handle. */
 hs_status colmap_enter_reading(hs_colmap_database *database);
 
+/* ---- colmap_origins.c */
+
+/* Remembers how an image's features were made, where that is known, in place of what is remembered. */
+hs_status colmap_write_origin(hs_colmap_database *database, int64_t image_id, const hs_features *features);
+/* The same for features that are there already; writes nothing where it is remembered. */
+hs_status colmap_renew_origin(hs_colmap_database *database, uint32_t image_id, const hs_features *features);
+hs_status colmap_drop_origin(hs_colmap_database *database, int64_t image_id);
+/* Sets the origin of features that were read, where it is known. */
+hs_status colmap_read_origin(hs_colmap_database *database, uint32_t image_id, hs_features *features);
+
 /* ---- colmap_schema.c */
 
 /* Finds out what the database has; makes the tables where it has none at all and may be written to. */
 hs_status colmap_schema_settle(hs_colmap_database *database);
+/* Finds out again whether there is the table hartsift_origins, after work on the database was undone. */
+void colmap_schema_find_origins(hs_colmap_database *database);
 
 /* ---- colmap_images.c */
 

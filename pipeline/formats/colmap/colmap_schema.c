@@ -182,6 +182,14 @@ static hs_status find_priors(hs_colmap_database *database) {
   return status == HS_OK ? has_columns(database, "images", in_images, 3, &database->schema.has_prior_columns) : status;
 }
 
+void colmap_schema_find_origins(hs_colmap_database *database) {
+  char message[COLMAP_MESSAGE_BYTES]; /* of what is being undone */
+  memcpy(message, database->message, sizeof message);
+  if (has_table(database, "hartsift_origins", &database->schema.has_origins) != HS_OK)
+    database->schema.has_origins = false;
+  memcpy(database->message, message, sizeof message);
+}
+
 hs_status colmap_schema_settle(hs_colmap_database *database) {
   colmap_schema *schema = &database->schema;
   bool has_any = false;
@@ -196,5 +204,6 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
   static const char *const matrices[] = {"F", "E", "H"};
   if (status == HS_OK) status = has_columns(database, "two_view_geometries", matrices, 3, &schema->has_matrices);
   if (status == HS_OK) status = find_priors(database);
+  if (status == HS_OK) status = has_table(database, "hartsift_origins", &schema->has_origins);
   return status == HS_OK ? check_frames(database) : status;
 }

@@ -15,6 +15,7 @@
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
+#include "pipeline/base/origin.h"
 #include "pipeline/formats/common/feature_codec.h"
 
 /* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
@@ -60,6 +61,31 @@ static hs_status features_check_descriptors(const feature_target *target) {
   return HS_OK;
 }
 
+static hs_status features_check_origin(const feature_target *target) {
+  const hs_origin *origin = &target->features->origin;
+  if (!RESERVED_IS_CLEAR(origin->reserved) || origin->method_version < 0 || origin->method_version > UINT16_MAX ||
+      origin->exif_orientation < 0 || origin->exif_orientation > 8)
+    return target_fail(target, HS_ERR_ARGUMENT, "features.origin is out of its range: start with {0}");
+  if (origin->method_version == 0) return HS_OK;
+  if (!origin_profile_name(origin->profile) || !origin_norm_name(origin->norm))
+    return target_fail(target, HS_ERR_ARGUMENT, "features.origin has no known profile or norm");
+  if (target->features->descriptor_type == HS_DESCRIPTOR_NONE || origin->layout == target->layout) return HS_OK;
+  return target_fail(target, HS_ERR_ARGUMENT,
+                     "options.layout says that the descriptors are in %s order, features.origin.layout in %s order",
+                     target->layout == HS_LAYOUT_UBC ? "UBC" : "VLFeat's",
+                     origin->layout == HS_LAYOUT_UBC ? "UBC" : "VLFeat's");
+}
+
+hs_status features_check_unturned(const feature_target *target, const char *program) {
+  const int32_t orientation = target->features->origin.exif_orientation;
+  if (orientation <= 1) return HS_OK;
+  return target_fail(
+      target, HS_ERR_ARGUMENT,
+      "these features are of a picture turned by its EXIF orientation %ld, and %s reads it as stored: load "
+      "it as stored (ignore_exif), or set origin.exif_orientation to 0 where there are turned copies",
+      (long)orientation, program);
+}
+
 hs_status features_check(const feature_target *target) {
   const hs_features *features = target->features;
   if (features->descriptor_type != HS_DESCRIPTOR_U8 && features->descriptor_type != HS_DESCRIPTOR_F32 &&
@@ -78,7 +104,8 @@ hs_status features_check(const feature_target *target) {
     if (!fault) fault = keypoint_fill_origin(&checked, (double)k->response, k->octave, k->level);
     if (fault) return target_fail(target, HS_ERR_ARGUMENT, "keypoint %zu: %s", i, fault);
   }
-  return features_check_descriptors(target);
+  const hs_status status = features_check_origin(target);
+  return status == HS_OK ? features_check_descriptors(target) : status;
 }
 
 /* A file's content. */

@@ -58,8 +58,12 @@ size_t source_read_beginning(const char *path, uint8_t bytes[SOURCE_BEGINNING_BY
 hs_status source_fail(const feature_source *source, hs_status status, const char *format, ...) FORMATS_PRINTF;
 hs_status target_fail(const feature_target *target, hs_status status, const char *format, ...) FORMATS_PRINTF;
 
-/* Whether the target's features can be written at all: finite, sigma > 0, descriptors present. HS_ERR_ARGUMENT. */
+/* Whether the target's features can be written at all: finite, sigma > 0, descriptors present, of an origin that can be
+   and that agrees with the target's layout. HS_ERR_ARGUMENT. */
 hs_status features_check(const feature_target *target);
+
+/* Refuses features of a picture that was turned, for a program that reads it as stored. HS_ERR_ARGUMENT. */
+hs_status features_check_unturned(const feature_target *target, const char *program);
 
 /* Room for what a file claims: refuses more than max_features before allocating. count becomes 0 or the
    claim only through the reader. Statuses: HS_ERR_LIMIT, HS_ERR_MEMORY. */
