@@ -5,6 +5,7 @@
 #define HARTSIFT_CUDA_MATCH_MATCH_KERNELS_H
 
 #include "cuda/match/match_cuda.h"
+#include "cuda/match/match_many.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,6 +18,8 @@ stage_status cuda_match_norms_launch(const match_args *args, const cuda_match_wo
    `second`. The second of the work is that outside the group of the best: cuda_match_settle_launch knows. */
 stage_status cuda_match_products_launch(const match_args *args, const cuda_match_work *work, bool narrow,
                                         cuda_stream stream);
+/* The same for all tasks in one launch. */
+stage_status cuda_match_products_many_launch(const cuda_match_many_args *args, cuda_stream stream);
 stage_status cuda_match_products_prepare(void);
 
 /* Descriptors of either type without them; best and second are final. */

@@ -280,6 +280,45 @@ static __device__ __forceinline__ void end_columns(const products_args *p, uint3
   match_bests_add(&p->column_bests, column, t);
 }
 
+/* A block's work: its rows against its strips of columns, blockIdx.x and .y of them. */
+template <int FORM, bool COLUMNS>
+static __device__ __forceinline__ void take_block(const products_args *p, products_shared *s) {
+  const uint32_t warp_row = blockIdx.x * BLOCK_ROWS + threadIdx.x / WARP_LANES * WARP_ROWS;
+  const uint32_t first = blockIdx.y * p->strips_a_block;
+  const uint32_t end = min(first + p->strips_a_block, (p->columns + MATCH_STRIP - 1u) / MATCH_STRIP);
+  const bool tail = COLUMNS && (blockIdx.x + 1u) * BLOCK_ROWS > p->rows;
+  lane_rows rows;
+  row_minima minima;
+  uint32_t seen = 0;
+  const row_two none = {NO_SQUARE, NO_SQUARE, 0, 0};
+  load_strip(p, first, s);
+  copies_commit();
+  if (first + 1u < end) load_strip(p, first + 1u, s);
+  copies_commit();
+  load_rows(p, warp_row, &rows);
+#pragma unroll
+  for (int r = 0; r < LANE_ROWS; r++) {
+    minima.best[r] = minima.second[r] = MATCH_NO_KEY_32;
+    s->rows[r][threadIdx.x] = none;
+  }
+  for (uint32_t strip = first; strip < end; strip++) {
+    copies_wait_but<1>();
+    __syncthreads();
+    if (strip + 2u < end) load_strip(p, strip + 2u, s);
+    copies_commit();
+    if (COLUMNS && strip > first) end_columns(p, strip - 1u, seen, s);
+    if (COLUMNS) seen = column_second(p, strip);
+    if (tail)
+      take_strip<FORM, COLUMNS, COLUMNS>(&rows, strip, s, &minima);
+    else
+      take_strip<FORM, COLUMNS, false>(&rows, strip, s, &minima);
+    if (strip % SPAN_STRIPS == SPAN_STRIPS - 1u || strip + 1u == end) end_span(strip, s, &minima);
+  }
+  __syncthreads();
+  if (COLUMNS) end_columns(p, end - 1u, seen, s);
+  end_rows(p, warp_row, s);
+}
+
 /*
  * Does      the smallest keys of each row over its columns and, if COLUMNS, of each column over its rows, each second
  *           from another group than the best: what match_ref finds, but for that group.
@@ -297,41 +336,40 @@ static __device__ __forceinline__ void end_columns(const products_args *p, uint3
 template <int FORM, bool COLUMNS>
 __global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const __grid_constant__ products_args p) {
   extern __shared__ __align__(16) unsigned char memory[];
-  products_shared *s = (products_shared *)memory;
-  const uint32_t warp_row = blockIdx.x * BLOCK_ROWS + threadIdx.x / WARP_LANES * WARP_ROWS;
-  const uint32_t first = blockIdx.y * p.strips_a_block;
-  const uint32_t end = min(first + p.strips_a_block, (p.columns + MATCH_STRIP - 1u) / MATCH_STRIP);
-  const bool tail = COLUMNS && (blockIdx.x + 1u) * BLOCK_ROWS > p.rows;
-  lane_rows rows;
-  row_minima minima;
-  uint32_t seen = 0;
-  const row_two none = {NO_SQUARE, NO_SQUARE, 0, 0};
-  load_strip(&p, first, s);
-  copies_commit();
-  if (first + 1u < end) load_strip(&p, first + 1u, s);
-  copies_commit();
-  load_rows(&p, warp_row, &rows);
-#pragma unroll
-  for (int r = 0; r < LANE_ROWS; r++) {
-    minima.best[r] = minima.second[r] = MATCH_NO_KEY_32;
-    s->rows[r][threadIdx.x] = none;
-  }
-  for (uint32_t strip = first; strip < end; strip++) {
-    copies_wait_but<1>();
-    __syncthreads();
-    if (strip + 2u < end) load_strip(&p, strip + 2u, s);
-    copies_commit();
-    if (COLUMNS && strip > first) end_columns(&p, strip - 1u, seen, s);
-    if (COLUMNS) seen = column_second(&p, strip);
-    if (tail)
-      take_strip<FORM, COLUMNS, COLUMNS>(&rows, strip, s, &minima);
-    else
-      take_strip<FORM, COLUMNS, false>(&rows, strip, s, &minima);
-    if (strip % SPAN_STRIPS == SPAN_STRIPS - 1u || strip + 1u == end) end_span(strip, s, &minima);
+  take_block<FORM, COLUMNS>(&p, (products_shared *)memory);
+}
+
+/*
+ * Does      the same for many pairs of images.
+ * Launch    x: 256 rows a block, y: strips_a_block strips a block, as many as the largest image needs, z: the pairs;
+ *           blocks beyond a pair's rows or columns end at once.
+ * Shared    products_shared, dynamic, and the pair's arguments.
+ * Reads     the tasks. Otherwise as match_products_kernel. Barriers: one more, the arguments are there for all.
+ * Limits    65535 pairs. Order and cost as there.
+ */
+template <int FORM, bool COLUMNS>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    match_products_many_kernel(const cuda_match_task *tasks, uint32_t strips_a_block) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ products_args p;
+  const cuda_match_task *t = &tasks[blockIdx.z];
+  const uint32_t rows = t->first.count, columns = t->second.count;
+  if (blockIdx.x * BLOCK_ROWS >= rows || blockIdx.y * strips_a_block * MATCH_STRIP >= columns) return;
+  if (threadIdx.x == 0) {
+    p.first = t->first.descriptors;
+    p.second = t->second.descriptors;
+    p.rows = rows;
+    p.columns = columns;
+    p.norms = t->first.norms;
+    p.base = t->second.base;
+    p.row_bests.best = t->first_best;
+    p.row_bests.second = t->first_second;
+    p.column_bests.best = t->second_best;
+    p.column_bests.second = t->second_second;
+    p.strips_a_block = strips_a_block;
   }
   __syncthreads();
-  if (COLUMNS) end_columns(&p, end - 1u, seen, s);
-  end_rows(&p, warp_row, s);
+  take_block<FORM, COLUMNS>(&p, (products_shared *)memory);
 }
 
 /* Strips a block: so that the busiest multiprocessor has the fewest, counting a block's start and end as one and a half
@@ -359,10 +397,19 @@ static products_kernel kernel_of(bool narrow, bool columns) {
   return columns ? match_products_kernel<FORM_WIDE, true> : match_products_kernel<FORM_WIDE, false>;
 }
 
+typedef void (*products_many_kernel)(const cuda_match_task *, uint32_t);
+
+/* The wide form is the narrow one where the device has no other. */
+static products_many_kernel many_kernel_of(bool columns) {
+  return columns ? match_products_many_kernel<FORM_WIDE, true> : match_products_many_kernel<FORM_WIDE, false>;
+}
+
 stage_status cuda_match_products_prepare(void) {
   stage_status st = STAGE_OK;
   for (int i = 0; i < 4 && st == STAGE_OK; i++)
     st = launch_prepare((const void *)kernel_of(i & 1, i & 2), (int32_t)sizeof(products_shared));
+  for (int i = 0; i < 2 && st == STAGE_OK; i++)
+    st = launch_prepare((const void *)many_kernel_of(i == 1), (int32_t)sizeof(products_shared));
   return st;
 }
 
@@ -387,4 +434,22 @@ stage_status cuda_match_products_launch(const match_args *args, const cuda_match
                            strips_a_block(row_blocks, strips, resident)};
   const dim3 grid(row_blocks, (strips + p.strips_a_block - 1u) / p.strips_a_block);
   return launch(kernel, grid, THREADS, sizeof(products_shared), stream, p);
+}
+
+stage_status cuda_match_products_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
+  enum { WAVES = 12 }; /* of blocks at least, so that the last one is a small part */
+  const products_many_kernel kernel = many_kernel_of(args->mutual);
+  assert(args->count > 0 && args->count <= (uint32_t)GRID_Y_MAX);
+  if (args->rows_most == 0 || args->columns_most == 0) return STAGE_OK;
+  const uint32_t row_blocks = (args->rows_most + BLOCK_ROWS - 1u) / BLOCK_ROWS;
+  const uint32_t strips = (args->columns_most + MATCH_STRIP - 1u) / MATCH_STRIP;
+  const uint64_t blocks = (uint64_t)row_blocks * args->count;
+  const uint64_t wanted =
+      (uint64_t)launch_resident_blocks((const void *)kernel, THREADS, sizeof(products_shared)) * WAVES;
+  uint64_t segments = (wanted + blocks - 1u) / blocks;
+  const uint32_t segments_most = (strips + SPAN_STRIPS - 1u) / SPAN_STRIPS;
+  if (segments > segments_most) segments = segments_most;
+  const uint32_t each = (strips + (uint32_t)segments - 1u) / (uint32_t)segments;
+  const dim3 grid(row_blocks, (strips + each - 1u) / each, args->count);
+  return launch(kernel, grid, THREADS, sizeof(products_shared), stream, args->tasks, each);
 }

@@ -1,9 +1,10 @@
-/* A build without CUDA: the functions of cuda_frame.h and cuda_match.h fail and say that there is no CUDA. */
+/* A build without CUDA: the functions of cuda_frame.h, cuda_match.h and cuda_pairs.h fail and say that there is no CUDA. */
 #include <stdio.h>
 
 #include "pipeline/base/message.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_match.h"
+#include "pipeline/device/cuda_pairs.h"
 
 #define WITHOUT_CUDA                                                                                                   \
   "this build is without CUDA: build with -DHARTSIFT_CUDA=ON where a CUDA toolkit is installed, or work on the CPU"
@@ -118,3 +119,83 @@ void cuda_match_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   (void)c;
   *device_bytes = *pinned_bytes = 0;
 }
+
+bool cuda_pairs_wanted(const hs_context *c) {
+  (void)c;
+  return false;
+}
+
+uint64_t cuda_pairs_free_bytes(const hs_context *c) {
+  (void)c;
+  return 0;
+}
+
+hs_status cuda_pairs_open(hs_context *c, uint64_t batch_bytes, cuda_pairs **pairs, char *message,
+                          size_t message_bytes) {
+  (void)c;
+  (void)batch_bytes;
+  *pairs = NULL;
+  hs_message_set(message, message_bytes, "%s", WITHOUT_CUDA);
+  return HS_ERR_NO_DEVICE;
+}
+
+void cuda_pairs_close(cuda_pairs *p) { (void)p; }
+
+uint64_t cuda_pairs_image_bytes(size_t count) {
+  (void)count;
+  return 0;
+}
+
+uint64_t cuda_pairs_pair_bytes(size_t first_count, size_t second_count) {
+  (void)first_count;
+  (void)second_count;
+  return 0;
+}
+
+stage_status cuda_pairs_enter(const cuda_pairs *p, int32_t *previous) {
+  (void)p;
+  (void)previous;
+  return STAGE_DEVICE;
+}
+
+void cuda_pairs_leave(int32_t previous) { (void)previous; }
+
+stage_status cuda_pairs_bring(cuda_pairs *p, const void *descriptors, uint32_t count, cuda_pair_image **image) {
+  (void)p;
+  (void)descriptors;
+  (void)count;
+  *image = NULL;
+  return STAGE_DEVICE;
+}
+
+void cuda_pairs_drop(cuda_pairs *p, cuda_pair_image *image) {
+  (void)p;
+  (void)image;
+}
+
+stage_status cuda_pairs_begin(cuda_pairs *p, int32_t batch, const cuda_pair_of_images *images, uint32_t count,
+                              const match_limits *limits, bool mutual) {
+  (void)p;
+  (void)batch;
+  (void)images;
+  (void)count;
+  (void)limits;
+  (void)mutual;
+  return STAGE_DEVICE;
+}
+
+stage_status cuda_pairs_finish(cuda_pairs *p, int32_t batch) {
+  (void)p;
+  (void)batch;
+  return STAGE_DEVICE;
+}
+
+const match_pair *cuda_pairs_result(const cuda_pairs *p, int32_t batch, uint32_t pair, uint32_t *count) {
+  (void)p;
+  (void)batch;
+  (void)pair;
+  *count = 0;
+  return NULL;
+}
+
+const char *cuda_pairs_error(void) { return WITHOUT_CUDA; }

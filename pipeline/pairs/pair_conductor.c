@@ -73,7 +73,7 @@ void *pair_conductor_main(void *argument) {
   while (!has_ended(run)) {
     plan(run, in_order);
     if (run->phase.count == 0) break;
-    pthread_cond_broadcast(&run->work);
+    pair_run_wake(run);
     read_images(run);
     while (!has_ended(run) && !pair_run_phase_over(run)) pthread_cond_wait(&run->progress, &run->lock);
     in_order = run->next < run->phase.count;

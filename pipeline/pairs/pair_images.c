@@ -27,6 +27,34 @@ static void keep_message(const hs_pairs *run, pair_image *i, const char *message
   if (i->message) strcpy(i->message, message);
 }
 
+/* Copies an image to the device, if there is one that takes it. */
+static hs_status bring(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_BYTES]) {
+  const hs_features *f = i->features;
+  int32_t previous;
+  if (!run->device || f->count >= MATCH_NONE ||
+      (f->count > 0 && (f->descriptor_type != HS_DESCRIPTOR_U8 || !f->descriptors)))
+    return HS_OK;
+  stage_status st = cuda_pairs_enter(run->device, &previous);
+  if (st == STAGE_OK) {
+    st = cuda_pairs_bring(run->device, f->descriptors, (uint32_t)f->count, &i->on_device);
+    if (st != STAGE_OK) hs_message_set(message, PAIR_MESSAGE_BYTES, "the device: %s", cuda_pairs_error());
+    cuda_pairs_leave(previous);
+  }
+  return st == STAGE_OK ? HS_OK : (st == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE);
+}
+
+static void drop(const hs_pairs *run, pair_image *i) {
+  int32_t previous;
+  if (!i->on_device || cuda_pairs_enter(run->device, &previous) != STAGE_OK) return;
+  cuda_pairs_drop(run->device, i->on_device);
+  i->on_device = NULL;
+  cuda_pairs_leave(previous);
+}
+
+void pair_images_leave_device(hs_pairs *run) {
+  for (size_t i = 0; run->images && i < run->collection.image_count; i++) drop(run, &run->images[i]);
+}
+
 void pair_image_read(hs_pairs *run, uint32_t image) {
   char message[PAIR_MESSAGE_BYTES] = "";
   pair_image *i = &run->images[image];
@@ -37,19 +65,23 @@ void pair_image_read(hs_pairs *run, uint32_t image) {
     found.features = &i->own;
   }
   if (found.status == HS_OK) found.status = check(run, image, found.features, message);
+  if (found.status == HS_OK) found.status = bring(run, &found, message);
   if (found.status != HS_OK) keep_message(run, &found, message);
   pthread_mutex_lock(&run->lock);
   i->status = found.status;
   i->message = found.message;
   i->features = found.features;
   i->number = found.number;
+  i->on_device = found.on_device;
   i->state = found.status == HS_OK ? PAIR_IMAGE_READY : PAIR_IMAGE_FAILED;
-  pthread_cond_broadcast(&run->work);
+  if (hs_status_class_of(found.status) == HS_CLASS_DEVICE) pair_run_fail(run, found.status, message);
+  pair_run_wake(run);
   pthread_mutex_unlock(&run->lock);
 }
 
 void pair_image_forget(hs_pairs *run, uint32_t image) {
   pair_image *i = &run->images[image];
+  drop(run, i);
   hs_features_free(&i->own);
   hs_memory_release(run->allocator, i->message);
   *i = (pair_image){.state = PAIR_IMAGE_ABSENT};

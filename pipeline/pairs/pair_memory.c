@@ -9,7 +9,7 @@
 #include "pipeline/base/memory.h"
 
 /* Verification of a match: its points and working coordinates (13 doubles), index and mark, as the keeper rounds it up. */
-enum { VERIFY_BYTES = 160, PLACES_BYTES = 2 * sizeof(match_place) };
+enum { VERIFY_BYTES = 160, PLACES_BYTES = 2 * sizeof(match_place), BATCH_BYTES_MOST = 48 << 20 };
 
 /* Half of the machine's memory, or what the caller allows. */
 static uint64_t allowed(const hs_context *c) {
@@ -26,17 +26,24 @@ static size_t descriptor_bytes(const hs_collection_image *i) {
          (i->features && i->features->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : sizeof(uint8_t));
 }
 
+static size_t most_features(const hs_collection *c) {
+  size_t most = 0;
+  for (size_t i = 0; i < c->image_count; i++)
+    if (count_of(&c->images[i]) > most) most = count_of(&c->images[i]);
+  return most;
+}
+
 /* What one worker needs for any pair. */
 static uint64_t worker_bytes(const hs_pairs *run) {
   const hs_collection *c = &run->collection;
-  size_t most = 0;
+  size_t most = most_features(c);
   match_type type = MATCH_U8;
-  for (size_t i = 0; i < c->image_count; i++) {
-    if (count_of(&c->images[i]) > most) most = count_of(&c->images[i]);
+  for (size_t i = 0; i < c->image_count; i++)
     if (descriptor_bytes(&c->images[i]) > HS_DESCRIPTOR_LENGTH) type = MATCH_F32;
-  }
   if (most >= MATCH_NONE) most = MATCH_NONE - 1; /* such an image's pairs are refused */
-  const uint64_t matching = lone_match_bytes(&run->ops, type, most, most);
+  /* Guided matching is the workers' also where a device does the other. */
+  const bool matches = !cuda_pairs_wanted(run->context) || run->options.guided != 0;
+  const uint64_t matching = matches ? lone_match_bytes(&run->ops, type, most, most) : 0;
   const uint64_t verifying = run->options.verify ? (uint64_t)most * VERIFY_BYTES : 0;
   return matching == UINT64_MAX ? matching
                                 : matching + verifying + (run->options.guided ? (uint64_t)most * PLACES_BYTES : 0);
@@ -52,8 +59,24 @@ static bool list_images(hs_pairs *run) {
   return bytes != NULL;
 }
 
+/* An eighth of what may be taken for each batch, but no more than keeps the device busy; the rest for images. */
+static bool plan_device(hs_pairs *run) {
+  const hs_collection *c = &run->collection;
+  const uint64_t limit = run->context->options.max_memory_bytes, free_bytes = cuda_pairs_free_bytes(run->context);
+  const uint64_t all = limit > 0 && limit < free_bytes ? limit : free_bytes;
+  uint64_t *bytes = hs_memory_alloc(run->allocator, (c->image_count + 1) * sizeof *bytes);
+  run->image_bytes[PAIR_SPACE_DEVICE] = bytes;
+  for (size_t i = 0; bytes && i < c->image_count; i++) bytes[i] = cuda_pairs_image_bytes(count_of(&c->images[i]));
+  const uint64_t pairs = run->count < CUDA_PAIRS_A_BATCH ? run->count : CUDA_PAIRS_A_BATCH;
+  run->batch_bytes = all / 8 < BATCH_BYTES_MOST ? all / 8 : BATCH_BYTES_MOST;
+  const uint64_t each = cuda_pairs_pair_bytes(most_features(c), most_features(c));
+  if (run->batch_bytes / each >= pairs) run->batch_bytes = pairs * each;
+  run->image_budget[PAIR_SPACE_DEVICE] = all - CUDA_PAIR_BATCHES * run->batch_bytes;
+  return bytes != NULL;
+}
+
 bool pair_memory_plan(hs_pairs *run, int32_t threads) {
-  if (!list_images(run)) return false;
+  if (!list_images(run) || (cuda_pairs_wanted(run->context) && !plan_device(run))) return false;
   const uint64_t own = run->collection.image_count * (sizeof *run->images + sizeof *run->image_bytes[0]) +
                        run->count * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done);
   const uint64_t limit = allowed(run->context), all = limit > own ? limit - own : 0;

@@ -13,13 +13,14 @@
 #include <sys/types.h>
 
 #include "pipeline/context/context.h"
+#include "pipeline/device/cuda_pairs.h"
 #include "pipeline/include/hartsift_pairs.h"
 #include "pipeline/geometry/verify.h"
 #include "pipeline/matching/lone_match.h"
 #include "pipeline/pairs/pair_phase.h"
 
 enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
-enum { PAIR_MESSAGE_BYTES = 512 };
+enum { PAIR_MESSAGE_BYTES = 512, PAIRS_MATCHED_MOST = 2048 /* on a device, not yet verified */ };
 
 typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_FAILED } pair_image_state;
 
@@ -30,7 +31,8 @@ typedef struct pair_image {
   char *message;
   const hs_features *features; /* of a ready one: the caller's, or own */
   hs_features own;
-  uint64_t number; /* of its reading, from 1 on */
+  uint64_t number;            /* of its reading, from 1 on */
+  cuda_pair_image *on_device; /* null: none, or its descriptors are floats */
 } pair_image;
 
 /* A pair that has been worked on; one allocation with the matches and the inliers behind. */
@@ -40,7 +42,8 @@ typedef struct pair_record {
   hs_match_pair *matches;
   uint8_t *inliers;
   size_t bytes;
-  char *message; /* of a failed one, behind the struct */
+  char *message;            /* of a failed one, behind the struct */
+  struct pair_record *next; /* of those that wait for verification */
 } pair_record;
 
 typedef struct pair_worker {
@@ -63,9 +66,12 @@ struct hs_pairs {
   stage_ops ops;
   uint64_t *image_bytes[PAIR_SPACES];
   uint64_t image_budget[PAIR_SPACES], held_budget;
+  cuda_pairs *device; /* null: workers match; otherwise the device's thread does */
+  uint64_t batch_bytes;
 
   pthread_mutex_t lock;
   pthread_cond_t work;     /* for workers: a pair may be taken, or the run ends */
+  pthread_cond_t matching; /* for the device's thread: the same */
   pthread_cond_t progress; /* for the conductor: a pair has ended, or has been given out */
   pthread_cond_t ready;    /* for hs_pairs_next */
   bool is_ending;
@@ -83,11 +89,15 @@ struct hs_pairs {
   uint64_t held_bytes;   /* of records not given out */
   uint64_t record_bytes; /* of all records so far, and how many: what one takes on average */
   size_t record_count;
-  size_t lookahead;   /* pairs from head on that are worked on however much is held */
-  pair_record *given; /* the caller looks at it */
+  size_t lookahead;                    /* pairs from head on that are worked on however much is held */
+  pair_record *given;                  /* the caller looks at it */
+  pair_record *matched, *last_matched; /* wait for verification, oldest first */
+  size_t matched_count;
 
   pthread_t conductor;
   bool has_conductor;
+  pthread_t device_thread;
+  bool has_device_thread;
   int32_t worker_count;
   pair_worker workers[];
 };
@@ -105,6 +115,13 @@ void pair_record_free(const hs_pairs *run, pair_record *record);
 /* Ends the run with a failure, the first of which counts. */
 void pair_run_fail(hs_pairs *run, hs_status status, const char *message);
 
+/* Wakes those who take pairs. */
+void pair_run_wake(hs_pairs *run);
+
+/* Hands a matched record on to verification, and takes the oldest one; null: none waits. */
+void pair_run_put_matched(hs_pairs *run, pair_record *record);
+pair_record *pair_run_take_matched(hs_pairs *run);
+
 /* Whether the phase's next pair may be taken now. */
 bool pair_run_may_take(const hs_pairs *run);
 
@@ -118,12 +135,15 @@ void pair_run_finish(hs_pairs *run, size_t index, pair_record *record);
 
 void *pair_conductor_main(void *run);
 void *pair_worker_main(void *worker);
+void *pair_device_main(void *run);
 
 /* ---- pair_images.c */
 
 /* Reads an image that is absent, without the lock; by the conductor. */
 void pair_image_read(hs_pairs *run, uint32_t image);
 void pair_image_forget(hs_pairs *run, uint32_t image);
+/* Frees what the device holds of all images, before the run's device goes. */
+void pair_images_leave_device(hs_pairs *run);
 
 /* ---- pair_verify.c */
 

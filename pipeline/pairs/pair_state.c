@@ -10,8 +10,36 @@ void pair_run_fail(hs_pairs *run, hs_status status, const char *message) {
     hs_message_set(run->message, sizeof run->message, "%s", message);
   }
   pthread_cond_broadcast(&run->work);
+  pthread_cond_broadcast(&run->matching);
   pthread_cond_broadcast(&run->progress);
   pthread_cond_broadcast(&run->ready);
+}
+
+void pair_run_wake(hs_pairs *run) {
+  if (run->device)
+    pthread_cond_signal(&run->matching);
+  else
+    pthread_cond_broadcast(&run->work);
+}
+
+void pair_run_put_matched(hs_pairs *run, pair_record *record) {
+  record->next = NULL;
+  if (run->matched)
+    run->last_matched->next = record;
+  else
+    run->matched = record;
+  run->last_matched = record;
+  run->matched_count++;
+  pthread_cond_signal(&run->work);
+}
+
+pair_record *pair_run_take_matched(hs_pairs *run) {
+  pair_record *record = run->matched;
+  if (!record) return NULL;
+  run->matched = record->next;
+  /* The device's thread may wait because as many as may be are matched. */
+  if (--run->matched_count == PAIRS_MATCHED_MOST - 1) pthread_cond_signal(&run->matching);
+  return record;
 }
 
 /* Results wait for those before them; beyond the memory that is for them only pairs near the head go on. */
@@ -20,7 +48,7 @@ static bool has_room(const hs_pairs *run, size_t index) {
 }
 
 bool pair_run_may_take(const hs_pairs *run) {
-  if (run->next == run->phase.count) return false;
+  if (run->next == run->phase.count || run->matched_count >= PAIRS_MATCHED_MOST) return false;
   const size_t index = run->phase.pairs[run->next];
   const hs_image_pair *pair = &run->pairs[index];
   return run->images[pair->first].state != PAIR_IMAGE_ABSENT && run->images[pair->second].state != PAIR_IMAGE_ABSENT &&

@@ -44,10 +44,9 @@ static pair_record *match(pair_job *job, const hs_match_options *options) {
   return record;
 }
 
-/* Matches and verifies; null: job->status says why not. */
-static pair_record *work_on(pair_job *job, const hs_match_options *options) {
+/* Verifies; frees the record and gives null where that fails: job->status says why. */
+static pair_record *verified(pair_job *job, pair_record *record) {
   const hs_pairs *run = job->worker->run;
-  pair_record *record = match(job, options);
   if (!record || !run->options.verify) return record;
   job->status = pair_verify(run, &job->worker->scratch, record, job->message);
   if (job->status == HS_OK) return record;
@@ -60,7 +59,7 @@ static pair_record *guide(pair_job *job, pair_record *record) {
   const hs_pairs *run = job->worker->run;
   hs_match_options guided;
   pair_guide(run, record, &guided);
-  pair_record *again = work_on(job, &guided);
+  pair_record *again = verified(job, match(job, &guided));
   if (!again) {
     pair_record_free(run, record);
     return NULL;
@@ -70,21 +69,30 @@ static pair_record *guide(pair_job *job, pair_record *record) {
   return better ? again : record;
 }
 
-static pair_record *work_off(pair_job *job) {
+/* matched: what a device found; null: nothing was done yet. */
+static pair_record *work_off(pair_job *job, pair_record *matched) {
   const hs_pairs *run = job->worker->run;
   const pair_image *images[2] = {job->first, job->second};
   for (int i = 0; i < 2; i++)
     if (images[i]->state == PAIR_IMAGE_FAILED)
       return pair_record_failed(run, job->index, images[i]->status, images[i]->message);
-  pair_record *record = work_on(job, &run->match);
+  pair_record *record = verified(job, matched ? matched : match(job, &run->match));
   if (record && run->options.guided && record->model.found != 0) record = guide(job, record);
   return record ? record : pair_record_failed(run, job->index, job->status, job->message);
 }
 
-/* Waits for a pair; false: there is none any more. Under the lock. */
-static bool take(hs_pairs *run, size_t *index) {
-  while (!run->is_ending && run->failure == HS_OK && !pair_run_may_take(run)) pthread_cond_wait(&run->work, &run->lock);
-  if (run->is_ending || run->failure != HS_OK) return false;
+static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }
+
+/* Waits for a pair, or for one that the device has matched; false: there is none any more. Under the lock. */
+static bool take(hs_pairs *run, size_t *index, pair_record **matched) {
+  while (!has_ended(run) && !(run->device ? run->matched != NULL : pair_run_may_take(run)))
+    pthread_cond_wait(&run->work, &run->lock);
+  if (has_ended(run)) return false;
+  *matched = run->device ? pair_run_take_matched(run) : NULL;
+  if (*matched) {
+    *index = (*matched)->result.index;
+    return true;
+  }
   *index = run->phase.pairs[run->next++];
   run->active++;
   return true;
@@ -94,14 +102,15 @@ void *pair_worker_main(void *argument) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   pair_worker *worker = argument;
   hs_pairs *run = worker->run;
+  pair_record *matched;
   size_t index;
   pthread_mutex_lock(&run->lock);
-  while (take(run, &index)) {
+  while (take(run, &index, &matched)) {
     pthread_mutex_unlock(&run->lock);
     const hs_image_pair *pair = &run->pairs[index];
     pair_job job = {
         .worker = worker, .index = index, .first = &run->images[pair->first], .second = &run->images[pair->second]};
-    pair_record *record = work_off(&job);
+    pair_record *record = work_off(&job, matched);
     pthread_mutex_lock(&run->lock);
     pair_run_finish(run, index, record);
   }

@@ -24,7 +24,7 @@ OPTIONS_END_WITH(hs_pairs_options, plane_tolerance);
 static const options_kind kind = OPTIONS_KIND(hs_pairs_options, match);
 static const hs_pairs_options defaults = {.struct_size = sizeof defaults};
 
-enum { LOOKAHEAD_A_WORKER = 4 };
+enum { LOOKAHEAD_A_WORKER = 4, CONDITIONS = 4 };
 
 hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_size) {
   return options_give(options, struct_size, &defaults, kind);
@@ -138,13 +138,13 @@ static bool make_locks(hs_pairs *run) {
   int made = 0;
   if (pthread_condattr_init(&monotonic) == 0) {
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_t *const all[] = {&run->work, &run->progress, &run->ready};
-    while (made < 3 && pthread_cond_init(all[made], &monotonic) == 0) made++;
+    pthread_cond_t *const all[CONDITIONS] = {&run->work, &run->matching, &run->progress, &run->ready};
+    while (made < CONDITIONS && pthread_cond_init(all[made], &monotonic) == 0) made++;
     pthread_condattr_destroy(&monotonic);
-    for (int i = 0; made < 3 && i < made; i++) pthread_cond_destroy(all[i]);
+    for (int i = 0; made < CONDITIONS && i < made; i++) pthread_cond_destroy(all[i]);
   }
-  if (made < 3) pthread_mutex_destroy(&run->lock);
-  return made == 3;
+  if (made < CONDITIONS) pthread_mutex_destroy(&run->lock);
+  return made == CONDITIONS;
 }
 
 /* Pairs that cannot fit are done from the start. */
@@ -169,6 +169,7 @@ static bool start_threads(hs_pairs *run) {
   if (wanted == 0) return true;
   if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0) return false;
   run->has_conductor = pthread_create(&run->conductor, NULL, pair_conductor_main, run) == 0;
+  if (run->device) run->has_device_thread = pthread_create(&run->device_thread, NULL, pair_device_main, run) == 0;
   while (run->has_conductor && run->worker_count < wanted) {
     pair_worker *w = &run->workers[run->worker_count];
     *w = (pair_worker){.run = run,
@@ -178,15 +179,18 @@ static bool start_threads(hs_pairs *run) {
     run->worker_count++;
   }
   pthread_sigmask(SIG_SETMASK, &saved, NULL);
-  return run->has_conductor && run->worker_count == wanted;
+  return run->has_conductor && run->worker_count == wanted && (!run->device || run->has_device_thread);
 }
 
 static void stop_threads(hs_pairs *run) {
   pthread_mutex_lock(&run->lock);
   run->is_ending = true;
   pthread_cond_broadcast(&run->work);
+  pthread_cond_broadcast(&run->matching);
   pthread_cond_broadcast(&run->progress);
   pthread_mutex_unlock(&run->lock);
+  if (run->has_device_thread) pthread_join(run->device_thread, NULL);
+  run->has_device_thread = false;
   if (run->has_conductor) pthread_join(run->conductor, NULL);
   run->has_conductor = false;
   for (int32_t i = 0; i < run->worker_count; i++) {
@@ -195,12 +199,18 @@ static void stop_threads(hs_pairs *run) {
     verify_scratch_release(&run->workers[i].scratch);
   }
   run->worker_count = 0;
+  for (pair_record *r = pair_run_take_matched(run); r; r = pair_run_take_matched(run)) pair_record_free(run, r);
 }
 
 void pairs_detach(hs_context *c) {
   hs_pairs *run = c->pairs;
   if (!run) return;
-  if (run->process == getpid()) stop_threads(run);
+  if (run->process == getpid()) {
+    stop_threads(run);
+    pair_images_leave_device(run);
+    cuda_pairs_close(run->device);
+    run->device = NULL;
+  }
   run->context = NULL;
   c->pairs = NULL;
 }
@@ -208,6 +218,7 @@ void pairs_detach(hs_context *c) {
 static void free_run(hs_pairs *run) {
   free_lists(run);
   pthread_cond_destroy(&run->work);
+  pthread_cond_destroy(&run->matching);
   pthread_cond_destroy(&run->progress);
   pthread_cond_destroy(&run->ready);
   pthread_mutex_destroy(&run->lock);
@@ -231,6 +242,12 @@ static hs_status begin(hs_pairs *run, hs_context *c, int32_t threads) {
     return CONTEXT_FAIL(c, HS_ERR_MEMORY, "no memory for %zu pairs of %zu images", run->count,
                         run->collection.image_count);
   run->lookahead = (size_t)run->worker_count * LOOKAHEAD_A_WORKER;
+  if (cuda_pairs_wanted(c)) {
+    char reason[PAIR_MESSAGE_BYTES] = "";
+    const hs_status status = cuda_pairs_open(c, run->batch_bytes, &run->device, reason, sizeof reason);
+    if (status != HS_OK) return CONTEXT_FAIL(c, status, "cannot make batches of pairs on the device: %s", reason);
+    run->lookahead += CUDA_PAIRS_A_BATCH;
+  }
   if (!start_threads(run)) return CONTEXT_FAIL(c, HS_ERR_THREAD, "cannot start threads for matching pairs");
   return HS_OK;
 }
@@ -304,7 +321,7 @@ static void give(hs_pairs *run) {
   run->held_bytes -= run->given->bytes;
   run->head++;
   if (was_full) {
-    pthread_cond_broadcast(&run->work);
+    pair_run_wake(run);
     pthread_cond_signal(&run->progress);
   }
 }

@@ -65,6 +65,7 @@ static int close_shared(void **state) {
 static hs_context *make_context(const hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 2;
+  o.device = HS_DEVICE_AUTO; /* a GPU where there is one */
   o.allocator = allocator;
   return extraction_context(&o);
 }

@@ -18,6 +18,7 @@
 #include "tests/support/collection_maker.h"
 #include "tests/support/extraction.h"
 #include "tests/support/feature_maker.h"
+#include "tests/support/skip.h"
 #include "tests/support/two_view_scene.h"
 
 /* What one pair gives. */
@@ -34,8 +35,12 @@ typedef struct expectation {
   outcome *each; /* of each pair */
 } expectation;
 
+/* Where runs work. */
+static hs_device device = HS_DEVICE_CPU;
+
 static hs_context *make_context(int32_t threads, uint64_t max_memory) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.device = device;
   o.threads = threads;
   o.max_memory_bytes = max_memory;
   return extraction_context(&o);
@@ -314,6 +319,24 @@ static void an_image_that_cannot_be_read(void **state) {
   collection_maker_free(&c);
 }
 
+/* A test once more on a GPU. */
+static void on_gpu(void (*test)(void **state), void **state) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *context = NULL;
+  o.device = HS_DEVICE_CUDA;
+  if (hs_create(&context, &o) != HS_OK) skip_because(NEEDS_GPU);
+  hs_destroy(context);
+  device = HS_DEVICE_CUDA;
+  test(state);
+  device = HS_DEVICE_CPU;
+}
+
+static void gpu_bytes_and_memory(void **state) { on_gpu(bytes_and_memory, state); }
+static void gpu_each_way_of_verifying(void **state) { on_gpu(each_way_of_verifying, state); }
+static void gpu_floats_and_one_way(void **state) { on_gpu(floats_and_one_way, state); }
+static void gpu_results_beyond_their_memory(void **state) { on_gpu(results_beyond_their_memory, state); }
+static void gpu_an_image_that_cannot_be_read(void **state) { on_gpu(an_image_that_cannot_be_read, state); }
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bytes_and_memory),
@@ -321,6 +344,11 @@ int main(void) {
       cmocka_unit_test(floats_and_one_way),
       cmocka_unit_test(results_beyond_their_memory),
       cmocka_unit_test(an_image_that_cannot_be_read),
+      cmocka_unit_test(gpu_bytes_and_memory),
+      cmocka_unit_test(gpu_each_way_of_verifying),
+      cmocka_unit_test(gpu_floats_and_one_way),
+      cmocka_unit_test(gpu_results_beyond_their_memory),
+      cmocka_unit_test(gpu_an_image_that_cannot_be_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 /* The launchers of matching and of the primitives, on those of the CPU. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu/primitives_threads.h"
 #include "cpu/stages_ref.h"
 #include "cuda/match/match_cuda.h"
+#include "cuda/match/match_many.h"
 #include "cuda/primitives/convolve_cuda.h"
 #include "cuda/primitives/histogram_cuda.h"
 #include "cuda/primitives/reduce_cuda.h"
@@ -78,6 +80,56 @@ static stage_status pairs_run(const void *args) {
 
 stage_status cuda_match_pairs_launch(const cuda_match_pairs_args *args, cuda_stream stream) {
   return played_submit(stream, pairs_run, args, sizeof *args);
+}
+
+size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *image) {
+  *image = (cuda_match_image){.descriptors = base, .count = count};
+  return (size_t)count * MATCH_LENGTH;
+}
+
+stage_status cuda_match_image_launch(const cuda_match_image *image, cuda_stream stream) {
+  (void)image;
+  (void)stream;
+  return STAGE_OK;
+}
+
+void cuda_match_task_layout(cuda_match_task *t, bool mutual, void *keys, size_t *key_bytes, void *nearest,
+                            size_t *nearest_bytes) {
+  (void)keys;
+  *key_bytes += 1;
+  match_nearest *at = nearest ? (match_nearest *)nearest + *nearest_bytes / sizeof *at : NULL;
+  t->forward = at;
+  t->backward = mutual && at ? at + t->first.count : NULL;
+  *nearest_bytes += ((size_t)t->first.count + t->second.count) * sizeof *at;
+}
+
+static stage_status many_run(const void *args) {
+  const cuda_match_many_args *a = args;
+  memset(a->keys, 0xff, a->key_bytes);
+  for (uint32_t i = 0; i < a->count; i++) {
+    const cuda_match_task *t = &a->tasks[i];
+    match_nearest *forward = malloc((t->first.count + 1u) * sizeof *forward);
+    match_nearest *backward = malloc((t->second.count + 1u) * sizeof *backward);
+    const match_args pair = {.type = MATCH_U8,
+                             .first = {t->first.descriptors, NULL, t->first.count},
+                             .second = {t->second.descriptors, NULL, t->second.count},
+                             .forward = forward,
+                             .backward = a->mutual ? backward : NULL};
+    const bool there = forward && backward;
+    if (there) (void)match_ref(NULL, &pair);
+    *t->pair_count = 0;
+    for (uint32_t k = 0; there && k < t->first.count; k++)
+      if (match_keeps(&a->limits, forward, pair.backward, k))
+        t->pairs[(*t->pair_count)++] = match_pair_of(k, &forward[k]);
+    free(forward);
+    free(backward);
+    if (!there) return STAGE_OUT_OF_MEMORY;
+  }
+  return STAGE_OK;
+}
+
+stage_status cuda_match_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
+  return played_submit(stream, many_run, args, sizeof *args);
 }
 
 /* ------------------------------------------------------------------ primitives */

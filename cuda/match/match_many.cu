@@ -1,0 +1,146 @@
+/*
+ * Many pairs of images at a time; see match_many.h. The squares are made in match_products.cu.
+ */
+#include "cuda/match/match_many.h"
+
+#include "cuda/device/launch.cuh"
+#include "cuda/match/match_kernels.h"
+#include "cuda/match/match_settle.cuh"
+#include "cuda/prim/block_reduce.cuh"
+#include "cuda/prim/compact.cuh"
+
+enum {
+  THREADS = 256,
+  LANES = 8, /* that share a descriptor's norm, 16 bytes each */
+  ALIGNMENT = 256
+};
+
+/* ------------------------------------------------------------------ what belongs to one image */
+
+static void *part(void *base, size_t *offset, size_t bytes) {
+  void *at = base ? (unsigned char *)base + *offset : NULL;
+  *offset += (bytes + ALIGNMENT - 1u) / ALIGNMENT * ALIGNMENT;
+  return at;
+}
+
+static size_t whole_strips(uint32_t count) { return ((size_t)count + MATCH_STRIP - 1u) / MATCH_STRIP * MATCH_STRIP; }
+
+size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *image) {
+  size_t bytes = 0;
+  image->count = count;
+  image->descriptors = (uint8_t *)part(base, &bytes, (size_t)count * MATCH_LENGTH);
+  image->norms = (int32_t *)part(base, &bytes, count * sizeof(int32_t));
+  image->base = (int32_t *)part(base, &bytes, whole_strips(count) * sizeof(int32_t));
+  return bytes;
+}
+
+/*
+ * Does      squared norms and bases of an image's descriptors. Launch: 8 lanes a feature, up to whole strips.
+ * Shared    none. Reads descriptors, 16-byte aligned. Writes norms, base. Barriers: none.
+ * Limits    any count. Order: repeatable, integers. Cost: 128 bytes read a feature, bound by memory.
+ */
+__global__ void __launch_bounds__(THREADS)
+    match_image_kernel(const __grid_constant__ cuda_match_image image, uint32_t padded) {
+  const uint32_t i = (uint32_t)(((uint64_t)blockIdx.x * THREADS + threadIdx.x) / LANES), segment = threadIdx.x % LANES;
+  const bool there = i < image.count;
+  uint32_t norm = 0;
+  if (there) {
+    const uint4 v = ((const uint4 *)(image.descriptors + (size_t)i * MATCH_LENGTH))[segment];
+    norm = __dp4a(v.x, v.x, __dp4a(v.y, v.y, __dp4a(v.z, v.z, __dp4a(v.w, v.w, 0u))));
+  }
+  for (int d = 1; d < LANES; d <<= 1) norm += __shfl_xor_sync(WARP_ALL, norm, d);
+  if (segment != 0 || i >= padded) return;
+  if (there) image.norms[i] = (int32_t)norm;
+  image.base[i] = there ? (int32_t)(norm << MATCH_KEY_SHIFT) | match_column_number(i) : MATCH_NO_KEY_32;
+}
+
+stage_status cuda_match_image_launch(const cuda_match_image *image, cuda_stream stream) {
+  const size_t padded = whole_strips(image->count);
+  assert((uintptr_t)image->descriptors % 16u == 0 && image->count <= CUDA_MATCH_COUNT_MAX);
+  if (image->count == 0) return STAGE_OK;
+  const unsigned blocks = (unsigned)((padded * LANES + THREADS - 1u) / THREADS);
+  return launch(match_image_kernel, blocks, THREADS, 0, stream, *image, (uint32_t)padded);
+}
+
+/* ------------------------------------------------------------------ pairs */
+
+void cuda_match_task_layout(cuda_match_task *t, bool mutual, void *keys, size_t *key_bytes, void *nearest,
+                            size_t *nearest_bytes) {
+  const size_t rows = t->first.count, columns = t->second.count;
+  t->first_best = (uint64_t *)part(keys, key_bytes, rows * sizeof(uint64_t));
+  t->first_second = (uint64_t *)part(keys, key_bytes, rows * sizeof(uint64_t));
+  t->second_best = (uint64_t *)part(keys, key_bytes, columns * sizeof(uint64_t));
+  t->second_second = (uint64_t *)part(keys, key_bytes, columns * sizeof(uint64_t));
+  t->forward = (match_nearest *)part(nearest, nearest_bytes, rows * sizeof(match_nearest));
+  t->backward = mutual ? (match_nearest *)part(nearest, nearest_bytes, columns * sizeof(match_nearest)) : NULL;
+}
+
+/*
+ * Does      final keys to the two nearest of each task's features: match_settle_group_kernel for many pairs.
+ * Launch    x: a warp a feature, first's and then second's, as many as the largest pair has; y: the tasks.
+ * Shared    none. Reads keys, descriptors (16-byte aligned), norms. Writes forward, backward. Barriers: none.
+ * Limits    65535 tasks. Order: repeatable, integers. Cost: 2 KB read a feature.
+ */
+__global__ void __launch_bounds__(THREADS) match_settle_many_kernel(const cuda_match_task *tasks) {
+  const cuda_match_task *t = &tasks[blockIdx.y];
+  const uint64_t item = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / WARP_LANES;
+  const uint32_t rows = t->first.count, columns = t->second.count;
+  const bool back = item >= rows;
+  const uint64_t i = back ? item - rows : item;
+  if (i >= (back ? (t->backward ? columns : 0) : rows)) return;
+  const cuda_match_image *own = back ? &t->second : &t->first, *other = back ? &t->first : &t->second;
+  const settle_args p = {MATCH_U8,
+                         own->descriptors,
+                         other->descriptors,
+                         own->norms,
+                         other->norms,
+                         0,
+                         0,
+                         own->count,
+                         other->count,
+                         back ? t->second_best : t->first_best,
+                         back ? t->second_second : t->first_second,
+                         back ? t->backward : t->forward};
+  match_two two = {p.best[i], p.second[i]};
+  two.second = min(two.second, group_second(p, (uint32_t)i, two));
+  if (threadIdx.x % WARP_LANES == 0) p.nearest[i] = match_nearest_of_keys(MATCH_U8, two);
+}
+
+/*
+ * Does      writes each task's kept pairs by ascending first, and their number: match_keeps. Launch: a block a task.
+ * Shared    32 words. Reads both directions' nearest. Writes pairs, pair_count. Barriers: those of the sums.
+ * Limits    any counts. Order: repeatable: a pair's place is the number of those kept before it.
+ * Cost      16 to 32 bytes a feature and 16 a pair; into host memory bound by the bus.
+ */
+__global__ void __launch_bounds__(THREADS)
+    match_pairs_many_kernel(const cuda_match_task *tasks, const __grid_constant__ match_limits limits) {
+  __shared__ uint32_t shared[WARP_LANES];
+  const cuda_match_task *t = &tasks[blockIdx.x];
+  const uint32_t count = t->first.count;
+  uint32_t at = 0;
+  for (uint32_t step = 0; step < count; step += THREADS) {
+    const uint32_t i = step + threadIdx.x;
+    const bool kept = i < count && match_keeps(&limits, t->forward, t->backward, i);
+    uint32_t total;
+    const uint32_t before = block_scan_exclusive(kept ? 1u : 0u, shared, &total);
+    if (kept) {
+      const match_pair pair = match_pair_of(i, &t->forward[i]);
+      ((uint4 *)t->pairs)[at + before] =
+          make_uint4(pair.first, pair.second, __float_as_uint(pair.distance), __float_as_uint(pair.next_distance));
+    }
+    at += total;
+  }
+  if (threadIdx.x == 0) *t->pair_count = at;
+}
+
+stage_status cuda_match_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
+  assert(args->count > 0 && args->count <= (uint32_t)GRID_Y_MAX);
+  /* MATCH_NO_KEY is all ones. */
+  if (cudaMemsetAsync(args->keys, 0xff, args->key_bytes, stream) != cudaSuccess) return STAGE_DEVICE;
+  stage_status st = cuda_match_products_many_launch(args, stream);
+  const uint64_t items = (uint64_t)args->rows_most + (args->mutual ? args->columns_most : 0);
+  const dim3 grid((unsigned)((items * WARP_LANES + THREADS - 1u) / THREADS), args->count);
+  if (st == STAGE_OK && items > 0) st = launch(match_settle_many_kernel, grid, THREADS, 0, stream, args->tasks);
+  return st == STAGE_OK ? launch(match_pairs_many_kernel, args->count, THREADS, 0, stream, args->tasks, args->limits)
+                        : st;
+}
