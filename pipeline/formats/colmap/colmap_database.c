@@ -48,11 +48,11 @@ hs_status colmap_enter(hs_colmap_database *database) {
   if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_ARGUMENT, "was opened for reading only");
   if (database->is_broken) return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction");
   status = colmap_begin(database);
-  return status == HS_OK ? colmap_run(database, "SAVEPOINT hartsift") : status;
+  return status == HS_OK ? colmap_query(database, "SAVEPOINT hartsift", 0, NULL, NULL) : status;
 }
 
 hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
-  if (status == HS_OK) return colmap_run(database, "RELEASE hartsift");
+  if (status == HS_OK) return colmap_query(database, "RELEASE hartsift", 0, NULL, NULL);
   /* After some errors (a full disk) SQLite has undone the whole transaction by itself. */
   if (sqlite3_get_autocommit(database->sqlite) != 0 ||
       sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
@@ -93,6 +93,7 @@ void hs_colmap_close(hs_colmap_database *database) {
     if (sqlite3_get_autocommit(database->sqlite) == 0)
       (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
     sqlite3_free(database->name_text);
+    colmap_drop_statements(database);
     (void)sqlite3_close(database->sqlite);
     if (database->is_new) remove_unused(database->path);
   }

@@ -81,7 +81,7 @@ static hs_status find_image(hs_colmap_database *database, const char *name, int6
   }
   if (status == HS_OK && has_row) status = read_image(database, statement, image);
   if (status != HS_OK) memset(image, 0, sizeof *image);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -141,7 +141,7 @@ static hs_status find_camera(hs_colmap_database *database, const hs_colmap_camer
   hs_status status = colmap_prepare(database, database->schema.has_frames ? leading : plain, &statement);
   if (status == HS_OK) status = colmap_step(database, statement, bind_camera(statement, camera, parameters), &has_row);
   *camera_id = has_row ? sqlite3_column_int64(statement, 0) : -1;
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -153,7 +153,7 @@ static hs_status insert_camera(hs_colmap_database *database, const hs_colmap_cam
       &statement);
   if (status == HS_OK) status = colmap_step(database, statement, bind_camera(statement, camera, parameters), NULL);
   *camera_id = sqlite3_last_insert_rowid(database->sqlite);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -164,7 +164,7 @@ static hs_status insert_integers(hs_colmap_database *database, const char *sql, 
   int code = SQLITE_OK;
   for (int i = 0; status == HS_OK && i < count; i++) code |= sqlite3_bind_int64(statement, i + 1, values[i]);
   if (status == HS_OK) status = colmap_step(database, statement, code, NULL);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -200,7 +200,7 @@ static hs_status insert_image(hs_colmap_database *database, const char *name, co
     code |= sqlite3_bind_int64(statement, 2, camera_id);
     status = colmap_step(database, statement, code, NULL);
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   *image_id = sqlite3_last_insert_rowid(database->sqlite);
   if (status != HS_OK || !database->schema.gives_frames) return status;
   return insert_frame(database, *image_id, camera_id);
@@ -249,7 +249,7 @@ static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64
   } else {
     *same = !bytes;
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -264,7 +264,7 @@ static hs_status insert_blob(hs_colmap_database *database, const char *sql, int6
     code |= sqlite3_bind_blob64(statement, 4, bytes, count * row_bytes, SQLITE_STATIC);
     status = colmap_step(database, statement, code, NULL);
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -459,7 +459,7 @@ static hs_status fill_from(hs_colmap_database *database, const char *sql, uint32
   hs_status status = colmap_prepare(database, sql, &statement);
   if (status == HS_OK) status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, image_id), &has_row);
   if (status == HS_OK && has_row) status = fill(database, statement, image_id, features);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -538,7 +538,7 @@ static hs_status copy_blob(hs_colmap_database *source, const blob_table *table, 
     else if (size > 0)
       memcpy(*bytes, data, size);
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(source, statement);
   return status;
 }
 

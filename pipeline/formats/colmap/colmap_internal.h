@@ -38,8 +38,17 @@ typedef struct colmap_schema {
   bool has_origins;       /* this library's table hartsift_origins */
 } colmap_schema;
 
+/* A statement that was compiled once. */
+typedef struct colmap_statement {
+  sqlite3_stmt *statement; /* null: the entry and all behind it are free */
+  bool is_taken;
+} colmap_statement;
+
+enum { COLMAP_STATEMENTS = 24 };
+
 struct hs_colmap_database {
   sqlite3 *sqlite;
+  colmap_statement statements[COLMAP_STATEMENTS];
   colmap_schema schema;
   bool is_new; /* the file was not there at opening, and nothing has been committed yet */
   bool in_transaction;
@@ -60,8 +69,12 @@ __attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *
 hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what);
 
 hs_status colmap_run(hs_colmap_database *database, const char *sql);
-/* *statement is null after a failure; it ends with sqlite3_finalize. */
+/* *statement is null after a failure; it ends with colmap_done, null included. It is kept for the next time that the same
+   text is wanted, because compiling it takes longer than running it. */
 hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_stmt **statement);
+void colmap_done(hs_colmap_database *database, sqlite3_stmt *statement);
+/* Before the database is closed. */
+void colmap_drop_statements(hs_colmap_database *database);
 /* code: what binding the parameters gave, or-ed. *has_row null: none is expected. */
 hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row);
 /* Runs a statement of one integer parameter; *value gets the first column of the first row, *found whether there is one

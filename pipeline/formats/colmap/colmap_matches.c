@@ -204,7 +204,7 @@ static hs_status insert_matches(hs_colmap_database *database, const pair_entry *
       colmap_prepare(database, "INSERT INTO matches(pair_id, rows, cols, data) VALUES(?, ?, ?, ?)", &statement);
   if (status == HS_OK)
     status = colmap_step(database, statement, bind_list(statement, entry->pair_id, entry->count, entry->matches), NULL);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -225,7 +225,7 @@ static hs_status insert_geometry(hs_colmap_database *database, const pair_entry 
         code |= sqlite3_bind_blob(statement, 6 + i, entry->matrix[i], MATRIX_BYTES, SQLITE_STATIC);
     status = colmap_step(database, statement, code, NULL);
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -243,7 +243,7 @@ static hs_status compare_row(hs_colmap_database *database, const char *sql, int6
     *same = sqlite3_column_int64(statement, 0) == (int64_t)rows && size == rows * PAIR_BYTES &&
             (size == 0 || (held && memcmp(held, data, size) == 0));
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 

@@ -45,7 +45,7 @@ static hs_status run_with_position(hs_colmap_database *database, const char *sql
   if (parameters > 3) code |= sqlite3_bind_blob(statement, 4, covariance, sizeof covariance, SQLITE_STATIC);
   if (parameters > 4) code |= sqlite3_bind_blob(statement, 5, gravity, sizeof gravity, SQLITE_STATIC);
   status = colmap_step(database, statement, code, NULL);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -75,7 +75,7 @@ static hs_status set_columns(hs_colmap_database *database, uint32_t image_id, co
     for (int i = 0; i < COORDINATES; i++) code |= sqlite3_bind_double(statement, i + 1, position->coordinates[i]);
     status = colmap_step(database, statement, code, NULL);
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -148,7 +148,7 @@ static hs_status get_position(hs_colmap_database *database, const char *sql, uin
   memset(position, 0, sizeof *position);
   if (status == HS_OK && has_row) get(statement, position);
   if (position->found == 0 || position_fault(position)) memset(position, 0, sizeof *position);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 

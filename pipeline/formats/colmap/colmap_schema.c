@@ -66,7 +66,7 @@ static hs_status has_table(hs_colmap_database *database, const char *name, bool 
       colmap_prepare(database, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", &statement);
   if (status == HS_OK)
     status = colmap_step(database, statement, sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC), there);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -79,7 +79,7 @@ static hs_status has_column(hs_colmap_database *database, const char *table, con
     code |= sqlite3_bind_text(statement, 2, column, -1, SQLITE_STATIC);
     status = colmap_step(database, statement, code, there);
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -113,7 +113,7 @@ static hs_status check_columns(hs_colmap_database *database, const table_layout 
       key_is_rowid = sqlite3_column_int(statement, 2) != 0;
     }
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   if (status == HS_OK && !key_is_rowid) {
     status =
         colmap_fail(database, HS_ERR_UNSUPPORTED, "its table %s is not numbered by %s", layout->table, layout->key);

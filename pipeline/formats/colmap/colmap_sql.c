@@ -1,4 +1,6 @@
 /* Statements on COLMAP's database, and how a failure of one is told. */
+#include <string.h>
+
 #include "pipeline/base/message.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 
@@ -40,10 +42,45 @@ hs_status colmap_run(hs_colmap_database *database, const char *sql) {
   return colmap_fail_sqlite(database, "work on the database");
 }
 
+/* The cache's entry of a statement, or one that is free; null: it is full. */
+static colmap_statement *find_statement(hs_colmap_database *database, const char *sql) {
+  for (size_t i = 0; i < COLMAP_STATEMENTS; i++) {
+    colmap_statement *entry = &database->statements[i];
+    if (!entry->statement || strcmp(sqlite3_sql(entry->statement), sql) == 0) return entry;
+  }
+  return NULL;
+}
+
 hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_stmt **statement) {
+  colmap_statement *entry = find_statement(database, sql);
+  if (entry && entry->is_taken) entry = NULL;
+  if (entry && entry->statement) {
+    entry->is_taken = true;
+    *statement = entry->statement;
+    return HS_OK;
+  }
   *statement = NULL;
-  if (sqlite3_prepare_v2(database->sqlite, sql, -1, statement, NULL) == SQLITE_OK) return HS_OK;
-  return colmap_fail_sqlite(database, "work on the database");
+  if (sqlite3_prepare_v3(database->sqlite, sql, -1, entry ? SQLITE_PREPARE_PERSISTENT : 0, statement, NULL) !=
+      SQLITE_OK)
+    return colmap_fail_sqlite(database, "work on the database");
+  if (entry) *entry = (colmap_statement){*statement, true};
+  return HS_OK;
+}
+
+void colmap_done(hs_colmap_database *database, sqlite3_stmt *statement) {
+  for (size_t i = 0; statement && i < COLMAP_STATEMENTS; i++) {
+    if (database->statements[i].statement != statement) continue;
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_clear_bindings(statement); /* they point to memory of the caller's */
+    database->statements[i].is_taken = false;
+    return;
+  }
+  (void)sqlite3_finalize(statement);
+}
+
+void colmap_drop_statements(hs_colmap_database *database) {
+  for (size_t i = 0; i < COLMAP_STATEMENTS; i++) (void)sqlite3_finalize(database->statements[i].statement);
+  memset(database->statements, 0, sizeof database->statements);
 }
 
 hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row) {
@@ -65,6 +102,6 @@ hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t pa
   }
   if (found) *found = has_row;
   if (value && has_row) *value = sqlite3_column_int64(statement, 0);
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }

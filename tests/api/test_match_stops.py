@@ -1,0 +1,139 @@
+"""match --database that is stopped: killed at any moment, or told to end, the database stays whole, what was committed
+stays, and the next run goes on to what an undisturbed one gives.
+
+Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
+"""
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
+SKIPPED = 77
+DONE, FAILED = 0, 1
+IMAGES, FEATURES = 130, 260
+KILLS = 20
+
+
+def fill(path):
+    """Images that share features with their neighbours, into a database that holds one image already."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for image in range(2, IMAGES + 1):
+            chance = random.Random(image)
+            keypoints, descriptors = [], []
+            for index in range(FEATURES):
+                point = image // 10 * 1000 + index if index % 3 else 10 ** 6 * image + index
+                own = random.Random(point)
+                x, y = 600 * own.random() + 3 * (image % 10), 400 * own.random()
+                keypoints.append(struct.pack("<6f", x, y, 2, 0, 0, 2))
+                look = bytearray(own.randbytes(128))
+                look[chance.randrange(128)] ^= 7
+                descriptors.append(bytes(look))
+            database.execute("INSERT INTO images(image_id, name, camera_id) VALUES(?, ?, 1)", (image, f"{image}.pgm"))
+            database.execute("INSERT INTO keypoints VALUES(?, ?, 6, ?)", (image, FEATURES, b"".join(keypoints)))
+            database.execute("INSERT INTO descriptors VALUES(?, ?, 128, ?)", (image, FEATURES, b"".join(descriptors)))
+        database.commit()
+
+
+class Stops(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        subprocess.run([COMMAND, "extract", "@scene:640x480:3", "-o", "start.db", "--max-features", "50", "-q"],
+                       cwd=self.folder, check=True)
+        fill(self.path("start.db"))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def fresh(self, name):
+        shutil.copy(self.path("start.db"), self.path(name))
+        return [COMMAND, "match", "--database", name, "--device", "cpu", "--threads", "1"]
+
+    def content(self, name):
+        with contextlib.closing(sqlite3.connect(self.path(name))) as database:
+            self.assertEqual(database.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+            return [database.execute(f"SELECT * FROM {table} ORDER BY pair_id").fetchall()
+                    for table in ("matches", "two_view_geometries")]
+
+    def count(self, name):
+        with contextlib.closing(sqlite3.connect(self.path(name), timeout=30)) as database:
+            return database.execute("SELECT count(*) FROM matches").fetchone()[0]
+
+    def undisturbed(self):
+        subprocess.run([*self.fresh("whole.db"), "-q"], cwd=self.folder, check=True, timeout=300)
+        content = self.content("whole.db")
+        self.assertEqual(len(content[0]), IMAGES * (IMAGES - 1) // 2)
+        self.assertGreater(sum(row[4] > 1 for row in content[1]), IMAGES)
+        return content
+
+    def wait_for_commit(self, run, name, before):
+        """Until more is committed than before, or the run has ended."""
+        while run.poll() is None:
+            if self.count(name) > before:
+                return True
+            time.sleep(0.005)
+        return False
+
+    def test_killed_at_any_moment(self):
+        expected, command = self.undisturbed(), self.fresh("killed.db")
+        chance, kept, ended = random.Random(5), 0, False
+        for kill in range(KILLS):
+            with subprocess.Popen([*command, "-q"], cwd=self.folder) as run:
+                if kill % 3 == 0:
+                    self.wait_for_commit(run, "killed.db", kept)
+                time.sleep(0.12 * chance.random())
+                run.kill()
+                ended = run.wait() == DONE or ended
+            now = self.content("killed.db")
+            self.assertGreaterEqual(len(now[0]), kept)
+            kept = len(now[0])
+            self.assertEqual([row[0] for row in now[0]], [row[0] for row in now[1]])
+        self.assertTrue(0 < kept)
+        if not ended:
+            subprocess.run([*command, "-q"], cwd=self.folder, check=True, timeout=300)
+        self.assertEqual(self.content("killed.db"), expected)
+
+    def test_told_to_end(self):
+        expected = self.undisturbed()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            command = self.fresh("told.db")
+            with subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, text=True) as run:
+                self.assertTrue(self.wait_for_commit(run, "told.db", 0))
+                run.send_signal(number)
+                _, errors = run.communicate(timeout=60)
+            kept = self.count("told.db")
+            if kept < len(expected[0]):  # else it was done before the signal came
+                self.assertEqual(run.returncode, FAILED)
+                self.assertIn(f"stopped by {number.name} with {len(expected[0]) - kept} of {len(expected[0])} pairs left",
+                              errors)
+            finish = subprocess.run(command, cwd=self.folder, check=True, stderr=subprocess.PIPE, text=True, timeout=300)
+            self.assertRegex(finish.stderr, r"[1-9]\d* already had matches, 0 failed")
+            self.assertEqual(self.content("told.db"), expected)
+
+
+def main():
+    global COMMAND
+    COMMAND = sys.argv.pop(1) if len(sys.argv) > 1 else COMMAND
+    if not COMMAND:
+        print("skipped: no command to test")
+        sys.exit(SKIPPED)
+    COMMAND = os.path.abspath(COMMAND)
+    info = json.loads(subprocess.run([COMMAND, "info", "--json"], check=True, stdout=subprocess.PIPE).stdout)
+    if not info["build"]["sqlite"]:
+        print("not for a build without SQLite, which has no match --database")
+        return
+    unittest.main()
+
+
+main()
