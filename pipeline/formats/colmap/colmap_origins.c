@@ -34,7 +34,7 @@ hs_status colmap_write_origin(hs_colmap_database *database, int64_t image_id, co
     code |= sqlite3_bind_int(statement, 6, origin->exif_orientation);
     status = colmap_step(database, statement, code, NULL);
   }
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
 
@@ -70,6 +70,6 @@ hs_status colmap_read_origin(hs_colmap_database *database, uint32_t image_id, hs
     features->origin =
         origin_of_file(sqlite3_column_int64(statement, 1), value_of_column(statement, 2, origin_profile_of_name),
                        value_of_column(statement, 3, origin_norm_of_name), sqlite3_column_int64(statement, 4));
-  (void)sqlite3_finalize(statement);
+  colmap_done(database, statement);
   return status;
 }
