@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/path_text.h"
 #include "pipeline/cli/draw/draw_common.h"
 
 /* Radius of a circle in units of sigma. The cells of a descriptor are 3 sigma wide; OpenCV's radius of one
@@ -19,20 +18,13 @@ enum { DRAW_LEAST_OCTAVE = -1 };
 /* Operands: IMAGE [FEATURES], or IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]. */
 enum { OPERANDS_KEYPOINTS = 2, OPERANDS_MATCHES = 3, OPERANDS_MATCHES_FEATURES = 5 };
 
-static bool has_picture_ending(const char *path) {
-  static const char *const endings[] = {".png", ".jpg", ".jpeg", ".ppm", ".pnm"};
-  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-    if (path_ends_with(path, endings[i])) return true;
-  return strcmp(path, "-") == 0;
-}
-
 static cli_exit check_usage(const option_set *set) {
   if (!set->values[OPTION_OUTPUT].given) {
     cli_error(COMMAND_DRAW, "--output is missing: expected -o with a name ending in .png, .jpg, .jpeg, .ppm or .pnm");
     return CLI_USAGE;
   }
   const char *output = set->values[OPTION_OUTPUT].text;
-  if (!has_picture_ending(output)) {
+  if (!draw_can_write(output)) {
     cli_error(COMMAND_DRAW, "--output '%s': expected a name ending in .png, .jpg, .jpeg, .ppm or .pnm", output);
     return CLI_USAGE;
   }
@@ -98,7 +90,7 @@ static cli_exit draw_and_save(const option_set *set, drawing *picture, const hs_
     return draw_fail(set->operands[0], hs_status_string(HS_ERR_MEMORY));
   snprintf(summary, sizeof summary, "%s: %" PRId32 "x%" PRId32 ", %zu features", set->operands[0], picture->width,
            picture->height, features->count);
-  return draw_save_picture(set, picture, summary);
+  return draw_save_picture(set, set->values[OPTION_OUTPUT].text, picture, summary);
 }
 
 static cli_exit draw_one_image(const option_set *set) {

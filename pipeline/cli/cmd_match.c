@@ -7,6 +7,7 @@
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/match_file.h"
+#include "pipeline/cli/draw/draw_common.h"
 #include "pipeline/cli/pairs/match_database.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/common/number_text.h"
@@ -85,6 +86,26 @@ static cli_exit prepare_matching(match_job *job) {
   return CLI_DONE;
 }
 
+/* --draw: over pictures, so that files of features will not do. */
+static cli_exit check_drawing(const match_job *job) {
+  if (!given(job, OPTION_DRAW)) return CLI_DONE;
+  const char *path = job->set->values[OPTION_DRAW].text;
+  if (!draw_can_write(path) || strcmp(path, "-") == 0) {
+    cli_error(COMMAND_MATCH, "--draw '%s': expected a name ending in .png, .jpg, .jpeg, .ppm or .pnm", path);
+    return CLI_USAGE;
+  }
+  for (int i = 0; i < 2; i++) {
+    const char *operand = job->set->operands[i];
+    if (operand[0] == '@' || hs_format_of_name(operand) == HS_FORMAT_AUTO) continue;
+    cli_error(COMMAND_MATCH,
+              "--draw: %s is a file of features: expected images; 'hartsift draw IMAGE1 IMAGE2 MATCHES "
+              "FEATURES1 FEATURES2' takes both",
+              operand);
+    return CLI_USAGE;
+  }
+  return CLI_DONE;
+}
+
 /* What the table of options cannot express, and the options of the library. */
 static cli_exit prepare(match_job *job) {
   const option_value *values = job->set->values;
@@ -107,7 +128,8 @@ static cli_exit prepare(match_job *job) {
   job->format = match_format_by_ending(job->output);
   if (given(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
   if (given(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
-  const cli_exit result = prepare_matching(job);
+  cli_exit result = prepare_matching(job);
+  if (result == CLI_DONE) result = check_drawing(job);
   return result == CLI_DONE ? prepare_verification(job) : result;
 }
 
@@ -124,7 +146,7 @@ static cli_exit check_database_options(const option_set *set) {
   for (int id = 0; id < OPTION_COUNT; id++) {
     bool fits = option_belongs_to((option_id)id, COMMAND_EXTRACT) == false;
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) fits = fits || allowed[i] == (option_id)id;
-    fits = fits && id != OPTION_MATCH_FORMAT && id != OPTION_CAMERA;
+    fits = fits && id != OPTION_MATCH_FORMAT && id != OPTION_CAMERA && id != OPTION_DRAW;
     if (set->values[id].given && !fits) {
       cli_error(COMMAND_MATCH,
                 "--%s means nothing with --database, which has features and cameras and gets the matches",
@@ -265,6 +287,17 @@ static cli_exit save(match_job *job) {
   return CLI_DONE;
 }
 
+static cli_exit draw(match_job *job) {
+  drawing pictures[2] = {{0}};
+  cli_exit result = draw_load_picture(&job->input, job->set->operands[0], &pictures[0]);
+  if (result == CLI_DONE) result = draw_load_picture(&job->input, job->set->operands[1], &pictures[1]);
+  if (result == CLI_DONE)
+    result = draw_pair(job->set, job->set->values[OPTION_DRAW].text, pictures, job->features, &job->table);
+  drawing_free(&pictures[0]);
+  drawing_free(&pictures[1]);
+  return result;
+}
+
 cli_exit cmd_match(const option_set *set) {
   match_job job = {.set = set};
   if (given(&job, OPTION_DATABASE)) return match_in_database(&job);
@@ -273,11 +306,13 @@ cli_exit cmd_match(const option_set *set) {
   if (result == CLI_DONE) {
     cli_input_init(&job.input, set, &job.options);
     cli_input_for(&job.input, set, job.format == MATCH_FORMAT_COLMAP);
+    job.input.keeps_stdin = given(&job, OPTION_DRAW);
     result = load_both(&job);
-    cli_input_free(&job.input);
   }
   if (result == CLI_DONE) result = compute(&job);
   if (result == CLI_DONE) result = save(&job);
+  if (result == CLI_DONE && given(&job, OPTION_DRAW)) result = draw(&job);
+  cli_input_free(&job.input);
   match_table_free(&job.table);
   hs_features_free(&job.features[0]);
   hs_features_free(&job.features[1]);

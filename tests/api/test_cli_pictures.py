@@ -260,6 +260,42 @@ class DrawMatches(CommandCase):
         self.run_it("match", "-", scenes[1], "-o", "s.csv", "-q", stdin=one)
         self.run_it("draw", "-", scenes[1], "s.csv", "-o", "s.png", stdin=one)
 
+    def test_other_features_than_those_matched(self):
+        """More of the image, with other options: the indices would lead anywhere."""
+        scenes = ["@scene:160x120:3", "@scene:150x130:3"]
+        for i, scene in enumerate(scenes):
+            self.extract(scene, "-o", f"{i}.npz", "-q")
+            self.extract(scene, "--contrast", "0.02", "-o", f"more{i}.npz", "-q")
+            self.extract(scene, "-o", f"{i}.key", "-q")  # the same, as another format has them
+            self.extract(scene, "--descriptor", "f32", "-o", f"float{i}.npz", "-q")
+        for name in ("m.csv", "m.json"):
+            self.run_it("match", "0.npz", "1.npz", "-o", name, "-q")
+            for features in (("0.npz", "1.npz"), ("0.key", "1.key"), ("float0.npz", "float1.npz"), ()):
+                self.run_it("draw", *scenes, name, *features, "-o", "x.png", "-q")
+            for features in (("more0.npz", "1.npz"), ("0.npz", "more1.npz")):
+                _, errors = self.run_it("draw", *scenes, name, *features, "-o", "y.png", status=FAILED)
+                self.assertIn(name, errors)
+            _, errors = self.run_it("draw", *scenes, name, "--contrast", "0.02", "-o", "y.png", status=FAILED)
+            self.assertIn("not the features that were matched" if name == "m.csv" else "not those that were matched", errors)
+        self.assertFalse(os.path.exists(self.path("y.png")))
+
+    def test_drawn_by_match(self):
+        scenes = ["@scene:160x120:3", "@scene:150x130:3"]
+        self.run_it("match", *scenes, "--verify", "homography", "-o", "m.csv", "--draw", "pair.png", "-q")
+        self.run_it("draw", *scenes, "m.csv", "-o", "drawn.png", "-q")
+        self.assertEqual(self.read("pair.png"), self.read("drawn.png"))
+        _, errors = self.run_it("match", "-", scenes[1], "-o", "s.csv", "--draw", "pair.ppm", stdin=pgm(160, 120))
+        self.assertIn("0 matches -> pair.ppm", errors)
+        self.extract(scenes[0], "-o", "0.npz", "-q")
+        _, errors = self.run_it("match", "0.npz", scenes[1], "-o", "m.csv", "--draw", "z.png", status=USAGE)
+        self.assertIn("0.npz is a file of features", errors)
+        for wrong in ("z.csv", "-", "z"):
+            _, errors = self.run_it("match", *scenes, "-o", "m.csv", "--draw", wrong, status=USAGE)
+            self.assertIn("--draw", errors)
+        _, errors = self.run_it("match", "--database", "d.db", "--draw", "z.png", status=USAGE)
+        self.assertIn("--draw", errors)
+        self.run_it("match", *scenes, "-o", "m.csv", "--draw", "none/z.png", status=FAILED)
+
     def test_failures(self):
         before = self.files()
         for rows in (b"2,0,1,1\n", b"0,-1,1,1\n", b"0,0,1,2\n", b"x\n"):

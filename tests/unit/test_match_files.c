@@ -96,7 +96,7 @@ static void files_come_back(void **state) {
 static void empty_tables_come_back(void **state) {
   (void)state;
   for (int f = MATCH_FORMAT_CSV; f <= MATCH_FORMAT_COLMAP; f++) {
-    match_table empty = {.name_a = "a", .name_b = "b"}, found = {0};
+    match_table empty = {.name_a = "a", .name_b = "b", .count_a = 100, .count_b = 50}, found = {0};
     char *text = NULL, message[256];
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
@@ -163,6 +163,8 @@ static void faults_are_named(void **state) {
       {"{\"matches\": [], \"matches\": []}", "twice"},
       {"{\"matches\": [], \"count\": 1}", "count"},
       {"{\"matches\": [], \"count\": -1}", "count"},
+      {"{\"matches\": [], \"features_a\": 99}", "features_a is 99, but there are 100 features"},
+      {"{\"features_b\": 51, \"matches\": []}", "not those that were matched"},
       {"{\"matches\": []} x", "follows"},
       {"{\"matches\": [{\"index_a\": 1, \"index_b\": 2, \"inlier\": 1}]}", "true or false"},
       {"{\"matches\": [{\"index_a\": 1, \"index_b\": 99}]}", "index_b"},

@@ -189,8 +189,18 @@ static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *veri
   }
 }
 
+/* How many features the file says that a list has. */
+static hs_status check_count(text_cursor *cursor, const char *name, uint64_t count) {
+  double claimed;
+  const hs_status status = json_number(cursor, &claimed);
+  if (status != HS_OK || claimed == (double)count) return status;
+  return cursor_fail(cursor, "%s is %.0f, but there are %llu features: these are not those that were matched", name,
+                     claimed, (unsigned long long)count);
+}
+
 /* Passes over the one object and remembers where the list of matches begins. */
-static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_t *count, bool *verified) {
+static hs_status find_matches(match_input *in, text_cursor *matches, uint64_t *count, bool *verified) {
+  text_cursor *cursor = &in->cursor;
   bool first = true, more = true, found = false, counted = false;
   double claimed = 0.0;
   while (more) {
@@ -206,6 +216,10 @@ static hs_status find_matches(text_cursor *cursor, text_cursor *matches, uint64_
     } else if (json_text_is(name, "count")) {
       counted = true;
       status = json_number(cursor, &claimed);
+    } else if (json_text_is(name, "features_a")) {
+      status = check_count(cursor, "features_a", in->count_a);
+    } else if (json_text_is(name, "features_b")) {
+      status = check_count(cursor, "features_b", in->count_b);
     } else {
       status = json_skip(cursor);
     }
@@ -220,7 +234,7 @@ static hs_status read_json(match_input *in) {
   text_cursor matches = in->cursor;
   uint64_t count = 0;
   bool verified = false, first = true, more = true;
-  hs_status status = find_matches(&in->cursor, &matches, &count, &verified);
+  hs_status status = find_matches(in, &matches, &count, &verified);
   if (status != HS_OK) return status;
   status = reserve(in, count, JSON_LEAST_BYTES, verified);
   in->cursor = matches;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pipeline/base/path_text.h"
 #include "pipeline/cli/draw/save_picture.h"
 #include "pipeline/formats/formats.h"
 
@@ -85,8 +86,14 @@ bool draw_is_as_stored(const char *path) {
   return format != NULL && format->as_stored;
 }
 
-cli_exit draw_save_picture(const option_set *set, const drawing *picture, const char *summary) {
-  const char *path = set->values[OPTION_OUTPUT].text;
+bool draw_can_write(const char *path) {
+  static const char *const endings[] = {".png", ".jpg", ".jpeg", ".ppm", ".pnm"};
+  for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+    if (path_ends_with(path, endings[i])) return true;
+  return strcmp(path, "-") == 0;
+}
+
+cli_exit draw_save_picture(const option_set *set, const char *path, const drawing *picture, const char *summary) {
   const bool to_stdout = strcmp(path, "-") == 0;
   const char *name = to_stdout ? "standard output" : path;
   char message[CLI_MESSAGE_BYTES] = "";

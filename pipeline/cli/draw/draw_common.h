@@ -6,6 +6,7 @@
 #define HARTSIFT_CLI_DRAW_DRAW_COMMON_H
 
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/match_file.h"
 #include "pipeline/cli/draw/drawing.h"
 
 typedef struct draw_colour {
@@ -36,8 +37,15 @@ cli_exit draw_load_features(const cli_input *input, const char *path, const char
 /* Whether a file of features is of a program that reads JPEGs as stored: then so is the picture drawn on. */
 bool draw_is_as_stored(const char *path);
 
-/* Writes the picture to --output, which must be none of the operands; then the summary, unless --quiet. */
-cli_exit draw_save_picture(const option_set *set, const drawing *picture, const char *summary);
+/* Whether a name's ending, or "-", is that of a picture that can be written. */
+bool draw_can_write(const char *path);
+
+/* Writes the picture to `path`, which must be none of the operands; then the summary, unless --quiet. */
+cli_exit draw_save_picture(const option_set *set, const char *path, const drawing *picture, const char *summary);
+
+/* The pictures of the first two operands side by side, with the matches of their features; written to `path`. */
+cli_exit draw_pair(const option_set *set, const char *path, const drawing pictures[2], const hs_features features[2],
+                   const match_table *table);
 
 /* hartsift draw with two images and a file of matches. */
 cli_exit draw_matches(const option_set *set);

@@ -236,6 +236,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                                 "--verify: largest error of an inlier, pixels [2; --database 4]"),
     [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
                            "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
+    [OPTION_DRAW] = TEXT("draw", "PICTURE", IN_MATCH,
+                         "also draw the matches over the images A and B side by side, as draw does (.png, .jpg, .ppm)"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
     [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO | IN_SELFTEST | IN_BENCH,
@@ -375,7 +377,8 @@ static const char *const draw_details[] = {
     "readers.",
     "With two images and a file of matches as match writes it: both pictures side by side with a line for each match, "
     "in sky blue for an inlier of --verify, in vermilion and fainter for another. The features come from FEATURES1 and "
-    "FEATURES2; without them they are extracted, which takes the options that match was given.",
+    "FEATURES2; without them they are extracted, which takes the options that match was given. Features of other counts than "
+    "the file of matches has (JSON), or between which the matches have other distances, are refused.",
     "The ending of the output (.png, .jpg, .ppm) tells the format.",
     NULL,
 };
