@@ -59,6 +59,7 @@ static cli_exit prepare_verification(match_job *job) {
   if (!values[OPTION_VERIFY].given) {
     if (values[OPTION_TOLERANCE].given || values[OPTION_CAMERA].given)
       return usage("--tolerance and --camera are for --verify: expected one of its models");
+    if (values[OPTION_GUIDED].given) return usage("--guided is for --verify: expected one of its models");
     return CLI_DONE;
   }
   const hs_geometry_model model = models[values[OPTION_VERIFY].integer];
@@ -173,8 +174,11 @@ static cli_exit match_in_database(match_job *job) {
     (void)hs_verify_options_init(&plan.verify, model);
     plan.verify.tolerance = database_tolerance;
     if (given(job, OPTION_TOLERANCE)) plan.verify.tolerance = values[OPTION_TOLERANCE].number;
+    plan.guided = given(job, OPTION_GUIDED);
   } else if (given(job, OPTION_TOLERANCE)) {
     return usage("--tolerance is for verification: expected without --no-verify");
+  } else if (given(job, OPTION_GUIDED)) {
+    return usage("--guided is for verification: expected without --no-verify");
   }
   return match_database(&plan);
 }
@@ -230,17 +234,47 @@ static cli_exit load_both(match_job *job) {
   return CLI_DONE;
 }
 
-static cli_exit verify(match_job *job) {
-  hs_matches *matches = &job->table.matches;
-  job->table.inliers = malloc(matches->count + 1);
-  hs_status status = job->table.inliers ? HS_OK : HS_ERR_MEMORY;
-  snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
+/* Makes *inliers, [matches->count]. */
+static hs_status verify_matches(match_job *job, const hs_matches *matches, uint8_t **inliers, hs_geometry *geometry) {
+  *inliers = malloc(matches->count + 1);
+  if (!*inliers) return HS_ERR_MEMORY;
+  job->verify.message = job->message;
+  job->verify.message_bytes = sizeof job->message;
+  return hs_verify(&job->features[0], &job->features[1], matches->pairs, sizeof *matches->pairs, matches->count,
+                   &job->verify, *inliers, geometry);
+}
+
+/* Matches again along the geometry that was found, and verifies again; what comes of it stays if it has as many
+   inliers. */
+static hs_status guide(match_job *job) {
+  hs_match_options guided = job->wanted;
+  hs_geometry geometry;
+  hs_matches matches = {0};
+  uint8_t *inliers = NULL;
+  hs_status status = hs_guide_by_geometry(&guided, &job->geometry, &job->verify);
   if (status == HS_OK) {
-    job->verify.message = job->message;
-    job->verify.message_bytes = sizeof job->message;
-    status = hs_verify(&job->features[0], &job->features[1], matches->pairs, sizeof *matches->pairs, matches->count,
-                       &job->verify, job->table.inliers, &job->geometry);
+    status = hs_match(job->context, &job->features[0], &job->features[1], &guided, &matches);
+    if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);
   }
+  if (status == HS_OK) status = verify_matches(job, &matches, &inliers, &geometry);
+  if (status == HS_OK && geometry.found != 0 && geometry.inlier_count >= job->geometry.inlier_count) {
+    const hs_matches before = job->table.matches;
+    uint8_t *const inliers_before = job->table.inliers;
+    job->table.matches = matches;
+    job->table.inliers = inliers;
+    job->geometry = geometry;
+    matches = before;
+    inliers = inliers_before;
+  }
+  hs_matches_free(&matches);
+  free(inliers);
+  return status;
+}
+
+static cli_exit verify(match_job *job) {
+  job->message[0] = '\0';
+  hs_status status = verify_matches(job, &job->table.matches, &job->table.inliers, &job->geometry);
+  if (status == HS_OK && given(job, OPTION_GUIDED) && job->geometry.found != 0) status = guide(job);
   if (status != HS_OK) {
     if (job->message[0] == '\0') snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
     return fail(job, "verification");

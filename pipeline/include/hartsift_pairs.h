@@ -59,6 +59,13 @@ typedef struct hs_pairs_options {
   double plane_tolerance; /* of that homography, pixels; 0: the tolerance of verify; 0 or more; 0 */
 } hs_pairs_options;
 
+/* Sets guide, guide_matrix and guide_tolerance of *options such that candidates for matching are pairs of places that
+   agree with a geometry that was found, within the tolerance of *verify, whose cameras count for HS_ESSENTIAL: what
+   hs_pairs_options.guided does. The tolerance of a homography is taken times sqrt 2, because guides measure in the second
+   image alone. Statuses: HS_ERR_ARGUMENT (null, found 0), HS_ERR_OPTION (a struct_size that is not set). */
+HS_API hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geometry *geometry,
+                                      const hs_verify_options *verify);
+
 /* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
 #define hs_pairs_options_init(options) hs_pairs_options_init_sized((options), sizeof(hs_pairs_options))
 HS_API hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_size);

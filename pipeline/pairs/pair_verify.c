@@ -1,11 +1,4 @@
-/*
- * Verification of a pair's matches, and the guide for matching it again. See pair_run.h.
- */
-#include <math.h>
-#include <string.h>
-
-#include "pipeline/base/matrix3.h"
-#include "pipeline/base/message.h"
+/* Verification of a pair's matches, and the guide for matching it again. See pair_run.h. */
 #include "pipeline/pairs/pair_run.h"
 
 /* A homography is worth estimating when so much of another model's support lies in one plane. */
@@ -46,36 +39,11 @@ hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record 
   return verify(run, scratch, record, &plane, NULL, &record->plane);
 }
 
-/* Kb^-T E Ka^-1 */
-static void fundamental_of(const double *essential, const hs_camera *a, const hs_camera *b, double *out) {
-  const double ka[9] = {1.0 / a->fx, 0.0, -a->cx / a->fx, 0.0, 1.0 / a->fy, -a->cy / a->fy, 0.0, 0.0, 1.0};
-  const double kb[9] = {1.0 / b->fx, 0.0, -b->cx / b->fx, 0.0, 1.0 / b->fy, -b->cy / b->fy, 0.0, 0.0, 1.0};
-  double half[9];
-  for (int i = 0; i < 9; i++) {
-    const int row = i / 3, column = i % 3;
-    half[i] = essential[3 * row] * ka[column] + essential[3 * row + 1] * ka[3 + column] +
-              essential[3 * row + 2] * ka[6 + column];
-  }
-  for (int i = 0; i < 9; i++) {
-    const int row = i / 3, column = i % 3;
-    out[i] = kb[row] * half[column] + kb[3 + row] * half[3 + column] + kb[6 + row] * half[6 + column];
-  }
-}
-
 void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options *guided) {
   const hs_image_pair *pair = &record->result.images;
-  const hs_geometry *model = &record->model;
+  hs_verify_options verify = run->verify;
+  verify.camera_a = run->collection.images[pair->first].camera;
+  verify.camera_b = run->collection.images[pair->second].camera;
   *guided = run->match;
-  guided->guide_tolerance = run->verify.tolerance;
-  memcpy(guided->guide_matrix, model->matrix, sizeof guided->guide_matrix);
-  if (model->model == HS_HOMOGRAPHY) {
-    guided->guide = HS_GUIDE_HOMOGRAPHY;
-    /* Guides measure in the second image alone, verification spreads an error over both. */
-    guided->guide_tolerance *= sqrt(2.0);
-    return;
-  }
-  guided->guide = HS_GUIDE_FUNDAMENTAL;
-  if (model->model == HS_ESSENTIAL)
-    fundamental_of(model->matrix, &run->collection.images[pair->first].camera,
-                   &run->collection.images[pair->second].camera, guided->guide_matrix);
+  (void)hs_guide_by_geometry(guided, &record->model, &verify);
 }

@@ -179,6 +179,22 @@ class Match(Case):
         self.run_it("match", "--database", "d.db", "--replace", "--ratio", "0.5", "--verify", "homography", "-q")
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries WHERE config = 6 AND F IS NULL"), [(3,)])
 
+    def test_guided(self):
+        """Candidates along the geometry alone: more of them pass the ratio test. The same from a pair of files."""
+        plain, _ = self.run_it("match", "--database", "d.db", "--ratio", "0.6", "--verify", "homography", "--json")
+        guided, _ = self.run_it("match", "--database", "d.db", "--ratio", "0.6", "--verify", "homography", "--guided", "--replace",
+                                "--json")
+        counts = [[json.loads(line)["inliers"] for line in output.decode().splitlines()] for output in (plain, guided)]
+        self.assertEqual(len(counts[0]), 3)
+        for before, after in zip(*counts):
+            self.assertGreater(after, before)
+        self.run_it("extract", "photos/left/a.pgm", "--max-features", "400", "-o", "a.npz", "-q")
+        self.run_it("extract", "photos/b.pgm", "--max-features", "400", "-o", "b.npz", "-q")
+        output, _ = self.run_it("match", "a.npz", "b.npz", "--ratio", "0.6", "--verify", "homography", "--tolerance", "4", "--guided",
+                                "--json", "-q")
+        pair = json.loads(output)
+        self.assertEqual(sum(match["inlier"] for match in pair["matches"]), counts[1][0])
+
     def test_without_verification(self):
         self.run_it("match", "--database", "d.db", "--no-verify", "-q")
         self.assertEqual(self.ask("SELECT (SELECT count(*) FROM matches), (SELECT count(*) FROM two_view_geometries)"), [(3, 0)])
@@ -242,6 +258,8 @@ class Match(Case):
                 (["--database", "d.db", "--contrast", "0.1"], "--contrast"),
                 (["--database", "d.db", "--verify", "homography", "--no-verify"], "--no-verify"),
                 (["--database", "d.db", "--no-verify", "--tolerance", "3"], "--tolerance"),
+                (["--database", "d.db", "--no-verify", "--guided"], "--guided"),
+                (["photos/b.pgm", "photos/c.pgm", "--guided"], "--guided"),
                 (["photos/b.pgm", "photos/c.pgm", "--pairs", "p.txt"], "--database"),
                 (["photos/b.pgm"], "operand is missing")):
             _, errors = self.run_it("match", *arguments, status=USAGE)
