@@ -225,7 +225,7 @@ class Options(BatchCase):
 
     def test_records(self):
         self.list_of([*scenes(3), "absent.pgm"])
-        output, errors = self.batch("list.txt", "-o", "out", "--json", "--quiet", status=FAILED)
+        output, errors = self.batch("list.txt", "-o", "out", "--json", "--quiet", "--devices", "cpu", status=FAILED)
         *records, last = [json.loads(line) for line in output.splitlines()]
         by_name = {record["image"]: record for record in records}
         self.assertEqual(sorted(by_name), sorted([*scenes(3), "absent.pgm"]))
@@ -246,7 +246,7 @@ class Options(BatchCase):
 
     def test_progress_is_for_terminals(self):
         self.list_of(scenes(60, "160x120"))
-        _, errors = self.batch("list.txt", "-o", "out")
+        _, errors = self.batch("list.txt", "-o", "out", "--devices", "cpu")
         self.assertRegex(errors, r"^60 images: 60 done, 0 kept, 0 failed, [0-9.]+ s, [0-9.]+ a second on cpu\n$")
         terminal, inner = pty.openpty()
         run = self.start("list.txt", "-o", "out", stderr=inner)
