@@ -27,6 +27,8 @@ enum {
   FOUND_MAX = 32
 };
 
+static int32_t strips_of(const octave_view *o) { return (o->width + STRIP - 1) / STRIP; }
+
 /* Differences of three rows: rows[y % 3][level], from column x0. */
 typedef struct dog_rows {
   float values[3][DOG_LEVELS_MAX][ROW];
@@ -35,7 +37,7 @@ typedef struct dog_rows {
 typedef struct detect_job {
   const detect_args *args;
   keypoint_records records;
-  int32_t strips, band;
+  int32_t first_chunk[OCTAVES_MAX + 1]; /* of an octave */
   atomic_uint_fast64_t count;
 } detect_job;
 
@@ -47,6 +49,8 @@ typedef struct waiting_sample {
 /* A chunk's work. */
 typedef struct detect_strip {
   const detect_args *args;
+  const octave_view *octave;
+  int32_t octave_index;
   keypoint_records *records;
   int32_t x0, x1, y0, y1;
   int32_t from, to; /* columns that may be candidates */
@@ -63,7 +67,7 @@ typedef struct detect_strip {
 
 /* Row y of every level's difference but the last, and one sample beside the strip (0 where there is none: never a candidate's). */
 static void take_differences(const detect_strip *s, dog_rows *d, int32_t y) {
-  const octave_view *o = &s->args->octave;
+  const octave_view *o = s->octave;
   const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1;
   const float *row = o->levels + (size_t)y * o->stride + (size_t)s->x0;
   float(*out)[ROW] = d->values[y % 3];
@@ -152,7 +156,7 @@ static const float *patch_at(detect_strip *s, int32_t x, int32_t y) {
 /* Whether a sample of DoG level S is beyond its nine neighbours in level S+1 too. */
 static bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
   const plane_view *below = &s->top.below;
-  const float value = dog_at(&s->args->octave, s->args->params.scales, x, y), centre = hs_fabsf(value);
+  const float value = dog_at(s->octave, s->args->params.scales, x, y), centre = hs_fabsf(value);
   const float *patch = patch_at(s, x, y);
   for (int32_t i = 0; i < PATCH_SAMPLES; i++) {
     const size_t row = (size_t)(y - 1 + i / PATCH_SIDE), column = (size_t)(x - 1 + i % PATCH_SIDE);
@@ -172,7 +176,7 @@ typedef struct levels_about {
 } levels_about;
 
 static void look_at(detect_strip *s, const waiting_sample *at, levels_about *l) {
-  const octave_view *o = &s->args->octave;
+  const octave_view *o = s->octave;
   const int32_t scales = s->args->params.scales;
   l->view = *o;
   l->level = at->level;
@@ -198,9 +202,9 @@ static void add_keypoint(detect_strip *s, const waiting_sample *at, const levels
   const sift_params *p = &s->args->params;
   const float response = refine_response(q);
   if (p->refine_rule == RULE_LOWE) refine_again(&l->view, l->level, l->x, l->y, q);
-  const located place = located_at(p, s->args->octave.octave, q, response, at->level, at->x, at->y);
+  const located place = located_at(p, s->octave->octave, q, response, at->level, at->x, at->y);
   if (!place_kept(&s->args->filter, place.x, place.y)) return;
-  s->found[s->found_count++] = (keypoint_record){place, at->level, at->x, at->y};
+  s->found[s->found_count++] = (keypoint_record){place, s->octave_index, at->level, at->x, at->y};
   if (s->found_count == FOUND_MAX) hand_over(s);
 }
 
@@ -214,7 +218,7 @@ static void follow(detect_strip *s, waiting_sample at) {
   for (int32_t step = 0; step < REFINE_STEPS; step++) {
     look_at(s, &at, &about);
     if (!quadratic_fit(&about.view, about.level, about.x, about.y, p->refine_rule, &q)) return;
-    const refine_step outcome = refine_judge(&s->args->octave, p, &q, step, &at.level, &at.x, &at.y);
+    const refine_step outcome = refine_judge(s->octave, p, &q, step, &at.level, &at.x, &at.y);
     if (outcome == REFINE_SETTLED) add_keypoint(s, &at, &about, &q);
     if (outcome != REFINE_MOVED) return;
   }
@@ -257,7 +261,7 @@ static void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32_t y) {
 
 /* Searches one row of one level. */
 static inline void search_row(detect_strip *s, const dog_rows *d, int32_t level, int32_t y, int ties, int top) {
-  const octave_view *o = &s->args->octave;
+  const octave_view *o = s->octave;
   const int32_t scales = s->args->params.scales, ahead = y + ROWS_AHEAD < o->height ? y + ROWS_AHEAD : y;
   const float *ahead_row = o->levels + (size_t)ahead * o->stride + (size_t)s->x0;
   const int32_t first = (level - 1) * (scales + 2) / scales, last = level * (scales + 2) / scales;
@@ -285,25 +289,33 @@ static void search_levels(detect_strip *s, const dog_rows *d, int32_t y) {
   }
 }
 
+/* The strip and the band of a chunk of an octave, less what the border rules out. */
+static void place_strip(detect_strip *s, int32_t chunk) {
+  const octave_view *o = s->octave;
+  const int32_t border = s->args->params.border, strips = strips_of(o);
+  s->x0 = chunk % strips * STRIP;
+  s->x1 = o->width - s->x0 < STRIP ? o->width : s->x0 + STRIP;
+  s->from = border;
+  s->to = o->width - border;
+  s->y0 = chunk / strips * BAND;
+  s->y1 = o->height - s->y0 < BAND ? o->height : s->y0 + BAND;
+  s->y0 = s->y0 < border ? border : s->y0;
+  s->y1 = s->y1 > o->height - border ? o->height - border : s->y1;
+}
+
 static void detect_chunk(void *argument, int32_t chunk, int32_t worker) {
   detect_job *job = argument;
   const detect_args *args = job->args;
-  const octave_view *o = &args->octave;
-  const int32_t border = args->params.border;
   (void)worker;
   detect_strip s;
+  s.octave_index = 0;
+  while (chunk >= job->first_chunk[s.octave_index + 1]) s.octave_index++;
   s.args = args;
+  s.octave = &args->octaves[s.octave_index];
   s.records = &job->records;
-  s.x0 = chunk % job->strips * STRIP;
-  s.x1 = o->width - s.x0 < STRIP ? o->width : s.x0 + STRIP;
-  s.from = border;
-  s.to = o->width - border;
-  s.y0 = chunk / job->strips * job->band;
-  s.y1 = o->height - s.y0 < job->band ? o->height : s.y0 + job->band;
-  s.y0 = s.y0 < border ? border : s.y0;
-  s.y1 = s.y1 > o->height - border ? o->height - border : s.y1;
+  place_strip(&s, chunk - job->first_chunk[s.octave_index]);
   s.threshold = simd_set1(args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f);
-  s.top = (top_step){octave_level(o, args->params.scales + 1), args->top_filter, args->border};
+  s.top = (top_step){octave_level(s.octave, args->params.scales + 1), args->top_filter, args->border};
   s.patch_x = s.patch_y = -1;
   s.count = s.found_count = 0;
   s.first_waiting = s.waiting = 0;
@@ -321,12 +333,15 @@ static void detect_chunk(void *argument, int32_t chunk, int32_t worker) {
 }
 
 stage_status SIMD_NAME(detect)(stage_queue *queue, const detect_args *args) {
-  const octave_view *o = &args->octave;
-  detect_job job = {.args = args, .strips = (o->width + STRIP - 1) / STRIP, .band = BAND};
-  assert(args->params.border >= 1 && args->params.scales <= SCALES_MAX);
+  detect_job job = {.args = args};
+  assert(args->params.border >= 1 && args->params.scales <= SCALES_MAX && args->octave_count >= 1);
+  for (int32_t i = 0; i < args->octave_count; i++) {
+    const octave_view *o = &args->octaves[i];
+    job.first_chunk[i + 1] = job.first_chunk[i] + strips_of(o) * ((o->height + BAND - 1) / BAND);
+  }
   keypoint_records_begin(&job.records, args);
   atomic_init(&job.count, 0);
-  queue_run(queue, job.strips * ((o->height + job.band - 1) / job.band), detect_chunk, &job);
+  queue_run(queue, job.first_chunk[args->octave_count], detect_chunk, &job);
   keypoint_records_end(&job.records, args);
   if (args->candidates) *args->candidates = atomic_load(&job.count);
   return STAGE_OK;

@@ -8,16 +8,14 @@ static uint32_t records_of(uint32_t keypoints) {
   return keypoints < UINT32_MAX / 2 ? keypoints + keypoints / 2 + 64 : UINT32_MAX;
 }
 
-/* Counters of a sort's keys. */
-static size_t counters_of(int32_t width, int32_t height, int32_t scales) {
-  const size_t rows = (size_t)height * (size_t)scales;
-  return (rows > (size_t)width ? rows : (size_t)width) + 1;
-}
+/* Counters of the sorts' keys: columns, and rows of all levels. */
+static size_t counters_of(size_t width, size_t rows) { return (rows > width ? rows : width) + 1; }
 
-size_t detect_work_bytes(int32_t width, int32_t height, int32_t scales, uint32_t keypoint_capacity) {
-  const size_t records = records_of(keypoint_capacity);
-  return (sizeof(keypoint_record) + 2 * sizeof(uint32_t)) * records +
-         sizeof(uint32_t) * counters_of(width, height, scales);
+size_t detect_work_bytes(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity) {
+  size_t rows = 0;
+  for (int32_t i = 0; i < geometry->octave_count; i++) rows += (size_t)geometry->height[i] * (size_t)scales;
+  return (sizeof(keypoint_record) + 2 * sizeof(uint32_t)) * records_of(keypoint_capacity) +
+         sizeof(uint32_t) * counters_of((size_t)geometry->width[0], rows);
 }
 
 void keypoint_records_begin(keypoint_records *found, const detect_args *args) {
@@ -34,23 +32,36 @@ void keypoint_records_add(keypoint_records *found, const keypoint_record *record
   memcpy(found->records + first, records, sizeof *records * (count < room ? count : room));
 }
 
-/* to: the indices of from (null: 0, 1, ...) in the order of their records' keys, equal ones as they come. */
-static void sort_by(const keypoint_record *records, uint32_t count, const uint32_t *from, uint32_t *to,
-                    uint32_t *counters, size_t keys, int32_t height) {
-  const bool by_row = from != NULL;
-  memset(counters, 0, sizeof *counters * (keys + 1));
-#define KEY(R) (by_row ? (size_t)((R)->level - 1) * (size_t)height + (size_t)(R)->row : (size_t)(R)->column)
-  for (uint32_t i = 0; i < count; i++) counters[KEY(records + i) + 1]++;
-  for (size_t k = 0; k < keys; k++) counters[k + 1] += counters[k];
-  for (uint32_t i = 0; i < count; i++) {
+/* A sort of records by a key below `keys`. */
+typedef struct record_sort {
+  const keypoint_record *records;
+  uint32_t count;
+  uint32_t *counters; /* keys + 1 */
+  size_t keys;
+  bool by_row;
+  size_t first_row[OCTAVES_MAX]; /* of an octave's rows */
+  int32_t height[OCTAVES_MAX];
+} record_sort;
+
+static size_t key_of(const record_sort *s, uint32_t index) {
+  const keypoint_record *r = &s->records[index];
+  if (!s->by_row) return (size_t)r->column;
+  return s->first_row[r->octave_index] + (size_t)(r->level - 1) * (size_t)s->height[r->octave_index] + (size_t)r->row;
+}
+
+/* to: the indices of from (null: 0, 1, ...) in the order of their keys, equal ones as they come. */
+static void sort_records(const record_sort *s, const uint32_t *from, uint32_t *to) {
+  memset(s->counters, 0, sizeof *s->counters * (s->keys + 1));
+  for (uint32_t i = 0; i < s->count; i++) s->counters[key_of(s, i) + 1]++;
+  for (size_t k = 0; k < s->keys; k++) s->counters[k + 1] += s->counters[k];
+  for (uint32_t i = 0; i < s->count; i++) {
     const uint32_t index = from ? from[i] : i;
-    to[counters[KEY(records + index)]++] = index;
+    to[s->counters[key_of(s, index)]++] = index;
   }
-#undef KEY
 }
 
 static bool same_sample(const keypoint_record *a, const keypoint_record *b) {
-  return a->level == b->level && a->row == b->row && a->column == b->column;
+  return a->octave_index == b->octave_index && a->level == b->level && a->row == b->row && a->column == b->column;
 }
 
 static void append(const keypoint_list *list, const keypoint_record *r, int32_t octave) {
@@ -67,18 +78,26 @@ static void append(const keypoint_list *list, const keypoint_record *r, int32_t 
 }
 
 void keypoint_records_end(const keypoint_records *found, const detect_args *args) {
-  const octave_view *o = &args->octave;
   const keypoint_list *list = &args->keypoints;
   const uint32_t all = atomic_load_explicit(&found->count, memory_order_relaxed);
   const uint32_t count = all < found->capacity ? all : found->capacity;
-  uint32_t *by_column = found->scratch, *in_order = by_column + found->capacity, *counters = in_order + found->capacity;
-  sort_by(found->records, count, NULL, by_column, counters, (size_t)o->width, 0);
-  sort_by(found->records, count, by_column, in_order, counters, (size_t)o->height * (size_t)args->params.scales,
-          o->height);
+  uint32_t *by_column = found->scratch, *in_order = by_column + found->capacity;
+  record_sort sort = {.records = found->records, .count = count, .counters = in_order + found->capacity};
+  size_t rows = 0;
+  for (int32_t i = 0; i < args->octave_count; i++) {
+    sort.first_row[i] = rows;
+    sort.height[i] = args->octaves[i].height;
+    rows += (size_t)sort.height[i] * (size_t)args->params.scales;
+  }
+  sort.keys = (size_t)args->octaves[0].width;
+  sort_records(&sort, NULL, by_column);
+  sort.by_row = true;
+  sort.keys = rows;
+  sort_records(&sort, by_column, in_order);
   const keypoint_record *before = NULL;
   for (uint32_t i = 0; i < count; i++) {
     const keypoint_record *r = &found->records[in_order[i]];
-    if (!before || !same_sample(before, r)) append(list, r, o->octave);
+    if (!before || !same_sample(before, r)) append(list, r, args->octaves[r->octave_index].octave);
     before = r;
   }
   /* Records without room make the list too long, whether they were duplicates or not. */

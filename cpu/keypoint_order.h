@@ -1,5 +1,5 @@
 /*
- * Keypoints of an octave that were found in any order, some of them twice, put in the defined order.
+ * Keypoints that were found in any order, some of them twice, put in the defined order.
  */
 #ifndef HARTSIFT_CPU_KEYPOINT_ORDER_H
 #define HARTSIFT_CPU_KEYPOINT_ORDER_H
@@ -10,7 +10,7 @@
 
 typedef struct keypoint_record {
   located place;
-  int32_t level, column, row; /* the settled sample */
+  int32_t octave_index, level, column, row; /* the settled sample */
 } keypoint_record;
 
 /* Records that threads append; counting goes on past the capacity. */
@@ -22,13 +22,13 @@ typedef struct keypoint_records {
 } keypoint_records;
 
 /* The work memory of a detection, and its division. */
-size_t detect_work_bytes(int32_t width, int32_t height, int32_t scales, uint32_t keypoint_capacity);
+size_t detect_work_bytes(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
 void keypoint_records_begin(keypoint_records *found, const detect_args *args);
 
 /* Appends `count` records. */
 void keypoint_records_add(keypoint_records *found, const keypoint_record *records, uint32_t count);
 
-/* Appends the records to the list of the arguments: by level, row and column, each sample once. */
+/* Appends the records to the list of the arguments: by octave, level, row and column, each sample once. */
 void keypoint_records_end(const keypoint_records *found, const detect_args *args);
 
 #endif

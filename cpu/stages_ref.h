@@ -13,7 +13,7 @@ stage_status extrema_ref(stage_queue *queue, const extrema_args *args);
 stage_status refine_ref(stage_queue *queue, const refine_args *args);
 stage_status locate_ref(stage_queue *queue, const locate_args *args);
 stage_status detect_ref(stage_queue *queue, const detect_args *args);
-size_t detect_work_bytes_ref(int32_t width, int32_t height, int32_t scales, uint32_t keypoint_capacity);
+size_t detect_work_bytes_ref(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
 stage_status orient_ref(stage_queue *queue, const orient_args *args);
 stage_status select_ref(stage_queue *queue, const select_args *args);
 stage_status describe_ref(stage_queue *queue, const describe_args *args);

@@ -51,8 +51,8 @@ typedef struct stage_ops {
      plane of that size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
   bool pyramid_work_plane; /* a mixture: room for a plane as well, whichever is larger */
-  /* Bytes that detect_args.work must hold for an octave of a size. */
-  size_t (*detect_work_bytes)(int32_t width, int32_t height, int32_t scales, uint32_t keypoint_capacity);
+  /* Bytes that detect_args.work must hold for octaves of these sizes, of which there is at least one. */
+  size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top; /* level S+2 must be in memory */
   /* Bytes that match_args.work must hold for the other fields and this many threads. False: more than size_t holds. */
   bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);

@@ -83,7 +83,7 @@ static void make_pyramid(pyramid *p, const hs_image *image, int32_t threads) {
     v->levels = take(sizeof(float) * v->level_floats * LEVELS);
     const stage_ops *ops = cpu_variant_ops(cpu_level_name());
     const size_t bytes = sizeof(float) * ops->pyramid_work_floats(width, height, radius, threads),
-                 more = ops->detect_work_bytes(width, height, SCALES, KEYPOINTS_MAX);
+                 more = ops->detect_work_bytes(&p->geometry, SCALES, KEYPOINTS_MAX);
     work = bytes > work ? bytes : work;
     work = more > work ? more : work;
   }
@@ -102,7 +102,6 @@ static void make_pyramid(pyramid *p, const hs_image *image, int32_t threads) {
 
 /* One pass over all octaves; adds each stage's time. */
 static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, double ms[STAGES]) {
-  p->found = 0;
   *p->keypoints.count = 0;
   for (int32_t o = 0; o < p->geometry.octave_count; o++) {
     const octave_view *v = &p->octaves[o];
@@ -123,27 +122,26 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
       const blur_args blur = {octave_level(v, s - 1), octave_level(v, s), work, BORDER_REFLECT_101, &p->step_filter[s]};
       ops->blur(queue, &blur);
     }
-    const double blurred = now_ms();
-    uint64_t count;
-    const detect_args detect = {.octave = *v,
-                                .top_filter = &p->step_filter[SCALES + 2],
-                                .params = {.scales = SCALES,
-                                           .sigma0 = 1.6f,
-                                           .grid_shift = 0.25f,
-                                           .border = 5,
-                                           .candidate_above = 0.5f * 0.04f / 3.0f,
-                                           .settle = 0.6f,
-                                           .contrast_above = 0.04f / 3.0f,
-                                           .edge = 10.0f},
-                                .filter = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX},
-                                .work = p->work,
-                                .keypoints = p->keypoints,
-                                .candidates = &count};
-    ops->detect(queue, &detect);
-    ms[1] += blurred - based;
-    ms[3] += now_ms() - blurred;
-    p->found += count;
+    ms[1] += now_ms() - based;
   }
+  const double blurred = now_ms();
+  const detect_args detect = {.octaves = p->octaves,
+                              .octave_count = p->geometry.octave_count,
+                              .top_filter = &p->step_filter[SCALES + 2],
+                              .params = {.scales = SCALES,
+                                         .sigma0 = 1.6f,
+                                         .grid_shift = 0.25f,
+                                         .border = 5,
+                                         .candidate_above = 0.5f * 0.04f / 3.0f,
+                                         .settle = 0.6f,
+                                         .contrast_above = 0.04f / 3.0f,
+                                         .edge = 10.0f},
+                              .filter = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX},
+                              .work = p->work,
+                              .keypoints = p->keypoints,
+                              .candidates = &p->found};
+  ops->detect(queue, &detect);
+  ms[3] += now_ms() - blurred;
 }
 
 static int by_value(const void *a, const void *b) {

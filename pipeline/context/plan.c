@@ -66,10 +66,10 @@ static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t cou
   return plan_add(plan, e, count, item);
 }
 
-static bool add_octave(frame_plan *plan, int32_t o) {
+/* The octave's levels; *work_floats: at least what its base and level steps work in. */
+static bool add_octave(frame_plan *plan, int32_t o, size_t *work_floats) {
   const pyramid_geometry *g = &plan->geometry;
   const plan_request *r = &plan->request;
-  const int32_t scales = r->rules.scales, step = o * STEP_COUNT;
   size_t floats, level_bytes;
   plan->stride[o] = ((size_t)g->width[o] + STRIDE_FLOATS - 1) & ~(size_t)(STRIDE_FLOATS - 1);
   if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) ||
@@ -77,27 +77,34 @@ static bool add_octave(frame_plan *plan, int32_t o) {
     return false;
   plan->level_floats[o] = floats;
   if (!hs_size_mul(floats, sizeof(float), &level_bytes)) return false;
-  size_t work_floats = floats;
+  size_t work = floats;
   if (r->pyramid_work_floats) {
     const size_t scratch = r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads);
-    if (!r->pyramid_work_plane || scratch > floats) work_floats = scratch;
+    if (!r->pyramid_work_plane || scratch > floats) work = scratch;
   }
-  const size_t levels = (size_t)scales + (r->detect_reads_top ? 3 : 2);
-  /* The levels live until the next octave has been halved from them. */
-  return add(plan, BUFFER_LEVELS, o, levels, level_bytes, step + STEP_PYRAMID, step + STEP_COUNT + STEP_PYRAMID) &&
-         add(plan, BUFFER_BLUR_WORK, o, work_floats, sizeof(float), step + STEP_PYRAMID, step + STEP_PYRAMID) &&
-         add(plan, BUFFER_DETECT, o, r->detect_work_bytes(g->width[o], g->height[o], scales, r->keypoint_capacity), 1,
-             step + STEP_DETECT, step + STEP_DETECT);
+  if (work > *work_floats) *work_floats = work;
+  const size_t levels = (size_t)r->rules.scales + (r->detect_reads_top ? 3 : 2);
+  return add(plan, BUFFER_LEVELS, o, levels, level_bytes, STEP_PYRAMID, STEP_DESCRIBE);
+}
+
+static bool add_octaves(frame_plan *plan) {
+  const plan_request *r = &plan->request;
+  size_t work_floats = 0;
+  if (plan->geometry.octave_count == 0) return true;
+  for (int32_t o = 0; o < plan->geometry.octave_count; o++)
+    if (!add_octave(plan, o, &work_floats)) return false;
+  const size_t detect_bytes = r->detect_work_bytes(&plan->geometry, r->rules.scales, r->keypoint_capacity);
+  return add(plan, BUFFER_BLUR_WORK, 0, work_floats, sizeof(float), STEP_PYRAMID, STEP_PYRAMID) &&
+         add(plan, BUFFER_DETECT, 0, detect_bytes, 1, STEP_DETECT, STEP_DETECT);
 }
 
 static bool add_lists(frame_plan *plan) {
   const plan_request *r = &plan->request;
-  const int32_t end = OCTAVES_MAX * STEP_COUNT;
-  return add(plan, BUFFER_COUNTS, 0, 4, sizeof(uint32_t), 0, end) &&
-         add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES, 0, end) &&
-         add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES, 0, end) &&
-         add(plan, BUFFER_DESCRIPTORS, 0, r->feature_capacity, r->descriptor_bytes, 0, end) &&
-         add(plan, BUFFER_SOURCES, 0, r->source_capacity, sizeof(uint32_t), 0, end);
+  return add(plan, BUFFER_COUNTS, 0, 4, sizeof(uint32_t), 0, STEP_COUNT) &&
+         add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES, 0, STEP_COUNT) &&
+         add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES, 0, STEP_COUNT) &&
+         add(plan, BUFFER_DESCRIPTORS, 0, r->feature_capacity, r->descriptor_bytes, 0, STEP_COUNT) &&
+         add(plan, BUFFER_SOURCES, 0, r->source_capacity, sizeof(uint32_t), 0, STEP_COUNT);
 }
 
 void plan_decide_capacities(frame_plan *plan) {
@@ -120,10 +127,7 @@ hs_status plan_make(const plan_request *request, frame_plan *plan) {
     return HS_ERR_LIMIT;
   pyramid_geometry_skip(&plan->geometry, request->skipped_octaves);
   plan_decide_capacities(plan);
-  if (!add_lists(plan)) return HS_ERR_LIMIT;
-  for (int32_t o = 0; o < plan->geometry.octave_count; o++)
-    if (!add_octave(plan, o)) return HS_ERR_LIMIT;
-  return HS_OK;
+  return add_lists(plan) && add_octaves(plan) ? HS_OK : HS_ERR_LIMIT;
 }
 
 const plan_entry *plan_find(const frame_plan *plan, plan_buffer buffer, int32_t octave_index) {

@@ -2,8 +2,8 @@
  * The plan of a frame: its octaves, and for every buffer its size, when it is in use, and its offset.
  *
  * Pure arithmetic, tested without pictures or devices. From the table come the size query, the one slab a context holds
- * and every pointer of a frame. Buffers whose lifetimes are disjoint share space: octaves are processed one after
- * another, so the levels of one octave are reused by the next but one.
+ * and every pointer of a frame. Buffers whose lifetimes are disjoint share space. The levels of all octaves are kept,
+ * because their keypoints are processed together.
  */
 #ifndef HARTSIFT_CONTEXT_PLAN_H
 #define HARTSIFT_CONTEXT_PLAN_H
@@ -11,16 +11,17 @@
 #include "pipeline/include/hartsift.h"
 #include "stages/pyramid.h"
 
-/* Steps of an octave, the unit of lifetimes: octave index * STEP_COUNT + step. */
-typedef enum plan_step { STEP_PYRAMID, STEP_DETECT, STEP_ORIENT, STEP_DESCRIBE, STEP_COUNT } plan_step;
+/* Steps of a frame, the unit of lifetimes. */
+typedef enum plan_step { STEP_PYRAMID, STEP_DETECT, STEP_DESCRIBE, STEP_COUNT } plan_step;
 
 typedef enum plan_space { SPACE_HOST, SPACE_DEVICE } plan_space;
 
 /* What a buffer holds; those up to PLAN_PER_OCTAVE exist once for each octave. */
 typedef enum plan_buffer {
   BUFFER_LEVELS,     /* planes of an octave: S+3, or S+2 where detection does not read the last level */
-  BUFFER_BLUR_WORK,  /* scratch of base and level step: what the backend asks for, else one plane */
-  BUFFER_DETECT,     /* host: scratch of detection, what the backend asks for */
+  BUFFER_BLUR_WORK,  /* scratch of base and level step: what the backend asks for, else one plane; on the host one for
+                        all octaves */
+  BUFFER_DETECT,     /* host: scratch of detection for all octaves, what the backend asks for */
   BUFFER_CANDIDATES, /* device: a bit a sample of DoG levels 1..S */
   BUFFER_SETTLED,    /* the same */
   BUFFER_DOG,        /* device: S+2 planes of differences, where the uber kernel stores them */
@@ -67,7 +68,7 @@ typedef struct plan_request {
   /* as in stage_ops */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
   bool pyramid_work_plane;
-  size_t (*detect_work_bytes)(int32_t width, int32_t height, int32_t scales, uint32_t keypoint_capacity);
+  size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top;
 } plan_request;
 

@@ -10,8 +10,8 @@
 
 typedef struct workspace {
   octave_view octaves[OCTAVES_MAX];
-  plane_view blur_work[OCTAVES_MAX];
-  void *detect_work[OCTAVES_MAX];
+  plane_view blur_work[OCTAVES_MAX]; /* one memory */
+  void *detect_work;
   keypoint_list keypoints;
   feature_list features;
   unsigned char *descriptors; /* null when none are wanted */

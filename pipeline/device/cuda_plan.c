@@ -12,11 +12,8 @@ _Static_assert(PLANE_ALIGNMENT_FLOATS * sizeof(float) == PLANE_ALIGNMENT_BYTES &
                "levels of an octave follow one another as planes");
 
 static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item) {
-  const plan_entry e = {.buffer = buffer,
-                        .space = SPACE_DEVICE,
-                        .octave_index = octave,
-                        .first_step = 0,
-                        .last_step = OCTAVES_MAX * STEP_COUNT};
+  const plan_entry e = {
+      .buffer = buffer, .space = SPACE_DEVICE, .octave_index = octave, .first_step = 0, .last_step = STEP_COUNT};
   return plan_add(plan, e, count, item);
 }
 

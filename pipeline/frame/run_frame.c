@@ -1,4 +1,5 @@
-/* One frame in the order of the paper: scale space, extrema, refinement, orientation, descriptor; octave by octave. */
+/* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor; each for all
+   octaves at once, so that threads meet seldom and small octaves fill up what large ones leave. */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ typedef struct frame {
   hs_context *context;
   const frame_request *request;
   workspace *work;
-  uint32_t described; /* features that have their descriptors */
+  int32_t octaves; /* that are wanted */
   uint64_t candidates;
 } frame;
 
@@ -78,38 +79,43 @@ static stage_status build_levels(frame *f, int32_t o) {
   return st;
 }
 
-/* The octave's keypoints, appended in the defined order. */
-static stage_status detect(frame *f, int32_t o) {
+/* The keypoints, in the defined order. */
+static stage_status detect(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  uint64_t count = 0;
-  const detect_args args = {.octave = w->octaves[o],
+  const detect_args args = {.octaves = w->octaves,
+                            .octave_count = f->octaves,
                             .border = (border_mode)options_rules(&c->options)->border_rule,
                             .top_filter = &c->step_filter[c->options.scales + 2],
                             .params = c->params,
                             .filter = f->request->filter,
-                            .work = w->detect_work[o],
+                            .work = w->detect_work,
                             .keypoints = w->keypoints,
-                            .candidates = &count};
-  const stage_status st = c->ops.detect(c->queue, &args);
-  f->candidates += count;
-  return st;
+                            .candidates = &f->candidates};
+  return f->octaves > 0 ? c->ops.detect(c->queue, &args) : STAGE_OK;
 }
 
-/* Keypoints first.. get their orientations. */
-static stage_status orient(frame *f, uint32_t first) {
+/* The given keypoints that have an orientation, or those that have none. */
+static void append_given(frame *f, bool oriented) {
+  for (int32_t o = 0; o < f->octaves; o++)
+    given_append(&f->context->plan, f->context, f->request, o, oriented, f->work);
+}
+
+/* The keypoints get their orientations. */
+static stage_status orient(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  const orient_args args = {w->octaves, c->plan.geometry.first_octave, first, w->keypoints, w->features, c->params,
+  const orient_args args = {w->octaves, c->plan.geometry.first_octave, 0, w->keypoints, w->features, c->params,
                             &c->scales};
   return c->ops.orient(c->queue, &args);
 }
 
-/* With max_features: drops features that can no longer be selected, before they are described. */
+/* With max_features: drops the others before they are described. */
 static stage_status select_features(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
   const source_view *picture = &f->request->source;
+  uint32_t described = 0;
   if (c->options.max_features == 0 || f->request->given) return STAGE_OK;
   const select_args args = {.keypoints = w->keypoints,
                             .features = w->features,
@@ -117,8 +123,7 @@ static stage_status select_features(frame *f) {
                             .rule = (select_rule)c->options.selection,
                             .descriptors = w->descriptors,
                             .descriptor_bytes = f->request->descriptor_bytes,
-                            .described_count = f->described,
-                            .kept_described = &f->described};
+                            .kept_described = &described};
   if (options_use_grid(&c->options)) {
     grid_choice_lists(c, &args, picture->width, picture->height);
     return STAGE_OK;
@@ -126,27 +131,21 @@ static stage_status select_features(frame *f) {
   return c->ops.select(c->queue, &args);
 }
 
-/* Describes the features that have no descriptor yet, while their octave's levels still exist. */
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
   const describe_args args = {
-      w->octaves,    c->plan.geometry.first_octave, f->described, w->keypoints, w->features, c->params, &c->scales,
-      w->descriptors};
-  stage_status st = STAGE_OK;
-  if (f->request->descriptor_bytes > 0) st = c->ops.describe(c->queue, &args);
-  f->described = *w->features.count;
-  return st;
+      w->octaves, c->plan.geometry.first_octave, 0, w->keypoints, w->features, c->params, &c->scales, w->descriptors};
+  return f->request->descriptor_bytes > 0 ? c->ops.describe(c->queue, &args) : STAGE_OK;
 }
 
-static stage_status run_octave(frame *f, int32_t o) {
-  workspace *w = f->work;
-  const uint32_t first = *w->keypoints.count;
-  stage_status st = build_levels(f, o);
-  if (st == STAGE_OK && !f->request->given) st = detect(f, o);
-  if (st == STAGE_OK && f->request->given) given_append(&f->context->plan, f->context, f->request, o, false, w);
-  if (st == STAGE_OK) st = orient(f, first);
-  if (st == STAGE_OK && f->request->given) given_append(&f->context->plan, f->context, f->request, o, true, w);
+static stage_status run_stages(frame *f) {
+  stage_status st = STAGE_OK;
+  for (int32_t o = 0; o < f->octaves && st == STAGE_OK; o++) st = build_levels(f, o);
+  if (st == STAGE_OK && !f->request->given) st = detect(f);
+  if (st == STAGE_OK && f->request->given) append_given(f, false);
+  if (st == STAGE_OK) st = orient(f);
+  if (st == STAGE_OK && f->request->given) append_given(f, true);
   if (st == STAGE_OK) st = select_features(f);
   if (st == STAGE_OK) st = describe(f);
   return st;
@@ -167,11 +166,9 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
     workspace_view(&c->plan, c->slab, w);
     st = grid_choice_reserve(c, w->features.capacity);
     if (st != HS_OK) return st;
-    const int32_t octaves = r->given ? given_octaves_needed(&c->plan, c, r) : c->plan.geometry.octave_count;
-    for (int32_t o = 0; o < octaves; o++) {
-      st = status_of(c, run_octave(&f, o));
-      if (st != HS_OK) return st;
-    }
+    f.octaves = r->given ? given_octaves_needed(&c->plan, c, r) : c->plan.geometry.octave_count;
+    st = status_of(c, run_stages(&f));
+    if (st != HS_OK) return st;
     c->statistics.candidates = f.candidates;
   } while (context_grow_lists(c, *w->keypoints.count, *w->features.count, w->keypoints.capacity, w->features.capacity));
   c->statistics.frames++;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/dot.h"
 #include "cpu/float_environment.h"
 #include "cpu/threads.h"
 #include "pipeline/base/memory.h"
@@ -10,34 +11,36 @@
 #include "pipeline/retrieval/rounded_vector.h"
 
 /* Vectors that are compared with each other while they are in the cache. */
-enum { ASKING_BLOCK = 16, ANSWERING_BLOCK = 16, LENGTH_MAX = 65536 };
+enum { ASKING_BLOCK = 16, ANSWERING_BLOCK = 16 };
 
 typedef struct similar_search {
   const int8_t *vectors;
   size_t count, length;
   uint32_t neighbors;
+  dot_bytes_function dot;
   double *scale;   /* [count]: 1 / length of the vector as a vector of numbers; 0: all 0 */
   neighbor *near;  /* [count][neighbors] */
   uint32_t *found; /* [count] */
 } similar_search;
 
-static int32_t dot(const int8_t *a, const int8_t *b, size_t length) {
-  int32_t sum = 0;
-  for (size_t i = 0; i < length; i++) sum += a[i] * b[i];
-  return sum;
+static void offer(const similar_search *s, size_t asking, size_t answering, int32_t product) {
+  if (answering == asking || s->scale[answering] == 0.0) return;
+  /* The cosine but for the asking vector's length, which is the same for all. */
+  const neighbor offered = {-(double)product * s->scale[answering], (uint32_t)answering};
+  neighbor_offer(s->near + asking * s->neighbors, &s->found[asking], s->neighbors, offered);
 }
 
-static void compare_blocks(similar_search *s, size_t asking, size_t asking_end, size_t answering,
-                           size_t answering_end) {
-  for (size_t i = asking; i < asking_end; i++) {
-    if (s->scale[i] == 0.0) continue;
-    for (size_t k = answering; k < answering_end; k++) {
-      if (k == i || s->scale[k] == 0.0) continue;
-      const int32_t product = dot(s->vectors + i * s->length, s->vectors + k * s->length, s->length);
-      /* The cosine but for the asking vector's length, which is the same for all. */
-      const neighbor offered = {-(double)product * s->scale[k], (uint32_t)k};
-      neighbor_offer(s->near + i * s->neighbors, &s->found[i], s->neighbors, offered);
-    }
+static void compare_with_block(const similar_search *s, size_t asking, size_t first, size_t end) {
+  const int8_t *vector = s->vectors + asking * s->length;
+  int32_t products[DOT_ANSWERS];
+  size_t k = first;
+  for (; end - k >= DOT_ANSWERS; k += DOT_ANSWERS) {
+    s->dot(vector, s->vectors + k * s->length, s->length, s->length, products);
+    for (size_t i = 0; i < DOT_ANSWERS; i++) offer(s, asking, k + i, products[i]);
+  }
+  for (; k < end; k++) { /* one, four times over */
+    s->dot(vector, s->vectors + k * s->length, 0, s->length, products);
+    offer(s, asking, k, products[0]);
   }
 }
 
@@ -46,20 +49,22 @@ static int32_t chunks_of(const similar_search *s) { return (int32_t)((s->count +
 static void compare_chunk(void *job, int32_t chunk, int32_t worker) {
   similar_search *s = job;
   const size_t asking = (size_t)chunk * ASKING_BLOCK;
-  const size_t asking_end = s->count - asking < ASKING_BLOCK ? s->count : asking + ASKING_BLOCK;
   (void)worker;
   for (size_t at = 0; at < s->count; at += ANSWERING_BLOCK)
-    compare_blocks(s, asking, asking_end, at, s->count - at < ANSWERING_BLOCK ? s->count : at + ANSWERING_BLOCK);
+    for (size_t i = asking; i < s->count && i < asking + ASKING_BLOCK; i++)
+      if (s->scale[i] != 0.0)
+        compare_with_block(s, i, at, s->count - at < ANSWERING_BLOCK ? s->count : at + ANSWERING_BLOCK);
 }
 
 static void scale_chunk(void *job, int32_t chunk, int32_t worker) {
   similar_search *s = job;
   const size_t first = (size_t)chunk * ASKING_BLOCK;
+  int32_t squares[DOT_ANSWERS];
   (void)worker;
   for (size_t i = first; i < s->count && i < first + ASKING_BLOCK; i++) {
     const int8_t *vector = s->vectors + i * s->length;
-    const int32_t square = dot(vector, vector, s->length);
-    s->scale[i] = square > 0 ? 1.0 / sqrt((double)square) : 0.0;
+    s->dot(vector, vector, 0, s->length, squares);
+    s->scale[i] = squares[0] > 0 ? 1.0 / sqrt((double)squares[0]) : 0.0;
     s->found[i] = 0;
   }
 }
@@ -67,6 +72,8 @@ static void scale_chunk(void *job, int32_t chunk, int32_t worker) {
 /* Room and the nearest of every image; what was allocated is freed by end_search in any case. */
 static hs_status find_neighbors(hs_context *context, const hs_allocator *allocator, similar_search *s) {
   size_t near_bytes;
+  s->dot = cpu_choose_dot();
+  if (!s->dot) return HS_ERR_OPTION;
   if (s->neighbors > s->count - 1) s->neighbors = (uint32_t)(s->count - 1);
   if (s->count > INT32_MAX || !hs_size_mul(s->count, (size_t)s->neighbors * sizeof(neighbor), &near_bytes))
     return HS_ERR_LIMIT;
@@ -99,7 +106,7 @@ static bool add_found(const similar_search *s, hs_image_pairs *pairs) {
 hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length, uint32_t neighbors,
                           hs_image_pairs *pairs) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!pairs || (!vectors && count > 0) || length == 0 || length > LENGTH_MAX) return HS_ERR_ARGUMENT;
+  if (!pairs || (!vectors && count > 0) || length == 0 || length > DOT_LENGTH_MAX) return HS_ERR_ARGUMENT;
   pairs->count = 0;
   if (count < 2 || neighbors == 0) return HS_OK;
   similar_search s = {.vectors = vectors, .count = count, .length = length, .neighbors = neighbors};
@@ -148,7 +155,7 @@ hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, size_t co
                            int8_t *blended) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   size_t bytes;
-  if (((!vectors || !blended) && count > 0) || length == 0 || length > LENGTH_MAX) return HS_ERR_ARGUMENT;
+  if (((!vectors || !blended) && count > 0) || length == 0 || length > DOT_LENGTH_MAX) return HS_ERR_ARGUMENT;
   if (count == 0) return HS_OK;
   if (!hs_size_mul(count, length, &bytes)) return HS_ERR_LIMIT;
   if (count == 1 || neighbors == 0) {

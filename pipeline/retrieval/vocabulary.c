@@ -3,11 +3,12 @@
 
 #include <string.h>
 
+#include "cpu/dot.h"
 #include "cpu/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 
-enum { CENTRES_MAX = 4096, ROUNDS_MAX = 1000, LENGTH_MAX = 65536, FIRST_SAMPLE = 4096 };
+enum { CENTRES_MAX = 4096, ROUNDS_MAX = 1000, FIRST_SAMPLE = 4096 };
 
 OPTIONS_END_WITH(hs_retrieval_options, allocator);
 static const options_kind kind = OPTIONS_KIND(hs_retrieval_options, centres);
@@ -20,7 +21,7 @@ hs_status hs_retrieval_options_init_sized(hs_retrieval_options *options, size_t 
 
 static bool are_valid(const hs_retrieval_options *o) {
   return o->centres >= 1 && o->centres <= CENTRES_MAX && o->components >= 1 && o->components <= SIFT_LENGTH &&
-         o->centres * o->components <= LENGTH_MAX && o->rounds >= 1 && o->rounds <= ROUNDS_MAX && o->reserved == 0;
+         o->centres * o->components <= DOT_LENGTH_MAX && o->rounds >= 1 && o->rounds <= ROUNDS_MAX && o->reserved == 0;
 }
 
 hs_status hs_retrieval_create(hs_retrieval **retrieval, const hs_retrieval_options *options) {

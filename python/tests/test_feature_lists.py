@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -196,3 +197,14 @@ def test_origins(tmp_path):
     made = hartsift.Features.from_arrays(root.keypoints, root.descriptors, origin=hartsift.Origin(2, "colmap", "root"))
     with pytest.raises(hartsift.ArgumentError):
         hartsift.match(plain, made)
+
+
+def test_packed_octaves_are_those_of_the_file(tmp_path):
+    """The library writes them by logarithms of its own, the package by NumPy's: no keypoint may show it."""
+    for profile in ("opencv", "lowe"):
+        features = hartsift.extract("@scene:500x400:2", profile=profile, descriptor="none", device="cpu")
+        features.save(tmp_path / "f.yml")
+        lines = re.findall(r"- \[ ([^]]*) \]", (tmp_path / "f.yml").read_text())
+        packed = [int(line.split(",")[5]) for line in lines]
+        assert len(packed) == len(features) > 1000
+        assert packed == hartsift.to_cv_records(features)["octave"].tolist()

@@ -57,14 +57,16 @@ static detect_result detect(const stage_ops *ops, stage_queue *queue, const dete
   enum { KEYPOINT_BYTES = 28 };
   detect_result r = {.keypoints = 0};
   const uint32_t capacity = (uint32_t)(c->width * c->height * c->scales) + 1;
-  const size_t work_bytes = ops->detect_work_bytes(c->width, c->height, c->scales, capacity);
+  const pyramid_geometry geometry = {.octave_count = 1, .width = {c->width}, .height = {c->height}};
+  const size_t work_bytes = ops->detect_work_bytes(&geometry, c->scales, capacity);
   const gaussian_filter filter = filter_of(c);
   unsigned char *work = malloc(work_bytes + GUARD_BYTES);
   r.block_bytes = (size_t)capacity * KEYPOINT_BYTES;
   r.block = calloc(r.block_bytes, 1);
   assert_true(work && r.block);
   memset(work + work_bytes, GUARD_BYTE, GUARD_BYTES);
-  const detect_args args = {.octave = *octave,
+  const detect_args args = {.octaves = octave,
+                            .octave_count = 1,
                             .border = border_of(c),
                             .top_filter = &filter,
                             .params = {.scales = c->scales,

@@ -1,0 +1,56 @@
+/*
+ * Dot products of vectors of bytes: every variant against sums of 64-bit numbers, of awkward lengths and extreme values.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "cpu/dot.h"
+#include "tests/support/feature_maker.h"
+
+static void every_variant_agrees(void **state) {
+  static const char *const variants[] = {"ref", "sse2", "avx2", "avx512", "neon"};
+  static const size_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 127, 255, 1000, 8192, DOT_LENGTH_MAX};
+  int8_t *bytes = malloc((DOT_ANSWERS + 1) * (size_t)DOT_LENGTH_MAX);
+  uint32_t random = 3;
+  (void)state;
+  assert_non_null(bytes);
+  for (int extreme = 0; extreme < 2; extreme++) {
+    for (size_t i = 0; i < (DOT_ANSWERS + 1) * (size_t)DOT_LENGTH_MAX; i++)
+      bytes[i] = extreme ? INT8_MIN : (int8_t)(feature_maker_random(&random) >> 8);
+    for (size_t n = 0; n < sizeof lengths / sizeof lengths[0]; n++) {
+      const size_t length = lengths[n], stride = length + n % 3;
+      const int8_t *answering = bytes + DOT_LENGTH_MAX - 2 * DOT_ANSWERS * (n % 3 != 0);
+      int64_t expected[DOT_ANSWERS] = {0};
+      for (size_t k = 0; k < DOT_ANSWERS; k++)
+        for (size_t i = 0; i < length; i++) expected[k] += bytes[i] * answering[k * stride + i];
+      for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
+        const dot_bytes_function dot = cpu_dot_of(variants[v]);
+        int32_t products[DOT_ANSWERS];
+        if (!dot) continue; /* not this processor's */
+        dot(bytes, answering, stride, length, products);
+        for (size_t k = 0; k < DOT_ANSWERS; k++)
+          if (products[k] != expected[k]) fail_msg("%s differs: length %zu, stride %zu", variants[v], length, stride);
+      }
+    }
+  }
+  free(bytes);
+}
+
+static void the_choice_is_usable(void **state) {
+  (void)state;
+  assert_non_null(cpu_choose_dot());
+  assert_non_null(cpu_dot_of("ref"));
+  assert_null(cpu_dot_of("none"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_variant_agrees), cmocka_unit_test(the_choice_is_usable)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
