@@ -33,6 +33,7 @@ from ._primitives import (
     tile_stats,
 )
 from ._resident import DeviceFeatures, DeviceMemory
+from ._pairs import PairMatches, match_many
 from ._retrieval import Retrieval, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 from ._sift import CV_KEYPOINT_DTYPE, SIFT, CvKeypoint, SIFT_create, to_cv2, to_cv_records
 
@@ -62,6 +63,7 @@ __all__ = [
     "Options",
     "Origin",
     "OutOfMemoryError",
+    "PairMatches",
     "Pose",
     "Retrieval",
     "SIFT",
@@ -81,6 +83,7 @@ __all__ = [
     "histogram256",
     "load_image",
     "match",
+    "match_many",
     "nearby_pairs",
     "read_features",
     "reduce_max",

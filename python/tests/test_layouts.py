@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import hartsift
-from hartsift import _files, _library, _matching, _options, _primitives, _retrieval
+from hartsift import _files, _library, _matching, _options, _pairs, _primitives, _retrieval
 
 HEADERS = pathlib.Path(__file__).parents[2] / "pipeline" / "include"
 
@@ -41,7 +41,7 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         pytest.skip("the headers are not beside the tests")
     lines = ["#include <hartsift.h>", "#include <hartsift_cuda.h>", "#include <hartsift_expert.h>", "#include <stdio.h>", "int main(void) {"]
     expected = []
-    for name, structure in {**_library.STRUCTURES, **_retrieval.STRUCTURES}.items():
+    for name, structure in {**_library.STRUCTURES, **_retrieval.STRUCTURES, **_pairs.STRUCTURES}.items():
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
         expected.append(f"{name} {ctypes.sizeof(structure)}")
         for field in structure._fields_:

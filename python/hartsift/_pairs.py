@@ -1,0 +1,276 @@
+"""Many pairs of a collection's images matched, and verified, on all cores or a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_void_p
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Type, Union, cast
+
+import numpy as np
+
+from . import _library
+from ._context import Context
+from ._errors import ArgumentError, check, make_error
+from ._features import Features, view_of_features
+from ._library import HsCamera, HsFeatures, HsGeometry, HsMatchOptions, HsVerifyOptions, library
+from ._matching import (
+    MATCH_DTYPE,
+    MODELS,
+    CameraLike,
+    Geometry,
+    Matches,
+    Model,
+    VerifyOptions,
+    _camera,
+    _match_options,
+    _set_verify_options,
+    features_of_descriptors,
+)
+from ._options import enumerator, make_options
+from ._retrieval import HsImagePair
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from typing_extensions import Unpack
+
+    from ._options import Options
+
+
+class HsCollectionImage(ctypes.Structure):
+    """hs_collection_image"""
+
+    _fields_ = [
+        ("features", POINTER(HsFeatures)),
+        ("feature_count", c_size_t),
+        ("camera", HsCamera),
+        ("reserved", c_int32 * 8),
+    ]
+
+
+class HsCollection(ctypes.Structure):
+    """hs_collection"""
+
+    _fields_ = [
+        ("images", POINTER(HsCollectionImage)),
+        ("image_count", c_size_t),
+        ("read", c_void_p),
+        ("user", c_void_p),
+        ("reserved", c_int32 * 8),
+    ]
+
+
+class HsPairsOptions(ctypes.Structure):
+    """hs_pairs_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("match", POINTER(HsMatchOptions)),
+        ("verify", POINTER(HsVerifyOptions)),
+        ("guided", c_int32),
+        ("find_plane", c_int32),
+        ("plane_tolerance", c_double),
+    ]
+
+
+class HsPairResult(ctypes.Structure):
+    """hs_pair_result"""
+
+    _fields_ = [
+        ("index", c_size_t),
+        ("images", HsImagePair),
+        ("status", c_int),
+        ("message", c_char_p),
+        ("match_count", c_size_t),
+        ("matches", c_void_p),
+        ("inliers", c_void_p),
+        ("geometry", POINTER(HsGeometry)),
+        ("plane", POINTER(HsGeometry)),
+    ]
+
+
+STRUCTURES: Dict[str, Type[ctypes.Structure]] = {
+    str(structure.__doc__): structure for structure in (HsCollectionImage, HsCollection, HsPairsOptions, HsPairResult)
+}
+
+library.hs_pairs_start.restype = library.hs_pairs_next.restype = c_int
+library.hs_pairs_start.argtypes = [
+    POINTER(c_void_p),
+    c_void_p,
+    POINTER(HsCollection),
+    c_void_p,
+    c_size_t,
+    POINTER(HsPairsOptions),
+]
+library.hs_pairs_next.argtypes = [c_void_p, c_int32, POINTER(POINTER(HsPairResult))]
+library.hs_pairs_last_error.restype, library.hs_pairs_last_error.argtypes = c_char_p, [c_void_p]
+library.hs_pairs_end.restype, library.hs_pairs_end.argtypes = None, [c_void_p]
+
+
+@dataclass(frozen=True)
+class PairMatches:
+    """What became of one pair.
+
+    Attributes:
+        first, second: indices of the two images.
+        matches: what they have in common.
+        geometry: what was verified; None without ``verify``.
+        plane: the homography that half of the inliers of another model or more agree with, too; None: there is none,
+            or it was not asked for.
+    """
+
+    first: int
+    second: int
+    matches: Matches
+    geometry: Optional[Geometry]
+    plane: Optional[Geometry]
+
+
+def _geometry(view: HsGeometry, inliers: "npt.NDArray[np.bool_]") -> Geometry:
+    return Geometry(
+        cast(Model, next(name for name, number in MODELS.items() if number == view.model)),
+        bool(view.found),
+        np.array(view.matrix).reshape(3, 3),
+        inliers,
+        view.inlier_count,
+        view.rms_error,
+        view.plane_inliers,
+        view.iterations,
+    )
+
+
+def _copied(address: Optional[int], count: int, kind: Any) -> "npt.NDArray[Any]":
+    """What lies there now; the library's memory is valid until the next pair only."""
+    if not count or not address:
+        return np.empty(0, kind)
+    return np.frombuffer(ctypes.string_at(address, count * np.dtype(kind).itemsize), kind)
+
+
+def _outcome(result: HsPairResult) -> PairMatches:
+    matches = Matches(_copied(result.matches, result.match_count, MATCH_DTYPE))
+    geometry = plane = None
+    if result.geometry:
+        geometry = _geometry(result.geometry.contents, _copied(result.inliers, result.match_count, np.bool_))
+    if result.plane:
+        plane = _geometry(result.plane.contents, np.empty(0, np.bool_))
+    return PairMatches(result.images.first, result.images.second, matches, geometry, plane)
+
+
+def _pair_list(pairs: "Optional[npt.ArrayLike]", images: int) -> "npt.NDArray[np.uint32]":
+    if pairs is None:
+        return np.stack(np.triu_indices(images, 1), 1).astype(np.uint32)
+    given = np.asarray(pairs)
+    if given.size == 0:
+        return np.empty((0, 2), np.uint32)
+    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+        raise ArgumentError(f"pairs are {given.dtype} of shape {given.shape}, expected whole numbers (P, 2)")
+    if given.min() < 0 or given.max() >= images:
+        raise ArgumentError(f"a pair is of images {given.min()} to {given.max()} of {images}")
+    return np.ascontiguousarray(given, np.uint32)
+
+
+class _Run:
+    """A run of the library, with all that it reads; ends with this object."""
+
+    def __init__(self, context: Context, collection: HsCollection, pairs: "npt.NDArray[np.uint32]", options: Any) -> None:
+        self._kept = (context, collection, pairs, options)
+        self._handle = ctypes.c_void_p()
+        status = library.hs_pairs_start(
+            ctypes.byref(self._handle),
+            context.handle,
+            ctypes.byref(collection),
+            pairs.ctypes.data,
+            len(pairs),
+            ctypes.byref(options),
+        )
+        check(status, library.hs_last_error(context.handle))
+        self.end = weakref.finalize(self, library.hs_pairs_end, self._handle)
+        self.end.atexit = False
+
+    def next(self) -> Optional[PairMatches]:
+        """Of the next pair; None: that was all."""
+        result = POINTER(HsPairResult)()
+        status = library.hs_pairs_next(self._handle, -1, ctypes.byref(result))
+        check(status, library.hs_pairs_last_error(self._handle))
+        if not result:
+            return None
+        if result.contents.status != _library.HS_OK:
+            pair, text = result.contents.images, result.contents.message.decode("utf-8", "replace")
+            raise make_error(result.contents.status, f"images {pair.first} and {pair.second}: {text}")
+        return _outcome(result.contents)
+
+
+def _results(run: _Run, *_kept: Any) -> Iterator[PairMatches]:
+    """The run's results; the arrays that it reads live as long as this."""
+    try:
+        found = run.next()
+        while found is not None:
+            yield found
+            found = run.next()
+    finally:
+        run.end()
+
+
+def match_many(
+    features: "Sequence[Union[Features, npt.NDArray[Any]]]",
+    pairs: "Optional[npt.ArrayLike]" = None,
+    *,
+    ratio: float = 0.8,
+    mutual: bool = True,
+    max_distance: float = 0.0,
+    verify: Optional[Model] = None,
+    guided: bool = False,
+    find_plane: bool = False,
+    cameras: "Optional[Sequence[Optional[CameraLike]]]" = None,
+    verify_options: Optional[VerifyOptions] = None,
+    **options: "Unpack[Options]",
+) -> Iterator[PairMatches]:
+    """Matches many pairs of a collection at once, with the bytes of ``match`` and ``verify`` pair by pair.
+
+    Threads work on different pairs, or verify what a GPU matches; results come in the order of the pairs while the next
+    ones are worked on. Nothing of Python is held meanwhile. What is not asked for any more ends with the iterator.
+
+    Args:
+        features: of each image, or its descriptors alone [N, 128] where nothing is verified.
+        pairs: indices of images [P, 2]; None: all pairs.
+        ratio, mutual, max_distance: as for ``match``.
+        verify: ``"homography"``, ``"fundamental"`` or ``"essential"``; None: matches alone. Pairs without both cameras
+            get a fundamental matrix instead of an essential one.
+        guided: where a geometry was found, match again among places that agree with it, and verify again.
+        find_plane: where half of the inliers or more lie on one plane, estimate its homography too.
+        cameras: of each image, as for ``verify``; None: not known.
+        verify_options: see ``hartsift.VerifyOptions``.
+        options: of the run's own context, see ``hartsift.Options``: device, threads, max_memory_bytes.
+
+    Raises:
+        hartsift.Error: at once for wrong arguments; from the iterator where a pair cannot be matched.
+    """
+    lists = [features_of_descriptors(given) for given in features]
+    if verify is not None and not all(isinstance(given, Features) for given in features):
+        raise ArgumentError("verification needs the places of the features: give Features, not descriptors alone")
+    if cameras is not None and len(cameras) != len(lists):
+        raise ArgumentError(f"{len(cameras)} cameras for {len(lists)} images")
+    views: List[Tuple[Any, Any]] = [view_of_features(given) for given in lists]
+    images = (HsCollectionImage * max(len(lists), 1))()
+    for index, (view, _) in enumerate(views):
+        images[index].features = ctypes.pointer(view)
+        camera = None if cameras is None else cameras[index]
+        if camera is not None:
+            images[index].camera = _camera(camera)
+    collection = HsCollection(images=images, image_count=len(lists))
+    wanted = HsPairsOptions(struct_size=ctypes.sizeof(HsPairsOptions), guided=bool(guided), find_plane=bool(find_plane))
+    matching = _match_options(ratio, max_distance, mutual, None, None, 4.0)
+    wanted.match = ctypes.pointer(matching)
+    if verify is not None:
+        verifying = HsVerifyOptions()
+        check(
+            library.hs_verify_options_init_sized(
+                ctypes.byref(verifying), ctypes.sizeof(verifying), enumerator("model", MODELS, verify)
+            )
+        )
+        _set_verify_options(verifying, verify_options or {})
+        wanted.verify = ctypes.pointer(verifying)
+    elif verify_options:
+        raise ArgumentError("verify_options are given without verify")
+    return _results(_Run(Context(make_options(options)), collection, _pair_list(pairs, len(lists)), wanted), views, images)
