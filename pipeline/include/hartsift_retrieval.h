@@ -117,8 +117,8 @@ HS_API hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, si
 /* Pairs of each image with the `neighbors` others whose vectors make the smallest angle with its own (of equal ones those
    of the smaller number), whichever of the two proposes the pair; an image whose vector is all 0 is in none. vectors:
    [count][length]. Exact: all vectors are compared, in blocks, by the context's threads (null: the calling thread); memory
-   beside the pairs is 16 * neighbors + 8 bytes an image. Statuses: HS_ERR_ARGUMENT (null, length 0 or above 65536),
-   HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
+   beside the pairs is 16 * neighbors + 12 bytes an image. Statuses: HS_ERR_ARGUMENT (null, length 0 or above 65536),
+   HS_ERR_OPTION (HARTSIFT_CPU names no level of this machine), HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
 HS_API hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                  uint32_t neighbors, hs_image_pairs *pairs);
 
