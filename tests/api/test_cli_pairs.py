@@ -31,17 +31,24 @@ class PairsCase(CommandCase):
 class Scenes(PairsCase):
     """Views of generated scenes: view V of scene S is frameN.pgm, N = V * SCENES + S."""
 
+    database = None  # its bytes, once the first test has made it
+
     def setUp(self):
         super().setUp()
+        if Scenes.database is None:
+            Scenes.database = self.make_database()
+        self.write("d.db", Scenes.database)
+
+    def make_database(self):
         for scene in range(SCENES):
-            self.run_it("draw", f"@scene:{WIDTH + 20 * VIEWS}x{HEIGHT}:{scene + 1}", "-o", "scene.ppm", "--max-features", "1",
-                        "--circle-scale", "0.1", "-q")
+            self.run_it("draw", f"@scene:{WIDTH + 20 * VIEWS}x{HEIGHT}:{scene + 1}", "-o", "scene.ppm", "--max-features",
+                        "1", "--circle-scale", "0.1", "-q")
             width, _, pixels = read_ppm(self.read("scene.ppm"))
             for view in range(VIEWS):
                 rows = (pixels[3 * (width * y + 20 * view):][:3 * WIDTH:3] for y in range(HEIGHT))
                 self.write(f"frame{view * SCENES + scene}.pgm", b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + b"".join(rows))
-        names = sorted(name for name in self.files() if name.endswith(".pgm"))
-        self.extract(*names, "-o", "d.db", "-q")
+        self.extract(*sorted(name for name in self.files() if name.endswith(".pgm")), "-o", "d.db", "-q")
+        return self.read("d.db")
 
     def same_scene(self):
         frames = [[f"frame{view * SCENES + scene}.pgm" for view in range(VIEWS)] for scene in range(SCENES)]
