@@ -22,8 +22,6 @@ from hartsift import parquet
 from hartsift._pair_lists import MatchSettings, match_named_pairs, select_pairs
 
 WRITING = {"ray_remote_args": {"num_cpus": 0.05}, "concurrency": 3, "compression": "zstd"}
-# A tenth of each CPU is left for those who write.
-ACTOR_CPUS = 0.9
 
 
 def run_batch(command, photos, out, threads):
@@ -35,7 +33,7 @@ def run_batch(command, photos, out, threads):
 
 def extract(photos, out):
     start = time.perf_counter()
-    hartsift.ray.extract(photos, batch_size=16, num_cpus=ACTOR_CPUS).write_parquet(str(out), **WRITING)
+    hartsift.ray.extract(photos, batch_size=16).write_parquet(str(out), **WRITING)
     return time.perf_counter() - start
 
 
@@ -48,10 +46,12 @@ def report(what, good, more=""):
     return good
 
 
-def show_extraction(photos, digests, work):
+def show_extraction(photos, digests, work, only):
     good = True
     for name, actions in (("as it is", ()), ("an actor crashes in the middle", (crash_actor,)),
                           ("a node is killed in the middle", (kill_node,))):
+        if only not in (None, "extract", name.split()[1]):
+            continue
         out = work / name.split()[1]
         with three_nodes() as cluster:
             with InTheMiddle(out, *[lambda action=action: action(cluster) for action in actions]) as middle:
@@ -72,7 +72,7 @@ def show_matching(photos, count, work):
         known = {name: features for name, features in found.items() if features is not None}
         expected = match_named_pairs(known, pairs, MatchSettings(), extractor).to_pylist()
     with three_nodes():
-        matched = hartsift.ray.match_pairs(str(work / "some.parquet"), pairs, num_cpus=ACTOR_CPUS, images_per_block=16)
+        matched = hartsift.ray.match_pairs(str(work / "some.parquet"), pairs, images_per_block=16)
         matched.write_parquet(str(work / "matches"), **WRITING)
     import pyarrow.parquet as pq
 
@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--pairs-of", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=["extract", "match", "rate"])
+    parser.add_argument("--only", choices=["extract", "it", "actor", "node", "match", "rate"])
     parser.add_argument("command")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -121,8 +121,8 @@ def main():
         digests = manifest_digests(work / "batch" / "manifest.csv")
         print(f"{len(digests)} images, {sum(one is None for one in digests.values())} of them broken\n", flush=True)
         good = True
-        if arguments.only in (None, "extract"):
-            good &= show_extraction(photos, digests, work)
+        if arguments.only not in ("match", "rate"):
+            good &= show_extraction(photos, digests, work, arguments.only)
         if arguments.only in (None, "match"):
             good &= show_matching(photos, arguments.pairs_of, work)
         if arguments.only in (None, "rate"):

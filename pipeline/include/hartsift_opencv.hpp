@@ -8,7 +8,7 @@
  * It goes wherever cv::SIFT goes: matchers, cv::Stitcher::setFeaturesFinder, bag of words. With the default arguments the
  * features are those of profile opencv: cv::SIFT's parameters and rules, the same bytes on every machine. Keypoints are
  * OpenCV's: size is twice sigma, angle in degrees clockwise, octave packed as cv::SIFT packs it (octave in bits 0 to 7,
- * layer in bits 8 to 15, offset from it in bits 16 to 23), so that keypoints of either can be described by the other.
+ * layer in bits 8 to 15), so that keypoints of either can be described by the other.
  *
  * Images: 8-bit, 16-bit or float (0 to 1), gray, BGR or BGRA. Failures are cv::Exception with the library's message. One
  * object may be used by one thread at a time.
@@ -139,19 +139,10 @@ private:
     return view;
   }
 
-  /* Bits 16 to 23: round((xi + 0.5) 255) of the offset xi from the layer, which follows from sigma. */
-  int packed_octave(const hs_keypoint &k) const {
-    if (k.level <= 0) return k.octave & 255;
-    const double offset =
-        options_.scales * (std::log2(static_cast<double>(k.sigma) / static_cast<double>(options_.sigma)) - k.octave) -
-        k.level;
-    const double part = std::abs(offset) < 1 ? std::floor((offset + 0.5) * 255 + 0.5) : 128;
-    return (k.octave & 255) | (k.level & 255) << 8 | static_cast<int>(part < 0 ? 0 : part > 255 ? 255 : part) << 16;
-  }
-
-  cv::KeyPoint to_opencv(const hs_keypoint &k) const {
+  static cv::KeyPoint to_opencv(const hs_keypoint &k) {
     const float degrees = k.orientation * static_cast<float>(180.0 / CV_PI);
-    return cv::KeyPoint(k.x, k.y, 2.0f * k.sigma, degrees < 360.0f ? degrees : 0.0f, k.response, packed_octave(k));
+    return cv::KeyPoint(k.x, k.y, 2.0f * k.sigma, degrees < 360.0f ? degrees : 0.0f, k.response,
+                        (k.octave & 255) | (k.level & 255) << 8);
   }
 
   hs_keypoint from_opencv(const cv::KeyPoint &k) const {

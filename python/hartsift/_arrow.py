@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ._errors import ArgumentError, Error
-from ._features import KEYPOINT_DTYPE, Features
+from ._features import KEYPOINT_DTYPE, Features, Origin
 from ._library import DESCRIPTOR_LENGTH, METHOD_VERSION
 
 if TYPE_CHECKING:
@@ -169,8 +169,17 @@ def iterate_features(table: pa.Table) -> Iterator[Tuple[Dict[str, Any], Optional
             records[name] = values[name][places[name]]
         rows = None if descriptors is None or none is None or none[index] else descriptors[places["descriptors"]]
         size = (row.get("width") or 0, row.get("height") or 0)
-        layout: "Layout" = json.loads(row["options"]).get("layout", "ubc") if "options" in row else "ubc"
-        yield row, Features(records, rows, size, layout, row.get("exif_orientation") or 0)
+        layout, origin = _origin_of(row)
+        yield row, Features(records, rows, size, layout, row.get("exif_orientation") or 0, origin)
+
+
+def _origin_of(row: Mapping[str, Any]) -> Tuple["Layout", Optional[Origin]]:
+    """How the descriptors of a row were made, as far as its columns tell."""
+    if "options" not in row:
+        return "ubc", None
+    options = json.loads(row["options"])
+    known = "method" in row and "profile" in options and "norm" in options
+    return options.get("layout", "ubc"), Origin(row["method"], options["profile"], options["norm"]) if known else None
 
 
 def _descriptor_array(lists: pa.Array) -> Any:

@@ -166,7 +166,10 @@ def _merge_into_database(inputs: _Inputs, output: str, matches: List[Tuple[Any, 
             if features is None:
                 continue
             camera = colmap_camera(*features.image_size, row.get("focal_length") or 0.0)
-            numbers[row["image"]] = database.add_image(row["image"], features, camera, exif=exif)
+            number = numbers[row["image"]] = database.add_image(row["image"], features, camera, exif=exif)
+            place = [row[name] for name in ("latitude", "longitude", "altitude") if row.get(name) is not None]
+            if len(place) == 3 and database.read_position(number) is None:  # COLMAP takes none without a height
+                database.set_position(number, place)
         if matches:
             _add_matches(database, numbers, matches)
 

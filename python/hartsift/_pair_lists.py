@@ -15,9 +15,12 @@ import pyarrow as pa
 from ._errors import ArgumentError, Error
 from ._features import Features
 from ._library import METHOD_VERSION
-from ._matching import Geometry, Matches, match, verify
+from ._matching import Geometry, match, verify
+from ._retrieval import blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ._extractor import Extractor
 
 Pair = Tuple[str, str]
@@ -73,27 +76,44 @@ class MatchSettings:
         return json.dumps(vars(self), sort_keys=True)
 
 
-def select_pairs(names: Sequence[str], pairs: PairsLike) -> Iterator[Pair]:
+def selection_of(pairs: PairsLike) -> Tuple[str, int]:
+    """Which rule selects pairs, ``"exhaustive"``, ``"sequential"``, ``"nearby"`` or ``"similar"``, and its number; ``""``:
+    the pairs are given."""
+    found = re.fullmatch(r"(exhaustive)|(sequential|nearby|similar):([1-9][0-9]{0,8})", pairs) if isinstance(pairs, str) else None
+    if found is None:
+        return "", 0
+    return ("exhaustive", 0) if found.group(1) else (found.group(2), int(found.group(3)))
+
+
+def select_pairs(
+    names: Sequence[str], pairs: PairsLike, places: "Optional[npt.ArrayLike]" = None, vectors: Any = None
+) -> Iterator[Pair]:
     """Pairs of a collection.
 
     Args:
         names: of its images.
-        pairs: ``"exhaustive"``: all; ``"sequential:K"``: each image and the K after it in the order of names; a file with
-            two names a line (with a tab between if they have spaces); or the pairs themselves.
+        pairs: ``"exhaustive"``: all; ``"sequential:K"``: each image and the K after it in the natural order of names;
+            ``"nearby:M"``: those at most M metres apart; ``"similar:K"``: each image and the K most like it; a file with two
+            names a line (with a tab between if they have spaces); or the pairs themselves.
+        places: for ``"nearby"``: latitude and longitude of each image, degrees [N, 2]; NaN: unknown.
+        vectors: for ``"similar"``: of ``hartsift.Retrieval``, int8 [N, length].
     """
-    if not isinstance(pairs, (str, os.PathLike)):
-        yield from ((str(a), str(b)) for a, b in pairs)
-        return
-    ordered = sorted(names, key=os.fsencode)
-    sequential = re.fullmatch(r"sequential:([1-9][0-9]{0,8})", str(pairs))
-    if pairs == "exhaustive":
-        yield from itertools.combinations(ordered, 2)
-    elif sequential:
-        overlap = int(sequential.group(1))
-        for place, name in enumerate(ordered):
-            yield from ((name, other) for other in ordered[place + 1 : place + 1 + overlap])
-    else:
+    rule, number = selection_of(pairs)
+    if rule == "exhaustive":
+        yield from itertools.combinations(sorted(names, key=os.fsencode), 2)
+    elif rule:
+        if rule == "sequential":
+            chosen = sequential_pairs(names, number)
+        elif rule == "nearby":
+            degrees = np.asarray(places, np.float64)
+            chosen = nearby_pairs(earth_places(degrees[:, 0], degrees[:, 1]), number)
+        else:
+            chosen = similar_pairs(blend_similar(vectors), number)
+        yield from ((names[a], names[b]) for a, b in chosen.tolist())
+    elif isinstance(pairs, (str, os.PathLike)):
         yield from _pairs_of_file(os.fspath(pairs))
+    else:
+        yield from ((str(a), str(b)) for a, b in pairs)
 
 
 def _pairs_of_file(path: str) -> Iterator[Pair]:
@@ -102,7 +122,8 @@ def _pairs_of_file(path: str) -> Iterator[Pair]:
             lines = [line.rstrip("\r\n") for line in file]
     except OSError as error:
         raise ArgumentError(
-            f"{path}: {error.strerror}: expected 'exhaustive', 'sequential:K' or a file with two names a line"
+            f"{path}: {error.strerror}: expected 'exhaustive', 'sequential:K', 'nearby:M', 'similar:K' or a file "
+            "with two names a line"
         ) from None
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
@@ -159,7 +180,7 @@ def _match_one(a: Features, b: Features, settings: MatchSettings, extractor: "Ex
     return row
 
 
-def geometry_of_row(row: Mapping[str, Any]) -> Tuple["np.typing.NDArray[Any]", List[Geometry]]:
+def geometry_of_row(row: Mapping[str, Any]) -> Tuple["npt.NDArray[Any]", List[Geometry]]:
     """Index pairs [M, 2] of a row of matches, and its geometry, if it was verified."""
     pairs = np.stack([np.asarray(row["index_a"], np.uint32), np.asarray(row["index_b"], np.uint32)], 1)
     if row["model"] is None:

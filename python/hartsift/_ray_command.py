@@ -17,7 +17,7 @@ from ._errors import ArgumentError
 from ._merge import find_files
 from ._sources import ImageSource, find_images, resolve
 
-# A writing task waits for storage: with a whole CPU each, writers and actors would wait for each other's.
+# A writing task waits for storage, and must find room beside actors that wait for it.
 _WRITER_CPUS = 0.05
 
 
@@ -49,9 +49,7 @@ def _write(dataset: Any, output: str) -> None:
 
 
 def _pool(arguments: argparse.Namespace) -> Dict[str, Any]:
-    # A little less than whole CPUs, so that writers find room beside the actors.
-    cpus = arguments.num_cpus - 2 * _WRITER_CPUS
-    return {"num_cpus": cpus, "num_gpus": arguments.num_gpus, "concurrency": arguments.concurrency}
+    return {"num_cpus": arguments.num_cpus, "num_gpus": arguments.num_gpus, "concurrency": arguments.concurrency}
 
 
 def _failures(output: str, column: str) -> int:
@@ -71,7 +69,6 @@ def _extract(arguments: argparse.Namespace) -> int:
     if sources:
         ray.init(address=arguments.address, ignore_reinit_error=True)
         options = extraction_options(arguments)
-        options.setdefault("threads", max(1, int(arguments.num_cpus)))
         dataset = hartsift_ray.extract(
             _dataset(sources, arguments.batch_size), batch_size=arguments.batch_size, **_pool(arguments), **options
         )
@@ -124,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     match = commands.add_parser("match", help="verified matches of pairs of images")
     match.add_argument("features", help="the folder of Parquet files that extract has written")
     match.add_argument("output", help="a folder for Parquet files of matches")
-    match.add_argument("--pairs", required=True, help="exhaustive, sequential:K, or a file with two names a line")
+    match.add_argument("--pairs", required=True, help="exhaustive, sequential:K, nearby:METRES, similar:K, or a file with two names a line")
     match.add_argument("--model", choices=["fundamental", "homography", "none"], default="fundamental")
     match.add_argument("--ratio", type=float, default=0.8)
     match.add_argument("--no-mutual", dest="mutual", action="store_false")

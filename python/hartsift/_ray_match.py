@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
@@ -17,11 +18,14 @@ from ._errors import ArgumentError
 from ._extractor import Extractor
 from ._features import Features
 from ._merge import find_files
-from ._pair_lists import MatchSettings, Pair, PairsLike, match_named_pairs, select_pairs
-from ._ray_extract import pool_of_actors
+from ._pair_lists import MatchSettings, Pair, PairsLike, match_named_pairs, select_pairs, selection_of
+from ._ray_extract import actors
+from ._retrieval import Retrieval
 
-_COLUMNS = ["image", "width", "height", "x", "y", "sigma", "orientation", "descriptors", "options"]
+_FACTS = ["image", "latitude", "longitude"]
+_COLUMNS = [*_FACTS, "width", "height", "x", "y", "sigma", "orientation", "descriptors", "method", "options"]
 _BLOCKS_KEPT = 4
+_SAMPLE_BLOCKS = 16  # of 64 images: as many as retrieval learns from
 _TASK_SCHEMA = pa.schema(
     [
         ("block_a", pa.int64()),
@@ -51,44 +55,46 @@ class FileBlock:
         return pa.concat_tables(tables)
 
 
-def _names_of_block(block: pa.Table) -> List[str]:
-    names: List[str] = block.column("image").to_pylist()
-    return names
+def _facts_of_block(block: pa.Table) -> pa.Table:
+    return block.select(_FACTS).combine_chunks()
 
 
-def _blocks_of_files(files: List[Tuple[Any, str]], least: int) -> Tuple[List[FileBlock], List[List[str]]]:
+def _blocks_of_files(files: List[Tuple[Any, str]], least: int) -> Tuple[List[FileBlock], List[pa.Table]]:
     """Row groups in the order of files, so many together that each block but the last has at least so many images; and
-    the names of each block's images."""
+    the names and positions of each block's images."""
     blocks: List[FileBlock] = []
-    names: List[List[str]] = []
+    facts: List[pa.Table] = []
     groups: List[Tuple[Any, str, int]] = []
-    some: List[str] = []
+    some: List[pa.Table] = []
+
+    def close() -> None:
+        if groups:
+            blocks.append(FileBlock(tuple(groups)))
+            facts.append(pa.concat_tables(some))
+            groups.clear()
+            some.clear()
+
     for system, path in files:
         with system.open_input_file(path) as file:
             opened = pq.ParquetFile(file)
             for group in range(opened.num_row_groups):
-                some += opened.read_row_group(group, columns=["image"])["image"].to_pylist()
+                some.append(opened.read_row_group(group, columns=_FACTS))
                 groups.append((system, path, group))
-                if len(some) >= least:
-                    blocks.append(FileBlock(tuple(groups)))
-                    names.append(some)
-                    groups, some = [], []
-    if some:
-        blocks.append(FileBlock(tuple(groups)))
-        names.append(some)
-    return blocks, names
+                if sum(map(len, some)) >= least:
+                    close()
+    close()
+    return blocks, facts
 
 
-class MatchingActor:
-    """What an actor runs: takes blocks of features from files or from the object store, and keeps those it used last."""
+class _Blocks:
+    """Blocks of features, in files or in the object store; those that were used last are kept."""
 
-    def __init__(self, blocks: List[Any], settings: MatchSettings, device: str, threads: int) -> None:
+    def __init__(self, blocks: List[Any]) -> None:
         self._blocks = blocks
-        self._settings = settings
-        self._extractor = Extractor(device=device, threads=threads)
         self._kept: "OrderedDict[int, Dict[str, Features]]" = OrderedDict()
 
-    def _block(self, number: int) -> Dict[str, Features]:
+    def features(self, number: int) -> Dict[str, Features]:
+        """The features of a block by the names of their images."""
         if number not in self._kept:
             block = self._blocks[number]
             rows = iterate_features(block.read() if isinstance(block, FileBlock) else ray.get(block))
@@ -98,6 +104,15 @@ class MatchingActor:
         self._kept.move_to_end(number)
         return self._kept[number]
 
+
+class MatchingActor:
+    """What an actor runs: takes blocks of features from files or from the object store, and keeps those it used last."""
+
+    def __init__(self, blocks: List[Any], settings: MatchSettings, device: str, threads: int) -> None:
+        self._blocks = _Blocks(blocks)
+        self._settings = settings
+        self._extractor = Extractor(device=device, threads=threads)
+
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Matches of the pairs of a task, or of several."""
         return pa.concat_tables([self._match(task) for task in batch.to_pylist()])
@@ -106,9 +121,47 @@ class MatchingActor:
         features: Dict[str, Features] = {}
         for number in (task["block_a"], task["block_b"]):
             if number >= 0:
-                features.update(self._block(number))
+                features.update(self._blocks.features(number))
         pairs = list(zip(task["names_a"], task["names_b"]))
         return match_named_pairs(features, pairs, self._settings, self._extractor)
+
+
+class DescribingActor:
+    """What an actor runs to find images that look alike. Each learns from the same images, which gives the same vectors."""
+
+    def __init__(self, blocks: List[Any], device: str, threads: int) -> None:
+        self._blocks = _Blocks(blocks)
+        self._extractor = Extractor(device=device, threads=threads)
+        step = max(1, len(blocks) // _SAMPLE_BLOCKS)
+        sample = (one for number in range(0, len(blocks), step) for one in self._blocks.features(number).values())
+        self._retrieval = Retrieval().train(sample, extractor=self._extractor)
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        """Names and vectors of the images of some blocks."""
+        names: List[str] = []
+        vectors: List[bytes] = []
+        for number in batch["block"].to_pylist():
+            for name, features in self._blocks.features(number).items():
+                names.append(name)
+                vectors.append(self._retrieval.describe(features, extractor=self._extractor).tobytes())
+        return pa.table({"image": pa.array(names, pa.string()), "vector": pa.array(vectors, pa.binary())})
+
+
+def _vectors(blocks: List[Any], names: List[str], work: Dict[str, Any], pool: Dict[str, Any]) -> Any:
+    """int8 [N, length], zeros for images without features. The driver holds them all: 8 KB an image."""
+    numbers = [pa.table({"block": [number]}) for number in range(len(blocks))]
+    described = ray.data.from_arrow(numbers).map_batches(
+        DescribingActor,
+        fn_constructor_kwargs={"blocks": blocks, **work},
+        batch_size=1,
+        batch_format="pyarrow",
+        **pool,
+    )
+    found = {row["image"]: np.frombuffer(row["vector"], np.int8) for row in described.take_all()}
+    if not found:
+        raise ArgumentError("no image has features: there are none that look alike")
+    nothing = np.zeros_like(next(iter(found.values())))
+    return np.stack([found.get(name, nothing) for name in names])
 
 
 def _tasks(pairs: Iterable[Pair], block_of: Dict[str, int], most: int) -> List[pa.Table]:
@@ -123,6 +176,10 @@ def _tasks(pairs: Iterable[Pair], block_of: Dict[str, int], most: int) -> List[p
             columns = [[block_a], [block_b], [list(names_a)], [list(names_b)]]
             tasks.append(pa.table([pa.array(one, field.type) for one, field in zip(columns, _TASK_SCHEMA)], _TASK_SCHEMA))
     return tasks
+
+
+def _degrees(column: pa.ChunkedArray) -> List[float]:
+    return [float("nan") if value is None else value for value in column.to_pylist()]
 
 
 def match_pairs(
@@ -150,8 +207,10 @@ def match_pairs(
 
     Args:
         features: a Dataset of ``extract``, or Parquet files of one.
-        pairs: ``"exhaustive"``, ``"sequential:K"`` (each image and the K after it, by name), a file with two names a line,
-            or the pairs of names themselves. A pair with an image that has no features is a row with its error.
+        pairs: ``"exhaustive"``; ``"sequential:K"``: each image and the K after it in the natural order of names;
+            ``"nearby:M"``: at most M metres apart by GPS; ``"similar:K"``: each image and the K most like it
+            (``hartsift.Retrieval``); a file with two names a line, or the pairs of names themselves. A pair with an image
+            that has no features is a row with its error.
         model: ``"fundamental"`` or ``"homography"``; None: matches are not verified.
         ratio, mutual, max_distance: as for ``hartsift.match``.
         tolerance: largest error of an inlier, pixels.
@@ -169,27 +228,24 @@ def match_pairs(
         raise ArgumentError(f"images_per_block is {images_per_block}, pairs_per_task {pairs_per_task}: expected 1 or more")
     if isinstance(features, ray.data.Dataset):
         blocks: List[Any] = features.select_columns(_COLUMNS).materialize().to_arrow_refs()
-        names_of = ray.remote(_names_of_block)
-        names = ray.get([names_of.remote(block) for block in blocks])
+        facts_of = ray.remote(_facts_of_block)
+        facts = ray.get([facts_of.remote(block) for block in blocks])
     else:
-        blocks, names = _blocks_of_files(find_files(features, filesystem), images_per_block)
-    block_of = {name: number for number, some in enumerate(names) for name in some}
-    tasks = _tasks(select_pairs(list(block_of), pairs), block_of, pairs_per_task)
+        blocks, facts = _blocks_of_files(find_files(features, filesystem), images_per_block)
+    work = {"device": "cuda" if num_gpus else "cpu", "threads": max(1, int(num_cpus))}
+    pool = {**actors(concurrency, num_cpus, num_gpus), **(ray_remote_args or {})}
+    block_of = {name: number for number, some in enumerate(facts) for name in some["image"].to_pylist()}
+    names = list(block_of)
+    vectors = _vectors(blocks, names, work, pool) if selection_of(pairs)[0] == "similar" else None
+    places = [one for some in facts for one in zip(*(_degrees(some[name]) for name in _FACTS[1:]))]
+    tasks = _tasks(select_pairs(names, pairs, places, vectors), block_of, pairs_per_task)
     if not tasks:
         raise ArgumentError("there are no pairs to match")
     return ray.data.from_arrow(tasks).map_batches(
         MatchingActor,
-        fn_constructor_kwargs={
-            "blocks": blocks,
-            "settings": settings,
-            "device": "cuda" if num_gpus else "cpu",
-            "threads": max(1, int(num_cpus)),
-        },
+        fn_constructor_kwargs={"blocks": blocks, "settings": settings, **work},
         batch_size=1,
         batch_format="pyarrow",
-        compute=pool_of_actors(concurrency, num_cpus, num_gpus),
-        num_cpus=num_cpus,
-        num_gpus=num_gpus or None,
-        **(ray_remote_args or {}),
+        **pool,
     )
 

@@ -7,7 +7,7 @@ import hartsift
 SIZES = ((160, 120), (200, 150), (240, 320), (120, 90), (97, 131))
 
 
-def _write_picture(path, image):
+def write_picture(path, image):
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,7 +22,7 @@ def write_pictures(folder, count, broken=(), folders=5):
         ending = (".png", ".jpg", ".pgm")[number % 3]
         name = f"{number % folders}/im{number:0{len(str(count))}d}{ending}"
         width, height = SIZES[number % len(SIZES)]
-        _write_picture(folder / name, hartsift.render_scene(width, height, number + 1))
+        write_picture(folder / name, hartsift.render_scene(width, height, number + 1))
         if number in broken:
             data = (folder / name).read_bytes()
             (folder / name).write_bytes(data[: len(data) // 3] if number % 2 else b"no image")

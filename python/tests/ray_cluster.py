@@ -54,13 +54,14 @@ def actors_of(cluster, name="ExtractionActor"):
 
 
 def _wait(condition, seconds=240):
+    """What the condition gives once it is true; None where it did not become so."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         value = condition()
         if value:
             return value
         time.sleep(0.05)
-    raise AssertionError("what was waited for did not come")
+    return None
 
 
 def crash_actor(cluster):
@@ -72,19 +73,20 @@ def crash_actor(cluster):
 
 
 def kill_node(cluster):
-    """Kills a node, not the head, that has an actor; without warning."""
+    """Kills a node, not the head, without warning; one that has an actor, if there is one soon."""
     def with_actor():
         actors = actors_of(cluster)
         return [node for node in cluster.list_all_nodes() if node is not cluster.head_node and _raylet(node) in actors]
 
-    node = _wait(with_actor)[0]
+    others = [node for node in cluster.list_all_nodes() if node is not cluster.head_node]
+    node = (_wait(with_actor, seconds=5) or others)[0]
     text = f"node {_raylet(node)} killed"
     cluster.remove_node(node, allow_graceful=False)
     return text
 
 
 class InTheMiddle:
-    """Does something to a cluster once a folder has its first files of results; `done` tells what."""
+    """Does something to a cluster once a folder has its first file of results, the next with the second; `done` tells what."""
 
     def __init__(self, folder, *actions):
         self._folder, self._actions = pathlib.Path(folder), actions
@@ -95,7 +97,8 @@ class InTheMiddle:
     def _run(self):
         try:
             for number, action in enumerate(self._actions, 1):
-                _wait(lambda count=number: len(list(self._folder.glob("*.parquet"))) >= count)
+                if not _wait(lambda count=number: len(list(self._folder.glob("*.parquet"))) >= count):
+                    raise AssertionError(f"{self._folder} got no results")
                 self.done.append(action())
         except Exception as error:  # noqa: BLE001, it is raised in the other thread
             self._error = error

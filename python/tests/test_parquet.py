@@ -89,6 +89,7 @@ def test_camera_priors(tmp_path):
     parquet.merge(tmp_path / "a.parquet", tmp_path / "a.db")
     with hartsift.ColmapDatabase(tmp_path / "a.db", read_only=True) as database:
         image = next(database.images())
+        assert database.read_position(image.image_id).coordinates == pytest.approx((50.5, 8.25, 300))
     assert image.camera.prior_focal_length and image.camera.parameters[0] == row["focal_length"]
 
 

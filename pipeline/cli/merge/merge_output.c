@@ -278,6 +278,7 @@ static bool add_from_file(merge_output *output, const merge_inputs *inputs, cons
   if (done) {
     output->features.image_width = image->record.width;
     output->features.image_height = image->record.height;
+    output->features.origin.exif_orientation = 0; /* not turned, or COLMAP gets turned copies (fits_colmap) */
     done = hs_colmap_add_image(output->database, name, NULL, &output->features, image_id) == HS_OK ||
            fail_database(output->database, message, bytes);
   }
