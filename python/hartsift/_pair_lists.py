@@ -15,13 +15,12 @@ import pyarrow as pa
 from ._errors import ArgumentError, Error
 from ._features import Features
 from ._library import METHOD_VERSION
-from ._matching import Geometry, match, verify
+from ._matching import Geometry, Model
+from ._pairs import PairMatches, match_many
 from ._retrieval import blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from ._extractor import Extractor
 
 Pair = Tuple[str, str]
 PairsLike = Union[str, "os.PathLike[str]", Iterable[Pair]]
@@ -60,7 +59,7 @@ class MatchSettings:
         tolerance: largest error of an inlier, pixels.
     """
 
-    model: Optional[str] = "fundamental"
+    model: Optional[Model] = "fundamental"
     ratio: float = 0.8
     mutual: bool = True
     max_distance: float = 0.0
@@ -135,40 +134,59 @@ def _pairs_of_file(path: str) -> Iterator[Pair]:
 
 
 def match_named_pairs(
-    features: Mapping[str, Features], pairs: Sequence[Pair], settings: MatchSettings, extractor: "Extractor"
+    features: Mapping[str, Features], pairs: Sequence[Pair], settings: MatchSettings, **options: Any
 ) -> pa.Table:
-    """A row for each pair, in their order: matches, and the geometry that most agree with."""
+    """A row for each pair, in their order: matches, and the geometry that most agree with. options: where to compute, as
+    for ``hartsift.match_many``."""
+    places = {name: place for place, name in enumerate(features)}
+    known = [(places[a], places[b]) for a, b in pairs if a in places and b in places]
+    outcomes = _outcomes(list(features.values()), known, settings, options)
     rows: List[Dict[str, Any]] = []
-    common = {"method": METHOD_VERSION, "options": settings.text()}
     for name_a, name_b in pairs:
-        row: Dict[str, Any] = {"image_a": name_a, "image_b": name_b, "status": "HS_OK", **common}
-        try:
-            row.update(_match_one(_features_of(features, name_a), _features_of(features, name_b), settings, extractor))
-        except Error as error:
-            row.update(status=error.name or "HS_ERR_ARGUMENT", error=str(error))
-        rows.append(row)
+        missing = [name for name in (name_a, name_b) if name not in places]
+        found = ArgumentError(f"there are no features of {missing[0]}") if missing else next(outcomes)
+        row: Dict[str, Any] = {"image_a": name_a, "image_b": name_b, "status": "HS_OK"}
+        if isinstance(found, Error):
+            row.update(status=found.name or "HS_ERR_ARGUMENT", error=str(found))
+        else:
+            row.update(_row_of(found))
+        rows.append({**row, "method": METHOD_VERSION, "options": settings.text()})
     return pa.Table.from_pylist(rows, MATCH_SCHEMA)
 
 
-def _features_of(features: Mapping[str, Features], name: str) -> Features:
-    found = features.get(name)
-    if found is None:
-        raise ArgumentError(f"there are no features of {name}")
-    return found
+def _outcomes(
+    features: List[Features], pairs: List[Tuple[int, int]], settings: MatchSettings, options: Mapping[str, Any]
+) -> "Iterator[Union[PairMatches, Error]]":
+    """What became of each pair; after one that failed the rest begins anew."""
+    done = 0
+    while done < len(pairs):
+        try:
+            for found in match_many(
+                features,
+                pairs[done:],
+                ratio=settings.ratio,
+                mutual=settings.mutual,
+                max_distance=settings.max_distance,
+                verify=settings.model,
+                verify_options=None if settings.model is None else {"tolerance": settings.tolerance},
+                **options,
+            ):
+                done += 1
+                yield found
+        except Error as error:
+            done += 1
+            yield error
 
 
-def _match_one(a: Features, b: Features, settings: MatchSettings, extractor: "Extractor") -> Dict[str, Any]:
-    matches = match(
-        a, b, ratio=settings.ratio, mutual=settings.mutual, max_distance=settings.max_distance, extractor=extractor
-    )
+def _row_of(found: PairMatches) -> Dict[str, Any]:
+    matches, geometry = found.matches, found.geometry
     row: Dict[str, Any] = {
         "matches": len(matches),
         "index_a": matches.first,
         "index_b": matches.second,
         "distance": matches.distances,
     }
-    if settings.model is not None:
-        geometry = verify(a, b, matches, settings.model, tolerance=settings.tolerance)  # type: ignore[arg-type]
+    if geometry is not None:
         row.update(
             inliers=geometry.inlier_count,
             inlier=geometry.inliers,

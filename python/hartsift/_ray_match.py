@@ -17,6 +17,7 @@ from ._arrow import iterate_features
 from ._errors import ArgumentError
 from ._extractor import Extractor
 from ._features import Features
+from ._matching import Model
 from ._merge import find_files
 from ._pair_lists import MatchSettings, Pair, PairsLike, match_named_pairs, select_pairs, selection_of
 from ._ray_extract import actors
@@ -111,7 +112,7 @@ class MatchingActor:
     def __init__(self, blocks: List[Any], settings: MatchSettings, device: str, threads: int) -> None:
         self._blocks = _Blocks(blocks)
         self._settings = settings
-        self._extractor = Extractor(device=device, threads=threads)
+        self._options = {"device": device, "threads": threads}
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Matches of the pairs of a task, or of several."""
@@ -123,7 +124,7 @@ class MatchingActor:
             if number >= 0:
                 features.update(self._blocks.features(number))
         pairs = list(zip(task["names_a"], task["names_b"]))
-        return match_named_pairs(features, pairs, self._settings, self._extractor)
+        return match_named_pairs(features, pairs, self._settings, **self._options)
 
 
 class DescribingActor:
@@ -186,7 +187,7 @@ def match_pairs(
     features: "Union[str, os.PathLike[str], List[str], ray.data.Dataset]",
     pairs: PairsLike,
     *,
-    model: Optional[str] = "fundamental",
+    model: Optional[Model] = "fundamental",
     ratio: float = 0.8,
     mutual: bool = True,
     max_distance: float = 0.0,
