@@ -63,6 +63,8 @@ static hs_status check_options(hs_context *c, const hs_pairs_options *callers, h
   run->verify.message_bytes = sizeof reason;
   run->verify.camera_a = run->verify.camera_b = (hs_camera){1.0, 1.0, 0.0, 0.0};
   if (status == HS_OK) status = hs_verify_points(NULL, NULL, 0, &run->verify, NULL, &none);
+  run->verify.message = NULL;
+  run->verify.message_bytes = 0;
   if (status != HS_OK)
     return CONTEXT_FAIL(c, status, "verify options.%s", reason[0] != '\0' ? reason : "struct_size is not set");
   o->verify = &run->verify;
