@@ -10,6 +10,11 @@
 typedef enum scratch_use {
   SCRATCH_PICTURE, /* the equalised picture */
   SCRATCH_GRID,    /* features while they are ranked in the cells of a grid */
+  /* Which given keypoint a listed one is, on a device: of those with their orientation and of the others; and of these
+     others' features, whose keypoint they have. */
+  SCRATCH_ORIENTED,
+  SCRATCH_TO_ORIENT,
+  SCRATCH_ORIENTATIONS,
   SCRATCH_COUNT
 } scratch_use;
 

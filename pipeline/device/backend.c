@@ -75,7 +75,7 @@ static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
   return HS_ERR_OPTION;
 }
 
-/* A device context has the CPU's stages too: they describe given keypoints. */
+/* A device context has the CPU's stages too: for octaves and images that the CPU does. */
 hs_status backend_choose(hs_context *c, const char *variant, char *message, size_t bytes) {
   hs_status st = narrow_device(&c->options, message, bytes);
   if (st == HS_OK && c->options.device != HS_DEVICE_CPU) {

@@ -3,6 +3,7 @@
 
 #include "pipeline/base/message.h"
 #include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_given.h"
 #include "pipeline/device/cuda_match.h"
 #include "pipeline/device/cuda_pairs.h"
 
@@ -92,6 +93,19 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   (void)height;
   (void)device_bytes;
   (void)pinned_bytes;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
+hs_status cuda_given_room(hs_context *c, cuda_given *given, keypoint_list *keypoints, feature_list *features) {
+  (void)given;
+  (void)keypoints;
+  (void)features;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
+hs_status cuda_given_keypoints_of(hs_context *c, uint32_t count, const uint32_t **keypoint) {
+  (void)count;
+  (void)keypoint;
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 

@@ -136,6 +136,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_free(s->slab);
     device_free_pinned(s->mail);
     device_free_pinned(s->handover);
+    device_free_pinned(s->given);
     for (int i = 0; i < CUDA_RESULT_SETS; i++) {
       device_free_pinned(s->results[i].records);
       device_free_pinned(s->results[i].descriptors);
@@ -171,7 +172,14 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
                           .keypoint_capacity = c->keypoint_capacity,
                           .feature_capacity = c->feature_capacity,
                           .descriptor_bytes = r->descriptor_bytes};
+  const cuda_given *given = &place->given;
   if (place->octaves > 0) request.rules.octaves = place->octaves;
+  if (given->count > 0) {
+    const uint32_t room = given->capacity + given->capacity / 2;
+    request.rules.octaves = given->octaves;
+    request.keypoint_capacity = given->capacity;
+    request.feature_capacity = given->oriented ? given->capacity : s->given_features > room ? s->given_features : room;
+  }
   s->picture_pitch = align((size_t)v->width * source_pixel_bytes(v->type, v->layout));
   s->mask_pitch = align((size_t)v->width);
   const device_request device = {.picture_bytes = s->picture_pitch * (size_t)v->height,
@@ -245,7 +253,7 @@ static hs_status make_result_room(hs_context *c, size_t group, size_t descriptor
   return HS_OK;
 }
 
-static unsigned char *slab_buffer(const cuda_state *s, plan_buffer which) {
+unsigned char *cuda_slab_buffer(const cuda_state *s, plan_buffer which) {
   const plan_entry *e = plan_find(&s->plan, which, 0);
   return e ? s->slab + e->offset : NULL;
 }
@@ -284,14 +292,15 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
                      .records = pinned->d_records,
                      .capacity = pinned->features,
                      .group = (int32_t)group_of(place),
+                     .given = place->given,
                      .descriptors = pinned->d_descriptors};
-  t.source.data = slab_buffer(s, BUFFER_PICTURE);
+  t.source.data = cuda_slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
   if (place->octaves > 0) t.handover = handover_plane(s, s->d_handover);
   if (place->resident) {
-    t.records = slab_buffer(s, BUFFER_RECORDS);
+    t.records = cuda_slab_buffer(s, BUFFER_RECORDS);
     t.capacity = s->plan.request.feature_capacity;
-    t.descriptors = slab_buffer(s, BUFFER_DESCRIPTORS);
+    t.descriptors = cuda_slab_buffer(s, BUFFER_DESCRIPTORS);
   }
   return t;
 }
@@ -312,6 +321,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   if (st != HS_OK) return st;
   s->mail->handed_over = 0;
   stage_status done = cuda_upload(c, r, &target, bands, stream);
+  if (done == STAGE_OK && place->given.count > 0) done = cuda_given_upload(s, &place->given, stream);
   if (done == STAGE_OK) done = cuda_launch_frame(c, r, &target, graph, stream);
   if (done == STAGE_OK) return HS_OK;
   const hs_status failed = cuda_failure(c, done, "starting the frame");
@@ -353,7 +363,10 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
   if (st == HS_OK && place->octaves > 0) st = make_handover_room(c);
   if (st != HS_OK) return context_give_up_room(c, st);
   if (s->plan.geometry.octave_count > 0) {
-    st = clear_masks(c, place);
+    if (place->given.count > 0)
+      memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* its lists may lie where masks were */
+    else
+      st = clear_masks(c, place);
     return st == HS_OK ? launch(c, r, place) : st;
   }
   memset(s->mail, 0, sizeof *s->mail);
@@ -384,8 +397,14 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
     if (counts->keypoints > most.keypoints) most.keypoints = counts->keypoints;
     if (counts->oriented > most.oriented) most.oriented = counts->oriented;
   }
-  *repeat = context_grow_lists(c, most.keypoints, most.oriented, s->plan.request.keypoint_capacity,
-                               s->plan.request.feature_capacity);
+  const plan_request *room = &s->plan.request;
+  if (place->given.count > 0) {
+    *repeat = most.oriented > room->feature_capacity;
+    if (*repeat) s->given_features = most.oriented;
+    c->statistics.regrown_frames += *repeat;
+    return HS_OK;
+  }
+  *repeat = context_grow_lists(c, most.keypoints, most.oriented, room->keypoint_capacity, room->feature_capacity);
   return HS_OK;
 }
 
@@ -402,9 +421,10 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
   for (size_t i = 0; i < group_of(place); i++) {
     const unsigned char *descriptors = pinned->descriptors;
     result[i].count = s->mail->counts[i].features;
-    result[i].keypoints = place->resident ? (const void *)slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
+    result[i].keypoints =
+        place->resident ? (const void *)cuda_slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
     if (descriptors) descriptors += i * room * descriptor_bytes;
-    result[i].descriptors = place->resident ? slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
+    result[i].descriptors = place->resident ? cuda_slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
   }
   const cuda_frame_counts *last = &s->mail->counts[group_of(place) - 1];
   c->statistics.frames += group_of(place);
@@ -475,7 +495,7 @@ int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
 void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   const cuda_state *s = c->cuda;
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
-  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) : 0;
+  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) : 0;
   for (int i = 0; i < CUDA_RESULT_SETS && s; i++)
     *pinned_bytes += s->results[i].features * sizeof(hs_keypoint) + s->results[i].descriptor_bytes;
 }

@@ -22,6 +22,13 @@ void cuda_frame_destroy(hs_context *context);
 enum { CUDA_RESULT_SETS = 2 };
 void cuda_frame_use_results(hs_context *context, int32_t set);
 
+/* Keypoints that a frame describes instead of detecting any; cuda_given.h has their lists. */
+typedef struct cuda_given {
+  uint32_t count, capacity; /* of the list; count 0: the frame detects */
+  bool oriented;            /* each brings its one feature; else orientations are computed */
+  int32_t octaves;          /* the first so many are built */
+} cuda_given;
+
 /* The stream a frame runs on (null: the context's), where its picture and mask lie, and where its results are to be. */
 typedef struct cuda_frame_place {
   cuda_stream stream;
@@ -31,6 +38,7 @@ typedef struct cuda_frame_place {
                             on the host; only where cuda_frame_groups */
   int32_t
       octaves; /* > 0: only so many are computed, fewer than the image has; level 0 of the next one goes to the host */
+  cuda_given given; /* in host memory alone, with results there too */
 } cuda_frame_place;
 
 /* The features of a frame, in memory of the context until its next frame: pinned host memory, or device memory where
@@ -45,7 +53,7 @@ enum { CUDA_GROUP_MAX = 64 };
 /* Whether the context's options and variants have kernels for groups. */
 bool cuda_frame_groups(const hs_context *context);
 
-/* Runs a frame (request->given is null), or a group: then requests and results are arrays of place->group. */
+/* Runs a frame, or a group: then requests and results are arrays of place->group. */
 hs_status cuda_frame_run(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                          cuda_frame_result *result);
 

@@ -19,6 +19,8 @@ static graph_key key_of(const cuda_state *s, const frame_request *r, const cuda_
   k.described = r->descriptor_bytes > 0;
   k.resident = place->resident;
   k.octaves = place->octaves;
+  k.given = target->given.count == 0 ? 0 : target->given.oriented ? 1 : 2;
+  if (k.given) k.octaves = target->given.octaves;
   k.group = target->group;
   k.base_apart = target->base_apart;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;

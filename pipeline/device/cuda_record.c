@@ -22,6 +22,7 @@ typedef struct recording {
   plane_view handover;
   unsigned char *slab; /* of the picture that the view is of */
   picture_group group;
+  bool given; /* keypoints are given: their lists are there */
 } recording;
 
 static unsigned char *buffer(const cuda_state *s, unsigned char *slab, plan_buffer which, int32_t octave) {
@@ -73,7 +74,7 @@ static void view_lists(recording *r) {
     v->filter.mask = buffer(s, r->slab, BUFFER_MASK, 0);
     v->filter.mask_stride = s->mask_pitch;
   }
-  v->max_features = options_device_most(&r->context->options);
+  v->max_features = r->given ? 0 : options_device_most(&r->context->options);
   v->selection = (select_rule)r->context->options.selection;
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
@@ -170,6 +171,15 @@ static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
   return st == STAGE_OK ? device_event_wait(s->joined[side], waiting) : st;
 }
 
+/* Levels 0..S of every octave, which is what orientation and descriptors read. */
+static stage_status record_described_levels(const recording *r, const record_target *target) {
+  const base_args base = cuda_base_args(r->context, &target->source);
+  stage_status st = target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
+  for (int32_t o = 0; o < r->view.octave_count && st == STAGE_OK; o++)
+    st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
+  return st;
+}
+
 /* All levels and candidate masks: levels 1..S octave after octave, and beside them, on other streams, the work that no
    later level needs. */
 static stage_status record_pyramid(const recording *r, const record_target *target) {
@@ -228,6 +238,21 @@ static stage_status record_keypoints(const recording *r, const record_target *ta
   return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
 }
 
+/* Keypoints that were given: only their orientations, where they bring none, and their descriptors. */
+static stage_status record_given(const recording *r, const record_target *target) {
+  const cuda_state *s = r->state;
+  stage_status st = record_described_levels(r, target);
+  if (st == STAGE_OK) st = join(s, 0, s->stream); /* the counters are cleared */
+  if (st == STAGE_OK) st = device_event_record(s->searched, s->stream);
+  if (st == STAGE_OK) st = device_event_wait(s->searched, s->keypoint);
+  if (st == STAGE_OK)
+    st = target->given.oriented ? cuda_work_order_launch(&r->view, s->keypoint)
+                                : cuda_orient_launch(&r->view, s->variants.orient, s->keypoint);
+  if (st == STAGE_OK) st = record_results(r, target);
+  if (st == STAGE_OK) st = device_event_record(s->described, s->keypoint);
+  return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
+}
+
 /* Counters are cleared beside the pyramid; the first octave's side stream is joined before they are used. */
 static stage_status record_reset(const recording *r) {
   const cuda_state *s = r->state;
@@ -242,7 +267,8 @@ static recording recording_of(const hs_context *c, const frame_request *request,
                        .request = request,
                        .handover = target->handover,
                        .slab = c->cuda->slab,
-                       .group = {target->group, c->cuda->plan.device_bytes}};
+                       .group = {target->group, c->cuda->plan.device_bytes},
+                       .given = target->given.count > 0};
   return r;
 }
 
@@ -266,6 +292,7 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   r.view.group_stride_bytes = r.group.stride_bytes;
   assert(r.view.octave_count > 0);
   stage_status st = record_reset(&r);
+  if (r.given) return st == STAGE_OK ? record_given(&r, target) : st;
   if (st == STAGE_OK) st = record_pyramid(&r, target);
   return st == STAGE_OK ? record_keypoints(&r, target) : st;
 }

@@ -67,7 +67,10 @@ typedef struct cuda_state {
   frame_mail *mail, *d_mail;    /* pinned */
   float *handover, *d_handover; /* pinned: level 0 of the first octave that the host works on */
   size_t handover_floats;
-  uint32_t room_beyond; /* features that the results must have room for besides the frame's own */
+  unsigned char *given; /* pinned: lists of given keypoints */
+  uint32_t given_capacity;
+  uint32_t given_features; /* that a frame of given keypoints had beyond its list; 0: none had */
+  uint32_t room_beyond;    /* features that the results must have room for besides the frame's own */
   result_set results[CUDA_RESULT_SETS];
   int32_t set; /* the one in use */
   uint64_t memory_generation;
@@ -97,7 +100,16 @@ typedef struct record_target {
   int32_t group;                      /* pictures, 1 or more, each with its part of the slab */
   const cuda_frame_view *group_views; /* device memory; null for one */
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
+  cuda_given given;
 } record_target;
+
+/* A buffer of the plan in the slab, null where the plan has none. */
+unsigned char *cuda_slab_buffer(const cuda_state *state, plan_buffer which);
+
+/* Given keypoints to the lists of the frame being prepared. */
+stage_status cuda_given_upload(const cuda_state *state, const cuda_given *given, cuda_stream stream);
+/* Pinned bytes held for them. */
+size_t cuda_given_bytes(const cuda_state *state);
 
 /* The first octave's base from a picture on the device. */
 base_args cuda_base_args(const hs_context *context, const source_view *source);

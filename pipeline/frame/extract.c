@@ -53,8 +53,8 @@ static hs_status run_on_cpu(hs_context *c, const frame_request *request, frame_o
   return st;
 }
 
-/* Checks, and runs on the context's device; given keypoints are described by the CPU. For a lane,
-   in_flight.c falls back to the CPU instead, because it holds the results of several images at once. */
+/* Checks, and runs on the context's device. For a lane, in_flight.c falls back to the CPU instead, because it holds the
+   results of several images at once. */
 static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
                              frame_output *out) {
   hs_status st = image_view_source(c, image, &request->source);
@@ -63,7 +63,7 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   *out = (frame_output){0};
   st = equalize_picture(c, &request->source);
   if (st != HS_OK) return st;
-  bool on_device = c->cuda && !request->given && !request->on_cpu;
+  bool on_device = c->cuda && !request->on_cpu;
   if (on_device) st = run_on_device(c, request, out);
   if (on_device && !c->is_lane && backend_falls_back(c, st)) {
     backend_note_fallback(c, c->error);
@@ -155,89 +155,4 @@ hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *
   *count = full;
   if (fits < full) return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%u features, room for %zu", full, capacity);
   return HS_OK;
-}
-
-/* The frame's features in the order of the given keypoints; a failed one has a zero descriptor.
-   slot[i]: where keypoint i's first feature goes (count + 1 entries). */
-static void copy_given(const frame_request *r, const workspace *w, uint32_t *slot, hs_features *out) {
-  const uint32_t count = *w->features.count;
-  const size_t bytes = r->descriptor_bytes;
-  for (uint32_t i = 0; i < r->given_count; i++) {
-    if (r->given_statuses[i] == HS_OK) continue;
-    const float a = r->given[i].orientation;
-    hs_keypoint *k = &out->keypoints[slot[i]];
-    *k = r->given[i];
-    k->orientation = a >= 0.0f && a < TWO_PI_FLOAT ? a : 0.0f;
-    if (bytes > 0) memset((unsigned char *)out->descriptors + slot[i] * bytes, 0, bytes);
-  }
-  for (uint32_t f = 0; f < count; f++) {
-    const uint32_t k = w->features.keypoint[f], to = slot[w->sources[k]]++;
-    out->keypoints[to] = workspace_keypoint(&w->keypoints, k, w->features.orientation[f]);
-    if (bytes > 0) memcpy((unsigned char *)out->descriptors + to * bytes, w->descriptors + f * bytes, bytes);
-  }
-}
-
-/* First slot of each given keypoint, from how many features it has; returns their sum. */
-static uint64_t count_slots(const frame_request *r, const workspace *w, uint32_t *slot) {
-  memset(slot, 0, sizeof *slot * ((size_t)r->given_count + 1));
-  for (uint32_t f = 0; f < *w->features.count; f++) slot[w->sources[w->features.keypoint[f]]]++;
-  uint64_t at = 0;
-  for (uint32_t i = 0; i < r->given_count; i++) {
-    const uint32_t n = r->given_statuses[i] == HS_OK ? slot[i] : 1;
-    slot[i] = (uint32_t)at;
-    at += n;
-  }
-  return at;
-}
-
-static hs_status describe_given(hs_context *c, const hs_image *image, frame_request *request, uint32_t *slot,
-                                hs_features *features) {
-  frame_output out;
-  hs_status st = run_checked(c, image, NULL, request, &out);
-  if (st != HS_OK) return st;
-  const uint64_t count = count_slots(request, &out.lists, slot);
-  if (count > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%llu features", (unsigned long long)count);
-  st = features_reserve(features, (size_t)count, c->options.descriptor, c->options.allocator);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
-  copy_given(request, &out.lists, slot, features);
-  features->count = (size_t)count;
-  features->image_width = image->width;
-  features->image_height = image->height;
-  features->origin = context_origin(c, image);
-  return HS_OK;
-}
-
-/* Whether these keypoints are some of the list that the call fills, and so may be freed by it. */
-static bool within(const hs_keypoint *keypoints, const hs_features *features) {
-  const uintptr_t at = (uintptr_t)keypoints, first = (uintptr_t)features->keypoints;
-  return keypoints && features->keypoints && at >= first && at < first + features->capacity * sizeof *keypoints;
-}
-
-hs_status hs_describe(hs_context *c, const hs_image *image, const hs_keypoint *keypoints, size_t count,
-                      hs_features *features, hs_status *statuses) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
-  if (!image || !features || (!keypoints && count > 0))
-    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or features is null");
-  if (within(keypoints, features))
-    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "keypoints must not be features' own, which this call fills");
-  if (count > (size_t)1 << 28) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu keypoints, at most 2^28", count);
-  const hs_allocator *a = c->options.allocator;
-  const hs_keypoint none = {0};
-  hs_status *own = statuses ? NULL : hs_memory_alloc(a, sizeof *own * (count + 1));
-  uint32_t *slot = hs_memory_alloc(a, sizeof *slot * (count + 1));
-  hs_status st = HS_ERR_MEMORY;
-  if (slot && (statuses || own)) {
-    frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
-                             .given = count > 0 ? keypoints : &none,
-                             .given_count = (uint32_t)count,
-                             .given_statuses = statuses ? statuses : own};
-    st = describe_given(c, image, &request, slot, features);
-  } else {
-    st = CONTEXT_FAIL(c, st, "cannot allocate for %zu keypoints", count);
-  }
-  hs_memory_release(a, slot);
-  hs_memory_release(a, own);
-  return st;
 }

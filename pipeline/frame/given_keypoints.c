@@ -22,9 +22,8 @@ static bool windows_fit(const sift_params *p, float octave_sigma) {
          orient_radius(octave_sigma, p->orientation_rule) <= WINDOW_RADIUS_MAX;
 }
 
-given_place given_place_of(const frame_plan *plan, const sift_params *p, const hs_keypoint *k) {
+given_place given_place_of(const pyramid_geometry *g, const sift_params *p, const hs_keypoint *k) {
   const given_place nowhere = {-1, 0};
-  const pyramid_geometry *g = &plan->geometry;
   if (!isfinite(k->x) || !isfinite(k->y) || !(k->sigma > 0.0f) || !isfinite(k->sigma) || isinf(k->orientation))
     return nowhere;
   if (k->sigma < 1.0e-6f || k->sigma > 1.0e9f || k->level < 0 || k->level > p->scales) return nowhere;
@@ -38,10 +37,10 @@ given_place given_place_of(const frame_plan *plan, const sift_params *p, const h
   return (given_place){o, level};
 }
 
-int32_t given_octaves_needed(const frame_plan *plan, const hs_context *c, const frame_request *r) {
+int32_t given_octaves_needed(const pyramid_geometry *g, const hs_context *c, const frame_request *r) {
   int32_t needed = 0;
   for (uint32_t i = 0; i < r->given_count; i++) {
-    const given_place place = given_place_of(plan, &c->params, &r->given[i]);
+    const given_place place = given_place_of(g, &c->params, &r->given[i]);
     r->given_statuses[i] = place.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
     if (place.octave_index + 1 > needed) needed = place.octave_index + 1;
   }
@@ -78,12 +77,13 @@ static void append(const workspace *w, float shift, const hs_keypoint *k, uint32
   w->features.orientation[m] = wrap_angle(k->orientation);
 }
 
-void given_append(const frame_plan *plan, const hs_context *c, const frame_request *r, int32_t o, bool oriented,
+void given_append(const pyramid_geometry *g, const hs_context *c, const frame_request *r, int32_t o, bool oriented,
                   workspace *w) {
   for (uint32_t i = 0; i < r->given_count; i++) {
     const hs_keypoint *k = &r->given[i];
     if (isnan(k->orientation) == oriented) continue;
-    const given_place place = given_place_of(plan, &c->params, k);
-    if (place.octave_index == o) append(w, c->params.grid_shift, k, i, plan->geometry.first_octave + o, place.level);
+    const given_place place = given_place_of(g, &c->params, k);
+    if (place.octave_index < 0 || (o != GIVEN_EVERY_OCTAVE && place.octave_index != o)) continue;
+    append(w, c->params.grid_shift, k, i, g->first_octave + place.octave_index, place.level);
   }
 }

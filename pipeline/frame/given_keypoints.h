@@ -15,14 +15,16 @@ typedef struct given_place {
 /* Octave and level of a keypoint: as it says (level 1..S), or for level 0 the nearest to its sigma. Not describable: a
    number is not finite, sigma not positive, the scale is beyond the coarsest octave's levels, the centre outside the
    picture, or the window wider than WINDOW_RADIUS_MAX. */
-given_place given_place_of(const frame_plan *plan, const sift_params *params, const hs_keypoint *keypoint);
+given_place given_place_of(const pyramid_geometry *geometry, const sift_params *params, const hs_keypoint *keypoint);
 
 /* Octaves that must be built for the keypoints given; writes their statuses. */
-int32_t given_octaves_needed(const frame_plan *plan, const hs_context *context, const frame_request *request);
+int32_t given_octaves_needed(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request);
 
-/* Appends octave o's given keypoints, in the order given: those that bring their orientation with a feature each, or
-   (oriented false) those whose orientation is to be computed, keypoints only. */
-void given_append(const frame_plan *plan, const hs_context *context, const frame_request *request, int32_t o,
+/* Appends octave o's (or GIVEN_EVERY_OCTAVE's) given keypoints, in the order given: those that bring their orientation
+   with a feature each, or (oriented false) those whose orientation is to be computed, keypoints only. Of *w only the
+   lists and sources are used. */
+enum { GIVEN_EVERY_OCTAVE = -1 };
+void given_append(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request, int32_t o,
                   bool oriented, workspace *w);
 
 #endif

@@ -98,7 +98,7 @@ static stage_status detect(frame *f) {
 /* The given keypoints that have an orientation, or those that have none. */
 static void append_given(frame *f, bool oriented) {
   for (int32_t o = 0; o < f->octaves; o++)
-    given_append(&f->context->plan, f->context, f->request, o, oriented, f->work);
+    given_append(&f->context->plan.geometry, f->context, f->request, o, oriented, f->work);
 }
 
 /* The keypoints get their orientations. */
@@ -166,7 +166,7 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
     workspace_view(&c->plan, c->slab, w);
     st = grid_choice_reserve(c, w->features.capacity);
     if (st != HS_OK) return st;
-    f.octaves = r->given ? given_octaves_needed(&c->plan, c, r) : c->plan.geometry.octave_count;
+    f.octaves = r->given ? given_octaves_needed(&c->plan.geometry, c, r) : c->plan.geometry.octave_count;
     st = status_of(c, run_stages(&f));
     if (st != HS_OK) return st;
     c->statistics.candidates = f.candidates;

@@ -207,7 +207,7 @@ HS_API hs_status hs_extract_view(hs_context *context, const hs_image *image, con
 /* Keypoints with orientations, without descriptors. As hs_extract. */
 HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
 
-/* Describes given keypoints; on the CPU, also in a context of a GPU. Blocks. keypoints[count]: x, y, sigma, orientation
+/* Describes given keypoints, on the device of the context. Blocks. keypoints[count]: x, y, sigma, orientation
    (any finite value; NaN: its orientations are computed and the keypoint yields one feature each, possibly none) and
    level 1..S with its octave, or level 0: the octave and level nearest to sigma. features: as hs_extract, one for each
    keypoint in the order given (several or none where the orientation was NaN), response copied.

@@ -363,7 +363,7 @@ class Extractor:
         exif: bool = True,
         jpeg_scale: int = 1,
     ) -> Tuple[Features, "npt.NDArray[np.int32]"]:
-        """Describes given keypoints, on the CPU.
+        """Describes given keypoints, on the device that the extractor works on.
 
         Args:
             keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation. Level 0 (as

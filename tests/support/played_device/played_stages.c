@@ -340,6 +340,13 @@ stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_var
   return submit_views(&step, stream);
 }
 
+/* The CPU describes in the list's order. */
+stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream stream) {
+  (void)view;
+  (void)stream;
+  return STAGE_OK;
+}
+
 static stage_status results_view(const cuda_frame_view *v, const view_step *step, size_t i) {
   cuda_feature_record *records = (cuda_feature_record *)step->out + i * v->features.capacity;
   uint32_t count = *v->features.count;

@@ -1,0 +1,77 @@
+/* Given keypoints: one pinned block holds their lists, laid out as on the device, so that each is one copy. */
+#include "pipeline/device/cuda_given.h"
+
+#include "pipeline/context/workspace.h"
+#include "pipeline/device/cuda_state.h"
+
+/* Capacities are powers of two from here on, so that calls with other numbers of keypoints use the same graph. */
+enum { GIVEN_LEAST = 1024, COUNTS_BYTES = 256 };
+
+static uint32_t capacity_for(uint32_t count) {
+  uint32_t capacity = GIVEN_LEAST;
+  while (capacity < count) capacity *= 2;
+  return capacity;
+}
+
+static size_t block_bytes(uint32_t capacity) {
+  return COUNTS_BYTES + (size_t)capacity * (KEYPOINT_BYTES + FEATURE_BYTES);
+}
+
+static stage_status make_block(cuda_state *s, uint32_t capacity) {
+  if (capacity <= s->given_capacity) return STAGE_OK;
+  device_free_pinned(s->given);
+  s->given_capacity = 0;
+  void *host = NULL, *device = NULL;
+  const stage_status st = device_alloc_pinned(&host, &device, block_bytes(capacity));
+  s->given = host;
+  if (st == STAGE_OK) s->given_capacity = capacity;
+  return st;
+}
+
+size_t cuda_given_bytes(const cuda_state *s) { return s->given_capacity > 0 ? block_bytes(s->given_capacity) : 0; }
+
+hs_status cuda_given_room(hs_context *c, cuda_given *given, keypoint_list *keypoints, feature_list *features) {
+  cuda_state *s = c->cuda;
+  int32_t previous;
+  given->capacity = capacity_for(given->count);
+  stage_status st = device_enter(s->device, &previous);
+  if (st == STAGE_OK) {
+    st = make_block(s, given->capacity);
+    device_leave(previous);
+  }
+  if (st != STAGE_OK) return cuda_failure(c, st, "pinned memory for given keypoints");
+  uint32_t *counts = (uint32_t *)(void *)s->given;
+  unsigned char *lists = s->given + COUNTS_BYTES;
+  counts[0] = counts[1] = counts[2] = counts[3] = 0;
+  *keypoints = workspace_keypoints(lists, given->capacity, &counts[0]);
+  *features = workspace_features(lists + (size_t)given->capacity * KEYPOINT_BYTES, given->capacity, &counts[1]);
+  return HS_OK;
+}
+
+stage_status cuda_given_upload(const cuda_state *s, const cuda_given *given, cuda_stream stream) {
+  const unsigned char *lists = s->given + COUNTS_BYTES;
+  const size_t keypoint_bytes = (size_t)given->capacity * KEYPOINT_BYTES;
+  unsigned char *counts = cuda_slab_buffer(s, BUFFER_COUNTS), *keypoints = cuda_slab_buffer(s, BUFFER_KEYPOINTS);
+  stage_status st = device_copy_to(counts, s->given, 4 * sizeof(uint32_t), stream);
+  if (st == STAGE_OK) st = device_copy_to(keypoints, lists, keypoint_bytes, stream);
+  if (st == STAGE_OK && given->oriented)
+    st = device_copy_to(cuda_slab_buffer(s, BUFFER_FEATURES), lists + keypoint_bytes,
+                        (size_t)given->capacity * FEATURE_BYTES, stream);
+  return st;
+}
+
+hs_status cuda_given_keypoints_of(hs_context *c, uint32_t count, const uint32_t **keypoint) {
+  const cuda_state *s = c->cuda;
+  void *memory;
+  hs_status st = context_scratch(c, SCRATCH_ORIENTATIONS, (size_t)count + 1, sizeof **keypoint, &memory);
+  if (st != HS_OK) return st;
+  int32_t previous;
+  stage_status done = device_enter(s->device, &previous);
+  if (done == STAGE_OK) {
+    done = device_copy_from(memory, cuda_slab_buffer(s, BUFFER_FEATURES), count * sizeof **keypoint, s->stream);
+    if (done == STAGE_OK) done = device_stream_wait(s->stream);
+    device_leave(previous);
+  }
+  *keypoint = memory;
+  return done == STAGE_OK ? HS_OK : cuda_failure(c, done, "reading the features of given keypoints");
+}

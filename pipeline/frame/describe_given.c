@@ -1,0 +1,202 @@
+/* The public call on keypoints that the caller gives: they are described on the context's device, and come out in the
+   order in which they were given. */
+#include <math.h>
+#include <string.h>
+
+#include "cpu/float_environment.h"
+#include "pipeline/base/features.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/context/context.h"
+#include "pipeline/context/image_view.h"
+#include "pipeline/device/backend.h"
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_given.h"
+#include "pipeline/frame/equalize_picture.h"
+#include "pipeline/frame/given_keypoints.h"
+
+/* Features of some of the given keypoints, from the lists of the CPU's workspace or as a device's records. */
+typedef struct given_part {
+  uint32_t count;
+  const uint32_t *keypoint;   /* [count]: place of a feature's keypoint in the list; null: the feature's own */
+  const uint32_t *source;     /* of each listed keypoint: which of those given it is */
+  const workspace *lists;     /* null: records */
+  const hs_keypoint *records; /* [count] */
+  const unsigned char *descriptors;
+} given_part;
+
+/* On a device there are two, because those that bring their orientation need no stage but the descriptor's. */
+enum { GIVEN_PARTS = 2 };
+
+typedef struct given_output {
+  given_part part[GIVEN_PARTS];
+  workspace lists;
+} given_output;
+
+static uint32_t source_of(const given_part *p, uint32_t feature) {
+  return p->source[p->keypoint ? p->keypoint[feature] : feature];
+}
+
+/* First slot of each given keypoint, from how many features it has; returns their sum. */
+static uint64_t count_slots(const frame_request *r, const given_output *found, uint32_t *slot) {
+  memset(slot, 0, sizeof *slot * ((size_t)r->given_count + 1));
+  for (const given_part *p = found->part; p < found->part + GIVEN_PARTS; p++)
+    for (uint32_t f = 0; f < p->count; f++) slot[source_of(p, f)]++;
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < r->given_count; i++) {
+    const uint32_t n = r->given_statuses[i] == HS_OK ? slot[i] : 1;
+    slot[i] = (uint32_t)at;
+    at += n;
+  }
+  return at;
+}
+
+/* Those that cannot be described are given back as they came, with zero descriptors. */
+static void copy_refused(const frame_request *r, const uint32_t *slot, hs_features *out) {
+  const size_t bytes = r->descriptor_bytes;
+  for (uint32_t i = 0; i < r->given_count; i++) {
+    if (r->given_statuses[i] == HS_OK) continue;
+    const float a = r->given[i].orientation;
+    hs_keypoint *k = &out->keypoints[slot[i]];
+    *k = r->given[i];
+    k->orientation = a >= 0.0f && a < TWO_PI_FLOAT ? a : 0.0f;
+    if (bytes > 0) memset((unsigned char *)out->descriptors + slot[i] * bytes, 0, bytes);
+  }
+}
+
+/* A part's features into the order of the given keypoints. slot[i]: where keypoint i's next feature goes. */
+static void copy_part(const given_part *p, size_t bytes, uint32_t *slot, hs_features *out) {
+  for (uint32_t f = 0; f < p->count; f++) {
+    const uint32_t to = slot[source_of(p, f)]++;
+    out->keypoints[to] = p->lists ? workspace_keypoint(&p->lists->keypoints, p->lists->features.keypoint[f],
+                                                       p->lists->features.orientation[f])
+                                  : p->records[f];
+    if (bytes > 0) memcpy((unsigned char *)out->descriptors + to * bytes, p->descriptors + f * bytes, bytes);
+  }
+}
+
+static hs_status run_on_cpu(hs_context *c, const frame_request *r, given_output *out) {
+  memset(out, 0, sizeof *out);
+  const hs_status st = run_frame(c, r, &out->lists);
+  if (st != HS_OK) return st;
+  out->part[0] = (given_part){.count = *out->lists.features.count,
+                              .keypoint = out->lists.features.keypoint,
+                              .source = out->lists.sources,
+                              .lists = &out->lists,
+                              .descriptors = out->lists.descriptors};
+  return HS_OK;
+}
+
+static uint32_t count_part(const frame_request *r, bool oriented) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < r->given_count; i++)
+    count += r->given_statuses[i] == HS_OK && isnan(r->given[i].orientation) != oriented;
+  return count;
+}
+
+/* Describes the keypoints that bring their orientation, or those that do not. memory: room for the sources and the
+   keypoints of features. */
+static hs_status run_part(hs_context *c, const frame_request *r, const pyramid_geometry *g, bool oriented,
+                          given_part *part) {
+  const uint32_t count = count_part(r, oriented);
+  cuda_frame_place place = {.given = {.count = count, .oriented = oriented, .octaves = g->octave_count}};
+  cuda_frame_result result = {0};
+  workspace w = {0};
+  void *memory;
+  *part = (given_part){0};
+  if (count == 0) return HS_OK;
+  hs_status st = context_scratch(c, oriented ? SCRATCH_ORIENTED : SCRATCH_TO_ORIENT, count, sizeof *w.sources, &memory);
+  if (st == HS_OK) st = cuda_given_room(c, &place.given, &w.keypoints, &w.features);
+  if (st != HS_OK) return st;
+  w.sources = memory;
+  given_append(g, c, r, GIVEN_EVERY_OCTAVE, oriented, &w);
+  cuda_frame_use_results(c, oriented ? 0 : 1); /* the results of both parts are used together */
+  st = cuda_frame_run(c, r, &place, &result);
+  *part = (given_part){
+      .count = result.count, .source = w.sources, .records = result.keypoints, .descriptors = result.descriptors};
+  if (st == HS_OK && !oriented) st = cuda_given_keypoints_of(c, result.count, &part->keypoint);
+  cuda_frame_use_results(c, 0);
+  return st;
+}
+
+static hs_status run_on_device(hs_context *c, const frame_request *r, given_output *out) {
+  pyramid_geometry g;
+  memset(out, 0, sizeof *out);
+  if (pyramid_geometry_of(r->source.width, r->source.height, &c->rules, &g) != STAGE_OK)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d picture is too large", r->source.width, r->source.height);
+  g.octave_count = given_octaves_needed(&g, c, r);
+  const uint64_t frames = c->statistics.frames;
+  hs_status st = run_part(c, r, &g, true, &out->part[0]);
+  if (st == HS_OK) st = run_part(c, r, &g, false, &out->part[1]);
+  if (st != HS_OK) return st;
+  c->statistics.frames = frames + 1;
+  c->statistics.candidates = 0;
+  c->statistics.keypoints = count_part(r, true) + count_part(r, false);
+  c->statistics.features = out->part[0].count + out->part[1].count;
+  return HS_OK;
+}
+
+static hs_status run(hs_context *c, const hs_image *image, frame_request *r, given_output *out) {
+  hs_status st = image_view_source(c, image, &r->source);
+  if (st == HS_OK) st = image_view_filter(c, image, NULL, &r->filter);
+  if (st == HS_OK) st = equalize_picture(c, &r->source);
+  if (st != HS_OK) return st;
+  if (!c->cuda) return run_on_cpu(c, r, out);
+  st = run_on_device(c, r, out);
+  if (!backend_falls_back(c, st)) return st;
+  backend_note_fallback(c, c->error);
+  context_clear_error(c);
+  return run_on_cpu(c, r, out);
+}
+
+static hs_status describe(hs_context *c, const hs_image *image, frame_request *r, uint32_t *slot,
+                          hs_features *features) {
+  given_output out;
+  hs_status st = run(c, image, r, &out);
+  if (st != HS_OK) return st;
+  const uint64_t count = count_slots(r, &out, slot);
+  if (count > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%llu features", (unsigned long long)count);
+  st = features_reserve(features, (size_t)count, c->options.descriptor, c->options.allocator);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
+  copy_refused(r, slot, features);
+  for (int i = 0; i < GIVEN_PARTS; i++) copy_part(&out.part[i], r->descriptor_bytes, slot, features);
+  features->count = (size_t)count;
+  features->image_width = image->width;
+  features->image_height = image->height;
+  features->origin = context_origin(c, image);
+  return HS_OK;
+}
+
+/* Whether these keypoints are some of the list that the call fills, and so may be freed by it. */
+static bool within(const hs_keypoint *keypoints, const hs_features *features) {
+  const uintptr_t at = (uintptr_t)keypoints, first = (uintptr_t)features->keypoints;
+  return keypoints && features->keypoints && at >= first && at < first + features->capacity * sizeof *keypoints;
+}
+
+hs_status hs_describe(hs_context *c, const hs_image *image, const hs_keypoint *keypoints, size_t count,
+                      hs_features *features, hs_status *statuses) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!c) return HS_ERR_ARGUMENT;
+  context_clear_error(c);
+  if (!image || !features || (!keypoints && count > 0))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or features is null");
+  if (within(keypoints, features))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "keypoints must not be features' own, which this call fills");
+  if (count > (size_t)1 << 28) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu keypoints, at most 2^28", count);
+  const hs_allocator *a = c->options.allocator;
+  const hs_keypoint none = {0};
+  hs_status *own = statuses ? NULL : hs_memory_alloc(a, sizeof *own * (count + 1));
+  uint32_t *slot = hs_memory_alloc(a, sizeof *slot * (count + 1));
+  hs_status st = HS_ERR_MEMORY;
+  if (slot && (statuses || own)) {
+    frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
+                             .given = count > 0 ? keypoints : &none,
+                             .given_count = (uint32_t)count,
+                             .given_statuses = statuses ? statuses : own};
+    st = describe(c, image, &request, slot, features);
+  } else {
+    st = CONTEXT_FAIL(c, st, "cannot allocate for %zu keypoints", count);
+  }
+  hs_memory_release(a, slot);
+  hs_memory_release(a, own);
+  return st;
+}
