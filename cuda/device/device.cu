@@ -123,6 +123,13 @@ stage_status device_alloc_pinned(void **host, void **device, size_t bytes) {
 
 void device_free_pinned(void *host) { (void)cudaFreeHost(host); }
 
+bool device_is_pageable(const void *memory) {
+  cudaPointerAttributes attributes;
+  const cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return error == cudaSuccess && attributes.type == cudaMemoryTypeUnregistered;
+}
+
 stage_status device_stream_create(cuda_stream *stream) { return device_stream_create_urgent(stream, 0); }
 
 stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency) {

@@ -59,6 +59,10 @@ void device_free(void *pointer);
 stage_status device_alloc_pinned(void **host, void **device, size_t bytes);
 void device_free_pinned(void *host);
 
+/* Whether the host reads this memory and the device cannot: what malloc gives. Then copies to the device wait for the host,
+   where those from pinned memory do not. */
+bool device_is_pageable(const void *memory);
+
 stage_status device_stream_create(cuda_stream *stream); /* of the lowest priority */
 /* urgency 0: the lowest, 1: between, 2: the highest. Blocks of a more urgent stream's kernels start first; those that
    run are not stopped. */

@@ -294,8 +294,8 @@ template <int COPIES> static __device__ __forceinline__ int32_t describe_cropped
 
 /* Crops, clips and normalises; a lane writes entries 4 lane .. 4 lane + 3, the warp whole lines of 128 bytes. */
 template <int COPIES>
-static __device__ __forceinline__ void describe_write(const int32_t *votes, const sift_params *p, uint32_t n,
-                                                      void *descriptors) {
+static __device__ __forceinline__ void describe_write(const int32_t *votes, const sift_params *p, size_t n,
+                                                      const cuda_outputs *outputs) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   int32_t h[4];
   uint64_t squares = 0, clipped_squares = 0;
@@ -322,17 +322,18 @@ static __device__ __forceinline__ void describe_write(const int32_t *votes, cons
     b[j] = describe_byte(v[j], p->descriptor_rule);
     if (p->descriptor_rule == RULE_OPENCV) v[j] = (float)b[j];
   }
-  const size_t at = (size_t)n * WARP_LANES + (size_t)lane;
+  const size_t at = n * WARP_LANES + (size_t)lane;
+  void *descriptors = outputs->descriptors; /* read here, because registers are scarce before */
   if (p->descriptor_float)
     ((float4 *)descriptors)[at] = make_float4(v[0], v[1], v[2], v[3]);
   else
     ((uchar4 *)descriptors)[at] = make_uchar4((uint8_t)b[0], (uint8_t)b[1], (uint8_t)b[2], (uint8_t)b[3]);
 }
 
-/* One feature by one warp. */
+/* One feature by one warp; first: where the picture's descriptors begin, in descriptors. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
-                                                        uint32_t n, void *descriptors) {
+                                                        uint32_t n, size_t first, const cuda_outputs *outputs) {
   const keypoint_list &k = v.keypoints;
   const uint32_t i = v.features.keypoint[n];
   const int32_t octave = k.octave[i];
@@ -342,20 +343,14 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
   const describe_window w =
       describe_window_of(at.x, at.y, at.sigma, v.features.orientation[n], v.params.descriptor_rule);
   describe_fill<COPIES>(votes, tile, &level, &w, v.scales->describe[w.radius]);
-  describe_write<(COPIES > 1 ? COPIES : 1)>(votes, &v.params, n, descriptors);
-}
-
-/* Where the descriptors of the block's picture go: behind the room of those before. */
-static __device__ __forceinline__ void *group_descriptors(const cuda_frame_view &v, void *outputs) {
-  const size_t bytes = v.params.descriptor_float ? DESCRIBE_LENGTH * sizeof(float) : DESCRIBE_LENGTH;
-  return (char *)outputs + (size_t)blockIdx.z * v.features.capacity * bytes;
+  describe_write<(COPIES > 1 ? COPIES : 1)>(votes, &v.params, first + n, outputs);
 }
 
 /*
  * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
  * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket in the order of work.
  * Shared    1056 bytes a copy and 2576 of tables, a warp.
- * Reads     order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
+ * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
  * Barriers  warp only: tables and list before use and after, votes before folding, folding before cropping.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no features: returns at once.
@@ -365,9 +360,10 @@ static __device__ __forceinline__ void *group_descriptors(const cuda_frame_view 
  */
 template <int COPIES, bool GROUP>
 __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
-    describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view one, void *outputs) {
+    describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  void *descriptors = GROUP ? group_descriptors(v, outputs) : outputs;
+  /* Behind the room of the pictures before. */
+  const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
   __shared__ __align__(16) describe_shared<(COPIES > 1 ? COPIES : 1)> s_warps[DESCRIBE_WARPS];
   describe_shared<(COPIES > 1 ? COPIES : 1)> *s = &s_warps[threadIdx.x / WARP_LANES];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * DESCRIBE_WARPS;
@@ -377,7 +373,7 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
   while (at < count) {
     uint32_t next = 0;
     if (lane == 0) next = warps + atomicAdd(&v.scratch.tickets[1], 1u);
-    describe_feature<COPIES>(v, s->votes, &s->tile, ordered ? v.scratch.order[at] : at, descriptors);
+    describe_feature<COPIES>(v, s->votes, &s->tile, ordered ? v.scratch.order[at] : at, picture, outputs);
     at = __shfl_sync(WARP_ALL, next, 0);
   }
 }
@@ -425,20 +421,20 @@ stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream str
 }
 
 template <int COPIES, bool GROUP>
-static stage_status launch_describe(const cuda_frame_view *view, void *descriptors, cudaStream_t stream) {
+static stage_status launch_describe(const cuda_frame_view *view, const cuda_outputs *outputs, cudaStream_t stream) {
   const int threads = DESCRIBE_WARPS * WARP_LANES;
   const unsigned resident =
       launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES, GROUP>, threads, 0);
   const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
-  return launch(describe_warp_per_feature_kernel<COPIES, GROUP>, blocks, threads, 0, stream, *view, descriptors);
+  return launch(describe_warp_per_feature_kernel<COPIES, GROUP>, blocks, threads, 0, stream, *view, outputs);
 }
 
-stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors,
-                                  cuda_stream stream) {
-  assert(view->features.capacity > 0 && view->scales && (uintptr_t)descriptors % 128u == 0);
+stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,
+                                  const cuda_outputs *outputs, cuda_stream stream) {
+  assert(view->features.capacity > 0 && view->scales && outputs);
   assert(variant == CUDA_DESCRIBE_ATOMIC4 || view->group <= 1);
-  if (view->group > 1) return launch_describe<4, true>(view, descriptors, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4, false>(view, descriptors, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2, false>(view, descriptors, stream);
-  return launch_describe<0, false>(view, descriptors, stream);
+  if (view->group > 1) return launch_describe<4, true>(view, outputs, stream);
+  if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4, false>(view, outputs, stream);
+  if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2, false>(view, outputs, stream);
+  return launch_describe<0, false>(view, outputs, stream);
 }

@@ -18,11 +18,11 @@ typedef enum cuda_describe_variant {
   CUDA_DESCRIBE_VARIANTS
 } cuda_describe_variant;
 
-/* features (all within the capacity) -> descriptors, at the feature's own index: 128 uint8_t or float each, as
-   params.descriptor_float says; device memory or mapped host memory, 128-byte aligned. scratch.order holds the list's
+/* features (all within the capacity) -> outputs->descriptors, at the feature's own index: 128 uint8_t or float each, as
+   params.descriptor_float says; device memory or mapped host memory. outputs: device memory. scratch.order holds the list's
    order of work: orientation, selection or cuda_work_order_launch made it. As describe_ref with first_feature 0. */
-stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors,
-                                  cuda_stream stream);
+stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,
+                                  const cuda_outputs *outputs, cuda_stream stream);
 
 /* features -> scratch.order, for a list that neither orientation nor selection made. */
 stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream stream);

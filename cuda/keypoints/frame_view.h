@@ -69,6 +69,19 @@ typedef struct cuda_keypoint_scratch {
   uint32_t *order; /* features, largest descriptor window first: the order of execution only */
 } cuda_keypoint_scratch;
 
+/* One feature as the library hands it out; the layout of hs_keypoint, 24 bytes. */
+typedef struct cuda_feature_record {
+  float x, y, sigma, orientation, response;
+  int16_t octave, level;
+} cuda_feature_record;
+
+/* Where a frame's results go, as addresses of the device. Kernels read it from device memory, so that a recorded frame can
+   be replayed with other ones. */
+typedef struct cuda_outputs {
+  cuda_feature_record *records; /* 16-byte aligned */
+  void *descriptors;            /* 128-byte aligned */
+} cuda_outputs;
+
 /* Every pointer is device memory. */
 typedef struct cuda_frame_view {
   octave_view octaves[OCTAVES_MAX];

@@ -11,25 +11,25 @@ static_assert(sizeof(cuda_feature_record) == 24, "the record's layout is the pub
  * Does      features -> records; counts.
  * Launch    resident blocks of 4 warps, a warp 32 features at a time.
  * Shared    768 bytes a warp, so that records leave in 16-byte stores of whole lines.
- * Reads     features, keypoints, counts. Writes records, counts: device memory or mapped host memory.
+ * Reads     outputs, features, keypoints, counts. Writes records, counts: device memory or mapped host memory.
  * Barriers  warp only, around the staging.
- * Limits    features beyond the list's or the records' capacity are only counted.
+ * Limits    features beyond the list's capacity are only counted.
  * Order     repeatable. Cost: 24 bytes out a feature; into host memory bound by the bus.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(RESULTS_THREADS)
-    results_kernel(const __grid_constant__ cuda_frame_view one, cuda_feature_record *all_records, uint32_t capacity,
+    results_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs,
                    cuda_frame_counts *all_counts) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   /* Each picture of a group has room for its list. */
-  cuda_feature_record *records = GROUP ? all_records + (size_t)blockIdx.z * v.features.capacity : all_records;
+  cuda_feature_record *records = outputs->records + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0);
   cuda_frame_counts *counts = GROUP ? all_counts + blockIdx.z : all_counts;
   __shared__ __align__(16) uint32_t s_words[RESULTS_THREADS * RECORD_WORDS];
   const uint32_t lane = threadIdx.x % WARP_LANES;
   uint32_t *s_warp = s_words + threadIdx.x / WARP_LANES * WARP_LANES * RECORD_WORDS;
   if (blockIdx.x == 0 && threadIdx.x == 0)
     *(uint4 *)counts = make_uint4(*v.scratch.candidate_count, *v.keypoints.count, *v.oriented.count, *v.features.count);
-  const uint32_t count = min(min(*v.features.count, v.features.capacity), capacity);
+  const uint32_t count = min(*v.features.count, v.features.capacity);
   for (uint32_t first = blockIdx.x * RESULTS_THREADS + threadIdx.x - lane; first < count;
        first += gridDim.x * RESULTS_THREADS) {
     const uint32_t n = first + lane;
@@ -55,13 +55,13 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
   }
 }
 
-stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_record *records, uint32_t capacity,
-                                 cuda_frame_counts *counts, cuda_stream stream) {
-  assert(counts && (records || capacity == 0) && (uintptr_t)records % 16u == 0 && (uintptr_t)counts % 16u == 0);
+stage_status cuda_results_launch(const cuda_frame_view *view, const cuda_outputs *outputs, cuda_frame_counts *counts,
+                                 cuda_stream stream) {
+  assert(outputs && counts && (uintptr_t)counts % 16u == 0);
   const unsigned resident = launch_resident_blocks((const void *)results_kernel<false>, RESULTS_THREADS, 0);
   const unsigned tiles = (view->features.capacity + RESULTS_THREADS - 1u) / RESULTS_THREADS;
   const unsigned share = cuda_group_share(view, resident);
   const dim3 blocks(tiles < share ? tiles : share, 1, cuda_group_count(view));
   return launch(view->group > 1 ? results_kernel<true> : results_kernel<false>, blocks, RESULTS_THREADS, 0, stream,
-                *view, records, capacity, counts);
+                *view, outputs, counts);
 }

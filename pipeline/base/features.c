@@ -79,6 +79,19 @@ void hs_features_free(hs_features *features) {
   memset(features, 0, sizeof *features);
 }
 
+void features_adopt(hs_features *features, const hs_features *found, const hs_allocator *allocator) {
+  features_release_arrays(features);
+  features->count = features->capacity = found->count;
+  features->keypoints = found->keypoints;
+  features->descriptors = found->descriptors;
+  features->descriptor_type = found->descriptor_type;
+  features->descriptor_capacity_bytes = found->count * features_descriptor_bytes(found->descriptor_type);
+  features->image_width = found->image_width;
+  features->image_height = found->image_height;
+  features->origin = found->origin;
+  features->allocator = allocator;
+}
+
 hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator) {
   const hs_status st = features_reserve(features, found->count, found->descriptor_type, allocator);
   if (st != HS_OK) return st;

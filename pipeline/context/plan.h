@@ -85,6 +85,9 @@ typedef struct frame_plan {
 /* Makes the plan. HS_ERR_LIMIT: a size does not fit the address space. */
 hs_status plan_make(const plan_request *request, frame_plan *plan);
 
+/* Bytes of BUFFER_COUNTS on a device: 4 counts, and at DEVICE_OUTPUTS_AT where the results go. */
+enum { DEVICE_OUTPUTS_AT = 16, DEVICE_COUNTS_BYTES = 32 };
+
 /* What a device frame needs besides. */
 typedef struct device_request {
   size_t picture_bytes, mask_bytes;

@@ -31,6 +31,13 @@ hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message
 
 void cuda_frame_destroy(hs_context *c) { (void)c; }
 
+hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, hs_features *features) {
+  (void)set;
+  (void)found;
+  (void)features;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
 void cuda_frame_use_results(hs_context *c, int32_t set) {
   (void)c;
   (void)set;

@@ -104,6 +104,11 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
     hs_message_set(message, bytes, "CUDA device %d (%s): %s", index, s->info.name, reason);
     st = HS_ERR_NO_DEVICE;
   }
+  s->pool = cuda_result_pool_create(index);
+  if (st == HS_OK && !s->pool) {
+    hs_message_set(message, bytes, "out of memory for the results of a device context");
+    st = HS_ERR_MEMORY;
+  }
   if (st == HS_OK) st = start_device(c, message, bytes);
   if (st != HS_OK) cuda_frame_destroy(c);
   return st;
@@ -137,10 +142,9 @@ void cuda_frame_destroy(hs_context *c) {
     device_free_pinned(s->mail);
     device_free_pinned(s->handover);
     device_free_pinned(s->given);
-    for (int i = 0; i < CUDA_RESULT_SETS; i++) {
-      device_free_pinned(s->results[i].records);
-      device_free_pinned(s->results[i].descriptors);
-    }
+    device_free_pinned(s->staging);
+    for (int i = 0; i < CUDA_RESULT_SETS; i++) cuda_result_pool_drop(s->pool, s->results[i].block);
+    cuda_result_pool_leave(s->pool);
   }
   device_leave(previous);
   hs_memory_release(c->options.allocator, s);
@@ -149,8 +153,25 @@ void cuda_frame_destroy(hs_context *c) {
 
 hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message, size_t bytes) {
   const hs_status st = cuda_frame_create(c, NULL, message, bytes);
-  if (st == HS_OK) c->cuda->variants = owner->cuda->variants;
-  return st;
+  if (st != HS_OK) return st;
+  c->cuda->variants = owner->cuda->variants;
+  cuda_result_pool_leave(c->cuda->pool);
+  c->cuda->pool = cuda_result_pool_share(owner->cuda->pool);
+  return HS_OK;
+}
+
+/* Frames with fewer bytes of results are copied, which takes some 10 us: lending would tie up a block for little. */
+enum { LENT_BYTES_LEAST = 128 << 10 };
+
+hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, hs_features *features) {
+  cuda_state *s = c->cuda;
+  const hs_allocator *allocator = c->options.allocator;
+  const size_t bytes = found->count * (sizeof *found->keypoints + features_descriptor_bytes(found->descriptor_type));
+  if (allocator || bytes < LENT_BYTES_LEAST ||
+      !cuda_result_pool_lend(s->pool, s->results[set].block, found->descriptors ? 2 : 1, &allocator))
+    return features_copy(features, found, allocator);
+  features_adopt(features, found, allocator);
+  return HS_OK;
 }
 
 void cuda_frame_use_results(hs_context *c, int32_t set) { c->cuda->set = set; }
@@ -227,29 +248,21 @@ static hs_status make_room(hs_context *c, const frame_request *r, const cuda_fra
   return HS_OK;
 }
 
+/* Pinned memory for the results of `group` pictures, and for those beyond a frame's own. */
 static hs_status make_result_room(hs_context *c, size_t group, size_t descriptor_bytes) {
   cuda_state *s = c->cuda;
   result_set *r = &s->results[s->set];
   const size_t features = s->plan.request.feature_capacity * group + s->room_beyond;
   if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
-  const size_t descriptors = features * descriptor_bytes;
-  if (features <= r->features && descriptors <= r->descriptor_bytes) return HS_OK;
-  cuda_graphs_drop(s);
-  s->memory_generation++;
-  device_free_pinned(r->records);
-  device_free_pinned(r->descriptors);
-  *r = (result_set){0};
-  void *host = NULL, *device = NULL;
-  stage_status st = device_alloc_pinned(&host, &device, features * sizeof *r->records);
-  r->records = host;
-  r->d_records = device;
-  if (st == STAGE_OK && descriptors > 0) {
-    st = device_alloc_pinned(&r->descriptors, &device, descriptors);
-    r->d_descriptors = device;
+  const size_t records = align(features * sizeof *r->records);
+  const stage_status st = cuda_result_pool_hold(s->pool, records + features * descriptor_bytes, &r->block);
+  if (st != STAGE_OK) {
+    *r = (result_set){0};
+    return cuda_failure(c, st, "pinned memory for the results");
   }
-  if (st != STAGE_OK) return cuda_failure(c, st, "pinned memory for the results");
+  r->records = (hs_keypoint *)(void *)r->block->host;
+  r->descriptors = descriptor_bytes > 0 ? r->block->host + records : NULL;
   r->features = (uint32_t)features;
-  r->descriptor_bytes = descriptors;
   return HS_OK;
 }
 
@@ -287,20 +300,18 @@ static hs_status make_handover_room(hs_context *c) {
 
 /* Where the frame's picture is and its results go. */
 static record_target target_of(const cuda_state *s, const frame_request *r, const cuda_frame_place *place) {
-  const result_set *pinned = &s->results[s->set];
-  record_target t = {.source = r->source,
-                     .records = pinned->d_records,
-                     .capacity = pinned->features,
-                     .group = (int32_t)group_of(place),
-                     .given = place->given,
-                     .descriptors = pinned->d_descriptors};
+  record_target t = {.source = r->source, .group = (int32_t)group_of(place), .given = place->given};
   t.source.data = cuda_slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
   if (place->octaves > 0) t.handover = handover_plane(s, s->d_handover);
   if (place->resident) {
-    t.records = cuda_slab_buffer(s, BUFFER_RECORDS);
-    t.capacity = s->plan.request.feature_capacity;
-    t.descriptors = cuda_slab_buffer(s, BUFFER_DESCRIPTORS);
+    t.outputs.records = (cuda_feature_record *)(void *)cuda_slab_buffer(s, BUFFER_RECORDS);
+    t.outputs.descriptors = cuda_slab_buffer(s, BUFFER_DESCRIPTORS);
+  } else {
+    const result_set *pinned = &s->results[s->set];
+    unsigned char *device = pinned->block->device;
+    t.outputs.records = (cuda_feature_record *)(void *)device;
+    if (pinned->descriptors) t.outputs.descriptors = device + (pinned->descriptors - pinned->block->host);
   }
   return t;
 }
@@ -320,6 +331,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   const hs_status st = cuda_graph_of(c, r, place, &target, &graph);
   if (st != HS_OK) return st;
   s->mail->handed_over = 0;
+  s->mail->outputs = target.outputs;
   stage_status done = cuda_upload(c, r, &target, bands, stream);
   if (done == STAGE_OK && place->given.count > 0) done = cuda_given_upload(s, &place->given, stream);
   if (done == STAGE_OK) done = cuda_launch_frame(c, r, &target, graph, stream);
@@ -361,6 +373,10 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
   hs_status st = make_room(c, r, place);
   if (st == HS_OK && !place->resident) st = make_result_room(c, group_of(place), r->descriptor_bytes);
   if (st == HS_OK && place->octaves > 0) st = make_handover_room(c);
+  if (st == HS_OK) {
+    const stage_status staging = cuda_upload_room(s, r, place);
+    if (staging != STAGE_OK) st = cuda_failure(c, staging, "pinned memory for the picture");
+  }
   if (st != HS_OK) return context_give_up_room(c, st);
   if (s->plan.geometry.octave_count > 0) {
     if (place->given.count > 0)
@@ -416,8 +432,7 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
   device_leave(previous);
   if (st != HS_OK || *repeat) return st;
   const result_set *pinned = &s->results[s->set];
-  const size_t room = s->plan.request.feature_capacity,
-               descriptor_bytes = pinned->features > 0 ? pinned->descriptor_bytes / pinned->features : 0;
+  const size_t room = s->plan.request.feature_capacity, descriptor_bytes = s->plan.request.descriptor_bytes;
   for (size_t i = 0; i < group_of(place); i++) {
     const unsigned char *descriptors = pinned->descriptors;
     result[i].count = s->mail->counts[i].features;
@@ -495,9 +510,8 @@ int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
 void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   const cuda_state *s = c->cuda;
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
-  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) : 0;
-  for (int i = 0; i < CUDA_RESULT_SETS && s; i++)
-    *pinned_bytes += s->results[i].features * sizeof(hs_keypoint) + s->results[i].descriptor_bytes;
+  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) + s->staging_bytes : 0;
+  if (s && !c->is_lane) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its lanes' results too */
 }
 
 hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
@@ -510,7 +524,10 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   if (st != HS_OK) return st;
   const cuda_state *s = c->cuda;
   *device_bytes = s->plan.device_bytes + sizeof(vote_scales);
-  *pinned_bytes = s->plan.request.feature_capacity * (sizeof(hs_keypoint) + descriptor_bytes) + sizeof *s->mail;
+  /* The results, and the picture where it has to be staged. */
+  *pinned_bytes = align(s->plan.request.feature_capacity * sizeof(hs_keypoint)) +
+                  s->plan.request.feature_capacity * descriptor_bytes + (size_t)width * (size_t)height +
+                  sizeof *s->mail;
   return HS_OK;
 }
 

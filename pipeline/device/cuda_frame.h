@@ -18,6 +18,10 @@ hs_status cuda_frame_create(hs_context *context, const char *variant, char *mess
 hs_status cuda_frame_clone(hs_context *context, const hs_context *owner, char *message, size_t message_bytes);
 void cuda_frame_destroy(hs_context *context);
 
+/* Makes *features the owner of features that *found views in a set of results (hs_features_free gives the pinned memory
+   back, see cuda_result_pool.h), or of a copy: of few features, where the caller has an allocator, where too much is lent
+   already. Statuses: as features_reserve. */
+hs_status cuda_frame_give(hs_context *context, int32_t set, const hs_features *found, hs_features *features);
 /* Frames that follow leave their results in this set of pinned memory; those of the other set stay. */
 enum { CUDA_RESULT_SETS = 2 };
 void cuda_frame_use_results(hs_context *context, int32_t set);

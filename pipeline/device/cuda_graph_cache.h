@@ -17,10 +17,9 @@ typedef struct graph_key {
   float range_low, range_high;
   bool masked, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity;
-  int32_t set;                /* of the results */
   int32_t octaves, group;     /* as in cuda_frame_place */
   int32_t given;              /* keypoints: 0 none, 1 with their orientations, 2 without */
-  uint64_t memory_generation; /* raised when the slab or the pinned results move */
+  uint64_t memory_generation; /* raised when the slab or the handover's memory moves */
 } graph_key;
 
 typedef struct graph_entry {

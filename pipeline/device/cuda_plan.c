@@ -54,7 +54,7 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
   if (!lay_masks(plan, mask_offset, mask_words)) return HS_ERR_LIMIT;
   const size_t scratch = device->scratch_bytes(*mask_words, r->keypoint_capacity, r->feature_capacity);
   bool ok =
-      add(plan, BUFFER_COUNTS, 0, 4, sizeof(uint32_t)) && add(plan, BUFFER_PICTURE, 0, 1, device->picture_bytes) &&
+      add(plan, BUFFER_COUNTS, 0, 1, DEVICE_COUNTS_BYTES) && add(plan, BUFFER_PICTURE, 0, 1, device->picture_bytes) &&
       add(plan, BUFFER_MASK, 0, 1, device->mask_bytes) &&
       add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES) &&
       add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES) &&

@@ -198,15 +198,19 @@ static stage_status record_pyramid(const recording *r, const record_target *targ
   return st;
 }
 
+/* Where the results go, in the frame's own memory. */
+static cuda_outputs *outputs_of(const recording *r) {
+  return (cuda_outputs *)(void *)(buffer(r->state, r->slab, BUFFER_COUNTS, 0) + DEVICE_OUTPUTS_AT);
+}
+
 /* The public records, beside the descriptors: neither waits for the other. */
-static stage_status record_results(const recording *r, const record_target *target) {
+static stage_status record_results(const recording *r) {
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->listed, s->keypoint);
   if (st == STAGE_OK) st = device_event_wait(s->listed, s->side[0]);
-  if (st == STAGE_OK)
-    st = cuda_results_launch(&r->view, target->records, target->capacity, s->d_mail->counts, s->side[0]);
+  if (st == STAGE_OK) st = cuda_results_launch(&r->view, outputs_of(r), s->d_mail->counts, s->side[0]);
   if (st == STAGE_OK && r->request->descriptor_bytes > 0)
-    st = cuda_describe_launch(&r->view, s->variants.describe, target->descriptors, s->keypoint);
+    st = cuda_describe_launch(&r->view, s->variants.describe, outputs_of(r), s->keypoint);
   return st == STAGE_OK ? join(s, 0, s->keypoint) : st;
 }
 
@@ -224,7 +228,7 @@ static stage_status record_selection(const recording *r) {
 }
 
 /* What follows the search, on its own stream between the main one's levels and the frame's end. */
-static stage_status record_keypoints(const recording *r, const record_target *target) {
+static stage_status record_keypoints(const recording *r) {
   const cuda_state *s = r->state;
   const cuda_frame_view *v = &r->view;
   stage_status st = device_event_record(s->searched, s->stream);
@@ -233,7 +237,7 @@ static stage_status record_keypoints(const recording *r, const record_target *ta
   if (st == STAGE_OK) st = cuda_locate_launch(v, s->keypoint);
   if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->keypoint);
   if (st == STAGE_OK && v->max_features > 0) st = record_selection(r);
-  if (st == STAGE_OK) st = record_results(r, target);
+  if (st == STAGE_OK) st = record_results(r);
   if (st == STAGE_OK) st = device_event_record(s->described, s->keypoint);
   return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
 }
@@ -248,17 +252,20 @@ static stage_status record_given(const recording *r, const record_target *target
   if (st == STAGE_OK)
     st = target->given.oriented ? cuda_work_order_launch(&r->view, s->keypoint)
                                 : cuda_orient_launch(&r->view, s->variants.orient, s->keypoint);
-  if (st == STAGE_OK) st = record_results(r, target);
+  if (st == STAGE_OK) st = record_results(r);
   if (st == STAGE_OK) st = device_event_record(s->described, s->keypoint);
   return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
 }
 
-/* Counters are cleared beside the pyramid; the first octave's side stream is joined before they are used. */
+/* Counters are cleared, and the mail is read, beside the pyramid; the first octave's side stream is joined before they are
+   used. */
 static stage_status record_reset(const recording *r) {
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->begun, s->stream);
   if (st == STAGE_OK) st = device_event_wait(s->begun, s->side[0]);
-  return st == STAGE_OK ? cuda_keypoint_reset_launch(&r->view, s->side[0]) : st;
+  if (st == STAGE_OK) st = cuda_keypoint_reset_launch(&r->view, s->side[0]);
+  const cuda_outputs *outputs = &s->mail->outputs;
+  return st == STAGE_OK ? device_copy_to(outputs_of(r), outputs, sizeof *outputs, s->side[0]) : st;
 }
 
 static recording recording_of(const hs_context *c, const frame_request *request, const record_target *target) {
@@ -294,5 +301,5 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   stage_status st = record_reset(&r);
   if (r.given) return st == STAGE_OK ? record_given(&r, target) : st;
   if (st == STAGE_OK) st = record_pyramid(&r, target);
-  return st == STAGE_OK ? record_keypoints(&r, target) : st;
+  return st == STAGE_OK ? record_keypoints(&r) : st;
 }

@@ -14,6 +14,7 @@
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_graph_cache.h"
 #include "pipeline/device/cuda_primitives.h"
+#include "pipeline/device/cuda_result_pool.h"
 
 /* How the paper's mechanisms are set; the first of each is the default. */
 typedef enum pyramid_variant { PYRAMID_SPLIT, PYRAMID_UBER } pyramid_variant;
@@ -29,12 +30,12 @@ typedef struct cuda_variants {
    last. */
 enum { SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
 
-/* Pinned host memory that a frame's results are written to, and its addresses on the device. */
+/* Where a frame's results are written: a block of the pool, with room for so many records and behind them descriptors. */
 typedef struct result_set {
-  hs_keypoint *records, *d_records;
-  void *descriptors, *d_descriptors;
+  cuda_result_block *block; /* null: none yet */
+  hs_keypoint *records;
+  unsigned char *descriptors; /* null: none wanted */
   uint32_t features;
-  size_t descriptor_bytes;
 } result_set;
 
 /* Where the candidates' masks of a frame lie. Octaves begin on multiples of four words; the search writes none of those
@@ -48,6 +49,7 @@ typedef struct mask_layout {
 /* What a frame tells the host besides its features. */
 typedef struct frame_mail {
   cuda_frame_counts counts[CUDA_GROUP_MAX]; /* of each picture */
+  cuda_outputs outputs;                     /* the other way: where the frame's results go */
   uint32_t handed_over;                     /* 1: the level is there; the host clears it */
 } frame_mail;
 
@@ -67,10 +69,14 @@ typedef struct cuda_state {
   frame_mail *mail, *d_mail;    /* pinned */
   float *handover, *d_handover; /* pinned: level 0 of the first octave that the host works on */
   size_t handover_floats;
+  unsigned char *staging; /* pinned: pictures that lie in ordinary memory, on their way to the device */
+  size_t staging_bytes;
+  bool staged;          /* the frame's pictures go that way */
   unsigned char *given; /* pinned: lists of given keypoints */
   uint32_t given_capacity;
   uint32_t given_features; /* that a frame of given keypoints had beyond its list; 0: none had */
   uint32_t room_beyond;    /* features that the results must have room for besides the frame's own */
+  cuda_result_pool *pool;  /* a lane's is its owner's */
   result_set results[CUDA_RESULT_SETS];
   int32_t set; /* the one in use */
   uint64_t memory_generation;
@@ -93,9 +99,7 @@ static inline cuda_keypoint_capacity cuda_list_capacity(uint32_t mask_words, uin
 /* What a recorded frame reads and writes, as addresses of the device. */
 typedef struct record_target {
   source_view source;
-  void *records; /* hs_keypoint [capacity] */
-  uint32_t capacity;
-  void *descriptors;
+  cuda_outputs outputs;               /* not recorded: a recorded frame takes them from the mail */
   bool base_apart;                    /* the base is made outside the graph, beside the upload */
   int32_t group;                      /* pictures, 1 or more, each with its part of the slab */
   const cuda_frame_view *group_views; /* device memory; null for one */
@@ -117,6 +121,8 @@ base_args cuda_base_args(const hs_context *context, const source_view *source);
 /* Bands in which a picture is uploaded to `source`, on the device, while its base is made: 1 where the base is part of
    the graph instead. */
 int32_t cuda_upload_bands(const hs_context *context, const cuda_frame_place *place, const source_view *source);
+/* Pinned memory for a picture that lies in ordinary memory, before it is uploaded. */
+stage_status cuda_upload_room(cuda_state *state, const frame_request *request, const cuda_frame_place *place);
 /* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
 stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
                          int32_t bands, cuda_stream stream);

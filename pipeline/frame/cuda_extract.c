@@ -63,6 +63,6 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
                              .image_width = image->width,
                              .image_height = image->height,
                              .origin = context_origin(c, image)};
-  st = features_copy(features, &found, c->options.allocator);
+  st = cuda_frame_give(c, 0, &found, features);
   return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %u features", result.count);
 }

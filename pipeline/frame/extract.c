@@ -74,10 +74,27 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   return st;
 }
 
+/* A device's records as a list. */
+static hs_features view_of(const hs_context *c, const hs_image *image, const frame_output *out,
+                           hs_descriptor_type type) {
+  return (hs_features){.count = out->count,
+                       .keypoints = (hs_keypoint *)(uintptr_t)out->records,
+                       .descriptors = type != HS_DESCRIPTOR_NONE ? (void *)(uintptr_t)out->descriptors : NULL,
+                       .descriptor_type = type,
+                       .image_width = image->width,
+                       .image_height = image->height,
+                       .origin = context_origin(c, image)};
+}
+
 /* The frame's features into the caller's list. */
 static hs_status copy_out(hs_context *c, const hs_image *image, const frame_output *out, hs_descriptor_type type,
                           hs_features *features) {
   const size_t descriptor_bytes = features_descriptor_bytes(type);
+  if (out->on_device) {
+    const hs_features found = view_of(c, image, out, type);
+    const hs_status given = cuda_frame_give(c, 0, &found, features);
+    return given == HS_OK ? given : CONTEXT_FAIL(c, given, "cannot make room for %u features", out->count);
+  }
   const hs_status st = features_reserve(features, out->count, type, c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out->count);
   copy_keypoints(out, features->keypoints, out->count);
@@ -116,14 +133,7 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
   hs_status st = run_checked(c, image, mask, &request, &out);
   if (st == HS_OK && !out.on_device) st = copy_out(c, image, &out, c->options.descriptor, &c->view);
   if (st != HS_OK) return st;
-  if (out.on_device)
-    c->pinned_view = (hs_features){.count = out.count,
-                                   .keypoints = (hs_keypoint *)(uintptr_t)out.records,
-                                   .descriptors = (void *)(uintptr_t)out.descriptors,
-                                   .descriptor_type = c->options.descriptor,
-                                   .image_width = image->width,
-                                   .image_height = image->height,
-                                   .origin = context_origin(c, image)};
+  if (out.on_device) c->pinned_view = view_of(c, image, &out, c->options.descriptor);
   *features = out.on_device ? &c->pinned_view : &c->view;
   return HS_OK;
 }

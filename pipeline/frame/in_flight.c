@@ -388,9 +388,12 @@ hs_status hs_wait(hs_context *c, hs_features *features) {
   const in_flight_slot *slot = NULL;
   hs_status st = wait_oldest(c, &slot);
   if (st != HS_OK) return st;
-  st = features_copy(features, &slot->features, c->options.allocator);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %zu features", slot->features.count);
   in_flight_ring *f = c->in_flight;
+  if (f->on_device && !slot->fell_back)
+    st = cuda_frame_give(f->lanes[slot->lane].context, slot->set, &slot->features, features);
+  else
+    st = features_copy(features, &slot->features, c->options.allocator);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %zu features", slot->features.count);
   pthread_mutex_lock(&f->lock);
   give_back(f, f->oldest - 1);
   f->viewed = false;

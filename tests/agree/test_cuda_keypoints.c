@@ -37,6 +37,7 @@ typedef struct device_frame {
   size_t block_count;
   void *descriptors;
   cuda_feature_record *records;
+  cuda_outputs *outputs; /* both of them */
   cuda_frame_counts *counts;
 } device_frame;
 
@@ -117,6 +118,8 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   d->descriptors = take(d, (size_t)features * r->descriptor_bytes, NULL);
   d->records = take(d, (size_t)features * sizeof *d->records, NULL);
   d->counts = take(d, sizeof *d->counts, NULL);
+  const cuda_outputs outputs = {d->records, d->descriptors};
+  d->outputs = take(d, sizeof outputs, &outputs);
 }
 
 static void device_frame_free(device_frame *d) {
@@ -131,8 +134,8 @@ static void launch_stages(device_frame *d, const device_run *run) {
   assert_int_equal(cuda_locate_launch(v, d->stream), STAGE_OK);
   assert_int_equal(cuda_orient_launch(v, run->orient, d->stream), STAGE_OK);
   if (v->max_features) assert_int_equal(cuda_select_launch(v, d->stream), STAGE_OK);
-  assert_int_equal(cuda_describe_launch(v, run->describe, d->descriptors, d->stream), STAGE_OK);
-  assert_int_equal(cuda_results_launch(v, d->records, v->features.capacity, d->counts, d->stream), STAGE_OK);
+  assert_int_equal(cuda_describe_launch(v, run->describe, d->outputs, d->stream), STAGE_OK);
+  assert_int_equal(cuda_results_launch(v, d->outputs, d->counts, d->stream), STAGE_OK);
 }
 
 /* One frame; captured: recorded into a graph, and that launched. */

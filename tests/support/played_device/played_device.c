@@ -244,6 +244,11 @@ void device_free_pinned(void *host) {
   free_block(host);
 }
 
+bool device_is_pageable(const void *memory) {
+  (void)memory;
+  return !played.pinned;
+}
+
 /* ------------------------------------------------------------------ streams, copies, events */
 
 stage_status device_stream_create(cuda_stream *stream) { return device_stream_create_urgent(stream, 0); }

@@ -32,6 +32,7 @@ typedef struct played_machine {
   bool lost_at;     /* with its GPU being lost; else for want of memory */
   int64_t alive;    /* allocations, streams, events and graphs not yet destroyed */
   uint64_t event_waits;
+  bool pinned; /* pictures count as lying in pinned memory, not in ordinary memory */
 } played_machine;
 
 extern played_machine played;

@@ -204,8 +204,7 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
 typedef struct view_step {
   cuda_frame_view view;
   stage_status (*run)(const cuda_frame_view *view, const struct view_step *step, size_t i);
-  void *out;
-  uint32_t capacity;
+  const cuda_outputs *outputs;
   cuda_frame_counts *counts;
 } view_step;
 
@@ -329,13 +328,13 @@ static stage_status describe_view(const cuda_frame_view *v, const view_step *ste
   const size_t bytes = DESCRIBE_LENGTH * (v->params.descriptor_float ? sizeof(float) : 1);
   const describe_args args = {
       v->octaves,  v->first_octave, 0,         v->keypoints,
-      v->features, v->params,       v->scales, shifted(step->out, i, v->features.capacity * bytes)};
+      v->features, v->params,       v->scales, shifted(step->outputs->descriptors, i, v->features.capacity * bytes)};
   return ops()->describe(NULL, &args);
 }
 
-stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant, void *descriptors,
-                                  cuda_stream stream) {
-  const view_step step = {.view = *view, .run = describe_view, .out = descriptors};
+stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,
+                                  const cuda_outputs *outputs, cuda_stream stream) {
+  const view_step step = {.view = *view, .run = describe_view, .outputs = outputs};
   (void)variant;
   return submit_views(&step, stream);
 }
@@ -348,11 +347,10 @@ stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream str
 }
 
 static stage_status results_view(const cuda_frame_view *v, const view_step *step, size_t i) {
-  cuda_feature_record *records = (cuda_feature_record *)step->out + i * v->features.capacity;
+  cuda_feature_record *records = step->outputs->records + i * v->features.capacity;
   uint32_t count = *v->features.count;
   step->counts[i] = (cuda_frame_counts){*v->scratch.candidate_count, *v->keypoints.count, *v->oriented.count, count};
   if (count > v->features.capacity) count = v->features.capacity;
-  if (count > step->capacity) count = step->capacity;
   for (uint32_t n = 0; n < count; n++) {
     const keypoint_list *k = &v->keypoints;
     const uint32_t p = v->features.keypoint[n];
@@ -362,8 +360,8 @@ static stage_status results_view(const cuda_frame_view *v, const view_step *step
   return STAGE_OK;
 }
 
-stage_status cuda_results_launch(const cuda_frame_view *view, cuda_feature_record *records, uint32_t capacity,
-                                 cuda_frame_counts *counts, cuda_stream stream) {
-  const view_step step = {.view = *view, .run = results_view, .out = records, .capacity = capacity, .counts = counts};
+stage_status cuda_results_launch(const cuda_frame_view *view, const cuda_outputs *outputs, cuda_frame_counts *counts,
+                                 cuda_stream stream) {
+  const view_step step = {.view = *view, .run = results_view, .outputs = outputs, .counts = counts};
   return submit_views(&step, stream);
 }

@@ -1,0 +1,272 @@
+/*
+ * Results in pinned memory that the caller keeps: lent without a copy, given back from anywhere and at any time, copied
+ * where too much is lent; and pictures in ordinary or pinned memory.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/device/cuda_result_pool.h"
+#include "pipeline/include/hartsift_cuda.h"
+#include "tests/support/counted_allocator.h"
+#include "tests/support/extraction.h"
+#include "tests/support/played_device/played_device.h"
+
+/* Large enough to be lent, and one that is copied. */
+static hs_image large, other, small;
+static hs_features expected, other_expected, small_expected;
+
+static int set_up(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  large = extraction_scene(330, 250, 4, NULL);
+  other = extraction_scene(320, 300, 7, NULL);
+  small = extraction_scene(97, 150, 7, NULL);
+  expected = extraction_once(&o, &large);
+  other_expected = extraction_once(&o, &other);
+  small_expected = extraction_once(&o, &small);
+  return expected.count > 900 && other_expected.count > 900 && small_expected.count < 800 ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_features_free(&expected);
+  hs_features_free(&other_expected);
+  hs_features_free(&small_expected);
+  hs_image_free(&large);
+  hs_image_free(&other);
+  hs_image_free(&small);
+  return 0;
+}
+
+static hs_context *played_context(int32_t in_flight) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.device = HS_DEVICE_CUDA;
+  o.in_flight = in_flight;
+  played_reset(1);
+  return extraction_context(&o);
+}
+
+static void test_lists_outlive_frames(void **state) {
+  (void)state;
+  hs_context *c = played_context(0);
+  hs_features first = {0}, second = {0};
+  assert_int_equal(hs_extract(c, &large, NULL, &first), HS_OK);
+  assert_non_null(first.allocator);
+  assert_int_equal(hs_extract(c, &other, NULL, &second), HS_OK);
+  assert_int_equal(hs_cuda_extract(c, &small, NULL, NULL, &second), HS_OK);
+  extraction_check_equal(&small_expected, &second, "few features");
+  extraction_check_equal(&expected, &first, "kept over two frames");
+  const int64_t alive = played.alive;
+  for (int i = 0; i < 20; i++) {
+    assert_int_equal(hs_extract(c, i % 2 ? &large : &other, NULL, i % 3 ? &first : &second), HS_OK);
+    extraction_check_equal(i % 2 ? &expected : &other_expected, i % 3 ? &first : &second, "one of two lists");
+  }
+  assert_true(played.alive <= alive + 4); /* two graphs, and blocks for two lists and a frame */
+  hs_destroy(c);
+  assert_true(played.alive > 0);
+  extraction_check_equal(&other_expected, &second, "kept over the context's end");
+  hs_features_free(&first);
+  hs_features_free(&second);
+  assert_int_equal(played.alive, 0);
+}
+
+static void test_detection_and_floats(void **state) {
+  (void)state;
+  played_reset(1);
+  hs_options o = extraction_options(HS_PROFILE_OPENCV);
+  o.descriptor = HS_DESCRIPTOR_F32;
+  hs_features on_cpu = extraction_once(&o, &large), detected = {0}, found = {0};
+  o.device = HS_DEVICE_CUDA;
+  hs_context *c = extraction_context(&o);
+  assert_int_equal(hs_detect(c, &large, NULL, &detected), HS_OK);
+  assert_int_equal(hs_extract(c, &large, NULL, &found), HS_OK);
+  extraction_check_equal(&on_cpu, &found, "floats");
+  assert_int_equal(detected.count, found.count);
+  assert_null(detected.descriptors);
+  assert_memory_equal(detected.keypoints, found.keypoints, sizeof *found.keypoints * found.count);
+  /* the same list for less: without descriptors, then few */
+  assert_int_equal(hs_detect(c, &small, NULL, &found), HS_OK);
+  assert_null(found.descriptors);
+  assert_int_equal(hs_extract(c, &large, NULL, &found), HS_OK);
+  extraction_check_equal(&on_cpu, &found, "floats again");
+  hs_destroy(c);
+  hs_features_free(&on_cpu);
+  hs_features_free(&detected);
+  hs_features_free(&found);
+  assert_int_equal(played.alive, 0);
+}
+
+/* What is beyond the number of blocks is copied, and no block more is taken. */
+static void test_too_much_is_copied(void **state) {
+  (void)state;
+  enum { KEPT = RESULT_BLOCKS_LENT + 5 };
+  hs_context *c = played_context(0);
+  hs_features kept[KEPT] = {{0}};
+  int lent = 0;
+  for (int i = 0; i < KEPT; i++) {
+    assert_int_equal(hs_extract(c, i % 2 ? &large : &other, NULL, &kept[i]), HS_OK);
+    lent += kept[i].allocator != NULL;
+  }
+  assert_int_equal(lent, RESULT_BLOCKS_LENT);
+  for (int i = 0; i < KEPT; i++) extraction_check_equal(i % 2 ? &expected : &other_expected, &kept[i], "one of many");
+  hs_features_free(&kept[3]);
+  assert_int_equal(hs_extract(c, &large, NULL, &kept[KEPT - 1]), HS_OK);
+  assert_non_null(kept[KEPT - 1].allocator);
+  hs_destroy(c);
+  for (int i = 0; i < KEPT; i++) hs_features_free(&kept[i]);
+  assert_int_equal(played.alive, 0);
+}
+
+static void *free_list(void *features) {
+  hs_features_free(features);
+  return NULL;
+}
+
+/* Images alone and in groups; lists freed by other threads while the lanes work. */
+static void test_in_flight(void **state) {
+  (void)state;
+  enum { IMAGES = 40, KEPT = 12 };
+  hs_context *c = played_context(8);
+  hs_features kept[KEPT] = {{0}};
+  pthread_t threads[IMAGES];
+  for (int done = 0, submitted = 0; done < IMAGES;) {
+    const hs_image *image = submitted % 3 == 0 ? &large : submitted % 3 == 1 ? &other : &small;
+    if (submitted < IMAGES && hs_submit(c, image, NULL) == HS_OK) {
+      submitted++;
+      continue;
+    }
+    hs_features *f = &kept[done % KEPT];
+    if (done >= KEPT) {
+      assert_int_equal(pthread_create(&threads[done], NULL, free_list, f), 0);
+      assert_int_equal(pthread_join(threads[done], NULL), 0);
+    }
+    assert_int_equal(hs_wait(c, f), HS_OK);
+    done++;
+    for (int i = done > KEPT ? done - KEPT : 0; i < done; i++)
+      extraction_check_equal(i % 3 == 0   ? &expected
+                             : i % 3 == 1 ? &other_expected
+                                          : &small_expected,
+                             &kept[i % KEPT], "kept while others are in flight");
+  }
+  hs_destroy(c);
+  for (int i = 0; i < KEPT; i++) hs_features_free(&kept[i]);
+  assert_int_equal(played.alive, 0);
+}
+
+static void test_callers_allocator(void **state) {
+  (void)state;
+  played_reset(1);
+  counted_allocator counted = {0};
+  const hs_allocator allocator = counted_allocator_make(&counted);
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.device = HS_DEVICE_CUDA;
+  o.allocator = &allocator;
+  hs_features f = extraction_once(&o, &large);
+  assert_ptr_equal(f.allocator, &allocator);
+  extraction_check_equal(&expected, &f, "in the caller's memory");
+  assert_int_equal(played.alive, 0);
+  hs_features_free(&f);
+}
+
+/* Lists that hold lent memory, filled by those who do not lend. */
+static void test_lent_lists_filled_by_others(void **state) {
+  (void)state;
+  hs_context *c = played_context(0);
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *cpu = extraction_context(&o);
+  hs_features f = {0};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
+    assert_int_equal(hs_extract(cpu, i == 1 ? &other : &small, NULL, &f), HS_OK);
+    extraction_check_equal(i == 1 ? &other_expected : &small_expected, &f, "by the CPU");
+    assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
+    assert_int_equal(hs_describe(c, &large, expected.keypoints, expected.count, &f, NULL), HS_OK);
+    extraction_check_equal(&expected, &f, "described");
+  }
+  hs_features_free(&f);
+  hs_destroy(cpu);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+/* A forked child reads what its parent was lent, and leaves the parent's pool alone. */
+static void test_fork(void **state) {
+  (void)state;
+  hs_context *c = played_context(0);
+  hs_features f = {0};
+  assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool same =
+        f.count == expected.count && memcmp(f.keypoints, expected.keypoints, f.count * sizeof *f.keypoints) == 0;
+    hs_features_free(&f);
+    hs_destroy(c);
+    _exit(same && !f.keypoints ? 0 : 1);
+  }
+  int how = -1;
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+  assert_int_equal(hs_extract(c, &other, NULL, &f), HS_OK);
+  extraction_check_equal(&other_expected, &f, "after the fork");
+  hs_features_free(&f);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+/* Pinned pictures go straight to the device, others through the context's own pinned memory; with masks and gaps. */
+static void test_where_pictures_lie(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_image wide = extraction_scene(1300, 800, 3, NULL), part = wide, mask = extraction_scene(1204, 790, 5, NULL);
+  part.data = (const uint8_t *)wide.data + 5 * 1300 + 40;
+  part.width = 1204;
+  part.height = 790;
+  part.stride_bytes = 1300;
+  for (int i = 0; i < 1204 * 790; i++) ((uint8_t *)(uintptr_t)mask.data)[i] &= 64;
+  o.max_features = 400;
+  hs_features plain = extraction_once(&o, &part), masked = {0}, found = {0};
+  hs_context *cpu = extraction_context(&o);
+  assert_int_equal(hs_extract(cpu, &part, &mask, &masked), HS_OK);
+  hs_destroy(cpu);
+  for (int pinned = 0; pinned < 2; pinned++) {
+    played_reset(1);
+    played.pinned = pinned;
+    o.device = HS_DEVICE_CUDA;
+    hs_context *c = extraction_context(&o);
+    assert_int_equal(hs_extract(c, &part, NULL, &found), HS_OK);
+    extraction_check_equal(&plain, &found, "a part of a picture");
+    assert_int_equal(hs_extract(c, &part, &mask, &found), HS_OK);
+    extraction_check_equal(&masked, &found, "with a mask");
+    hs_destroy(c);
+    hs_features_free(&found);
+    assert_int_equal(played.alive, 0);
+  }
+  hs_features_free(&plain);
+  hs_features_free(&masked);
+  hs_image_free(&wide);
+  hs_image_free(&mask);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_lists_outlive_frames),
+      cmocka_unit_test(test_detection_and_floats),
+      cmocka_unit_test(test_too_much_is_copied),
+      cmocka_unit_test(test_in_flight),
+      cmocka_unit_test(test_callers_allocator),
+      cmocka_unit_test(test_lent_lists_filled_by_others),
+      cmocka_unit_test(test_fork),
+      cmocka_unit_test(test_where_pictures_lie),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
