@@ -18,6 +18,7 @@ typedef struct frame_request {
   int32_t skipped_octaves;   /* the first ones are computed by the GPU, which provides the level */
   plane_view handed_over;    /* level 0 of the next; unused when none is skipped */
   bool on_cpu;               /* whatever the context's device */
+  bool equalize;             /* on a device: the source is to be equalised there */
 } frame_request;
 
 #endif

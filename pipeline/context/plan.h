@@ -35,6 +35,8 @@ typedef enum plan_buffer {
   BUFFER_MASK,                     /* device: the caller's mask */
   BUFFER_SELECTED,                 /* device: a second feature_list, which selection fills */
   BUFFER_RECORDS,                  /* device: the features as hs_keypoint, when results stay there */
+  BUFFER_GRAY,                     /* device: the gray bytes of a colour picture that is equalised */
+  BUFFER_HISTOGRAM,                /* device: 256 counts, of a picture that is equalised */
   BUFFER_SCRATCH,                  /* device: scratch of the keypoint stages */
   PLAN_BUFFER_COUNT
 } plan_buffer;
@@ -91,6 +93,8 @@ enum { DEVICE_OUTPUTS_AT = 16, DEVICE_COUNTS_BYTES = 32 };
 /* What a device frame needs besides. */
 typedef struct device_request {
   size_t picture_bytes, mask_bytes;
+  bool equalize;
+  size_t gray_bytes; /* of its equalised picture, where that does not take the picture's own place */
   bool blur_work; /* some filter wants a work plane */
   bool dog;       /* differences are stored */
   bool selection;

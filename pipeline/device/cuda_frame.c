@@ -14,6 +14,7 @@
 #include "cuda/pyramid/blur_chain.h"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/uber_level.h"
+#include "pipeline/device/cuda_equalize.h"
 #include "pipeline/device/cuda_state.h"
 #include "pipeline/device/cuda_variants.h"
 
@@ -39,6 +40,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   if (st == STAGE_OK) st = device_event_create(&s->searched, false);
   if (st == STAGE_OK) st = device_event_create(&s->described, false);
   if (st == STAGE_OK) st = device_event_create(&s->crossed, false);
+  if (st == STAGE_OK) st = device_event_create(&s->equalizing, false);
   if (st == STAGE_OK) st = device_stream_create(&s->upload);
   for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
   for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
@@ -130,6 +132,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_event_destroy(s->searched);
     device_event_destroy(s->described);
     device_event_destroy(s->crossed);
+    device_event_destroy(s->equalizing);
     for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
     for (int i = 0; i < SIDE_STREAMS; i++) {
       device_event_destroy(s->joined[i]);
@@ -138,6 +141,7 @@ void cuda_frame_destroy(hs_context *c) {
     cuda_primitives_free(&s->primitives, c->options.allocator);
     device_stream_destroy(s->stream);
     device_free(s->scales);
+    device_free(s->zeros);
     device_free(s->slab);
     device_free_pinned(s->mail);
     device_free_pinned(s->handover);
@@ -205,6 +209,8 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
   s->mask_pitch = align((size_t)v->width);
   const device_request device = {.picture_bytes = s->picture_pitch * (size_t)v->height,
                                  .mask_bytes = r->filter.mask ? s->mask_pitch * (size_t)v->height : 0,
+                                 .equalize = r->equalize,
+                                 .gray_bytes = r->equalize ? cuda_equalized_pitch(v) * (size_t)v->height : 0,
                                  .blur_work = wants_blur_work(c),
                                  .dog = s->variants.pyramid == PYRAMID_UBER && !wants_blur_work(c),
                                  .selection = options_device_most(&c->options) > 0,
@@ -303,6 +309,12 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
   record_target t = {.source = r->source, .group = (int32_t)group_of(place), .given = place->given};
   t.source.data = cuda_slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
+  t.base = t.source;
+  if (r->equalize && t.source.layout != SOURCE_GRAY) {
+    t.base.data = cuda_slab_buffer(s, BUFFER_GRAY);
+    t.base.stride_bytes = cuda_equalized_pitch(&t.source);
+    t.base.layout = SOURCE_GRAY;
+  }
   if (place->octaves > 0) t.handover = handover_plane(s, s->d_handover);
   if (place->resident) {
     t.outputs.records = (cuda_feature_record *)(void *)cuda_slab_buffer(s, BUFFER_RECORDS);
@@ -326,7 +338,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
   cuda_graph graph = NULL;
   const cuda_stream stream = stream_of(s, place);
   record_target target = target_of(s, r, place);
-  const int32_t bands = cuda_upload_bands(c, place, &target.source);
+  const int32_t bands = r->equalize ? 1 : cuda_upload_bands(c, place, &target.base);
   target.base_apart = bands > 1;
   const hs_status st = cuda_graph_of(c, r, place, &target, &graph);
   if (st != HS_OK) return st;
@@ -376,6 +388,10 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
   if (st == HS_OK) {
     const stage_status staging = cuda_upload_room(s, r, place);
     if (staging != STAGE_OK) st = cuda_failure(c, staging, "pinned memory for the picture");
+  }
+  if (st == HS_OK && r->equalize) {
+    const stage_status zeros = cuda_equalize_room(s);
+    if (zeros != STAGE_OK) st = cuda_failure(c, zeros, "device memory for a histogram");
   }
   if (st != HS_OK) return context_give_up_room(c, st);
   if (s->plan.geometry.octave_count > 0) {
@@ -510,6 +526,7 @@ int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
 void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   const cuda_state *s = c->cuda;
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
+  if (s && s->zeros) *device_bytes += CUDA_EQUALIZE_BYTES;
   *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) + s->staging_bytes : 0;
   if (s && !c->is_lane) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its lanes' results too */
 }
@@ -518,12 +535,13 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
                            uint64_t *pinned_bytes) {
   const size_t descriptor_bytes = features_descriptor_bytes(c->options.descriptor);
   const frame_request request = {.source = {.width = width, .height = height, .type = SOURCE_U8, .layout = SOURCE_GRAY},
-                                 .descriptor_bytes = descriptor_bytes};
+                                 .descriptor_bytes = descriptor_bytes,
+                                 .equalize = c->options.equalize != 0};
   const cuda_frame_place place = {0};
   const hs_status st = make_plan(c, &request, &place);
   if (st != HS_OK) return st;
   const cuda_state *s = c->cuda;
-  *device_bytes = s->plan.device_bytes + sizeof(vote_scales);
+  *device_bytes = s->plan.device_bytes + sizeof(vote_scales) + (request.equalize ? CUDA_EQUALIZE_BYTES : 0);
   /* The results, and the picture where it has to be staged. */
   *pinned_bytes = align(s->plan.request.feature_capacity * sizeof(hs_keypoint)) +
                   s->plan.request.feature_capacity * descriptor_bytes + (size_t)width * (size_t)height +

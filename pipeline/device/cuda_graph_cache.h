@@ -15,7 +15,7 @@
 typedef struct graph_key {
   int32_t width, height, type, layout;
   float range_low, range_high;
-  bool masked, described, resident, base_apart;
+  bool masked, equalized, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity;
   int32_t octaves, group;     /* as in cuda_frame_place */
   int32_t given;              /* keypoints: 0 none, 1 with their orientations, 2 without */

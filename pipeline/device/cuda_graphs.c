@@ -16,6 +16,7 @@ static graph_key key_of(const cuda_state *s, const frame_request *r, const cuda_
   k.range_low = r->source.range_low;
   k.range_high = r->source.range_high;
   k.masked = r->filter.mask != NULL;
+  k.equalized = r->equalize;
   k.described = r->descriptor_bytes > 0;
   k.resident = place->resident;
   k.octaves = place->octaves;

@@ -55,7 +55,8 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
   const size_t scratch = device->scratch_bytes(*mask_words, r->keypoint_capacity, r->feature_capacity);
   bool ok =
       add(plan, BUFFER_COUNTS, 0, 1, DEVICE_COUNTS_BYTES) && add(plan, BUFFER_PICTURE, 0, 1, device->picture_bytes) &&
-      add(plan, BUFFER_MASK, 0, 1, device->mask_bytes) &&
+      add(plan, BUFFER_MASK, 0, 1, device->mask_bytes) && add(plan, BUFFER_GRAY, 0, 1, device->gray_bytes) &&
+      add(plan, BUFFER_HISTOGRAM, 0, device->equalize ? 256 : 0, sizeof(uint64_t)) &&
       add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES) &&
       add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES) &&
       add(plan, BUFFER_SELECTED, 0, device->selection ? r->feature_capacity : 0, FEATURE_BYTES) &&

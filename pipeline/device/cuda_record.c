@@ -1,4 +1,5 @@
 /* The stages of a frame in the order in which a device runs them: recorded once into a graph. */
+#include "pipeline/device/cuda_equalize.h"
 #include "pipeline/device/cuda_state.h"
 
 #include "cuda/device/handover_signal.h"
@@ -173,7 +174,7 @@ static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
 
 /* Levels 0..S of every octave, which is what orientation and descriptors read. */
 static stage_status record_described_levels(const recording *r, const record_target *target) {
-  const base_args base = cuda_base_args(r->context, &target->source);
+  const base_args base = cuda_base_args(r->context, &target->base);
   stage_status st = target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
   for (int32_t o = 0; o < r->view.octave_count && st == STAGE_OK; o++)
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
@@ -184,7 +185,7 @@ static stage_status record_described_levels(const recording *r, const record_tar
    later level needs. */
 static stage_status record_pyramid(const recording *r, const record_target *target) {
   const int32_t octaves = r->view.octave_count;
-  const base_args base = cuda_base_args(r->context, &target->source);
+  const base_args base = cuda_base_args(r->context, &target->base);
   stage_status st = target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
   for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
@@ -299,6 +300,7 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   r.view.group_stride_bytes = r.group.stride_bytes;
   assert(r.view.octave_count > 0);
   stage_status st = record_reset(&r);
+  if (st == STAGE_OK && request->equalize) st = cuda_record_equalize(c, target);
   if (r.given) return st == STAGE_OK ? record_given(&r, target) : st;
   if (st == STAGE_OK) st = record_pyramid(&r, target);
   return st == STAGE_OK ? record_keypoints(&r) : st;

@@ -59,6 +59,7 @@ typedef struct cuda_state {
   cuda_variants variants;
   cuda_stream stream, side[SIDE_STREAMS], keypoint; /* keypoint: what follows the search */
   cuda_event begun, forked[OCTAVES_MAX], searched, listed, described, joined[SIDE_STREAMS];
+  cuda_event equalizing;
   cuda_event crossed; /* between a caller's stream and the context's */
   cuda_stream upload; /* bands of the picture, while the base of those that came is made */
   cuda_event uploaded[UPLOAD_BANDS_MAX];
@@ -80,6 +81,7 @@ typedef struct cuda_state {
   result_set results[CUDA_RESULT_SETS];
   int32_t set; /* the one in use */
   uint64_t memory_generation;
+  unsigned char *zeros; /* device: what histograms find zero and leave zero; null until a picture is equalised */
 
   frame_plan plan; /* of the frame being prepared */
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
@@ -98,10 +100,10 @@ static inline cuda_keypoint_capacity cuda_list_capacity(uint32_t mask_words, uin
 
 /* What a recorded frame reads and writes, as addresses of the device. */
 typedef struct record_target {
-  source_view source;
-  cuda_outputs outputs;               /* not recorded: a recorded frame takes them from the mail */
-  bool base_apart;                    /* the base is made outside the graph, beside the upload */
-  int32_t group;                      /* pictures, 1 or more, each with its part of the slab */
+  source_view source, base; /* the picture as it was uploaded, and what the base is made of: its equalised gray */
+  cuda_outputs outputs;     /* not recorded: a recorded frame takes them from the mail */
+  bool base_apart;          /* the base is made outside the graph, beside the upload */
+  int32_t group;            /* pictures, 1 or more, each with its part of the slab */
   const cuda_frame_view *group_views; /* device memory; null for one */
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
   cuda_given given;

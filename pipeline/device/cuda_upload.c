@@ -78,7 +78,7 @@ static stage_status copy_mask(const cuda_state *s, const frame_request *r, int32
 static stage_status upload_bands(const hs_context *c, const frame_request *r, const record_target *target,
                                  int32_t bands, cuda_stream stream) {
   const cuda_state *s = c->cuda;
-  const base_args args = cuda_base_args(c, &target->source);
+  const base_args args = cuda_base_args(c, &target->base);
   unsigned char *picture = (unsigned char *)(uintptr_t)target->source.data;
   stage_status st = STAGE_OK;
   for (int32_t band = 0, first = 0; band < bands && st == STAGE_OK; band++) {

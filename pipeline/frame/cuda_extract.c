@@ -12,13 +12,11 @@
 static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const cuda_frame_place *place,
                      cuda_frame_result *result) {
   if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
-  frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+  frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
+                           .equalize = c->options.equalize != 0};
   hs_status st = image_view_source(c, image, &request.source);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request.filter);
   if (st != HS_OK) return st;
-  if (c->options.equalize)
-    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED,
-                        "options.equalize is for images in host memory: call hs_cuda_equalize for one on the device");
   if (place->resident && options_use_grid(&c->options))
     return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.grid_columns is for results in host memory");
   st = cuda_frame_run(c, &request, place, result);

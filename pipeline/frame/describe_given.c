@@ -74,9 +74,10 @@ static void copy_part(const given_part *p, size_t bytes, uint32_t *slot, hs_feat
   }
 }
 
-static hs_status run_on_cpu(hs_context *c, const frame_request *r, given_output *out) {
+static hs_status run_on_cpu(hs_context *c, frame_request *r, given_output *out) {
   memset(out, 0, sizeof *out);
-  const hs_status st = run_frame(c, r, &out->lists);
+  hs_status st = equalize_picture(c, &r->source);
+  if (st == HS_OK) st = run_frame(c, r, &out->lists);
   if (st != HS_OK) return st;
   out->part[0] = (given_part){.count = *out->lists.features.count,
                               .keypoint = out->lists.features.keypoint,
@@ -138,8 +139,8 @@ static hs_status run_on_device(hs_context *c, const frame_request *r, given_outp
 static hs_status run(hs_context *c, const hs_image *image, frame_request *r, given_output *out) {
   hs_status st = image_view_source(c, image, &r->source);
   if (st == HS_OK) st = image_view_filter(c, image, NULL, &r->filter);
-  if (st == HS_OK) st = equalize_picture(c, &r->source);
   if (st != HS_OK) return st;
+  r->equalize = c->options.equalize && c->cuda;
   if (!c->cuda) return run_on_cpu(c, r, out);
   st = run_on_device(c, r, out);
   if (!backend_falls_back(c, st)) return st;

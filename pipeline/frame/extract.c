@@ -61,17 +61,21 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
   if (st != HS_OK) return st;
   *out = (frame_output){0};
-  st = equalize_picture(c, &request->source);
-  if (st != HS_OK) return st;
   bool on_device = c->cuda && !request->on_cpu;
+  /* Where octaves are split, the CPU may do them all. */
+  request->equalize = c->options.equalize && on_device && c->options.device != HS_DEVICE_HYBRID;
+  if (!request->equalize) st = equalize_picture(c, &request->source);
+  if (st != HS_OK) return st;
   if (on_device) st = run_on_device(c, request, out);
   if (on_device && !c->is_lane && backend_falls_back(c, st)) {
     backend_note_fallback(c, c->error);
     context_clear_error(c);
+    st = HS_OK;
     on_device = false;
   }
-  if (!on_device) st = run_on_cpu(c, request, out);
-  return st;
+  if (on_device) return st;
+  if (request->equalize) st = equalize_picture(c, &request->source);
+  return st == HS_OK ? run_on_cpu(c, request, out) : st;
 }
 
 /* A device's records as a list. */

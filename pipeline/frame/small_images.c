@@ -19,7 +19,7 @@ static int64_t samples_of(const hs_options *o, const hs_image *image) {
 
 int32_t small_images_most(const hs_context *c, const hs_image *image) {
   const hs_options *o = &c->options;
-  if (!c->cuda || o->device == HS_DEVICE_HYBRID || o->max_memory_bytes > 0 || o->equalize || o->grid_columns > 0 ||
+  if (!c->cuda || o->device == HS_DEVICE_HYBRID || o->max_memory_bytes > 0 || o->grid_columns > 0 ||
       !cuda_frame_groups(c))
     return 1;
   const int64_t samples = samples_of(o, image);
@@ -60,7 +60,8 @@ hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t
   assert(count >= 1 && count <= CUDA_GROUP_MAX);
   context_clear_error(c);
   for (int32_t i = 0; i < count; i++) {
-    requests[i] = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+    requests[i] = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
+                                  .equalize = c->options.equalize != 0};
     hs_status st = image_view_source(c, images[i], &requests[i].source);
     if (st == HS_OK) st = image_view_filter(c, images[i], NULL, &requests[i].filter);
     if (st != HS_OK) return st;

@@ -120,8 +120,8 @@ typedef struct hs_options {
 
   /* ---- 3. The method: other values give other features */
 
-  int32_t equalize; /* 1: equalise the gray image first, as hs_equalize, on the host whatever the device; 8-bit
-                                  images in host memory, HS_ERR_UNSUPPORTED for others; 0 or 1; 0 */
+  int32_t equalize; /* 1: equalise the gray image first, as hs_equalize, where the image is worked on; 8-bit
+                                 images, HS_ERR_UNSUPPORTED for others; 0 or 1; 0 */
 
   /* Scale space (L section 3) */
   int32_t first_octave; /* octave of the first sampling: -1 doubles the image; -1..3; -1 */

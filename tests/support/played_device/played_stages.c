@@ -13,6 +13,7 @@
 #include "cuda/keypoints/results_cuda.h"
 #include "cuda/keypoints/select_cuda.h"
 #include "cuda/pyramid/blur_chain.h"
+#include "cuda/pyramid/gray_cuda.h"
 #include "cuda/pyramid/uber_level.h"
 #include "tests/support/played_device/played_device.h"
 
@@ -165,6 +166,36 @@ static stage_status handover_run(const void *args) {
   uint32_t *const *flag = args;
   **flag = 1;
   return STAGE_OK;
+}
+
+typedef struct gray_step {
+  source_view source;
+  uint8_t *out;
+  size_t out_stride_bytes;
+  picture_group group;
+} gray_step;
+
+static stage_status gray_run(const void *args) {
+  const gray_step *step = args;
+  const source_view *v = &step->source;
+  const size_t channels = source_channels(v->layout);
+  const bool blue_first = v->layout == SOURCE_BGR || v->layout == SOURCE_BGRA;
+  for (size_t i = 0; i < pictures(step->group); i++)
+    for (int32_t y = 0; y < v->height; y++)
+      for (int32_t x = 0; x < v->width; x++) {
+        const uint8_t *in = shifted(v->data, i, step->group.stride_bytes);
+        uint8_t *out = shifted(step->out, i, step->group.stride_bytes);
+        in += (size_t)y * v->stride_bytes + (size_t)x * channels;
+        out[(size_t)y * step->out_stride_bytes + (size_t)x] =
+            channels < 3 ? in[0] : (uint8_t)gray_of_rgb_int(in[blue_first ? 2 : 0], in[1], in[blue_first ? 0 : 2]);
+      }
+  return STAGE_OK;
+}
+
+stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_stride_bytes, picture_group group,
+                         cuda_stream stream) {
+  const gray_step step = {*source, out, out_stride_bytes, group};
+  return played_submit(stream, gray_run, &step, sizeof step);
 }
 
 stage_status handover_launch(uint32_t *flag, cuda_stream stream) {
