@@ -43,6 +43,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   if (st == STAGE_OK) st = device_event_create(&s->equalizing, false);
   if (st == STAGE_OK) st = device_stream_create(&s->upload);
   for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
+  for (int i = 0; i < STAGING_SLOTS && st == STAGE_OK; i++) st = device_event_create(&s->slot_copied[i], false);
   for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
     st = device_stream_create_urgent(&s->side[i], 1);
     if (st == STAGE_OK) st = device_event_create(&s->joined[i], false);
@@ -134,6 +135,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_event_destroy(s->crossed);
     device_event_destroy(s->equalizing);
     for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
+    for (int i = 0; i < STAGING_SLOTS; i++) device_event_destroy(s->slot_copied[i]);
     for (int i = 0; i < SIDE_STREAMS; i++) {
       device_event_destroy(s->joined[i]);
       device_stream_destroy(s->side[i]);
@@ -146,7 +148,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_free_pinned(s->mail);
     device_free_pinned(s->handover);
     device_free_pinned(s->given);
-    device_free_pinned(s->staging);
+    device_free_pinned(s->slots);
     for (int i = 0; i < CUDA_RESULT_SETS; i++) cuda_result_pool_drop(s->pool, s->results[i].block);
     cuda_result_pool_leave(s->pool);
   }
@@ -527,7 +529,9 @@ void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   const cuda_state *s = c->cuda;
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
   if (s && s->zeros) *device_bytes += CUDA_EQUALIZE_BYTES;
-  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) + s->staging_bytes : 0;
+  *pinned_bytes =
+      s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) + s->slot_bytes * STAGING_SLOTS
+        : 0;
   if (s && !c->is_lane) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its lanes' results too */
 }
 
@@ -542,9 +546,8 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   if (st != HS_OK) return st;
   const cuda_state *s = c->cuda;
   *device_bytes = s->plan.device_bytes + sizeof(vote_scales) + (request.equalize ? CUDA_EQUALIZE_BYTES : 0);
-  /* The results, and the picture where it has to be staged. */
   *pinned_bytes = align(s->plan.request.feature_capacity * sizeof(hs_keypoint)) +
-                  s->plan.request.feature_capacity * descriptor_bytes + (size_t)width * (size_t)height +
+                  s->plan.request.feature_capacity * descriptor_bytes + cuda_staging_bytes(&request.source) +
                   sizeof *s->mail;
   return HS_OK;
 }

@@ -28,7 +28,7 @@ typedef struct cuda_variants {
 
 /* Side streams: one for each octave's work that remains when the next octave has begun; the smallest octaves share the
    last. */
-enum { SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8 };
+enum { SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8, STAGING_SLOTS = 2 };
 
 /* Where a frame's results are written: a block of the pool, with room for so many records and behind them descriptors. */
 typedef struct result_set {
@@ -70,8 +70,9 @@ typedef struct cuda_state {
   frame_mail *mail, *d_mail;    /* pinned */
   float *handover, *d_handover; /* pinned: level 0 of the first octave that the host works on */
   size_t handover_floats;
-  unsigned char *staging; /* pinned: pictures that lie in ordinary memory, on their way to the device */
-  size_t staging_bytes;
+  unsigned char *slots; /* pinned, STAGING_SLOTS: parts of pictures in ordinary memory on their way to the device */
+  size_t slot_bytes;
+  cuda_event slot_copied[STAGING_SLOTS];
   bool staged;          /* the frame's pictures go that way */
   unsigned char *given; /* pinned: lists of given keypoints */
   uint32_t given_capacity;
@@ -123,6 +124,8 @@ base_args cuda_base_args(const hs_context *context, const source_view *source);
 /* Bands in which a picture is uploaded to `source`, on the device, while its base is made: 1 where the base is part of
    the graph instead. */
 int32_t cuda_upload_bands(const hs_context *context, const cuda_frame_place *place, const source_view *source);
+/* Bytes that pictures need to be staged in. */
+size_t cuda_staging_bytes(const source_view *source);
 /* Pinned memory for a picture that lies in ordinary memory, before it is uploaded. */
 stage_status cuda_upload_room(cuda_state *state, const frame_request *request, const cuda_frame_place *place);
 /* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
