@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that is to be shown on a GPU, in one go: agreement, frame times beside OpenCV's, sanitizers, profiler figures.
 # usage: bash bench/frame/gpu_results.sh BUILD_FOLDER OUTPUT_FOLDER [IMAGE...]     (@scene pictures when no image is named)
-# HARTSIFT_GPU_PARTS: which parts, of: agreement python frames matching opencv sanitizers profile (all).
+# HARTSIFT_GPU_PARTS: which parts, of: agreement python frames calls matching opencv sanitizers profile (all).
 # The test programs themselves are run by tests/gpu_report.sh, which calls this for the rest.
 # BUILD_FOLDER: a CUDA build with tests. Uses compute-sanitizer, ncu and Python with OpenCV where they are there.
 set -uo pipefail
@@ -68,6 +68,13 @@ frames() {
     echo "$v"
     "$build/bench/bench_cuda_frame" --variant $v --repeats 20 "${bench_images[0]}" | grep 'pinned'
   done
+}
+
+# C and Python side by side, from all kinds of memory.
+calls() {
+  heading "Calls"
+  HARTSIFT_LIBRARY="$build/libhartsift.so" PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
+    python3 bench/frame/bench_calls.py "$build" "${bench_images[0]}"
 }
 
 matching() {
@@ -154,5 +161,5 @@ for i in "${images[@]}"; do case $(basename "$i") in bench_* | @scene*) bench_im
   "$command" info | grep -E 'hartsift|device|CPU level|CPU threads'
   nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader 2>/dev/null
   nvcc --version 2>/dev/null | tail -1
-  for part in ${HARTSIFT_GPU_PARTS:-agreement python frames matching opencv sanitizers profile}; do "$part"; done
+  for part in ${HARTSIFT_GPU_PARTS:-agreement python frames calls matching opencv sanitizers profile}; do "$part"; done
 } 2>&1 | tee "$out/gpu.md"

@@ -95,8 +95,8 @@ typedef struct device_request {
   size_t picture_bytes, mask_bytes;
   bool equalize;
   size_t gray_bytes; /* of its equalised picture, where that does not take the picture's own place */
-  bool blur_work; /* some filter wants a work plane */
-  bool dog;       /* differences are stored */
+  bool blur_work;    /* some filter wants a work plane */
+  bool dog;          /* differences are stored */
   bool selection;
   bool resident; /* results stay on the device */
   size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features);

@@ -187,7 +187,10 @@ HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, in
 /* Extracts the features of one image. Blocks. mask: null, or an image of HS_U8 and HS_GRAY of the same size; a keypoint
    whose rounded place (floor(x + 0.5), floor(y + 0.5)) reads 0 there is dropped before max_features counts. features: in
    and out, see hs_features; unchanged on failure. The context grows to the largest image seen; after that, nothing is
-   allocated when *features has room.
+   allocated when *features has room. On a GPU, 128 KiB of features and more are not copied: *features gets the pinned
+   memory that the device wrote, and hs_features_free gives it back, from any thread and also after hs_destroy. So are
+   hs_wait's. Up to 16 images' memory is lent at once; those beyond, and all where options.allocator is set, are copied.
+   In a forked child such lists can be read and freed; what is written there the parent sees.
    Statuses: HS_ERR_ARGUMENT (null; another mask), HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_UNSUPPORTED (options.equalize),
    HS_ERR_MEMORY, HS_ERR_THREAD (a context of a GPU starts its CPU threads when they are first wanted), HS_ERR_DEVICE. */
 HS_API hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);

@@ -149,7 +149,7 @@ typedef struct hs_origin {
 
 /* A list of features in the defined order: octave, level, row, column of the settled sample,
    orientation. Start with {0}; filled by the library, which owns both arrays until
-   hs_features_free, or until the next call that fills the same struct (its room is used again). */
+   hs_features_free, or until the next call that fills the same struct (its room is used again, or exchanged). */
 typedef struct hs_features {
   size_t count;
   hs_keypoint *keypoints; /* count entries */
