@@ -28,7 +28,7 @@ typedef struct grid_item {
 } grid_item;
 
 /* The cell of a place: pixels, rounded, cut to the picture. */
-static inline uint32_t grid_cell(const grid_shape *g, float x, float y) {
+HS_INLINE uint32_t grid_cell(const grid_shape *g, float x, float y) {
   const float last_x = (float)(g->width - 1), last_y = (float)(g->height - 1);
   const float px = x + 0.5f, py = y + 0.5f;
   const int64_t column = px > 0.0f ? (px < last_x ? (int64_t)px : g->width - 1) : 0;

@@ -23,6 +23,7 @@
 
 #include "cuda/device/stream.h"
 #include "stages/describe.h"
+#include "stages/grid_select.h"
 #include "stages/refine.h"
 #include "stages/select.h"
 
@@ -37,7 +38,8 @@ enum {
   WORK_BINS = 256,        /* window radii by which descriptor work is ordered; the last bin takes all larger ones */
   SELECT_DIGIT_BITS = 11,
   SELECT_DIGITS = 1 << SELECT_DIGIT_BITS,
-  SELECT_PASSES = 3 /* 11 + 11 + 10 bits of a 32-bit key */
+  SELECT_PASSES = 3,          /* 11 + 11 + 10 bits of a 32-bit key */
+  GRID_DEVICE_CELLS = 1 << 16 /* most cells of a grid over which a device selects */
 };
 
 /* Room for the lists of one frame. */
@@ -46,6 +48,7 @@ typedef struct cuda_keypoint_capacity {
   uint32_t candidates; /* more are followed too, only with less balance */
   uint32_t keypoints;
   uint32_t features; /* of the longer of the two feature lists */
+  uint32_t cells;    /* of a grid over which features are selected; 0: there is none */
 } cuda_keypoint_capacity;
 
 /* Scratch of the keypoint stages. Everything from `counters` for counter_bytes is zero at the start of a frame. */
@@ -58,6 +61,7 @@ typedef struct cuda_keypoint_scratch {
   uint32_t *work_counts;                 /* [2][WORK_BINS] features by window radius: oriented, selected */
   uint32_t *work_cursors;                /* [2][WORK_BINS] how many of those have their position in `order` */
   uint32_t *select_digits;               /* [SELECT_PASSES][SELECT_DIGITS] */
+  uint32_t *grid_counts, *grid_cursors;  /* features of each cell of the grid; how many of those are in its list */
   uint32_t *peak_tiles;                  /* features in each tile of keypoints */
   uint32_t *select_above, *select_equal; /* features above and at the threshold in each tile of features */
   uint64_t *candidates;                  /* mask word * 32 + bit */
@@ -66,6 +70,8 @@ typedef struct cuda_keypoint_scratch {
   int32_t *histograms;  /* [keypoint][ORIENT_BINS] */
   float *peak_angles;   /* [keypoint][ORIENT_PEAKS_MAX] */
   uint32_t *select_keys;
+  uint32_t *grid_first, *grid_ranks;            /* where each cell's list begins; how many ranks stay whole */
+  uint32_t *grid_cells, *grid_list, *grid_keys; /* of each feature its cell; by cells the features and their keys */
   uint32_t *order; /* features, largest descriptor window first: the order of execution only */
 } cuda_keypoint_scratch;
 
@@ -97,6 +103,7 @@ typedef struct cuda_frame_view {
   feature_list features; /* what is described: `oriented` again, or the list that selection fills */
   uint32_t max_features; /* 0: no selection */
   select_rule selection;
+  grid_shape grid; /* columns 0: selection takes no account of places */
   const vote_scales *scales;
   cuda_keypoint_scratch scratch;
   /* Several pictures of one size in the same launches: views of all of them in device memory, this one the first; their

@@ -23,6 +23,8 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
   s->work_counts = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
   s->work_cursors = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
   s->select_digits = (uint32_t *)take(b, &at, SELECT_PASSES * SELECT_DIGITS, word);
+  s->grid_counts = (uint32_t *)take(b, &at, capacity->cells, word);
+  s->grid_cursors = (uint32_t *)take(b, &at, capacity->cells, word);
   s->peak_tiles = (uint32_t *)take(b, &at, list_tiles(capacity->keypoints), word);
   s->select_above = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
   s->select_equal = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
@@ -33,6 +35,12 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
   s->peak_counts = (uint8_t *)take(b, &at, capacity->keypoints, 1);
   s->peak_angles = (float *)take(b, &at, (size_t)capacity->keypoints * ORIENT_PEAKS_MAX, sizeof(float));
   s->select_keys = (uint32_t *)take(b, &at, capacity->features, word);
+  const size_t ranked = capacity->cells > 0 ? capacity->features : 0;
+  s->grid_first = (uint32_t *)take(b, &at, capacity->cells, word);
+  s->grid_ranks = (uint32_t *)take(b, &at, 1, word);
+  s->grid_cells = (uint32_t *)take(b, &at, ranked, word);
+  s->grid_list = (uint32_t *)take(b, &at, ranked, word);
+  s->grid_keys = (uint32_t *)take(b, &at, ranked, word);
   s->order = (uint32_t *)take(b, &at, capacity->features, word);
   return at;
 }

@@ -7,6 +7,7 @@
 
 #include "cuda/device/launch.cuh"
 #include "cuda/keypoints/describe_cuda.h"
+#include "cuda/keypoints/grid_cuda.h"
 #include "cuda/prim/block_hist.cuh"
 #include "cuda/prim/compact.cuh"
 
@@ -91,7 +92,7 @@ static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v
  *           passes.
  * Writes    select_keys, select_digits.
  * Barriers  of the search and of the block's histogram.
- * Limits    no more features than are kept: returns at once. Keys are bits of floats from 0 upwards.
+ * Limits    no more features than are kept: returns at once. Keys are bits of floats from 0 upwards, or a grid's.
  * Order     repeatable. Cost: 12 bytes a feature in the first pass, then 4: bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE)
@@ -104,8 +105,9 @@ __global__ void __launch_bounds__(LIST_TILE)
   const uint32_t known = pass == 0 ? 0u : UINT32_MAX << digit_shift(pass - 1);
   block_hist_clear(s_bins, SELECT_DIGITS);
   for (uint32_t n = blockIdx.x * LIST_TILE + threadIdx.x; n < count; n += gridDim.x * LIST_TILE) {
-    const uint32_t key = pass == 0 ? feature_key(v, n) : v.scratch.select_keys[n];
-    if (pass == 0) v.scratch.select_keys[n] = key;
+    const bool first = pass == 0 && v.grid.columns == 0; /* a grid's keys are there */
+    const uint32_t key = first ? feature_key(v, n) : v.scratch.select_keys[n];
+    if (first) v.scratch.select_keys[n] = key;
     if ((key & known) == state.prefix && select_counts(v, n)) block_hist_add(s_bins, digit_of(key, pass), 1u);
   }
   block_hist_flush(s_bins, SELECT_DIGITS, v.scratch.select_digits + pass * SELECT_DIGITS);
@@ -185,7 +187,8 @@ stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream)
   const unsigned tiles = (view->oriented.capacity + LIST_TILE - 1u) / LIST_TILE;
   const unsigned resident = launch_resident_blocks((const void *)select_digit_kernel, LIST_TILE, 0);
   const unsigned blocks = tiles < resident ? tiles : resident;
-  stage_status st = STAGE_OK;
+  assert(view->grid.columns == 0 || view->selection != SELECT_LEVELS);
+  stage_status st = view->grid.columns > 0 ? cuda_grid_keys_launch(view, stream) : STAGE_OK;
   for (int32_t pass = 0; pass < select_passes(*view) && st == STAGE_OK; pass++)
     st = launch(select_digit_kernel, blocks, LIST_TILE, 0, stream, *view, pass);
   if (st == STAGE_OK) st = launch(select_count_kernel, blocks, LIST_TILE, 0, stream, *view);

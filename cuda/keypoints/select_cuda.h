@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* oriented -> features (two lists), count included, and scratch.order for describing that list. As select_ref without
-   descriptors. view->max_features is not 0. */
+   descriptors; over view->grid, where it has columns. view->max_features is not 0. */
 stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream);
 
 #ifdef __cplusplus

@@ -296,4 +296,11 @@ int32_t options_threads(const hs_options *o) { return o->threads > 0 ? o->thread
 
 bool options_use_grid(const hs_options *o) { return o->grid_columns > 0; }
 
-uint32_t options_device_most(const hs_options *o) { return options_use_grid(o) ? 0 : (uint32_t)o->max_features; }
+uint32_t options_device_cells(const hs_options *o) {
+  const uint64_t cells = (uint64_t)o->grid_columns * (uint64_t)o->grid_rows;
+  return o->device == HS_DEVICE_HYBRID || cells > OPTIONS_DEVICE_CELLS_MOST ? 0 : (uint32_t)cells;
+}
+
+uint32_t options_device_most(const hs_options *o) {
+  return options_use_grid(o) && options_device_cells(o) == 0 ? 0 : (uint32_t)o->max_features;
+}

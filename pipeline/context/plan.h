@@ -98,8 +98,9 @@ typedef struct device_request {
   bool blur_work;    /* some filter wants a work plane */
   bool dog;          /* differences are stored */
   bool selection;
-  bool resident; /* results stay on the device */
-  size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features);
+  bool resident;       /* results stay on the device */
+  uint32_t grid_cells; /* over which features are selected there, 0: none */
+  size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features, uint32_t grid_cells);
 } device_request;
 
 /* The plan of a frame on a device: all octaves are kept, because their keypoints are processed together.

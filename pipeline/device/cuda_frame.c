@@ -18,15 +18,16 @@
 #include "pipeline/device/cuda_state.h"
 #include "pipeline/device/cuda_variants.h"
 
+_Static_assert((int)OPTIONS_DEVICE_CELLS_MOST == GRID_DEVICE_CELLS, "cells of a grid on a device");
 _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
 
 enum { PICTURE_ALIGNMENT = 128 };
 
 static size_t align(size_t bytes) { return (bytes + PICTURE_ALIGNMENT - 1) & ~(size_t)(PICTURE_ALIGNMENT - 1); }
 
-static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features) {
+static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features, uint32_t grid_cells) {
   cuda_keypoint_scratch scratch;
-  const cuda_keypoint_capacity capacity = cuda_list_capacity(mask_words, keypoints, features);
+  const cuda_keypoint_capacity capacity = cuda_list_capacity(mask_words, keypoints, features, grid_cells);
   return cuda_keypoint_scratch_layout(&capacity, NULL, &scratch);
 }
 
@@ -217,6 +218,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
                                  .dog = s->variants.pyramid == PYRAMID_UBER && !wants_blur_work(c),
                                  .selection = options_device_most(&c->options) > 0,
                                  .resident = place->resident,
+                                 .grid_cells = options_device_cells(&c->options),
                                  .scratch_bytes = scratch_bytes};
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
   if (st != HS_OK)

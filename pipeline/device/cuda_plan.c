@@ -52,7 +52,8 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
   plan_decide_capacities(plan);
   const plan_request *r = &plan->request;
   if (!lay_masks(plan, mask_offset, mask_words)) return HS_ERR_LIMIT;
-  const size_t scratch = device->scratch_bytes(*mask_words, r->keypoint_capacity, r->feature_capacity);
+  const size_t scratch =
+      device->scratch_bytes(*mask_words, r->keypoint_capacity, r->feature_capacity, device->grid_cells);
   bool ok =
       add(plan, BUFFER_COUNTS, 0, 1, DEVICE_COUNTS_BYTES) && add(plan, BUFFER_PICTURE, 0, 1, device->picture_bytes) &&
       add(plan, BUFFER_MASK, 0, 1, device->mask_bytes) && add(plan, BUFFER_GRAY, 0, 1, device->gray_bytes) &&

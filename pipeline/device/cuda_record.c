@@ -67,7 +67,8 @@ static void view_lists(recording *r) {
   const plan_request *p = &s->plan.request;
   cuda_frame_view *v = &r->view;
   uint32_t *counts = (uint32_t *)(void *)buffer(s, r->slab, BUFFER_COUNTS, 0);
-  const cuda_keypoint_capacity capacity = cuda_list_capacity(s->mask_words, p->keypoint_capacity, p->feature_capacity);
+  const cuda_keypoint_capacity capacity = cuda_list_capacity(s->mask_words, p->keypoint_capacity, p->feature_capacity,
+                                                             options_device_cells(&r->context->options));
   v->params = r->context->params;
   v->filter = r->request->filter;
   v->filtered = v->filter.mask || r->context->options.region_width > 0;
@@ -77,6 +78,10 @@ static void view_lists(recording *r) {
   }
   v->max_features = r->given ? 0 : options_device_most(&r->context->options);
   v->selection = (select_rule)r->context->options.selection;
+  if (options_device_cells(&r->context->options) > 0) {
+    v->grid = (grid_shape){r->context->options.grid_columns, r->context->options.grid_rows, p->width, p->height};
+    if (v->selection == SELECT_LEVELS) v->selection = SELECT_LARGEST;
+  }
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
   v->features = v->oriented;

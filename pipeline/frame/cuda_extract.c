@@ -17,8 +17,11 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
   hs_status st = image_view_source(c, image, &request.source);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request.filter);
   if (st != HS_OK) return st;
-  if (place->resident && options_use_grid(&c->options))
-    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.grid_columns is for results in host memory");
+  if (place->resident && options_use_grid(&c->options) && options_device_cells(&c->options) == 0)
+    return CONTEXT_FAIL(
+        c, HS_ERR_UNSUPPORTED,
+        "options.grid_columns x grid_rows is %d x %d: for results that stay on the device at most %d cells",
+        c->options.grid_columns, c->options.grid_rows, OPTIONS_DEVICE_CELLS_MOST);
   st = cuda_frame_run(c, &request, place, result);
   if (st == HS_OK && !place->resident) st = grid_choice_result(c, &request, result);
   return st;

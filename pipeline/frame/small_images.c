@@ -4,6 +4,7 @@
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
+#include "pipeline/context/options.h"
 
 /* GROUP_SAMPLES: a group is so large that its first octaves together have this many samples, because beyond that the
    launches no longer decide its time. Each picture of a group has its own lists, so capacities that grew for a larger
@@ -19,8 +20,8 @@ static int64_t samples_of(const hs_options *o, const hs_image *image) {
 
 int32_t small_images_most(const hs_context *c, const hs_image *image) {
   const hs_options *o = &c->options;
-  if (!c->cuda || o->device == HS_DEVICE_HYBRID || o->max_memory_bytes > 0 || o->grid_columns > 0 ||
-      !cuda_frame_groups(c))
+  if (!c->cuda || o->device == HS_DEVICE_HYBRID || o->max_memory_bytes > 0 ||
+      (options_use_grid(o) && options_device_cells(o) == 0) || !cuda_frame_groups(c))
     return 1;
   const int64_t samples = samples_of(o, image);
   int32_t wanted = o->images_per_launch, chosen = 1;

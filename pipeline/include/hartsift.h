@@ -116,7 +116,7 @@ typedef struct hs_options {
   int32_t grid_columns, grid_rows; /* spread max_features evenly over this many cells of the image: every cell's best
                                   (by selection, ties by the order), then every cell's second, ...; within the last round
                                   the best of it. HS_ERR_OPTION with max_features 0, HS_ERR_UNSUPPORTED for results
-                                  that stay on a device; both 0: no grid; 0..4096; 0 */
+                                 that stay on a device over more than 65536 cells; both 0: no grid; 0..4096; 0 */
 
   /* ---- 3. The method: other values give other features */
 

@@ -90,7 +90,7 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   const uint32_t keypoints = run->keypoints ? run->keypoints : r->counts[0] + 7,
                  features = run->features ? run->features : r->counts[1] + 5;
   const cuda_keypoint_capacity capacity = {
-      r->mask_words, run->candidates ? run->candidates : (uint32_t)r->candidate_count + 3, keypoints, features};
+      r->mask_words, run->candidates ? run->candidates : (uint32_t)r->candidate_count + 3, keypoints, features, 0};
   float *levels = take(d, r->level_count * sizeof(float), r->levels);
   v->octave_count = r->geometry.octave_count;
   v->first_octave = r->geometry.first_octave;

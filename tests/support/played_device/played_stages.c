@@ -333,6 +333,31 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
   return submit_views(&step, stream);
 }
 
+/* The features that a grid keeps, closed up. */
+static stage_status select_over_grid(const cuda_frame_view *v) {
+  const uint32_t n = *v->features.count;
+  uint32_t kept = 0;
+  if (n > v->features.capacity || n <= v->max_features) return STAGE_OK;
+  grid_item *items = malloc(2 * sizeof *items * n);
+  uint32_t *keys = malloc(sizeof *keys * n);
+  if (!items || !keys) abort();
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t k = v->features.keypoint[i];
+    keys[i] = hs_float_bits(v->selection == SELECT_STRONGEST ? v->keypoints.response[k] : v->keypoints.sigma[k]);
+    items[i] = grid_item_of(grid_cell(&v->grid, v->keypoints.x[k], v->keypoints.y[k]), keys[i], i);
+  }
+  grid_choice choice = grid_choose(items, items + n, n, v->max_features);
+  for (uint32_t i = 0; i < n; i++) {
+    if (!grid_keeps(&choice, i, keys[i])) continue;
+    v->features.keypoint[kept] = v->features.keypoint[i];
+    v->features.orientation[kept++] = v->features.orientation[i];
+  }
+  *v->features.count = kept;
+  free(items);
+  free(keys);
+  return STAGE_OK;
+}
+
 /* One view, whatever the group: selection is launched for each picture. */
 static stage_status select_run(const void *arguments) {
   const view_step *step = arguments;
@@ -342,6 +367,7 @@ static stage_status select_run(const void *arguments) {
   memcpy(v->features.keypoint, v->oriented.keypoint, sizeof(uint32_t) * listed);
   memcpy(v->features.orientation, v->oriented.orientation, sizeof(float) * listed);
   *v->features.count = count;
+  if (v->grid.columns > 0) return select_over_grid(v);
   const select_args args = {.keypoints = v->keypoints,
                             .features = v->features,
                             .max_features = v->max_features,
