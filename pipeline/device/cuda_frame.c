@@ -11,6 +11,7 @@
 #include "pipeline/context/options.h"
 
 #include "cpu/spin_wait.h"
+#include "cpu/threads.h"
 #include "cuda/pyramid/blur_chain.h"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/uber_level.h"
@@ -154,6 +155,8 @@ void cuda_frame_destroy(hs_context *c) {
     cuda_result_pool_leave(s->pool);
   }
   device_leave(previous);
+  if (s->copiers) queue_stop(s->copiers);
+  hs_memory_release(c->options.allocator, s->copiers);
   hs_memory_release(c->options.allocator, s);
   c->cuda = NULL;
 }
@@ -390,7 +393,7 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
   if (st == HS_OK && !place->resident) st = make_result_room(c, group_of(place), r->descriptor_bytes);
   if (st == HS_OK && place->octaves > 0) st = make_handover_room(c);
   if (st == HS_OK) {
-    const stage_status staging = cuda_upload_room(s, r, place);
+    const stage_status staging = cuda_upload_room(c, r, place);
     if (staging != STAGE_OK) st = cuda_failure(c, staging, "pinned memory for the picture");
   }
   if (st == HS_OK && r->equalize) {

@@ -74,6 +74,7 @@ typedef struct cuda_state {
   size_t slot_bytes;
   cuda_event slot_copied[STAGING_SLOTS];
   bool staged;          /* the frame's pictures go that way */
+  stage_queue *copiers; /* that copy them there; null: the caller does */
   unsigned char *given; /* pinned: lists of given keypoints */
   uint32_t given_capacity;
   uint32_t given_features; /* that a frame of given keypoints had beyond its list; 0: none had */
@@ -128,7 +129,7 @@ int32_t cuda_upload_bands(const hs_context *context, const cuda_frame_place *pla
 /* Bytes that pictures need to be staged in. */
 size_t cuda_staging_bytes(const source_view *source);
 /* Pinned memory for a picture that lies in ordinary memory, before it is uploaded. */
-stage_status cuda_upload_room(cuda_state *state, const frame_request *request, const cuda_frame_place *place);
+stage_status cuda_upload_room(hs_context *context, const frame_request *request, const cuda_frame_place *place);
 /* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
 stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
                          int32_t bands, cuda_stream stream);
