@@ -78,10 +78,10 @@ static void view_lists(recording *r) {
   }
   v->max_features = r->given ? 0 : options_device_most(&r->context->options);
   v->selection = (select_rule)r->context->options.selection;
-  if (options_device_cells(&r->context->options) > 0) {
+  const uint32_t cells = options_device_cells(&r->context->options);
+  if (cells > 0 && v->selection == SELECT_LEVELS) v->selection = SELECT_LARGEST;
+  if (cells > 1) /* one cell's ranks are the order of plain selection */
     v->grid = (grid_shape){r->context->options.grid_columns, r->context->options.grid_rows, p->width, p->height};
-    if (v->selection == SELECT_LEVELS) v->selection = SELECT_LARGEST;
-  }
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
   v->features = v->oriented;
