@@ -5,6 +5,7 @@
 #ifndef HARTSIFT_CPU_TWO_VIEW_LANES_H
 #define HARTSIFT_CPU_TWO_VIEW_LANES_H
 
+#include "stages/five_point_math.h"
 #include "stages/two_view.h"
 #include "stages/two_view_math.h"
 
@@ -152,27 +153,30 @@ static inline void gather(two_view_error kind, const double matrix[9], const two
   for (int k = 0; k < (int)TWO_VIEW_FORM_SUMS; k++) form->sum[k] = k < count ? sum_of_lanes(sums[k]) : 0.0;
 }
 
-/* One register of samples from lane `first` on. */
+/* A register of samples of `size` matches, from lane `first` on. */
+static inline void load_samples(const two_view_matches *matches, const uint32_t *samples, int size, int first,
+                                match_point *out) {
+  for (int k = 0; k < size; k++) {
+    double x[REAL_LANES], y[REAL_LANES], u[REAL_LANES], v[REAL_LANES];
+    for (int l = 0; l < REAL_LANES; l++) {
+      const uint32_t at = samples[(first + l) * size + k];
+      x[l] = matches->ax[at];
+      y[l] = matches->ay[at];
+      u[l] = matches->bx[at];
+      v[l] = matches->by[at];
+    }
+    out[k] = (match_point){real_load(x), real_load(y), real_load(u), real_load(v)};
+  }
+}
+
 static void seven_of_register(const two_view_matches *matches, const uint32_t *samples, int first,
                               two_view_seven *out) {
-  double columns[4][TWO_VIEW_SEVEN][REAL_LANES];
-  for (int k = 0; k < (int)TWO_VIEW_SEVEN; k++) {
-    for (int l = 0; l < REAL_LANES; l++) {
-      const uint32_t at = samples[(first + l) * (int)TWO_VIEW_SEVEN + k];
-      columns[0][k][l] = matches->ax[at];
-      columns[1][k][l] = matches->ay[at];
-      columns[2][k][l] = matches->bx[at];
-      columns[3][k][l] = matches->by[at];
-    }
-  }
   match_point sample[TWO_VIEW_SEVEN];
-  for (int k = 0; k < (int)TWO_VIEW_SEVEN; k++)
-    sample[k] = (match_point){real_load(columns[0][k]), real_load(columns[1][k]), real_load(columns[2][k]),
-                              real_load(columns[3][k])};
   real f[TWO_VIEW_CUBIC_ROOTS][9], usable[TWO_VIEW_CUBIC_ROOTS];
   double share[REAL_LANES], nearest[REAL_LANES], side[REAL_LANES];
+  load_samples(matches, samples, TWO_VIEW_SEVEN, first, sample);
   real_store(share, seven_matches(sample, f, usable));
-  real_store(nearest, nearest_of_seven(sample));
+  real_store(nearest, nearest_of(sample, TWO_VIEW_SEVEN));
   for (int l = 0; l < REAL_LANES; l++) {
     out->repeats[first + l] = !(nearest[l] > 0.0);
     out->dependent[first + l] = !(share[l] > 1.0e-20);
@@ -187,6 +191,109 @@ static void seven_of_register(const two_view_matches *matches, const uint32_t *s
 
 static void seven(const two_view_matches *matches, const uint32_t *samples, two_view_seven *out) {
   for (int first = 0; first < (int)TWO_VIEW_LANES; first += REAL_LANES) seven_of_register(matches, samples, first, out);
+}
+
+/* Where a solution of a sample is: in a cell of [-1, 1] for z, or for 1 / z. */
+typedef struct five_root {
+  int lane;
+  bool is_reversed;
+  double low, high;
+} five_root;
+
+enum {
+  FIVE_CELLS = 128,
+  FIVE_SAMPLE_REALS = sizeof(five_sample) / sizeof(real),
+  FIVE_REALS = FIVE_SAMPLE_REALS + TWO_VIEW_FIVE * 4,
+  FIVE_ROOTS = REAL_LANES * TWO_VIEW_FIVE_DEGREE
+};
+
+/* All that is known of a register of samples, a number in each lane. */
+typedef union five_state {
+  struct {
+    five_sample solved;
+    match_point sample[TWO_VIEW_FIVE];
+  } of;
+  real all[FIVE_REALS];
+} five_state;
+
+/* The cells where the polynomials change their sign; lane by lane. */
+static int five_cells(const five_sample *s, const bool skipped[REAL_LANES], five_root *roots) {
+  static const double cell = 2.0 / FIVE_CELLS;
+  double values[2][FIVE_CELLS + 1][REAL_LANES];
+  for (int half = 0; half < 2; half++) {
+    real c[TWO_VIEW_FIVE_DEGREE + 1];
+    five_polynomial(s->polynomial, real_of(half), c);
+    for (int k = 0; k <= FIVE_CELLS; k++)
+      real_store(values[half][k], value_at(c, TWO_VIEW_FIVE_DEGREE, real_of(cell * k - 1.0)));
+  }
+  int count = 0;
+  for (int l = 0; l < REAL_LANES; l++) {
+    const int most = count + (skipped[l] ? 0 : TWO_VIEW_FIVE_DEGREE);
+    for (int half = 0; half < 2; half++)
+      for (int k = 0; k < FIVE_CELLS && count < most; k++)
+        if ((values[half][k][l] < 0.0) != (values[half][k + 1][l] < 0.0))
+          roots[count++] = (five_root){l, half == 1, cell * k - 1.0, cell * (k + 1) - 1.0};
+  }
+  return count;
+}
+
+/* The essential matrices at a register of roots. */
+static void five_solve(double stored[FIVE_REALS][REAL_LANES], const five_root *roots, int count, int first,
+                       two_view_five *out) {
+  five_state state;
+  double low[REAL_LANES], high[REAL_LANES], reversed[REAL_LANES], side[REAL_LANES], elements[9][REAL_LANES];
+  for (int l = 0; l < REAL_LANES; l++) {
+    const five_root *const root = roots + (l < count ? l : 0);
+    low[l] = root->low;
+    high[l] = root->high;
+    reversed[l] = root->is_reversed ? 1.0 : 0.0;
+  }
+  for (int k = 0; k < (int)FIVE_REALS; k++) {
+    double lanes[REAL_LANES];
+    for (int l = 0; l < REAL_LANES; l++) lanes[l] = stored[k][roots[l < count ? l : 0].lane];
+    state.all[k] = real_load(lanes);
+  }
+  real polynomial[TWO_VIEW_FIVE_DEGREE + 1], essential[9];
+  const real is_reversed = real_load(reversed);
+  five_polynomial(state.of.solved.polynomial, is_reversed, polynomial);
+  const real root = bracketed_root(polynomial, real_load(low), real_load(high));
+  real_store(side, five_solution(&state.of.solved, state.of.sample, root, is_reversed, essential));
+  for (int i = 0; i < 9; i++) real_store(elements[i], essential[i]);
+  for (int l = 0; l < count; l++) {
+    if (!(side[l] > 0.0)) continue;
+    for (int i = 0; i < 9; i++) out->found[out->count].essential[i] = elements[i][l];
+    out->found[out->count++].sample = first + roots[l].lane;
+  }
+}
+
+static void five_of_register(const two_view_matches *matches, const two_view_cameras *cameras, const uint32_t *samples,
+                             int first, two_view_five *out) {
+  five_state state;
+  five_root roots[FIVE_ROOTS];
+  double stored[FIVE_REALS][REAL_LANES], nearest[REAL_LANES];
+  bool skipped[REAL_LANES];
+  match_point *const sample = state.of.sample;
+  load_samples(matches, samples, TWO_VIEW_FIVE, first, sample);
+  real_store(nearest, nearest_of(sample, TWO_VIEW_FIVE));
+  for (int l = 0; l < REAL_LANES; l++) skipped[l] = !(nearest[l] > 0.0);
+  for (int k = 0; k < (int)TWO_VIEW_FIVE; k++) {
+    sample[k].x = (sample[k].x - cameras->centre[0]) / cameras->focal[0];
+    sample[k].y = (sample[k].y - cameras->centre[1]) / cameras->focal[1];
+    sample[k].u = (sample[k].u - cameras->centre[2]) / cameras->focal[2];
+    sample[k].v = (sample[k].v - cameras->centre[3]) / cameras->focal[3];
+  }
+  five_matches(sample, &state.of.solved);
+  for (int k = 0; k < (int)FIVE_REALS; k++) real_store(stored[k], state.all[k]);
+  const int count = five_cells(&state.of.solved, skipped, roots);
+  for (int r = 0; r < count; r += REAL_LANES)
+    five_solve(stored, roots + r, count - r < REAL_LANES ? count - r : REAL_LANES, first, out);
+}
+
+static void five(const two_view_matches *matches, const two_view_cameras *cameras, const uint32_t *samples,
+                 two_view_five *out) {
+  out->count = 0;
+  for (int first = 0; first < (int)TWO_VIEW_LANES; first += REAL_LANES)
+    five_of_register(matches, cameras, samples, first, out);
 }
 
 #define TWO_VIEW_KIND(NAME, KIND)                                                                                      \
@@ -208,7 +315,7 @@ TWO_VIEW_KIND(epipolar, TWO_VIEW_EPIPOLAR_ERROR)
 #define TWO_VIEW_OPS(NAME)                                                                                             \
   {                                                                                                                    \
     .name = NAME, .errors = {errors_homography, errors_epipolar}, .score = {score_homography, score_epipolar},         \
-    .gather = {gather_homography, gather_epipolar}, .seven = seven                                                     \
+    .gather = {gather_homography, gather_epipolar}, .seven = seven, .five = five                                       \
   }
 
 #endif

@@ -18,6 +18,8 @@ enum {
   TWO_VIEW_BLOCK = 64, /* matches between two looks at whether a score can still win */
   TWO_VIEW_SEVEN = 7,
   TWO_VIEW_CUBIC_ROOTS = 3,
+  TWO_VIEW_FIVE = 5,
+  TWO_VIEW_FIVE_DEGREE = 10, /* of the polynomial whose roots are the solutions */
   TWO_VIEW_HOMOGRAPHY_SUMS = 36,
   TWO_VIEW_FORM_SUMS = 54
 };
@@ -53,6 +55,20 @@ typedef struct two_view_seven {
   bool dependent[TWO_VIEW_LANES];
 } two_view_seven;
 
+/* The essential matrices through samples of five matches, of length 1; in the order of the samples. */
+typedef struct two_view_five {
+  int count;
+  struct {
+    int sample;
+    double essential[9];
+  } found[TWO_VIEW_LANES * TWO_VIEW_FIVE_DEGREE];
+} two_view_five;
+
+/* Focal lengths and principal points, (x - cx) / fx. */
+typedef struct two_view_cameras {
+  double focal[4], centre[4]; /* a: x, y, b: x, y */
+} two_view_cameras;
+
 typedef struct two_view_ops {
   const char *name;
   /* Squared errors of `count` matches from `begin` on. HUGE_VAL where a homography sends the match through infinity. */
@@ -68,6 +84,10 @@ typedef struct two_view_ops {
                                   two_view_form *form);
   /* samples: TWO_VIEW_LANES x 7 indices. */
   void (*seven)(const two_view_matches *matches, const uint32_t *samples, two_view_seven *out);
+  /* samples: TWO_VIEW_LANES x 5 indices. Two solutions nearer to each other than 1/64 may both be passed
+     over: 4 samples in 100. */
+  void (*five)(const two_view_matches *matches, const two_view_cameras *cameras, const uint32_t *samples,
+               two_view_five *out);
 } two_view_ops;
 
 #endif

@@ -129,11 +129,11 @@ HS_INLINE void reflect9(const real normal[9], real factor, int first, real vecto
   for (int i = first; i < 9; i++) vector[i] = vector[i] - along * normal[i];
 }
 
-/* An orthonormal basis of the two dimensions across seven rows, by Householder reflections; the rows are destroyed.
-   Returns how much of the most dependent row is across those before it, a share of its squared length. */
-HS_INLINE real null_space_of_seven(real rows[7][9], real basis[2][9]) {
+/* An orthonormal basis of the 9 - count dimensions across `count` rows, by Householder reflections; the rows are
+   destroyed. Returns how much of the most dependent row is across those before it, a share of its squared length. */
+HS_INLINE real null_space(real rows[][9], int count, real basis[][9]) {
   real factor[7], share = real_of(1.0);
-  for (int k = 0; k < 7; k++) {
+  for (int k = 0; k < count; k++) {
     real *const row = rows[k];
     real before = row[0] * row[0];
     for (int i = 1; i < 9; i++) before = before + row[i] * row[i];
@@ -146,11 +146,20 @@ HS_INLINE real null_space_of_seven(real rows[7][9], real basis[2][9]) {
     factor[k] = 1.0 / (rest + real_absolute(row[k]) * length);
     row[k] = row[k] + real_if_above(real_of(0.0), row[k], -length, length);
   }
-  for (int b = 0; b < 2; b++) {
-    for (int i = 0; i < 9; i++) basis[b][i] = real_of(i == 7 + b ? 1.0 : 0.0);
-    for (int j = 6; j >= 0; j--) reflect9(rows[j], factor[j], j, basis[b]);
+  for (int b = 0; b < 9 - count; b++) {
+    for (int i = 0; i < 9; i++) basis[b][i] = real_of(i == count + b ? 1.0 : 0.0);
+    for (int j = count - 1; j >= 0; j--) reflect9(rows[j], factor[j], j, basis[b]);
   }
   return share;
+}
+
+/* The epipolar constraints of `count` matches: row . vec(M) = b^T M a. */
+HS_INLINE void epipolar_rows(const match_point *sample, int count, real rows[][9]) {
+  for (int k = 0; k < count; k++) {
+    const match_point *const p = sample + k;
+    const real row[9] = {p->u * p->x, p->u * p->y, p->u, p->v * p->x, p->v * p->y, p->v, p->x, p->y, real_of(1.0)};
+    for (int i = 0; i < 9; i++) rows[k][i] = row[i];
+  }
 }
 
 HS_INLINE void cofactors3(const real m[9], real out[9]) {
@@ -215,11 +224,11 @@ HS_INLINE void epipole_of(const real m[9], real out[3]) {
   }
 }
 
-/* Above 0 where all seven matches lie on the same side of their epipoles. */
-HS_INLINE real oriented(const real m[9], const match_point sample[7]) {
+/* Above 0 where all sampled matches lie on the same side of their epipoles. */
+HS_INLINE real oriented(const real m[9], const match_point *sample, int count) {
   real epipole[3] = {real_of(0.0), real_of(0.0), real_of(0.0)}, low = real_of(HUGE_VAL), high = real_of(-HUGE_VAL);
   epipole_of(m, epipole);
-  for (int k = 0; k < 7; k++) {
+  for (int k = 0; k < count; k++) {
     const match_point *const p = sample + k;
     const real through[3] = {epipole[1] - epipole[2] * p->v, epipole[2] * p->u - epipole[0],
                              epipole[0] * p->v - epipole[1] * p->u};
@@ -233,9 +242,9 @@ HS_INLINE real oriented(const real m[9], const match_point sample[7]) {
 }
 
 /* The smallest squared distance between two of the matches, in either image: 0 where two share a point. */
-HS_INLINE real nearest_of_seven(const match_point sample[7]) {
+HS_INLINE real nearest_of(const match_point *sample, int count) {
   real nearest = real_of(HUGE_VAL);
-  for (int i = 1; i < 7; i++) {
+  for (int i = 1; i < count; i++) {
     for (int j = 0; j < i; j++) {
       const real dx = sample[i].x - sample[j].x, dy = sample[i].y - sample[j].y;
       const real du = sample[i].u - sample[j].u, dv = sample[i].v - sample[j].v;
@@ -246,15 +255,11 @@ HS_INLINE real nearest_of_seven(const match_point sample[7]) {
 }
 
 /* The fundamental matrices f of a sample; usable[i] above 0 where the i-th is one. Returns the share of
-   null_space_of_seven. */
+   null_space. */
 HS_INLINE real seven_matches(const match_point sample[7], real f[3][9], real usable[3]) {
   real rows[7][9], basis[2][9], cofactors[2][9], over[3], under[3];
-  for (int k = 0; k < 7; k++) {
-    const match_point *const p = sample + k;
-    const real row[9] = {p->u * p->x, p->u * p->y, p->u, p->v * p->x, p->v * p->y, p->v, p->x, p->y, real_of(1.0)};
-    for (int i = 0; i < 9; i++) rows[k][i] = row[i];
-  }
-  const real share = null_space_of_seven(rows, basis);
+  epipolar_rows(sample, 7, rows);
+  const real share = null_space(rows, 7, basis);
   /* det(basis[0] + z basis[1]) */
   for (int b = 0; b < 2; b++) cofactors3(basis[b], cofactors[b]);
   const real cubic[4] = {dot(basis[0], cofactors[0], 3), dot(basis[1], cofactors[0], 9), dot(basis[0], cofactors[1], 9),
@@ -264,7 +269,7 @@ HS_INLINE real seven_matches(const match_point sample[7], real f[3][9], real usa
     const real norm = real_sqrt(over[r] * over[r] + under[r] * under[r]); /* the basis is orthonormal */
     const real first = under[r] / norm, second = over[r] / norm;
     for (int i = 0; i < 9; i++) f[r][i] = first * basis[0][i] + second * basis[1][i];
-    const real sided = oriented(f[r], sample);
+    const real sided = oriented(f[r], sample, 7);
     usable[r] = r == 0 ? sided : real_if_above(spread, real_of(0.0), sided, real_of(0.0));
   }
   return share;

@@ -29,7 +29,7 @@ static bool triangles(const double *x, const double *y, double height, double ar
   return true;
 }
 
-int homography_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates) {
+int homography_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidate) {
   double ax[4], ay[4], bx[4], by[4], area_a[4], area_b[4];
   for (int i = 0; i < 4; i++) {
     const uint32_t k = sample[i];
@@ -50,7 +50,7 @@ int homography_solve(const geometry_problem *problem, const uint32_t *sample, ge
   const double basis[9] = {ax[0], ax[1], ax[2], ay[0], ay[1], ay[2], 1.0, 1.0, 1.0};
   double inverse[9];
   matrix3_adjugate(basis, inverse);
-  double *const h = candidates->matrix;
+  double *const h = candidate->matrix;
   for (int j = 0; j < 3; j++) {
     const double r0 = scale[0] * inverse[j], r1 = scale[1] * inverse[3 + j], r2 = scale[2] * inverse[6 + j];
     h[j] = bx[0] * r0 + bx[1] * r1 + bx[2] * r2;

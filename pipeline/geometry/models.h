@@ -57,10 +57,10 @@ typedef struct geometry_batch {
    samples; none through a degenerate one. */
 void geometry_solve(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 void fundamental_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
+void essential_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 
-/* The candidates through one sample; returns how many. */
-int homography_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates);
-int essential_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates);
+/* The candidate through one sample; returns 1, or 0 for a degenerate sample. */
+int homography_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidate);
 
 /* The least-squares model of a form; false when the form does not determine one. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate);

@@ -13,22 +13,26 @@ static bool sample_repeats(const geometry_matches *matches, const uint32_t *samp
   return false;
 }
 
-void geometry_solve(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch) {
-  batch->count = 0;
-  if (problem->model == HS_FUNDAMENTAL) {
-    fundamental_solve_batch(problem, samples, batch);
-    return;
-  }
-  const int size = geometry_sample_size(problem->model);
+static void homography_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch) {
+  const int size = geometry_sample_size(HS_HOMOGRAPHY);
   for (int l = 0; l < GEOMETRY_BATCH; l++) {
     const uint32_t *const sample = samples + l * size;
-    geometry_candidate candidates[GEOMETRY_SOLUTIONS_MAX];
     if (sample_repeats(&problem->matches, sample, size)) continue;
-    const int count = problem->model == HS_HOMOGRAPHY ? homography_solve(problem, sample, candidates)
-                                                      : essential_solve(problem, sample, candidates);
-    for (int i = 0; i < count; i++) {
-      batch->found[batch->count].candidate = candidates[i];
-      batch->found[batch->count++].sample = l;
-    }
+    batch->found[batch->count].sample = l;
+    batch->count += homography_solve(problem, sample, &batch->found[batch->count].candidate);
+  }
+}
+
+void geometry_solve(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch) {
+  batch->count = 0;
+  switch (problem->model) {
+  case HS_HOMOGRAPHY:
+    homography_solve_batch(problem, samples, batch);
+    return;
+  case HS_FUNDAMENTAL:
+    fundamental_solve_batch(problem, samples, batch);
+    return;
+  default:
+    essential_solve_batch(problem, samples, batch);
   }
 }

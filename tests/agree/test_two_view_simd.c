@@ -96,6 +96,26 @@ static void check_seven(const two_view_ops *ops, const two_view_case *c, uint64_
   if (seed % 4 == 0) assert_true(got.repeats[1]);
 }
 
+static void check_five(const two_view_ops *ops, const two_view_case *c, uint64_t seed) {
+  static two_view_five got, expected;
+  const two_view_cameras cameras = {{1.1, 1.2, 0.9, 1.0}, {0.01, -0.02, 0.0, 0.03}};
+  uint32_t samples[TWO_VIEW_LANES * TWO_VIEW_FIVE];
+  random_state random = {seed + 1};
+  for (int l = 0; l < (int)TWO_VIEW_LANES; l++)
+    random_sample(&random, (uint32_t)c->matches.count, TWO_VIEW_FIVE, samples + l * (int)TWO_VIEW_FIVE);
+  if (seed % 4 == 0) samples[5] = samples[6];
+  ops->five(&c->matches, &cameras, samples, &got);
+  two_view_ops_ref.five(&c->matches, &cameras, samples, &expected);
+  assert_int_equal(got.count, expected.count);
+  assert_in_range(got.count, 0, TWO_VIEW_LANES * TWO_VIEW_FIVE_DEGREE);
+  for (int i = 0; i < got.count; i++) {
+    assert_int_equal(got.found[i].sample, expected.found[i].sample);
+    assert_true(i == 0 || got.found[i].sample >= got.found[i - 1].sample);
+    if (seed % 4 == 0) assert_true(got.found[i].sample != 1);
+    expect_same("essential matrix", ops->name, got.found[i].essential, expected.found[i].essential, 9);
+  }
+}
+
 static void test_variants(void **state) {
   (void)state;
   two_view_case *const c = malloc(sizeof *c);
@@ -109,6 +129,7 @@ static void test_variants(void **state) {
       check_matches(ops, c, TWO_VIEW_HOMOGRAPHY_ERROR);
       check_matches(ops, c, TWO_VIEW_EPIPOLAR_ERROR);
       if (c->matches.count >= (size_t)TWO_VIEW_SEVEN) check_seven(ops, c, trial);
+      if (c->matches.count >= (size_t)TWO_VIEW_FIVE) check_five(ops, c, trial);
     }
     printf("             %s agrees\n", names[n]);
   }

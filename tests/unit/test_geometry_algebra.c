@@ -13,7 +13,6 @@
 
 #include "pipeline/base/matrix3.h"
 #include "pipeline/geometry/linear.h"
-#include "pipeline/geometry/polynomial.h"
 #include "pipeline/geometry/random.h"
 
 static double noise(random_state *random) { return (double)(random_next(random) >> 11) / 4503599627370496.0 - 1.0; }
@@ -136,63 +135,6 @@ static void test_solve(void **state) {
   }
 }
 
-/* The coefficients of the product of (x - root) and, `pairs` times, of (x^2 + 1 + pair). */
-static int expand(const double *roots, int count, int pairs, double *coefficients) {
-  int degree = 0;
-  coefficients[0] = 1.0;
-  for (int r = 0; r < count; r++) {
-    coefficients[degree + 1] = 0.0;
-    for (int i = ++degree; i >= 0; i--)
-      coefficients[i] = (i > 0 ? coefficients[i - 1] : 0.0) - roots[r] * coefficients[i];
-  }
-  for (int p = 0; p < pairs; p++) {
-    coefficients[degree + 1] = coefficients[degree + 2] = 0.0;
-    degree += 2;
-    for (int i = degree; i >= 0; i--)
-      coefficients[i] = (i > 1 ? coefficients[i - 2] : 0.0) + (1.0 + (double)p) * coefficients[i];
-  }
-  return degree;
-}
-
-static void expect_roots(const double *roots, int count, int pairs, double bound) {
-  double coefficients[POLYNOMIAL_DEGREE_MAX + 1], found[POLYNOMIAL_DEGREE_MAX];
-  const int degree = expand(roots, count, pairs, coefficients);
-  const int found_count = polynomial_real_roots(coefficients, degree, found);
-  assert_int_equal(found_count, count);
-  for (int i = 0; i < count; i++) {
-    double nearest = INFINITY;
-    for (int k = 0; k < count; k++) nearest = fmin(nearest, fabs(found[k] - roots[i]));
-    expect_near(nearest, 0.0, bound * (1.0 + fabs(roots[i])));
-  }
-}
-
-static void test_roots(void **state) {
-  (void)state;
-  const double few[3] = {-0.5, 0.25, 7.0}, bounds[4] = {-1.0, 1.0, 0.0, 0.5};
-  const double ten[10] = {-30.0, -4.0, -1.5, -0.75, -0.2, 0.1, 0.4, 0.9, 3.0, 12.0};
-  expect_roots(few, 3, 0, 1.0e-13);
-  expect_roots(few, 1, 0, 1.0e-15);
-  expect_roots(few, 3, 3, 1.0e-12);
-  expect_roots(few, 0, 5, 0.0);
-  expect_roots(bounds, 4, 0, 1.0e-12);
-  expect_roots(ten, 10, 0, 1.0e-8);
-  expect_roots(ten, 6, 2, 1.0e-10);
-}
-
-static void test_roots_degenerate(void **state) {
-  (void)state;
-  const double zero[4] = {0.0, 0.0, 0.0, 0.0}, constant[4] = {1.0, 0.0, 0.0, 0.0}, broken[3] = {1.0, NAN, 1.0};
-  const double linear[4] = {-2.0, 8.0, 0.0, 0.0}; /* leading coefficients that vanish */
-  double roots[POLYNOMIAL_DEGREE_MAX];
-  assert_int_equal(polynomial_real_roots(zero, 3, roots), 0);
-  assert_int_equal(polynomial_real_roots(constant, 3, roots), 0);
-  assert_int_equal(polynomial_real_roots(constant, 0, roots), 0);
-  const int count = polynomial_real_roots(broken, 2, roots);
-  assert_true(count >= 0 && count <= 2);
-  assert_int_equal(polynomial_real_roots(linear, 3, roots), 1);
-  expect_near(roots[0], 0.25, 1.0e-15);
-}
-
 static void test_samples(void **state) {
   (void)state;
   random_state random = {6};
@@ -211,13 +153,8 @@ static void test_samples(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_svd),
-      cmocka_unit_test(test_adjugate_and_null),
-      cmocka_unit_test(test_null_space),
-      cmocka_unit_test(test_solve),
-      cmocka_unit_test(test_roots),
-      cmocka_unit_test(test_samples),
-      cmocka_unit_test(test_roots_degenerate),
+      cmocka_unit_test(test_svd),   cmocka_unit_test(test_adjugate_and_null), cmocka_unit_test(test_null_space),
+      cmocka_unit_test(test_solve), cmocka_unit_test(test_samples),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
