@@ -1,4 +1,6 @@
-"""Compares geometric verification with OpenCV's USAC_MAGSAC on the same matches of image pairs with known geometry.
+"""Compares geometric verification with OpenCV's USAC_MAGSAC (poses also with PoseLib) on the same matches.
+
+The geometry of the pairs is known.
 
 Homographies of the sequences graf, boat and leuven, and relative poses between the frames of a hand-held camera: number
 of inliers, error against the truth, time. Features and matches (mutual, ratio 0.8) come from the hartsift command, so
@@ -201,6 +203,18 @@ def epipolar_distance(f, a, b):
     return np.abs(value) / np.sqrt((line[:, :2] ** 2).sum(1) + (back[:, :2] ** 2).sum(1))
 
 
+def poselib_pose(a, b, camera):
+    """Rotation and translation by PoseLib; NaN where it is not installed."""
+    try:
+        import poselib
+    except ImportError:
+        return np.full((3, 3), np.nan), np.full(3, np.nan)
+    pinhole = {"model": "PINHOLE", "width": 640, "height": 480, "params": list(camera)}
+    settings = {"max_epipolar_error": 1.0, "success_prob": 0.9999, "max_iterations": 10000}
+    pose, _ = poselib.estimate_relative_pose(a, b, pinhole, pinhole, settings, {})
+    return pose.R, pose.t
+
+
 def compare_poses(library, cv2, command, data, folder, rounds, lines):
     desk = data / "slam" / "desk"
     values = [line for line in (desk / "intrinsics.txt").read_text().splitlines() if line.strip() and line[0] != "#"]
@@ -216,8 +230,8 @@ def compare_poses(library, cv2, command, data, folder, rounds, lines):
               "(degrees); F: median Sampson distance (px) from the estimated fundamental matrix of the matches that "
               "the true one explains within 2 px. This library's angles are medians over five seeds.", "",
               "| frames | metres | matches | E inliers | rotation | translation | ms | MAGSAC inliers | rotation "
-              "| translation | ms | F inliers | F | ms | MAGSAC inliers | F | ms |",
-              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+              "| translation | ms | PoseLib rotation | translation | F inliers | F | ms | MAGSAC inliers | F | ms |",
+              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     columns = []
     for i, j in itertools.combinations(range(len(poses)), 2):
         rotation = poses[j][1].T @ poses[i][1]
@@ -241,15 +255,20 @@ def compare_poses(library, cv2, command, data, folder, rounds, lines):
             angles.append((rotation_angle(rotation, r), angle_between(translation, t)))
         turned, moved = (statistics.median(a[i] for a in angles) for i in range(2))
         _, r_other, t_other, _ = cv2.recoverPose(other[0][:3], a, b, matrix, mask=other[1].copy())
+        r_poselib, t_poselib = poselib_pose(a, b, camera)
         row = [len(a), mine[1].sum(), turned, moved, milliseconds[0],
                int(other[1].sum()), rotation_angle(rotation, r_other), angle_between(translation, t_other.ravel()),
-               milliseconds[1], mine_f[1].sum(), np.median(epipolar_distance(mine_f[0], a, b)[right]), milliseconds[2],
+               milliseconds[1], rotation_angle(rotation, r_poselib), angle_between(translation, t_poselib),
+               mine_f[1].sum(), np.median(epipolar_distance(mine_f[0], a, b)[right]), milliseconds[2],
                int(other_f[1].sum()), np.median(epipolar_distance(other_f[0], a, b)[right]), milliseconds[3]]
         columns.append(row)
         lines.append(f"| {poses[i][0][:2]}-{poses[j][0][:2]} | {np.linalg.norm(translation):.2f} | " + " | ".join(
             f"{v:.2f}" if isinstance(v, float) else str(v) for v in row) + " |")
     medians = np.median(np.array(columns, float), axis=0)
     lines.append("| **median** | | " + " | ".join(f"{v:.2f}" for v in medians) + " |")
+    below = {name: sum(row[column] < 5.0 for row in columns) for name, column in (("here", 3), ("MAGSAC", 7), ("PoseLib", 10))}
+    lines += ["", f"Translations less than 5 degrees off, of {len(columns)}: "
+              + ", ".join(f"{name} {count}" for name, count in below.items()) + "."]
 
 
 def main():
