@@ -107,7 +107,7 @@ static void check_five(const two_view_ops *ops, const two_view_case *c, uint64_t
   ops->five(&c->matches, &cameras, samples, &got);
   two_view_ops_ref.five(&c->matches, &cameras, samples, &expected);
   assert_int_equal(got.count, expected.count);
-  assert_in_range(got.count, 0, TWO_VIEW_LANES * TWO_VIEW_FIVE_DEGREE);
+  assert_true(got.count >= 0 && got.count <= (int)TWO_VIEW_LANES * (int)TWO_VIEW_FIVE_DEGREE);
   for (int i = 0; i < got.count; i++) {
     assert_int_equal(got.found[i].sample, expected.found[i].sample);
     assert_true(i == 0 || got.found[i].sample >= got.found[i - 1].sample);
