@@ -239,7 +239,8 @@ void hs_pairs_end(hs_pairs *run) {
   free_run(run);
 }
 
-static hs_status begin(hs_pairs *run, hs_context *c, int32_t threads) {
+/* Everything but the threads. */
+static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
   if (!pair_memory_plan(run, threads) || !make_lists(run) || !refuse_large(run))
     return CONTEXT_FAIL(c, HS_ERR_MEMORY, "no memory for %zu pairs of %zu images", run->count,
                         run->collection.image_count);
@@ -249,6 +250,15 @@ static hs_status begin(hs_pairs *run, hs_context *c, int32_t threads) {
     const hs_status status = cuda_pairs_open(c, run->batch_bytes, &run->device, reason, sizeof reason);
     if (status != HS_OK) return CONTEXT_FAIL(c, status, "cannot make batches of pairs on the device: %s", reason);
     run->lookahead += CUDA_PAIRS_A_BATCH;
+  }
+  return HS_OK;
+}
+
+static hs_status begin(hs_pairs *run, hs_context *c, int32_t threads) {
+  const hs_status status = prepare(run, c, threads);
+  if (status != HS_OK) {
+    run->worker_count = 0; /* planned, none is there */
+    return status;
   }
   if (!start_threads(run)) return CONTEXT_FAIL(c, HS_ERR_THREAD, "cannot start threads for matching pairs");
   return HS_OK;
