@@ -37,7 +37,7 @@ class Array(BatchCase):
         if missing:
             self.skipTest(f"{missing} is not installed")
         os.mkdir(self.path("slurm"))
-        self.list_of([*scenes(IMAGES - 1, "320x240"), "absent.png"])
+        self.list_of([*scenes(IMAGES - 1, "640x480"), "absent.png"])
         self.batch("list.txt", "-o", "one", "-q", "--device", "cpu", status=FAILED)
         with SlurmCluster(self.path("slurm")) as cluster:
             self.run_array(cluster)

@@ -107,6 +107,6 @@ class SlurmCluster:
             value = condition()
             if value:
                 return value
-            time.sleep(0.05)
+            time.sleep(0.02)
         logs = subprocess.run("tail -n 5 *.log", shell=True, cwd=self.folder, check=False, stdout=subprocess.PIPE)
         raise AssertionError(f"what was waited for did not come: {logs.stdout.decode()}")
