@@ -71,7 +71,7 @@ typedef struct hs_retrieval hs_retrieval;
 
 typedef struct hs_retrieval_options {
   size_t struct_size; /* sizeof(hs_retrieval_options), set by hs_retrieval_options_init; fields are only appended */
-  int32_t centres;    /* 1..4096; 256 */
+  int32_t centres;    /* at most, fewer where the sample has not 8 descriptors for each; 1..4096; 256 */
   int32_t components; /* of the residuals at each centre; 1..128, centres * components at most 65536; 32 */
   int32_t rounds;     /* of k-means at most; 1..1000; 15 */
   int32_t reserved;   /* 0 */

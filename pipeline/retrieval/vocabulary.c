@@ -8,7 +8,7 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 
-enum { CENTRES_MAX = 4096, ROUNDS_MAX = 1000, FIRST_SAMPLE = 4096 };
+enum { CENTRES_MAX = 4096, ROUNDS_MAX = 1000, FIRST_SAMPLE = 4096, SHARING_A_CENTRE = 8 /* or more of the sample */ };
 
 OPTIONS_END_WITH(hs_retrieval_options, allocator);
 static const options_kind kind = OPTIONS_KIND(hs_retrieval_options, centres);
@@ -146,7 +146,10 @@ static bool move_centres(const hs_retrieval *r, clusters *c) {
 }
 
 static hs_status find_centres(hs_retrieval *r, hs_context *context, clusters *c) {
-  const size_t wanted = (size_t)r->options.centres, count = wanted < r->sample_count ? wanted : r->sample_count;
+  /* Of centres with few descriptors, which may be of the same thing, those lie on them and residuals are 0: such images
+     would look like none. */
+  const size_t wanted = (size_t)r->options.centres, most = 1 + r->sample_count / SHARING_A_CENTRE;
+  const size_t count = wanted < most ? wanted : most;
   r->centre_count = (uint32_t)count;
   for (size_t i = 0; i < count; i++)
     memcpy(r->centres + i * SIFT_LENGTH, r->sample + (2 * i + 1) * r->sample_count / (2 * count) * SIFT_LENGTH,
