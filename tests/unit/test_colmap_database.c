@@ -176,6 +176,8 @@ static void test_missing_parts(void **state) {
       {"DROP TABLE cameras; CREATE VIEW cameras AS SELECT 1 AS camera_id, 2 AS model, 3 AS width, 4 AS height,"
        " 5 AS params, 6 AS prior_focal_length",
        "cameras"},
+      {"CREATE TABLE hartsift_origins(image_id INTEGER PRIMARY KEY, kind TEXT)",
+       "hartsift_origins has no column features"},
       {"DROP TABLE images; CREATE TABLE images(image_id TEXT PRIMARY KEY, name TEXT, camera_id INTEGER)", "image_id"},
   };
   for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {

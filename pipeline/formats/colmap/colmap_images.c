@@ -55,6 +55,8 @@ static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statemen
   image->camera_id = (uint32_t)camera_id;
   image->name = database->name_text;
   image->features = sqlite3_column_type(statement, 3) == SQLITE_NULL ? -1 : sqlite3_column_int64(statement, 3);
+  /* Fewer than none are damage, which reading them tells, and not an image without any. */
+  if (image->features < 0 && sqlite3_column_type(statement, 3) != SQLITE_NULL) image->features = 0;
   read_camera(statement, 4, &image->camera);
   return HS_OK;
 }

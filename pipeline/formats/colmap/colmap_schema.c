@@ -29,6 +29,11 @@ static const table_layout frame_tables[] = {
     {"frames", "frame_id", {"frame_id", "rig_id"}, NULL},
     {"frame_data", NULL, {"frame_id", "data_id", "sensor_id", "sensor_type"}, NULL},
 };
+static const table_layout origin_table = {
+    "hartsift_origins",
+    "image_id",
+    {"image_id", "features", "method_version", "profile", "norm", "exif_orientation"},
+    NULL};
 enum {
   COMMON_TABLES = sizeof common_tables / sizeof common_tables[0],
   FRAME_TABLES = sizeof frame_tables / sizeof frame_tables[0]
@@ -185,7 +190,7 @@ static hs_status find_priors(hs_colmap_database *database) {
 void colmap_schema_find_origins(hs_colmap_database *database) {
   char message[COLMAP_MESSAGE_BYTES]; /* of what is being undone */
   memcpy(message, database->message, sizeof message);
-  if (has_table(database, "hartsift_origins", &database->schema.has_origins) != HS_OK)
+  if (has_table(database, origin_table.table, &database->schema.has_origins) != HS_OK)
     database->schema.has_origins = false;
   memcpy(database->message, message, sizeof message);
 }
@@ -204,6 +209,7 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
   static const char *const matrices[] = {"F", "E", "H"};
   if (status == HS_OK) status = has_columns(database, "two_view_geometries", matrices, 3, &schema->has_matrices);
   if (status == HS_OK) status = find_priors(database);
-  if (status == HS_OK) status = has_table(database, "hartsift_origins", &schema->has_origins);
+  if (status == HS_OK) status = has_table(database, origin_table.table, &schema->has_origins);
+  if (status == HS_OK && schema->has_origins) status = check_table(database, &origin_table);
   return status == HS_OK ? check_frames(database) : status;
 }
