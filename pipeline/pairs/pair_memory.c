@@ -18,7 +18,11 @@ static uint64_t allowed(const hs_context *c) {
   return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : UINT64_MAX / 4;
 }
 
-static size_t count_of(const hs_collection_image *i) { return i->features ? i->features->count : i->feature_count; }
+/* What a damaged database claims must not overflow; images of so many features are refused anyway. */
+static size_t count_of(const hs_collection_image *i) {
+  const size_t count = i->features ? i->features->count : i->feature_count;
+  return count < MATCH_NONE ? count : MATCH_NONE;
+}
 
 /* Bytes of descriptors; those that will be read are taken for 8-bit ones, as databases have them. */
 static size_t descriptor_bytes(const hs_collection_image *i) {
@@ -26,17 +30,17 @@ static size_t descriptor_bytes(const hs_collection_image *i) {
          (i->features && i->features->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : sizeof(uint8_t));
 }
 
-static size_t most_features(const hs_collection *c) {
+/* The largest number of features that an image has, of those with at most `limit`. */
+static size_t most_features(const hs_collection *c, size_t limit) {
   size_t most = 0;
   for (size_t i = 0; i < c->image_count; i++)
-    if (count_of(&c->images[i]) > most) most = count_of(&c->images[i]);
+    if (count_of(&c->images[i]) > most && count_of(&c->images[i]) <= limit) most = count_of(&c->images[i]);
   return most;
 }
 
-/* What one worker needs for any pair. */
-static uint64_t worker_bytes(const hs_pairs *run) {
+/* What one worker needs for any pair of images of at most `most` features. */
+static uint64_t worker_bytes(const hs_pairs *run, size_t most) {
   const hs_collection *c = &run->collection;
-  size_t most = most_features(c);
   match_type type = MATCH_U8;
   for (size_t i = 0; i < c->image_count; i++)
     if (descriptor_bytes(&c->images[i]) > HS_DESCRIPTOR_LENGTH) type = MATCH_F32;
@@ -49,13 +53,28 @@ static uint64_t worker_bytes(const hs_pairs *run) {
                                 : matching + verifying + (run->options.guided ? (uint64_t)most * PLACES_BYTES : 0);
 }
 
+/* The features of the largest image that a worker has memory for, so that one that is too large, or of which a damaged
+   database claims so, takes no other pairs along. */
+static size_t most_within(const hs_pairs *run, uint64_t bytes) {
+  size_t fits = 0, beyond = MATCH_NONE;
+  if (worker_bytes(run, beyond) <= bytes) return beyond;
+  while (beyond - fits > 1) {
+    const size_t middle = fits + (beyond - fits) / 2;
+    if (worker_bytes(run, middle) <= bytes)
+      fits = middle;
+    else
+      beyond = middle;
+  }
+  return most_features(&run->collection, fits);
+}
+
 static bool list_images(hs_pairs *run) {
   const hs_collection *c = &run->collection;
   uint64_t *bytes = hs_memory_alloc(run->allocator, (c->image_count + 1) * sizeof *bytes);
   run->image_bytes[PAIR_SPACE_HOST] = bytes;
   for (size_t i = 0; bytes && i < c->image_count; i++)
     bytes[i] =
-        c->images[i].features ? 0 : (uint64_t)c->images[i].feature_count * (sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH);
+        c->images[i].features ? 0 : (uint64_t)count_of(&c->images[i]) * (sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH);
   return bytes != NULL;
 }
 
@@ -69,7 +88,8 @@ static bool plan_device(hs_pairs *run) {
   for (size_t i = 0; bytes && i < c->image_count; i++) bytes[i] = cuda_pairs_image_bytes(count_of(&c->images[i]));
   const uint64_t pairs = run->count < CUDA_PAIRS_A_BATCH ? run->count : CUDA_PAIRS_A_BATCH;
   run->batch_bytes = all / 8 < BATCH_BYTES_MOST ? all / 8 : BATCH_BYTES_MOST;
-  const uint64_t each = cuda_pairs_pair_bytes(most_features(c), most_features(c));
+  const size_t most = most_features(c, MATCH_NONE);
+  const uint64_t each = cuda_pairs_pair_bytes(most, most);
   if (run->batch_bytes / each >= pairs) run->batch_bytes = pairs * each;
   run->image_budget[PAIR_SPACE_DEVICE] = all - CUDA_PAIR_BATCHES * run->batch_bytes;
   return bytes != NULL;
@@ -80,7 +100,8 @@ bool pair_memory_plan(hs_pairs *run, int32_t threads) {
   const uint64_t own = run->collection.image_count * (sizeof *run->images + sizeof *run->image_bytes[0]) +
                        run->count * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done);
   const uint64_t limit = allowed(run->context), all = limit > own ? limit - own : 0;
-  const uint64_t each = worker_bytes(run);
+  run->features_most = most_within(run, all);
+  const uint64_t each = worker_bytes(run, most_features(&run->collection, run->features_most));
   /* Workers get up to half; of what they leave three quarters are for images, the rest for results. */
   uint64_t workers = each > 0 ? all / 2 / each : (uint64_t)threads;
   if (workers == 0 && each <= all) workers = 1;
@@ -93,6 +114,9 @@ bool pair_memory_plan(hs_pairs *run, int32_t threads) {
 }
 
 bool pair_memory_fits(const hs_pairs *run, const hs_image_pair *pair) {
+  const hs_collection_image *images = run->collection.images;
+  if (count_of(&images[pair->first]) > run->features_most || count_of(&images[pair->second]) > run->features_most)
+    return false;
   for (int s = 0; s < PAIR_SPACES; s++)
     if (run->image_bytes[s] &&
         run->image_bytes[s][pair->first] + run->image_bytes[s][pair->second] > run->image_budget[s])

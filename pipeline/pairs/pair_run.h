@@ -66,7 +66,8 @@ struct hs_pairs {
   stage_ops ops;
   uint64_t *image_bytes[PAIR_SPACES];
   uint64_t image_budget[PAIR_SPACES], held_budget;
-  cuda_pairs *device; /* null: workers match; otherwise the device's thread does */
+  size_t features_most; /* of an image that workers have memory for */
+  cuda_pairs *device;   /* null: workers match; otherwise the device's thread does */
   uint64_t batch_bytes;
 
   pthread_mutex_t lock;

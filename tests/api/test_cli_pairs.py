@@ -103,6 +103,32 @@ class Scenes(PairsCase):
         os.rename(self.path("list.txt"), self.path("sequential:x"))
         self.assertEqual(len(self.pairs("--pairs", "./sequential:x", "--replace")), 2)
 
+    def test_pairs_listed_twice_count_once(self):
+        self.write("list.txt", b"frame4.pgm frame1.pgm\nframe0.pgm frame10.pgm\nframe10.pgm frame0.pgm\n"
+                               b"frame4.pgm frame1.pgm\nframe0.pgm frame5.pgm")
+        self.assertEqual(self.pairs("--pairs", "list.txt"), [("frame4.pgm", "frame1.pgm"), ("frame0.pgm", "frame10.pgm"),
+                                                             ("frame0.pgm", "frame5.pgm")])
+
+    def test_lines_that_are_none(self):
+        for line in (b"frame0.pgm frame10.pgm\0frame5.pgm\n", b"\0" * 9000 + b"\n", b"x" * 9000 + b"\n"):
+            self.write("list.txt", b"frame0.pgm frame5.pgm\n" + line)
+            self.assertEqual(self.pairs("--pairs", "list.txt", status=FAILED), [])
+            self.assertIn("line 2 of list.txt is longer than ", self.errors)
+
+    def test_counts_that_are_none_fail_their_own_pairs(self):
+        """What one image's row claims takes no pair of other images along."""
+        before = self.read("d.db")
+        for rows in (-5, 2 ** 31 - 1, 2 ** 62, 2 ** 63 - 1):
+            self.write("d.db", before)
+            self.ask("UPDATE keypoints SET rows = ? WHERE image_id = 3", rows)
+            self.assertEqual(len(self.pairs(status=FAILED)), (SCENES * VIEWS - 1) * (SCENES * VIEWS - 2) // 2, rows)
+
+    def test_few_descriptors_are_found_too(self):
+        self.ask("UPDATE keypoints SET rows = 8, data = substr(data, 1, 8 * 24)")
+        self.ask("UPDATE descriptors SET rows = 8, data = substr(data, 1, 8 * 128)")
+        found = self.pairs("--pairs", "retrieval:2")
+        self.assertEqual({name for pair in found for name in pair}, {f"frame{i}.pgm" for i in range(SCENES * VIEWS)})
+
     def test_wrong_forms(self):
         for text in ("sequential:", "sequential:0", "sequential:-1", "sequential:2,", "sequential:2,square", "spatial:",
                      "spatial:-1", "spatial:nan", "spatial:5,0", "spatial:5,x", "retrieval:", "retrieval:0", "retrieval:2.5",

@@ -107,8 +107,9 @@ static cli_exit read_lines(pair_file *from, FILE *file) {
   cli_exit result = CLI_DONE;
   for (size_t number = 1; result == CLI_DONE && fgets(line, sizeof line, file) != NULL; number++) {
     const size_t length = strcspn(line, "\r\n");
-    if (length == sizeof line - 1) {
-      cli_error(COMMAND_MATCH, "--pairs: line %zu of %s is too long", number, from->path);
+    if (line[length] == '\0' && !feof(file)) {
+      cli_error(COMMAND_MATCH, "--pairs: line %zu of %s is longer than %d bytes or has a zero byte", number, from->path,
+                PAIR_LINE_BYTES - 2);
       result = CLI_FAILED;
     }
     line[length] = '\0';
@@ -119,6 +120,39 @@ static cli_exit read_lines(pair_file *from, FILE *file) {
     result = CLI_FAILED;
   }
   return result;
+}
+
+/* A pair of the list, the lower image first. */
+typedef struct listed_pair {
+  uint32_t low, high;
+  size_t at;
+} listed_pair;
+
+static int compare_listed(const void *one, const void *other) {
+  const listed_pair *a = one, *b = other;
+  if (a->low != b->low) return a->low < b->low ? -1 : 1;
+  if (a->high != b->high) return a->high < b->high ? -1 : 1;
+  return (a->at > b->at) - (a->at < b->at);
+}
+
+/* Keeps the first of the pairs that are of the same images, in whichever order: a database has room for one. */
+static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
+  const size_t count = pairs->count;
+  listed_pair *listed = malloc((count + 1) * sizeof *listed);
+  if (!listed) return no_memory(images);
+  for (size_t i = 0; i < count; i++) {
+    const hs_image_pair p = pairs->each[i];
+    listed[i] = (listed_pair){p.first < p.second ? p.first : p.second, p.first < p.second ? p.second : p.first, i};
+  }
+  qsort(listed, count, sizeof *listed, compare_listed);
+  for (size_t i = 1; i < count; i++) /* an image is in no pair with itself */
+    if (listed[i].low == listed[i - 1].low && listed[i].high == listed[i - 1].high)
+      pairs->each[listed[i].at].second = pairs->each[listed[i].at].first;
+  pairs->count = 0;
+  for (size_t i = 0; i < count; i++)
+    if (pairs->each[i].first != pairs->each[i].second) pairs->each[pairs->count++] = pairs->each[i];
+  free(listed);
+  return CLI_DONE;
 }
 
 static cli_exit read_file(const char *path, const database_images *images, pair_list *pairs) {
@@ -132,6 +166,7 @@ static cli_exit read_file(const char *path, const database_images *images, pair_
   if (file) {
     result = read_lines(&from, file);
     (void)fclose(file);
+    if (result == CLI_DONE) result = drop_repeated(images, pairs);
   } else {
     cli_error(COMMAND_MATCH, "--pairs: cannot open %s: %s", path, strerror(errno));
   }
