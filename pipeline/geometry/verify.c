@@ -142,6 +142,8 @@ static void to_working(verification *v) {
 /* Of a match: its points, its columns, those of an inlier, its error, its source and its mark. */
 enum { MATCH_DOUBLES = 4 + 4 + 4 + 1, MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + sizeof(uint32_t) + 1 };
 
+uint64_t verify_scratch_bytes(size_t count) { return (uint64_t)count * MATCH_BYTES + sizeof(geometry_batch); }
+
 void verify_scratch_release(verify_scratch *scratch) {
   hs_memory_release(scratch->allocator, scratch->memory);
   scratch->memory = NULL;
@@ -150,13 +152,11 @@ void verify_scratch_release(verify_scratch *scratch) {
 
 hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double **points) {
   if (!scratch->memory || scratch->match_room < count) {
-    size_t bytes;
-    if (!hs_size_mul(count, MATCH_BYTES, &bytes) || !hs_size_add(bytes, sizeof(geometry_batch), &bytes))
-      return HS_ERR_LIMIT;
-    void *const memory = hs_memory_alloc(scratch->allocator, bytes);
-    if (!memory) return HS_ERR_MEMORY;
-    verify_scratch_release(scratch);
-    scratch->memory = memory;
+    const uint64_t bytes = verify_scratch_bytes(count);
+    if (count > SIZE_MAX / MATCH_BYTES || bytes > SIZE_MAX) return HS_ERR_LIMIT;
+    verify_scratch_release(scratch); /* first, so that both are never there at once */
+    scratch->memory = hs_memory_alloc(scratch->allocator, (size_t)bytes);
+    if (!scratch->memory) return HS_ERR_MEMORY;
     scratch->match_room = count;
   }
   *points = (double *)(void *)((geometry_batch *)scratch->memory + 1);

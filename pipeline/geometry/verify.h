@@ -16,6 +16,9 @@ typedef struct verify_scratch {
 
 void verify_scratch_release(verify_scratch *scratch);
 
+/* Bytes of a scratch for `count` matches, fewer than 2^32. */
+uint64_t verify_scratch_bytes(size_t count);
+
 /* hs_verify_points and hs_verify. */
 hs_status verify_points_with(verify_scratch *scratch, const double *points_a, const double *points_b, size_t count,
                              const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
@@ -24,7 +27,8 @@ hs_status verify_features_with(verify_scratch *scratch, const hs_features *a, co
                                uint8_t *inliers, hs_geometry *geometry);
 
 /* Room for `count` matches, and where in it their points lie: 2 x count doubles of image a, then of b, which the
-   functions above leave alone. HS_ERR_MEMORY, HS_ERR_LIMIT: the scratch is as it was. */
+   functions above leave alone. HS_ERR_LIMIT: the scratch is as it was; HS_ERR_MEMORY: it is
+   empty. */
 hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double **points);
 
 #endif

@@ -87,8 +87,8 @@ typedef struct hs_pair_result {
 /* A run over a list of pairs. */
 typedef struct hs_pairs hs_pairs;
 
-/* Begins to work off `pairs`, count of them (indices of the collection's images), the caller's and unchanged until hs_pairs_end; an image may be in any number
-   of them, but not twice in one. context: its threads, and its GPU if it has one, do the work; until hs_pairs_end it
+/* Begins to work off `pairs`, count of them (indices of the collection's images), the caller's and unchanged until
+   hs_pairs_end; an image may be in any number of them, but not twice in one. context: its threads, and its GPU if it has one, do the work; until hs_pairs_end it
    must not be used for anything else but hs_destroy. Its max_memory_bytes bounds what the run holds in host memory and,
    besides, on the device; 0: half of the machine's and of the device's memory. Its allocator is called from several
    threads at once. options: null for the defaults. Does not block.

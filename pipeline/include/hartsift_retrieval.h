@@ -23,8 +23,8 @@
 extern "C" {
 #endif
 
-/* Pairs with first < second, by ascending first, then second, each once. Start with {0}; the library owns the array until hs_image_pairs_free,
-   or until the next call that fills the same struct (its room is used again). After a failure count is 0. */
+/* Pairs with first < second, by ascending first, then second, each once. Start with {0}; the library owns the array
+   until hs_image_pairs_free, or until the next call that fills the same struct (its room is used again). After a failure count is 0. */
 typedef struct hs_image_pairs {
   size_t count;
   hs_image_pair *pairs;

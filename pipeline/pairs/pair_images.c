@@ -52,7 +52,10 @@ static void drop(const hs_pairs *run, pair_image *i) {
 }
 
 void pair_images_leave_device(hs_pairs *run) {
-  for (size_t i = 0; run->images && i < run->collection.image_count; i++) drop(run, &run->images[i]);
+  for (size_t i = 0; run->images && i < run->collection.image_count; i++) {
+    drop(run, &run->images[i]);
+    run->images[i].on_device = NULL; /* also where the device no longer answers */
+  }
 }
 
 void pair_image_read(hs_pairs *run, uint32_t image) {

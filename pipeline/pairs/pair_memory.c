@@ -8,8 +8,11 @@
 
 #include "pipeline/base/memory.h"
 
-/* Verification of a match: its points and working coordinates (13 doubles), index and mark, as the keeper rounds it up. */
-enum { VERIFY_BYTES = 160, PLACES_BYTES = 2 * sizeof(match_place), BATCH_BYTES_MOST = 48 << 20 };
+enum {
+  PLACES_BYTES = 2 * sizeof(match_place),
+  RESULT_BYTES = sizeof(hs_match_pair) + 1, /* a match and its mark */
+  BATCH_BYTES_MOST = 48 << 20
+};
 
 /* Half of the machine's memory, or what the caller allows. */
 static uint64_t allowed(const hs_context *c) {
@@ -48,9 +51,13 @@ static uint64_t worker_bytes(const hs_pairs *run, size_t most) {
   /* Guided matching is the workers' also where a device does the other. */
   const bool matches = !cuda_pairs_wanted(run->context) || run->options.guided != 0;
   const uint64_t matching = matches ? lone_match_bytes(&run->ops, type, most, most) : 0;
-  const uint64_t verifying = run->options.verify ? (uint64_t)most * VERIFY_BYTES : 0;
-  return matching == UINT64_MAX ? matching
-                                : matching + verifying + (run->options.guided ? (uint64_t)most * PLACES_BYTES : 0);
+  const uint64_t verifying = run->options.verify ? verify_scratch_bytes(most) : 0;
+  if (matching == UINT64_MAX) return matching;
+  /* Results that it may make of pairs near the head when the memory for results is used up, and the one at hand, twice
+     while a guided one may replace it. */
+  const uint64_t result = sizeof(pair_record) + (uint64_t)most * RESULT_BYTES;
+  return sizeof(pair_worker) + matching + verifying + (run->options.guided ? (uint64_t)most * PLACES_BYTES : 0) +
+         (LOOKAHEAD_A_WORKER + 2) * result;
 }
 
 /* The features of the largest image that a worker has memory for, so that one that is too large, or of which a damaged
@@ -95,10 +102,16 @@ static bool plan_device(hs_pairs *run) {
   return bytes != NULL;
 }
 
+/* Matches of the batches in flight, half of a batch's bytes at most: pinned, and as the records made of them. */
+static uint64_t host_bytes_of_batches(const hs_pairs *run) { return CUDA_PAIR_BATCHES * run->batch_bytes; }
+
 bool pair_memory_plan(hs_pairs *run, int32_t threads) {
   if (!list_images(run) || (cuda_pairs_wanted(run->context) && !plan_device(run))) return false;
-  const uint64_t own = run->collection.image_count * (sizeof *run->images + sizeof *run->image_bytes[0]) +
-                       run->count * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done);
+  const uint64_t own = sizeof *run +
+                       (run->collection.image_count + 1) * (sizeof *run->images + sizeof *run->phase.marks +
+                                                            PAIR_SPACES * sizeof *run->image_bytes[0]) +
+                       (run->count + 1) * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done) +
+                       host_bytes_of_batches(run);
   const uint64_t limit = allowed(run->context), all = limit > own ? limit - own : 0;
   run->features_most = most_within(run, all);
   const uint64_t each = worker_bytes(run, most_features(&run->collection, run->features_most));

@@ -20,7 +20,11 @@
 #include "pipeline/pairs/pair_phase.h"
 
 enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
-enum { PAIR_MESSAGE_BYTES = 512, PAIRS_MATCHED_MOST = 2048 /* on a device, not yet verified */ };
+enum {
+  PAIR_MESSAGE_BYTES = 512,
+  PAIRS_MATCHED_MOST = 2048, /* on a device, not yet verified */
+  LOOKAHEAD_A_WORKER = 4     /* pairs near the head that are worked on however much is held */
+};
 
 typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_FAILED } pair_image_state;
 
@@ -78,6 +82,7 @@ struct hs_pairs {
   bool is_ending;
   hs_status failure; /* that ended the run */
   char message[PAIR_MESSAGE_BYTES];
+  bool has_told_failure; /* hs_pairs_next: it gives nothing more, whatever is done yet */
 
   pair_image *images;
   uint64_t readings;
@@ -87,7 +92,8 @@ struct hs_pairs {
   uint8_t *is_done; /* of each pair */
   pair_record **records;
   size_t head;           /* the pair to be given out next */
-  uint64_t held_bytes;   /* of records not given out */
+  uint64_t held_bytes;   /* of records not given out: those of pairs that are done, and of those that wait for
+                            verification */
   uint64_t record_bytes; /* of all records so far, and how many: what one takes on average */
   size_t record_count;
   size_t lookahead;                    /* pairs from head on that are worked on however much is held */

@@ -30,15 +30,19 @@ void pair_run_put_matched(hs_pairs *run, pair_record *record) {
     run->matched = record;
   run->last_matched = record;
   run->matched_count++;
+  run->held_bytes += record->bytes;
   pthread_cond_signal(&run->work);
 }
 
 pair_record *pair_run_take_matched(hs_pairs *run) {
   pair_record *record = run->matched;
   if (!record) return NULL;
+  /* The device's thread may wait because as many as may be are matched, or as much as may be is held. */
+  const bool was_full = run->matched_count == PAIRS_MATCHED_MOST || run->held_bytes > run->held_budget;
   run->matched = record->next;
-  /* The device's thread may wait because as many as may be are matched. */
-  if (--run->matched_count == PAIRS_MATCHED_MOST - 1) pthread_cond_signal(&run->matching);
+  run->matched_count--;
+  run->held_bytes -= record->bytes;
+  if (was_full) pthread_cond_signal(&run->matching);
   return record;
 }
 

@@ -24,7 +24,7 @@ OPTIONS_END_WITH(hs_pairs_options, plane_tolerance);
 static const options_kind kind = OPTIONS_KIND(hs_pairs_options, match);
 static const hs_pairs_options defaults = {.struct_size = sizeof defaults};
 
-enum { LOOKAHEAD_A_WORKER = 4, CONDITIONS = 4 };
+enum { CONDITIONS = 4 };
 
 hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_size) {
   return options_give(options, struct_size, &defaults, kind);
@@ -249,7 +249,6 @@ static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
     char reason[PAIR_MESSAGE_BYTES] = "";
     const hs_status status = cuda_pairs_open(c, run->batch_bytes, &run->device, reason, sizeof reason);
     if (status != HS_OK) return CONTEXT_FAIL(c, status, "cannot make batches of pairs on the device: %s", reason);
-    run->lookahead += CUDA_PAIRS_A_BATCH;
   }
   return HS_OK;
 }
@@ -348,7 +347,7 @@ hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **r
   run->given = NULL;
   wait_for_head(run, wait_ms);
   hs_status status = HS_OK;
-  if (run->head < run->count && run->records[run->head]) {
+  if (!run->has_told_failure && run->head < run->count && run->records[run->head]) {
     give(run);
     *result = &run->given->result;
   } else if (run->failure != HS_OK) {
@@ -357,6 +356,7 @@ hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **r
     hs_message_set(run->message, sizeof run->message, "the context was destroyed");
     status = run->failure = HS_ERR_ARGUMENT;
   }
+  run->has_told_failure = status != HS_OK;
   pthread_mutex_unlock(&run->lock);
   return status;
 }

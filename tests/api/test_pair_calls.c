@@ -5,14 +5,17 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "pipeline/base/features.h"
 #include "tests/support/collection_maker.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
@@ -300,6 +303,80 @@ static void failing_allocations(void **state) {
   assert_true(made > 40);
 }
 
+/* A run whose first pair is held up in an allocation of its worker until the run has failed. */
+typedef struct held_up {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  const hs_features *features; /* of each image */
+  pthread_t caller, reader;
+  bool has_reader, is_held, may_go;
+} held_up;
+
+static void *held_up_alloc(size_t bytes, void *user) {
+  held_up *h = user;
+  const pthread_t self = pthread_self();
+  pthread_mutex_lock(&h->lock);
+  if (h->has_reader && !pthread_equal(self, h->caller) && !pthread_equal(self, h->reader)) {
+    h->is_held = true;
+    pthread_cond_broadcast(&h->changed);
+    while (!h->may_go) pthread_cond_wait(&h->changed, &h->lock);
+  }
+  pthread_mutex_unlock(&h->lock);
+  return malloc(bytes);
+}
+
+static void held_up_release(void *pointer, void *user) {
+  (void)user;
+  free(pointer);
+}
+
+/* The third image breaks the device once the first pair is being worked on. */
+static hs_status read_two(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
+  held_up *h = user;
+  (void)message;
+  (void)message_bytes;
+  pthread_mutex_lock(&h->lock);
+  h->reader = pthread_self();
+  h->has_reader = true;
+  while (image == 2 && !h->is_held) pthread_cond_wait(&h->changed, &h->lock);
+  pthread_mutex_unlock(&h->lock);
+  return image < 2 ? features_copy(features, &h->features[0], NULL) : HS_ERR_DEVICE;
+}
+
+/* What is done after hs_pairs_next has failed is not given any more. */
+static void failing_alike(void **state) {
+  const shared *s = *state;
+  held_up h = {.lock = PTHREAD_MUTEX_INITIALIZER,
+               .changed = PTHREAD_COND_INITIALIZER,
+               .features = s->made.features,
+               .caller = pthread_self()};
+  const hs_allocator allocator = {held_up_alloc, held_up_release, &h};
+  hs_collection_image images[3];
+  memset(images, 0, sizeof images);
+  for (int i = 0; i < 3; i++) images[i].feature_count = s->made.features[0].count;
+  const hs_collection collection = {.images = images, .image_count = 3, .read = read_two, .user = &h};
+  const hs_image_pair pairs[2] = {{0, 1}, {0, 2}};
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = 2;
+  o.allocator = &allocator;
+  hs_context *c = extraction_context(&o);
+  const hs_pair_result *result;
+  hs_pairs *run;
+  assert_int_equal(hs_pairs_start(&run, c, &collection, pairs, 2, NULL), HS_OK);
+  assert_int_equal(hs_pairs_next(run, -1, &result), HS_ERR_DEVICE);
+  pthread_mutex_lock(&h.lock);
+  h.may_go = true;
+  pthread_cond_broadcast(&h.changed);
+  pthread_mutex_unlock(&h.lock);
+  const struct timespec pause = {0, 1000000};
+  for (int i = 0; i < 100; i++) {
+    assert_int_equal(hs_pairs_next(run, 0, &result), HS_ERR_DEVICE);
+    nanosleep(&pause, NULL);
+  }
+  hs_pairs_end(run);
+  hs_destroy(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arguments),
@@ -309,6 +386,7 @@ int main(void) {
       cmocka_unit_test(ended_early),
       cmocka_unit_test(waiting_ends),
       cmocka_unit_test(failing_allocations),
+      cmocka_unit_test(failing_alike),
   };
   return cmocka_run_group_tests(tests, open_shared, close_shared);
 }
