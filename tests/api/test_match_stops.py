@@ -121,6 +121,20 @@ class Stops(unittest.TestCase):
             self.assertRegex(finish.stderr, r"[1-9]\d* already had matches, 0 failed")
             self.assertEqual(self.content("told.db"), expected)
 
+    def test_told_to_end_before_the_first_pair(self):
+        # The list of pairs is a pipe that nothing comes through: the command is choosing what to match.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            command = self.fresh("early.db")
+            os.mkfifo(self.path(f"{number.name}.txt"))
+            with subprocess.Popen([*command, "--pairs", f"{number.name}.txt"], cwd=self.folder) as run:
+                with open(self.path(f"{number.name}.txt"), "wb"):  # once the command has opened it too
+                    run.send_signal(number)
+                    try:
+                        self.assertEqual(run.wait(timeout=30), -number)
+                    finally:
+                        run.kill()
+            self.assertEqual(self.count("early.db"), 0)
+
 
 def main():
     global COMMAND

@@ -188,15 +188,23 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   return result;
 }
 
-static cli_exit prepare_and_run(database_job *job, const stop_signals *signals) {
-  progress_line_begin(&job->output.line, given(job, OPTION_QUIET));
+/* Which pairs there are to match. Nothing is stored yet, so that signals may end the process, as they do by themselves. */
+static cli_exit prepare(database_job *job) {
   cli_exit result = database_images_read(job->database, &job->images);
   if (result == CLI_DONE) result = list_pairs(job);
   if (result == CLI_DONE && !describe_images(job)) result = fail(job, "no memory for its images");
   if (result != CLI_DONE) return result;
   job->output.totals.pairs = job->pairs.count;
   leave_done_pairs(job);
-  return run_pairs(job, signals);
+  return CLI_DONE;
+}
+
+static cli_exit prepare_and_run(database_job *job, stop_signals *signals) {
+  progress_line_begin(&job->output.line, given(job, OPTION_QUIET));
+  stop_signals_restore(signals);
+  const cli_exit result = prepare(job);
+  stop_signals_block(signals);
+  return result == CLI_DONE ? run_pairs(job, signals) : result;
 }
 
 static void free_job(database_job *job) {
@@ -207,7 +215,7 @@ static void free_job(database_job *job) {
   hs_destroy(job->context);
 }
 
-static cli_exit open_and_run(database_job *job, const stop_signals *signals) {
+static cli_exit open_and_run(database_job *job, stop_signals *signals) {
   const option_set *set = job->plan->set;
   char message[CLI_MESSAGE_BYTES];
   cli_exit result = cli_make_context(set, &job->options, &job->context);
