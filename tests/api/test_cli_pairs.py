@@ -94,8 +94,11 @@ class Scenes(PairsCase):
         self.assertIn("d.db", self.errors)
 
     def test_retrieval_within_memory(self):
-        self.assertEqual(self.pairs("--pairs", "retrieval:3", "--max-memory", "100k", status=FAILED), [])
-        self.assertIn("expected a larger --max-memory", self.errors)
+        # The vectors take 0.25 million bytes, the sample of descriptors more.
+        for limit in ("100k", "600k"):
+            self.assertEqual(self.pairs("--pairs", "retrieval:3", "--max-memory", limit, status=FAILED), [])
+            self.assertIn("expected a larger --max-memory", self.errors)
+        self.assertNotEqual(self.pairs("--pairs", "retrieval:3", "--max-memory", "20M"), [])
 
     def test_list_of_names(self):
         self.write("list.txt", b"# pairs\nframe3.pgm frame1.pgm\n\nframe0.pgm frame14.pgm\n")

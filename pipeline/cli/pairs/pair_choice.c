@@ -185,10 +185,18 @@ static cli_exit blend(looks *l) {
   return status == HS_OK ? CLI_DONE : fail_status(l->source, status);
 }
 
+/* Bytes of the sample at most: it grows to room for up to twice as many while the former room is still there. */
+static double sample_bytes(const pair_source *source) {
+  double features = 0.0;
+  for (size_t i = 0; i < source->images->count; i++) features += (double)source->images->each[i].features;
+  return 3.0 * HS_DESCRIPTOR_LENGTH * fmin(features, SAMPLE_DESCRIPTORS + SAMPLE_IMAGES);
+}
+
 static cli_exit make_vectors(looks *l, uint32_t neighbors) {
   const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
   const uint64_t limit = l->source->max_memory_bytes;
-  const double bytes = (double)count * (2.0 * (double)length + 16.0 * (double)(neighbors < count ? neighbors : count));
+  const double each = 2.0 * (double)length + 16.0 * (double)(neighbors < count ? neighbors : count);
+  const double bytes = (double)count * each + sample_bytes(l->source);
   if (limit > 0 && bytes > (double)limit) {
     cli_error(COMMAND_MATCH, "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
               l->source->images->path, bytes, count);
