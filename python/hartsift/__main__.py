@@ -8,13 +8,15 @@ from typing import Optional, Sequence
 
 from . import parquet
 from ._arguments import add_extraction_options, extraction_options, run
+from ._sources import parse_shard, path_of_shard
 
 
 def _batch(arguments: argparse.Namespace) -> int:
     images, failed = parquet.batch(
         arguments.images, arguments.output, shard=arguments.shard, **extraction_options(arguments)
     )
-    print(f"{images} images, {failed} of them failed: {arguments.output}", file=sys.stderr)
+    output = path_of_shard(arguments.output, *parse_shard(arguments.shard))
+    print(f"{images} images, {failed} of them failed: {output}", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -190,6 +190,11 @@ def parse_shard(text: str, environment: Optional[Mapping[str, str]] = None) -> T
     return shard, shards
 
 
+def path_of_shard(path: str, shard: int, shards: int) -> str:
+    """NAME.parquet itself, or of several shards NAME-I-of-N.parquet."""
+    return path if shards == 1 else f"{path[: -len('.parquet')]}-{shard:0{len(str(shards))}d}-of-{shards}.parquet"
+
+
 # ---- reading ahead
 
 

@@ -13,7 +13,10 @@ import itertools
 import os
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
-import pyarrow.parquet as pq
+try:
+    import pyarrow.parquet as pq
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"{error}: pip install hartsift[parquet]", name=error.name) from error
 
 from ._arrow import (
     ROW_GROUP_IMAGES,
@@ -26,7 +29,7 @@ from ._errors import ArgumentError
 from ._extractor import Extractor
 from ._features import Features
 from ._merge import find_files, merge, write_whole
-from ._sources import extract_rows, find_images, parse_shard, resolve
+from ._sources import extract_rows, find_images, parse_shard, path_of_shard, resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,8 +76,7 @@ def batch(
     system, path = resolve(os.fspath(output), filesystem)
     if not path.endswith(".parquet"):
         raise ArgumentError(f"{path}: expected a name that ends in .parquet")
-    if count > 1:
-        path = f"{path[: -len('.parquet')]}-{index:0{len(str(count))}d}-of-{count}.parquet"
+    path = path_of_shard(path, index, count)
     sources = find_images(images, filesystem)[index - 1 :: count]
     counted = [0, 0]
     with Extractor(**options) as extractor:

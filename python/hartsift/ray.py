@@ -12,8 +12,11 @@ writes is put together by ``hartsift.parquet.merge``.
 
 from __future__ import annotations
 
-from ._ray_extract import extract
-from ._ray_match import match_pairs
+try:
+    from ._ray_extract import extract
+    from ._ray_match import match_pairs
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"{error}: pip install hartsift[ray]", name=error.name) from error
 
 __all__ = ["extract", "match_pairs"]
 

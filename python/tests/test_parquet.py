@@ -155,6 +155,7 @@ def test_command_line(photos, tmp_path):
         error = run("batch", photos, "-o", tmp_path / "s.parquet", "--shard", "slurm", *options, statuses=(0, 1),
                     SLURM_ARRAY_TASK_ID=task, SLURM_ARRAY_TASK_STEP="1", **array)
         failed += int(re.match(r"12 images, (\d+) of them failed", error).group(1))
+        assert error.rstrip().endswith(f"s-{int(task) - 4}-of-2.parquet")
     assert failed == 2
     run("merge", tmp_path / "s-1-of-2.parquet", tmp_path / "s-2-of-2.parquet", "-o", tmp_path / "all.parquet")
     found = {row["image"]: features for row, features in parquet.read(tmp_path / "all.parquet")}
@@ -162,6 +163,13 @@ def test_command_line(photos, tmp_path):
     assert found["0/im00.png"] == expected and len(found) == 24
     assert "expected one of" in run("batch", photos, "-o", tmp_path / "x.parquet", "--norm", "l3", statuses=(2,))
     assert "ends in .parquet" in run("batch", photos, "-o", tmp_path / "x", statuses=(2,))
+
+
+@pytest.mark.parametrize("module, package, extra", [("parquet", "pyarrow", "parquet"), ("ray", "ray", "ray")])
+def test_what_is_not_installed_is_named(module, package, extra):
+    code = f"import sys; sys.modules[{package!r}] = None; import hartsift.{module}"
+    process = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=False)
+    assert f"pip install hartsift[{extra}]" in process.stderr.decode().splitlines()[-1]
 
 
 def test_images_in_an_object_store(photos, whole, tmp_path):

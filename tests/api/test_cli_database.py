@@ -226,9 +226,11 @@ class Match(Case):
             with open(self.path("wrong.txt"), "w", encoding="utf-8") as file:
                 file.write(line)
             _, errors = self.run_it("match", "--database", "d.db", "--pairs", "wrong.txt", status=FAILED)
+            self.assertIn("wrong.txt:1: ", errors)
             self.assertIn(reason, errors)
-        _, errors = self.run_it("match", "--database", "d.db", "--pairs", "absent.txt", status=FAILED)
-        self.assertIn("absent.txt", errors)
+        _, errors = self.run_it("match", "--database", "d.db", "--pairs", "sequentiel:5", status=FAILED)
+        self.assertIn("--pairs 'sequentiel:5': cannot be opened", errors)
+        self.assertIn("expected all, sequential:N", errors)
 
     def test_a_lost_transaction_ends_the_run(self):
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:

@@ -11,6 +11,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, scenes
 from command_case import FAILED, USAGE, main
+from exif_segment import orientation, with_exif
 
 TABLES = ("cameras", "images", "keypoints", "descriptors")
 
@@ -211,11 +212,25 @@ class Refused(MergeCase):
         self.refused("shard1", "shard2", "shard3", "-o", "merged", words=["is no manifest"])
 
     def test_turned_jpegs_for_colmap(self):
-        self.shards("shard{}")
-        inputs = ("shard1", "shard2", "shard3")
+        # Lowe's files do not say whether their picture was turned, so none of them is taken.
+        self.shards("lowe{}", "--format", "lowe")
+        inputs = ("lowe1", "lowe2", "lowe3")
         self.refused(*inputs, "-o", "merged.db", status=USAGE, words=["EXIF", "--no-exif", "--exif"])
         self.merge(*inputs, "-o", "merged.db", "--exif")
         self.assertEqual(len(self.rows("merged.db")["images"]), 8)
+
+    def test_files_that_say_that_they_were_turned(self):
+        os.mkdir(self.path("photos"))
+        self.run_it("draw", "@scene:80x60:5", "-o", "photos/a.jpg", "--max-features", "1", "-q")
+        self.batch("photos", "-o", "stored", "-q")
+        self.merge("stored", "-o", "merged.db", "-q")  # has nothing to be turned
+        self.assertEqual(len(self.rows("merged.db")["images"]), 1)
+        self.write("photos/b.jpg", with_exif(self.read("photos/a.jpg"), orientation(6)))
+        for form in ("npz", "json", "opencv", "bin"):
+            self.batch("photos", "-o", form, "-q", "--format", form)
+            self.refused(form, "-o", form + ".db", words=["b.jpg: batch turned it", "--no-exif", "--exif"])
+            self.merge(form, "-o", form + ".db", "--exif", "-q")
+            self.assertEqual(len(self.rows(form + ".db")["images"]), 2)
 
     def test_outputs_in_the_way(self):
         self.shards("shard{}")
@@ -239,7 +254,7 @@ class Refused(MergeCase):
         self.refused("shard1.db", "shard2.db", "shard3.db", "-o", "out", status=USAGE, words=["into a database"])
         self.refused("shard1.db", "shard2.db", "shard3.db", "-o", "shard2.db", status=USAGE, words=["one of the databases"])
         shutil.copy(self.path("out", "manifest-1-of-3.csv"), self.path("out", "manifest.csv"))
-        self.refused("out", "-o", "merged", words=["manifest.csv", "name those"])
+        self.refused("out", "-o", "merged", words=["by name, out/manifest.csv"])
 
 
 if __name__ == "__main__":

@@ -103,7 +103,9 @@ static cli_exit take_found(merge_inputs *inputs, const found_manifests *found) {
   }
   const bool has_shards = inputs->shard_count > before;
   if (has_whole && has_shards && !found->whole_is_output) {
-    cli_error(COMMAND_MERGE, "%s: has %s and manifests of shards: name those to merge", found->place, whole);
+    cli_error(COMMAND_MERGE,
+              "%s: has the manifest of all images and those of shards: expected one by name, %s%s, or theirs",
+              found->place, found->folder, whole);
     return CLI_FAILED;
   }
   if (!has_whole && !has_shards) {

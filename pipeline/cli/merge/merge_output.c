@@ -34,11 +34,21 @@ typedef struct output_files {
 
 bool merge_makes_database(const merge_output *output) { return output->format == HS_FORMAT_COLMAP_DB; }
 
-/* A database is for COLMAP, which does not turn JPEGs. */
-static bool fits_colmap(const option_set *set, const merge_inputs *inputs) {
+/* Whether batch left all JPEGs as stored. */
+static bool is_as_stored(const merge_inputs *inputs) {
   size_t length = 0;
   const char *value = merge_setting(&inputs->shards[0], "no-exif=", &length);
-  return inputs->format == HS_FORMAT_COLMAP_DB || (length == 1 && value[0] == '1') || set->values[OPTION_EXIF].given;
+  return length == 1 && value[0] == '1';
+}
+
+static bool keeps_origin(hs_format format) {
+  return format == HS_FORMAT_NPZ || format == HS_FORMAT_JSON || format == HS_FORMAT_OPENCV || format == HS_FORMAT_BIN;
+}
+
+/* A database is for COLMAP, which does not turn JPEGs. Files that keep their origin are looked at one by one. */
+static bool fits_colmap(const option_set *set, const merge_inputs *inputs) {
+  return inputs->format == HS_FORMAT_COLMAP_DB || keeps_origin(inputs->format) || is_as_stored(inputs) ||
+         set->values[OPTION_EXIF].given;
 }
 
 cli_exit merge_plan_output(merge_output *output, const option_set *set, const merge_inputs *inputs) {
@@ -59,8 +69,8 @@ cli_exit merge_plan_output(merge_output *output, const option_set *set, const me
   if (!fits_colmap(set, inputs)) {
     cli_error(
         COMMAND_MERGE,
-        "--output '%s': the features are of JPEG files turned by their EXIF orientation, and COLMAP reads those as "
-        "stored: expected 'batch --no-exif', or --exif here where COLMAP gets turned copies",
+        "--output '%s': batch turned JPEG files by their EXIF orientation, and COLMAP reads them as stored: expected "
+        "'batch --no-exif', or --exif here where COLMAP gets turned copies",
         place);
     return CLI_USAGE;
   }
@@ -266,6 +276,20 @@ static bool copy_from_database(merge_output *output, const merge_inputs *inputs,
   return done;
 }
 
+/* Whether features that were read may go to COLMAP. */
+static bool check_unturned(merge_output *output, const merge_inputs *inputs, const merge_image *image, char *message,
+                           size_t bytes) {
+  hs_origin *origin = &output->features.origin;
+  if (output->set->values[OPTION_EXIF].given) origin->exif_orientation = 0; /* COLMAP gets turned copies */
+  const bool is_known = origin->method_version != 0 || is_as_stored(inputs) || output->set->values[OPTION_EXIF].given;
+  if (is_known && origin->exif_orientation == 0) return true;
+  hs_message_set(message, bytes,
+                 "%s: batch %s it by its EXIF orientation, and COLMAP reads it as stored: expected 'batch --no-exif', "
+                 "or --exif here where COLMAP gets turned copies",
+                 image->name, is_known ? "turned" : "may have turned");
+  return false;
+}
+
 static bool add_from_file(merge_output *output, const merge_inputs *inputs, const merge_image *image,
                           uint32_t *image_id, char *message, size_t bytes) {
   output_files files = {0};
@@ -275,10 +299,10 @@ static bool add_from_file(merge_output *output, const merge_inputs *inputs, cons
   bool done = name != NULL && read_source(&files, inputs, image, message, bytes) &&
               hs_load_features(files.paths[0], &output->features, &options) == HS_OK;
   if (!name) hs_message_set(message, bytes, "no memory for the names of the images");
+  done = done && check_unturned(output, inputs, image, message, bytes);
   if (done) {
     output->features.image_width = image->record.width;
     output->features.image_height = image->record.height;
-    output->features.origin.exif_orientation = 0; /* not turned, or COLMAP gets turned copies (fits_colmap) */
     done = hs_colmap_add_image(output->database, name, NULL, &output->features, image_id) == HS_OK ||
            fail_database(output->database, message, bytes);
   }

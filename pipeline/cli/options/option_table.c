@@ -432,7 +432,8 @@ static const char *const bench_details[] = {
 static const command_spec command_specs[COMMAND_COUNT] = {
     [COMMAND_TOP] = {"", "COMMAND", 0, 1, "exact SIFT features, the same bytes on every machine", top_details, NULL},
     [COMMAND_EXTRACT] = {"extract", "IMAGE...", 1, -1, "extract features from images", extract_details, NULL},
-    [COMMAND_MATCH] = {"match", "A B", 0, 2, "match the features of two images", match_details, NULL},
+    [COMMAND_MATCH] = {"match", "A B | --database FILE", 0, 2, "match two images, or the pairs of a database",
+                       match_details, NULL},
     [COMMAND_BATCH] = {"batch", "DIR|LIST|-", 1, 1, "extract features from many images", batch_details,
                        "'hartsift extract IMAGE... -o DIR' takes images by name"},
     [COMMAND_MERGE] = {"merge", "IN...", 1, -1, "put the outputs of several batches together", merge_details, NULL},

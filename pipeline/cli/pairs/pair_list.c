@@ -81,8 +81,8 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   if (!separator) separator = strchr(line, ' ');
   size_t found[2];
   if (!separator) {
-    cli_error(COMMAND_MATCH, "--pairs: line %zu has one name, '%s': expected two, with a space or a tab between",
-              number, line);
+    cli_error(COMMAND_MATCH, "--pairs: %s:%zu: has one name, '%s': expected two, with a space or a tab between",
+              file->path, number, line);
     return CLI_FAILED;
   }
   *separator = '\0';
@@ -90,13 +90,13 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   for (size_t i = 0; i < 2; i++) {
     found[i] = index_of(file, names[i]);
     if (found[i] == file->images->count) {
-      cli_error(COMMAND_MATCH, "--pairs: line %zu: '%s' is not an image with features in %s", number, names[i],
-                file->images->path);
+      cli_error(COMMAND_MATCH, "--pairs: %s:%zu: '%s' is not an image with features in %s", file->path, number,
+                names[i], file->images->path);
       return CLI_FAILED;
     }
   }
   if (found[0] == found[1]) {
-    cli_error(COMMAND_MATCH, "--pairs: line %zu: an image cannot be matched with itself", number);
+    cli_error(COMMAND_MATCH, "--pairs: %s:%zu: an image cannot be matched with itself", file->path, number);
     return CLI_FAILED;
   }
   return pair_list_add(file->pairs, found[0], found[1]) ? CLI_DONE : no_memory(file->images);
@@ -108,7 +108,7 @@ static cli_exit read_lines(pair_file *from, FILE *file) {
   for (size_t number = 1; result == CLI_DONE && fgets(line, sizeof line, file) != NULL; number++) {
     const size_t length = strcspn(line, "\r\n");
     if (line[length] == '\0' && !feof(file)) {
-      cli_error(COMMAND_MATCH, "--pairs: line %zu of %s is longer than %d bytes or has a zero byte", number, from->path,
+      cli_error(COMMAND_MATCH, "--pairs: %s:%zu: is longer than %d bytes or has a zero byte", from->path, number,
                 PAIR_LINE_BYTES - 2);
       result = CLI_FAILED;
     }
@@ -168,7 +168,10 @@ static cli_exit read_file(const char *path, const database_images *images, pair_
     (void)fclose(file);
     if (result == CLI_DONE) result = drop_repeated(images, pairs);
   } else {
-    cli_error(COMMAND_MATCH, "--pairs: cannot open %s: %s", path, strerror(errno));
+    cli_error(
+        COMMAND_MATCH,
+        "--pairs '%s': cannot be opened: %s; expected all, sequential:N, spatial:METRES, retrieval:K, or a file of pairs",
+        path, strerror(errno));
   }
   free(from.by_name);
   return result;
