@@ -222,6 +222,7 @@ def match_many(
     verify: Optional[Model] = None,
     guided: bool = False,
     find_plane: bool = False,
+    plane_tolerance: float = 0.0,
     cameras: "Optional[Sequence[Optional[CameraLike]]]" = None,
     verify_options: Optional[VerifyOptions] = None,
     **options: "Unpack[Options]",
@@ -239,6 +240,7 @@ def match_many(
             get a fundamental matrix instead of an essential one.
         guided: where a geometry was found, match again among places that agree with it, and verify again.
         find_plane: where half of the inliers or more lie on one plane, estimate its homography too.
+        plane_tolerance: of that homography, pixels; 0: the tolerance of ``verify_options``.
         cameras: of each image, as for ``verify``; None: not known.
         verify_options: see ``hartsift.VerifyOptions``.
         options: of the run's own context, see ``hartsift.Options``: device, threads, max_memory_bytes.
@@ -259,7 +261,12 @@ def match_many(
         if camera is not None:
             images[index].camera = _camera(camera)
     collection = HsCollection(images=images, image_count=len(lists))
-    wanted = HsPairsOptions(struct_size=ctypes.sizeof(HsPairsOptions), guided=bool(guided), find_plane=bool(find_plane))
+    wanted = HsPairsOptions(
+        struct_size=ctypes.sizeof(HsPairsOptions),
+        guided=bool(guided),
+        find_plane=bool(find_plane),
+        plane_tolerance=plane_tolerance,
+    )
     matching = _match_options(ratio, max_distance, mutual, None, None, 4.0)
     wanted.match = ctypes.pointer(matching)
     if verify is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_void_p
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Sequence, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Sequence, Sized, Type, Union
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from ._matching import features_of_descriptors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+_SAMPLE = 262144  # descriptors that are enough to learn from
 
 
 class HsImagePair(ctypes.Structure):
@@ -176,18 +178,22 @@ class Retrieval:
         self,
         images: "Iterable[Union[Features, npt.NDArray[Any]]]",
         *,
-        per_image: int = 200,
+        per_image: Optional[int] = None,
         extractor: Optional[Extractor] = None,
     ) -> "Retrieval":
-        """Learns from ``per_image`` descriptors of each of these images, evenly spread over the list of its features.
+        """Learns from descriptors of each of these images, evenly spread over the list of its features.
 
         Args:
             images: features, or their descriptors alone, uint8 [N, 128]; a thousand images of the whole collection are
                 enough.
+            per_image: how many of each; None: 262144 in all where ``images`` has a length, as ``hartsift match --pairs
+                retrieval:K`` takes from up to 2048 images, else 200.
             extractor: whose threads and device do the work; None: one kept for this thread.
         """
         if self._trained:
             raise ArgumentError("trained already: make another Retrieval")
+        if per_image is None:
+            per_image = -(-_SAMPLE // max(len(images), 1)) if isinstance(images, Sized) else 200
         sampled = 0
         for image in images:
             view, arrays = view_of_features(_bytes_of(image))

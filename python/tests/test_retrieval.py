@@ -18,6 +18,18 @@ def collection():
     ]
 
 
+def test_size_of_the_sample(collection):
+    """A collection whose length is known gives as many as the command takes."""
+
+    def vector(images, **settings):
+        retrieval = hartsift.Retrieval(centres=8, rounds=2).train(images, **settings)
+        return retrieval.describe(collection[0]).tobytes()
+
+    assert min(len(features) for features in collection) > 200
+    assert vector(collection) == vector(collection, per_image=-(-262144 // len(collection)))
+    assert vector(iter(collection)) == vector(collection, per_image=200) != vector(collection)
+
+
 def test_sequential_pairs():
     names = ["img10.png", "img2.png", "img1.png", "img3.png"]
     assert hartsift.sequential_pairs(names, 1).tolist() == [[0, 3], [1, 2], [1, 3]]
@@ -54,7 +66,7 @@ def test_retrieval_finds_the_views_of_a_scene(collection):
     assert blended.shape == vectors.shape and blended.dtype == np.int8 and not np.array_equal(blended, vectors)
     assert hartsift.similar_pairs(blended, VIEWS - 1).tolist() == expected
     one = hartsift.Extractor(threads=1, device="cpu")
-    again = hartsift.Retrieval(centres=16, components=32).train((f.descriptors for f in collection), extractor=one)
+    again = hartsift.Retrieval(centres=16, components=32).train([f.descriptors for f in collection], extractor=one)
     assert np.array_equal(again.describe(collection[0].descriptors, extractor=one), vectors[0])
     assert not retrieval.describe(collection[0][:0]).any()
 
