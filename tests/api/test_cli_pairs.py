@@ -116,7 +116,7 @@ class Scenes(PairsCase):
         for line in (b"frame0.pgm frame10.pgm\0frame5.pgm\n", b"\0" * 9000 + b"\n", b"x" * 9000 + b"\n"):
             self.write("list.txt", b"frame0.pgm frame5.pgm\n" + line)
             self.assertEqual(self.pairs("--pairs", "list.txt", status=FAILED), [])
-            self.assertIn("line 2 of list.txt is longer than ", self.errors)
+            self.assertIn("list.txt:2: is longer than ", self.errors)
 
     def test_counts_that_are_none_fail_their_own_pairs(self):
         """What one image's row claims takes no pair of other images along."""
