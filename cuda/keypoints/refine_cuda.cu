@@ -7,7 +7,12 @@
 #include "cuda/keypoints/mask_site.cuh"
 #include "cuda/prim/compact.cuh"
 
-enum { REFINE_THREADS = 128, MASK_THREADS = MASK_TILE_WORDS / 4, LOCATE_LIST = 1024 };
+enum { REFINE_THREADS = 128, MASK_THREADS = MASK_TILE_WORDS / 4 };
+enum {
+  LOCATE_THREADS = 64,
+  LOCATE_QUADS = MASK_TILE_WORDS / 4 / LOCATE_THREADS, /* mask words of a thread, in vectors of four */
+  LOCATE_LIST = 1024
+};
 
 /* Follows one candidate and marks where it settles. */
 static __device__ __forceinline__ void follow_site(const cuda_frame_view &v, mask_site s) {
@@ -127,21 +132,44 @@ static __device__ __forceinline__ void locate_store(const cuda_frame_view &v, co
   v.keypoints.level[n] = (int16_t)s->level;
 }
 
-/* Lists the set bits of rank first..first + LOCATE_LIST of a chunk, in order: offset in the chunk, in bits. */
-static __device__ __forceinline__ void list_bits(uint4 w, uint32_t rank, uint32_t first, uint16_t *s_list) {
-  const uint32_t words[4] = {w.x, w.y, w.z, w.w};
+/* Vector q of the thread's settled words in the chunk that begins at word `first`. */
+static __device__ __forceinline__ uint4 settled_quad(const cuda_frame_view &v, uint32_t first, uint32_t q) {
+  const uint32_t quad = first / 4u + threadIdx.x * LOCATE_QUADS + q;
+  return quad < v.mask_words / 4u ? ((const uint4 *)v.settled_words)[quad] : make_uint4(0, 0, 0, 0);
+}
+
+/* How many of the thread's bits in the chunk are set. */
+static __device__ __forceinline__ uint32_t count_bits(const cuda_frame_view &v, uint32_t first) {
+  uint32_t bits = 0;
 #pragma unroll
-  for (uint32_t j = 0; j < 4; j++)
-    for (uint32_t bits = words[j]; bits != 0; bits &= bits - 1, rank++)
-      if (rank - first < LOCATE_LIST)
-        s_list[rank - first] = (uint16_t)((threadIdx.x * 4u + j) * 32u + (uint32_t)__ffs((int)bits) - 1u);
+  for (uint32_t q = 0; q < LOCATE_QUADS; q++) {
+    const uint4 w = settled_quad(v, first, q);
+    bits += (uint32_t)(__popc(w.x) + __popc(w.y) + __popc(w.z) + __popc(w.w));
+  }
+  return bits;
+}
+
+/* Lists the thread's set bits of rank from..from + LOCATE_LIST in the chunk, of which the first has rank `rank`: offset
+   in the chunk, in bits. The words are read again, from the L1, because few threads have any. */
+static __device__ __forceinline__ void list_bits(const cuda_frame_view &v, uint32_t first, uint32_t rank, uint32_t from,
+                                                 uint16_t *s_list) {
+#pragma unroll 1
+  for (uint32_t q = 0; q < LOCATE_QUADS; q++) {
+    const uint4 w = settled_quad(v, first, q);
+    const uint32_t words[4] = {w.x, w.y, w.z, w.w}, at = (threadIdx.x * LOCATE_QUADS + q) * 128u;
+#pragma unroll
+    for (uint32_t j = 0; j < 4; j++)
+      for (uint32_t bits = words[j]; bits != 0; bits &= bits - 1, rank++)
+        if (rank - from < LOCATE_LIST) s_list[rank - from] = (uint16_t)(at + j * 32u + (uint32_t)__ffs((int)bits) - 1u);
+  }
 }
 
 /*
  * Does      settled bits -> keypoints in word and bit order, with their numbers: locate_ref (filtered before).
- * Launch    a block of 256 threads for each tile of 1024 << shift mask words.
+ * Launch    a block of 64 threads for each tile of 1024 << shift mask words: so few that all blocks are resident at
+ *           once, because a tile has some 20 keypoints.
  * Shared    2 KiB of list, 32 words of scan.
- * Reads     settled_tiles, settled_words (16 bytes a thread), Gaussian levels.
+ * Reads     settled_tiles, settled_words (64 bytes a thread), Gaussian levels.
  * Writes    keypoints; the last block the count.
  * Barriers  around the scan and the list of each chunk of 1024 words.
  * Limits    any density: lists longer than LOCATE_LIST go in turns. Past the capacity nothing is written.
@@ -149,7 +177,7 @@ static __device__ __forceinline__ void list_bits(uint4 w, uint32_t rank, uint32_
  * Cost      4 bytes a mask word, 38 loads a keypoint: bound by latency.
  */
 template <bool GROUP>
-__global__ void __launch_bounds__(MASK_THREADS) locate_tile_kernel(const __grid_constant__ cuda_frame_view one) {
+__global__ void __launch_bounds__(LOCATE_THREADS) locate_tile_kernel(const __grid_constant__ cuda_frame_view one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   __shared__ uint32_t s_scan[WARP_LANES];
   __shared__ uint16_t s_list[LOCATE_LIST];
@@ -160,16 +188,14 @@ __global__ void __launch_bounds__(MASK_THREADS) locate_tile_kernel(const __grid_
   uint32_t base = compact_before(v.scratch.settled_tiles, blockIdx.x, s_scan);
   if (last && threadIdx.x == 0) *v.keypoints.count = base + in_tile;
   for (uint32_t c = 0; c < chunks && in_tile != 0; c++) {
-    const uint32_t first_word = (blockIdx.x * chunks + c) * MASK_TILE_WORDS, quad = first_word / 4u + threadIdx.x;
-    const uint4 w = quad < v.mask_words / 4u ? ((const uint4 *)v.settled_words)[quad] : make_uint4(0, 0, 0, 0);
+    const uint32_t first_word = (blockIdx.x * chunks + c) * MASK_TILE_WORDS;
     uint32_t total;
-    const uint32_t rank =
-        block_scan_exclusive((uint32_t)(__popc(w.x) + __popc(w.y) + __popc(w.z) + __popc(w.w)), s_scan, &total);
+    const uint32_t mine = count_bits(v, first_word), rank = block_scan_exclusive(mine, s_scan, &total);
     for (uint32_t first = 0; first < total; first += LOCATE_LIST) {
-      list_bits(w, rank, first, s_list);
+      if (mine > 0) list_bits(v, first_word, rank, first, s_list);
       __syncthreads(); /* the list is whole */
       const uint32_t listed = total - first < LOCATE_LIST ? total - first : (uint32_t)LOCATE_LIST;
-      for (uint32_t i = threadIdx.x; i < listed; i += MASK_THREADS) {
+      for (uint32_t i = threadIdx.x; i < listed; i += LOCATE_THREADS) {
         const uint32_t at = s_list[i], n = base + first + i;
         mask_site s;
         if (n < v.keypoints.capacity && mask_site_of(v, first_word + at / 32u, at % 32u, &s)) locate_store(v, &s, n);
@@ -215,6 +241,6 @@ stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream)
   assert_view(view);
   const uint32_t words = (uint32_t)MASK_TILE_WORDS << cuda_mask_tile_shift(view->mask_words);
   const dim3 tiles((view->mask_words + words - 1u) / words, 1, cuda_group_count(view));
-  return launch(view->group > 1 ? locate_tile_kernel<true> : locate_tile_kernel<false>, tiles, MASK_THREADS, 0, stream,
-                *view);
+  return launch(view->group > 1 ? locate_tile_kernel<true> : locate_tile_kernel<false>, tiles, LOCATE_THREADS, 0,
+                stream, *view);
 }

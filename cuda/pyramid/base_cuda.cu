@@ -284,12 +284,13 @@ bool base_is_fused(const base_args *args) {
          !blur_needs_work(args->filter->radius);
 }
 
-template <int R> static march_params<R> base_params_of(const base_args *args) {
+template <int R> static march_params<R> base_params_of(const base_args *args, int32_t bands) {
   const plane_view none = {NULL, 0, 0, 0};
   /* the marching kernel's `in` is made of source bytes: `out` only lends its geometry */
   const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter, {1, 0}};
   march_params<R> p = march_params_of<R>(&blur);
   p.first_row = -(R & 1);
+  if (bands > 1) p.steps = BASE_BAND_STEPS;
   assert(p.width == 2 * args->source.width && p.height == 2 * args->source.height);
   return p;
 }
@@ -308,7 +309,7 @@ template <int R> static band_blocks blocks_of_band(const march_params<R> &p, int
 }
 
 template <int R> static int32_t base_march_rows(const base_args *args, int32_t band, int32_t bands) {
-  const march_params<R> p = base_params_of<R>(args);
+  const march_params<R> p = base_params_of<R>(args, bands);
   const band_blocks blocks = blocks_of_band(p, band, bands);
   /* the rows of the last block's filter, and a step that may be asked for ahead; two doubled rows come from one */
   const int64_t doubled = p.first_row + (int64_t)blocks.end * (p.steps * MARCH_ROWS - 2 * R) + R + MARCH_ROWS;
@@ -327,7 +328,7 @@ static void (*base_kernel_of(upsample_grid grid, bool group))(const march_params
 template <int R>
 static stage_status base_march_launch(const base_args *args, int32_t band, int32_t bands, picture_group group,
                                       cuda_stream stream) {
-  march_params<R> p = base_params_of<R>(args);
+  march_params<R> p = base_params_of<R>(args, bands);
   const band_blocks blocks = blocks_of_band(p, band, bands);
   if (blocks.first == blocks.end) return STAGE_OK;
   dim3 grid = march_grid(p);

@@ -29,6 +29,10 @@ enum { MARCH_BLOCKS_PER_SM = 5 };
    slow one another. */
 enum { MARCH_STEPS_MAX = 24, MARCH_DEPTH_MIN = 3 };
 
+/* Steps of a block of the base where it is made in bands: few, because what counts is when the last band is done, and a
+   block takes as long whether its band fills the device or not. */
+enum { BASE_BAND_STEPS = 4 };
+
 /* Chains of level steps: X(radius, radius, radius or 0) for each, the rows of the table in blur_chain.cu. The
    largest octaves, in samples, that are chained:
    three steps 8.9 us against 10.9 at 480x270, 12.9 against 11.7 at 640x480; two steps 7.2 against 7.8 at 320x240, 9.5
