@@ -117,7 +117,7 @@ class Resuming(BatchCase):
 
     def test_one_run_at_a_time(self):
         self.list_of(scenes(400, "320x240"))
-        first = self.start("list.txt", "-o", "out")
+        first = self.start("list.txt", "-o", "out", "--devices", "cpu", "--jobs", "1")
         self.wait_for(lambda: os.path.exists(self.path("out", "manifest.journal")))
         self.assertIn("another run", self.batch("list.txt", "-o", "out", "--resume", status=FAILED)[1])
         self.assertIn("another run", self.batch("list.txt", "-o", "out", status=FAILED)[1])
@@ -145,7 +145,7 @@ class Resuming(BatchCase):
 
     def test_signals_are_seen_while_nobody_reads_standard_output(self):
         self.list_of(scenes(2000, "20x20"))
-        run = self.start("list.txt", "-o", "out", "--json")
+        run = self.start("list.txt", "-o", "out", "--json", "--devices", "cpu")
         try:
             rows = -1
             while rows != self.rows_done() and run.poll() is None:  # until the pipe is full
