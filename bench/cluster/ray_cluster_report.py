@@ -72,7 +72,7 @@ def show_extraction(photos, digests, work, only):
 def show_matching(photos, count, work):
     parquet.batch([str(path) for path in sorted(photos.rglob("*.*"))[:count]], work / "some.parquet", device="cpu")
     found = {row["image"]: features for row, features in parquet.read(work / "some.parquet")}
-    pairs = list(select_pairs(list(found), "exhaustive"))
+    pairs = list(select_pairs(list(found), "all"))
     known = {name: features for name, features in found.items() if features is not None}
     expected = match_named_pairs(known, pairs, MatchSettings(), device="cpu").to_pylist()
     with three_nodes():

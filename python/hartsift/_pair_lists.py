@@ -76,12 +76,12 @@ class MatchSettings:
 
 
 def selection_of(pairs: PairsLike) -> Tuple[str, int]:
-    """Which rule selects pairs, ``"exhaustive"``, ``"sequential"``, ``"nearby"`` or ``"similar"``, and its number; ``""``:
+    """Which rule selects pairs, ``"all"``, ``"sequential"``, ``"spatial"`` or ``"retrieval"``, and its number; ``""``:
     the pairs are given."""
-    found = re.fullmatch(r"(exhaustive)|(sequential|nearby|similar):([1-9][0-9]{0,8})", pairs) if isinstance(pairs, str) else None
+    found = re.fullmatch(r"(all)|(sequential|spatial|retrieval):([1-9][0-9]{0,8})", pairs) if isinstance(pairs, str) else None
     if found is None:
         return "", 0
-    return ("exhaustive", 0) if found.group(1) else (found.group(2), int(found.group(3)))
+    return ("all", 0) if found.group(1) else (found.group(2), int(found.group(3)))
 
 
 def select_pairs(
@@ -91,19 +91,19 @@ def select_pairs(
 
     Args:
         names: of its images.
-        pairs: ``"exhaustive"``: all; ``"sequential:K"``: each image and the K after it in the natural order of names;
-            ``"nearby:M"``: those at most M metres apart; ``"similar:K"``: each image and the K most like it; a file with two
+        pairs: ``"all"``: all; ``"sequential:K"``: each image and the K after it in the natural order of names;
+            ``"spatial:M"``: those at most M metres apart; ``"retrieval:K"``: each image and the K most like it; a file with two
             names a line (with a tab between if they have spaces); or the pairs themselves.
-        places: for ``"nearby"``: latitude and longitude of each image, degrees [N, 2]; NaN: unknown.
-        vectors: for ``"similar"``: of ``hartsift.Retrieval``, int8 [N, length].
+        places: for ``"spatial"``: latitude and longitude of each image, degrees [N, 2]; NaN: unknown.
+        vectors: for ``"retrieval"``: of ``hartsift.Retrieval``, int8 [N, length].
     """
     rule, number = selection_of(pairs)
-    if rule == "exhaustive":
+    if rule == "all":
         yield from itertools.combinations(sorted(names, key=os.fsencode), 2)
     elif rule:
         if rule == "sequential":
             chosen = sequential_pairs(names, number)
-        elif rule == "nearby":
+        elif rule == "spatial":
             degrees = np.asarray(places, np.float64)
             chosen = nearby_pairs(earth_places(degrees[:, 0], degrees[:, 1]), number)
         else:
@@ -121,7 +121,7 @@ def _pairs_of_file(path: str) -> Iterator[Pair]:
             lines = [line.rstrip("\r\n") for line in file]
     except OSError as error:
         raise ArgumentError(
-            f"{path}: {error.strerror}: expected 'exhaustive', 'sequential:K', 'nearby:M', 'similar:K' or a file "
+            f"{path}: {error.strerror}: expected 'all', 'sequential:K', 'spatial:M', 'retrieval:K' or a file "
             "with two names a line"
         ) from None
     for number, line in enumerate(lines, 1):

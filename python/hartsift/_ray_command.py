@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     match = commands.add_parser("match", help="verified matches of pairs of images")
     match.add_argument("features", help="the folder of Parquet files that extract has written")
     match.add_argument("output", help="a folder for Parquet files of matches")
-    match.add_argument("--pairs", required=True, help="exhaustive, sequential:K, nearby:METRES, similar:K, or a file with two names a line")
+    match.add_argument("--pairs", required=True, help="all, sequential:K, spatial:METRES, retrieval:K, or a file with two names a line")
     match.add_argument("--model", choices=["fundamental", "homography", "none"], default="fundamental")
     match.add_argument("--ratio", type=float, default=0.8)
     match.add_argument("--no-mutual", dest="mutual", action="store_false")

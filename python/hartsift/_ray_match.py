@@ -208,8 +208,8 @@ def match_pairs(
 
     Args:
         features: a Dataset of ``extract``, or Parquet files of one.
-        pairs: ``"exhaustive"``; ``"sequential:K"``: each image and the K after it in the natural order of names;
-            ``"nearby:M"``: at most M metres apart by GPS; ``"similar:K"``: each image and the K most like it
+        pairs: ``"all"``; ``"sequential:K"``: each image and the K after it in the natural order of names;
+            ``"spatial:M"``: at most M metres apart by GPS; ``"retrieval:K"``: each image and the K most like it
             (``hartsift.Retrieval``); a file with two names a line, or the pairs of names themselves. A pair with an image
             that has no features is a row with its error.
         model: ``"fundamental"`` or ``"homography"``; None: matches are not verified.
@@ -237,7 +237,7 @@ def match_pairs(
     pool = {**actors(concurrency, num_cpus, num_gpus), **(ray_remote_args or {})}
     block_of = {name: number for number, some in enumerate(facts) for name in some["image"].to_pylist()}
     names = list(block_of)
-    vectors = _vectors(blocks, names, work, pool) if selection_of(pairs)[0] == "similar" else None
+    vectors = _vectors(blocks, names, work, pool) if selection_of(pairs)[0] == "retrieval" else None
     places = [one for some in facts for one in zip(*(_degrees(some[name]) for name in _FACTS[1:]))]
     tasks = _tasks(select_pairs(names, pairs, places, vectors), block_of, pairs_per_task)
     if not tasks:

@@ -75,7 +75,7 @@ def test_command_line(cluster, photos, digests, tmp_path, capsys):
 def test_pairs_are_matched_as_in_one_process(cluster, photos, tmp_path):
     names = [str(path) for path in sorted(photos.rglob("*.*"))[:10]]
     features = hartsift.ray.extract([*names, str(tmp_path / "absent.png")], batch_size=4)
-    pairs = [*select_pairs(names, "exhaustive"), (names[0], str(tmp_path / "absent.png"))]
+    pairs = [*select_pairs(names, "all"), (names[0], str(tmp_path / "absent.png"))]
     matched = hartsift.ray.match_pairs(features, pairs, concurrency=2, pairs_per_task=6)
     rows = {(row["image_a"], row["image_b"]): row for row in matched.take_all()}
     assert len(rows) == 46 and "no features of" in rows[pairs[-1]]["error"]
@@ -137,7 +137,7 @@ def test_images_that_look_alike_are_matched(cluster, tmp_path):
             image = hartsift.render_scene(240, 180, seed + 1, homography)
             write_picture(tmp_path / "photos" / f"{view}-{seed}.png", image)
     parquet.batch(tmp_path / "photos", tmp_path / "features.parquet", device="cpu")
-    matched = hartsift.ray.match_pairs(str(tmp_path / "features.parquet"), "similar:1", images_per_block=3)
+    matched = hartsift.ray.match_pairs(str(tmp_path / "features.parquet"), "retrieval:1", images_per_block=3)
     found = {(row["image_a"], row["image_b"]) for row in matched.take_all() if row["found"]}
     assert found == {(f"0-{seed}.png", f"1-{seed}.png") for seed in range(4)}
 
@@ -147,8 +147,8 @@ def test_pairs_of_a_collection(tmp_path):
     found = {frozenset(pair) for pair in select_pairs(names, "sequential:2")}
     assert found == {frozenset(pair) for pair in ("ab", "ac", "bc", "bd", "cd")}
     places = [(50, 8), (50, 8.001), (float("nan"), 8), (51, 8)]
-    assert list(select_pairs(names, "nearby:100", places)) == [("b", "a")]
-    assert len(list(select_pairs(names, "exhaustive"))) == 6
+    assert list(select_pairs(names, "spatial:100", places)) == [("b", "a")]
+    assert len(list(select_pairs(names, "all"))) == 6
     (tmp_path / "pairs.txt").write_text("# two\na b\nc d\te\n\n")
     assert list(select_pairs(names, tmp_path / "pairs.txt")) == [("a", "b"), ("c d", "e")]
     (tmp_path / "pairs.txt").write_text("a b c\n")
