@@ -155,4 +155,4 @@ def test_pairs_of_a_collection(tmp_path):
     with pytest.raises(hartsift.ArgumentError, match=r"pairs.txt:1: 3 names"):
         list(select_pairs(names, tmp_path / "pairs.txt"))
     with pytest.raises(hartsift.ArgumentError, match="sequential:K"):
-        list(select_pairs(names, "all"))
+        list(select_pairs(names, "similar:3"))
