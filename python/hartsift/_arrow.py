@@ -81,6 +81,12 @@ def feature_schema(descriptor: str = "u8") -> pa.Schema:
     )
 
 
+_LIST_TYPES = {
+    name: (feature_schema("u8").field(name).type, feature_schema("f32").field(name).type)
+    for name in (*KEYPOINT_COLUMNS, "descriptors")
+}
+
+
 def options_text(options: Mapping[str, Any]) -> str:
     """All that results depend on, as JSON with sorted names: equal texts, equal features. options: those of an
     ``Extractor``, and of reading."""
@@ -146,13 +152,43 @@ def _numbers(values: pa.Array) -> Any:
     return values.to_numpy(zero_copy_only=False)
 
 
+def _list_column(table: pa.Table, name: str) -> pa.Array:
+    """A column of lists in its documented type, which programs that rewrite a file may have widened."""
+    column = _whole(table, name)
+    wanted, of_floats = _LIST_TYPES[name]
+    if column.type in (wanted, of_floats):
+        return column
+    try:
+        return column.cast(wanted)
+    except pa.ArrowException as error:
+        raise ArgumentError(f"column {name} is of type {column.type}, expected {wanted}: {error}") from None
+
+
+def _check_lists(lists: Mapping[str, pa.Array], names: Sequence[str]) -> None:
+    """Every keypoint has a value in each column, and a descriptor where its image has any."""
+    filled = ~_numbers(pc.is_null(lists["x"]))
+    wanted = np.diff(np.asarray(lists["x"].offsets))
+    for name, column in lists.items():
+        has = filled & ~_numbers(pc.is_null(column)) if name == "descriptors" else filled
+        differing = np.flatnonzero(has & (np.diff(np.asarray(column.offsets)) != wanted))
+        if len(differing) > 0:
+            row = int(differing[0])
+            raise ArgumentError(f"{names[row]}: has other numbers of x and of {name}: damaged")
+        if column.values.null_count > 0:
+            raise ArgumentError(f"column {name} has nulls among the features' values: damaged")
+
+
 def iterate_features(table: pa.Table) -> Iterator[Tuple[Dict[str, Any], Optional[Features]]]:
     """Each row's plain columns by name and its features, None where the image failed. Descriptors view the table.
 
-    The columns x, y, sigma and orientation must be there; of the others those that are.
+    The column x must be there, for keypoints y, sigma and orientation too; of the others those that are.
+    ``ArgumentError``: it is not, or what the columns hold is not features.
     """
     has = set(table.column_names)
-    lists = {name: _whole(table, name) for name in (*KEYPOINT_COLUMNS, "descriptors") if name in has}
+    if "x" not in has:
+        raise ArgumentError("there is no column x: not a table of features")
+    lists = {name: _list_column(table, name) for name in (*KEYPOINT_COLUMNS, "descriptors") if name in has}
+    _check_lists(lists, table["image"].to_pylist() if "image" in has else [f"row {i}" for i in range(len(table))])
     values = {name: _numbers(lists[name].values) for name in lists if name != "descriptors"}
     offsets = {name: np.asarray(lists[name].offsets) for name in lists}
     descriptors = _descriptor_array(lists["descriptors"]) if "descriptors" in lists else None
@@ -177,7 +213,10 @@ def _origin_of(row: Mapping[str, Any]) -> Tuple["Layout", Optional[Origin]]:
     """How the descriptors of a row were made, as far as its columns tell."""
     if "options" not in row:
         return "ubc", None
-    options = json.loads(row["options"])
+    try:
+        options = dict(json.loads(row["options"]))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"column options is {row['options']!r}, expected JSON: damaged") from None
     known = "method" in row and "profile" in options and "norm" in options
     return options.get("layout", "ubc"), Origin(row["method"], options["profile"], options["norm"]) if known else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import posixpath
@@ -54,6 +55,17 @@ def find_files(files: Union[PathLike, Sequence[PathLike]], filesystem: Any = Non
     return found
 
 
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Puts the file's name in front of what is wrong with it, which pyarrow leaves out."""
+    try:
+        yield
+    except ArgumentError as error:
+        raise ArgumentError(f"{path}: {error}") from None
+    except (OSError, pa.ArrowException) as error:
+        raise FileError(f"{path}: {error}", _library.HS_ERR_IO) from error
+
+
 class _Inputs:
     """The rows of several files, ordered by the names of their images, byte by byte."""
 
@@ -74,17 +86,17 @@ class _Inputs:
 
     def _index_file(self, number: int) -> None:
         system, path = self.files[number]
-        with system.open_input_file(path) as file:
+        with naming(path), system.open_input_file(path) as file:
             opened = pq.ParquetFile(file)
             missing = [name for name in _FIRST_COLUMNS if name not in opened.schema_arrow.names]
             if missing:
-                raise ArgumentError(f"{path}: is no file of features: it has no column {missing[0]}")
-            for group in range(opened.num_row_groups):
-                table = opened.read_row_group(group, columns=_FIRST_COLUMNS)
-                for settings in set(zip(table["method"].to_pylist(), table["options"].to_pylist())):
-                    self._check_settings(path, *settings)
-                names = table["image"].to_pylist()
-                self.places += [_Place(name, number, group, row) for row, name in enumerate(names)]
+                raise ArgumentError(f"is no file of features: it has no column {missing[0]}")
+            tables = [opened.read_row_group(group, columns=_FIRST_COLUMNS) for group in range(opened.num_row_groups)]
+        for group, table in enumerate(tables):
+            for settings in set(zip(table["method"].to_pylist(), table["options"].to_pylist())):
+                self._check_settings(path, *settings)
+            names = table["image"].to_pylist()
+            self.places += [_Place(name, number, group, row) for row, name in enumerate(names)]
 
     def _check_settings(self, path: str, method: int, options: str) -> None:
         if self._settings is None:
@@ -103,7 +115,7 @@ class _Inputs:
 
     def _read_group(self, file: int, group: int) -> Any:
         system, path = self.files[file]
-        with system.open_input_file(path) as opened:
+        with naming(path), system.open_input_file(path) as opened:
             return pq.ParquetFile(opened).read_row_group(group)
 
     def tables(self) -> Iterator[Any]:

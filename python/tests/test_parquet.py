@@ -228,3 +228,42 @@ def test_read_takes_single_columns(whole):
     rows = list(parquet.read(whole, ["image", "x", "y", "sigma", "orientation"]))
     features = next(features for _, features in rows if features is not None)
     assert features.descriptors is None and len(features) > 0 and np.all(features.sigmas > 0)
+
+
+def test_files_that_other_programs_wrote_again(whole, tmp_path):
+    """DuckDB, Spark and pandas have wider types for lists and bytes: what fits is read, whatever else is refused."""
+    table = pq.read_table(whole)
+    wide = {"x": pa.large_list(pa.float64()), "descriptors": pa.list_(pa.binary())}
+    other = pa.schema([pa.field(one.name, wide.get(one.name, one.type)) for one in table.schema])
+    pq.write_table(table.cast(other), tmp_path / "wide.parquet")
+    assert [features for _, features in parquet.read(tmp_path / "wide.parquet")] == [
+        features for _, features in parquet.read(whole)]
+
+    def replaced(name, values, kind):
+        return table.set_column(table.column_names.index(name), name, pa.array(values, kind))
+
+    rows = len(table)
+    for damaged, words in (
+        (table.drop(["x"]), "no column x"),
+        (replaced("y", [[1.0]] * rows, pa.list_(pa.float32())), "other numbers of x and of y"),
+        (replaced("y", [None] * rows, pa.list_(pa.float32())), "other numbers of x and of y"),
+        (replaced("level", [[None] * len(x or ()) for x in table["x"].to_pylist()], pa.list_(pa.int16())), "has nulls"),
+        (replaced("sigma", ["1.5"] * rows, pa.string()), "column sigma is of type string"),
+        (replaced("descriptors", [[b"short"]] * rows, pa.list_(pa.binary())), "column descriptors is of type"),
+        (replaced("descriptors", [[bytes(64)]] * rows, pa.list_(pa.binary(64))), "column descriptors is of type"),
+        (replaced("options", ["{"] * rows, pa.string()), "expected JSON"),
+    ):
+        pq.write_table(damaged, tmp_path / "damaged.parquet")
+        with pytest.raises(hartsift.ArgumentError, match=f"damaged.parquet: .*{words}"):
+            list(parquet.read(tmp_path / "damaged.parquet"))
+
+
+def test_cut_files_are_named(whole, tmp_path):
+    content = whole.read_bytes()
+    for bytes_left in (0, 3, len(content) // 2, len(content) - 1):
+        (tmp_path / "cut.parquet").write_bytes(content[:bytes_left])
+        for call in (lambda: list(parquet.read(tmp_path / "cut.parquet")),
+                     lambda: parquet.merge([whole, tmp_path / "cut.parquet"], tmp_path / "out.parquet")):
+            with pytest.raises(hartsift.FileError, match="cut.parquet: "):
+                call()
+    assert sorted(os.listdir(tmp_path)) == ["cut.parquet"]
