@@ -274,6 +274,9 @@ static const struct {
      "format of the features: colmap, npz, csv, json, lowe, vlfeat, opencv, openmvg, bin, colmap-db, visualsfm or oxford "
      "[npz; colmap-db with -o NAME.db]"},
     {OPTION_REPLACE, IN_MATCH, "--database: make matches anew that are there"},
+    {OPTION_MAX_MEMORY, IN_MATCH,
+     "refuse images that need more memory, 0: no limit; --database: hold no more of them at a time, 0: half of the machine's; "
+     "K, M and G multiply by 1024 [0]"},
     {OPTION_MASK, IN_HIST, "count the pixels only where this image, of the same size, is not black (0)"},
     {OPTION_JSON, IN_MATCH, "the same as --format json"},
 };
