@@ -113,7 +113,10 @@ typedef struct record_target {
 } record_target;
 
 /* A buffer of the plan in the slab, null where the plan has none. */
-unsigned char *cuda_slab_buffer(const cuda_state *state, plan_buffer which);
+static inline unsigned char *cuda_slab_buffer(const cuda_state *state, plan_buffer which) {
+  const plan_entry *entry = plan_find(&state->plan, which, 0);
+  return entry ? state->slab + entry->offset : NULL;
+}
 
 /* Given keypoints to the lists of the frame being prepared. */
 stage_status cuda_given_upload(const cuda_state *state, const cuda_given *given, cuda_stream stream);

@@ -1,0 +1,177 @@
+/* Memory for a frame on a device: its plan, the slab, and pinned memory for results; see cuda_room.h. */
+#include "pipeline/device/cuda_room.h"
+
+#include "pipeline/base/features.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/context/options.h"
+
+#include "pipeline/device/cuda_equalize.h"
+
+_Static_assert((int)OPTIONS_DEVICE_CELLS_MOST == GRID_DEVICE_CELLS, "cells of a grid on a device");
+
+enum { PICTURE_ALIGNMENT = 128 };
+
+static size_t align(size_t bytes) { return (bytes + PICTURE_ALIGNMENT - 1) & ~(size_t)(PICTURE_ALIGNMENT - 1); }
+
+static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features, uint32_t grid_cells) {
+  cuda_keypoint_scratch scratch;
+  const cuda_keypoint_capacity capacity = cuda_list_capacity(mask_words, keypoints, features, grid_cells);
+  return cuda_keypoint_scratch_layout(&capacity, NULL, &scratch);
+}
+
+bool cuda_wants_blur_work(const hs_context *c) {
+  bool wanted = blur_needs_work(c->base_filter.radius);
+  for (int32_t l = 1; l <= c->options.scales + 2; l++) wanted = wanted || blur_needs_work(c->step_filter[l].radius);
+  return wanted;
+}
+
+/* The plan of a frame: state->plan and what goes with it. */
+static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  const source_view *v = &r->source;
+  plan_request request = {.width = v->width,
+                          .height = v->height,
+                          .rules = c->rules,
+                          .keypoint_capacity = c->keypoint_capacity,
+                          .feature_capacity = c->feature_capacity,
+                          .descriptor_bytes = r->descriptor_bytes};
+  const cuda_given *given = &place->given;
+  if (place->octaves > 0) request.rules.octaves = place->octaves;
+  if (given->count > 0) {
+    const uint32_t room = given->capacity + given->capacity / 2;
+    request.rules.octaves = given->octaves;
+    request.keypoint_capacity = given->capacity;
+    request.feature_capacity = given->oriented ? given->capacity : s->given_features > room ? s->given_features : room;
+  }
+  s->picture_pitch = align((size_t)v->width * source_pixel_bytes(v->type, v->layout));
+  s->mask_pitch = align((size_t)v->width);
+  const device_request device = {.picture_bytes = s->picture_pitch * (size_t)v->height,
+                                 .mask_bytes = r->filter.mask ? s->mask_pitch * (size_t)v->height : 0,
+                                 .equalize = r->equalize,
+                                 .gray_bytes = r->equalize ? cuda_equalized_pitch(v) * (size_t)v->height : 0,
+                                 .blur_work = cuda_wants_blur_work(c),
+                                 .dog = s->variants.pyramid == PYRAMID_UBER && !cuda_wants_blur_work(c),
+                                 .selection = options_device_most(&c->options) > 0,
+                                 .resident = place->resident,
+                                 .grid_cells = options_device_cells(&c->options),
+                                 .scratch_bytes = scratch_bytes};
+  const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
+  if (st != HS_OK)
+    return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
+  return HS_OK;
+}
+
+hs_status cuda_make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  const source_view *v = &r->source;
+  const hs_status st = make_plan(c, r, place);
+  if (st != HS_OK) return st;
+  const uint64_t limit = c->options.max_memory_bytes;
+  size_t bytes;
+  if (!hs_size_mul(s->plan.device_bytes, cuda_group_of(place), &bytes) || (limit > 0 && bytes > limit))
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT,
+                        "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
+                        cuda_group_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
+  if (bytes <= s->slab_bytes) return HS_OK;
+  cuda_graphs_drop(s);
+  device_free(s->slab);
+  s->slab_bytes = 0;
+  s->memory_generation++;
+  void *slab;
+  const stage_status got = device_alloc(&slab, bytes);
+  s->slab = slab;
+  if (got != STAGE_OK) return cuda_memory_failure(c, got, "the frame", bytes);
+  /* Clears the floats between a row's end and its stride, because kernels may read them, though they never use them. */
+  stage_status cleared = device_clear(slab, bytes, s->stream);
+  if (cleared == STAGE_OK) cleared = device_stream_wait(s->stream);
+  if (cleared != STAGE_OK) return cuda_failure(c, cleared, "clearing device memory");
+  s->slab_bytes = bytes;
+  return HS_OK;
+}
+
+hs_status cuda_make_result_room(hs_context *c, size_t group, size_t descriptor_bytes) {
+  cuda_state *s = c->cuda;
+  result_set *r = &s->results[s->set];
+  const size_t features = s->plan.request.feature_capacity * group + s->room_beyond;
+  if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
+  const size_t records = align(features * sizeof *r->records);
+  const stage_status st = cuda_result_pool_hold(s->pool, records + features * descriptor_bytes, &r->block);
+  if (st != STAGE_OK) {
+    *r = (result_set){0};
+    return cuda_failure(c, st, "pinned memory for the results");
+  }
+  r->records = (hs_keypoint *)(void *)r->block->host;
+  r->descriptors = descriptor_bytes > 0 ? r->block->host + records : NULL;
+  r->features = (uint32_t)features;
+  return HS_OK;
+}
+
+plane_view cuda_handover_plane(const cuda_state *s, float *data) {
+  const pyramid_geometry *g = &s->plan.geometry;
+  const int32_t last = g->octave_count - 1, width = g->width[last] / 2, height = g->height[last] / 2;
+  return (plane_view){data, width, height, PLANE_ROUND_UP((size_t)width, PLANE_STRIDE_FLOATS)};
+}
+
+hs_status cuda_make_handover_room(hs_context *c) {
+  cuda_state *s = c->cuda;
+  const plane_view level = cuda_handover_plane(s, NULL);
+  const size_t floats = level.stride * (size_t)level.height;
+  if (floats <= s->handover_floats) return HS_OK;
+  cuda_graphs_drop(s);
+  s->memory_generation++;
+  device_free_pinned(s->handover);
+  s->handover = NULL;
+  s->handover_floats = 0;
+  void *host = NULL, *device = NULL;
+  const stage_status st = device_alloc_pinned(&host, &device, floats * sizeof(float));
+  if (st != STAGE_OK) return cuda_failure(c, st, "pinned memory for a level");
+  s->handover = host;
+  s->d_handover = device;
+  s->handover_floats = floats;
+  return HS_OK;
+}
+
+void cuda_frame_want_room(hs_context *c, uint32_t features) {
+  if (features > c->cuda->room_beyond) c->cuda->room_beyond = features;
+}
+
+uint32_t cuda_frame_room(const hs_context *c, hs_keypoint **keypoints, void **descriptors) {
+  const result_set *r = &c->cuda->results[c->cuda->set];
+  *keypoints = r->records;
+  *descriptors = r->descriptors;
+  return r->features;
+}
+
+void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
+  const cuda_state *s = c->cuda;
+  *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
+  if (s && s->zeros) *device_bytes += CUDA_EQUALIZE_BYTES;
+  *pinned_bytes =
+      s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) + s->slot_bytes * STAGING_SLOTS
+        : 0;
+  if (s && !c->is_lane) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its lanes' results too */
+}
+
+hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
+                           uint64_t *pinned_bytes) {
+  const size_t descriptor_bytes = features_descriptor_bytes(c->options.descriptor);
+  const frame_request request = {.source = {.width = width, .height = height, .type = SOURCE_U8, .layout = SOURCE_GRAY},
+                                 .descriptor_bytes = descriptor_bytes,
+                                 .equalize = c->options.equalize != 0};
+  const cuda_frame_place place = {0};
+  const hs_status st = make_plan(c, &request, &place);
+  if (st != HS_OK) return st;
+  const cuda_state *s = c->cuda;
+  *device_bytes = s->plan.device_bytes + sizeof(vote_scales) + (request.equalize ? CUDA_EQUALIZE_BYTES : 0);
+  *pinned_bytes = align(s->plan.request.feature_capacity * sizeof(hs_keypoint)) +
+                  s->plan.request.feature_capacity * descriptor_bytes + cuda_staging_bytes(&request.source) +
+                  sizeof *s->mail;
+  return HS_OK;
+}
+
+int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
+  uint64_t device_bytes = 0, pinned = 0;
+  if (cuda_frame_query(c, width, height, &device_bytes, &pinned) != HS_OK) return 1;
+  const uint64_t lanes = c->cuda->info.memory_bytes / 2 / device_bytes;
+  return lanes < 1 ? 1 : lanes > INT32_MAX ? INT32_MAX : (int32_t)lanes;
+}

@@ -1,0 +1,28 @@
+/*
+ * Memory for a frame on a device: one slab laid out by a plan, and pinned memory for results and for the level from which the
+ * CPU goes on. Graphs that have addresses of memory that moves are dropped.
+ */
+#ifndef HARTSIFT_DEVICE_CUDA_ROOM_H
+#define HARTSIFT_DEVICE_CUDA_ROOM_H
+
+#include "pipeline/device/cuda_state.h"
+
+/* Pictures that share the frame's launches. */
+static inline size_t cuda_group_of(const cuda_frame_place *place) {
+  return place->group > 1 ? (size_t)place->group : 1;
+}
+
+/* Whether any filter of the options needs a work plane. */
+bool cuda_wants_blur_work(const hs_context *context);
+
+/* Plan and slab for a frame. */
+hs_status cuda_make_room(hs_context *context, const frame_request *request, const cuda_frame_place *place);
+/* Pinned memory for the results of `group` pictures, and for those beyond a frame's own. */
+hs_status cuda_make_result_room(hs_context *context, size_t group, size_t descriptor_bytes);
+/* Pinned memory for level 0 of the octave after the last of the plan. */
+hs_status cuda_make_handover_room(hs_context *context);
+
+/* That level, at an address of the host's or the device's. */
+plane_view cuda_handover_plane(const cuda_state *state, float *data);
+
+#endif
