@@ -28,13 +28,7 @@ import numpy as np
 
 from . import _library
 from ._context import Context, Statistics
-from ._errors import (
-    ArgumentError,
-    ArrayTypeError,
-    DeviceError,
-    Error,
-    make_error,
-)
+from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, make_error
 from ._features import KEYPOINT_DTYPE, Features, fill_features
 from ._foreign import images_of_batch, is_batch, masks_of_batch
 from ._images import (
@@ -46,12 +40,7 @@ from ._images import (
     picture_of_file,
     picture_of_mask,
 )
-from ._library import (
-    DESCRIPTOR_LENGTH,
-    HsCudaFeatures,
-    HsStatistics,
-    library,
-)
+from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsStatistics, library
 from ._options import LAYOUTS, Layout, make_options, name_of
 from ._resident import DeviceFeatures, DeviceMemory
 
