@@ -125,9 +125,10 @@ static void test_nothing_to_spread(void **state) {
 static void check_in_flight(hs_device device) {
   enum { IMAGES = 48 };
   const hs_options o = options_on(HS_DEVICE_CPU);
-  hs_context *gpu = gpu_context(device), *cpu = extraction_context(&o);
-  hs_features expected[4] = {{0}}, got = {0};
+  hs_context *gpu = gpu_context(device);
   if (!gpu) skip_because(NEEDS_GPU);
+  hs_context *cpu = extraction_context(&o);
+  hs_features expected[4] = {{0}}, got = {0};
   for (int i = 0; i < 3; i++) expected[i] = extraction_run(cpu, &small_scenes[i]);
   expected[3] = extraction_run(cpu, &scene);
   for (int submitted = 0, done = 0; done < IMAGES;) {
