@@ -79,7 +79,8 @@ else
   python=$(command -v python3)
 fi
 build_and_test cpu
-build_and_test asan
+# A cluster of Slurm takes a minute and more, and runs the same batch as the other tests.
+build_and_test asan -E '^api\.slurm$'
 build_and_test tsan -R "$threaded_tests"
 check_cuda
 "$python" -B tests/sum_results.py "${summary_options[@]}" "$results"/*.xml
