@@ -41,16 +41,6 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static bool has_device(void) {
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = NULL;
-  o.device = HS_DEVICE_CUDA;
-  const hs_status st = hs_create(&c, &o);
-  hs_destroy(c);
-  assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE);
-  return st == HS_OK;
-}
-
 static bool changed(given_kind kind, size_t i) {
   switch (kind) {
   case TO_ORIENT:
@@ -118,13 +108,13 @@ static void check_kinds(hs_options o, const hs_image *image) {
 
 static void test_every_profile(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   for (int p = 0; p < EXTRACTION_PROFILES; p++) check_kinds(extraction_options((hs_profile)p), &scene);
 }
 
 static void test_options(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.descriptor = HS_DESCRIPTOR_F32;
   o.upright = 1;
@@ -146,7 +136,7 @@ static void test_options(void **state) {
 
 static void test_variants(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_features found = extraction_once(&o, &scene);
   const given_list list = list_of(&found, MIXED);
@@ -171,7 +161,7 @@ static void test_variants(void **state) {
 /* Sizes and numbers that change from call to call. */
 static void test_sequence(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image tiny = extraction_scene(13, 40, 7, NULL), wide = extraction_scene(1203, 850, 9, NULL);
   const hs_image *images[] = {&scene, &wide, &tiny, &scene};
@@ -205,7 +195,7 @@ static void test_sequence(void **state) {
 /* Keypoints of two orientations and more, so many that the list of features has to be made longer. */
 static void test_many_orientations(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   enum { COUNT = 1024 };
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_features found = extraction_once(&o, &scene), expected = {0}, got = {0};

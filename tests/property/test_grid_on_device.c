@@ -44,16 +44,6 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static bool has_device(void) {
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = NULL;
-  o.device = HS_DEVICE_CUDA;
-  const hs_status st = hs_create(&c, &o);
-  hs_destroy(c);
-  assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE);
-  return st == HS_OK;
-}
-
 /* A frame alone, then in flight. */
 static void check(hs_options o, const hs_image *image) {
   hs_features expected = extraction_once(&o, image), got = {0};
@@ -78,7 +68,7 @@ enum { GRIDS = sizeof grids / sizeof grids[0] };
 
 static void test_grids(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   static const int32_t most[] = {1, 5, 60, 201, 5000};
   for (size_t g = 0; g < GRIDS; g++)
     for (size_t m = 0; m < sizeof most / sizeof most[0]; m++) {
@@ -93,7 +83,7 @@ static void test_grids(void **state) {
 
 static void test_profiles(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
     hs_options o = extraction_options((hs_profile)p);
     o.grid_columns = 5;
@@ -113,7 +103,7 @@ static void test_profiles(void **state) {
 /* Results that stay there; not over so many cells that the host has to select. */
 static void test_resident(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_features = 50;
   void *memory = NULL, *there = NULL;

@@ -68,16 +68,6 @@ static void test_handed_over_level(void **state) {
   hs_image_free(&image);
 }
 
-static bool has_device(void) {
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_context *c = NULL;
-  o.device = HS_DEVICE_HYBRID;
-  const hs_status st = hs_create(&c, &o);
-  hs_destroy(c);
-  assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE);
-  return st == HS_OK;
-}
-
 /* Every split, the measured one included, several frames in one context. */
 static void check_splits(hs_options o, const hs_image *image, const hs_image *mask, const char *what) {
   char name[96];
@@ -106,7 +96,7 @@ static void check_splits(hs_options o, const hs_image *image, const hs_image *ma
 
 static void test_splits(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   static const char *const names[] = {"lowe", "opencv", "vlfeat", "colmap"};
   hs_image image = extraction_scene(333, 250, 7, NULL), tiny = extraction_scene(13, 40, 7, NULL);
   hs_image mask = extraction_scene(333, 250, 8, NULL);
@@ -134,7 +124,7 @@ static void test_splits(void **state) {
 /* Lists that are too short on either side, and results that have no room for both parts. */
 static void test_short_lists(void **state) {
   (void)state;
-  if (!has_device()) skip_because(NEEDS_GPU);
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(300, 280, 3, NULL);
   hs_features expected = extraction_once(&o, &image), found = {0};

@@ -34,6 +34,16 @@ hs_context *extraction_context(const hs_options *options) {
   return context;
 }
 
+bool extraction_has_gpu(void) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *c = NULL;
+  o.device = HS_DEVICE_CUDA;
+  const hs_status st = hs_create(&c, &o);
+  hs_destroy(c);
+  assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE);
+  return st == HS_OK;
+}
+
 hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const double *homography) {
   hs_image image;
   assert_int_equal(hs_render_scene(width, height, seed, homography, NULL, &image), HS_OK);

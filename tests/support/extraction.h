@@ -19,6 +19,9 @@ hs_options extraction_options(hs_profile profile);
 hs_expert_options extraction_expert(hs_profile profile, const char *variant);
 hs_context *extraction_context(const hs_options *options);
 
+/* Whether contexts can be made on a GPU; fails where there is one and it cannot be opened. */
+bool extraction_has_gpu(void);
+
 /* hs_render_scene; freed by hs_image_free(&image). */
 hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const double *homography);
 /* A float picture of zeros, range 0..1; its samples may be written through extraction_floats. Freed as above. */
