@@ -16,7 +16,8 @@ typedef enum stage_status {
   STAGE_OK = 0,
   STAGE_OUT_OF_MEMORY = 1,
   STAGE_OVERFLOW = 2, /* a size does not fit the type that holds it */
-  STAGE_DEVICE = 3    /* the device reported an error */
+  STAGE_DEVICE = 3,   /* the device reported an error */
+  STAGE_CANCELLED = 4 /* the caller asked for the end */
 } stage_status;
 
 /* The most octaves, scales per octave and Gaussian levels any option allows. */

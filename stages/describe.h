@@ -5,6 +5,10 @@
  * Each sample of the window votes trilinearly into a padded histogram of 6 x 6 cells of 10 bins (360; Li, Jia, Zhang,
  * ICPADS 2017; the tenth takes no vote here); the bins are wrapped, the padding cropped, and the 128 sums normalised:
  * their squares are added as exact integers, what follows is float32.
+ *
+ * Pooled over domain sizes (Dong and Soatto, CVPR 2015), as COLMAP does it: the histogram of each size, clipped and
+ * brought to unit norm, is rounded to integers again, and their sums take the place of the histogram. So descriptors
+ * of different sizes count the same, and the order of the sizes does not matter.
  */
 #ifndef HARTSIFT_STAGES_DESCRIBE_H
 #define HARTSIFT_STAGES_DESCRIBE_H
@@ -27,10 +31,11 @@ enum {
 #define DESCRIBE_WINDOW_CELLS 3.5355339f /* sqrt(2) * (4 + 1) / 2: the window's radius, in cells */
 
 /* features first_feature.. of the list -> descriptors, 128 entries each (u8 or float), at the feature's own index.
-   octaves: indexed by octave - first_octave; those of the features treated hold their levels. */
+   octaves: indexed by octave - first_octave; those of the features treated hold their levels, and with pooling the next
+   domain_octaves ones of the image, as far as there are any. */
 typedef struct describe_args {
   const octave_view *octaves;
-  int32_t first_octave;
+  int32_t first_octave, octave_count;
   uint32_t first_feature;
   keypoint_list keypoints;
   feature_list features;
@@ -77,6 +82,60 @@ HS_INLINE describe_window describe_window_of(float x, float y, float sigma, floa
     w.y = y;
   }
   return w;
+}
+
+/* How many octaves beyond a keypoint's own its windows may be sampled from. */
+HS_INLINE int32_t domain_octaves(const domain_sizes *d, int32_t scales) {
+  return d->count > 0 ? (scales + d->levels[d->count - 1]) / scales : 0; /* level S, and the largest size is the last */
+}
+
+/* A size is sampled where the blur fits it as the keypoint's level fits the keypoint: as many levels up or down; from the
+   coarser octave where both have the level (level S is level 0 of the next, with four times the samples), never from a finer
+   octave than the keypoint's own, where smaller sizes have its level 0, and at the end from the last octave's level S. */
+HS_INLINE void domain_level(const domain_sizes *d, int32_t size, int32_t scales, int32_t octave_count,
+                            int32_t *octave_index, int32_t *level) {
+  *level += d->levels[size];
+  if (*level < 0) *level = 0;
+  while (*level >= scales && *octave_index + 1 < octave_count) {
+    *level -= scales;
+    (*octave_index)++;
+  }
+  if (*level > scales) *level = scales;
+}
+
+/* Where a feature's window is sampled, and its place and size in samples of that octave. */
+typedef struct describe_site {
+  int32_t octave_index, level;
+  float x, y, sigma;
+} describe_site;
+
+HS_INLINE describe_site describe_site_in(const keypoint_list *k, uint32_t i, int32_t octave, float shift) {
+  describe_site s;
+  s.x = sample_of_place(k->x[i], octave, shift);
+  s.y = sample_of_place(k->y[i], octave, shift);
+  s.sigma = k->sigma[i] * hs_power_of_two(-octave);
+  return s;
+}
+
+/* Of keypoint i in its own size. */
+HS_INLINE describe_site describe_site_of(const keypoint_list *k, uint32_t i, const sift_params *p,
+                                         int32_t first_octave) {
+  describe_site s = describe_site_in(k, i, k->octave[i], p->grid_shift);
+  s.octave_index = k->octave[i] - first_octave;
+  s.level = k->level[i];
+  return s;
+}
+
+/* Of keypoint i in size `size` of p->domain. */
+HS_INLINE describe_site domain_site_of(const keypoint_list *k, uint32_t i, const sift_params *p, int32_t first_octave,
+                                       int32_t octave_count, int32_t size) {
+  int32_t octave_index = k->octave[i] - first_octave, level = k->level[i];
+  domain_level(&p->domain, size, p->scales, octave_count, &octave_index, &level);
+  describe_site s = describe_site_in(k, i, first_octave + octave_index, p->grid_shift);
+  s.sigma = p->domain.size[size] * s.sigma;
+  s.octave_index = octave_index;
+  s.level = level;
+  return s;
 }
 
 /* Where a sample at (dx, dy) from the centre lies, in cells from the corner of the padded histogram: the centre of
@@ -138,6 +197,12 @@ HS_INLINE int32_t describe_clip(uint64_t squares) { return (int32_t)(0.2f * hs_s
 HS_INLINE float describe_factor(uint64_t clipped_squares, uint32_t clipped_sum, bool root) {
   const float divisor = root ? (float)clipped_sum : hs_sqrtf((float)clipped_squares);
   return divisor > 0.0f ? 1.0f / divisor : 0.0f;
+}
+
+/* What a bin of one size adds to the pooled histogram: its value of unit norm in units of 2^-21, so that sums of all sizes
+   stay below 2^26. factor: describe_factor of the size's clipped bins. */
+HS_INLINE int32_t domain_share(int32_t clipped, float factor) {
+  return hs_round_half_even((float)clipped * (2097152.0f * factor));
 }
 
 /* One value of unit norm. */

@@ -22,8 +22,9 @@
  * (orientation) or two of them (descriptor, a row each), and what a descriptor's cell takes of a row is off by at most 1:
  * at most 2 a sample, of which a window has at most (2R + 1)^2.
  *
- * Several windows. Descriptors pooled over n sizes add their histograms: with 2^q divided by n or more (and by what
- * evens out the windows' areas) the sum of all votes stays below 2^31 again, and everything after it is the same.
+ * Several windows. Each size of a pooled descriptor has its own histogram and 2^q. What is added up are values of unit
+ * norm in units of 2^-21 (domain_share): below 2^25 + 16 for 16 sizes, their squares together below 2^58 and, because 128
+ * values of unit norm sum to sqrt(128) at most, they themselves below 2^29.
  */
 #include "stages/fixed_point.h"
 

@@ -41,12 +41,37 @@ typedef struct source_view {
   float range_low, range_high; /* SOURCE_F32: the values of black and white, low < high */
 } source_view;
 
-/* One float plane: intensities in [0, 1], row-major, `stride` floats from row to row. */
+/* Samples [x0, x1) x [y0, y1) of a plane. Of what a stage is to make, all 0 means the whole plane. */
+typedef struct plane_region {
+  int32_t x0, y0, x1, y1;
+} plane_region;
+
+/* One float plane: intensities in [0, 1], row-major, `stride` floats from row to row. Of a picture that is worked off in
+   tiles only a region may be in memory: width and height stay those of the whole plane, and `data` is where sample (0, 0)
+   would be (pipeline/frame/TILES.md). */
 typedef struct plane_view {
   float *data;
   int32_t width, height;
   size_t stride;
 } plane_view;
+
+static inline plane_region region_or_all(plane_region r, const plane_view *plane) {
+  if (r.x0 == 0 && r.y0 == 0 && r.x1 == 0 && r.y1 == 0) return (plane_region){0, 0, plane->width, plane->height};
+  return r;
+}
+
+/* The region and `margin` samples about it, as far as the plane goes. */
+static inline plane_region region_about(plane_region r, int32_t margin, const plane_view *plane) {
+  r.x0 = r.x0 > margin ? r.x0 - margin : 0;
+  r.y0 = r.y0 > margin ? r.y0 - margin : 0;
+  r.x1 = plane->width - r.x1 > margin ? r.x1 + margin : plane->width;
+  r.y1 = plane->height - r.y1 > margin ? r.y1 + margin : plane->height;
+  return r;
+}
+
+static inline bool region_has(const plane_region *r, int32_t x, int32_t y) {
+  return x >= r->x0 && x < r->x1 && y >= r->y0 && y < r->y1;
+}
 
 /* The Gaussian levels of one octave, 0..S+2 (the last where its reader wants it stored), each level_floats after the one
    before. Sample (i, j) lies at

@@ -20,6 +20,7 @@
 #include "stages/describe.h"
 #include "stages/detect.h"
 #include "stages/match.h"
+#include "stages/neighbours.h"
 #include "stages/orient.h"
 #include "stages/select.h"
 
@@ -56,6 +57,11 @@ typedef struct stage_ops {
   bool detect_reads_top; /* level S+2 must be in memory */
   /* Bytes that match_args.work must hold for the other fields and this many threads. False: more than size_t holds. */
   bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);
+  /* Of STAGE_MATCH too: squares_args.work for a second list; its filling, once; then squares of any rows, on the thread
+     that asks. */
+  size_t (*squares_work_bytes)(const squares_args *);
+  stage_status (*pack_second)(stage_queue *, const squares_args *);
+  stage_status (*squares)(const squares_args *);
 } stage_ops;
 
 /* "base", "blur", ...: the names of --variant and of the report. */

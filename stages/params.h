@@ -9,6 +9,14 @@
 
 #include "stages/base.h"
 
+/* Sizes of window whose descriptors are pooled, in the keypoint's own; describe.h. */
+enum { DOMAIN_SIZES_MAX = 16 };
+typedef struct domain_sizes {
+  int32_t count; /* 0: the keypoint's own alone, and nothing is pooled */
+  float size[DOMAIN_SIZES_MAX];
+  int32_t levels[DOMAIN_SIZES_MAX]; /* from the keypoint's level to the one whose blur fits: round(S log2 size) */
+} domain_sizes;
+
 typedef struct sift_params {
   int32_t scales;        /* S */
   float sigma0;          /* blur of level 0, samples of its octave */
@@ -27,6 +35,7 @@ typedef struct sift_params {
   bool root;             /* RootSIFT */
   bool vlfeat_layout;    /* bins 0 7 6 5 4 3 2 1 in each cell */
   bool descriptor_float; /* float rather than u8 */
+  domain_sizes domain;
 } sift_params;
 
 #endif

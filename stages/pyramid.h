@@ -45,7 +45,9 @@ void pyramid_geometry_skip(pyramid_geometry *geometry, int32_t count);
 typedef enum upsample_grid { GRID_ALIGNED = 0, GRID_HALF_PIXEL = 1 } upsample_grid;
 
 /* Base: source -> level 0 of the first octave. gray: room for the source's picture; work and doubled: for backends
-   that do not fuse the steps. work.data holds a plane, or what the backend asks for (stage_ops.pyramid_work_floats). */
+   that do not fuse the steps. work.data holds a plane, or what the backend asks for (stage_ops.pyramid_work_floats).
+   Where only a region is made, gray and work are plain memory from their data on, with room for what the region and the
+   filter's radius about it need, and doubled has its region of `out` and that radius. */
 typedef struct base_args {
   source_view source;
   int32_t first_octave;
@@ -56,19 +58,22 @@ typedef struct base_args {
   plane_view work;               /* first octave's size */
   plane_view doubled;            /* first octave's size; used when first_octave is -1 */
   plane_view out;
+  plane_region region; /* of out */
 } base_args;
 
 /* Level step: out = in blurred, rows first, then columns. in and out differ; work.data holds a plane of their size, or
-   what the backend asks for. */
+   what the backend asks for. Of `in` the region and the filter's radius about it are read; work is plain memory. */
 typedef struct blur_args {
   plane_view in, out, work;
   border_mode border;
   const gaussian_filter *filter; /* host memory, read during the call only */
+  plane_region region;           /* of out */
 } blur_args;
 
 /* Halving: out(i, j) = in(2i, 2j), out of floor(w/2) x floor(h/2). */
 typedef struct halve_args {
   plane_view in, out;
+  plane_region region; /* of out */
 } halve_args;
 
 static inline plane_view octave_level(const octave_view *o, int32_t level) {

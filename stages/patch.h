@@ -1,0 +1,117 @@
+/*
+ * Patches: square pictures of the surroundings of keypoints, in their frames.
+ *
+ * A patch is sampled from one layer: the picture itself as gray, or a level of the pyramid. The layers are in the order of
+ * their blur; a patch takes the last one whose blur is at most what its sampling distance asks for, so that what is
+ * sampled coarsely is smooth. Values between samples are bilinear; all is float32, products and sums unfused.
+ */
+#ifndef HARTSIFT_STAGES_PATCH_H
+#define HARTSIFT_STAGES_PATCH_H
+
+#include "stages/orient.h"
+
+enum { PATCH_SIZE_MAX = 1024, PATCH_LAYERS_MAX = OCTAVES_MAX * SCALES_MAX + 2 };
+
+/* Layer 0 is the picture; then level s of octave o, s = 0..S-1, and at last level S of the last octave. */
+typedef struct patch_layers {
+  plane_view picture;
+  const octave_view *octaves;
+  int32_t octave_count, first_octave, scales;
+  float picture_shift, grid_shift; /* as sift_params.grid_shift, for the picture and for the octaves */
+  int32_t count;
+  float blur[PATCH_LAYERS_MAX]; /* pixels; of the picture: 0 */
+} patch_layers;
+
+/* Where patch unit (u, v), in sampling distances from the centre, lies: x + a11 u + a12 v, y + a21 u + a22 v. */
+typedef struct patch_map {
+  float x, y, a11, a12, a21, a22;
+} patch_map;
+
+/* Patches [count] of size x size samples -> out, u8 or float. maps: in pixels; where valid is false the patch is 0. */
+typedef struct patch_args {
+  const patch_layers *layers;
+  const patch_map *maps;
+  const bool *valid;
+  uint32_t count;
+  int32_t size;
+  float blur; /* in sampling distances */
+  bool as_float;
+  void *out;
+} patch_args;
+
+/* The map of a circular keypoint; distance: of samples, in sigma. */
+HS_INLINE patch_map patch_map_circular(float x, float y, float sigma, float orientation, float distance) {
+  patch_map m;
+  float s, c;
+  const float step = sigma * distance;
+  hs_sincos_turn(hs_wrap_turn(orientation * TURNS_A_RADIAN), &s, &c);
+  m.x = x;
+  m.y = y;
+  m.a11 = step * c;
+  m.a21 = step * s;
+  m.a12 = -m.a21;
+  m.a22 = m.a11;
+  return m;
+}
+
+/* The area that a patch unit covers: 0 for a frame without an inverse. */
+HS_INLINE float patch_area(const patch_map *m) { return hs_fabsf(m->a11 * m->a22 - m->a12 * m->a21); }
+
+/* The sampling distance: of a frame the side of the square with its area. */
+HS_INLINE float patch_distance(const patch_map *m) { return hs_sqrtf(patch_area(m)); }
+
+HS_INLINE int32_t patch_layer_of(const patch_layers *l, float wanted) {
+  int32_t layer = 0;
+  for (int32_t i = 1; i < l->count; i++)
+    if (l->blur[i] <= wanted) layer = i;
+  return layer;
+}
+
+/* The plane of a layer and the patch's map in its samples. */
+HS_INLINE plane_view patch_plane(const patch_layers *l, int32_t layer, patch_map *m) {
+  if (layer == 0) {
+    m->x += l->picture_shift;
+    m->y += l->picture_shift;
+    return l->picture;
+  }
+  int32_t o = (layer - 1) / l->scales, s = (layer - 1) % l->scales;
+  if (o == l->octave_count) {
+    o--;
+    s = l->scales;
+  }
+  const int32_t octave = l->first_octave + o;
+  const float scale = hs_power_of_two(-octave);
+  m->x = sample_of_place(m->x, octave, l->grid_shift);
+  m->y = sample_of_place(m->y, octave, l->grid_shift);
+  m->a11 *= scale;
+  m->a12 *= scale;
+  m->a21 *= scale;
+  m->a22 *= scale;
+  const octave_view *v = &l->octaves[o];
+  const plane_view plane = {v->levels + (size_t)s * v->level_floats, v->width, v->height, v->stride};
+  return plane;
+}
+
+/* The value at (x, y), bilinear along x, then y; outside, at the nearest place inside. */
+HS_INLINE float patch_sample(const plane_view *p, float x, float y) {
+  const float right = (float)(p->width - 1), bottom = (float)(p->height - 1);
+  x = x > 0.0f ? x : 0.0f;
+  x = x < right ? x : right;
+  y = y > 0.0f ? y : 0.0f;
+  y = y < bottom ? y : bottom;
+  const int32_t i = (int32_t)x, j = (int32_t)y;
+  const float fx = x - (float)i, fy = y - (float)j;
+  const size_t next = i + 1 < p->width ? 1 : 0, below = j + 1 < p->height ? p->stride : 0;
+  const float *at = p->data + (size_t)j * p->stride + (size_t)i;
+  const float upper = at[0] + fx * (at[next] - at[0]);
+  const float lower = at[below] + fx * (at[below + next] - at[below]);
+  return upper + fy * (lower - upper);
+}
+
+/* Its 8-bit form. */
+HS_INLINE uint8_t patch_byte(float value) {
+  const int32_t b = (int32_t)(255.0f * value + 0.5f);
+  return (uint8_t)(b < 255 ? b : 255);
+}
+
+#endif
