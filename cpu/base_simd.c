@@ -205,6 +205,7 @@ stage_status SIMD_NAME(base)(stage_queue *queue, const base_args *args) {
   blur_job job = {.source = args,
                   .read = args->first_octave < 0 ? read_doubled_line : read_thinned_line,
                   .out = args->out,
+                  .region = region_or_all(args->region, &args->out),
                   .scratch = args->work.data,
                   .border = args->border,
                   .filter = args->filter};

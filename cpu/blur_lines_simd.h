@@ -245,6 +245,7 @@ typedef struct blur_job {
   const void *source;
   line_reader read;
   plane_view out;
+  plane_region region; /* of out */
   float *scratch;
   border_mode border;
   const gaussian_filter *filter;
@@ -257,9 +258,10 @@ typedef struct blur_job {
    read each line before they overwrite it. Rows must begin on whole vectors. */
 enum { STREAM_BYTES = 8 << 20, STREAM_ALIGNMENT = 64 };
 
-static inline bool worth_streaming(const plane_view *p) {
+static inline bool worth_streaming(const plane_view *p, const plane_region *r) {
   const size_t row_bytes = sizeof(float) * p->stride;
-  return row_bytes * (size_t)p->height >= STREAM_BYTES && (uintptr_t)p->data % STREAM_ALIGNMENT == 0 &&
+  return sizeof(float) * (size_t)(r->x1 - r->x0) * (size_t)(r->y1 - r->y0) >= STREAM_BYTES &&
+         ((uintptr_t)p->data + sizeof(float) * (size_t)r->x0) % STREAM_ALIGNMENT == 0 &&
          row_bytes % STREAM_ALIGNMENT == 0;
 }
 
@@ -267,10 +269,11 @@ static inline bool worth_streaming(const plane_view *p) {
 static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   const blur_job *job = argument;
   const pyramid_work *w = &job->work;
-  const int32_t radius = job->filter->radius, height = job->out.height, width = job->out.width;
+  const plane_region *r = &job->region;
+  const int32_t radius = job->filter->radius;
   float *ring = job->scratch + (size_t)worker * w->thread_floats;
-  const int32_t x0 = chunk % w->strips * w->strip, x1 = width - x0 < w->strip ? width : x0 + w->strip;
-  const int32_t first = chunk / w->strips * w->band, end = height - first < w->band ? height : first + w->band;
+  const int32_t x0 = r->x0 + chunk % w->strips * w->strip, x1 = r->x1 - x0 < w->strip ? r->x1 : x0 + w->strip;
+  const int32_t first = r->y0 + chunk / w->strips * w->band, end = r->y1 - first < w->band ? r->y1 : first + w->band;
   blur_walk walk = {.source = job->source, .read = job->read, .out = job->out, .filter = job->filter, .ring = ring};
   walk.ring_stride = w->ring_stride;
   walk.ring_rows = w->ring_rows;
@@ -285,8 +288,10 @@ static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
 }
 
 static inline void blur_run(stage_queue *queue, blur_job *job) {
-  job->work = pyramid_work_of(job->out.width, job->out.height, job->filter->radius, queue_threads(queue));
-  job->stream = worth_streaming(&job->out);
+  const plane_region *r = &job->region;
+  if (r->x1 <= r->x0 || r->y1 <= r->y0) return;
+  job->work = pyramid_work_of(r->x1 - r->x0, r->y1 - r->y0, job->out.height, job->filter->radius, queue_threads(queue));
+  job->stream = worth_streaming(&job->out, r);
   queue_run(queue, job->work.strips * job->work.bands, blur_chunk, job);
 }
 

@@ -28,23 +28,52 @@ static void fill_padded(const plane_view *level, const describe_window *w, float
     }
 }
 
-/* Crops, clips at 0.2 of the norm and normalises. Writes feature n of the output. */
-static void write_descriptor(const int32_t padded[DESCRIBE_PADDED_LENGTH], const describe_args *args, uint32_t n) {
-  const sift_params *p = &args->params;
-  int32_t h[DESCRIBE_LENGTH];
+/* The cropped histogram of feature n in one of its sizes. */
+static void fill_bins(const describe_args *args, uint32_t n, int32_t size, int32_t h[DESCRIBE_LENGTH]) {
+  const feature_list *f = &args->features;
+  const describe_site site =
+      args->params.domain.count > 0
+          ? domain_site_of(&args->keypoints, f->keypoint[n], &args->params, args->first_octave, args->octave_count,
+                           size)
+          : describe_site_of(&args->keypoints, f->keypoint[n], &args->params, args->first_octave);
+  const plane_view level = octave_level(&args->octaves[site.octave_index], site.level);
+  const describe_window w =
+      describe_window_of(site.x, site.y, site.sigma, f->orientation[n], args->params.descriptor_rule);
+  int32_t padded[DESCRIBE_PADDED_LENGTH];
+  assert(w.radius <= WINDOW_RADIUS_MAX);
+  fill_padded(&level, &w, args->scales->describe[w.radius], padded);
+  for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) h[i] = describe_crop(padded, i);
+}
+
+/* Clips at 0.2 of the norm; returns what brings the bins to unit norm. */
+static float clip_bins(int32_t h[DESCRIBE_LENGTH], bool root) {
   uint64_t squares = 0, clipped_squares = 0;
   uint32_t clipped_sum = 0;
-  for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) {
-    h[i] = describe_crop(padded, i);
-    squares += (uint64_t)((int64_t)h[i] * h[i]);
-  }
+  for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) squares += (uint64_t)((int64_t)h[i] * h[i]);
   const int32_t clip = describe_clip(squares);
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) {
     if (h[i] > clip) h[i] = clip;
     clipped_squares += (uint64_t)((int64_t)h[i] * h[i]);
     clipped_sum += (uint32_t)h[i];
   }
-  const float factor = describe_factor(clipped_squares, clipped_sum, p->root);
+  return describe_factor(clipped_squares, clipped_sum, root);
+}
+
+/* The sum of the descriptors of all sizes. */
+static void pool_bins(const describe_args *args, uint32_t n, int32_t pooled[DESCRIBE_LENGTH]) {
+  memset(pooled, 0, sizeof(int32_t) * DESCRIBE_LENGTH);
+  for (int32_t size = 0; size < args->params.domain.count; size++) {
+    int32_t h[DESCRIBE_LENGTH];
+    fill_bins(args, n, size, h);
+    const float factor = clip_bins(h, false);
+    for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) pooled[i] += domain_share(h[i], factor);
+  }
+}
+
+/* Normalises and writes feature n of the output. */
+static void write_descriptor(int32_t h[DESCRIBE_LENGTH], const describe_args *args, uint32_t n) {
+  const sift_params *p = &args->params;
+  const float factor = clip_bins(h, p->root);
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) {
     const float v = describe_value(h[i], factor, p->root);
     const size_t at = (size_t)n * DESCRIBE_LENGTH + (size_t)(p->vlfeat_layout ? describe_vlfeat_index(i) : i);
@@ -57,19 +86,15 @@ static void write_descriptor(const int32_t padded[DESCRIBE_PADDED_LENGTH], const
 
 stage_status describe_ref(stage_queue *queue, const describe_args *args) {
   (void)queue;
-  const keypoint_list *k = &args->keypoints;
   const feature_list *f = &args->features;
   const uint32_t end = *f->count < f->capacity ? *f->count : f->capacity;
   for (uint32_t n = args->first_feature; n < end; n++) {
-    const uint32_t i = f->keypoint[n];
-    const octave_view *o = &args->octaves[k->octave[i] - args->first_octave];
-    const plane_view level = octave_level(o, k->level[i]);
-    const octave_keypoint at = keypoint_in_octave(k, i, args->params.grid_shift);
-    const describe_window w = describe_window_of(at.x, at.y, at.sigma, f->orientation[n], args->params.descriptor_rule);
-    int32_t padded[DESCRIBE_PADDED_LENGTH];
-    assert(w.radius <= WINDOW_RADIUS_MAX);
-    fill_padded(&level, &w, args->scales->describe[w.radius], padded);
-    write_descriptor(padded, args, n);
+    int32_t h[DESCRIBE_LENGTH];
+    if (args->params.domain.count > 0)
+      pool_bins(args, n, h);
+    else
+      fill_bins(args, n, 0, h);
+    write_descriptor(h, args, n);
   }
   return STAGE_OK;
 }

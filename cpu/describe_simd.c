@@ -1,11 +1,11 @@
 /*
  * Descriptors with vectors.
  *
- * The samples of a window are gathered row by row into a block: each row's interval of columns is clipped to the turned
- * square beforehand, and rows follow each other without gaps, so that the arithmetic that costs most (direction,
- * magnitude, eight votes) works on full vectors. A sample's eight votes are then added by one vector addition: the
- * sums are kept apart by the sample's cell corner and direction (5 x 5 x 8) and by which of the eight a vote is, and
- * folded to the 128 bins at the end. Integer sums do not depend on the order, so the bins are the reference's.
+ * The samples of a window are gathered row by row into a block: the columns of each row that lie in the turned
+ * square are known beforehand, and rows follow each other without gaps, so that the arithmetic that costs most (direction,
+ * magnitude, shares of the votes) works on full vectors. A sample's eight votes are then added by one vector addition: the
+ * sums are kept apart by the sample's cell corner and direction (5 x 5 x 8) and by which of the eight products a vote is
+ * made of, and folded to the 128 bins at the end. Integer sums do not depend on the order, so the bins are the reference's.
  */
 #include <string.h>
 
@@ -14,24 +14,22 @@
 #include "cpu/threads.h"
 #include "cpu/votes_simd.h"
 #include "cpu/window_prefetch.h"
+#include "cpu/window_runs_simd.h"
 
 enum {
   CHUNK = 8,   /* features */
   BLOCK = 256, /* samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
-  BAND = 64,                    /* rows whose weights and intervals are computed at a time */
-  CORNERS = DESCRIBE_CELLS + 1, /* places of a sample's lower cell along a side: 0..4 */
-  SUM_VOTES = 8,
-  SUM_START = 1 << 27,                  /* what sums start from that rounding may take down by 2 a sample */
-  SUM_CELL = DESCRIBE_BINS * SUM_VOTES, /* sums of one corner */
+  BAND = 64,                                /* rows whose weights and intervals are computed at a time */
+  CORNERS = DESCRIBE_CELLS + 1,             /* places of a sample's lower cell along a side: 0..4 */
+  SUM_CELL = DESCRIBE_BINS * VOTE_PRODUCTS, /* sums of one corner */
   SUM_COUNT = CORNERS * CORNERS * SUM_CELL,
+  PLACE_MASK = 0xffff,
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
-/* A row's interval is exact but for roundings of its ends, well below this many samples. */
-#define INTERVAL_MARGIN 0.25f
-/* A side of the turned square closer to a row than this (in radians) does not clip it: its ends would be uncertain. */
-#define CLIP_LEAST 0.01f
+/* A side closer to a row than this (in radians) may cut it anywhere. */
+#define CUT_LEAST 0.01f
 
 /* Samples that vote, and the votes' sums. */
 typedef struct sample_block {
@@ -39,13 +37,13 @@ typedef struct sample_block {
   _Alignas(64) vote_block votes[BLOCK_ROOM / SIMD_WIDTH];
   float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* in cells, as describe_place gives them */
   float gx[BLOCK_ROOM], gy[BLOCK_ROOM],
-      weight[BLOCK_ROOM]; /* gy, weight: later direction and their product with magnitude */
-  int32_t place[BLOCK_ROOM];
+      weight[BLOCK_ROOM];    /* gy, weight: later direction and their product with magnitude */
+  int32_t place[BLOCK_ROOM]; /* among the sums: its bits of PLACE_MASK */
   int32_t count;
   window_ahead ahead; /* of the next feature */
 } sample_block;
 
-/* What depends on a column alone, from column x0; a vector more than there are, which lies outside the square. */
+/* What depends on a column alone, from column x0; a vector more than there are may be read. */
 typedef struct column_values {
   float across[COLUMNS_MAX], along[COLUMNS_MAX], weight[COLUMNS_MAX]; /* 2.5 + dx cos, 2.5 - dx sin, w(dx) */
 } column_values;
@@ -53,7 +51,7 @@ typedef struct column_values {
 /* What depends on a row alone. */
 typedef struct row_values {
   float dy[BAND], weight[BAND];
-  int32_t from[BAND + 1], to[BAND]; /* columns that may lie in the square: from..to; one more `from` may be read */
+  int32_t from[BAND], end[BAND]; /* columns in the square: from..end-1 */
 } row_values;
 
 /* The part of the window within the level. */
@@ -73,7 +71,7 @@ static window_clip clip_window(const plane_view *level, const describe_window *w
 
 static void compute_columns(const describe_window *w, const window_clip *c, column_values *columns) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine), falloff = simd_set1(w->falloff);
-  const simd_f32 x = simd_set1(w->x), outside = simd_set1(1.0e9f), middle = simd_set1(2.5f);
+  const simd_f32 x = simd_set1(w->x), middle = simd_set1(2.5f);
   const int32_t n = c->x1 - c->x0 + 1;
   for (int32_t k = 0; k < n; k += SIMD_WIDTH) {
     const simd_f32 dx = simd_sub(simd_add(simd_set1((float)(c->x0 + k)), simd_lane_numbers()), x);
@@ -81,8 +79,45 @@ static void compute_columns(const describe_window *w, const window_clip *c, colu
     simd_store(columns->along + k, simd_fma(dx, simd_neg(sine), middle));
     simd_store(columns->weight + k, simd_window_weight(dx, falloff));
   }
-  simd_store(columns->across + n, outside);
-  simd_store(columns->along + n, outside);
+  simd_store(columns->across + n, middle);
+  simd_store(columns->along + n, middle);
+  simd_store(columns->weight + n, middle);
+}
+
+/* Where samples at (x, dy) lie in the padded histogram (describe_place). */
+typedef struct cell_place {
+  simd_f32 row, column;
+} cell_place;
+
+static inline cell_place place_of(const describe_window *w, simd_f32 x, simd_f32 dy) {
+  const simd_f32 dx = simd_sub(x, simd_set1(w->x)), middle = simd_set1(2.5f);
+  return (cell_place){simd_fma(dy, simd_set1(w->cosine), simd_fma(dx, simd_set1(-w->sine), middle)),
+                      simd_fma(dy, simd_set1(w->sine), simd_fma(dx, simd_set1(w->cosine), middle))};
+}
+
+/* Which columns x are beyond both sides where rows enter the square, or (leaving) beyond one where they leave it. As x
+   rises, either turns from false to true once, because every rounding keeps an order. */
+static inline simd_mask is_beyond(const describe_window *w, simd_f32 x, simd_f32 dy, bool leaving) {
+  const cell_place at = place_of(w, x, dy);
+  const simd_f32 zero = simd_zero(), five = simd_set1(5.0f);
+  const bool row_rises = w->sine <= 0.0f, column_rises = w->cosine >= 0.0f;
+  if (leaving)
+    return simd_mask_or(row_rises ? simd_ge(at.row, five) : simd_le(at.row, zero),
+                        column_rises ? simd_ge(at.column, five) : simd_le(at.column, zero));
+  return simd_mask_and(row_rises ? simd_gt(at.row, zero) : simd_lt(at.row, five),
+                       column_rises ? simd_gt(at.column, zero) : simd_lt(at.column, five));
+}
+
+/* The first column of the bracket that is beyond; its end where none before that is. */
+static inline simd_f32 first_beyond(const describe_window *w, simd_f32 dy, column_bracket b, bool leaving) {
+  const simd_f32 one = simd_set1(1.0f), half = simd_set1(0.5f);
+  while (simd_any(simd_lt(b.low, b.high))) {
+    const simd_f32 x = simd_floor(simd_mul(half, simd_add(b.low, b.high)));
+    const simd_mask beyond = is_beyond(w, x, dy, leaving);
+    b.high = simd_select(beyond, x, b.high);
+    b.low = simd_select(beyond, b.low, simd_min(simd_add(x, one), b.high));
+  }
+  return b.high;
 }
 
 /* Two parallel sides of the square cut a row at `slope` dy + w->x -+ half. */
@@ -91,29 +126,30 @@ typedef struct side_pair {
 } side_pair;
 
 /* dx a + dy b lies within (-2.5, 2.5). */
-static side_pair sides_of(float a, float b) {
-  const float turned = hs_fabsf(a);
-  if (turned <= CLIP_LEAST * hs_fabsf(b)) return (side_pair){0.0f, 1.0e6f};
-  return (side_pair){-b / a, 2.5f / turned};
-}
+static side_pair sides_of(float a, float b) { return (side_pair){-b / a, 2.5f / hs_fabsf(a)}; }
+
+static bool is_parallel(float a, float b) { return hs_fabsf(a) <= CUT_LEAST * hs_fabsf(b); }
 
 /* Weights and intervals of `rows` rows from y. */
 static void compute_rows(const describe_window *w, const window_clip *c, float scale, int32_t y, int32_t rows,
                          row_values *out) {
-  const side_pair p = sides_of(w->cosine, w->sine), q = sides_of(-w->sine, w->cosine);
+  const bool parallel = is_parallel(w->cosine, w->sine) || is_parallel(w->sine, w->cosine);
+  const side_pair none = {0.0f, 0.0f};
+  const side_pair p = parallel ? none : sides_of(w->cosine, w->sine);
+  const side_pair q = parallel ? none : sides_of(-w->sine, w->cosine);
   const simd_f32 x = simd_set1(w->x), falloff = simd_set1(w->falloff);
-  const simd_f32 low_limit = simd_set1((float)c->x0), high_limit = simd_set1((float)c->x1);
-  const simd_f32 p_half = simd_set1(p.half + INTERVAL_MARGIN), q_half = simd_set1(q.half + INTERVAL_MARGIN);
+  const simd_f32 first = simd_set1((float)c->x0), end = simd_set1((float)(c->x1 + 1));
   for (int32_t k = 0; k < rows; k += SIMD_WIDTH) {
     const simd_f32 dy = simd_sub(simd_add(simd_set1((float)(y + k)), simd_lane_numbers()), simd_set1(w->y));
-    const simd_f32 p_mid = simd_fma(dy, simd_set1(p.slope), x), q_mid = simd_fma(dy, simd_set1(q.slope), x);
-    simd_f32 low = simd_max(simd_sub(p_mid, p_half), simd_sub(q_mid, q_half));
-    simd_f32 high = simd_min(simd_add(p_mid, p_half), simd_add(q_mid, q_half));
-    low = simd_min(simd_max(low, low_limit), simd_add(high_limit, simd_set1(1.0f)));
-    high = simd_max(simd_min(high, high_limit), simd_sub(low_limit, simd_set1(1.0f)));
-    /* The first whole column at or above low; the last at or below high. */
-    simd_i32_store(out->from + k, simd_trunc_i32(simd_neg(simd_floor(simd_neg(low)))));
-    simd_i32_store(out->to + k, simd_trunc_i32(simd_floor(high)));
+    column_bracket begins = {first, end}, ends = {first, end};
+    if (!parallel) {
+      const simd_f32 p_mid = simd_fma(dy, simd_set1(p.slope), x), q_mid = simd_fma(dy, simd_set1(q.slope), x);
+      const simd_f32 p_half = simd_set1(p.half), q_half = simd_set1(q.half);
+      begins = bracket_of(simd_max(simd_sub(p_mid, p_half), simd_sub(q_mid, q_half)), first, end);
+      ends = bracket_of(simd_min(simd_add(p_mid, p_half), simd_add(q_mid, q_half)), first, end);
+    }
+    simd_i32_store(out->from + k, simd_trunc_i32(first_beyond(w, dy, begins, false)));
+    simd_i32_store(out->end + k, simd_trunc_i32(first_beyond(w, dy, ends, true)));
     simd_store(out->dy + k, dy);
     simd_store(out->weight + k, simd_mul(simd_window_weight(dy, falloff), simd_set1(scale)));
   }
@@ -132,32 +168,21 @@ static void turn_gradients(sample_block *b, simd_f32 window_direction) {
   b->ahead = ahead;
 }
 
-/* describe_share: votes in the order column, direction */
-static inline void share(simd_f32 v, simd_f32 fc, simd_f32 fd, simd_f32 fcd, simd_i32 votes[4]) {
-  const simd_i32 all = simd_biased_round(v), column = simd_biased_product(v, fc);
-  const simd_i32 direction = simd_biased_product(v, fd), both = simd_biased_product(v, fcd);
-  votes[3] = simd_i32_sub(both, simd_i32_set1(ROUNDED_BIAS));
-  votes[2] = simd_i32_sub(column, both);
-  votes[1] = simd_i32_sub(direction, both);
-  votes[0] = simd_i32_sub(simd_i32_sub(all, column), votes[1]);
-}
-
 /* The votes of the SIMD_WIDTH samples of the block from sample n, and each sample's place among the sums. */
 static inline void compute_votes(sample_block *b, int32_t n) {
   const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n), direction = simd_load(b->gy + n);
   const simd_f32 r = simd_floor(row), c = simd_floor(column), d = simd_floor(direction);
   const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d), fcd = simd_mul(fc, fd);
-  const simd_i32 corner = simd_trunc_i32(simd_add(simd_mul(r, simd_set1((float)CORNERS)), c));
-  const simd_i32 bin = simd_i32_and(simd_trunc_i32(d), simd_i32_set1(DESCRIBE_BINS - 1));
-  const simd_i32 cell = simd_i32_add(simd_i32_shift_left(corner, 3), bin); /* DESCRIBE_BINS is 2^3 */
-  simd_i32_store(b->place + n, simd_i32_shift_left(cell, 3));              /* SUM_VOTES is 2^3 */
+  /* Whole numbers as the low bits of a float: (r CORNERS + c) SUM_CELL, and d modulo DESCRIBE_BINS in place of its zeros. */
+  const simd_f32 shift = simd_set1(ROUNDING_SHIFT);
+  const simd_f32 corner =
+      simd_fma(r, simd_set1((float)(CORNERS * SUM_CELL)), simd_fma(c, simd_set1((float)SUM_CELL), shift));
+  const simd_i32 bin = simd_cast_i32(simd_fma(d, simd_set1((float)VOTE_PRODUCTS), shift));
+  const simd_i32 bin_bits = simd_i32_and(bin, simd_i32_set1((DESCRIBE_BINS - 1) * VOTE_PRODUCTS));
+  simd_i32_store(b->place + n, simd_i32_or(simd_cast_i32(corner), bin_bits));
   const simd_f32 v = simd_load(b->weight + n);
-  const simd_f32 v1 = simd_mul(v, fr), v0 = simd_sub(v, v1);
-  simd_i32 votes[4];
-  share(v0, fc, fd, fcd, votes);
-  votes_turn(&b->votes[n / SIMD_WIDTH], 0, votes);
-  share(v1, fc, fd, fcd, votes);
-  votes_turn(&b->votes[n / SIMD_WIDTH], 1, votes);
+  const simd_f32 v1 = simd_mul(v, fr);
+  votes_turn(&b->votes[n / SIMD_WIDTH], simd_sub(v, v1), v1, fc, fd, fcd);
 }
 
 /* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations are
@@ -176,41 +201,28 @@ static void vote(sample_block *b, float window_direction) {
     const vote_block *votes = &b->votes[n / SIMD_WIDTH];
     /* Takes the samples lane by lane, because neighbouring samples often add to the same sum and would wait for each other. */
     for (int k = 0; k < 4; k++)
-      for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(b->sums + b->place[n + 4 * lane + k], votes, k, lane);
+      for (int lane = 0; lane < VOTE_LANES; lane++)
+        votes_add(b->sums + (b->place[n + 4 * lane + k] & PLACE_MASK), votes, k, lane);
   }
   b->count = 0;
 }
 
-/* Appends the samples of `count` rows from y, voting whenever the block is full. One loop over the vectors of all rows: rows
-   are short and of different lengths, so the end of a loop for each row would be mispredicted. */
-static void gather_rows(sample_block *b, const plane_view *level, const describe_window *w, int32_t x0,
-                        const column_values *columns, const row_values *rows, int32_t y, int32_t count) {
+/* Appends the samples of `count` runs, voting whenever the block is full. line: the window's first column in the band's
+   first row. */
+static void gather_runs(sample_block *b, const plane_view *level, const describe_window *w, const float *line,
+                        const column_values *columns, const row_values *rows, const sample_run *runs, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine);
-  const simd_f32 zero = simd_zero(), five = simd_set1(5.0f);
-  const float *line = level->data + (size_t)y * level->stride;
-  int32_t x = rows->from[0], n = b->count;
-  for (int32_t i = 0; i < count;) {
+  int32_t n = b->count;
+  for (int32_t k = 0; k < count; k++) {
+    const int32_t x = run_column(runs[k]), i = run_row(runs[k]);
+    const float *at = line + (size_t)i * level->stride + x, *above = at - level->stride, *below = at + level->stride;
     const simd_f32 dy = simd_set1(rows->dy[i]);
-    const float *at = line + x, *above = at - level->stride, *below = at + level->stride;
-    const float *across = columns->across + (x - x0), *along = columns->along + (x - x0),
-                *weights = columns->weight + (x - x0);
-    const simd_f32 column = simd_fma(dy, sine, simd_load(across));
-    const simd_f32 row = simd_fma(dy, cosine, simd_load(along));
-    const simd_mask inside = simd_mask_and(simd_mask_and(simd_gt(row, zero), simd_lt(row, five)),
-                                           simd_mask_and(simd_gt(column, zero), simd_lt(column, five)));
-    const simd_f32 weight = simd_mul(simd_load(weights), simd_set1(rows->weight[i]));
-    simd_store(b->row + n, simd_select(inside, row, zero));
-    simd_store(b->column + n, simd_select(inside, column, zero));
+    simd_store(b->row + n, simd_fma(dy, cosine, simd_load(columns->along + x)));
+    simd_store(b->column + n, simd_fma(dy, sine, simd_load(columns->across + x)));
     simd_store(b->gx + n, simd_sub(simd_load(at + 1), simd_load(at - 1)));
     simd_store(b->gy + n, simd_sub(simd_load(below), simd_load(above)));
-    simd_store(b->weight + n, simd_select(inside, weight, zero));
-    /* Up to the last lane inside; lanes before the first have no weight. */
-    n += 31 - __builtin_clz((simd_bits(inside) << 1) | 1u);
-    x += SIMD_WIDTH;
-    const bool ended = x > rows->to[i];
-    i += ended;
-    line += ended ? level->stride : 0;
-    x = ended ? rows->from[i] : x;
+    simd_store(b->weight + n, simd_mul(simd_load(columns->weight + x), simd_set1(rows->weight[i])));
+    n += run_samples(runs[k]);
     if (n <= BLOCK) continue;
     b->count = n;
     vote(b, w->direction);
@@ -219,32 +231,53 @@ static void gather_rows(sample_block *b, const plane_view *level, const describe
   b->count = n;
 }
 
-/* All sums 0, but for SUM_START in those that rounding may leave below 0. */
-static void clear_sums(int32_t *sums) {
-  static const int32_t start[SUM_VOTES] = {SUM_START, 0, 0, 0, SUM_START, 0, 0, 0};
-  for (int32_t i = 0; i < SUM_COUNT; i += SUM_VOTES) memcpy(sums + i, start, sizeof start);
+/* Appends the samples of `count` rows from y. */
+static void gather_rows(sample_block *b, const plane_view *level, const describe_window *w, int32_t x0,
+                        const column_values *columns, const row_values *rows, int32_t y, int32_t count) {
+  sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
+  const float *line = level->data + (size_t)y * level->stride + x0;
+  int32_t n = 0;
+  for (int32_t i = 0; i < count; i++) {
+    const int32_t samples = rows->end[i] - rows->from[i];
+    if (samples <= 0) continue;
+    n += list_runs(runs + n, rows->from[i] - x0, i, samples);
+    if (n < RUNS_LISTED) continue;
+    gather_runs(b, level, w, line, columns, rows, runs, n);
+    n = 0;
+  }
+  gather_runs(b, level, w, line, columns, rows, runs, n);
 }
 
-/* The 128 bins. Votes of directions d and d + 1 lie beside each other and are added as one 64-bit number: no sum falls
-   below 0 or reaches 2^32, so nothing is carried over. */
+/* The products' sums of one corner of a cell, in each direction: the row of samples above the cell (or at its own height)
+   and the row below, together. */
+typedef struct corner_sums {
+  uint32_t of[DESCRIBE_BINS][4]; /* with 1, fc, fd, fc fd */
+} corner_sums;
+
+/* The 128 bins. Of the products with 1, fc, fd and fc fd (all, column, direction, both), a sample's votes are, at its own
+   column, all - column - direction + both and direction - both (the next direction), and at the next column column - both and
+   both. No sum of products reaches 2^31, and differences of sums are taken modulo 2^32. */
 static void fold_sums(const int32_t *sums, int32_t bins[DESCRIBE_LENGTH]) {
-  for (int32_t cell = 0; cell < DESCRIBE_CELLS * DESCRIBE_CELLS; cell++) {
-    const int32_t row = cell / DESCRIBE_CELLS, column = cell % DESCRIBE_CELLS;
-    uint64_t pairs[DESCRIBE_BINS] = {0};
-    for (int32_t corner = 0; corner < 4; corner++) {
-      const int32_t r = row + 1 - corner / 2, c = column + 1 - corner % 2;
-      const int32_t *from = sums + (r * CORNERS + c) * SUM_CELL + 2 * corner;
-      for (int32_t d = 0; d < DESCRIBE_BINS; d++) {
-        uint64_t pair;
-        memcpy(&pair, from + d * SUM_VOTES, sizeof pair);
-        pairs[d] += pair;
-      }
+  for (int32_t row = 0; row < DESCRIBE_CELLS; row++) {
+    corner_sums corners[CORNERS];
+    for (int32_t c = 0; c < CORNERS; c++) {
+      const int32_t *own = sums + ((row + 1) * CORNERS + c) * SUM_CELL, *above = sums + (row * CORNERS + c) * SUM_CELL;
+      for (int32_t d = 0; d < DESCRIBE_BINS; d++)
+        for (int32_t k = 0; k < 4; k++)
+          corners[c].of[d][k] = (uint32_t)own[d * VOTE_PRODUCTS + k] + (uint32_t)above[d * VOTE_PRODUCTS + 4 + k];
     }
-    for (int32_t d = 0; d < DESCRIBE_BINS; d++) {
-      const uint32_t here = (uint32_t)pairs[d],
-                     before = (uint32_t)(pairs[(d + DESCRIBE_BINS - 1) % DESCRIBE_BINS] >> 32);
-      const int32_t sum = (int32_t)(here - 2u * SUM_START + before);
-      bins[cell * DESCRIBE_BINS + d] = sum > 0 ? sum : 0;
+    for (int32_t c = 0; c < DESCRIBE_CELLS; c++) {
+      uint32_t here[DESCRIBE_BINS], next[DESCRIBE_BINS + 1]; /* next: from direction -1 on */
+      for (int32_t d = 0; d < DESCRIBE_BINS; d++) {
+        const uint32_t *own = corners[c + 1].of[d], *before = corners[c].of[d];
+        here[d] = own[0] - own[1] - own[2] + own[3] + before[1] - before[3];
+        next[d + 1] = own[2] - own[3] + before[3];
+      }
+      next[0] = next[DESCRIBE_BINS];
+      for (int32_t d = 0; d < DESCRIBE_BINS; d++) {
+        const int32_t sum = (int32_t)(here[d] + next[d]);
+        bins[(row * DESCRIBE_CELLS + c) * DESCRIBE_BINS + d] = sum > 0 ? sum : 0;
+      }
     }
   }
 }
@@ -257,7 +290,7 @@ static void compute_bins(const plane_view *level, const describe_window *w, floa
   column_values columns;
   row_values rows;
   const window_clip clip = clip_window(level, w);
-  clear_sums(block.sums);
+  memset(block.sums, 0, sizeof block.sums);
   block.count = 0;
   block.ahead = ahead;
   if (clip.x0 <= clip.x1) {
@@ -299,14 +332,18 @@ static void compute_values(const int32_t *bins, const sift_params *p, bool bytes
   }
 }
 
+static void clip_bins(int32_t bins[DESCRIBE_LENGTH]) {
+  const int32_t clip = describe_clip(sum_of_squares(bins));
+  for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) bins[i] = bins[i] < clip ? bins[i] : clip;
+}
+
 /* Clips at 0.2 of the norm, normalises, and writes feature n of the output. */
 static void write_descriptor(int32_t bins[DESCRIBE_LENGTH], const describe_args *args, uint32_t n) {
   const sift_params *p = &args->params;
-  const int32_t clip = describe_clip(sum_of_squares(bins));
   const bool bytes = !p->descriptor_float || p->descriptor_rule == RULE_OPENCV;
   float values[DESCRIBE_LENGTH], turned[DESCRIBE_LENGTH];
   const float *from = values;
-  for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) bins[i] = bins[i] < clip ? bins[i] : clip;
+  clip_bins(bins);
   compute_values(bins, p, bytes, values);
   if (p->vlfeat_layout) {
     for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) turned[describe_vlfeat_index(i)] = values[i];
@@ -320,31 +357,60 @@ static void write_descriptor(int32_t bins[DESCRIBE_LENGTH], const describe_args 
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) out[i] = (uint8_t)(int32_t)from[i];
 }
 
-/* The window of the first feature after n of another keypoint. */
-static window_ahead next_window(const describe_args *args, uint32_t n, uint32_t end) {
-  const keypoint_list *k = &args->keypoints;
+/* Where feature n is sampled in a size. */
+static describe_site site_of(const describe_args *args, uint32_t n, int32_t size, plane_view *level) {
+  const uint32_t i = args->features.keypoint[n];
+  const describe_site site =
+      args->params.domain.count > 0
+          ? domain_site_of(&args->keypoints, i, &args->params, args->first_octave, args->octave_count, size)
+          : describe_site_of(&args->keypoints, i, &args->params, args->first_octave);
+  *level = octave_level(&args->octaves[site.octave_index], site.level);
+  return site;
+}
+
+/* The window after that of feature n in a size: the next size's, or the first of the next feature of another keypoint. */
+static window_ahead next_window(const describe_args *args, uint32_t n, uint32_t end, int32_t size) {
   const uint32_t *keypoint = args->features.keypoint;
-  uint32_t next = n + 1;
-  while (next < end && keypoint[next] == keypoint[n]) next++;
-  if (next >= end) return (window_ahead){.rows = 0};
-  const uint32_t i = keypoint[next];
-  const octave_view *o = &args->octaves[k->octave[i] - args->first_octave];
-  const plane_view level = octave_level(o, k->level[i]);
-  const octave_keypoint at = keypoint_in_octave(k, i, args->params.grid_shift);
-  return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, describe_radius(at.sigma));
+  uint32_t next = n;
+  size++;
+  if (size >= args->params.domain.count) {
+    size = 0;
+    for (next++; next < end && keypoint[next] == keypoint[n]; next++) {}
+    if (next >= end) return (window_ahead){.rows = 0};
+  }
+  plane_view level;
+  const describe_site site = site_of(args, next, size, &level);
+  return window_ahead_of(&level, (int32_t)site.x, (int32_t)site.y, describe_radius(site.sigma));
+}
+
+static void describe_size(const describe_args *args, uint32_t n, uint32_t end, int32_t size,
+                          int32_t bins[DESCRIBE_LENGTH]) {
+  plane_view level;
+  const describe_site site = site_of(args, n, size, &level);
+  const describe_window w =
+      describe_window_of(site.x, site.y, site.sigma, args->features.orientation[n], args->params.descriptor_rule);
+  assert(w.radius <= WINDOW_RADIUS_MAX);
+  compute_bins(&level, &w, args->scales->describe[w.radius], next_window(args, n, end, size), bins);
+}
+
+/* The sum of the descriptors of all sizes. */
+static void pool_sizes(const describe_args *args, uint32_t n, uint32_t end, int32_t pooled[DESCRIBE_LENGTH]) {
+  int32_t bins[DESCRIBE_LENGTH];
+  memset(pooled, 0, sizeof bins);
+  for (int32_t size = 0; size < args->params.domain.count; size++) {
+    describe_size(args, n, end, size, bins);
+    clip_bins(bins);
+    const float factor = describe_factor(sum_of_squares(bins), 0, false);
+    for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) pooled[i] += domain_share(bins[i], factor);
+  }
 }
 
 static void describe_feature(const describe_args *args, uint32_t n, uint32_t end) {
-  const keypoint_list *k = &args->keypoints;
-  const uint32_t i = args->features.keypoint[n];
-  const octave_view *o = &args->octaves[k->octave[i] - args->first_octave];
-  const plane_view level = octave_level(o, k->level[i]);
-  const octave_keypoint at = keypoint_in_octave(k, i, args->params.grid_shift);
-  const describe_window w =
-      describe_window_of(at.x, at.y, at.sigma, args->features.orientation[n], args->params.descriptor_rule);
   int32_t bins[DESCRIBE_LENGTH];
-  assert(w.radius <= WINDOW_RADIUS_MAX);
-  compute_bins(&level, &w, args->scales->describe[w.radius], next_window(args, n, end), bins);
+  if (args->params.domain.count > 0)
+    pool_sizes(args, n, end, bins);
+  else
+    describe_size(args, n, end, 0, bins);
   write_descriptor(bins, args, n);
 }
 

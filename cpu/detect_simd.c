@@ -27,7 +27,14 @@ enum {
   FOUND_MAX = 32
 };
 
-static int32_t strips_of(const octave_view *o) { return (o->width + STRIP - 1) / STRIP; }
+static int32_t strips_of(const plane_region *r) { return (r->x1 - r->x0 + STRIP - 1) / STRIP; }
+static int32_t bands_of(const plane_region *r) { return (r->y1 - r->y0 + BAND - 1) / BAND; }
+
+/* Where an octave is searched. */
+static plane_region search_of(const detect_args *args, int32_t octave_index) {
+  const octave_view *o = &args->octaves[octave_index];
+  return args->part ? args->part->search : (plane_region){0, 0, o->width, o->height};
+}
 
 /* Differences of three rows: rows[y % 3][level], from column x0. */
 typedef struct dog_rows {
@@ -39,12 +46,11 @@ typedef struct detect_job {
   keypoint_records records;
   int32_t first_chunk[OCTAVES_MAX + 1]; /* of an octave */
   atomic_uint_fast64_t count;
+  atomic_uint strays;
 } detect_job;
 
 /* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
-typedef struct waiting_sample {
-  int32_t level, x, y;
-} waiting_sample;
+typedef detect_stray waiting_sample;
 
 /* A chunk's work. */
 typedef struct detect_strip {
@@ -52,6 +58,7 @@ typedef struct detect_strip {
   const octave_view *octave;
   int32_t octave_index;
   keypoint_records *records;
+  atomic_uint *strays;
   int32_t x0, x1, y0, y1;
   int32_t from, to; /* columns that may be candidates */
   simd_f32 threshold;
@@ -208,20 +215,36 @@ static void add_keypoint(detect_strip *s, const waiting_sample *at, const levels
   if (s->found_count == FOUND_MAX) hand_over(s);
 }
 
-/* Follows one that has waited to its keypoint, if it has one: refine_follow, from which the last fit is kept. */
-static void follow(detect_strip *s, waiting_sample at) {
+static void add_stray(detect_strip *s, const waiting_sample *at) {
+  const detect_part *part = s->args->part;
+  const uint32_t n = atomic_fetch_add_explicit(s->strays, 1, memory_order_relaxed);
+  if (n < part->stray_capacity) part->strays[n] = *at;
+}
+
+/* Follows a candidate to its keypoint, if it has one: refine_follow, from which the last fit is kept. */
+static void follow_on(detect_strip *s, waiting_sample at) {
   const sift_params *p = &s->args->params;
+  const detect_part *part = s->args->part;
   levels_about about;
   quadratic q;
-  if (at.level == p->scales && !is_beyond_top(s, at.x, at.y)) return;
-  s->count++;
-  for (int32_t step = 0; step < REFINE_STEPS; step++) {
+  for (; at.step < REFINE_STEPS; at.step++) {
+    if (part && !region_has(&part->reach, at.x, at.y)) {
+      add_stray(s, &at);
+      return;
+    }
     look_at(s, &at, &about);
     if (!quadratic_fit(&about.view, about.level, about.x, about.y, p->refine_rule, &q)) return;
-    const refine_step outcome = refine_judge(s->octave, p, &q, step, &at.level, &at.x, &at.y);
+    const refine_step outcome = refine_judge(s->octave, p, &q, at.step, &at.level, &at.x, &at.y);
     if (outcome == REFINE_SETTLED) add_keypoint(s, &at, &about, &q);
     if (outcome != REFINE_MOVED) return;
   }
+}
+
+/* Follows one that has waited, if it is a candidate. */
+static void follow(detect_strip *s, waiting_sample at) {
+  if (at.level == s->args->params.scales && !is_beyond_top(s, at.x, at.y)) return;
+  s->count++;
+  follow_on(s, at);
 }
 
 /* Follows those of rows up to `last`. */
@@ -251,7 +274,7 @@ static void ask_for_patch(const detect_strip *s, int32_t x, int32_t y) {
 
 static void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32_t y) {
   if (s->waiting == WAITING_MAX) follow_until(s, s->samples[s->first_waiting].y);
-  s->samples[(s->first_waiting + s->waiting) % WAITING_MAX] = (waiting_sample){level, x, y};
+  s->samples[(s->first_waiting + s->waiting) % WAITING_MAX] = (waiting_sample){level, x, y, 0};
   s->waiting++;
   const int32_t reach = s->top.filter->radius + 1;
   if (level == s->args->params.scales && (y - reach < s->y0 - 1 || y + reach > s->y1)) ask_for_patch(s, x, y);
@@ -292,33 +315,41 @@ static void search_levels(detect_strip *s, const dog_rows *d, int32_t y) {
 /* The strip and the band of a chunk of an octave, less what the border rules out. */
 static void place_strip(detect_strip *s, int32_t chunk) {
   const octave_view *o = s->octave;
-  const int32_t border = s->args->params.border, strips = strips_of(o);
-  s->x0 = chunk % strips * STRIP;
-  s->x1 = o->width - s->x0 < STRIP ? o->width : s->x0 + STRIP;
+  const plane_region r = search_of(s->args, s->octave_index);
+  const int32_t border = s->args->params.border, strips = strips_of(&r);
+  s->x0 = r.x0 + chunk % strips * STRIP;
+  s->x1 = r.x1 - s->x0 < STRIP ? r.x1 : s->x0 + STRIP;
   s->from = border;
-  s->to = o->width - border;
-  s->y0 = chunk / strips * BAND;
-  s->y1 = o->height - s->y0 < BAND ? o->height : s->y0 + BAND;
+  s->to = o->width - border < s->x1 ? o->width - border : s->x1;
+  s->y0 = r.y0 + chunk / strips * BAND;
+  s->y1 = r.y1 - s->y0 < BAND ? r.y1 : s->y0 + BAND;
   s->y0 = s->y0 < border ? border : s->y0;
   s->y1 = s->y1 > o->height - border ? o->height - border : s->y1;
 }
 
+/* A strip of an octave in which nothing has been found. */
+static void begin_strip(detect_strip *s, detect_job *job, int32_t octave_index) {
+  const detect_args *args = job->args;
+  s->octave_index = octave_index;
+  s->args = args;
+  s->octave = &args->octaves[octave_index];
+  s->records = &job->records;
+  s->strays = &job->strays;
+  s->threshold = simd_set1(args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f);
+  s->top = (top_step){octave_level(s->octave, args->params.scales + 1), args->top_filter, args->border};
+  s->patch_x = s->patch_y = -1;
+  s->count = s->found_count = 0;
+  s->first_waiting = s->waiting = 0;
+}
+
 static void detect_chunk(void *argument, int32_t chunk, int32_t worker) {
   detect_job *job = argument;
-  const detect_args *args = job->args;
+  int32_t octave_index = 0;
   (void)worker;
   detect_strip s;
-  s.octave_index = 0;
-  while (chunk >= job->first_chunk[s.octave_index + 1]) s.octave_index++;
-  s.args = args;
-  s.octave = &args->octaves[s.octave_index];
-  s.records = &job->records;
-  place_strip(&s, chunk - job->first_chunk[s.octave_index]);
-  s.threshold = simd_set1(args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f);
-  s.top = (top_step){octave_level(s.octave, args->params.scales + 1), args->top_filter, args->border};
-  s.patch_x = s.patch_y = -1;
-  s.count = s.found_count = 0;
-  s.first_waiting = s.waiting = 0;
+  while (chunk >= job->first_chunk[octave_index + 1]) octave_index++;
+  begin_strip(&s, job, octave_index);
+  place_strip(&s, chunk - job->first_chunk[octave_index]);
   dog_rows d;
   /* Lanes beyond a narrow strip are read, though never used, so they must hold numbers. */
   if (s.x1 - s.x0 < STRIP) memset(&d, 0, sizeof d);
@@ -332,17 +363,29 @@ static void detect_chunk(void *argument, int32_t chunk, int32_t worker) {
   atomic_fetch_add_explicit(&job->count, s.count, memory_order_relaxed);
 }
 
+static void follow_seed(detect_job *job) {
+  detect_strip s;
+  begin_strip(&s, job, 0);
+  follow_on(&s, *job->args->part->seed);
+  hand_over(&s);
+}
+
 stage_status SIMD_NAME(detect)(stage_queue *queue, const detect_args *args) {
   detect_job job = {.args = args};
   assert(args->params.border >= 1 && args->params.scales <= SCALES_MAX && args->octave_count >= 1);
   for (int32_t i = 0; i < args->octave_count; i++) {
-    const octave_view *o = &args->octaves[i];
-    job.first_chunk[i + 1] = job.first_chunk[i] + strips_of(o) * ((o->height + BAND - 1) / BAND);
+    const plane_region r = search_of(args, i);
+    job.first_chunk[i + 1] = job.first_chunk[i] + strips_of(&r) * bands_of(&r);
   }
   keypoint_records_begin(&job.records, args);
   atomic_init(&job.count, 0);
-  queue_run(queue, job.first_chunk[args->octave_count], detect_chunk, &job);
+  atomic_init(&job.strays, 0);
+  if (args->part && args->part->seed)
+    follow_seed(&job);
+  else
+    queue_run(queue, job.first_chunk[args->octave_count], detect_chunk, &job);
   keypoint_records_end(&job.records, args);
+  if (args->part) *args->part->stray_count = atomic_load(&job.strays);
   if (args->candidates) *args->candidates = atomic_load(&job.count);
   return STAGE_OK;
 }

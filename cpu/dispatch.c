@@ -43,6 +43,11 @@ static bool has_avx512(void) {
 static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 #endif
 
+/* What goes with a variant of matching. */
+#define MATCH_OPS(ISA)                                                                                                 \
+  .match_work_bytes = match_work_bytes_##ISA, .squares_work_bytes = squares_work_bytes_##ISA,                          \
+  .pack_second = pack_second_##ISA, .squares = squares_##ISA
+
 /* The stages that are written with vectors or for threads; the others stay null. */
 #define SIMD_VARIANT(ISA, USABLE)                                                                                      \
   {                                                                                                                    \
@@ -56,7 +61,7 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
       .match = match_##ISA,                                                                                            \
       .pyramid_work_floats = pyramid_work_floats,                                                                      \
       .detect_work_bytes = detect_work_bytes,                                                                          \
-      .match_work_bytes = match_work_bytes_##ISA                                                                       \
+      MATCH_OPS(ISA)                                                                                                   \
     }                                                                                                                  \
   }
 
@@ -74,7 +79,7 @@ static const cpu_variant variants[] = {
              .match = match_ref,
              .detect_work_bytes = detect_work_bytes_ref,
              .detect_reads_top = true,
-             .match_work_bytes = match_work_bytes_ref}},
+             MATCH_OPS(ref)}},
 #if HARTSIFT_HAVE_ISA_SSE2
     SIMD_VARIANT(sse2, always),
 #endif
@@ -85,9 +90,7 @@ static const cpu_variant variants[] = {
     SIMD_VARIANT(avx512, has_avx512),
 #endif
 #if HARTSIFT_HAVE_ISA_AVX512VNNI
-    {.name = "avx512vnni",
-     .usable = has_avx512vnni,
-     .ops = {.match = match_avx512vnni, .match_work_bytes = match_work_bytes_avx512vnni}},
+    {.name = "avx512vnni", .usable = has_avx512vnni, .ops = {.match = match_avx512vnni, MATCH_OPS(avx512vnni)}},
 #endif
 #if HARTSIFT_HAVE_ISA_NEON
     SIMD_VARIANT(neon, always),
@@ -139,7 +142,12 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
     ops->detect_work_bytes = from->detect_work_bytes;
     ops->detect_reads_top = from->detect_reads_top;
   }
-  if (id == STAGE_MATCH) ops->match_work_bytes = from->match_work_bytes;
+  if (id == STAGE_MATCH) {
+    ops->match_work_bytes = from->match_work_bytes;
+    ops->squares_work_bytes = from->squares_work_bytes;
+    ops->pack_second = from->pack_second;
+    ops->squares = from->squares;
+  }
   ops->variant[id] = v->name;
 }
 

@@ -3,8 +3,7 @@
 
 #include "cpu/stages_ref.h"
 
-/* Whether D at (level, x, y) is beyond the threshold and beyond all neighbours on its side. */
-static bool is_extremum(const octave_view *o, const sift_params *p, int32_t level, int32_t x, int32_t y) {
+bool is_extremum_ref(const octave_view *o, const sift_params *p, int32_t level, int32_t x, int32_t y) {
   const float centre = dog_at(o, level, x, y);
   if (!(hs_fabsf(centre) > p->candidate_above)) return false;
   bool largest = centre > 0.0f, smallest = centre < 0.0f;
@@ -30,7 +29,7 @@ stage_status extrema_ref(stage_queue *queue, const extrema_args *args) {
     for (int32_t y = border; y < o->height - border; y++) {
       uint32_t *row = args->candidates.words + ((size_t)(level - 1) * (size_t)o->height + (size_t)y) * (size_t)words;
       for (int32_t x = border; x < o->width - border; x++) {
-        if (!is_extremum(o, &args->params, level, x, y)) continue;
+        if (!is_extremum_ref(o, &args->params, level, x, y)) continue;
         row[x >> 5] |= 1u << (x & 31);
         count++;
       }

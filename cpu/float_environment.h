@@ -30,7 +30,7 @@ static inline float_environment float_environment_of_library(void) {
 /* The first line of every public function that computes or converts numbers to or from text, and of every thread: enters,
    and leaves at whichever return. tests/api/check_float_environment.py holds the functions to it. */
 #define FLOAT_ENVIRONMENT_OF_LIBRARY                                                                                   \
-  __attribute__((cleanup(float_environment_leave))) float_environment environment_of_caller =                          \
+  __attribute__((cleanup(float_environment_leave), unused)) float_environment environment_of_caller =                  \
       float_environment_of_library()
 
 #endif

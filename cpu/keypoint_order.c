@@ -41,12 +41,14 @@ typedef struct record_sort {
   bool by_row;
   size_t first_row[OCTAVES_MAX]; /* of an octave's rows */
   int32_t height[OCTAVES_MAX];
+  int32_t x0, y0; /* of the part that is searched */
 } record_sort;
 
 static size_t key_of(const record_sort *s, uint32_t index) {
   const keypoint_record *r = &s->records[index];
-  if (!s->by_row) return (size_t)r->column;
-  return s->first_row[r->octave_index] + (size_t)(r->level - 1) * (size_t)s->height[r->octave_index] + (size_t)r->row;
+  if (!s->by_row) return (size_t)(r->column - s->x0);
+  return s->first_row[r->octave_index] + (size_t)(r->level - 1) * (size_t)s->height[r->octave_index] +
+         (size_t)(r->row - s->y0);
 }
 
 /* to: the indices of from (null: 0, 1, ...) in the order of their keys, equal ones as they come. */
@@ -77,19 +79,31 @@ static void append(const keypoint_list *list, const keypoint_record *r, int32_t 
   list->level[n] = (int16_t)r->level;
 }
 
+/* The numbers of columns and rows by which the records are sorted. */
+static void measure(record_sort *sort, const detect_args *args, size_t *columns, size_t *rows) {
+  const detect_part *part = args->part;
+  *columns = (size_t)args->octaves[0].width;
+  *rows = 0;
+  for (int32_t i = 0; i < args->octave_count; i++) {
+    sort->first_row[i] = *rows;
+    sort->height[i] = args->octaves[i].height;
+    if (part) sort->height[i] = part->reach.y1 - part->reach.y0;
+    *rows += (size_t)sort->height[i] * (size_t)args->params.scales;
+  }
+  if (!part) return;
+  *columns = (size_t)(part->reach.x1 - part->reach.x0);
+  sort->x0 = part->reach.x0;
+  sort->y0 = part->reach.y0;
+}
+
 void keypoint_records_end(const keypoint_records *found, const detect_args *args) {
   const keypoint_list *list = &args->keypoints;
   const uint32_t all = atomic_load_explicit(&found->count, memory_order_relaxed);
   const uint32_t count = all < found->capacity ? all : found->capacity;
   uint32_t *by_column = found->scratch, *in_order = by_column + found->capacity;
   record_sort sort = {.records = found->records, .count = count, .counters = in_order + found->capacity};
-  size_t rows = 0;
-  for (int32_t i = 0; i < args->octave_count; i++) {
-    sort.first_row[i] = rows;
-    sort.height[i] = args->octaves[i].height;
-    rows += (size_t)sort.height[i] * (size_t)args->params.scales;
-  }
-  sort.keys = (size_t)args->octaves[0].width;
+  size_t rows;
+  measure(&sort, args, &sort.keys, &rows);
   sort_records(&sort, NULL, by_column);
   sort.by_row = true;
   sort.keys = rows;

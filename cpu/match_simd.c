@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "cpu/match_pack_simd.h"
 #include "cpu/match_tile_simd.h"
 #include "cpu/stages_simd.h"
 #include "cpu/threads.h"
@@ -42,8 +43,8 @@ static match_layout layout_of(const match_args *a, int32_t threads) {
   if (wanted >= CHUNK_ROWS_MIN && wanted < CHUNK_ROWS_MAX)
     l.chunk_rows = ((uint32_t)wanted + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
   l.panels = ((uint64_t)a->second.count + PANEL - 1) / PANEL;
-  l.row_bytes = bytes ? DOT_STEPS * sizeof(int32_t) : MATCH_LENGTH * sizeof(float);
-  l.panel_bytes = l.row_bytes * PANEL;
+  l.row_bytes = packed_row_bytes(a->type);
+  l.panel_bytes = packed_panel_bytes(a->type);
   const bool guided = a->guide != MATCH_UNGUIDED; /* works on the lists themselves */
   l.constants = guided ? 0 : aligned(l.panels * l.panel_bytes);
   l.workers = guided ? 0 : l.constants + aligned(bytes ? l.panels * PANEL * sizeof(int32_t) : 0);
@@ -88,72 +89,18 @@ static row_range rows_of(const match_job *job, int32_t chunk) {
 
 /* ------------------------------------------------------------------ packing */
 
-/* DOT_VALUES values as the word of the unsigned operand, and as that of the other. */
-static uint32_t column_word(const uint8_t *values) {
-#if DOT_VALUES == 4
-  uint32_t word;
-  memcpy(&word, values, sizeof word);
-  return word;
-#else
-  return (uint32_t)values[0] | (uint32_t)values[1] << 16;
-#endif
-}
-
-static uint32_t row_word(const uint8_t *values) {
-#if DOT_VALUES == 4
-  return column_word(values) ^ 0x80808080u; /* v - 128 as a signed byte */
-#else
-  return column_word(values);
-#endif
-}
-
-/* |v|^2, and what a column contributes to a key. */
-static uint32_t norm_of(const uint8_t *v) {
-  uint32_t sum = 0;
-  for (int k = 0; k < MATCH_LENGTH; k++) sum += (uint32_t)v[k] * v[k];
-  return sum;
-}
-
-static int32_t column_constant(const uint8_t *v) {
-  uint32_t part = norm_of(v);
-  if (DOT_VALUES == 4) {
-    uint32_t sum = 0;
-    for (int k = 0; k < MATCH_LENGTH; k++) sum += v[k];
-    part -= 256u * sum;
-  }
-  return (int32_t)((part << KEY_BITS) ^ 0x80000000u);
-}
-
-/* Packs one panel; lanes beyond the list become zeros. */
-static void pack_panel(const match_job *job, uint64_t panel) {
-  const match_args *a = job->args;
-  unsigned char *values = a->work + panel * job->layout.panel_bytes;
-  const uint64_t first = panel * PANEL;
-  const uint64_t left = a->second.count - first;
-  const size_t count = left < PANEL ? (size_t)left : PANEL;
-  if (count < PANEL) memset(values, 0, (size_t)job->layout.panel_bytes);
-  if (a->type == MATCH_F32) {
-    const float *from = (const float *)a->second.descriptors + first * MATCH_LENGTH;
-    float *to = (float *)(void *)values;
-    for (size_t j = 0; j < count; j++)
-      for (size_t k = 0; k < MATCH_LENGTH; k++) to[k * PANEL + j] = from[j * MATCH_LENGTH + k];
-    return;
-  }
-  const uint8_t *from = (const uint8_t *)a->second.descriptors + first * MATCH_LENGTH;
-  int32_t *constants = (int32_t *)(void *)(a->work + job->layout.constants) + first;
-  uint32_t *to = (uint32_t *)(void *)values;
-  for (size_t j = 0; j < count; j++) {
-    for (size_t k = 0; k < DOT_STEPS; k++) to[k * PANEL + j] = column_word(from + j * MATCH_LENGTH + k * DOT_VALUES);
-    constants[j] = column_constant(from + j * MATCH_LENGTH);
-  }
-  for (size_t j = count; j < PANEL; j++) constants[j] = 0;
-}
+/* What a column contributes to a key. */
+static int32_t key_constant(int32_t part) { return (int32_t)(((uint32_t)part << KEY_BITS) ^ 0x80000000u); }
 
 static void pack_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
   (void)worker;
   const uint64_t first = (uint64_t)chunk * PACK_PANELS;
-  for (uint64_t p = first; p < job->layout.panels && p < first + PACK_PANELS; p++) pack_panel(job, p);
+  for (uint64_t p = first; p < job->layout.panels && p < first + PACK_PANELS; p++) {
+    int32_t *constants = (int32_t *)(void *)(job->args->work + job->layout.constants) + p * PANEL;
+    pack_panel(job->args->type, &job->args->second, p, job->args->work + p * job->layout.panel_bytes, constants);
+    for (size_t j = 0; job->args->type == MATCH_U8 && j < PANEL; j++) constants[j] = key_constant(constants[j]);
+  }
 }
 
 /* ------------------------------------------------------------------ 8-bit descriptors */
@@ -239,8 +186,7 @@ static void byte_task(void *argument, int32_t chunk, int32_t worker) {
   for (size_t r = 0; r < c.range.count; r++) {
     a->forward[c.range.first + r] = match_nearest_none();
     c.row_constants[r] = (int32_t)(norm_of(from + r * MATCH_LENGTH) << KEY_BITS);
-    for (size_t k = 0; k < DOT_STEPS; k++)
-      c.rows[r * DOT_STEPS + k] = (int32_t)row_word(from + r * MATCH_LENGTH + k * DOT_VALUES);
+    pack_row(from + r * MATCH_LENGTH, c.rows + r * DOT_STEPS);
   }
   keys_clear(c.row_lanes, CHUNK_ROWS_MAX);
   const uint64_t run = KEY_PLACES / TILE_VECTORS; /* panels until places of vectors are used up */

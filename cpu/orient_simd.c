@@ -13,6 +13,7 @@
 #include "cpu/stages_simd.h"
 #include "cpu/threads.h"
 #include "cpu/window_prefetch.h"
+#include "cpu/window_runs_simd.h"
 
 enum {
   BLOCK = 512, /* samples gathered before they vote */
@@ -24,9 +25,6 @@ enum {
   REACH = 6,       /* of the smoothing, bins either side */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
-
-/* A row's interval is exact but for roundings of its ends, well below this many samples. */
-#define INTERVAL_MARGIN 0.25f
 
 /* Samples that vote, and the votes' sums, from BIN_LEAST on: bin b's in the low half of b's sum, bin b + 1's in its high
    half. */
@@ -40,15 +38,15 @@ typedef struct sample_block {
   window_ahead ahead; /* of the next keypoint */
 } sample_block;
 
-/* What depends on a column alone; a vector more than there are, which lies outside every window. */
+/* What depends on a column alone; a vector more than there are may be read. */
 typedef struct column_values {
-  float dx[COLUMNS_MAX], weight[COLUMNS_MAX];
+  float weight[COLUMNS_MAX];
 } column_values;
 
 /* What depends on a row alone. */
 typedef struct row_values {
-  float dy[BAND], weight[BAND];
-  int32_t from[BAND], to[BAND]; /* columns that may lie in the window: from..to */
+  float weight[BAND];
+  int32_t from[BAND], end[BAND]; /* columns in the window: from..end-1 */
 } row_values;
 
 /* The part of the window within the level. */
@@ -70,28 +68,31 @@ static void compute_columns(const orient_window *w, const window_clip *c, column
   const int32_t n = c->x1 - c->x0 + 1;
   for (int32_t k = 0; k < n; k += SIMD_WIDTH) {
     const simd_f32 dx = simd_sub(simd_add(simd_set1((float)(c->x0 + k)), simd_lane_numbers()), x);
-    simd_store(columns->dx + k, dx);
     simd_store(columns->weight + k, simd_window_weight(dx, falloff));
   }
-  simd_store(columns->dx + n, simd_set1(3.0e38f)); /* its square is infinite */
+  simd_store(columns->weight + n, x);
+}
+
+/* Of the bracket's columns the one that the window begins at, which is the first inside it; leaving: the one that it ends
+   before, the first outside. */
+static inline simd_f32 settle_column(const orient_window *w, simd_f32 dy, column_bracket b, bool leaving) {
+  const simd_f32 dx = simd_sub(b.low, simd_set1(w->x)), limit = simd_set1(w->limit);
+  const simd_mask inside = simd_lt(simd_add(simd_mul(dx, dx), simd_mul(dy, dy)), limit);
+  return leaving ? simd_select(inside, b.high, b.low) : simd_select(inside, b.low, b.high);
 }
 
 /* Weights and intervals of `rows` rows from y. */
 static void compute_rows(const orient_window *w, const window_clip *c, float scale, int32_t y, int32_t rows,
                          row_values *out) {
   const simd_f32 falloff = simd_set1(w->falloff), x = simd_set1(w->x), zero = simd_zero();
-  const simd_f32 low_limit = simd_set1((float)c->x0), high_limit = simd_set1((float)c->x1);
+  const simd_f32 first = simd_set1((float)c->x0), end = simd_set1((float)(c->x1 + 1));
   for (int32_t k = 0; k < rows; k += SIMD_WIDTH) {
     const simd_f32 dy = simd_sub(simd_add(simd_set1((float)(y + k)), simd_lane_numbers()), simd_set1(w->y));
-    const simd_f32 left = simd_max(simd_sub(simd_set1(w->limit), simd_mul(dy, dy)), zero);
-    const simd_f32 half = simd_add(simd_sqrt(left), simd_set1(INTERVAL_MARGIN));
-    const simd_f32 low = simd_max(simd_sub(x, half), low_limit), high = simd_min(simd_add(x, half), high_limit);
-    /* The first whole column at or above low; the last at or below high. */
-    const simd_f32 from = simd_neg(simd_floor(simd_neg(simd_min(low, simd_add(high_limit, simd_set1(1.0f))))));
-    const simd_f32 to = simd_floor(simd_max(high, simd_sub(low_limit, simd_set1(1.0f))));
-    simd_i32_store(out->from + k, simd_trunc_i32(from));
-    simd_i32_store(out->to + k, simd_trunc_i32(to));
-    simd_store(out->dy + k, dy);
+    const simd_f32 half = simd_sqrt(simd_max(simd_sub(simd_set1(w->limit), simd_mul(dy, dy)), zero));
+    const column_bracket begins = bracket_of(simd_sub(x, half), first, end),
+                         ends = bracket_of(simd_add(x, half), first, end);
+    simd_i32_store(out->from + k, simd_trunc_i32(settle_column(w, dy, begins, false)));
+    simd_i32_store(out->end + k, simd_trunc_i32(settle_column(w, dy, ends, true)));
     simd_store(out->weight + k, simd_mul(simd_window_weight(dy, falloff), simd_set1(scale)));
   }
 }
@@ -155,33 +156,58 @@ static void mend_edges(sample_block *b, const plane_view *level, const float *li
   if (w > 1 && w - 1 - x < SIMD_WIDTH) b->gx[n + w - 1 - x] = line[w - 1] - line[w - 2];
 }
 
-/* Appends the samples of one row. */
-static inline void gather_row(sample_block *b, const plane_view *level, const orient_window *w, const window_clip *c,
-                              const column_values *columns, const row_values *rows, int32_t y, author_rule rule) {
-  const int32_t at = (y - c->y0) % BAND;
-  const float *line = level->data + (size_t)y * level->stride;
-  const float *above = y > 0 ? line - level->stride : line,
-              *below = y < level->height - 1 ? line + level->stride : line;
-  const simd_f32 vertical = simd_set1(y > 0 && y < level->height - 1 ? 0.5f : 1.0f), half = simd_set1(0.5f);
-  const simd_f32 dy = simd_set1(rows->dy[at]), row_weight = simd_set1(rows->weight[at]), limit = simd_set1(w->limit);
+/* Appends the samples of `count` runs of a band of rows from y, voting whenever the block is full. */
+static void gather_runs(sample_block *b, const plane_view *level, const orient_window *w, const window_clip *c,
+                        const column_values *columns, const row_values *rows, int32_t y, const sample_run *runs,
+                        int32_t count, author_rule rule) {
+  const simd_f32 half = simd_set1(0.5f);
   int32_t n = b->count;
-  for (int32_t x = rows->from[at]; x <= rows->to[at]; x += SIMD_WIDTH) {
-    const int32_t k = x - c->x0;
-    const simd_f32 dx = simd_load(columns->dx + k);
-    const simd_mask inside = simd_lt(simd_add(simd_mul(dx, dx), simd_mul(dy, dy)), limit);
-    const simd_f32 weight = simd_mul(simd_load(columns->weight + k), row_weight);
+  for (int32_t k = 0; k < count; k++) {
+    const int32_t i = run_row(runs[k]), column = run_column(runs[k]), x = c->x0 + column;
+    const bool first = y + i == 0, last = y + i == level->height - 1;
+    const float *line = level->data + (size_t)(y + i) * level->stride;
+    const float *above = first ? line : line - level->stride, *below = last ? line : line + level->stride;
+    const simd_f32 vertical = simd_set1(first || last ? 1.0f : 0.5f);
     simd_store(b->gx + n, simd_mul(half, simd_sub(simd_load(line + x + 1), simd_load(line + x - 1))));
     simd_store(b->gy + n, simd_mul(vertical, simd_sub(simd_load(below + x), simd_load(above + x))));
-    simd_store(b->weight + n, simd_select(inside, weight, simd_zero()));
+    simd_store(b->weight + n, simd_mul(simd_load(columns->weight + column), simd_set1(rows->weight[i])));
     if (w->margin == 0) mend_edges(b, level, line, x, n);
-    /* Up to the last lane inside; lanes before the first have no weight. */
-    n += 31 - __builtin_clz((simd_bits(inside) << 1) | 1u);
+    n += run_samples(runs[k]);
     if (n <= BLOCK) continue;
     b->count = n;
     vote(b, rule);
     n = 0;
   }
   b->count = n;
+}
+
+/* Appends the samples of `count` rows from y. */
+static void gather_rows(sample_block *b, const plane_view *level, const orient_window *w, const window_clip *c,
+                        const column_values *columns, const row_values *rows, int32_t y, int32_t count,
+                        author_rule rule) {
+  sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
+  int32_t n = 0;
+  for (int32_t i = 0; i < count; i++) {
+    const int32_t samples = rows->end[i] - rows->from[i];
+    if (samples <= 0) continue;
+    n += list_runs(runs + n, rows->from[i] - c->x0, i, samples);
+    if (n < RUNS_LISTED) continue;
+    gather_runs(b, level, w, c, columns, rows, y, runs, n, rule);
+    n = 0;
+  }
+  gather_runs(b, level, w, c, columns, rows, y, runs, n, rule);
+}
+
+/* The bins from the votes' sums: each its own low half and the high half of the bin below. */
+static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS]) {
+  int32_t turned[BINS_ROOM + 1]; /* bins BIN_LEAST.., before they are taken modulo ORIENT_BINS */
+  for (int32_t i = 0; i < BINS_ROOM; i++) turned[i] = (int32_t)(uint32_t)sums[i];
+  turned[BINS_ROOM] = 0;
+  for (int32_t i = 0; i < BINS_ROOM; i++) turned[i + 1] += (int32_t)(sums[i] >> 32);
+  for (int32_t b = 0; b < ORIENT_BINS; b++) {
+    const int32_t below = b - ORIENT_BINS - BIN_LEAST, own = b - BIN_LEAST;
+    bins[b] = (own < BINS_ROOM ? turned[own] : 0) + (below >= 0 ? turned[below] : 0);
+  }
 }
 
 /* The 36 bins of a window. */
@@ -196,21 +222,16 @@ static void compute_bins(const plane_view *level, const orient_window *w, float 
   block.ahead = ahead;
   if (clip.x0 <= clip.x1) {
     compute_columns(w, &clip, &columns);
-    for (int32_t y = clip.y0; y <= clip.y1; y++) {
-      const int32_t left = clip.y1 - y + 1;
-      if ((y - clip.y0) % BAND == 0) compute_rows(w, &clip, scale, y, left < BAND ? left : BAND, &rows);
-      gather_row(&block, level, w, &clip, &columns, &rows, y, rule);
+    for (int32_t y = clip.y0; y <= clip.y1; y += BAND) {
+      const int32_t n = clip.y1 - y + 1 < BAND ? clip.y1 - y + 1 : BAND;
+      compute_rows(w, &clip, scale, y, n, &rows);
+      gather_rows(&block, level, w, &clip, &columns, &rows, y, n, rule);
     }
   }
   vote(&block, rule);
   for (int32_t copy = 1; copy < COPIES; copy++)
     for (int32_t b = 0; b < BINS_ROOM; b++) block.sums[b] += block.sums[copy * BINS_ROOM + b];
-  memset(bins, 0, sizeof *bins * ORIENT_BINS);
-  for (int32_t b = BIN_LEAST; b <= ORIENT_BINS / 2; b++) {
-    const uint64_t pair = block.sums[b - BIN_LEAST];
-    bins[orient_wrap_bin(b)] += (int32_t)(uint32_t)pair;
-    bins[orient_wrap_bin(b + 1)] += (int32_t)(pair >> 32);
-  }
+  fold_sums(block.sums, bins);
 }
 
 /* orient_smooth_bin of every bin. */

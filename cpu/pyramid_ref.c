@@ -28,48 +28,63 @@ static float source_gray(const source_view *s, int32_t x, int32_t y) {
   return s->type == SOURCE_U8 ? (float)gray / 255.0f : (float)gray / 65535.0f;
 }
 
-/* Doubling along rows: in (w x h) -> out (2w x h). The last column repeats. */
-static void double_rows(const plane_view *in, plane_view out, upsample_grid grid) {
-  for (int32_t y = 0; y < in->height; y++) {
-    const float *a = in->data + (size_t)y * in->stride;
-    float *o = out.data + (size_t)y * out.stride;
-    for (int32_t x = 0; x < in->width; x++) {
-      const float c = a[x], left = a[x > 0 ? x - 1 : 0], right = a[x + 1 < in->width ? x + 1 : x];
-      o[2 * x] = grid == GRID_ALIGNED ? c : double_half_pixel(c, left);
-      o[2 * x + 1] = grid == GRID_ALIGNED ? double_mean(c, right) : double_half_pixel(c, right);
-    }
-  }
+/* Sample x of a row doubled. The last sample repeats. */
+static float doubled_in_row(const float *row, int32_t width, int32_t x, upsample_grid grid) {
+  const int32_t i = x / 2;
+  const float c = row[i], left = row[i > 0 ? i - 1 : 0], right = row[i + 1 < width ? i + 1 : i];
+  if (grid == GRID_ALIGNED) return x % 2 == 0 ? c : double_mean(c, right);
+  return double_half_pixel(c, x % 2 == 0 ? left : right);
 }
 
-/* Doubling along columns: in (w x h) -> out (w x 2h). The last row repeats. */
-static void double_columns(const plane_view *in, plane_view out, upsample_grid grid) {
-  for (int32_t y = 0; y < in->height; y++) {
-    const float *a = in->data + (size_t)y * in->stride;
-    const float *up = y > 0 ? a - in->stride : a, *down = y + 1 < in->height ? a + in->stride : a;
-    float *even = out.data + (size_t)(2 * y) * out.stride, *odd = even + out.stride;
-    for (int32_t x = 0; x < in->width; x++) {
-      even[x] = grid == GRID_ALIGNED ? a[x] : double_half_pixel(a[x], up[x]);
-      odd[x] = grid == GRID_ALIGNED ? double_mean(a[x], down[x]) : double_half_pixel(a[x], down[x]);
-    }
+/* The same in a column of the rows doubled: `row` is the one that sample y comes from, one of width floats. */
+static float doubled_in_column(const float *row, size_t stride, int32_t height, int32_t y, upsample_grid grid) {
+  const int32_t i = y / 2;
+  const float *up = i > 0 ? row - stride : row, *down = i + 1 < height ? row + stride : row;
+  if (grid == GRID_ALIGNED) return y % 2 == 0 ? *row : double_mean(*row, *down);
+  return double_half_pixel(*row, y % 2 == 0 ? *up : *down);
+}
+
+/* Pixels that a region of the doubled picture is made of. */
+static plane_region pixels_of(const plane_region *doubled, const plane_view *gray) {
+  const plane_region r = {doubled->x0 / 2, doubled->y0 / 2, (doubled->x1 + 1) / 2, (doubled->y1 + 1) / 2};
+  return region_about(r, 1, gray);
+}
+
+/* The region of the doubled picture: gray pixels, their rows doubled (in the work plane), then the columns. */
+static void make_doubled(const base_args *args, const plane_region *region) {
+  const plane_view gray = args->gray, wide = args->work, out = args->doubled;
+  const plane_region p = pixels_of(region, &gray);
+  for (int32_t y = p.y0; y < p.y1; y++) {
+    float *row = gray.data + (size_t)(y - p.y0) * gray.stride, *doubled = wide.data + (size_t)(y - p.y0) * wide.stride;
+    for (int32_t x = p.x0; x < p.x1; x++) row[x - p.x0] = source_gray(&args->source, x, y);
+    for (int32_t x = region->x0; x < region->x1; x++)
+      doubled[x - region->x0] = doubled_in_row(row - p.x0, gray.width, x, args->grid);
   }
+  for (int32_t y = region->y0; y < region->y1; y++)
+    for (int32_t x = region->x0; x < region->x1; x++) {
+      const float *at = wide.data + (size_t)(y / 2 - p.y0) * wide.stride + (x - region->x0);
+      out.data[(size_t)y * out.stride + (size_t)x] = doubled_in_column(at, wide.stride, gray.height, y, args->grid);
+    }
+}
+
+/* The region of the picture thinned. */
+static void make_thinned(const base_args *args, const plane_region *region) {
+  const plane_view out = args->doubled;
+  const int32_t step = 1 << args->first_octave;
+  assert(out.width <= args->source.width && out.height <= args->source.height);
+  for (int32_t y = region->y0; y < region->y1; y++)
+    for (int32_t x = region->x0; x < region->x1; x++)
+      out.data[(size_t)y * out.stride + (size_t)x] = source_gray(&args->source, x * step, y * step);
 }
 
 stage_status base_ref(stage_queue *queue, const base_args *args) {
-  (void)queue;
-  const bool doubled = args->first_octave < 0;
-  const int32_t step = doubled ? 1 : 1 << args->first_octave;
-  plane_view gray = doubled ? args->gray : args->doubled;
-  assert(gray.width <= args->source.width && gray.height <= args->source.height);
-  for (int32_t y = 0; y < gray.height; y++)
-    for (int32_t x = 0; x < gray.width; x++)
-      gray.data[(size_t)y * gray.stride + (size_t)x] = source_gray(&args->source, x * step, y * step);
-  if (doubled) {
-    plane_view wide = args->work; /* holds the rows doubled: 2w x h */
-    wide.height = gray.height;
-    double_rows(&gray, wide, args->grid);
-    double_columns(&wide, args->doubled, args->grid);
-  }
-  const blur_args blur = {args->doubled, args->out, args->work, args->border, args->filter};
+  const plane_region needed =
+      region_about(region_or_all(args->region, &args->out), args->filter->radius, &args->doubled);
+  if (args->first_octave < 0)
+    make_doubled(args, &needed);
+  else
+    make_thinned(args, &needed);
+  const blur_args blur = {args->doubled, args->out, args->work, args->border, args->filter, args->region};
   return blur_ref(queue, &blur);
 }
 
@@ -88,22 +103,25 @@ static float convolve_at(const gaussian_filter *f, const float *line, ptrdiff_t 
 stage_status blur_ref(stage_queue *queue, const blur_args *args) {
   (void)queue;
   const plane_view in = args->in, work = args->work, out = args->out;
+  const plane_region r = region_or_all(args->region, &out), rows = region_about(r, args->filter->radius, &in);
   assert(in.data != out.data && work.data != in.data && work.data != out.data);
-  for (int32_t y = 0; y < in.height; y++)
-    for (int32_t x = 0; x < in.width; x++)
-      work.data[(size_t)y * work.stride + (size_t)x] =
+  for (int32_t y = rows.y0; y < rows.y1; y++)
+    for (int32_t x = r.x0; x < r.x1; x++)
+      work.data[(size_t)(y - rows.y0) * work.stride + (size_t)(x - r.x0)] =
           convolve_at(args->filter, in.data + (size_t)y * in.stride, 1, x, in.width, args->border);
-  for (int32_t y = 0; y < in.height; y++)
-    for (int32_t x = 0; x < in.width; x++)
+  const float *first = work.data - (ptrdiff_t)rows.y0 * (ptrdiff_t)work.stride; /* row 0 of the plane */
+  for (int32_t y = r.y0; y < r.y1; y++)
+    for (int32_t x = r.x0; x < r.x1; x++)
       out.data[(size_t)y * out.stride + (size_t)x] =
-          convolve_at(args->filter, work.data + x, (ptrdiff_t)work.stride, y, in.height, args->border);
+          convolve_at(args->filter, first + (x - r.x0), (ptrdiff_t)work.stride, y, in.height, args->border);
   return STAGE_OK;
 }
 
 stage_status halve_ref(stage_queue *queue, const halve_args *args) {
   (void)queue;
-  for (int32_t y = 0; y < args->out.height; y++)
-    for (int32_t x = 0; x < args->out.width; x++)
+  const plane_region r = region_or_all(args->region, &args->out);
+  for (int32_t y = r.y0; y < r.y1; y++)
+    for (int32_t x = r.x0; x < r.x1; x++)
       args->out.data[(size_t)y * args->out.stride + (size_t)x] =
           args->in.data[(size_t)(2 * y) * args->in.stride + (size_t)(2 * x)];
   return STAGE_OK;

@@ -29,6 +29,7 @@ stage_status SIMD_NAME(blur)(stage_queue *queue, const blur_args *args) {
   blur_job job = {.source = &args->in,
                   .read = read_plane_line,
                   .out = args->out,
+                  .region = region_or_all(args->region, &args->out),
                   .scratch = args->work.data,
                   .border = args->border,
                   .filter = args->filter,
@@ -39,25 +40,28 @@ stage_status SIMD_NAME(blur)(stage_queue *queue, const blur_args *args) {
 
 typedef struct halve_job {
   const halve_args *args;
+  plane_region region;
   int32_t rows; /* of a chunk */
 } halve_job;
 
 static void halve_chunk(void *argument, int32_t chunk, int32_t worker) {
   const halve_job *job = argument;
   const plane_view in = job->args->in, out = job->args->out;
+  const plane_region *r = &job->region;
   (void)worker;
-  const int32_t first = chunk * job->rows, end = first + job->rows < out.height ? first + job->rows : out.height;
+  const int32_t first = r->y0 + chunk * job->rows, end = r->y1 - first > job->rows ? first + job->rows : r->y1;
   for (int32_t y = first; y < end; y++) {
     const float *from = in.data + (size_t)(2 * y) * in.stride;
     float *to = out.data + (size_t)y * out.stride;
-    int32_t x = 0;
-    for (; x + SIMD_WIDTH <= out.width; x += SIMD_WIDTH) simd_store(to + x, simd_load_even(from + 2 * x));
-    for (; x < out.width; x++) to[x] = from[2 * x];
+    int32_t x = r->x0;
+    for (; x + SIMD_WIDTH <= r->x1; x += SIMD_WIDTH) simd_store(to + x, simd_load_even(from + 2 * x));
+    for (; x < r->x1; x++) to[x] = from[2 * x];
   }
 }
 
 stage_status SIMD_NAME(halve)(stage_queue *queue, const halve_args *args) {
-  halve_job job = {args, WORK_BAND_MIN};
-  if (args->out.height > 0) queue_run(queue, (args->out.height - 1) / job.rows + 1, halve_chunk, &job);
+  halve_job job = {args, region_or_all(args->region, &args->out), WORK_BAND_MIN};
+  const int32_t rows = job.region.y1 - job.region.y0;
+  if (rows > 0) queue_run(queue, (rows - 1) / job.rows + 1, halve_chunk, &job);
   return STAGE_OK;
 }

@@ -34,7 +34,7 @@ static size_t line_floats_of(int32_t columns, int32_t radius) {
   return whole_lines((size_t)columns + 2 * (size_t)radius + 2 * WORK_OVERREAD);
 }
 
-pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t radius, int32_t threads) {
+pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t plane_height, int32_t radius, int32_t threads) {
   pyramid_work w;
   assert(width >= 1 && height >= 1 && radius >= 0 && threads >= 1);
   w.strip = strip_of(width, threads);
@@ -48,7 +48,7 @@ pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t radius, int3
   }
   w.bands = ceil_div(height, w.band);
   const int32_t columns = w.strip < width ? w.strip : width;
-  w.ring_rows = ring_rows_of(height, radius);
+  w.ring_rows = ring_rows_of(plane_height, radius);
   w.ring_stride = ring_stride_of(columns);
   w.line_floats = line_floats_of(columns, radius);
   w.thread_floats = w.ring_stride * (size_t)w.ring_rows + LINES_BESIDE_RING * w.line_floats;
@@ -56,5 +56,5 @@ pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t radius, int3
 }
 
 size_t pyramid_work_floats(int32_t width, int32_t height, int32_t radius_max, int32_t threads) {
-  return pyramid_work_of(width, height, radius_max, threads).thread_floats * (size_t)threads;
+  return pyramid_work_of(width, height, height, radius_max, threads).thread_floats * (size_t)threads;
 }

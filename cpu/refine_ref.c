@@ -38,6 +38,11 @@ static void append_keypoint(const locate_args *args, const located *k, int32_t l
   list->level[n] = (int16_t)level;
 }
 
+void locate_one_ref(const locate_args *args, int32_t level, int32_t x, int32_t y) {
+  const located k = locate_sample(&args->octave, &args->params, level, x, y);
+  if (place_kept(&args->filter, k.x, k.y)) append_keypoint(args, &k, level, x, y);
+}
+
 stage_status locate_ref(stage_queue *queue, const locate_args *args) {
   (void)queue;
   const octave_view *o = &args->octave;
@@ -46,8 +51,7 @@ stage_status locate_ref(stage_queue *queue, const locate_args *args) {
     for (int32_t y = 0; y < o->height; y++)
       for (int32_t x = 0; x < o->width; x++) {
         if (!(args->settled.words[mask_row(o, words, level, y) + (size_t)(x >> 5)] >> (x & 31) & 1u)) continue;
-        const located k = locate_sample(o, &args->params, level, x, y);
-        if (place_kept(&args->filter, k.x, k.y)) append_keypoint(args, &k, level, x, y);
+        locate_one_ref(args, level, x, y);
       }
   return STAGE_OK;
 }

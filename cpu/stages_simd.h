@@ -8,7 +8,10 @@
 
 #define MATCH_SIMD_DECLARE(ISA)                                                                                        \
   stage_status match_##ISA(stage_queue *queue, const match_args *args);                                                \
-  bool match_work_bytes_##ISA(const match_args *args, int32_t threads, size_t *bytes)
+  bool match_work_bytes_##ISA(const match_args *args, int32_t threads, size_t *bytes);                                 \
+  size_t squares_work_bytes_##ISA(const squares_args *args);                                                           \
+  stage_status pack_second_##ISA(stage_queue *queue, const squares_args *args);                                        \
+  stage_status squares_##ISA(const squares_args *args)
 
 #define STAGES_SIMD_DECLARE(ISA)                                                                                       \
   stage_status base_##ISA(stage_queue *queue, const base_args *args);                                                  \

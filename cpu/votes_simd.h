@@ -1,64 +1,74 @@
 /*
- * Votes of a vector of samples, brought from "one vector a vote" to "eight votes beside each other a sample", and the
- * addition of eight such votes in memory. Included by *_simd.c only.
+ * The eight votes of each sample of a vector, added in memory. Included by *_simd.c only.
+ *
+ * A sample's votes are products of two of its row shares with four factors (describe_share of stages/describe.h). The
+ * factors and shares of a vector of samples are brought beside each other, sample by sample, so that the addition of
+ * one sample takes its eight products by one multiply-add and adds them as they are; what the votes are of them is
+ * computed from their sums.
  */
 #ifndef HARTSIFT_CPU_VOTES_SIMD_H
 #define HARTSIFT_CPU_VOTES_SIMD_H
 
-#include "cpu/simd.h"
+#include "cpu/elementary_simd.h"
 
-/* Votes are turned round within 128-bit lanes, which each hold four samples: sample 4 l + k of a vector has its votes
-   0..3 in lane l of block[k][0] and votes 4..7 in lane l of block[k][1]. */
-enum { VOTE_LANES = SIMD_WIDTH / 4 };
+/* Values are turned round within 128-bit lanes, which each hold four samples: sample 4 l + k of a vector has its factors
+   in lane l of factors[k], and its two shares in the first (k even) or second half of lane l of shares[k / 2]. */
+enum { VOTE_LANES = SIMD_WIDTH / 4, VOTE_PRODUCTS = 8 };
 typedef struct vote_block {
-  int32_t block[4][2][SIMD_WIDTH];
+  float factors[4][SIMD_WIDTH], shares[2][SIMD_WIDTH];
 } vote_block;
 
 #if SIMD_ISA == SIMD_ISA_avx512
-#  define VOTES_LOW(a, b)       _mm512_unpacklo_epi32(a, b)
-#  define VOTES_HIGH(a, b)      _mm512_unpackhi_epi32(a, b)
-#  define VOTES_LOW_PAIR(a, b)  _mm512_unpacklo_epi64(a, b)
-#  define VOTES_HIGH_PAIR(a, b) _mm512_unpackhi_epi64(a, b)
+#  define VOTES_LOW(a, b)          _mm512_unpacklo_ps(a, b)
+#  define VOTES_HIGH(a, b)         _mm512_unpackhi_ps(a, b)
+#  define VOTES_PAIR(a, b, unpack) _mm512_castpd_ps(_mm512_##unpack##_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)))
 #elif SIMD_ISA == SIMD_ISA_avx2
-#  define VOTES_LOW(a, b)       _mm256_unpacklo_epi32(a, b)
-#  define VOTES_HIGH(a, b)      _mm256_unpackhi_epi32(a, b)
-#  define VOTES_LOW_PAIR(a, b)  _mm256_unpacklo_epi64(a, b)
-#  define VOTES_HIGH_PAIR(a, b) _mm256_unpackhi_epi64(a, b)
+#  define VOTES_LOW(a, b)          _mm256_unpacklo_ps(a, b)
+#  define VOTES_HIGH(a, b)         _mm256_unpackhi_ps(a, b)
+#  define VOTES_PAIR(a, b, unpack) _mm256_castpd_ps(_mm256_##unpack##_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)))
 #elif SIMD_ISA == SIMD_ISA_sse2
-#  define VOTES_LOW(a, b)       _mm_unpacklo_epi32(a, b)
-#  define VOTES_HIGH(a, b)      _mm_unpackhi_epi32(a, b)
-#  define VOTES_LOW_PAIR(a, b)  _mm_unpacklo_epi64(a, b)
-#  define VOTES_HIGH_PAIR(a, b) _mm_unpackhi_epi64(a, b)
+#  define VOTES_LOW(a, b)          _mm_unpacklo_ps(a, b)
+#  define VOTES_HIGH(a, b)         _mm_unpackhi_ps(a, b)
+#  define VOTES_PAIR(a, b, unpack) _mm_castpd_ps(_mm_##unpack##_pd(_mm_castps_pd(a), _mm_castps_pd(b)))
 #else
-#  define VOTES_PAIR(a, b, zip) vreinterpretq_s32_s64(zip(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)))
-#  define VOTES_LOW(a, b)       vzip1q_s32(a, b)
-#  define VOTES_HIGH(a, b)      vzip2q_s32(a, b)
-#  define VOTES_LOW_PAIR(a, b)  VOTES_PAIR(a, b, vzip1q_s64)
-#  define VOTES_HIGH_PAIR(a, b) VOTES_PAIR(a, b, vzip2q_s64)
+#  define VOTES_LOW(a, b)  vzip1q_f32(a, b)
+#  define VOTES_HIGH(a, b) vzip2q_f32(a, b)
+#  define VOTES_PAIR(a, b, unpack)                                                                                     \
+    vreinterpretq_f32_f64(VOTES_##unpack(vreinterpretq_f64_f32(a), vreinterpretq_f64_f32(b)))
+#  define VOTES_unpacklo(a, b) vzip1q_f64(a, b)
+#  define VOTES_unpackhi(a, b) vzip2q_f64(a, b)
 #endif
 
-/* Half 0 or 1 of the block from its four votes. */
-SIMD_INLINE void votes_turn(vote_block *out, int half, const simd_i32 v[4]) {
-  const simd_i32 a = VOTES_LOW(v[0], v[1]), b = VOTES_LOW(v[2], v[3]);
-  const simd_i32 c = VOTES_HIGH(v[0], v[1]), d = VOTES_HIGH(v[2], v[3]);
-  simd_i32_store(out->block[0][half], VOTES_LOW_PAIR(a, b));
-  simd_i32_store(out->block[1][half], VOTES_HIGH_PAIR(a, b));
-  simd_i32_store(out->block[2][half], VOTES_LOW_PAIR(c, d));
-  simd_i32_store(out->block[3][half], VOTES_HIGH_PAIR(c, d));
+/* From the shares v0 and v1 of either row, the fractions fc of the column and fd of the direction, and their product. */
+SIMD_INLINE void votes_turn(vote_block *out, simd_f32 v0, simd_f32 v1, simd_f32 fc, simd_f32 fd, simd_f32 fcd) {
+  const simd_f32 one = simd_set1(1.0f);
+  const simd_f32 a = VOTES_LOW(one, fc), b = VOTES_LOW(fd, fcd), c = VOTES_HIGH(one, fc), d = VOTES_HIGH(fd, fcd);
+  simd_store(out->factors[0], VOTES_PAIR(a, b, unpacklo));
+  simd_store(out->factors[1], VOTES_PAIR(a, b, unpackhi));
+  simd_store(out->factors[2], VOTES_PAIR(c, d, unpacklo));
+  simd_store(out->factors[3], VOTES_PAIR(c, d, unpackhi));
+  simd_store(out->shares[0], VOTES_LOW(v0, v1));
+  simd_store(out->shares[1], VOTES_HIGH(v0, v1));
 }
 
-/* Adds the eight votes of sample 4 lane + k to at[0..7]. */
+/* Adds the products of sample 4 lane + k, each rounded once, to at[0..7]: both shares with 1, fc, fd, fc fd. */
 SIMD_INLINE void votes_add(int32_t *at, const vote_block *votes, int k, int lane) {
-  const int32_t *low = votes->block[k][0] + 4 * lane, *high = votes->block[k][1] + 4 * lane;
+  const float *factors = votes->factors[k] + 4 * lane, *shares = votes->shares[k / 2] + 4 * lane + 2 * (k % 2);
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx2
-  const __m128i first = _mm_load_si128((const __m128i *)(const void *)low);
-  const __m256i all =
-      _mm256_inserti128_si256(_mm256_castsi128_si256(first), _mm_load_si128((const __m128i *)(const void *)high), 1);
+  const __m256 factor = _mm256_broadcast_ps((const __m128 *)(const void *)factors);
+  const __m256 both = _mm256_castpd_ps(_mm256_broadcast_sd((const double *)(const void *)shares));
+  const __m256 share = _mm256_permutevar_ps(both, _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+  const __m256i product = _mm256_castps_si256(_mm256_fmadd_ps(share, factor, _mm256_set1_ps(ROUNDING_SHIFT)));
   __m256i *sum = (__m256i *)(void *)at;
-  _mm256_store_si256(sum, _mm256_add_epi32(_mm256_load_si256(sum), all));
+  _mm256_store_si256(
+      sum, _mm256_add_epi32(_mm256_load_si256(sum), _mm256_sub_epi32(product, _mm256_set1_epi32(ROUNDED_BIAS))));
 #else
-  simd_i32_store(at, simd_i32_add(simd_i32_load(at), simd_i32_load(low)));
-  simd_i32_store(at + 4, simd_i32_add(simd_i32_load(at + 4), simd_i32_load(high)));
+  const simd_f32 factor = simd_load(factors);
+  const simd_i32 bias = simd_i32_set1(ROUNDED_BIAS);
+  for (int row = 0; row < 2; row++) {
+    const simd_i32 product = simd_i32_sub(simd_biased_product(simd_set1(shares[row]), factor), bias);
+    simd_i32_store(at + 4 * row, simd_i32_add(simd_i32_load(at + 4 * row), product));
+  }
 #endif
 }
 
