@@ -179,6 +179,11 @@ stage_status device_event_create(cuda_event *event, bool timed) {
   return status_of(cudaEventCreateWithFlags(event, timed ? cudaEventDefault : cudaEventDisableTiming));
 }
 
+stage_status device_event_create_sleeping(cuda_event *event) {
+  *event = NULL;
+  return status_of(cudaEventCreateWithFlags(event, cudaEventDisableTiming | cudaEventBlockingSync));
+}
+
 void device_event_destroy(cuda_event event) {
   if (event) (void)cudaEventDestroy(event);
 }

@@ -292,37 +292,53 @@ template <int COPIES> static __device__ __forceinline__ int32_t describe_cropped
   return max(sum, 0);
 }
 
-/* Crops, clips and normalises; a lane writes entries 4 lane .. 4 lane + 3, the warp whole lines of 128 bytes. */
-template <int COPIES>
-static __device__ __forceinline__ void describe_write(const int32_t *votes, const sift_params *p, size_t n,
-                                                      const cuda_outputs *outputs) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
+/* A lane's entries of the histogram, 4 lane .. 4 lane + 3 in the order of the output. */
+typedef struct lane_bins {
   int32_t h[4];
+} lane_bins;
+
+/* They are cropped. */
+template <int COPIES>
+static __device__ __forceinline__ lane_bins describe_crop_lane(const int32_t *votes, bool vlfeat_layout) {
+  lane_bins bins;
+#pragma unroll
+  for (int32_t j = 0; j < 4; j++) {
+    const int32_t i = 4 * (int32_t)(threadIdx.x % WARP_LANES) + j;
+    bins.h[j] = describe_cropped<COPIES>(votes, vlfeat_layout ? describe_vlfeat_index(i) : i);
+  }
+  return bins;
+}
+
+/* Clips the bins; returns what brings those of all lanes to unit norm. */
+static __device__ __forceinline__ float describe_clip_lane(lane_bins *bins, bool root) {
   uint64_t squares = 0, clipped_squares = 0;
   uint32_t clipped_sum = 0; /* all votes together stay below 2^31 */
 #pragma unroll
-  for (int32_t j = 0; j < 4; j++) {
-    const int32_t i = 4 * lane + j;
-    h[j] = describe_cropped<COPIES>(votes, p->vlfeat_layout ? describe_vlfeat_index(i) : i);
-    squares += (uint64_t)((int64_t)h[j] * h[j]);
-  }
+  for (int32_t j = 0; j < 4; j++) squares += (uint64_t)((int64_t)bins->h[j] * bins->h[j]);
   const int32_t clip = describe_clip(warp_reduce_sum_u64(squares));
 #pragma unroll
   for (int32_t j = 0; j < 4; j++) {
-    h[j] = h[j] > clip ? clip : h[j];
-    clipped_squares += (uint64_t)((int64_t)h[j] * h[j]);
-    clipped_sum += (uint32_t)h[j];
+    const int32_t h = min(bins->h[j], clip);
+    clipped_squares += (uint64_t)((int64_t)h * h);
+    clipped_sum += (uint32_t)h;
+    bins->h[j] = h;
   }
-  const float factor = describe_factor(warp_reduce_sum_u64(clipped_squares), warp_reduce_sum(clipped_sum), p->root);
+  return describe_factor(warp_reduce_sum_u64(clipped_squares), warp_reduce_sum(clipped_sum), root);
+}
+
+/* Clips and normalises; the warp writes whole lines of 128 bytes. */
+static __device__ __forceinline__ void describe_write(lane_bins bins, const sift_params *p, size_t n,
+                                                      const cuda_outputs *outputs) {
+  const float factor = describe_clip_lane(&bins, p->root);
   float v[4];
   int32_t b[4];
 #pragma unroll
   for (int32_t j = 0; j < 4; j++) {
-    v[j] = describe_value(h[j], factor, p->root);
+    v[j] = describe_value(bins.h[j], factor, p->root);
     b[j] = describe_byte(v[j], p->descriptor_rule);
     if (p->descriptor_rule == RULE_OPENCV) v[j] = (float)b[j];
   }
-  const size_t at = n * WARP_LANES + (size_t)lane;
+  const size_t at = n * WARP_LANES + (size_t)(threadIdx.x % WARP_LANES);
   void *descriptors = outputs->descriptors; /* read here, because registers are scarce before */
   if (p->descriptor_float)
     ((float4 *)descriptors)[at] = make_float4(v[0], v[1], v[2], v[3]);
@@ -330,24 +346,44 @@ static __device__ __forceinline__ void describe_write(const int32_t *votes, cons
     ((uchar4 *)descriptors)[at] = make_uchar4((uint8_t)b[0], (uint8_t)b[1], (uint8_t)b[2], (uint8_t)b[3]);
 }
 
+/* The cropped histogram of feature n in one of its sizes. */
+template <int COPIES, bool POOLED>
+static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
+                                                          uint32_t n, int32_t size) {
+  const uint32_t i = v.features.keypoint[n];
+  const describe_site site = POOLED ? domain_site_of(&v.keypoints, i, &v.params, v.first_octave, v.octave_count, size)
+                                    : describe_site_of(&v.keypoints, i, &v.params, v.first_octave);
+  const octave_view &o = v.octaves[site.octave_index];
+  const plane_view level = {o.levels + (size_t)site.level * o.level_floats, o.width, o.height, o.stride};
+  const describe_window w =
+      describe_window_of(site.x, site.y, site.sigma, v.features.orientation[n], v.params.descriptor_rule);
+  describe_fill<COPIES>(votes, tile, &level, &w, v.scales->describe[w.radius]);
+  return describe_crop_lane<(COPIES > 1 ? COPIES : 1)>(votes, v.params.vlfeat_layout);
+}
+
 /* One feature by one warp; first: where the picture's descriptors begin, in descriptors. */
-template <int COPIES>
+template <int COPIES, bool POOLED>
 static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
                                                         uint32_t n, size_t first, const cuda_outputs *outputs) {
-  const keypoint_list &k = v.keypoints;
-  const uint32_t i = v.features.keypoint[n];
-  const int32_t octave = k.octave[i];
-  const octave_view &o = v.octaves[octave - v.first_octave];
-  const plane_view level = {o.levels + (size_t)k.level[i] * o.level_floats, o.width, o.height, o.stride};
-  const octave_keypoint at = keypoint_in_octave(&k, i, v.params.grid_shift);
-  const describe_window w =
-      describe_window_of(at.x, at.y, at.sigma, v.features.orientation[n], v.params.descriptor_rule);
-  describe_fill<COPIES>(votes, tile, &level, &w, v.scales->describe[w.radius]);
-  describe_write<(COPIES > 1 ? COPIES : 1)>(votes, &v.params, first + n, outputs);
+  lane_bins bins;
+  if (!POOLED) {
+    bins = describe_size<COPIES, POOLED>(v, votes, tile, n, 0);
+  } else {
+    bins = lane_bins{{0, 0, 0, 0}};
+#pragma unroll 1
+    for (int32_t size = 0; size < v.params.domain.count; size++) {
+      lane_bins one = describe_size<COPIES, POOLED>(v, votes, tile, n, size);
+      const float factor = describe_clip_lane(&one, false);
+#pragma unroll
+      for (int32_t j = 0; j < 4; j++) bins.h[j] += domain_share(one.h[j], factor);
+    }
+  }
+  describe_write(bins, &v.params, first + n, outputs);
 }
 
 /*
  * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
+ *           POOLED: over the domain sizes of the view, one after another.
  * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket in the order of work.
  * Shared    1056 bytes a copy and 2576 of tables, a warp.
  * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
@@ -355,10 +391,10 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
  * Barriers  warp only: tables and list before use and after, votes before folding, folding before cropping.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no features: returns at once.
  * Order     repeatable: votes are integers, each feature's output has its own address.
- * Cost      225 sigma^2 samples of about 120 operations, 8 of them votes, a feature: bound by shared atomics and,
+ * Cost      225 sigma^2 samples of about 120 operations, 8 of them votes, a window: bound by shared atomics and,
  *           nearly as much, by issue.
  */
-template <int COPIES, bool GROUP>
+template <int COPIES, bool POOLED, bool GROUP>
 __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
     describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
@@ -373,7 +409,7 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
   while (at < count) {
     uint32_t next = 0;
     if (lane == 0) next = warps + atomicAdd(&v.scratch.tickets[1], 1u);
-    describe_feature<COPIES>(v, s->votes, &s->tile, ordered ? v.scratch.order[at] : at, picture, outputs);
+    describe_feature<COPIES, POOLED>(v, s->votes, &s->tile, ordered ? v.scratch.order[at] : at, picture, outputs);
     at = __shfl_sync(WARP_ALL, next, 0);
   }
 }
@@ -420,21 +456,28 @@ stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream str
   return st == STAGE_OK ? launch(work_scatter_kernel, blocks, WORK_BINS, 0, stream, *view) : st;
 }
 
-template <int COPIES, bool GROUP>
+template <int COPIES, bool POOLED, bool GROUP>
 static stage_status launch_describe(const cuda_frame_view *view, const cuda_outputs *outputs, cudaStream_t stream) {
   const int threads = DESCRIBE_WARPS * WARP_LANES;
   const unsigned resident =
-      launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES, GROUP>, threads, 0);
+      launch_resident_blocks((const void *)describe_warp_per_feature_kernel<COPIES, POOLED, GROUP>, threads, 0);
   const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
-  return launch(describe_warp_per_feature_kernel<COPIES, GROUP>, blocks, threads, 0, stream, *view, outputs);
+  return launch(describe_warp_per_feature_kernel<COPIES, POOLED, GROUP>, blocks, threads, 0, stream, *view, outputs);
+}
+
+template <bool POOLED>
+static stage_status launch_variant(const cuda_frame_view *view, cuda_describe_variant variant,
+                                   const cuda_outputs *outputs, cudaStream_t stream) {
+  if (view->group > 1) return launch_describe<4, POOLED, true>(view, outputs, stream);
+  if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4, POOLED, false>(view, outputs, stream);
+  if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2, POOLED, false>(view, outputs, stream);
+  return launch_describe<0, POOLED, false>(view, outputs, stream);
 }
 
 stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,
                                   const cuda_outputs *outputs, cuda_stream stream) {
   assert(view->features.capacity > 0 && view->scales && outputs);
   assert(variant == CUDA_DESCRIBE_ATOMIC4 || view->group <= 1);
-  if (view->group > 1) return launch_describe<4, true>(view, outputs, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_describe<4, false>(view, outputs, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_describe<2, false>(view, outputs, stream);
-  return launch_describe<0, false>(view, outputs, stream);
+  return view->params.domain.count > 0 ? launch_variant<true>(view, variant, outputs, stream)
+                                       : launch_variant<false>(view, variant, outputs, stream);
 }

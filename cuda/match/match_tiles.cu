@@ -1,9 +1,10 @@
 /*
  * Squared distances without matrix instructions: of float descriptors in the contract's order, and of 8-bit ones four
  * products an instruction. A block holds 128 x 128 of them in registers and hands the two nearest of its rows and
- * columns in.
+ * columns in; or writes all of them.
  */
 #include "cuda/match/match_kernels.h"
+#include "cuda/match/neighbours_cuda.h"
 
 #include "cuda/device/launch.cuh"
 #include "cuda/match/match_keys.cuh"
@@ -95,6 +96,32 @@ static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint
     }
 }
 
+/* The upper words of keys of all squares of a tile. All threads; two barriers a slice: it is there for all; all are done
+   with it. */
+template <match_type TYPE>
+static __device__ __forceinline__ void tile_squares(const tiles_args *p, tiles_shared *s, uint32_t row, uint32_t column,
+                                                    uint32_t (*sums)[EACH]) {
+  enum { WORDS = MATCH_LENGTH * (TYPE == MATCH_F32 ? 4 : 1) / 4 };
+  uint32_t of_rows[SLICE_WORDS], of_columns[SLICE_WORDS];
+#pragma unroll
+  for (int i = 0; i < EACH * EACH; i++) sums[i / EACH][i % EACH] = 0u; /* 0.0f too */
+  fetch_slice(p->first, row, p->rows, WORDS, 0, of_rows);
+  fetch_slice(p->second, column, p->columns, WORDS, 0, of_columns);
+  for (uint32_t slice = 0; slice < WORDS / SLICE; slice++) {
+    __syncthreads();
+    store_slice(s->rows, of_rows);
+    store_slice(s->columns, of_columns);
+    __syncthreads();
+    if (slice + 1u < WORDS / SLICE) {
+      fetch_slice(p->first, row, p->rows, WORDS, slice + 1u, of_rows);
+      fetch_slice(p->second, column, p->columns, WORDS, slice + 1u, of_columns);
+    }
+#pragma unroll 2
+    for (int k = 0; k < SLICE; k++) take_word<TYPE>(s, k, sums);
+  }
+  squares_of_sums<TYPE>(p, row, column, sums);
+}
+
 static __device__ __forceinline__ uint64_t key_of(uint32_t square, uint32_t index) {
   return square == UINT32_MAX ? MATCH_NO_KEY : match_key(square, index);
 }
@@ -159,7 +186,7 @@ static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint
  * Launch    x: 128 rows a block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
  * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
  * Reads     both lists, 16-byte aligned. Writes the bests by atomic minima.
- * Barriers  two a slice: it is there for all; all are done with it.
+ * Barriers  those of tile_squares.
  * Limits    any count of 1 or more; beyond the last, descriptors are repeats whose squares are no candidates.
  * Order     repeatable: a square is one thread's, in the contract's order; minima of keys that are all different.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; bound by them.
@@ -167,30 +194,13 @@ static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint
 template <match_type TYPE>
 __global__ void __launch_bounds__(THREADS, 2) match_tiles_kernel(const __grid_constant__ tiles_args p) {
   __shared__ __align__(16) tiles_shared s;
-  enum { WORDS = MATCH_LENGTH * (TYPE == MATCH_F32 ? 4 : 1) / 4 };
   const uint32_t row = blockIdx.x * TILE;
   for (uint32_t tile = blockIdx.y; tile < (p.columns + TILE - 1u) / TILE; tile += gridDim.y) {
     const uint32_t column = tile * TILE;
-    uint32_t sums[EACH][EACH], of_rows[SLICE_WORDS], of_columns[SLICE_WORDS];
-#pragma unroll
-    for (int i = 0; i < EACH * EACH; i++) sums[i / EACH][i % EACH] = 0u; /* 0.0f too */
-    fetch_slice(p.first, row, p.rows, WORDS, 0, of_rows);
-    fetch_slice(p.second, column, p.columns, WORDS, 0, of_columns);
-    for (uint32_t slice = 0; slice < WORDS / SLICE; slice++) {
-      __syncthreads();
-      store_slice(s.rows, of_rows);
-      store_slice(s.columns, of_columns);
-      __syncthreads();
-      if (slice + 1u < WORDS / SLICE) {
-        fetch_slice(p.first, row, p.rows, WORDS, slice + 1u, of_rows);
-        fetch_slice(p.second, column, p.columns, WORDS, slice + 1u, of_columns);
-      }
-#pragma unroll 2
-      for (int k = 0; k < SLICE; k++) take_word<TYPE>(&s, k, sums);
-    }
-    squares_of_sums<TYPE>(&p, row, column, sums);
-    hand_rows_in(&p, row, column, sums);
-    if (p.column_bests.best) hand_columns_in(&p, row, column, sums);
+    uint32_t squares[EACH][EACH];
+    tile_squares<TYPE>(&p, &s, row, column, squares);
+    hand_rows_in(&p, row, column, squares);
+    if (p.column_bests.best) hand_columns_in(&p, row, column, squares);
   }
 }
 
@@ -214,4 +224,86 @@ stage_status cuda_match_tiles_launch(const match_args *args, const cuda_match_wo
   const dim3 grid((rows + TILE - 1u) / TILE, tiles < (unsigned)GRID_Y_MAX ? tiles : (unsigned)GRID_Y_MAX);
   return launch(args->type == MATCH_F32 ? match_tiles_kernel<MATCH_F32> : match_tiles_kernel<MATCH_U8>, grid, THREADS,
                 0, stream, p);
+}
+
+/* ------------------------------------------------------------------ all squares */
+
+typedef struct squares_tiles_args {
+  tiles_args lists;
+  const match_place *first_places, *second_places; /* null without a guide */
+  match_guide_kind guide;
+  double tolerance_squared;
+  float *squares;
+  size_t pitch;
+} squares_tiles_args;
+
+/* Writes one row of a thread's squares: infinity for what is no candidate. */
+template <match_type TYPE>
+static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, uint32_t i, uint32_t column,
+                                                   const uint32_t *squares) {
+  float4 out[2];
+  float *values = (float *)out;
+#pragma unroll
+  for (int c = 0; c < EACH; c++) {
+    const uint32_t j = column + offset_in_tile(threadIdx.x % SIDE, c);
+    bool there = squares[c] != UINT32_MAX;
+    if (there && p.guide != MATCH_UNGUIDED)
+      there = match_agrees(p.guide, p.tolerance_squared, &p.first_places[i], &p.second_places[j]);
+    const float square = TYPE == MATCH_F32 ? __uint_as_float(squares[c]) : (float)squares[c];
+    values[c] = there ? square : __uint_as_float(0x7f800000u);
+  }
+  float *line = p.squares + (size_t)i * p.pitch + column + threadIdx.x % SIDE * 4u;
+  *(float4 *)line = out[0];
+  *(float4 *)(line + TILE / 2) = out[1];
+}
+
+/*
+ * Does      all squares of rows with columns, where places agree: squares_ref.
+ * Launch    x: 128 rows a block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
+ * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
+ * Reads     both lists, 16-byte aligned; norms of 8-bit ones; places with a guide. Writes squares, whole tiles of columns.
+ * Barriers  those of tile_squares.
+ * Limits    any count of 1 or more; pitch a multiple of 128.
+ * Order     repeatable: a square is one thread's, in the contract's order.
+ * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; 4 bytes written a pair.
+ */
+template <match_type TYPE>
+__global__ void __launch_bounds__(THREADS, 2) match_squares_kernel(const __grid_constant__ squares_tiles_args p) {
+  __shared__ __align__(16) tiles_shared s;
+  const uint32_t row = blockIdx.x * TILE;
+  for (uint32_t tile = blockIdx.y; tile < (p.lists.columns + TILE - 1u) / TILE; tile += gridDim.y) {
+    uint32_t squares[EACH][EACH];
+    tile_squares<TYPE>(&p.lists, &s, row, tile * TILE, squares);
+#pragma unroll
+    for (int r = 0; r < EACH; r++) {
+      const uint32_t i = row + offset_in_tile(threadIdx.x / SIDE, r);
+      if (i < p.lists.rows) put_squares<TYPE>(p, i, tile * TILE, squares[r]);
+    }
+  }
+}
+
+stage_status cuda_squares_launch(const squares_args *args, const cuda_match_work *work, cuda_stream stream) {
+  const size_t words = MATCH_LENGTH * (args->type == MATCH_F32 ? 4 : 1) / 4, first = args->first_row;
+  const bool guided = args->guide != MATCH_UNGUIDED;
+  const squares_tiles_args p = {{(const uint32_t *)args->first.descriptors + first * words,
+                                 (const uint32_t *)args->second.descriptors,
+                                 args->rows,
+                                 args->second.count,
+                                 work->first_norms + first,
+                                 work->second_base,
+                                 {NULL, NULL},
+                                 {NULL, NULL}},
+                                guided ? args->first.places + first : NULL,
+                                guided ? args->second.places : NULL,
+                                args->guide,
+                                args->tolerance_squared,
+                                args->squares,
+                                args->pitch};
+  const uint32_t columns = args->second.count, tiles = (columns + TILE - 1u) / TILE;
+  assert(args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX && columns <= CUDA_MATCH_COUNT_MAX);
+  assert(args->pitch % TILE == 0 && args->pitch >= columns && (uintptr_t)args->squares % 16u == 0);
+  if (columns == 0) return STAGE_OK;
+  const dim3 grid((args->rows + TILE - 1u) / TILE, tiles < (unsigned)GRID_Y_MAX ? tiles : (unsigned)GRID_Y_MAX);
+  return launch(args->type == MATCH_F32 ? match_squares_kernel<MATCH_F32> : match_squares_kernel<MATCH_U8>, grid,
+                THREADS, 0, stream, p);
 }
