@@ -1,12 +1,15 @@
 /*
  * Files that appear whole or not at all; see atomic_file.h.
  */
+#define _DEFAULT_SOURCE /* getentropy, which musl has there */
 #include "pipeline/base/atomic_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -83,6 +86,14 @@ static uint64_t atomic_file_random(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + ((uint64_t)getpid() << 40);
 }
 
+/* Takes the lock that tells a file at work from one that a killed process left. False where atomic_file_remove_left came
+   in between, which takes the same lock and removes the name. A file system without locks has no such removal either. */
+static bool atomic_file_lock(int descriptor) {
+  struct stat info;
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+  return fstat(descriptor, &info) != 0 || info.st_nlink > 0;
+}
+
 /* Creates the temporary file beside the target; its name is short, so that a target name of the
    longest allowed length works too. Returns a descriptor or -1 with errno. */
 static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
@@ -100,7 +111,12 @@ static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
     /* Told before it is there, because a signal may come in between. */
     file->listed = atomic_file_begins(file->temporary);
     const int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (descriptor >= 0) return descriptor;
+    if (descriptor >= 0 && atomic_file_lock(descriptor)) return descriptor;
+    if (descriptor >= 0) {
+      unlink(file->temporary);
+      close(descriptor);
+      errno = EEXIST;
+    }
     atomic_file_gone(file->listed);
     if (errno != EEXIST) return -1;
   }
@@ -155,7 +171,12 @@ static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *ex
   return NULL;
 }
 
-FILE *atomic_file_open(atomic_file *file, const char *path) {
+/* What is there, if it is to be looked at: a link that is not followed is replaced as if nothing were there. */
+static bool atomic_file_exists(const char *path, bool follows_links, struct stat *existing) {
+  return (follows_links ? stat : lstat)(path, existing) == 0 && !S_ISLNK(existing->st_mode);
+}
+
+static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follows_links) {
   memset(file, 0, sizeof *file);
   errno = 0; /* what atomic_file_commit finds there is no older file's */
   if (!path || path[0] == '\0')
@@ -170,11 +191,12 @@ FILE *atomic_file_open(atomic_file *file, const char *path) {
   }
 
   struct stat existing;
-  const bool exists = stat(path, &existing) == 0;
+  const bool exists = atomic_file_exists(path, follows_links, &existing);
   if (exists && S_ISDIR(existing.st_mode)) return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
   if (exists && !S_ISREG(existing.st_mode)) return atomic_file_open_through(file, path);
   if (!exists && path[length - 1] == '/') return atomic_file_fail(file, HS_ERR_IO, EISDIR, "cannot write to", path);
-  if (!atomic_file_follow_links(file)) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot follow the link", path);
+  if (follows_links && !atomic_file_follow_links(file))
+    return atomic_file_fail(file, HS_ERR_IO, errno, "cannot follow the link", path);
   if (exists) {
     /* Renaming needs no right to the file itself, but write protection is meant to protect. */
     if (access(path, W_OK) != 0) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
@@ -190,10 +212,30 @@ FILE *atomic_file_open(atomic_file *file, const char *path) {
   return atomic_file_open_temporary(file, exists ? &existing : NULL);
 }
 
+FILE *atomic_file_open(atomic_file *file, const char *path) { return atomic_file_open_as(file, path, true); }
+
+FILE *atomic_file_open_over_links(atomic_file *file, const char *path) {
+  return atomic_file_open_as(file, path, false);
+}
+
 /* Why an earlier write to the stream failed. ferror alone does not say; errno does unless something has set it since, so
    only what nothing but a write leaves there is taken for the reason. */
 static int atomic_file_reason_of_failed_write(int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EPIPE ? error : EIO;
+}
+
+/* Makes a new name in the target's folder permanent. Returns 0 or the error; a folder may be one that can be written in but not
+   read, and a file system one that knows no such thing. */
+static int atomic_file_sync_folder(const atomic_file *file) {
+  char folder[ATOMIC_FILE_PATH_BYTES] = ".";
+  const size_t length = atomic_file_folder_length(file->target);
+  if (length > 0) memcpy(folder, file->target, length);
+  if (length > 0) folder[length] = '\0';
+  const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return 0;
+  const int error = fsync(descriptor) != 0 ? errno : 0;
+  close(descriptor);
+  return error == EINVAL || error == ENOTSUP ? 0 : error;
 }
 
 hs_status atomic_file_commit(atomic_file *file) {
@@ -216,15 +258,42 @@ hs_status atomic_file_commit(atomic_file *file) {
     atomic_file_abandon(file);
     return file->status;
   }
-  if (file->temporary_exists) atomic_file_gone(file->listed);
+  if (!file->temporary_exists) return HS_OK;
+  atomic_file_gone(file->listed);
   file->temporary_exists = false;
-  return HS_OK;
+  error = file->is_staged ? 0 : atomic_file_sync_folder(file);
+  if (error != 0) atomic_file_fail(file, HS_ERR_IO, error, "cannot make permanent", file->target);
+  return file->status;
 }
 
 bool atomic_file_is_temporary(const char *name) {
   const size_t start = strlen(TEMPORARY_START), length = strlen(name), end = strlen(TEMPORARY_END);
   return length > start + end && memcmp(name, TEMPORARY_START, start) == 0 &&
          strcmp(name + length - end, TEMPORARY_END) == 0;
+}
+
+/* Removes a temporary file unless some process is at work on it, or it is not this user's own. */
+static void remove_if_left(int folder, const char *name) {
+  struct stat info;
+  const int descriptor = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return;
+  if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() && info.st_nlink == 1 &&
+      flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+    unlinkat(folder, name, 0);
+  close(descriptor);
+}
+
+void atomic_file_remove_left(const char *path) {
+  atomic_file file;
+  const size_t length = atomic_file_folder_length(path);
+  if (length >= sizeof file.target) return;
+  memcpy(file.target, path, length);
+  memcpy(file.target + length, length > 0 ? "" : ".", length > 0 ? 1 : 2);
+  DIR *entries = opendir(file.target);
+  if (!entries) return;
+  for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries))
+    if (atomic_file_is_temporary(entry->d_name)) remove_if_left(dirfd(entries), entry->d_name);
+  closedir(entries);
 }
 
 void atomic_file_abandon(atomic_file *file) {

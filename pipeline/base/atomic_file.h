@@ -20,11 +20,12 @@ enum { ATOMIC_FILE_PATH_BYTES = 4096, ATOMIC_FILE_MESSAGE_BYTES = 512 };
 
 /* Holds no heap memory: after a failed open, a commit or an abandon nothing is left to release. */
 typedef struct atomic_file {
-  FILE *stream;                            /* null when closed */
-  bool temporary_exists;                   /* false: written straight to the target (a pipe, a device, stdout) */
-  bool keeps_stream;                       /* stdout: flushed, never closed */
-  int listed;                              /* what atomic_file_begins returned */
-  hs_status status;                        /* of the last call */
+  FILE *stream;          /* null when closed */
+  bool temporary_exists; /* false: written straight to the target (a pipe, a device, stdout) */
+  bool keeps_stream;     /* stdout: flushed, never closed */
+  bool is_staged;        /* set after opening: it will be moved on, and its name need not be permanent */
+  int listed;            /* what atomic_file_begins returned */
+  hs_status status;      /* of the last call */
   char message[ATOMIC_FILE_MESSAGE_BYTES]; /* why the last call failed, "" after success; names the path */
   char target[ATOMIC_FILE_PATH_BYTES];     /* path with symbolic links of its last part followed */
   char temporary[ATOMIC_FILE_PATH_BYTES];
@@ -37,8 +38,13 @@ typedef struct atomic_file {
    HS_ERR_ARGUMENT (null or empty path) or HS_ERR_IO. */
 FILE *atomic_file_open(atomic_file *file, const char *path);
 
-/* Makes the file appear. Checks every delayed write error (a full disk shows here); on failure the
-   temporary file is gone, the old target untouched and HS_ERR_IO returned. */
+/* The same, but where path is a symbolic link the file takes the link's place: for names that no user gave, in folders that
+   may have links to files of others. */
+FILE *atomic_file_open_over_links(atomic_file *file, const char *path);
+
+/* Makes the file appear, and permanent: the file and, once it has its name, its folder go to the disk. Checks every delayed
+   write error (a full disk shows here). On failure HS_ERR_IO is returned, the temporary file is gone and the old target
+   untouched; only where the folder could not be made permanent the new file is there nevertheless. */
 hs_status atomic_file_commit(atomic_file *file);
 
 /* Closes and removes the temporary file; the target is as it was. Allowed after a commit or a failed
@@ -50,6 +56,10 @@ void atomic_file_abandon(atomic_file *file);
    defines both, for its handler of signals: cli/common/unfinished_files.c. */
 int atomic_file_begins(const char *temporary);
 void atomic_file_gone(int place);
+
+/* Removes what killed processes left in the folder of `path`: temporary files of this user's that no process holds the lock
+   of, which each has for as long as it writes. */
+void atomic_file_remove_left(const char *path);
 
 /* Whether a file's name, without its folder, is one that temporary files get. */
 bool atomic_file_is_temporary(const char *name);

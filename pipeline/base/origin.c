@@ -9,7 +9,12 @@ static const char *const profiles[] = {[HS_PROFILE_LOWE] = "lowe",
                                        [HS_PROFILE_OPENCV] = "opencv",
                                        [HS_PROFILE_VLFEAT] = "vlfeat",
                                        [HS_PROFILE_COLMAP] = "colmap"};
-static const char *const norms[] = {[HS_NORM_L2] = "l2", [HS_NORM_ROOT] = "root"};
+/* Norms, and behind them the same of descriptors that are pooled over domain sizes. */
+enum { PLAIN_NORMS = 2 };
+static const char *const norms[] = {[HS_NORM_L2] = "l2",
+                                    [HS_NORM_ROOT] = "root",
+                                    [PLAIN_NORMS + HS_NORM_L2] = "l2-dsp",
+                                    [PLAIN_NORMS + HS_NORM_ROOT] = "root-dsp"};
 static const char *const layouts[] = {[HS_LAYOUT_UBC] = "UBC", [HS_LAYOUT_VLFEAT] = "VLFeat"};
 enum {
   PROFILES = sizeof profiles / sizeof profiles[0],
@@ -19,7 +24,11 @@ enum {
 
 const char *origin_profile_name(hs_profile profile) { return (unsigned)profile < PROFILES ? profiles[profile] : NULL; }
 
-const char *origin_norm_name(hs_norm norm) { return (unsigned)norm < NORMS ? norms[norm] : NULL; }
+int32_t origin_norm_number(const hs_origin *origin) { return (int32_t)origin->norm + (origin->dsp ? PLAIN_NORMS : 0); }
+
+const char *origin_norm_name(const hs_origin *origin) {
+  return (unsigned)origin->norm < PLAIN_NORMS ? norms[origin_norm_number(origin)] : NULL;
+}
 
 static int32_t value_of_name(const char *const *names, int32_t count, const char *name, size_t size) {
   for (int32_t i = 0; i < count; i++)
@@ -37,14 +46,15 @@ hs_origin origin_of_file(int64_t method_version, int64_t profile, int64_t norm, 
       norm < NORMS) {
     origin.method_version = (int32_t)method_version;
     origin.profile = (hs_profile)profile;
-    origin.norm = (hs_norm)norm;
+    origin.norm = (hs_norm)(norm % PLAIN_NORMS);
+    origin.dsp = norm >= PLAIN_NORMS;
   }
   if (exif_orientation >= 2 && exif_orientation <= 8) origin.exif_orientation = (int32_t)exif_orientation;
   return origin;
 }
 
 static bool is_known(const hs_origin *origin) {
-  return origin->method_version > 0 && origin_profile_name(origin->profile) != NULL && origin_norm_name(origin->norm) &&
+  return origin->method_version > 0 && origin_profile_name(origin->profile) != NULL && origin_norm_name(origin) &&
          (unsigned)origin->layout < LAYOUTS;
 }
 
@@ -70,9 +80,10 @@ bool origin_comparable(const hs_features *first, const hs_features *second, char
   const hs_origin *a = &first->origin, *b = &second->origin;
   hs_message_set(reason, reason_bytes, "%s", "");
   if (first->count == 0 || second->count == 0 || !is_known(a) || !is_known(b)) return true;
-  if (a->norm != b->norm)
-    return differ(first, second, "norm", origin_norm_name(a->norm), origin_norm_name(b->norm), "norm (l2, root)",
-                  reason, reason_bytes);
+  if (a->norm != b->norm || !a->dsp != !b->dsp)
+    return differ(first, second, "norm", origin_norm_name(a), origin_norm_name(b),
+                  a->norm != b->norm ? "norm (l2, root)" : "option dsp (pooling over domain sizes)", reason,
+                  reason_bytes);
   if (a->layout != b->layout)
     return differ(first, second, "bin order", layouts[a->layout], layouts[b->layout], "layout", reason, reason_bytes);
   if (first->descriptor_type == HS_DESCRIPTOR_F32 && scale_of(first) != scale_of(second))

@@ -10,7 +10,10 @@
 
 /* As the command's options have them; null for other values. */
 const char *origin_profile_name(hs_profile profile);
-const char *origin_norm_name(hs_norm norm);
+/* What files have for the norm: "l2", "root", or "l2-dsp", "root-dsp" for descriptors that are pooled over domain sizes; and
+   its number, 0..3. Earlier versions take the latter two for an origin that they do not know. */
+const char *origin_norm_name(const hs_origin *origin);
+int32_t origin_norm_number(const hs_origin *origin);
 /* The value of a name of `size` bytes; -1: none. */
 int32_t origin_profile_of_name(const char *name, size_t size);
 int32_t origin_norm_of_name(const char *name, size_t size);

@@ -20,6 +20,7 @@ static const status_text texts[] = {
     {HS_ERR_LIMIT, "HS_ERR_LIMIT", "The image or the work is larger than the limits allow."},
     {HS_ERR_FORMAT, "HS_ERR_FORMAT", "The content is damaged or of no known kind."},
     {HS_ERR_UNSUPPORTED, "HS_ERR_UNSUPPORTED", "The content is valid but this build or this format cannot hold it."},
+    {HS_ERR_CANCELLED, "HS_ERR_CANCELLED", "The caller's progress function asked for the end."},
     {HS_ERR_MEMORY, "HS_ERR_MEMORY", "An allocation failed."},
     {HS_ERR_IO, "HS_ERR_IO", "A file cannot be opened, read, written or renamed."},
     {HS_ERR_THREAD, "HS_ERR_THREAD", "A worker thread cannot be started."},

@@ -9,6 +9,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"
+#include "pipeline/context/tile_plan.h"
 #include "stages/grid_select.h"
 
 hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...) {
@@ -27,6 +28,22 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
 void context_clear_error(hs_context *context) {
   context->error[0] = '\0';
   context->error_location[0] = '\0';
+  context->progress_done = 0;
+}
+
+hs_status hs_set_progress(hs_context *c, hs_progress_function function, void *user) {
+  if (!c) return HS_ERR_ARGUMENT;
+  c->progress = function;
+  c->progress_user = user;
+  return HS_OK;
+}
+
+/* A frame that is repeated with more room begins anew, but what was told stands. */
+hs_status context_progress(hs_context *c, uint64_t done, uint64_t total) {
+  if (!c->progress) return HS_OK;
+  if (done > c->progress_done) c->progress_done = done;
+  if (c->progress(c->progress_user, c->progress_done, total) == 0) return HS_OK;
+  return CONTEXT_FAIL(c, HS_ERR_CANCELLED, "cancelled by the caller's progress function");
 }
 
 const char *hs_last_error(const hs_context *c) { return c ? c->error : ""; }
@@ -39,7 +56,8 @@ hs_origin context_origin(const hs_context *c, const hs_image *image) {
                      .profile = o->profile,
                      .norm = o->norm,
                      .layout = o->layout,
-                     .exif_orientation = image->exif_orientation};
+                     .exif_orientation = image->exif_orientation,
+                     .dsp = o->dsp};
 }
 
 const char *hs_backend_report(const hs_context *c) { return c ? c->report : ""; }
@@ -92,6 +110,21 @@ uint64_t context_scratch_bytes(const hs_options *o, const frame_plan *plan) {
   return (o->equalize ? pixels : 0) + (options_use_grid(o) ? scratch_grid_bytes(plan->request.feature_capacity) : 0);
 }
 
+hs_status context_plan(const hs_options *o, const plan_request *request, frame_plan *plan, uint64_t *wanted) {
+  const uint64_t limit = o->max_memory_bytes;
+  frame_plan tiled;
+  hs_status st = plan_make(request, plan);
+  if (st != HS_OK) return st;
+  const uint64_t scratch = context_scratch_bytes(o, plan);
+  *wanted = plan->host_bytes + scratch;
+  if (limit == 0 || *wanted <= limit || !request->params || plan->geometry.octave_count == 0) return HS_OK;
+  st = plan_make_tiled(request, limit > scratch ? limit - scratch : 0, &tiled);
+  if (st != HS_OK || tiled.host_bytes >= plan->host_bytes) return HS_OK;
+  *plan = tiled;
+  *wanted = plan->host_bytes + scratch;
+  return HS_OK;
+}
+
 hs_status context_give_up_room(hs_context *c, hs_status status) {
   c->keypoint_capacity = c->feature_capacity = 0;
   return status;
@@ -130,17 +163,21 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
                                 .pyramid_work_floats = c->ops.pyramid_work_floats,
                                 .pyramid_work_plane = c->ops.pyramid_work_plane,
                                 .detect_work_bytes = c->ops.detect_work_bytes,
-                                .detect_reads_top = c->ops.detect_reads_top};
-  st = plan_make(&request, &c->plan);
+                                .detect_reads_top = c->ops.detect_reads_top,
+                                .params = r->may_tile ? &c->params : NULL,
+                                .base_filter = &c->base_filter,
+                                .step_filter = c->step_filter};
+  uint64_t wanted = 0;
+  st = context_plan(&c->options, &request, &c->plan, &wanted);
   if (st != HS_OK)
     return context_give_up_room(c,
                                 CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
-  const uint64_t limit = c->options.max_memory_bytes,
-                 wanted = c->plan.host_bytes + context_scratch_bytes(&c->options, &c->plan);
+  const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && wanted > limit)
     return context_give_up_room(
-        c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %llu bytes of workspace, max_memory_bytes is %llu",
-                        width, height, (unsigned long long)wanted, (unsigned long long)limit));
+        c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %llu bytes of workspace%s, max_memory_bytes is %llu",
+                        width, height, (unsigned long long)wanted,
+                        c->plan.tile_side > 0 ? " even in the smallest tiles" : "", (unsigned long long)limit));
   if (c->plan.host_bytes <= c->slab_bytes) return HS_OK;
   hs_memory_release(c->options.allocator, c->slab);
   c->slab_bytes = 0;

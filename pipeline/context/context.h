@@ -47,6 +47,7 @@ struct hs_context {
   size_t match_bytes;
   pid_t process;                    /* that made it; in a forked child its threads and its device do not exist */
   bool is_lane;                     /* works beside others on images in in_flight_ring */
+  bool lanes_sleep;                 /* while a GPU works on their frames: other threads of the program need the cores */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
   struct hs_pairs *pairs;           /* the run over pairs that is under way */
 
@@ -57,6 +58,10 @@ struct hs_context {
   size_t slab_bytes;
   host_scratch scratch;
   uint32_t keypoint_capacity, feature_capacity; /* grown so far; 0: as planned */
+
+  hs_progress_function progress; /* the caller's; null: none */
+  void *progress_user;
+  uint64_t progress_done; /* told so far in this call */
 
   hs_features view;        /* of hs_extract_view on the CPU */
   hs_features pinned_view; /* of hs_extract_view on a device: points to its pinned results */
@@ -69,8 +74,12 @@ struct hs_context {
   char report[REPORT_BYTES];
 };
 
-/* Forgets the failure of the call before. */
+/* Forgets the failure of the call before, and how far it was. */
 void context_clear_error(hs_context *context);
+
+/* Tells the caller's progress function how far the call is; HS_ERR_CANCELLED when that asks for the end. On the caller's
+   thread alone. */
+hs_status context_progress(hs_context *context, uint64_t done, uint64_t total);
 
 /* What this context's descriptors of an image are. */
 hs_origin context_origin(const hs_context *context, const hs_image *image);
@@ -83,6 +92,11 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
 /* Makes plan and slab fit a frame on the host; nothing is allocated when the slab is large enough. Statuses:
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
 hs_status context_prepare(hs_context *context, const frame_request *request);
+
+/* The plan of a frame that these options allow: untiled, else in tiles where the request has what those need, else (with
+   *wanted above max_memory_bytes) the one that comes nearest. *wanted: bytes of its workspace. Statuses: HS_ERR_LIMIT: a
+   size does not fit the address space. */
+hs_status context_plan(const hs_options *options, const plan_request *request, frame_plan *plan, uint64_t *wanted);
 
 /* True when the counts of a frame's lists exceed its capacities; they are then raised for the next attempt. */
 bool context_grow_lists(hs_context *context, uint32_t keypoints, uint32_t features, uint32_t keypoint_capacity,

@@ -7,8 +7,9 @@
 #include "cpu/usable_threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/message.h"
+#include "stages/table_math.h"
 
-OPTIONS_END_WITH(hs_options, expert);
+OPTIONS_END_WITH(hs_options, unused);
 OPTIONS_END_WITH(hs_expert_options, variant);
 static const options_kind kind = OPTIONS_KIND(hs_options, profile);
 static const options_kind expert_kind = OPTIONS_KIND(hs_expert_options, octave_rule);
@@ -64,6 +65,9 @@ static void set_lowe(hs_options *o) {
   o->selection = HS_SELECT_RESPONSE;
   o->max_pixels = MAX_PIXELS_DEFAULT;
   o->device = HS_DEVICE_AUTO;
+  o->dsp_sizes = 4;
+  o->dsp_smallest = (float)(2.0 / 3.0);
+  o->dsp_largest = (float)(7.0 / 3.0);
 }
 
 static void set_opencv(hs_options *o) {
@@ -91,6 +95,9 @@ static void set_colmap(hs_options *o) {
   o->descriptor = HS_DESCRIPTOR_U8;
   o->max_features = 8192;
   o->selection = HS_SELECT_LEVELS;
+  o->dsp_sizes = 10;
+  o->dsp_smallest = (float)(1.0 / 6.0);
+  o->dsp_largest = 3.0f;
 }
 
 static hs_options defaults_of(hs_profile profile) {
@@ -192,10 +199,13 @@ static hs_status check_ints(const hs_options *o, char *message, size_t message_b
       {"threads", o->threads, 0, 1024},
       {"device", (int64_t)o->device, 0, HS_DEVICE_HYBRID},
       {"device_index", o->device_index, 0, 1023},
+      {"decoder", (int32_t)o->decoder, 0, HS_DECODER_GPU},
       {"split", o->split, 0, OCTAVES_MAX},
       {"in_flight", o->in_flight, 0, 256},
       {"images_per_launch", o->images_per_launch, 0, 64},
       {"equalize", o->equalize, 0, 1},
+      {"dsp", o->dsp, 0, 1},
+      {"dsp_sizes", o->dsp_sizes, 2, DOMAIN_SIZES_MAX},
       {"grid_columns", o->grid_columns, o->grid_rows > 0 ? 1 : 0, 4096},
       {"grid_rows", o->grid_rows, o->grid_columns > 0 ? 1 : 0, 4096},
   };
@@ -212,6 +222,8 @@ hs_status options_validate(const hs_options *o, char *message, size_t message_by
       {"contrast", o->contrast, 0.0f, 1.0f},
       {"settle", o->settle, 0.5f, 1.0f},
       {"edge", o->edge, 1.0f, 1000.0f},
+      {"dsp_smallest", o->dsp_smallest, 0.125f, 1.0f},
+      {"dsp_largest", o->dsp_largest, 1.0f, 4.0f},
   };
   for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
     const float_range *r = &ranges[i];
@@ -252,6 +264,17 @@ static float candidate_threshold(const hs_options *o) {
   return (float)(0.5 * contrast);
 }
 
+/* The sizes, and how many levels off each is sampled: scale-space levels lie a factor of 2^(1/S) apart. */
+static domain_sizes domain_sizes_of(const hs_options *o) {
+  domain_sizes d = {.count = o->dsp ? o->dsp_sizes : 0};
+  const double least = (double)o->dsp_smallest, step = ((double)o->dsp_largest - least) / (double)(o->dsp_sizes - 1);
+  for (int32_t i = 0; i < d.count; i++) {
+    d.size[i] = (float)(least + step * (double)i);
+    d.levels[i] = (int32_t)floor((double)o->scales * table_log2((double)d.size[i]) + 0.5);
+  }
+  return d;
+}
+
 sift_params options_params(const hs_options *o) {
   const hs_expert_options *rules = options_rules(o);
   const float contrast = (float)((double)o->contrast / (double)o->scales);
@@ -273,6 +296,7 @@ sift_params options_params(const hs_options *o) {
       .root = o->norm == HS_NORM_ROOT,
       .vlfeat_layout = o->layout == HS_LAYOUT_VLFEAT,
       .descriptor_float = o->descriptor == HS_DESCRIPTOR_F32,
+      .domain = domain_sizes_of(o),
   };
   return p;
 }

@@ -16,8 +16,9 @@ enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
 
 const char *plan_buffer_name(plan_buffer buffer) {
   static const char *const names[PLAN_BUFFER_COUNT] = {
-      "levels",      "blur work", "detect work", "candidates", "settled",  "dog",     "counts", "keypoints", "features",
-      "descriptors", "sources",   "picture",     "mask",       "selected", "records", "gray",   "histogram", "scratch"};
+      "levels",    "blur work", "detect work", "candidates", "settled", "dog",    "counts",
+      "keypoints", "features",  "descriptors", "sources",    "picture", "mask",   "selected",
+      "records",   "gray",      "histogram",   "scratch",    "base",    "strays", "order"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 
@@ -98,7 +99,7 @@ static bool add_octaves(frame_plan *plan) {
          add(plan, BUFFER_DETECT, 0, detect_bytes, 1, STEP_DETECT, STEP_DETECT);
 }
 
-static bool add_lists(frame_plan *plan) {
+bool plan_add_lists(frame_plan *plan) {
   const plan_request *r = &plan->request;
   return add(plan, BUFFER_COUNTS, 0, 4, sizeof(uint32_t), 0, STEP_COUNT) &&
          add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES, 0, STEP_COUNT) &&
@@ -127,7 +128,7 @@ hs_status plan_make(const plan_request *request, frame_plan *plan) {
     return HS_ERR_LIMIT;
   pyramid_geometry_skip(&plan->geometry, request->skipped_octaves);
   plan_decide_capacities(plan);
-  return add_lists(plan) && add_octaves(plan) ? HS_OK : HS_ERR_LIMIT;
+  return plan_add_lists(plan) && add_octaves(plan) ? HS_OK : HS_ERR_LIMIT;
 }
 
 const plan_entry *plan_find(const frame_plan *plan, plan_buffer buffer, int32_t octave_index) {

@@ -9,6 +9,7 @@
 #define HARTSIFT_CONTEXT_PLAN_H
 
 #include "pipeline/include/hartsift.h"
+#include "stages/params.h"
 #include "stages/pyramid.h"
 
 /* Steps of a frame, the unit of lifetimes. */
@@ -38,6 +39,9 @@ typedef enum plan_buffer {
   BUFFER_GRAY,                     /* device: the gray bytes of a colour picture that is equalised */
   BUFFER_HISTOGRAM,                /* device: 256 counts, of a picture that is equalised */
   BUFFER_SCRATCH,                  /* device: scratch of the keypoint stages */
+  BUFFER_BASE,                     /* host, tiled: level 0 of an odd octave, [1], and of an even one, [0] */
+  BUFFER_STRAYS,                   /* host, tiled: candidates that leave a tile */
+  BUFFER_ORDER,                    /* host, tiled: scratch for putting keypoints and features in order */
   PLAN_BUFFER_COUNT
 } plan_buffer;
 
@@ -46,6 +50,9 @@ enum {
   KEYPOINT_BYTES = 4 * sizeof(float) + 2 * sizeof(int32_t) + 2 * sizeof(int16_t),
   FEATURE_BYTES = sizeof(uint32_t) + sizeof(float)
 };
+
+/* A tile's own octave and those that its descriptors are pooled over: S + S log2 4 levels. */
+enum { TILE_OCTAVES_MAX = 4, TILE_STRAY_BYTES = 4 * sizeof(int32_t) };
 
 enum { PLAN_ALIGNMENT = 256, PLAN_ENTRIES_MAX = PLAN_PER_OCTAVE * OCTAVES_MAX + PLAN_BUFFER_COUNT };
 
@@ -72,6 +79,9 @@ typedef struct plan_request {
   bool pyramid_work_plane;
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top;
+  /* For a frame in tiles; read while the plan is made and while it is used. */
+  const sift_params *params;
+  const gaussian_filter *base_filter, *step_filter; /* step_filter[1..S+2] */
 } plan_request;
 
 typedef struct frame_plan {
@@ -82,6 +92,9 @@ typedef struct frame_plan {
   int32_t entry_count;
   plan_entry entries[PLAN_ENTRIES_MAX];
   size_t host_bytes, device_bytes; /* size of each slab */
+  /* A frame in tiles (tile_plan.h): stride and level_floats are those of a tile's levels, by the octave from its own on. */
+  int32_t tile_side;       /* samples; 0: not tiled */
+  uint32_t tile_keypoints; /* that may be found in a tile, or leave it, before it is divided */
 } frame_plan;
 
 /* Makes the plan. HS_ERR_LIMIT: a size does not fit the address space. */
@@ -111,6 +124,8 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
 /* For the plan's own files: adds an entry of count * item bytes (none when 0) at the lowest free offset; false when a
    size does not fit. */
 bool plan_add(frame_plan *plan, plan_entry entry, size_t count, size_t item);
+/* Likewise: the lists of keypoints and features. */
+bool plan_add_lists(frame_plan *plan);
 /* Likewise: first capacities of the lists where none are asked for, rounded to whole cache lines of every array. */
 void plan_decide_capacities(frame_plan *plan);
 

@@ -9,7 +9,10 @@
 
 typedef enum scratch_use {
   SCRATCH_PICTURE, /* the equalised picture */
+  SCRATCH_DECODED, /* pictures that were handed in encoded */
   SCRATCH_GRID,    /* features while they are ranked in the cells of a grid */
+  SCRATCH_PATCHES, /* where patches lie */
+  SCRATCH_GRAY,    /* the gray picture that patches are taken from, and what making it needs */
   /* Which given keypoint a listed one is, on a device: of those with their orientation and of the others; and of these
      others' features, whose keypoint they have. */
   SCRATCH_ORIENTED,

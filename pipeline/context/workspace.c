@@ -36,7 +36,7 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
   const pyramid_geometry *g = &plan->geometry;
   memset(w, 0, sizeof *w);
   float *work = buffer(plan, slab, BUFFER_BLUR_WORK, 0);
-  for (int32_t o = 0; o < g->octave_count; o++) {
+  for (int32_t o = 0; o < g->octave_count && plan->tile_side == 0; o++) {
     w->octaves[o] = (octave_view){.levels = buffer(plan, slab, BUFFER_LEVELS, o),
                                   .level_floats = plan->level_floats[o],
                                   .stride = plan->stride[o],

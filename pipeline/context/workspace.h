@@ -22,7 +22,7 @@ typedef struct workspace {
 keypoint_list workspace_keypoints(unsigned char *memory, uint32_t capacity, uint32_t *count);
 feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32_t *count);
 
-/* Sets the views; counts become 0. */
+/* Sets the views; counts become 0. Of a frame in tiles there are the lists alone. */
 void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w);
 
 /* Keypoint n of the list, with an orientation, as the caller sees it. */

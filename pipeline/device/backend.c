@@ -11,6 +11,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/device/cuda_match.h"
 
 /* What the CPU's part of a frame is worked on by. */
@@ -21,10 +22,22 @@ static void write_hybrid_report(const hs_context *c, char *text, size_t bytes) {
            c->ops.variant[STAGE_DESCRIBE]);
 }
 
+/* What decodes JPEGs, once somebody has asked. */
+static void write_decoder_report(const hs_context *c, char *text, size_t bytes) {
+  const char *reason;
+  const cuda_jpeg_state state = cuda_jpeg_ask(c, &reason);
+  if (state == CUDA_JPEG_READY)
+    snprintf(text, bytes, "JPEG: the GPU's engine (%s)\n", reason);
+  else if (state != CUDA_JPEG_UNKNOWN)
+    snprintf(text, bytes, "JPEG: libjpeg (the GPU's engine: %s)\n", reason);
+}
+
 void backend_report(hs_context *c) {
   if (c->cuda) {
     const int head = cuda_frame_report(c, c->report, sizeof c->report);
-    const size_t at = head > 0 && (size_t)head < sizeof c->report ? (size_t)head : 0;
+    size_t at = head > 0 && (size_t)head < sizeof c->report ? (size_t)head : 0;
+    write_decoder_report(c, c->report + at, sizeof c->report - at);
+    at = strlen(c->report);
     if (c->options.device == HS_DEVICE_HYBRID) write_hybrid_report(c, c->report + at, sizeof c->report - at);
     const size_t end = strlen(c->report);
     if (c->no_device[0])
@@ -112,6 +125,7 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   c->scales = owner->scales;
   c->ops = owner->ops;
   c->is_lane = true;
+  c->lanes_sleep = owner->lanes_sleep;
   c->keypoint_capacity = owner->keypoint_capacity;
   c->feature_capacity = owner->feature_capacity;
   c->splits = owner->splits;

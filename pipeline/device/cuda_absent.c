@@ -1,10 +1,13 @@
-/* A build without CUDA: the functions of cuda_frame.h, cuda_match.h and cuda_pairs.h fail and say that there is no CUDA. */
+/* A build without CUDA: the functions of cuda_frame.h, cuda_jpeg.h, cuda_match.h, cuda_neighbours.h and cuda_pairs.h fail and say that
+   there is no CUDA. */
 #include <stdio.h>
 
 #include "pipeline/base/message.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_given.h"
+#include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/device/cuda_match.h"
+#include "pipeline/device/cuda_neighbours.h"
 #include "pipeline/device/cuda_pairs.h"
 
 #define WITHOUT_CUDA                                                                                                   \
@@ -134,11 +137,72 @@ hs_status cuda_match_pairs(hs_context *c, const match_request *r, const cuda_mat
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
+hs_status cuda_neighbours_nearest(hs_context *c, const match_request *r, float bound, uint32_t k,
+                                  match_neighbour *nearest) {
+  (void)r;
+  (void)bound;
+  (void)k;
+  (void)nearest;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
+hs_status cuda_neighbours_within(hs_context *c, const match_request *r, float bound, cuda_neighbours_take take,
+                                 void *user) {
+  (void)r;
+  (void)bound;
+  (void)take;
+  (void)user;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
 void cuda_match_destroy(hs_context *c) { (void)c; }
 
 void cuda_match_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
   (void)c;
   *device_bytes = *pinned_bytes = 0;
+}
+
+cuda_jpeg_state cuda_jpeg_open(hs_context *c) {
+  (void)c;
+  return CUDA_JPEG_OFF;
+}
+
+void cuda_jpeg_hand_over(hs_context *from, hs_context *to) {
+  (void)from;
+  (void)to;
+}
+
+void cuda_jpeg_judge(hs_context *c, const char *reason) {
+  (void)c;
+  (void)reason;
+}
+
+cuda_jpeg_state cuda_jpeg_ask(const hs_context *c, const char **reason) {
+  (void)c;
+  *reason = WITHOUT_CUDA;
+  return CUDA_JPEG_OFF;
+}
+
+bool cuda_jpeg_finish(hs_context *c) {
+  (void)c;
+  return false;
+}
+
+bool cuda_jpeg_decode(hs_context *c, int32_t set, const cuda_jpeg_file *files, int32_t count, cuda_jpeg_rows *rows) {
+  (void)c;
+  (void)set;
+  (void)files;
+  (void)count;
+  (void)rows;
+  return false;
+}
+
+hs_status cuda_jpeg_fetch(hs_context *c, const cuda_jpeg_rows *rows, int32_t width, int32_t height, unsigned char *to) {
+  (void)rows;
+  (void)width;
+  (void)height;
+  (void)to;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
 bool cuda_pairs_wanted(const hs_context *c) {

@@ -32,6 +32,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   if (st == STAGE_OK) st = device_event_create(&s->described, false);
   if (st == STAGE_OK) st = device_event_create(&s->crossed, false);
   if (st == STAGE_OK) st = device_event_create(&s->equalizing, false);
+  if (st == STAGE_OK) st = device_event_create_sleeping(&s->ended);
   if (st == STAGE_OK) st = device_stream_create(&s->upload);
   for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
   for (int i = 0; i < STAGING_SLOTS && st == STAGE_OK; i++) st = device_event_create(&s->slot_copied[i], false);
@@ -93,6 +94,13 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
   memset(s, 0, sizeof *s);
   s->device = index;
   c->cuda = s;
+  if (!c->is_lane) s->jpeg = hs_memory_alloc(c->options.allocator, sizeof *s->jpeg);
+  if (!c->is_lane && !s->jpeg) {
+    hs_message_set(message, bytes, "out of memory for a device context");
+    cuda_frame_destroy(c);
+    return HS_ERR_MEMORY;
+  }
+  if (s->jpeg) memset(s->jpeg, 0, sizeof *s->jpeg);
   hs_status st = cuda_variants_parse(&s->variants, variant, message, bytes) ? HS_OK : HS_ERR_OPTION;
   if (st == HS_OK && device_query(index, &s->info, reason, sizeof reason) != STAGE_OK) {
     hs_message_set(message, bytes, "CUDA device %d (%s): %s", index, s->info.name, reason);
@@ -116,6 +124,7 @@ void cuda_frame_destroy(hs_context *c) {
     if (s->stream) (void)device_stream_wait(s->stream);
     if (s->upload) (void)device_stream_wait(s->upload);
     cuda_graphs_free(s);
+    cuda_jpeg_destroy(c);
     for (int32_t o = 0; o < OCTAVES_MAX; o++) device_event_destroy(s->forked[o]);
     device_event_destroy(s->begun);
     device_event_destroy(s->listed);
@@ -125,6 +134,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_event_destroy(s->described);
     device_event_destroy(s->crossed);
     device_event_destroy(s->equalizing);
+    device_event_destroy(s->ended);
     for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
     for (int i = 0; i < STAGING_SLOTS; i++) device_event_destroy(s->slot_copied[i]);
     for (int i = 0; i < SIDE_STREAMS; i++) {
@@ -154,6 +164,7 @@ hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message
   const hs_status st = cuda_frame_create(c, NULL, message, bytes);
   if (st != HS_OK) return st;
   c->cuda->variants = owner->cuda->variants;
+  c->cuda->jpeg = owner->cuda->jpeg;
   cuda_result_pool_leave(c->cuda->pool);
   c->cuda->pool = cuda_result_pool_share(owner->cuda->pool);
   return HS_OK;
@@ -239,6 +250,7 @@ static hs_status clear_masks(hs_context *c, const cuda_frame_place *place) {
   layout.first_byte = e->offset;
   layout.picture_bytes = s->plan.device_bytes;
   layout.group = (int32_t)cuda_group_of(place);
+  layout.octaves_searched = s->octaves_searched;
   layout.words = s->mask_words;
   memcpy(layout.offset, s->mask_offset, sizeof layout.offset[0] * (size_t)s->plan.geometry.octave_count);
   if (memcmp(&layout, &s->cleared_masks, sizeof layout) == 0) return HS_OK;
@@ -284,11 +296,18 @@ hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_fra
   return st;
 }
 
+/* Waits for what was enqueued; spins where nothing is said, which is sooner. */
+static stage_status finish(const hs_context *c, cuda_stream stream) {
+  if (!c->lanes_sleep) return device_stream_wait(stream);
+  const stage_status st = device_event_record(c->cuda->ended, stream);
+  return st == STAGE_OK ? device_event_finish(c->cuda->ended) : st;
+}
+
 static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat) {
   cuda_state *s = c->cuda;
   *repeat = false;
   if (s->plan.geometry.octave_count == 0) return HS_OK;
-  const stage_status done = device_stream_wait(stream_of(s, place));
+  const stage_status done = finish(c, stream_of(s, place));
   if (done != STAGE_OK) {
     const hs_status failed = cuda_failure(c, done, "running the frame");
     (void)device_stream_wait(s->upload);
@@ -319,7 +338,7 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
   device_leave(previous);
   if (st != HS_OK || *repeat) return st;
   const result_set *pinned = &s->results[s->set];
-  const size_t room = s->plan.request.feature_capacity, descriptor_bytes = s->plan.request.descriptor_bytes;
+  const size_t room = s->kept_capacity, descriptor_bytes = s->plan.request.descriptor_bytes;
   for (size_t i = 0; i < cuda_group_of(place); i++) {
     const unsigned char *descriptors = pinned->descriptors;
     result[i].count = s->mail->counts[i].features;

@@ -6,30 +6,10 @@
 #include "pipeline/base/memory.h"
 
 #include "cuda/match/match_cuda.h"
+#include "pipeline/device/cuda_match_room.h"
 #include "pipeline/device/cuda_state.h"
 
 enum { ALIGNMENT = 256, VECTOR_BYTES = 16 };
-
-/* What a context holds on its device for matching. */
-struct cuda_match_state {
-  unsigned char *slab; /* device */
-  size_t slab_bytes;
-  void *pinned, *d_pinned; /* host memory, and its address on the device */
-  size_t pinned_bytes;
-  bool prepared;
-};
-
-/* A request on the device: what the kernels take, and where it lies in the slab and in pinned memory. */
-typedef struct device_matching {
-  match_args args;
-  cuda_match_work work;
-  void *descriptors[2]; /* copies; null: the caller's own are used */
-  void *keypoints[2];
-  size_t slab_bytes, pinned_bytes;
-} device_matching;
-
-/* What comes back. */
-typedef enum match_wanted { WANTED_NEAREST, WANTED_BOTH_NEAREST, WANTED_PAIRS, WANTED_MUTUAL_PAIRS } match_wanted;
 
 /* ------------------------------------------------------------------ room */
 
@@ -50,8 +30,8 @@ static bool wants_backward(match_wanted wanted) {
 }
 
 /* Lays a request out in a slab (null: only its sizes). */
-static void lay_out(const match_request *r, const cuda_match_place *place, match_wanted wanted, unsigned char *slab,
-                    device_matching *d) {
+static void lay_out(const match_request *r, const cuda_match_place *place, match_wanted wanted, size_t extra_bytes,
+                    unsigned char *slab, device_matching *d) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   const match_list *lists[2] = {&r->first, &r->second};
   match_side *sides[2] = {&d->args.first, &d->args.second};
@@ -69,6 +49,7 @@ static void lay_out(const match_request *r, const cuda_match_place *place, match
     *sides[i] = (match_side){d->descriptors[i] ? d->descriptors[i] : lists[i]->descriptors,
                              i == 0 ? d->work.first_places : d->work.second_places, lists[i]->count};
   }
+  d->extra = part(slab, &bytes, extra_bytes);
   d->slab_bytes = bytes;
   const size_t results = wanted == WANTED_BOTH_NEAREST ? (size_t)r->first.count + r->second.count : r->first.count;
   d->pinned_bytes = ALIGNMENT + results * sizeof(match_pair);
@@ -104,9 +85,8 @@ static hs_status grow_pinned(hs_context *c, size_t bytes) {
   return HS_OK;
 }
 
-/* The state, made when it is first wanted, and all memory of a request. */
-static hs_status make_room(hs_context *c, const match_request *r, const cuda_match_place *place, match_wanted wanted,
-                           device_matching *d) {
+hs_status cuda_match_make_room(hs_context *c, const match_request *r, const cuda_match_place *place,
+                               match_wanted wanted, size_t extra_bytes, device_matching *d) {
   if (r->first.count > CUDA_MATCH_COUNT_MAX || r->second.count > CUDA_MATCH_COUNT_MAX)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a list has more than %u features, the most on a device",
                         (unsigned)CUDA_MATCH_COUNT_MAX);
@@ -121,18 +101,17 @@ static hs_status make_room(hs_context *c, const match_request *r, const cuda_mat
     if (st != STAGE_OK) return cuda_failure(c, st, "preparing matching");
     c->cuda_match->prepared = true;
   }
-  lay_out(r, place, wanted, NULL, d);
+  lay_out(r, place, wanted, extra_bytes, NULL, d);
   hs_status st = grow_slab(c, d->slab_bytes);
   if (st == HS_OK) st = grow_pinned(c, d->pinned_bytes);
-  if (st == HS_OK) lay_out(r, place, wanted, c->cuda_match->slab, d);
+  if (st == HS_OK) lay_out(r, place, wanted, extra_bytes, c->cuda_match->slab, d);
   return st;
 }
 
 /* ------------------------------------------------------------------ work */
 
-/* Brings one list to the device, with its places. */
-static stage_status bring(const match_request *r, const cuda_match_place *place, int which, const device_matching *d,
-                          cuda_stream stream) {
+stage_status cuda_match_bring(const match_request *r, const cuda_match_place *place, int which,
+                              const device_matching *d, cuda_stream stream) {
   const match_list *list = which == 0 ? &r->first : &r->second;
   const size_t value = r->type == MATCH_F32 ? sizeof(float) : 1, count = list->count;
   stage_status st = STAGE_OK;
@@ -157,8 +136,8 @@ static stage_status enqueue(const struct cuda_match_state *s, const match_reques
   unsigned char *results = (unsigned char *)s->pinned + ALIGNMENT,
                 *d_results = (unsigned char *)s->d_pinned + ALIGNMENT;
   const size_t rows = r->first.count, columns = r->second.count;
-  stage_status st = bring(r, place, 0, d, stream);
-  if (st == STAGE_OK) st = bring(r, place, 1, d, stream);
+  stage_status st = cuda_match_bring(r, place, 0, d, stream);
+  if (st == STAGE_OK) st = cuda_match_bring(r, place, 1, d, stream);
   if (st == STAGE_OK) st = cuda_match_nearest_launch(&d->args, &d->work, CUDA_MATCH_TENSOR, stream);
   if (st != STAGE_OK) return st;
   if (wanted == WANTED_PAIRS || wanted == WANTED_MUTUAL_PAIRS) {
@@ -184,7 +163,7 @@ static hs_status run(hs_context *c, const match_request *r, const cuda_match_pla
   device_matching d;
   int32_t previous;
   if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
-  hs_status st = make_room(c, r, place, wanted, &d);
+  hs_status st = cuda_match_make_room(c, r, place, wanted, 0, &d);
   if (st == HS_OK) {
     stage_status done = enqueue(c->cuda_match, r, place, wanted, &d, stream);
     /* Copies may still be reading the caller's lists, also after a failure. */

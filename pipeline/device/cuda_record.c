@@ -86,7 +86,7 @@ static void view_lists(recording *r) {
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
   v->features = v->oriented;
   if (v->max_features > 0)
-    v->features = workspace_features(buffer(s, r->slab, BUFFER_SELECTED, 0), p->feature_capacity, &counts[2]);
+    v->features = workspace_features(buffer(s, r->slab, BUFFER_SELECTED, 0), s->kept_capacity, &counts[2]);
   v->scales = s->scales;
   (void)cuda_keypoint_scratch_layout(&capacity, buffer(s, r->slab, BUFFER_SCRATCH, 0), &v->scratch);
 }
@@ -111,9 +111,24 @@ base_args cuda_base_args(const hs_context *c, const source_view *source) {
   return args;
 }
 
-/* Where the level 0 after octave o goes: to the next octave, or to the host. */
+/* Where the level 0 after octave o goes: to the next octave, or to the host where it makes that one. */
 static plane_view next_base(const recording *r, int32_t o) {
-  return o + 1 < r->view.octave_count ? octave_level(&r->view.octaves[o + 1], 0) : r->handover;
+  const plane_view none = {0};
+  if (o + 1 < r->view.octave_count) return octave_level(&r->view.octaves[o + 1], 0);
+  return o + 1 == r->state->octaves_searched ? r->handover : none;
+}
+
+/* The host's copy of level 0 of its first octave, which with pooling the device has too. */
+static stage_status record_handover(const recording *r) {
+  const cuda_state *s = r->state;
+  const int32_t first = s->octaves_searched;
+  stage_status st = STAGE_OK;
+  if (first < r->view.octave_count) {
+    const plane_view level = octave_level(&r->view.octaves[first], 0);
+    assert(level.stride == r->handover.stride && level.height == r->handover.height);
+    st = device_copy_from(s->handover, level.data, level.stride * (size_t)level.height * sizeof(float), s->stream);
+  }
+  return st == STAGE_OK ? handover_launch(&s->d_mail->handed_over, s->stream) : st;
 }
 
 /* Level s of octave o from the level before; `halved` as the next octave's level 0 too. */
@@ -177,28 +192,31 @@ static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
   return st == STAGE_OK ? device_event_wait(s->joined[side], waiting) : st;
 }
 
-/* Levels 0..S of every octave, which is what orientation and descriptors read. */
-static stage_status record_described_levels(const recording *r, const record_target *target) {
-  const base_args base = cuda_base_args(r->context, &target->base);
-  stage_status st = target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
-  for (int32_t o = 0; o < r->view.octave_count && st == STAGE_OK; o++)
+/* Levels 0..S of the octaves from `first` on, which is what orientation and descriptors read. */
+static stage_status record_described_levels(const recording *r, int32_t first) {
+  stage_status st = STAGE_OK;
+  for (int32_t o = first; o < r->view.octave_count && st == STAGE_OK; o++)
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
   return st;
+}
+
+static stage_status record_base(const recording *r, const record_target *target) {
+  const base_args base = cuda_base_args(r->context, &target->base);
+  return target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
 }
 
 /* All levels and candidate masks: levels 1..S octave after octave, and beside them, on other streams, the work that no
    later level needs. */
 static stage_status record_pyramid(const recording *r, const record_target *target) {
-  const int32_t octaves = r->view.octave_count;
-  const base_args base = cuda_base_args(r->context, &target->base);
-  stage_status st = target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
+  const int32_t octaves = r->state->octaves_searched;
+  stage_status st = record_base(r, target);
   for (int32_t o = 0; o < octaves && st == STAGE_OK; o++) {
     st = record_levels(r, o, 1, r->context->options.scales, true, r->state->stream);
-    if (st == STAGE_OK && o + 1 == octaves && r->handover.data)
-      st = handover_launch(&r->state->d_mail->handed_over, r->state->stream);
+    if (st == STAGE_OK && o + 1 == octaves && r->handover.data) st = record_handover(r);
     if (st == STAGE_OK) st = record_upper_levels(r, o);
     if (st == STAGE_OK) st = record_extrema(r, o);
   }
+  if (st == STAGE_OK) st = record_described_levels(r, octaves);
   for (int side = 0; side < SIDE_STREAMS && side < octaves && st == STAGE_OK; side++)
     st = join(r->state, side, r->state->stream);
   return st;
@@ -251,7 +269,8 @@ static stage_status record_keypoints(const recording *r) {
 /* Keypoints that were given: only their orientations, where they bring none, and their descriptors. */
 static stage_status record_given(const recording *r, const record_target *target) {
   const cuda_state *s = r->state;
-  stage_status st = record_described_levels(r, target);
+  stage_status st = record_base(r, target);
+  if (st == STAGE_OK) st = record_described_levels(r, 0);
   if (st == STAGE_OK) st = join(s, 0, s->stream); /* the counters are cleared */
   if (st == STAGE_OK) st = device_event_record(s->searched, s->stream);
   if (st == STAGE_OK) st = device_event_wait(s->searched, s->keypoint);

@@ -25,6 +25,22 @@ bool cuda_wants_blur_work(const hs_context *c) {
   return wanted;
 }
 
+/* How many of the listed features a picture can keep. By levels of detail it may be more than max_features. */
+static uint32_t kept_capacity(const hs_context *c, const cuda_frame_place *place) {
+  const uint32_t listed = c->cuda->plan.request.feature_capacity, most = options_device_most(&c->options);
+  const bool is_bound = most > 0 && place->given.count == 0 && c->options.selection != HS_SELECT_LEVELS;
+  const uint32_t kept = (most + 31u) & ~31u; /* as lists are rounded */
+  return is_bound && kept < listed ? kept : listed;
+}
+
+/* How many octaves there are of a frame whose first so many are searched: with pooling, those that its windows reach too. */
+static int32_t octaves_described(const hs_context *c, const source_view *v, int32_t searched) {
+  const int32_t octaves = searched + domain_octaves(&c->params.domain, c->params.scales);
+  pyramid_geometry whole;
+  (void)pyramid_geometry_of(v->width, v->height, &c->rules, &whole); /* a picture too large is refused by the plan */
+  return whole.octave_count > searched && whole.octave_count < octaves ? whole.octave_count : octaves;
+}
+
 /* The plan of a frame: state->plan and what goes with it. */
 static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
@@ -36,7 +52,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
                           .feature_capacity = c->feature_capacity,
                           .descriptor_bytes = r->descriptor_bytes};
   const cuda_given *given = &place->given;
-  if (place->octaves > 0) request.rules.octaves = place->octaves;
+  if (place->octaves > 0) request.rules.octaves = octaves_described(c, v, place->octaves);
   if (given->count > 0) {
     const uint32_t room = given->capacity + given->capacity / 2;
     request.rules.octaves = given->octaves;
@@ -58,6 +74,8 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
   if (st != HS_OK)
     return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
+  s->kept_capacity = kept_capacity(c, place);
+  s->octaves_searched = place->octaves > 0 ? place->octaves : s->plan.geometry.octave_count;
   return HS_OK;
 }
 
@@ -92,7 +110,7 @@ hs_status cuda_make_room(hs_context *c, const frame_request *r, const cuda_frame
 hs_status cuda_make_result_room(hs_context *c, size_t group, size_t descriptor_bytes) {
   cuda_state *s = c->cuda;
   result_set *r = &s->results[s->set];
-  const size_t features = s->plan.request.feature_capacity * group + s->room_beyond;
+  const size_t features = s->kept_capacity * group + s->room_beyond;
   if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
   const size_t records = align(features * sizeof *r->records);
   const stage_status st = cuda_result_pool_hold(s->pool, records + features * descriptor_bytes, &r->block);
@@ -108,7 +126,7 @@ hs_status cuda_make_result_room(hs_context *c, size_t group, size_t descriptor_b
 
 plane_view cuda_handover_plane(const cuda_state *s, float *data) {
   const pyramid_geometry *g = &s->plan.geometry;
-  const int32_t last = g->octave_count - 1, width = g->width[last] / 2, height = g->height[last] / 2;
+  const int32_t last = s->octaves_searched - 1, width = g->width[last] / 2, height = g->height[last] / 2;
   return (plane_view){data, width, height, PLANE_ROUND_UP((size_t)width, PLANE_STRIDE_FLOATS)};
 }
 
@@ -146,6 +164,7 @@ void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   const cuda_state *s = c->cuda;
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
   if (s && s->zeros) *device_bytes += CUDA_EQUALIZE_BYTES;
+  for (int i = 0; s && i < CUDA_JPEG_SETS; i++) *device_bytes += s->decoded_bytes[i];
   *pinned_bytes =
       s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) + s->slot_bytes * STAGING_SLOTS
         : 0;
@@ -163,9 +182,8 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   if (st != HS_OK) return st;
   const cuda_state *s = c->cuda;
   *device_bytes = s->plan.device_bytes + sizeof(vote_scales) + (request.equalize ? CUDA_EQUALIZE_BYTES : 0);
-  *pinned_bytes = align(s->plan.request.feature_capacity * sizeof(hs_keypoint)) +
-                  s->plan.request.feature_capacity * descriptor_bytes + cuda_staging_bytes(&request.source) +
-                  sizeof *s->mail;
+  *pinned_bytes = align(s->kept_capacity * sizeof(hs_keypoint)) + s->kept_capacity * descriptor_bytes +
+                  cuda_staging_bytes(&request.source) + sizeof *s->mail;
   return HS_OK;
 }
 

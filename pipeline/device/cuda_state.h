@@ -5,6 +5,7 @@
 #define HARTSIFT_DEVICE_CUDA_STATE_H
 
 #include "cuda/device/device.h"
+#include "cuda/jpeg/jpeg_engine.h"
 #include "cuda/keypoints/describe_cuda.h"
 #include "cuda/keypoints/orient_cuda.h"
 #include "cuda/keypoints/refine_cuda.h"
@@ -13,6 +14,7 @@
 #include "pipeline/device/cuda_failure.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_graph_cache.h"
+#include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/device/cuda_primitives.h"
 #include "pipeline/device/cuda_result_pool.h"
 
@@ -43,6 +45,7 @@ typedef struct result_set {
 typedef struct mask_layout {
   size_t first_byte, picture_bytes; /* in the slab; from one picture of a group to the next */
   int32_t group;
+  int32_t octaves_searched; /* the masks of the others stay clear */
   uint32_t words, offset[OCTAVES_MAX];
 } mask_layout;
 
@@ -53,6 +56,13 @@ typedef struct frame_mail {
   uint32_t handed_over;                     /* 1: the level is there; the host clears it */
 } frame_mail;
 
+/* A device's JPEG engine, of a context and its lanes. */
+typedef struct cuda_jpeg {
+  jpeg_engine engine;
+  cuda_jpeg_state state;
+  char reason[CUDA_JPEG_REASON_BYTES];
+} cuda_jpeg;
+
 typedef struct cuda_state {
   int32_t device;
   device_info info;
@@ -60,6 +70,7 @@ typedef struct cuda_state {
   cuda_stream stream, side[SIDE_STREAMS], keypoint; /* keypoint: what follows the search */
   cuda_event begun, forked[OCTAVES_MAX], searched, listed, described, joined[SIDE_STREAMS];
   cuda_event equalizing;
+  cuda_event ended;   /* of a frame, for lanes that sleep until then */
   cuda_event crossed; /* between a caller's stream and the context's */
   cuda_stream upload; /* bands of the picture, while the base of those that came is made */
   cuda_event uploaded[UPLOAD_BANDS_MAX];
@@ -83,12 +94,18 @@ typedef struct cuda_state {
   result_set results[CUDA_RESULT_SETS];
   int32_t set; /* the one in use */
   uint64_t memory_generation;
+  cuda_jpeg *jpeg; /* a lane's is its owner's */
+  jpeg_decoder decoder;
+  unsigned char *decoded[CUDA_JPEG_SETS]; /* device: pictures that the engine decoded */
+  size_t decoded_bytes[CUDA_JPEG_SETS];
   unsigned char *zeros; /* device: what histograms find zero and leave zero; null until a picture is equalised */
 
-  frame_plan plan; /* of the frame being prepared */
+  frame_plan plan;        /* of the frame being prepared */
+  uint32_t kept_capacity; /* features that a picture of it can have left after the selection */
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
   mask_layout cleared_masks; /* the words between octaves are zero there */
   size_t picture_pitch, mask_pitch;
+  int32_t octaves_searched; /* of the plan's; windows of pooled descriptors reach into the others */
   graph_cache graphs;
 
   cuda_primitives primitives;

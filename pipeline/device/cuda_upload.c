@@ -16,7 +16,9 @@ static int32_t bands_for(int64_t pixels) {
 int32_t cuda_upload_bands(const hs_context *c, const cuda_frame_place *place, const source_view *source) {
   const base_args args = cuda_base_args(c, source);
   if (c->is_lane) return 1; /* other frames' kernels hide the upload anyway, and one launch is cheaper than several */
-  if (place->stream || place->resident || place->group > 1 || !base_is_fused(&args)) return 1;
+  /* What lies on the device was written on the frame's stream, which the uploads' does not wait for. */
+  if (place->source_on_device || place->stream || place->resident || place->group > 1 || !base_is_fused(&args))
+    return 1;
   return bands_for((int64_t)source->width * source->height);
 }
 

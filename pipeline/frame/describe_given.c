@@ -11,6 +11,7 @@
 #include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_given.h"
+#include "pipeline/encoded/picture_source.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/frame/given_keypoints.h"
 
@@ -137,12 +138,13 @@ static hs_status run_on_device(hs_context *c, const frame_request *r, given_outp
 }
 
 static hs_status run(hs_context *c, const hs_image *image, frame_request *r, given_output *out) {
-  hs_status st = image_view_source(c, image, &r->source);
+  hs_status st = picture_sources(c, &image, 1, false, r);
   if (st == HS_OK) st = image_view_filter(c, image, NULL, &r->filter);
   if (st != HS_OK) return st;
   r->equalize = c->options.equalize && c->cuda;
   if (!c->cuda) return run_on_cpu(c, r, out);
-  st = run_on_device(c, r, out);
+  st = context_progress(c, 0, 1);
+  if (st == HS_OK) st = run_on_device(c, r, out);
   if (!backend_falls_back(c, st)) return st;
   backend_note_fallback(c, c->error);
   context_clear_error(c);

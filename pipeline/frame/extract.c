@@ -5,6 +5,7 @@
 #include "pipeline/context/context.h"
 #include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_frame.h"
+#include "pipeline/encoded/picture_source.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"
@@ -35,7 +36,7 @@ static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32
 }
 
 static hs_status run_on_device(hs_context *c, const frame_request *request, frame_output *out) {
-  const cuda_frame_place place = {0};
+  const cuda_frame_place place = {.source_on_device = request->source_on_device};
   cuda_frame_result result = {0};
   hs_status st = c->options.device == HS_DEVICE_HYBRID ? gpu_cpu_split_run(c, request, &result)
                                                        : cuda_frame_run(c, request, &place, &result);
@@ -57,20 +58,25 @@ static hs_status run_on_cpu(hs_context *c, const frame_request *request, frame_o
    results of several images at once. */
 static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
                              frame_output *out) {
-  hs_status st = image_view_source(c, image, &request->source);
+  bool on_device = c->cuda && !request->on_cpu;
+  request->may_tile = !c->cuda;
+  /* A mask lies where the caller has it, and the picture beside it. */
+  hs_status st = request->source_on_device ? image_view_source(c, image, &request->source)
+                                           : picture_sources(c, &image, 1, on_device && !mask, request);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
   if (st != HS_OK) return st;
   *out = (frame_output){0};
-  bool on_device = c->cuda && !request->on_cpu;
   /* Where octaves are split, the CPU may do them all. */
   request->equalize = c->options.equalize && on_device && c->options.device != HS_DEVICE_HYBRID;
   if (!request->equalize) st = equalize_picture(c, &request->source);
   if (st != HS_OK) return st;
-  if (on_device) st = run_on_device(c, request, out);
+  if (on_device) st = context_progress(c, 0, 1);
+  if (on_device && st == HS_OK) st = run_on_device(c, request, out);
   if (on_device && !c->is_lane && backend_falls_back(c, st)) {
     backend_note_fallback(c, c->error);
     context_clear_error(c);
-    st = HS_OK;
+    st = request->source_on_device ? picture_sources(c, &image, 1, false, request) : HS_OK;
+    if (st != HS_OK) return st;
     on_device = false;
   }
   if (on_device) return st;
@@ -126,13 +132,13 @@ hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *m
   return extract(c, image, mask, c->options.descriptor, true, features);
 }
 
-hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *mask, const hs_features **features) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
+hs_status extract_view(hs_context *c, const hs_image *image, bool image_on_device, const hs_image *mask,
+                       const hs_features **features) {
   if (features) *features = NULL;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+  frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
+                           .source_on_device = image_on_device};
   frame_output out;
   hs_status st = run_checked(c, image, mask, &request, &out);
   if (st == HS_OK && !out.on_device) st = copy_out(c, image, &out, c->options.descriptor, &c->view);
@@ -140,6 +146,11 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
   if (out.on_device) c->pinned_view = view_of(c, image, &out, c->options.descriptor);
   *features = out.on_device ? &c->pinned_view : &c->view;
   return HS_OK;
+}
+
+hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *mask, const hs_features **features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  return c ? extract_view(c, image, false, mask, features) : HS_ERR_ARGUMENT;
 }
 
 hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {

@@ -18,7 +18,10 @@ static void nearest_level(const sift_params *p, int32_t first_octave, float sigm
 }
 
 static bool windows_fit(const sift_params *p, float octave_sigma) {
-  return octave_sigma < 0.4f * (float)WINDOW_RADIUS_MAX && describe_radius(octave_sigma) <= WINDOW_RADIUS_MAX &&
+  const domain_sizes *d = &p->domain;
+  const float largest = d->count > 0 && d->size[d->count - 1] > 1.0f ? d->size[d->count - 1] : 1.0f;
+  return octave_sigma < 0.4f * (float)WINDOW_RADIUS_MAX &&
+         describe_radius(largest * octave_sigma) <= WINDOW_RADIUS_MAX &&
          orient_radius(octave_sigma, p->orientation_rule) <= WINDOW_RADIUS_MAX;
 }
 
@@ -44,11 +47,11 @@ int32_t given_octaves_needed(const pyramid_geometry *g, const hs_context *c, con
     r->given_statuses[i] = place.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
     if (place.octave_index + 1 > needed) needed = place.octave_index + 1;
   }
-  return needed;
+  if (needed > 0) needed += domain_octaves(&c->params.domain, c->params.scales);
+  return needed < g->octave_count ? needed : g->octave_count;
 }
 
-/* An angle in [0, 2 pi); one that is there already keeps its bits. */
-static float wrap_angle(float a) {
+float given_angle(float a) {
   if (a >= 0.0f && a < TWO_PI_FLOAT) return a;
   const double two_pi = 6.283185307179586476925;
   const double turns = (double)a / two_pi;
@@ -74,7 +77,7 @@ static void append(const workspace *w, float shift, const hs_keypoint *k, uint32
   const uint32_t m = (*w->features.count)++;
   if (m >= w->features.capacity) return;
   w->features.keypoint[m] = n;
-  w->features.orientation[m] = wrap_angle(k->orientation);
+  w->features.orientation[m] = given_angle(k->orientation);
 }
 
 void given_append(const pyramid_geometry *g, const hs_context *c, const frame_request *r, int32_t o, bool oriented,

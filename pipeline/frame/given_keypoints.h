@@ -17,6 +17,9 @@ typedef struct given_place {
    picture, or the window wider than WINDOW_RADIUS_MAX. */
 given_place given_place_of(const pyramid_geometry *geometry, const sift_params *params, const hs_keypoint *keypoint);
 
+/* A finite angle in [0, 2 pi); one that is there already keeps its bits. */
+float given_angle(float radians);
+
 /* Octaves that must be built for the keypoints given; writes their statuses. */
 int32_t given_octaves_needed(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request);
 

@@ -1,7 +1,6 @@
 /* Images in flight: a ring of slots between the caller and the lanes. */
 #include "pipeline/frame/in_flight.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,59 +8,26 @@
 #include "cpu/float_environment.h"
 #include "cpu/threads.h"
 #include "cpu/worker_signals.h"
+#include "pipeline/frame/in_flight_ring.h"
 #include "pipeline/frame/small_images.h"
 #include "pipeline/device/backend.h"
-#include "pipeline/device/cuda_frame.h"
+#include "pipeline/encoded/engine_check.h"
+#include "pipeline/encoded/picture_source.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
 #include "pipeline/frame/run_frame.h"
 
-/* Most lanes of each kind. On a GPU four fill the multiprocessors with large images and eight with small ones. */
-enum { CUDA_LANES = 8, CPU_LANES = 16, IN_FLIGHT_DEFAULT = 8 };
+enum { IN_FLIGHT_DEFAULT = 8 };
 
-/* One image between hs_submit and the end of its results. */
-typedef struct in_flight_slot {
-  hs_image image, mask;
-  bool masked, done;
-  bool fell_back; /* error says why */
-  hs_status status;
-  hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results, or of `own` */
-  hs_features own;      /* GPU: of an image that the CPU did, because it did not fit */
-  int32_t group_most;   /* images like this one that may share its launches; 1: it goes alone */
-  int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory */
-  int32_t lane, set;    /* whose results these are; GPU only */
-  char error[ERROR_TEXT_BYTES], location[ERROR_LOCATION_BYTES];
-} in_flight_slot;
+/* Where a GPU's engine decodes JPEGs in batches: two batches, one being worked on while the next is decoded. As many where
+   files are read for a GPU: each takes a core for longer than the GPU works on it. */
+enum { IN_FLIGHT_ENCODED = 2 * CUDA_JPEG_MOST, IN_FLIGHT_FILES = 64 };
 
 static void keep_error(in_flight_slot *s, const hs_context *lane) {
   hs_message_set(s->error, sizeof s->error, "%s", lane->error);
   hs_message_set(s->location, sizeof s->location, "%s", lane->error_location);
 }
-
-typedef struct in_flight_lane {
-  in_flight_ring *ring;
-  hs_context *context;
-  pthread_t thread;
-  int32_t held[CUDA_RESULT_SETS]; /* results in each set that the caller has not given back */
-  hs_statistics statistics;       /* as it started, then after its last image */
-} in_flight_lane;
-
-/* Images are numbered as they are submitted; image n lies in slot n % slot_count. All under the lock. */
-struct in_flight_ring {
-  pthread_mutex_t lock;
-  pthread_cond_t work, done;
-  bool ending, viewed; /* viewed: image oldest - 1 is still being looked at */
-  bool on_device;
-  int32_t lane_count, slot_count;
-  int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
-  uint64_t oldest, next, end; /* first not waited for, first that no lane has taken, one past the last */
-  in_flight_lane lanes[CPU_LANES];
-  in_flight_slot slots[];
-};
-
-static in_flight_slot *slot_of(in_flight_ring *f, uint64_t image) { return &f->slots[image % (uint64_t)f->slot_count]; }
 
 /* A set of the lane's results that may be written, -1: none. */
 static int32_t free_set(const in_flight_lane *lane) {
@@ -84,9 +50,11 @@ static void fall_back(in_flight_lane *lane, in_flight_slot *s) {
 static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
   hs_context *c = lane->context;
   const hs_image *mask = s->masked ? &s->mask : NULL;
+  if (s->from_file && !lane->ring->on_device) in_flight_read_slot(s);
+  if (s->unreadable) return;
   if (lane->ring->on_device) {
     const hs_features *view = NULL;
-    s->status = hs_extract_view(c, &s->image, mask, &view);
+    s->status = extract_view(c, &s->pixels, s->on_device, mask, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
     if (backend_falls_back(c, s->status)) {
       fall_back(lane, s);
@@ -103,10 +71,10 @@ static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
   in_flight_ring *f = lane->ring;
   const hs_image *images[CUDA_GROUP_MAX] = {NULL};
   hs_features views[CUDA_GROUP_MAX];
-  for (int32_t i = 0; i < count; i++) images[i] = &slot_of(f, first + (uint64_t)i)->image;
-  const hs_status st = small_images_run(lane->context, images, count, views);
+  for (int32_t i = 0; i < count; i++) images[i] = &ring_slot(f, first + (uint64_t)i)->pixels;
+  const hs_status st = small_images_run(lane->context, images, ring_slot(f, first)->on_device, count, views);
   for (int32_t i = 0; i < count; i++) {
-    in_flight_slot *s = slot_of(f, first + (uint64_t)i);
+    in_flight_slot *s = ring_slot(f, first + (uint64_t)i);
     s->status = st;
     if (st == HS_OK) s->features = views[i];
     if (backend_falls_back(lane->context, st))
@@ -116,31 +84,58 @@ static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
   }
 }
 
+/* A file's features are those of the original, and its pixels are no longer needed. */
+static void end_file(in_flight_slot *s) {
+  if (s->from_file && s->status == HS_OK) file_picture_place(&s->picture, &s->features);
+  file_picture_free(&s->picture);
+}
+
 static void run_images(in_flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
   if (lane->ring->on_device) cuda_frame_use_results(lane->context, set);
   if (count > 1)
     run_group(lane, first, count);
   else
-    run_slot(lane, slot_of(lane->ring, first));
+    run_slot(lane, ring_slot(lane->ring, first));
+  for (int32_t i = 0; i < count; i++) end_file(ring_slot(lane->ring, first + (uint64_t)i));
+}
+
+static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+
+/* Each lane may hold the memory of a group, so a group has the device's room divided by the number of lanes. */
+static int32_t group_for(const in_flight_ring *f, const hs_context *c, const hs_image *image, int32_t lanes_most) {
+  const int32_t room_for = lanes_most / f->lane_count;
+  return least(small_images_most(c, image), room_for > 1 ? room_for : 1);
+}
+
+/* What of an image's size decides who takes it, for a file: it was not known at its submission. Under the lock. */
+static void size_file(const in_flight_lane *lane, in_flight_slot *s) {
+  const in_flight_ring *f = lane->ring;
+  if (s->lanes_most > 0) return;
+  s->lanes_most = s->unreadable ? f->lane_count : cuda_frame_lanes(lane->context, s->image.width, s->image.height);
+  s->group_most = s->unreadable || s->masked ? 1 : group_for(f, lane->context, &s->image, s->lanes_most);
+  context_clear_error(lane->context);
 }
 
 /* Whether an image waits and this lane may take it. Under the lock. */
 static bool may_take(in_flight_lane *lane) {
   in_flight_ring *f = lane->ring;
-  if (f->next == f->end) return false;
-  return lane - f->lanes < slot_of(f, f->next)->lanes_most && free_set(lane) >= 0;
+  if (f->next == f->end || ring_slot(f, f->next)->state != SLOT_READY) return false;
+  size_file(lane, ring_slot(f, f->next));
+  return lane - f->lanes < ring_slot(f, f->next)->lanes_most && free_set(lane) >= 0;
 }
 
 /* How many of the waiting images the lane takes as one group: images alike, as many as are worth it, but no more than
    its share, so that other lanes get work too; a power of two, so that few graphs suffice. Under the lock. */
 static int32_t group_to_take(const in_flight_lane *lane) {
   in_flight_ring *f = lane->ring;
-  const in_flight_slot *first = slot_of(f, f->next);
+  const in_flight_slot *first = ring_slot(f, f->next);
   const uint64_t waiting = f->end - f->next, share = (waiting + (uint64_t)f->lane_count - 1) / (uint64_t)f->lane_count;
   int32_t alike = 1, count = 1;
   while ((uint64_t)alike < share && alike < first->group_most) {
-    const in_flight_slot *s = slot_of(f, f->next + (uint64_t)alike);
-    if (s->group_most == 1 || !small_images_alike(&first->image, &s->image)) break;
+    in_flight_slot *s = ring_slot(f, f->next + (uint64_t)alike);
+    if (s->state != SLOT_READY || s->on_device != first->on_device) break;
+    size_file(lane, s);
+    if (s->group_most == 1 || !small_images_alike(&first->pixels, &s->pixels)) break;
     alike++;
   }
   while (2 * count <= alike) count *= 2;
@@ -150,7 +145,7 @@ static int32_t group_to_take(const in_flight_lane *lane) {
 /* Wakes lanes because images wait. One signal suffices if every lane may take the next image. Otherwise all are woken,
    because the signal could go to a lane that may not take it and would go back to sleep. Under the lock. */
 static void wake_lanes(in_flight_ring *f) {
-  bool anyone = slot_of(f, f->next)->lanes_most >= f->lane_count;
+  bool anyone = ring_slot(f, f->next)->lanes_most >= f->lane_count;
   for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
   if (anyone)
     pthread_cond_signal(&f->work);
@@ -167,13 +162,20 @@ static int32_t take(in_flight_lane *lane, uint64_t *first) {
   *first = f->next;
   f->next += (uint64_t)count;
   for (int32_t i = 0; i < count; i++) {
-    in_flight_slot *s = slot_of(f, *first + (uint64_t)i);
+    in_flight_slot *s = ring_slot(f, *first + (uint64_t)i);
     s->lane = (int32_t)(lane - f->lanes);
     s->set = set;
   }
   if (f->on_device) lane->held[set] += count;
+  if (f->next != f->end && ring_slot(f, f->next)->state == SLOT_ENCODED) pthread_cond_signal(&f->encoded);
   if (f->next != f->end) wake_lanes(f); /* other lanes may take the images behind */
   return count;
+}
+
+/* The image is done, and its pixels are no longer needed. Under the lock. */
+static void end_slot(in_flight_ring *f, in_flight_slot *s) {
+  s->done = true;
+  if (s->decoded_in >= 0 && --f->decoded_held[s->decoded_in] == 0) pthread_cond_signal(&f->encoded);
 }
 
 static void *lane_main(void *argument) {
@@ -183,12 +185,12 @@ static void *lane_main(void *argument) {
   uint64_t first;
   pthread_mutex_lock(&f->lock);
   for (int32_t count = take(lane, &first); count > 0; count = take(lane, &first)) {
-    const int32_t set = slot_of(f, first)->set;
+    const int32_t set = ring_slot(f, first)->set;
     pthread_mutex_unlock(&f->lock);
     run_images(lane, first, count, set);
     pthread_mutex_lock(&f->lock);
     backend_statistics(lane->context, &lane->statistics);
-    for (int32_t i = 0; i < count; i++) slot_of(f, first + (uint64_t)i)->done = true;
+    for (int32_t i = 0; i < count; i++) end_slot(f, ring_slot(f, first + (uint64_t)i));
     pthread_cond_broadcast(&f->done);
   }
   pthread_mutex_unlock(&f->lock);
@@ -197,17 +199,19 @@ static void *lane_main(void *argument) {
 
 /* The image's results are no longer needed. Under the lock. */
 static void give_back(in_flight_ring *f, uint64_t image) {
-  in_flight_slot *s = slot_of(f, image);
+  in_flight_slot *s = ring_slot(f, image);
   if (!f->on_device) return;
   if (--f->lanes[s->lane].held[s->set] == 0) pthread_cond_broadcast(&f->work);
 }
 
 static bool open_lock(in_flight_ring *f) {
+  pthread_cond_t *conditions[] = {&f->work, &f->done, &f->encoded, &f->unread};
+  const size_t wanted = sizeof conditions / sizeof *conditions;
+  size_t made = 0;
   if (pthread_mutex_init(&f->lock, NULL) != 0) return false;
-  if (pthread_cond_init(&f->work, NULL) == 0) {
-    if (pthread_cond_init(&f->done, NULL) == 0) return true;
-    pthread_cond_destroy(&f->work);
-  }
+  while (made < wanted && pthread_cond_init(conditions[made], NULL) == 0) made++;
+  if (made == wanted) return true;
+  while (made > 0) pthread_cond_destroy(conditions[--made]);
   pthread_mutex_destroy(&f->lock);
   return false;
 }
@@ -240,12 +244,24 @@ static void stop_lanes(in_flight_ring *f) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
   pthread_cond_broadcast(&f->work);
+  pthread_cond_signal(&f->encoded);
+  pthread_cond_broadcast(&f->unread);
   pthread_mutex_unlock(&f->lock);
+  for (int32_t i = 0; i < f->reader_count; i++) pthread_join(f->readers[i], NULL);
   for (int32_t i = 0; i < f->lane_count; i++) {
     pthread_join(f->lanes[i].thread, NULL);
     backend_release(f->lanes[i].context);
   }
-  for (int32_t i = 0; i < f->slot_count; i++) hs_features_free(f->on_device ? &f->slots[i].own : &f->slots[i].features);
+  if (f->decoder) {
+    pthread_join(f->decoder_thread, NULL);
+    backend_release(f->decoder);
+  }
+  for (int32_t i = 0; i < f->slot_count; i++) {
+    hs_features_free(f->on_device ? &f->slots[i].own : &f->slots[i].features);
+    file_picture_free(&f->slots[i].picture);
+  }
+  pthread_cond_destroy(&f->unread);
+  pthread_cond_destroy(&f->encoded);
   pthread_cond_destroy(&f->done);
   pthread_cond_destroy(&f->work);
   pthread_mutex_destroy(&f->lock);
@@ -260,10 +276,15 @@ void in_flight_end(hs_context *c) {
   c->in_flight = NULL;
 }
 
-static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+int32_t in_flight_most(const hs_context *c) {
+  const char *reason;
+  if (c->options.in_flight > 0) return c->options.in_flight;
+  return cuda_jpeg_ask(c, &reason) == CUDA_JPEG_READY ? IN_FLIGHT_ENCODED : IN_FLIGHT_DEFAULT;
+}
 
-static hs_status start(hs_context *owner) {
-  const int32_t in_flight = owner->options.in_flight > 0 ? owner->options.in_flight : IN_FLIGHT_DEFAULT;
+static hs_status start(hs_context *owner, bool for_files) {
+  const bool reads_ahead = for_files && owner->cuda && owner->options.in_flight == 0;
+  const int32_t in_flight = reads_ahead ? IN_FLIGHT_FILES : in_flight_most(owner);
   const int32_t threads = context_threads(owner);
   const int32_t lanes = least(in_flight, owner->cuda ? CUDA_LANES : least(threads, CPU_LANES));
   /* One slot more than may be in flight: the one whose results are being looked at. */
@@ -294,6 +315,8 @@ void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
     sum->workspace_bytes += s->workspace_bytes;
     sum->device_bytes += s->device_bytes;
   }
+  sum->workspace_bytes += f->decoder_statistics.workspace_bytes;
+  sum->device_bytes += f->decoder_statistics.device_bytes;
   pthread_mutex_unlock(&f->lock);
 }
 
@@ -310,61 +333,133 @@ static int32_t lanes_for(hs_context *c, const hs_image *image) {
   return f->sized_lanes;
 }
 
+/* The slot of the next image, cleared but for its lists; null: all are in use. Under the lock. */
+static in_flight_slot *open_slot(hs_context *c, const hs_image *mask) {
+  in_flight_ring *f = c->in_flight;
+  const uint64_t count = f->end - f->oldest;
+  if (count + 1 >= (uint64_t)f->slot_count) {
+    (void)CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%llu images are in flight: wait for one", (unsigned long long)count);
+    return NULL;
+  }
+  in_flight_slot *s = ring_slot(f, f->end);
+  s->on_device = s->from_file = s->unreadable = false;
+  s->decoded_in = -1;
+  s->masked = mask != NULL;
+  if (mask) s->mask = *mask;
+  s->done = s->taken = s->fell_back = false;
+  return s;
+}
+
+/* The slot is filled. Under the lock. */
+static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
+  f->end++;
+  if (s->state == SLOT_READY)
+    wake_lanes(f);
+  else
+    pthread_cond_signal(s->state == SLOT_UNREAD ? &f->unread : &f->encoded);
+}
+
 hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image is null");
-  source_view source;
   place_filter filter;
-  hs_status st = image_view_source(c, image, &source);
+  hs_status st = picture_check(c, image);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &filter);
-  if (st == HS_OK && !c->in_flight) st = start(c);
+  const bool encoded = st == HS_OK && image->layout == HS_JPEG;
+  if (encoded) (void)engine_check_ready(c);
+  if (st == HS_OK && !c->in_flight) st = start(c, false);
   if (st != HS_OK) return st;
   in_flight_ring *f = c->in_flight;
-  const int32_t lanes_most = lanes_for(c, image);
-  /* Each lane may hold the memory of a group, so a group has the device's room divided by the number of lanes. */
-  const int32_t room_for = lanes_most / f->lane_count;
-  const int32_t group_most = least(small_images_most(c, image), room_for > 1 ? room_for : 1);
+  if (encoded) in_flight_start_decoder(f, c);
+  const int32_t lanes_most = lanes_for(c, image), group_most = group_for(f, c, image, lanes_most);
   pthread_mutex_lock(&f->lock);
-  const uint64_t count = f->end - f->oldest;
-  const bool room = count + 1 < (uint64_t)f->slot_count;
-  if (room) {
-    in_flight_slot *s = slot_of(f, f->end);
-    s->image = *image;
-    s->masked = mask != NULL;
-    if (mask) s->mask = *mask;
-    s->done = s->fell_back = false;
+  in_flight_slot *s = open_slot(c, mask);
+  if (s) {
+    s->image = s->pixels = *image;
+    s->state = encoded && f->decoder && !mask ? SLOT_ENCODED : SLOT_READY; /* as file_source_read */
     s->lanes_most = lanes_most;
     s->group_most = mask ? 1 : group_most;
-    f->end++;
-    wake_lanes(f);
+    submit_slot(f, s);
   }
   pthread_mutex_unlock(&f->lock);
-  return room ? HS_OK
-              : CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%llu images are in flight: wait for one", (unsigned long long)count);
+  return s ? HS_OK : HS_ERR_CAPACITY;
 }
 
-/* Waits for the oldest image; its slot stays occupied until the next call, because the caller may be reading it. */
-static hs_status wait_oldest(hs_context *c, const in_flight_slot **slot) {
+static hs_status submit_file(hs_context *c, file_source *source, const hs_image *mask) {
+  hs_status st = c->in_flight ? HS_OK : start(c, true);
+  if (st != HS_OK) return st;
+  in_flight_ring *f = c->in_flight;
+  if (source->keep_encoded) in_flight_start_decoder(f, c);
+  source->keep_encoded = source->keep_encoded && f->decoder;
+  if (f->on_device) st = in_flight_start_readers(f, c);
+  if (st != HS_OK) return st;
+  pthread_mutex_lock(&f->lock);
+  in_flight_slot *s = open_slot(c, mask);
+  if (s) {
+    s->from_file = true;
+    s->source = *source;
+    s->state = f->on_device ? SLOT_UNREAD : SLOT_READY;
+    s->lanes_most = f->on_device ? 0 : CPU_LANES;
+    s->group_most = f->on_device ? 0 : 1;
+    submit_slot(f, s);
+  }
+  pthread_mutex_unlock(&f->lock);
+  return s ? HS_OK : HS_ERR_CAPACITY;
+}
+
+hs_status hs_submit_file(hs_context *c, const char *path, const hs_load_options *load, const hs_image *mask) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!c) return HS_ERR_ARGUMENT;
+  context_clear_error(c);
+  if (!path || path[0] == '\0') return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "path is null or empty");
+  file_source source;
+  const hs_status st = file_source_take(c, path, NULL, 0, load, &source);
+  return st == HS_OK ? submit_file(c, &source, mask) : st;
+}
+
+hs_status hs_submit_encoded(hs_context *c, const void *bytes, size_t size, const hs_load_options *load,
+                            const hs_image *mask) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!c) return HS_ERR_ARGUMENT;
+  context_clear_error(c);
+  if (!bytes) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "bytes is null");
+  file_source source;
+  const hs_status st = file_source_take(c, NULL, bytes, size, load, &source);
+  return st == HS_OK ? submit_file(c, &source, mask) : st;
+}
+
+/* The first image that is done and not taken. Under the lock. */
+static bool find_done(in_flight_ring *f, uint64_t *image) {
+  for (*image = f->oldest; *image != f->end; ++*image)
+    if (ring_slot(f, *image)->done && !ring_slot(f, *image)->taken) return true;
+  return false;
+}
+
+/* Waits for an image, the oldest or any; its slot stays occupied until the next call, because the caller may be reading
+   it. */
+static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   in_flight_ring *f = c->in_flight;
   if (!f) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
   pthread_mutex_lock(&f->lock);
   if (f->viewed) give_back(f, f->oldest - 1);
   f->viewed = false;
-  const bool any = f->oldest != f->end;
-  in_flight_slot *s = slot_of(f, f->oldest);
-  while (any && !s->done) pthread_cond_wait(&f->done, &f->lock);
-  if (any) f->oldest++;
-  f->viewed = any;
+  const bool there = f->oldest != f->end;
+  *image = f->oldest;
+  while (there && !(any ? find_done(f, image) : ring_slot(f, *image)->done)) pthread_cond_wait(&f->done, &f->lock);
+  if (there) ring_slot(f, *image)->taken = true;
+  while (f->oldest != f->end && ring_slot(f, f->oldest)->taken) f->oldest++;
+  f->viewed = there && !any;
+  if (there && any && ring_slot(f, *image)->status != HS_OK) give_back(f, *image);
   pthread_mutex_unlock(&f->lock);
-  if (!any) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
+  if (!there) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
+  const in_flight_slot *s = ring_slot(f, *image);
   if (s->status != HS_OK) {
     hs_message_set(c->error, sizeof c->error, "%s", s->error);
     hs_message_set(c->error_location, sizeof c->error_location, "%s", s->location);
   }
   if (s->fell_back) backend_note_fallback(c, s->error);
-  *slot = s;
   return s->status;
 }
 
@@ -374,10 +469,26 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
   *features = NULL;
-  const in_flight_slot *slot = NULL;
-  const hs_status st = wait_oldest(c, &slot);
-  if (st == HS_OK) *features = &slot->features;
+  uint64_t image;
+  const hs_status st = wait_one(c, false, &image);
+  if (st == HS_OK) *features = &ring_slot(c->in_flight, image)->features;
   return st;
+}
+
+/* Moves a result to the caller's list. */
+static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features) {
+  in_flight_ring *f = c->in_flight;
+  const in_flight_slot *slot = ring_slot(f, image);
+  hs_status st;
+  if (f->on_device && !slot->fell_back)
+    st = cuda_frame_give(f->lanes[slot->lane].context, slot->set, &slot->features, features);
+  else
+    st = features_copy(features, &slot->features, c->options.allocator);
+  pthread_mutex_lock(&f->lock);
+  if (st == HS_OK || !f->viewed) give_back(f, image);
+  if (st == HS_OK) f->viewed = false;
+  pthread_mutex_unlock(&f->lock);
+  return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %zu features", slot->features.count);
 }
 
 hs_status hs_wait(hs_context *c, hs_features *features) {
@@ -385,20 +496,15 @@ hs_status hs_wait(hs_context *c, hs_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
-  const in_flight_slot *slot = NULL;
-  hs_status st = wait_oldest(c, &slot);
-  if (st != HS_OK) return st;
-  in_flight_ring *f = c->in_flight;
-  if (f->on_device && !slot->fell_back)
-    st = cuda_frame_give(f->lanes[slot->lane].context, slot->set, &slot->features, features);
-  else
-    st = features_copy(features, &slot->features, c->options.allocator);
-  if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %zu features", slot->features.count);
-  pthread_mutex_lock(&f->lock);
-  give_back(f, f->oldest - 1);
-  f->viewed = false;
-  pthread_mutex_unlock(&f->lock);
-  return HS_OK;
+  uint64_t image;
+  const hs_status st = wait_one(c, false, &image);
+  return st == HS_OK ? hand_over(c, image, features) : st;
+}
+
+hs_status in_flight_wait_any(hs_context *c, hs_features *features, uint64_t *image) {
+  context_clear_error(c);
+  const hs_status st = wait_one(c, true, image);
+  return st == HS_OK ? hand_over(c, *image, features) : st;
 }
 
 int32_t hs_count_in_flight(const hs_context *c) {

@@ -7,6 +7,8 @@
 #include "pipeline/context/options.h"
 #include "pipeline/frame/given_keypoints.h"
 #include "pipeline/frame/grid_choice.h"
+#include "pipeline/frame/select_features.h"
+#include "pipeline/frame/tiled_frame.h"
 
 /* The frame being run. */
 typedef struct frame {
@@ -14,8 +16,32 @@ typedef struct frame {
   const frame_request *request;
   workspace *work;
   int32_t octaves; /* that are wanted */
+  bool levels_only;
   uint64_t candidates;
+  uint64_t done, total; /* samples of levels made, and of all; the stages behind them count as further levels */
 } frame;
+
+/* What detection, orientation and description count as: about the time of so many levels. */
+enum { LEVELS_OF_STAGES = 6 };
+
+/* The samples of a level of an octave. */
+static uint64_t samples_of(const frame *f, int32_t o) {
+  const plane_view level = octave_level(&f->work->octaves[o], 0);
+  return (uint64_t)level.width * (uint64_t)level.height;
+}
+
+static uint64_t samples_of_all(const frame *f) {
+  uint64_t samples = 0;
+  for (int32_t o = 0; o < f->octaves; o++) samples += samples_of(f, o);
+  return samples;
+}
+
+/* After a step: says how far the frame is, unless a device does a part of it, which cannot be left alone. */
+static stage_status step(frame *f, stage_status st, uint64_t samples) {
+  f->done += samples;
+  if (st != STAGE_OK || f->context->cuda) return st;
+  return context_progress(f->context, f->done, f->total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
+}
 
 /* The level that another device made of the octaves before. */
 static void copy_handed_over(const plane_view *from, const plane_view *to) {
@@ -58,7 +84,7 @@ static stage_status build_base(frame *f, int32_t o) {
 /* How many levels above level 0 are made: those that a later stage reads from memory. */
 static int32_t levels_made(const frame *f) {
   const hs_context *c = f->context;
-  if (f->request->given) return c->options.scales;
+  if (f->request->given || f->levels_only) return c->options.scales;
   return c->options.scales + (c->ops.detect_reads_top ? 2 : 1);
 }
 
@@ -74,7 +100,7 @@ static stage_status build_levels(frame *f, int32_t o) {
                             .work = w->blur_work[o],
                             .border = (border_mode)options_rules(&c->options)->border_rule,
                             .filter = &c->step_filter[s]};
-    st = c->ops.blur(c->queue, &args);
+    st = step(f, c->ops.blur(c->queue, &args), samples_of(f, o));
   }
   return st;
 }
@@ -110,64 +136,89 @@ static stage_status orient(frame *f) {
   return c->ops.orient(c->queue, &args);
 }
 
-/* With max_features: drops the others before they are described. */
-static stage_status select_features(frame *f) {
-  hs_context *c = f->context;
-  workspace *w = f->work;
-  const source_view *picture = &f->request->source;
-  uint32_t described = 0;
-  if (c->options.max_features == 0 || f->request->given) return STAGE_OK;
-  const select_args args = {.keypoints = w->keypoints,
-                            .features = w->features,
-                            .max_features = (uint32_t)c->options.max_features,
-                            .rule = (select_rule)c->options.selection,
-                            .descriptors = w->descriptors,
-                            .descriptor_bytes = f->request->descriptor_bytes,
-                            .kept_described = &described};
-  if (options_use_grid(&c->options)) {
-    grid_choice_lists(c, &args, picture->width, picture->height);
-    return STAGE_OK;
-  }
-  return c->ops.select(c->queue, &args);
-}
-
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  const describe_args args = {
-      w->octaves, c->plan.geometry.first_octave, 0, w->keypoints, w->features, c->params, &c->scales, w->descriptors};
+  const describe_args args = {w->octaves,
+                              c->plan.geometry.first_octave,
+                              c->plan.geometry.octave_count,
+                              0,
+                              w->keypoints,
+                              w->features,
+                              c->params,
+                              &c->scales,
+                              w->descriptors};
   return f->request->descriptor_bytes > 0 ? c->ops.describe(c->queue, &args) : STAGE_OK;
 }
 
 static stage_status run_stages(frame *f) {
-  stage_status st = STAGE_OK;
+  const uint64_t samples = samples_of_all(f), later = samples * (LEVELS_OF_STAGES / 3);
+  f->total = samples * (uint64_t)(levels_made(f) + LEVELS_OF_STAGES);
+  stage_status st = step(f, STAGE_OK, 0);
   for (int32_t o = 0; o < f->octaves && st == STAGE_OK; o++) st = build_levels(f, o);
-  if (st == STAGE_OK && !f->request->given) st = detect(f);
+  if (st == STAGE_OK && !f->request->given) st = step(f, detect(f), later);
   if (st == STAGE_OK && f->request->given) append_given(f, false);
-  if (st == STAGE_OK) st = orient(f);
+  if (st == STAGE_OK) st = step(f, orient(f), later);
   if (st == STAGE_OK && f->request->given) append_given(f, true);
-  if (st == STAGE_OK) st = select_features(f);
+  /* Those that are dropped are not described. */
+  if (st == STAGE_OK) st = select_features(f->context, f->request, f->work, 0);
   if (st == STAGE_OK) st = describe(f);
-  return st;
+  return st == STAGE_OK ? step(f, st, f->total - f->done) : st;
 }
 
 static hs_status status_of(hs_context *c, stage_status st) {
   if (st == STAGE_OK) return HS_OK;
+  if (st == STAGE_CANCELLED) return HS_ERR_CANCELLED; /* context_progress has said so */
   if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "a stage ran out of memory");
   if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a size does not fit its type");
   return CONTEXT_FAIL(c, HS_ERR_DEVICE, "a stage failed on its device");
 }
 
+static bool has_grown_lists(const hs_context *c) { return c->keypoint_capacity > 0 || c->feature_capacity > 0; }
+
+/* Lists as long as earlier frames needed may be what does not fit: then this frame begins with short ones. *grown: whether
+   there are such lists; false from then on, when they have only what this frame needs. */
+static hs_status prepare(hs_context *c, const frame_request *r, bool *grown) {
+  const hs_status st = context_prepare(c, r);
+  if (st != HS_ERR_LIMIT || !*grown) return st;
+  *grown = false;
+  context_clear_error(c);
+  return context_prepare(c, r);
+}
+
+hs_status run_pyramid(hs_context *c, const frame_request *r, int32_t octaves, workspace *w) {
+  frame f = {.context = c, .request = r, .work = w, .octaves = octaves, .levels_only = true};
+  bool grown = has_grown_lists(c);
+  const hs_status st = prepare(c, r, &grown);
+  if (st != HS_OK) return st;
+  workspace_view(&c->plan, c->slab, w);
+  f.total = samples_of_all(&f) * (uint64_t)levels_made(&f);
+  stage_status made = step(&f, STAGE_OK, 0);
+  for (int32_t o = 0; o < octaves && made == STAGE_OK; o++) made = build_levels(&f, o);
+  return status_of(c, made);
+}
+
+/* The octaves that are wanted, each on the whole picture. */
+static stage_status run_untiled(frame *f) {
+  const hs_context *c = f->context;
+  f->octaves =
+      f->request->given ? given_octaves_needed(&c->plan.geometry, c, f->request) : c->plan.geometry.octave_count;
+  return run_stages(f);
+}
+
 hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
+  bool grown = has_grown_lists(c);
   do {
     frame f = {.context = c, .request = r, .work = w};
-    hs_status st = context_prepare(c, r);
+    hs_status st = prepare(c, r, &grown);
     if (st != HS_OK) return st;
     workspace_view(&c->plan, c->slab, w);
     st = grid_choice_reserve(c, w->features.capacity);
     if (st != HS_OK) return st;
-    f.octaves = r->given ? given_octaves_needed(&c->plan.geometry, c, r) : c->plan.geometry.octave_count;
-    st = status_of(c, run_stages(&f));
+    if (c->plan.tile_side > 0)
+      st = status_of(c, tiled_frame_run(c, r, w, &f.candidates));
+    else
+      st = status_of(c, run_untiled(&f));
     if (st != HS_OK) return st;
     c->statistics.candidates = f.candidates;
   } while (context_grow_lists(c, *w->keypoints.count, *w->features.count, w->keypoints.capacity, w->features.capacity));

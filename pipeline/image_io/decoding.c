@@ -1,6 +1,7 @@
 /* What all readers of images share: checks of limits, memory for the picture, messages of failures. */
 #include <string.h>
 
+#include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/image_io.h"
 
@@ -24,6 +25,8 @@ size_t image_channels(hs_pixel_layout layout) {
   case HS_RGBA:
   case HS_BGRA:
     return 4;
+  case HS_JPEG:
+    break;
   }
   return 0;
 }
@@ -39,16 +42,24 @@ hs_status image_check_size(const image_request *request, uint64_t width, uint64_
   return HS_OK;
 }
 
+hs_status image_check_memory(const image_request *request, uint64_t bytes, const char *what) {
+  char limit[MACHINE_MEMORY_LIMIT_TEXT_BYTES];
+  if (machine_memory_allows(request->max_memory_bytes, bytes)) return HS_OK;
+  machine_memory_describe_limit(request->max_memory_bytes, limit);
+  return image_fail(request, HS_ERR_LIMIT, "%s needs %llu bytes, more than %s", what, (unsigned long long)bytes, limit);
+}
+
 hs_status image_allocate(const image_request *request, int32_t width, int32_t height, hs_sample_type type,
                          hs_pixel_layout layout, uint64_t working_bytes, hs_image *image) {
   size_t stride = 0, bytes = 0, need = 0;
   const bool fits = hs_size_mul((size_t)width, image_channels(layout) * image_sample_bytes(type), &stride) &&
                     hs_size_mul(stride, (size_t)height, &bytes) && hs_size_add(bytes, request->size, &need) &&
                     working_bytes <= SIZE_MAX - need;
-  if (!fits || need + working_bytes > request->max_memory_bytes) {
-    return image_fail(request, HS_ERR_LIMIT, "decoding %ld x %ld pixels needs more memory than allowed", (long)width,
-                      (long)height);
-  }
+  char what[64];
+  snprintf(what, sizeof what, "decoding %ld x %ld pixels", (long)width, (long)height);
+  if (!fits) return image_fail(request, HS_ERR_LIMIT, "%s needs more memory than can be addressed", what);
+  const hs_status status = image_check_memory(request, need + working_bytes, what);
+  if (status != HS_OK) return status;
   void *pixels = hs_memory_alloc(request->allocator, bytes);
   if (!pixels) return image_fail(request, HS_ERR_MEMORY, "no memory for %ld x %ld pixels", (long)width, (long)height);
   *image = (hs_image){.data = pixels,

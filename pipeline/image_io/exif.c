@@ -1,6 +1,7 @@
 /*
- * EXIF of a JPEG: what its APP1 segment says of how the picture was taken, and its orientation, applied while rows are
- * decoded. Tags and types: the standard of CIPA and JEITA, "Exchangeable image file format", version 2.32.
+ * EXIF of a picture: what it says of how that was taken, and its orientation, applied while rows are decoded. A JPEG has it
+ * in an APP1 segment, WebP in a chunk, and a TIFF is of the same structure itself. Tags and types: the standard of CIPA and
+ * JEITA, "Exchangeable image file format", version 2.32.
  */
 #include <math.h>
 #include <string.h>
@@ -138,9 +139,15 @@ static double exif_altitude(const exif_tiff *tiff, size_t directory) {
 
 bool exif_parse(const uint8_t *app1, size_t size, exif_tags *tags) {
   static const uint8_t signature[6] = {'E', 'x', 'i', 'f', 0, 0};
+  const bool has_signature = size >= sizeof signature && memcmp(app1, signature, sizeof signature) == 0;
+  return exif_parse_tiff(app1 + (has_signature ? sizeof signature : 0), has_signature ? size - sizeof signature : 0,
+                         tags);
+}
+
+bool exif_parse_tiff(const uint8_t *bytes, size_t size, exif_tags *tags) {
   *tags = (exif_tags){.orientation = 1, .latitude = (double)NAN, .longitude = (double)NAN, .altitude = (double)NAN};
-  if (size < sizeof signature + 8 || memcmp(app1, signature, sizeof signature) != 0) return false;
-  exif_tiff tiff = {.bytes = app1 + sizeof signature, .size = size - sizeof signature};
+  if (size < 8) return false;
+  exif_tiff tiff = {.bytes = bytes, .size = size};
   if (memcmp(tiff.bytes, "MM\0*", 4) == 0)
     tiff.big_endian = true;
   else if (memcmp(tiff.bytes, "II*\0", 4) != 0)
@@ -180,6 +187,17 @@ double exif_focal_length(const exif_tags *tags, double stored_side, int32_t widt
   const bool has_size = tags->pixel_width > 0.0 && tags->pixel_height > 0.0;
   const double full_side = has_size ? larger(tags->pixel_width, tags->pixel_height) : stored_side;
   return tags->focal_length_mm * tags->plane_resolution / unit * (larger(w, h) / full_side);
+}
+
+void exif_give(const image_request *request, const exif_tags *tags, double stored_side, const hs_image *image) {
+  hs_exif *exif = request->exif;
+  if (!exif) return;
+  exif->focal_length = exif_focal_length(tags, stored_side, image->width, image->height);
+  exif->has_place = isfinite(tags->latitude) && isfinite(tags->longitude);
+  exif->has_altitude = exif->has_place && isfinite(tags->altitude);
+  if (exif->has_place) exif->latitude = tags->latitude;
+  if (exif->has_place) exif->longitude = tags->longitude;
+  if (exif->has_altitude) exif->altitude = tags->altitude;
 }
 
 exif_placement exif_place(int orientation, int32_t stored_width, int32_t stored_height) {

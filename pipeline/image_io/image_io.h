@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "pipeline/include/hartsift.h"
+#include "pipeline/base/adopt.h"
 #include "pipeline/base/message.h"
 
 /* The build says which libraries there are. */
@@ -22,6 +23,12 @@
 #endif
 #ifndef HARTSIFT_HAVE_JPEG
 #  error "HARTSIFT_HAVE_JPEG must be defined to 0 or 1"
+#endif
+#ifndef HARTSIFT_HAVE_TIFF
+#  error "HARTSIFT_HAVE_TIFF must be defined to 0 or 1"
+#endif
+#ifndef HARTSIFT_HAVE_WEBP
+#  error "HARTSIFT_HAVE_WEBP must be defined to 0 or 1"
 #endif
 
 enum { IMAGE_REASON_BYTES = 256 };
@@ -32,11 +39,14 @@ typedef struct image_request {
   const uint8_t *bytes;
   size_t size;
   uint64_t max_pixels;       /* never 0 */
-  uint64_t max_memory_bytes; /* UINT64_MAX: no limit */
+  uint64_t max_memory_bytes; /* 0: a share of what this process may hold; UINT64_MAX: no limit */
   bool apply_exif;
   bool keep_colour;
+  bool keep_encoded;
+  bool only_files;     /* "-" and "@scene" are names of files too */
   uint32_t jpeg_scale; /* 1, 2, 4 or 8; above 1 for JPEG only */
-  hs_exif *exif;       /* null, or what the file says; cleared */
+  int32_t max_image_size;
+  hs_exif *exif; /* null, or what the file says; cleared */
   const hs_allocator *allocator;
   char *message;
   size_t message_bytes;
@@ -49,11 +59,22 @@ hs_status image_fail(const image_request *request, hs_status status, const char 
    side beyond int32_t. */
 hs_status image_check_size(const image_request *request, uint64_t width, uint64_t height);
 
+/* Refuses what needs more than max_memory_bytes: HS_ERR_LIMIT with "NAME: WHAT needs BYTES bytes, more than ...". */
+hs_status image_check_memory(const image_request *request, uint64_t bytes, const char *what);
+
 /* Makes *image of a checked size, rows without gaps, uncleared. working_bytes: what the decoder holds
    besides; it, the picture and the file together must keep to max_memory_bytes. On failure *image is
    untouched. HS_ERR_LIMIT, HS_ERR_MEMORY. */
 hs_status image_allocate(const image_request *request, int32_t width, int32_t height, hs_sample_type type,
                          hs_pixel_layout layout, uint64_t working_bytes, hs_image *image);
+
+/* Makes a picture of the library's smaller, by exact area averaging, so that its larger side has `largest_wanted` pixels;
+   0, or a picture that fits: leaves it. On failure *image is as it was. HS_ERR_LIMIT, HS_ERR_MEMORY. */
+hs_status image_shrink(const image_request *request, int32_t largest_wanted, hs_image *image);
+
+/* A mask of the original's size (8-bit gray) as each pixel of a picture that was made smaller sees it at its centre, into
+   pixels[width * height of that picture]. */
+void mask_shrink(const hs_image *mask, const hs_image *picture, uint8_t *pixels);
 
 /* Channels of a layout; bytes of a sample. */
 size_t image_channels(hs_pixel_layout layout);
@@ -64,8 +85,22 @@ size_t image_sample_bytes(hs_sample_type type);
 hs_status image_read_png(const image_request *request, hs_image *image);
 hs_status image_read_jpeg(const image_request *request, hs_image *image);
 hs_status image_read_pnm(const image_request *request, hs_image *image);
+hs_status image_read_tiff(const image_request *request, hs_image *image);
+hs_status image_read_webp(const image_request *request, hs_image *image);
+hs_status image_read_bmp(const image_request *request, hs_image *image);
+
+/* Whether a file begins as a BMP: two letters alone would be too little. */
+bool bmp_is_header(const uint8_t *bytes, size_t size);
+
+/* A JPEG that a GPU's engine may decode, left as it is: *image gets a view of the request's bytes. False: it is to be
+   decoded here, for whatever reason. */
+bool image_keep_jpeg(const image_request *request, hs_image *image);
 
 /* ---- load.c */
+
+/* Takes over a caller's options, complete; null: the defaults. HS_ERR_OPTION: reason says why not, and what both know
+   of is in *mine nevertheless. */
+hs_status load_options_take(const hs_load_options *options, hs_load_options *mine, char reason[ADOPT_REASON_BYTES]);
 
 /* Reads a stream to its end, or until its first bytes show that it is no image. *bytes: from request->allocator, to be
    released also on failure. HS_ERR_MEMORY, HS_ERR_LIMIT (max_memory_bytes), HS_ERR_IO. */
@@ -93,6 +128,11 @@ typedef struct exif_tags {
 
 /* Reads the payload of an APP1 segment, which is not trusted. False: no EXIF; *tags then says nothing. */
 bool exif_parse(const uint8_t *app1, size_t size, exif_tags *tags);
+/* The same of the TIFF structure alone, without the signature of a JPEG's segment before it. */
+bool exif_parse_tiff(const uint8_t *bytes, size_t size, exif_tags *tags);
+
+/* Fills request->exif, unless null, for a decoded picture. stored_side: as below. */
+void exif_give(const image_request *request, const exif_tags *tags, double stored_side, const hs_image *image);
 
 /* The focal length in pixels of a picture decoded as width x height, by COLMAP's rule: from the 35 mm equivalent by the
    picture's diagonal, else from FocalLength and the resolution of the focal plane. stored_side: the larger side of the

@@ -11,17 +11,20 @@
 #include "cpu/float_environment.h"
 #include "pipeline/image_io/image_io.h"
 #include "pipeline/base/adopt.h"
+#include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/scene.h"
 
 #define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)
 
-enum {
-  LOAD_FIRST_READ_BYTES = 4096, /* enough to know the kind; an endless stream of garbage is read no further */
-  LOAD_SIGNATURE_BYTES = 8
-};
+enum { LOAD_FIRST_READ_BYTES = 4096 }; /* enough to know the kind; an endless stream of garbage is read no further */
 
-typedef enum load_kind { LOAD_UNKNOWN, LOAD_PNG, LOAD_JPEG, LOAD_PNM } load_kind;
+/* A kind of file: how it begins, and who reads it. */
+typedef struct load_kind {
+  const char *name; /* with its article, for messages */
+  bool (*begins)(const uint8_t *bytes, size_t size);
+  hs_status (*read)(const image_request *request, hs_image *image);
+} load_kind;
 
 /* A growing buffer from the caller's allocator. */
 typedef struct load_buffer {
@@ -31,14 +34,42 @@ typedef struct load_buffer {
 
 /* ---- kinds of content */
 
-static load_kind load_kind_of(const uint8_t *bytes, size_t size) {
-  static const uint8_t png[LOAD_SIGNATURE_BYTES] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-  if (size >= sizeof png && memcmp(bytes, png, sizeof png) == 0) return LOAD_PNG;
-  if (size >= 2 && bytes[0] == 0xFF && bytes[1] == 0xD8) return LOAD_JPEG;
-  if (size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
-      (bytes[2] == '#' || bytes[2] == ' ' || (bytes[2] >= '\t' && bytes[2] <= '\r')))
-    return LOAD_PNM;
-  return LOAD_UNKNOWN;
+static bool load_begins_with(const uint8_t *bytes, size_t size, const char *signature, size_t length) {
+  return size >= length && memcmp(bytes, signature, length) == 0;
+}
+
+static bool load_is_png(const uint8_t *bytes, size_t size) {
+  return load_begins_with(bytes, size, "\x89PNG\r\n\x1A\n", 8);
+}
+
+static bool load_is_jpeg(const uint8_t *bytes, size_t size) { return load_begins_with(bytes, size, "\xFF\xD8", 2); }
+
+static bool load_is_pnm(const uint8_t *bytes, size_t size) {
+  return size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
+         (bytes[2] == '#' || bytes[2] == ' ' || (bytes[2] >= '\t' && bytes[2] <= '\r'));
+}
+
+/* With offsets of 32 or 64 bits, in either order of bytes. */
+static bool load_is_tiff(const uint8_t *bytes, size_t size) {
+  return load_begins_with(bytes, size, "II*\0", 4) || load_begins_with(bytes, size, "MM\0*", 4) ||
+         load_begins_with(bytes, size, "II+\0", 4) || load_begins_with(bytes, size, "MM\0+", 4);
+}
+
+static bool load_is_webp(const uint8_t *bytes, size_t size) {
+  return size >= 12 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBP", 4) == 0;
+}
+
+static const load_kind kinds[] = {
+    {"a PNG", load_is_png, image_read_png},    {"a JPEG", load_is_jpeg, image_read_jpeg},
+    {"a PNM", load_is_pnm, image_read_pnm},    {"a TIFF", load_is_tiff, image_read_tiff},
+    {"a WebP", load_is_webp, image_read_webp}, {"a BMP", bmp_is_header, image_read_bmp},
+};
+
+/* Null: none that is known. */
+static const load_kind *load_kind_of(const uint8_t *bytes, size_t size) {
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (kinds[i].begins(bytes, size)) return &kinds[i];
+  return NULL;
 }
 
 /* Refused, because at full size the coordinates would not be those of the smaller picture that was asked for. */
@@ -47,29 +78,36 @@ static hs_status load_refuse_scale(const image_request *request, const char *kin
                     (unsigned)request->jpeg_scale, kind);
 }
 
+/* What was read, no larger than wanted; after a failure nothing is left of it. */
+static hs_status load_shrink(const image_request *request, hs_status read, hs_image *image) {
+  const hs_status status = read == HS_OK ? image_shrink(request, request->max_image_size, image) : read;
+  if (read == HS_OK && status != HS_OK) hs_image_free(image);
+  if (status != HS_OK && request->exif) memset(request->exif, 0, sizeof *request->exif);
+  return status;
+}
+
 static hs_status load_decode(const image_request *request, hs_image *image) {
-  const load_kind kind = load_kind_of(request->bytes, request->size);
-  if (request->jpeg_scale > 1 && (kind == LOAD_PNG || kind == LOAD_PNM))
-    return load_refuse_scale(request, kind == LOAD_PNG ? "a PNG" : "a PNM");
-  switch (kind) {
-  case LOAD_PNG:
-    return image_read_png(request, image);
-  case LOAD_JPEG:
-    return image_read_jpeg(request, image);
-  case LOAD_PNM:
-    return image_read_pnm(request, image);
-  case LOAD_UNKNOWN:
-    break;
-  }
-  return image_fail(request, HS_ERR_FORMAT,
-                    request->size == 0 ? "the file is empty" : "the content is neither PNG, JPEG nor PNM");
+  const load_kind *kind = load_kind_of(request->bytes, request->size);
+  if (!kind)
+    return image_fail(request, HS_ERR_FORMAT,
+                      request->size == 0 ? "the file is empty"
+                                         : "the content is neither PNG, JPEG, TIFF, WebP, BMP nor PNM");
+  if (request->jpeg_scale > 1 && kind->read != image_read_jpeg) return load_refuse_scale(request, kind->name);
+  if (kind->read == image_read_jpeg && image_keep_jpeg(request, image)) return HS_OK;
+  return load_shrink(request, kind->read(request, image), image);
 }
 
 /* ---- the file's bytes */
 
-/* Grows to at least `wanted` bytes. */
+/* Grows to at least `wanted` bytes; while they are copied both buffers are there. */
 static hs_status load_grow(const image_request *request, load_buffer *buffer, size_t wanted) {
   if (wanted <= buffer->capacity) return HS_OK;
+  const size_t before = buffer->size > LOAD_FIRST_READ_BYTES ? buffer->size : 0;
+  size_t both = 0;
+  if (!hs_size_add(wanted, before, &both))
+    return image_fail(request, HS_ERR_LIMIT, "the file is too large for the address space");
+  const hs_status status = buffer->size > 0 ? image_check_memory(request, both, "the file alone") : HS_OK;
+  if (status != HS_OK) return status;
   uint8_t *bytes = hs_memory_alloc(request->allocator, wanted);
   if (!bytes) return image_fail(request, HS_ERR_MEMORY, "no memory for the file's %zu bytes", wanted);
   if (buffer->size > 0) memcpy(bytes, buffer->bytes, buffer->size);
@@ -77,6 +115,17 @@ static hs_status load_grow(const image_request *request, load_buffer *buffer, si
   buffer->bytes = bytes;
   buffer->capacity = wanted;
   return HS_OK;
+}
+
+/* How large the buffer is to be next. Of a stream the last step takes what the limit leaves beside the buffer before it. */
+static size_t load_next_bytes(const image_request *request, const load_buffer *buffer, size_t expected_bytes) {
+  /* One byte more than expected shows the end without another growth. */
+  if (expected_bytes >= buffer->capacity && expected_bytes < SIZE_MAX) return expected_bytes + 1;
+  if (buffer->capacity > SIZE_MAX / 3) return SIZE_MAX;
+  const size_t doubled = 2 * buffer->capacity;
+  if (machine_memory_allows(request->max_memory_bytes, doubled + buffer->capacity)) return doubled;
+  const uint64_t limit = machine_memory_limit(request->max_memory_bytes);
+  return limit > doubled ? (size_t)limit - buffer->capacity : doubled;
 }
 
 /* expected_bytes: the size of a regular file, else 0; only a hint, the file may change. */
@@ -92,16 +141,8 @@ static hs_status load_read_stream(const image_request *request, FILE *stream, si
       hs_message_set_errno(request->message, request->message_bytes, errno, "%s: cannot be read", request->name);
       return HS_ERR_IO;
     }
-    if (buffer->size > request->max_memory_bytes) {
-      return image_fail(request, HS_ERR_LIMIT, "the file alone needs more memory than the %llu bytes allowed",
-                        (unsigned long long)request->max_memory_bytes);
-    }
-    if (buffer->size < buffer->capacity || load_kind_of(buffer->bytes, buffer->size) == LOAD_UNKNOWN) return HS_OK;
-    /* One byte more than expected shows the end without another growth. */
-    size_t doubled = 0;
-    if (!hs_size_mul(buffer->capacity, 2, &doubled))
-      return image_fail(request, HS_ERR_MEMORY, "the file is too large for the address space");
-    wanted = expected_bytes >= buffer->capacity && expected_bytes < SIZE_MAX ? expected_bytes + 1 : doubled;
+    if (buffer->size < buffer->capacity || !load_kind_of(buffer->bytes, buffer->size)) return HS_OK;
+    wanted = load_next_bytes(request, buffer, expected_bytes);
   }
 }
 
@@ -138,7 +179,7 @@ static hs_status load_open(const image_request *request, FILE **stream, size_t *
 static hs_status load_file(image_request *request, hs_image *image) {
   FILE *stream = stdin;
   size_t expected_bytes = 0;
-  const bool standard_input = strcmp(request->name, "-") == 0;
+  const bool standard_input = !request->only_files && strcmp(request->name, "-") == 0;
   if (standard_input) {
     request->name = "standard input";
   } else {
@@ -153,6 +194,11 @@ static hs_status load_file(image_request *request, hs_image *image) {
     request->size = buffer.size;
     status = load_decode(request, image);
   }
+  if (status == HS_OK && image->layout == HS_JPEG) {
+    image->memory = buffer.bytes;
+    image->allocator = request->allocator;
+    return status;
+  }
   hs_memory_release(request->allocator, buffer.bytes);
   return status;
 }
@@ -164,50 +210,57 @@ static hs_status load_scene(const image_request *request, int32_t width, int32_t
   if (request->jpeg_scale > 1) return load_refuse_scale(request, "a scene");
   hs_status status = image_check_size(request, (uint64_t)width, (uint64_t)height);
   if (status != HS_OK) return status;
-  if ((uint64_t)width * (uint64_t)height > request->max_memory_bytes) {
-    return image_fail(request, HS_ERR_LIMIT, "the picture needs more memory than the %llu bytes allowed",
-                      (unsigned long long)request->max_memory_bytes);
-  }
+  status = image_check_memory(request, (uint64_t)width * (uint64_t)height, "the picture");
+  if (status != HS_OK) return status;
   status = hs_render_scene(width, height, seed, NULL, request->allocator, image);
-  return status == HS_OK ? HS_OK : image_fail(request, status, "%s", hs_status_string(status));
+  if (status != HS_OK) return image_fail(request, status, "%s", hs_status_string(status));
+  return load_shrink(request, status, image);
 }
 
 /* ---- public entries */
 
-OPTIONS_END_WITH(hs_load_options, exif);
-static const options_kind kind = OPTIONS_KIND(hs_load_options, max_pixels);
+OPTIONS_END_WITH(hs_load_options, only_files);
+static const options_kind load_options_kind = OPTIONS_KIND(hs_load_options, max_pixels);
 
 hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size) {
-  return options_give(options, struct_size, NULL, kind);
+  return options_give(options, struct_size, NULL, load_options_kind);
+}
+
+hs_status load_options_take(const hs_load_options *options, hs_load_options *mine, char reason[ADOPT_REASON_BYTES]) {
+  *mine = (hs_load_options){.struct_size = sizeof *mine};
+  reason[0] = '\0';
+  const hs_status status = options ? options_adopt(mine, options, load_options_kind, reason) : HS_OK;
+  if (status != HS_OK) return status;
+  const int32_t scale = mine->jpeg_scale;
+  if (scale != 0 && scale != 1 && scale != 2 && scale != 4 && scale != 8) {
+    hs_message_set(reason, ADOPT_REASON_BYTES, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8", (long)scale);
+    return HS_ERR_OPTION;
+  }
+  if (mine->max_image_size >= 0) return HS_OK;
+  hs_message_set(reason, ADOPT_REASON_BYTES, "max_image_size is %ld, expected 0 or more", (long)mine->max_image_size);
+  return HS_ERR_OPTION;
 }
 
 static hs_status load_request(const hs_load_options *options, const char *name, image_request *request) {
-  *request = (image_request){.name = name,
-                             .max_pixels = LOAD_DEFAULT_MAX_PIXELS,
-                             .max_memory_bytes = UINT64_MAX,
-                             .apply_exif = true,
-                             .jpeg_scale = 1};
-  if (!options) return HS_OK;
+  *request = (image_request){.name = name, .max_pixels = LOAD_DEFAULT_MAX_PIXELS, .apply_exif = true, .jpeg_scale = 1};
   char reason[ADOPT_REASON_BYTES];
-  hs_load_options known = {0};
-  const hs_status status = options_adopt(&known, options, kind, reason);
+  hs_load_options known;
+  const hs_status status = load_options_take(options, &known, reason);
   hs_message_set(known.message, known.message_bytes, "%s", reason);
   if (known.exif) memset(known.exif, 0, sizeof *known.exif);
   if (status != HS_OK) return status;
-  const int32_t scale = known.jpeg_scale;
-  if (scale != 0 && scale != 1 && scale != 2 && scale != 4 && scale != 8) {
-    hs_message_set(known.message, known.message_bytes, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8", (long)scale);
-    return HS_ERR_OPTION;
-  }
+  request->max_image_size = known.max_image_size < INT32_MAX ? (int32_t)known.max_image_size : 0; /* none is larger */
   if (known.max_pixels != 0) request->max_pixels = known.max_pixels;
-  if (known.max_memory_bytes != 0) request->max_memory_bytes = known.max_memory_bytes;
+  request->max_memory_bytes = known.max_memory_bytes;
   request->apply_exif = known.ignore_exif == 0;
   request->exif = known.exif;
   request->keep_colour = known.keep_colour != 0;
+  request->keep_encoded = known.keep_encoded != 0;
+  request->only_files = known.only_files != 0;
   request->allocator = known.allocator;
   request->message = known.message;
   request->message_bytes = known.message_bytes;
-  request->jpeg_scale = scale == 0 ? 1 : (uint32_t)scale;
+  request->jpeg_scale = known.jpeg_scale == 0 ? 1 : (uint32_t)known.jpeg_scale;
   return HS_OK;
 }
 
@@ -224,7 +277,7 @@ hs_status hs_load_image(const char *path, const hs_load_options *options, hs_ima
   }
   int32_t width = 0, height = 0;
   uint32_t seed = 0;
-  switch (scene_parse_name(path, &width, &height, &seed)) {
+  switch (request.only_files ? 0 : scene_parse_name(path, &width, &height, &seed)) {
   case 0:
     return load_file(&request, image);
   case 1:

@@ -7,8 +7,6 @@
 
 #if HARTSIFT_HAVE_JPEG
 
-#  include <limits.h>
-#  include <math.h>
 #  include <setjmp.h>
 #  include <string.h>
 /* jpeglib.h needs stdio.h and stddef.h before it. */
@@ -16,12 +14,14 @@
 /* jerror.h needs jpeglib.h before it. */
 #  include <jerror.h>
 
+#  include "pipeline/base/machine_memory.h"
 #  include "pipeline/base/memory.h"
 
 enum {
   READ_JPEG_MAX_SCANS = 500, /* real progressive files have about 10; each one costs a pass over the picture */
   READ_JPEG_DECODER_BYTES = 256 << 10, /* libjpeg's tables and state, rounded up */
-  READ_JPEG_STRIP_ROWS = 64,           /* rows that libjpeg holds between its stages, rounded up */
+  READ_JPEG_ROWS_AT_ONCE = 8,
+  READ_JPEG_STRIP_ROWS = 64, /* rows that libjpeg holds between its stages, rounded up */
   READ_JPEG_MARKER_EXIF = JPEG_APP0 + 1
 };
 
@@ -165,6 +165,20 @@ static uint64_t read_jpeg_blocks(const read_jpeg_state *decoder) {
   return blocks;
 }
 
+/* Bytes of the coefficients that libjpeg keeps of a whole picture whose scans do not bring all of it at once: at full size
+   whatever the scale, and of whole MCUs, which sampling factors may make far larger than the picture. */
+static uint64_t read_jpeg_kept_bytes(struct jpeg_decompress_struct *jpeg) {
+  uint64_t blocks = 0;
+  if (!jpeg_has_multiple_scans(jpeg)) return 0;
+  for (int i = 0; i < jpeg->num_components; i++) {
+    const jpeg_component_info *component = &jpeg->comp_info[i];
+    const uint64_t across = (uint64_t)component->h_samp_factor, down = (uint64_t)component->v_samp_factor;
+    blocks += (component->width_in_blocks + across - 1) / across * across *
+              ((component->height_in_blocks + down - 1) / down * down);
+  }
+  return blocks * DCTSIZE2 * sizeof(JCOEF);
+}
+
 /* A side of the picture to be decoded, from that of the stored one. */
 static uint32_t read_jpeg_scaled(const read_jpeg_state *decoder, JDIMENSION side) {
   const uint32_t scale = decoder->request->jpeg_scale;
@@ -238,16 +252,9 @@ static void read_jpeg_read_tags(read_jpeg_state *decoder) {
 /* What the caller gets of the tags, once the picture is decoded. */
 static void read_jpeg_give_tags(const read_jpeg_state *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  const exif_tags *tags = &decoder->tags;
-  hs_exif *exif = decoder->request->exif;
-  if (!exif || tags->orientation == 0) return; /* no segment at all */
-  const double side = (double)(jpeg->image_width > jpeg->image_height ? jpeg->image_width : jpeg->image_height);
-  exif->focal_length = exif_focal_length(tags, side, decoder->image.width, decoder->image.height);
-  exif->has_place = isfinite(tags->latitude) && isfinite(tags->longitude);
-  exif->has_altitude = exif->has_place && isfinite(tags->altitude);
-  if (exif->has_place) exif->latitude = tags->latitude;
-  if (exif->has_place) exif->longitude = tags->longitude;
-  if (exif->has_altitude) exif->altitude = tags->altitude;
+  if (decoder->tags.orientation == 0) return; /* no segment at all */
+  exif_give(decoder->request, &decoder->tags,
+            (double)(jpeg->image_width > jpeg->image_height ? jpeg->image_width : jpeg->image_height), &decoder->image);
 }
 
 static void read_jpeg_allocate(read_jpeg_state *decoder) {
@@ -258,14 +265,11 @@ static void read_jpeg_allocate(read_jpeg_state *decoder) {
   const bool colour = request->keep_colour && jpeg->out_color_space != JCS_GRAYSCALE;
   /* libjpeg allows at most 65500 columns and 4 output components here: no overflow in 64 bits. */
   const size_t row_bytes = (size_t)jpeg->output_width * (size_t)jpeg->output_components;
-  const uint64_t coefficient_bytes =
-      jpeg_has_multiple_scans(jpeg) ? read_jpeg_blocks(decoder) * DCTSIZE2 * sizeof(JCOEF) : 0;
   const uint64_t strip_bytes = (uint64_t)jpeg->output_width * (uint64_t)jpeg->num_components * READ_JPEG_STRIP_ROWS;
-  const uint64_t working_bytes = coefficient_bytes + strip_bytes + 4 * (uint64_t)row_bytes + READ_JPEG_DECODER_BYTES;
+  const uint64_t working_bytes =
+      read_jpeg_kept_bytes(jpeg) + strip_bytes + 4 * (uint64_t)row_bytes + READ_JPEG_DECODER_BYTES;
   read_jpeg_stop(decoder, image_allocate(request, decoder->placement.width, decoder->placement.height, HS_U8,
                                          colour ? HS_RGB : HS_GRAY, working_bytes, &decoder->image));
-  if (request->max_memory_bytes < LONG_MAX)
-    jpeg->mem->max_memory_to_use = (long)request->max_memory_bytes; /* second line: what libjpeg itself counts */
   decoder->row = hs_memory_alloc(request->allocator, row_bytes);
   decoder->converted = hs_memory_alloc(request->allocator, row_bytes);
   if (!decoder->row || !decoder->converted)
@@ -281,12 +285,30 @@ static void read_jpeg_cmyk_to_rgb(uint8_t *row, size_t count, bool inverted) {
   }
 }
 
+/* Rows that need neither conversion nor turning: libjpeg writes them where they belong. */
+static void read_jpeg_read_rows(read_jpeg_state *decoder) {
+  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  uint8_t *picture = (uint8_t *)(uintptr_t)decoder->image.data;
+  while (jpeg->output_scanline < jpeg->output_height) {
+    JSAMPROW rows[READ_JPEG_ROWS_AT_ONCE];
+    const JDIMENSION left = jpeg->output_height - jpeg->output_scanline;
+    const JDIMENSION count = left < READ_JPEG_ROWS_AT_ONCE ? left : READ_JPEG_ROWS_AT_ONCE;
+    for (JDIMENSION i = 0; i < count; i++)
+      rows[i] = picture + (size_t)(jpeg->output_scanline + i) * decoder->image.stride_bytes;
+    jpeg_read_scanlines(jpeg, rows, count);
+  }
+}
+
 static void read_jpeg_read_pixels(read_jpeg_state *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const size_t width = jpeg->output_width;
   const size_t pixel_bytes = image_channels(decoder->image.layout);
   uint8_t *picture = (uint8_t *)(uintptr_t)decoder->image.data;
   jpeg_start_decompress(jpeg);
+  if (decoder->orientation <= 1 && (size_t)jpeg->output_components == pixel_bytes) {
+    read_jpeg_read_rows(decoder);
+    return;
+  }
   for (int32_t y = 0; y < (int32_t)jpeg->output_height; y++) {
     JSAMPROW rows[1] = {decoder->row};
     jpeg_read_scanlines(jpeg, rows, 1);

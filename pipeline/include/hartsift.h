@@ -60,6 +60,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------ versions */
 
+/* The version of this header; hs_version_number() tells that of the library that runs. */
 #define HS_VERSION_MAJOR  0
 #define HS_VERSION_MINOR  1
 #define HS_VERSION_PATCH  0
@@ -75,9 +76,26 @@ typedef enum hs_upsample {
   HS_UPSAMPLE_HALF_PIXEL = 1, /* samples lie a quarter pixel beside the image's; coordinates are true ones */
   HS_UPSAMPLE_OPENCV = 2      /* the same samples, taken for aligned ones: coordinates are 0.25 px too large */
 } hs_upsample;
-typedef enum hs_selection { HS_SELECT_RESPONSE = 0, HS_SELECT_SCALE = 1, HS_SELECT_LEVELS = 2 } hs_selection;
-/* HS_DEVICE_HYBRID: a GPU makes the large octaves and their features, the CPU the small ones meanwhile. */
-typedef enum hs_device { HS_DEVICE_AUTO = 0, HS_DEVICE_CPU = 1, HS_DEVICE_CUDA = 2, HS_DEVICE_HYBRID = 3 } hs_device;
+/* Which features stay where there are more than hs_options.max_features. */
+typedef enum hs_selection {
+  HS_SELECT_RESPONSE = 0, /* the strongest */
+  HS_SELECT_SCALE = 1,    /* the largest */
+  HS_SELECT_LEVELS = 2    /* whole levels of the pyramid, the coarsest first */
+} hs_selection;
+/* What does the work. */
+typedef enum hs_device {
+  HS_DEVICE_AUTO = 0,  /* a GPU where one is usable, else the CPU */
+  HS_DEVICE_CPU = 1,   /* the CPU */
+  HS_DEVICE_CUDA = 2,  /* a GPU */
+  HS_DEVICE_HYBRID = 3 /* a GPU makes the large octaves and their features, the CPU the small ones meanwhile */
+} hs_device;
+
+/* What decodes JPEGs, to the same pixels. */
+typedef enum hs_decoder {
+  HS_DECODER_AUTO = 0, /* a GPU's JPEG engine where there is one that passed its comparison, else libjpeg */
+  HS_DECODER_CPU = 1,  /* libjpeg */
+  HS_DECODER_GPU = 2   /* a GPU's JPEG engine; hs_create fails where there is none */
+} hs_decoder;
 
 struct hs_expert_options; /* hartsift_expert.h */
 
@@ -94,12 +112,14 @@ typedef struct hs_options {
   int32_t device_index;      /* which GPU; 0 or more; 0 */
   int32_t split;             /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
                                   for each size of image finds fastest, which may be all; 0..32; 0 */
-  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8; 0..256; 0 */
+  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8, or 64 (see hs_submit_file);
+                                  0..256; 0 */
   int32_t images_per_launch; /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
                                   0..64; 0 */
   uint64_t max_pixels;       /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
-  uint64_t max_memory_bytes; /* largest workspace of a frame, in host and in device memory each, 0: no limit; 0.
-                                  With hs_submit several frames have theirs at once */
+  uint64_t max_memory_bytes; /* largest workspace of a frame, of each in flight, host and device each, 0: no limit; 0.
+                                  A larger CPU frame is worked off in tiles (pipeline/frame/TILES.md); else
+                                  HS_ERR_LIMIT */
   const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
                                    Must outlive the context */
 
@@ -149,6 +169,14 @@ typedef struct hs_options {
   /* Rules that make up a profile, one by one, and implementations of stages; null: the profile's own, the fastest.
      Read by hs_create only */
   const struct hs_expert_options *expert;
+
+  /* Descriptor, continued: domain-size pooling (Dong and Soatto, CVPR 2015). Descriptors of dsp_sizes windows, from
+     dsp_smallest to dsp_largest times the keypoint's in even steps, added up. Not to be compared with others */
+  int32_t dsp;                     /* 1: pool; 0 or 1; 0 */
+  int32_t dsp_sizes;               /* 2..16; 4 (C: 10) */
+  float dsp_smallest, dsp_largest; /* 0.125..1; 1..4; 2/3 and 7/3 (C: 1/6 and 3) */
+  hs_decoder decoder; /* of files that are handed in encoded: as above, no byte depends on it; HS_DECODER_AUTO */
+  int32_t unused;     /* 0 */
 } hs_options;
 
 /* Fills *options with a profile's defaults. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */
@@ -173,10 +201,10 @@ HS_API hs_status hs_create_explained(hs_context **context, const hs_options *opt
    (but that of images in flight and of the GPU) and waits for nothing. */
 HS_API void hs_destroy(hs_context *context);
 
-/* Bytes a context needs for images up to width x height with these options, before anything is
-   allocated: host_bytes (the most held at once in host memory, results excluded; lists are counted at
-   their first planned capacity) and device_bytes, for 8-bit gray images without a mask. Where the options lead to a
-   GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in
+/* Bytes a context needs for images up to width x height with these options, before anything is allocated: host_bytes
+   (the most held at once in host memory, results excluded; lists are counted at their first planned capacity; on the CPU
+   in tiles where max_memory_bytes asks for them) and device_bytes, for 8-bit gray images without a mask. Where the options
+   lead to a GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in
    flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_LIMIT; with such options also those of hs_create. */
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
@@ -251,9 +279,26 @@ HS_API hs_status hs_wait_view(hs_context *context, const hs_features **features)
 /* How many images are submitted and not yet waited for; 0 for null. */
 HS_API int32_t hs_count_in_flight(const hs_context *context);
 
+/* ------------------------------------------------------------------ progress
+
+   Of a call that blocks, on the CPU: hs_extract, hs_extract_into, hs_extract_view, hs_detect, hs_describe, hs_match,
+   hs_find_nearest, hs_find_k_nearest, hs_find_within. (Between the images of hs_submit and hs_wait, and between the pairs of
+   hs_pairs_next, the caller has the word anyway.) A GPU is not interrupted: the function of a context of one is called
+   once, before the work is handed over. */
+
+/* Called on the thread that called the library, from inside that call: at its beginning and then after every level of the
+   scale space (a picture of a megapixel has some 30 calls), or after some 2^28 pairs of descriptors, often sooner. done,
+   total: work so far and in all, in units that differ from call to call; done never decreases. It must not use the
+   context, and is called with the floating-point settings of the library. Returns 0 to go on; another value ends the call
+   with HS_ERR_CANCELLED as soon as the threads have ended what they are at. */
+typedef int32_t (*hs_progress_function)(void *user, uint64_t done, uint64_t total);
+
+/* Sets the function of a context; null: none, as at first. user is handed on. HS_ERR_ARGUMENT: context is null. */
+HS_API hs_status hs_set_progress(hs_context *context, hs_progress_function function, void *user);
+
 /* ------------------------------------------------------------------ files */
 
-/* What a JPEG's EXIF says of how the picture was taken; what it does not say is 0. */
+/* What a JPEG's, a TIFF's or a WebP's EXIF says of how the picture was taken; what it does not say is 0. */
 typedef struct hs_exif {
   double focal_length; /* pixels of the picture as decoded; 0: unknown. From the 35 mm equivalent, else from FocalLength
                           and the resolution of the focal plane, as COLMAP takes it */
@@ -263,32 +308,57 @@ typedef struct hs_exif {
   int32_t reserved[14];            /* 0 */
 } hs_exif;
 
+/* How hs_load_image reads a picture. */
 typedef struct hs_load_options {
-  size_t struct_size;        /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
-  uint64_t max_pixels;       /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
-  uint64_t max_memory_bytes; /* refuse images whose decoding needs more, 0: no limit */
-  int32_t ignore_exif;       /* 1: leave a JPEG as stored; 0: apply its EXIF orientation */
-  int32_t keep_colour;       /* 1: RGB where the file has colour; 0: gray (luma of a YCbCr JPEG as stored) */
-  int32_t jpeg_scale;        /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
+  size_t struct_size;  /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
+  uint64_t max_pixels; /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
+  uint64_t
+      max_memory_bytes; /* refuse images whose decoding needs more; 0: half the memory that this process may hold (the
+                                machine's, its control groups' on Linux, RLIMIT_AS); UINT64_MAX: no limit. 0 */
+  int32_t ignore_exif;  /* 1: leave a picture as stored; 0: apply its EXIF orientation */
+  int32_t keep_colour;  /* 1: RGB where the file has colour; 0: gray (luma of a YCbCr JPEG as stored) */
+  int32_t jpeg_scale;   /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
                                   transform; 0 means 1. The limits are for what is decoded, coordinates found are pixels
                                   of it. Above 1 other files and scenes are HS_ERR_UNSUPPORTED. 0 */
-  const hs_allocator *allocator;
-  char *message; /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;
-  hs_exif *exif; /* null, or gets what the file says; all 0 after a failure and for other files than JPEG; null */
+  const hs_allocator *allocator; /* that the result takes its memory from; must outlive it. null: the C library's */
+  char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
+  size_t message_bytes;          /* of room there */
+  hs_exif *exif;          /* null, or gets what the file says; all 0 after a failure and for files without; null */
+  int64_t max_image_size; /* pictures whose larger side has more pixels are made smaller, so that it has that many: by
+                             exact area averaging of what was decoded, whatever the kind of file, in integers (METHOD.md,
+                             section 2), the other side rounded down as COLMAP's max_image_size does. The limits are for
+                             what is decoded. 0: never; 0 or more; 0 */
+  int32_t
+      keep_encoded; /* 1: leave a JPEG as it is that a GPU's JPEG engine may decode, see HS_JPEG: a baseline one, gray or
+                           YCbCr of 4:4:4, 4:2:2, 4:4:0 or 4:2:0, that was followed to its end and found whole. Others
+                           are decoded, as all are with keep_colour, jpeg_scale or max_image_size. 0 */
+  int32_t
+      only_files; /* 1: a path names a file, whatever it is: for names that a program's users give. 0: "-" is standard
+                         input, "@scene" a picture. 0 */
 } hs_load_options;
 
 /* The defaults above: all 0, so {.struct_size = sizeof(hs_load_options)} is the same. HS_ERR_ARGUMENT: null. */
 #define hs_load_options_init(options) hs_load_options_init_sized((options), sizeof(hs_load_options))
 HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size);
 
-/* Decodes PNG, JPEG or PGM/PPM/PAM, told apart by content, not name; or renders a scene for a name
-   "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free releases. 16-bit
-   files keep 16 bits. A path "-" is standard input. options may be null. Blocks.
+/* Decodes PNG, JPEG, TIFF (the first picture), WebP, BMP or PGM/PPM/PAM, told apart by content, not name; or renders a scene
+   for a name "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free releases. 16-bit files
+   keep 16 bits. A path "-" is standard input. With options->only_files both are names of files. options may be null. Blocks.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);
 /* The same from memory. */
 HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image);
+
+/* Puts features of a picture that loading made smaller (hs_load_options.max_image_size) into the pixels of the original: x,
+   y, sigma, image_width and image_height; octave and level stay those of the smaller picture. Nothing is done where the
+   image is as large as it was. Once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
+HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
+
+/* 1: the context's GPU decodes JPEGs that were kept encoded, to libjpeg's pixels; 0: it has no engine for that, the CPU does; -1:
+   it has one whose pixels differ, or that fails, and the CPU does. The first call opens the engine through NVIDIA's nvJPEG,
+   where the loader finds that (libnvjpeg.so.13 or .12), and compares it with libjpeg on 64 made pictures, which takes about
+   half a second. message: null, or gets the library's name and version, or why not; message_bytes of it. */
+HS_API int32_t hs_decodes_jpeg(hs_context *context, char *message, size_t message_bytes);
 
 /* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct; a view of
    the caller's pixels is only cleared. null is allowed. */
@@ -300,6 +370,35 @@ HS_API void hs_image_free(hs_image *image);
 HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
                                  const hs_allocator *allocator, hs_image *image);
 
+/* ------------------------------------------------------------------ from files to features
+
+   The same calls for a picture in a file, or for a file's bytes: read and decoded by the library, on as many of its threads
+   as options.threads says. load: as for hs_load_image, null: the defaults; but its limits, where they are 0, are those of
+   hs_options, the reason of a failure is hs_last_error's, message, allocator and keep_colour are not looked at, and what
+   is found is in pixels of the original with max_image_size too. JPEGs are decoded by the GPU's engine where
+   options.decoder is HS_DECODER_GPU, or where load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and there is one
+   (the first such call opens it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where max_image_size made
+   that smaller, of the original's. */
+
+/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. Statuses: as hs_load_image and hs_extract. */
+HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
+                                 const hs_image *mask, hs_features *features);
+/* The same of bytes[size] of a file in memory. */
+HS_API hs_status hs_extract_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,
+                                    const hs_image *mask, hs_features *features);
+
+/* Submits a file and returns without waiting for it, nor for its being read. path, the mask's pixels and load->exif must
+   stay valid until hs_wait has returned this image's features, and each file in flight needs an exif of its own; *load is
+   copied. What is wrong with the file, or with the mask for it, hs_wait says. With options.in_flight 0 a context of a GPU
+   has 64 in flight where the first image that it was handed is a file. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION,
+   HS_ERR_CAPACITY (as hs_submit), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was submitted. */
+HS_API hs_status hs_submit_file(hs_context *context, const char *path, const hs_load_options *load,
+                                const hs_image *mask);
+/* The same of bytes[size] of a file in memory, which must stay valid and unchanged as long. */
+HS_API hs_status hs_submit_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,
+                                   const hs_image *mask);
+
+/* Formats of feature files; pipeline/formats/FORMATS.md describes each. */
 typedef enum hs_format {
   HS_FORMAT_AUTO = 0,       /* writing: by the name's ending; reading: by ending, then content */
   HS_FORMAT_COLMAP = 1,     /* .txt: COLMAP text for feature_importer */
@@ -316,16 +415,22 @@ typedef enum hs_format {
   HS_FORMAT_OXFORD = 12     /* .hesaff, .haraff, .oxford: regions of Oxford's detectors */
 } hs_format;
 
+/* How features are written to a file, and read. */
 typedef struct hs_file_options {
-  size_t struct_size;     /* sizeof(hs_file_options), set by hs_file_options_init; fields are only appended */
-  hs_format format;       /* HS_FORMAT_AUTO */
-  hs_bin_layout layout;   /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
-  const char *image_name; /* kept where the format has room for it, or null. HS_FORMAT_COLMAP_DB: which image;
+  size_t struct_size;            /* sizeof(hs_file_options), set by hs_file_options_init; fields are only appended */
+  hs_format format;              /* HS_FORMAT_AUTO */
+  hs_bin_layout layout;          /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
+  const char *image_name;        /* kept where the format has room for it, or null. HS_FORMAT_COLMAP_DB: which image;
                                   reading, the name with or without leading folders, null: the only image */
-  uint64_t max_features;  /* reading: refuse files that claim more; 0: 2^27 */
-  const hs_allocator *allocator;
-  char *message; /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;
+  uint64_t max_features;         /* reading: refuse files that claim more; 0: 2^27 */
+  const hs_allocator *allocator; /* that the result takes its memory from; must outlive it. null: the C library's */
+  char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
+  size_t message_bytes;          /* of room there */
+  uint64_t
+      max_memory_bytes; /* reading: refuse files that need more, with their own bytes and the list made of them; 0: half
+                                    the memory that this process may hold, as in hs_load_options; UINT64_MAX: no limit. 0 */
+  int32_t only_files;   /* 1: a path names a file, also "-"; 0: "-" is standard output. 0 */
+  int32_t unused;       /* 0 */
 } hs_file_options;
 
 /* The defaults above: all 0, so {.struct_size = sizeof(hs_file_options)} is the same. HS_ERR_ARGUMENT: null. */
@@ -334,9 +439,10 @@ HS_API hs_status hs_file_options_init_sized(hs_file_options *options, size_t str
 
 /* Writes features whole or not at all (temporary name, then rename; HS_FORMAT_OPENMVG's two files one after the other;
    HS_FORMAT_COLMAP_DB: added to the database by one transaction, which also refuses other features of an image that it
-   has). path "-": standard output. Descriptors are converted to what the format holds. Features whose origin says that
-   the picture was turned by its EXIF orientation are refused (HS_ERR_ARGUMENT) by formats that hs_format_ignores_exif
-   names, and those whose origin has another layout than the options by all. options may be null.
+   has). path "-": standard output, unless options->only_files. Descriptors are converted to what the format holds.
+   Features whose origin says that the picture was turned by its EXIF orientation are refused (HS_ERR_ARGUMENT) by formats
+   that hs_format_ignores_exif names, and those whose origin has another layout than the options by all. options may be
+   null.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_UNSUPPORTED, HS_ERR_MEMORY. */
 HS_API hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options);
 /* Reads what hs_save_features or the original tool wrote; the file is not trusted. *features as in hs_extract.
@@ -360,6 +466,7 @@ HS_API hs_status hs_digest_features(const hs_features *features, uint64_t *diges
 HS_API const char *hs_status_name(hs_status status);
 /* One sentence. Static. */
 HS_API const char *hs_status_string(hs_status status);
+/* What may be done with a context after this status; for statuses of later libraries, too. */
 HS_API hs_status_class hs_status_class_of(hs_status status);
 /* Why the context's last call failed, in words for a user; "" when it did not. Valid until the next call. */
 HS_API const char *hs_last_error(const hs_context *context);
@@ -375,6 +482,7 @@ HS_API int32_t hs_method_version(void);
 /* What was chosen for each stage, one "stage: variant" a line. Valid until the context ends. */
 HS_API const char *hs_backend_report(const hs_context *context);
 
+/* What a context has done so far, and the memory that it holds. */
 typedef struct hs_statistics {
   size_t struct_size;      /* sizeof(hs_statistics), set by hs_statistics_init; fields are only appended */
   uint64_t frames;         /* extracted so far */
@@ -399,6 +507,7 @@ HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *sta
 #include "hartsift_geometry.h"
 #include "hartsift_match.h"
 #include "hartsift_pairs.h"
+#include "hartsift_patches.h"
 #include "hartsift_primitives.h"
 #include "hartsift_retrieval.h"
 

@@ -34,8 +34,10 @@
 extern "C" {
 #endif
 
+/* An open database; made by hs_colmap_open. */
 typedef struct hs_colmap_database hs_colmap_database;
 
+/* How a database is opened. */
 typedef struct hs_colmap_options {
   size_t struct_size;    /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
   int32_t read_only;     /* 1: the file must be there and is only read; 0 or 1; 0 */
@@ -48,9 +50,9 @@ typedef struct hs_colmap_options {
   hs_bin_layout layout;  /* the bin order that descriptors given are in; HS_LAYOUT_UBC */
   uint64_t max_features; /* reading: refuse images that claim more; 0: 2^27 */
   const hs_allocator
-      *allocator; /* for the handle and what is read; must outlive both. SQLite's own memory is not its */
-  char *message;  /* null, or where the reason goes when hs_colmap_open fails (zero-terminated) */
-  size_t message_bytes;
+      *allocator;       /* for the handle and what is read; must outlive both. SQLite's own memory is not its */
+  char *message;        /* null, or where the reason goes when hs_colmap_open fails (zero-terminated) */
+  size_t message_bytes; /* of room there */
 } hs_colmap_options;
 
 /* The defaults above: all 0, so {.struct_size = sizeof(hs_colmap_options)} is the same. HS_ERR_ARGUMENT: null. */
@@ -60,8 +62,8 @@ HS_API hs_status hs_colmap_options_init_sized(hs_colmap_options *options, size_t
 /* Opens a database, making it if it is not there (it appears at the first commit). options may be null. On failure
    *database is null. Blocks while another program writes to it.
    Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond those that
-   this version knows), HS_ERR_IO (cannot be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite database, or damaged), HS_ERR_UNSUPPORTED (not
-   COLMAP's, or of tables that this library does not know), HS_ERR_MEMORY. */
+   this version knows), HS_ERR_IO (cannot be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite database,
+   or damaged), HS_ERR_UNSUPPORTED (not COLMAP's, or of tables that this library does not know), HS_ERR_MEMORY. */
 HS_API hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
 /* Makes everything added since opening, or since the last commit, permanent. After a
@@ -77,17 +79,18 @@ HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
 
 /* ---- images and their features */
 
-enum { HS_COLMAP_PARAMETERS = 16 };
+/* Room for the parameters of any model. */
+enum { HS_COLMAP_PARAMETERS = 16 /* numbers */ };
 
 /* A camera as COLMAP has it. Lengths in pixels; the corner of the top-left pixel is (0, 0). */
 typedef struct hs_colmap_camera {
   int32_t model;         /* COLMAP's number: 0 SIMPLE_PINHOLE f cx cy; 1 PINHOLE fx fy cx cy; 2 SIMPLE_RADIAL f cx cy k;
                               3 RADIAL f cx cy k1 k2; 4 OPENCV fx fy cx cy k1 k2 p1 p2; and so on */
   int32_t width, height; /* 1 or more */
-  int32_t prior_focal_length; /* 1: the focal length is known (calibration, EXIF); 0: a guess */
-  int32_t parameter_count;    /* as the model has; 1..16 */
-  int32_t reserved[3];        /* 0 */
-  double parameters[HS_COLMAP_PARAMETERS];
+  int32_t prior_focal_length;              /* 1: the focal length is known (calibration, EXIF); 0: a guess */
+  int32_t parameter_count;                 /* as the model has; 1..16 */
+  int32_t reserved[3];                     /* 0 */
+  double parameters[HS_COLMAP_PARAMETERS]; /* in the model's order; parameter_count of them */
 } hs_colmap_camera;
 
 /* What COLMAP takes for an image that it knows nothing else about: SIMPLE_RADIAL, principal point in the middle, no
@@ -101,14 +104,15 @@ HS_API hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t m
 /* The number of a model by COLMAP's name for it, such as "OPENCV"; -1: no such model is known. */
 HS_API int32_t hs_colmap_model_of_name(const char *name);
 
+/* An image of a database. */
 typedef struct hs_colmap_image {
-  int32_t found;     /* 1: the rest is valid; 0: no such image, the rest is 0 */
-  uint32_t image_id; /* 0..2^31 - 2 */
-  uint32_t camera_id;
-  int32_t reserved[9]; /* 0 */
-  const char *name;    /* the database's; valid until the next call on the handle */
-  int64_t features;    /* keypoints; -1: none were ever written */
-  hs_colmap_camera camera;
+  int32_t found;           /* 1: the rest is valid; 0: no such image, the rest is 0 */
+  uint32_t image_id;       /* 0..2^31 - 2 */
+  uint32_t camera_id;      /* of its camera */
+  int32_t reserved[9];     /* 0 */
+  const char *name;        /* the database's; valid until the next call on the handle */
+  int64_t features;        /* keypoints; -1: none were ever written */
+  hs_colmap_camera camera; /* that took it */
 } hs_colmap_image;
 
 /* Adds an image with its features. name: as COLMAP's, the path below the folder of images with '/' between folders;
@@ -147,6 +151,7 @@ HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t 
 
 /* ---- where images were taken */
 
+/* Where an image was taken. */
 typedef struct hs_colmap_position {
   int32_t found; /* 1: the rest is valid; 0: none is known, the rest is 0 */
   int32_t
@@ -175,8 +180,8 @@ struct hs_geometry; /* hartsift_geometry.h */
 typedef struct hs_colmap_matches {
   const void *pairs; /* count records of pair_stride_bytes (0: 8), each beginning with two uint32_t: the index of the
                               feature in a and in b (hs_match_pair is such a record); may be null when count is 0 */
-  size_t pair_stride_bytes;
-  size_t count;
+  size_t pair_stride_bytes; /* from record to record */
+  size_t count;             /* records */
   const uint8_t *inliers; /* count bytes: 1 for matches that agree with the geometry; null: all, where one was found */
   /* What hs_verify found, each may be null; all null: not verified, which leaves it to COLMAP. found 0 counts too: the
      pair is recorded as verified without success. */

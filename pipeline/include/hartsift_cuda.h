@@ -17,13 +17,13 @@ extern "C" {
 /* Features in the memory of the context's device; both arrays belong to the context and stay valid until its next call
    or its end. */
 typedef struct hs_cuda_features {
-  size_t count;
-  const hs_keypoint *keypoints; /* device memory, count entries */
-  const void *descriptors;      /* device memory, count x 128 uint8_t or float; null for HS_DESCRIPTOR_NONE */
-  hs_descriptor_type descriptor_type;
-  int32_t image_width, image_height;
-  hs_origin origin;     /* as in hs_features */
-  int32_t reserved[15]; /* 0 */
+  size_t count;                       /* features */
+  const hs_keypoint *keypoints;       /* device memory, count entries */
+  const void *descriptors;            /* device memory, count x 128 uint8_t or float; null for HS_DESCRIPTOR_NONE */
+  hs_descriptor_type descriptor_type; /* of descriptors */
+  int32_t image_width, image_height;  /* of the image they come from */
+  hs_origin origin;                   /* as in hs_features */
+  int32_t reserved[15];               /* 0 */
 } hs_cuda_features;
 
 /* Extracts from a picture in device memory: image->data is a pointer that the context's device can read (any type,

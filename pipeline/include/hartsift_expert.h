@@ -16,8 +16,16 @@ extern "C" {
 #endif
 
 /* Where profiles follow different authors in a rule of several parts, one value names the author. */
-typedef enum hs_rule { HS_RULE_LOWE = 0, HS_RULE_OPENCV = 1, HS_RULE_VLFEAT = 2 } hs_rule;
-typedef enum hs_border_rule { HS_BORDER_REFLECT_101 = 0, HS_BORDER_REPLICATE = 1 } hs_border_rule;
+typedef enum hs_rule {
+  HS_RULE_LOWE = 0,   /* the paper's */
+  HS_RULE_OPENCV = 1, /* OpenCV's */
+  HS_RULE_VLFEAT = 2  /* VLFeat's */
+} hs_rule;
+/* What stands for samples outside a level. */
+typedef enum hs_border_rule {
+  HS_BORDER_REFLECT_101 = 0, /* mirrored at the outermost sample, which is not repeated */
+  HS_BORDER_REPLICATE = 1    /* the outermost sample */
+} hs_border_rule;
 
 /* Defaults are the lowe profile's; stages/METHOD.md has every rule's formulas and what each profile takes. */
 typedef struct hs_expert_options {

@@ -26,6 +26,7 @@
 extern "C" {
 #endif
 
+/* What two images of one scene have in common. */
 typedef enum hs_geometry_model {
   HS_HOMOGRAPHY = 1,  /* from 4 matches */
   HS_FUNDAMENTAL = 2, /* from 7 */
@@ -39,42 +40,44 @@ typedef struct hs_camera {
   double cx, cy; /* principal point; the centre of the top-left pixel is (0, 0) */
 } hs_camera;
 
+/* How a geometry is searched for. */
 typedef struct hs_verify_options {
-  size_t struct_size; /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
-  hs_geometry_model model;
-  double tolerance;       /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
-  double confidence;      /* the search stops when, if what was found so far is the best there is, or has min_inliers,
+  size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
+  hs_geometry_model model; /* that is searched for */
+  double tolerance;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
+  double confidence;       /* the search stops when, if what was found so far is the best there is, or has min_inliers,
                               a sample without outliers has been drawn with this probability; 0..1, both excluded;
                               0.9999 */
-  int32_t min_iterations; /* samples drawn at least; 0..max_iterations; 50 */
-  int32_t max_iterations; /* samples drawn at most; 1..10^8; 10000 */
-  int32_t min_inliers;    /* a model with fewer is not reported as found, and fewer matches are not searched; 0 or more;
+  int32_t min_iterations;  /* samples drawn at least; 0..max_iterations; 50 */
+  int32_t max_iterations;  /* samples drawn at most; 1..10^8; 10000 */
+  int32_t min_inliers; /* a model with fewer is not reported as found, and fewer matches are not searched; 0 or more;
                               homography 8, others 15. It also ends the search where nothing agrees: 15 of 24 are hit or
                               not there after 491 samples of seven. Some of
                               any matches agree by chance: with a fundamental matrix about 10 of 30 wrong ones, 25 of
                               800. So raise it for many matches that passed no ratio test */
-  int32_t check_plane;    /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
+  int32_t check_plane; /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
                               it, complete it from matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
-  uint64_t seed;          /* of the random samples; 0 */
+  uint64_t seed;       /* of the random samples; 0 */
   hs_camera camera_a, camera_b;  /* HS_ESSENTIAL only; all 0 */
   const hs_allocator *allocator; /* for working memory; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;
+  size_t message_bytes;          /* of room there */
 } hs_verify_options;
 
+/* What most matches agree with. */
 typedef struct hs_geometry {
-  hs_geometry_model model;
-  int32_t found;    /* 1: matrix and inliers are valid; 0: no model has min_inliers: matrix all 0, no inliers */
-  double matrix[9]; /* H: last element 1 (Frobenius norm 1 should that be 0); F: Frobenius norm 1, the element of
+  hs_geometry_model model; /* that was searched for */
+  int32_t found;           /* 1: matrix and inliers are valid; 0: no model has min_inliers: matrix all 0, no inliers */
+  double matrix[9];        /* H: last element 1 (Frobenius norm 1 should that be 0); F: Frobenius norm 1, the element of
                               largest magnitude positive; E: singular values 1, 1, 0, sign as for F. The last singular
                               value of F and E is 0 up to rounding */
-  size_t inlier_count;
-  double rms_error;     /* root mean square of the inliers' errors, pixels */
-  size_t plane_inliers; /* F and E: inliers that one homography explains too, within the tolerance, as far as a short
+  size_t inlier_count;     /* matches that agree */
+  double rms_error;        /* root mean square of the inliers' errors, pixels */
+  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the tolerance, as far as a short
                               search finds; near inlier_count the scene is a plane or the camera only turned, and F is
                               not determined. H: inlier_count */
-  int32_t iterations;   /* samples drawn; they are tried 16 at a time */
-  int32_t reserved[9];  /* 0 */
+  int32_t iterations;      /* samples drawn; they are tried 16 at a time */
+  int32_t reserved[9];     /* 0 */
 } hs_geometry;
 
 /* The defaults above for a model. HS_ERR_ARGUMENT: null or no such model. */

@@ -20,11 +20,12 @@ extern "C" {
 
 /* Which pairs of places are candidates at all. */
 typedef enum hs_guide {
-  HS_GUIDE_NONE = 0,
+  HS_GUIDE_NONE = 0,       /* all */
   HS_GUIDE_HOMOGRAPHY = 1, /* distance of H (x, y, 1) of the first image from the place in the second */
   HS_GUIDE_FUNDAMENTAL = 2 /* Sampson distance to x2^T F x1 = 0 (Hartley and Zisserman, section 11.4.3) */
 } hs_guide;
 
+/* Which pairs hs_match keeps. */
 typedef struct hs_match_options {
   size_t struct_size;     /* sizeof(hs_match_options), set by hs_match_options_init; fields are only appended */
   double ratio;           /* keep a pair whose distance is below ratio times that of the second nearest, 0: no such
@@ -52,8 +53,8 @@ typedef struct hs_match_pair {
 /* Pairs by ascending first; no feature of the first list is in two of them, nor, if mutual, of the second. Start with
    {0}; the library owns the array until hs_matches_free, or until the next call that fills the same struct. */
 typedef struct hs_matches {
-  size_t count;
-  hs_match_pair *pairs;
+  size_t count;                  /* pairs */
+  hs_match_pair *pairs;          /* count entries */
   size_t capacity;               /* the library's */
   const hs_allocator *allocator; /* that the array came from; must outlive it. The library's */
   int32_t reserved[8];           /* 0 */
@@ -67,6 +68,7 @@ typedef struct hs_nearest {
   uint32_t nearest, second;              /* indices; HS_NO_FEATURE where there are not as many candidates */
   float nearest_squared, second_squared; /* squared distances; infinity there */
 } hs_nearest;
+/* The index that stands for no feature. */
 #define HS_NO_FEATURE UINT32_MAX
 
 /* Matches two lists of features in host memory, of one descriptor type, each of fewer than 2^32 - 1 entries. context:
@@ -83,6 +85,46 @@ HS_API hs_status hs_match(hs_context *context, const hs_features *first, const h
    options only the guide counts. Otherwise as hs_match. */
 HS_API hs_status hs_find_nearest(hs_context *context, const hs_features *first, const hs_features *second,
                                  const hs_match_options *options, hs_nearest *nearest);
+
+/* ------------------------------------------------------------------ more neighbours than two */
+
+/* A neighbour of a feature. 8 bytes, for good. */
+typedef struct hs_neighbour {
+  uint32_t index; /* into the second list; HS_NO_FEATURE where there is none */
+  float distance; /* of their descriptors; infinity there */
+} hs_neighbour;
+
+/* The largest k. */
+enum { HS_NEIGHBOURS_MOST = 1024 /* neighbours */ };
+
+/* The k nearest in `second` of every feature of `first`, nearest first; by squared distance, then by index, as all
+   matching. k: 1..HS_NEIGHBOURS_MOST. neighbours: [first->count * k], host memory of the caller, a row for each feature;
+   where there are fewer than k candidates the row ends with HS_NO_FEATURE at infinity. Of the options only the guide
+   counts. Otherwise as hs_match. Statuses: as hs_match. */
+HS_API hs_status hs_find_k_nearest(hs_context *context, const hs_features *first, const hs_features *second,
+                                   const hs_match_options *options, int32_t k, hs_neighbour *neighbours);
+
+/* For every feature of a list its neighbours: those of feature i are neighbours[starts[i]] to neighbours[starts[i + 1] - 1].
+   Start with {0}; the library owns both arrays until hs_neighbour_lists_free, or until the next call that fills the same
+   struct. */
+typedef struct hs_neighbour_lists {
+  size_t feature_count;             /* of the first list */
+  size_t *starts;                   /* [feature_count + 1]; the last is the number of all neighbours */
+  hs_neighbour *neighbours;         /* of all features, one after another */
+  size_t starts_capacity, capacity; /* the library's */
+  const hs_allocator *allocator;    /* that the arrays came from; must outlive them. The library's */
+  int32_t reserved[8];              /* 0 */
+} hs_neighbour_lists;
+
+/* Frees what the library filled in and clears the struct; null and {0} are allowed. */
+HS_API void hs_neighbour_lists_free(hs_neighbour_lists *lists);
+
+/* All in `second` within a radius of every feature of `first`, nearest first as above. radius: largest distance, unit of
+   the descriptors, 0 or more; infinity: all that have a finite distance. lists: in and out; after a failure {0} or as it
+   was. Of the options only the guide counts. Otherwise as hs_match. Statuses: as hs_match; HS_ERR_MEMORY also where the
+   lists, 8 bytes a neighbour, have no room. */
+HS_API hs_status hs_find_within(hs_context *context, const hs_features *first, const hs_features *second,
+                                const hs_match_options *options, double radius, hs_neighbour_lists *lists);
 
 #ifdef __cplusplus
 }

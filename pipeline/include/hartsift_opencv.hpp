@@ -28,6 +28,7 @@
 
 namespace hartsift {
 
+/* hartsift in the place of cv::SIFT. Everything that cv::Feature2D has works as there. */
 class SIFT : public cv::Feature2D {
 public:
   /* cv::SIFT::create's parameters; descriptorType CV_32F (whole numbers 0 to 255, as cv::SIFT's) or CV_8U. */
@@ -78,6 +79,7 @@ public:
     if (descriptors.needed()) copy_descriptors(descriptors);
   }
 
+  /* What cv::Feature2D asks: 128 entries of CV_32F or CV_8U, compared by NORM_L2. */
   int descriptorSize() const override { return HS_DESCRIPTOR_LENGTH; }
   int descriptorType() const override { return options_.descriptor == HS_DESCRIPTOR_U8 ? CV_8U : CV_32F; }
   int defaultNorm() const override { return cv::NORM_L2; }

@@ -35,16 +35,17 @@ typedef struct hs_collection_image {
 
 /* The images. All of it stays the caller's and unchanged until hs_pairs_end. */
 typedef struct hs_collection {
-  const hs_collection_image *images;
-  size_t image_count; /* below 2^32 */
+  const hs_collection_image *images; /* image_count entries */
+  size_t image_count;                /* below 2^32 */
   /* Fills the empty *features of an image that has none in the array; the library frees them. A failure is that of every
      pair of the image; message (zero-terminated, message_bytes of room) may say why. Called from one thread at a time,
      none of the caller's, once for an image unless memory makes the run forget it in between. May be null. */
   hs_status (*read)(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes);
-  void *user;
+  void *user;          /* the caller's, handed to read */
   int32_t reserved[8]; /* 0 */
 } hs_collection;
 
+/* What is done with each pair. */
 typedef struct hs_pairs_options {
   size_t struct_size;            /* sizeof(hs_pairs_options), set by hs_pairs_options_init; fields are only appended */
   const hs_match_options *match; /* null: the defaults; without a guide. Copied */
@@ -77,7 +78,7 @@ typedef struct hs_pair_result {
   hs_status status;     /* HS_OK, or why there is nothing else: the image's reading failed, descriptors of two types,
                            HS_ERR_LIMIT where the two images alone are beyond max_memory_bytes, ... */
   const char *message;  /* the reason, for HS_OK "" */
-  size_t match_count;
+  size_t match_count;   /* matches */
   const hs_match_pair *matches; /* match_count, by ascending first */
   const uint8_t *inliers;       /* match_count bytes, 1 for an inlier; null without verification */
   const hs_geometry *geometry;  /* null without verification */
@@ -88,8 +89,8 @@ typedef struct hs_pair_result {
 typedef struct hs_pairs hs_pairs;
 
 /* Begins to work off `pairs`, count of them (indices of the collection's images), the caller's and unchanged until
-   hs_pairs_end; an image may be in any number of them, but not twice in one. context: its threads, and its GPU if it has one, do the work; until hs_pairs_end it
-   must not be used for anything else but hs_destroy. Its max_memory_bytes bounds what the run holds in host memory and,
+   hs_pairs_end; an image may be in any number of them, but not twice in one. context: its threads, and its GPU if it has
+   one, do the work; until hs_pairs_end it must not be used for anything else but hs_destroy. Its max_memory_bytes bounds what the run holds in host memory and,
    besides, on the device; 0: half of the machine's and of the device's memory. Its allocator is called from several
    threads at once. options: null for the defaults. Does not block.
    Statuses: HS_ERR_ARGUMENT (null, an index outside the collection, a pair of an image with itself, an image with

@@ -20,14 +20,19 @@ extern "C" {
 #endif
 
 /* Types of elements; the first three as hs_sample_type. Values are taken as they are, not scaled. */
-typedef enum hs_element { HS_ELEMENT_U8 = 0, HS_ELEMENT_U16 = 1, HS_ELEMENT_F32 = 2, HS_ELEMENT_F64 = 3 } hs_element;
+typedef enum hs_element {
+  HS_ELEMENT_U8 = 0,  /* uint8_t */
+  HS_ELEMENT_U16 = 1, /* uint16_t */
+  HS_ELEMENT_F32 = 2, /* float */
+  HS_ELEMENT_F64 = 3  /* double */
+} hs_element;
 
 /* A view of elements, in rows; these five fields for good. The elements of an array in their order: row by row, each from the left. */
 typedef struct hs_array {
   const void *data;     /* first element; aligned for its type */
   size_t width, height; /* elements in a row, rows: 1 or more each, 2^40 elements in all; 1-D: height 1 */
   size_t stride_bytes;  /* from row to row, at least width * element size and a multiple of it; 0: exactly that */
-  hs_element type;
+  hs_element type;      /* of the elements */
 } hs_array;
 
 /* ------------------------------------------------------------------ reductions
@@ -60,8 +65,8 @@ typedef struct hs_tiling {
 
 /* One tile: what the reductions give for it, and how many elements are > threshold. 40 bytes. */
 typedef struct hs_tile {
-  double sum, mean, min, max;
-  uint64_t above;
+  double sum, mean, min, max; /* as hs_reduce_sum, _mean, _min and _max of the tile */
+  uint64_t above;             /* elements > threshold */
 } hs_tile;
 
 /* The figures of every tile. tiles[capacity]: written; may be null with capacity 0, to ask for *count, the number of
@@ -87,7 +92,7 @@ HS_API hs_status hs_equalize(hs_context *context, const hs_array *picture, uint8
 
 /* What a signal is continued with beyond its ends. */
 typedef enum hs_ends {
-  HS_ENDS_ZERO = 0,
+  HS_ENDS_ZERO = 0,       /* zeros */
   HS_ENDS_REPLICATE = 1,  /* the outermost sample */
   HS_ENDS_REFLECT_101 = 2 /* mirrored at the outermost sample, which is not repeated: x[-1] = x[1], x[-2] = x[2], ...;
                               back and forth where the signal is short; a single sample is repeated */

@@ -26,9 +26,9 @@ extern "C" {
 /* Pairs with first < second, by ascending first, then second, each once. Start with {0}; the library owns the array
    until hs_image_pairs_free, or until the next call that fills the same struct (its room is used again). After a failure count is 0. */
 typedef struct hs_image_pairs {
-  size_t count;
-  hs_image_pair *pairs;
-  size_t capacity; /* the library's */
+  size_t count;         /* pairs */
+  hs_image_pair *pairs; /* count entries */
+  size_t capacity;      /* the library's */
   const hs_allocator
       *allocator;      /* of the array; null: the C library's. May be set before the first call; must outlive it */
   int32_t reserved[8]; /* 0 */
@@ -69,6 +69,7 @@ HS_API hs_status hs_earth_place(double latitude, double longitude, double altitu
    number's magnitude, rounded to 8 bits. After training several threads may describe with one handle. */
 typedef struct hs_retrieval hs_retrieval;
 
+/* How large a vector is, and how it is learned. */
 typedef struct hs_retrieval_options {
   size_t struct_size; /* sizeof(hs_retrieval_options), set by hs_retrieval_options_init; fields are only appended */
   int32_t centres;    /* at most, fewer where the sample has not 8 descriptors for each; 1..4096; 256 */
@@ -82,10 +83,10 @@ typedef struct hs_retrieval_options {
 #define hs_retrieval_options_init(options) hs_retrieval_options_init_sized((options), sizeof(hs_retrieval_options))
 HS_API hs_status hs_retrieval_options_init_sized(hs_retrieval_options *options, size_t struct_size);
 
-/* options may be null. On failure *retrieval is null. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY. */
+/* Makes a handle. options may be null. On failure *retrieval is null. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY. */
 HS_API hs_status hs_retrieval_create(hs_retrieval **retrieval, const hs_retrieval_options *options);
 
-/* null is allowed. */
+/* Ends a handle and frees all that it holds; null is allowed. */
 HS_API void hs_retrieval_destroy(hs_retrieval *retrieval);
 
 /* Takes `count` of an image's descriptors, evenly spread over the list (all, where there are fewer), into the sample. The

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Stands before every function of the library. */
 #if defined(_WIN32)
 #  define HS_API
 #elif defined(__GNUC__)
@@ -26,9 +27,11 @@
 
 /* ------------------------------------------------------------------ statuses */
 
+/* What a call came to. Its class (hs_status_class) says what the context is good for afterwards: 1 to 31 are of the argument
+   class, 32 to 63 of the resource class, from 64 on of the device class. */
 typedef enum hs_status {
-  HS_OK = 0,
-  /* Argument class: nothing was done (HS_ERR_CAPACITY apart), the context stays usable. */
+  HS_OK = 0, /* done */
+  /* Argument class: nothing was done (HS_ERR_CAPACITY and HS_ERR_CANCELLED apart), the context stays usable. */
   HS_ERR_ARGUMENT = 1,    /* a pointer is null or a plain argument is out of its range */
   HS_ERR_OPTION = 2,      /* a field of a struct of options is out of range; the message names it */
   HS_ERR_IMAGE = 3,       /* an image view is inconsistent (size, stride, type, layout) */
@@ -39,6 +42,7 @@ typedef enum hs_status {
                               where that is doubled), or the work max_memory_bytes */
   HS_ERR_FORMAT = 7,      /* the content of a file is damaged or of no known kind */
   HS_ERR_UNSUPPORTED = 8, /* valid, but outside what this build or this format can do */
+  HS_ERR_CANCELLED = 9,   /* the caller's hs_progress_function asked for it; results are as after a failure */
   /* Resource class: usable again once the resource is there. */
   HS_ERR_MEMORY = 32,    /* an allocation failed */
   HS_ERR_IO = 33,        /* a file cannot be opened, read, written or renamed */
@@ -49,8 +53,9 @@ typedef enum hs_status {
   HS_ERR_INTERNAL = 65 /* a broken invariant: please report it */
 } hs_status;
 
+/* What a status means for the context. */
 typedef enum hs_status_class {
-  HS_CLASS_OK = 0,
+  HS_CLASS_OK = 0,       /* context usable */
   HS_CLASS_ARGUMENT = 1, /* context usable */
   HS_CLASS_RESOURCE = 2, /* context usable after the resource is freed */
   HS_CLASS_DEVICE = 3    /* context must be destroyed */
@@ -58,6 +63,7 @@ typedef enum hs_status_class {
 
 /* ------------------------------------------------------------------ images */
 
+/* The type of an image's samples, and which values are black and white. */
 typedef enum hs_sample_type {
   HS_U8 = 0,  /* 0..255, scaled by 1/255 */
   HS_U16 = 1, /* 0..65535, native byte order, scaled by 1/65535 */
@@ -67,28 +73,35 @@ typedef enum hs_sample_type {
 /* Interleaved channels. Colour becomes gray as (9798 R + 19235 G + 3735 B + 16384) >> 15 for
    integers (same weights for floats); alpha is dropped. */
 typedef enum hs_pixel_layout {
-  HS_GRAY = 0,
-  HS_GRAY_ALPHA = 1,
-  HS_RGB = 2,
-  HS_BGR = 3,
-  HS_RGBA = 4,
-  HS_BGRA = 5
+  HS_GRAY = 0,       /* one channel */
+  HS_GRAY_ALPHA = 1, /* two */
+  HS_RGB = 2,        /* three, red first */
+  HS_BGR = 3,        /* three, blue first, as OpenCV has them */
+  HS_RGBA = 4,       /* four, red first */
+  HS_BGRA = 5,       /* four, blue first */
+  HS_JPEG = 6 /* no pixels yet: data is a JPEG file of stride_bytes bytes, kept so by hs_load_options.keep_encoded.
+                        hs_extract, hs_detect, hs_describe, hs_submit and their kin take it, and decode it on the
+                        context's device where hs_decodes_jpeg says 1, else by libjpeg, to the same pixels */
 } hs_pixel_layout;
 
+/* See struct hs_allocator below. */
 typedef struct hs_allocator hs_allocator;
 
 /* A view of pixels; the library reads them during the call only. Start with {0}, so that what is not set is 0. */
 typedef struct hs_image {
-  const void *data;      /* first row; aligned for the sample type */
-  int32_t width, height; /* pixels, 1 or more */
-  size_t stride_bytes;   /* from row to row, at least width * channels * sample size; 0: exactly that */
-  hs_sample_type type;
-  hs_pixel_layout layout;
+  const void *data;              /* first row; aligned for the sample type */
+  int32_t width, height;         /* pixels, 1 or more */
+  size_t stride_bytes;           /* from row to row, at least width * channels * sample size; 0: exactly that */
+  hs_sample_type type;           /* of every channel */
+  hs_pixel_layout layout;        /* which channels, in which order */
   float range_low, range_high;   /* HS_F32 only: values of black and white; 0, 0 means 0..1 */
   void *memory;                  /* what hs_image_free releases; null for a view of memory that stays the caller's */
   const hs_allocator *allocator; /* that memory came from and goes back to; null: the C library's */
   int32_t exif_orientation;      /* set by loading: that the picture was turned by, 2..8; 0: it is as stored */
-  int32_t reserved[7];           /* 0 */
+  /* set by loading: the size before max_image_size made the picture smaller; 0: it is as large as it was. Extraction does
+     not look at them: hs_features_to_original does */
+  int32_t original_width, original_height;
+  int32_t reserved[5]; /* 0 */
 } hs_image;
 
 /* ------------------------------------------------------------------ memory */
@@ -96,9 +109,9 @@ typedef struct hs_image {
 /* Memory functions of the caller. alloc returns null when it fails, memory aligned to 64 bytes
    otherwise; release takes null. Both are called from one thread at a time per context, with hs_submit from several. */
 struct hs_allocator {
-  void *(*alloc)(size_t bytes, void *user);
-  void (*release)(void *pointer, void *user);
-  void *user;
+  void *(*alloc)(size_t bytes, void *user);   /* new memory; null: there is none */
+  void (*release)(void *pointer, void *user); /* takes it back */
+  void *user;                                 /* the caller's, handed to both */
 };
 
 /* ------------------------------------------------------------------ results */
@@ -114,14 +127,17 @@ typedef struct hs_keypoint {
   int16_t level;     /* Gaussian level 1..S; as an input, 0: octave and level follow from sigma */
 } hs_keypoint;
 
+/* What descriptors are made of. */
 typedef enum hs_descriptor_type {
   HS_DESCRIPTOR_U8 = 0,  /* min(255, floor(512 v + 0.5)) */
   HS_DESCRIPTOR_F32 = 1, /* unit norm; profile opencv: integer values 0..255 */
   HS_DESCRIPTOR_NONE = 2 /* keypoints with orientations only */
 } hs_descriptor_type;
 
-enum { HS_DESCRIPTOR_LENGTH = 128 };
+/* Entries of a descriptor. */
+enum { HS_DESCRIPTOR_LENGTH = 128 /* 4 x 4 cells of 8 bins */ };
 
+/* Whose parameters and rules are followed; METHOD.md, section 4, has them side by side. */
 typedef enum hs_profile {
   HS_PROFILE_LOWE = 0,   /* the paper, with what it leaves open chosen by measurement */
   HS_PROFILE_OPENCV = 1, /* cv::SIFT of OpenCV 4.x */
@@ -129,33 +145,40 @@ typedef enum hs_profile {
   HS_PROFILE_COLMAP = 3  /* COLMAP's CPU extractor: VLFeat with RootSIFT, 8192 features */
 } hs_profile;
 
-/* How descriptors are normalised: to unit length, or the square root of the L1-normalised (Arandjelovic 2012). */
-typedef enum hs_norm { HS_NORM_L2 = 0, HS_NORM_ROOT = 1 } hs_norm;
+/* How descriptors are normalised. */
+typedef enum hs_norm {
+  HS_NORM_L2 = 0,  /* to unit length (Lowe) */
+  HS_NORM_ROOT = 1 /* square roots of the L1-normalised: RootSIFT (Arandjelovic, Zisserman, CVPR 2012) */
+} hs_norm;
 /* The order of the orientation bins in a cell. */
-typedef enum hs_bin_layout { HS_LAYOUT_UBC = 0, HS_LAYOUT_VLFEAT = 1 } hs_bin_layout;
+typedef enum hs_bin_layout {
+  HS_LAYOUT_UBC = 0,   /* 0 1 2 3 4 5 6 7: Lowe's, OpenCV's, COLMAP's */
+  HS_LAYOUT_VLFEAT = 1 /* 0 7 6 5 4 3 2 1 */
+} hs_bin_layout;
 
-/* How descriptors were made: hs_match refuses those whose norm or layout differs, and float ones of the opencv profile
+/* How descriptors were made: hs_match refuses those whose norm, pooling or layout differs, and float ones of the opencv profile
    beside others. The method version and other differences of profiles leave distances their meaning. */
 typedef struct hs_origin {
-  int32_t method_version; /* HS_METHOD_VERSION of the library that made them; 0: unknown, and so are the next three */
-  hs_profile profile;
-  hs_norm norm;
-  hs_bin_layout layout;
+  int32_t method_version;   /* HS_METHOD_VERSION of the library that made them; 0: unknown, and so are the next three */
+  hs_profile profile;       /* that they were made with */
+  hs_norm norm;             /* that they have */
+  hs_bin_layout layout;     /* that they are in */
   int32_t exif_orientation; /* that the picture was turned by before they were found, 2..8; 0: by none, or unknown. Such
                                features are refused for programs that read the picture as stored: set it to 0 where the
                                program has turned copies */
-  int32_t reserved[3];      /* 0 */
+  int32_t dsp;              /* 1: pooled over domain sizes */
+  int32_t reserved[2];      /* 0 */
 } hs_origin;
 
 /* A list of features in the defined order: octave, level, row, column of the settled sample,
    orientation. Start with {0}; filled by the library, which owns both arrays until
    hs_features_free, or until the next call that fills the same struct (its room is used again, or exchanged). */
 typedef struct hs_features {
-  size_t count;
-  hs_keypoint *keypoints; /* count entries */
-  void *descriptors;      /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
-  hs_descriptor_type descriptor_type;
-  int32_t image_width, image_height; /* of the image they come from; 0 when unknown */
+  size_t count;                       /* features */
+  hs_keypoint *keypoints;             /* count entries */
+  void *descriptors;                  /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
+  hs_descriptor_type descriptor_type; /* of descriptors */
+  int32_t image_width, image_height;  /* of the image they come from; 0 when unknown */
   hs_origin origin; /* set by extraction, hs_describe and by reading files that say it; see FORMATS.md */
   size_t capacity;  /* entries that both arrays have room for; the library's */
   size_t descriptor_capacity_bytes; /* the library's */
@@ -165,7 +188,7 @@ typedef struct hs_features {
 
 /* Two images of a collection, by their numbers there. 8 bytes, for good. */
 typedef struct hs_image_pair {
-  uint32_t first, second;
+  uint32_t first, second; /* two different ones */
 } hs_image_pair;
 
 /* A context: options, chosen backend and working memory; made by hs_create. */

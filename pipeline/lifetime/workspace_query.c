@@ -35,7 +35,9 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
   if (st == HS_OK) st = cpu_choose_ops(&ops, options_rules(&o)->variant, NULL, 0) ? HS_OK : HS_ERR_OPTION;
   if (st != HS_OK) return st;
   frame_plan plan;
+  uint64_t wanted;
   gaussian_filter base, step[LEVELS_MAX];
+  const sift_params params = options_params(&o);
   const plan_request request = {.width = width,
                                 .height = height,
                                 .rules = options_pyramid_rules(&o),
@@ -45,10 +47,13 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
                                 .pyramid_work_floats = ops.pyramid_work_floats,
                                 .pyramid_work_plane = ops.pyramid_work_plane,
                                 .detect_work_bytes = ops.detect_work_bytes,
-                                .detect_reads_top = ops.detect_reads_top};
-  st = plan_make(&request, &plan);
+                                .detect_reads_top = ops.detect_reads_top,
+                                .params = &params,
+                                .base_filter = &base,
+                                .step_filter = step};
+  st = context_plan(&o, &request, &plan, &wanted);
   if (st != HS_OK) return st;
-  *host_bytes = plan.host_bytes + context_scratch_bytes(&o, &plan) + context_fixed_bytes(request.threads);
+  *host_bytes = wanted + context_fixed_bytes(request.threads);
   *device_bytes = plan.device_bytes;
   return HS_OK;
 }

@@ -26,10 +26,6 @@ _Static_assert((int)HS_DESCRIPTOR_U8 == (int)MATCH_U8 && (int)HS_DESCRIPTOR_F32 
                    (int)HS_DESCRIPTOR_LENGTH == (int)MATCH_LENGTH,
                "values of the public enumerations are the stage's");
 
-/* A failure of a call that may have no context. */
-#define MATCH_FAIL(context, status, ...)                                                                               \
-  ((context) ? context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__) : (status))
-
 OPTIONS_END_WITH(hs_match_options, guide_tolerance);
 static const options_kind kind = OPTIONS_KIND(hs_match_options, ratio);
 static const hs_match_options defaults = {.struct_size = sizeof defaults,
@@ -161,6 +157,7 @@ hs_status match_check_options(const hs_match_options *options, hs_match_options 
 /* What a call works in: the nearest both ways, the places of a guide, the backend's memory. */
 typedef struct match_room {
   match_nearest *forward, *backward; /* null: not asked for */
+  match_nearest *slice;              /* backward of a slice */
   match_place *first, *second;
   unsigned char *work;
   unsigned char *memory; /* all of it */
@@ -168,16 +165,14 @@ typedef struct match_room {
 
 enum { ROOM_ALIGNMENT = 64 };
 
-/* Adds count entries to a running total; false when that does not fit. *offset: where they begin. */
-static bool place(size_t *total, size_t count, size_t size, size_t *offset) {
+bool match_place_part(size_t *total, size_t count, size_t size, size_t *offset) {
   size_t bytes;
   *offset = *total;
   return hs_size_mul(count, size, &bytes) && hs_size_add(bytes, ROOM_ALIGNMENT - 1, &bytes) &&
          hs_size_add(*total, bytes & ~(size_t)(ROOM_ALIGNMENT - 1), total);
 }
 
-/* Memory of a call: the context's, kept and grown, or for no context the call's own. */
-static hs_status take_memory(hs_context *c, size_t bytes, unsigned char **memory) {
+hs_status match_take_memory(hs_context *c, size_t bytes, unsigned char **memory) {
   if (!c) {
     *memory = hs_memory_alloc(NULL, bytes);
     return *memory ? HS_OK : HS_ERR_MEMORY;
@@ -200,15 +195,16 @@ static hs_status take_memory(hs_context *c, size_t bytes, unsigned char **memory
 
 static hs_status make_room(hs_context *c, const match_request *r, bool backward, size_t places, size_t work_bytes,
                            match_room *room) {
-  size_t total = 0, at[5];
-  const bool fits = place(&total, r->first.count, sizeof *room->forward, &at[0]) &&
-                    place(&total, backward ? r->second.count : 0, sizeof *room->backward, &at[1]) &&
-                    place(&total, places ? r->first.count : 0, sizeof *room->first, &at[2]) &&
-                    place(&total, places ? r->second.count : 0, sizeof *room->second, &at[3]) &&
-                    place(&total, work_bytes, 1, &at[4]);
+  size_t total = 0, at[6];
+  const bool fits = match_place_part(&total, r->first.count, sizeof *room->forward, &at[0]) &&
+                    match_place_part(&total, backward ? r->second.count : 0, sizeof *room->backward, &at[1]) &&
+                    match_place_part(&total, places ? r->first.count : 0, sizeof *room->first, &at[2]) &&
+                    match_place_part(&total, places ? r->second.count : 0, sizeof *room->second, &at[3]) &&
+                    match_place_part(&total, work_bytes, 1, &at[4]) &&
+                    match_place_part(&total, room->slice ? r->second.count : 0, sizeof *room->slice, &at[5]);
   if (!fits) return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
   unsigned char *m = NULL;
-  const hs_status st = take_memory(c, total, &m);
+  const hs_status st = match_take_memory(c, total, &m);
   if (st != HS_OK) return st;
   room->memory = m;
   room->forward = (match_nearest *)(void *)(m + at[0]);
@@ -216,10 +212,56 @@ static hs_status make_room(hs_context *c, const match_request *r, bool backward,
   room->first = places ? (match_place *)(void *)(m + at[2]) : NULL;
   room->second = places ? (match_place *)(void *)(m + at[3]) : NULL;
   room->work = m + at[4];
+  room->slice = room->slice ? (match_nearest *)(void *)(m + at[5]) : NULL;
   return HS_OK;
 }
 
 /* ------------------------------------------------------------------ the nearest */
+
+/* So many rows of the first list at a time that a progress function is heard often enough, and that joining what slices
+   found backwards costs little. */
+enum { SLICE_PAIRS = 1 << 28, SLICE_ROWS_MIN = 256 };
+
+static uint32_t slice_rows(const hs_context *c, const match_request *r) {
+  const uint64_t rows = SLICE_PAIRS / ((uint64_t)r->second.count + 1), least = SLICE_ROWS_MIN;
+  const uint64_t wanted = rows < least ? least : rows;
+  return c && c->progress && wanted < r->first.count ? (uint32_t)wanted : r->first.count;
+}
+
+/* Takes what a slice that begins at row `first` found backwards into the whole. */
+static void join_slice(const match_nearest *slice, uint32_t first, uint32_t count, match_nearest *backward) {
+  for (uint32_t j = 0; j < count; j++) {
+    const match_nearest *n = &slice[j];
+    if (n->nearest != MATCH_NONE) match_take(&backward[j], first + n->nearest, n->nearest_squared);
+    if (n->second != MATCH_NONE) match_take(&backward[j], first + n->second, n->second_squared);
+  }
+}
+
+/* All rows in slices; candidates have a total order, so slices do not show. args: of all rows. */
+static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *ops, const match_args *all,
+                            uint32_t rows, match_nearest *slice) {
+  const size_t bytes = MATCH_LENGTH * (all->type == MATCH_F32 ? sizeof(float) : 1);
+  hs_status st = c ? context_progress(c, 0, all->first.count) : HS_OK;
+  uint32_t first = 0;
+  for (uint32_t j = 0; slice && j < all->second.count; j++) all->backward[j] = match_nearest_none();
+  do {
+    const uint32_t left = all->first.count - first, count = left < rows ? left : rows;
+    match_args args = *all;
+    if (first > 0) { /* of no features the pointers may be null */
+      args.first.descriptors = (const unsigned char *)all->first.descriptors + first * bytes;
+      args.first.places = all->first.places ? all->first.places + first : NULL;
+      args.forward = all->forward + first;
+    }
+    args.first.count = count;
+    args.backward = slice ? slice : all->backward;
+    args.second_is_packed = first > 0 && all->guide == MATCH_UNGUIDED;
+    if (st == HS_OK && ops->match(queue, &args) != STAGE_OK) st = MATCH_FAIL(c, HS_ERR_INTERNAL, "matching failed");
+    if (st == HS_OK && slice) join_slice(slice, first, all->second.count, all->backward);
+    first += count;
+    if (st == HS_OK && c) st = context_progress(c, first, all->first.count);
+  } while (st == HS_OK && first < all->first.count);
+  return st;
+}
 
 static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, match_room *room) {
   stage_ops chosen;
@@ -237,6 +279,8 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   size_t work_bytes;
   if (!ops->match_work_bytes(&args, queue_threads(queue), &work_bytes))
     return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
+  const uint32_t rows = slice_rows(c, r);
+  room->slice = backward && rows < r->first.count ? &asked : NULL; /* wanted */
   const hs_status st = make_room(c, r, backward, guided, work_bytes, room);
   if (st != HS_OK) return st;
   for (uint32_t i = 0; guided && i < r->first.count; i++)
@@ -248,11 +292,11 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   args.forward = room->forward;
   args.backward = room->backward;
   args.work = room->work;
-  return ops->match(queue, &args) == STAGE_OK ? HS_OK : MATCH_FAIL(c, HS_ERR_INTERNAL, "matching failed");
+  return run_slices(c, queue, ops, &args, rows, room->slice);
 }
 
-static void drop_room(const hs_context *c, match_room *room) {
-  if (!c) hs_memory_release(NULL, room->memory);
+void match_drop_memory(const hs_context *c, unsigned char *memory) {
+  if (!c) hs_memory_release(NULL, memory);
 }
 
 /* ------------------------------------------------------------------ pairs */
@@ -293,7 +337,7 @@ static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches 
   if (st == HS_OK && matches) st = collect(c, r, room.forward, room.backward, matches);
   if (st == HS_OK && nearest && r->first.count > 0)
     memcpy(nearest, room.forward, r->first.count * sizeof *room.forward);
-  drop_room(c, &room);
+  match_drop_memory(c, room.memory);
   return st;
 }
 
@@ -302,9 +346,11 @@ static hs_status match_on_device(hs_context *c, const match_request *r, const cu
                                  hs_matches *matches, hs_nearest *nearest) {
   const match_pair *pairs;
   size_t count;
+  hs_status st = context_progress(c, 0, 1);
+  if (st != HS_OK) return st;
   if (nearest) return cuda_match_run(c, r, device, (match_nearest *)(void *)nearest, NULL);
   if (!matches) return HS_OK; /* hs_find_nearest of no features: there is nothing to search */
-  hs_status st = cuda_match_pairs(c, r, device, &pairs, &count);
+  st = cuda_match_pairs(c, r, device, &pairs, &count);
   if (st == HS_OK) st = reserve(c, count, matches);
   if (st != HS_OK) return st;
   if (count > 0) memcpy(matches->pairs, pairs, count * sizeof *pairs);

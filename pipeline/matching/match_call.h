@@ -23,4 +23,16 @@ hs_status match_check_options(const hs_match_options *options, hs_match_options 
 hs_status match_run(hs_context *context, const match_request *request, const cuda_match_place *device,
                     hs_matches *matches, hs_nearest *nearest);
 
+/* A failure of a call that may have no context. */
+#define MATCH_FAIL(context, status, ...)                                                                               \
+  ((context) ? context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__) : (status))
+
+/* Memory of a call, aligned to 64 bytes: the context's, kept and grown, or for no context the call's own, which
+   match_drop_memory frees. HS_ERR_LIMIT (max_memory_bytes), HS_ERR_MEMORY. */
+hs_status match_take_memory(hs_context *context, size_t bytes, unsigned char **memory);
+void match_drop_memory(const hs_context *context, unsigned char *memory);
+
+/* Adds count entries to a running total of such memory; false when that does not fit. *offset: where they begin. */
+bool match_place_part(size_t *total, size_t count, size_t size, size_t *offset);
+
 #endif

@@ -106,20 +106,20 @@ static hs_status check_collection(hs_context *c, const hs_collection *collection
 
 /* ------------------------------------------------------------------ making and ending */
 
+/* Cleared memory: free_lists looks into the lists that were made before one was not. */
+static void *cleared_list(const hs_pairs *run, size_t entries, size_t entry_bytes) {
+  void *list = hs_memory_alloc(run->allocator, entries * entry_bytes);
+  return list ? memset(list, 0, entries * entry_bytes) : NULL;
+}
+
 static bool make_lists(hs_pairs *run) {
   const size_t images = run->collection.image_count, count = run->count;
-  const hs_allocator *a = run->allocator;
-  run->images = hs_memory_alloc(a, (images + 1) * sizeof *run->images);
-  run->phase.marks = hs_memory_alloc(a, (images + 1) * sizeof *run->phase.marks);
-  run->phase.pairs = hs_memory_alloc(a, (count + 1) * sizeof *run->phase.pairs);
-  run->is_done = hs_memory_alloc(a, count + 1);
-  run->records = hs_memory_alloc(a, (count + 1) * sizeof *run->records);
-  if (!run->images || !run->phase.marks || !run->phase.pairs || !run->is_done || !run->records) return false;
-  memset(run->images, 0, (images + 1) * sizeof *run->images);
-  memset(run->phase.marks, 0, (images + 1) * sizeof *run->phase.marks);
-  memset(run->is_done, 0, count + 1);
-  memset(run->records, 0, (count + 1) * sizeof *run->records);
-  return true;
+  run->images = cleared_list(run, images + 1, sizeof *run->images);
+  run->phase.marks = cleared_list(run, images + 1, sizeof *run->phase.marks);
+  run->phase.pairs = hs_memory_alloc(run->allocator, (count + 1) * sizeof *run->phase.pairs);
+  run->is_done = cleared_list(run, count + 1, 1);
+  run->records = cleared_list(run, count + 1, sizeof *run->records);
+  return run->images && run->phase.marks && run->phase.pairs && run->is_done && run->records;
 }
 
 static void free_lists(hs_pairs *run) {

@@ -1,0 +1,224 @@
+/* Margins of tiles, and the slab of a tiled frame. */
+#include "pipeline/context/tile_plan.h"
+
+#include <string.h>
+
+#include "cpu/pyramid_work.h"
+#include "pipeline/base/memory.h"
+#include "stages/describe.h"
+#include "stages/detect.h"
+#include "stages/scalespace.h"
+
+_Static_assert(sizeof(detect_stray) == TILE_STRAY_BYTES, "room for strays");
+
+/* A settled sample lies at most TILE_REACH from its tile, its keypoint up to REFINE_REACH_VLFEAT from that, rounded. */
+enum { KEYPOINT_REACH = TILE_REACH + 3 };
+
+static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
+
+static int32_t align_up(int32_t n) { return (n + TILE_ALIGNMENT - 1) & ~(TILE_ALIGNMENT - 1); }
+
+/* The largest scale of a keypoint of a level, in samples of its octave, a bit more than that: the offset of its fit is
+   below REFINE_REACH_VLFEAT, 3/2. */
+static double largest_sigma(const sift_params *p, int32_t level) {
+  return 1.001 * scalespace_level_sigma((double)p->sigma0, 2 * p->scales, 2 * level + 3);
+}
+
+/* Samples about a keypoint that its orientation window and the gradients at its edge reach. */
+static int32_t orient_reach(const sift_params *p, double sigma) {
+  return orient_radius((float)sigma, p->orientation_rule) + 2;
+}
+
+static int32_t describe_reach(double sigma) { return describe_radius((float)sigma) + 2; }
+
+/* What the windows of a keypoint of `level` need. */
+static void widen_for_windows(const sift_params *p, int32_t level, int32_t octaves_left, tile_margins *m) {
+  const domain_sizes *d = &p->domain;
+  const double sigma = largest_sigma(p, level);
+  int32_t *own = &m->other[0][level];
+  *own = most(*own, KEYPOINT_REACH + orient_reach(p, sigma));
+  if (d->count == 0) *own = most(*own, KEYPOINT_REACH + describe_reach(sigma));
+  for (int32_t i = 0; i < d->count; i++) {
+    int32_t index = 0, sampled = level;
+    domain_level(d, i, p->scales, octaves_left, &index, &sampled);
+    assert(index < m->octaves);
+    const double size = (double)d->size[i] * sigma / (double)(1 << index);
+    int32_t *margin = &m->other[index][sampled];
+    *margin = most(*margin, (KEYPOINT_REACH >> index) + 2 + describe_reach(size));
+  }
+}
+
+/* What the search and the fits need of their own octave. */
+static void widen_for_detection(const plan_request *r, tile_margins *m) {
+  const int32_t scales = r->params->scales, fits = TILE_REACH + 2;
+  for (int32_t s = 0; s <= scales + 1; s++) m->other[0][s] = most(m->other[0][s], fits);
+  if (r->detect_reads_top) m->other[0][scales + 2] = fits;
+  /* The last level is made where it is read, from the level below. */
+  m->other[0][scales + 1] = most(m->other[0][scales + 1], fits + 2 + r->step_filter[scales + 2].radius);
+}
+
+/* Each level is made from the one below, level 0 of an octave from level S of the finer one. */
+static void widen_for_steps(const plan_request *r, tile_margins *m) {
+  for (int32_t i = m->octaves - 1; i >= 0; i--) {
+    for (int32_t s = m->levels[i] - 1; s >= 0; s--) {
+      int32_t *other = &m->other[i][s], *left = &m->left[i][s];
+      const int32_t radius = s + 1 < m->levels[i] ? r->step_filter[s + 1].radius : 0;
+      if (s + 1 < m->levels[i]) {
+        *other = most(*other, m->other[i][s + 1] + radius);
+        *left = m->left[i][s + 1] + radius;
+      }
+      *left = most(*left, *other);
+      if (i == 0) *left = align_up(*left); /* tiles begin on whole cache lines in their own octave alone */
+    }
+    if (i == 0) return;
+    int32_t *finer = &m->other[i - 1][r->params->scales];
+    *finer = most(*finer, 2 * most(m->left[i][0], m->other[i][0]) + 2);
+  }
+}
+
+tile_margins tile_margins_of(const plan_request *r, int32_t octaves_left) {
+  const sift_params *p = r->params;
+  tile_margins m = {.octaves = 1 + domain_octaves(&p->domain, p->scales)};
+  if (m.octaves > octaves_left) m.octaves = octaves_left;
+  for (int32_t i = 0; i < m.octaves; i++) m.levels[i] = p->scales + 1;
+  m.levels[0] = p->scales + (r->detect_reads_top ? 3 : 2);
+  for (int32_t level = 1; level <= p->scales; level++) widen_for_windows(p, level, octaves_left, &m);
+  widen_for_detection(r, &m);
+  widen_for_steps(r, &m);
+  return m;
+}
+
+/* The tile in samples of a coarser octave. */
+static plane_region core_in(const plane_region *core, int32_t index) {
+  const int32_t up = (1 << index) - 1;
+  return (plane_region){core->x0 >> index, core->y0 >> index, (core->x1 + up) >> index, (core->y1 + up) >> index};
+}
+
+static int32_t clamp(int32_t v, int32_t end) { return v < 0 ? 0 : (v < end ? v : end); }
+
+plane_region tile_region(const tile_margins *m, const pyramid_geometry *g, int32_t octave, const plane_region *core,
+                         int32_t index, int32_t level) {
+  const int32_t width = g->width[octave + index], height = g->height[octave + index];
+  const int32_t left = m->left[index][level], other = m->other[index][level];
+  const plane_region c = core_in(core, index);
+  return (plane_region){clamp(c.x0 - left, width), clamp(c.y0 - other, height), clamp(c.x1 + other, width),
+                        clamp(c.y1 + other, height)};
+}
+
+/* The first octave's base is made of samples as far about it as its filter goes. */
+void tile_origin(const tile_margins *m, const plan_request *r, const pyramid_geometry *g, int32_t octave,
+                 const plane_region *core, int32_t index, int32_t *x, int32_t *y) {
+  const plane_region region = tile_region(m, g, octave, core, index, 0);
+  const int32_t radius = r->base_filter->radius;
+  *x = (region.x0 > radius ? region.x0 - radius : 0) & ~(TILE_ALIGNMENT - 1);
+  *y = region.y0 > radius ? region.y0 - radius : 0;
+}
+
+/* The sides of the memory of a tile's levels, which are enough for each octave of the picture. */
+static void tile_sides(const plan_request *r, const pyramid_geometry *g, int32_t side, int32_t index, int32_t *width,
+                       int32_t *height) {
+  *width = *height = 0;
+  for (int32_t o = 0; o + index < g->octave_count; o++) {
+    const tile_margins m = tile_margins_of(r, g->octave_count - o);
+    if (index >= m.octaves) continue;
+    const int32_t core = (side >> index) + 2, about = core + 2 * (m.other[index][0] + r->base_filter->radius);
+    const int32_t columns = align_up(about + m.left[index][0] - m.other[index][0] + TILE_ALIGNMENT);
+    const int32_t all = align_up(g->width[o + index]);
+    *width = most(*width, columns < all ? columns : all);
+    *height = most(*height, about < g->height[o + index] ? about : g->height[o + index]);
+  }
+}
+
+static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t count, size_t item, int32_t first,
+                int32_t last) {
+  const plan_entry e = {
+      .buffer = buffer, .space = SPACE_HOST, .octave_index = octave, .first_step = first, .last_step = last};
+  return plan_add(plan, e, count, item);
+}
+
+/* Floats of scratch for the steps of a tile's levels. */
+static size_t work_floats(const plan_request *r, const frame_plan *plan, int32_t width, int32_t height) {
+  size_t work = 0;
+  const int32_t rows = most(height, 2 * r->radius_max + WORK_BLOCK_ROWS);
+  if (r->pyramid_work_floats) work = r->pyramid_work_floats(width, rows, r->radius_max, r->threads);
+  const size_t plane = plan->level_floats[0];
+  return (!r->pyramid_work_floats || r->pyramid_work_plane) && work < plane ? plane : work;
+}
+
+/* The levels of a tile and what making them takes. */
+static bool add_tile(frame_plan *plan) {
+  const plan_request *r = &plan->request;
+  const pyramid_geometry *g = &plan->geometry;
+  const int32_t octaves = tile_margins_of(r, g->octave_count).octaves;
+  size_t work = 0;
+  for (int32_t i = 0; i < octaves; i++) {
+    int32_t width, height;
+    size_t floats;
+    tile_sides(r, g, plan->tile_side, i, &width, &height);
+    const size_t levels = (size_t)r->rules.scales + (i > 0 ? 1 : (r->detect_reads_top ? 3 : 2));
+    plan->stride[i] = (size_t)width;
+    if (!hs_size_mul((size_t)width, (size_t)height, &floats)) return false;
+    plan->level_floats[i] = floats + TILE_SLACK_FLOATS;
+    if (i == 0) work = work_floats(r, plan, width, height);
+    if (!hs_size_mul(plan->level_floats[i], levels, &floats) ||
+        !add(plan, BUFFER_LEVELS, i, floats + 2 * TILE_SLACK_FLOATS, sizeof(float), STEP_PYRAMID, STEP_DESCRIBE))
+      return false;
+  }
+  return add(plan, BUFFER_BLUR_WORK, 0, work, sizeof(float), STEP_PYRAMID, STEP_PYRAMID);
+}
+
+/* Scratch of detection in a tile: room for a keypoint in 64 samples of it. A tile that has more is divided. */
+static bool add_detection(frame_plan *plan) {
+  const plan_request *r = &plan->request;
+  const pyramid_geometry *g = &plan->geometry;
+  const int32_t side = plan->tile_side + 2 * TILE_REACH;
+  pyramid_geometry part = {.first_octave = g->first_octave, .octave_count = 1};
+  part.width[0] = side < g->width[0] ? side : g->width[0];
+  part.height[0] = side < g->height[0] ? side : g->height[0];
+  plan->tile_keypoints = (uint32_t)((int64_t)part.width[0] * part.height[0] / 64 + 64);
+  const size_t bytes = r->detect_work_bytes(&part, r->rules.scales, plan->tile_keypoints);
+  return add(plan, BUFFER_DETECT, 0, bytes, 1, STEP_DETECT, STEP_DETECT) &&
+         add(plan, BUFFER_STRAYS, 0, plan->tile_keypoints, TILE_STRAY_BYTES, STEP_PYRAMID, STEP_DESCRIBE);
+}
+
+/* Level 0 of the octaves but the first, those of two at a time. */
+static bool add_bases(frame_plan *plan) {
+  const pyramid_geometry *g = &plan->geometry;
+  for (int32_t o = 1; o < g->octave_count && o <= 2; o++) {
+    size_t floats;
+    if (!hs_size_mul((size_t)align_up(g->width[o]), (size_t)g->height[o], &floats) ||
+        !add(plan, BUFFER_BASE, o & 1, floats + TILE_SLACK_FLOATS, sizeof(float), 0, STEP_COUNT))
+      return false;
+  }
+  return true;
+}
+
+/* Scratch for putting an octave's keypoints and features in order: three numbers for each keypoint, one for each feature,
+   and counters of the columns, or of the rows of every level. */
+static bool add_order(frame_plan *plan) {
+  const plan_request *r = &plan->request;
+  const size_t rows = (size_t)plan->geometry.height[0] * (size_t)r->rules.scales,
+               columns = (size_t)plan->geometry.width[0];
+  const size_t counters = (rows > columns ? rows : columns) + 1;
+  return add(plan, BUFFER_ORDER, 0, 3 * (size_t)r->keypoint_capacity + r->feature_capacity + counters, sizeof(uint32_t),
+             STEP_COUNT, STEP_COUNT);
+}
+
+static bool make(const plan_request *request, int32_t side, frame_plan *plan) {
+  memset(plan, 0, sizeof *plan);
+  plan->request = *request;
+  plan->tile_side = side;
+  if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK) return false;
+  plan_decide_capacities(plan);
+  return plan_add_lists(plan) && add_bases(plan) && add_tile(plan) && add_detection(plan) && add_order(plan);
+}
+
+hs_status plan_make_tiled(const plan_request *request, uint64_t bytes, frame_plan *plan) {
+  for (int32_t side = 4096; side >= TILE_SIDE_LEAST; side /= 2) {
+    if (make(request, side, plan) && plan->host_bytes <= bytes) return HS_OK;
+    /* Three quarters of it, unless that is no whole number of cache lines. */
+    const int32_t smaller = side / 4 * 3;
+    if (smaller % TILE_ALIGNMENT == 0 && make(request, smaller, plan) && plan->host_bytes <= bytes) return HS_OK;
+  }
+  return make(request, TILE_SIDE_LEAST, plan) ? HS_OK : HS_ERR_LIMIT;
+}

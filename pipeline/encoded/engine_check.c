@@ -1,0 +1,115 @@
+/* Whether a GPU's JPEG engine gives libjpeg's pixels: decided before its first use, by JPEGs of every kind that it is given. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/float_environment.h"
+#include "pipeline/base/message.h"
+#include "pipeline/device/backend.h"
+#include "pipeline/device/cuda_jpeg.h"
+#include "pipeline/encoded/engine_check.h"
+#include "pipeline/image_io/jpeg_stream.h"
+
+/* Luma samples across and down for one of chroma; 0: gray. */
+static const int32_t samplings[][2] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}, {0, 0}};
+enum { SAMPLINGS = sizeof samplings / sizeof *samplings, SIDE_MOST = 80, CHECKED = 64 };
+
+made_jpeg engine_check_made(uint32_t number) {
+  const uint32_t kind = number % SAMPLINGS, drawn = number / SAMPLINGS;
+  static const int32_t amplitudes[] = {85, 300, 1023, 2047}, qualities[] = {0, 90, 50, 100, 10};
+  return (made_jpeg){.width = 1 + (int32_t)(number * 37 % SIDE_MOST),
+                     .height = 1 + (int32_t)(number * 53 % SIDE_MOST),
+                     .across = samplings[kind][0],
+                     .down = samplings[kind][1],
+                     .restart_interval = drawn % 2 ? 1 + (int32_t)(number % 7) : 0,
+                     .amplitude = amplitudes[drawn % 4],
+                     .sum = JPEG_SUM_MOST,
+                     .quality = qualities[drawn % 5],
+                     .own_codes = drawn % 8 > 3,
+                     .content = (made_content)(drawn % MADE_CONTENTS),
+                     .seed = number};
+}
+
+/* The made files of one call, and their pixels by libjpeg. */
+typedef struct made_set {
+  unsigned char *files[CUDA_JPEG_MOST];
+  size_t sizes[CUDA_JPEG_MOST];
+  hs_image expected[CUDA_JPEG_MOST];
+} made_set;
+
+static bool make_set(uint32_t first, int32_t count, made_set *set) {
+  bool made = true;
+  for (int32_t i = 0; i < count && made; i++) {
+    const made_jpeg jpeg = engine_check_made(first + (uint32_t)i);
+    made = made_jpeg_write(&jpeg, &set->files[i], &set->sizes[i]) == HS_OK &&
+           hs_load_image_memory(set->files[i], set->sizes[i], NULL, &set->expected[i]) == HS_OK;
+  }
+  return made;
+}
+
+static void free_set(made_set *set) {
+  for (int32_t i = 0; i < CUDA_JPEG_MOST; i++) {
+    free(set->files[i]);
+    hs_image_free(&set->expected[i]);
+  }
+}
+
+/* Pixels of file i that differ; -1: they cannot be fetched. */
+static int64_t compare(hs_context *c, const cuda_jpeg_rows *rows, const hs_image *expected) {
+  unsigned char pixels[SIDE_MOST * SIDE_MOST];
+  const int32_t count = expected->width * expected->height;
+  if (cuda_jpeg_fetch(c, rows, expected->width, expected->height, pixels) != HS_OK) return -1;
+  int64_t different = 0;
+  for (int32_t i = 0; i < count; i++) different += pixels[i] != ((const unsigned char *)expected->data)[i];
+  return different;
+}
+
+bool engine_check_run(hs_context *c, uint32_t first, int32_t count, char *reason, size_t reason_bytes) {
+  made_set set;
+  cuda_jpeg_file files[CUDA_JPEG_MOST] = {{0}};
+  cuda_jpeg_rows rows[CUDA_JPEG_MOST];
+  memset(&set, 0, sizeof set);
+  bool equal = make_set(first, count, &set);
+  if (!equal) hs_message_set(reason, reason_bytes, "it could not be compared with libjpeg");
+  for (int32_t i = 0; i < count && equal; i++)
+    files[i] = (cuda_jpeg_file){
+        .bytes = set.files[i], .size = set.sizes[i], .width = set.expected[i].width, .height = set.expected[i].height};
+  if (equal && !cuda_jpeg_decode(c, 0, files, count, rows)) {
+    hs_message_set(reason, reason_bytes, "it refuses the JPEGs it is compared by");
+    equal = false;
+  }
+  for (int32_t i = 0; i < count && equal; i++) {
+    const int64_t different = compare(c, &rows[i], &set.expected[i]);
+    equal = different == 0;
+    if (!equal)
+      hs_message_set(reason, reason_bytes, "its pixels differ from libjpeg's: %lld of made picture %lu",
+                     (long long)different, (unsigned long)first + (unsigned long)i);
+  }
+  free_set(&set);
+  return equal;
+}
+
+bool engine_check_ready(hs_context *c) {
+  char reason[CUDA_JPEG_REASON_BYTES] = "";
+  const char *said;
+  if (cuda_jpeg_ask(c, &said) == CUDA_JPEG_READY) return true;
+  if (cuda_jpeg_open(c) != CUDA_JPEG_OPEN) return false;
+  bool equal = true;
+  for (uint32_t first = 0; first < CHECKED && equal; first += CUDA_JPEG_MOST)
+    equal = engine_check_run(c, first, CUDA_JPEG_MOST, reason, sizeof reason);
+  cuda_jpeg_judge(c, equal ? NULL : reason);
+  return equal;
+}
+
+int32_t hs_decodes_jpeg(hs_context *c, char *message, size_t message_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  const char *said = "the context is null";
+  cuda_jpeg_state state = CUDA_JPEG_OFF;
+  if (c) {
+    context_clear_error(c);
+    (void)engine_check_ready(c);
+    state = cuda_jpeg_ask(c, &said);
+    backend_report(c);
+  }
+  hs_message_set(message, message_bytes, "%s", said);
+  return state == CUDA_JPEG_READY ? 1 : state == CUDA_JPEG_WRONG ? -1 : 0;
+}

@@ -1,0 +1,38 @@
+/* The blocking calls from a file to its features. */
+#include "cpu/float_environment.h"
+#include "pipeline/context/context.h"
+#include "pipeline/encoded/file_source.h"
+
+static hs_status extract_source(hs_context *c, const file_source *source, const hs_image *mask, hs_features *features) {
+  char reason[FILE_SOURCE_REASON_BYTES];
+  file_picture picture;
+  hs_status st = file_source_read(source, mask, &picture, reason, sizeof reason);
+  if (st != HS_OK) return CONTEXT_FAIL(c, st, "%s", reason);
+  st = hs_extract(c, &picture.image, mask ? &picture.mask : NULL, features);
+  if (st == HS_OK) file_picture_place(&picture, features);
+  file_picture_free(&picture);
+  return st;
+}
+
+hs_status hs_extract_file(hs_context *c, const char *path, const hs_load_options *load, const hs_image *mask,
+                          hs_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!c) return HS_ERR_ARGUMENT;
+  context_clear_error(c);
+  if (!path || path[0] == '\0' || !features)
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "path is null or empty, or features is null");
+  file_source source;
+  const hs_status st = file_source_take(c, path, NULL, 0, load, &source);
+  return st == HS_OK ? extract_source(c, &source, mask, features) : st;
+}
+
+hs_status hs_extract_encoded(hs_context *c, const void *bytes, size_t size, const hs_load_options *load,
+                             const hs_image *mask, hs_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!c) return HS_ERR_ARGUMENT;
+  context_clear_error(c);
+  if (!bytes || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "bytes or features is null");
+  file_source source;
+  const hs_status st = file_source_take(c, NULL, bytes, size, load, &source);
+  return st == HS_OK ? extract_source(c, &source, mask, features) : st;
+}

@@ -1,0 +1,95 @@
+/*
+ * What lanes, readers and the decoder of images in flight share. Only for the files in_flight*.c.
+ */
+#ifndef HARTSIFT_FRAME_IN_FLIGHT_RING_H
+#define HARTSIFT_FRAME_IN_FLIGHT_RING_H
+
+#include <pthread.h>
+
+#include "pipeline/base/message.h"
+#include "pipeline/context/context.h"
+#include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_jpeg.h"
+#include "pipeline/encoded/file_source.h"
+
+/* Most lanes of each kind, and readers. On a GPU four lanes fill the multiprocessors with large images and eight with
+   small ones. */
+enum { CUDA_LANES = 8, CPU_LANES = 16, READERS_MOST = 64 };
+
+/* How far an image is before a lane may take it. */
+typedef enum slot_state {
+  SLOT_UNREAD, /* a file that a reader is to read; a CPU's lanes read their own, which are ready at once */
+  SLOT_READING,
+  SLOT_ENCODED, /* to be decoded by the GPU's engine */
+  SLOT_DECODING,
+  SLOT_READY
+} slot_state;
+
+/* One image between hs_submit and the end of its results. */
+typedef struct in_flight_slot {
+  hs_image image, mask;
+  hs_image pixels; /* what lanes work on: the image, or where the engine decoded it to */
+  bool on_device;  /* the latter */
+  slot_state state;
+  file_source source;         /* from_file: where the image comes from */
+  file_picture picture;       /* from_file: what was read; image, mask and pixels view it */
+  bool from_file, unreadable; /* unreadable: status and error say why */
+  int32_t decoded_in;         /* the decoder's set that its pixels lie in; -1: none */
+  bool masked, done, taken;   /* taken: out of turn, by in_flight_wait_any */
+  bool fell_back;             /* error says why */
+  hs_status status;
+  hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results, or of `own` */
+  hs_features own;      /* GPU: of an image that the CPU did, because it did not fit */
+  int32_t group_most;   /* images like this one that may share its launches; 1: it goes alone; 0: not known yet */
+  int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory; 0: not known */
+  int32_t lane, set;    /* whose results these are; GPU only */
+  char error[ERROR_TEXT_BYTES], location[ERROR_LOCATION_BYTES];
+} in_flight_slot;
+
+typedef struct in_flight_lane {
+  struct in_flight_ring *ring;
+  hs_context *context;
+  pthread_t thread;
+  int32_t held[CUDA_RESULT_SETS]; /* results in each set that the caller has not given back */
+  hs_statistics statistics;       /* as it started, then after its last image */
+} in_flight_lane;
+
+/* Images are numbered as they are submitted; image n lies in slot n % slot_count. All under the lock. */
+struct in_flight_ring {
+  pthread_mutex_t lock;
+  pthread_cond_t work, done;
+  bool ending, viewed; /* viewed: image oldest - 1 is still being looked at */
+  bool on_device;
+  int32_t lane_count, slot_count;
+  int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
+  bool decoder_tried;
+  hs_statistics decoder_statistics;
+  hs_context *decoder; /* decodes ahead of the lanes; null: none */
+  pthread_t decoder_thread;
+  pthread_cond_t encoded;
+  int32_t decoded_held[CUDA_JPEG_SETS]; /* pictures in each set that lanes have not finished */
+  pthread_t readers[READERS_MOST];      /* GPU: read files ahead of the lanes */
+  int32_t reader_count;
+  pthread_cond_t unread;
+  uint64_t oldest, next, end; /* first not waited for, first that no lane has taken, one past the last */
+  in_flight_lane lanes[CPU_LANES];
+  in_flight_slot slots[];
+};
+
+static inline in_flight_slot *ring_slot(struct in_flight_ring *f, uint64_t image) {
+  return &f->slots[image % (uint64_t)f->slot_count];
+}
+
+/* ---- in_flight_decoder.c */
+
+/* Starts the decoder for the first encoded image. Without it lanes decode by libjpeg. */
+void in_flight_start_decoder(struct in_flight_ring *ring, hs_context *owner);
+
+/* ---- in_flight_readers.c */
+
+/* Starts the readers of a GPU's ring for the first file. HS_ERR_THREAD: none could be started. */
+hs_status in_flight_start_readers(struct in_flight_ring *ring, hs_context *owner);
+/* Reads a slot's file, and sets its image, or why it is unreadable. Without the lock; nobody else may have the slot. */
+void in_flight_read_slot(in_flight_slot *slot);
+
+#endif

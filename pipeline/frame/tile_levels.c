@@ -1,0 +1,140 @@
+/* The steps of the pyramid on the regions about one tile. */
+#include "pipeline/frame/tile_levels.h"
+
+#include <string.h>
+
+#include "pipeline/context/options.h"
+
+static void *buffer_of(const hs_context *c, plan_buffer which, int32_t index) {
+  const plan_entry *e = plan_find(&c->plan, which, index);
+  return e ? c->slab + e->offset : NULL;
+}
+
+/* Level 0 of an octave but the first, whole. */
+static plane_view base_of(const hs_context *c, int32_t octave) {
+  const pyramid_geometry *g = &c->plan.geometry;
+  return (plane_view){.data = buffer_of(c, BUFFER_BASE, octave & 1),
+                      .width = g->width[octave],
+                      .height = g->height[octave],
+                      .stride = ((size_t)g->width[octave] + TILE_ALIGNMENT - 1) & ~(size_t)(TILE_ALIGNMENT - 1)};
+}
+
+/* The first sample in memory of level 0 of octave `index`. */
+static float *memory_of(const hs_context *c, int32_t index) {
+  return (float *)buffer_of(c, BUFFER_LEVELS, index) + TILE_SLACK_FLOATS;
+}
+
+void tile_levels_begin(tile_levels *t, hs_context *c, const source_view *source, int32_t octave) {
+  const pyramid_geometry *g = &c->plan.geometry;
+  memset(t, 0, sizeof *t);
+  t->context = c;
+  t->source = source;
+  t->octave = octave;
+  t->margins = tile_margins_of(&c->plan.request, g->octave_count - octave);
+  for (int32_t i = 0; i < t->margins.octaves; i++)
+    t->views[i] = (octave_view){.level_floats = c->plan.level_floats[i],
+                                .stride = c->plan.stride[i],
+                                .width = g->width[octave + i],
+                                .height = g->height[octave + i],
+                                .octave = g->first_octave + octave + i};
+}
+
+/* Sample (0, 0) of each octave lies so far before the first one in memory that (x, y) is that one. The address is computed
+   as a number, because it may belong to no object. */
+static void place_views(tile_levels *t) {
+  const hs_context *c = t->context;
+  for (int32_t i = 0; i < t->margins.octaves; i++) {
+    int32_t x, y;
+    tile_origin(&t->margins, &c->plan.request, &c->plan.geometry, t->octave, &t->core, i, &x, &y);
+    const uintptr_t before = (uintptr_t)y * t->views[i].stride + (uintptr_t)x;
+    t->views[i].levels = (float *)((uintptr_t)memory_of(c, i) - sizeof(float) * before);
+  }
+}
+
+static plane_region region_of(const tile_levels *t, int32_t index, int32_t level) {
+  return tile_region(&t->margins, &t->context->plan.geometry, t->octave, &t->core, index, level);
+}
+
+/* Scratch of the steps; of a plane's size where a step wants one. */
+static plane_view work_of(const tile_levels *t, int32_t index) {
+  const octave_view *v = &t->views[index];
+  return (plane_view){buffer_of(t->context, BUFFER_BLUR_WORK, 0), v->width, v->height, v->stride};
+}
+
+/* Level 0 of the first octave, from the picture. Levels 1 and 2 are still free: they hold the doubled and the plain
+   picture. */
+static stage_status make_first_base(const tile_levels *t) {
+  const hs_context *c = t->context;
+  base_args args = {.source = *t->source,
+                    .first_octave = c->options.first_octave,
+                    .grid = options_upsample_grid(&c->options),
+                    .border = (border_mode)options_rules(&c->options)->border_rule,
+                    .filter = &c->base_filter,
+                    .gray = octave_level(&t->views[0], 2),
+                    .work = work_of(t, 0),
+                    .doubled = octave_level(&t->views[0], 1),
+                    .out = octave_level(&t->views[0], 0),
+                    .region = region_of(t, 0, 0)};
+  args.gray.data = memory_of(c, 0) + 2 * t->views[0].level_floats;
+  if (c->options.first_octave < 0) {
+    args.gray.width = t->source->width;
+    args.gray.height = t->source->height;
+  }
+  return c->ops.base(c->queue, &args);
+}
+
+/* Level 0 of a later octave, which is in memory. */
+static void copy_base(const tile_levels *t) {
+  const plane_view from = base_of(t->context, t->octave), to = octave_level(&t->views[0], 0);
+  const plane_region r = region_of(t, 0, 0);
+  for (int32_t y = r.y0; y < r.y1; y++)
+    memcpy(to.data + (size_t)y * to.stride + (size_t)r.x0, from.data + (size_t)y * from.stride + (size_t)r.x0,
+           sizeof(float) * (size_t)(r.x1 - r.x0));
+}
+
+static stage_status make_level_0(const tile_levels *t, int32_t index) {
+  const hs_context *c = t->context;
+  if (index > 0) {
+    const halve_args args = {.in = octave_level(&t->views[index - 1], c->options.scales),
+                             .out = octave_level(&t->views[index], 0),
+                             .region = region_of(t, index, 0)};
+    return c->ops.halve(c->queue, &args);
+  }
+  if (t->octave == 0) return make_first_base(t);
+  copy_base(t);
+  return STAGE_OK;
+}
+
+static stage_status make_octave(const tile_levels *t, int32_t index) {
+  const hs_context *c = t->context;
+  stage_status st = make_level_0(t, index);
+  for (int32_t s = 1; s < t->margins.levels[index] && st == STAGE_OK; s++) {
+    const blur_args args = {.in = octave_level(&t->views[index], s - 1),
+                            .out = octave_level(&t->views[index], s),
+                            .work = work_of(t, index),
+                            .border = (border_mode)options_rules(&c->options)->border_rule,
+                            .filter = &c->step_filter[s],
+                            .region = region_of(t, index, s)};
+    st = c->ops.blur(c->queue, &args);
+  }
+  return st;
+}
+
+stage_status tile_levels_make(tile_levels *t, const plane_region *core) {
+  stage_status st = STAGE_OK;
+  t->core = *core;
+  place_views(t);
+  for (int32_t i = 0; i < t->margins.octaves && st == STAGE_OK; i++) st = make_octave(t, i);
+  return st;
+}
+
+stage_status tile_levels_give_base(const tile_levels *t) {
+  const hs_context *c = t->context;
+  const int32_t next = t->octave + 1;
+  if (next >= c->plan.geometry.octave_count) return STAGE_OK;
+  halve_args args = {.in = octave_level(&t->views[0], c->options.scales), .out = base_of(c, next)};
+  args.region = (plane_region){t->core.x0 / 2, t->core.y0 / 2, (t->core.x1 + 1) / 2, (t->core.y1 + 1) / 2};
+  if (args.region.x1 > args.out.width) args.region.x1 = args.out.width;
+  if (args.region.y1 > args.out.height) args.region.y1 = args.out.height;
+  return c->ops.halve(c->queue, &args);
+}

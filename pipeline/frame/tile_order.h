@@ -1,0 +1,21 @@
+/*
+ * Keypoints and features of an octave as its tiles left them, put in the defined order.
+ */
+#ifndef HARTSIFT_FRAME_TILE_ORDER_H
+#define HARTSIFT_FRAME_TILE_ORDER_H
+
+#include "pipeline/context/workspace.h"
+
+/* The octave's part of the lists: from first_keypoint and first_feature to their ends. */
+typedef struct tile_order {
+  workspace *lists;
+  uint32_t first_keypoint, first_feature;
+  int32_t width, height, scales; /* of the octave */
+  size_t descriptor_bytes;       /* of one */
+  uint32_t *scratch;             /* BUFFER_ORDER */
+} tile_order;
+
+/* Orders that part by level, row and column, each sample once: a keypoint that two tiles found is in the lists twice. */
+void tile_order_octave(const tile_order *order);
+
+#endif

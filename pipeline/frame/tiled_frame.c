@@ -1,0 +1,221 @@
+/* Octave after octave, tile after tile: levels, keypoints, orientations, descriptors; then the octave is put in order. */
+#include "pipeline/frame/tiled_frame.h"
+
+#include "pipeline/context/options.h"
+#include "pipeline/frame/select_features.h"
+#include "pipeline/frame/tile_levels.h"
+#include "pipeline/frame/tile_order.h"
+#include "pipeline/frame/tile_prune.h"
+
+/* The frame being run. */
+typedef struct tiled_frame {
+  hs_context *context;
+  const frame_request *request;
+  workspace *lists;
+  tile_levels tile;
+  uint64_t candidates;
+  uint64_t keypoints;   /* counted so far, also without room */
+  bool full;            /* a list has no room: keypoints are counted, nothing else is done */
+  uint64_t done, total; /* samples of tiles */
+  tile_prune prune;
+} tiled_frame;
+
+/* What was found in a tile beside its keypoints. */
+typedef struct tile_findings {
+  uint32_t keypoints, strays;
+  uint64_t candidates;
+} tile_findings;
+
+/* A tile, or the surroundings of a stray. */
+typedef struct tile_work {
+  plane_region core;
+  const detect_stray *seed; /* null: the tile is searched */
+  detect_stray *strays;
+  uint32_t stray_capacity;
+  bool gives_base;
+} tile_work;
+
+static void *buffer_of(const tiled_frame *f, plan_buffer which) {
+  const plan_entry *e = plan_find(&f->context->plan, which, 0);
+  return e ? f->context->slab + e->offset : NULL;
+}
+
+/* The list from item `first` on, with a count of its own. */
+static keypoint_list list_from(const keypoint_list *k, uint32_t first, uint32_t most, uint32_t *count) {
+  const uint32_t room = k->capacity - first;
+  *count = 0;
+  return (keypoint_list){.count = count,
+                         .capacity = room < most ? room : most,
+                         .x = k->x + first,
+                         .y = k->y + first,
+                         .sigma = k->sigma + first,
+                         .response = k->response + first,
+                         .column = k->column + first,
+                         .row = k->row + first,
+                         .octave = k->octave + first,
+                         .level = k->level + first};
+}
+
+/* Finds the keypoints of a tile and puts them behind those that are listed. */
+static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_findings *found) {
+  hs_context *c = f->context;
+  const keypoint_list *all = &f->lists->keypoints;
+  const plane_view plane = octave_level(&f->tile.views[0], 0);
+  const detect_part part = {.search = work->core,
+                            .reach = region_about(work->core, TILE_REACH, &plane),
+                            .seed = work->seed,
+                            .strays = work->strays,
+                            .stray_capacity = work->stray_capacity,
+                            .stray_count = &found->strays};
+  const detect_args args = {.octaves = f->tile.views,
+                            .octave_count = 1,
+                            .border = (border_mode)options_rules(&c->options)->border_rule,
+                            .top_filter = &c->step_filter[c->options.scales + 2],
+                            .params = c->params,
+                            .filter = f->request->filter,
+                            .work = buffer_of(f, BUFFER_DETECT),
+                            .keypoints = list_from(all, *all->count, c->plan.tile_keypoints, &found->keypoints),
+                            .candidates = &found->candidates,
+                            .part = &part};
+  found->strays = 0;
+  found->candidates = 0;
+  return c->ops.detect(c->queue, &args);
+}
+
+/* Orients and describes what the lists have from these items on. */
+static stage_status finish_features(tiled_frame *f, const tile_work *work, uint32_t first_keypoint) {
+  hs_context *c = f->context;
+  const workspace *w = f->lists;
+  const pyramid_geometry *g = &c->plan.geometry;
+  const int32_t octave = g->first_octave + f->tile.octave, octaves = g->octave_count - f->tile.octave;
+  const uint32_t first_feature = *w->features.count;
+  const orient_args orient = {f->tile.views, octave, first_keypoint, w->keypoints, w->features, c->params, &c->scales};
+  stage_status st = c->ops.orient(c->queue, &orient);
+  if (*w->features.count > w->features.capacity) f->full = true;
+  if (st != STAGE_OK || f->full) return st;
+  tile_prune_features(&f->prune, &w->keypoints, &w->features, first_feature, work->seed ? NULL : &work->core);
+  if (f->request->descriptor_bytes == 0) return st;
+  const describe_args describe = {f->tile.views, octave,    octaves,    first_feature, w->keypoints,
+                                  w->features,   c->params, &c->scales, w->descriptors};
+  return c->ops.describe(c->queue, &describe);
+}
+
+static stage_status work_off(tiled_frame *f, const tile_work *work);
+
+/* A tile with too many keypoints for its scratch becomes two. */
+static stage_status work_off_halves(tiled_frame *f, const tile_work *work) {
+  tile_work half[2] = {*work, *work};
+  const plane_region *r = &work->core;
+  if (r->x1 - r->x0 > r->y1 - r->y0)
+    half[0].core.x1 = half[1].core.x0 = r->x0 + (r->x1 - r->x0) / 2;
+  else
+    half[0].core.y1 = half[1].core.y0 = r->y0 + (r->y1 - r->y0) / 2;
+  half[0].gives_base = half[1].gives_base = false;
+  const stage_status st = work_off(f, &half[0]);
+  return st == STAGE_OK ? work_off(f, &half[1]) : st;
+}
+
+/* Those that left the tile are followed on, each about the sample where it is now. */
+static stage_status follow_strays(tiled_frame *f, const tile_work *work, uint32_t count) {
+  stage_status st = STAGE_OK;
+  for (uint32_t i = 0; i < count && st == STAGE_OK; i++) {
+    const detect_stray *s = &work->strays[i];
+    detect_stray now = *s, next = {.step = REFINE_STEPS};
+    for (; now.step < REFINE_STEPS && st == STAGE_OK; now = next) {
+      const tile_work stray = {
+          .core = {now.x, now.y, now.x + 1, now.y + 1}, .seed = &now, .strays = &next, .stray_capacity = 1};
+      next.step = REFINE_STEPS;
+      st = work_off(f, &stray);
+    }
+  }
+  return st;
+}
+
+/* A tile from its levels to its descriptors. */
+static stage_status work_off(tiled_frame *f, const tile_work *work) {
+  const uint32_t first = *f->lists->keypoints.count, most = f->context->plan.tile_keypoints;
+  const plane_region *r = &work->core;
+  tile_findings found;
+  stage_status st = tile_levels_make(&f->tile, r);
+  if (st == STAGE_OK && work->gives_base) st = tile_levels_give_base(&f->tile);
+  if (st == STAGE_OK) st = find_keypoints(f, work, &found);
+  if (st != STAGE_OK) return st;
+  const bool divisible = !work->seed && (r->x1 - r->x0 > 1 || r->y1 - r->y0 > 1);
+  if (divisible && !f->full && (found.keypoints > most || found.strays > work->stray_capacity))
+    return work_off_halves(f, work);
+  f->candidates += found.candidates;
+  f->keypoints += found.keypoints;
+  if (found.keypoints > f->lists->keypoints.capacity - first) f->full = true;
+  if (f->full) return STAGE_OK;
+  *f->lists->keypoints.count = first + found.keypoints;
+  st = finish_features(f, work, first);
+  if (st != STAGE_OK || work->seed) return st;
+  return follow_strays(f, work, found.strays);
+}
+
+/* After a tile: says how far the frame is. */
+static stage_status step(tiled_frame *f, stage_status st, const plane_region *tile) {
+  f->done += (uint64_t)(tile->x1 - tile->x0) * (uint64_t)(tile->y1 - tile->y0);
+  if (st != STAGE_OK) return st;
+  return context_progress(f->context, f->done, f->total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
+}
+
+static stage_status work_off_tiles(tiled_frame *f, int32_t octave) {
+  const frame_plan *plan = &f->context->plan;
+  const int32_t side = plan->tile_side, width = plan->geometry.width[octave], height = plan->geometry.height[octave];
+  stage_status st = STAGE_OK;
+  tile_levels_begin(&f->tile, f->context, &f->request->source, octave);
+  for (int32_t y = 0; y < height && st == STAGE_OK; y += side)
+    for (int32_t x = 0; x < width && st == STAGE_OK; x += side) {
+      const tile_work work = {
+          .core = {x, y, width - x > side ? x + side : width, height - y > side ? y + side : height},
+          .strays = buffer_of(f, BUFFER_STRAYS),
+          .stray_capacity = plan->tile_keypoints,
+          .gives_base = true};
+      st = step(f, work_off(f, &work), &work.core);
+    }
+  return st;
+}
+
+static stage_status run_octave(tiled_frame *f, int32_t octave) {
+  const frame_plan *plan = &f->context->plan;
+  workspace *w = f->lists;
+  const tile_order order = {.lists = w,
+                            .first_keypoint = *w->keypoints.count,
+                            .first_feature = *w->features.count,
+                            .width = plan->geometry.width[octave],
+                            .height = plan->geometry.height[octave],
+                            .scales = plan->request.rules.scales,
+                            .descriptor_bytes = f->request->descriptor_bytes,
+                            .scratch = buffer_of(f, BUFFER_ORDER)};
+  const stage_status st = work_off_tiles(f, octave);
+  if (st == STAGE_OK && !f->full) tile_order_octave(&order);
+  return st;
+}
+
+/* The room that the lists should have; features as many as usual for the keypoints, where they could not be counted. */
+static void ask_for_room(const tiled_frame *f) {
+  const uint64_t keypoints = f->keypoints, features = keypoints + keypoints / 2;
+  const uint32_t counted = *f->lists->features.count;
+  *f->lists->keypoints.count = keypoints < UINT32_MAX ? (uint32_t)keypoints : UINT32_MAX;
+  *f->lists->features.count = features < UINT32_MAX ? (uint32_t)features : UINT32_MAX;
+  if (*f->lists->features.count < counted) *f->lists->features.count = counted;
+  /* One of them at least was too long. */
+  if (*f->lists->keypoints.count <= f->lists->keypoints.capacity &&
+      *f->lists->features.count <= f->lists->features.capacity)
+    *f->lists->features.count = f->lists->features.capacity + 1;
+}
+
+stage_status tiled_frame_run(hs_context *c, const frame_request *r, workspace *lists, uint64_t *candidates) {
+  const pyramid_geometry *g = &c->plan.geometry;
+  tiled_frame f = {.context = c, .request = r, .lists = lists};
+  for (int32_t o = 0; o < g->octave_count; o++) f.total += (uint64_t)g->width[o] * (uint64_t)g->height[o];
+  tile_prune_begin(&f.prune, &c->options);
+  stage_status st = context_progress(c, 0, f.total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
+  for (int32_t o = 0; o < g->octave_count && st == STAGE_OK; o++) st = run_octave(&f, o);
+  if (st != STAGE_OK) return st;
+  *candidates = f.candidates;
+  if (!f.full) return select_features(c, r, lists, *lists->features.count);
+  ask_for_room(&f);
+  return STAGE_OK;
+}

@@ -1,0 +1,171 @@
+/* The headers of a JPEG that an engine may take; see jpeg_stream.h. */
+#include <string.h>
+
+#include "pipeline/image_io/jpeg_stream.h"
+
+enum {
+  MARKER_SOF0 = 0xC0, /* baseline */
+  MARKER_DHT = 0xC4,
+  MARKER_SOI = 0xD8,
+  MARKER_SOS = 0xDA,
+  MARKER_DQT = 0xDB,
+  MARKER_DRI = 0xDD,
+  MARKER_APP0 = 0xE0,
+  MARKER_APP1 = 0xE1,
+  MARKER_APP14 = 0xEE,
+  MARKER_APP15 = 0xEF,
+  MARKER_COMMENT = 0xFE,
+  ADOBE_BYTES = 12,
+  ADOBE_TRANSFORM_AT = 11,
+  ADOBE_YCC = 1
+};
+
+/* What the headers said so far. */
+typedef struct header_reader {
+  jpeg_stream *stream;
+  bool framed, has_exif, has_jfif, has_adobe;
+  uint8_t adobe_transform;
+} header_reader;
+
+typedef struct segment {
+  const uint8_t *bytes;
+  size_t size;
+} segment;
+
+static int32_t word(const uint8_t *bytes) { return bytes[0] << 8 | bytes[1]; }
+
+static bool read_quantisation(header_reader *r, segment s) {
+  while (s.size >= 1 + JPEG_BLOCK) {
+    const uint8_t number = s.bytes[0];
+    if (number > 3) return false; /* 16-bit steps, or no such table */
+    if (memchr(s.bytes + 1, 0, JPEG_BLOCK)) return false;
+    memcpy(r->stream->quantisation[number], s.bytes + 1, JPEG_BLOCK);
+    s = (segment){s.bytes + 1 + JPEG_BLOCK, s.size - 1 - JPEG_BLOCK};
+  }
+  return s.size == 0;
+}
+
+static bool read_codes(header_reader *r, segment s) {
+  while (s.size >= 1 + JPEG_CODE_BITS_MOST) {
+    const uint8_t of_ac = s.bytes[0] >> 4, number = s.bytes[0] & 15, *counts = s.bytes + 1;
+    size_t values = 0;
+    for (int i = 0; i < JPEG_CODE_BITS_MOST; i++) values += counts[i];
+    if (of_ac > 1 || number > 1 || values > 256 || values > s.size - 1 - JPEG_CODE_BITS_MOST) return false;
+    jpeg_codes *codes = of_ac ? &r->stream->ac[number] : &r->stream->dc[number];
+    memcpy(codes->values, counts + JPEG_CODE_BITS_MOST, values);
+    if (!jpeg_codes_make(counts, of_ac, codes)) return false;
+    const size_t used = 1 + JPEG_CODE_BITS_MOST + values;
+    s = (segment){s.bytes + used, s.size - used};
+  }
+  return s.size == 0;
+}
+
+/* Chroma has one block in an MCU, luma one, two or four. */
+static bool sampling_is_known(const jpeg_stream *stream) {
+  const jpeg_component *c = stream->components;
+  if (stream->component_count == 1) return c[0].across == 1 && c[0].down == 1;
+  return c[0].across >= 1 && c[0].across <= 2 && c[0].down >= 1 && c[0].down <= 2 && c[1].across == 1 &&
+         c[1].down == 1 && c[2].across == 1 && c[2].down == 1;
+}
+
+static bool read_frame(header_reader *r, segment s) {
+  jpeg_stream *stream = r->stream;
+  if (r->framed || s.size < 6 || s.bytes[0] != 8) return false;
+  r->framed = true;
+  stream->height = word(s.bytes + 1);
+  stream->width = word(s.bytes + 3);
+  stream->component_count = s.bytes[5];
+  if (stream->height == 0 || stream->width == 0) return false;
+  if (stream->component_count != 1 && stream->component_count != 3) return false;
+  if (s.size != 6 + 3 * (size_t)stream->component_count) return false;
+  for (int i = 0; i < stream->component_count; i++) {
+    const uint8_t *c = s.bytes + 6 + 3 * i;
+    stream->components[i] = (jpeg_component){.id = c[0], .across = c[1] >> 4, .down = c[1] & 15, .quantisation = c[2]};
+    if (c[2] > 3) return false;
+  }
+  return sampling_is_known(stream);
+}
+
+/* Whether three components are YCbCr for every decoder, whichever of the signs it goes by. */
+static bool is_ycc(const header_reader *r) {
+  const jpeg_component *c = r->stream->components;
+  if (r->stream->component_count == 1) return true;
+  if (r->has_adobe) return r->adobe_transform == ADOBE_YCC && c[0].id != 'R';
+  return c[0].id == 1 && c[1].id == 2 && c[2].id == 3;
+}
+
+/* The one scan: all components in their order, all their coefficients at once. */
+static bool read_scan(header_reader *r, segment s) {
+  jpeg_stream *stream = r->stream;
+  const size_t count = (size_t)stream->component_count;
+  if (!r->framed || s.size != 4 + 2 * count || s.bytes[0] != count || !is_ycc(r)) return false;
+  for (size_t i = 0; i < count; i++) {
+    const uint8_t *own = s.bytes + 1 + 2 * i;
+    jpeg_component *c = &stream->components[i];
+    c->dc = own[1] >> 4;
+    c->ac = own[1] & 15;
+    if (own[0] != c->id || c->dc > 1 || c->ac > 1 || !stream->dc[c->dc].defined || !stream->ac[c->ac].defined ||
+        stream->quantisation[c->quantisation][0] == 0)
+      return false;
+  }
+  const uint8_t *last = s.bytes + 1 + 2 * count;
+  return last[0] == 0 && last[1] == JPEG_BLOCK - 1 && last[2] == 0;
+}
+
+static bool read_segment(header_reader *r, uint8_t marker, segment s) {
+  switch (marker) {
+  case MARKER_SOF0:
+    return read_frame(r, s);
+  case MARKER_DHT:
+    return read_codes(r, s);
+  case MARKER_DQT:
+    return read_quantisation(r, s);
+  case MARKER_DRI:
+    r->stream->restart_interval = s.size == 2 ? word(s.bytes) : 0;
+    return s.size == 2;
+  case MARKER_APP0:
+    r->has_jfif = r->has_jfif || (s.size >= 5 && memcmp(s.bytes, "JFIF", 5) == 0);
+    return true;
+  case MARKER_APP1:
+    r->has_exif = r->has_exif || exif_parse(s.bytes, s.size, &r->stream->tags);
+    return true;
+  case MARKER_APP14:
+    if (s.size >= ADOBE_BYTES && memcmp(s.bytes, "Adobe", 5) == 0) {
+      r->has_adobe = true;
+      r->adobe_transform = s.bytes[ADOBE_TRANSFORM_AT];
+    }
+    return true;
+  case MARKER_SOS:
+    return read_scan(r, s);
+  default: /* others have a say in how the picture is coded */
+    return marker == MARKER_COMMENT || (marker > MARKER_APP0 && marker <= MARKER_APP15);
+  }
+}
+
+bool jpeg_stream_sides(const uint8_t *bytes, size_t size, int32_t *width, int32_t *height) {
+  for (size_t at = 2; size >= 2 && size - at >= 9 && bytes[at] == 0xFF;) {
+    const size_t length = (size_t)word(bytes + at + 2);
+    *height = word(bytes + at + 5);
+    *width = word(bytes + at + 7);
+    if (bytes[at + 1] == MARKER_SOF0) return *width > 0 && *height > 0;
+    if (length < 2 || length > size - at - 2) return false;
+    at += 2 + length;
+  }
+  return false;
+}
+
+bool jpeg_stream_open(const uint8_t *bytes, size_t size, jpeg_stream *stream) {
+  header_reader r = {.stream = stream};
+  memset(stream, 0, sizeof *stream);
+  if (size < 2 || bytes[0] != 0xFF || bytes[1] != MARKER_SOI) return false;
+  for (size_t at = 2; size - at >= 4 && bytes[at] == 0xFF;) {
+    const uint8_t marker = bytes[at + 1];
+    const size_t length = (size_t)word(bytes + at + 2);
+    if (length < 2 || length > size - at - 2) return false;
+    if (!read_segment(&r, marker, (segment){bytes + at + 4, length - 2})) return false;
+    at += 2 + length;
+    stream->scan = at;
+    if (marker == MARKER_SOS) return true;
+  }
+  return false;
+}

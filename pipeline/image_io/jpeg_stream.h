@@ -1,0 +1,79 @@
+/*
+ * A baseline JPEG read as a stream, without making pixels of it: its headers, and every Huffman code followed to the end. A GPU's
+ * JPEG engine reports little of what is wrong with a file; what is found whole here it gets, all else libjpeg decodes, which
+ * then says what is wrong. So the answer no means nothing but that libjpeg is to decide.
+ *
+ * ITU-T T.81, annexes B (markers), C and F.2.2 (Huffman codes).
+ */
+#ifndef HARTSIFT_IMAGE_IO_JPEG_STREAM_H
+#define HARTSIFT_IMAGE_IO_JPEG_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/image_io/image_io.h"
+
+enum {
+  JPEG_BLOCK = 64,
+  JPEG_LOOK_BITS = 12,      /* of the stream, that find a symbol, or two, in one step */
+  JPEG_CODE_BITS_MOST = 16, /* of a Huffman code */
+  /* The most that a luma block's dequantised coefficients may add up to. Then no decoder's inverse transform comes near the
+     ends of 16-bit numbers, where libjpeg's own versions differ: its first pass multiplies by at most 4 sqrt(8) / 2 and
+     adds two such sums. Photographs stay below half of it. */
+  JPEG_SUM_MOST = 5600
+};
+
+/* What follows from the next bits of the stream: one symbol or two. */
+typedef struct jpeg_step {
+  uint8_t bits;  /* taken, of codes and values; 0: no code begins so, or a longer one */
+  uint8_t skip;  /* that the index of the coefficient grows by; JPEG_STEP_END and more: the block ends */
+  uint8_t first; /* of skip, what belongs to the first symbol */
+  uint8_t sizes; /* bits of the first value, and of the last: 16 times theirs; 0: none */
+} jpeg_step;
+
+enum { JPEG_STEP_END = 128 };
+
+typedef struct jpeg_codes {
+  bool defined;
+  uint8_t values[256];                     /* in the order of their codes */
+  int32_t first[JPEG_CODE_BITS_MOST + 1];  /* code of each length */
+  int32_t beyond[JPEG_CODE_BITS_MOST + 1]; /* first that is no code of this length */
+  int32_t at[JPEG_CODE_BITS_MOST + 1];     /* place of the first one's value */
+  jpeg_step one[1 << JPEG_LOOK_BITS];      /* the next symbol */
+  jpeg_step more[1 << JPEG_LOOK_BITS];     /* AC: the next two where the bits show them, else the next */
+} jpeg_codes;
+
+typedef struct jpeg_component {
+  int32_t id, across, down; /* blocks in an MCU */
+  int32_t quantisation, dc, ac;
+} jpeg_component;
+
+/* Headers of one that an engine may take: one scan of 8-bit samples, gray, or YCbCr of 4:4:4, 4:2:2, 4:4:0 or 4:2:0. */
+typedef struct jpeg_stream {
+  int32_t width, height; /* as stored */
+  int32_t component_count;
+  jpeg_component components[3];
+  uint8_t quantisation[4][JPEG_BLOCK]; /* in zigzag order; [..][0] 0: not defined */
+  jpeg_codes dc[2], ac[2];
+  int32_t restart_interval; /* MCUs; 0: none */
+  size_t scan, end;         /* where the coded data begins, and the byte behind the end marker */
+  exif_tags tags;
+} jpeg_stream;
+
+/* Reads the headers up to the coded data, not trusting any. False: libjpeg is to decide. */
+bool jpeg_stream_open(const uint8_t *bytes, size_t size, jpeg_stream *stream);
+
+/* The sides that the headers of a baseline JPEG say, as stored, without looking at anything else. False: they say none. */
+bool jpeg_stream_sides(const uint8_t *bytes, size_t size, int32_t *width, int32_t *height);
+
+/* Follows the coded data to the end marker and sets stream->end. True: every code and every restart marker is there and no
+   block of luma adds up to more than JPEG_SUM_MOST. What stands behind the end marker is not looked at. */
+bool jpeg_stream_follow(const uint8_t *bytes, size_t size, jpeg_stream *stream);
+
+/* Of a table's 16 numbers of codes by length, whose values are set: the codes and the steps. False: no such codes. */
+bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes);
+/* The step of a code that may be longer than what is looked up, from the next 32 bits. */
+jpeg_step jpeg_codes_long(const jpeg_codes *codes, bool of_ac, uint32_t bits);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * hartsift_patches.h - square patches about keypoints, for descriptors that are computed elsewhere; part of hartsift.h.
+ *
+ * A learned descriptor (HardNet, SOSNet and their kin) takes a patch of 32 x 32 samples about each keypoint, turned to its
+ * orientation and brought to its scale. The patches are the same bytes from every instruction set, any number of threads
+ * and contexts of every device; stages/patch.h has the arithmetic that fixes them.
+ */
+#ifndef HARTSIFT_PATCHES_H
+#define HARTSIFT_PATCHES_H
+
+#include "hartsift_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The frame of a keypoint: (u, v), in parts of its scale, lies at x + a11 u + a12 v, y + a21 u + a22 v of the image, pixels,
+   y down. Of a circular keypoint a11 = a22 = sigma cos(orientation), a21 = -a12 = sigma sin(orientation); these are COLMAP's
+   four columns behind x and y. 16 bytes, for good. */
+typedef struct hs_frame {
+  float a11, a12, a21, a22; /* pixels */
+} hs_frame;
+
+/* What a sample of a patch is. */
+typedef enum hs_patch_type {
+  HS_PATCH_U8 = 0, /* uint8_t: floor(255 v + 0.5) of the next, 255 at most */
+  HS_PATCH_F32 = 1 /* float: intensity, 0 black, 1 white */
+} hs_patch_type;
+
+/* How patches are taken. */
+typedef struct hs_patch_options {
+  size_t struct_size; /* sizeof(hs_patch_options), set by hs_patch_options_init; fields are only appended */
+  int32_t size;       /* samples a side; 1..1024; 32 */
+  float scale;        /* length of a side, in the keypoint's sigma; above 0..1000; 12, that of SIFT's own 4 cells */
+  float blur;      /* samples are taken from the most blurred Gaussian level whose blur is at most this many distances
+                         of samples, from the image itself where there is none; 0..16; 0.5. 0: from the image always */
+  int32_t upright; /* 1: orientations count as 0; 0 or 1, and 0 where frames are given; 0 */
+  hs_patch_type type; /* of the samples; HS_PATCH_U8 */
+  int32_t unused;     /* 0 */
+} hs_patch_options;
+
+/* Fills in the defaults. HS_ERR_ARGUMENT: null. */
+#define hs_patch_options_init(options) hs_patch_options_init_sized((options), sizeof(hs_patch_options))
+HS_API hs_status hs_patch_options_init_sized(hs_patch_options *options, size_t struct_size);
+
+/* Takes the patches of keypoints, which need not come from this library. Sample (i, j) of a patch, i to the right, is the
+   bilinear value at (u, v) = ((i + 0.5) / size - 0.5, (j + 0.5) / size - 0.5) * scale of the keypoint's frame; beyond the
+   image its edge repeats.
+   context: its options give the pyramid, gray, region excepted; in a context on a GPU the CPU does this, too.
+   image: as for hs_extract. keypoints: [count], host memory; x, y, sigma and orientation count.
+   frames: [count], host memory, in the place of sigma and orientation; null: the keypoints are circular.
+   options: null for the defaults. patches: [count][size][size] of the options' type, host memory of the caller, aligned for
+   it. statuses: [count], host memory, or null: HS_OK, or HS_ERR_KEYPOINT for a keypoint with a number that is not finite
+   or is beyond 2^22 pixels, a sigma not above 0 or a frame that is singular, whose patch is 0.
+   Blocks. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD,
+   HS_ERR_UNSUPPORTED (options.equalize and an image that is not 8-bit), HS_ERR_CANCELLED. */
+HS_API hs_status hs_extract_patches(hs_context *context, const hs_image *image, const hs_keypoint *keypoints,
+                                    const hs_frame *frames, size_t count, const hs_patch_options *options,
+                                    void *patches, hs_status *statuses);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,248 @@
+/*
+ * More neighbours than two: the k nearest descriptors, and all within a radius.
+ *
+ * On the CPU the first list is taken in chunks of rows. A chunk's squares with the whole second list are computed by all
+ * threads, a block of rows each, which also looks for the wanted ones while the squares are in its cache. Lists of any
+ * length are counted first, so that each has its place, and filled from the same squares.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "cpu/dispatch.h"
+#include "cpu/float_environment.h"
+#include "cpu/threads.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/device/cuda_neighbours.h"
+#include "pipeline/matching/match_call.h"
+#include "pipeline/matching/neighbour_lists.h"
+
+_Static_assert(sizeof(hs_neighbour) == sizeof(match_neighbour) &&
+                   offsetof(hs_neighbour, distance) == offsetof(match_neighbour, squared) &&
+                   (int)HS_NEIGHBOURS_MOST == (int)NEIGHBOURS_MOST,
+               "the public neighbour is the stage's");
+
+enum {
+  BLOCK_FLOATS = 1 << 18, /* squares of a block, 1 MiB: about a core's cache */
+  BLOCK_ROWS = 4,         /* a block has a multiple of these, a tile of every backend */
+  BLOCKS_A_THREAD = 4,    /* of a chunk */
+  CHUNK_FLOATS = 1 << 28  /* squares of a chunk, at most, 1 GiB; but a block at least */
+};
+
+/* A search on the CPU. */
+typedef struct neighbour_search {
+  const stage_ops *ops;
+  squares_args squares; /* of the chunk at work: first_row, rows, squares */
+  uint32_t block_rows, chunk_rows;
+  float bound;
+  uint32_t k;               /* 0: all below the bound */
+  match_neighbour *nearest; /* k for each row of the first list */
+  uint32_t *counts;         /* of the chunk's rows */
+  const size_t *starts;     /* of the chunk's rows in the lists */
+  match_neighbour *found;   /* the first of them */
+} neighbour_search;
+
+/* ------------------------------------------------------------------ a chunk, block by block */
+
+/* Finds or counts the wanted ones of a row. */
+static void search_row(const neighbour_search *s, uint32_t row) {
+  const float *squares = s->squares.squares + row * s->squares.pitch;
+  const uint32_t count = s->squares.second.count;
+  if (s->k > 0)
+    neighbours_nearest(squares, count, s->bound, s->k, s->nearest + (size_t)(s->squares.first_row + row) * s->k);
+  else
+    s->counts[row] = neighbours_count(squares, count, s->bound);
+}
+
+static uint32_t block_end(const neighbour_search *s, uint32_t first) {
+  return s->squares.rows - first < s->block_rows ? s->squares.rows : first + s->block_rows;
+}
+
+static void search_task(void *argument, int32_t block, int32_t worker) {
+  const neighbour_search *s = argument;
+  const uint32_t first = (uint32_t)block * s->block_rows, end = block_end(s, first);
+  squares_args own = s->squares;
+  (void)worker;
+  own.first_row += first;
+  own.rows = end - first;
+  own.squares += first * own.pitch;
+  (void)s->ops->squares(&own); /* of the CPU, where it cannot fail */
+  for (uint32_t row = first; row < end; row++) search_row(s, row);
+}
+
+static void fill_task(void *argument, int32_t block, int32_t worker) {
+  const neighbour_search *s = argument;
+  const uint32_t first = (uint32_t)block * s->block_rows, end = block_end(s, first);
+  (void)worker;
+  for (uint32_t row = first; row < end; row++) {
+    if (s->counts[row] == 0) continue; /* where no row has any, found is null */
+    match_neighbour *found = s->found + (s->starts[row] - s->starts[0]);
+    neighbours_list(s->squares.squares + row * s->squares.pitch, s->squares.second.count, s->bound, found);
+    neighbours_finish(found, s->counts[row]);
+  }
+}
+
+static int32_t blocks_of(const neighbour_search *s) {
+  return (int32_t)((s->squares.rows + s->block_rows - 1) / s->block_rows);
+}
+
+/* ------------------------------------------------------------------ the whole on the CPU */
+
+/* How many rows a block has, and a chunk where there is memory for it. */
+static void choose_rows(neighbour_search *s, int32_t threads) {
+  const size_t pitch = s->squares.pitch > 0 ? s->squares.pitch : 1;
+  const size_t fit = BLOCK_FLOATS / pitch / BLOCK_ROWS * BLOCK_ROWS;
+  const uint64_t all = s->squares.first.count, most = CHUNK_FLOATS / pitch / BLOCK_ROWS * BLOCK_ROWS;
+  s->block_rows = fit < BLOCK_ROWS ? BLOCK_ROWS : (uint32_t)(fit < 64 ? fit : 64);
+  uint64_t chunk = (uint64_t)s->block_rows * BLOCKS_A_THREAD * (uint64_t)threads;
+  if (chunk > most) chunk = most > s->block_rows ? most : s->block_rows;
+  s->chunk_rows = (uint32_t)(chunk < all ? chunk : all);
+}
+
+/* Memory of a search, and the places of a guide. */
+static hs_status make_room(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
+  const bool guided = r->guide.kind != MATCH_UNGUIDED;
+  size_t total = 0, at[5];
+  const bool fits = match_place_part(&total, s->ops->squares_work_bytes(&s->squares), 1, &at[0]) &&
+                    match_place_part(&total, s->squares.pitch * sizeof(float), s->chunk_rows, &at[1]) &&
+                    match_place_part(&total, s->chunk_rows, sizeof *s->counts, &at[2]) &&
+                    match_place_part(&total, guided ? r->first.count : 0, sizeof(match_place), &at[3]) &&
+                    match_place_part(&total, guided ? r->second.count : 0, sizeof(match_place), &at[4]);
+  if (!fits) return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
+  unsigned char *m = NULL;
+  const hs_status st = match_take_memory(c, total, &m);
+  if (st != HS_OK) return st;
+  *memory = m;
+  match_place *first = (match_place *)(void *)(m + at[3]), *second = (match_place *)(void *)(m + at[4]);
+  s->squares.work = m + at[0];
+  s->squares.squares = (float *)(void *)(m + at[1]);
+  s->counts = (uint32_t *)(void *)(m + at[2]);
+  for (uint32_t i = 0; guided && i < r->first.count; i++)
+    first[i] = match_place_first(&r->guide, r->first.keypoints[i].x, r->first.keypoints[i].y);
+  for (uint32_t i = 0; guided && i < r->second.count; i++)
+    second[i] = match_place_second(&r->guide, r->second.keypoints[i].x, r->second.keypoints[i].y);
+  s->squares.first.places = guided ? first : NULL;
+  s->squares.second.places = guided ? second : NULL;
+  return HS_OK;
+}
+
+/* The same, of smaller chunks where there is no memory for those that were chosen. */
+static hs_status make_some_room(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
+  hs_status st = make_room(c, r, s, memory);
+  while ((st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) && s->chunk_rows > s->block_rows) {
+    s->chunk_rows = s->chunk_rows / 2 > s->block_rows ? s->chunk_rows / 2 : s->block_rows;
+    if (c) context_clear_error(c);
+    st = make_room(c, r, s, memory);
+  }
+  return st;
+}
+
+/* The lists of a chunk whose rows are counted. */
+static hs_status fill_chunk(hs_context *c, stage_queue *queue, neighbour_search *s, hs_neighbour_lists *lists) {
+  const hs_status st = neighbour_lists_take(c, lists, s->squares.first_row, s->squares.rows, s->counts, &s->found);
+  if (st != HS_OK) return st;
+  s->starts = lists->starts + s->squares.first_row;
+  queue_run(queue, blocks_of(s), fill_task, s);
+  return HS_OK;
+}
+
+static hs_status search_chunks(hs_context *c, stage_queue *queue, neighbour_search *s, hs_neighbour_lists *lists) {
+  const uint32_t all = s->squares.first.count;
+  hs_status st = s->ops->pack_second(queue, &s->squares) == STAGE_OK ? HS_OK : HS_ERR_INTERNAL;
+  if (c && st == HS_OK) st = context_progress(c, 0, all);
+  for (uint32_t first = 0; st == HS_OK && first < all; first += s->squares.rows) {
+    s->squares.first_row = first;
+    s->squares.rows = all - first < s->chunk_rows ? all - first : s->chunk_rows;
+    queue_run(queue, blocks_of(s), search_task, s);
+    if (lists) st = fill_chunk(c, queue, s, lists);
+    if (c && st == HS_OK) st = context_progress(c, (uint64_t)first + s->squares.rows, all);
+  }
+  return st;
+}
+
+static hs_status search_on_cpu(hs_context *c, const match_request *r, float bound, uint32_t k, hs_neighbour *nearest,
+                               hs_neighbour_lists *lists) {
+  stage_ops chosen;
+  stage_queue *queue = c ? c->queue : NULL;
+  unsigned char *memory = NULL;
+  if (!c && !cpu_choose_ops(&chosen, NULL, NULL, 0)) return HS_ERR_OPTION;
+  neighbour_search s = {.ops = c ? &c->ops : &chosen,
+                        .squares = {.type = r->type,
+                                    .first = {r->first.descriptors, NULL, r->first.count},
+                                    .second = {r->second.descriptors, NULL, r->second.count},
+                                    .guide = r->guide.kind,
+                                    .tolerance_squared = r->guide.tolerance_squared,
+                                    .pitch = squares_pitch(r->second.count)},
+                        .bound = bound,
+                        .k = k,
+                        .nearest = (match_neighbour *)(void *)nearest};
+  choose_rows(&s, queue_threads(queue));
+  hs_status st = make_some_room(c, r, &s, &memory);
+  if (st == HS_OK) st = search_chunks(c, queue, &s, lists);
+  match_drop_memory(c, memory);
+  return st;
+}
+
+/* ------------------------------------------------------------------ and on a device */
+
+enum { FINISH_LISTS = 64 }; /* of a chunk */
+
+static void finish_task(void *argument, int32_t chunk, int32_t worker) {
+  const hs_neighbour_lists *lists = argument;
+  const size_t first = (size_t)chunk * FINISH_LISTS, left = lists->feature_count - first;
+  const size_t end = first + (left < FINISH_LISTS ? left : FINISH_LISTS);
+  (void)worker;
+  for (size_t i = first; i < end; i++)
+    neighbours_finish((match_neighbour *)(void *)(lists->neighbours + lists->starts[i]),
+                      lists->starts[i + 1] - lists->starts[i]);
+}
+
+/* A device hands its lists over by index; the host's threads sort them. */
+static hs_status search_on_device(hs_context *c, const match_request *r, float bound, hs_neighbour_lists *lists) {
+  hs_status st = context_progress(c, 0, 1);
+  if (st == HS_OK) st = cuda_neighbours_within(c, r, bound, neighbour_lists_take, lists);
+  if (st == HS_OK) st = context_start_queue(c);
+  if (st == HS_OK)
+    queue_run(c->queue, (int32_t)((lists->feature_count + FINISH_LISTS - 1) / FINISH_LISTS), finish_task, lists);
+  return st;
+}
+
+/* ------------------------------------------------------------------ public calls */
+
+hs_status hs_find_k_nearest(hs_context *c, const hs_features *first, const hs_features *second,
+                            const hs_match_options *options, int32_t k, hs_neighbour *neighbours) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  match_request request;
+  if (c) context_clear_error(c);
+  hs_status st = match_check(c, first, second, options, &request);
+  if (st != HS_OK) return st;
+  if (k < 1 || k > HS_NEIGHBOURS_MOST)
+    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "k is %ld, expected 1..%d", (long)k, (int)HS_NEIGHBOURS_MOST);
+  if (request.first.count == 0) return HS_OK;
+  if (!neighbours) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "neighbours is null");
+  const float bound = neighbour_bound((double)INFINITY);
+  if (c && c->cuda) st = context_progress(c, 0, 1);
+  if (st != HS_OK) return st;
+  if (c && c->cuda)
+    return cuda_neighbours_nearest(c, &request, bound, (uint32_t)k, (match_neighbour *)(void *)neighbours);
+  return search_on_cpu(c, &request, bound, (uint32_t)k, neighbours, NULL);
+}
+
+hs_status hs_find_within(hs_context *c, const hs_features *first, const hs_features *second,
+                         const hs_match_options *options, double radius, hs_neighbour_lists *lists) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  match_request request;
+  if (c) context_clear_error(c);
+  if (!lists) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "lists is null");
+  hs_status st = match_check(c, first, second, options, &request);
+  if (st != HS_OK) return st;
+  if (!(radius >= 0.0)) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "radius is %g, expected 0 or more", radius);
+  st = neighbour_lists_begin(c, lists, request.first.count);
+  if (st != HS_OK) return st;
+  const float bound = neighbour_bound(radius);
+  if (request.first.count > 0 && c && c->cuda)
+    st = search_on_device(c, &request, bound, lists);
+  else if (request.first.count > 0)
+    st = search_on_cpu(c, &request, bound, 0, NULL, lists);
+  if (st != HS_OK) hs_neighbour_lists_free(lists);
+  return st;
+}
