@@ -14,7 +14,7 @@
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 
-OPTIONS_END_WITH(hs_file_options, message_bytes);
+OPTIONS_END_WITH(hs_file_options, unused);
 static const options_kind kind = OPTIONS_KIND(hs_file_options, format);
 
 hs_status hs_file_options_init_sized(hs_file_options *options, size_t struct_size) {
@@ -55,6 +55,7 @@ static hs_status save_single(feature_target *target, const feature_format *forma
   atomic_file file;
   target->stream = atomic_file_open(&file, target->path);
   if (!target->stream) return save_failed_file(target, &file);
+  file.is_staged = target->is_staged;
   hs_status status = format->write(target);
   if (status != HS_OK) {
     atomic_file_abandon(&file);
@@ -74,10 +75,13 @@ static bool beside_path_of(const char *path, const feature_format *format, char 
   return true;
 }
 
-/* Both files are complete under temporary names before either is renamed. */
+/* Both files are complete under temporary names before either is renamed, and an old one of the first name goes before
+   the second is replaced: so two files that are there belong together, whatever interrupts this. */
 static hs_status save_commit_pair(const feature_target *target, atomic_file *file, atomic_file *beside) {
-  if (fflush(beside->stream) != 0 || fflush(file->stream) != 0) {
-    hs_message_set_errno(target->message, target->message_bytes, errno, "%s: cannot write", target->path);
+  bool written = fflush(beside->stream) == 0 && fflush(file->stream) == 0;
+  if (!written || (file->temporary_exists && remove(file->target) != 0 && errno != ENOENT)) {
+    hs_message_set_errno(target->message, target->message_bytes, errno, "%s: cannot %s", target->path,
+                         written ? "replace" : "write");
     atomic_file_abandon(beside);
     atomic_file_abandon(file);
     return HS_ERR_IO;
@@ -105,6 +109,7 @@ static hs_status save_pair(feature_target *target, const feature_format *format)
     atomic_file_abandon(&file);
     return save_failed_file(target, &beside);
   }
+  file.is_staged = beside.is_staged = target->is_staged;
   hs_status status = format->write(target);
   if (status != HS_OK) {
     atomic_file_abandon(&beside);
@@ -116,6 +121,11 @@ static hs_status save_pair(feature_target *target, const feature_format *format)
 
 hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
+  return features_save(path, features, options, false, NULL);
+}
+
+hs_status features_save(const char *path, const hs_features *features, const hs_file_options *options, bool is_staged,
+                        digest_state *written) {
   hs_file_options complete;
   hs_status status = complete_options(options, &complete);
   if (status != HS_OK) return status;
@@ -123,7 +133,10 @@ hs_status hs_save_features(const char *path, const hs_features *features, const 
     hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
     return HS_ERR_ARGUMENT;
   }
+  if (complete.only_files && strcmp(path, "-") == 0) path = "./-"; /* the writers below know "-" as standard output */
   feature_target target = {.path = path,
+                           .written = written,
+                           .is_staged = is_staged,
                            .features = features,
                            .layout = complete.layout,
                            .image_name = complete.image_name,
@@ -206,6 +219,7 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
   feature_source source = {.path = path,
                            .image_name = complete.image_name,
                            .max_features = complete.max_features,
+                           .max_memory_bytes = complete.max_memory_bytes,
                            .allocator = complete.allocator,
                            .message = complete.message,
                            .message_bytes = complete.message_bytes};

@@ -49,14 +49,14 @@ typedef struct bin_header {
 
 /* Version, profile and norm as two bytes and one, in which 0 is an unknown origin: files of earlier writers have it so.
    An origin whose numbers do not fit is none that this version can have. */
-enum { BIN_ORIGIN_KNOWN = 0x80, BIN_ORIGIN_NORM_SHIFT = 4, BIN_ORIGIN_PROFILE = 0xF, BIN_ORIGIN_NORM = 0x3 };
+enum { BIN_ORIGIN_KNOWN = 0x80, BIN_ORIGIN_NORM_SHIFT = 4, BIN_ORIGIN_PROFILE = 0xF, BIN_ORIGIN_NORM = 0x7 };
 
 static void bin_pack_origin(const hs_origin *origin, uint8_t out[BIN_HEADER_BYTES]) {
   const bool is_known = origin->method_version > 0;
   bytes_put_u16(out + BIN_AT_METHOD, (uint16_t)origin->method_version);
   if (is_known)
-    out[BIN_AT_ORIGIN] =
-        (uint8_t)(BIN_ORIGIN_KNOWN | (unsigned)origin->norm << BIN_ORIGIN_NORM_SHIFT | (unsigned)origin->profile);
+    out[BIN_AT_ORIGIN] = (uint8_t)(BIN_ORIGIN_KNOWN | (unsigned)origin_norm_number(origin) << BIN_ORIGIN_NORM_SHIFT |
+                                   (unsigned)origin->profile);
   out[BIN_AT_EXIF] = (uint8_t)origin->exif_orientation;
 }
 
@@ -93,7 +93,7 @@ static void bin_pack_header(const bin_header *header, uint8_t out[BIN_HEADER_BYT
 }
 
 static void bin_put_keypoint(feature_sink *sink, const hs_keypoint *keypoint) {
-  uint8_t record[BIN_KEYPOINT_BYTES];
+  uint8_t *record = sink_room(sink, BIN_KEYPOINT_BYTES);
   bytes_put_f32(record, keypoint->x);
   bytes_put_f32(record + 4, keypoint->y);
   bytes_put_f32(record + 8, keypoint->sigma);
@@ -101,7 +101,6 @@ static void bin_put_keypoint(feature_sink *sink, const hs_keypoint *keypoint) {
   bytes_put_f32(record + 16, keypoint->response);
   bytes_put_u16(record + 20, (uint16_t)keypoint->octave);
   bytes_put_u16(record + 22, (uint16_t)keypoint->level);
-  sink_bytes(sink, record, sizeof record);
 }
 
 static void bin_put_all(feature_sink *sink, const feature_target *target, const bin_header *header) {
@@ -112,12 +111,8 @@ static void bin_put_all(feature_sink *sink, const feature_target *target, const 
   for (size_t i = 0; i < features->count; i++) bin_put_keypoint(sink, &features->keypoints[i]);
   sink_zeros(sink, (size_t)(header->descriptors_at - sink->total));
   if (header->descriptor_bytes > 0) {
-    descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
-    uint8_t descriptor[HS_DESCRIPTOR_LENGTH * sizeof(float)];
-    for (size_t i = 0; i < features->count; i++) {
-      size_t size = descriptor_to_bytes(&codec, i, descriptor);
-      sink_bytes(sink, descriptor, size);
-    }
+    const descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
+    descriptors_put_bytes(&codec, sink);
   }
   sink_flush(sink);
 }
@@ -133,10 +128,10 @@ static hs_status bin_write(const feature_target *target) {
                        .origin = features->origin};
   header.descriptors_at = bin_align(BIN_HEADER_BYTES + header.count * BIN_KEYPOINT_BYTES);
   feature_sink sink;
-  sink_begin(&sink, NULL, crc_castagnoli);
+  sink_begin_measure(&sink, crc_castagnoli);
   bin_put_all(&sink, target, &header);
   header.check = sink.check;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   bin_put_all(&sink, target, &header);
   return HS_OK;
 }

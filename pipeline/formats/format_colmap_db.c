@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "pipeline/base/machine_memory.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/base/message.h"
 
@@ -60,10 +61,17 @@ static hs_status read_image(const feature_source *source, hs_colmap_database *da
   return status;
 }
 
+/* What max_features and max_memory_bytes allow: a list has the blobs of its rows beside it. */
+static uint64_t features_most(const feature_source *source) {
+  const uint64_t each = sizeof(hs_keypoint) + 2 * HS_DESCRIPTOR_LENGTH + 6 * sizeof(float);
+  const uint64_t fitting = machine_memory_limit(source->max_memory_bytes) / each;
+  return source->max_features < fitting ? source->max_features : fitting > 0 ? fitting : 1;
+}
+
 static hs_status colmap_db_read_from(const feature_source *source, hs_features *features) {
   const hs_colmap_options options = {.struct_size = sizeof options,
                                      .read_only = 1,
-                                     .max_features = source->max_features,
+                                     .max_features = features_most(source),
                                      .allocator = source->allocator,
                                      .message = source->message,
                                      .message_bytes = source->message_bytes};

@@ -42,7 +42,7 @@ static void csv_write_feature(feature_sink *sink, const descriptor_codec *codec,
 
 static hs_status csv_write(const feature_target *target) {
   feature_sink sink;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   hs_descriptor_type type = target->features->descriptor_type;
   for (size_t k = 0; k < CSV_PLACES; k++) {
     if (k > 0) sink_text(&sink, ",");

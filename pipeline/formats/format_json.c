@@ -53,7 +53,7 @@ static void json_write_head(feature_sink *sink, const feature_target *target) {
   sink_text(sink, ",\n\"profile\": ");
   json_put_string(sink, origin->method_version > 0 ? origin_profile_name(origin->profile) : NULL);
   sink_text(sink, ",\n\"norm\": ");
-  json_put_string(sink, origin->method_version > 0 ? origin_norm_name(origin->norm) : NULL);
+  json_put_string(sink, origin->method_version > 0 ? origin_norm_name(origin) : NULL);
   sink_text(sink, ",\n\"exif_orientation\": ");
   sink_int(sink, origin->exif_orientation);
   sink_text(sink, ",\n\"image_name\": ");
@@ -71,7 +71,7 @@ static void json_write_head(feature_sink *sink, const feature_target *target) {
 
 static hs_status json_write(const feature_target *target) {
   feature_sink sink;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   json_write_head(&sink, target);
   descriptor_codec codec = descriptor_codec_make(target->features, target->layout, HS_LAYOUT_UBC);
   for (size_t i = 0; i < target->features->count; i++) {

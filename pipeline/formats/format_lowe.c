@@ -34,7 +34,7 @@ static void lowe_write_key(feature_sink *sink, const descriptor_codec *codec, si
 
 static hs_status lowe_write(const feature_target *target) {
   feature_sink sink;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   descriptor_codec codec = descriptor_codec_make(target->features, target->layout, HS_LAYOUT_UBC);
   sink_int(&sink, (int64_t)target->features->count);
   sink_text(&sink, " 128\n");

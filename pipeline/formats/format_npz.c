@@ -26,12 +26,11 @@ static void npz_put_keypoints(feature_sink *sink, const void *user) {
   npy_put_header(sink, "<f4", 2, features->count, 4);
   for (size_t i = 0; i < features->count; i++) {
     const hs_keypoint *keypoint = &features->keypoints[i];
-    uint8_t row[16];
+    uint8_t *row = sink_room(sink, 16);
     bytes_put_f32(row, keypoint->x);
     bytes_put_f32(row + 4, keypoint->y);
     bytes_put_f32(row + 8, keypoint->sigma);
     bytes_put_f32(row + 12, angle_wrap((double)keypoint->orientation));
-    sink_bytes(sink, row, sizeof row);
   }
 }
 
@@ -39,41 +38,27 @@ static void npz_put_descriptors(feature_sink *sink, const void *user) {
   const feature_target *target = user;
   const hs_features *features = target->features;
   const char *descr = features->descriptor_type == HS_DESCRIPTOR_F32 ? "<f4" : "|u1";
-  descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
+  const descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
   npy_put_header(sink, descr, 2, features->count, HS_DESCRIPTOR_LENGTH);
-  for (size_t i = 0; i < features->count; i++) {
-    uint8_t row[HS_DESCRIPTOR_LENGTH * sizeof(float)];
-    size_t size = descriptor_to_bytes(&codec, i, row);
-    sink_bytes(sink, row, size);
-  }
+  descriptors_put_bytes(&codec, sink);
 }
 
 static void npz_put_responses(feature_sink *sink, const void *user) {
   const hs_features *features = ((const feature_target *)user)->features;
   npy_put_header(sink, "<f4", 1, features->count, 0);
-  for (size_t i = 0; i < features->count; i++) {
-    uint8_t item[4];
-    bytes_put_f32(item, features->keypoints[i].response);
-    sink_bytes(sink, item, sizeof item);
-  }
+  for (size_t i = 0; i < features->count; i++) bytes_put_f32(sink_room(sink, 4), features->keypoints[i].response);
 }
 
 static void npz_put_octaves(feature_sink *sink, const void *user) {
   const hs_features *features = ((const feature_target *)user)->features;
   npy_put_header(sink, "|i1", 1, features->count, 0);
-  for (size_t i = 0; i < features->count; i++) {
-    uint8_t item = (uint8_t)features->keypoints[i].octave;
-    sink_bytes(sink, &item, 1);
-  }
+  for (size_t i = 0; i < features->count; i++) *sink_room(sink, 1) = (uint8_t)features->keypoints[i].octave;
 }
 
 static void npz_put_levels(feature_sink *sink, const void *user) {
   const hs_features *features = ((const feature_target *)user)->features;
   npy_put_header(sink, "|i1", 1, features->count, 0);
-  for (size_t i = 0; i < features->count; i++) {
-    uint8_t item = (uint8_t)features->keypoints[i].level;
-    sink_bytes(sink, &item, 1);
-  }
+  for (size_t i = 0; i < features->count; i++) *sink_room(sink, 1) = (uint8_t)features->keypoints[i].level;
 }
 
 static void npz_put_image_size(feature_sink *sink, const void *user) {
@@ -98,7 +83,7 @@ static void npz_put_origin(feature_sink *sink, const void *user) {
   uint8_t items[16];
   bytes_put_u32(items, (uint32_t)origin->method_version);
   bytes_put_u32(items + 4, (uint32_t)origin->profile);
-  bytes_put_u32(items + 8, (uint32_t)origin->norm);
+  bytes_put_u32(items + 8, (uint32_t)origin_norm_number(origin));
   bytes_put_u32(items + 12, (uint32_t)origin->exif_orientation);
   npy_put_header(sink, "<i4", 1, 4, 0);
   sink_bytes(sink, items, sizeof items);
@@ -143,7 +128,7 @@ static hs_status npz_write(const feature_target *target) {
   hs_status status = npz_check_ranges(target);
   if (status != HS_OK) return status;
   zip_writer writer;
-  zip_write_begin(&writer, target->stream);
+  zip_write_begin(&writer, target->stream, target->written);
   for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
     if (entries[i].produce == npz_put_descriptors && target->features->descriptor_type == HS_DESCRIPTOR_NONE) continue;
     if (!zip_write_entry(&writer, entries[i].name, entries[i].produce, target))
@@ -183,6 +168,14 @@ static hs_status npz_open(const feature_source *source, npz_arrays *all) {
       return source_fail(source, HS_ERR_FORMAT, "%s holds no numbers", npz_names[i]);
   }
   return HS_OK;
+}
+
+/* What the archive gives beside the list that is made of it: compressed arrays are inflated, others stay where they are. */
+static hs_status npz_check_memory(const feature_source *source, const npz_arrays *all, hs_descriptor_type type) {
+  const uint64_t entry_bytes = type == HS_DESCRIPTOR_F32 ? sizeof(float) : type == HS_DESCRIPTOR_U8 ? 1 : 0;
+  uint64_t bytes = all->arrays[NPZ_KEYPOINTS].shape[0] * (sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH * entry_bytes);
+  for (int i = 0; i < NPZ_ARRAYS; i++) bytes += all->sizes[i];
+  return source_check_memory(source, bytes);
 }
 
 /* The items, once all headers agree. */
@@ -273,6 +266,7 @@ static hs_status npz_read(const feature_source *source, hs_features *features) {
   hs_status status = npz_open(source, &all);
   if (status == HS_OK) status = npz_check(source, &all, &type);
   if (status == HS_OK) status = source_reserve(source, features, all.arrays[NPZ_KEYPOINTS].shape[0], type);
+  if (status == HS_OK) status = npz_check_memory(source, &all, type);
   if (status == HS_OK) status = npz_read_items(source, &all);
   if (status == HS_OK) status = npz_fill(source, &all, features);
   for (int i = 0; i < NPZ_ARRAYS; i++) zip_release_entry(source, &all.entries[i]);

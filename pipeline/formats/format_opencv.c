@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "pipeline/base/origin.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/yaml_features.h"
@@ -96,7 +97,8 @@ static void opencv_write_descriptors(feature_sink *sink, const feature_target *t
 }
 
 static void opencv_write_origin(feature_sink *sink, const hs_origin *origin) {
-  const int64_t numbers[] = {origin->method_version, origin->profile, origin->norm, origin->exif_orientation};
+  const int64_t numbers[] = {origin->method_version, origin->profile, origin_norm_number(origin),
+                             origin->exif_orientation};
   sink_text(sink, "hartsift_origin: [ ");
   for (size_t i = 0; i < 4; i++) {
     if (i > 0) sink_text(sink, ", ");
@@ -109,7 +111,7 @@ static hs_status opencv_write(const feature_target *target) {
   hs_status status = opencv_check_octaves(target);
   if (status != HS_OK) return status;
   feature_sink sink;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   sink_text(&sink, "%YAML:1.0\n---\nimage_width: ");
   sink_int(&sink, target->features->image_width);
   sink_text(&sink, "\nimage_height: ");

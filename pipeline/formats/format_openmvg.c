@@ -13,7 +13,7 @@ enum { OPENMVG_COUNT_BYTES = 8, OPENMVG_WORDS = 4 };
 
 static void openmvg_write_places(const feature_target *target) {
   feature_sink sink;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   for (size_t i = 0; i < target->features->count; i++) {
     const hs_keypoint *keypoint = &target->features->keypoints[i];
     sink_float(&sink, keypoint->x);
@@ -31,7 +31,7 @@ static void openmvg_write_places(const feature_target *target) {
 static hs_status openmvg_write(const feature_target *target) {
   openmvg_write_places(target);
   feature_sink sink;
-  sink_begin(&sink, target->beside_stream, NULL);
+  sink_begin(&sink, target->beside_stream, target->written);
   uint8_t count[OPENMVG_COUNT_BYTES];
   bytes_put_u64(count, target->features->count);
   sink_bytes(&sink, count, sizeof count);

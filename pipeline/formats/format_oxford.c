@@ -29,7 +29,7 @@ static hs_status oxford_write(const feature_target *target) {
   const hs_features *features = target->features;
   const bool described = features->descriptor_type != HS_DESCRIPTOR_NONE;
   feature_sink sink;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
   sink_text(&sink, described ? "128\n" : "1.0\n");
   sink_int(&sink, (int64_t)features->count);

@@ -34,7 +34,7 @@ static hs_status vsfm_write(const feature_target *target) {
   const hs_features *features = target->features;
   uint8_t counts[VSFM_HEADER_BYTES - sizeof vsfm_name];
   feature_sink sink;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   bytes_put_u32(counts, (uint32_t)features->count); /* at most 2^27, checked before */
   bytes_put_u32(counts + 4, VSFM_PLACE_FLOATS);
   bytes_put_u32(counts + 8, HS_DESCRIPTOR_LENGTH);

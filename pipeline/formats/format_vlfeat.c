@@ -11,7 +11,7 @@ enum { VLFEAT_FRAME_WORDS = 4, VLFEAT_WORDS = 4 + HS_DESCRIPTOR_LENGTH };
 static hs_status vlfeat_write(const feature_target *target) {
   const hs_features *features = target->features;
   feature_sink sink;
-  sink_begin(&sink, target->stream, NULL);
+  sink_begin(&sink, target->stream, target->written);
   descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_VLFEAT);
   for (size_t i = 0; i < features->count; i++) {
     const hs_keypoint *keypoint = &features->keypoints[i];

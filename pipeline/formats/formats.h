@@ -56,6 +56,11 @@ const feature_format *format_of_content(const char *path, const uint8_t *bytes, 
 /* The same of a file, by its beginning. */
 const feature_format *format_of_file(const char *path);
 
+/* hs_save_features, which also adds what it writes to a digest (or null): the file's bytes, and behind them the second
+   file's. is_staged: the file will be moved on, see atomic_file. */
+hs_status features_save(const char *path, const hs_features *features, const hs_file_options *options, bool is_staged,
+                        digest_state *written);
+
 /* Reads one format from memory. On failure *features is unchanged; on success its old arrays are freed. */
 hs_status features_read_memory(const feature_format *format, const feature_source *source, hs_features *features);
 

@@ -2,6 +2,7 @@
  * COLMAP's database in a build without SQLite: every function says so.
  */
 #include "pipeline/formats/colmap/colmap_options.h"
+#include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/base/message.h"
 
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
@@ -30,6 +31,12 @@ const char *hs_colmap_last_error(const hs_colmap_database *database) {
 hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                               const hs_features *features, uint32_t *image_id) {
   (void)database, (void)name, (void)camera, (void)features, (void)image_id;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                          const colmap_rows *rows, uint32_t *image_id) {
+  (void)database, (void)name, (void)camera, (void)rows, (void)image_id;
   return HS_ERR_UNSUPPORTED;
 }
 

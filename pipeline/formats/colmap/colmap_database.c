@@ -165,6 +165,9 @@ static hs_status open_sqlite(hs_colmap_database *database) {
   /* What a database says about itself is not trusted with more than data. */
   (void)sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   hs_status status = colmap_run(database, "PRAGMA trusted_schema = OFF");
+  /* Of a file that is made now; one that is there keeps its own. Features are megabytes a row, so that with SQLite's 4096
+     bytes most of the time goes to pages. */
+  if (status == HS_OK && database->options.read_only == 0) status = colmap_run(database, "PRAGMA page_size = 16384");
   return status == HS_OK ? colmap_begin(database) : status;
 }
 

@@ -9,19 +9,12 @@
 #include "pipeline/formats/colmap/colmap_camera.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_keypoints.h"
-#include "pipeline/formats/common/feature_codec.h"
+#include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/formats/common/feature_file.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
 enum { DESCRIPTOR_TYPE_SIFT = 0, PARAMETER_BYTES = 8 };
-
-/* The features of one image as the database holds them. */
-typedef struct feature_blobs {
-  size_t count;
-  uint8_t *keypoints;
-  uint8_t *descriptors; /* null: none are written */
-} feature_blobs;
 
 /* ------------------------------------------------------------------ looking images up */
 
@@ -210,35 +203,16 @@ static hs_status insert_image(hs_colmap_database *database, const char *name, co
 
 /* ------------------------------------------------------------------ features */
 
-static void free_blobs(const hs_colmap_database *database, feature_blobs *blobs) {
-  hs_memory_release(database->options.allocator, blobs->keypoints);
-  hs_memory_release(database->options.allocator, blobs->descriptors);
-}
+/* What the columns rows, cols and data of keypoints or descriptors hold. */
+typedef struct blob_content {
+  const uint8_t *bytes;
+  int columns;
+  size_t row_bytes, count;
+} blob_content;
 
-static hs_status make_blobs(hs_colmap_database *database, const hs_features *features, feature_blobs *blobs) {
-  const hs_allocator *allocator = database->options.allocator;
-  const bool described = features->descriptor_type != HS_DESCRIPTOR_NONE;
-  *blobs = (feature_blobs){.count = features->count};
-  if (features->count > (size_t)sqlite3_limit(database->sqlite, SQLITE_LIMIT_LENGTH, -1) / HS_DESCRIPTOR_LENGTH) {
-    return colmap_fail(database, HS_ERR_LIMIT, "%zu features of one image are more than SQLite can hold",
-                       features->count);
-  }
-  blobs->keypoints = hs_memory_alloc(allocator, features->count * COLMAP_KEYPOINT_BYTES);
-  blobs->descriptors = described ? hs_memory_alloc(allocator, features->count * HS_DESCRIPTOR_LENGTH) : NULL;
-  if (!blobs->keypoints || (described && !blobs->descriptors))
-    return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu features", features->count);
-  const descriptor_codec codec = descriptor_codec_make(features, database->options.layout, HS_LAYOUT_UBC);
-  for (size_t i = 0; i < features->count; i++) {
-    colmap_keypoint_put(&features->keypoints[i], blobs->keypoints + i * COLMAP_KEYPOINT_BYTES);
-    if (described) descriptor_to_u8(&codec, i, blobs->descriptors + i * HS_DESCRIPTOR_LENGTH);
-  }
-  return HS_OK;
-}
-
-/* Whether a row of keypoints or descriptors (rows, cols, data) holds exactly these bytes; no row: only if bytes is
-   null. */
-static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64_t image_id, const uint8_t *bytes,
-                            size_t row_bytes, size_t count, bool *there, bool *same) {
+/* Whether a row of keypoints or descriptors (rows, cols, data) holds exactly this; no row: only if bytes is null. */
+static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64_t image_id, blob_content wanted,
+                            bool *there, bool *same) {
   sqlite3_stmt *statement;
   *there = false;
   hs_status status = colmap_prepare(database, sql, &statement);
@@ -246,10 +220,11 @@ static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64
   if (status == HS_OK && *there) {
     const void *data = sqlite3_column_blob(statement, 2);
     const size_t size = (size_t)sqlite3_column_bytes(statement, 2);
-    *same = bytes != NULL && sqlite3_column_int64(statement, 0) == (int64_t)count && size == count * row_bytes &&
-            (size == 0 || (data && memcmp(data, bytes, size) == 0));
+    *same = wanted.bytes != NULL && sqlite3_column_int64(statement, 0) == (int64_t)wanted.count &&
+            sqlite3_column_int64(statement, 1) == wanted.columns && size == wanted.count * wanted.row_bytes &&
+            (size == 0 || (data && memcmp(data, wanted.bytes, size) == 0));
   } else {
-    *same = !bytes;
+    *same = !wanted.bytes;
   }
   colmap_done(database, statement);
   return status;
@@ -270,7 +245,7 @@ static hs_status insert_blob(hs_colmap_database *database, const char *sql, int6
   return status;
 }
 
-static hs_status insert_features(hs_colmap_database *database, int64_t image_id, const feature_blobs *blobs) {
+static hs_status insert_features(hs_colmap_database *database, int64_t image_id, const colmap_rows *blobs) {
   hs_status status = insert_blob(database, "INSERT INTO keypoints(image_id, rows, cols, data) VALUES(?, ?, ?, ?)",
                                  image_id, blobs->keypoints, COLMAP_COLUMNS, COLMAP_KEYPOINT_BYTES, blobs->count);
   if (status != HS_OK || !blobs->descriptors) return status;
@@ -296,17 +271,17 @@ static hs_status drop_features(hs_colmap_database *database, int64_t image_id) {
 }
 
 /* Features for an image that was there already. */
-static hs_status renew_features(hs_colmap_database *database, const hs_colmap_image *image,
-                                const feature_blobs *blobs) {
+static hs_status renew_features(hs_colmap_database *database, const hs_colmap_image *image, const colmap_rows *blobs) {
   const int64_t image_id = image->image_id;
   bool has_keypoints = false, has_descriptors = false;
   bool same_keypoints = false, same_descriptors = false;
+  const blob_content keypoints = {blobs->keypoints, COLMAP_COLUMNS, COLMAP_KEYPOINT_BYTES, blobs->count};
+  const blob_content descriptors = {blobs->descriptors, HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH, blobs->count};
   hs_status status = holds_blob(database, "SELECT rows, cols, data FROM keypoints WHERE image_id = ?", image_id,
-                                blobs->keypoints, COLMAP_KEYPOINT_BYTES, blobs->count, &has_keypoints, &same_keypoints);
-  if (status == HS_OK) {
-    status = holds_blob(database, "SELECT rows, cols, data FROM descriptors WHERE image_id = ?", image_id,
-                        blobs->descriptors, HS_DESCRIPTOR_LENGTH, blobs->count, &has_descriptors, &same_descriptors);
-  }
+                                keypoints, &has_keypoints, &same_keypoints);
+  if (status == HS_OK)
+    status = holds_blob(database, "SELECT rows, cols, data FROM descriptors WHERE image_id = ?", image_id, descriptors,
+                        &has_descriptors, &same_descriptors);
   if (status != HS_OK) return status;
   if (has_keypoints && same_keypoints && same_descriptors) return HS_OK;
   if (has_keypoints || has_descriptors) {
@@ -330,7 +305,7 @@ static hs_status check_size(hs_colmap_database *database, const hs_colmap_image 
 }
 
 static hs_status add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                           const feature_blobs *blobs, const hs_features *features, int64_t *image_id) {
+                           const colmap_rows *blobs, const hs_features *features, int64_t *image_id) {
   hs_colmap_image image;
   hs_status status = find_image(database, name, 0, &image);
   if (status != HS_OK) return status;
@@ -351,34 +326,39 @@ static hs_status add_image(hs_colmap_database *database, const char *name, const
   return status == HS_OK ? colmap_write_origin(database, *image_id, features) : status;
 }
 
-static hs_status check_new_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
-                                 const hs_features *features) {
-  if (!name || name[0] == '\0' || !features)
-    return colmap_fail(database, HS_ERR_ARGUMENT, "name or features is null or empty");
-  const char *fault = camera ? colmap_camera_fault(camera) : NULL;
-  if (fault) return colmap_fail(database, HS_ERR_ARGUMENT, "%s", fault);
-  const feature_target target = {.path = database->shown_path,
-                                 .features = features,
-                                 .layout = database->options.layout,
-                                 .message = database->message,
-                                 .message_bytes = sizeof database->message};
-  const hs_status status = features_check_unturned(&target, "COLMAP");
-  return status == HS_OK ? features_check(&target) : status;
-}
-
 hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                               const hs_features *features, uint32_t *image_id) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
-  if (status == HS_OK) status = check_new_image(database, name, camera, features);
-  if (status == HS_OK) status = colmap_enter(database);
   if (status != HS_OK) return status;
-  feature_blobs blobs;
+  if (!name || name[0] == '\0' || !features)
+    return colmap_fail(database, HS_ERR_ARGUMENT, "name or features is null or empty");
+  const feature_target target = {.path = database->shown_path,
+                                 .features = features,
+                                 .layout = database->options.layout,
+                                 .allocator = database->options.allocator,
+                                 .message = database->message,
+                                 .message_bytes = sizeof database->message};
+  colmap_rows rows;
+  status = colmap_rows_make(&target, &rows);
+  if (status != HS_OK) return status;
+  status = colmap_add_rows(database, name, camera, &rows, image_id);
+  colmap_rows_free(&rows);
+  return status;
+}
+
+hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                          const colmap_rows *rows, uint32_t *image_id) {
+  const hs_features known = {
+      .count = rows->count, .image_width = rows->width, .image_height = rows->height, .origin = rows->origin};
+  const char *fault = camera ? colmap_camera_fault(camera) : NULL;
   int64_t number = 0;
-  status = make_blobs(database, features, &blobs);
-  if (status == HS_OK) status = add_image(database, name, camera, &blobs, features, &number);
-  free_blobs(database, &blobs);
-  status = colmap_leave(database, status);
+  if (fault) return colmap_fail(database, HS_ERR_ARGUMENT, "%s", fault);
+  if (rows->count > (size_t)sqlite3_limit(database->sqlite, SQLITE_LIMIT_LENGTH, -1) / HS_DESCRIPTOR_LENGTH)
+    return colmap_fail(database, HS_ERR_LIMIT, "%zu features of one image are more than SQLite can hold", rows->count);
+  hs_status status = colmap_enter(database);
+  if (status != HS_OK) return status;
+  status = colmap_leave(database, add_image(database, name, camera, rows, &known, &number));
   if (status == HS_OK && image_id) *image_id = (uint32_t)number;
   return status;
 }
@@ -545,10 +525,10 @@ static hs_status copy_blob(hs_colmap_database *source, const blob_table *table, 
 }
 
 static hs_status copy_blobs(hs_colmap_database *source, uint32_t image_id, const hs_allocator *allocator,
-                            feature_blobs *blobs) {
+                            colmap_rows *blobs) {
   int64_t type = DESCRIPTOR_TYPE_SIFT;
   size_t described = 0;
-  *blobs = (feature_blobs){0};
+  *blobs = (colmap_rows){.allocator = allocator};
   hs_status status = copy_blob(source, &keypoint_table, image_id, allocator, &blobs->count, &blobs->keypoints);
   if (status == HS_OK && !blobs->keypoints)
     status = colmap_fail(source, HS_ERR_ARGUMENT, "image %lu has no features", (unsigned long)image_id);
@@ -571,7 +551,7 @@ hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database 
   if (status != HS_OK) return status;
   if (!source || source == database)
     return colmap_fail(database, HS_ERR_ARGUMENT, "source is null or the database itself");
-  feature_blobs blobs = {0};
+  colmap_rows blobs = {.allocator = database->options.allocator};
   hs_colmap_image image = {0};
   int64_t number = 0;
   (void)colmap_enter_reading(source);
@@ -589,7 +569,7 @@ hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database 
     status = add_image(database, image.name, &image.camera, &blobs, &known, &number);
     status = colmap_leave(database, status);
   }
-  free_blobs(database, &blobs);
+  colmap_rows_free(&blobs);
   if (status == HS_OK && new_id) *new_id = (uint32_t)number;
   return status;
 }

@@ -30,7 +30,7 @@ hs_status colmap_write_origin(hs_colmap_database *database, int64_t image_id, co
     code |= sqlite3_bind_int64(statement, 2, (int64_t)features->count);
     code |= sqlite3_bind_int(statement, 3, origin->method_version);
     if (is_known) code |= sqlite3_bind_text(statement, 4, origin_profile_name(origin->profile), -1, SQLITE_STATIC);
-    if (is_known) code |= sqlite3_bind_text(statement, 5, origin_norm_name(origin->norm), -1, SQLITE_STATIC);
+    if (is_known) code |= sqlite3_bind_text(statement, 5, origin_norm_name(origin), -1, SQLITE_STATIC);
     code |= sqlite3_bind_int(statement, 6, origin->exif_orientation);
     status = colmap_step(database, statement, code, NULL);
   }

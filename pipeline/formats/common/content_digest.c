@@ -50,7 +50,7 @@ uint64_t digest_end(const digest_state *state) {
   return digest;
 }
 
-static void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoints, size_t count) {
+void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoints, size_t count) {
   uint8_t bytes[DIGEST_BLOCK * DIGEST_KEYPOINT_BYTES];
   for (size_t first = 0; first < count; first += DIGEST_BLOCK) {
     const size_t here = count - first < DIGEST_BLOCK ? count - first : DIGEST_BLOCK;
@@ -78,12 +78,16 @@ static void digest_add_floats(digest_state *state, const float *values, size_t c
   }
 }
 
+void digest_start_features(digest_state *state, size_t count) {
+  uint8_t bytes[8];
+  digest_start(state);
+  bytes_put_u64(bytes, count);
+  digest_add(state, bytes, sizeof bytes);
+}
+
 uint64_t digest_features(const hs_features *features) {
   digest_state state;
-  uint8_t count[8];
-  digest_start(&state);
-  bytes_put_u64(count, features->count);
-  digest_add(&state, count, sizeof count);
+  digest_start_features(&state, features->count);
   digest_add_keypoints(&state, features->keypoints, features->count);
   const size_t values = features->count * HS_DESCRIPTOR_LENGTH;
   if (features->descriptors && features->descriptor_type == HS_DESCRIPTOR_U8)

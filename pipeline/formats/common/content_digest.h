@@ -25,6 +25,10 @@ void digest_add(digest_state *state, const void *bytes, size_t size);
 /* The digest of all that was added; more may be added afterwards. */
 uint64_t digest_end(const digest_state *state);
 
+/* A digest of features in its parts: the count, then all keypoints, then descriptor entries by digest_add. */
+void digest_start_features(digest_state *state, size_t count);
+void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoints, size_t count);
+
 /* Over the count (8 bytes), each keypoint's x, y, sigma, orientation, response (4 bytes each), octave, level (2 each),
    then all descriptor entries (1 or 4 bytes); numbers with their least byte first, floats by their bits. */
 uint64_t digest_features(const hs_features *features);

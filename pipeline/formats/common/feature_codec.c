@@ -68,16 +68,22 @@ void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS
   for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) out[k] = values[codec->swap_bins ? bin_swapped(k) : k];
 }
 
-size_t descriptor_to_bytes(const descriptor_codec *codec, size_t index,
-                           uint8_t out[HS_DESCRIPTOR_LENGTH * sizeof(float)]) {
-  if (codec->features->descriptor_type == HS_DESCRIPTOR_U8) {
-    descriptor_to_u8(codec, index, out);
-    return HS_DESCRIPTOR_LENGTH;
+void descriptors_put_bytes(const descriptor_codec *codec, feature_sink *sink) {
+  const hs_features *features = codec->features;
+  if (features->descriptor_type == HS_DESCRIPTOR_U8 && !codec->swap_bins && features->count > 0) {
+    sink_bytes(sink, features->descriptors, features->count * HS_DESCRIPTOR_LENGTH); /* as they lie there */
+    return;
   }
-  float values[HS_DESCRIPTOR_LENGTH];
-  descriptor_to_f32(codec, index, values);
-  for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) bytes_put_f32(out + k * sizeof(float), values[k]);
-  return HS_DESCRIPTOR_LENGTH * sizeof(float);
+  for (size_t i = 0; i < features->count; i++) {
+    if (features->descriptor_type == HS_DESCRIPTOR_U8) {
+      descriptor_to_u8(codec, i, sink_room(sink, HS_DESCRIPTOR_LENGTH));
+      continue;
+    }
+    float values[HS_DESCRIPTOR_LENGTH];
+    uint8_t *out = sink_room(sink, HS_DESCRIPTOR_LENGTH * sizeof(float));
+    descriptor_to_f32(codec, i, values);
+    for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) bytes_put_f32(out + k * sizeof(float), values[k]);
+  }
 }
 
 void descriptor_put_text(const descriptor_codec *codec, size_t index, const char *separator, feature_sink *sink) {

@@ -23,9 +23,8 @@ descriptor_codec descriptor_codec_make(const hs_features *features, hs_bin_layou
 void descriptor_to_u8(const descriptor_codec *codec, size_t index, uint8_t out[HS_DESCRIPTOR_LENGTH]);
 /* Descriptor `index` of a float list. */
 void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS_DESCRIPTOR_LENGTH]);
-/* Descriptor `index` in its own type as little-endian bytes. Returns how many. */
-size_t descriptor_to_bytes(const descriptor_codec *codec, size_t index,
-                           uint8_t out[HS_DESCRIPTOR_LENGTH * sizeof(float)]);
+/* All descriptors in their own type as little-endian bytes. */
+void descriptors_put_bytes(const descriptor_codec *codec, feature_sink *sink);
 /* The 128 numbers in the descriptor's own type with `separator` between them. */
 void descriptor_put_text(const descriptor_codec *codec, size_t index, const char *separator, feature_sink *sink);
 /* Changes the bin order of every cell of a byte descriptor; its own inverse. */

@@ -13,6 +13,7 @@
 
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/features.h"
+#include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/base/origin.h"
@@ -37,13 +38,31 @@ hs_status target_fail(const feature_target *target, hs_status status, const char
   return status;
 }
 
+hs_status source_check_memory(const feature_source *source, uint64_t bytes) {
+  char limit[MACHINE_MEMORY_LIMIT_TEXT_BYTES];
+  const uint64_t content = (uint64_t)source->size + (uint64_t)source->beside_size;
+  const uint64_t need = bytes <= UINT64_MAX - content ? bytes + content : UINT64_MAX;
+  if (machine_memory_allows(source->max_memory_bytes, need)) return HS_OK;
+  machine_memory_describe_limit(source->max_memory_bytes, limit);
+  return source_fail(source, HS_ERR_LIMIT, "reading it needs %llu bytes, more than %s", (unsigned long long)need,
+                     limit);
+}
+
+/* Of a list that the readers make. */
+static uint64_t bytes_of_feature(hs_descriptor_type type) {
+  const uint64_t entry_bytes = type == HS_DESCRIPTOR_F32 ? sizeof(float) : type == HS_DESCRIPTOR_U8 ? 1 : 0;
+  return sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH * entry_bytes;
+}
+
 hs_status source_reserve(const feature_source *source, hs_features *features, uint64_t count, hs_descriptor_type type) {
   if (count > source->max_features) {
     return source_fail(source, HS_ERR_LIMIT, "the file holds %llu features, more than the limit of %llu",
                        (unsigned long long)count, (unsigned long long)source->max_features);
   }
-  hs_status status =
-      count > SIZE_MAX ? HS_ERR_MEMORY : features_reserve(features, (size_t)count, type, source->allocator);
+  const uint64_t each = bytes_of_feature(type);
+  hs_status status = source_check_memory(source, count <= UINT64_MAX / each ? count * each : UINT64_MAX);
+  if (status != HS_OK) return status;
+  status = count > SIZE_MAX ? HS_ERR_MEMORY : features_reserve(features, (size_t)count, type, source->allocator);
   if (status != HS_OK) return source_fail(source, status, "no memory for %llu features", (unsigned long long)count);
   return HS_OK;
 }
@@ -64,10 +83,10 @@ static hs_status features_check_descriptors(const feature_target *target) {
 static hs_status features_check_origin(const feature_target *target) {
   const hs_origin *origin = &target->features->origin;
   if (!RESERVED_IS_CLEAR(origin->reserved) || origin->method_version < 0 || origin->method_version > UINT16_MAX ||
-      origin->exif_orientation < 0 || origin->exif_orientation > 8)
+      origin->exif_orientation < 0 || origin->exif_orientation > 8 || (uint32_t)origin->dsp > 1)
     return target_fail(target, HS_ERR_ARGUMENT, "features.origin is out of its range: start with {0}");
   if (origin->method_version == 0) return HS_OK;
-  if (!origin_profile_name(origin->profile) || !origin_norm_name(origin->norm))
+  if (!origin_profile_name(origin->profile) || !origin_norm_name(origin))
     return target_fail(target, HS_ERR_ARGUMENT, "features.origin has no known profile or norm");
   if (target->features->descriptor_type == HS_DESCRIPTOR_NONE || origin->layout == target->layout) return HS_OK;
   return target_fail(target, HS_ERR_ARGUMENT,
@@ -86,6 +105,12 @@ hs_status features_check_unturned(const feature_target *target, const char *prog
       (long)orientation, program);
 }
 
+/* Whether nothing is wrong with a keypoint; the reason is looked for where something is. */
+static bool keypoint_is_sound(const hs_keypoint *k) {
+  return isfinite(k->x) && isfinite(k->y) && isfinite(k->sigma) && k->sigma > 0.0f && isfinite(k->orientation) &&
+         isfinite(k->response) && k->level >= 0;
+}
+
 hs_status features_check(const feature_target *target) {
   const hs_features *features = target->features;
   if (features->descriptor_type != HS_DESCRIPTOR_U8 && features->descriptor_type != HS_DESCRIPTOR_F32 &&
@@ -100,6 +125,7 @@ hs_status features_check(const feature_target *target) {
   for (size_t i = 0; i < features->count; i++) {
     const hs_keypoint *k = &features->keypoints[i];
     hs_keypoint checked;
+    if (keypoint_is_sound(k)) continue;
     const char *fault = keypoint_fill(&checked, (double)k->x, (double)k->y, (double)k->sigma, (double)k->orientation);
     if (!fault) fault = keypoint_fill_origin(&checked, (double)k->response, k->octave, k->level);
     if (fault) return target_fail(target, HS_ERR_ARGUMENT, "keypoint %zu: %s", i, fault);
@@ -148,6 +174,8 @@ static hs_status load_open_file(int descriptor, const feature_source *source, co
                    (unsigned long long)source->max_features);
     return HS_ERR_LIMIT;
   }
+  const hs_status status = source_check_memory(source, (uint64_t)info.st_size);
+  if (status != HS_OK) return status;
   content->size = (size_t)info.st_size;
   content->bytes = hs_memory_alloc(source->allocator, content->size);
   if (!content->bytes) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/include/hartsift.h"
 
 /* Default of hs_file_options.max_features, and the most that are written. */
@@ -23,6 +24,7 @@ typedef struct feature_source {
   size_t beside_size;
   const char *image_name; /* which list of a file that holds several; or null */
   uint64_t max_features;
+  uint64_t max_memory_bytes; /* 0: a share of what this process may hold; UINT64_MAX: no limit */
   const hs_allocator *allocator;
   char *message;
   size_t message_bytes;
@@ -32,7 +34,9 @@ typedef struct feature_source {
 typedef struct feature_target {
   const char *path; /* for messages */
   FILE *stream;
-  FILE *beside_stream; /* for formats with a beside_ending; else null */
+  FILE *beside_stream;   /* for formats with a beside_ending; else null */
+  digest_state *written; /* gets what the streams get, the second file's bytes behind the first's; or null */
+  bool is_staged;        /* atomic_file's */
   const hs_features *features;
   hs_bin_layout layout;   /* of the descriptors in memory */
   const char *image_name; /* or null */
@@ -65,7 +69,10 @@ hs_status features_check(const feature_target *target);
 /* Refuses features of a picture that was turned, for a program that reads it as stored. HS_ERR_ARGUMENT. */
 hs_status features_check_unturned(const feature_target *target, const char *program);
 
-/* Room for what a file claims: refuses more than max_features before allocating. count becomes 0 or the
+/* Refuses what needs more than max_memory_bytes beside the content itself. HS_ERR_LIMIT. */
+hs_status source_check_memory(const feature_source *source, uint64_t bytes);
+
+/* Room for what a file claims: refuses more than max_features and max_memory_bytes before allocating. count becomes 0 or the
    claim only through the reader. Statuses: HS_ERR_LIMIT, HS_ERR_MEMORY. */
 hs_status source_reserve(const feature_source *source, hs_features *features, uint64_t count, hs_descriptor_type type);
 

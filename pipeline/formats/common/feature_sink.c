@@ -7,20 +7,37 @@
 
 #include "pipeline/formats/common/number_text.h"
 
-void sink_begin(feature_sink *sink, FILE *stream, sink_check update) {
-  sink->stream = stream;
-  sink->update = update;
+/* Without the buffer, whose content must not be touched for nothing. */
+static void sink_reset(feature_sink *sink) {
+  sink->stream = NULL;
+  sink->written = NULL;
+  sink->update = NULL;
   sink->check = 0;
   sink->total = 0;
   sink->used = 0;
 }
 
+void sink_begin(feature_sink *sink, FILE *stream, digest_state *written) {
+  sink_reset(sink);
+  sink->stream = stream;
+  sink->written = written;
+}
+
+void sink_begin_measure(feature_sink *sink, sink_check update) {
+  sink_reset(sink);
+  sink->update = update;
+}
+
+static void sink_hand_on(feature_sink *sink, const void *bytes, size_t size) {
+  if (sink->update) sink->check = sink->update(sink->check, bytes, size);
+  if (!sink->stream || ferror(sink->stream)) return;
+  if (sink->written) digest_add(sink->written, bytes, size);
+  /* A short count sets the stream's error flag, which committing the file looks at. */
+  (void)fwrite(bytes, 1, size, sink->stream);
+}
+
 void sink_flush(feature_sink *sink) {
-  if (sink->update) sink->check = sink->update(sink->check, sink->buffer, sink->used);
-  if (sink->stream && !ferror(sink->stream)) {
-    /* A short count sets the stream's error flag, which committing the file looks at. */
-    (void)fwrite(sink->buffer, 1, sink->used, sink->stream);
-  }
+  sink_hand_on(sink, sink->buffer, sink->used);
   sink->used = 0;
 }
 
@@ -29,13 +46,26 @@ void sink_bytes(feature_sink *sink, const void *bytes, size_t size) {
   sink->total += size;
   while (size > 0) {
     if (sink->used == sizeof sink->buffer) sink_flush(sink);
-    size_t room = sizeof sink->buffer - sink->used;
+    const size_t room = sizeof sink->buffer - sink->used;
     size_t part = size < room ? size : room;
-    memcpy(sink->buffer + sink->used, from, part);
-    sink->used += part;
+    if (sink->used == 0 && size >= sizeof sink->buffer) { /* not copied */
+      part = size / sizeof sink->buffer * sizeof sink->buffer;
+      sink_hand_on(sink, from, part);
+    } else {
+      memcpy(sink->buffer + sink->used, from, part);
+      sink->used += part;
+    }
     from += part;
     size -= part;
   }
+}
+
+uint8_t *sink_room(feature_sink *sink, size_t size) {
+  if (size > sizeof sink->buffer - sink->used) sink_flush(sink);
+  uint8_t *room = sink->buffer + sink->used;
+  sink->used += size;
+  sink->total += size;
+  return room;
 }
 
 void sink_text(feature_sink *sink, const char *text) { sink_bytes(sink, text, strlen(text)); }

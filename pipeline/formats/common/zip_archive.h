@@ -26,7 +26,8 @@ typedef struct zip_writer {
   zip_written entries[ZIP_ENTRIES_MOST];
 } zip_writer;
 
-void zip_write_begin(zip_writer *writer, FILE *stream);
+/* written: as sink_begin has it. */
+void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written);
 /* Adds a stored entry; `name` must last until zip_write_end. False when the archive would pass 4 GiB,
    beyond which readers need other records, or ZIP_ENTRIES_MOST entries. */
 bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, const void *user);

@@ -13,8 +13,8 @@ static const uint16_t zip_date = 0x0021;
 /* Version 2.0 of the format is needed for plain entries. */
 static const uint16_t zip_version = 20;
 
-void zip_write_begin(zip_writer *writer, FILE *stream) {
-  sink_begin(&writer->sink, stream, NULL);
+void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written) {
+  sink_begin(&writer->sink, stream, written);
   writer->count = 0;
 }
 
@@ -34,7 +34,7 @@ static void zip_pack_common(uint8_t *out, const zip_written *entry) {
 bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, const void *user) {
   if (writer->count == ZIP_ENTRIES_MOST) return false;
   feature_sink measure;
-  sink_begin(&measure, NULL, crc_zip);
+  sink_begin_measure(&measure, crc_zip);
   produce(&measure, user);
   sink_flush(&measure);
   uint64_t end = writer->sink.total + ZIP_LOCAL_BYTES + strlen(name) + measure.total;

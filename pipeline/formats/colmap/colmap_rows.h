@@ -1,0 +1,34 @@
+/*
+ * The features of an image as COLMAP's database holds them, made without a database: in any thread, while another one adds
+ * images.
+ */
+#ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_ROWS_H
+#define HARTSIFT_FORMATS_COLMAP_COLMAP_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/formats/common/feature_file.h"
+
+typedef struct colmap_rows {
+  size_t count;
+  uint8_t *keypoints;   /* colmap_keypoint_put's bytes */
+  uint8_t *descriptors; /* 128 bytes each; null: none are written */
+  int32_t width, height;
+  hs_origin origin;
+  const hs_allocator *allocator; /* of the two arrays */
+} colmap_rows;
+
+/* Checks the target's features, as hs_colmap_add_image does, and converts them. On failure *rows holds nothing. Statuses:
+   HS_ERR_ARGUMENT, HS_ERR_MEMORY, with a message. */
+hs_status colmap_rows_make(const feature_target *target, colmap_rows *rows);
+void colmap_rows_free(colmap_rows *rows);
+
+/* digest_features of what hs_colmap_read_features will give. HS_ERR_FORMAT: it would refuse them. */
+hs_status colmap_rows_digest(const colmap_rows *rows, uint64_t *digest);
+
+/* hs_colmap_add_image with features that are converted already. Needs SQLite. */
+hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                          const colmap_rows *rows, uint32_t *image_id);
+
+#endif
