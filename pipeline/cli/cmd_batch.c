@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "pipeline/base/message.h"
 #include "pipeline/cli/batch/batch_engine.h"
 #include "pipeline/cli/batch/batch_list.h"
 #include "pipeline/cli/batch/batch_manifest.h"
@@ -17,6 +18,7 @@
 #include "pipeline/cli/batch/batch_shard.h"
 #include "pipeline/cli/batch/batch_store.h"
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/image_masks.h"
 #include "pipeline/cli/common/stop_signals.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
@@ -43,7 +45,8 @@ typedef struct batch_job {
   hs_expert_options expert; /* of options */
   hs_options device_options[BATCH_DEVICES_MOST];
   cli_input input;
-  hs_image mask; /* data null: none */
+  hs_image mask; /* of --mask; data null: none */
+  image_masks masks;
   batch_list list;
   batch_store store;
   batch_manifest manifest;
@@ -106,17 +109,20 @@ static bool is_wanted(void *user, size_t index) {
     snprintf(message, sizeof message, "no memory for the name of the output");
   } else if (image->shares_output) {
     status = HS_ERR_ARGUMENT;
-    snprintf(message, sizeof message, "an earlier image has the same output %s", output);
+    hs_message_set(message, sizeof message, "an earlier image has the same output %s", output);
   } else if (!batch_store_is_database(&job->store) && is_manifest_output(output)) {
     status = HS_ERR_ARGUMENT;
-    snprintf(message, sizeof message, "the output %s has the name of a manifest", output);
+    hs_message_set(message, sizeof message, "the output %s has the name of a manifest", output);
   }
   free(output);
   if (status != HS_OK) {
     conclude_failed(job, place, (batch_record){0}, status, message);
     return false;
   }
-  if (record.state == BATCH_CLAIMED && batch_store_verify(&job->store, image, record.output_digest)) {
+  const uint64_t mask_digest = image_masks_digest(&job->masks, image->name);
+  job->manifest.records[place].mask_digest = mask_digest;
+  if (record.state == BATCH_CLAIMED && record.mask_digest == mask_digest &&
+      batch_store_verify(&job->store, image, record.output_digest)) {
     record.state = BATCH_KEPT;
     conclude(job, place, &record, -1, 0);
     return false;
@@ -142,36 +148,63 @@ static void commit_pending(batch_job *job) {
   job->pending_count = 0;
 }
 
-static void conclude_done(batch_job *job, size_t place, const batch_record *record, const batch_result *result) {
-  if (!batch_store_is_database(&job->store)) {
-    conclude(job, place, record, result->device, result->milliseconds);
-    return;
-  }
+/* An image for the database, at its turn. */
+static hs_status add_prepared(batch_job *job, size_t place, const batch_result *result, batch_record *record,
+                              char message[CLI_MESSAGE_BYTES]) {
+  const batch_prepared *prepared = result->prepared;
+  const hs_status status =
+      batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif, message, CLI_MESSAGE_BYTES);
+  if (status != HS_OK) return status;
+  record->output_digest = prepared->output_digest;
+  record->state = BATCH_DONE;
+  record->features = prepared->features;
+  record->digest = prepared->digest;
   job->pending[job->pending_count++] = (batch_pending){place, *record, result->device, result->milliseconds};
   if (job->pending_count == BATCH_DATABASE_PENDING || batch_database_wants_commit(&job->store.database))
     commit_pending(job);
+  return HS_OK;
+}
+
+static hs_status write_file(batch_job *job, size_t place, int32_t writer, const batch_result *result,
+                            batch_record *record, char message[CLI_MESSAGE_BYTES]) {
+  const hs_status status = batch_store_put(&job->store, writer, job->list.images[place].name, result->features,
+                                           &record->output_digest, message, CLI_MESSAGE_BYTES);
+  if (status != HS_OK) {
+    record->output_digest = 0;
+    return status;
+  }
+  record->state = BATCH_DONE;
+  record->features = result->features->count;
+  record->digest = digest_features(result->features);
+  conclude(job, place, record, result->device, result->milliseconds);
+  return HS_OK;
 }
 
 static void on_done(void *user, int32_t writer, const batch_result *result) {
   batch_job *job = user;
   const size_t place = place_in_list(job, result->index);
-  batch_record record = {.width = result->width, .height = result->height};
+  batch_record record = {
+      .width = result->width, .height = result->height, .mask_digest = job->manifest.records[place].mask_digest};
   char message[CLI_MESSAGE_BYTES] = "";
-  if (result->status != HS_OK) {
-    conclude_failed(job, place, record, result->status, result->message);
-    return;
-  }
-  const hs_status status = batch_store_put(&job->store, writer, job->list.images[place].name, result->features,
-                                           result->exif, &record.output_digest, message, sizeof message);
-  if (status != HS_OK) {
-    record.output_digest = 0;
-    conclude_failed(job, place, record, status, message);
-    return;
-  }
-  record.state = BATCH_DONE;
-  record.features = result->features->count;
-  record.digest = digest_features(result->features);
-  conclude_done(job, place, &record, result);
+  hs_status status = result->status;
+  if (status != HS_OK)
+    snprintf(message, sizeof message, "%s", result->message);
+  else if (batch_store_is_database(&job->store))
+    status = add_prepared(job, place, result, &record, message);
+  else
+    status = write_file(job, place, writer, result, &record, message);
+  batch_prepared_free(result->prepared);
+  if (status != HS_OK) conclude_failed(job, place, record, status, message);
+}
+
+static void *prepare_result(void *user, const batch_result *result) {
+  const batch_job *job = user;
+  return batch_store_prepare(&job->store, result->features);
+}
+
+static void discard_prepared(void *user, void *prepared) {
+  (void)user;
+  batch_prepared_free(prepared);
 }
 
 /* ---- preparing */
@@ -181,27 +214,47 @@ static cli_exit usage(const char *message) {
   return CLI_USAGE;
 }
 
+/* The format by --format and the output's name. False, with a message, where the output is of another kind, or would be a
+   folder with the name of a file of features. */
+static bool choose_format(batch_job *job, char *message, size_t message_bytes) {
+  const option_value *values = job->set->values;
+  const char *path = values[OPTION_OUTPUT].text, *dot = strrchr(path, '.');
+  struct stat info;
+  const bool is_there = stat(path, &info) == 0, is_folder = is_there && S_ISDIR(info.st_mode);
+  const hs_format named = hs_format_of_name(path);
+  job->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
+  if (!values[OPTION_FORMAT].given && !is_folder && named == HS_FORMAT_COLMAP_DB) job->format = HS_FORMAT_COLMAP_DB;
+  if (is_there && is_folder == (job->format == HS_FORMAT_COLMAP_DB)) {
+    snprintf(message, message_bytes, "--output '%s': is a %s: expected a %s", path, is_folder ? "directory" : "file",
+             is_folder ? "database" : "directory");
+    return false;
+  }
+  if (is_there || job->format == HS_FORMAT_COLMAP_DB) return true;
+  if (dot && strcmp(dot, ".parquet") == 0) {
+    snprintf(message, message_bytes, "--output '%s': Parquet files are written by 'python -m hartsift batch'", path);
+    return false;
+  }
+  if (named != HS_FORMAT_AUTO && named != HS_FORMAT_COLMAP_DB) {
+    snprintf(message, message_bytes,
+             "--output '%s': expected a directory, which such a name is with '/' behind it, or a database NAME.db",
+             path);
+    return false;
+  }
+  return true;
+}
+
 static cli_exit read_own_options(batch_job *job) {
   const option_value *values = job->set->values;
   char message[CLI_MESSAGE_BYTES] = "";
-  struct stat info;
   job->shard = job->shards = 1;
   if (values[OPTION_SHARD].given &&
       !batch_find_shard(values[OPTION_SHARD].text, &job->shard, &job->shards, message, sizeof message))
     return usage(message);
   if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0)
     return usage("--output is missing: expected a directory or a database for the features");
-  const bool is_there = stat(values[OPTION_OUTPUT].text, &info) == 0;
-  const bool is_folder = is_there && S_ISDIR(info.st_mode);
-  job->format = values[OPTION_FORMAT].given ? format_by_name(values[OPTION_FORMAT].text)->id : HS_FORMAT_NPZ;
-  if (!values[OPTION_FORMAT].given && !is_folder &&
-      hs_format_of_name(values[OPTION_OUTPUT].text) == HS_FORMAT_COLMAP_DB)
-    job->format = HS_FORMAT_COLMAP_DB;
-  if (is_there && is_folder == (job->format == HS_FORMAT_COLMAP_DB)) {
-    cli_error(COMMAND_BATCH, "--output '%s': is a %s: expected a %s", values[OPTION_OUTPUT].text,
-              is_folder ? "directory" : "file", is_folder ? "database" : "directory");
-    return CLI_USAGE;
-  }
+  if (!choose_format(job, message, sizeof message)) return usage(message);
+  if (values[OPTION_MAX_IMAGE_SIZE].given && values[OPTION_REGION].given)
+    return usage("--region is of the image as it is: expected without --max-image-size");
   database_camera camera;
   if (!database_options_are_used(job->set, job->format == HS_FORMAT_COLMAP_DB, message, sizeof message) ||
       !database_camera_choose(job->set, &camera, message, sizeof message))
@@ -218,7 +271,16 @@ static cli_exit load_mask(batch_job *job) {
     cli_error(COMMAND_BATCH, "--mask: %s", message);
     return CLI_FAILED;
   }
-  return CLI_DONE;
+  if (image_masks_make(&job->masks, &job->input, &job->mask, message, sizeof message)) return CLI_DONE;
+  cli_error(COMMAND_BATCH, "%s", message);
+  return CLI_FAILED;
+}
+
+static hs_status mask_of(void *user, size_t index, const hs_image *image, hs_image *mask, char *message,
+                         size_t message_bytes) {
+  const batch_job *job = user;
+  return image_masks_of(&job->masks, job->list.images[place_in_list(job, index)].name, image, mask, message,
+                        message_bytes);
 }
 
 static uint64_t digest_of_mask(const hs_image *mask) {
@@ -268,7 +330,10 @@ static void fill_device_options(batch_job *job) {
     *options = job->options;
     options->device = job->devices.each[i].kind;
     options->device_index = job->devices.each[i].index;
-    if (any_gpu && options->device == HS_DEVICE_CPU) options->in_flight = BATCH_CPU_BESIDE_GPU;
+    if (any_gpu && options->device == HS_DEVICE_CPU) {
+      options->in_flight = BATCH_CPU_BESIDE_GPU;
+      options->decoder = HS_DECODER_AUTO; /* the GPU's is what was asked for */
+    }
   }
 }
 
@@ -281,9 +346,11 @@ static cli_exit make_run(batch_job *job, batch_work *work) {
                        .path = path_of,
                        .wanted = is_wanted,
                        .done = on_done,
+                       .prepare = job->format == HS_FORMAT_COLMAP_DB ? prepare_result : NULL,
+                       .discard = discard_prepared,
                        .user = job,
                        .load = &job->input.load,
-                       .mask = job->mask.data ? &job->mask : NULL,
+                       .mask = job->masks.shared || job->masks.folder ? mask_of : NULL,
                        .devices = job->device_options,
                        .device_count = job->devices.count,
                        .in_order = job->format == HS_FORMAT_COLMAP_DB,
@@ -320,13 +387,20 @@ static int wait_for_end(batch_job *job, const stop_signals *signals) {
   return stopped_by;
 }
 
-static batch_cpu_seconds count_cpu(const batch_job *job, double start_s) {
+static batch_times count_times(const batch_job *job, double start_s) {
   struct timespec now;
   const batch_numbers numbers = batch_get_numbers(job->run);
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   const double all = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - start_s;
   const double extract = all - numbers.read_cpu_s - numbers.write_cpu_s;
-  return (batch_cpu_seconds){numbers.read_cpu_s, extract > 0 ? extract : 0, numbers.write_cpu_s};
+  batch_times times = {.read_cpu_s = numbers.read_cpu_s,
+                       .extract_cpu_s = extract > 0 ? extract : 0,
+                       .write_cpu_s = numbers.write_cpu_s,
+                       .first_s = numbers.first_s,
+                       .read_busy = numbers.read_busy,
+                       .write_busy = numbers.write_busy};
+  for (int32_t i = 0; i < job->devices.count; i++) times.device_busy[i] = batch_device_busy(job->run, i);
+  return times;
 }
 
 static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by) {
@@ -357,8 +431,8 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   const hs_status status = batch_start(job->run);
   const int stopped_by = wait_for_end(job, &signals);
   commit_pending(job);
-  const batch_cpu_seconds cpu = count_cpu(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
-  batch_report_end(&job->report, &job->devices, &cpu);
+  const batch_times times = count_times(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
+  batch_report_end(&job->report, &job->devices, &times);
   const char *fallback = batch_get_numbers(job->run).fallback;
   if (fallback) cli_error(COMMAND_BATCH, "images that do not fit were processed by the CPU (%s)", fallback);
   const cli_exit result = conclude_batch(job, status, stopped_by);

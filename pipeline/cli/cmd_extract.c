@@ -8,6 +8,7 @@
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
+#include "pipeline/cli/common/image_masks.h"
 #include "pipeline/cli/common/database_output.h"
 
 enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
@@ -23,10 +24,11 @@ typedef struct extract_job {
   database_camera camera;       /* of its new images */
   hs_exif exif;                 /* of the present image */
   int added;                    /* images in it, not yet committed */
-  hs_image mask;                /* data null: none */
-  hs_features given;            /* of --keypoints */
-  hs_features features;         /* of the present image; its room is used again */
-  hs_status shared_status;      /* of --mask and --keypoints; a failure there fails every image */
+  hs_image mask;                /* of --mask; data null: none */
+  image_masks masks;
+  hs_features given;       /* of --keypoints */
+  hs_features features;    /* of the present image; its room is used again */
+  hs_status shared_status; /* of --mask and --keypoints; a failure there fails every image */
   char shared_message[CLI_MESSAGE_BYTES];
 } extract_job;
 
@@ -61,14 +63,19 @@ static bool check_combinations(extract_job *job) {
     cli_error(COMMAND_EXTRACT, "--json and the features cannot share standard output: expected -o FILE or -o DIR");
     return false;
   }
-  const option_id without_detection[] = {OPTION_MASK, OPTION_REGION, OPTION_MAX_FEATURES, OPTION_SELECTION,
-                                         OPTION_GRID};
+  const option_id without_detection[] = {OPTION_MASK,         OPTION_MASKS,     OPTION_REGION,
+                                         OPTION_MAX_FEATURES, OPTION_SELECTION, OPTION_GRID};
   for (size_t i = 0; i < sizeof without_detection / sizeof without_detection[0]; i++) {
     if (given(job, OPTION_KEYPOINTS) && given(job, without_detection[i])) {
       cli_error(COMMAND_EXTRACT, "--%s selects among detected keypoints: expected without --keypoints",
                 option_get(without_detection[i])->name);
       return false;
     }
+  }
+  if (given(job, OPTION_MAX_IMAGE_SIZE) && (given(job, OPTION_KEYPOINTS) || given(job, OPTION_REGION))) {
+    cli_error(COMMAND_EXTRACT, "--%s is of the image as it is: expected without --max-image-size",
+              given(job, OPTION_KEYPOINTS) ? "keypoints" : "region");
+    return false;
   }
   return true;
 }
@@ -82,9 +89,13 @@ static void load_shared(extract_job *job) {
     job->shared_status = cli_load_mask(&job->input, values[OPTION_MASK].text, &job->mask, message, sizeof message);
   } else if (values[OPTION_KEYPOINTS].given) {
     option = "--keypoints: ";
-    job->shared_status = cli_load_features(values[OPTION_KEYPOINTS].text, &job->given, message, sizeof message);
+    job->shared_status =
+        cli_load_features(&job->input, values[OPTION_KEYPOINTS].text, &job->given, message, sizeof message);
   }
   snprintf(job->shared_message, sizeof job->shared_message, "%s%s", option, message);
+  if (job->shared_status == HS_OK &&
+      !image_masks_make(&job->masks, &job->input, &job->mask, job->shared_message, sizeof job->shared_message))
+    job->shared_status = HS_ERR_ARGUMENT;
 }
 
 /* Names the keypoints of --keypoints that have no descriptor. */
@@ -118,7 +129,7 @@ static hs_status describe_given(extract_job *job, const hs_image *image, const c
 static bool check_sizes(const extract_job *job, const hs_image *image, extract_result *result) {
   const hs_image *mask = &job->mask;
   const hs_features *keypoints = &job->given;
-  if (mask->data && (mask->width != image->width || mask->height != image->height)) {
+  if (mask->data && image->original_width == 0 && (mask->width != image->width || mask->height != image->height)) {
     cli_explain_size(&job->input, "the mask is", mask->width, mask->height, image, result->message);
     return false;
   }
@@ -131,22 +142,32 @@ static bool check_sizes(const extract_job *job, const hs_image *image, extract_r
   return true;
 }
 
-static hs_status compute(extract_job *job, const hs_image *image, extract_result *result) {
-  const double start = cli_milliseconds();
-  hs_status status = HS_OK;
+/* What masks know an image by: its name in the database, else the file's. */
+static const char *mask_name(const output_target *target, const char *path) {
+  const char *slash = strrchr(path, '/');
+  return target->name ? target->name : slash ? slash + 1 : path;
+}
+
+static hs_status compute(extract_job *job, const hs_image *image, const output_target *target, extract_result *result) {
+  hs_image mask;
   if (!check_sizes(job, image, result)) return HS_ERR_ARGUMENT;
+  hs_status status = image_masks_of(&job->masks, mask_name(target, result->image), image, &mask, result->message,
+                                    sizeof result->message);
+  if (status != HS_OK) return status;
+  const double start = cli_milliseconds();
   if (given(job, OPTION_KEYPOINTS))
     status = describe_given(job, image, result->image);
   else
-    status = hs_extract(job->context, image, job->mask.data ? &job->mask : NULL, &job->features);
+    status = hs_extract(job->context, image, mask.data ? &mask : NULL, &job->features);
+  hs_image_free(&mask);
+  if (status == HS_OK) status = hs_features_to_original(&job->features, image);
   result->milliseconds = cli_milliseconds() - start;
   if (status != HS_OK) cli_explain(job->context, status, result->message, sizeof result->message);
   return status;
 }
 
 static hs_status save_to_database(extract_job *job, extract_result *result, const output_target *target) {
-  const hs_status status =
-      database_add_image(job->database, &job->camera, target->name, &job->features, &job->exif, NULL);
+  const hs_status status = database_add_image(job->database, &job->camera, target->name, &job->features, &job->exif);
   if (status == HS_OK) {
     result->output = target->path;
     job->added++;
@@ -202,9 +223,9 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   }
   result->status = cli_load_image(&job->input, result->image, false, &image, result->message, sizeof result->message);
   if (result->status != HS_OK) return;
-  result->width = image.width;
-  result->height = image.height;
-  result->status = compute(job, &image, result);
+  result->width = image.original_width ? image.original_width : image.width;
+  result->height = image.original_height ? image.original_height : image.height;
+  result->status = compute(job, &image, target, result);
   if (result->status == HS_OK) {
     result->features = job->features.count;
     result->status = save(job, result, target);

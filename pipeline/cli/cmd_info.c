@@ -1,24 +1,30 @@
 /*
  * hartsift info: what this build and this machine can do, as text or JSON.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/dispatch.h"
 #include "cpu/usable_threads.h"
+#include "pipeline/base/machine_memory.h"
 #include "pipeline/cli/common/cli_common.h"
 
 typedef struct info_codec {
   const char *name, *what;
   bool is_there;
+  const char *needed; /* what a build has to find, with Debian's package; null: it is always there */
 } info_codec;
 
 static const info_codec info_codecs[] = {
-    {"png", "PNG images", HARTSIFT_HAVE_PNG},
-    {"jpeg", "JPEG images", HARTSIFT_HAVE_JPEG},
-    {"pnm", "PGM, PPM and PAM images", true},
-    {"zlib", "compressed npz files", HARTSIFT_HAVE_ZLIB},
-    {"sqlite", "COLMAP databases", HARTSIFT_HAVE_SQLITE},
-    {"cuda", "NVIDIA GPUs", HARTSIFT_HAVE_CUDA},
+    {"png", "PNG images", HARTSIFT_HAVE_PNG, "libpng (libpng-dev)"},
+    {"jpeg", "JPEG images", HARTSIFT_HAVE_JPEG, "libjpeg-turbo (libjpeg-dev)"},
+    {"tiff", "TIFF images", HARTSIFT_HAVE_TIFF, "libtiff 4.5 or later (libtiff-dev)"},
+    {"webp", "WebP images", HARTSIFT_HAVE_WEBP, "libwebp (libwebp-dev)"},
+    {"bmp", "BMP images", true, NULL},
+    {"pnm", "PGM, PPM and PAM images", true, NULL},
+    {"zlib", "compressed npz files", HARTSIFT_HAVE_ZLIB, "zlib (zlib1g-dev)"},
+    {"sqlite", "COLMAP databases", HARTSIFT_HAVE_SQLITE, "SQLite (libsqlite3-dev)"},
+    {"cuda", "NVIDIA GPUs", HARTSIFT_HAVE_CUDA, "the CUDA toolkit (nvcc)"},
 };
 enum { INFO_CODECS = sizeof info_codecs / sizeof info_codecs[0] };
 
@@ -32,6 +38,8 @@ typedef struct info_facts {
   char context_message[CLI_MESSAGE_BYTES];
   bool gpu_is_usable;
   char gpu_message[CLI_MESSAGE_BYTES];
+  machine_memory memory;
+  uint64_t file_bytes; /* that one file may take of it */
 } info_facts;
 
 static hs_status try_create(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
@@ -48,8 +56,11 @@ static void gather(const option_set *set, info_facts *facts) {
   facts->version = hs_version_string();
   facts->cpu_level = cpu_level_name();
   facts->threads = cpu_usable_threads();
+  facts->memory = machine_memory_now();
+  facts->file_bytes = machine_memory_limit(0);
   cli_fill_options(set, &options, &expert);
   facts->context_status = try_create(&facts->context, &options, facts->context_message, sizeof facts->context_message);
+  if (facts->context) (void)hs_decodes_jpeg(facts->context, NULL, 0); /* the report then says what decodes */
   /* The reason against a GPU comes from asking for one. */
   options.device = HS_DEVICE_CUDA;
   options.expert = NULL;
@@ -57,12 +68,55 @@ static void gather(const option_set *set, info_facts *facts) {
   hs_destroy(gpu_context);
 }
 
+/* Calls `put` with each thing that a user can do about what is missing here. */
+static void for_each_advice(const info_facts *facts, void (*put)(int number, const char *text)) {
+  char text[CLI_MESSAGE_BYTES + 128];
+  int count = 0;
+  char version[64];
+  snprintf(version, sizeof version, "%d.%d.%d", HS_VERSION_MAJOR, HS_VERSION_MINOR, HS_VERSION_PATCH);
+  if (strncmp(facts->version, version, strlen(version)) != 0) {
+    snprintf(text, sizeof text,
+             "the command is of version %s, the library it found of %s: remove one of the two, or set "
+             "LD_LIBRARY_PATH to the folder of its own",
+             version, facts->version);
+    put(count++, text);
+  }
+  for (int i = 0; i < INFO_CODECS; i++) {
+    if (info_codecs[i].is_there || !info_codecs[i].needed) continue;
+    snprintf(text, sizeof text, "%s: build hartsift where there is %s, or install a package of it", info_codecs[i].what,
+             info_codecs[i].needed);
+    put(count++, text);
+  }
+  if (HARTSIFT_HAVE_CUDA && !facts->gpu_is_usable) {
+    snprintf(text, sizeof text, "GPU: %s; everything else works without one", facts->gpu_message);
+    put(count++, text);
+  }
+}
+
+static void put_line(int number, const char *text) {
+  printf("%s  - %s\n", number == 0 ? "\nwhat can be done about what is missing:\n" : "", text);
+}
+
+static void put_json(int number, const char *text) {
+  printf("%s", number == 0 ? "" : ", ");
+  cli_write_json_string(stdout, text);
+}
+
+static void print_memory(const info_facts *facts) {
+  const double mebibytes = 1 << 20;
+  printf("  %-28s%.0f MiB, of %s\n", "memory", (double)facts->memory.bytes / mebibytes, facts->memory.of);
+  printf("  %-28s%.0f MiB at most; --max-memory sets another limit\n", "memory of a file, to read",
+         (double)facts->file_bytes / mebibytes);
+}
+
 static void print_text(const info_facts *facts) {
   printf("hartsift %s\n\nthis build:\n", facts->version);
   for (int i = 0; i < INFO_CODECS; i++)
     printf("  %-28s%s\n", info_codecs[i].what, info_codecs[i].is_there ? "yes" : "no");
   printf("\nthis machine:\n  %-28s%s\n  %-28s%d\n", "CPU level", facts->cpu_level, "CPU threads", facts->threads);
+  print_memory(facts);
   printf("  %-28s%s%s\n", "GPU", facts->gpu_is_usable ? "usable" : "not used: ", facts->gpu_message);
+  for_each_advice(facts, put_line);
   if (!facts->context) return;
   printf("\nchosen for each stage:\n");
   for (const char *line = hs_backend_report(facts->context); *line != '\0';) {
@@ -103,7 +157,11 @@ static void print_json(const info_facts *facts) {
   printf(", \"threads\": %d}, \"gpu\": {\"usable\": %s, \"reason\": ", facts->threads,
          facts->gpu_is_usable ? "true" : "false");
   cli_write_json_string(stdout, facts->gpu_is_usable ? NULL : facts->gpu_message);
-  printf("}, \"stages\": {");
+  printf("}, \"memory\": {\"bytes\": %" PRIu64 ", \"of\": ", facts->memory.bytes);
+  cli_write_json_string(stdout, facts->memory.of);
+  printf(", \"file_bytes\": %" PRIu64 "}, \"advice\": [", facts->file_bytes);
+  for_each_advice(facts, put_json);
+  printf("], \"stages\": {");
   if (facts->context) print_json_report(hs_backend_report(facts->context));
   printf("}}\n");
 }

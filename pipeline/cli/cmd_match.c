@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/memory.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/match_file.h"
 #include "pipeline/cli/draw/draw_common.h"
@@ -87,6 +88,23 @@ static cli_exit prepare_matching(match_job *job) {
   return CLI_DONE;
 }
 
+/* --nearest and --radius give all that they say, without the tests of a match. */
+static cli_exit check_neighbours(const match_job *job) {
+  static const option_id tests[] = {OPTION_RATIO,        OPTION_MUTUAL, OPTION_NO_MUTUAL,
+                                    OPTION_MAX_DISTANCE, OPTION_VERIFY, OPTION_DRAW};
+  const option_id wanted = given(job, OPTION_NEAREST) ? OPTION_NEAREST : OPTION_RADIUS;
+  if (!given(job, wanted)) return CLI_DONE;
+  if (given(job, OPTION_NEAREST) && given(job, OPTION_RADIUS))
+    return usage("--nearest and --radius: expected one of them");
+  for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+    if (!given(job, tests[i])) continue;
+    cli_error(COMMAND_MATCH, "--%s is for matches, and --%s gives neighbours: expected one of them",
+              option_get(tests[i])->name, option_get(wanted)->name);
+    return CLI_USAGE;
+  }
+  return CLI_DONE;
+}
+
 /* --draw: over pictures, so that files of features will not do. */
 static cli_exit check_drawing(const match_job *job) {
   if (!given(job, OPTION_DRAW)) return CLI_DONE;
@@ -129,7 +147,8 @@ static cli_exit prepare(match_job *job) {
   job->format = match_format_by_ending(job->output);
   if (given(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
   if (given(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
-  cli_exit result = prepare_matching(job);
+  cli_exit result = check_neighbours(job);
+  if (result == CLI_DONE) result = prepare_matching(job);
   if (result == CLI_DONE) result = check_drawing(job);
   return result == CLI_DONE ? prepare_verification(job) : result;
 }
@@ -148,6 +167,7 @@ static cli_exit check_database_options(const option_set *set) {
     bool fits = option_belongs_to((option_id)id, COMMAND_EXTRACT) == false;
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) fits = fits || allowed[i] == (option_id)id;
     fits = fits && id != OPTION_MATCH_FORMAT && id != OPTION_CAMERA && id != OPTION_DRAW;
+    fits = fits && id != OPTION_NEAREST && id != OPTION_RADIUS;
     if (set->values[id].given && !fits) {
       cli_error(COMMAND_MATCH,
                 "--%s means nothing with --database, which has features and cameras and gets the matches",
@@ -190,6 +210,7 @@ static hs_status extract(match_job *job, const char *path, hs_features *features
   hs_status status = cli_load_image(&job->input, path, false, &image, job->message, sizeof job->message);
   if (status == HS_OK) {
     status = hs_extract(job->context, &image, NULL, features);
+    if (status == HS_OK) status = hs_features_to_original(features, &image);
     if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);
   }
   hs_image_free(&image);
@@ -200,11 +221,11 @@ static hs_status extract(match_job *job, const char *path, hs_features *features
 static hs_status load(match_job *job, const char *path, hs_features *features) {
   const bool scene = path[0] == '@', is_stdin = strcmp(path, "-") == 0;
   if (!scene && !is_stdin && hs_format_of_name(path) != HS_FORMAT_AUTO)
-    return cli_load_features(path, features, job->message, sizeof job->message);
+    return cli_load_features(&job->input, path, features, job->message, sizeof job->message);
   const hs_status status = extract(job, path, features);
   if (scene || is_stdin || (status != HS_ERR_FORMAT && status != HS_ERR_UNSUPPORTED)) return status;
   char message[CLI_MESSAGE_BYTES];
-  const hs_status other = cli_load_features(path, features, message, sizeof message);
+  const hs_status other = cli_load_features(&job->input, path, features, message, sizeof message);
   return other == HS_OK ? other : status;
 }
 
@@ -283,10 +304,53 @@ static cli_exit verify(match_job *job) {
   return CLI_DONE;
 }
 
+/* What --nearest or --radius found, as matches: by ascending first, then in the order of neighbours. lists: or null. */
+static hs_status take_neighbours(match_job *job, const hs_neighbour *found, size_t each,
+                                 const hs_neighbour_lists *lists) {
+  hs_matches *matches = &job->table.matches;
+  const size_t rows = job->features[0].count, most = lists ? lists->starts[rows] : rows * each;
+  matches->pairs = hs_memory_alloc(NULL, (most + 1) * sizeof *matches->pairs);
+  if (!matches->pairs) return HS_ERR_MEMORY;
+  matches->capacity = most + 1;
+  for (size_t row = 0; row < rows; row++) {
+    const size_t first = lists ? lists->starts[row] : row * each, end = lists ? lists->starts[row + 1] : first + each;
+    for (size_t i = first; i < end && found[i].index != HS_NO_FEATURE; i++)
+      matches->pairs[matches->count++] =
+          (hs_match_pair){(uint32_t)row, found[i].index, found[i].distance, found[i].distance};
+  }
+  return HS_OK;
+}
+
+static hs_status find_k_nearest(match_job *job, int32_t k) {
+  const size_t rows = job->features[0].count;
+  hs_neighbour *found = rows < SIZE_MAX / sizeof *found / HS_NEIGHBOURS_MOST - 1
+                            ? hs_memory_alloc(NULL, (rows * (size_t)k + 1) * sizeof *found)
+                            : NULL;
+  if (!found) return HS_ERR_MEMORY;
+  hs_status status = hs_find_k_nearest(job->context, &job->features[0], &job->features[1], &job->wanted, k, found);
+  if (status == HS_OK) status = take_neighbours(job, found, (size_t)k, NULL);
+  hs_memory_release(NULL, found);
+  return status;
+}
+
+static hs_status find_within(match_job *job, double radius) {
+  hs_neighbour_lists lists = {0};
+  hs_status status = hs_find_within(job->context, &job->features[0], &job->features[1], &job->wanted, radius, &lists);
+  if (status == HS_OK) status = take_neighbours(job, lists.neighbours, 0, &lists);
+  hs_neighbour_lists_free(&lists);
+  return status;
+}
+
+static hs_status find_matches(match_job *job) {
+  const option_value *values = job->set->values;
+  if (given(job, OPTION_NEAREST)) return find_k_nearest(job, (int32_t)values[OPTION_NEAREST].integer);
+  if (given(job, OPTION_RADIUS)) return find_within(job, values[OPTION_RADIUS].number);
+  return hs_match(job->context, &job->features[0], &job->features[1], &job->wanted, &job->table.matches);
+}
+
 static cli_exit compute(match_job *job) {
   const double start = cli_milliseconds();
-  const hs_status status =
-      hs_match(job->context, &job->features[0], &job->features[1], &job->wanted, &job->table.matches);
+  const hs_status status = find_matches(job);
   job->milliseconds = cli_milliseconds() - start;
   if (status != HS_OK) {
     cli_explain(job->context, status, job->message, sizeof job->message);

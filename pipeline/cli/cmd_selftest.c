@@ -23,6 +23,7 @@ typedef struct selftest_scene {
   hs_norm norm;
   int32_t max_features, scales, upright;
   bool not_doubled; /* first octave 0 */
+  int32_t dsp;
 } selftest_scene;
 
 static const selftest_scene selftest_scenes[] = {
@@ -42,6 +43,8 @@ static const selftest_scene selftest_scenes[] = {
     {"vlfeat 131x97 f32", HS_PROFILE_VLFEAT, 131, 97, .seed = 14, .descriptor = HS_DESCRIPTOR_F32},
     {"colmap 200x150", HS_PROFILE_COLMAP, 200, 150, .seed = 15},
     {"colmap 131x97 best 30", HS_PROFILE_COLMAP, 131, 97, .seed = 16, .max_features = 30},
+    {"lowe 190x140 root dsp", HS_PROFILE_LOWE, 190, 140, .seed = 17, .norm = HS_NORM_ROOT, .dsp = 1},
+    {"colmap 140x131 f32 dsp", HS_PROFILE_COLMAP, 140, 131, .seed = 18, .descriptor = HS_DESCRIPTOR_F32, .dsp = 1},
 };
 enum { SELFTEST_SCENES = sizeof selftest_scenes / sizeof selftest_scenes[0] };
 
@@ -71,6 +74,8 @@ typedef struct selftest_state {
   bool usable[SELFTEST_BACKENDS];
   char *unusable_reasons[SELFTEST_BACKENDS]; /* null: usable */
   int failed_scenes[SELFTEST_BACKENDS];
+  int32_t engine; /* hs_decodes_jpeg of the first GPU */
+  char engine_reason[CLI_MESSAGE_BYTES];
   hs_features expected; /* of the reference, for the present scene */
   hs_features found;
 } selftest_state;
@@ -99,6 +104,7 @@ static void scene_options(const selftest_scene *scene, hs_options *options) {
   hs_options_init(options, scene->profile);
   options->descriptor = scene->descriptor;
   options->upright = scene->upright;
+  options->dsp = scene->dsp;
   options->norm = scene->norm != HS_NORM_L2 ? scene->norm : options->norm;
   options->max_features = scene->max_features != 0 ? scene->max_features : options->max_features;
   options->scales = scene->scales != 0 ? scene->scales : options->scales;
@@ -161,6 +167,8 @@ static void probe_backends(selftest_state *state) {
     state->usable[i] = status != HS_ERR_OPTION && status != HS_ERR_NO_DEVICE && status != HS_ERR_UNSUPPORTED;
     if (status == HS_OK) {
       reports[i] = strdup(hs_backend_report(context));
+      if (backend->device == HS_DEVICE_CUDA)
+        state->engine = hs_decodes_jpeg(context, state->engine_reason, sizeof state->engine_reason);
       for (int j = 0; j < i && state->usable[i] && reports[i] != NULL; j++) {
         const bool is_same = reports[j] != NULL && strcmp(reports[i], reports[j]) == 0 &&
                              backend->threads == selftest_backends[j].threads;
@@ -250,6 +258,13 @@ static cli_exit print_digests(selftest_state *state) {
   return failed == 0 ? CLI_DONE : CLI_FAILED;
 }
 
+/* Whether the GPU's JPEG engine is there, was compared, and is used. One whose pixels differ is no failure: libjpeg decodes. */
+static void print_engine(const selftest_state *state) {
+  static const char *const verdicts[] = {"not used", "skipped", "passed"};
+  printf("%-10sJPEG engine: %s%s\n", verdicts[state->engine + 1], state->engine_reason,
+         state->engine > 0 ? ", the pixels of made pictures equal libjpeg's, used" : "");
+}
+
 static void print_json(const selftest_state *state, int digests, int reference_failures, bool agree) {
   printf("{\"version\": \"%s\", \"method_version\": %d, \"digests\": %d, \"agree\": %s, \"backends\": [\n"
          "  {\"name\": \"%s\", \"skipped\": null, \"scenes\": %d, \"failed\": %d}",
@@ -263,7 +278,10 @@ static void print_json(const selftest_state *state, int digests, int reference_f
       printf("null");
     printf(", \"scenes\": %d, \"failed\": %d}", state->usable[i] ? SELFTEST_SCENES : 0, state->failed_scenes[i]);
   }
-  printf("\n]}\n");
+  static const char *const states[] = {"different", "absent", "used"};
+  printf("\n], \"jpeg_engine\": {\"state\": \"%s\", \"reason\": ", states[state->engine + 1]);
+  cli_write_json_string(stdout, state->engine_reason);
+  printf("}}\n");
 }
 
 static cli_exit compare_all(selftest_state *state) {
@@ -285,6 +303,7 @@ static cli_exit compare_all(selftest_state *state) {
              selftest_backends[i].name, SELFTEST_SCENES - state->failed_scenes[i], SELFTEST_SCENES);
     }
   }
+  if (prints) print_engine(state);
   if (prints)
     printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
   else if (state->set->values[OPTION_JSON].given)
@@ -293,7 +312,7 @@ static cli_exit compare_all(selftest_state *state) {
 }
 
 cli_exit cmd_selftest(const option_set *set) {
-  selftest_state state = {.set = set};
+  selftest_state state = {.set = set, .engine_reason = "no GPU"};
   const char *user_cpu = getenv(SELFTEST_CPU_VARIABLE);
   /* A copy: setenv may release what getenv gave. */
   char *copy = user_cpu ? strdup(user_cpu) : NULL;

@@ -24,5 +24,7 @@ const selftest_digest selftest_digests[] = {
     {"vlfeat 131x97 f32", UINT64_C(0x733537833BA8FD67)},
     {"colmap 200x150", UINT64_C(0x952D3799ED8FAB97)},
     {"colmap 131x97 best 30", UINT64_C(0x51360CA7D058DCEC)},
+    {"lowe 190x140 root dsp", UINT64_C(0x2072E2FD98AF81C6)},
+    {"colmap 140x131 f32 dsp", UINT64_C(0xC32898CD633FB8AA)},
     {NULL, 0},
 };

@@ -3,6 +3,7 @@
  */
 #include "pipeline/cli/batch/batch_database.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/formats/common/content_digest.h"
@@ -48,12 +49,30 @@ static hs_status read_digest(batch_database *database, uint32_t image_id, uint64
   return status;
 }
 
-hs_status batch_database_put(batch_database *database, const char *name, const hs_features *features,
-                             const hs_exif *exif, uint64_t *digest, char *message, size_t message_bytes) {
-  uint32_t image_id = 0;
+batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *place) {
+  batch_prepared *prepared = calloc(1, sizeof *prepared);
+  if (!prepared) return NULL;
+  const feature_target target = {.path = place,
+                                 .features = features,
+                                 .layout = layout,
+                                 .message = prepared->message,
+                                 .message_bytes = sizeof prepared->message};
+  prepared->features = features->count;
+  prepared->digest = digest_features(features);
+  prepared->status = colmap_rows_make(&target, &prepared->rows);
+  if (prepared->status == HS_OK) prepared->status = colmap_rows_digest(&prepared->rows, &prepared->output_digest);
+  return prepared;
+}
+
+void batch_prepared_free(batch_prepared *prepared) {
+  if (prepared) colmap_rows_free(&prepared->rows);
+  free(prepared);
+}
+
+hs_status batch_database_put(batch_database *database, const char *name, const colmap_rows *rows, const hs_exif *exif,
+                             char *message, size_t message_bytes) {
   pthread_mutex_lock(&database->lock);
-  hs_status status = database_add_image(database->handle, &database->camera, name, features, exif, &image_id);
-  if (status == HS_OK) status = read_digest(database, image_id, digest);
+  const hs_status status = database_add_rows(database->handle, &database->camera, name, rows, exif);
   if (status != HS_OK) {
     const char *reason = hs_colmap_last_error(database->handle);
     hs_message_set(message, message_bytes, "%s", reason[0] != '\0' ? reason : hs_status_string(status));

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "pipeline/cli/common/database_output.h"
+#include "pipeline/formats/colmap/colmap_rows.h"
 
 enum { BATCH_DATABASE_PENDING = 256 }; /* most images between two commits */
 
@@ -25,9 +26,22 @@ cli_exit batch_database_open(batch_database *database, const option_set *set, co
 /* Closes without a commit: images added since the last one are dropped. A zeroed struct is allowed. */
 void batch_database_close(batch_database *database);
 
-/* Adds an image; *digest: of its features as the database gives them back. */
-hs_status batch_database_put(batch_database *database, const char *name, const hs_features *features,
-                             const hs_exif *exif, uint64_t *digest, char *message, size_t message_bytes);
+/* An image's features on their way into the database. */
+typedef struct batch_prepared {
+  hs_status status;
+  char message[CLI_MESSAGE_BYTES]; /* of a failure; "" otherwise */
+  uint64_t features, digest;       /* their number, and digest_features of them */
+  uint64_t output_digest;          /* of what the database will give back */
+  colmap_rows rows;
+} batch_prepared;
+
+/* Converts features, in any thread; place: of the database. Null: no memory. */
+batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *place);
+void batch_prepared_free(batch_prepared *prepared);
+
+/* Adds an image. */
+hs_status batch_database_put(batch_database *database, const char *name, const colmap_rows *rows, const hs_exif *exif,
+                             char *message, size_t message_bytes);
 
 /* Whether the last commit is long enough ago for the next one. */
 bool batch_database_wants_commit(const batch_database *database);

@@ -24,8 +24,9 @@ typedef struct batch_result {
   size_t index;
   hs_status status;
   const char *message;         /* of a failure, "" otherwise */
-  int32_t width, height;       /* 0 when the image could not be read */
-  const hs_features *features; /* valid during the call; null after a failure */
+  int32_t width, height;       /* of the original; 0 when the image could not be read */
+  const hs_features *features; /* valid during the call; null after a failure, and where there is `prepared` */
+  void *prepared;              /* what batch_work.prepare made of the features; null: it is null, or nothing */
   const hs_exif *exif;         /* of the image; valid during the call */
   int32_t device;              /* place in batch_work.devices; -1: none */
   double milliseconds;         /* from its submission to its features */
@@ -40,19 +41,27 @@ typedef struct batch_work {
   bool (*wanted)(void *user, size_t index);
   /* From a writing thread (0..writers-1), once for each wanted image, unless the batch is stopped first. */
   void (*done)(void *user, int32_t writer, const batch_result *result);
+  /* With in_order, or null: from several threads, makes of a result what `done` will need at its turn, because that is one
+     thread for all. `discard` frees it where no `done` follows. */
+  void *(*prepare)(void *user, const batch_result *result);
+  void (*discard)(void *user, void *prepared);
   void *user;
   const hs_load_options *load; /* allocator, exif, message and message_bytes are set here; or null */
-  const hs_image *mask;        /* of every image; or null */
-  const hs_options *devices;   /* a context is made from each */
-  int32_t device_count;        /* 1 or more */
-  bool in_order;               /* `done` is called in the order of the images, by one writing thread */
-  int32_t readers, writers;    /* threads; 0: by devices and cores, as many writers as readers */
+  /* The mask of a loaded image, of its size; data null: none. Freed here. From a reading thread. Null: no masks. */
+  hs_status (*mask)(void *user, size_t index, const hs_image *image, hs_image *mask, char *message,
+                    size_t message_bytes);
+  const hs_options *devices; /* a context is made from each */
+  int32_t device_count;      /* 1 or more */
+  bool in_order;             /* `done` is called in the order of the images, by one writing thread */
+  int32_t readers, writers;  /* threads; 0: by devices and cores, as many writers as readers */
   const hs_allocator
       *allocator; /* of pixels and lists of slots, never called from two threads at once; null: the C library's */
 } batch_work;
 
 typedef struct batch_numbers {
   double read_cpu_s, write_cpu_s; /* CPU time of the reading and the writing threads */
+  double read_busy, write_busy;   /* parts of their time that these threads did not wait for work, 0..1 */
+  double first_s;                 /* from the start to the first result; 0: none */
   size_t pixel_bytes_most;        /* memory of pixels and decoders in use at one time */
   uint64_t pixel_buffers_made;    /* buffers that came from the system for them */
   const char *fallback;           /* why the CPU processed some images (until batch_free); null: it did not */
@@ -79,6 +88,9 @@ bool batch_wait(batch_run *batch, int32_t milliseconds);
 
 /* Final once batch_wait has returned true. */
 batch_numbers batch_get_numbers(batch_run *batch);
+
+/* The part of the time in which the device had an image in flight, 0..1; final as the numbers. */
+double batch_device_busy(batch_run *batch, int32_t device);
 
 /* Stops where that has not happened, waits for the end and frees everything; null is allowed. */
 void batch_free(batch_run *batch);

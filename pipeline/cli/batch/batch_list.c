@@ -12,7 +12,8 @@
 #include "pipeline/base/path_text.h"
 #include "pipeline/cli/common/output_name.h"
 
-static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pam"};
+static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".pgm",  ".ppm", ".pnm",
+                                            ".pam", ".tif", ".tiff", ".webp", ".bmp"};
 
 static bool has_image_ending(const char *name) {
   for (size_t i = 0; i < sizeof image_endings / sizeof image_endings[0]; i++)
@@ -207,8 +208,11 @@ cli_exit batch_list_read(batch_list *list, const char *operand, char end) {
   } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
     result = read_folder(list, operand);
     if (result == CLI_DONE && list->count == 0 && list->unreadable == 0) {
-      cli_error(COMMAND_BATCH,
-                "%s: no images there: none of its files ends in .png, .jpg, .jpeg, .pgm, .ppm, .pnm or .pam", operand);
+      cli_error(
+          COMMAND_BATCH,
+          "%s: no images there: none of its files ends in .png, .jpg, .jpeg, .pgm, .ppm, .pnm, .pam, .tif, .tiff, .webp or "
+          ".bmp",
+          operand);
       result = CLI_FAILED;
     }
   } else {

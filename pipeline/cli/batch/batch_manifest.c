@@ -36,11 +36,11 @@ static void write_field(FILE *out, const char *text) {
 }
 
 static void write_head(FILE *out, const batch_manifest *manifest, bool is_journal) {
-  fprintf(out, "%s\n# %s\n%s%s\n", BATCH_RECALL_TITLE, manifest->settings, BATCH_RECALL_COLUMNS,
-          is_journal ? BATCH_RECALL_JOURNAL_COLUMNS : "");
+  fprintf(out, "%s\n# %s\n%s%s%s\n", BATCH_RECALL_TITLE, manifest->settings, BATCH_RECALL_COLUMNS,
+          manifest->has_masks ? BATCH_RECALL_MASK_COLUMN : "", is_journal ? BATCH_RECALL_JOURNAL_COLUMNS : "");
 }
 
-static void write_record(FILE *out, const char *name, const batch_record *record) {
+static void write_record(FILE *out, const char *name, const batch_record *record, bool has_masks) {
   const bool done = record->status == HS_OK;
   write_field(out, name);
   if (record->width > 0)
@@ -53,6 +53,10 @@ static void write_record(FILE *out, const char *name, const batch_record *record
     fputs(",,,", out);
   fprintf(out, ",%s,", hs_status_name(record->status));
   write_field(out, record->message ? record->message : "");
+  if (has_masks && record->mask_digest != 0)
+    fprintf(out, ",%016" PRIx64, record->mask_digest);
+  else if (has_masks)
+    fputc(',', out);
 }
 
 /* ---- names */
@@ -75,6 +79,7 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
   *manifest = (batch_manifest){.list = list,
                                .records = calloc(list->count + 1, sizeof *manifest->records),
                                .settings = strdup(settings),
+                               .has_masks = batch_settings_have_masks(settings, strlen(settings)),
                                .csv_path = make_path(prefix, shard, shards, ".csv"),
                                .journal_path = make_path(prefix, shard, shards, ".journal"),
                                .prefix = strdup(prefix),
@@ -189,6 +194,7 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   }
   if (check_own(manifest, manifest->journal, manifest->journal_path) != CLI_DONE) return CLI_FAILED;
   if (batch_manifest_check_old(manifest) != CLI_DONE) return CLI_FAILED;
+  atomic_file_remove_left(manifest->csv_path);
   if (resume) {
     const cli_exit result = batch_recall(manifest, &whole_bytes);
     if (result != CLI_DONE) return result;
@@ -208,7 +214,7 @@ bool batch_manifest_append(const batch_manifest *manifest, size_t index, double 
   size_t length = 0;
   FILE *memory = open_memstream(&text, &length);
   if (!memory) return false;
-  write_record(memory, manifest->list->images[index].name, &manifest->records[index]);
+  write_record(memory, manifest->list->images[index].name, &manifest->records[index], manifest->has_masks);
   fprintf(memory, ",%.3f", milliseconds);
   bool done = fflush(memory) == 0 && !ferror(memory);
   if (done) fprintf(memory, ",%08" PRIx32 "\n", crc_zip(0, text, length));
@@ -232,7 +238,7 @@ cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t st
   if (stream) {
     write_head(stream, manifest, false);
     for (size_t i = first; i < manifest->list->count; i += step) {
-      write_record(stream, manifest->list->images[i].name, &manifest->records[i]);
+      write_record(stream, manifest->list->images[i].name, &manifest->records[i], manifest->has_masks);
       fputc('\n', stream);
     }
     status = atomic_file_commit(&file);

@@ -25,6 +25,7 @@ typedef enum batch_state {
 typedef struct batch_record {
   uint64_t features, digest;
   uint64_t output_digest;
+  uint64_t mask_digest;  /* of the file of --masks for this image; 0: there is none */
   int32_t width, height; /* 0 when unknown */
   hs_status status;
   batch_state state;
@@ -35,6 +36,7 @@ typedef struct batch_manifest {
   const batch_list *list;
   batch_record *records; /* one for each image of the list */
   char *settings;        /* what the results depend on, one line */
+  bool has_masks;        /* the settings name a folder of them: rows have their digests */
   char *csv_path, *journal_path;
   char *prefix;       /* what the paths of all manifests of this output begin with */
   int journal;        /* descriptor, locked; -1: not open */

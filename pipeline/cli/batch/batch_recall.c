@@ -16,7 +16,7 @@
 /* Notes what a row says of an image of the list. False when a field is not what such a row has. */
 static bool take_row(batch_manifest *manifest, const batch_row *row) {
   batch_record record;
-  if (!batch_row_record(row, &record)) return false;
+  if (!batch_row_record(row, manifest->has_masks, &record)) return false;
   if (record.state == BATCH_FAILED) return true; /* a failure is tried again */
   const batch_image_name *image = batch_list_find(manifest->list, row->fields[0]);
   if (image) manifest->records[image - manifest->list->images] = record;
@@ -28,7 +28,7 @@ static bool take_row(batch_manifest *manifest, const batch_row *row) {
 size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size, bool is_journal,
                          bool *settings_differ, const char **settings) {
   const char *place = text, *end = text + size;
-  const int fields = is_journal ? BATCH_JOURNAL_FIELDS : BATCH_ROW_FIELDS;
+  const int fields = batch_row_fields(manifest->has_masks, is_journal);
   size_t settings_length = 0;
   *settings_differ = false;
   if (!batch_read_head(&place, end, is_journal, settings, &settings_length)) return 0;
@@ -36,7 +36,7 @@ size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size
     *settings_differ = true;
     return settings_length;
   }
-  batch_row row = {.text = malloc(size + BATCH_JOURNAL_FIELDS)};
+  batch_row row = {.text = malloc(size + BATCH_FIELDS_MOST)};
   const char *whole = place;
   while (row.text && batch_read_row(&place, end, &row) && row.count == fields &&
          (!is_journal || batch_check_row(whole, &row)) && take_row(manifest, &row))
@@ -66,6 +66,8 @@ static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char
               "everything again",
               path, then, now);
   }
+  if (size > 0 && whole == 0)
+    cli_note("%s: begins otherwise than this version writes it, or is torn: its images are done again", path);
   *whole_bytes = differ ? 0 : whole;
   free(text);
   return differ ? CLI_USAGE : CLI_DONE;

@@ -66,12 +66,14 @@ void batch_report_progress(batch_report *report) {
 }
 
 static void print_summary(const batch_report *report, double seconds, const batch_devices *devices,
-                          const batch_cpu_seconds *cpu) {
+                          const batch_times *times) {
   printf("{\"summary\": {\"images\": %zu, \"done\": %zu, \"kept\": %zu, \"failed\": %zu, \"seconds\": %.3f, "
-         "\"images_per_second\": %.3f, \"cpu_seconds\": {\"read\": %.3f, \"extract\": %.3f, \"write\": %.3f}, "
-         "\"devices\": [",
-         report->total, report->done, report->kept, report->failed, seconds, rate_of(report), cpu->read, cpu->extract,
-         cpu->write);
+         "\"images_per_second\": %.3f, \"first_second\": %.3f, \"cpu_seconds\": {\"read\": %.3f, \"extract\": %.3f, "
+         "\"write\": %.3f}, \"busy\": {\"read\": %.3f, \"write\": %.3f, \"devices\": [",
+         report->total, report->done, report->kept, report->failed, seconds, rate_of(report), times->first_s,
+         times->read_cpu_s, times->extract_cpu_s, times->write_cpu_s, times->read_busy, times->write_busy);
+  for (int32_t i = 0; i < devices->count; i++) printf("%s%.3f", i > 0 ? ", " : "", times->device_busy[i]);
+  printf("]}, \"devices\": [");
   for (int32_t i = 0; i < devices->count; i++) {
     char name[32];
     batch_device_name(&devices->each[i], name, sizeof name);
@@ -80,10 +82,10 @@ static void print_summary(const batch_report *report, double seconds, const batc
   printf("]}}\n");
 }
 
-void batch_report_end(batch_report *report, const batch_devices *devices, const batch_cpu_seconds *cpu) {
+void batch_report_end(batch_report *report, const batch_devices *devices, const batch_times *times) {
   const double seconds = progress_line_seconds(&report->line);
   progress_line_clear(&report->line);
-  if (report->has_json) print_summary(report, seconds, devices, cpu);
+  if (report->has_json) print_summary(report, seconds, devices, times);
   if (!report->is_quiet) {
     fprintf(stderr, "%zu images: %zu done, %zu kept, %zu failed, %.1f s, %.1f a second on ", report->total,
             report->done, report->kept, report->failed, seconds, rate_of(report));

@@ -18,9 +18,13 @@ typedef struct batch_report {
   size_t of_device[BATCH_DEVICES_MOST];
 } batch_report;
 
-typedef struct batch_cpu_seconds {
-  double read, extract, write;
-} batch_cpu_seconds;
+/* Where the time of a batch went. */
+typedef struct batch_times {
+  double read_cpu_s, extract_cpu_s, write_cpu_s;
+  double first_s;                         /* from the start to the first result */
+  double read_busy, write_busy;           /* parts of their time that these threads did not wait for work */
+  double device_busy[BATCH_DEVICES_MOST]; /* parts in which the devices had an image in flight */
+} batch_times;
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total);
 
@@ -32,6 +36,6 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
 void batch_report_progress(batch_report *report);
 
 /* Ends the progress line and says how it went. */
-void batch_report_end(batch_report *report, const batch_devices *devices, const batch_cpu_seconds *cpu);
+void batch_report_end(batch_report *report, const batch_devices *devices, const batch_times *times);
 
 #endif

@@ -43,7 +43,7 @@ bool batch_read_row(const char **place, const char *end, batch_row *row) {
   char *out = row->text;
   row->count = 0;
   for (;;) {
-    if (row->count == BATCH_JOURNAL_FIELDS) return false;
+    if (row->count == BATCH_FIELDS_MOST) return false;
     row->fields[row->count++] = out;
     row->check_at = at > *place ? (size_t)(at - *place) - 1 : 0;
     if (!read_field(&at, end, &out)) return false;
@@ -76,10 +76,23 @@ static hs_status find_status(const char *name) {
   return HS_ERR_INTERNAL; /* a later version's */
 }
 
-bool batch_row_record(const batch_row *row, batch_record *record) {
+bool batch_settings_have_masks(const char *settings, size_t length) {
+  static const char name[] = " masks=";
+  const char *last = settings + length - (sizeof name - 1);
+  for (const char *at = settings; length >= sizeof name - 1 && at <= last; at++)
+    if (memcmp(at, name, sizeof name - 1) == 0) return true;
+  return false;
+}
+
+int batch_row_fields(bool has_masks, bool is_journal) { return 8 + (has_masks ? 1 : 0) + (is_journal ? 2 : 0); }
+
+bool batch_row_record(const batch_row *row, bool has_masks, batch_record *record) {
   uint64_t width = 0, height = 0;
   const bool done = strcmp(row->fields[6], hs_status_name(HS_OK)) == 0;
   *record = (batch_record){.state = done ? BATCH_CLAIMED : BATCH_FAILED};
+  if (has_masks && row->fields[BATCH_MASK_FIELD][0] != '\0' &&
+      !parse_number(row->fields[BATCH_MASK_FIELD], 16, UINT64_MAX, &record->mask_digest))
+    return false;
   if ((done || row->fields[1][0] != '\0') &&
       (!parse_number(row->fields[1], 10, INT32_MAX, &width) || !parse_number(row->fields[2], 10, INT32_MAX, &height)))
     return false;
@@ -108,12 +121,15 @@ static bool read_line(const char **place, const char *end, const char *start, co
 }
 
 bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length) {
-  const char *columns = is_journal ? BATCH_RECALL_COLUMNS BATCH_RECALL_JOURNAL_COLUMNS : BATCH_RECALL_COLUMNS;
+  char columns[sizeof BATCH_RECALL_COLUMNS BATCH_RECALL_MASK_COLUMN BATCH_RECALL_JOURNAL_COLUMNS];
   const char *rest = NULL;
   size_t rest_length = 0;
-  return read_line(place, end, BATCH_RECALL_TITLE, &rest, &rest_length) && rest_length == 0 &&
-         read_line(place, end, "# ", settings, length) && read_line(place, end, columns, &rest, &rest_length) &&
-         rest_length == 0;
+  if (!read_line(place, end, BATCH_RECALL_TITLE, &rest, &rest_length) || rest_length != 0) return false;
+  if (!read_line(place, end, "# ", settings, length)) return false;
+  snprintf(columns, sizeof columns, "%s%s%s", BATCH_RECALL_COLUMNS,
+           batch_settings_have_masks(*settings, *length) ? BATCH_RECALL_MASK_COLUMN : "",
+           is_journal ? BATCH_RECALL_JOURNAL_COLUMNS : "");
+  return read_line(place, end, columns, &rest, &rest_length) && rest_length == 0;
 }
 
 /* ---- files */

@@ -6,18 +6,23 @@
 
 #include "pipeline/cli/batch/batch_manifest.h"
 
-/* The first line, the names of the columns, and those that a journal has behind them. The second line is "# " and the
-   settings. */
+/* The first line, the names of the columns, the one more where there are masks by name, and those that a journal has behind
+   them. The second line is "# " and the settings. */
 #define BATCH_RECALL_TITLE           "# hartsift batch 1"
 #define BATCH_RECALL_COLUMNS         "image,width,height,features,digest,output_digest,status,error"
+#define BATCH_RECALL_MASK_COLUMN     ",mask"
 #define BATCH_RECALL_JOURNAL_COLUMNS ",milliseconds,check"
 
-enum { BATCH_ROW_FIELDS = 8, BATCH_JOURNAL_FIELDS = 10 };
+enum { BATCH_MASK_FIELD = 8, BATCH_FIELDS_MOST = 11 };
+
+/* Whether the settings of a batch name a folder of masks; how many fields its rows have. */
+bool batch_settings_have_masks(const char *settings, size_t length);
+int batch_row_fields(bool has_masks, bool is_journal);
 
 /* The fields of a row, unquoted. */
 typedef struct batch_row {
-  char *text; /* room for all fields, each with its final zero: the size of the row and BATCH_JOURNAL_FIELDS */
-  const char *fields[BATCH_JOURNAL_FIELDS];
+  char *text; /* room for all fields, each with its final zero: the size of the row and BATCH_FIELDS_MOST */
+  const char *fields[BATCH_FIELDS_MOST];
   int count;
   size_t check_at; /* bytes of the row before its last comma */
 } batch_row;
@@ -34,7 +39,7 @@ bool batch_check_row(const char *text, const batch_row *row);
 
 /* What a row says: BATCH_CLAIMED, or BATCH_FAILED with its status and without its message. False when a field is not
    what such a row has. */
-bool batch_row_record(const batch_row *row, batch_record *record);
+bool batch_row_record(const batch_row *row, bool has_masks, batch_record *record);
 
 /* All that a descriptor gives, in memory from malloc; null with errno. */
 char *batch_read_whole(int descriptor, size_t *size);

@@ -107,7 +107,13 @@ void batch_device_resolve(batch_device *device, const char *backend_report) {
 
 /* Options stored in hs_options that change how fast a result comes, or whether, but not which. */
 static bool changes_no_result(option_id id) {
-  return id == OPTION_THREADS || id == OPTION_SPLIT || id == OPTION_MAX_MEMORY || id == OPTION_MAX_PIXELS;
+  return id == OPTION_THREADS || id == OPTION_SPLIT || id == OPTION_MAX_MEMORY || id == OPTION_MAX_PIXELS ||
+         id == OPTION_DECODER;
+}
+
+/* Options of pooling: written where it is asked for only, so that a batch begun by an earlier version goes on. */
+static bool pools(option_id id) {
+  return id == OPTION_DSP || id == OPTION_DSP_SIZES || id == OPTION_DSP_SMALLEST || id == OPTION_DSP_LARGEST;
 }
 
 static void write_choice(FILE *out, const char *choices, int32_t index) {
@@ -144,6 +150,16 @@ static void write_setting(FILE *out, const option_spec *spec, const hs_options *
   }
 }
 
+/* A text as part of one line. */
+static void write_text(FILE *out, const char *name, const char *text) {
+  fprintf(out, " %s=", name);
+  for (; *text != '\0'; text++)
+    if ((unsigned char)*text < ' ' || *text == '%')
+      fprintf(out, "%%%02X", (unsigned)(unsigned char)*text);
+    else
+      fputc(*text, out);
+}
+
 char *batch_settings_text(const option_set *set, const hs_options *options, const char *format,
                           const batch_inputs *inputs) {
   char *text = NULL;
@@ -155,7 +171,7 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->field != OPTION_NO_FIELD && option_belongs_to((option_id)id, COMMAND_BATCH) &&
-        !changes_no_result((option_id)id))
+        !changes_no_result((option_id)id) && (options->dsp || !pools((option_id)id)))
       write_setting(out, spec, options);
   }
   fprintf(out, " region=%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32, options->region_x, options->region_y,
@@ -168,6 +184,9 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
     fprintf(out, " camera-params=%s", set->values[OPTION_CAMERA_PARAMS].text);
   fprintf(out, " no-exif=%d decode-scale=%" PRId32 " mask=%016" PRIx64, inputs->as_stored, cli_decode_scale(set),
           inputs->mask_digest);
+  if (set->values[OPTION_MAX_IMAGE_SIZE].given)
+    fprintf(out, " max-image-size=%" PRId64, set->values[OPTION_MAX_IMAGE_SIZE].integer);
+  if (set->values[OPTION_MASKS].given) write_text(out, "masks", set->values[OPTION_MASKS].text);
   if (fclose(out) != 0) {
     free(text);
     return NULL;

@@ -229,22 +229,23 @@ static void store_rename_in_message(char *message, size_t bytes, const char *sta
 
 static hs_status store_write(const batch_store *store, const char *staged, char *target, const char *image,
                              const hs_features *features, uint64_t *digest, char *message, size_t message_bytes) {
-  const feature_format *format = format_by_id(store->format);
   const hs_file_options options = {.struct_size = sizeof options,
                                    .format = store->format,
                                    .layout = store->layout,
                                    .image_name = image,
                                    .message = message,
                                    .message_bytes = message_bytes};
-  hs_status status = hs_save_features(staged, features, &options);
+  digest_state written;
+  digest_start(&written);
+  const hs_status status = features_save(staged, features, &options, true, &written);
+  *digest = digest_end(&written);
   if (status != HS_OK) {
     store_rename_in_message(message, message_bytes, staged, target);
     return status;
   }
-  status = store_digest(format, staged, digest);
-  if (status == HS_OK && !store_move_all(format, staged, target)) status = HS_ERR_IO;
-  if (status == HS_ERR_IO) hs_message_set_errno(message, message_bytes, errno, "cannot write %s", target);
-  return status;
+  if (store_move_all(format_by_id(store->format), staged, target)) return HS_OK;
+  hs_message_set_errno(message, message_bytes, errno, "cannot write %s", target);
+  return HS_ERR_IO;
 }
 
 static hs_status store_put_file(const batch_store *store, int32_t writer, const char *name, char *output,
@@ -260,17 +261,38 @@ static hs_status store_put_file(const batch_store *store, int32_t writer, const 
   return status;
 }
 
-hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, const hs_features *features,
-                          const hs_exif *exif, uint64_t *output_digest, char *message, size_t message_bytes) {
-  char *output = batch_store_output(name, store);
-  hs_status status = HS_ERR_MEMORY;
+/* The features as their outputs have them. */
+static hs_features store_view(const batch_store *store, const hs_features *features) {
   hs_features view = *features;
   if (store->has_turned) view.origin.exif_orientation = 0;
+  return view;
+}
+
+hs_status batch_store_put(const batch_store *store, int32_t writer, const char *name, const hs_features *features,
+                          uint64_t *output_digest, char *message, size_t message_bytes) {
+  char *output = batch_store_output(name, store);
+  const hs_features view = store_view(store, features);
   message[0] = '\0';
-  if (output && batch_store_is_database(store))
-    status = batch_database_put(&store->database, output, &view, exif, output_digest, message, message_bytes);
-  else if (output)
-    status = store_put_file(store, writer, name, output, &view, output_digest, message, message_bytes);
+  const hs_status status =
+      output ? store_put_file(store, writer, name, output, &view, output_digest, message, message_bytes)
+             : HS_ERR_MEMORY;
+  if (status != HS_OK && message[0] == '\0') hs_message_set(message, message_bytes, "%s", hs_status_string(status));
+  free(output);
+  return status;
+}
+
+batch_prepared *batch_store_prepare(const batch_store *store, const hs_features *features) {
+  const hs_features view = store_view(store, features);
+  return batch_prepare(&view, store->layout, store->place);
+}
+
+hs_status batch_store_add(batch_store *store, const char *name, const batch_prepared *prepared, const hs_exif *exif,
+                          char *message, size_t message_bytes) {
+  char *output = batch_store_output(name, store);
+  hs_status status = !output || !prepared ? HS_ERR_MEMORY : prepared->status;
+  hs_message_set(message, message_bytes, "%s", prepared ? prepared->message : "");
+  if (status == HS_OK)
+    status = batch_database_put(&store->database, output, &prepared->rows, exif, message, message_bytes);
   if (status != HS_OK && message[0] == '\0') hs_message_set(message, message_bytes, "%s", hs_status_string(status));
   free(output);
   return status;

@@ -1,8 +1,8 @@
 /*
  * Where `batch` puts features: one file for each image in a folder, or one database for all.
  *
- * A file of features is made under a staging folder beside the outputs, read back for its digest and then renamed to
- * its place, so that a killed run leaves nothing half done outside that folder.
+ * A file of features is made under a staging folder beside the outputs and then renamed to its place, so that a killed
+ * run leaves nothing half done outside that folder.
  */
 #ifndef HARTSIFT_CLI_BATCH_BATCH_STORE_H
 #define HARTSIFT_CLI_BATCH_BATCH_STORE_H
@@ -38,11 +38,16 @@ bool batch_store_is_database(const batch_store *store);
 /* The name of an image's output, for batch_list_mark_shared; user: the store. */
 char *batch_store_output(const char *name, const void *user);
 
-/* Writes the features of image `name`, and into a database what exif says of it; *output_digest: of the bytes of its file or files. Several threads at once, each
-   with a number of its own. Into a database: one thread, *output_digest is of the features that come back, and
-   permanent with the next commit. message says why not. */
-hs_status batch_store_put(batch_store *store, int32_t writer, const char *name, const hs_features *features,
-                          const hs_exif *exif, uint64_t *output_digest, char *message, size_t message_bytes);
+/* Writes the features of image `name` to its file or files; *output_digest: of their bytes. Several threads at once, each
+   with a number of its own. message says why not. */
+hs_status batch_store_put(const batch_store *store, int32_t writer, const char *name, const hs_features *features,
+                          uint64_t *output_digest, char *message, size_t message_bytes);
+
+/* For a database: what batch_store_add needs of an image's features, in any thread. Null: no memory. */
+batch_prepared *batch_store_prepare(const batch_store *store, const hs_features *features);
+/* Adds the features of image `name`, and what exif says of it, permanent with the next commit; one thread. */
+hs_status batch_store_add(batch_store *store, const char *name, const batch_prepared *prepared, const hs_exif *exif,
+                          char *message, size_t message_bytes);
 
 /* Whether the output of an image is there, of this digest, and, of a file, not older than the image. */
 bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest);

@@ -67,6 +67,20 @@ void *bounded_queue_try_pop(bounded_queue *queue) {
   return item;
 }
 
+size_t bounded_queue_count(bounded_queue *queue) {
+  pthread_mutex_lock(&queue->lock);
+  const size_t count = queue->count;
+  pthread_mutex_unlock(&queue->lock);
+  return count;
+}
+
+bool bounded_queue_has_ended(bounded_queue *queue) {
+  pthread_mutex_lock(&queue->lock);
+  const bool ended = queue->closed && queue->count == 0;
+  pthread_mutex_unlock(&queue->lock);
+  return ended;
+}
+
 void bounded_queue_close(bounded_queue *queue) {
   pthread_mutex_lock(&queue->lock);
   queue->closed = true;

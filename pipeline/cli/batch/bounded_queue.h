@@ -27,6 +27,9 @@ void bounded_queue_push(bounded_queue *queue, void *item);
 void *bounded_queue_pop(bounded_queue *queue);
 /* The same without waiting: null when there is none now. */
 void *bounded_queue_try_pop(bounded_queue *queue);
+/* How many items there are; true: none are, and none will come. */
+size_t bounded_queue_count(bounded_queue *queue);
+bool bounded_queue_has_ended(bounded_queue *queue);
 /* No more items will come: a pop that waits returns null once the queue is empty. */
 void bounded_queue_close(bounded_queue *queue);
 

@@ -8,20 +8,14 @@
 
 #include "pipeline/base/memory.h"
 
-#if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
-#endif
-
 enum {
-  POOL_PINNED_FROM_BYTES = 1 << 16, /* smaller ones are rows and tables that no GPU reads */
-  POOL_WASTE_FACTOR = 4,            /* a buffer serves requests down to this part of its size */
+  POOL_WASTE_FACTOR = 4, /* a buffer serves requests down to this part of its size */
   POOL_GRANULE_BYTES = 4096
 };
 
 struct pool_buffer {
   pool_buffer *next; /* of the idle ones */
   size_t bytes;      /* behind the record */
-  bool pinned;
 };
 
 /* Keeps what follows aligned. */
@@ -31,43 +25,11 @@ static void *pool_content(pool_buffer *buffer) { return (unsigned char *)buffer 
 
 static pool_buffer *pool_record(void *content) { return (pool_buffer *)((unsigned char *)content - POOL_RECORD_BYTES); }
 
-/* Allocates with the pool's own device current; otherwise CUDA would open device 0 for a thread that has chosen none. */
-static void *pool_get_pinned(const buffer_pool *pool, size_t bytes) {
-#if HARTSIFT_HAVE_CUDA
-  void *host = NULL, *device = NULL;
-  int32_t previous = -1;
-  if (device_enter(pool->pinned_by, &previous) != STAGE_OK || device_alloc_pinned(&host, &device, bytes) != STAGE_OK)
-    host = NULL;
-  device_leave(previous);
-  return host;
-#else
-  (void)pool;
-  (void)bytes;
-  return NULL;
-#endif
-}
-
-static void pool_give_back(const buffer_pool *pool, pool_buffer *buffer) {
-#if HARTSIFT_HAVE_CUDA
-  if (buffer->pinned) {
-    int32_t previous = -1;
-    (void)device_enter(pool->pinned_by, &previous);
-    device_free_pinned(buffer);
-    device_leave(previous);
-    return;
-  }
-#endif
-  hs_memory_release(pool->source, buffer);
-}
-
 static pool_buffer *pool_get(buffer_pool *pool, size_t bytes) {
   size_t total = 0;
-  if (!hs_size_add(bytes, POOL_RECORD_BYTES, &total)) return NULL;
-  pool_buffer *buffer = pool->pinned_by >= 0 && bytes >= POOL_PINNED_FROM_BYTES ? pool_get_pinned(pool, total) : NULL;
-  const bool pinned = buffer != NULL;
-  if (!buffer) buffer = hs_memory_alloc(pool->source, total);
+  pool_buffer *buffer = hs_size_add(bytes, POOL_RECORD_BYTES, &total) ? hs_memory_alloc(pool->source, total) : NULL;
   if (buffer) {
-    *buffer = (pool_buffer){.bytes = bytes, .pinned = pinned};
+    *buffer = (pool_buffer){.bytes = bytes};
     pool->made_count++;
   }
   return buffer;
@@ -95,7 +57,7 @@ static void pool_trim(buffer_pool *pool, size_t bytes) {
     pool_buffer *buffer = *last;
     *last = NULL;
     pool->idle_bytes -= buffer->bytes;
-    pool_give_back(pool, buffer);
+    hs_memory_release(pool->source, buffer);
   }
 }
 
@@ -130,9 +92,8 @@ static void pool_release(void *content, void *user) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-bool buffer_pool_make(buffer_pool *pool, int32_t pinned_by, const hs_allocator *source) {
+bool buffer_pool_make(buffer_pool *pool, const hs_allocator *source) {
   memset(pool, 0, sizeof *pool);
-  pool->pinned_by = pinned_by;
   pool->source = source;
   pool->made = pthread_mutex_init(&pool->lock, NULL) == 0;
   return pool->made;
@@ -144,7 +105,7 @@ void buffer_pool_free(buffer_pool *pool) {
   while (pool->idle) {
     pool_buffer *buffer = pool->idle;
     pool->idle = buffer->next;
-    pool_give_back(pool, buffer);
+    hs_memory_release(pool->source, buffer);
   }
   pthread_mutex_destroy(&pool->lock);
   memset(pool, 0, sizeof *pool);

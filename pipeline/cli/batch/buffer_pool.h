@@ -1,7 +1,7 @@
 /*
  * An allocator for pictures that come and go: released buffers are kept and used again, so that many pictures of
- * changing sizes need no more memory than the largest of them together, and pinned memory for a GPU, whose allocation is
- * slow, is allocated once.
+ * changing sizes need no more memory than the largest of them together, and no page of it is cleared twice. The memory is
+ * not pinned: that would cost a driver that all threads share more than the lanes' copies into pinned memory of their own.
  *
  * Bound: the pool never holds more than the most that was in use at one time.
  */
@@ -20,8 +20,7 @@ typedef struct pool_buffer pool_buffer;
 /* Its fields are the module's own; buffer_pool_counts reads the numbers. */
 typedef struct buffer_pool {
   bool made;
-  int32_t pinned_by;          /* CUDA device, -1: none */
-  const hs_allocator *source; /* of memory that is not pinned; null: the C library's */
+  const hs_allocator *source; /* null: the C library's */
   pthread_mutex_t lock;
   pool_buffer *idle;                         /* not in use, the latest released first */
   size_t used_bytes, idle_bytes, most_bytes; /* most_bytes: of used_bytes, ever */
@@ -33,11 +32,8 @@ typedef struct buffer_pool_numbers {
   uint64_t made_count;
 } buffer_pool_numbers;
 
-/* pinned_by 0 or more: large buffers are pinned for GPUs where that can be had, ordinary memory otherwise. Any GPU may
-   read them, but only this one is entered for it, by the threads that ask, so that no other gets a CUDA context. -1: none
-   are. source: null, or what
-   gives ordinary memory (under the pool's lock). False: no lock could be made. */
-bool buffer_pool_make(buffer_pool *pool, int32_t pinned_by, const hs_allocator *source);
+/* source: null, or what gives the memory (under the pool's lock). False: no lock could be made. */
+bool buffer_pool_make(buffer_pool *pool, const hs_allocator *source);
 /* Gives everything back; nothing may be in use. A zeroed pool is allowed. */
 void buffer_pool_free(buffer_pool *pool);
 

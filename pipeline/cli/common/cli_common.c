@@ -169,7 +169,7 @@ void cli_write_json_string(FILE *out, const char *text) {
 bool cli_stdout_is_gone(void) {
   struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
   if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) return true;
-  /* A descriptor that was closed at the start; see reserve_standard_descriptors in main.c. */
+  /* A descriptor that was closed at the start; see reserve_standard_descriptors in command_line.c. */
   const int flags = fcntl(STDOUT_FILENO, F_GETFL);
   return flags == -1 || (flags & O_ACCMODE) == O_RDONLY;
 }

@@ -51,6 +51,7 @@ void cli_explain(const hs_context *context, hs_status status, char *message, siz
 /* Source of images. */
 typedef struct cli_input {
   hs_load_options load; /* keep_colour, message and message_bytes are set for each image */
+  const char *masks;    /* the folder of --masks, or null */
   bool keeps_stdin;     /* standard input is decoded more than once: its bytes are kept */
   unsigned char *stdin_bytes;
   size_t stdin_size;
@@ -75,14 +76,19 @@ void cli_explain_size(const cli_input *input, const char *what, int32_t width, i
 hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,
                          size_t message_bytes);
 
-/* Loads the image of --mask as one byte a pixel, 0 where it is black; at full size whatever --decode-scale says. */
+/* Loads the image of --mask as one byte a pixel, 0 where it is black; at full size whatever --decode-scale and
+   --max-image-size say. */
 hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes);
 
-/* Reads a feature file in any format. *features is an empty struct. */
-hs_status cli_load_features(const char *path, hs_features *features, char *message, size_t message_bytes);
+/* Makes a mask of 16 bits one of 8, in place: black only where all its bits are 0. */
+void cli_narrow_mask(hs_image *mask);
+
+/* Reads a feature file in any format, within the memory that the input allows. *features is an empty struct. */
+hs_status cli_load_features(const cli_input *input, const char *path, hs_features *features, char *message,
+                            size_t message_bytes);
 /* The same; of a database with several images those of `image`, whose folders count as far as they are in its name there. */
-hs_status cli_load_features_of(const char *path, const char *image, hs_features *features, char *message,
-                               size_t message_bytes);
+hs_status cli_load_features_of(const cli_input *input, const char *path, const char *image, hs_features *features,
+                               char *message, size_t message_bytes);
 
 /* True when both paths name one existing file: the output would destroy the input. */
 bool cli_is_same_file(const char *one, const char *other);

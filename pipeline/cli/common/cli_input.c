@@ -17,7 +17,13 @@ void cli_input_init(cli_input *input, const option_set *set, const hs_options *o
   input->load.struct_size = sizeof input->load;
   input->load.max_pixels = options->max_pixels;
   input->load.max_memory_bytes = options->max_memory_bytes;
+  if (set->values[OPTION_MAX_MEMORY].given && options->max_memory_bytes == 0)
+    input->load.max_memory_bytes =
+        UINT64_MAX; /* on the command line 0 is no limit, in the library a share of the machine's */
   input->load.jpeg_scale = cli_decode_scale(set);
+  input->load.max_image_size = set->values[OPTION_MAX_IMAGE_SIZE].integer;
+  input->masks = set->values[OPTION_MASKS].given ? set->values[OPTION_MASKS].text : NULL;
+  input->load.keep_encoded = options->decoder == HS_DECODER_GPU; /* for one picture the engine is not worth opening */
   cli_input_for(input, set, false);
 }
 
@@ -30,8 +36,8 @@ void cli_explain_size(const cli_input *input, const char *what, int32_t width, i
   const bool lies_across = width == image->height && height == image->width;
   const char *hint = "";
   if (lies_across) {
-    hint = input->load.ignore_exif ? " as stored; --exif turns a JPEG by its EXIF orientation"
-                                   : "; --no-exif leaves a JPEG as stored";
+    hint = input->load.ignore_exif ? " as stored; --exif turns images by their EXIF orientation"
+                                   : "; --no-exif leaves images as stored";
   }
   snprintf(message, CLI_MESSAGE_BYTES, "%s %" PRId32 "x%" PRId32 ": expected the image's %" PRId32 "x%" PRId32 "%s",
            what, width, height, image->width, image->height, hint);
@@ -45,9 +51,8 @@ void cli_input_free(cli_input *input) {
 
 /* Reads all of standard input, if it may be an image. On failure the data read so far are freed. */
 static hs_status read_stdin(cli_input *input, char *message, size_t message_bytes) {
-  const uint64_t limit = input->load.max_memory_bytes;
   const image_request request = {.name = "standard input",
-                                 .max_memory_bytes = limit != 0 ? limit : UINT64_MAX,
+                                 .max_memory_bytes = input->load.max_memory_bytes,
                                  .message = message,
                                  .message_bytes = message_bytes};
   const hs_status status = image_read_stream(&request, stdin, &input->stdin_bytes, &input->stdin_size);
@@ -73,8 +78,8 @@ hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, h
   return status;
 }
 
-/* One byte a pixel in place: a 16-bit sample is black only when all its bits are 0. */
-static void narrow_mask(hs_image *mask) {
+void cli_narrow_mask(hs_image *mask) {
+  if (mask->type != HS_U16) return;
   unsigned char *bytes = (unsigned char *)mask->data; /* the image is ours, hs_image just has no writable view */
   const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : 2 * (size_t)mask->width;
   for (int32_t row = 0; row < mask->height; row++) {
@@ -92,23 +97,30 @@ static void narrow_mask(hs_image *mask) {
 hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes) {
   /* A mask is made for the picture as it is decoded, and is often no JPEG. */
   const int32_t scale = input->load.jpeg_scale;
+  const int64_t size = input->load.max_image_size;
   input->load.jpeg_scale = 1;
+  input->load.max_image_size = 0;
   const hs_status status = cli_load_image(input, path, false, mask, message, message_bytes);
   input->load.jpeg_scale = scale;
-  if (status == HS_OK && mask->type == HS_U16) narrow_mask(mask);
+  input->load.max_image_size = size;
+  if (status == HS_OK) cli_narrow_mask(mask);
   return status;
 }
 
-hs_status cli_load_features_of(const char *path, const char *image, hs_features *features, char *message,
-                               size_t message_bytes) {
+hs_status cli_load_features_of(const cli_input *input, const char *path, const char *image, hs_features *features,
+                               char *message, size_t message_bytes) {
   message[0] = '\0';
-  const hs_file_options options = {
-      .struct_size = sizeof options, .image_name = image, .message = message, .message_bytes = message_bytes};
+  const hs_file_options options = {.struct_size = sizeof options,
+                                   .image_name = image,
+                                   .max_memory_bytes = input->load.max_memory_bytes,
+                                   .message = message,
+                                   .message_bytes = message_bytes};
   const hs_status status = hs_load_features(path, features, &options);
   if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
   return status;
 }
 
-hs_status cli_load_features(const char *path, hs_features *features, char *message, size_t message_bytes) {
-  return cli_load_features_of(path, NULL, features, message, message_bytes);
+hs_status cli_load_features(const cli_input *input, const char *path, hs_features *features, char *message,
+                            size_t message_bytes) {
+  return cli_load_features_of(input, path, NULL, features, message, message_bytes);
 }

@@ -75,20 +75,33 @@ static hs_status add_position(hs_colmap_database *database, uint32_t image_id, c
   return hs_colmap_set_position(database, image_id, &position);
 }
 
+/* The camera for a new image; false: one of no size, which the database chooses. */
+static bool camera_of(const database_camera *choice, int32_t width, int32_t height, const hs_exif *exif,
+                      hs_colmap_camera *camera) {
+  const hs_status status = hs_colmap_camera_init_model(camera, choice->model, width, height, exif->focal_length);
+  if (choice->parameter_count > 0) {
+    memcpy(camera->parameters, choice->parameters, sizeof camera->parameters);
+    camera->prior_focal_length = 1;
+  }
+  return status == HS_OK;
+}
+
 hs_status database_add_image(hs_colmap_database *database, const database_camera *choice, const char *name,
-                             const hs_features *features, const hs_exif *exif, uint32_t *image_id) {
+                             const hs_features *features, const hs_exif *exif) {
   hs_colmap_camera camera;
   uint32_t added = 0;
-  hs_status status = hs_colmap_camera_init_model(&camera, choice->model, features->image_width, features->image_height,
-                                                 exif->focal_length);
-  if (choice->parameter_count > 0) {
-    memcpy(camera.parameters, choice->parameters, sizeof camera.parameters);
-    camera.prior_focal_length = 1;
-  }
-  status = hs_colmap_add_image(database, name, status == HS_OK ? &camera : NULL, features, &added);
-  if (status == HS_OK) status = add_position(database, added, exif);
-  if (image_id) *image_id = added;
-  return status;
+  const bool has_camera = camera_of(choice, features->image_width, features->image_height, exif, &camera);
+  const hs_status status = hs_colmap_add_image(database, name, has_camera ? &camera : NULL, features, &added);
+  return status == HS_OK ? add_position(database, added, exif) : status;
+}
+
+hs_status database_add_rows(hs_colmap_database *database, const database_camera *choice, const char *name,
+                            const colmap_rows *rows, const hs_exif *exif) {
+  hs_colmap_camera camera;
+  uint32_t added = 0;
+  const bool has_camera = camera_of(choice, rows->width, rows->height, exif, &camera);
+  const hs_status status = colmap_add_rows(database, name, has_camera ? &camera : NULL, rows, &added);
+  return status == HS_OK ? add_position(database, added, exif) : status;
 }
 
 /* ------------------------------------------------------------------ names */

@@ -4,6 +4,7 @@
 #ifndef HARTSIFT_CLI_COMMON_DATABASE_OUTPUT_H
 #define HARTSIFT_CLI_COMMON_DATABASE_OUTPUT_H
 
+#include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/cli/common/cli_common.h"
 
 /* Opens with --replace and --single-camera; layout: of the descriptors that will be added. Closed by hs_colmap_close.
@@ -27,7 +28,10 @@ bool database_options_are_used(const option_set *set, bool to_database, char *me
 /* Adds an image. A new one gets the camera chosen, with the focal length that exif has where no parameters were chosen,
    and exif's position; a position that the database has stays. */
 hs_status database_add_image(hs_colmap_database *database, const database_camera *choice, const char *name,
-                             const hs_features *features, const hs_exif *exif, uint32_t *image_id);
+                             const hs_features *features, const hs_exif *exif);
+/* The same with features that are converted already. */
+hs_status database_add_rows(hs_colmap_database *database, const database_camera *choice, const char *name,
+                            const colmap_rows *rows, const hs_exif *exif);
 
 /* What COLMAP is to call an image: its path below `folder` (--image-path), or the file's name alone where folder is null;
    a scene's or standard input's as output_name has it. To be freed; null without memory, or, with a message, where the

@@ -37,6 +37,8 @@ static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, 
     return cursor_fail(&in->cursor, "the entries are too short for matches");
   if (count > MATCHES_MOST || count > SIZE_MAX / sizeof(hs_match_pair))
     return source_fail(source, HS_ERR_LIMIT, "the file holds more than 2^27 matches");
+  const hs_status status = source_check_memory(source, count * (sizeof(hs_match_pair) + (verified ? 1 : 0)));
+  if (status != HS_OK) return status;
   match_table *t = &in->table;
   t->allocator = t->matches.allocator = source->allocator;
   t->matches.pairs = hs_memory_alloc(source->allocator, (size_t)count * sizeof(hs_match_pair));
@@ -296,10 +298,11 @@ hs_status match_table_read(const feature_source *source, uint64_t count_a, uint6
   return HS_OK;
 }
 
-hs_status match_table_load(const char *path, uint64_t count_a, uint64_t count_b, const hs_allocator *allocator,
-                           match_table *table, char *message, size_t message_bytes) {
+hs_status match_table_load(const char *path, uint64_t count_a, uint64_t count_b, uint64_t max_memory_bytes,
+                           const hs_allocator *allocator, match_table *table, char *message, size_t message_bytes) {
   feature_source source = {.path = path,
                            .max_features = MATCHES_MOST,
+                           .max_memory_bytes = max_memory_bytes,
                            .allocator = allocator,
                            .message = message,
                            .message_bytes = message_bytes};

@@ -69,7 +69,8 @@ cli_exit draw_extract_features(cli_input *input, hs_context *context, const char
 cli_exit draw_load_features(const cli_input *input, const char *path, const char *image, const drawing *picture,
                             hs_features *features) {
   char message[CLI_MESSAGE_BYTES];
-  if (cli_load_features_of(path, image, features, message, sizeof message) != HS_OK) return draw_fail(path, message);
+  if (cli_load_features_of(input, path, image, features, message, sizeof message) != HS_OK)
+    return draw_fail(path, message);
   const bool fits = features->image_width == 0 ||
                     (features->image_width == picture->width && features->image_height == picture->height);
   if (!fits) {

@@ -157,8 +157,8 @@ static cli_exit check_distances(const match_operands *o) {
 static cli_exit load_matches(match_operands *o) {
   char message[CLI_MESSAGE_BYTES] = "";
   const char *path = o->set->operands[2];
-  const hs_status status =
-      match_table_load(path, o->features[0].count, o->features[1].count, NULL, &o->table, message, sizeof message);
+  const hs_status status = match_table_load(path, o->features[0].count, o->features[1].count,
+                                            o->input.load.max_memory_bytes, NULL, &o->table, message, sizeof message);
   if (status != HS_OK) return draw_fail(path, message[0] != '\0' ? message : hs_status_string(status));
   return check_distances(o);
 }

@@ -195,12 +195,14 @@ static bool add_image(merge_inputs *inputs, const merge_image *image) {
 /* Takes all rows of a shard; false without memory. *damaged: the number of the first that cannot be read, or 0. */
 static bool take_rows(merge_inputs *inputs, size_t index, const char *place, const char *end, size_t *damaged) {
   const merge_shard *shard = &inputs->shards[index];
-  batch_row row = {.text = malloc((size_t)(end - place) + BATCH_JOURNAL_FIELDS)};
+  const bool has_masks = batch_settings_have_masks(shard->settings, shard->settings_length);
+  batch_row row = {.text = malloc((size_t)(end - place) + BATCH_FIELDS_MOST)};
   bool done = row.text != NULL;
   *damaged = 0;
   for (size_t number = 0; done && place < end; number++) {
     merge_image image = {.shard = index, .place = (size_t)(shard->shard - 1) + number * (size_t)shard->shards};
-    if (!batch_read_row(&place, end, &row) || row.count != BATCH_ROW_FIELDS || !batch_row_record(&row, &image.record)) {
+    if (!batch_read_row(&place, end, &row) || row.count != batch_row_fields(has_masks, false) ||
+        !batch_row_record(&row, has_masks, &image.record)) {
       *damaged = number + 1;
       break;
     }

@@ -186,7 +186,7 @@ static bool write_file(char *path, const char *bytes, size_t size, char *message
     hs_message_set(message, message_bytes, "cannot make the directory of %s: %s", path, strerror(errno));
     return false;
   }
-  FILE *stream = atomic_file_open(&file, path);
+  FILE *stream = atomic_file_open_over_links(&file, path);
   if (stream) {
     fwrite(bytes, 1, size, stream);
     atomic_file_commit(&file);
@@ -199,8 +199,9 @@ static bool write_file(char *path, const char *bytes, size_t size, char *message
 static bool check_target(const merge_output *output, output_files *target, uint64_t digest, bool *is_there,
                          char *message, size_t bytes) {
   int failed = 0;
+  struct stat info;
   *is_there = read_files(target, &failed) && digest_of_files(target) == digest;
-  if (*is_there || access(target->paths[failed], F_OK) != 0 || output->set->values[OPTION_REPLACE].given) return true;
+  if (*is_there || lstat(target->paths[failed], &info) != 0 || output->set->values[OPTION_REPLACE].given) return true;
   hs_message_set(message, bytes, "%s: is there already and differs; with --replace it is overwritten",
                  target->paths[failed]);
   return false;

@@ -252,7 +252,7 @@ static bool fail_getopt(command_id command, int code, char *const *argv, char *m
 
 static bool check_operands(const option_set *set, char *message, size_t bytes) {
   const command_spec *command = command_get(set->command);
-  if (set->values[OPTION_HELP].given || set->command == COMMAND_TOP) return true;
+  if (set->values[OPTION_HELP].given || set->values[OPTION_MAN].given || set->command == COMMAND_TOP) return true;
   if (set->operand_count < command->least_operands)
     return option_fail(message, bytes, "an operand is missing: expected %s", command->operands);
   if (command->most_operands >= 0 && set->operand_count > command->most_operands) {
@@ -267,14 +267,30 @@ static bool check_operands(const option_set *set, char *message, size_t bytes) {
   return true;
 }
 
-/* Options that say the opposite of each other. */
+/* Options of which one at most has a meaning. */
 static bool check_opposites(const option_set *set, char *message, size_t bytes) {
-  static const option_id opposites[][2] = {
-      {OPTION_EXIF, OPTION_NO_EXIF}, {OPTION_MUTUAL, OPTION_NO_MUTUAL}, {OPTION_VERIFY, OPTION_NO_VERIFY}};
+  static const option_id opposites[][2] = {{OPTION_EXIF, OPTION_NO_EXIF},
+                                           {OPTION_MASK, OPTION_MASKS},
+                                           {OPTION_MUTUAL, OPTION_NO_MUTUAL},
+                                           {OPTION_VERIFY, OPTION_NO_VERIFY}};
   for (size_t i = 0; i < sizeof opposites / sizeof opposites[0]; i++) {
     const option_id one = opposites[i][0], other = opposites[i][1];
     if (set->values[one].given && set->values[other].given) {
       return option_fail(message, bytes, "--%s and --%s: expected one of them", option_get(one)->name,
+                         option_get(other)->name);
+    }
+  }
+  return true;
+}
+
+/* Options that mean nothing without another. */
+static bool check_companions(const option_set *set, char *message, size_t bytes) {
+  static const option_id companions[][2] = {
+      {OPTION_DSP_SIZES, OPTION_DSP}, {OPTION_DSP_SMALLEST, OPTION_DSP}, {OPTION_DSP_LARGEST, OPTION_DSP}};
+  for (size_t i = 0; i < sizeof companions / sizeof companions[0]; i++) {
+    const option_id one = companions[i][0], other = companions[i][1];
+    if (set->values[one].given && !set->values[other].given) {
+      return option_fail(message, bytes, "--%s is for --%s: expected that too", option_get(one)->name,
                          option_get(other)->name);
     }
   }
@@ -296,5 +312,6 @@ bool option_parse(option_set *set, command_id command, int argc, char **argv, ch
   }
   set->operands = argv + optind;
   set->operand_count = argc - optind;
-  return check_operands(set, message, message_bytes) && check_opposites(set, message, message_bytes);
+  return check_operands(set, message, message_bytes) && check_opposites(set, message, message_bytes) &&
+         check_companions(set, message, message_bytes);
 }

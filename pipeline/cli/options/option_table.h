@@ -1,6 +1,6 @@
 /*
  * The command line as one table: every subcommand and every option with its argument, range and help.
- * Parsing, error messages, --help, the man page and the shell completions are all made from it, so
+ * Parsing, error messages, --help, the manual pages and the shell completions are all made from it, so
  * adding an option is one entry here plus the code that uses its value.
  */
 #ifndef HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
@@ -30,7 +30,8 @@ typedef struct command_spec {
   const char *operands; /* as the synopsis shows them, "" for none */
   int least_operands, most_operands;
   const char *summary;        /* one line */
-  const char *const *details; /* paragraphs, null-terminated */
+  const char *const *details; /* paragraphs of help and manual page, null-terminated */
+  const char *const *more;    /* further ones, of the manual page alone */
   const char *instead;        /* which other command takes more operands than this one, or null */
 } command_spec;
 
@@ -82,6 +83,10 @@ typedef enum option_id {
   OPTION_UPRIGHT,
   OPTION_NORM,
   OPTION_DESCRIPTOR,
+  OPTION_DSP,
+  OPTION_DSP_SIZES,
+  OPTION_DSP_SMALLEST,
+  OPTION_DSP_LARGEST,
   OPTION_RESUME,
   OPTION_SHARD,
   OPTION_NULL,
@@ -91,6 +96,7 @@ typedef enum option_id {
   OPTION_TILE,
   OPTION_THRESHOLD,
   OPTION_MASK,
+  OPTION_MASKS,
   OPTION_REGION,
   OPTION_KEYPOINTS,
   OPTION_UPSAMPLE,
@@ -99,6 +105,8 @@ typedef enum option_id {
   OPTION_EXIF,
   OPTION_NO_EXIF,
   OPTION_DECODE_SCALE,
+  OPTION_MAX_IMAGE_SIZE,
+  OPTION_DECODER,
   OPTION_VARIANT,
   OPTION_MAX_MEMORY,
   OPTION_MAX_PIXELS,
@@ -106,6 +114,8 @@ typedef enum option_id {
   OPTION_MUTUAL,
   OPTION_NO_MUTUAL,
   OPTION_MAX_DISTANCE,
+  OPTION_NEAREST,
+  OPTION_RADIUS,
   OPTION_VERIFY,
   OPTION_NO_VERIFY,
   OPTION_GUIDED,
@@ -121,6 +131,10 @@ typedef enum option_id {
   OPTION_COUNT
 } option_id;
 
+/* Bit of option_spec.commands: what features are extracted, and how. The help of extract explains such options, that of
+   other commands that extract names them; all manual pages explain them. */
+#define OPTION_OF_EXTRACTION (1u << COMMAND_COUNT)
+
 /* option_spec.field where an option does not go into hs_options by itself. */
 #define OPTION_NO_FIELD ((size_t)-1)
 
@@ -131,7 +145,7 @@ typedef struct option_spec {
   const char *argument; /* what help shows for the value; null for a flag */
   const char *choices;  /* OPTION_KIND_CHOICE: "a|b|c" */
   double low, high;     /* OPTION_KIND_INTEGER, OPTION_KIND_NUMBER: range, ends included */
-  unsigned commands;    /* bit 1 << command_id where it is accepted */
+  unsigned commands;    /* bit 1 << command_id where it is accepted, OPTION_OF_EXTRACTION */
   size_t field;         /* offset in hs_options that the value is stored at, or OPTION_NO_FIELD */
   const char *help;     /* one sentence without full stop */
 } option_spec;
@@ -159,6 +173,8 @@ typedef struct option_set {
 const option_spec *option_get(option_id id);
 const command_spec *command_get(command_id id);
 bool option_belongs_to(option_id id, command_id command);
+/* Whether the option is one of extraction in another command that extracts. */
+bool option_is_of_extraction(option_id id, command_id command);
 /* What the option does in that command; option_get(id)->help is what it does in most. */
 const char *option_help(option_id id, command_id command);
 /* COMMAND_COUNT when there is no such subcommand. */
@@ -171,7 +187,7 @@ void option_describe_expected(const option_spec *spec, char *text, size_t bytes)
 bool option_store(option_set *set, option_id id, const char *text, char *message, size_t message_bytes);
 
 /* Parses argv[1..argc-1] with getopt_long (argv is permuted; COMMAND_TOP stops at the first operand) and
-   checks the number of operands, unless --help is among the options. False with a message. Not re-entrant:
+   checks the number of operands, unless --help or --man is among the options. False with a message. Not re-entrant:
    getopt_long has global state. */
 bool option_parse(option_set *set, command_id command, int argc, char **argv, char *message, size_t message_bytes);
 

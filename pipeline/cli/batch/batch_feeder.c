@@ -1,0 +1,202 @@
+/*
+ * The feeder of a device; see batch_feeder.h.
+ */
+#include "pipeline/cli/batch/batch_feeder.h"
+
+#include <time.h>
+
+#include "pipeline/base/message.h"
+#include "pipeline/context/context.h"
+#include "pipeline/frame/in_flight.h"
+
+/* Pixels a second, before anything was measured: of a GPU, and of each thread of a CPU. */
+static const double feeder_guess_gpu = 1e9, feeder_guess_cpu = 8e6;
+
+enum { FEEDER_LOOKS_AGAIN_NS = 5000000 }; /* after an image was left to the others */
+
+static double batch_pixels(const batch_slot *slot) { return (double)slot->width * slot->height; }
+
+void batch_drop_pixels(batch_slot *slot) {
+  hs_image_free(&slot->image);
+  hs_image_free(&slot->mask);
+}
+
+static void batch_finish(batch_run *batch, batch_slot *slot) {
+  batch_drop_pixels(slot);
+  bounded_queue_push(&batch->finished, slot);
+}
+
+static void batch_fail(batch_run *batch, batch_slot *slot, hs_status status, const char *reason) {
+  slot->status = status;
+  hs_message_set(slot->message, sizeof slot->message, "%s", reason[0] != '\0' ? reason : hs_status_string(status));
+  batch_finish(batch, slot);
+}
+
+hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_bytes) {
+  const hs_options *options = &feeder->batch->work.devices[feeder->device];
+  const hs_status status = hs_create_explained(&feeder->context, options, message, message_bytes);
+  const bool on_cpu = status == HS_OK && !feeder->context->cuda;
+  const double guess = on_cpu ? feeder_guess_cpu * context_threads(feeder->context) : feeder_guess_gpu;
+  feeder->submitted = 0;
+  pthread_mutex_lock(&feeder->batch->lock); /* a context is made again while the other feeders look */
+  feeder->speed.guess = guess;
+  pthread_mutex_unlock(&feeder->batch->lock);
+  feeder->most = options->in_flight > 0 ? options->in_flight : BATCH_IN_FLIGHT;
+  if (status == HS_OK && feeder->context->cuda && options->in_flight == 0) {
+    feeder->most = feeder->batch->load.keep_encoded != 0 ? BATCH_FLYING_JPEG : BATCH_FLYING;
+    feeder->context->options.in_flight = BATCH_RING;
+    feeder->context->lanes_sleep = true;
+  }
+  return status;
+}
+
+/* One image more in flight, or, with a negative sign, one less; finished: one that counts for the device's speed. */
+static void feeder_count(batch_feeder *feeder, int32_t sign, double pixels, bool finished) {
+  const double now = batch_now_s();
+  pthread_mutex_lock(&feeder->batch->lock);
+  if (feeder->count == 0) device_speed_begin(&feeder->speed, now);
+  feeder->count += sign;
+  feeder->flying_pixels += sign * pixels;
+  if (finished) feeder->speed.pixels += pixels;
+  if (feeder->count == 0) device_speed_end(&feeder->speed, now);
+  pthread_mutex_unlock(&feeder->batch->lock);
+}
+
+static batch_slot *feeder_take(batch_feeder *feeder, uint64_t image, bool finished) {
+  batch_slot *slot = feeder->flying[image % BATCH_FLYING_MOST];
+  feeder->flying[image % BATCH_FLYING_MOST] = NULL;
+  feeder_count(feeder, -1, batch_pixels(slot), finished);
+  return slot;
+}
+
+static void feeder_append(batch_feeder *feeder, batch_slot *slot) {
+  feeder->flying[feeder->submitted++ % BATCH_FLYING_MOST] = slot;
+  feeder_count(feeder, 1, batch_pixels(slot), false);
+}
+
+static void feeder_submit(batch_feeder *feeder, batch_slot *slot);
+
+/* After a failure of the device class: makes a new context and submits the images in flight again. This ends, because
+   each call follows the failure of one image. */
+static void feeder_renew(batch_feeder *feeder) {
+  batch_run *batch = feeder->batch;
+  batch_slot *again[BATCH_FLYING_MOST];
+  const uint64_t end = feeder->submitted;
+  int32_t count = 0;
+  for (uint64_t image = end > BATCH_FLYING_MOST ? end - BATCH_FLYING_MOST : 0; image < end; image++)
+    if (feeder->flying[image % BATCH_FLYING_MOST]) again[count++] = feeder_take(feeder, image, false);
+  hs_destroy(feeder->context);
+  const hs_status status = batch_feeder_open(feeder, feeder->lost, sizeof feeder->lost);
+  if (status != HS_OK && feeder->lost[0] == '\0')
+    hs_message_set(feeder->lost, sizeof feeder->lost, "%s", hs_status_string(status));
+  pthread_mutex_lock(&batch->lock);
+  feeder->is_lost = status != HS_OK;
+  pthread_mutex_unlock(&batch->lock);
+  for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
+}
+
+/* Waits for the image in flight that is done first. */
+static void feeder_collect(batch_feeder *feeder) {
+  batch_run *batch = feeder->batch;
+  hs_features *list = bounded_queue_pop(&batch->free_lists);
+  uint64_t image;
+  const hs_status status = in_flight_wait_any(feeder->context, list, &image);
+  batch_slot *slot = feeder_take(feeder, image, true);
+  slot->milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
+  if (status == HS_OK) {
+    (void)hs_features_to_original(list, &slot->image); /* of this image: nothing to refuse */
+    slot->features = list;
+    batch_finish(batch, slot);
+    return;
+  }
+  bounded_queue_push(&batch->free_lists, list);
+  batch_fail(batch, slot, status, hs_last_error(feeder->context));
+  if (hs_status_class_of(status) == HS_CLASS_DEVICE) feeder_renew(feeder);
+}
+
+/* Hands an image over; it may come back failed at once. */
+static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
+  slot->device = feeder->device;
+  while (feeder->context) {
+    slot->submitted_ms = batch_now_s() * 1e3;
+    const hs_status status = hs_submit(feeder->context, &slot->image, slot->mask.data ? &slot->mask : NULL);
+    const hs_status_class kind = hs_status_class_of(status);
+    if (status == HS_OK) {
+      feeder_append(feeder, slot);
+      return;
+    }
+    /* Memory or threads may become free when the next image ends. */
+    if (feeder->count > 0 && (status == HS_ERR_CAPACITY || kind == HS_CLASS_RESOURCE)) {
+      feeder_collect(feeder);
+      continue;
+    }
+    batch_fail(feeder->batch, slot, status, hs_last_error(feeder->context));
+    if (kind == HS_CLASS_DEVICE) feeder_renew(feeder);
+    return;
+  }
+  batch_fail(feeder->batch, slot, HS_ERR_NO_DEVICE, feeder->lost);
+}
+
+/* True when this device is lost and another one still works. */
+static bool feeder_may_leave(batch_feeder *feeder) {
+  batch_run *batch = feeder->batch;
+  if (feeder->context) return false;
+  pthread_mutex_lock(&batch->lock);
+  const bool others = batch->live_devices > 1;
+  if (others) batch->live_devices--;
+  pthread_mutex_unlock(&batch->lock);
+  return others;
+}
+
+static device_share feeder_share(batch_feeder *feeder) {
+  batch_run *batch = feeder->batch;
+  const double now = batch_now_s();
+  const size_t ready = bounded_queue_count(&batch->ready);
+  device_share share = {0};
+  pthread_mutex_lock(&batch->lock);
+  for (int32_t i = 0; i < batch->work.device_count; i++) {
+    const batch_feeder *other = &batch->feeders[i];
+    const double speed = other->is_lost ? 0 : device_speed_now(&other->speed, now);
+    *(other == feeder ? &share.own : &share.others) += speed;
+  }
+  /* Where images wait for devices, those that are not read yet will too; else the devices wait for images. */
+  const bool devices_are_slow = ready >= (size_t)batch->work.readers;
+  const double image = batch->images_read > 0 ? batch->pixels_read / (double)batch->images_read : 1;
+  share.taken = feeder->flying_pixels + image;
+  share.waiting = image * (double)(ready + (devices_are_slow ? batch->work.count - batch->next : 0));
+  pthread_mutex_unlock(&batch->lock);
+  return share;
+}
+
+/* The next image, where one is ready and the device should take it. A device with nothing to do waits for one. */
+static batch_slot *feeder_next(batch_feeder *feeder, batch_thread *thread) {
+  batch_run *batch = feeder->batch;
+  const device_share share = batch->work.device_count > 1 ? feeder_share(feeder) : (device_share){0};
+  const bool is_slow = batch->work.device_count > 1 && device_share_is_slow(&share);
+  const bool has_room = feeder->count < feeder->most && !(is_slow && device_share_leaves(&share));
+  if (feeder->count == 0 && !is_slow) return batch_pop(thread, &batch->ready);
+  batch_slot *slot = has_room ? bounded_queue_try_pop(&batch->ready) : NULL;
+  if (slot || feeder->count > 0) return slot;
+  const struct timespec pause = {.tv_nsec = FEEDER_LOOKS_AGAIN_NS};
+  nanosleep(&pause, NULL);
+  thread->waited_s += FEEDER_LOOKS_AGAIN_NS * 1e-9;
+  return NULL;
+}
+
+void batch_run_feeder(batch_thread *thread) {
+  batch_run *batch = thread->batch;
+  batch_feeder *feeder = &batch->feeders[thread->number];
+  while (!feeder_may_leave(feeder)) {
+    batch_slot *slot = feeder_next(feeder, thread);
+    if (!slot && feeder->count > 0) {
+      feeder_collect(feeder);
+    } else if (!slot) {
+      if (bounded_queue_has_ended(&batch->ready)) break;
+    } else if (batch_is_stopped(batch)) {
+      batch_drop_pixels(slot);
+      bounded_queue_push(&batch->free_slots, slot);
+    } else {
+      feeder_submit(feeder, slot);
+    }
+  }
+}

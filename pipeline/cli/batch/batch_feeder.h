@@ -1,0 +1,42 @@
+/*
+ * A device of a batch and the images it is working on.
+ */
+#ifndef HARTSIFT_CLI_BATCH_BATCH_FEEDER_H
+#define HARTSIFT_CLI_BATCH_BATCH_FEEDER_H
+
+#include "pipeline/cli/batch/batch_run.h"
+#include "pipeline/cli/batch/device_share.h"
+
+enum {
+  BATCH_IN_FLIGHT = 8,     /* the meaning of 0 in hs_options.in_flight */
+  BATCH_FLYING = 32,       /* images in a GPU's hands: enough for its lanes and their next ones */
+  BATCH_FLYING_JPEG = 80,  /* where its engine decodes them: two batches of that more */
+  BATCH_FLYING_MOST = 256, /* the range of hs_options.in_flight */
+  /* A GPU's ring is longer than that: small images go on while a large one that came before them is still worked on. */
+  BATCH_RING = 128
+};
+
+struct batch_feeder {
+  batch_run *batch;
+  int32_t device;
+  hs_context *context;                   /* null: lost */
+  uint64_t submitted;                    /* to this context */
+  batch_slot *flying[BATCH_FLYING_MOST]; /* image n of the context at n % BATCH_FLYING_MOST; null: none */
+  int32_t count, most;                   /* of them */
+  device_speed speed;                    /* this and the next under the run's lock */
+  bool is_lost;
+  double flying_pixels;
+  double waited_s, lived_s;       /* of its thread, set when it ends */
+  char lost[BATCH_MESSAGE_BYTES]; /* why the context is null */
+};
+
+/* Frees the picture and the mask of a slot. */
+void batch_drop_pixels(batch_slot *slot);
+
+/* Makes the context of feeder->device; message and statuses as batch_make has them. */
+hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_bytes);
+
+/* Takes images that are ready and submits them as there is room, until none will come. */
+void batch_run_feeder(batch_thread *thread);
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * The command hartsift: hands the command line to its subcommand.
+ */
+#include "pipeline/cli/command_line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/unfinished_files.h"
+#include "pipeline/cli/options/option_text.h"
+#include "pipeline/cli/options/suggestion.h"
+
+typedef cli_exit (*command_function)(const option_set *set);
+
+static const command_function command_functions[COMMAND_COUNT] = {
+    [COMMAND_EXTRACT] = cmd_extract, [COMMAND_MATCH] = cmd_match, [COMMAND_BATCH] = cmd_batch,
+    [COMMAND_MERGE] = cmd_merge,     [COMMAND_DRAW] = cmd_draw,   [COMMAND_STATS] = cmd_stats,
+    [COMMAND_HIST] = cmd_hist,       [COMMAND_INFO] = cmd_info,   [COMMAND_SELFTEST] = cmd_selftest,
+    [COMMAND_BENCH] = cmd_bench,
+};
+
+/* Where one of the descriptors 0..2 is closed, a file opened later would get its number and receive what is
+   meant for it. They are taken by /dev/null in the wrong direction, so that using them still fails. */
+static bool reserve_standard_descriptors(void) {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
+    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF &&
+        open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor)
+      return false;
+  return true;
+}
+
+static cli_exit fail_unknown_command(const char *name) {
+  char suggestion[OPTION_EXPECTED_BYTES];
+  suggest_command(name, suggestion, sizeof suggestion);
+  cli_error(COMMAND_TOP, "unknown command '%s'%s 'hartsift help' lists all", name,
+            suggestion[0] != '\0' ? suggestion : ":");
+  return CLI_USAGE;
+}
+
+static bool is_word(const char *name) { return strcmp(name, "help") == 0 || strcmp(name, "version") == 0; }
+
+/* "hartsift help [COMMAND]" and "hartsift version", as other programs have them. */
+static cli_exit run_word(const option_set *set, bool *handled) {
+  const char *word = set->operands[0];
+  command_id command = COMMAND_TOP;
+  *handled = is_word(word);
+  if (strcmp(word, "version") == 0) {
+    printf("hartsift %s\n", hs_version_string());
+  } else if (*handled) {
+    if (set->operand_count > 1 && !is_word(set->operands[1])) command = command_find(set->operands[1]);
+    if (command == COMMAND_COUNT) return fail_unknown_command(set->operands[1]);
+    option_write_help(stdout, command);
+  }
+  return CLI_DONE;
+}
+
+/* In the order of --completion's choices. */
+static void (*const completion_writers[])(FILE *out) = {option_write_bash_completion, option_write_zsh_completion,
+                                                        option_write_fish_completion};
+
+/* Options of hartsift itself; CLI_DONE with *handled when nothing else is to be done. */
+static cli_exit run_top(const option_set *set, bool *handled) {
+  const option_value *values = set->values;
+  *handled = true;
+  if (values[OPTION_HELP].given) {
+    option_write_help(stdout, COMMAND_TOP);
+  } else if (values[OPTION_VERSION].given) {
+    printf("hartsift %s\n", hs_version_string());
+  } else if (values[OPTION_MAN].given) {
+    option_write_man(stdout, COMMAND_TOP);
+  } else if (values[OPTION_COMPLETION].given) {
+    completion_writers[values[OPTION_COMPLETION].integer](stdout);
+  } else if (set->operand_count == 0) {
+    cli_error(COMMAND_TOP, "a command is missing: 'hartsift help' lists them");
+    return CLI_USAGE;
+  } else {
+    return run_word(set, handled);
+  }
+  return CLI_DONE;
+}
+
+static cli_exit run_command(command_id command, int argc, char **argv) {
+  char message[OPTION_MESSAGE_BYTES] = "";
+  option_set set;
+  if (!option_parse(&set, command, argc, argv, message, sizeof message)) {
+    cli_error(command, "%s", message);
+    return CLI_USAGE;
+  }
+  if (set.values[OPTION_HELP].given) {
+    option_write_help(stdout, command);
+    return CLI_DONE;
+  }
+  if (set.values[OPTION_MAN].given) {
+    option_write_man(stdout, command);
+    return CLI_DONE;
+  }
+  return command_functions[command](&set);
+}
+
+static cli_exit run(int argc, char **argv, command_id *command) {
+  char message[OPTION_MESSAGE_BYTES] = "";
+  option_set set;
+  bool handled = true;
+  if (!option_parse(&set, COMMAND_TOP, argc, argv, message, sizeof message)) {
+    cli_error(COMMAND_TOP, "%s", message);
+    return CLI_USAGE;
+  }
+  const cli_exit result = run_top(&set, &handled);
+  if (handled) return result;
+  *command = command_find(set.operands[0]);
+  if (*command == COMMAND_COUNT) {
+    *command = COMMAND_TOP;
+    return fail_unknown_command(set.operands[0]);
+  }
+  return run_command(*command, set.operand_count, set.operands);
+}
+
+static void remove_temporaries(int number) {
+  unfinished_files_remove();
+  signal(number, SIG_DFL);
+  raise(number); /* delivered on return: the shell sees which signal ended the command */
+}
+
+/* What is ignored from the start (nohup, a script's background) stays ignored. */
+static void clean_up_at(int number) {
+  struct sigaction action;
+  if (sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_IGN) return;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = remove_temporaries;
+  sigemptyset(&action.sa_mask);
+  sigaction(number, &action, NULL);
+}
+
+int hs_command_main(int argc, char **argv) {
+  if (!reserve_standard_descriptors()) return CLI_FAILED;
+  signal(SIGPIPE, SIG_IGN); /* a reader that ends early shows as a failed write */
+  clean_up_at(SIGINT);
+  clean_up_at(SIGTERM);
+  clean_up_at(SIGHUP);
+  clean_up_at(SIGQUIT);
+  command_id command = COMMAND_TOP;
+  const cli_exit result = run(argc, argv, &command);
+  return (int)cli_finish_stdout(command, result);
+}

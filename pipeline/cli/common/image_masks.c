@@ -1,0 +1,99 @@
+/* The mask of each image; see image_masks.h. */
+#include "pipeline/cli/common/image_masks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pipeline/base/memory.h"
+#include "pipeline/formats/common/content_digest.h"
+#include "pipeline/image_io/image_io.h"
+
+bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image *shared, char *message,
+                      size_t message_bytes) {
+  struct stat info;
+  *masks = (image_masks){.shared = shared && shared->data ? shared : NULL, .folder = input->masks, .load = input->load};
+  masks->load.jpeg_scale = 1; /* as cli_load_mask */
+  masks->load.max_image_size = 0;
+  masks->load.keep_colour = 0;
+  masks->load.exif = NULL;
+  if (!masks->folder) return true;
+  if (stat(masks->folder, &info) == 0 && S_ISDIR(info.st_mode)) return true;
+  snprintf(message, message_bytes, "--masks '%s': expected a folder with NAME.png for the image NAME", masks->folder);
+  return false;
+}
+
+/* DIR/NAME.png, to be freed; null without memory. */
+static char *path_of_mask(const image_masks *masks, const char *name) {
+  const size_t bytes = strlen(masks->folder) + strlen(name) + sizeof "/.png";
+  char *path = malloc(bytes);
+  if (path) snprintf(path, bytes, "%s/%s.png", masks->folder, name);
+  return path;
+}
+
+/* A link that leads nowhere, or a folder that may not be read, is a mask that cannot be loaded: an image is taken whole only
+   where there is nothing. */
+static bool is_there(const char *path) {
+  struct stat info;
+  return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
+}
+
+uint64_t image_masks_digest(const image_masks *masks, const char *name) {
+  char *path = masks->folder ? path_of_mask(masks, name) : NULL;
+  struct stat info;
+  digest_state state;
+  if (!path) return 0;
+  digest_start(&state);
+  const bool is_read = stat(path, &info) == 0 && S_ISREG(info.st_mode) && digest_add_file(&state, path) == HS_OK;
+  const uint64_t digest = is_read ? digest_end(&state) : (is_there(path) ? IMAGE_MASKS_UNREADABLE : 0);
+  free(path);
+  return digest;
+}
+
+/* Loads DIR/NAME.png where that exists. */
+static hs_status load_own(const image_masks *masks, const char *name, hs_image *mask, char *message,
+                          size_t message_bytes) {
+  char *path = path_of_mask(masks, name);
+  if (!path) return HS_ERR_MEMORY;
+  hs_load_options load = masks->load;
+  load.message = message;
+  load.message_bytes = message_bytes;
+  const hs_status status = is_there(path) ? hs_load_image(path, &load, mask) : HS_OK;
+  free(path);
+  if (status == HS_OK && mask->data) cli_narrow_mask(mask);
+  return status;
+}
+
+/* Of the size of the image; *mask is replaced where it was larger. owned: the pixels of *mask are to be freed then. */
+static hs_status fit(const hs_image *image, bool owned, hs_image *mask, char *message, size_t message_bytes) {
+  if (mask->width == image->width && mask->height == image->height && image->original_width == 0) return HS_OK;
+  const int32_t width = image->original_width ? image->original_width : image->width;
+  const int32_t height = image->original_height ? image->original_height : image->height;
+  if (mask->width != width || mask->height != height) {
+    snprintf(message, message_bytes, "the mask is %" PRId32 "x%" PRId32 ": expected the image's %" PRId32 "x%" PRId32,
+             mask->width, mask->height, width, height);
+    return HS_ERR_ARGUMENT;
+  }
+  uint8_t *pixels = hs_memory_alloc(NULL, (size_t)image->width * (size_t)image->height);
+  if (!pixels) return HS_ERR_MEMORY;
+  mask_shrink(mask, image, pixels);
+  if (owned) hs_image_free(mask);
+  *mask = (hs_image){.data = pixels, .width = image->width, .height = image->height, .memory = pixels};
+  return HS_OK;
+}
+
+hs_status image_masks_of(const image_masks *masks, const char *name, const hs_image *image, hs_image *mask,
+                         char *message, size_t message_bytes) {
+  hs_status status = HS_OK;
+  message[0] = '\0';
+  *mask = (hs_image){0};
+  if (masks->folder) status = load_own(masks, name, mask, message, message_bytes);
+  if (masks->shared) *mask = *masks->shared;
+  if (masks->shared) mask->memory = NULL; /* a view of it */
+  if (status == HS_OK && mask->data) status = fit(image, masks->folder != NULL, mask, message, message_bytes);
+  if (status != HS_OK) hs_image_free(mask);
+  if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
+  return status;
+}

@@ -1,0 +1,31 @@
+/*
+ * The mask of each image: one of --mask for all, or one of its own in the folder of --masks, by COLMAP's rule
+ * DIR/NAME.png. Both are of the picture as it was before --max-image-size made it smaller.
+ */
+#ifndef HARTSIFT_CLI_COMMON_IMAGE_MASKS_H
+#define HARTSIFT_CLI_COMMON_IMAGE_MASKS_H
+
+#include "pipeline/cli/common/cli_common.h"
+
+typedef struct image_masks {
+  const hs_image *shared; /* as cli_load_mask has it; or null */
+  const char *folder;     /* or null */
+  hs_load_options load;   /* of the images; limits and EXIF count for masks too */
+} image_masks;
+
+/* The masks of the options; shared: of --mask, or data null. False, with a message, where the folder is none. */
+bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image *shared, char *message,
+                      size_t message_bytes);
+
+/* The digest of the bytes of an image's own mask, as manifests have it; 0 where there is none, IMAGE_MASKS_UNREADABLE where
+   there is one that cannot be read. */
+enum { IMAGE_MASKS_UNREADABLE = 1 };
+uint64_t image_masks_digest(const image_masks *masks, const char *name);
+
+/* The mask of an image, of its size, or data null where there is none. name: of the image, with the folders that masks lie
+   in. Freed by hs_image_free. Called from any thread. Statuses: those of hs_load_image, HS_ERR_ARGUMENT (of another
+   size). */
+hs_status image_masks_of(const image_masks *masks, const char *name, const hs_image *image, hs_image *mask,
+                         char *message, size_t message_bytes);
+
+#endif
