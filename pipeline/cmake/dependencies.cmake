@@ -13,14 +13,14 @@ if(HARTSIFT_LIBM)
   list(APPEND HARTSIFT_LIBRARIES m)
 endif()
 
-# hartsift_find_codec(<name> <package> <target>): an optional library, switched by the option HARTSIFT_<name>.
+# hartsift_find_codec(<name> <package> <target> [version]): an optional library, switched by the option HARTSIFT_<name>.
 function(hartsift_find_codec name package target)
   set(found 0)
   if(NOT HARTSIFT_${name} STREQUAL "OFF")
     if(HARTSIFT_${name} STREQUAL "AUTO")
-      find_package(${package} QUIET)
+      find_package(${package} ${ARGN} QUIET)
     else()
-      find_package(${package} REQUIRED)
+      find_package(${package} ${ARGN} REQUIRED)
     endif()
     if(${package}_FOUND)
       set(found 1)
@@ -32,6 +32,9 @@ endfunction()
 
 hartsift_find_codec(PNG PNG PNG::PNG)
 hartsift_find_codec(JPEG JPEG JPEG::JPEG)
+# Before 4.5 libtiff's messages go to handlers of the whole process.
+hartsift_find_codec(TIFF TIFF TIFF::TIFF 4.5)
+hartsift_find_codec(WEBP WebP WebP::WebP)
 hartsift_find_codec(ZLIB ZLIB ZLIB::ZLIB)
 hartsift_find_codec(SQLITE SQLite3 SQLite::SQLite3)
 

@@ -1,20 +1,33 @@
-# Install rules: public_headers, library, command, CMake package and pkg-config file.
+# Install rules: public_headers, library, command, CMake package and pkg-config file, documents, examples. Components are what
+# packages.cmake makes packages of.
 include(CMakePackageConfigHelpers)
 
-install(FILES ${public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(TARGETS hartsift EXPORT hartsift-targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 if(TARGET hartsift_command)
-  install(TARGETS hartsift_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS hartsift_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)
+if(HARTSIFT_LICENSES)
+  install(DIRECTORY ${HARTSIFT_LICENSES}/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses COMPONENT licence)
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/SECURITY.md COLLECTIONS.md formats/FORMATS.md retrieval/MATCHING.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development
+        FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml" PATTERN "slurm_array.sh")
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hartsift)
-install(EXPORT hartsift-targets NAMESPACE hartsift:: DESTINATION ${package_dir})
+install(EXPORT hartsift-targets NAMESPACE hartsift:: DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(cmake/hartsift-config.cmake.in hartsift-config.cmake INSTALL_DESTINATION ${package_dir})
 # Until 1.0 a minor version may change the interface.
 write_basic_package_version_file(hartsift-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hartsift-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/hartsift-config-version.cmake
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT development)
+if(HARTSIFT_HAVE_WEBP AND NOT BUILD_SHARED_LIBS)
+  install(FILES cmake/FindWebP.cmake DESTINATION ${package_dir} COMPONENT development)
+endif()
 
 # What a program links besides libhartsift when that is a static archive.
 set(pc_requires_private "")
@@ -24,6 +37,12 @@ if(HARTSIFT_HAVE_PNG)
 endif()
 if(HARTSIFT_HAVE_JPEG)
   list(APPEND pc_requires_private libjpeg)
+endif()
+if(HARTSIFT_HAVE_TIFF)
+  list(APPEND pc_requires_private libtiff-4)
+endif()
+if(HARTSIFT_HAVE_WEBP)
+  list(APPEND pc_requires_private libwebpdemux)
 endif()
 if(HARTSIFT_HAVE_ZLIB)
   list(APPEND pc_requires_private zlib)
@@ -50,13 +69,21 @@ endif()
 cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(cmake/hartsift.pc.in hartsift.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hartsift.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hartsift.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-# The component python holds what a wheel needs: the library as one file, without the links of an installation, which a
-# wheel would store as copies.
-if(BUILD_SHARED_LIBS)
-  add_custom_target(hartsift_python)
-  add_dependencies(hartsift_python hartsift)
-  install(FILES $<TARGET_FILE:hartsift> DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
-          RENAME ${CMAKE_SHARED_LIBRARY_PREFIX}hartsift${CMAKE_SHARED_LIBRARY_SUFFIX})
+if(PROJECT_IS_TOP_LEVEL)
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+    -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake VERBATIM)
+endif()
+
+# The component python holds what a wheel needs: the library and, beside it, the command.
+if(HARTSIFT_COMMAND_IN_LIBRARY)
+  install(TARGETS hartsift hartsift_command DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
+  if(SKBUILD)
+    install(PROGRAMS ${PROJECT_SOURCE_DIR}/python/scripts/hartsift DESTINATION ${SKBUILD_SCRIPTS_DIR}
+            COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
+  if(SKBUILD AND HARTSIFT_LICENSES)
+    install(DIRECTORY ${HARTSIFT_LICENSES}/ DESTINATION ${SKBUILD_METADATA_DIR}/licenses COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
 endif()

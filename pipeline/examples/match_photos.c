@@ -14,13 +14,15 @@ int main(int argc, char **argv) {
   hs_features features[2] = {0};
   hs_matches matches = {0};
   hs_geometry geometry = {0};
+  const char *at = "";
 
   hs_options_init(&options, HS_PROFILE_LOWE);
   hs_verify_options_init(&verify, HS_FUNDAMENTAL);
   if (argc != 3) return fprintf(stderr, "usage: %s one.jpg two.jpg\n", argv[0]), 2;
   hs_status status = hs_create(&context, &options);
   for (int i = 0; i < 2 && status == HS_OK; i++) {
-    status = hs_load_image(argv[1 + i], NULL, &image[i]);
+    at = argv[1 + i];
+    status = hs_load_image(at, NULL, &image[i]);
     if (status == HS_OK) status = hs_extract(context, &image[i], NULL, &features[i]);
   }
   if (status == HS_OK) status = hs_match(context, &features[0], &features[1], NULL, &matches);
@@ -33,6 +35,7 @@ int main(int argc, char **argv) {
     const hs_keypoint *b = &features[1].keypoints[matches.pairs[i].second];
     if (inlier[i]) printf("%.2f %.2f %.2f %.2f\n", (double)a->x, (double)a->y, (double)b->x, (double)b->y);
   }
-  fprintf(stderr, "%s %zu matches, %zu agree\n", hs_status_string(status), matches.count, geometry.inlier_count);
-  return status == HS_OK ? 0 : 1;
+  if (status != HS_OK) return fprintf(stderr, "%s: %s\n", at, hs_status_string(status)), 1;
+  fprintf(stderr, "%zu matches, %zu agree\n", matches.count, geometry.inlier_count);
+  return 0;
 }

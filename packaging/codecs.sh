@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Builds the codecs that wheels have inside, as static libraries, from Debian's sources (whose security fixes they then have):
+# zlib, libpng, libjpeg-turbo, SQLite. Their licence texts go to PREFIX/licenses.
+# usage: bash packaging/codecs.sh SOURCES PREFIX TOOLCHAIN    (SOURCES is filled where it is empty; TOOLCHAIN: a CMake file)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mkdir -p "$1" "$2/licenses"
+sources=$(realpath "$1") prefix=$(realpath "$2") toolchain=$(realpath "$3")
+packages=(zlib libpng1.6 libjpeg-turbo sqlite3)
+
+# The sources of this Debian's packages, with a list of packages of their own: the machine's stays as it is.
+fetch_sources() {
+  local apt=$sources/apt options package
+  mkdir -p "$apt/lists/partial" "$apt/parts" "$apt/archives/partial"
+  sed 's/^Types:.*/Types: deb-src/' /etc/apt/sources.list.d/debian.sources >"$apt/parts/sources.sources"
+  options=(-qq -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$apt/parts" -o Dir::State::Lists="$apt/lists"
+    -o Dir::Cache="$apt" -o APT::Sandbox::User=)
+  apt-get "${options[@]}" update
+  for package in "${packages[@]}"; do
+    compgen -G "$sources/${package}_*.dsc" >/dev/null || fetch_newest "$package" "${options[@]}"
+  done
+}
+
+# fetch_newest PACKAGE APT_OPTION...: the newest version whose sources the mirror has.
+fetch_newest() {
+  local package=$1 version
+  shift
+  for version in $(apt-cache "$@" showsrc "$package" | sed -n 's/^Version: //p' | sort -rV); do
+    (cd "$sources" && apt-get "$@" source --download-only "$package=$version") && return
+    echo "The mirror lacks the sources of $package $version; trying an older version" >&2
+  done
+  echo "No sources of $package: check that /etc/apt/sources.list.d/debian.sources names a mirror that has them" >&2
+  return 1
+}
+
+# unpack PACKAGE: to $work/PACKAGE.
+unpack() {
+  rm -rf "${work:?}/$1"
+  dpkg-source --no-copy --no-check -x "$sources/$1"_*.dsc "$work/$1" >/dev/null
+  local version
+  version=$(sed -n 's/^Version: //p' "$sources/$1"_*.dsc | head -n 1)
+  # Debian's copyright file has every licence of the sources in full.
+  { echo "$1 $version, as in Debian"; echo; cat "$work/$1/debian/copyright"; } >"$prefix/licenses/$1.txt"
+}
+
+# build FOLDER OPTION...: with the folder's own CMakeLists.txt.
+build() {
+  local folder=$work/$1
+  shift
+  cmake -S "$folder" -B "$folder-build" -G Ninja --toolchain "$toolchain" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@"
+  cmake --build "$folder-build" -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
+  cmake --install "$folder-build"
+}
+
+# build_files FOLDER LIBRARY HEADERS DEFINITIONS: all C files of the folder, which is how these two are meant to be built where
+# their own scripts do not serve: zlib's, as Debian has it, lacks a part for CMake; SQLite is one file.
+build_files() {
+  cat >"$work/$1/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project($2 C)
+file(GLOB sources *.c)
+add_library($2 STATIC \${sources})
+target_compile_definitions($2 PRIVATE $4)
+install(TARGETS $2)
+install(FILES $3 TYPE INCLUDE)
+END
+  build "$1"
+}
+
+[ "$(find "$sources" -name '*.dsc' | wc -l)" -eq "${#packages[@]}" ] || fetch_sources
+work=$prefix/build
+mkdir -p "$work"
+for package in "${packages[@]}"; do
+  unpack "$package"
+done
+
+build_files zlib z "zlib.h zconf.h" "HAVE_UNISTD_H HAVE_HIDDEN _LARGEFILE64_SOURCE=1"
+build libpng1.6 -DPNG_SHARED=OFF -DPNG_TESTS=OFF -DPNG_EXECUTABLES=OFF
+build libjpeg-turbo -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DREQUIRE_SIMD=ON
+(cd "$work/sqlite3" && ./configure --disable-shared >/dev/null && make -s sqlite3.c sqlite3.h)
+mkdir -p "$work/sqlite3-one-file"
+cp "$work"/sqlite3/sqlite3.[ch] "$work/sqlite3-one-file"
+build_files sqlite3-one-file sqlite3 sqlite3.h "SQLITE_DQS=0 SQLITE_OMIT_LOAD_EXTENSION SQLITE_OMIT_DEPRECATED"

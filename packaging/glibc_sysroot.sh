@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# A folder with the headers and libraries of glibc 2.28 to compile and link with (its libraries name the symbols and their
+# versions, and have no code), and a CMake toolchain file that makes Debian's GCC use it. Both come from the PyPI package
+# ziglang, which has them for every version of glibc.
+# usage: bash packaging/glibc_sysroot.sh x86_64|aarch64 FOLDER PYTHON     (PYTHON: has ziglang)
+set -euo pipefail
+
+architecture=$1 folder=$2 python=$3 glibc=2.28
+mkdir -p "$folder"
+folder=$(realpath "$folder")
+target=$architecture-linux-gnu
+root=$folder/sysroot
+rm -rf "$root" "$folder/zig"
+mkdir -p "$folder/zig" "$root/usr/include" "$root/usr/lib"
+
+# Linking any program makes zig write the libraries and start files into its cache.
+echo 'int main(void) { return 0; }' >"$folder/zig/main.c"
+export ZIG_GLOBAL_CACHE_DIR=$folder/zig ZIG_LOCAL_CACHE_DIR=$folder/zig
+"$python" -m ziglang cc -O2 -target "$target.$glibc" "$folder/zig/main.c" -o "$folder/zig/main"
+find "$folder"/zig/o \( -name '*.so.*' -o -name 'crt1.o' -o -name 'libc_nonshared.a' \) -exec cp {} "$root/usr/lib" \;
+for library in m dl pthread rt; do
+  ln -s "$(basename "$root/usr/lib/lib$library".so.*)" "$root/usr/lib/lib$library.so"
+done
+echo 'GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( libld.so.2 ) )' >"$root/usr/lib/libc.so"
+# A program that may be loaded anywhere starts like any other: crt1.o reaches main through the table of addresses.
+cp "$root/usr/lib/crt1.o" "$root/usr/lib/Scrt1.o"
+
+# Headers of all systems first, those of this one over them.
+include=$("$python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent / "lib/libc/include")')
+family=$architecture
+[ "$architecture" = x86_64 ] && family=x86
+for headers in any-linux-any "$family-linux-any" generic-glibc "$family-linux-gnu"; do
+  cp -r "$include/$headers/." "$root/usr/include"
+done
+
+compiler=$target-gcc
+# stand_in LIBRARY VERSION NAME...: the names that host code from nvcc uses of a library that comes with GCC. This machine's
+# own are too new: they need a later glibc. Every Linux that has NumPy has them.
+stand_in() {
+  local library=$1 version=$2 name
+  shift 2
+  for name in "$@"; do
+    echo "void $name(void) {}"
+  done | "$compiler" -x c - -nostdlib -shared -o "$root/usr/lib/$library" -Wl,-soname,"$library" \
+    -Wl,--version-script=<(echo "$version { global: *; };")
+  ln -s "$library" "$root/usr/lib/${library%.*}"
+}
+stand_in libstdc++.so.6 CXXABI_1.3 __gxx_personality_v0 __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
+stand_in libgcc_s.so.1 GCC_3.0 _Unwind_Resume
+
+# What runs once before main and after it is GCC's own, in objects that glibc 2.28 only has to find.
+libc=$("$compiler" -print-file-name=crti.o)
+cp "$libc" "$(dirname "$libc")/crtn.o" "$root/usr/lib"
+{
+  echo "set(CMAKE_C_COMPILER $compiler)"
+  echo "set(CMAKE_CXX_COMPILER $target-g++)"
+  [ "$architecture" = "$(uname -m)" ] || printf 'set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_SYSTEM_PROCESSOR %s)\n' "$architecture"
+  echo "set(CMAKE_SYSROOT $root)"
+  echo "set(CMAKE_C_FLAGS_INIT -D__GLIBC_MINOR__=${glibc#*.})"
+  # GCC looks into the machine's folders before those of another root, unless they are named.
+  for kind in EXE SHARED; do
+    echo "set(CMAKE_${kind}_LINKER_FLAGS_INIT \"-B$root/usr/lib -L$root/usr/lib\")"
+  done
+  printf 'set(CMAKE_FIND_ROOT_PATH_MODE_%s)\n' 'PROGRAM NEVER' 'LIBRARY BOTH' 'INCLUDE BOTH' 'PACKAGE BOTH'
+} >"$folder/toolchain.cmake"

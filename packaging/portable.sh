@@ -1,0 +1,38 @@
+# Builds that run on every Linux with glibc 2.28 or later, with the codecs inside: the tools, and the options of CMake. To be
+# sourced at the top of the tree, after tests/support/install_deps.sh.
+# shellcheck shell=bash
+
+tools=$PWD/build/release
+
+# What the tools below need: packages, and a Python environment.
+install_tools() {
+  install_packages "${BUILD_PACKAGES[@]}" dpkg-dev nasm tcl python3-venv gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+  make_python_environment "$tools/venv" packaging/wheel_tools.txt
+}
+
+# make_toolchain ARCHITECTURE: glibc and codecs for it, unless they are there.
+make_toolchain() {
+  [ ! -e "$tools/$1/codecs/lib/libsqlite3.a" ] || return 0
+  run_quietly bash packaging/glibc_sysroot.sh "$1" "$tools/$1" "$tools/venv/bin/python"
+  run_quietly bash packaging/codecs.sh "$tools/sources" "$tools/$1/codecs" "$tools/$1/toolchain.cmake"
+}
+
+# set_defines ARCHITECTURE: options of the build for it, in the array defines.
+set_defines() {
+  local codecs=$tools/$1/codecs
+  defines=(CMAKE_TOOLCHAIN_FILE="$tools/$1/toolchain.cmake" CMAKE_PREFIX_PATH="$codecs" HARTSIFT_LICENSES="$tools/$1/licenses"
+    HARTSIFT_PNG=ON HARTSIFT_JPEG=ON HARTSIFT_TIFF=OFF HARTSIFT_WEBP=OFF HARTSIFT_ZLIB=ON HARTSIFT_SQLITE=ON HARTSIFT_CUDA=OFF)
+  rm -rf "$tools/$1/licenses"
+  cp -r "$codecs/licenses" "$tools/$1/licenses"
+  if [ "$1" = x86_64 ]; then
+    defines+=(HARTSIFT_CUDA=ON CMAKE_CUDA_FLAGS=--compress-mode=size)
+    cp "$(cuda_license)" "$tools/$1/licenses/cuda-runtime.txt"
+  fi
+}
+
+# The licence of the static CUDA runtime, as the toolkit brings it.
+cuda_license() {
+  local toolkit
+  toolkit=$(dirname "$(dirname "$(realpath "$(find_nvcc)")")")
+  compgen -G "$toolkit/dist-info/nvidia_cuda_runtime-*/licenses/License.txt" || ls "$toolkit/EULA.txt"
+}
