@@ -20,7 +20,9 @@ from ._images import load_image, render_scene
 from ._library import HAS_CUDA, METHOD_VERSION
 from ._library import VERSION as __version__
 from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, VerifyOptions, match, relative_pose, verify
+from ._neighbours import NEIGHBOUR_DTYPE, NO_FEATURE, BFMatcher, NeighbourLists, find_k_nearest, find_within
 from ._options import Options
+from ._patches import extract_patches
 from ._primitives import (
     TILE_DTYPE,
     convolve1d,
@@ -40,6 +42,7 @@ from ._sift import CV_KEYPOINT_DTYPE, SIFT, CvKeypoint, SIFT_create, to_cv2, to_
 __all__ = [
     "ArgumentError",
     "ArrayTypeError",
+    "BFMatcher",
     "CV_KEYPOINT_DTYPE",
     "ColmapCamera",
     "ColmapDatabase",
@@ -60,6 +63,9 @@ __all__ = [
     "MATCH_DTYPE",
     "METHOD_VERSION",
     "Matches",
+    "NEIGHBOUR_DTYPE",
+    "NO_FEATURE",
+    "NeighbourLists",
     "Options",
     "Origin",
     "OutOfMemoryError",
@@ -80,6 +86,9 @@ __all__ = [
     "extract",
     "extract_batch",
     "extract_many",
+    "extract_patches",
+    "find_k_nearest",
+    "find_within",
     "histogram256",
     "load_image",
     "match",

@@ -1,17 +1,40 @@
-"""``python -m hartsift batch`` and ``merge``: features of many images in Parquet files; needs pyarrow."""
+"""``python -m hartsift``: the command, and its ``batch`` and ``merge`` for Parquet files, which need pyarrow."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import sys
-from typing import Optional, Sequence
+from typing import NoReturn, Optional, Sequence
 
-from . import parquet
+from . import _library
 from ._arguments import add_extraction_options, extraction_options, run
-from ._sources import parse_shard, path_of_shard
+
+
+def _is_parquet(command: str, argument: str) -> bool:
+    """Whether an argument of batch or merge names Parquet: as format, file or URI, for merge also as a folder of files."""
+    value = argument.rpartition("=")[2] if argument.startswith("-") else argument
+    if value == "parquet" or value.endswith(".parquet") or "://" in value:
+        return True
+    return command == "merge" and os.path.isdir(value) and any(name.endswith(".parquet") for name in os.listdir(value))
+
+
+def _run_command(arguments: Sequence[str]) -> NoReturn:
+    """Becomes the command, which lies beside the library or, where a system's packages divide them, on the PATH."""
+    program = str(_library.library_path().with_name("hartsift"))
+    if not os.path.exists(program):
+        program = shutil.which("hartsift") or program
+    try:
+        os.execv(program, ["hartsift", *arguments])
+    except OSError as error:
+        sys.exit(f"python -m hartsift: {program} does not start: {error.strerror}; install the package again")
 
 
 def _batch(arguments: argparse.Namespace) -> int:
+    from . import parquet
+    from ._sources import parse_shard, path_of_shard
+
     images, failed = parquet.batch(
         arguments.images, arguments.output, shard=arguments.shard, **extraction_options(arguments)
     )
@@ -21,13 +44,16 @@ def _batch(arguments: argparse.Namespace) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
+    from . import parquet
+
     images, files = parquet.merge(arguments.inputs, arguments.output, matches=arguments.matches, exif=arguments.exif)
     print(f"{images} images of {files} files: {arguments.output}", file=sys.stderr)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m hartsift", description=__doc__)
+    description = "Features of many images in Parquet files; needs pyarrow."
+    parser = argparse.ArgumentParser(prog="python -m hartsift", description=description)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     batch = commands.add_parser("batch", help="extract the features of many images into a Parquet file")
     batch.add_argument("images", help="a folder or a list with one image a line; a path, or a URI such as s3://bucket/folder")
@@ -46,8 +72,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Runs the command line."""
-    return run(_parser(), arguments)
+    """Runs the command line: what names Parquet here, all else by the command."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] not in (["batch"], ["merge"]) or not any(_is_parquet(given[0], value) for value in given[1:]):
+        _run_command(given)
+    return run(_parser(), given)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import sys
-from typing import Any, Callable, Dict, Optional, Sequence, Union
+from typing import Any, Callable, Dict, NoReturn, Optional, Sequence, Union
 
 from ._errors import Error
 from ._options import Options
@@ -24,9 +25,14 @@ def _value(text: str) -> Union[int, float, str, "tuple[int, ...]"]:
 def add_extraction_options(parser: argparse.ArgumentParser) -> None:
     """Adds all options, and those of reading images."""
     reading = parser.add_argument_group("reading of images")
-    reading.add_argument("--no-exif", dest="exif", action="store_false", help="leave JPEG files as stored")
+    reading.add_argument("--no-exif", dest="exif", action="store_false", help="leave images as stored")
     reading.add_argument("--jpeg-scale", type=int, default=1, metavar="N", help="decode JPEG files to 1/N of their size")
     reading.add_argument("--readers", type=int, default=None, metavar="N", help="threads that read and decode ahead")
+    add_option_arguments(parser)
+
+
+def add_option_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the fields of ``hartsift.Options``."""
     group = parser.add_argument_group("extraction", "as keyword arguments of hartsift.extract; python/README.md")
     for name in (*Options.__annotations__, "sigma"):
         option = f"--{name.replace('_', '-')}"
@@ -37,21 +43,39 @@ def add_extraction_options(parser: argparse.ArgumentParser) -> None:
 
 def extraction_options(arguments: argparse.Namespace) -> Dict[str, Any]:
     """The options given, as keyword arguments."""
-    given = {name[len("option_") :]: value for name, value in vars(arguments).items() if name.startswith("option_")}
-    found = {name: value for name, value in given.items() if value is not None}
+    found = option_arguments(arguments)
     found.update(exif=arguments.exif, jpeg_scale=arguments.jpeg_scale)
     if arguments.readers is not None:
         found["readers"] = arguments.readers
     return found
 
 
+def option_arguments(arguments: argparse.Namespace) -> Dict[str, Any]:
+    """The fields of ``hartsift.Options`` that were given."""
+    given = {name[len("option_") :]: value for name, value in vars(arguments).items() if name.startswith("option_")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    """A handler of signals that end a process: unlike that, an exception lets unfinished files be removed."""
+    sys.exit(128 + number)
+
+
 def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:
     """Calls the function that the chosen subcommand has set as `run`; its result is the exit status. What is wrong with
-    the arguments or files ends with a line on standard error and status 2."""
-    parsed = parser.parse_args(arguments)
+    the arguments or files ends with a line on standard error and status 2. SIGTERM and SIGHUP end it in order, with the
+    status that shells give."""
+    return run_parsed(parser, parser.parse_args(arguments))
+
+
+def run_parsed(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
+    """As ``run``, of arguments that were parsed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
     work: Callable[[argparse.Namespace], int] = parsed.run
     try:
         return work(parsed)
-    except (Error, TypeError) as error:
+    except (Error, ModuleNotFoundError, TypeError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2

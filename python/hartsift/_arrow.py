@@ -218,7 +218,10 @@ def _origin_of(row: Mapping[str, Any]) -> Tuple["Layout", Optional[Origin]]:
     except (TypeError, ValueError):
         raise ArgumentError(f"column options is {row['options']!r}, expected JSON: damaged") from None
     known = "method" in row and "profile" in options and "norm" in options
-    return options.get("layout", "ubc"), Origin(row["method"], options["profile"], options["norm"]) if known else None
+    if not known:
+        return options.get("layout", "ubc"), None
+    origin = Origin(row["method"], options["profile"], options["norm"], bool(options.get("dsp")))
+    return options.get("layout", "ubc"), origin
 
 
 def _descriptor_array(lists: pa.Array) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Dict, Generator, Iterable, List, Optional, Tuple, Union
@@ -54,6 +55,7 @@ def extract(
     value_range: Optional[Tuple[float, float]] = None,
     exif: bool = True,
     jpeg_scale: int = 1,
+    max_image_size: int = 0,
     **options: "Unpack[Options]",
 ) -> Features:
     """Extracts the features of one image; see ``Extractor.extract`` for the arguments and ``Options`` for the rest.
@@ -63,7 +65,15 @@ def extract(
     Contexts are kept for the few sets of options that a thread used last, so repeated calls cost no set-up.
     """
     extractor = cached_extractor(dict(options))
-    return extractor.extract(image, mask, channels=channels, value_range=value_range, exif=exif, jpeg_scale=jpeg_scale)
+    return extractor.extract(
+        image,
+        mask,
+        channels=channels,
+        value_range=value_range,
+        exif=exif,
+        jpeg_scale=jpeg_scale,
+        max_image_size=max_image_size,
+    )
 
 
 def extract_batch(
@@ -91,6 +101,8 @@ def extract_many(
     value_range: Optional[Tuple[float, float]] = None,
     exif: bool = True,
     jpeg_scale: int = 1,
+    max_image_size: int = 0,
+    masks: "Union[None, str, os.PathLike[str]]" = None,
     **options: "Unpack[Options]",
 ) -> Generator[Union[Features, Error], None, None]:
     """Yields the features of every image in order, with several images under way; see ``Extractor.extract_many``."""
@@ -102,6 +114,8 @@ def extract_many(
             value_range=value_range,
             exif=exif,
             jpeg_scale=jpeg_scale,
+            max_image_size=max_image_size,
+            masks=masks,
         )
 
 

@@ -6,9 +6,10 @@ import ctypes
 import weakref
 from collections import deque
 from dataclasses import dataclass
-from typing import Deque, Optional, Tuple
+from typing import Deque, Optional, Tuple, Union
 
 from . import _library
+from ._encoded import EncodedFile
 from ._errors import check
 from ._images import Picture
 from ._library import library
@@ -17,7 +18,14 @@ from ._options import OptionsSet
 
 @dataclass(frozen=True)
 class Statistics:
-    """What an extractor has done and holds; candidates, keypoints and features are of its last image."""
+    """What an extractor has done and holds.
+
+    Attributes:
+        frames: images extracted so far.
+        regrown_frames: of these, repeated because a list was longer than planned.
+        candidates, keypoints, features: of the last image.
+        workspace_bytes, device_bytes: memory held now, on the host and on a GPU.
+    """
 
     frames: int
     regrown_frames: int
@@ -41,7 +49,7 @@ class Context:
             message.value,
         )
         # What the context's workers read: it must outlive them, so it is freed after the end.
-        self.in_flight: Deque[Tuple[Picture, Optional[Picture]]] = deque()
+        self.in_flight: Deque[Tuple[Union[Picture, EncodedFile], Optional[Picture]]] = deque()
         self.device_number: Optional[int] = None  # of its CUDA device, once it has been asked for
         self._end = weakref.finalize(self, library.hs_destroy, self.handle)
         self._end.atexit = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import re
 import threading
@@ -10,38 +11,21 @@ import weakref
 from collections import deque
 from types import TracebackType
 from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    Deque,
-    Dict,
-    Generator,
-    Iterable,
-    List,
-    Optional,
-    Tuple,
-    Type,
-    Union,
+    TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterable, List, Optional, Tuple, Type, Union,
 )
 
 import numpy as np
 
 from . import _library
 from ._context import Context, Statistics
-from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, make_error
+from ._encoded import EncodedFile
+from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileError, make_error
 from ._features import KEYPOINT_DTYPE, Features, fill_features
 from ._foreign import images_of_batch, is_batch, masks_of_batch
-from ._images import (
-    Channels,
-    ImageLike,
-    Picture,
-    is_file_source,
-    picture_of_array,
-    picture_of_file,
-    picture_of_mask,
-)
-from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsStatistics, library
+from ._images import Channels, ImageLike, Picture, named_mask
+from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsImage, HsStatistics, library
 from ._options import LAYOUTS, Layout, make_options, name_of
+from ._reading import Pictures, Reading, Sources, pictures_of, sources_of, stream_of
 from ._resident import DeviceFeatures, DeviceMemory
 
 if TYPE_CHECKING:
@@ -50,7 +34,10 @@ if TYPE_CHECKING:
 
     from ._options import Options
 
-_DEFAULT_IN_FLIGHT = 8
+#: From so many files on opening the GPU's JPEG engine, half a second, is less than what it saves.
+_FILES_WORTH_THE_ENGINE = 1500
+#: As many as the library has in flight by itself at most; where it has fewer, it says so.
+_IN_FLIGHT_MOST = 64
 
 
 class Extractor:
@@ -121,36 +108,11 @@ class Extractor:
         profile = name_of("profile", self._options.view.profile)
         return f"<hartsift.Extractor: profile {profile}{', closed' if self._closed else ''}>"
 
-    # ---- pictures
+    def _pictures(self, image: ImageLike, mask: Any, reading: Reading) -> Pictures:
+        return pictures_of(image, mask, reading, self._options.view)
 
-    def _pictures(
-        self,
-        image: ImageLike,
-        mask: Any,
-        channels: Channels,
-        value_range: Optional[Tuple[float, float]],
-        exif: bool,
-        jpeg_scale: int = 1,
-    ) -> Tuple[Picture, Optional[Picture]]:
-        if type(image) is not np.ndarray and is_file_source(image):
-            limits = self._options.view.max_pixels, self._options.view.max_memory_bytes
-            picture = picture_of_file(image, limits, exif, jpeg_scale, value_range)
-        elif jpeg_scale not in (0, 1):
-            raise ArgumentError(f"jpeg_scale is {jpeg_scale!r} for an array, expected 1: only files are decoded")
-        else:
-            picture = picture_of_array(image, channels, value_range)
-        masking = None if mask is None else picture_of_mask(mask)
-        if masking is not None and masking.on_device != picture.on_device:
-            raise ArgumentError("image and mask must both lie on the device, or neither")
-        return picture, masking
-
-    @staticmethod
-    def _stream(picture: Picture, mask: Optional[Picture]) -> Optional[int]:
-        """The stream that both are complete on."""
-        streams = {p.stream for p in (picture, mask) if p is not None and p.stream is not None}
-        if len(streams) > 1:
-            raise ArgumentError("image and mask come from different streams: synchronise one of them first")
-        return streams.pop() if streams else None
+    def _sources(self, image: ImageLike, mask: Any, reading: Reading) -> Sources:
+        return sources_of(image, mask, reading, self._options.view)
 
     # ---- one image
 
@@ -163,6 +125,7 @@ class Extractor:
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
+        max_image_size: int = 0,
     ) -> Features:
         """Extracts the features of one image.
 
@@ -170,7 +133,7 @@ class Extractor:
             image: an array (height, width[, channels]), in any order of memory, or a PyTorch tensor (channels, height,
                 width); a tensor whose first length can be no number of channels (1 to 4) is taken as an array. Arrays
                 on a CUDA device (``__cuda_array_interface__`` or DLPack) are read there. Or a PIL image, converted by
-                its mode. Or a file (PNG, JPEG, PNM): its name, opened in binary mode, or its bytes (bytes, bytearray,
+                its mode. Or a file (PNG, JPEG, TIFF, WebP, BMP, PNM): its name, opened in binary mode, or its bytes (bytes, bytearray,
                 a flat memoryview); ``"@scene"`` renders one. uint8, uint16 and float32 are read in place, everything
                 else, and unusual strides, is copied first.
             mask: uint8 or bool (height, width); keypoints where it is zero are dropped.
@@ -181,9 +144,11 @@ class Extractor:
                 uint16 outside of 0..255 without a range. Without a range a picture whose brightest sample is below a
                 quarter of white (12 bits in uint16, say) gets a warning. On a device, floats with a range are taken
                 as they are, NaN as black.
-            exif: of JPEG files, apply the orientation stored there.
+            exif: of JPEG, TIFF and WebP files, apply the orientation stored there.
             jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height; coordinates, and the mask's
                 size, are then those of the decoded picture. Anything but a JPEG is refused above 1.
+            max_image_size: of files: make a larger picture smaller first, so that its larger side has so many pixels;
+                coordinates, and the mask, are still of the original one. 0: never.
 
         Returns:
             Features whose arrays view the memory that the library wrote; it is freed with the last of them.
@@ -192,20 +157,25 @@ class Extractor:
             hartsift.Error: what the library refuses, with its reason.
             hartsift.ArrayTypeError: samples that are no numbers (one of the former, and a TypeError).
         """
-        return self._extract(*self._pictures(image, mask, channels, value_range, exif, jpeg_scale))
+        return self._extract(*self._sources(image, mask, Reading(channels, value_range, exif, jpeg_scale, max_image_size)))
 
-    def _extract(self, picture: Picture, masking: Optional[Picture]) -> Features:
+    def _extract(self, picture: Union[Picture, EncodedFile], masking: Optional[Picture]) -> Features:
         view, masking_view = ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view)
         with self._lock:
             context = self._begin()
+            if isinstance(picture, EncodedFile):
+                return fill_features(
+                    lambda features: picture.extract(context, masking_view, features), self._check, self._layout
+                )
             if not picture.on_device:
                 return fill_features(
-                    lambda features: library.hs_extract(context, view, masking_view, features),
+                    lambda features: library.hs_extract(context, view, masking_view, features)
+                    or library.hs_features_to_original(features, view),
                     self._check,
                     self._layout,
                 )
             self._need_cuda()
-            stream = self._stream(picture, masking)
+            stream = stream_of(picture, masking)
             return fill_features(
                 lambda features: library.hs_cuda_extract(context, view, masking_view, stream, features),
                 self._check,
@@ -241,7 +211,7 @@ class Extractor:
         of those lives, the next call is refused; ``close`` is not, and the memory outlives it. Work that reads the
         arrays on a stream must be done, or precede the next image on that image's stream, before the next call.
         """
-        picture, masking = self._pictures(image, mask, channels, value_range, True)
+        picture, masking = self._pictures(image, mask, Reading(channels, value_range))
         if not picture.on_device:
             raise ArgumentError("extract_resident needs an image that lies on the device")
         masking_view = None if masking is None else ctypes.byref(masking.view)
@@ -249,7 +219,7 @@ class Extractor:
         with self._lock:
             context = self._begin()
             self._need_cuda()
-            stream = self._stream(picture, masking)
+            stream = stream_of(picture, masking)
             self._check(
                 library.hs_cuda_extract_resident(
                     context, ctypes.byref(picture.view), masking_view, stream, ctypes.byref(view)
@@ -276,7 +246,7 @@ class Extractor:
         Returns:
             How many features the image has. When that is more than M, the first M in the library's order were written.
         """
-        picture, masking = self._pictures(image, mask, channels, value_range, True)
+        picture, masking = self._pictures(image, mask, Reading(channels, value_range))
         if picture.on_device:
             raise ArgumentError("extract_into takes images in host memory")
         self._check_arrays(records, descriptors)
@@ -326,7 +296,7 @@ class Extractor:
         jpeg_scale: int = 1,
     ) -> Features:
         """As ``extract``, without descriptors."""
-        picture, masking = self._pictures(image, mask, channels, value_range, exif, jpeg_scale)
+        picture, masking = self._pictures(image, mask, Reading(channels, value_range, exif, jpeg_scale))
         if picture.on_device:
             raise ArgumentError('detect takes images in host memory; on a device use extract with descriptor="none"')
         with self._lock:
@@ -363,7 +333,7 @@ class Extractor:
             The features in the order given, and int32 [N] statuses: 0, or that of a keypoint which cannot be described
             (its scale or place is not in the pyramid; its descriptor is zero).
         """
-        picture, _ = self._pictures(image, None, channels, value_range, exif, jpeg_scale)
+        picture, _ = self._pictures(image, None, Reading(channels, value_range, exif, jpeg_scale))
         if picture.on_device:
             raise ArgumentError("describe takes images in host memory")
         records = records_of(keypoints)
@@ -393,28 +363,32 @@ class Extractor:
     ) -> None:
         """Hands an image in host memory over and returns without waiting for it. Its array must not be changed until
         ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way."""
-        picture, masking = self._pictures(image, mask, channels, value_range, exif, jpeg_scale)
+        picture, masking = self._pictures(image, mask, Reading(channels, value_range, exif, jpeg_scale))
         if picture.on_device:
             raise ArgumentError("submit takes images in host memory")
         self._submit(picture, masking)
 
-    def _submit(self, picture: Picture, masking: Optional[Picture]) -> None:
+    def _submit(self, picture: Union[Picture, EncodedFile], masking: Optional[Picture]) -> None:
+        masking_view = None if masking is None else ctypes.byref(masking.view)
         with self._lock:
             context = self._begin()
-            self._check(
-                library.hs_submit(
-                    context, ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view)
-                )
-            )
+            if isinstance(picture, EncodedFile):
+                self._check(picture.submit(context, masking_view))
+            else:
+                self._check(library.hs_submit(context, ctypes.byref(picture.view), masking_view))
             self._flying.append((picture, masking))
 
     def wait(self) -> Features:
         """Waits for the oldest image in flight and returns its features. A failure ends that image only."""
         with self._lock:
             context = self._begin()
+            view = self._flying[0][0].view if self._flying else HsImage()
             try:
                 return fill_features(
-                    lambda features: library.hs_wait(context, features), self._check, self._layout
+                    lambda features: library.hs_wait(context, features)
+                    or library.hs_features_to_original(features, ctypes.byref(view)),
+                    self._check,
+                    self._layout,
                 )
             finally:
                 if self._flying:
@@ -426,7 +400,7 @@ class Extractor:
         return len(self._flying)
 
     @property
-    def _flying(self) -> Deque[Tuple[Picture, Optional[Picture]]]:
+    def _flying(self) -> Deque[Sources]:
         return deque() if self._context is None else self._context.in_flight
 
     def extract_many(
@@ -438,17 +412,26 @@ class Extractor:
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
+        max_image_size: int = 0,
+        masks: "Union[None, str, os.PathLike[str]]" = None,
     ) -> Generator[Union[Features, Error], None, None]:
         """Yields the features of every image, in their order, with several images under way at once.
 
         Args:
-            images: arrays or file names, read one after the other, a few ahead of what is yielded; or a batch, see
-                ``extract_batch``. Those on a device are extracted from one after the other.
+            images: arrays or files, taken one after the other, a few ahead of what is yielded; or a batch, see
+                ``extract_batch``. Those on a device are extracted from one after the other. The library's threads read
+                and decode JPEG, WebP, BMP and PNG files of 8 bits, several at once; other files this thread decodes. A
+                file must stay in its place until its features are yielded.
             return_errors: yield the exception in the place of an image that failed and go on; else it is raised.
+            masks: a folder with the mask of photo.jpg as photo.jpg.png, of sub/photo.jpg as sub/photo.jpg.png, by the
+                names given (COLMAP's rule); an image without one is taken whole.
         """
+        if masks is not None and not os.path.isdir(masks):
+            raise FileError(f"masks {os.fspath(masks)!r}: expected a folder with NAME.png for the image NAME")
         given = images_of_batch(images) if is_batch(images) else images
-        reading = (channels, value_range, exif, jpeg_scale)
-        return self._extract_each(((image, None) for image in given), reading, return_errors)
+        keep_encoded = operator.length_hint(given, 0) >= _FILES_WORTH_THE_ENGINE
+        reading = Reading(channels, value_range, exif, jpeg_scale, max_image_size, keep_encoded)
+        return self._extract_each(((image, masks) for image in given), reading, return_errors)
 
     def extract_batch(
         self,
@@ -474,33 +457,48 @@ class Extractor:
         masking = [None] * len(given) if masks is None else masks_of_batch(masks)
         if len(masking) != len(given):
             raise ArgumentError(f"{len(masking)} masks for {len(given)} images: expected one for each")
-        reading = (channels, value_range, True, 1)
+        reading = Reading(channels, value_range)
         return [one for one in self._extract_each(zip(given, masking), reading, False) if isinstance(one, Features)]
 
     def _extract_each(
-        self, pairs: Iterable[Tuple[Any, Any]], reading: Tuple[Any, ...], return_errors: bool
+        self, pairs: Iterable[Tuple[Any, Any]], reading: Reading, return_errors: bool
     ) -> Generator[Union[Features, Error], None, None]:
         """What the images and masks yield, in their order."""
         if self.in_flight:
             raise ArgumentError("extract_many needs an extractor without images in flight")
-        most = self._options.view.in_flight or _DEFAULT_IN_FLIGHT
+        most = self._options.view.in_flight or _IN_FLIGHT_MOST
         # In order of submission: None for an image under way, or what it came to at once.
         places: Deque[Union[None, Features, Error]] = deque()
         try:
             for image, mask in pairs:
                 while self.in_flight >= most or len(places) > most:
                     yield self._next(places, return_errors)
-                places.append(self._begin_one(image, mask, reading))
+                sources = self._prepare(image, mask, reading)
+                begun = self._begin_one(sources)
+                while self.in_flight and isinstance(begun, Error) and begun.status == _library.HS_ERR_CAPACITY:
+                    yield self._next(places, return_errors)
+                    begun = self._begin_one(sources)
+                places.append(begun)
             while places:
                 yield self._next(places, return_errors)
         finally:
             while self.in_flight:
                 self._discard()
 
-    def _begin_one(self, image: Any, mask: Any, reading: Tuple[Any, ...]) -> Union[None, Features, Error]:
-        """Submits an image, or extracts at once where it lies on a device; or why it could not be done."""
+    def _prepare(self, image: Any, mask: Any, reading: Reading) -> Union[Sources, Error]:
+        """What is to be extracted from, or why it cannot be."""
         try:
-            picture, masking = self._pictures(image, mask, *reading)
+            by_name = isinstance(mask, (str, os.PathLike))
+            return self._sources(image, named_mask(mask, image) if by_name else mask, reading)
+        except Error as error:
+            return error
+
+    def _begin_one(self, sources: Union[Sources, Error]) -> Union[None, Features, Error]:
+        """Submits an image, or extracts at once where it lies on a device; or why it could not be done."""
+        if isinstance(sources, Error):
+            return sources
+        picture, masking = sources
+        try:
             if picture.on_device:
                 return self._extract(picture, masking)
             self._submit(picture, masking)

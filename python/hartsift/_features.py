@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._options import Layout, Norm, Profile
 
 #: One keypoint as the library stores it: pixels of the image (x to the right, y down, the centre of the top-left pixel
-#: at 0, 0), sigma in the same pixels, orientation in radians (y down), response |D|, octave and level of the pyramid.
+#: at 0, 0), sigma in the same pixels, orientation in radians (y down), response ``|D|``, octave and level of the pyramid.
 KEYPOINT_DTYPE = np.dtype(
     [
         ("x", np.float32),
@@ -39,13 +39,16 @@ DESCRIPTOR_DTYPES: Dict[int, Any] = {_library.HS_DESCRIPTOR_U8: np.uint8, _libra
 
 
 class Origin(NamedTuple):
-    """How descriptors were made. ``match`` refuses those whose norm or layout differs."""
+    """How descriptors were made. ``match`` refuses those whose norm, pooling or layout differs."""
 
     #: of the library that made them.
     method_version: int
+    #: that they were made with.
     profile: "Profile"
     #: ``"l2"``, or ``"root"`` for RootSIFT.
     norm: "Norm"
+    #: pooled over domain sizes.
+    dsp: bool = False
 
 
 class Features:
@@ -57,7 +60,7 @@ class Features:
         descriptors: uint8 or float32 [N, 128], or None where none were asked for.
         image_size: (width, height) of the image, (0, 0) when unknown.
         layout: the order of the bins in the descriptors, ``"ubc"`` or ``"vlfeat"``.
-        exif_orientation: that a JPEG was turned by before they were found, 2..8; 0: by none, or unknown.
+        exif_orientation: that a file's picture was turned by before they were found, 2..8; 0: by none, or unknown.
         origin: how the descriptors were made; None: unknown, as of arrays and of files that do not say it.
     """
 
@@ -147,7 +150,7 @@ class Features:
 
     @property
     def responses(self) -> "npt.NDArray[np.float32]":
-        """float32 [N], |D| of the refined extremum; a view."""
+        """float32 [N], ``|D|`` of the refined extremum; a view."""
         return self._field("response")
 
     @property
@@ -218,7 +221,7 @@ class Features:
 
     @property
     def digest(self) -> str:
-        """16 hexadecimal digits over all features, those of a manifest of ``hartsift batch``: equal for equal bytes."""
+        """16 hexadecimal digits over all features, equal for equal bytes; a manifest of ``hartsift batch`` has the same."""
         view, arrays = view_of_features(self)
         digest = ctypes.c_uint64()
         check(library.hs_digest_features(ctypes.byref(view), ctypes.byref(digest)))
@@ -275,7 +278,7 @@ def _origin_of(view: Any) -> Optional[Origin]:
     """The library's view of an origin; None: unknown."""
     if view.method_version == 0 or view.profile not in _PROFILE_NAMES or view.norm not in _NORM_NAMES:
         return None
-    return Origin(view.method_version, _PROFILE_NAMES[view.profile], _NORM_NAMES[view.norm])
+    return Origin(view.method_version, _PROFILE_NAMES[view.profile], _NORM_NAMES[view.norm], view.dsp != 0)
 
 
 def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None], layout: "Layout") -> Features:
@@ -305,10 +308,11 @@ def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
     )
     view.origin.exif_orientation = features.exif_orientation
     if features.origin is not None:
-        version, profile, norm = features.origin
+        version, profile, norm, dsp = features.origin
         view.origin.method_version = version
         view.origin.profile = enumerator("profile", PROFILES, profile)
         view.origin.norm = enumerator("norm", NORMS, norm)
+        view.origin.dsp = int(dsp)
         view.origin.layout = LAYOUTS[features.layout]
     if features.descriptors is None:
         return view, (records,)

@@ -60,6 +60,7 @@ def _file_options(file_format: FileFormat, message: Any) -> HsFileOptions:
         format=enumerator("format", FORMATS, file_format),
         message=ctypes.addressof(message),
         message_bytes=_library.MESSAGE_BYTES,
+        only_files=1,
     )
 
 
@@ -69,6 +70,7 @@ def read_features(
     *,
     image_name: Optional[str] = None,  # noqa: A002
     max_features: int = 0,
+    max_memory_bytes: int = 0,
 ) -> Features:
     """Reads a feature file that hartsift or the original tool wrote.
 
@@ -77,11 +79,13 @@ def read_features(
         format: ``"auto"`` goes by ending and content; else one of ``hartsift.FORMATS``.
         image_name: of a COLMAP database, which image; None: the only one.
         max_features: refuse files that claim more; 0: 2**27.
+        max_memory_bytes: refuse files that need more; 0: half the memory that this process may hold.
     """
     message = _library.message_room()
     options = _file_options(format, message)
     options.image_name = None if image_name is None else image_name.encode("utf-8")
     options.max_features = max_features
+    options.max_memory_bytes = max_memory_bytes
     name = path_bytes(path)
     return fill_features(
         lambda features: library.hs_load_features(name, features, ctypes.byref(options)),

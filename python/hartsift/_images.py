@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import pathlib
 import weakref
 from dataclasses import dataclass
 from typing import (
@@ -22,7 +24,7 @@ import numpy as np
 
 from . import _library
 from ._device import DeviceArray, device_array
-from ._errors import ArgumentError, ArrayTypeError, check
+from ._errors import ArgumentError, ArrayTypeError, FileError, check
 from ._foreign import contiguous_there, converted_there, extremes_there, plain_array
 from ._library import HsExif, HsImage, HsLoadOptions, library
 from ._samples import (
@@ -263,6 +265,14 @@ def picture_of_mask(mask: Any) -> Picture:
     return _picture_there(seen, _check_shape(shape, "the mask", "rgb"), None, "the mask")
 
 
+def check_sizes(jpeg_scale: int, max_image_size: int) -> None:
+    """Here as well as in the library, because a C integer would wrap around."""
+    if jpeg_scale not in _JPEG_SCALES:
+        raise ArgumentError(f"jpeg_scale is {jpeg_scale!r}, expected 1, 2, 4 or 8")
+    if not 0 <= max_image_size < 1 << 63:
+        raise ArgumentError(f"max_image_size is {max_image_size!r}, expected 0 or more, below 2^63")
+
+
 def _load(
     read: Callable[[Any, Any], int],
     max_pixels: int,
@@ -270,9 +280,10 @@ def _load(
     exif: bool,
     colour: bool,
     jpeg_scale: int,
+    max_image_size: int = 0,
+    only_files: bool = True,
 ) -> _ImageMemory:
-    if jpeg_scale not in _JPEG_SCALES:  # checked here too: a C integer would wrap around
-        raise ArgumentError(f"jpeg_scale is {jpeg_scale!r}, expected 1, 2, 4 or 8")
+    check_sizes(jpeg_scale, max_image_size)
     message = _library.message_room()
     options = HsLoadOptions(
         struct_size=ctypes.sizeof(HsLoadOptions),
@@ -283,6 +294,8 @@ def _load(
         message=ctypes.addressof(message),
         message_bytes=_library.MESSAGE_BYTES,
         jpeg_scale=jpeg_scale,
+        max_image_size=max_image_size,
+        only_files=only_files,
     )
     memory = _ImageMemory()
     options.exif = ctypes.addressof(memory.exif)
@@ -292,7 +305,10 @@ def _load(
 
 def path_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
     """A file's name for the library."""
-    name = os.fsencode(path)
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"the file name {path!r} can be no name: {error}") from error
     if b"\0" in name:
         raise ArgumentError(f"the file name {path!r} has a null character")
     return name
@@ -305,7 +321,7 @@ def is_file_source(image: object) -> bool:
     return isinstance(image, (str, bytes, bytearray, os.PathLike)) or callable(getattr(image, "read", None))
 
 
-def _content(source: Any) -> Optional[bytes]:
+def content_of(source: Any) -> Optional[bytes]:
     """The bytes of an encoded file; None for a name."""
     if isinstance(source, (str, os.PathLike)):
         return None
@@ -325,27 +341,59 @@ def load_memory(
     exif: bool,
     colour: bool,
     jpeg_scale: int,
+    max_image_size: int = 0,
 ) -> _ImageMemory:
     """Decodes a file, or its bytes, or renders a scene. max_pixels 0: 2^31."""
-    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale
-    encoded = _content(source)
+    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size
+    encoded = content_of(source)
     if encoded is not None:
         return _load(lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view), *limits)
     path = path_bytes(cast("Union[str, os.PathLike[str]]", source))
-    return _load(lambda options, view: library.hs_load_image(path, options, view), *limits)
+    is_scene = isinstance(source, str) and source.startswith("@scene")
+    return _load(lambda options, view: library.hs_load_image(path, options, view), *limits, only_files=not is_scene)
 
 
 def picture_of_file(
-    source: Any, limits: Tuple[int, int], exif: bool, jpeg_scale: int, value_range: Optional[ValueRange]
+    source: Any,
+    limits: Tuple[int, int],
+    exif: bool,
+    jpeg_scale: int,
+    value_range: Optional[ValueRange],
+    max_image_size: int = 0,
 ) -> Picture:
     """A picture from a file, gray as the command reads it. limits: pixels, bytes."""
-    memory = load_memory(source, *limits, exif, False, jpeg_scale)
+    memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size)
     if memory.view.type == _library.HS_U8 and value_range is None:
         return Picture(memory.view, memory, exif=memory.exif)
     picture = picture_of_array(_array_of_image(memory), value_range=value_range)
-    picture.view.exif_orientation = memory.view.exif_orientation
+    for name in ("exif_orientation", "original_width", "original_height"):
+        setattr(picture.view, name, getattr(memory.view, name))
     picture.exif = memory.exif
     return picture
+
+
+def fit_mask(mask: Any, view: HsImage) -> Any:
+    """A mask of the size that a picture had before it was made smaller, as each smaller pixel sees it at its centre."""
+    if view.original_width == 0 or getattr(mask, "shape", ())[:2] != (view.original_height, view.original_width):
+        return mask
+    rows = (2 * np.arange(view.height) + 1) * view.original_height // (2 * view.height)
+    columns = (2 * np.arange(view.width) + 1) * view.original_width // (2 * view.width)
+    return np.asarray(mask)[rows[:, None], columns]
+
+
+def named_mask(folder: "Union[str, os.PathLike[str]]", name: Any) -> "Optional[npt.NDArray[np.bool_]]":
+    """The mask of an image by COLMAP's rule, FOLDER/NAME.png; None where there is none."""
+    if not isinstance(name, (str, os.PathLike)):
+        raise ArgumentError(f"masks by name are for files: {type(name).__name__} has no name")
+    path = os.path.join(os.fspath(folder), os.fspath(name).lstrip("/") + ".png")
+    try:
+        os.lstat(path)  # a link that leads nowhere is a mask that cannot be loaded
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            return None
+        raise FileError(f"{path}: the mask cannot be read: {error}") from error
+    mask: "npt.NDArray[np.bool_]" = load_image(pathlib.Path(path)) != 0
+    return mask
 
 
 def array_of_file(source: Any, exif: bool) -> "Tuple[npt.NDArray[Any], _ImageMemory]":
@@ -379,24 +427,27 @@ def load_image(
     max_pixels: int = 1 << 31,
     max_memory_bytes: int = 0,
     jpeg_scale: int = 1,
+    max_image_size: int = 0,
 ) -> "npt.NDArray[Any]":
-    """Decodes a PNG, JPEG or PNM file, told apart by content.
+    """Decodes a PNG, JPEG, TIFF, WebP, BMP or PNM file, told apart by content.
 
     Args:
         source: the file's name, the file opened in binary mode, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered
-            picture.
+            picture. A ``pathlib.Path`` names a file, whatever it is called.
         colour: RGB where the file has colour; else gray, as ``extract`` reads files.
-        exif: apply a JPEG's EXIF orientation.
+        exif: of JPEG, TIFF and WebP files, apply the orientation stored there.
         max_pixels: refuse larger pictures before anything is allocated; 0: 2^31.
-        max_memory_bytes: refuse pictures whose decoding needs more; 0: no limit.
+        max_memory_bytes: refuse pictures whose decoding needs more; 0: half the memory that this process may hold (the
+            machine's, its control groups', RLIMIT_AS); 2**64 - 1: no limit.
         jpeg_scale: 1, 2, 4 or 8: decode a JPEG to 1/N of its width and height, rounded up; the limits are for what is
             decoded. Other files and scenes are refused above 1.
+        max_image_size: make a picture whose larger side has more pixels smaller, by exact area averaging; 0: never.
 
     Returns:
         ``(height, width)`` or ``(height, width, 3)``, uint8 or (files of 16 bits) uint16. The array views memory of the
         library, which is freed with it.
     """
-    return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour, jpeg_scale))
+    return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size))
 
 
 def render_scene(

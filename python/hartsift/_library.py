@@ -60,7 +60,9 @@ class HsImage(ctypes.Structure):
         ("memory", c_void_p),
         ("allocator", c_void_p),
         ("exif_orientation", c_int32),
-        ("reserved", c_int32 * 7),
+        ("original_width", c_int32),
+        ("original_height", c_int32),
+        ("reserved", c_int32 * 5),
     ]
 
 
@@ -87,7 +89,8 @@ class HsOrigin(ctypes.Structure):
         ("norm", c_int),
         ("layout", c_int),
         ("exif_orientation", c_int32),
-        ("reserved", c_int32 * 3),
+        ("dsp", c_int32),
+        ("reserved", c_int32 * 2),
     ]
 
 
@@ -149,6 +152,12 @@ class HsOptions(ctypes.Structure):
         ("layout", c_int),
         ("descriptor", c_int),
         ("expert", c_void_p),
+        ("dsp", c_int32),
+        ("dsp_sizes", c_int32),
+        ("dsp_smallest", c_float),
+        ("dsp_largest", c_float),
+        ("decoder", c_int),
+        ("unused", c_int32),
     ]
 
 
@@ -196,6 +205,9 @@ class HsLoadOptions(ctypes.Structure):
         ("message", c_void_p),
         ("message_bytes", c_size_t),
         ("exif", c_void_p),
+        ("max_image_size", c_int64),
+        ("keep_encoded", c_int32),
+        ("only_files", c_int32),
     ]
 
 
@@ -211,6 +223,9 @@ class HsFileOptions(ctypes.Structure):
         ("allocator", c_void_p),
         ("message", c_void_p),
         ("message_bytes", c_size_t),
+        ("max_memory_bytes", c_uint64),
+        ("only_files", c_int32),
+        ("unused", c_int32),
     ]
 
 
@@ -295,12 +310,6 @@ class HsMatchOptions(ctypes.Structure):
         ("guide_matrix", c_double * 9),
         ("guide_tolerance", c_double),
     ]
-
-
-class HsMatchPair(ctypes.Structure):
-    """hs_match_pair"""
-
-    _fields_ = [("first", c_uint32), ("second", c_uint32), ("distance", c_float), ("next_distance", c_float)]
 
 
 class HsMatches(ctypes.Structure):
@@ -442,7 +451,6 @@ STRUCTURES: Dict[str, Any] = {
     "hs_geometry": HsGeometry,
     "hs_pose": HsPose,
     "hs_match_options": HsMatchOptions,
-    "hs_match_pair": HsMatchPair,
     "hs_matches": HsMatches,
     "hs_colmap_options": HsColmapOptions,
     "hs_colmap_camera": HsColmapCamera,
@@ -456,7 +464,7 @@ STRUCTURES: Dict[str, Any] = {
 }
 
 _IMAGE, _FEATURES, _OPTIONS = POINTER(HsImage), POINTER(HsFeatures), POINTER(HsOptions)
-_ARRAY = POINTER(HsArray)
+_ARRAY, _CAMERA = POINTER(HsArray), POINTER(HsCamera)
 
 #: Result and arguments of every function that the package calls.
 _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
@@ -474,6 +482,10 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_wait": (c_int, [c_void_p, _FEATURES]),
     "hs_load_image": (c_int, [c_char_p, POINTER(HsLoadOptions), _IMAGE]),
     "hs_load_image_memory": (c_int, [c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
+    "hs_extract_file": (c_int, [c_void_p, c_char_p, POINTER(HsLoadOptions), _IMAGE, _FEATURES]),
+    "hs_extract_encoded": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE, _FEATURES]),
+    "hs_submit_file": (c_int, [c_void_p, c_char_p, POINTER(HsLoadOptions), _IMAGE]),
+    "hs_submit_encoded": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
     "hs_image_free": (None, [_IMAGE]),
     "hs_format_of_name": (c_int, [c_char_p]),
     "hs_format_ignores_exif": (c_int32, [c_int]),
@@ -497,19 +509,11 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     ),
     "hs_relative_pose": (
         c_int,
-        [
-            POINTER(c_double),
-            POINTER(HsCamera),
-            POINTER(HsCamera),
-            c_void_p,
-            c_void_p,
-            c_size_t,
-            c_void_p,
-            POINTER(HsPose),
-        ],
+        [POINTER(c_double), _CAMERA, _CAMERA, c_void_p, c_void_p, c_size_t, c_void_p, POINTER(HsPose)],
     ),
     "hs_match_options_init_sized": (c_int, [POINTER(HsMatchOptions), c_size_t]),
     "hs_match": (c_int, [c_void_p, _FEATURES, _FEATURES, POINTER(HsMatchOptions), POINTER(HsMatches)]),
+    "hs_features_to_original": (c_int, [_FEATURES, _IMAGE]),
     "hs_matches_free": (None, [POINTER(HsMatches)]),
     "hs_colmap_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(HsColmapOptions)]),
     "hs_colmap_commit": (c_int, [c_void_p]),
@@ -543,7 +547,7 @@ _CUDA_PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
 }
 
 
-def _library_path() -> pathlib.Path:
+def library_path() -> pathlib.Path:
     """The library beside this file, or the one that the environment variable HARTSIFT_LIBRARY names."""
     named = os.environ.get("HARTSIFT_LIBRARY")
     if named:
@@ -578,7 +582,7 @@ def _check_version(path: pathlib.Path, number: int) -> None:
 
 
 def _load() -> Tuple[ctypes.CDLL, bool]:
-    path = _library_path()
+    path = library_path()
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:
@@ -588,10 +592,13 @@ def _load() -> Tuple[ctypes.CDLL, bool]:
     return loaded, with_cuda
 
 
+#: Whether the library was built with its CUDA part; whether there is a GPU is seen when an extractor is made.
 library, HAS_CUDA = _load()
 
 _number = library.hs_version_number()
+#: Of the library, such as ``"0.1.0"``.
 VERSION: str = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}"
+#: Of the arithmetic. Results are comparable byte for byte only within one value.
 METHOD_VERSION: int = library.hs_method_version()
 
 

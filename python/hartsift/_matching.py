@@ -141,7 +141,7 @@ def features_of_descriptors(given: "Union[Features, npt.NDArray[Any]]") -> Featu
     return Features.from_arrays(np.zeros((len(rows), 2), np.float32), rows)
 
 
-def _match_options(
+def match_options(
     ratio: float,
     max_distance: float,
     mutual: bool,
@@ -195,7 +195,7 @@ def match(
     a, b = features_of_descriptors(first), features_of_descriptors(second)
     if guide is not None and not (isinstance(first, Features) and isinstance(second, Features)):
         raise ArgumentError("a guide needs the places of the features: give Features, not descriptors alone")
-    options = _match_options(ratio, max_distance, mutual, guide, guide_matrix, guide_tolerance)
+    options = match_options(ratio, max_distance, mutual, guide, guide_matrix, guide_tolerance)
     (view_a, arrays_a), (view_b, arrays_b) = view_of_features(a), view_of_features(b)
     memory = _MatchMemory()
     (extractor or cached_extractor({}))._run(
@@ -301,13 +301,13 @@ def _camera(given: CameraLike) -> HsCamera:
 class VerifyOptions(TypedDict, total=False):
     """What ``verify`` is told besides the model. Defaults stand in ``hartsift_geometry.h``."""
 
-    tolerance: float  # largest error of an inlier, pixels
-    confidence: float  # of having drawn a sample without outliers
-    min_iterations: int
-    max_iterations: int
-    min_inliers: int  # fewer: nothing is found
-    check_plane: bool  # count plane_inliers
-    seed: int
+    tolerance: float  #: largest error of an inlier, pixels
+    confidence: float  #: of having drawn a sample without outliers
+    min_iterations: int  #: samples drawn at least
+    max_iterations: int  #: samples drawn at most
+    min_inliers: int  #: fewer, and nothing is found
+    check_plane: bool  #: count plane_inliers
+    seed: int  #: of the random samples
 
 
 def _set_verify_options(options: HsVerifyOptions, settings: Mapping[str, Any]) -> None:

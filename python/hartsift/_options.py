@@ -33,8 +33,9 @@ ENUMERATIONS: Dict[str, Dict[str, int]] = {
     "descriptor": {"u8": 0, "f32": 1, "none": 2},
     "selection": {"response": 0, "scale": 1, "levels": 2},
     "device": _DEVICES,
+    "decoder": {"auto": 0, "cpu": 1, "gpu": 2},
 }
-_NOT_OFFERED = {"struct_size", "allocator", "expert"}
+_NOT_OFFERED = {"struct_size", "allocator", "expert", "unused"}
 
 
 def _offered(structure: Any) -> Dict[str, Any]:
@@ -58,48 +59,55 @@ Norm = Literal["l2", "root"]
 class OptionsBesideSigma(TypedDict, total=False):
     """All of Options but sigma, which ``SIFT`` has among its own arguments."""
 
-    profile: Profile  # the preset that the others start from
-    first_octave: int  # -1 doubles the image; -1..3
-    octaves: int  # most octaves, 0: as many as the image's size gives
+    profile: Profile  #: the preset that the others start from
+    first_octave: int  #: -1 doubles the image; -1..3
+    octaves: int  #: most octaves, 0: as many as the image's size gives
     octave_rule: Rule
-    scales: int  # scales per octave, 1..8
+    scales: int  #: scales per octave, 1..8
     upsample: Literal["aligned", "half-pixel", "opencv"]
-    input_blur: float  # the blur that the image is assumed to have, pixels
+    input_blur: float  #: the blur that the image is assumed to have, pixels
     blur_radius_rule: Rule
     border_rule: Literal["reflect-101", "replicate"]
     border: int
-    contrast: float  # |D| that a keypoint needs, times scales
+    contrast: float  #: |D| that a keypoint needs, times scales
     candidate_rule: Rule
     refine_rule: Rule
     settle: float
-    edge: float  # largest ratio of principal curvatures
+    edge: float  #: largest ratio of principal curvatures
     orientation_rule: Rule
-    max_orientations: int  # features per keypoint, 0: all
+    max_orientations: int  #: features per keypoint, 0: all
     upright: bool
     descriptor_rule: Rule
-    norm: Norm  # "root": RootSIFT
-    layout: Layout  # order of the descriptor's bins
+    norm: Norm  #: "root": RootSIFT
+    layout: Layout  #: order of the descriptor's bins
     descriptor: Literal["u8", "f32", "none"]
-    max_features: int  # exactly so many when there are more, 0: all
-    selection: Literal["response", "scale", "levels"]  # which; "levels" (profile colmap): whole ones, so not exactly
-    region: Tuple[int, int, int, int]  # x, y, width, height; or the four fields
+    dsp: bool  #: pool descriptors over domain sizes
+    dsp_sizes: int  #: how many
+    dsp_smallest: float  #: times the keypoint's own size
+    dsp_largest: float
+    max_features: int  #: exactly so many when there are more, 0: all
+    selection: Literal["response", "scale", "levels"]  #: which; "levels" (profile colmap): whole ones, so not exactly
+    region: Tuple[int, int, int, int]  #: x, y, width, height; or the four fields
     region_x: int
     region_y: int
     region_width: int
     region_height: int
-    grid: Tuple[int, int]  # columns, rows that max_features is spread over; or the two fields
+    grid: Tuple[int, int]  #: columns, rows that max_features is spread over; or the two fields
     grid_columns: int
     grid_rows: int
     max_pixels: int
     max_memory_bytes: int
-    threads: int  # CPU threads, 0: one for each core
-    device: str  # "auto", "cpu", "cuda", "cuda:N" or "hybrid"
+    threads: int  #: CPU threads, 0: one for each core
+    device: str  #: "auto", "cpu", "cuda", "cuda:N" or "hybrid"
     device_index: int
-    variant: str  # "stage=name,...", see Extractor.backends
+    variant: str  #: "stage=name,...", see Extractor.backends
     split: int
     in_flight: int
     images_per_launch: int
     equalize: bool
+    #: what decodes JPEG files, to the same pixels: "gpu" the GPU's JPEG engine, an error where there is none; "auto" that
+    #: for a list of 1500 files and more, where there is one
+    decoder: Literal["auto", "cpu", "gpu"]
 
 
 class Options(OptionsBesideSigma, total=False):
@@ -109,7 +117,7 @@ class Options(OptionsBesideSigma, total=False):
     of all fields stand in ``hartsift.h``.
     """
 
-    sigma: float  # blur of an octave's first level, in its samples
+    sigma: float  #: blur of an octave's first level, in its samples
 
 
 def name_of(field: str, value: int) -> str:
@@ -211,6 +219,9 @@ def make_options(settings: Mapping[str, Any]) -> OptionsSet:
     options = OptionsSet(enumerator("profile", PROFILES, profile))
     if "max_features" in spread and options.view.selection == ENUMERATIONS["selection"]["levels"]:
         spread.setdefault("selection", "scale")  # levels have no exact number, and one was asked for
+    for name in ("dsp_sizes", "dsp_smallest", "dsp_largest"):
+        if name in spread and "dsp" not in spread:
+            raise ArgumentError(f"{name} is for dsp: expected dsp=True too")
     for name, value in spread.items():
         if name not in _TYPES:
             raise unknown_name("option", name, [*_TYPES, *_SHORTHANDS])

@@ -24,7 +24,7 @@ from ._matching import (
     Model,
     VerifyOptions,
     _camera,
-    _match_options,
+    match_options,
     _set_verify_options,
     features_of_descriptors,
 )
@@ -267,7 +267,7 @@ def match_many(
         find_plane=bool(find_plane),
         plane_tolerance=plane_tolerance,
     )
-    matching = _match_options(ratio, max_distance, mutual, None, None, 4.0)
+    matching = match_options(ratio, max_distance, mutual, None, None, 4.0)
     wanted.match = ctypes.pointer(matching)
     if verify is not None:
         verifying = HsVerifyOptions()

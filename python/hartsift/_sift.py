@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._errors import ArgumentError, ArrayTypeError
+from ._errors import ArgumentError, ArrayTypeError, FileError
 from ._extractor import Extractor
 from ._features import KEYPOINT_DTYPE, Features
 from ._library import DESCRIPTOR_LENGTH
@@ -333,6 +334,92 @@ class SIFT:
         settings = {**self._settings, **changes}
         self._extractor = Extractor(**settings)
         self._settings = settings
+
+    def write(self, target: Any, name: Optional[str] = None) -> None:
+        """Writes the parameters as ``cv2.SIFT.write`` does, so that either reads what the other wrote. Needs cv2.
+
+        Args:
+            target: a file's name, whose ending (.yml, .yaml, .xml, .json) tells the format; or an open
+                ``cv2.FileStorage``, which gets them as a map called ``name``.
+        """
+        import cv2
+
+        if isinstance(target, (str, os.PathLike)):
+            storage = cv2.FileStorage(os.fspath(target), cv2.FILE_STORAGE_WRITE)
+            if not storage.isOpened():
+                raise FileError(f"{os.fspath(target)}: cannot be written")
+            self._write_parameters(storage)
+            storage.release()
+            return
+        if not name:
+            raise ArgumentError("name is missing: expected what the map in the FileStorage is to be called")
+        target.startWriteStruct(name, cv2.FILE_NODE_MAP)
+        self._write_parameters(target)
+        target.endWriteStruct()
+
+    def _write_parameters(self, storage: Any) -> None:
+        storage.write("name", self.getDefaultName())
+        storage.write("nfeatures", self.getNFeatures())
+        storage.write("nOctaveLayers", self.getNOctaveLayers())
+        storage.write("contrastThreshold", self.getContrastThreshold())
+        storage.write("edgeThreshold", self.getEdgeThreshold())
+        storage.write("sigma", self.getSigma())
+        storage.write("descriptorType", self.descriptorType())
+        if "upsample" in self._settings:  # OpenCV has no word for it, and passes it over
+            storage.write("enable_precise_upscale", 1)
+
+    def read(self, source: Any) -> None:
+        """Reads parameters that ``write`` or ``cv2.SIFT.write`` wrote; those that are missing stay. Needs cv2.
+
+        Args:
+            source: a file's name, or a ``cv2.FileNode``.
+        """
+        import cv2
+
+        if isinstance(source, (str, os.PathLike)):
+            try:
+                storage = cv2.FileStorage(os.fspath(source), cv2.FILE_STORAGE_READ)
+                root = storage.root() if storage.isOpened() else None
+            except (cv2.error, SystemError) as error:  # which of them goes by OpenCV's version
+                raise FileError(f"{os.fspath(source)}: is no FileStorage: expected YAML, XML or JSON as write makes it") from error
+            if root is None:
+                raise FileError(f"{os.fspath(source)}: cannot be read")
+            if root.isSeq():
+                raise FileError(f"{os.fspath(source)}: is a list, expected parameters with names")
+            self._read_parameters(root)
+            storage.release()
+        else:
+            self._read_parameters(source)
+
+    def _read_parameters(self, node: Any) -> None:
+        """All at once, or none where one is refused."""
+        def number(name: str, default: Any) -> Any:
+            child = node.getNode(name)
+            if child.empty():
+                return default
+            if not (child.isInt() or child.isReal()):
+                raise ArgumentError(f"{name} is no number in the file")
+            value = child.real()
+            if isinstance(default, int) and not value.is_integer():
+                raise ArgumentError(f"{name} is {value} in the file, expected a whole number")
+            return type(default)(value)
+
+        kind = number("descriptorType", self.descriptorType())
+        if kind not in (CV_8U, CV_32F):
+            raise ArgumentError(f"descriptorType is {kind}, expected {CV_32F} (CV_32F) or {CV_8U} (CV_8U)")
+        sigma = number("sigma", self.getSigma())
+        changes = dict(
+            max_features=max(number("nfeatures", self.getNFeatures()), 0),
+            scales=number("nOctaveLayers", self.getNOctaveLayers()),
+            contrast=number("contrastThreshold", self.getContrastThreshold()),
+            edge=number("edgeThreshold", self.getEdgeThreshold()),
+            sigma=sigma,
+            input_blur=min(0.5, 0.5 * sigma),
+            descriptor="u8" if kind == CV_8U else "f32",
+        )
+        if number("enable_precise_upscale", 0):
+            changes["upsample"] = "aligned"
+        self._set(**changes)
 
     def getNFeatures(self) -> int:
         """The strongest so many; 0: all."""

@@ -21,7 +21,7 @@ from ._images import Picture, picture_of_file
 if TYPE_CHECKING:
     from ._extractor import Extractor
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pam")
+ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pam", ".tif", ".tiff", ".webp", ".bmp")
 _SHARDS_MOST = 1000000
 _DEFAULT_IN_FLIGHT = 8
 T = TypeVar("T")

@@ -32,6 +32,18 @@ def three_nodes(cpus=1):
         cluster.shutdown()
 
 
+@contextlib.contextmanager
+def one_node(cpus):
+    """Ray on this machine, with its GPUs."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(num_cpus=cpus, include_dashboard=False, log_to_driver=False, logging_level="error")
+    try:
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        yield
+    finally:
+        ray.shutdown()
+
+
 def _raylet(node):
     return node.all_processes["raylet"][0].process.pid
 
@@ -64,18 +76,18 @@ def _wait(condition, seconds=240):
     return None
 
 
-def crash_actor(cluster):
+def crash_actor(cluster, name="ExtractionActor"):
     """Kills one actor that is at work."""
-    actors = _wait(lambda: actors_of(cluster))
+    actors = _wait(lambda: actors_of(cluster, name))
     process = next(iter(actors.values()))[0]
     os.kill(process, signal.SIGKILL)
     return f"actor {process} killed"
 
 
-def kill_node(cluster):
+def kill_node(cluster, name="ExtractionActor"):
     """Kills a node, not the head, without warning; one that has an actor, if there is one soon."""
     def with_actor():
-        actors = actors_of(cluster)
+        actors = actors_of(cluster, name)
         return [node for node in cluster.list_all_nodes() if node is not cluster.head_node and _raylet(node) in actors]
 
     others = [node for node in cluster.list_all_nodes() if node is not cluster.head_node]

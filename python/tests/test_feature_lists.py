@@ -199,6 +199,23 @@ def test_origins(tmp_path):
         hartsift.match(plain, made)
 
 
+def test_pooled_descriptors(tmp_path):
+    plain, pooled = (hartsift.extract("@scene:160x120:1", norm="root", dsp=dsp, device="cpu") for dsp in (False, True))
+    assert (plain.keypoints == pooled.keypoints).all() and (plain.descriptors != pooled.descriptors).any()
+    assert pooled.origin == hartsift.Origin(hartsift.METHOD_VERSION, "lowe", "root", True)
+    for ending in ("npz", "json", "yml", "hsf"):
+        pooled.save(tmp_path / f"f.{ending}")
+        assert hartsift.read_features(tmp_path / f"f.{ending}").origin == pooled.origin
+    with pytest.raises(hartsift.ArgumentError, match="root in the first list .*root-dsp in the second.*option dsp"):
+        hartsift.match(plain, pooled)
+    few = hartsift.extract("@scene:160x120:1", norm="root", dsp=True, dsp_sizes=2, dsp_largest=1.5, device="cpu")
+    assert (few.descriptors != pooled.descriptors).any() and len(hartsift.match(few, pooled)) > 0.9 * len(few)
+    with pytest.raises(hartsift.ArgumentError, match="options.dsp_sizes is 17, expected 2..16"):
+        hartsift.extract("@scene", dsp=True, dsp_sizes=17)
+    with pytest.raises(hartsift.ArgumentError, match="dsp_largest is for dsp: expected dsp=True too"):
+        hartsift.extract("@scene", dsp_largest=2)
+
+
 def test_packed_octaves_are_those_of_the_file(tmp_path):
     """The library writes them by logarithms of its own, the package by NumPy's: no keypoint may show it."""
     for profile in ("opencv", "lowe"):

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import hartsift
-from hartsift import _files, _library, _matching, _options, _pairs, _primitives, _retrieval
+from hartsift import _files, _library, _matching, _neighbours, _options, _pairs, _patches, _primitives, _retrieval
 
 HEADERS = pathlib.Path(__file__).parents[2] / "pipeline" / "include"
 
@@ -28,6 +28,7 @@ ENUMERATIONS = {
     "HS_DEVICE_": _options.ENUMERATIONS["device"],
     "HS_FORMAT_": _files.FORMATS,
     "HS_GUIDE_": _matching.GUIDES,
+    "HS_PATCH_": _patches.TYPES,
     "HS_": _matching.MODELS,
     "HS_ENDS_": _primitives.ENDS,
 }
@@ -41,7 +42,8 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         pytest.skip("the headers are not beside the tests")
     lines = ["#include <hartsift.h>", "#include <hartsift_cuda.h>", "#include <hartsift_expert.h>", "#include <stdio.h>", "int main(void) {"]
     expected = []
-    for name, structure in {**_library.STRUCTURES, **_retrieval.STRUCTURES, **_pairs.STRUCTURES}.items():
+    modules = (_library, _retrieval, _pairs, _neighbours, _patches)
+    for name, structure in {name: s for module in modules for name, s in module.STRUCTURES.items()}.items():
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
         expected.append(f"{name} {ctypes.sizeof(structure)}")
         for field in structure._fields_:
@@ -74,7 +76,7 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
 def test_numpy_types_are_those_of_the_structures():
     for dtype, structure in (
         (hartsift.KEYPOINT_DTYPE, _library.HsKeypoint),
-        (hartsift.MATCH_DTYPE, _library.HsMatchPair),
+        (hartsift.MATCH_DTYPE, _neighbours.HsMatchPair),
         (hartsift.TILE_DTYPE, _library.HsTile),
     ):
         assert dtype.itemsize == ctypes.sizeof(structure)
@@ -86,7 +88,7 @@ def test_numpy_types_are_those_of_the_structures():
 def test_every_field_of_the_options_is_typed():
     structures = _library.HsOptions, _library.HsExpertOptions
     fields = {field[0] for structure in structures for field in structure._fields_}
-    fields -= {"struct_size", "allocator", "expert"}
+    fields -= {"struct_size", "allocator", "expert", "unused"}
     assert fields | {"region", "grid"} == set(hartsift.Options.__annotations__)
 
 

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -162,7 +163,18 @@ def test_command_line(photos, tmp_path):
     expected = hartsift.extract(photos / "0/im00.png", device="cpu", max_features=50, upright=True)
     assert found["0/im00.png"] == expected and len(found) == 24
     assert "expected one of" in run("batch", photos, "-o", tmp_path / "x.parquet", "--norm", "l3", statuses=(2,))
-    assert "ends in .parquet" in run("batch", photos, "-o", tmp_path / "x", statuses=(2,))
+    assert "ends in .parquet" in run("batch", photos, "-o", tmp_path / "x", "--format", "parquet", statuses=(2,))
+
+
+def test_what_is_not_parquet_is_the_command_s(command, photos, tmp_path):
+    outputs = [tmp_path / "here.npz", tmp_path / "there.npz"]
+    options = ["--device", "cpu", "--max-features", "50", "--quiet", "-o"]
+    command("extract", photos / "0/im00.png", *options, outputs[0])
+    arguments = ["extract", photos / "0/im00.png", *options, outputs[1]]
+    subprocess.run([sys.executable, "-m", "hartsift", *map(str, arguments)], check=True)
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    refused = subprocess.run([sys.executable, "-m", "hartsift", "batch", "--no-such"], stderr=subprocess.PIPE, check=False)
+    assert refused.returncode == 2 and refused.stderr.startswith(b"hartsift batch: ")
 
 
 @pytest.mark.parametrize("module, package, extra", [("parquet", "pyarrow", "parquet"), ("ray", "ray", "ray")])
@@ -170,6 +182,14 @@ def test_what_is_not_installed_is_named(module, package, extra):
     code = f"import sys; sys.modules[{package!r}] = None; import hartsift.{module}"
     process = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=False)
     assert f"pip install hartsift[{extra}]" in process.stderr.decode().splitlines()[-1]
+
+
+def test_the_command_names_what_is_not_installed():
+    code = "import sys; sys.modules['pyarrow'] = None; from hartsift.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "batch", ".", "-o", "a.parquet"]
+    process = subprocess.run(command, stderr=subprocess.PIPE, check=False)
+    (line,) = process.stderr.decode().splitlines()
+    assert process.returncode == 2 and line.endswith("pip install hartsift[parquet]")
 
 
 def test_images_in_an_object_store(photos, whole, tmp_path):
@@ -267,3 +287,24 @@ def test_cut_files_are_named(whole, tmp_path):
             with pytest.raises(hartsift.FileError, match="cut.parquet: "):
                 call()
     assert sorted(os.listdir(tmp_path)) == ["cut.parquet"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_interrupted_leaves_nothing(whole, tmp_path, number):
+    """A merge that is told to end in the middle of writing takes its unfinished file with it."""
+    program = f"""
+import os, signal, hartsift._merge as merging
+from hartsift.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # however the tests were started
+batches = merging._Inputs.batches
+def interrupted(inputs):
+    for batch in batches(inputs):
+        yield batch
+        assert len(os.listdir({str(tmp_path)!r})) == 1
+        os.kill(os.getpid(), {int(number)})
+merging._Inputs.batches = interrupted
+main(["merge", {str(whole)!r}, "-o", {str(tmp_path / "out.parquet")!r}])
+"""
+    run = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
+    assert run.returncode == (-number if number == signal.SIGINT else 128 + number), run.stderr
+    assert os.listdir(tmp_path) == []

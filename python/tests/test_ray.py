@@ -1,8 +1,10 @@
 """A Ray cluster of three nodes on this machine: the digests are those of the command on one process, also when an actor
 and a node are lost in the middle."""
 
+import functools
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -14,10 +16,13 @@ pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from ray_cluster import InTheMiddle, crash_actor, kill_node, three_nodes  # noqa: E402
 
+import ray  # noqa: E402
+
 import hartsift.ray  # noqa: E402
 from hartsift import parquet  # noqa: E402
-from hartsift._ray_command import main  # noqa: E402
 from hartsift._pair_lists import select_pairs  # noqa: E402
+from hartsift._ray_command import main  # noqa: E402
+from hartsift._sources import find_images  # noqa: E402
 
 IMAGES, BROKEN = 60, (7, 28, 44)
 
@@ -108,15 +113,37 @@ def as_list(value):
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def test_lost_actor_and_lost_node(cluster, photos, digests, tmp_path):
+def held_back(photos, gate):
+    """The names of the pictures as a Dataset whose last block comes once the file `gate` is there."""
+    sources = find_images(photos)
+    rows = [{"image": one.name, "path": one.path, "last": number >= IMAGES - 10} for number, one in enumerate(sources)]
+
+    def wait_at(gate, rows):
+        until = time.monotonic() + 240
+        while rows["last"].any() and not gate.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        return {name: rows[name] for name in ("image", "path")}
+
+    blocks = ray.data.from_items(rows, override_num_blocks=IMAGES // 10)
+    return blocks.map_batches(functools.partial(wait_at, gate), batch_size=None, num_cpus=0.1, concurrency=1)
+
+
+@pytest.mark.parametrize("event, nodes", ((crash_actor, 3), (kill_node, 2)))
+def test_lost_in_the_middle(cluster, photos, digests, tmp_path, event, nodes):
     """Last: the cluster has two nodes afterwards."""
-    out = tmp_path / "out"
-    extracted = hartsift.ray.extract(photos, batch_size=2)
-    # The node first: until Ray notices that, which takes half a minute, the job cannot end.
-    with InTheMiddle(out, lambda: kill_node(cluster), lambda: crash_actor(cluster)) as middle:
+    out, gate = tmp_path / "out", tmp_path / "gate"
+
+    def lose():
+        try:
+            return event(cluster)
+        finally:
+            gate.touch()
+
+    extracted = hartsift.ray.extract(held_back(photos, gate), batch_size=2)
+    with InTheMiddle(out, lose) as middle:
         extracted.write_parquet(str(out), ray_remote_args={"num_cpus": 0.1}, concurrency=2)
-    assert len(middle.done) == 2
-    assert len(cluster.list_all_nodes()) == 2
+    assert len(middle.done) == 1
+    assert len(cluster.list_all_nodes()) == nodes
     assert digests_of(out) == digests
     assert parquet.merge(out, tmp_path / "all.parquet")[0] == IMAGES
 

@@ -1,0 +1,86 @@
+"""Files that go to the library as they are: it reads and decodes them in its own threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+from typing import Any, Optional, Union
+
+from ._images import check_sizes, content_of, path_bytes
+from ._library import HsImage, HsLoadOptions, library
+
+_HEAD_BYTES = 32
+_PNG_DEPTH_AT = 24  # in the header chunk, which comes first
+
+
+def _has_bytes(head: bytes) -> bool:
+    """Whether a file that begins so has samples of 8 bits. All others are decoded here, because their range of values
+    is looked at."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return len(head) > _PNG_DEPTH_AT and head[_PNG_DEPTH_AT] <= 8
+    return head.startswith((b"\xff\xd8", b"BM")) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
+
+
+def _head_of(path: bytes) -> bytes:
+    """How a regular file begins; nothing of what reading would change, or of what is not there."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return b""
+        with open(path, "rb") as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+class EncodedFile:
+    """A file for ``hs_extract_file`` and its kin. Must live until the features are there."""
+
+    on_device = False
+    stream = None
+
+    def __init__(self, path: Optional[bytes], content: Optional[bytes], options: HsLoadOptions) -> None:
+        self.path = path
+        self.content = content
+        self.options = options
+        self.view = HsImage()  # of no size: its features are in pixels of the original already
+
+    def extract(self, context: ctypes.c_void_p, mask: Any, features: Any) -> int:
+        """``hs_extract_file``, or of bytes; the status."""
+        options = ctypes.byref(self.options)
+        if self.content is None:
+            status: int = library.hs_extract_file(context, self.path, options, mask, features)
+        else:
+            status = library.hs_extract_encoded(context, self.content, len(self.content), options, mask, features)
+        return status
+
+    def submit(self, context: ctypes.c_void_p, mask: Any) -> int:
+        """``hs_submit_file``, or of bytes; the status."""
+        options = ctypes.byref(self.options)
+        if self.content is None:
+            status: int = library.hs_submit_file(context, self.path, options, mask)
+        else:
+            status = library.hs_submit_encoded(context, self.content, len(self.content), options, mask)
+        return status
+
+
+def encoded_file(
+    source: Any, exif: bool, jpeg_scale: int, max_image_size: int, keep_encoded: bool
+) -> Union[EncodedFile, bytes, None]:
+    """The file, where the library may decode it by itself; else what was read of an open file, or None."""
+    if isinstance(source, str) and source.startswith("@scene"):
+        return None
+    content = content_of(source)
+    path = path_bytes(source) if content is None else None
+    if not _has_bytes(_head_of(path) if path is not None else (content or b"")[:_HEAD_BYTES]):
+        return content
+    check_sizes(jpeg_scale, max_image_size)
+    options = HsLoadOptions(
+        struct_size=ctypes.sizeof(HsLoadOptions),
+        ignore_exif=not exif,
+        jpeg_scale=jpeg_scale,
+        max_image_size=max_image_size,
+        keep_encoded=keep_encoded,
+        only_files=1,
+    )
+    return EncodedFile(path, content, options)

@@ -1,0 +1,79 @@
+"""The functions of ``pypopsift`` that OpenSfM and OpenDroneMap call for ``feature_type: SIFT_GPU``, with a GPU or without.
+
+They import it as ``opensfm.pypopsift``: a file ``pypopsift.py`` in OpenSfM's folder ``opensfm`` with this line takes the
+place of the compiled module.
+
+    from hartsift.pypopsift import *
+
+Pictures of any size are worked on, by several processes too; without a usable GPU the CPU gives the same bytes, and says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, List
+
+import numpy as np
+
+from ._calls import cached_extractor, workspace_bytes
+from ._errors import ArgumentError, Error
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["fits_texture", "popsift"]
+
+#: Below this OpenSfM's own search for a threshold ends too.
+_LOWEST_THRESHOLD = 0.0001
+
+
+def fits_texture(width: int, height: int) -> bool:
+    """Whether a GPU can extract the features of pictures up to this size, which is no question of textures here."""
+    try:
+        workspace_bytes(width, height, device="cuda")
+    except Error:
+        return False
+    return True
+
+
+def popsift(
+    image: "npt.NDArray[Any]",
+    peak_threshold: float = 0.1,
+    edge_threshold: float = 10.0,
+    target_num_features: int = 4000,
+    use_root: bool = True,
+    downsampling: float = -1,
+) -> "List[npt.NDArray[np.float32]]":
+    """Extracts features with a threshold low enough for the number wanted, as OpenSfM's other detectors do.
+
+    Args:
+        image: uint8 (height, width) or (height, width, 1).
+        peak_threshold: OpenCV's contrastThreshold to begin with; two thirds of it are tried as long as there are too few.
+        edge_threshold: largest ratio of principal curvatures.
+        target_num_features: at least so many where the picture has them; there may be more.
+        use_root: RootSIFT.
+        downsampling: -1 doubles the picture first, 0 does not, 1 halves it.
+
+    Returns:
+        float32 [N, 4] = x, y, sigma, orientation in radians, exact to a fraction of a pixel, and descriptors float32
+        [N, 128] of unit length.
+    """
+    if downsampling != int(downsampling):
+        raise ArgumentError(f"downsampling is {downsampling!r}, expected -1, 0 or 1: octaves are whole")
+    while True:
+        extractor = cached_extractor(
+            {
+                "contrast": peak_threshold,
+                "edge": edge_threshold,
+                "norm": "root" if use_root else "l2",
+                "first_octave": int(downsampling),
+                "descriptor": "f32",
+            }
+        )
+        if not extractor.backends.get("device", "").startswith("CUDA "):
+            warnings.warn("no GPU is used: the features are computed on the CPU, the same bytes", stacklevel=2)
+        features = extractor.extract(image)
+        if len(features) >= target_num_features or peak_threshold < _LOWEST_THRESHOLD:
+            assert features.descriptors is not None
+            return [np.array(features.keypoints), np.array(features.descriptors)]
+        peak_threshold = peak_threshold * 2 / 3
