@@ -49,12 +49,21 @@ build_and_test() {
   shift
   step "configure $preset" cmake --preset "$preset" -DPython3_EXECUTABLE="$python" || return 0
   step "build $preset" cmake --build --preset "$preset" -j "$jobs" || return 0
-  run_tests "$preset" --preset "$preset" "$@"
+  run_tests "$preset" --preset "$preset" --parallel "$jobs" "$@"
+}
+
+# Saved inputs and some seconds of new ones; see tests/fuzz/run.sh for longer runs.
+fuzz() {
+  step "configure fuzz" cmake --preset fuzz -DPython3_EXECUTABLE="$python" || return 0
+  step "build fuzz" cmake --build --preset fuzz -j "$jobs" || return 0
+  HARTSIFT_FUZZ_SECONDS=3 run_tests fuzz --preset fuzz --parallel "$jobs"
 }
 
 # Without a GPU the CUDA part is compiled for one generation, and the tests show that a missing device is no error.
 check_cuda() {
-  local build_dir=build/cuda-check architectures=90-real tests=(-L 'api|prim')
+  # Packages and clusters have been tested with the other build, and take the longest.
+  local build_dir=build/cuda-check architectures=90-real
+  local tests=(--parallel "$jobs" -L 'api|prim' -E '^api\.(packages|python_package|slurm)$')
   if ! find_nvcc >/dev/null || ! compgen -G 'cuda/*/*.cu' >/dev/null; then
     return 0
   fi
@@ -65,13 +74,13 @@ check_cuda() {
   step "configure cuda" cmake --preset cuda -B "$build_dir" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" \
     -DPython3_EXECUTABLE="$python" -DHARTSIFT_PEERS=OFF -DHARTSIFT_BENCH=OFF || return 0
   step "build cuda" cmake --build "$build_dir" -j "$jobs" || return 0
-  run_tests cuda --test-dir "$build_dir" "${tests[@]}"
+  PYTEST_ADDOPTS='--ignore-glob=*/test_ray.py' run_tests cuda --test-dir "$build_dir" "${tests[@]}"
 }
 
 rm -rf "$results"
 mkdir -p "$results"
 if step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" &&
-  step "make build/venv" make_python_environment build/venv tests/requirements.txt; then
+  step "make build/venv" make_python_environment build/venv tests/requirements.txt docs/site_requirements.txt; then
   summary_options=(--strict)
   mkdir -p "$LOCPATH"
   localedef -i de_DE -f UTF-8 "$LOCPATH/de_DE.UTF-8" || true
@@ -79,8 +88,10 @@ else
   python=$(command -v python3)
 fi
 build_and_test cpu
-# A cluster of Slurm takes a minute and more, and runs the same batch as the other tests.
-build_and_test asan -E '^api\.slurm$'
+# A cluster of Slurm takes a minute and more, and runs the same batch as the other tests; windows take minutes, and whole
+# frames go over the same code.
+build_and_test asan -E '^(api\.slurm|agree\.windows_simd)$'
 build_and_test tsan -R "$threaded_tests"
+fuzz
 check_cuda
 "$python" -B tests/sum_results.py "${summary_options[@]}" "$results"/*.xml

@@ -136,8 +136,8 @@ static void test_options(void **state) {
   (void)state;
   NEED_DEVICE();
   hs_image im = scene(321, 243, 5);
-  for (int k = 0; k < 19; k++) {
-    hs_options o = profile(k == 9 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE);
+  for (int k = 0; k < 23; k++) {
+    hs_options o = profile(k == 9 || k == 21 ? HS_PROFILE_OPENCV : k == 22 ? HS_PROFILE_COLMAP : HS_PROFILE_LOWE);
     if (k == 0) o.max_features = 100;
     if (k == 1) o.first_octave = 0;
     if (k == 2) o.first_octave = 2;
@@ -155,7 +155,9 @@ static void test_options(void **state) {
     if (k == 13) o.contrast = 0.0f;
     if (k == 14) o.octaves = 2;
     if (k == 15) o.region_x = 40, o.region_y = 30, o.region_width = 100, o.region_height = 90;
-    if (k >= 17) o.selection = HS_SELECT_LEVELS, o.max_features = k == 17 ? 100 : 100000;
+    if (k >= 19) o.dsp = 1;
+    if (k == 20) o.dsp_sizes = 16, o.dsp_smallest = 0.125f, o.dsp_largest = 4.0f, o.octaves = 3, o.norm = HS_NORM_ROOT;
+    if (k == 17 || k == 18) o.selection = HS_SELECT_LEVELS, o.max_features = k == 17 ? 100 : 100000;
     assert_true(compare(&o, &im, NULL) > 0);
   }
   hs_image_free(&im);
@@ -207,6 +209,8 @@ static void test_variants(void **state) {
     hs_expert_options_init(&expert, HS_PROFILE_LOWE);
     expert.variant = variants[i];
     o.expert = &expert;
+    assert_true(compare(&o, &im, NULL) > 500);
+    o.dsp = 1;
     assert_true(compare(&o, &im, NULL) > 500);
   }
   hs_image_free(&im);

@@ -265,6 +265,9 @@ static void profiles_agree(void **state) {
     compare_image(image.data, image.width, image.height, &options, NULL, true);
     options.upright = 1;
     compare_image(image.data, image.width, image.height, &options, NULL, true);
+    options.upright = 0;
+    options.dsp = 1;
+    compare_image(image.data, image.width, image.height, &options, NULL, true);
   }
   hs_image_free(&image);
 }

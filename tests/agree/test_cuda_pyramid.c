@@ -109,8 +109,8 @@ static void check_blur(cuda_stream stream, int32_t width, int32_t height, int32_
   guarded_plane in = host_plane(width, height), out = host_plane(width, height), work = host_plane(width, height);
   guarded_plane half = host_plane(width / 2, height / 2);
   plane_fill(&in, pattern, 5);
-  const blur_args blur = {in.view, out.view, work.view, border, &filter};
-  const halve_args halve = {out.view, half.view};
+  const blur_args blur = {in.view, out.view, work.view, border, &filter, {0}};
+  const halve_args halve = {out.view, half.view, {0}};
   assert_int_equal(blur_ref(NULL, &blur), STAGE_OK);
   assert_int_equal(halve_ref(NULL, &halve), STAGE_OK);
   blur_launch_args args = {.in = device_plane(stream, width, height),
@@ -181,10 +181,10 @@ static void check_chain(cuda_stream stream, int32_t width, int32_t height, const
   for (int32_t i = 0; i < count; i++) {
     filters[i + 2] = filter_of(radii[i]);
     levels[i + 1] = host_plane(width, height);
-    const blur_args blur = {levels[i].view, levels[i + 1].view, work.view, border, &filters[i + 2]};
+    const blur_args blur = {levels[i].view, levels[i + 1].view, work.view, border, &filters[i + 2], {0}};
     assert_int_equal(blur_ref(NULL, &blur), STAGE_OK);
   }
-  const halve_args halve = {levels[count].view, half.view};
+  const halve_args halve = {levels[count].view, half.view, {0}};
   assert_int_equal(halve_ref(NULL, &halve), STAGE_OK);
   chain_launch_args args = {o, 2, count, device_plane(stream, width / 2, height / 2), border, filters, {1, 0}};
   to_device(stream, octave_level(&o, 1), &levels[0]);

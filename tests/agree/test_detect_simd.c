@@ -103,8 +103,8 @@ static void make_top(const detect_case *c, const octave_view *octave) {
   plane_view work = octave_level(octave, c->scales + 1);
   work.data = malloc(sizeof(float) * work.stride * (size_t)work.height);
   assert_non_null(work.data);
-  const blur_args blur = {octave_level(octave, c->scales + 1), octave_level(octave, c->scales + 2), work, border_of(c),
-                          &filter};
+  const blur_args blur = {
+      octave_level(octave, c->scales + 1), octave_level(octave, c->scales + 2), work, border_of(c), &filter, {0}};
   assert_int_equal(cpu_variant_ops("ref")->blur(NULL, &blur), STAGE_OK);
   free(work.data);
 }

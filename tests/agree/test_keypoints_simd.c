@@ -172,8 +172,15 @@ static void check_describe(const runner *r, const reference_frame *f, const void
   (void)more;
   const uint32_t n = f->counts[2], first = n / 5;
   unsigned char *out = room(n, f->descriptor_bytes);
-  const describe_args args = {
-      f->octaves, f->geometry.first_octave, first, f->keypoints, f->features, f->params, f->scales, out};
+  const describe_args args = {f->octaves,
+                              f->geometry.first_octave,
+                              f->geometry.octave_count,
+                              first,
+                              f->keypoints,
+                              f->features,
+                              f->params,
+                              f->scales,
+                              out};
   assert_int_equal(r->ops->describe(r->queue, &args), STAGE_OK);
   for (size_t i = 0; i < first * f->descriptor_bytes; i++) assert_int_equal(out[i], 0xA5);
   const size_t skipped = first * f->descriptor_bytes;
@@ -236,6 +243,22 @@ static void test_options(void **state) {
     o.upright = i == 7;
     o.scales = 1 + i % 4;
     assert_true(check_frame(*state, &image, &o, NULL) > 30);
+  }
+  hs_image_free(&image);
+}
+
+/* Pooled over sizes, up to octaves that the picture does not have and down to windows of a few samples. */
+static void test_pooled(void **state) {
+  hs_image image = scene(80, 75, 9);
+  for (int i = 0; i < 5; i++) {
+    hs_options o = options_of((hs_profile)(i % 4));
+    o.dsp = 1;
+    o.contrast = 0.01f;
+    if (i == 1) o.dsp_sizes = 16, o.dsp_smallest = 0.125f, o.dsp_largest = 4.0f;
+    if (i == 2) o.octaves = 1, o.scales = 1, o.dsp_sizes = 2;
+    if (i == 4) o.dsp_smallest = o.dsp_largest = 1.0f, o.norm = HS_NORM_ROOT, o.upright = 1, o.scales = 5;
+    o.descriptor = i % 2 ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
+    assert_true(check_frame(*state, &image, &o, NULL) > 5);
   }
   hs_image_free(&image);
 }
@@ -310,7 +333,7 @@ static int free_queues(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_options),
-                                     cmocka_unit_test(test_noise), cmocka_unit_test(test_filter),
-                                     cmocka_unit_test(test_small)};
+                                     cmocka_unit_test(test_pooled),   cmocka_unit_test(test_noise),
+                                     cmocka_unit_test(test_filter),   cmocka_unit_test(test_small)};
   return cmocka_run_group_tests(tests, make_queues, free_queues);
 }

@@ -76,7 +76,7 @@ static void blur_with(const stage_ops *ops, stage_queue *queue, int32_t threads,
                       guarded_plane *out) {
   const gaussian_filter filter = filter_of(c->radius);
   guarded_plane work = work_for(ops, c->width, c->height, c->radius, threads);
-  const blur_args args = {in->view, out->view, work.view, c->border, &filter};
+  const blur_args args = {in->view, out->view, work.view, c->border, &filter, {0}};
   assert_int_equal(ops->blur(queue, &args), STAGE_OK);
   check_work(&work);
 }
@@ -291,14 +291,14 @@ static void test_halve(void **state) {
     guarded_plane in = plane_make(width, height, (size_t)width + 3);
     plane_fill(&in, PATTERN_NOISE, 5);
     guarded_plane expected = plane_make(width / 2, height / 2, (size_t)width);
-    const halve_args reference = {in.view, expected.view};
+    const halve_args reference = {in.view, expected.view, {0}};
     cpu_variant_ops("ref")->halve(NULL, &reference);
     for (int v = 0; stage_variant_names[v]; v++) {
       const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
       if (!ops) continue;
       for (int t = 0; t < THREAD_COUNTS; t++) {
         guarded_plane got = plane_make(width / 2, height / 2, (size_t)width);
-        const halve_args args = {in.view, got.view};
+        const halve_args args = {in.view, got.view, {0}};
         assert_int_equal(ops->halve(p->queue[t], &args), STAGE_OK);
         plane_check_equal(&expected, &got, stage_variant_names[v]);
         plane_check_guards(&got, stage_variant_names[v]);

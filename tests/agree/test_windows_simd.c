@@ -50,7 +50,9 @@ static void make_levels(window_case *c, int32_t width, int32_t height, int32_t v
 
 /* sigma: the largest, in samples of the octave. */
 static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
-  static const float turns[] = {0.0f, 0.125f, 0.25f, 0.5f, 0.75f, 0.9999999f, 0.2499f, 0.0005f};
+  /* The last eight about where a side counts as parallel to the rows. */
+  static const float turns[] = {0.0f,    0.125f,  0.25f,   0.5f,    0.75f,   0.9999999f, 0.2499f, 0.0005f,
+                                0.0015f, 0.0017f, 0.2484f, 0.2517f, 0.5016f, 0.7484f,    0.9983f, 1.0e-6f};
   keypoint_list *k = &c->keypoints;
   *k = (keypoint_list){.count = &c->counts[0], .capacity = KEYPOINTS};
   k->x = room(KEYPOINTS, sizeof(float));
@@ -77,7 +79,7 @@ static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
     k->octave[i] = -1;
     k->level[i] = (int16_t)(1 + i % SCALES);
     c->features.keypoint[i] = i;
-    c->features.orientation[i] = (i % 3 ? unit_random(random) : turns[i / 3 % 8]) * 6.2831855f;
+    c->features.orientation[i] = (i % 3 ? unit_random(random) : turns[i / 3 % 16]) * 6.2831855f;
   }
 }
 
@@ -102,7 +104,8 @@ static window_output *run(const stage_ops *ops, stage_queue *queue, const window
     const orient_args args = {&c->octave, -1, 0, c->keypoints, list, c->params, &c->scales};
     assert_int_equal(ops->orient(queue, &args), STAGE_OK);
   } else {
-    const describe_args args = {&c->octave, -1, 0, c->keypoints, c->features, c->params, &c->scales, out->descriptors};
+    const describe_args args = {&c->octave,      -1, 1, 0, c->keypoints, c->features, c->params, &c->scales,
+                                out->descriptors};
     assert_int_equal(ops->describe(queue, &args), STAGE_OK);
   }
   return out;

@@ -1,7 +1,11 @@
 """Runs the example programs on pictures whose geometry is known: windows of one canvas of random discs.
 
-usage: check_examples.py FOLDER_OF_PROGRAMS
+usage: check_examples.py FOLDER_OF_PROGRAMS [FOLDER_OF_SCRIPTS]
+
+With a folder of Python scripts these are run in place of the programs of the same names, by this Python, and must also print
+what the programs print.
 """
+import importlib.util
 import pathlib
 import random
 import subprocess
@@ -46,23 +50,56 @@ def write_zoomed(path, canvas, x, y, width, height, zoom):
     return str(path)
 
 
-def run(*command):
-    done = subprocess.run(command, capture_output=True, check=False)
-    assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stderr.decode()}"
-    return done.stdout
+class Programs:
+    """Examples by their names: compiled ones, or scripts beside them."""
+
+    def __init__(self, folder, scripts=None):
+        self.folder, self.scripts = pathlib.Path(folder), scripts and pathlib.Path(scripts)
+
+    def start(self, name, *arguments, **streams):
+        command = [sys.executable, "-B", self.scripts / f"{name}.py"] if self.scripts else [self.folder / name]
+        return subprocess.run([*command, *arguments], check=False, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams})
+
+    def run(self, name, *arguments):
+        done = self.start(name, *arguments)
+        assert done.returncode == 0, f"{name} {arguments} ended with {done.returncode}: {done.stderr.decode()}"
+        if self.scripts:
+            self.compare(done.stdout, Programs(self.folder).run(name, *arguments))
+        return done.stdout
+
+    def compare(self, printed, expected):
+        """A panorama's gray values may differ by the rounding of its sums; all else is the same bytes."""
+        if printed.startswith(b"P6"):
+            assert printed.split(b"\n")[0] == expected.split(b"\n")[0] and len(printed) == len(expected)
+            assert all(-1 <= a - b <= 1 for a, b in zip(printed, expected)), "the panoramas differ"
+        else:
+            assert printed == expected, "the script prints something else than the program"
 
 
 def check_extract(programs):
-    lines = run(programs / "extract_features", "@scene:200x150").decode().splitlines()
+    lines = programs.run("extract_features", "@scene:200x150").decode().splitlines()
     assert 100 < len(lines) <= 1000
     for line in lines:
         x, y, sigma, angle = map(float, line.split())
         assert -1 < x < 200 and -1 < y < 150 and sigma > 0 and 0 <= angle < 6.3
 
 
+def check_cut(programs):
+    sheet = programs.run("cut_patches", "@scene:200x150")
+    header = b"P5\n320 320\n255\n"
+    assert sheet.startswith(header) and len(sheet) == len(header) + 320 * 320
+    pixels = sheet[len(header):]
+    for row in range(10):  # each patch has something to see
+        for column in range(10):
+            values = [pixels[(32 * row + y) * 320 + 32 * column + x] for y in range(8, 24) for x in range(8, 24)]
+            assert max(values) - min(values) > 8, f"patch {column}, {row} is flat"
+
+
 def check_match(programs, one, two, dx, dy):
-    pairs = [tuple(map(float, line.split())) for line in run(programs / "match_photos", one, two).decode().splitlines()]
+    pairs = [tuple(map(float, line.split())) for line in programs.run("match_photos", one, two).decode().splitlines()]
     assert len(pairs) > 50, f"{len(pairs)} matches"
+    failed = programs.start("match_photos", one, two + ".absent")
+    assert failed.returncode == 1 and (two + ".absent").encode() in failed.stderr, failed.stderr
     good = sum(abs(a - dx - c) < 1 and abs(b - dy - d) < 1 for a, b, c, d in pairs)
     assert good > 0.95 * len(pairs), f"{good} of {len(pairs)} matches are where they should be"
 
@@ -70,7 +107,7 @@ def check_match(programs, one, two, dx, dy):
 def check_stitch(programs, canvas, photos, corners, sizes):
     """photos: windows of the canvas at `corners`, `sizes` in its pixels; the panorama is the rectangle around them, and all of it
     continues the canvas."""
-    picture = run(programs / "stitch_photos", *photos)
+    picture = programs.run("stitch_photos", *photos)
     header, pixels = picture.split(b"\n", 1)
     width, height = map(int, header.split()[1:3])
     left, top = (min(corner[axis] for corner in corners) for axis in (0, 1))
@@ -89,7 +126,7 @@ def check_stitch(programs, canvas, photos, corners, sizes):
 def check_follow(programs, frames, step):
     places = {}
     steps = good = 0
-    for line in run(programs / "follow_video", *frames).decode().splitlines():
+    for line in programs.run("follow_video", *frames).decode().splitlines():
         frame, track, x, y = line.split()
         before = places.get((int(frame) - 1, track))
         places[(int(frame), track)] = (float(x), float(y))
@@ -101,9 +138,13 @@ def check_follow(programs, frames, step):
 
 
 def main():
-    programs = pathlib.Path(sys.argv[1])
+    programs = Programs(*sys.argv[1:])
+    if programs.scripts and not importlib.util.find_spec("numpy"):
+        print(f"skipped: {sys.executable} has no NumPy")
+        sys.exit(77)
     canvas = make_canvas()
     check_extract(programs)
+    check_cut(programs)
     with tempfile.TemporaryDirectory(prefix="hartsift-examples-") as folder:
         folder = pathlib.Path(folder)
         one = write_window(folder / "one.pgm", canvas, 0, 0, 360, 300)
@@ -117,24 +158,24 @@ def main():
         check_stitch(programs, canvas, chain, corners, [(240, 290)] * 4)
         frames = [write_window(folder / f"frame{i}.pgm", canvas, 8 * i, 10, 320, 240) for i in range(7)]
         check_follow(programs, frames, 8)
-        broken = subprocess.run([programs / "stitch_photos", one, "absent.jpg"], capture_output=True, check=False)
+        broken = programs.start("stitch_photos", one, "absent.jpg")
         assert broken.returncode == 1 and b"absent.jpg" in broken.stderr
         for absent in range(3):
             names = [frames[0], frames[1], frames[2], frames[3]]
             names[absent] = "absent.jpg"
-            lost = subprocess.run([programs / "follow_video", *names], capture_output=True, check=False)
+            lost = programs.start("follow_video", *names)
             assert lost.returncode == 1 and b"absent.jpg" in lost.stderr, lost.stderr
         for program in ("follow_video", "stitch_photos", "match_photos"):
-            alone = subprocess.run([programs / program], capture_output=True, check=False)
+            alone = programs.start(program)
             assert alone.returncode == 2 and b"usage" in alone.stderr
-        unread = subprocess.run([programs / "extract_features", "absent.jpg"], capture_output=True, check=False)
+        unread = programs.start("extract_features", "absent.jpg")
         assert unread.returncode == 1 and b"absent.jpg" in unread.stderr
         deep = folder / "deep.pgm"
         deep.write_bytes(b"P5 360 300 65535\n" + b"".join(bytes([v, v]) for row in canvas[:300] for v in row[:360]))
         with open("/dev/full", "wb") as full:
-            lost = subprocess.run([programs / "stitch_photos", one, one], stdout=full, stderr=subprocess.PIPE, check=False)
+            lost = programs.start("stitch_photos", one, one, stdout=full)
         assert lost.returncode == 1 and b"cannot be written" in lost.stderr, lost
-        refused = subprocess.run([programs / "stitch_photos", one, deep], capture_output=True, check=False)
+        refused = programs.start("stitch_photos", one, deep)
         assert refused.returncode == 1 and not refused.stdout, "16-bit pictures are not drawn as bytes"
     print("all examples did what they say")
 

@@ -13,14 +13,14 @@ import sys
 import rooms
 
 TOP_LEVEL = {
-    "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "pyproject.toml", ".ci", ".clang-format", ".gitignore",
-    ".gitattributes", "bench", "cpu", "cuda", "pipeline", "python", "stages", "tests",
+    "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "SECURITY.md", "pyproject.toml", ".ci", ".clang-format",
+    ".gitignore", ".gitattributes", "bench", "cpu", "cuda", "docs", "packaging", "pipeline", "python", "stages", "tests",
 }
 INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
-                     "hartsift_opencv.hpp", "hartsift_pairs.h", "hartsift_primitives.h",
+                     "hartsift_opencv.hpp", "hartsift_pairs.h", "hartsift_patches.h", "hartsift_primitives.h",
                      "hartsift_retrieval.h", "hartsift_types.h"}
 # Written for users, who have nothing but the installed headers.
-USER_CODE = ("pipeline/examples/", "python/", "tests/api/consumer/")
+USER_CODE = ("docs/", "pipeline/examples/", "python/", "tests/api/consumer/")
 # Sources of pipeline/ that are no part of the library or the command.
 ROOMLESS = ("pipeline/examples/", "pipeline/integrations/")
 NAMES_THAT_REPEAT = {"CMakeLists.txt", "README.md", "__init__.py", "Makefile"}
@@ -135,8 +135,8 @@ def check_document(root, file):
     """Links and file names of a document exist: links from its folder, names from the root, pipeline/ or its folder."""
     text = (root / file).read_text(encoding="utf-8")
     here = (root / file).parent
-    faults = [f"{file}: links to {link}, which does not exist"
-              for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text) if not (here / link).exists()]
+    links = [] if file.startswith("docs/") else re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)  # those lead to pages
+    faults = [f"{file}: links to {link}, which does not exist" for link in links if not (here / link).exists()]
     for name in re.findall(DOCUMENT_NAME, text):
         if not any((folder / name).is_file() for folder in (root, root / "pipeline", here)):
             faults.append(f"{file}: names {name}, which does not exist")

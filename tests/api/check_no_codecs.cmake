@@ -11,12 +11,12 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR} -G ${GENERATOR} -DCMAKE_C_COMPILER=${C_COMPILER} -DCMAKE_BUILD_TYPE=Debug
-    -DHARTSIFT_WERROR=${WERROR} -DHARTSIFT_PNG=OFF -DHARTSIFT_JPEG=OFF -DHARTSIFT_ZLIB=OFF -DHARTSIFT_SQLITE=OFF -DHARTSIFT_CUDA=OFF
-    -DHARTSIFT_TESTS=OFF -DHARTSIFT_BENCH=OFF)
+    -DHARTSIFT_WERROR=${WERROR} -DHARTSIFT_PNG=OFF -DHARTSIFT_JPEG=OFF -DHARTSIFT_TIFF=OFF -DHARTSIFT_WEBP=OFF
+    -DHARTSIFT_ZLIB=OFF -DHARTSIFT_SQLITE=OFF -DHARTSIFT_CUDA=OFF -DHARTSIFT_TESTS=OFF -DHARTSIFT_BENCH=OFF)
 run(${CMAKE_COMMAND} --build ${WORK_DIR})
 run(${WORK_DIR}/hartsift --version)
 message(STATUS "${output}")
 run(ldd ${WORK_DIR}/hartsift)
-if(output MATCHES "lib(png|jpeg|z|sqlite)[0-9]*\\.so")
+if(output MATCHES "lib(png|jpeg|tiff|webp|webpdemux|z|sqlite)[0-9]*\\.so")
   message(FATAL_ERROR "built without codecs, yet linked with lib${CMAKE_MATCH_1}:\n${output}")
 endif()

@@ -27,6 +27,10 @@ KERNEL = re.compile(r"^__global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
+# Where a stage is called that is not called in run_frame.c.
+CALLERS = {"match": "pipeline/matching/match.c", "select": "pipeline/frame/select_features.c"}
+
+
 class Tree:
     """The files that are looked into, read once."""
 
@@ -56,7 +60,7 @@ def check_stages(tree):
             ("cpu/dispatch.c", rf"TAKE\(STAGE_{name.upper()}, {name}\)"),
             ("cpu/dispatch.c", rf"\.{name} = {name}_ref\b"),
             ("cpu/*_ref.c", rf"\b{name}_ref\("),
-            ("pipeline/frame/run_frame.c" if name != "match" else "pipeline/matching/match.c", rf"ops(\.|->){name}\("),
+            (CALLERS.get(name, "pipeline/frame/run_frame.c"), rf"ops(\.|->){name}\("),
             ("tests/**/test_*.c", rf"\b{name}_"),
         ])
     return faults
@@ -142,7 +146,7 @@ def struct_fields(text, name):
 def check_options(tree):
     fields = (struct_fields(tree.text("pipeline/include/hartsift.h"), "hs_options")
               + struct_fields(tree.text("pipeline/include/hartsift_expert.h"), "hs_expert_options"))
-    fields = [field for field in fields if field not in ("struct_size", "profile")]
+    fields = [field for field in fields if field not in ("struct_size", "profile", "unused")]
     faults = [] if len(fields) > 20 else ["pipeline/include/hartsift.h: no hs_options found"]
     for field in fields:
         places = [("python/hartsift/_library.py", rf'\("{field}", '), ("tests/**/*.c", rf"\b{field}\b")]

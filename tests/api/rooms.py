@@ -10,12 +10,12 @@ import pathlib
 _BASE = ("pipeline/include", "pipeline/base")
 _CONTEXT = _BASE + ("stages", "cpu", "pipeline/context")
 _KERNELS = ("stages", "cuda/device", "cuda/prim")
-_CUDA = ("cuda/device", "cuda/pyramid", "cuda/keypoints", "cuda/match", "cuda/primitives")
+_CUDA = ("cuda/device", "cuda/jpeg", "cuda/pyramid", "cuda/keypoints", "cuda/match", "cuda/primitives")
 _DEVICE = _CONTEXT + ("pipeline/device",)
 # Formats take their sines and logarithms from stages/table_math.h: the C library's differ from machine to machine.
 # Public functions of every room enter cpu/float_environment.h.
 _FORMATS = _BASE + ("stages", "cpu", "pipeline/formats/common")
-_CLI = _BASE + ("cpu", "pipeline/formats/common", "pipeline/formats", "pipeline/image_io", "pipeline/cli/options",
+_CLI = _BASE + ("cpu", "pipeline/formats/common", "pipeline/formats/colmap", "pipeline/formats", "pipeline/image_io", "pipeline/cli/options",
                 "pipeline/cli/common")
 
 ROOMS = {
@@ -25,6 +25,8 @@ ROOMS = {
     "cuda/device": ("stages",),
     # What kernels are made of: reductions, histograms, compaction, copies to shared memory.
     "cuda/prim": ("stages",),
+    # JPEGs on a GPU's engine, and pictures turned there.
+    "cuda/jpeg": ("stages", "cuda/device"),
     "cuda/pyramid": _KERNELS,
     "cuda/keypoints": _KERNELS + ("cuda/pyramid",),
     "cuda/match": _KERNELS,
@@ -34,7 +36,10 @@ ROOMS = {
     # What a context holds and what a stage may ask of it; knows no stage and no device.
     "pipeline/context": _BASE + ("stages", "cpu"),
     "pipeline/device": _CONTEXT + _CUDA,
-    "pipeline/frame": _DEVICE,
+    "pipeline/image_io": _BASE + ("cpu",),
+    # Pictures that arrive encoded: decoded on the device or here.
+    "pipeline/encoded": _DEVICE + ("pipeline/image_io",),
+    "pipeline/frame": _DEVICE + ("pipeline/encoded",),
     "pipeline/matching": _DEVICE,
     "pipeline/primitives": _CONTEXT,
     # Which images to match; the exact matching assigns descriptors to centres.
@@ -43,8 +48,7 @@ ROOMS = {
     # Many pairs of a collection, matched and verified beside each other.
     "pipeline/pairs": _DEVICE + ("pipeline/matching", "pipeline/geometry"),
     # hs_create and hs_destroy see all that a context may hold.
-    "pipeline/lifetime": _DEVICE + ("pipeline/frame", "pipeline/pairs"),
-    "pipeline/image_io": _BASE + ("cpu",),
+    "pipeline/lifetime": _DEVICE + ("pipeline/encoded", "pipeline/frame", "pipeline/pairs"),
     "pipeline/formats/common": _BASE,
     "pipeline/formats/colmap": _FORMATS,
     "pipeline/formats": _FORMATS + ("pipeline/formats/colmap",),
@@ -52,7 +56,8 @@ ROOMS = {
     "pipeline/cli/common": _CLI,
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,
-    "pipeline/cli/batch": _CLI + ("cuda/device", "pipeline/context"),
+    # Images in flight are taken as they end, for which the public functions have no call.
+    "pipeline/cli/batch": _CLI + ("stages", "cuda/device", "pipeline/context", "pipeline/device", "pipeline/frame"),
     "pipeline/cli/pairs": _CLI,
     "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
     "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",

@@ -139,6 +139,30 @@ static void test_describe(void **state) {
   assert_int_equal(fail_each(describe_and_end), 7); /* two lists of the call besides */
 }
 
+static hs_status patches_and_end(hs_allocator *allocator) {
+  enum { PATCHES = 3, SIDE = 32 };
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_context *c = NULL;
+  hs_keypoint k[PATCHES];
+  uint8_t patches[PATCHES * SIDE * SIDE], again[sizeof patches];
+  memcpy(k, expected.keypoints, sizeof k);
+  k[1].sigma = 9.0f; /* from the pyramid */
+  o.allocator = allocator;
+  hs_status st = hs_create(&c, &o);
+  if (st != HS_OK) return st;
+  st = hs_extract_patches(c, &scene, k, NULL, PATCHES, NULL, patches, NULL);
+  if (st != HS_OK) assert_int_equal(hs_extract_patches(c, &scene, k, NULL, PATCHES, NULL, patches, NULL), HS_OK);
+  assert_int_equal(hs_extract_patches(c, &scene, k, NULL, PATCHES, NULL, again, NULL), HS_OK);
+  assert_memory_equal(patches, again, sizeof patches);
+  hs_destroy(c);
+  return st;
+}
+
+static void test_patches(void **state) {
+  (void)state;
+  assert_int_equal(fail_each(patches_and_end), 5); /* their places, the levels and the gray picture */
+}
+
 static hs_status view_and_end(hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = NULL;
@@ -335,6 +359,7 @@ int main(void) {
       cmocka_unit_test(test_create),
       cmocka_unit_test(test_extract),
       cmocka_unit_test(test_describe),
+      cmocka_unit_test(test_patches),
       cmocka_unit_test(test_view),
       cmocka_unit_test(test_regrown_frame),
       cmocka_unit_test(test_render_and_load),

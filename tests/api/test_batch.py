@@ -175,6 +175,11 @@ class Options(BatchCase):
             self.assertIn(word, self.batch("list.txt", "-o", "out", *arguments, status=USAGE)[1])
         self.assertIn("--output", self.batch("list.txt", status=USAGE)[1])
         self.assertIn("--output", self.batch("list.txt", "-o", "-", status=USAGE)[1])
+        self.assertIn("python -m hartsift batch", self.batch("list.txt", "-o", "all.parquet", status=USAGE)[1])
+        self.assertIn("'all.npz': expected a directory", self.batch("list.txt", "-o", "all.npz", status=USAGE)[1])
+        self.assertFalse(os.path.exists(self.path("all.npz")))
+        self.batch("list.txt", "-o", "all.npz/")
+        self.assertTrue(os.path.isdir(self.path("all.npz")))
         self.assertIn("directory", self.batch("list.txt", "-o", "file", status=USAGE)[1])
         self.assertIn("operand", self.batch("list.txt", "list.txt", "-o", "out", status=USAGE)[1])
         self.assertFalse(os.path.exists(self.path("out", "manifest.csv")))
@@ -240,6 +245,11 @@ class Options(BatchCase):
         summary = last["summary"]
         self.assertEqual([summary[key] for key in ("images", "done", "kept", "failed")], [4, 3, 0, 1])
         self.assertEqual(set(summary["cpu_seconds"]), {"read", "extract", "write"})
+        self.assertEqual(set(summary["busy"]), {"read", "write", "devices"})
+        for part in (summary["busy"]["read"], summary["busy"]["write"], *summary["busy"]["devices"]):
+            self.assertTrue(0 <= part <= 1, summary)
+        self.assertEqual(len(summary["busy"]["devices"]), 1)
+        self.assertTrue(0 <= summary["first_second"] <= summary["seconds"], summary)
         self.assertEqual(summary["devices"], [{"device": "cpu", "images": 3}])
         output, _ = self.batch("list.txt", "-o", "out", "--json", "--quiet", "--resume", status=FAILED)
         self.assertEqual(json.loads(output.splitlines()[-1])["summary"]["kept"], 3)

@@ -77,8 +77,8 @@ static void test_bad_images(void **state) {
   i.type = (hs_sample_type)-1;
   expect_image_refused(&i, HS_ERR_IMAGE, "image.type");
   i = scene;
-  i.layout = (hs_pixel_layout)6;
-  expect_image_refused(&i, HS_ERR_IMAGE, "image.layout is 6");
+  i.layout = (hs_pixel_layout)7;
+  expect_image_refused(&i, HS_ERR_IMAGE, "image.layout is 7");
   i = scene;
   i.stride_bytes = 119;
   expect_image_refused(&i, HS_ERR_IMAGE, "stride_bytes is 119, expected at least 120");

@@ -1,6 +1,8 @@
 """The command hartsift as users and scripts meet it: exit statuses, messages, what goes where, whole files or none."""
 import json
 import os
+import re
+import shutil
 import signal
 import stat
 import struct
@@ -13,10 +15,10 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, CommandCase, DONE, FAILED, NO_DEVICE, USAGE, main, pgm
 
-SUBCOMMANDS = ("extract", "batch", "match", "draw", "stats", "hist", "info", "selftest", "bench")
+SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "info", "selftest", "bench")
 EXTRACT_OPTIONS = (
     "output format profile device threads max-features selection contrast edge first-octave octaves scales max-orientations "
-    "upright norm descriptor mask region grid equalize keypoints upsample sigma input-blur exif no-exif decode-scale variant "
+    "upright norm descriptor mask region grid equalize dsp dsp-sizes dsp-smallest dsp-largest keypoints upsample sigma input-blur exif no-exif decode-scale variant "
     "max-memory max-pixels json quiet help"
 ).split()
 
@@ -44,18 +46,59 @@ class Texts(CommandCase):
             self.assertTrue(output.decode().startswith(f"Usage: hartsift {command}"))
             self.assertEqual(self.run_it(command, "-h")[0], output)
 
-    def test_man_page(self):
-        output, _ = self.run_it("--man")
-        self.assertTrue(output.startswith(b".TH HARTSIFT 1"))
-        for option in EXTRACT_OPTIONS:
-            self.assertIn(("\\-\\-" + option.replace("-", "\\-")).encode(), output)
+    def test_help_fits_a_prompt(self):
+        for command in SUBCOMMANDS:
+            output, _ = self.run_it(command, "--help")
+            self.assertLessEqual(len(output.splitlines()), {"extract": 130, "batch": 80, "match": 80}.get(command, 45))
+            for line in output.decode().splitlines()[1:]:
+                self.assertLessEqual(len(line), 80, line)
 
+    def test_man_pages(self):
+        """A page a command, which has all that its help has."""
+        for command in ("", *SUBCOMMANDS):
+            words = [command] if command else []
+            output, _ = self.run_it(*words, "--man")
+            page = output.decode().replace("\\-", "-")
+            name = "-".join(["hartsift", *words])
+            self.assertTrue(page.startswith(f".TH {name.upper()} 1 "), page[:60])
+            self.assertIn(f"\n.SH NAME\n{name} - ", page)
+            help_text = self.run_it(*words, "--help")[0].decode()
+            options = set(re.findall(r" (--[a-z][a-z-]+)", help_text.split("\nOptions:\n")[1].split("\nExamples:\n")[0]))
+            self.assertEqual([option for option in options if option not in page], [], name)
+            paragraphs = " ".join(help_text.split("\nOptions:\n")[0].split())
+            for paragraph in re.findall(r"\.PP\n(.*)", page)[:1]:
+                self.assertIn(paragraph.lstrip("\\&"), paragraphs)
+        everything = self.run_it("match", "--man")[0].decode().replace("\\-", "-")
+        for option in ("--contrast", "--ratio", "--pairs"):
+            self.assertIn(f"\\fB{option}\\fR", everything)
+
+    @unittest.skipUnless(shutil.which("man"), "man is not installed")
+    def test_man_pages_are_good_roff(self):
+        for command in SUBCOMMANDS:
+            page = self.run_it(command, "--man")[0]
+            shown = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", "-"], input=page,
+                                   env={**os.environ, "LC_ALL": "C.UTF-8", "MANROFFSEQ": "", "MANWIDTH": "80"},
+                                   capture_output=True, check=False)
+            self.assertEqual((shown.returncode, shown.stderr), (0, b""), command)
+
+    @unittest.skipUnless(shutil.which("zsh") and shutil.which("fish"), "zsh or fish is not installed")
     def test_completions(self):
-        for shell in ("bash", "zsh"):
+        for shell in ("bash", "zsh", "fish"):
             output, _ = self.run_it("--completion", shell)
             for option in EXTRACT_OPTIONS:
-                self.assertIn(b"--" + option.encode(), output)
-        self.assertIn("bash or zsh", self.run_it("--completion", "fish", status=USAGE)[1])
+                self.assertIn((" -l " if shell == "fish" else "--").encode() + option.encode(), output)
+            self.write(shell, output)
+            subprocess.run([shell, "-n", shell], cwd=self.folder, check=True)
+        self.assertIn("bash, zsh or fish", self.run_it("--completion", "csh", status=USAGE)[1])
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_completes(self):
+        self.write("script", self.run_it("--completion", "fish")[0])
+        for typed, expected in (("hartsift ex", "extract"), ("hartsift extract --max-f", "--max-features"),
+                                ("hartsift extract --norm ro", "root"), ("hartsift draw --circle", "--circle-scale")):
+            script = f"source script; complete -C '{typed}'"
+            found = subprocess.run(["fish", "--no-config", "-c", script], cwd=self.folder, capture_output=True, check=True)
+            self.assertEqual([line.split("\t")[0] for line in found.stdout.decode().splitlines()], [expected])
 
     def test_bash_completes(self):
         self.write("script", self.run_it("--completion", "bash")[0])
@@ -116,7 +159,7 @@ class Usage(CommandCase):
         self.assertNotIn("did you mean", self.run_it("paint", status=USAGE)[1])
 
     def test_help_speaks_of_its_command(self):
-        for command in ("stats", "hist", "info", "draw", "match", "extract", "batch", "bench", "selftest"):
+        for command in SUBCOMMANDS:
             options = self.run_it(command, "--help")[0].decode().split("\nOptions:\n")[1]
             others = [f"{other}:" for other in SUBCOMMANDS] + [f"({other}:" for other in SUBCOMMANDS]
             self.assertEqual([other for other in others if f" {other} " in " ".join(options.split())], [], command)
@@ -284,9 +327,10 @@ class Extract(CommandCase):
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_interrupted_leaves_nothing(self):
         """Stopped in the middle of writing, which takes a good while here, it takes its unfinished file with it."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             for _ in range(50):
-                run = subprocess.Popen([COMMAND, "extract", "@scene:1000x800:1", "--contrast", "0", "-o", "f.json"],
+                run = subprocess.Popen(["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', COMMAND, "extract", "@scene:1000x800:1",
+                                        "--contrast", "0", "-o", "f.json"],
                                        cwd=self.folder, env=self.environment(), stderr=subprocess.DEVNULL)
                 while not os.listdir(self.folder) and run.poll() is None:
                     time.sleep(0.001)
@@ -437,6 +481,21 @@ class Machine(CommandCase):
         if not facts["gpu"]["usable"]:
             self.assertTrue(facts["gpu"]["reason"])
 
+    def test_info_says_what_can_be_done(self):
+        """Each thing that is missing is named with a remedy, and nothing else is; the memory is what there is."""
+        facts = json.loads(self.run_it("info", "--json")[0])
+        names = {"png": "PNG", "jpeg": "JPEG", "tiff": "TIFF", "webp": "WebP", "zlib": "npz", "sqlite": "COLMAP", "cuda": "NVIDIA"}
+        missing = [name for name, is_there in facts["build"].items() if not is_there]
+        gpu_is_silent = facts["build"]["cuda"] and not facts["gpu"]["usable"]
+        self.assertEqual(len(facts["advice"]), len(missing) + gpu_is_silent, facts["advice"])
+        for name in missing:
+            self.assertTrue([text for text in facts["advice"] if text.startswith(names[name]) and "build hartsift" in text])
+        text = self.run_it("info")[0].decode()
+        self.assertEqual("what can be done" in text, bool(facts["advice"]))
+        self.assertEqual(facts["memory"]["file_bytes"], facts["memory"]["bytes"] // 2)
+        self.assertLessEqual(facts["memory"]["bytes"], os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        self.assertIn(f"{facts['memory']['bytes'] / (1 << 20):.0f} MiB, of {facts['memory']['of']}", text)
+
     def test_info_follows_the_options(self):
         stages = json.loads(self.run_it("info", "--json", "--device", "cpu", "--variant", "blur=ref")[0])["stages"]
         self.assertEqual(stages["blur"], "ref")
@@ -450,6 +509,7 @@ class Machine(CommandCase):
         self.assertTrue(output.decode().endswith("all agree\n"))
         self.assertNotIn("FAILED", output.decode())
         self.assertIn("passed    default, 7 threads", output.decode())
+        self.assertRegex(output.decode(), "(skipped|passed|not used)  +JPEG engine: .")
 
     def test_selftest_as_json(self):
         facts = json.loads(self.run_it("selftest", "--json")[0])
@@ -458,6 +518,8 @@ class Machine(CommandCase):
         backends = {backend["name"]: backend for backend in facts["backends"]}
         self.assertEqual([backend["failed"] for backend in backends.values()], [0] * len(backends))
         self.assertGreater(backends["default, 7 threads"]["scenes"], 10)
+        self.assertIn(facts["jpeg_engine"]["state"], ("used", "absent", "different"))
+        self.assertTrue(facts["jpeg_engine"]["reason"])
         self.assertEqual([name for name, b in backends.items() if (b["scenes"] == 0) != bool(b["skipped"])], [])
 
     def test_printed_digests_are_those_stored(self):

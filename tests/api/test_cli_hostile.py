@@ -1,6 +1,7 @@
 """The command hartsift on files that are made to harm it: how much memory they make it use, and what it says of them."""
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import zipfile
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from command_case import COMMAND, CommandCase, FAILED, main
+from command_case import COMMAND, CommandCase, FAILED, main, pgm
 
 MEGABYTE = 1 << 20
 
@@ -19,16 +20,73 @@ def npy_header(descr, shape):
     return b"\x93NUMPY\x01\0" + struct.pack("<H", len(text)) + text
 
 
-class Archives(CommandCase):
-    def peak_of(self, *arguments):
+def jpeg_of_little(width, height):
+    """A JPEG of a hundred bytes: arithmetic codes, which may say nothing for ever, progressive, of which libjpeg keeps all
+    coefficients (ITU-T T.81, B.2)."""
+    steps = b"\xff\xdb" + struct.pack(">HB", 67, 0) + b"\x01" * 64
+    frame = b"\xff\xca" + struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\x01\x11\x00"
+    scan = b"\xff\xda" + struct.pack(">HB", 8, 1) + b"\x01\x00" + b"\x00\x00\x00"
+    return b"\xff\xd8" + steps + frame + scan + b"\x00" * 16 + b"\xff\xd9"
+
+
+class HostileCase(CommandCase):
+    def peak_of(self, *arguments, **settings):
         """Exit status, standard error and the most memory that the command held, in bytes."""
         with open(self.path("errors"), "wb") as errors:
             run = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, env=self.environment(), stderr=errors,
-                                   stdout=subprocess.DEVNULL)
+                                   stdout=subprocess.DEVNULL, **settings)
             _, status, usage = os.wait4(run.pid, 0)
             run.returncode = os.waitstatus_to_exitcode(status)
         return run.returncode, self.read("errors").decode(), usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
+    def assert_small_failure(self, said, *arguments, **settings):
+        """That a command fails for the limit it names, and never held more than that of a picture of nothing."""
+        self.write("small.pgm", pgm(8, 8))
+        _, _, small = self.peak_of("stats", "small.pgm")
+        status, errors, peak = self.peak_of(*arguments, **settings)
+        self.assertEqual(status, FAILED, errors)
+        self.assertIn(said, errors)
+        self.assertLess(peak - small, 80 * MEGABYTE, arguments)
+
+
+class Pictures(HostileCase):
+    def setUp(self):
+        super().setUp()
+        self.info = self.run_it("info")[0]
+
+    def test_coefficients_count_at_every_scale(self):
+        if not re.search(rb"JPEG images +yes", self.info):
+            self.skipTest("no JPEG")
+        self.write("bomb.jpg", jpeg_of_little(16000, 16000))
+        self.assertLess(os.path.getsize(self.path("bomb.jpg")), 206)
+        self.assert_small_failure("decoding 16000 x 16000 pixels needs", "stats", "bomb.jpg", "--max-memory", "600M")
+        self.assert_small_failure("decoding 2000 x 2000 pixels needs", "extract", "bomb.jpg", "--decode-scale", "8",
+                                  "--max-memory", "480M")
+
+    def test_endless_standard_input(self):
+        endless = subprocess.Popen([sys.executable, "-c", "import sys\nwrite = sys.stdout.buffer.write\n"
+                                    "write(b'\\x89PNG\\r\\n\\x1a\\n')\nwhile True: write(bytes(1 << 20))"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        with endless.stdout:
+            self.assert_small_failure("the 67108864 bytes of max_memory_bytes", "extract", "-", "--max-memory", "64M",
+                                      stdin=endless.stdout)
+        endless.wait()
+
+    def test_limit_that_nobody_gave(self):
+        """Half of what the process may hold, which its address space is here."""
+        def narrow():
+            resource.setrlimit(resource.RLIMIT_AS, (768 * MEGABYTE, resource.RLIM_INFINITY))
+        runs = subprocess.run([COMMAND, "info"], preexec_fn=narrow, env=self.environment(), check=False,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+        if not runs:
+            self.skipTest("the sanitizer's memory is larger than the limit")
+        self.assert_small_failure("more than the 402653184 bytes that are half the memory of the limit of the address space",
+                                  "stats", "@scene:30000x30000", preexec_fn=narrow)
+        _, errors, _ = self.peak_of("stats", "@scene:30000x30000", "--max-memory", "0", preexec_fn=narrow)
+        self.assertNotIn("half the memory", errors)  # there is no limit, and the system has no memory
+
+
+class Archives(HostileCase):
     def archive(self, keypoints, descriptor_count, megabytes, compression):
         """An archive of [keypoints, 4] keypoints beside descriptors of `megabytes` of zeros, said to be of a shape."""
         with zipfile.ZipFile(self.path("bomb.npz"), "w", compression) as archive:
@@ -50,6 +108,14 @@ class Archives(CommandCase):
         self.assertEqual(status, FAILED)
         self.assertIn("descriptors is not of shape [N,128] with the N of keypoints", errors)
         self.assertLess(peak - small, 100 * MEGABYTE)
+
+    def test_memory_of_features_is_limited(self):
+        self.run_it("extract", "@scene:120x90", "-o", "f.npz", "--quiet")
+        size = str(os.path.getsize(self.path("f.npz")))
+        for arguments in (("match", "f.npz", "f.npz"), ("extract", "@scene:120x90", "--keypoints", "f.npz")):
+            _, errors = self.run_it(*arguments, "--max-memory", size, status=FAILED)
+            self.assertIn(f"more than the {size} bytes of max_memory_bytes", errors)
+            self.run_it(*arguments, "--max-memory", "64M")
 
     def test_size_that_the_shape_does_not_give(self):
         for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

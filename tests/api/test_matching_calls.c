@@ -131,6 +131,25 @@ static void tiny_limits(void **state) {
   }
 }
 
+/* A pair at exactly the largest distance is kept, at the next smaller limit it is not. */
+static void distance_at_its_limit(void **state) {
+  const lists *l = *state;
+  hs_context *const contexts[] = {NULL, l->context};
+  hs_keypoint keypoint = {.sigma = 1.0f};
+  uint8_t one[HS_DESCRIPTOR_LENGTH] = {3, 100}, other[HS_DESCRIPTOR_LENGTH] = {0, 104};
+  const hs_features a = {.count = 1, .keypoints = &keypoint, .descriptors = one};
+  const hs_features b = {.count = 1, .keypoints = &keypoint, .descriptors = other};
+  for (int i = 0; i < 4; i++) {
+    hs_matches m = {0};
+    hs_match_options o;
+    assert_int_equal(hs_match_options_init(&o), HS_OK);
+    o.max_distance = i % 2 == 0 ? 5.0 : nextafter(5.0, 0.0);
+    assert_int_equal(hs_match(contexts[i / 2], &a, &b, &o, &m), HS_OK);
+    assert_int_equal(m.count, i % 2 == 0 ? 1 : 0);
+    hs_matches_free(&m);
+  }
+}
+
 /* The struct of an older header ends earlier, that of a later one may have more fields, all off. */
 static void options_of_other_headers(void **state) {
   const lists *l = *state;
@@ -272,6 +291,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(null_is_refused),
                                      cmocka_unit_test(options_are_checked),
                                      cmocka_unit_test(tiny_limits),
+                                     cmocka_unit_test(distance_at_its_limit),
                                      cmocka_unit_test(empty_lists),
                                      cmocka_unit_test(options_of_other_headers),
                                      cmocka_unit_test(places_are_for_guides),

@@ -2,15 +2,17 @@
 import hashlib
 import os
 import shutil
+import signal
 import sqlite3
 import struct
+import subprocess
 import sys
 import unittest
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, scenes
-from command_case import FAILED, USAGE, main
+from command_case import COMMAND, FAILED, USAGE, main
 from exif_segment import orientation, with_exif
 
 TABLES = ("cameras", "images", "keypoints", "descriptors")
@@ -242,6 +244,49 @@ class Refused(MergeCase):
         self.merge(*inputs, "-o", "merged", "--replace")
         self.write("foreign/manifest.csv", b"a,b\n1,2\n")
         self.refused(*inputs, "-o", "foreign", words=["foreign/manifest.csv", "not made by batch"])
+
+    def test_links_in_the_output(self):
+        """Names in the output are the merge's own: a link there is replaced, what it leads to stays."""
+        self.list_of(scenes(3))
+        self.batch("list.txt", "-o", "shard", "-q")
+        for name, content in (("file.npz", b"mine"), ("absent.npz", None)):
+            shutil.rmtree(self.path("merged"), ignore_errors=True)
+            os.mkdir(self.path("merged"))
+            if content is not None:
+                self.write(name, content)
+            os.symlink("../" + name, self.path("merged", "scene_60x45_2.npz"))
+            _, errors = self.merge("shard", "-o", "merged", status=FAILED)
+            self.assertIn("scene_60x45_2.npz: is there already", errors)
+            self.merge("shard", "-o", "merged", "--replace")
+            self.assertFalse(os.path.islink(self.path("merged", "scene_60x45_2.npz")))
+            self.assertEqual(os.path.exists(self.path(name)), content is not None)
+            self.assertEqual(self.read("merged", "scene_60x45_2.npz"), self.read("shard", "scene_60x45_2.npz"))
+        self.assertEqual(self.read("file.npz"), b"mine")
+        os.remove(self.path("merged", "scene_60x45_2.npz"))
+        os.symlink("../shard/scene_60x45_2.npz", self.path("merged", "scene_60x45_2.npz"))
+        self.merge("shard", "-o", "merged")  # leads to what is wanted
+        self.assertTrue(os.path.islink(self.path("merged", "scene_60x45_2.npz")))
+
+    def test_interrupted_leaves_nothing(self):
+        self.list_of(scenes(20, "200x150"))
+        self.batch("list.txt", "-o", "shard", "-q", "--format", "json")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for _ in range(50):
+                shutil.rmtree(self.path("merged"), ignore_errors=True)
+                run = subprocess.Popen([COMMAND, "merge", "shard", "-o", "merged", "-q"], cwd=self.folder,
+                                       env=self.environment())
+                while not any(name[0] == "." for name in self.listed("merged")) and run.poll() is None:
+                    pass
+                run.send_signal(number)
+                if run.wait(60) == -number:
+                    break
+            self.assertEqual(run.returncode, -number)
+            self.assertEqual([name for name in self.listed("merged") if name[0] == "."], [])
+            self.assertFalse(os.path.exists(self.path("merged", "manifest.csv")))
+            self.merge("shard", "-o", "merged", "-q")
+
+    def listed(self, folder):
+        return os.listdir(self.path(folder)) if os.path.isdir(self.path(folder)) else []
 
     def test_operands(self):
         self.shards("out")

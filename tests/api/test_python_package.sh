@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What a user does: a wheel, as `pip install .` makes it, with the libraries it needs inside, in a fresh virtual
-# environment, then a few lines of Python; they must give the bytes of the command. Also: what is in the package, and that it
-# needs nothing of the source tree.
+# What a user does: an archive of the sources, a wheel from it as `pip install` makes it, with the libraries it needs inside,
+# in a fresh virtual environment, then the command and a few lines of Python; they must give the bytes of this build's
+# command. Also: what is in the package, that it needs nothing of the source tree, and that sources compiled in another
+# folder give the same objects.
 set -euo pipefail
 
 skip() {
@@ -18,10 +19,10 @@ unset PYTHONPATH HARTSIFT_LIBRARY
   skip "$python has no NumPy, scikit-build-core or auditwheel"
 [ -n "${HARTSIFT_COMMAND:-}" ] || skip "HARTSIFT_COMMAND does not name the command"
 "$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "$python makes no virtual environments"
-venv_python=$work/venv/bin/python
+bin=$work/venv/bin
 # What pip would fetch is taken from the other environment, so that this needs no network.
 site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
-site "$python" >"$(site "$venv_python")/other_environment.pth"
+site "$python" >"$(site "$bin/python")/other_environment.pth"
 
 logged() {
   "$@" >"$work/log" 2>&1 || {
@@ -30,25 +31,53 @@ logged() {
   }
 }
 
-# The CUDA part has tests of its own and takes minutes to compile.
+started=$SECONDS
+logged "$python" -c 'import scikit_build_core.build, sys; scikit_build_core.build.build_sdist(sys.argv[1])' "$work"
+# Without a GPU no CUDA code is compiled, toolkit or not; where there is one that has tests of its own.
+has_gpu=no
+if nvidia-smi -L >/dev/null 2>&1; then
+  has_gpu=yes
+  export HARTSIFT_CUDA=OFF
+fi
 logged "$python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$work" \
-  --config-settings=cmake.define.HARTSIFT_CUDA=OFF .
+  --config-settings=build-dir="$work/build" "$work"/hartsift-*.tar.gz
 # The wheel for machines that have none of its libraries.
 logged env PATH="$(dirname "$python"):$PATH" "$python" -m auditwheel repair --wheel-dir "$work/repaired" "$work"/hartsift-*.whl
-logged "$venv_python" -m pip install --quiet --no-deps --no-index "$work"/repaired/hartsift-*.whl
+logged "$bin/python" -m pip install --quiet --no-deps --no-index "$work"/repaired/hartsift-*.whl
+"$bin/hartsift" draw @scene:640x480 --max-features 100 --quiet -o "$work/picture.png"
+echo "from the sources to a picture of features: $((SECONDS - started)) s, $(du -h "$work"/repaired/*.whl | cut -f 1) wheel"
+
+# A launcher such as ccache may name sources in its own way.
+objects=0
+build=$(dirname "$HARTSIFT_COMMAND")
+if grep -q '^HARTSIFT_CUDA:.*=OFF' "$build/CMakeCache.txt" && ! grep -q '^CMAKE_C_COMPILER_LAUNCHER:.*=.' "$build/CMakeCache.txt"; then
+  for object in $(cd "$work/build" && find . -path '*/hartsift_*.o' | sort); do
+    cmp "$work/build/$object" "$build/$object"
+    objects=$((objects + 1))
+  done
+  [ "$objects" -gt 100 ] || { echo "failed: only $objects objects to compare"; exit 1; }
+fi
 
 cd "$work"
 "$HARTSIFT_COMMAND" extract @scene:640x480 --device cpu --quiet -o command.npz
-"$venv_python" - <<'END'
+"$bin/hartsift" extract @scene:640x480 --device cpu --quiet -o installed.npz
+"$bin/python" -m hartsift extract @scene:640x480 --device cpu --quiet -o module.npz
+"$bin/python" - <<'END'
 import hartsift
 image = hartsift.load_image("@scene:640x480")
 features = hartsift.extract(image, device="cpu")
 print(features, features.keypoints[0])
 hartsift.write_features("python.npz", features)
 END
-cmp command.npz python.npz
+for other in installed module python; do
+  cmp command.npz "$other.npz"
+done
+[ "$has_gpu" = yes ] || "$bin/hartsift" info | grep -q 'NVIDIA GPUs *no'
+status=0
+"$bin/hartsift" extract absent.png -o absent.npz 2>/dev/null || status=$?
+[ "$status" -eq 1 ] || { echo "failed: status $status instead of the command's 1"; exit 1; }
 
-"$venv_python" - <<'END'
+"$bin/python" - <<'END'
 import importlib.metadata
 import pathlib
 import hartsift
@@ -57,7 +86,8 @@ package = pathlib.Path(hartsift.__file__).parent
 assert "site-packages" in package.parts, package
 assert importlib.metadata.version("hartsift") == hartsift.__version__
 names = {path.name for path in package.iterdir()} - {"__pycache__"}
-assert {"libhartsift.so", "py.typed", "__init__.py"} <= names, names
-assert all(name.endswith((".py", ".so", "py.typed")) for name in names), names
+assert {"libhartsift.so", "hartsift", "py.typed", "__init__.py"} <= names, names
+files = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+assert all(name.endswith((".py", ".so", "py.typed")) or name == "hartsift" for name in files), files
 END
-echo "installed, and the bytes are the command's"
+echo "installed, and the bytes are the command's; $objects objects equal those compiled in $build"

@@ -4,14 +4,16 @@ usage: test_played_batch.py PROGRAM     (the command, built on tests/support/pla
 """
 import json
 import os
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots  # noqa: E402
-from command_case import NO_DEVICE, main  # noqa: E402
+from command_case import COMMAND, DONE, FAILED, NO_DEVICE, main  # noqa: E402
 
 IMAGES = 14
+PICTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "images")
 OUT_OF_MEMORY, UNAVAILABLE, NO_CODE, NO_GPU = 2, 46, 209, 100
 
 
@@ -77,6 +79,50 @@ class PlayedBatch(BatchCase):
         _, errors, _ = self.on("gpus=0", "extract", "in/00.pgm", "-o", "none/", "--quiet")
         self.assertEqual(errors, "")
 
+    def batch_of_jpegs(self, machine, folder, *arguments, devices=("--device", "cuda"), **settings):
+        """A batch over tests/data's JPEGs, good and broken; its features and manifest, and the batches that the engine took."""
+        output, errors, gpus = self.on(f"{machine}", "batch", "jpegs", "-o", folder, "--format", "bin", *devices, *arguments,
+                                       **settings)
+        taken = [int(line[0]) for line in gpus if len(line) == 1]
+        return self.features(folder), self.records(folder), errors, taken
+
+    def records(self, folder):
+        """Of each image what does not depend on the run."""
+        lines = self.read(f"{folder}/manifest.csv").decode().splitlines()
+        return [line for line in lines if not line.startswith("#")]
+
+    def test_jpegs_on_the_engine(self):
+        """The same features, failures and manifest with and without an engine, and where it turns out to be wrong."""
+        for name in os.listdir(PICTURES):
+            if name.startswith("jpeg_") and "bomb" not in name:
+                with open(os.path.join(PICTURES, name), "rb") as picture:
+                    self.write(f"jpegs/{name}", picture.read())
+        expected = self.batch_of_jpegs("gpus=1", "plain", status=1)
+        self.assertGreater(len(expected[0]), 10)
+        made = 2  # batches of the comparison
+        for folder, machine, arguments, taken in (
+                ("engine", "gpus=1,jpeg=2", (), lambda n: n > made),
+                ("asked", "gpus=1,jpeg=2", ("--decoder", "gpu"), lambda n: n > made),
+                ("never", "gpus=1,jpeg=2", ("--decoder", "cpu"), lambda n: n == 0),
+                ("wrong", "gpus=1,jpeg=3", (), lambda n: n == 1),
+                ("refusing", "gpus=1,jpeg=4", (), lambda n: n == 1)):
+            found = self.batch_of_jpegs(machine, folder, *arguments, status=1)
+            self.assertEqual(found[:2], expected[:2], folder)
+            self.assertTrue(taken(found[3][0]), f"{folder}: {found[3]}")
+            self.assertEqual("engine is not used: its pixels differ from libjpeg's" in found[2], folder == "wrong", found[2])
+            self.assertEqual("engine is not used: it refuses" in found[2], folder == "refusing", found[2])
+        found = self.batch_of_jpegs("gpus=2,jpeg=2", "two", devices=("--devices", "cuda:0,cuda:1,cpu"), status=1)
+        self.assertEqual(found[:2], expected[:2])
+        _, errors, _ = self.on("gpus=1,jpeg=1", "batch", "jpegs", "-o", "none", "--decoder", "gpu", status=NO_DEVICE)
+        self.assertIn("no JPEG engine is usable: nvJPEG 0.1.2 finds none", errors)
+        for machine, said in (("gpus=1,jpeg=2", "JPEG: the GPU's engine (nvJPEG 0.1.2)"),
+                              ("gpus=1,jpeg=3", "JPEG: libjpeg (the GPU's engine: its pixels differ from libjpeg's")):
+            output, _, _ = self.on(machine, "info")
+            self.assertIn(said, output.decode())
+        output, _, _ = self.on("gpus=1,jpeg=3", "selftest")
+        self.assertIn("not used  JPEG engine: its pixels differ from libjpeg's", output.decode())
+        self.assertIn("all agree", output.decode())
+
     def test_refused(self):
         full = f"gpus=2,others=1000,error={OUT_OF_MEMORY}"
         _, errors, _ = self.batch_on(full, ["--devices", "cuda:0,cuda:1"], "full", status=NO_DEVICE)
@@ -85,6 +131,34 @@ class PlayedBatch(BatchCase):
         self.assertIn("no GPU is usable: the driver shows no GPU", errors)
         _, errors, _ = self.batch_on("gpus=2,lost=1", ["--devices", "cuda:0,cuda:1"], "lost", status=NO_DEVICE)
         self.assertIn("CUDA device 1 (played GPU 1): CUDA reports error 719 (unspecified launch failure)", errors)
+
+    def batch_with_a_fault(self, machine, folder, names):
+        """A batch on a machine of which a call fails: it ends with a status; a second one does what is missing."""
+        command = [COMMAND, "batch", names, "-o", folder, "--format", "bin", "--devices", "cuda:0,cuda:1"]
+        log = self.path("log.txt")
+        run = subprocess.run(command, cwd=self.folder, capture_output=True, timeout=300, check=False,
+                             env={**self.environment(), "HARTSIFT_PLAYED": f"{machine},log={log}"})
+        self.assertIn(run.returncode, (DONE, FAILED, NO_DEVICE), f"{machine}: {run.stderr}")
+        self.assertTrue(self.read("log.txt").endswith(b"alive: 0\n"), machine)
+        made = self.features(folder) if os.path.isdir(self.path(folder)) else {}
+        if run.returncode == FAILED:
+            rows = self.manifest(folder)
+            failed = [row["image"] for row in rows if row["status"] != "HS_OK"]
+            self.assertEqual(len(made) + len(failed), len(rows), machine)
+            for name in failed:
+                self.assertIn(name.encode(), run.stderr, machine)
+        self.on("gpus=2", *command[1:], "--resume")
+        return made, self.features(folder)
+
+    def test_a_call_of_the_device_fails(self):
+        """For want of memory, or with its GPU lost: what a run leaves is right, and --resume does the rest."""
+        names = self.list_of([f"in/{number:02}.pgm" for number in range(5)])
+        expected = {f"in/{name}": data for name, data in self.on_the_cpu().items() if name < "05"}
+        for losing in (0, 1):
+            for at in (1, 2, 4, 7, 12, 20, 33, 54, 88, 143, 232, 377):
+                made, after = self.batch_with_a_fault(f"gpus=2,fail={at},losing={losing}", f"fault-{losing}-{at}", names)
+                self.assertEqual(made, {name: expected[name] for name in made})
+                self.assertEqual(after, expected)
 
     def test_info(self):
         for machine, reason in (("gpus=0", "the driver shows no GPU"),

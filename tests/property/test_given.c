@@ -38,8 +38,9 @@ static hs_keypoint *copy_keypoints(const hs_features *f) {
 
 static void test_own_keypoints(void **state) {
   (void)state;
-  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
-    const hs_options o = extraction_options((hs_profile)p);
+  for (int p = 0; p < 2 * EXTRACTION_PROFILES; p++) {
+    hs_options o = extraction_options((hs_profile)(p / 2));
+    o.dsp = p % 2;
     hs_context *c = extraction_context(&o);
     hs_features full = extraction_run(c, &scene), f = {0};
     hs_status *statuses = malloc(sizeof *statuses * full.count);
@@ -52,6 +53,70 @@ static void test_own_keypoints(void **state) {
     hs_features_free(&full);
     hs_destroy(c);
   }
+}
+
+/* Descriptors of one size in the level that belongs to it, of unit norm. */
+static hs_features describe_size(hs_context *c, const hs_features *of, float size, int32_t levels, int32_t scales) {
+  hs_keypoint *k = copy_keypoints(of);
+  hs_features f = {0};
+  for (size_t i = 0; i < of->count; i++) {
+    k[i].sigma *= size;
+    k[i].level = (int16_t)(k[i].level + levels);
+    if (k[i].level < scales) continue;
+    k[i].level = (int16_t)(k[i].level - scales);
+    k[i].octave++;
+  }
+  assert_int_equal(hs_describe(c, &scene, k, of->count, &f, NULL), HS_OK);
+  free(k);
+  return f;
+}
+
+/* A pooled descriptor is the normalised sum of those of its sizes, each from its own level. */
+static void test_pooled(void **state) {
+  (void)state;
+  enum { SCALES = 8, SIZES = 2 };
+  static const float sizes[SIZES] = {0.91f, 1.5f};
+  static const int32_t levels[SIZES] = {-1, 5}; /* 8 log2: -1.09, 4.68 */
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.scales = SCALES;
+  o.descriptor = HS_DESCRIPTOR_F32;
+  o.contrast = 0.01f;
+  hs_context *plain = extraction_context(&o);
+  o.dsp = 1;
+  o.dsp_sizes = SIZES;
+  o.dsp_smallest = sizes[0];
+  o.dsp_largest = sizes[1];
+  hs_context *pooling = extraction_context(&o);
+  hs_features pooled = extraction_run(pooling, &scene);
+  const hs_features of_size[SIZES] = {describe_size(plain, &pooled, sizes[0], levels[0], SCALES),
+                                      describe_size(plain, &pooled, sizes[1], levels[1], SCALES)};
+  size_t compared = 0;
+  for (size_t i = 0; i < pooled.count; i++) {
+    const hs_keypoint *k = &pooled.keypoints[i];
+    if (k->level < 2 || k->level == 3 || k->level == SCALES || k->octave > 1)
+      continue; /* level 0 cannot be asked for */
+    double norm = 0.0, sum[HS_DESCRIPTOR_LENGTH];
+    for (int b = 0; b < HS_DESCRIPTOR_LENGTH; b++) {
+      sum[b] = (double)((const float *)extraction_descriptor(&of_size[0], i))[b] +
+               (double)((const float *)extraction_descriptor(&of_size[1], i))[b];
+      norm += sum[b] * sum[b];
+    }
+    for (int pass = 0, b; pass < 2; pass++) { /* clipped at 0.2, then of unit norm */
+      const double scale = 1.0 / sqrt(norm);
+      for (norm = 0.0, b = 0; b < HS_DESCRIPTOR_LENGTH; b++) {
+        sum[b] = pass == 0 ? fmin(sum[b] * scale, 0.2) : sum[b] * scale;
+        norm += sum[b] * sum[b];
+      }
+    }
+    for (int b = 0; b < HS_DESCRIPTOR_LENGTH; b++)
+      assert_true(fabs(sum[b] - (double)((const float *)extraction_descriptor(&pooled, i))[b]) < 1e-5);
+    compared++;
+  }
+  assert_true(compared > 20);
+  for (int s = 0; s < SIZES; s++) hs_features_free((hs_features *)(uintptr_t)&of_size[s]);
+  hs_features_free(&pooled);
+  hs_destroy(plain);
+  hs_destroy(pooling);
 }
 
 /* Any order in gives that order out. */
@@ -270,6 +335,7 @@ static void test_upright(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_own_keypoints),
+      cmocka_unit_test(test_pooled),
       cmocka_unit_test(test_reversed),
       cmocka_unit_test(test_levels_from_sigma),
       cmocka_unit_test(test_computed_orientations),

@@ -132,6 +132,9 @@ static void test_options(void **state) {
   o = extraction_options(HS_PROFILE_LOWE);
   o.equalize = 1;
   check_kinds(o, &scene);
+  o = extraction_options(HS_PROFILE_COLMAP);
+  o.dsp = 1;
+  check_kinds(o, &scene);
 }
 
 static void test_variants(void **state) {

@@ -55,6 +55,7 @@ static void test_handed_over_level(void **state) {
   for (size_t i = 0; i < sizeof first_octaves / sizeof first_octaves[0]; i++) {
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.first_octave = first_octaves[i];
+    o.dsp = i == 0;
     reference_frame reference;
     assert_true(reference_frame_make(&reference, &image, &o, NULL, 3));
     hs_features whole = extraction_once(&o, &image);
@@ -115,6 +116,9 @@ static void test_splits(void **state) {
     o.upright = 1;
     o.first_octave = 0;
     check_splits(o, &image, NULL, "upright, float, not doubled");
+    o.dsp = 1;
+    o.dsp_largest = 4.0f;
+    check_splits(o, &image, NULL, "windows of two octaves beyond the device's");
   }
   hs_image_free(&image);
   hs_image_free(&tiny);

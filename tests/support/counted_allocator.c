@@ -6,23 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SIZE_ROOM = 64 }; /* before each allocation, for its size */
+
 static void *counted_allocator_alloc(size_t bytes, void *user) {
   counted_allocator *counter = user;
   counter->made++;
   if (counter->made == counter->fail_at) return NULL;
   void *pointer = NULL;
-  if (posix_memalign(&pointer, 64, bytes) != 0) return NULL;
-  memset(pointer, counter->fill, bytes);
+  if (posix_memalign(&pointer, SIZE_ROOM, bytes + SIZE_ROOM) != 0) return NULL;
+  memcpy(pointer, &bytes, sizeof bytes);
+  memset((char *)pointer + SIZE_ROOM, counter->fill, bytes);
   counter->alive++;
+  counter->alive_bytes += bytes;
   if (bytes > counter->peak_bytes) counter->peak_bytes = bytes;
-  return pointer;
+  if (counter->alive_bytes > counter->most_bytes) counter->most_bytes = counter->alive_bytes;
+  return (char *)pointer + SIZE_ROOM;
 }
 
 static void counted_allocator_release(void *pointer, void *user) {
   counted_allocator *counter = user;
   if (pointer) {
+    void *start = (char *)pointer - SIZE_ROOM;
+    size_t bytes;
+    memcpy(&bytes, start, sizeof bytes);
     counter->alive--;
-    free(pointer);
+    counter->alive_bytes -= bytes;
+    free(start);
   }
 }
 

@@ -13,6 +13,8 @@ typedef struct counted_allocator {
   size_t alive;       /* not yet released */
   size_t fail_at;     /* this allocation fails, counted from 1; 0: none */
   size_t peak_bytes;  /* largest single allocation */
+  size_t alive_bytes; /* of those not yet released */
+  size_t most_bytes;  /* the most that were alive at once */
   unsigned char fill; /* what new memory holds */
 } counted_allocator;
 

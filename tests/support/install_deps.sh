@@ -3,8 +3,8 @@
 # To be sourced: . tests/support/install_deps.sh; install_packages "${BUILD_PACKAGES[@]}"
 
 # shellcheck disable=SC2034  # used by the scripts that source this
-BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev zlib1g-dev libsqlite3-dev)
-TEST_PACKAGES=(colmap libcmocka-dev libopencv-dev libvlfeat-dev locales python3 python3-venv gcc-aarch64-linux-gnu
+BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev libtiff-dev libwebp-dev zlib1g-dev libsqlite3-dev)
+TEST_PACKAGES=(clang colmap doxygen libclang-rt-dev libcmocka-dev libopencv-dev libvlfeat-dev fish lintian locales man-db mmdebstrap python3 python3-venv zsh gcc-aarch64-linux-gnu
   libc6-dev-arm64-cross qemu-user slurm-client slurmctld slurmd)
 
 is_installed() {
@@ -69,16 +69,17 @@ find_python() {
   return 1
 }
 
-# make_python_environment FOLDER REQUIREMENTS: a virtual environment of its own with the packages that the file names, so
-# that it does not matter which python3 the machine has. Nothing is done again while the file stays the same.
+# make_python_environment FOLDER REQUIREMENTS...: a virtual environment of its own with the packages that the files name, so
+# that it does not matter which python3 the machine has. Nothing is done again while the files stay the same.
 make_python_environment() {
-  local folder=$1 requirements=$2 python
-  cmp -s "$requirements" "$folder/installed.txt" && return 0
+  local folder=$1 python
+  shift
+  cat "$@" | cmp -s - "$folder/installed.txt" && return 0
   python=$(find_python) || return 1
   rm -rf "$folder"
   "$python" -m venv "$folder" || return 1
-  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" || return 1
-  cp "$requirements" "$folder/installed.txt"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "${@/#/-r}" || return 1
+  cat "$@" >"$folder/installed.txt"
 }
 
 # Prints the path of nvcc; fails when there is no CUDA toolkit.

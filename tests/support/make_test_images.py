@@ -11,6 +11,8 @@ import zlib
 import cv2
 import numpy as np
 
+import codec_images
+
 WIDTH, HEIGHT = 21, 13
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 COLOUR_TYPES = {0: ("gray", 1, (1, 2, 4, 8, 16)), 2: ("rgb", 3, (8, 16)), 3: ("palette", 1, (1, 2, 4, 8)),
@@ -305,6 +307,10 @@ def main():
     files = Collection(folder)
     for part in (add_good_png, add_broken_png, add_good_jpeg, add_broken_jpeg, add_good_pnm, add_broken_pnm):
         part(files)
+    codec_images.add_good_tiff(files, samples, corner_picture())
+    codec_images.add_broken_tiff(files, samples)
+    codec_images.add_webp(files, samples, corner_picture(), exif_tiff)
+    codec_images.add_bmp(files, samples)
     files.finish()
 
 

@@ -90,13 +90,13 @@ static void build_levels(reference_frame *f, const source_view *source, int32_t 
     }
     base_ref(NULL, &base);
   } else {
-    const halve_args halve = {octave_level(&f->octaves[o - 1], p->scales), octave_level(v, 0)};
+    const halve_args halve = {octave_level(&f->octaves[o - 1], p->scales), octave_level(v, 0), {0}};
     halve_ref(NULL, &halve);
   }
   for (int32_t s = 1; s <= p->scales + 2; s++) {
     scalespace_filter(scalespace_step_sigma((double)p->sigma, p->scales, s), radius_rule, &filter);
     work.width = v->width, work.height = v->height;
-    const blur_args blur = {octave_level(v, s - 1), octave_level(v, s), work, border, &filter};
+    const blur_args blur = {octave_level(v, s - 1), octave_level(v, s), work, border, &filter, {0}};
     blur_ref(NULL, &blur);
   }
 }
@@ -148,8 +148,15 @@ static bool describe(reference_frame *f) {
   if (f->options.max_features > 0) select_ref(NULL, &select);
   f->descriptor_bytes = DESCRIBE_LENGTH * (f->params.descriptor_float ? sizeof(float) : 1);
   f->descriptors = room(f->counts[2], f->descriptor_bytes);
-  const describe_args args = {
-      f->octaves, f->geometry.first_octave, 0, f->keypoints, f->features, f->params, f->scales, f->descriptors};
+  const describe_args args = {f->octaves,
+                              f->geometry.first_octave,
+                              f->geometry.octave_count,
+                              0,
+                              f->keypoints,
+                              f->features,
+                              f->params,
+                              f->scales,
+                              f->descriptors};
   if (f->descriptors) describe_ref(NULL, &args);
   return f->descriptors != NULL;
 }

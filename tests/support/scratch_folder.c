@@ -40,7 +40,11 @@ static size_t scratch_folder_visit(const scratch_folder *folder, int delete_entr
     count++;
     char path[SCRATCH_PATH_BYTES];
     scratch_folder_path(folder, entry->d_name, path);
-    if (delete_entries && unlink(path) != 0) assert_int_equal(rmdir(path), 0);
+    if (delete_entries && unlink(path) != 0) {
+      scratch_folder inner;
+      memcpy(inner.path, path, sizeof path);
+      scratch_folder_remove(&inner);
+    }
   }
   closedir(directory);
   return count;

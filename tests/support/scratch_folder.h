@@ -15,7 +15,7 @@ typedef struct scratch_folder {
 /* Makes an empty folder. Fails the running cmocka test when it cannot. */
 void scratch_folder_make(scratch_folder *folder);
 
-/* Removes the folder with the files and empty folders in it. */
+/* Removes the folder with all that is in it. */
 void scratch_folder_remove(const scratch_folder *folder);
 
 /* path[SCRATCH_PATH_BYTES] = FOLDER/name; returns path. */

@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 /* cmocka.h needs the headers above. */
@@ -33,6 +35,33 @@ int fchmod(int descriptor, mode_t mode) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
   return chmod(path, mode);
+}
+
+/* What was made permanent, in order: 'f' a file, 'd' a folder, 'r' a new name. fails: the call that fails, 0 none. */
+static char synced[8];
+static char sync_fails;
+static int rename_fails_at; /* counted down; the one that gets to 0 fails */
+
+static void note_sync(char what) {
+  const size_t length = strlen(synced);
+  if (length + 1 < sizeof synced) synced[length] = what;
+}
+
+int fsync(int descriptor) {
+  struct stat info;
+  const char what = fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode) ? 'd' : 'f';
+  note_sync(what);
+  errno = EIO;
+  return what == sync_fails ? -1 : 0;
+}
+
+int rename(const char *from, const char *to) {
+  note_sync('r');
+  if (rename_fails_at > 0 && --rename_fails_at == 0) {
+    errno = EIO;
+    return -1;
+  }
+  return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
 static int make_folder(void **state) {
@@ -358,6 +387,96 @@ static void test_leftovers_do_not_block(void **state) {
   assert_int_equal(scratch_folder_count(*state), LEFT + 1);
 }
 
+static hs_status write_and_see(const char *path, bool is_staged, char fails) {
+  atomic_file file;
+  memset(synced, 0, sizeof synced);
+  FILE *stream = atomic_file_open(&file, path);
+  assert_non_null(stream);
+  file.is_staged = is_staged;
+  fputs("text", stream);
+  sync_fails = fails;
+  const hs_status status = atomic_file_commit(&file);
+  sync_fails = 0;
+  if (fails) assert_non_null(strstr(file.message, strerror(EIO)));
+  return status;
+}
+
+static void test_file_and_name_are_permanent(void **state) {
+  char path[SCRATCH_PATH_BYTES], before[SCRATCH_PATH_BYTES];
+  scratch_folder_path(*state, "new", path);
+  assert_int_equal(write_and_see(path, false, 0), HS_OK);
+  assert_string_equal(synced, "frd");
+  assert_int_equal(write_and_see(path, true, 0), HS_OK);
+  assert_string_equal(synced, "fr");
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(((scratch_folder *)*state)->path), 0);
+  assert_int_equal(write_and_see("beside", false, 0), HS_OK); /* a name without a folder */
+  assert_int_equal(chdir(before), 0);
+  assert_string_equal(synced, "frd");
+  assert_int_equal(write_and_see(path, false, 'd'), HS_ERR_IO);
+  assert_content(path, "text");
+  assert_int_equal(write_and_see(scratch_folder_path(*state, "lost", path), false, 'f'), HS_ERR_IO);
+  assert_string_equal(synced, "f");
+  assert_int_equal(scratch_folder_count(*state), 2);
+}
+
+/* What a killed process leaves is a file that nobody holds the lock of. */
+static void test_only_what_was_left_is_removed(void **state) {
+  static const char *const left[] = {".hartsift-0123456789abcdef.tmp", ".hartsift-1-0.tmp"};
+  static const char *const others[] = {".hartsift-.tmp", "hartsift-1.tmp", ".hartsift-1.tmp.bak", ".hartsift-batch"};
+  char path[SCRATCH_PATH_BYTES], precious[SCRATCH_PATH_BYTES], name[SCRATCH_PATH_BYTES];
+  atomic_file file;
+  for (size_t i = 0; i < 2; i++) scratch_write_file(scratch_folder_path(*state, left[i], path), "half", 4);
+  for (size_t i = 0; i < 4; i++) scratch_write_file(scratch_folder_path(*state, others[i], path), "other", 5);
+  scratch_write_file(scratch_folder_path(*state, "precious", precious), "kept", 4);
+  assert_int_equal(symlink("precious", scratch_folder_path(*state, ".hartsift-2.tmp", path)), 0);
+  assert_int_equal(link(precious, scratch_folder_path(*state, ".hartsift-3.tmp", path)), 0);
+  assert_int_equal(mkdir(scratch_folder_path(*state, ".hartsift-4.tmp", path), 0700), 0);
+  FILE *stream = atomic_file_open(&file, scratch_folder_path(*state, "written", path));
+  assert_non_null(stream);
+  assert_int_equal(scratch_folder_count(*state), 11);
+  atomic_file_remove_left(path);
+  assert_int_equal(scratch_folder_count(*state), 9);
+  for (size_t i = 0; i < 2; i++) assert_int_equal(access(scratch_folder_path(*state, left[i], name), F_OK), -1);
+  assert_content(precious, "kept");
+  fputs("whole", stream);
+  assert_int_equal(atomic_file_commit(&file), HS_OK);
+  assert_content(scratch_folder_path(*state, "written", path), "whole");
+}
+
+static hs_status save_pair(const char *path, size_t count) {
+  static const hs_keypoint keypoints[2] = {{.x = 1, .y = 2, .sigma = 1}, {.x = 3, .y = 4, .sigma = 2}};
+  static const uint8_t descriptors[2 * HS_DESCRIPTOR_LENGTH] = {7, 9};
+  hs_features features = {.count = count,
+                          .keypoints = (hs_keypoint *)(uintptr_t)keypoints,
+                          .descriptor_type = HS_DESCRIPTOR_U8,
+                          .descriptors = (void *)(uintptr_t)descriptors};
+  const hs_file_options options = {.struct_size = sizeof options, .format = HS_FORMAT_OPENMVG};
+  return hs_save_features(path, &features, &options);
+}
+
+/* Whichever of the two renamings fails, two files that are there are of one list. */
+static void test_pair_of_files_belongs_together(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  const hs_file_options options = {.struct_size = sizeof options, .format = HS_FORMAT_OPENMVG};
+  scratch_folder_path(*state, "pair.feat", path);
+  for (int failing = 0; failing <= 2; failing++) {
+    hs_features found = {0};
+    assert_int_equal(save_pair(path, 2), HS_OK);
+    rename_fails_at = failing;
+    assert_int_equal(save_pair(path, 1), failing > 0 ? HS_ERR_IO : HS_OK);
+    rename_fails_at = 0;
+    assert_int_equal(hs_load_features(path, &found, &options), failing > 0 ? HS_ERR_IO : HS_OK);
+    assert_int_equal(found.count, failing > 0 ? 0 : 1);
+    assert_int_equal(scratch_folder_count(*state), failing > 0 ? 1 : 2);
+    hs_features_free(&found);
+    assert_int_equal(save_pair(path, 1), HS_OK); /* and the next attempt makes both */
+    assert_int_equal(hs_load_features(path, &found, &options), HS_OK);
+    assert_int_equal(found.count, 1);
+    hs_features_free(&found);
+  }
+}
+
 static void test_database_is_not_replaced(void **state) {
   char path[SCRATCH_PATH_BYTES];
   static const char database[32] = "SQLite format 3";
@@ -429,6 +548,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_replacement_is_private_at_first, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_no_other_group_gains_access, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_leftovers_do_not_block, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_file_and_name_are_permanent, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_only_what_was_left_is_removed, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_pair_of_files_belongs_together, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_database_is_not_replaced, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_all_temporaries_can_be_removed, make_folder, remove_folder),
   };

@@ -17,6 +17,7 @@
 #include "pipeline/cli/batch/batch_engine.h"
 #include "pipeline/cli/batch/bounded_queue.h"
 #include "pipeline/cli/batch/buffer_pool.h"
+#include "pipeline/cli/batch/device_share.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
@@ -140,6 +141,39 @@ static void test_queue_keeps_the_order(void **state) {
   bounded_queue_free(&queue);
 }
 
+/* ---- devices */
+
+/* A GPU that does 1000 images of one pixel a second, and a CPU that does 10. */
+static void test_slow_device_leaves_images(void **state) {
+  (void)state;
+  device_share share = {.own = 10, .others = 1000, .taken = 1, .waiting = 5};
+  assert_true(device_share_is_slow(&share));
+  assert_true(device_share_leaves(&share)); /* 0.1 s against 5 ms */
+  share.waiting = 200;
+  assert_false(device_share_leaves(&share)); /* 0.1 s against 0.2 s */
+  share.taken = 3;                           /* with two in flight */
+  assert_true(device_share_leaves(&share));
+  const device_share fast = {.own = 1000, .others = 10, .taken = 100, .waiting = 1};
+  assert_false(device_share_is_slow(&fast));
+  assert_false(device_share_leaves(&fast));
+  const device_share alone = {.own = 10, .others = 0, .taken = 1, .waiting = 1}; /* the others are lost */
+  assert_false(device_share_leaves(&alone));
+}
+
+static void test_speed_counts_the_time_at_work(void **state) {
+  (void)state;
+  device_speed speed = {.guess = 7};
+  assert_true(device_speed_now(&speed, 1) == 7);
+  device_speed_begin(&speed, 1);
+  assert_true(device_speed_now(&speed, 2) == 7); /* nothing is finished */
+  speed.pixels = 100;
+  assert_true(device_speed_now(&speed, 3) == 50);
+  device_speed_end(&speed, 3);
+  assert_true(device_speed_now(&speed, 100) == 50);
+  device_speed_begin(&speed, 100);
+  assert_true(device_speed_now(&speed, 102) == 25);
+}
+
 /* ---- buffers */
 
 static void test_pool_uses_buffers_again(void **state) {
@@ -147,7 +181,7 @@ static void test_pool_uses_buffers_again(void **state) {
   counted_allocator counter = {0};
   const hs_allocator source = counted_allocator_make(&counter);
   buffer_pool pool;
-  assert_true(buffer_pool_make(&pool, -1, &source));
+  assert_true(buffer_pool_make(&pool, &source));
   const hs_allocator allocator = buffer_pool_allocator(&pool);
   void *first = allocator.alloc(100000, allocator.user);
   assert_non_null(first);
@@ -175,7 +209,7 @@ static void test_pool_stays_bounded(void **state) {
   void *live[LIVE] = {NULL};
   uint32_t random = 1;
   buffer_pool pool;
-  assert_true(buffer_pool_make(&pool, -1, NULL));
+  assert_true(buffer_pool_make(&pool, NULL));
   const hs_allocator allocator = buffer_pool_allocator(&pool);
   for (int step = 0; step < STEPS; step++) {
     random = random * 1664525U + 1013904223U;
@@ -197,7 +231,7 @@ static void test_pool_without_memory(void **state) {
   counted_allocator counter = {.fail_at = 2};
   const hs_allocator source = counted_allocator_make(&counter);
   buffer_pool pool;
-  assert_true(buffer_pool_make(&pool, -1, &source));
+  assert_true(buffer_pool_make(&pool, &source));
   const hs_allocator allocator = buffer_pool_allocator(&pool);
   void *one = allocator.alloc(1000, allocator.user);
   assert_null(allocator.alloc(1000, allocator.user));
@@ -321,13 +355,24 @@ static void test_results_are_those_of_single_calls(void **state) {
   }
 }
 
+/* A mask of two by two pixels, whatever the image. */
+static hs_status small_mask(void *user, size_t index, const hs_image *image, hs_image *mask, char *message,
+                            size_t message_bytes) {
+  static const uint8_t black[4];
+  (void)user;
+  (void)index;
+  (void)image;
+  (void)message;
+  (void)message_bytes;
+  *mask = (hs_image){.data = black, .width = 2, .height = 2};
+  return HS_OK;
+}
+
 static void test_failed_and_unwanted_images(void **state) {
   (void)state;
   uint64_t expected[IMAGES];
   hs_options device;
   tally t;
-  uint8_t black[4] = {0};
-  const hs_image mask = {.data = black, .width = 2, .height = 2};
   expected_digests(expected);
   tally_init(&t);
   cpu_options(&device, 1);
@@ -345,7 +390,7 @@ static void test_failed_and_unwanted_images(void **state) {
   /* A mask of another size is refused by each submission. */
   tally_init(&t);
   work = tally_work(&t, &device, 1);
-  work.mask = &mask;
+  work.mask = small_mask;
   tally_run(&t, &work);
   for (int i = 0; i < IMAGES; i++) assert_int_equal(t.status[i], HS_ERR_ARGUMENT);
 }
@@ -490,6 +535,8 @@ int main(void) {
       cmocka_unit_test(test_digest_of_bytes),
       cmocka_unit_test(test_digest_sees_every_field),
       cmocka_unit_test(test_digest_of_files),
+      cmocka_unit_test(test_slow_device_leaves_images),
+      cmocka_unit_test(test_speed_counts_the_time_at_work),
       cmocka_unit_test(test_queue_keeps_the_order),
       cmocka_unit_test(test_pool_uses_buffers_again),
       cmocka_unit_test(test_pool_stays_bounded),

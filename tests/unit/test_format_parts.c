@@ -37,6 +37,17 @@ static void test_checksums(void **state) {
   assert_int_equal(crc_zip(0, bytes, LONG), zip);
   assert_int_equal(crc_castagnoli(0, bytes, LONG), castagnoli);
   assert_int_equal(crc_zip(crc_zip(0, bytes, 20001), bytes + 20001, LONG - 20001), zip);
+  /* Whatever the length of the run and where it begins. */
+  for (size_t size = 0; size < 300; size++) {
+    const uint8_t *from = bytes + size % 17;
+    zip = castagnoli = 0;
+    for (size_t i = 0; i < size; i++) {
+      zip = crc_zip(zip, from + i, 1);
+      castagnoli = crc_castagnoli(castagnoli, from + i, 1);
+    }
+    assert_int_equal(crc_zip(0, from, size), zip);
+    assert_int_equal(crc_castagnoli(0, from, size), castagnoli);
+  }
   free(bytes);
   assert_int_equal(crc_zip(0, "", 0), 0);
 }
@@ -195,7 +206,7 @@ static void test_zip_entries(void **state) {
   FILE *stream = open_memstream(&bytes, &size);
   assert_non_null(stream);
   zip_writer writer;
-  zip_write_begin(&writer, stream);
+  zip_write_begin(&writer, stream, NULL);
   assert_true(zip_write_entry(&writer, "first", produce_word, "some text"));
   assert_true(zip_write_entry(&writer, "second", produce_word, ""));
   zip_write_end(&writer);

@@ -372,6 +372,87 @@ static void test_claims_are_limited_first(void **state) {
   }
 }
 
+/* What the reader of a file holds at once is within max_memory_bytes, whether that is enough or not. */
+static void check_memory_within(const char *path, uint64_t limit, bool is_enough) {
+  counted_allocator counter = {0};
+  char message[MESSAGE_BYTES] = "";
+  hs_features loaded = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  const hs_file_options options = {.struct_size = sizeof options,
+                                   .max_memory_bytes = limit,
+                                   .allocator = &allocator,
+                                   .message = message,
+                                   .message_bytes = sizeof message};
+  assert_int_equal(hs_load_features(path, &loaded, &options), is_enough ? HS_OK : HS_ERR_LIMIT);
+  if (!is_enough) assert_non_null(strstr(message, "bytes of max_memory_bytes"));
+  assert_true(counter.most_bytes <= limit);
+  hs_features_free(&loaded);
+  assert_int_equal(counter.alive, 0);
+}
+
+static void test_memory_stays_within_the_limit(void **state) {
+  (void)state;
+  enum { COUNT = 200 };
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    const feature_format *format = format_at(i);
+    if (is_database(format)) continue;
+    scratch_folder folder;
+    char path[SCRATCH_PATH_BYTES];
+    hs_features features = {0};
+    size_t file_bytes = 0;
+    scratch_folder_make(&folder);
+    scratch_folder_path(&folder, "memory", path);
+    strcat(path, format->endings[0]);
+    feature_maker_fill(&features, COUNT, FEATURES_U8, 3);
+    save_as(format, path, &features);
+    free(scratch_read_file(path, &file_bytes));
+    check_memory_within(path, file_bytes - 1, false);
+    check_memory_within(path, file_bytes + COUNT * sizeof(hs_keypoint), false);
+    check_memory_within(path, 4 * file_bytes + COUNT * (sizeof(hs_keypoint) + 4 * HS_DESCRIPTOR_LENGTH), true);
+    check_memory_within(path, UINT64_MAX, true);
+    hs_features_free(&features);
+    scratch_folder_remove(&folder);
+  }
+}
+
+static hs_status load_limited(const char *path, uint64_t max_memory_bytes, uint64_t max_features, const char *word) {
+  char message[MESSAGE_BYTES] = "";
+  hs_features loaded = {0};
+  const hs_file_options options = {.struct_size = sizeof options,
+                                   .max_memory_bytes = max_memory_bytes,
+                                   .max_features = max_features,
+                                   .message = message,
+                                   .message_bytes = sizeof message};
+  const hs_status status = hs_load_features(path, &loaded, &options);
+  if (status != HS_OK && !strstr(message, word)) fail_msg("'%s' says nothing of '%s'", message, word);
+  hs_features_free(&loaded);
+  return status;
+}
+
+/* A compressed array counts beside the file and the list that is made of it: 1597, 5 x 536 and 3313 bytes. */
+static void test_inflated_arrays_count(void **state) {
+  (void)state;
+  const char *path = HARTSIFT_SOURCE_DIR "/tests/data/formats/numpy_deflated_f32.npz";
+  assert_int_equal(load_limited(path, 5500, 0, "max_memory_bytes"), HS_ERR_LIMIT);
+  assert_int_equal(load_limited(path, 1 << 20, 0, ""), HS_OK);
+}
+
+/* A text that is larger than its most features can be is not read at all. */
+static void test_large_text_of_few_features(void **state) {
+  (void)state;
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  const size_t size = 3 << 20;
+  char *blanks = malloc(size);
+  assert_non_null(blanks);
+  memset(blanks, ' ', size);
+  scratch_folder_make(&folder);
+  scratch_write_file(scratch_folder_path(&folder, "large.csv", path), blanks, size);
+  assert_int_equal(load_limited(path, 0, 1, "larger than 1 features can need"), HS_ERR_LIMIT);
+  free(blanks);
+  scratch_folder_remove(&folder);
+}
+
 /* Files whose claims are far beyond their size are refused without a large allocation. */
 static void test_claims_beyond_the_size_allocate_nothing(void **state) {
   (void)state;
@@ -463,6 +544,9 @@ int main(void) {
       cmocka_unit_test(test_trailing_bytes),
       cmocka_unit_test(test_wrong_texts_are_explained),
       cmocka_unit_test(test_claims_are_limited_first),
+      cmocka_unit_test(test_memory_stays_within_the_limit),
+      cmocka_unit_test(test_inflated_arrays_count),
+      cmocka_unit_test(test_large_text_of_few_features),
       cmocka_unit_test(test_claims_beyond_the_size_allocate_nothing),
       cmocka_unit_test(test_failing_allocations),
       cmocka_unit_test(test_what_is_no_file),

@@ -269,6 +269,44 @@ static void test_openmvg_pair(void **state) {
   scratch_folder_remove(&folder);
 }
 
+/* What the library calls after each rename: counts the files of the pair that are there after the first. */
+static scratch_folder *watched;
+static int renames, feat_after_first_rename;
+
+void atomic_file_gone(int place);
+void atomic_file_gone(int place) {
+  (void)place;
+  char path[SCRATCH_PATH_BYTES];
+  if (!watched || renames++ > 0) return;
+  FILE *feat = fopen(scratch_folder_path(watched, "view.feat", path), "rb");
+  feat_after_first_rename = feat != NULL;
+  if (feat) fclose(feat);
+}
+
+/* A pair that is replaced: between the renames the new .desc does not stand beside the old .feat. */
+static void test_openmvg_pair_replaced(void **state) {
+  (void)state;
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  hs_keypoint keypoints[2] = {{.x = 1, .y = 2, .sigma = 3}, {.x = 4, .y = 5, .sigma = 6}};
+  uint8_t descriptors[2 * HS_DESCRIPTOR_LENGTH] = {0};
+  hs_features features = {.count = 2, .keypoints = keypoints, .descriptors = descriptors};
+  hs_features read = {0};
+  scratch_folder_make(&folder);
+  scratch_folder_path(&folder, "view.feat", path);
+  assert_int_equal(hs_save_features(path, &features, NULL), HS_OK);
+  watched = &folder;
+  features.count = 1;
+  assert_int_equal(hs_save_features(path, &features, NULL), HS_OK);
+  watched = NULL;
+  assert_int_equal(renames, 2);
+  assert_false(feat_after_first_rename);
+  assert_int_equal(hs_load_features(path, &read, NULL), HS_OK);
+  assert_int_equal(read.count, 1);
+  hs_features_free(&read);
+  scratch_folder_remove(&folder);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_numpy_stored),          cmocka_unit_test(test_numpy_deflated),
@@ -277,6 +315,7 @@ int main(void) {
       cmocka_unit_test(test_colmap_text),           cmocka_unit_test(test_lowe_keys),
       cmocka_unit_test(test_opencv_flat_list),      cmocka_unit_test(test_csv_of_a_spreadsheet),
       cmocka_unit_test(test_json_of_other_writers), cmocka_unit_test(test_openmvg_pair),
+      cmocka_unit_test(test_openmvg_pair_replaced),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

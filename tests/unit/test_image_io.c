@@ -221,6 +221,69 @@ static void test_standard_input(void **state) {
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* A stream is held twice while its buffer grows: the limit is for both. */
+static void test_endless_pipe(void **state) {
+  (void)state;
+  enum { LIMIT = 100000 };
+  int ends[2];
+  char path[64], message[200] = "";
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  hs_load_options options = {.struct_size = sizeof options,
+                             .max_memory_bytes = LIMIT,
+                             .allocator = &allocator,
+                             .message = message,
+                             .message_bytes = sizeof message};
+  hs_image image;
+  assert_int_equal(pipe(ends), 0);
+  snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+  if (access(path, R_OK) != 0) skip_because("no /dev/fd");
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    static const char zeros[4096];
+    close(ends[0]);
+    ssize_t written = write(ends[1], "\x89PNG\r\n\x1A\n", 8);
+    while (written > 0) written = write(ends[1], zeros, sizeof zeros);
+    _exit(0); /* not reached: SIGPIPE */
+  }
+  close(ends[1]);
+  assert_int_equal(hs_load_image(path, &options, &image), HS_ERR_LIMIT);
+  close(ends[0]);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  assert_non_null(strstr(message, "the file alone needs"));
+  assert_true(counter.most_bytes <= LIMIT && counter.most_bytes > LIMIT / 2);
+  assert_int_equal(counter.alive, 0);
+}
+
+/* With only_files no name means anything but a file. */
+static void test_only_files(void **state) {
+  char before[SCRATCH_PATH_BYTES], path[SCRATCH_PATH_BYTES];
+  hs_load_options options = {.struct_size = sizeof options, .only_files = 1};
+  const hs_file_options only_files = {.struct_size = sizeof only_files, .format = HS_FORMAT_CSV, .only_files = 1};
+  const hs_features none = {0};
+  hs_image image;
+  hs_features features = {0};
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(((scratch_folder *)*state)->path), 0);
+  assert_int_equal(hs_load_image("@scene", &options, &image), HS_ERR_IO);
+  assert_int_equal(hs_load_image("-", &options, &image), HS_ERR_IO);
+  scratch_write_file("@scene:5x5", small_pgm, SMALL_BYTES);
+  scratch_write_file("-", small_pgm, SMALL_BYTES);
+  assert_int_equal(hs_load_image("@scene:5x5", &options, &image), HS_OK);
+  assert_int_equal(image.width, 3);
+  hs_image_free(&image);
+  assert_int_equal(hs_load_image("-", &options, &image), HS_OK);
+  assert_int_equal(image.width, 3);
+  hs_image_free(&image);
+  assert_int_equal(hs_save_features("-", &none, &only_files), HS_OK);
+  assert_int_equal(hs_load_features("-", &features, &only_files), HS_OK);
+  assert_int_equal(chdir(before), 0);
+  assert_int_equal(features.count, 0);
+  assert_int_equal(access(scratch_folder_path(*state, "-", path), F_OK), 0);
+  hs_features_free(&features);
+}
+
 static void test_scenes(void **state) {
   (void)state;
   hs_image named, rendered;
@@ -370,6 +433,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_every_allocation_fails_once, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_pipes, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_standard_input, make_folder, remove_folder),
+      cmocka_unit_test(test_endless_pipe),
+      cmocka_unit_test_setup_teardown(test_only_files, make_folder, remove_folder),
       cmocka_unit_test(test_scenes),
       cmocka_unit_test_setup_teardown(test_saved_pictures_come_back, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(test_unusable_pictures_leave_nothing, make_folder, remove_folder),

@@ -265,6 +265,29 @@ static void test_memory_limit(void **state) {
   image_file_free(&file);
 }
 
+/* Sampling factors that no other component divides: of a picture 8 pixels wide libjpeg keeps four blocks a row. */
+static void test_memory_of_whole_mcus(void **state) {
+  (void)state;
+  static uint8_t samples[8 * 640];
+  const jpeg_spec spec = {
+      .space = JPEG_GRAY, .coding = JPEG_PROGRESSIVE, .quality = 80, .luma_sampling = 1, .width = 8, .height = 640};
+  fill_samples(samples, 1, 8, 640);
+  image_file file = jpeg_spec_make(&spec, samples);
+  uint8_t *frame = NULL;
+  for (size_t i = 0; !frame && i + 12 < file.size; i++)
+    if (file.bytes[i] == 0xFF && file.bytes[i + 1] == 0xC2) frame = file.bytes + i;
+  assert_non_null(frame);
+  frame[11] = 0x41; /* 4 x 1 */
+  hs_image image;
+  hs_load_options options = {.struct_size = sizeof options};
+  options.max_memory_bytes = file.size + 8 * 640 + (256 << 10) + 4 * 8 + 8 * 64 + 80 * 4 * 128;
+  assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_OK);
+  hs_image_free(&image);
+  options.max_memory_bytes--;
+  assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_LIMIT);
+  image_file_free(&file);
+}
+
 #else
 
 /* Without libjpeg the reader says so. */
@@ -291,6 +314,7 @@ int main(void) {
     cmocka_unit_test(test_orientation_is_applied),
     cmocka_unit_test(test_every_allocation_fails_once),
     cmocka_unit_test(test_memory_limit),
+    cmocka_unit_test(test_memory_of_whole_mcus),
 #else
     cmocka_unit_test(test_unsupported),
 #endif

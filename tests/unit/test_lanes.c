@@ -10,14 +10,29 @@
 #include <time.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
+/* Before what follows gives one of its names another meaning. */
+#include <pthread.h>
+
+/* How many times a thread began to wait, under the ring's lock: whoever holds the lock and sees a number knows that so many
+   have let it go again. */
+static int waits;
+
+static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
+  waits++;
+  return pthread_cond_wait(condition, lock);
+}
 
 /* The library has these too. */
 #define in_flight_end            lanes_end
 #define in_flight_add_statistics lanes_add_statistics
 #define hs_submit                lanes_submit
+#define hs_submit_file           lanes_submit_file
+#define hs_submit_encoded        lanes_submit_encoded
 #define hs_wait                  lanes_wait
 #define hs_wait_view             lanes_wait_view
 #define hs_count_in_flight       lanes_count_in_flight
+#define in_flight_wait_any       lanes_wait_any
+#define pthread_cond_wait        counted_wait
 #include "pipeline/frame/in_flight.c"
 
 enum { SLOTS = 8, LANES = 2, PATIENCE_MS = 10000 };
@@ -39,6 +54,8 @@ static in_flight_ring *ring_make(void) {
 }
 
 static void ring_free(in_flight_ring *f) {
+  pthread_cond_destroy(&f->unread);
+  pthread_cond_destroy(&f->encoded);
   pthread_cond_destroy(&f->done);
   pthread_cond_destroy(&f->work);
   pthread_mutex_destroy(&f->lock);
@@ -46,11 +63,13 @@ static void ring_free(in_flight_ring *f) {
 }
 
 static void add_image(in_flight_ring *f, int32_t lanes_most, int32_t group_most) {
-  in_flight_slot *s = slot_of(f, f->end);
+  in_flight_slot *s = ring_slot(f, f->end);
   pthread_mutex_lock(&f->lock);
   s->image = (hs_image){.width = 10, .height = 10};
   s->lanes_most = lanes_most;
   s->group_most = group_most;
+  s->state = SLOT_READY;
+  s->decoded_in = -1;
   s->lane = -1;
   f->end++;
   wake_lanes(f);
@@ -67,9 +86,25 @@ static void *taking(void *lane) {
   return NULL;
 }
 
+/* Until threads have begun to wait so many times. */
+static void wait_for_waits(in_flight_ring *f, int wanted) {
+  bool reached = false;
+  for (int ms = 0; ms < PATIENCE_MS && !reached; ms++) {
+    if (ms > 0) sleep_ms(1);
+    pthread_mutex_lock(&f->lock);
+    reached = waits >= wanted;
+    pthread_mutex_unlock(&f->lock);
+  }
+  assert_true(reached);
+}
+
+/* Starts a lane that finds nothing to take, and waits until it waits. */
 static void begin(in_flight_lane *lane) {
+  pthread_mutex_lock(&lane->ring->lock);
+  const int before = waits;
+  pthread_mutex_unlock(&lane->ring->lock);
   assert_int_equal(pthread_create(&lane->thread, NULL, taking, lane), 0);
-  sleep_ms(50); /* long enough to wait for images; a shorter time only tests less */
+  wait_for_waits(lane->ring, before + 1);
 }
 
 static void end(in_flight_ring *f, int32_t first_lane) {
@@ -86,7 +121,7 @@ static int32_t taken_by(in_flight_ring *f, uint64_t image) {
   for (int ms = 0; ms < PATIENCE_MS && lane < 0; ms++) {
     if (ms > 0) sleep_ms(1);
     pthread_mutex_lock(&f->lock);
-    lane = slot_of(f, image)->lane;
+    lane = ring_slot(f, image)->lane;
     pthread_mutex_unlock(&f->lock);
   }
   return lane;
@@ -111,9 +146,10 @@ static void test_behind_a_large_image(void **state) {
   uint64_t first;
   in_flight_ring *f = ring_make();
   begin(&f->lanes[1]);
+  const int before = waits; /* nobody else is there to change it */
   add_image(f, 1, 1);
   add_image(f, LANES, 1);
-  sleep_ms(50);
+  wait_for_waits(f, before + 1); /* it was woken, looked and left the images */
   pthread_mutex_lock(&f->lock);
   assert_int_equal(f->next, 0);
   assert_int_equal(take(&f->lanes[0], &first), 1);
@@ -144,11 +180,51 @@ static void test_shares(void **state) {
   ring_free(f);
 }
 
+static void end_image(in_flight_ring *f, uint64_t image, hs_status status) {
+  pthread_mutex_lock(&f->lock);
+  ring_slot(f, image)->status = status;
+  ring_slot(f, image)->done = true;
+  pthread_cond_broadcast(&f->done);
+  pthread_mutex_unlock(&f->lock);
+}
+
+/* Whichever image is done is given first, a failed one too, and its place in the ring is free when all before it are. */
+static void test_given_as_they_end(void **state) {
+  (void)state;
+  in_flight_ring *f = ring_make();
+  hs_context *c = calloc(1, sizeof *c);
+  hs_features list = {0};
+  uint64_t image = 99;
+  assert_non_null(c);
+  f->on_device = false;
+  c->in_flight = f;
+  for (int i = 0; i < 3; i++) add_image(f, LANES, 1);
+  end_image(f, 2, HS_OK);
+  assert_int_equal(in_flight_wait_any(c, &list, &image), HS_OK);
+  assert_int_equal(image, 2);
+  assert_int_equal(f->oldest, 0);
+  hs_message_set(ring_slot(f, 0)->error, sizeof ring_slot(f, 0)->error, "%s", "too large");
+  end_image(f, 0, HS_ERR_MEMORY);
+  assert_int_equal(in_flight_wait_any(c, &list, &image), HS_ERR_MEMORY);
+  assert_int_equal(image, 0);
+  assert_string_equal(c->error, "too large");
+  assert_int_equal(f->oldest, 1);
+  end_image(f, 1, HS_OK);
+  assert_int_equal(in_flight_wait_any(c, &list, &image), HS_OK);
+  assert_int_equal(image, 1);
+  assert_int_equal(f->oldest, 3);
+  assert_int_equal(in_flight_wait_any(c, &list, &image), HS_ERR_ARGUMENT);
+  hs_features_free(&list);
+  free(c);
+  ring_free(f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_full_lane_passes_on),
       cmocka_unit_test(test_behind_a_large_image),
       cmocka_unit_test(test_shares),
+      cmocka_unit_test(test_given_as_they_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

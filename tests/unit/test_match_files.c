@@ -78,7 +78,7 @@ static void files_come_back(void **state) {
       assert_int_equal(format, f);
       assert_int_equal(match_table_save(path, format, &s.table, message, sizeof message), HS_OK);
       match_table found = {0};
-      assert_int_equal(match_table_load(path, UINT32_MAX, 8, NULL, &found, message, sizeof message), HS_OK);
+      assert_int_equal(match_table_load(path, UINT32_MAX, 8, 0, NULL, &found, message, sizeof message), HS_OK);
       if (format == MATCH_FORMAT_COLMAP && verified) {
         const hs_match_pair kept[] = {s.pairs[0], s.pairs[2], s.pairs[3]};
         check_pairs(&found, kept, 3, false);
@@ -191,7 +191,7 @@ static void failures_of_files(void **state) {
   scratch_folder_path(&folder, "absent/m.csv", path);
   assert_int_equal(match_table_save(path, MATCH_FORMAT_CSV, &s.table, message, sizeof message), HS_ERR_IO);
   assert_non_null(strstr(message, path));
-  assert_int_equal(match_table_load(path, 1, 1, NULL, &found, message, sizeof message), HS_ERR_IO);
+  assert_int_equal(match_table_load(path, 1, 1, 0, NULL, &found, message, sizeof message), HS_ERR_IO);
   scratch_folder_path(&folder, "m.txt", path);
   s.table.name_b = "two words.jpg";
   assert_int_equal(match_table_save(path, MATCH_FORMAT_COLMAP, &s.table, message, sizeof message), HS_ERR_ARGUMENT);
@@ -216,7 +216,7 @@ static void every_allocation_may_fail(void **state) {
     counted_allocator counter = {.fail_at = n, .fill = 0xa5};
     const hs_allocator allocator = counted_allocator_make(&counter);
     match_table found = {0};
-    const hs_status status = match_table_load(path, UINT32_MAX, 8, &allocator, &found, message, sizeof message);
+    const hs_status status = match_table_load(path, UINT32_MAX, 8, 0, &allocator, &found, message, sizeof message);
     assert_int_equal(status, n <= 3 ? HS_ERR_MEMORY : HS_OK);
     match_table_free(&found);
     assert_int_equal(counter.alive, 0);
@@ -224,10 +224,30 @@ static void every_allocation_may_fail(void **state) {
   scratch_folder_remove(&folder);
 }
 
+/* The file's bytes, and 16 bytes and a flag for each of its matches. */
+static void memory_is_limited(void **state) {
+  (void)state;
+  static const char text[] = "index_a,index_b,inlier\n0,0,1\n1,1,0\n";
+  char message[256] = "";
+  match_table found = {0};
+  feature_source source = {.path = "file",
+                           .bytes = (const uint8_t *)text,
+                           .size = sizeof text - 1,
+                           .max_memory_bytes = sizeof text - 1 + 2 * (sizeof(hs_match_pair) + 1),
+                           .message = message,
+                           .message_bytes = sizeof message};
+  assert_int_equal(match_table_read(&source, 9, 9, &found), HS_OK);
+  match_table_free(&found);
+  source.max_memory_bytes--;
+  assert_int_equal(match_table_read(&source, 9, 9, &found), HS_ERR_LIMIT);
+  assert_non_null(strstr(message, "max_memory_bytes"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(files_come_back),      cmocka_unit_test(empty_tables_come_back),
       cmocka_unit_test(other_hands_are_read), cmocka_unit_test(faults_are_named),
-      cmocka_unit_test(failures_of_files),    cmocka_unit_test(every_allocation_may_fail)};
+      cmocka_unit_test(failures_of_files),    cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(memory_is_limited)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

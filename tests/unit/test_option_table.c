@@ -176,6 +176,9 @@ static void wrong_values_are_refused(void **state) {
       {"a -o", "--output", "needs a value"},
       {"a --circle-scale 2", "--circle-scale", "unknown option"},
       {"a -x", "-x", "unknown option"},
+      {"a --mask m.png --masks m", "--mask and --masks", "expected one of them"},
+      {"a --dsp-sizes 3", "--dsp-sizes", "is for --dsp: expected that too"},
+      {"a --dsp-largest 2", "--dsp-largest", "is for --dsp: expected that too"},
       {"", "operand", "IMAGE..."},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -190,9 +193,10 @@ static void options_reach_their_fields(void **state) {
   hs_options options;
   hs_expert_options expert;
   /* The profile is given last and still only sets what the others leave open. */
-  assert_true(parse(&line, COMMAND_EXTRACT,
-                    "a --contrast 0.5 --max-features 3 --upright --descriptor none --upsample half-pixel "
-                    "--max-pixels 77 --device cuda:2 --region 5,6,7,8 --grid 9x10 --equalize --profile colmap"));
+  assert_true(parse(
+      &line, COMMAND_EXTRACT,
+      "a --contrast 0.5 --max-features 3 --upright --descriptor none --upsample half-pixel "
+      "--max-pixels 77 --device cuda:2 --region 5,6,7,8 --grid 9x10 --equalize --dsp --dsp-largest 2.5 --profile colmap"));
   cli_fill_options(&line.set, &options, &expert);
   assert_int_equal(options.profile, HS_PROFILE_COLMAP);
   assert_int_equal(options.norm, HS_NORM_ROOT);
@@ -208,6 +212,9 @@ static void options_reach_their_fields(void **state) {
   assert_int_equal(options.grid_columns, 9);
   assert_int_equal(options.grid_rows, 10);
   assert_int_equal(options.equalize, 1);
+  assert_int_equal(options.dsp, 1);
+  assert_int_equal(options.dsp_sizes, 10);
+  assert_true(options.dsp_largest == 2.5f);
   assert_int_equal(options.region_x, 5);
   assert_int_equal(options.region_height, 8);
   assert_null(options.expert);
@@ -233,7 +240,7 @@ static void ranges_agree_with_the_library(void **state) {
       hs_options options;
       hs_expert_options expert;
       hs_context *context = NULL;
-      snprintf(words, sizeof words, "a --device cpu --input-blur 0.4 --%s %.10g", spec->name,
+      snprintf(words, sizeof words, "a --device cpu --input-blur 0.4 --dsp --%s %.10g", spec->name,
                end == 0 ? spec->low : spec->high);
       assert_true(parse(&line, COMMAND_EXTRACT, words));
       cli_fill_options(&line.set, &options, &expert);
@@ -243,16 +250,19 @@ static void ranges_agree_with_the_library(void **state) {
   }
 }
 
-typedef void (*text_writer)(FILE *out);
+typedef void (*text_writer)(FILE *out, command_id command);
+
+static void write_completions(FILE *out, command_id shell) {
+  static void (*const writers[])(FILE *) = {option_write_bash_completion, option_write_zsh_completion,
+                                            option_write_fish_completion};
+  writers[shell](out);
+}
 
 /* What a writer prints, to be freed. */
-static char *text_of(text_writer write, command_id help_of) {
+static char *text_of(text_writer write, command_id command) {
   FILE *file = tmpfile();
   assert_non_null(file);
-  if (write)
-    write(file);
-  else
-    option_write_help(file, help_of);
+  write(file, command);
   const long size = ftell(file);
   assert_true(size > 0);
   char *text = calloc((size_t)size + 1, 1);
@@ -263,31 +273,40 @@ static char *text_of(text_writer write, command_id help_of) {
   return text;
 }
 
-static void texts_hold_every_option(void **state) {
+/* "--max-features" as roff has it, and as a word of a help text. */
+static void assert_in_texts_of_command(const char *name, const char *help, const char *man) {
+  char listed[80], escaped[128] = "\\-\\-";
+  snprintf(listed, sizeof listed, " --%s", name);
+  for (size_t used = strlen(escaped); *name != '\0'; name++)
+    used += (size_t)snprintf(escaped + used, sizeof escaped - used, *name == '-' ? "\\-" : "%c", *name);
+  assert_non_null(strstr(help, listed));
+  assert_non_null(strstr(man, escaped));
+}
+
+static void help_and_manual_hold_every_option(void **state) {
   (void)state;
-  char *bash = text_of(option_write_bash_completion, COMMAND_TOP);
-  char *zsh = text_of(option_write_zsh_completion, COMMAND_TOP);
-  char *man = text_of(option_write_man, COMMAND_TOP);
-  for (int id = 0; id < OPTION_COUNT; id++) {
-    char dashed[64], escaped[128] = "\\-\\-";
-    const char *name = option_get((option_id)id)->name;
-    snprintf(dashed, sizeof dashed, "--%s", name);
-    for (size_t used = strlen(escaped); *name != '\0'; name++)
-      used += (size_t)snprintf(escaped + used, sizeof escaped - used, *name == '-' ? "\\-" : "%c", *name);
-    assert_non_null(strstr(bash, dashed));
-    assert_non_null(strstr(zsh, dashed));
-    assert_non_null(strstr(man, escaped));
-    for (int command = COMMAND_TOP; command < COMMAND_COUNT; command++) {
-      char *help = text_of(NULL, (command_id)command);
-      char listed[80];
-      snprintf(listed, sizeof listed, " %s", dashed);
-      if (option_belongs_to((option_id)id, (command_id)command)) assert_non_null(strstr(help, listed));
-      free(help);
-    }
+  for (int command = COMMAND_TOP; command < COMMAND_COUNT; command++) {
+    char *help = text_of(option_write_help, (command_id)command);
+    char *man = text_of(option_write_man, (command_id)command);
+    for (int id = 0; id < OPTION_COUNT; id++)
+      if (option_belongs_to((option_id)id, (command_id)command))
+        assert_in_texts_of_command(option_get((option_id)id)->name, help, man);
+    free(help);
+    free(man);
   }
-  free(bash);
-  free(zsh);
-  free(man);
+}
+
+static void completions_hold_every_option(void **state) {
+  (void)state;
+  for (int shell = 0; shell < 3; shell++) {
+    char *script = text_of(write_completions, (command_id)shell);
+    for (int id = 0; id < OPTION_COUNT; id++) {
+      char dashed[64];
+      snprintf(dashed, sizeof dashed, shell == 2 ? " -l %s " : "--%s", option_get((option_id)id)->name);
+      assert_non_null(strstr(script, dashed));
+    }
+    free(script);
+  }
 }
 
 static void outputs_are_named(void **state) {
@@ -339,7 +358,8 @@ int main(void) {
       cmocka_unit_test(wrong_values_are_refused),
       cmocka_unit_test(options_reach_their_fields),
       cmocka_unit_test(ranges_agree_with_the_library),
-      cmocka_unit_test(texts_hold_every_option),
+      cmocka_unit_test(help_and_manual_hold_every_option),
+      cmocka_unit_test(completions_hold_every_option),
       cmocka_unit_test(outputs_are_named),
       cmocka_unit_test(duplicate_outputs_are_marked),
   };

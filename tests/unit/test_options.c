@@ -58,12 +58,18 @@ static const int_row int_rows[] = {
     ROW(threads, 0, 0, 0, 0),
     ROW(device, HS_DEVICE_AUTO, HS_DEVICE_AUTO, HS_DEVICE_AUTO, HS_DEVICE_AUTO),
     ROW(device_index, 0, 0, 0, 0),
+    ROW(dsp, 0, 0, 0, 0),
+    ROW(dsp_sizes, 4, 4, 4, 10),
 };
 
 static const float_row float_rows[] = {
-    ROW(sigma, 1.6f, 1.6f, 1.6f, 1.6f),       ROW(input_blur, 0.5f, 0.5f, 0.5f, 0.5f),
-    ROW(contrast, 0.04f, 0.04f, 0.0f, 0.02f), ROW(settle, 0.6f, 0.5f, 0.6f, 0.6f),
+    ROW(sigma, 1.6f, 1.6f, 1.6f, 1.6f),
+    ROW(input_blur, 0.5f, 0.5f, 0.5f, 0.5f),
+    ROW(contrast, 0.04f, 0.04f, 0.0f, 0.02f),
+    ROW(settle, 0.6f, 0.5f, 0.6f, 0.6f),
     ROW(edge, 10.0f, 10.0f, 10.0f, 10.0f),
+    ROW(dsp_smallest, 0.6666667f, 0.6666667f, 0.6666667f, 0.16666667f),
+    ROW(dsp_largest, 2.3333333f, 2.3333333f, 2.3333333f, 3.0f),
 };
 enum { INT_ROWS = sizeof int_rows / sizeof int_rows[0], FLOAT_ROWS = sizeof float_rows / sizeof float_rows[0] };
 
@@ -157,6 +163,8 @@ static const int_range_case int_ranges[] = {
     RANGE(in_flight, 0, 256),
     RANGE(images_per_launch, 0, 64),
     RANGE(equalize, 0, 1),
+    RANGE(dsp, 0, 1),
+    RANGE(dsp_sizes, 2, 16),
 };
 
 static void put_int(hs_options *o, size_t offset, int32_t v) { memcpy((unsigned char *)o + offset, &v, sizeof v); }

@@ -76,12 +76,13 @@ static hs_origin load_origin(const char *path, const feature_format *format) {
   return origin;
 }
 
-/* Every profile and norm, in both orders of bins, through every format that is a file of its own. */
+/* Every profile and norm, pooled and not, in both orders of bins, through every format that is a file of its own. */
 static void test_round_trips(void **state) {
   static const hs_origin unknown;
   char path[SCRATCH_PATH_BYTES];
-  for (int32_t i = 0; i < 16; i++) {
-    hs_origin origin = {1 + i % 3, (hs_profile)(i % 4), (hs_norm)(i / 4 % 2), (hs_bin_layout)(i / 8), 0, {0}};
+  for (int32_t i = 0; i < 32; i++) {
+    hs_origin origin = {1 + i % 3, (hs_profile)(i % 4), (hs_norm)(i / 4 % 2), (hs_bin_layout)(i / 8 % 2), 0, i / 16,
+                        {0}};
     hs_features features = make(FEATURES_U8, origin);
     for (size_t k = 0; format_at(k) != NULL; k++) {
       const feature_format *format = format_at(k);
@@ -131,14 +132,14 @@ static hs_origin load_patched(const char *path, const uint8_t patch[4]) {
 static void test_binary_files_of_other_versions(void **state) {
   static const hs_origin unknown;
   char path[SCRATCH_PATH_BYTES];
-  hs_features features = make(FEATURES_U8, (hs_origin){2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, {0}});
+  hs_features features = make(FEATURES_U8, (hs_origin){2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}});
   scratch_folder_path(*state, "f.hsf", path);
   save(path, &features, format_by_id(HS_FORMAT_BIN), HS_OK, "");
   static const uint8_t of_before[] = {2, 0, 0, 0}; /* the version alone, in four bytes */
   hs_origin read = load_patched(path, of_before);
   assert_origin(&read, &unknown);
   static const uint8_t of_later[][4] = {
-      {2, 0, 0x80 | 15, 0}, {2, 0, 0x80 | 3 << 4, 0}, {0, 0, 0x80, 0}, {2, 0, 0x83, 99}};
+      {2, 0, 0x80 | 15, 0}, {2, 0, 0x80 | 4 << 4, 0}, {0, 0, 0x80, 0}, {2, 0, 0x83, 99}};
   for (size_t i = 0; i < 3; i++) {
     read = load_patched(path, of_later[i]);
     assert_origin(&read, &unknown);
@@ -201,7 +202,8 @@ static void test_refused_origins(void **state) {
                                     {.method_version = 2, .profile = (hs_profile)4},
                                     {.method_version = 2, .norm = (hs_norm)2},
                                     {.exif_orientation = 9},
-                                    {.reserved = {0, 0, 1}}};
+                                    {.dsp = 2},
+                                    {.reserved = {0, 1}}};
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_path(*state, "f.npz", path);
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -252,8 +254,8 @@ static void assert_origin_there(hs_colmap_database *database, uint32_t image, co
 
 static void test_database(void **state) {
   colmap_fixture *f = *state;
-  static const hs_origin unknown, root = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, {0}},
-                                  plain = {1, HS_PROFILE_LOWE, HS_NORM_L2, HS_LAYOUT_UBC, 0, {0}};
+  static const hs_origin unknown, root = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}},
+                                  plain = {1, HS_PROFILE_LOWE, HS_NORM_L2, HS_LAYOUT_UBC, 0, 0, {0}};
   hs_colmap_database *database = colmap_fixture_open(f, 1, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1); /* of unknown origin: no table is needed */
   colmap_fixture_finish(database);
@@ -285,7 +287,7 @@ static void test_database(void **state) {
 static void test_copied_images(void **state) {
   colmap_fixture *f = *state;
   char path[SCRATCH_PATH_BYTES];
-  const hs_origin origin = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, {0}};
+  const hs_origin origin = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}};
   hs_colmap_database *source = colmap_fixture_open(f, 0, 0), *target;
   f->features.origin = origin;
   colmap_fixture_add(source, "a.jpg", &f->features, 1);
@@ -300,7 +302,7 @@ static void test_copied_images(void **state) {
 /* The table goes with the call that made it when that fails, and is made again. */
 static void test_table_that_is_undone(void **state) {
   colmap_fixture *f = *state;
-  const hs_origin origin = {2, HS_PROFILE_OPENCV, HS_NORM_L2, HS_LAYOUT_UBC, 0, {0}};
+  const hs_origin origin = {2, HS_PROFILE_OPENCV, HS_NORM_L2, HS_LAYOUT_UBC, 0, 0, {0}};
   colmap_tables_run(f->path, "CREATE TRIGGER no BEFORE INSERT ON images WHEN new.name = 'no.jpg' BEGIN"
                              " SELECT RAISE(ABORT, 'no'); END");
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -345,7 +347,7 @@ static void test_extraction_tells(void **state) {
   assert_int_equal(hs_create(&context, &options), HS_OK);
   assert_int_equal(hs_render_scene(64, 48, 1, NULL, NULL, &image), HS_OK);
   image.exif_orientation = 5;
-  const hs_origin expected = {HS_METHOD_VERSION, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 5, {0}};
+  const hs_origin expected = {HS_METHOD_VERSION, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 5, 0, {0}};
   assert_int_equal(hs_extract(context, &image, NULL, &features), HS_OK);
   assert_origin(&features.origin, &expected);
   assert_int_equal(hs_extract_view(context, &image, NULL, &view), HS_OK);
@@ -370,17 +372,28 @@ static void test_matching(void **state) {
     const char *word; /* of the refusal; null: they are compared */
   } cases[] = {
       {FEATURES_U8,
-       {2, HS_PROFILE_LOWE, HS_NORM_L2, 0, 0, {0}},
-       {2, HS_PROFILE_LOWE, HS_NORM_ROOT, 0, 0, {0}},
+       {2, HS_PROFILE_LOWE, HS_NORM_L2, 0, 0, 0, {0}},
+       {2, HS_PROFILE_LOWE, HS_NORM_ROOT, 0, 0, 0, {0}},
        "norm l2"},
-      {FEATURES_U8, {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, 0, 0, {0}}, {1, 0, HS_NORM_L2, 0, 0, {0}}, "profile colmap"},
-      {FEATURES_U8, {2, 0, 0, HS_LAYOUT_UBC, 0, {0}}, {2, 0, 0, HS_LAYOUT_VLFEAT, 0, {0}}, "VLFeat in the second"},
-      {FEATURES_U8, {2, HS_PROFILE_LOWE, 0, 0, 0, {0}}, {2, HS_PROFILE_OPENCV, 0, 0, 0, {0}}, NULL},
-      {FEATURES_UNIT_F32, {2, HS_PROFILE_LOWE, 0, 0, 0, {0}}, {2, HS_PROFILE_OPENCV, 0, 0, 0, {0}}, "0 to 255"},
-      {FEATURES_UNIT_F32, {2, HS_PROFILE_LOWE, 0, 0, 0, {0}}, {2, HS_PROFILE_VLFEAT, 0, 0, 0, {0}}, NULL},
-      {FEATURES_U8, {1, 0, 0, 0, 0, {0}}, {2, 0, 0, 0, 0, {0}}, NULL},
-      {FEATURES_U8, {0}, {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, 0, 0, {0}}, NULL},
-      {FEATURES_U8, {2, 0, 0, 0, 6, {0}}, {2, 0, 0, 0, 0, {0}}, NULL},
+      {FEATURES_U8,
+       {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, 0, 0, 0, {0}},
+       {1, 0, HS_NORM_L2, 0, 0, 0, {0}},
+       "profile colmap"},
+      {FEATURES_U8,
+       {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, 0, 0, 1, {0}},
+       {2, 0, HS_NORM_ROOT, 0, 0, 0, {0}},
+       "root-dsp in the first"},
+      {FEATURES_U8, {2, 0, 0, 0, 0, 1, {0}}, {2, HS_PROFILE_COLMAP, 0, 0, 0, 1, {0}}, NULL},
+      {FEATURES_U8,
+       {2, 0, 0, HS_LAYOUT_UBC, 0, 0, {0}},
+       {2, 0, 0, HS_LAYOUT_VLFEAT, 0, 0, {0}},
+       "VLFeat in the second"},
+      {FEATURES_U8, {2, HS_PROFILE_LOWE, 0, 0, 0, 0, {0}}, {2, HS_PROFILE_OPENCV, 0, 0, 0, 0, {0}}, NULL},
+      {FEATURES_UNIT_F32, {2, HS_PROFILE_LOWE, 0, 0, 0, 0, {0}}, {2, HS_PROFILE_OPENCV, 0, 0, 0, 0, {0}}, "0 to 255"},
+      {FEATURES_UNIT_F32, {2, HS_PROFILE_LOWE, 0, 0, 0, 0, {0}}, {2, HS_PROFILE_VLFEAT, 0, 0, 0, 0, {0}}, NULL},
+      {FEATURES_U8, {1, 0, 0, 0, 0, 0, {0}}, {2, 0, 0, 0, 0, 0, {0}}, NULL},
+      {FEATURES_U8, {0}, {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, 0, 0, 0, {0}}, NULL},
+      {FEATURES_U8, {2, 0, 0, 0, 6, 0, {0}}, {2, 0, 0, 0, 0, 0, {0}}, NULL},
   };
   hs_options options;
   hs_context *context;

@@ -29,6 +29,7 @@ static const status_case cases[] = {
     {HS_ERR_LIMIT, "HS_ERR_LIMIT", HS_CLASS_ARGUMENT},
     {HS_ERR_FORMAT, "HS_ERR_FORMAT", HS_CLASS_ARGUMENT},
     {HS_ERR_UNSUPPORTED, "HS_ERR_UNSUPPORTED", HS_CLASS_ARGUMENT},
+    {HS_ERR_CANCELLED, "HS_ERR_CANCELLED", HS_CLASS_ARGUMENT},
     {HS_ERR_MEMORY, "HS_ERR_MEMORY", HS_CLASS_RESOURCE},
     {HS_ERR_IO, "HS_ERR_IO", HS_CLASS_RESOURCE},
     {HS_ERR_THREAD, "HS_ERR_THREAD", HS_CLASS_RESOURCE},
@@ -57,6 +58,23 @@ static void test_sentences(void **state) {
   }
 }
 
+/* The names are those of the header, each with its number there. */
+static void test_names_of_the_header(void **state) {
+  (void)state;
+  FILE *header = fopen(HARTSIFT_SOURCE_DIR "/pipeline/include/hartsift_types.h", "r");
+  assert_non_null(header);
+  char line[512], name[64];
+  int number = 0;
+  size_t found = 0;
+  while (fgets(line, sizeof line, header)) {
+    if (sscanf(line, " HS_ERR_%50[A-Z_] = %d", name, &number) != 2) continue;
+    assert_string_equal(hs_status_name((hs_status)number) + strlen("HS_ERR_"), name);
+    found++;
+  }
+  fclose(header);
+  assert_int_equal(found, CASE_COUNT - 1); /* and HS_OK */
+}
+
 /* The list above is whole: every other value is unknown. */
 static void test_unknown_values(void **state) {
   (void)state;
@@ -80,9 +98,8 @@ static void test_version_string(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names_and_classes),
-      cmocka_unit_test(test_sentences),
-      cmocka_unit_test(test_unknown_values),
+      cmocka_unit_test(test_names_and_classes),   cmocka_unit_test(test_sentences),
+      cmocka_unit_test(test_names_of_the_header), cmocka_unit_test(test_unknown_values),
       cmocka_unit_test(test_version_string),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

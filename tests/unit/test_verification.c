@@ -290,6 +290,26 @@ static void test_invalid_coordinates(void **state) {
   free(v);
 }
 
+/* The limit itself: a point there counts, one beyond it does not, however well it agrees. */
+static void test_coordinates_at_their_limit(void **state) {
+  (void)state;
+  verified *const v = verified_new();
+  two_view_make(TWO_VIEW_PLANE, 40, 0, 0.0, 2, &v->scene);
+  memcpy(v->scene.b, v->scene.a, sizeof v->scene.b); /* the same picture twice, with which every match agrees */
+  v->scene.a[0] = v->scene.b[0] = 1.0e6;
+  v->scene.a[3] = v->scene.b[3] = -1.0e6;
+  v->scene.a[4] = v->scene.b[4] = 1000001.0;
+  v->scene.a[7] = v->scene.b[7] = -1000001.0;
+  hs_verify_options o = verified_options(HS_HOMOGRAPHY, &v->scene);
+  run(v, &o);
+  assert_int_equal(v->geometry.inlier_count, 38);
+  assert_int_equal(v->inliers[0], 1);
+  assert_int_equal(v->inliers[1], 1);
+  assert_int_equal(v->inliers[2], 0);
+  assert_int_equal(v->inliers[3], 0);
+  free(v);
+}
+
 /* Images far from the origin, tiny and huge ones: only relative sizes matter. */
 static void test_place_and_size(void **state) {
   (void)state;
@@ -512,6 +532,7 @@ int main(void) {
       cmocka_unit_test(test_nothing_to_find),
       cmocka_unit_test(test_minimal_number),
       cmocka_unit_test(test_duplicates),
+      cmocka_unit_test(test_coordinates_at_their_limit),
       cmocka_unit_test(test_invalid_coordinates),
       cmocka_unit_test(test_place_and_size),
       cmocka_unit_test(test_any_numbers),

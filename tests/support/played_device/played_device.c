@@ -45,6 +45,7 @@ static void write_log(void) {
   for (int32_t i = 0; i < played.gpu_count; i++)
     fprintf(out, "gpu %d: %s, %llu launches\n", (int)i, played.gpus[i].entered ? "entered" : "untouched",
             (unsigned long long)played.gpus[i].launches);
+  if (played.jpeg) fprintf(out, "engine: %llu\n", (unsigned long long)played.decoded);
   fprintf(out, "alive: %lld\n", (long long)played.alive);
   (void)fclose(out);
 }
@@ -62,7 +63,8 @@ static long number_of(const char *text, const char *name, long otherwise) {
   return at ? strtol(at + strlen(name), NULL, 10) : otherwise;
 }
 
-/* gpus: how many. memory, others: MiB of each. error, mode: of each. lost: which one is, from its Nth launch on. */
+/* gpus: how many. memory, others: MiB of each. error, mode: of each. lost: which one is. fail: which call does, for want of
+   memory, or, with losing=1, because its GPU is lost from then on. jpeg: a played_jpeg. */
 static void played_read(void) {
   const char *text = getenv("HARTSIFT_PLAYED");
   if (!text) return;
@@ -73,6 +75,9 @@ static void played_read(void) {
     played.gpus[i].error = (int32_t)number_of(text, "error=", 0);
     played.gpus[i].mode = (int32_t)number_of(text, "mode=", 0);
   }
+  played.jpeg = (played_jpeg)number_of(text, "jpeg=", PLAYED_JPEG_NO_LIBRARY);
+  played.fail_at = (uint64_t)number_of(text, "fail=", 0);
+  played.lost_at = number_of(text, "losing=", 0) != 0;
   const long lost = number_of(text, "lost=", -1);
   if (lost >= 0 && lost < PLAYED_GPUS_MOST) played.gpus[lost].lost = true;
   const char *path = strstr(text, "log=");
@@ -106,9 +111,15 @@ static stage_status call(void) {
   return st;
 }
 
-static void count(int64_t change) {
+void played_count(int64_t change) {
   pthread_mutex_lock(&lock);
   played.alive += change;
+  pthread_mutex_unlock(&lock);
+}
+
+void played_count_decoded(void) {
+  pthread_mutex_lock(&lock);
+  played.decoded++;
   pthread_mutex_unlock(&lock);
 }
 
@@ -233,7 +244,7 @@ stage_status device_alloc_pinned(void **host, void **device, size_t bytes) {
   if (st != STAGE_OK) return st;
   *host = *device = new_block(bytes, -1);
   if (!*host) return fails(OUT_OF_MEMORY);
-  count(1);
+  played_count(1);
   return STAGE_OK;
 }
 
@@ -261,12 +272,12 @@ stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency) {
   *stream = calloc(1, sizeof **stream);
   if (!*stream) return fails(OUT_OF_MEMORY);
   (*stream)->gpu = current;
-  count(1);
+  played_count(1);
   return STAGE_OK;
 }
 
 void device_stream_destroy(cuda_stream stream) {
-  if (stream) count(-1);
+  if (stream) played_count(-1);
   free(stream);
 }
 
@@ -326,12 +337,14 @@ stage_status device_event_create(cuda_event *event, bool timed) {
   if (st != STAGE_OK) return st;
   *event = calloc(1, sizeof **event);
   if (!*event) return fails(OUT_OF_MEMORY);
-  count(1);
+  played_count(1);
   return STAGE_OK;
 }
 
+stage_status device_event_create_sleeping(cuda_event *event) { return device_event_create(event, false); }
+
 void device_event_destroy(cuda_event event) {
-  if (event) count(-1);
+  if (event) played_count(-1);
   free(event);
 }
 
@@ -390,7 +403,7 @@ stage_status device_capture_begin(cuda_stream stream) {
   recording = calloc(1, sizeof *recording);
   if (!recording) return fails(OUT_OF_MEMORY);
   recording->end = &recording->first;
-  count(1);
+  played_count(1);
   return STAGE_OK;
 }
 
@@ -427,5 +440,5 @@ void device_graph_destroy(cuda_graph graph) {
     s = next;
   }
   free(graph);
-  count(-1);
+  played_count(-1);
 }

@@ -23,6 +23,16 @@ typedef struct played_gpu {
   uint64_t launches;
 } played_gpu;
 
+/* The JPEG engine of its GPUs: nvJPEG is not there, or finds none, or one that is right, is wrong by one in a pixel, or takes no
+   file. */
+typedef enum played_jpeg {
+  PLAYED_JPEG_NO_LIBRARY,
+  PLAYED_JPEG_ABSENT,
+  PLAYED_JPEG_RIGHT,
+  PLAYED_JPEG_DIFFERS,
+  PLAYED_JPEG_REFUSES
+} played_jpeg;
+
 typedef struct played_machine {
   int32_t gpu_count, driver, runtime;
   int32_t error; /* a cudaError_t instead of the count */
@@ -32,13 +42,19 @@ typedef struct played_machine {
   bool lost_at;     /* with its GPU being lost; else for want of memory */
   int64_t alive;    /* allocations, streams, events and graphs not yet destroyed */
   uint64_t event_waits;
-  bool pinned; /* pictures count as lying in pinned memory, not in ordinary memory */
+  played_jpeg jpeg;
+  uint64_t decoded; /* batches that the engine took */
+  bool pinned;      /* pictures count as lying in pinned memory, not in ordinary memory */
 } played_machine;
 
 extern played_machine played;
 
 /* A machine with this many GPUs of 1 GiB, all in order. Nothing may be alive. */
 void played_reset(int32_t gpus);
+
+/* Changes the number of things alive; counts a batch that the engine took. */
+void played_count(int64_t change);
+void played_count_decoded(void);
 
 /* Enqueues run(args) on the stream: args is copied, bytes of it. For the launchers. */
 stage_status played_submit(cuda_stream stream, stage_status (*run)(const void *args), const void *args, size_t bytes);

@@ -71,10 +71,10 @@ static stage_status level_of_picture(const level_step *step, size_t i) {
   plane_view work = out;
   work.data = new_work(out, step->filter.radius);
   if (!work.data) return STAGE_OUT_OF_MEMORY;
-  const blur_args blur = {in, out, work, step->args.border, &step->filter};
+  const blur_args blur = {in, out, work, step->args.border, &step->filter, {0}};
   stage_status st = ops()->blur(NULL, &blur);
   free(work.data);
-  const halve_args halve = {out, plane_of(step->args.halved, i, apart)};
+  const halve_args halve = {out, plane_of(step->args.halved, i, apart), {0}};
   if (st == STAGE_OK && halve.out.data) st = ops()->halve(NULL, &halve);
   const plane_view dog = plane_of(step->args.dog, i, apart);
   for (int32_t y = 0; dog.data && y < out.height; y++)
@@ -358,15 +358,12 @@ static stage_status select_over_grid(const cuda_frame_view *v) {
   return STAGE_OK;
 }
 
-/* One view, whatever the group: selection is launched for each picture. */
-static stage_status select_run(const void *arguments) {
-  const view_step *step = arguments;
-  const cuda_frame_view *v = &step->view;
-  const uint32_t count = *v->oriented.count, listed = count < v->oriented.capacity ? count : v->oriented.capacity;
+/* The listed features, of which the view's rule then keeps some. */
+static stage_status select_listed(const cuda_frame_view *v, uint32_t listed) {
   uint32_t described;
   memcpy(v->features.keypoint, v->oriented.keypoint, sizeof(uint32_t) * listed);
   memcpy(v->features.orientation, v->oriented.orientation, sizeof(float) * listed);
-  *v->features.count = count;
+  *v->features.count = *v->oriented.count;
   if (v->grid.columns > 0) return select_over_grid(v);
   const select_args args = {.keypoints = v->keypoints,
                             .features = v->features,
@@ -374,6 +371,27 @@ static stage_status select_run(const void *arguments) {
                             .rule = v->selection,
                             .kept_described = &described};
   return ops()->select(NULL, &args);
+}
+
+/* One view, whatever the group: selection is launched for each picture. The list of those kept has room for no more, so
+   they are chosen in a list with room for all. */
+static stage_status select_run(const void *arguments) {
+  const view_step *step = arguments;
+  cuda_frame_view all = step->view;
+  const feature_list *kept = &step->view.features;
+  const uint32_t room = all.oriented.capacity, count = *all.oriented.count, listed = count < room ? count : room;
+  all.features.keypoint = calloc(room, sizeof *all.features.keypoint);
+  all.features.orientation = calloc(room, sizeof *all.features.orientation);
+  all.features.capacity = room;
+  if (!all.features.keypoint || !all.features.orientation) abort();
+  const stage_status st = select_listed(&all, listed);
+  const uint32_t left = *kept->count < listed ? *kept->count : listed;
+  const uint32_t fitting = left < kept->capacity ? left : kept->capacity;
+  memcpy(kept->keypoint, all.features.keypoint, sizeof *kept->keypoint * fitting);
+  memcpy(kept->orientation, all.features.orientation, sizeof *kept->orientation * fitting);
+  free(all.features.keypoint);
+  free(all.features.orientation);
+  return st;
 }
 
 stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream) {
@@ -384,8 +402,9 @@ stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream)
 static stage_status describe_view(const cuda_frame_view *v, const view_step *step, size_t i) {
   const size_t bytes = DESCRIBE_LENGTH * (v->params.descriptor_float ? sizeof(float) : 1);
   const describe_args args = {
-      v->octaves,  v->first_octave, 0,         v->keypoints,
-      v->features, v->params,       v->scales, shifted(step->outputs->descriptors, i, v->features.capacity * bytes)};
+      v->octaves, v->first_octave, v->octave_count,
+      0,          v->keypoints,    v->features,
+      v->params,  v->scales,       shifted(step->outputs->descriptors, i, v->features.capacity * bytes)};
   return ops()->describe(NULL, &args);
 }
 

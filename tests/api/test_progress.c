@@ -1,0 +1,219 @@
+/*
+ * hs_set_progress: how often the function is called and with what, that asking for the end ends every call that knows it, at
+ * every of its calls, and that neither changes a byte of what comes after.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+#include "tests/support/feature_maker.h"
+
+/* What a progress function was told. */
+typedef struct teller {
+  int calls, end_at; /* this call asks for the end, counted from 1; 0: none */
+  uint64_t last, total;
+  pthread_t thread;
+  bool wrong;
+} teller;
+
+static int32_t tell(void *user, uint64_t done, uint64_t total) {
+  teller *t = user;
+  t->wrong = t->wrong || done > total || total == 0 || done < t->last || !pthread_equal(t->thread, pthread_self()) ||
+             (t->calls > 0 && total != t->total);
+  t->last = done;
+  t->total = total;
+  return ++t->calls == t->end_at ? 7 : 0;
+}
+
+typedef struct fixture {
+  hs_image image;
+  hs_features expected, many, few;
+  hs_context *context;
+  teller told;
+} fixture;
+
+static fixture f;
+
+static void listen(int end_at) {
+  f.told = (teller){.end_at = end_at, .thread = pthread_self()};
+  assert_int_equal(hs_set_progress(f.context, tell, &f.told), HS_OK);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = 2;
+  f.image = extraction_scene(320, 240, 4, NULL);
+  f.context = extraction_context(&o);
+  f.expected = extraction_run(f.context, &f.image);
+  feature_maker_fill(&f.many, 700, FEATURES_U8, 1);
+  feature_maker_fill(&f.few, 90, FEATURES_U8, 2);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_destroy(f.context);
+  hs_image_free(&f.image);
+  hs_features_free(&f.expected);
+  hs_features_free(&f.many);
+  hs_features_free(&f.few);
+  return 0;
+}
+
+/* ---- the calls that know it */
+
+static hs_status call_extract(void) {
+  hs_features got = {0};
+  const hs_status status = hs_extract(f.context, &f.image, NULL, &got);
+  if (status == HS_OK) extraction_check_equal(&f.expected, &got, "with a progress function");
+  assert_true(status == HS_OK || got.count == 0);
+  hs_features_free(&got);
+  return status;
+}
+
+static hs_status call_detect(void) {
+  hs_features got = {0};
+  const hs_status status = hs_detect(f.context, &f.image, NULL, &got);
+  hs_features_free(&got);
+  return status;
+}
+
+static hs_status call_view(void) {
+  const hs_features *got;
+  return hs_extract_view(f.context, &f.image, NULL, &got);
+}
+
+static hs_status call_describe(void) {
+  hs_features got = {0};
+  const hs_status status = hs_describe(f.context, &f.image, f.expected.keypoints, f.expected.count, &got, NULL);
+  if (status == HS_OK) assert_int_equal(got.count, f.expected.count);
+  hs_features_free(&got);
+  return status;
+}
+
+static hs_status call_match(void) {
+  hs_matches got = {0}, expected = {0};
+  assert_int_equal(hs_match(NULL, &f.many, &f.few, NULL, &expected), HS_OK);
+  const hs_status status = hs_match(f.context, &f.many, &f.few, NULL, &got);
+  if (status == HS_OK) {
+    assert_int_equal(got.count, expected.count);
+    assert_memory_equal(got.pairs, expected.pairs, got.count * sizeof *got.pairs);
+  }
+  hs_matches_free(&got);
+  hs_matches_free(&expected);
+  return status;
+}
+
+static hs_status call_neighbours(void) {
+  hs_neighbour *got = malloc(5 * f.many.count * sizeof *got);
+  assert_non_null(got);
+  const hs_status status = hs_find_k_nearest(f.context, &f.many, &f.few, NULL, 5, got);
+  free(got);
+  return status;
+}
+
+static hs_status call_within(void) {
+  hs_neighbour_lists got = {0};
+  const hs_status status = hs_find_within(f.context, &f.many, &f.few, NULL, 400.0, &got);
+  assert_true(status == HS_OK || !got.neighbours);
+  hs_neighbour_lists_free(&got);
+  return status;
+}
+
+static const struct {
+  const char *name;
+  hs_status (*call)(void);
+  int least; /* calls of the progress function */
+} calls[] = {{"hs_extract", call_extract, 15},   {"hs_detect", call_detect, 15},
+             {"hs_extract_view", call_view, 15}, {"hs_describe", call_describe, 10},
+             {"hs_match", call_match, 2},        {"hs_find_k_nearest", call_neighbours, 2},
+             {"hs_find_within", call_within, 2}};
+enum { CALLS = sizeof calls / sizeof calls[0] };
+
+static void progress_is_told(void **state) {
+  (void)state;
+  for (size_t i = 0; i < CALLS; i++) {
+    listen(0);
+    assert_int_equal(calls[i].call(), HS_OK);
+    if (f.told.wrong || f.told.calls < calls[i].least || f.told.last != f.told.total)
+      fail_msg("%s: %d calls, %llu of %llu%s", calls[i].name, f.told.calls, (unsigned long long)f.told.last,
+               (unsigned long long)f.told.total, f.told.wrong ? ", out of order" : "");
+  }
+}
+
+/* At every call; afterwards the context gives what it gave before. */
+static void every_call_can_end(void **state) {
+  (void)state;
+  for (size_t i = 0; i < CALLS; i++) {
+    hs_status status = HS_ERR_CANCELLED;
+    for (int n = 1; status != HS_OK; n++) {
+      listen(n);
+      status = calls[i].call();
+      assert_true(status == HS_OK || status == HS_ERR_CANCELLED);
+      assert_false(f.told.wrong);
+      if (status == HS_OK) break;
+      assert_int_equal(f.told.calls, n); /* not called again */
+      assert_string_equal(hs_last_error(f.context), "cancelled by the caller's progress function");
+    }
+    assert_true(f.told.calls >= calls[i].least);
+    assert_int_equal(hs_set_progress(f.context, NULL, NULL), HS_OK);
+    assert_int_equal(call_extract(), HS_OK);
+    assert_int_equal(calls[i].call(), HS_OK);
+  }
+}
+
+/* Lists so long that matching hears the function between slices of the first. */
+static void slices_do_not_show(void **state) {
+  (void)state;
+  enum { COLUMNS = (1 << 20) + 5, ROWS = 300 };
+  hs_features rows = {0}, columns = {.count = COLUMNS, .descriptor_type = HS_DESCRIPTOR_U8};
+  hs_keypoint *places = calloc(COLUMNS, sizeof *places);
+  uint8_t *descriptors = malloc((size_t)COLUMNS * HS_DESCRIPTOR_LENGTH);
+  assert_true(places && descriptors);
+  uint32_t random = 9;
+  for (size_t i = 0; i < (size_t)COLUMNS * HS_DESCRIPTOR_LENGTH; i++) {
+    random = random * 1664525u + 1013904223u;
+    descriptors[i] = (uint8_t)(random >> 30); /* few values: ties */
+  }
+  columns.keypoints = places;
+  columns.descriptors = descriptors;
+  feature_maker_fill(&rows, ROWS, FEATURES_U8, 3);
+  for (size_t i = 0; i < (size_t)ROWS * HS_DESCRIPTOR_LENGTH; i++) ((uint8_t *)rows.descriptors)[i] &= 3;
+  hs_match_options o;
+  assert_int_equal(hs_match_options_init(&o), HS_OK);
+  o.ratio = 0.0;
+  hs_matches expected = {0}, got = {0};
+  assert_int_equal(hs_set_progress(f.context, NULL, NULL), HS_OK);
+  assert_int_equal(hs_match(f.context, &rows, &columns, &o, &expected), HS_OK);
+  listen(0);
+  assert_int_equal(hs_match(f.context, &rows, &columns, &o, &got), HS_OK);
+  assert_int_equal(f.told.calls, 3); /* 256 and 44 rows, and the beginning */
+  assert_true(expected.count > 0);
+  assert_int_equal(got.count, expected.count);
+  assert_memory_equal(got.pairs, expected.pairs, got.count * sizeof *got.pairs);
+  hs_matches_free(&expected);
+  hs_matches_free(&got);
+  hs_features_free(&rows);
+  free(places);
+  free(descriptors);
+}
+
+static void a_context_is_needed(void **state) {
+  (void)state;
+  assert_int_equal(hs_set_progress(NULL, tell, NULL), HS_ERR_ARGUMENT);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(progress_is_told), cmocka_unit_test(every_call_can_end),
+                                     cmocka_unit_test(slices_do_not_show), cmocka_unit_test(a_context_is_needed)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,382 @@
+/*
+ * Every public call that takes memory, with each of its allocations failing once, and it and all later ones: those of the
+ * C library for this library, for the codecs and for SQLite. After each the call has ended with a status that says so or has
+ * its usual result, everything is freed, and the same call succeeds.
+ *
+ * HARTSIFT_FAULTS_CALLS=0 takes every allocation; else the first ones of a call and a part of the others.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/include/hartsift_colmap.h"
+#include "pipeline/include/hartsift_geometry.h"
+#include "pipeline/include/hartsift_match.h"
+#include "pipeline/include/hartsift_pairs.h"
+#include "pipeline/include/hartsift_primitives.h"
+#include "pipeline/include/hartsift_retrieval.h"
+#include "tests/faults/failing_memory.h"
+#include "tests/support/counted_allocator.h"
+#include "tests/support/extraction.h"
+#include "tests/support/scratch_folder.h"
+
+enum { WIDTH = 90, HEIGHT = 70, ALL_UP_TO = 12, STEPS = 10 };
+
+static scratch_folder folder;
+static hs_image scenes[2];
+static hs_features features[2];
+static hs_matches matches;
+static char picture_path[SCRATCH_PATH_BYTES], file_path[SCRATCH_PATH_BYTES];
+
+/* ------------------------------------------------------------------ works: each frees what it made */
+
+/* A context; threads: of it. */
+static hs_status begin(hs_context **context, int32_t threads) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = threads;
+  return hs_create(context, &o);
+}
+
+static uint64_t digest_of(const hs_features *f) {
+  uint64_t digest = 0;
+  return hs_digest_features(f, &digest) == HS_OK ? digest : 0;
+}
+
+static hs_status extract_all_ways(uint64_t *result) {
+  hs_context *c = NULL;
+  hs_features f = {0}, g = {0}, h = {0};
+  const hs_features *view;
+  hs_status st = begin(&c, 2);
+  if (st == HS_OK) st = hs_extract(c, &scenes[0], NULL, &f);
+  if (st == HS_OK) st = hs_extract_view(c, &scenes[1], NULL, &view);
+  if (st == HS_OK) st = hs_detect(c, &scenes[1], NULL, &g);
+  if (st == HS_OK) st = hs_describe(c, &scenes[0], f.keypoints, f.count, &h, NULL);
+  if (st == HS_OK) *result = digest_of(&f) ^ (digest_of(&h) << 1) ^ g.count;
+  hs_destroy(c);
+  hs_features_free(&f);
+  hs_features_free(&g);
+  hs_features_free(&h);
+  return st;
+}
+
+static hs_status keep_in_flight(uint64_t *result) {
+  hs_context *c = NULL;
+  hs_features f = {0};
+  hs_status st = begin(&c, 2);
+  for (int i = 0; i < 3 && st == HS_OK; i++) st = hs_submit(c, &scenes[i % 2], NULL);
+  while (c && hs_count_in_flight(c) > 0) {
+    const hs_status one = hs_wait(c, &f);
+    if (st == HS_OK) st = one;
+    *result = *result * 31 + digest_of(&f);
+  }
+  hs_destroy(c);
+  hs_features_free(&f);
+  return st;
+}
+
+static hs_status load_picture(uint64_t *result) {
+  hs_image image = {0};
+  const hs_status st = hs_load_image(picture_path, NULL, &image);
+  if (st == HS_OK) *result = (uint64_t)image.width * (uint64_t)image.height;
+  hs_image_free(&image);
+  return st;
+}
+
+static hs_status render(uint64_t *result) {
+  hs_image image = {0};
+  const hs_status st = hs_render_scene(WIDTH, HEIGHT, 7, NULL, NULL, &image);
+  *result = (uint64_t)image.width;
+  hs_image_free(&image);
+  return st;
+}
+
+static hs_status save_and_load(uint64_t *result) {
+  hs_features f = {0};
+  hs_status st = hs_save_features(file_path, &features[0], NULL);
+  if (st == HS_OK) st = hs_load_features(file_path, &f, NULL);
+  *result = f.count;
+  hs_features_free(&f);
+  return st;
+}
+
+static hs_status match_all_ways(uint64_t *result) {
+  hs_context *c = NULL;
+  hs_matches m = {0};
+  hs_neighbour_lists lists = {0};
+  static hs_nearest nearest[4096];
+  static hs_neighbour neighbours[3 * 4096];
+  hs_status st = begin(&c, 2);
+  if (st == HS_OK) st = hs_match(c, &features[0], &features[1], NULL, &m);
+  if (st == HS_OK) st = hs_find_nearest(c, &features[0], &features[1], NULL, nearest);
+  if (st == HS_OK) st = hs_find_k_nearest(c, &features[0], &features[1], NULL, 3, neighbours);
+  if (st == HS_OK) st = hs_find_within(c, &features[0], &features[1], NULL, 250.0, &lists);
+  if (st == HS_OK) *result = m.count * 31 + lists.starts[features[0].count];
+  hs_neighbour_lists_free(&lists);
+  hs_matches_free(&m);
+  hs_destroy(c);
+  return st;
+}
+
+static hs_status verify(uint64_t *result) {
+  static uint8_t inliers[4096];
+  hs_geometry geometry;
+  hs_status st = HS_OK;
+  for (int model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL && st == HS_OK; model++) {
+    hs_verify_options o;
+    st = hs_verify_options_init(&o, (hs_geometry_model)model);
+    o.camera_a = o.camera_b = (hs_camera){100.0, 100.0, WIDTH / 2.0, HEIGHT / 2.0};
+    if (st == HS_OK)
+      st = hs_verify(&features[0], &features[1], matches.pairs, sizeof *matches.pairs, matches.count, &o, inliers,
+                     &geometry);
+    if (st == HS_OK) *result = *result * 31 + geometry.inlier_count;
+  }
+  return st;
+}
+
+static hs_status match_pairs(uint64_t *result) {
+  const hs_collection_image images[2] = {{.features = &features[0]}, {.features = &features[1]}};
+  const hs_collection collection = {.images = images, .image_count = 2};
+  const hs_image_pair pair = {0, 1};
+  hs_verify_options v;
+  (void)hs_verify_options_init(&v, HS_FUNDAMENTAL);
+  const hs_pairs_options o = {.struct_size = sizeof o, .verify = &v, .guided = 1, .find_plane = 1};
+  hs_context *c = NULL;
+  hs_pairs *run = NULL;
+  const hs_pair_result *found = NULL;
+  hs_status st = begin(&c, 1);
+  if (st == HS_OK) st = hs_pairs_start(&run, c, &collection, &pair, 1, &o);
+  if (st == HS_OK) st = hs_pairs_next(run, -1, &found);
+  if (st == HS_OK && found) st = found->status;
+  if (st == HS_OK && found) *result = found->match_count;
+  hs_pairs_end(run);
+  hs_destroy(c);
+  return st;
+}
+
+static hs_status choose_pairs(uint64_t *result) {
+  static const char *const names[] = {"a1", "a10", "a2", "b"};
+  static const double places[4][3] = {{0, 0, 0}, {1, 0, 0}, {0, 2, 0}, {9, 9, 9}};
+  hs_retrieval_options o;
+  (void)hs_retrieval_options_init(&o);
+  o.centres = 4;
+  o.components = 8;
+  hs_retrieval *r = NULL;
+  hs_image_pairs pairs = {0};
+  static int8_t vectors[2][64], blended[2][64];
+  hs_status st = hs_pair_sequence(names, 4, 1, 1, &pairs);
+  if (st == HS_OK) st = hs_pair_nearby(&places[0][0], 4, 3.0, 2, &pairs);
+  if (st == HS_OK) st = hs_retrieval_create(&r, &o);
+  for (int i = 0; i < 2 && st == HS_OK; i++) st = hs_retrieval_sample(r, &features[i], 100);
+  if (st == HS_OK) st = hs_retrieval_train(r, NULL);
+  for (int i = 0; i < 2 && st == HS_OK; i++) st = hs_retrieval_describe(r, NULL, &features[i], vectors[i]);
+  const size_t length = hs_retrieval_length(r);
+  if (st == HS_OK) st = hs_blend_similar(NULL, vectors[0], 1, length, 1, blended[0]);
+  if (st == HS_OK) st = hs_pair_similar(NULL, vectors[0], 1, length, 1, &pairs);
+  *result = st == HS_OK ? (uint64_t)(unsigned char)vectors[0][0] + 1 : 0;
+  hs_image_pairs_free(&pairs);
+  hs_retrieval_destroy(r);
+  return st;
+}
+
+static hs_status fill_database(uint64_t *result) {
+  hs_colmap_database *d = NULL;
+  hs_features f = {0};
+  uint32_t id[2];
+  unlink(file_path);
+  hs_status st = hs_colmap_open(&d, file_path, NULL);
+  if (st == HS_OK) st = hs_colmap_add_image(d, "a.png", NULL, &features[0], &id[0]);
+  if (st == HS_OK) st = hs_colmap_add_image(d, "b.png", NULL, &features[1], &id[1]);
+  const hs_colmap_matches m = {
+      .pairs = matches.pairs, .pair_stride_bytes = sizeof *matches.pairs, .count = matches.count};
+  if (st == HS_OK) st = hs_colmap_add_matches(d, id[0], id[1], &m);
+  const hs_colmap_position place = {.found = 1, .coordinates = {48.0, 11.0, 500.0}};
+  if (st == HS_OK) st = hs_colmap_set_position(d, id[0], &place);
+  if (st == HS_OK) st = hs_colmap_commit(d);
+  if (st == HS_OK) st = hs_colmap_read_features(d, id[0], &f);
+  *result = f.count;
+  hs_colmap_close(d);
+  hs_features_free(&f);
+  return st;
+}
+
+static hs_status compute_primitives(uint64_t *result) {
+  static uint8_t out[WIDTH * HEIGHT];
+  static hs_tile tiles[64];
+  const hs_array a = {scenes[0].data, WIDTH, HEIGHT, (size_t)scenes[0].stride_bytes, HS_ELEMENT_U8};
+  const hs_tiling tiling = {16, 16, 100.0};
+  const double taps[3] = {0.25, 0.5, 0.25};
+  static double signal[WIDTH], convolved[WIDTH];
+  const hs_array row = {signal, WIDTH, 1, 0, HS_ELEMENT_F64};
+  uint64_t counts[256];
+  double sum = 0.0;
+  size_t count;
+  hs_context *c = NULL;
+  hs_status st = begin(&c, 2);
+  if (st == HS_OK) st = hs_reduce_sum(c, &a, &sum);
+  if (st == HS_OK) st = hs_tile_stats(c, &a, &tiling, tiles, 64, &count);
+  if (st == HS_OK) st = hs_histogram256(c, &a, NULL, counts);
+  if (st == HS_OK) st = hs_equalize(c, &a, out, WIDTH);
+  if (st == HS_OK) st = hs_convolve1d(c, &row, taps, 3, HS_ENDS_ZERO, convolved, 0);
+  *result = (uint64_t)sum;
+  hs_destroy(c);
+  return st;
+}
+
+/* ------------------------------------------------------------------ the sweep */
+
+static long faults;
+
+/* The next allocation to let fail. */
+static long after(long at) {
+  const char *calls = getenv("HARTSIFT_FAULTS_CALLS");
+  return at < ALL_UP_TO || (calls && strcmp(calls, "0") == 0) ? at + 1 : at + 1 + at / STEPS;
+}
+
+static hs_status run_failing(hs_status (*work)(uint64_t *result), long at, bool goes_on, uint64_t *result) {
+  failing_memory *m = &failing_memory_state;
+  *result = 0;
+  m->made = 0;
+  m->fail_at = at;
+  m->goes_on = goes_on;
+  m->counts = true;
+  const hs_status st = work(result);
+  m->counts = false;
+  return st;
+}
+
+static void sweep(const char *name, hs_status (*work)(uint64_t *result)) {
+  uint64_t expected, result;
+  for (int i = 0; i < 2; i++) assert_int_equal(run_failing(work, 0, false, &expected), HS_OK); /* fills caches */
+  const long alive = failing_memory_state.alive, made = failing_memory_state.made;
+  long refused = 0;
+  for (long at = 1; at <= made; at = after(at))
+    for (int goes_on = 0; goes_on < 2; goes_on++) {
+      const hs_status st = run_failing(work, at, goes_on, &result);
+      if (st != HS_OK && st != HS_ERR_MEMORY && st != HS_ERR_IO && st != HS_ERR_THREAD)
+        fail_msg("%s, allocation %ld: %s", name, at, hs_status_name(st));
+      if (st == HS_OK && result != expected) fail_msg("%s, allocation %ld: another result", name, at);
+      if (failing_memory_state.alive > alive)
+        fail_msg("%s, allocation %ld: %ld blocks not freed", name, at, failing_memory_state.alive - alive);
+      refused += st != HS_OK;
+      faults++;
+      assert_int_equal(run_failing(work, 0, false, &result), HS_OK);
+      assert_true(result == expected);
+    }
+  print_message("%s: %ld allocations, ended with a status after %ld faults\n", name, made, refused);
+}
+
+/* ------------------------------------------------------------------ tests */
+
+static void test_frames(void **state) {
+  (void)state;
+  sweep("frames", extract_all_ways);
+  sweep("frames in flight", keep_in_flight);
+  sweep("scenes", render);
+}
+
+static void test_pictures(void **state) {
+  (void)state;
+  static const char *const names[] = {"bmp_24.bmp", "jpeg_colour.jpg", "jpeg_progressive.jpg", "pam_rgb.pam",
+                                      "png_gray16_adam7.png"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    uint64_t size;
+    snprintf(picture_path, sizeof picture_path, HARTSIFT_SOURCE_DIR "/tests/data/images/%s", names[i]);
+    if (load_picture(&size) != HS_ERR_UNSUPPORTED) sweep(names[i], load_picture); /* a build without its library */
+  }
+}
+
+/* libtiff 4.5 and libwebp 1.2 crash themselves where some of their own allocations fail; here this library's fail. */
+static void test_pictures_of_other_libraries(void **state) {
+  (void)state;
+  static const char *const names[] = {"tiff_lzw.tif", "tiff_tiled_planes8.tif", "webp_alpha.webp", "webp_lossy.webp"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    snprintf(picture_path, sizeof picture_path, HARTSIFT_SOURCE_DIR "/tests/data/images/%s", names[i]);
+    hs_status st = HS_ERR_MEMORY;
+    for (size_t at = 1; st == HS_ERR_MEMORY; at++) {
+      counted_allocator counter = {.fail_at = at, .fill = 0xa5};
+      const hs_allocator allocator = counted_allocator_make(&counter);
+      const hs_load_options o = {.struct_size = sizeof o, .allocator = &allocator};
+      hs_image image = {0};
+      st = hs_load_image(picture_path, &o, &image);
+      hs_image_free(&image);
+      assert_int_equal(counter.alive, 0);
+      faults += st != HS_OK;
+    }
+    assert_true(st == HS_OK || st == HS_ERR_UNSUPPORTED); /* a build without its library */
+  }
+}
+
+static void test_files(void **state) {
+  (void)state;
+  static const char *const names[] = {"f.txt",  "f.npz", "f.csv",  "f.json", "f.key",
+                                      "f.sift", "f.yml", "f.feat", "f.hsf"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    scratch_folder_path(&folder, names[i], file_path);
+    sweep(names[i], save_and_load);
+    unlink(file_path);
+  }
+}
+
+static void test_matching(void **state) {
+  (void)state;
+  sweep("matching", match_all_ways);
+  sweep("verification", verify);
+  sweep("pairs", match_pairs);
+  sweep("choice of pairs", choose_pairs);
+}
+
+static void test_database(void **state) {
+  (void)state;
+  uint64_t count;
+  scratch_folder_path(&folder, "d.db", file_path);
+  if (fill_database(&count) == HS_ERR_UNSUPPORTED) return; /* a build without SQLite */
+  sweep("database", fill_database);
+}
+
+static void test_primitives(void **state) {
+  (void)state;
+  sweep("primitives", compute_primitives);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scratch_folder_make(&folder);
+  for (int i = 0; i < 2; i++) {
+    scenes[i] = extraction_scene(WIDTH, HEIGHT, 5, NULL);
+    features[i] = extraction_once(&o, &scenes[i]);
+  }
+  hs_context *c = extraction_context(&o);
+  const hs_status st = hs_match(c, &features[0], &features[1], NULL, &matches);
+  hs_destroy(c);
+  return st == HS_OK && matches.count > 20 ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    hs_features_free(&features[i]);
+    hs_image_free(&scenes[i]);
+  }
+  hs_matches_free(&matches);
+  scratch_folder_remove(&folder);
+  print_message("%ld faults\n", faults);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_frames),     cmocka_unit_test(test_pictures),
+      cmocka_unit_test(test_files),      cmocka_unit_test(test_pictures_of_other_libraries),
+      cmocka_unit_test(test_matching),   cmocka_unit_test(test_database),
+      cmocka_unit_test(test_primitives),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,130 @@
+"""Every command with faults in memory, in the file layer, in threads, and with signals at any moment: see fault_case.py.
+
+usage: test_faults_command.py [CLASS]     (with HARTSIFT_FAULTS_LIBRARY and HARTSIFT_COMMAND set)
+"""
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from fault_case import FaultCase, Scenario  # noqa: E402
+from batch_case import blots  # noqa: E402
+from command_case import main  # noqa: E402
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "images")
+PICTURES = ("jpeg_colour.jpg", "png_gray8.png", "bmp_24.bmp", "pam_rgb.pam", "tiff_lzw.tif", "webp_alpha.webp")
+FORMATS = ("npz", "csv", "json", "bin", "lowe", "vlfeat", "opencv", "openmvg", "colmap", "visualsfm", "oxford")
+SCENES = ONE, TWO, THREE = "@scene:60x45:1", "@scene:61x47:2", "@scene:52x47:3"
+# What batch leaves while it is not finished.
+BATCH_LEFT = ("out/manifest.journal", "out/.hartsift-batch", "out/manifest.csv")
+
+
+class Pictures(FaultCase):
+    """One picture at a time."""
+
+    @classmethod
+    def prepare(cls):
+        for name in PICTURES:
+            shutil.copy(os.path.join(FOLDER, name), cls.start)
+
+    def test_formats(self):
+        for name in FORMATS:
+            ending = "feat" if name == "openmvg" else name
+            self.sweep(Scenario(name, ("extract", ONE, "--format", name, "-o", f"f.{ending}")))
+
+    def test_pictures(self):
+        for name in PICTURES:
+            # libtiff 4.5 and libwebp 1.2 crash themselves where some of their own allocations fail.
+            without = ("memory",) if name.startswith(("tiff", "webp")) else ()
+            self.sweep(Scenario(name, ("extract", name, "-o", "f.bin", "--format", "bin"), without=without))
+
+    def test_standard_streams(self):
+        with open(os.path.join(FOLDER, "jpeg_gray.jpg"), "rb") as picture:
+            self.sweep(Scenario("streams", ("extract", "-", "--format", "csv"), stdin=picture.read()))
+
+    def test_folder(self):
+        self.sweep(Scenario("folder", ("extract", ONE, TWO, "-o", "out/"), left=("out/",)))
+
+    def test_primitives(self):
+        self.sweep(Scenario("stats", ("stats", "png_gray8.png", "--tile", "8x8", "-o", "s.csv")))
+        self.sweep(Scenario("hist", ("hist", "png_gray8.png", "--equalize", "e.png", "-o", "h.json")))
+
+    def test_info(self):
+        # It reports what it finds: without memory that nothing can be opened.
+        self.sweep(Scenario("info", ("info",), without=("memory", "stat", "open", "read")))
+
+
+class Pairs(FaultCase):
+    """Two pictures, and what is drawn of them."""
+
+    @classmethod
+    def prepare(cls):
+        for number, scene in enumerate((ONE, TWO)):
+            for ending in ("npz", "csv", "json"):
+                cls.command("extract", scene, "-o", f"{number}.{ending}")
+        cls.command("match", ONE, TWO, "-o", "m.json")
+
+    def test_files(self):
+        for ending in ("npz", "csv", "json"):
+            self.sweep(Scenario(ending, ("match", f"0.{ending}", f"1.{ending}", "-o", "f.csv")))
+
+    def test_pictures(self):
+        self.sweep(Scenario("verified", ("match", ONE, TWO, "--verify", "fundamental", "--guided", "-o", "f.json")))
+        self.sweep(Scenario("text", ("match", ONE, TWO, "--format", "colmap")))
+
+    def test_drawings(self):
+        for ending in ("png", "jpg", "ppm"):
+            self.sweep(Scenario(f"keypoints {ending}", ("draw", ONE, "0.npz", "-o", f"d.{ending}")))
+        self.sweep(Scenario("matches", ("draw", ONE, TWO, "m.json", "0.npz", "1.npz", "-o", "d.png")))
+
+
+class Databases(FaultCase):
+    """COLMAP's."""
+
+    @classmethod
+    def prepare(cls):
+        cls.command("batch", "-", "-o", "given.db", stdin="\n".join(SCENES).encode())
+
+    def test_extract(self):
+        self.sweep(Scenario("extract", ("extract", ONE, TWO, "-o", "d.db"), left=("d.db",)))
+
+    def test_match(self):
+        self.sweep(Scenario("match", ("match", "--database", "given.db"), left=("given.db",)))
+
+    def test_retrieval(self):
+        self.sweep(Scenario("retrieval", ("match", "--database", "given.db", "--pairs", "retrieval:1"), left=("given.db",)))
+
+
+class Batches(FaultCase):
+    """Many pictures, and batches put together."""
+
+    @classmethod
+    def prepare(cls):
+        for number in range(4):
+            cls.write_picture(f"in/{number}.pgm", number)
+        for shard in (1, 2):
+            cls.command("batch", "in", "-o", "shards", "--format", "bin", "--shard", f"{shard}/2")
+            cls.command("batch", "in", "-o", f"s{shard}.db", "--shard", f"{shard}/2")
+
+    @classmethod
+    def write_picture(cls, name, number):
+        path = os.path.join(cls.start, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(blots(50 + number, 41, number))
+
+    def test_folder(self):
+        command = ("batch", "in", "-o", "out", "--format", "bin", "--jobs", "2", "--threads", "2")
+        self.sweep(Scenario("batch", command, (*command, "--resume"), left=BATCH_LEFT))
+
+    def test_database(self):
+        command = ("batch", "in", "-o", "d.db", "--jobs", "2", "--threads", "2")
+        self.sweep(Scenario("batch database", command, (*command, "--resume"), left=("d.db",)))
+
+    def test_merge(self):
+        self.sweep(Scenario("merge", ("merge", "shards", "-o", "out"), left=("out/",)))
+        self.sweep(Scenario("merge databases", ("merge", "s1.db", "s2.db", "-o", "d.db"), left=("d.db",)))
+
+
+if __name__ == "__main__":
+    main()

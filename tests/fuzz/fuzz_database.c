@@ -1,0 +1,182 @@
+/*
+ * Fuzz target of COLMAP's databases that anyone may have made. The first byte chooses what the rest is: SQL that is run on a database
+ * of two images, bytes put into such a database's file (places of three bytes, then the byte), or a whole file. Whatever it is, it is
+ * read to its end, and then written to; what was committed is there.
+ */
+#include <math.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/include/hartsift.h"
+#include "tests/fuzz/input_bytes.h"
+#include "tests/fuzz/input_file.h"
+#include "tests/support/feature_maker.h"
+
+enum { FUZZ_FEATURES = 5, FUZZ_IMAGES_MOST = 40, FUZZ_MAX_FEATURES = 4096, FUZZ_STEPS = 20000, FUZZ_SQL_BYTES = 4096 };
+
+typedef struct fuzz_base {
+  hs_features features;
+  unsigned char *bytes;
+  size_t size;
+} fuzz_base;
+
+static hs_colmap_database *open_database(const char *path, int32_t read_only, char *message, size_t message_bytes) {
+  hs_colmap_options options;
+  hs_colmap_database *database = NULL;
+  fuzz_require(hs_colmap_options_init(&options) == HS_OK);
+  options.read_only = read_only;
+  options.replace = !read_only;
+  options.wait_ms = 1;
+  options.max_features = FUZZ_MAX_FEATURES;
+  options.message = message;
+  options.message_bytes = message_bytes;
+  message[0] = '\0';
+  const hs_status status = hs_colmap_open(&database, path, &options);
+  fuzz_require((status == HS_OK) == (database != NULL) && (status == HS_OK || message[0] != '\0'));
+  return database;
+}
+
+/* Two images with features, matches and a place. */
+static bool add_content(hs_colmap_database *database, const hs_features *features, uint32_t ids[2]) {
+  const hs_match_pair pairs[2] = {{0, 1, 1, 2}, {3, 2, 1, 2}};
+  const hs_colmap_matches matches = {.pairs = pairs, .pair_stride_bytes = sizeof pairs[0], .count = 2};
+  const hs_colmap_position position = {.found = 1, .is_cartesian = 1, .coordinates = {1, 2, 3}};
+  return hs_colmap_add_image(database, "fuzz_a.jpg", NULL, features, &ids[0]) == HS_OK &&
+         hs_colmap_add_image(database, "fuzz_b.jpg", NULL, features, &ids[1]) == HS_OK &&
+         hs_colmap_add_matches(database, ids[0], ids[1], &matches) == HS_OK &&
+         hs_colmap_set_position(database, ids[0], &position) == HS_OK;
+}
+
+/* In pages of 512 bytes, of which few are empty. */
+static void make_base(fuzz_base *base) {
+  uint32_t ids[2];
+  char message[256];
+  sqlite3 *sqlite = NULL;
+  sqlite3_int64 size = 0;
+  const char *path = input_file(NULL, 0);
+  feature_maker_fill(&base->features, FUZZ_FEATURES, FEATURES_U8, 7);
+  unlink(path);
+  hs_colmap_database *database = open_database(path, 0, message, sizeof message);
+  fuzz_require(database && add_content(database, &base->features, ids) && hs_colmap_commit(database) == HS_OK);
+  hs_colmap_close(database);
+  fuzz_require(sqlite3_open(path, &sqlite) == SQLITE_OK);
+  fuzz_require(sqlite3_exec(sqlite, "PRAGMA page_size = 512; VACUUM", NULL, NULL, NULL) == SQLITE_OK);
+  base->bytes = sqlite3_serialize(sqlite, "main", &size, 0);
+  fuzz_require(base->bytes != NULL);
+  base->size = (size_t)size;
+  sqlite3_close(sqlite);
+}
+
+/* No statement reaches another file. */
+static int authorize(void *user, int action, const char *a, const char *b, const char *c, const char *d) {
+  (void)user, (void)a, (void)b, (void)c, (void)d;
+  return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
+}
+
+static int stop_long_statement(void *user) {
+  int *left = user;
+  return (*left)-- <= 0;
+}
+
+/* What SQL makes of the base; a statement that fails is passed over, and the next ones follow. */
+static const char *run_sql(const fuzz_base *base, input_bytes *input) {
+  sqlite3 *sqlite = NULL;
+  sqlite3_int64 size = 0;
+  int left = FUZZ_STEPS / 100;
+  unsigned char *copy = sqlite3_malloc64(base->size);
+  fuzz_require(copy != NULL && sqlite3_open(":memory:", &sqlite) == SQLITE_OK);
+  memcpy(copy, base->bytes, base->size);
+  fuzz_require(sqlite3_deserialize(sqlite, "main", copy, (sqlite3_int64)base->size, (sqlite3_int64)base->size,
+                                   SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE) == SQLITE_OK);
+  sqlite3_limit(sqlite, SQLITE_LIMIT_LENGTH, 1 << 20);
+  sqlite3_limit(sqlite, SQLITE_LIMIT_EXPR_DEPTH, 20);
+  sqlite3_db_config(sqlite, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, NULL);
+  sqlite3_set_authorizer(sqlite, authorize, NULL);
+  sqlite3_progress_handler(sqlite, 100, stop_long_statement, &left);
+  while (input->size > 0) {
+    char *sql = input_text(input, FUZZ_SQL_BYTES);
+    fuzz_require(sql != NULL);
+    (void)sqlite3_exec(sqlite, sql, NULL, NULL, NULL);
+    free(sql);
+  }
+  sqlite3_set_authorizer(sqlite, NULL, NULL);
+  unsigned char *made = sqlite3_serialize(sqlite, "main", &size, 0);
+  const char *path = input_file(made, made ? (size_t)size : 0);
+  sqlite3_free(made);
+  sqlite3_close(sqlite);
+  return path;
+}
+
+static const char *patch(const fuzz_base *base, input_bytes *input) {
+  uint8_t *bytes = malloc(base->size);
+  fuzz_require(bytes != NULL);
+  memcpy(bytes, base->bytes, base->size);
+  while (input->size > 0) {
+    const size_t place = input_u8(input) | (size_t)input_u8(input) << 8 | (size_t)input_u8(input) << 16;
+    bytes[place % base->size] = input_u8(input);
+  }
+  const char *path = input_file(bytes, base->size);
+  free(bytes);
+  return path;
+}
+
+static void read_image(hs_colmap_database *database, const hs_colmap_image *image, uint32_t before) {
+  hs_features features = {0};
+  hs_colmap_position position;
+  int64_t matches = 0, verified = 0;
+  const uint32_t id = image->image_id;
+  if (hs_colmap_read_features(database, id, &features) == HS_OK)
+    fuzz_require(feature_maker_consistent(&features) && features.count <= FUZZ_MAX_FEATURES);
+  else
+    fuzz_require(!features.keypoints && hs_colmap_last_error(database)[0] != '\0');
+  hs_features_free(&features);
+  if (hs_colmap_read_position(database, id, &position) == HS_OK)
+    for (int i = 0; position.found && i < 3; i++) fuzz_require(isfinite(position.coordinates[i]) != 0);
+  if (hs_colmap_count_matches(database, before, id, &matches, &verified) == HS_OK)
+    fuzz_require(matches >= -1 && verified >= -1);
+}
+
+static void read_all(const char *path) {
+  char message[256];
+  hs_colmap_database *database = open_database(path, 1, message, sizeof message);
+  int64_t after = -1;
+  for (int i = 0; database && i < FUZZ_IMAGES_MOST; i++) {
+    hs_colmap_image image;
+    if (hs_colmap_next_image(database, after, &image) != HS_OK || !image.found) break;
+    fuzz_require((int64_t)image.image_id > after && image.name != NULL && image.features >= -1);
+    fuzz_require(image.camera.parameter_count >= 0 && image.camera.parameter_count <= HS_COLMAP_PARAMETERS);
+    read_image(database, &image, after < 0 ? image.image_id + 1 : (uint32_t)after);
+    after = image.image_id;
+  }
+  hs_colmap_close(database);
+}
+
+static void write_some(const char *path, const hs_features *features) {
+  char message[256];
+  uint32_t ids[2] = {0, 0};
+  hs_colmap_database *database = open_database(path, 0, message, sizeof message);
+  const bool done = database && add_content(database, features, ids) && hs_colmap_commit(database) == HS_OK;
+  hs_colmap_close(database);
+  if (!done) return;
+  hs_features again = {0};
+  database = open_database(path, 1, message, sizeof message);
+  fuzz_require(database && hs_colmap_read_features(database, ids[0], &again) == HS_OK &&
+               again.count == features->count);
+  hs_features_free(&again);
+  hs_colmap_close(database);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static fuzz_base base;
+  input_bytes input = {data, size};
+  if (!base.bytes) make_base(&base);
+  const uint8_t kind = input_u8(&input) % 3u;
+  const char *path = kind == 0   ? run_sql(&base, &input)
+                     : kind == 1 ? patch(&base, &input)
+                                 : input_file(input.data, input.size);
+  read_all(path);
+  write_some(path, &base.features);
+  return 0;
+}

@@ -1,0 +1,139 @@
+"""Faults that a test must notice: lines written against an attacker, a failing machine or a wrong size, each without its effect.
+
+A fault names a text that stands in its file exactly once, what takes its place, and the tests of which at least one must fail.
+"""
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple
+
+
+def _mutant(name, file, old, new, *tests):
+    return Mutant(name, file, old, new, tests)
+
+
+_ATOMIC = "pipeline/base/atomic_file.c"
+_COLMAP = "pipeline/formats/colmap/"
+_FLIGHT = "pipeline/frame/in_flight.c"
+
+MUTANTS = (
+    # Databases that anyone may have made
+    _mutant("colmap_trusts_schema", _COLMAP + "colmap_database.c", "trusted_schema = OFF", "trusted_schema = ON", "unit.colmap_hostile"),
+    _mutant("colmap_not_defensive", _COLMAP + "colmap_database.c", "DBCONFIG_DEFENSIVE, 1", "DBCONFIG_DEFENSIVE, 0", "unit.colmap_hostile"),
+    _mutant("colmap_columns_of_old_features", _COLMAP + "colmap_images.c", "sqlite3_column_int64(statement, 1) == wanted.columns", "true",
+            "unit.colmap_hostile"),
+    _mutant("colmap_any_signature", _COLMAP + "colmap_database.c", "got == 0 || (got == sizeof first",
+            "got >= 0 || (got == sizeof first", "unit.colmap_database"),
+    _mutant("colmap_any_kind_of_file", _COLMAP + "colmap_database.c", "!S_ISREG(info.st_mode)", "0", "unit.colmap_database"),
+    _mutant("colmap_uri_names", _COLMAP + "colmap_database.c", 'path[0] == \'/\' ? "" : "./"', '""', "unit.colmap_database"),
+    _mutant("colmap_lazy_lock", _COLMAP + "colmap_database.c", '"BEGIN IMMEDIATE"', '"BEGIN"', "unit.colmap_database"),
+    _mutant("colmap_claimed_rows", _COLMAP + "colmap_images.c", "(uint64_t)rows > database->options.max_features", "0", "unit.colmap_content"),
+    _mutant("colmap_blob_of_another_size", _COLMAP + "colmap_images.c", "size != rows * columns * (int64_t)unit", "0", "unit.colmap_content"),
+    _mutant("colmap_index_of_a_match", _COLMAP + "colmap_matches.c", "(int64_t)index[0] >= limits[0] ||", "", "unit.colmap_pairs"),
+    _mutant("colmap_place_not_finite", _COLMAP + "colmap_positions.c", "!isfinite(at[i])", "0", "unit.colmap_positions"),
+    # Files that appear whole or not at all
+    _mutant("file_not_synced", _ATOMIC, "fsync(fileno(file->stream)) != 0", "0", "unit.atomic_file"),
+    _mutant("file_failed_sync_passes", _ATOMIC, "    error = errno; /* EINVAL", "    error = 0; /* EINVAL", "unit.atomic_calls"),
+    _mutant("file_group_left_out", _ATOMIC, "own.st_gid != existing->st_gid && fchown", "0 && fchown", "unit.atomic_file"),
+    _mutant("file_owner_left_out", _ATOMIC, "own.st_uid != existing->st_uid && fchown", "0 && fchown", "unit.atomic_calls"),
+    _mutant("file_group_refused_passes", _ATOMIC, "    mode = without_group(mode);", "", "unit.atomic_file"),
+    _mutant("file_open_before_fchmod", _ATOMIC, "existing ? 0600 : 0666", "0666", "unit.atomic_file"),
+    _mutant("file_follows_planted_name", _ATOMIC, "O_CREAT | O_EXCL | O_CLOEXEC", "O_CREAT | O_CLOEXEC", "unit.atomic_calls"),
+    _mutant("file_inherited", _ATOMIC, "O_CREAT | O_EXCL | O_CLOEXEC", "O_CREAT | O_EXCL", "unit.atomic_calls"),
+    _mutant("file_write_protection", _ATOMIC, "access(path, W_OK) != 0", "0", "unit.atomic_file"),
+    _mutant("file_replaces_database", _ATOMIC, "if (is_database(path))", "if (0)", "unit.atomic_file"),
+    _mutant("file_leaves_temporary", _ATOMIC, "    unlink(file->temporary);\n    atomic_file_gone", "    atomic_file_gone", "unit.atomic_file"),
+    _mutant("file_failed_write_passes", _ATOMIC, "failed_before           ?", "0 ?", "unit.atomic_file"),
+    _mutant("file_folder_not_synced", _ATOMIC, "file->is_staged ? 0 : atomic_file_sync_folder(file)", "0", "unit.atomic_file"),
+    _mutant("file_at_work_is_removed", _ATOMIC, "flock(descriptor, LOCK_EX | LOCK_NB) == 0)", "1)", "unit.atomic_file"),
+    _mutant("signal_leaves_temporary", "pipeline/cli/common/unfinished_files.c", "unlink(listed_files[i].path)", "(void)0", "unit.atomic_file"),
+    # Threads, signals, processes
+    _mutant("workers_take_signals", "cpu/threads.c", "pthread_sigmask(SIG_SETMASK, &blocked, &saved)", "pthread_sigmask(SIG_SETMASK, NULL, &saved)",
+            "unit.threads"),
+    _mutant("lanes_take_signals", _FLIGHT,
+            "if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0)\n    return", "if (pthread_sigmask(SIG_SETMASK, NULL, &saved) != 0)\n    return",
+            "unit.thread_signals"),
+    _mutant("pairs_take_signals", "pipeline/pairs/pairs.c", "pthread_sigmask(SIG_SETMASK, &blocked, &saved)",
+            "pthread_sigmask(SIG_SETMASK, NULL, &saved)", "unit.thread_signals"),
+    _mutant("workers_block_faults", "cpu/worker_signals.h", "sigdelset(signals, faults[i]);", "(void)faults[i];", "unit.threads"),
+    _mutant("mask_not_given_back", "cpu/threads.c", "  pthread_sigmask(SIG_SETMASK, &saved, NULL);", "", "unit.threads"),
+    _mutant("workers_float_environment", "cpu/threads.c", "float_environment_enter(&saved);", "fegetenv(&saved.saved);", "unit.threads"),
+    _mutant("float_environment_not_entered", "cpu/float_environment.h", "  fesetenv(FE_DFL_ENV);", "", "api.rounding_modes"),
+    _mutant("float_environment_not_left", "cpu/float_environment.h", "{ fesetenv(&e->saved); }", "{ (void)e; }", "api.contexts"),
+    _mutant("match_float_environment", "pipeline/matching/match.c", "hs_matches *matches) {\n  FLOAT_ENVIRONMENT_OF_LIBRARY;",
+            "hs_matches *matches) {", "api.rounding_modes", "api.float_environment"),
+    _mutant("forked_child_waits", "pipeline/device/backend.c", "if (c->process == getpid()) {", "if (1) {", "api.in_flight"),
+    _mutant("forked_child_waits_for_lanes", _FLIGHT, "if (c->process == getpid()) stop_lanes", "if (1) stop_lanes", "api.in_flight"),
+    # Sizes and limits
+    _mutant("product_overflows", "pipeline/base/memory.c", "if (a != 0 && b > (size_t)-1 / a) return false;", "", "unit.memory_message"),
+    _mutant("sum_overflows", "pipeline/base/memory.c", "if (b > (size_t)-1 - a) return false;", "", "unit.memory_message"),
+    _mutant("stride_below_a_row", "pipeline/context/image_view.c", "if (stride < row ||", "if (", "property.inputs"),
+    _mutant("misaligned_samples", "pipeline/context/image_view.c", "(uintptr_t)image->data % sample != 0", "0", "property.inputs"),
+    _mutant("max_pixels_of_frames", "pipeline/context/image_view.c", "if (pixels > limit)", "if (0)", "api.limits"),
+    _mutant("max_memory_of_frames", "pipeline/context/context.c", "if (limit > 0 && wanted > limit)", "if (0)", "api.limits"),
+    _mutant("max_memory_of_matching", "pipeline/matching/match.c", "if (limit > 0 && bytes > limit)", "if (0)", "api.matching_calls"),
+    _mutant("max_pixels_of_files", "pipeline/image_io/decoding.c", "|| width > request->max_pixels / height", "", "unit.image_io"),
+    _mutant("jpeg_coefficients", "pipeline/image_io/read_jpeg.c", "if (!jpeg_has_multiple_scans(jpeg)) return 0;", "return 0;",
+            "unit.image_jpeg"),
+    _mutant("memory_of_the_control_group", "pipeline/base/machine_memory.c", 'take_least(memory, bytes, "this control group");', "(void)memory;",
+            "unit.machine_memory"),
+    _mutant("jpeg_many_scans", "pipeline/image_io/read_jpeg.c", "decoder->jpeg.input_scan_number > READ_JPEG_MAX_SCANS", "0",
+            "unit.image_corpus"),
+    _mutant("jpeg_ends_early", "pipeline/image_io/read_jpeg.c", "  if (!complete)\n", "  if (0)\n", "unit.image_jpeg", "unit.image_corpus"),
+    _mutant("jpeg_large_sums", "pipeline/image_io/jpeg_follow.c", "(c == 0 && sum > JPEG_SUM_MOST)", "0", "unit.jpeg_stream"),
+    _mutant("png_short_for_its_size", "pipeline/image_io/read_png.c", "row_bytes / READ_PNG_DEFLATE_RATIO > decoder->request->size / height + 1", "0",
+            "unit.image_png", "unit.image_corpus"),
+    _mutant("png_checksums", "pipeline/image_io/read_png.c", "png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);",
+            "png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);", "unit.image_png", "unit.image_corpus"),
+    _mutant("pipe_without_writer", "pipeline/image_io/load.c", "O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY", "O_RDONLY | O_CLOEXEC | O_NOCTTY",
+            "unit.image_io"),
+    _mutant("npz_memory", "pipeline/formats/format_npz.c", "return source_check_memory(source, bytes);", "return HS_OK;", "unit.formats_broken",
+            "api.cli_hostile"),
+    _mutant("features_memory", "pipeline/formats/common/feature_file.c",
+            "const hs_status status = source_check_memory(source, (uint64_t)info.st_size);", "const hs_status status = HS_OK;",
+            "unit.formats_broken"),
+    _mutant("npz_checksum", "pipeline/formats/common/zip_reader.c", "crc_zip(0, entry->bytes, entry->size) != found->check", "0",
+            "unit.formats_broken"),
+    _mutant("npz_expansion", "pipeline/formats/common/zip_reader.c", "found->size / DEFLATE_EXPANSION_MOST > found->packed_size", "0",
+            "unit.formats_broken", "api.cli_hostile"),
+    _mutant("npz_entry_limit", "pipeline/formats/common/zip_reader.c", "found.size > most_bytes || ", "", "unit.format_parts", "api.cli_hostile"),
+    _mutant("npz_header_limit", "pipeline/formats/common/zip_reader.c", "*held = found.size < room ? (size_t)found.size : room;",
+            "*held = (size_t)found.size;", "unit.format_parts", "unit.formats_broken"),
+    _mutant("bin_checksum", "pipeline/formats/format_bin.c", "bin_check_of(source) != header->check", "0", "unit.formats_broken"),
+    _mutant("claimed_features", "pipeline/formats/common/feature_file.c", "if (count > source->max_features) {", "if (0) {", "unit.formats_broken"),
+    _mutant("text_byte_limit", "pipeline/formats/common/feature_file.c", "(uint64_t)info.st_size > most || ", "", "unit.formats_broken"),
+    _mutant("features_of_a_pipe", "pipeline/formats/common/feature_file.c", "if (!S_ISREG(info.st_mode)) {", "if (0) {", "unit.formats_broken"),
+    _mutant("json_depth", "pipeline/formats/common/json_reader.c", "JSON_DEPTH_MOST = 32", "JSON_DEPTH_MOST = 1 << 30", "unit.formats_broken"),
+    _mutant("number_not_finite", "pipeline/formats/common/number_text.c", "&& isfinite(*value)", "", "unit.number_text"),
+    _mutant("match_file_index", "pipeline/cli/common/match_reader.c", "{(double)in->count_a, (double)in->count_b}", "{4294967296.0, 4294967296.0}",
+            "unit.match_files"),
+    # Geometry, matching
+    _mutant("huge_coordinates", "pipeline/geometry/verify.c", "COORDINATE_MAX 1.0e6", "COORDINATE_MAX 1.0e30", "unit.verification"),
+    _mutant("flat_triangles_in_a_sample", "pipeline/geometry/homography.c", "if (!(areas[i] * areas[i] > height * height * longest)) return false;",
+            "", "unit.geometry_solvers"),
+    _mutant("too_many_matches", "pipeline/geometry/verify.c", "if (count > GEOMETRY_MATCHES_MAX) {", "if (0) {", "unit.verification_calls"),
+    _mutant("distance_at_its_limit", "stages/match.h", "nearest <= limits->distance_squared", "nearest < limits->distance_squared",
+            "api.matching_calls"),
+    _mutant("number_of_neighbours", "pipeline/matching/neighbours.c", "if (k < 1 || k > HS_NEIGHBOURS_MOST)", "if (k < 1)", "api.neighbours"),
+    # Structs of later headers
+    _mutant("unknown_fields", "pipeline/base/adopt.c", "if (bytes[i] == 0) continue;", "continue;", "unit.adopt"),
+    _mutant("struct_size_not_set", "pipeline/base/adopt.c", "size >= kind.least && size <= STRUCT_BYTES_MAX", "size <= STRUCT_BYTES_MAX", "unit.adopt"),
+    # The command
+    _mutant("control_characters", "pipeline/base/message.c", "      *c = '?';", "", "unit.memory_message"),
+    _mutant("journal_checksum", "pipeline/cli/batch/batch_rows.c", "check == crc_zip(0, text, row->check_at)", "true", "unit.batch"),
+    _mutant("journal_lock", "pipeline/cli/batch/batch_manifest.c", "(errno == EACCES || errno == EAGAIN)", "errno == 0", "api.batch_resume"),
+    _mutant("manifest_of_somebody_else", "pipeline/cli/batch/batch_manifest.c", "if (is_own(descriptor)) return CLI_DONE;", "return CLI_DONE;",
+            "api.batch"),
+    _mutant("staging_link", "pipeline/cli/batch/batch_store.c", "O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC", "O_DIRECTORY | O_CLOEXEC", "api.batch"),
+    _mutant("staging_of_another_user", "pipeline/cli/batch/batch_store.c", "(!is_new && info.st_uid != geteuid())", "0", "api.batch"),
+    _mutant("staging_with_foreign_files", "pipeline/cli/batch/batch_store.c", "} else if (foreign[0] != '\\0') {", "} else if (0) {", "api.batch"),
+    _mutant("staging_removes_all", "pipeline/cli/batch/batch_store.c", "if (is_own_name(name)) unlinkat", "unlinkat", "api.batch"),
+    _mutant("output_outside_its_folder", "pipeline/cli/batch/batch_list.c", "if (length == 2 && part[0] == '.' && part[1] == '.') {", "if (0) {",
+            "unit.batch", "api.batch"),
+)

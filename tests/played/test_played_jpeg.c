@@ -1,0 +1,421 @@
+/*
+ * JPEGs that stay encoded until a played GPU's engine decodes them: the same features as from pixels, in every orientation, alone
+ * and in groups, and by libjpeg wherever the engine is not right, not there or not asked.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/image_io/made_jpeg.h"
+#include "tests/support/exif_maker.h"
+#include "tests/support/extraction.h"
+#include "tests/support/image_maker.h"
+#include "tests/support/played_device/played_device.h"
+
+enum { WIDTH = 150, HEIGHT = 110, ORIENTATIONS = 8, TAG_ORIENTATION = 0x0112 };
+
+static image_file files[ORIENTATIONS + 1]; /* [o]: of EXIF orientation o; [0]: without EXIF */
+static hs_features expected[ORIENTATIONS + 1];
+
+static hs_image load(const image_file *file, int keep_encoded) {
+  const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = keep_encoded};
+  hs_image image;
+  assert_int_equal(hs_load_image_memory(file->bytes, file->size, &options, &image), HS_OK);
+  return image;
+}
+
+static image_file make_file(uint32_t orientation) {
+  const exif_field field = {IN_FIRST, TAG_ORIENTATION, FIELD_SHORT, 1, {orientation}};
+  uint8_t app1[EXIF_MAKER_BYTES];
+  hs_image scene = extraction_scene(WIDTH, HEIGHT, 7, NULL);
+  const jpeg_spec spec = {.space = JPEG_GRAY,
+                          .quality = 90,
+                          .luma_sampling = 1,
+                          .width = WIDTH,
+                          .height = HEIGHT,
+                          .app1 = orientation > 0 ? app1 : NULL,
+                          .app1_size = exif_maker_make('I', &field, 1, app1)};
+  const image_file file = jpeg_spec_make(&spec, scene.data);
+  hs_image_free(&scene);
+  return file;
+}
+
+static int set_up(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  for (uint32_t i = 0; i <= ORIENTATIONS; i++) {
+    files[i] = make_file(i);
+    hs_image pixels = load(&files[i], 0);
+    expected[i] = extraction_once(&o, &pixels);
+    assert_true(expected[i].count > 20);
+    hs_image_free(&pixels);
+  }
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  for (int i = 0; i <= ORIENTATIONS; i++) {
+    image_file_free(&files[i]);
+    hs_features_free(&expected[i]);
+  }
+  return 0;
+}
+
+static hs_context *context_on(played_jpeg engine, hs_device device) {
+  played_reset(1);
+  played.jpeg = engine;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.device = device;
+  o.in_flight = 6;
+  return extraction_context(&o);
+}
+
+static void test_asked(void **state) {
+  (void)state;
+  static const struct {
+    played_jpeg engine;
+    int32_t ready;
+    const char *said;
+  } cases[] = {{PLAYED_JPEG_NO_LIBRARY, 0, "no library"},
+               {PLAYED_JPEG_ABSENT, 0, "finds none"},
+               {PLAYED_JPEG_RIGHT, 1, "nvJPEG 0.1.2"},
+               {PLAYED_JPEG_DIFFERS, -1, "differ from libjpeg's: 1 of made picture 0"},
+               {PLAYED_JPEG_REFUSES, -1, "refuses"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char message[200];
+    hs_context *c = context_on(cases[i].engine, HS_DEVICE_CUDA);
+    assert_null(strstr(hs_backend_report(c), "JPEG")); /* nobody has asked */
+    for (int again = 0; again < 2; again++) {
+      assert_int_equal(hs_decodes_jpeg(c, message, sizeof message), cases[i].ready);
+      assert_non_null(strstr(message, cases[i].said));
+    }
+    assert_non_null(strstr(hs_backend_report(c), cases[i].ready > 0 ? "JPEG: the GPU's engine (" : "JPEG: libjpeg ("));
+    assert_non_null(strstr(hs_backend_report(c), cases[i].said));
+    hs_destroy(c);
+    assert_int_equal(played.alive, 0);
+    hs_options o = extraction_options(HS_PROFILE_LOWE);
+    o.device = HS_DEVICE_CUDA;
+    o.decoder = HS_DECODER_GPU;
+    assert_int_equal(hs_create_explained(&c, &o, message, sizeof message),
+                     cases[i].ready > 0 ? HS_OK : HS_ERR_NO_DEVICE);
+    if (cases[i].ready < 1) assert_non_null(strstr(message, cases[i].said));
+    hs_destroy(c);
+    o.decoder = HS_DECODER_CPU;
+    c = extraction_context(&o);
+    assert_int_equal(hs_decodes_jpeg(c, message, sizeof message), 0);
+    hs_destroy(c);
+    assert_int_equal(played.alive, 0);
+  }
+}
+
+/* Features of a kept file by every call that takes an image. */
+static void check_calls(hs_context *c, int orientation) {
+  hs_image kept = load(&files[orientation], 1);
+  const hs_features *view = NULL, *want = &expected[orientation];
+  hs_features found = {0};
+  assert_int_equal(kept.layout, HS_JPEG);
+  assert_int_equal(hs_extract(c, &kept, NULL, &found), HS_OK);
+  extraction_check_equal(want, &found, "hs_extract");
+  assert_int_equal(found.origin.exif_orientation, orientation > 1 ? orientation : 0);
+  assert_int_equal(hs_extract_view(c, &kept, NULL, &view), HS_OK);
+  extraction_check_equal(want, view, "hs_extract_view");
+  assert_int_equal(hs_describe(c, &kept, want->keypoints, want->count, &found, NULL), HS_OK);
+  extraction_check_equal(want, &found, "hs_describe");
+  hs_image mask = extraction_scene(kept.width, kept.height, 1, NULL);
+  memset((void *)(uintptr_t)mask.data, 1, (size_t)kept.width * (size_t)kept.height);
+  assert_int_equal(hs_extract(c, &kept, &mask, &found), HS_OK);
+  extraction_check_equal(want, &found, "with a mask");
+  hs_image_free(&mask);
+  hs_features_free(&found);
+  hs_image_free(&kept);
+}
+
+static void test_orientations(void **state) {
+  (void)state;
+  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
+  const uint64_t checked = played.decoded;
+  for (int o = 0; o <= ORIENTATIONS; o++) check_calls(c, o);
+  assert_int_equal(played.decoded, checked + 2 * (ORIENTATIONS + 1)); /* not for masks, nor for given keypoints */
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+/* On the CPU, on a hybrid context and beside an engine that is not right. */
+static void test_without_the_engine(void **state) {
+  (void)state;
+  static const hs_device devices[] = {HS_DEVICE_CPU, HS_DEVICE_HYBRID, HS_DEVICE_CUDA, HS_DEVICE_CUDA};
+  static const played_jpeg engines[] = {PLAYED_JPEG_RIGHT, PLAYED_JPEG_RIGHT, PLAYED_JPEG_DIFFERS, PLAYED_JPEG_REFUSES};
+  for (int i = 0; i < 4; i++) {
+    hs_context *c = context_on(engines[i], devices[i]);
+    assert_true(hs_decodes_jpeg(c, NULL, 0) < 1);
+    for (int o = 0; o <= ORIENTATIONS; o += 3) check_calls(c, o);
+    hs_destroy(c);
+    assert_int_equal(played.alive, 0);
+  }
+}
+
+/* Two sizes, kept and decoded, alone and in groups; the engine begins to refuse half way. */
+static void test_in_flight(void **state) {
+  (void)state;
+  enum { IMAGES = 60 };
+  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_image images[IMAGES];
+  hs_features found = {0};
+  int submitted = 0;
+  for (int i = 0; i < IMAGES; i++) images[i] = load(&files[i / 4 % (ORIENTATIONS + 1)], i % 7 != 6);
+  for (int done = 0; done < IMAGES; done++) {
+    while (submitted < IMAGES && hs_submit(c, &images[submitted], NULL) == HS_OK) submitted++;
+    if (done == IMAGES / 2) played.jpeg = PLAYED_JPEG_REFUSES;
+    assert_int_equal(hs_wait(c, &found), HS_OK);
+    extraction_check_equal(&expected[done / 4 % (ORIENTATIONS + 1)], &found, "in flight");
+    hs_image_free(&images[done]);
+  }
+  assert_true(played.decoded > 3);
+  hs_features_free(&found);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+enum { SIZES = 13, MANY = 6 * SIZES };
+
+/* JPEGs of different sizes, and their features. */
+typedef struct sizes {
+  unsigned char *bytes[SIZES];
+  size_t size[SIZES];
+  hs_image kept[SIZES];
+  hs_features wanted[SIZES];
+} sizes;
+
+static void sizes_make(sizes *s) {
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  played_reset(1);
+  for (int i = 0; i < SIZES; i++) {
+    const made_jpeg made = {.width = 60 + 5 * i, .height = 70, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
+    assert_int_equal(made_jpeg_write(&made, &s->bytes[i], &s->size[i]), HS_OK);
+    s->kept[i] = load(&(image_file){s->bytes[i], s->size[i]}, 1);
+    assert_int_equal(s->kept[i].layout, HS_JPEG);
+    s->wanted[i] = extraction_once(&o, &s->kept[i]);
+  }
+}
+
+static void sizes_free(sizes *s) {
+  for (int i = 0; i < SIZES; i++) {
+    hs_features_free(&s->wanted[i]);
+    hs_image_free(&s->kept[i]);
+    free(s->bytes[i]);
+  }
+}
+
+/* All of them several times, as images that stay encoded, or as files. */
+static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as_files) {
+  hs_features found = {0};
+  for (int done = 0, submitted = 0; done < MANY; done++) {
+    for (; submitted < MANY; submitted++) {
+      const int i = submitted % SIZES;
+      const hs_status st =
+          as_files ? hs_submit_encoded(c, s->bytes[i], s->size[i], as_files, NULL) : hs_submit(c, &s->kept[i], NULL);
+      if (st == HS_ERR_CAPACITY) break;
+      assert_int_equal(st, HS_OK);
+    }
+    assert_int_equal(hs_wait(c, &found), HS_OK);
+    extraction_check_equal(&s->wanted[done % SIZES], &found, "of many sizes");
+  }
+  hs_features_free(&found);
+}
+
+/* More sizes that alternate than the engine's pictures have room for; with a limit of memory the CPU decodes. */
+static void test_many_sizes(void **state) {
+  (void)state;
+  sizes s;
+  sizes_make(&s);
+  const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1}, plain = {.struct_size = sizeof plain};
+  const hs_load_options *const loads[] = {NULL, &keep, &plain};
+  for (int l = 0; l < 3; l++) {
+    for (int in_flight = 0; in_flight < 40; in_flight += 13) {
+      const bool is_limited = in_flight == 13;
+      hs_options o = extraction_options(HS_PROFILE_LOWE);
+      played_reset(1);
+      played.jpeg = PLAYED_JPEG_RIGHT;
+      o.device = HS_DEVICE_CUDA;
+      o.in_flight = in_flight;
+      o.threads = 3;
+      o.max_memory_bytes = is_limited ? (uint64_t)1 << 30 : 0;
+      hs_context *c = extraction_context(&o);
+      if (l < 2) assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
+      const uint64_t compared = played.decoded;
+      check_sizes(c, &s, loads[l]);
+      if (is_limited || l == 2)
+        assert_int_equal(played.decoded, compared);
+      else
+        assert_true(played.decoded > compared);
+      hs_destroy(c);
+      assert_int_equal(played.alive, 0);
+    }
+  }
+  sizes_free(&s);
+}
+
+/* Files in every orientation: by the engine where options or load ask for it, by libjpeg beside a mask, or made smaller. */
+static void test_files(void **state) {
+  (void)state;
+  hs_load_options load = {.struct_size = sizeof load};
+  hs_features found = {0};
+  for (int way = 0; way < 4; way++) {
+    played_reset(1);
+    played.jpeg = PLAYED_JPEG_RIGHT;
+    hs_options o = extraction_options(HS_PROFILE_LOWE);
+    o.device = HS_DEVICE_CUDA;
+    o.decoder = way == 1 ? HS_DECODER_GPU : way == 2 ? HS_DECODER_CPU : HS_DECODER_AUTO;
+    load.keep_encoded = way != 1;
+    load.max_image_size = way == 3 ? WIDTH : 0; /* no smaller, but pixels are wanted */
+    hs_context *c = extraction_context(&o);
+    const bool by_engine = way < 2;
+    if (way == 0) assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
+    uint64_t decoded = played.decoded;
+    for (int i = 0; i <= ORIENTATIONS; i++) {
+      assert_int_equal(hs_extract_encoded(c, files[i].bytes, files[i].size, &load, NULL, &found), HS_OK);
+      extraction_check_equal(&expected[i], &found, "hs_extract_encoded");
+      assert_int_equal(found.origin.exif_orientation, i > 1 ? i : 0);
+    }
+    if (way < 3) assert_int_equal(played.decoded - decoded, by_engine ? ORIENTATIONS + 1 : 0);
+    for (int i = 0; i <= ORIENTATIONS; i++)
+      assert_int_equal(hs_submit_encoded(c, files[i].bytes, files[i].size, &load, NULL), HS_OK);
+    for (int i = 0; i <= ORIENTATIONS; i++) {
+      assert_int_equal(hs_wait(c, &found), HS_OK);
+      extraction_check_equal(&expected[i], &found, "in flight");
+    }
+    hs_image mask = extraction_scene(expected[6].image_width, expected[6].image_height, 1, NULL);
+    memset((void *)(uintptr_t)mask.data, 1, (size_t)mask.width * (size_t)mask.height);
+    decoded = played.decoded;
+    assert_int_equal(hs_submit_encoded(c, files[6].bytes, files[6].size, &load, &mask), HS_OK);
+    assert_int_equal(hs_wait(c, &found), HS_OK);
+    extraction_check_equal(&expected[6], &found, "with a mask");
+    assert_int_equal(played.decoded, decoded);
+    hs_image_free(&mask);
+    hs_destroy(c);
+    assert_int_equal(played.alive, 0);
+  }
+  hs_features_free(&found);
+}
+
+/* The engine begins to refuse, and there are files that nobody can read. */
+static void test_files_refused(void **state) {
+  (void)state;
+  const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
+  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_features found = {0};
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < 6; i++)
+      assert_int_equal(hs_submit_encoded(c, files[i].bytes, i == 3 ? files[i].size / 2 : files[i].size, &load, NULL),
+                       HS_OK);
+    for (int i = 0; i < 6; i++) {
+      assert_int_equal(hs_wait(c, &found), i == 3 ? HS_ERR_FORMAT : HS_OK);
+      extraction_check_equal(&expected[i == 3 ? 2 : i], &found, "beside a damaged one");
+    }
+    played.jpeg = PLAYED_JPEG_REFUSES;
+  }
+  hs_features_free(&found);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
+/* A file changed behind the library's back, and calls that want pixels. */
+static void test_refused(void **state) {
+  (void)state;
+  hs_context *c = context_on(PLAYED_JPEG_ABSENT, HS_DEVICE_CUDA);
+  hs_features found = {0};
+  hs_image kept = load(&files[0], 1), wrong = kept;
+  wrong.width--;
+  assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_IMAGE);
+  wrong = kept;
+  wrong.stride_bytes = 50;
+  assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_IMAGE);
+  wrong.stride_bytes = kept.stride_bytes / 2;
+  assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_FORMAT);
+  wrong = kept;
+  wrong.type = HS_U16;
+  assert_int_equal(hs_submit(c, &wrong, NULL), HS_ERR_IMAGE);
+  wrong = kept;
+  wrong.data = NULL;
+  assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_IMAGE);
+  hs_destroy(c);
+  hs_image_free(&kept);
+  hs_features_free(&found);
+  assert_int_equal(played.alive, 0);
+}
+
+/* An engine would write beyond its memory for an image that says less than its file. */
+static void test_other_sides(void **state) {
+  (void)state;
+  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_features found = {0};
+  hs_image kept = load(&files[6], 1);
+  assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
+  for (int i = 0; i < 4; i++) {
+    hs_image wrong = kept;
+    if (i == 0) wrong.height -= 20;
+    if (i == 1) wrong.width += 1;
+    if (i == 2) wrong.exif_orientation = 3;
+    if (i == 3) wrong.exif_orientation = 9;
+    assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_IMAGE);
+    assert_string_equal(hs_last_error(c), "an encoded image is not as it was loaded");
+    assert_int_equal(hs_submit(c, &wrong, NULL), HS_ERR_IMAGE);
+  }
+  assert_int_equal(hs_extract(c, &kept, NULL, &found), HS_OK);
+  extraction_check_equal(&expected[6], &found, "after wrong ones");
+  hs_destroy(c);
+  hs_image_free(&kept);
+  hs_features_free(&found);
+  assert_int_equal(played.alive, 0);
+}
+
+/* Whatever call of the device fails, for want of memory or for good: an error or the right features, and nothing left. */
+static void test_failures(void **state) {
+  (void)state;
+  hs_image kept = load(&files[6], 1);
+  bool reached = true;
+  for (uint64_t at = 1; reached; at += 3) {
+    for (int lost = 0; lost < 2; lost++) {
+      hs_features found = {0};
+      hs_options o = extraction_options(HS_PROFILE_LOWE);
+      hs_context *c = NULL;
+      played_reset(1);
+      played.jpeg = PLAYED_JPEG_RIGHT;
+      played.fail_at = at;
+      played.lost_at = lost;
+      o.device = HS_DEVICE_CUDA;
+      if (hs_create(&c, &o) == HS_OK) {
+        (void)hs_decodes_jpeg(c, NULL, 0);
+        if (hs_extract(c, &kept, NULL, &found) == HS_OK) extraction_check_equal(&expected[6], &found, "a call failed");
+      }
+      reached = played.calls >= at;
+      hs_destroy(c);
+      hs_features_free(&found);
+      assert_int_equal(played.alive, 0);
+    }
+  }
+  hs_image_free(&kept);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_asked),
+      cmocka_unit_test(test_orientations),
+      cmocka_unit_test(test_without_the_engine),
+      cmocka_unit_test(test_in_flight),
+      cmocka_unit_test(test_many_sizes),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_failures),
+      cmocka_unit_test(test_other_sides),
+      cmocka_unit_test(test_files),
+      cmocka_unit_test(test_files_refused),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

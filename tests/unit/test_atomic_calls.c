@@ -1,0 +1,162 @@
+/*
+ * What writing a file whole or not at all asks of the system, which nothing shows as long as the machine lives: that nobody else's
+ * file is opened, and what becomes of calls that fail. The calls stand here, before the C library's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/base/atomic_file.h"
+#include "tests/support/scratch_folder.h"
+
+typedef struct seen_calls {
+  int sync_error; /* what fsync of a file fails with; 0: it does not */
+  bool is_fixed;  /* random numbers are all the same */
+  int owner_calls, owner_error;
+  uid_t owner;
+} seen_calls;
+
+static seen_calls calls;
+static char target[SCRATCH_PATH_BYTES];
+
+int fsync(int descriptor) {
+  struct stat info;
+  if (calls.sync_error == 0 || fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return 0;
+  errno = calls.sync_error;
+  return -1;
+}
+
+int getentropy(void *buffer, size_t length) {
+  if (calls.is_fixed) {
+    memset(buffer, 0x5A, length);
+    return 0;
+  }
+  return getrandom(buffer, length, 0) == (ssize_t)length ? 0 : -1;
+}
+
+int fchown(int descriptor, uid_t owner, gid_t group) {
+  (void)descriptor;
+  (void)group;
+  if (owner == (uid_t)-1) return 0;
+  calls.owner_calls++;
+  calls.owner = owner;
+  errno = calls.owner_error;
+  return calls.owner_error != 0 ? -1 : 0;
+}
+
+/* The file that is looked at belongs to another user. */
+static uid_t other_owner;
+
+static int set_up(void **state) {
+  scratch_folder *folder = malloc(sizeof *folder);
+  assert_non_null(folder);
+  scratch_folder_make(folder);
+  scratch_folder_path(folder, "file", target);
+  calls = (seen_calls){0};
+  other_owner = getuid() + 1;
+  *state = folder;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  scratch_folder_remove(*state);
+  free(*state);
+  return 0;
+}
+
+static hs_status write_text(const char *text) {
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, target);
+  if (!stream) return file.status;
+  fputs(text, stream);
+  return atomic_file_commit(&file);
+}
+
+static void assert_content(const char *expected) {
+  size_t size = 0;
+  unsigned char *bytes = scratch_read_file(target, &size);
+  assert_string_equal((const char *)bytes, expected);
+  free(bytes);
+}
+
+static void test_failing_sync(void **state) {
+  static const int errors[] = {EIO, ENOSPC, EDQUOT};
+  scratch_write_file(target, "before", 6);
+  for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+    calls.sync_error = errors[i];
+    assert_int_equal(write_text("after"), HS_ERR_IO);
+    assert_content("before");
+    assert_int_equal(scratch_folder_count(*state), 1);
+  }
+  calls.sync_error = EINVAL; /* a file system that has no such thing */
+  assert_int_equal(write_text("after"), HS_OK);
+  assert_content("after");
+}
+
+/* A name that somebody has guessed, with a link to a file that is to be overwritten. */
+static void test_planted_name(void **state) {
+  char other[SCRATCH_PATH_BYTES], planted[SCRATCH_PATH_BYTES];
+  scratch_folder_path(*state, "other", other);
+  scratch_folder_path(*state, ".hartsift-5a5a5a5a5a5a5a5a.tmp", planted);
+  scratch_write_file(other, "precious", 8);
+  assert_int_equal(symlink(other, planted), 0);
+  calls.is_fixed = true;
+  assert_int_equal(write_text("content"), HS_ERR_IO);
+  assert_int_equal(access(target, F_OK), -1);
+  size_t size = 0;
+  unsigned char *bytes = scratch_read_file(other, &size);
+  assert_string_equal((const char *)bytes, "precious");
+  free(bytes);
+  assert_int_equal(unlink(planted), 0);
+  assert_int_equal(write_text("content"), HS_OK);
+  assert_content("content");
+}
+
+static void test_not_inherited(void **state) {
+  (void)state;
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, target);
+  assert_non_null(stream);
+  assert_true((fcntl(fileno(stream), F_GETFD) & FD_CLOEXEC) != 0);
+  atomic_file_abandon(&file);
+}
+
+/* A file of another user's, which only root can make: its owner is asked for; that this is not allowed is no failure, because the
+   group and the permissions are right, but any other reason is. */
+static void test_owner_is_kept(void **state) {
+  (void)state;
+  scratch_write_file(target, "before", 6);
+  if (chown(target, other_owner, (gid_t)-1) != 0) return;
+  assert_int_equal(write_text("after"), HS_OK);
+  assert_int_equal(calls.owner_calls, 1);
+  assert_int_equal(calls.owner, other_owner);
+  assert_int_equal(chown(target, other_owner, (gid_t)-1), 0);
+  calls.owner_error = EPERM;
+  assert_int_equal(write_text("again"), HS_OK);
+  assert_int_equal(chown(target, other_owner, (gid_t)-1), 0);
+  calls.owner_error = EIO;
+  assert_int_equal(write_text("never"), HS_ERR_IO);
+  assert_content("again");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_failing_sync, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_planted_name, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_not_inherited, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_owner_is_kept, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/*
+ * Databases that somebody made to harm: what they say of themselves is not trusted with more than data, and a row that is damaged is
+ * seen even where its bytes are right.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/skip.h"
+
+#if HARTSIFT_HAVE_SQLITE
+
+#  include <sqlite3.h>
+
+#  include "tests/support/colmap_fixture.h"
+#  include "tests/support/colmap_tables.h"
+
+/* A fixture's database with one image. */
+static colmap_fixture *begin(void **state) {
+  colmap_fixture *f = *state;
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  colmap_fixture_add(database, "a.jpg", &f->features, 1);
+  colmap_fixture_finish(database);
+  return f;
+}
+
+/* Adding an image fails with this word, and nothing of it stays. */
+static void assert_refuses_to_add(const colmap_fixture *f, const char *word) {
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  assert_int_not_equal(hs_colmap_add_image(database, "b.jpg", NULL, &f->features, NULL), HS_OK);
+  if (!strstr(hs_colmap_last_error(database), word))
+    fail_msg("'%s' says nothing of '%s'", hs_colmap_last_error(database), word);
+  hs_colmap_close(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 1);
+}
+
+/* A trigger may not use what can look outside the database: here a table of the files that are open. */
+static void test_schema_is_not_trusted(void **state) {
+  const colmap_fixture *f = begin(state);
+  colmap_tables_run(f->path, "CREATE TABLE leak (file TEXT);"
+                             "CREATE TRIGGER t AFTER INSERT ON images BEGIN"
+                             " INSERT INTO leak SELECT file FROM pragma_database_list; END");
+  assert_refuses_to_add(f, "pragma_database_list");
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM leak"), 0);
+}
+
+/* Nor may it write where an index keeps what it takes for its own and does not check. */
+static void test_inner_tables_are_not_written(void **state) {
+  const colmap_fixture *f = begin(state);
+  sqlite3 *sqlite = NULL;
+  assert_int_equal(sqlite3_open(f->path, &sqlite), SQLITE_OK);
+  const int made = sqlite3_exec(sqlite, "CREATE VIRTUAL TABLE words USING fts5(word)", NULL, NULL, NULL);
+  assert_int_equal(sqlite3_close(sqlite), SQLITE_OK);
+  if (made != SQLITE_OK) skip_because("needs an SQLite with FTS5");
+  colmap_tables_run(f->path, "INSERT INTO words VALUES ('one');"
+                             "CREATE TRIGGER t AFTER INSERT ON images BEGIN DELETE FROM words_data; END");
+  assert_refuses_to_add(f, "words_data");
+  assert_true(colmap_tables_ask(f->path, "SELECT count(*) FROM words_data") > 0);
+}
+
+/* The right bytes under a wrong number of columns are no features: added again they replace them, or are refused. */
+static void test_wrong_number_of_columns(void **state) {
+  static const char *const tables[] = {"keypoints", "descriptors"};
+  for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+    const colmap_fixture *f = i == 0 ? begin(state) : *state;
+    char sql[64];
+    hs_features again = {0};
+    snprintf(sql, sizeof sql, "UPDATE %s SET cols = cols - 2", tables[i]);
+    colmap_tables_run(f->path, sql);
+    hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+    assert_int_equal(hs_colmap_add_image(database, "a.jpg", NULL, &f->features, NULL), HS_ERR_ARGUMENT);
+    hs_colmap_close(database);
+    database = colmap_fixture_open(f, 1, 0);
+    colmap_fixture_add(database, "a.jpg", &f->features, 1);
+    assert_int_equal(hs_colmap_read_features(database, 1, &again), HS_OK);
+    assert_int_equal(again.count, f->features.count);
+    hs_features_free(&again);
+    colmap_fixture_finish(database);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_schema_is_not_trusted, colmap_fixture_set_up, colmap_fixture_tear_down),
+      cmocka_unit_test_setup_teardown(test_inner_tables_are_not_written, colmap_fixture_set_up,
+                                      colmap_fixture_tear_down),
+      cmocka_unit_test_setup_teardown(test_wrong_number_of_columns, colmap_fixture_set_up, colmap_fixture_tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+static void test_without_sqlite(void **state) {
+  (void)state;
+  skip_because("needs SQLite");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_without_sqlite)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

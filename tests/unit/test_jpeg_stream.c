@@ -1,0 +1,258 @@
+/*
+ * JPEGs read without being decoded: what is found whole stays encoded and libjpeg decodes it without a complaint, whatever was
+ * done to the file; all else is decoded, or refused, as if nobody had asked.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/image_io/jpeg_stream.h"
+#include "pipeline/image_io/made_jpeg.h"
+#include "tests/support/counted_allocator.h"
+#include "tests/support/exif_maker.h"
+#include "tests/support/image_maker.h"
+
+#if HARTSIFT_HAVE_JPEG
+
+enum { MADE = 600, CHANGED = 6000, SIDE_MOST = 90, TAG_ORIENTATION = 0x0112 };
+
+static hs_status load(const uint8_t *bytes, size_t size, int keep_encoded, hs_image *image) {
+  const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = keep_encoded, .max_pixels = 1 << 22};
+  return hs_load_image_memory(bytes, size, &options, image);
+}
+
+static bool is_kept(const uint8_t *bytes, size_t size) {
+  hs_image image;
+  const bool kept = load(bytes, size, 1, &image) == HS_OK && image.layout == HS_JPEG;
+  hs_image_free(&image);
+  return kept;
+}
+
+static uint64_t drawn(uint64_t *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return *state >> 33;
+}
+
+/* Every kind of sampling, restart intervals, tables and codes. */
+static made_jpeg draw_made(uint64_t *random, uint32_t seed, int32_t sum) {
+  static const int32_t samplings[][2] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}, {0, 0}};
+  const int32_t *sampling = samplings[seed % 5];
+  return (made_jpeg){.width = 1 + (int32_t)(drawn(random) % SIDE_MOST),
+                     .height = 1 + (int32_t)(drawn(random) % SIDE_MOST),
+                     .across = sampling[0],
+                     .down = sampling[1],
+                     .restart_interval = drawn(random) % 2 ? 0 : 1 + (int32_t)(drawn(random) % 9),
+                     .amplitude = sum,
+                     .sum = sum,
+                     .quality = drawn(random) % 3 == 0 ? 0 : 1 + (int32_t)(drawn(random) % 100),
+                     .own_codes = drawn(random) % 2 != 0,
+                     .content = (made_content)(seed / 5 % MADE_CONTENTS),
+                     .seed = seed};
+}
+
+static void test_made_files_are_whole(void **state) {
+  (void)state;
+  uint64_t random = 1;
+  for (uint32_t i = 0; i < MADE; i++) {
+    /* Half of the bound: values are counted by the bits they take. */
+    const made_jpeg made = draw_made(&random, i, JPEG_SUM_MOST / 2);
+    unsigned char *bytes;
+    size_t size;
+    hs_image image, pixels;
+    assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+    assert_int_equal(load(bytes, size, 1, &image), HS_OK);
+    assert_int_equal(load(bytes, size, 0, &pixels), HS_OK);
+    if (image.layout != HS_JPEG) fail_msg("made file %u is not found whole", i);
+    assert_int_equal(image.width, pixels.width);
+    assert_int_equal(image.height, pixels.height);
+    assert_ptr_equal(image.data, bytes);
+    assert_int_equal(image.stride_bytes, size);
+    assert_null(image.memory);
+    hs_image_free(&image);
+    hs_image_free(&pixels);
+    free(bytes);
+  }
+}
+
+/* Blocks beyond the bound are libjpeg's. */
+static void test_too_large_coefficients(void **state) {
+  (void)state;
+  made_jpeg made = {.width = 64, .height = 64, .amplitude = 1000, .sum = 64000, .quality = 100, .content = MADE_NOISE};
+  unsigned char *bytes;
+  size_t size;
+  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  assert_false(is_kept(bytes, size));
+  free(bytes);
+  made.sum = JPEG_SUM_MOST / 2;
+  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  assert_true(is_kept(bytes, size));
+  free(bytes);
+}
+
+/* Changes a few bits or bytes, drops some, or cuts the file. Returns its size. */
+static size_t change(uint8_t *bytes, size_t size, uint64_t *random) {
+  for (uint64_t times = 1 + drawn(random) % 3; times > 0 && size > 40; times--) {
+    const size_t at = 2 + (size_t)(drawn(random) % (size - 12)), dropped = 1 + (size_t)(drawn(random) % 8);
+    switch (drawn(random) % 5) {
+    case 0:
+      bytes[at] ^= (uint8_t)(1u << drawn(random) % 8);
+      break;
+    case 1:
+      bytes[at] = (uint8_t)drawn(random);
+      break;
+    case 2:
+      size = at + 10;
+      break;
+    case 3:
+      size = at + 10;
+      memcpy(bytes + size - 2, "\xff\xd9", 2);
+      break;
+    default:
+      memmove(bytes + at, bytes + at + dropped, size - at - dropped);
+      size -= dropped;
+    }
+  }
+  return size;
+}
+
+static void test_changed_files(void **state) {
+  (void)state;
+  uint64_t random = 5;
+  int whole = 0;
+  for (uint32_t i = 0; i < CHANGED; i++) {
+    const made_jpeg made = draw_made(&random, i, 700);
+    unsigned char *bytes;
+    size_t size;
+    hs_image kept, pixels;
+    assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+    size = change(bytes, size, &random);
+    /* Its own allocation, so that a sanitizer sees a byte read behind it. */
+    uint8_t *exact = malloc(size);
+    memcpy(exact, bytes, size);
+    const hs_status asked = load(exact, size, 1, &kept), plain = load(exact, size, 0, &pixels);
+    assert_int_equal(asked, plain);
+    if (asked == HS_OK && kept.layout == HS_JPEG) {
+      whole++;
+      assert_int_equal(kept.width, pixels.width);
+      assert_int_equal(kept.height, pixels.height);
+    }
+    hs_image_free(&kept);
+    hs_image_free(&pixels);
+    free(exact);
+    free(bytes);
+  }
+  assert_true(whole > CHANGED / 20 && whole < CHANGED / 2);
+}
+
+static image_file make_file(jpeg_space space, jpeg_coding coding, const uint8_t *app1, size_t app1_size) {
+  enum { W = 37, H = 21 };
+  static uint8_t samples[W * H * 4];
+  for (size_t i = 0; i < sizeof samples; i++) samples[i] = (uint8_t)(i * 7 % 200);
+  const jpeg_spec spec = {.space = space,
+                          .coding = coding,
+                          .quality = 80,
+                          .luma_sampling = 2,
+                          .width = W,
+                          .height = H,
+                          .app1 = app1,
+                          .app1_size = app1_size};
+  return jpeg_spec_make(&spec, samples);
+}
+
+static void test_kinds(void **state) {
+  (void)state;
+  static const struct {
+    jpeg_space space;
+    jpeg_coding coding;
+    bool kept;
+  } kinds[] = {{JPEG_GRAY, JPEG_BASELINE, false} /* it says 2 x 2 blocks in an MCU */,
+               {JPEG_YCBCR, JPEG_BASELINE, true},
+               {JPEG_YCBCR, JPEG_PROGRESSIVE, false},
+               {JPEG_YCBCR, JPEG_ARITHMETIC, false},
+               {JPEG_RGB, JPEG_BASELINE, false},
+               {JPEG_CMYK, JPEG_BASELINE, false},
+               {JPEG_YCCK, JPEG_BASELINE, false}};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    image_file file = make_file(kinds[i].space, kinds[i].coding, NULL, 0);
+    if (file.bytes) assert_int_equal(is_kept(file.bytes, file.size), kinds[i].kept);
+    image_file_free(&file);
+  }
+}
+
+static void test_other_wishes(void **state) {
+  (void)state;
+  image_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, NULL, 0);
+  hs_image image;
+  hs_load_options o = {.struct_size = sizeof o, .keep_encoded = 1};
+  for (int i = 0; i < 4; i++) {
+    o.keep_colour = i == 0;
+    o.jpeg_scale = i == 1 ? 2 : 0;
+    o.max_pixels = i == 2 ? 100 : 0;
+    o.max_memory_bytes = i == 3 ? file.size + 10 : 0;
+    const hs_status expected = i >= 2 ? HS_ERR_LIMIT : HS_OK;
+    assert_int_equal(hs_load_image_memory(file.bytes, file.size, &o, &image), expected);
+    assert_int_not_equal(image.layout, HS_JPEG);
+    hs_image_free(&image);
+  }
+  /* What follows the end is not part of the picture. */
+  uint8_t *longer = calloc(1, file.size + 100);
+  memcpy(longer, file.bytes, file.size);
+  assert_int_equal(load(longer, file.size + 100, 1, &image), HS_OK);
+  assert_int_equal(image.layout, HS_JPEG);
+  assert_int_equal(image.stride_bytes, file.size);
+  free(longer);
+  image_file_free(&file);
+}
+
+/* Orientation and place as decoding gives them, from a path too; the file's memory is the image's. */
+static void test_exif_and_memory(void **state) {
+  (void)state;
+  counted_allocator counted = {0};
+  const hs_allocator allocator = counted_allocator_make(&counted);
+  for (uint32_t orientation = 0; orientation <= 8; orientation++) {
+    const exif_field fields[] = {{IN_FIRST, TAG_ORIENTATION, FIELD_SHORT, 1, {orientation}},
+                                 {IN_EXIF, 0xA405, FIELD_SHORT, 1, {35}}};
+    uint8_t app1[EXIF_MAKER_BYTES];
+    const size_t app1_size = exif_maker_make('M', fields, 2, app1);
+    image_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, orientation > 0 ? app1 : NULL, app1_size);
+    for (int ignored = 0; ignored < 2; ignored++) {
+      hs_exif kept_exif, exif;
+      hs_image kept, pixels;
+      hs_load_options o = {.struct_size = sizeof o, .ignore_exif = ignored, .exif = &exif, .allocator = &allocator};
+      assert_int_equal(hs_load_image_memory(file.bytes, file.size, &o, &pixels), HS_OK);
+      o.keep_encoded = 1;
+      o.exif = &kept_exif;
+      assert_int_equal(hs_load_image_memory(file.bytes, file.size, &o, &kept), HS_OK);
+      assert_int_equal(kept.layout, HS_JPEG);
+      assert_int_equal(kept.width, pixels.width);
+      assert_int_equal(kept.height, pixels.height);
+      assert_int_equal(kept.exif_orientation, pixels.exif_orientation);
+      assert_memory_equal(&kept_exif, &exif, sizeof exif);
+      hs_image_free(&kept);
+      hs_image_free(&pixels);
+    }
+    image_file_free(&file);
+  }
+  assert_int_equal(counted.alive, 0);
+}
+
+#endif
+
+int main(void) {
+#if HARTSIFT_HAVE_JPEG
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_made_files_are_whole), cmocka_unit_test(test_too_large_coefficients),
+      cmocka_unit_test(test_changed_files),        cmocka_unit_test(test_kinds),
+      cmocka_unit_test(test_other_wishes),         cmocka_unit_test(test_exif_and_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+#else
+  return 77;
+#endif
+}
