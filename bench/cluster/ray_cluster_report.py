@@ -1,8 +1,10 @@
 """What a Ray cluster of three nodes on this machine shows, as Markdown: the digests of `hartsift batch` on one process, also
 with a node killed and with an actor crashing in the middle; matching as in one process; the rate beside `hartsift batch`.
 
-usage: ray_cluster_report.py [--images 1000] [--pairs-of 60] [--rounds 3] COMMAND
+usage: ray_cluster_report.py [--images 1000] [--pairs-of 60] [--rounds 3] [--cores 2] [--rate-of N,WIDTH,HEIGHT] [--cuda ACTORS]
+           [--writers 3] [--max-features 0] COMMAND
 COMMAND is hartsift of a build whose library the package uses (HARTSIFT_LIBRARY, PYTHONPATH). Needs hartsift[ray], Pillow.
+The rates are those of one node with these cores; with --cuda those of one GPU beside them, shared by so many actors.
 """
 import argparse
 import json
@@ -19,14 +21,15 @@ import pyarrow.parquet as pq
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "tests"))
 from pictures import manifest_digests, write_picture, write_pictures
-from ray_cluster import InTheMiddle, crash_actor, kill_node, three_nodes
+from ray_cluster import InTheMiddle, crash_actor, kill_node, one_node, three_nodes
 
 import hartsift.ray
 from hartsift import parquet
 from hartsift._pair_lists import MatchSettings, match_named_pairs, select_pairs
 
-RATE_IMAGES, RATE_CORES = 160, 2
-WRITING = {"ray_remote_args": {"num_cpus": 0.05}, "concurrency": 3, "compression": "zstd"}
+RATE_SCENES = 24
+WRITING = {"ray_remote_args": {"num_cpus": 0.05}, "compression": "zstd"}
+EVENTS = {"as it is": (), "an actor crashes in the middle": (crash_actor,), "a node is killed in the middle": (kill_node,)}
 
 
 def run_batch(command, photos, out, threads):
@@ -38,7 +41,7 @@ def run_batch(command, photos, out, threads):
 
 def extract(photos, out):
     start = time.perf_counter()
-    hartsift.ray.extract(photos, batch_size=16).write_parquet(str(out), **WRITING)
+    hartsift.ray.extract(photos, batch_size=16).write_parquet(str(out), concurrency=3, **WRITING)
     return time.perf_counter() - start
 
 
@@ -53,8 +56,7 @@ def report(what, good, more=""):
 
 def show_extraction(photos, digests, work, only):
     good = True
-    for name, actions in (("as it is", ()), ("an actor crashes in the middle", (crash_actor,)),
-                          ("a node is killed in the middle", (kill_node,))):
+    for name, actions in EVENTS.items():
         if only not in (None, "extract", name.split()[1]):
             continue
         out = work / name.split()[1]
@@ -75,40 +77,60 @@ def show_matching(photos, count, work):
     pairs = list(select_pairs(list(found), "all"))
     known = {name: features for name, features in found.items() if features is not None}
     expected = match_named_pairs(known, pairs, MatchSettings(), device="cpu").to_pylist()
-    with three_nodes():
-        matched = hartsift.ray.match_pairs(str(work / "some.parquet"), pairs, images_per_block=16)
-        matched.write_parquet(str(work / "matches"), **WRITING)
-    rows = sorted(pq.read_table(work / "matches").to_pylist(), key=lambda row: (row["image_a"], row["image_b"]))
     expected.sort(key=lambda row: (row["image_a"], row["image_b"]))
-    return report(f"all {len(pairs)} pairs of {count} images as in one process", rows == expected,
-                  f" ({sum(row['matches'] or 0 for row in rows)} matches, {sum(bool(row['found']) for row in rows)} pairs "
-                  "with a geometry)")
+    good = True
+    for name, actions in EVENTS.items():
+        out = work / f"matches-{name.split()[1]}"
+        with three_nodes() as cluster:
+            with InTheMiddle(out, *[lambda action=action: action(cluster, "MatchingActor") for action in actions]) as middle:
+                matched = hartsift.ray.match_pairs(str(work / "some.parquet"), pairs, images_per_block=16, pairs_per_task=32)
+                matched.write_parquet(str(out), concurrency=3, **WRITING)
+            done = len(middle.done) == len(actions)
+        rows = sorted(pq.read_table(out).to_pylist(), key=lambda row: (row["image_a"], row["image_b"]))
+        good &= report(f"all {len(pairs)} pairs of {count} images as in one process, {name}", done and rows == expected,
+                       f" ({sum(row['matches'] or 0 for row in rows)} matches, {sum(bool(row['found']) for row in rows)} "
+                       "pairs with a geometry)")
+    return good
 
 
-def rate_of_batch(command, photos, out, threads):
+def rate_of_batch(device, arguments, photos, out):
     """Images a second, as the command tells it."""
-    run = subprocess.run([command, "batch", photos, "-o", out, "-q", "--json", "--device", "cpu", "--threads", str(threads)],
+    run = subprocess.run([arguments.command, "batch", photos, "-o", out, "-q", "--json", "--device", device, "--threads",
+                          str(arguments.cores), "--max-features", str(arguments.max_features)],
                          stdout=subprocess.PIPE, check=True)
     return json.loads(run.stdout.decode().splitlines()[-1])["summary"]["images_per_second"]
 
 
-def rate_of_ray(photos, out, actors):
+def rate_of_ray(arguments, photos, out):
     """Images a second between the first file of results and the last, so without the start of actors."""
-    hartsift.ray.extract(photos, batch_size=4, concurrency=actors).write_parquet(str(out), **WRITING)
+    if arguments.cuda:
+        share = arguments.cores / arguments.cuda
+        actors = {"num_gpus": 1 / arguments.cuda, "num_cpus": share, "concurrency": arguments.cuda}
+    else:
+        actors = {"concurrency": arguments.cores}
+    found = hartsift.ray.extract(photos, max_features=arguments.max_features, **actors)
+    found.write_parquet(str(out), concurrency=arguments.writers, **WRITING)
     ends = sorted((path.stat().st_mtime, pq.read_metadata(path).num_rows) for path in out.glob("*.parquet"))
     return sum(rows for _, rows in ends[1:]) / (ends[-1][0] - ends[0][0])
 
 
-def show_rate(command, rounds, work):
-    """Both on two cores, in turns; 640x480, where a frame is most of the work, as it is of photographs."""
-    for number in range(RATE_IMAGES):
-        write_picture(work / "large" / f"{number}.jpg", hartsift.render_scene(640, 480, number % 24 + 1))
+def show_rate(arguments, work):
+    """Both on the same cores, in turns. One node: three on one machine would show what they cost each other."""
+    count, width, height = map(int, arguments.rate_of.split(","))
+    photos = work / "large"
+    for number in range(min(count, RATE_SCENES)):
+        write_picture(photos / f"{number}.jpg", hartsift.render_scene(width, height, number + 1))
+    for number in range(RATE_SCENES, count):
+        os.link(photos / f"{number % RATE_SCENES}.jpg", photos / f"{number}.jpg")
+    device = "cuda:0" if arguments.cuda else "cpu"
     rates = {"batch": [], "ray": []}
-    with three_nodes():
-        for turn in range(rounds):
-            rates["batch"].append(rate_of_batch(command, work / "large", work / f"batch-{turn}", RATE_CORES))
-            rates["ray"].append(rate_of_ray(work / "large", work / f"ray-{turn}", RATE_CORES))
-    print(f"\n| way | images/s in {rounds} rounds | median |\n|---|---|--:|")
+    with one_node(arguments.cores):
+        for turn in range(arguments.rounds):
+            rates["batch"].append(rate_of_batch(device, arguments, photos, work / f"batch-{turn}"))
+            rates["ray"].append(rate_of_ray(arguments, photos, work / f"ray-{turn}"))
+    print(f"\n{count} JPEGs of {width} x {height}, {device}, {arguments.cores} cores, "
+          f"--max-features {arguments.max_features}\n")
+    print(f"| way | images/s in {arguments.rounds} rounds | median |\n|---|---|--:|")
     for name, values in rates.items():
         print(f"| {name} | {', '.join(f'{value:.1f}' for value in values)} | {statistics.median(values):.1f} |")
     shares = [one / other for one, other in zip(rates["ray"], rates["batch"])]
@@ -122,24 +144,30 @@ def main():
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--pairs-of", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--rate-of", default="1200,640,480")
+    parser.add_argument("--cuda", type=int, default=0)
+    parser.add_argument("--writers", type=int, default=3)
+    parser.add_argument("--max-features", type=int, default=0)
     parser.add_argument("--only", choices=["extract", "it", "actor", "node", "match", "rate"])
     parser.add_argument("command")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         photos = work / "photos"
-        write_pictures(photos, arguments.images, broken=set(range(arguments.images // 20, arguments.images,
-                                                                  max(1, arguments.images // 10))))
-        run_batch(arguments.command, photos, work / "batch", 1)
-        digests = manifest_digests(work / "batch" / "manifest.csv")
-        print(f"{len(digests)} images, {sum(one is None for one in digests.values())} of them broken\n", flush=True)
         good = True
+        if arguments.only != "rate":
+            write_pictures(photos, arguments.images, broken=set(range(arguments.images // 20, arguments.images,
+                                                                      max(1, arguments.images // 10))))
         if arguments.only not in ("match", "rate"):
+            run_batch(arguments.command, photos, work / "batch", 1)
+            digests = manifest_digests(work / "batch" / "manifest.csv")
+            print(f"{len(digests)} images, {sum(one is None for one in digests.values())} of them broken\n", flush=True)
             good &= show_extraction(photos, digests, work, arguments.only)
         if arguments.only in (None, "match"):
             good &= show_matching(photos, arguments.pairs_of, work)
         if arguments.only in (None, "rate"):
-            show_rate(arguments.command, arguments.rounds, work)
+            show_rate(arguments, work)
     return 0 if good else 1
 
 

@@ -113,13 +113,14 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
           .source = p->source, .first_octave = -1, .filter = &p->base_filter, .work = work, .out = octave_level(v, 0)};
       ops->base(queue, &base);
     } else {
-      const halve_args halve = {octave_level(&p->octaves[o - 1], SCALES), octave_level(v, 0)};
+      const halve_args halve = {octave_level(&p->octaves[o - 1], SCALES), octave_level(v, 0), {0}};
       ops->halve(queue, &halve);
     }
     const double based = now_ms();
     ms[o == 0 ? 0 : 2] += based - start;
     for (int32_t s = 1; s < LEVELS; s++) {
-      const blur_args blur = {octave_level(v, s - 1), octave_level(v, s), work, BORDER_REFLECT_101, &p->step_filter[s]};
+      const blur_args blur = {octave_level(v, s - 1), octave_level(v, s), work,
+                              BORDER_REFLECT_101,     &p->step_filter[s], {0}};
       ops->blur(queue, &blur);
     }
     ms[1] += now_ms() - based;

@@ -1,0 +1,137 @@
+/*
+ * Memory and time of frames in tiles against untiled ones.
+ *
+ *   bench_tiles SIDE:FIRST_OCTAVE:MIB[:PROFILE]...
+ *
+ * Each argument is a square picture, worked off with max_memory_bytes of so many MiB (0: untiled) in a process of its own:
+ * a generated scene repeated, so that a picture of any size has features everywhere. Prints a row of a table: memory
+ * promised by the query, held by the context afterwards, and the peak of the whole process, which has the 8-bit picture and
+ * the features besides; the best time of some, by the clock and of all threads; and the digest, which is the same for the
+ * same picture.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pipeline/include/hartsift.h"
+
+enum { SCENE_SIDE = 2048 };
+#define MIB          1048576.0
+#define SECONDS_MOST 30.0
+
+typedef struct bench_row {
+  int side, first_octave, mib, profile;
+} bench_row;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The scene again and again, each copy mirrored so that they meet without an edge. */
+static uint8_t *picture_of(int side) {
+  hs_image scene;
+  uint8_t *out = malloc((size_t)side * (size_t)side);
+  if (!out || hs_render_scene(SCENE_SIDE, SCENE_SIDE, 1, NULL, NULL, &scene) != HS_OK) return NULL;
+  const uint8_t *in = scene.data;
+  for (int y = 0; y < side; y++) {
+    const int v = y % (2 * SCENE_SIDE), row = v < SCENE_SIDE ? v : 2 * SCENE_SIDE - 1 - v;
+    for (int x = 0; x < side; x++) {
+      const int u = x % (2 * SCENE_SIDE), column = u < SCENE_SIDE ? u : 2 * SCENE_SIDE - 1 - u;
+      out[(size_t)y * (size_t)side + (size_t)x] = in[(size_t)row * scene.stride_bytes + (size_t)column];
+    }
+  }
+  hs_image_free(&scene);
+  return out;
+}
+
+static int fail(const char *what) {
+  fprintf(stderr, "bench_tiles: %s\n", what);
+  return 1;
+}
+
+/* Seconds of all threads of this process. */
+static double worked(void) {
+  struct rusage u;
+  getrusage(RUSAGE_SELF, &u);
+  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+typedef struct frame_time {
+  double passed, worked; /* seconds: of the clock, of all threads */
+} frame_time;
+
+/* The best times of some frames; the last one's features. passed is 0 after a failure. */
+static frame_time best_time(hs_context *c, const hs_image *image, hs_features *f) {
+  frame_time best = {1e9, 1e9};
+  for (double spent = 0.0; spent < SECONDS_MOST / 2;) {
+    const double start = now(), work = worked();
+    if (hs_extract(c, image, NULL, f) != HS_OK) {
+      fprintf(stderr, "bench_tiles: %s\n", hs_last_error(c));
+      return (frame_time){0.0, 0.0};
+    }
+    const frame_time t = {now() - start, worked() - work};
+    spent += t.passed;
+    best.passed = t.passed < best.passed ? t.passed : best.passed;
+    best.worked = t.worked < best.worked ? t.worked : best.worked;
+  }
+  return best;
+}
+
+static int run_row(const bench_row *row) {
+  hs_options o;
+  uint64_t host, device, digest;
+  hs_context *c;
+  hs_features f = {0};
+  hs_statistics s = {.struct_size = sizeof s};
+  struct rusage usage;
+  hs_options_init(&o, (hs_profile)row->profile);
+  o.device = HS_DEVICE_CPU;
+  o.first_octave = row->first_octave;
+  o.max_memory_bytes = (uint64_t)row->mib << 20;
+  uint8_t *pixels = picture_of(row->side);
+  if (!pixels) return fail("no memory for the picture");
+  const hs_image image = {.data = pixels, .width = row->side, .height = row->side};
+  if (hs_workspace_query(&o, row->side, row->side, &host, &device) != HS_OK) return fail("the query failed");
+  if (hs_create(&c, &o) != HS_OK) return fail("no context");
+  const frame_time t = best_time(c, &image, &f);
+  if (t.passed <= 0.0) return 1;
+  hs_get_statistics(c, &s);
+  hs_digest_features(&f, &digest);
+  getrusage(RUSAGE_SELF, &usage);
+  const double count = (double)row->side * (double)row->side;
+  printf("| %d x %d | %d | %d | %.0f | %.0f | %.0f | %.0f | %zu | %.1f | %.0f | %.0f | `%016" PRIx64 "` |\n", row->side,
+         row->side, row->first_octave, row->mib, (double)host / MIB, (double)s.workspace_bytes / MIB,
+         (double)usage.ru_maxrss / 1024.0, count / MIB, f.count, t.passed, 1e9 * t.passed / count,
+         1e9 * t.worked / count, digest);
+  hs_features_free(&f);
+  hs_destroy(c);
+  free(pixels);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  printf("| picture | first octave | allowed, MiB | promised, MiB | held, MiB | process, MiB | of that the picture | "
+         "features | s | ns a pixel | CPU ns a pixel | digest |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n");
+  fflush(stdout);
+  for (int i = 1; i < argc; i++) {
+    bench_row row = {.profile = HS_PROFILE_LOWE};
+    if (sscanf(argv[i], "%d:%d:%d:%d", &row.side, &row.first_octave, &row.mib, &row.profile) < 3)
+      return fail("expected SIDE:FIRST_OCTAVE:MIB");
+    const pid_t child = fork();
+    int status = 1;
+    if (child == 0) {
+      status = run_row(&row);
+      fflush(stdout);
+      _exit(status);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) return fail("a row failed");
+  }
+  return 0;
+}

@@ -1,0 +1,137 @@
+"""Reconstructions by hloc and by OpenSfM from their own SIFT features and from hartsift's, side by side, as Markdown.
+
+usage: pipelines_table.py DATA WORK [desk|room ...]      (the folder of photographs, a folder to work in)
+
+For hloc its package and what it needs (PyTorch, pycolmap, h5py, kornia) must be importable. OpenSfM is run as a program of its
+own: OPENSFM names the folder of its source, built in place, and OPENSFM_PYTHON a Python that has what it needs and NumPy's
+hartsift (PYTHONPATH, HARTSIFT_LIBRARY); a row is left out where they are not set. Sets as in bench/frame/colmap_table.py.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import cv2
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "frame"))
+from colmap_table import desk_centres, desk_pictures, make_room, position_error  # noqa: E402
+
+try:
+    import pycolmap
+    from hloc import extract_features, match_features, pairs_from_exhaustive, reconstruction
+
+    import hartsift.hloc
+except ImportError as error:
+    print(f"hloc is left out: {error}", file=sys.stderr)
+    reconstruction = None
+
+OPENSFM, OPENSFM_PYTHON = os.environ.get("OPENSFM"), os.environ.get("OPENSFM_PYTHON")
+STEPS = ("extract_metadata", "detect_features", "match_features", "create_tracks", "reconstruct", "compute_statistics")
+
+
+# ------------------------------------------------------------------ hloc
+
+def hloc_rows():
+    """Name, extractor, matcher. The extractor's threshold and size are those that COLMAP has."""
+    own = {**extract_features.confs["sift"],
+           "model": {"name": "dog", "options": {"first_octave": -1, "peak_threshold": 0.02 / 3, "max_num_features": 8192}}}
+    mine = {**hartsift.hloc.EXTRACT, "model": {**hartsift.hloc.EXTRACT["model"], "profile": "colmap"}}
+    nearest = match_features.confs["NN-ratio"]
+    return [("hloc: its SIFT, its NN-ratio", own, nearest), ("hloc: its SIFT, hartsift's matcher", own, hartsift.hloc.MATCH),
+            ("hloc: hartsift's SIFT, its NN-ratio", mine, nearest),
+            ("hloc: hartsift's SIFT and matcher", mine, hartsift.hloc.MATCH)]
+
+
+def run_hloc(row, pictures, focal, work):
+    """Camera centres by name, points, track length, error, seconds of extraction and of matching."""
+    _, extractor, matcher = row
+    names = sorted(picture.name for picture in pictures.glob("*.png"))
+    pairs = work / "pairs.txt"
+    start = time.monotonic()
+    features = extract_features.main(extractor, pictures, work, as_half=False)
+    extraction = time.monotonic() - start
+    pairs_from_exhaustive.main(pairs, image_list=names)
+    start = time.monotonic()
+    matches = match_features.main(matcher, pairs, extractor["output"], work)
+    matching = time.monotonic() - start
+    image, mapper = {"camera_model": "SIMPLE_RADIAL"}, {}
+    if focal:
+        height, width = cv2.imread(str(pictures / names[0]), 0).shape
+        image["camera_params"] = f"{focal},{width / 2},{height / 2},0"
+        mapper["ba_refine_focal_length"] = False
+    model = reconstruction.main(work / "sfm", pictures, pairs, features, matches, camera_mode=pycolmap.CameraMode.SINGLE,
+                                image_options=image, mapper_options=mapper)
+    centres = {one.name: one.projection_center() for one in model.images.values() if one.has_pose}
+    return (centres, model.num_points3D(), model.compute_mean_track_length(), model.compute_mean_reprojection_error(),
+            extraction, matching)
+
+
+# ------------------------------------------------------------------ OpenSfM
+
+def opensfm_rows():
+    """Name, type of features, matcher."""
+    return [("OpenSfM: its SIFT (OpenCV)", "SIFT", "BRUTEFORCE"), ("OpenSfM: hartsift as its SIFT_GPU", "SIFT_GPU", "BRUTEFORCE")]
+
+
+def run_opensfm(row, pictures, focal, work):
+    _, features, matcher = row
+    shutil.copytree(pictures, work / "images")
+    height, width = cv2.imread(str(next(pictures.glob("*.png"))), 0).shape
+    settings = {"feature_type": features, "matcher_type": matcher, "feature_min_frames": 1500, "sift_peak_threshold": 0.04,
+                "optimize_camera_parameters": "no" if focal else "yes", "processes": 2}
+    (work / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))
+    camera = {"projection_type": "perspective", "width": width, "height": height, "k1": 0.0, "k2": 0.0,
+              "focal": (focal or 1.2 * width) / max(width, height)}
+    (work / "camera_models_overrides.json").write_text(json.dumps({"all": camera}))
+    shim = pathlib.Path(OPENSFM, "opensfm", "pypopsift.py")
+    shim.write_text("from hartsift.pypopsift import *\n")
+    seconds = {}
+    for step in STEPS:
+        start = time.monotonic()
+        command = [OPENSFM_PYTHON, pathlib.Path(OPENSFM, "bin", "opensfm_main.py"), step, work]
+        ended = subprocess.run(command, check=False, capture_output=True, text=True)
+        if ended.returncode != 0:
+            sys.exit(f"opensfm {step}: {ended.stderr[-3000:]}")
+        seconds[step] = time.monotonic() - start
+    models = json.loads((work / "reconstruction.json").read_text())
+    largest = max(models, key=lambda model: len(model["shots"]))
+    centres = {}
+    for name, shot in largest["shots"].items():
+        rotation = cv2.Rodrigues(numpy.array(shot["rotation"]))[0]
+        centres[name] = -rotation.T @ numpy.array(shot["translation"])
+    said = json.loads((work / "stats" / "stats.json").read_text())["reconstruction_statistics"]
+    return (centres, len(largest["points"]), said["average_track_length"], said["reprojection_error_pixels"],
+            seconds["detect_features"], seconds["match_features"])
+
+
+# ------------------------------------------------------------------ the table
+
+def main():
+    data, work = (pathlib.Path(name).resolve() for name in sys.argv[1:3])
+    chosen = sys.argv[3:] or ["desk", "room"]
+    rows = [(row, run_hloc) for row in hloc_rows()] if reconstruction else []
+    rows += [(row, run_opensfm) for row in opensfm_rows()] if OPENSFM and OPENSFM_PYTHON else []
+    for name in chosen:
+        pictures, focal = work / name, None
+        if name == "desk":
+            desk_pictures(data, pictures)
+            truth = desk_centres(data)
+            focal = float((data / "slam/desk/intrinsics.txt").read_text().splitlines()[1].split()[2])
+        else:
+            truth = make_room(data, pictures)
+        print(f"\n## {name}, {len(truth)} pictures\n\n| pipeline | registered | points | track length | reprojection error, px |"
+              " position error, mm | extract, s | match, s |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+        for row, function in rows:
+            shutil.rmtree(work / "run", ignore_errors=True)
+            (work / "run").mkdir()
+            centres, points, length, error, extraction, matching = function(row, pictures, focal, work / "run")
+            print(f"| {row[0]} | {len(centres)} | {points} | {length:.2f} | {error:.3f} |"
+                  f" {1000 * position_error(centres, truth):.1f} | {extraction:.1f} | {matching:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
