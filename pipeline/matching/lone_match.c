@@ -75,6 +75,11 @@ hs_status lone_match_run(lone_matcher *m, const match_request *r, uint64_t first
   const size_t places = guided ? place_bytes(first.count, second.count) : 0;
   hs_status status = grow(m->allocator, found + places, &m->nearest, &m->nearest_bytes);
   if (status != HS_OK) return status;
+  /* Nothing on either side needs no memory, and there may be none to point into. */
+  if (found == 0) {
+    *nearest = (lone_nearest){NULL, NULL};
+    return HS_OK;
+  }
   match_nearest *of_first = (match_nearest *)(void *)m->nearest,
                 *of_second = (match_nearest *)(void *)(m->nearest + padded(first.count * sizeof(match_nearest)));
   match_args args = {.type = r->type,

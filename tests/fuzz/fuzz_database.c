@@ -1,7 +1,7 @@
 /*
  * Fuzz target of COLMAP's databases that anyone may have made. The first byte chooses what the rest is: SQL that is run on a database
  * of two images, bytes put into such a database's file (places of three bytes, then the byte), or a whole file. Whatever it is, it is
- * read to its end, and then written to; what was committed is there.
+ * read to its end, and then written to; in a sound database with COLMAP's own tables what was committed is there.
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -20,6 +20,7 @@ typedef struct fuzz_base {
   hs_features features;
   unsigned char *bytes;
   size_t size;
+  char *schema; /* how its tables were made, as one text */
 } fuzz_base;
 
 static hs_colmap_database *open_database(const char *path, int32_t read_only, char *message, size_t message_bytes) {
@@ -49,6 +50,22 @@ static bool add_content(hs_colmap_database *database, const hs_features *feature
          hs_colmap_set_position(database, ids[0], &position) == HS_OK;
 }
 
+/* The first row's text, to be freed; null without a row. */
+static char *ask_text(sqlite3 *sqlite, const char *sql) {
+  sqlite3_stmt *statement = NULL;
+  char *text = NULL;
+  if (sqlite3_prepare_v2(sqlite, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW) {
+    const char *found = (const char *)sqlite3_column_text(statement, 0);
+    if (found) text = strdup(found);
+  }
+  (void)sqlite3_finalize(statement);
+  return text;
+}
+
+static char *schema_of(sqlite3 *sqlite) {
+  return ask_text(sqlite, "SELECT group_concat(sql) FROM (SELECT sql FROM sqlite_master ORDER BY name)");
+}
+
 /* In pages of 512 bytes, of which few are empty. */
 static void make_base(fuzz_base *base) {
   uint32_t ids[2];
@@ -66,6 +83,8 @@ static void make_base(fuzz_base *base) {
   base->bytes = sqlite3_serialize(sqlite, "main", &size, 0);
   fuzz_require(base->bytes != NULL);
   base->size = (size_t)size;
+  base->schema = schema_of(sqlite);
+  fuzz_require(base->schema != NULL);
   sqlite3_close(sqlite);
 }
 
@@ -153,13 +172,29 @@ static void read_all(const char *path) {
   hs_colmap_close(database);
 }
 
-static void write_some(const char *path, const hs_features *features) {
+/* Tables that share pages, triggers or constraints of other tables than COLMAP's may take out again what was added. */
+static bool keeps_rows(const char *path, const fuzz_base *base) {
+  sqlite3 *sqlite = NULL;
+  bool keeps = false;
+  if (sqlite3_open(path, &sqlite) == SQLITE_OK) {
+    char *schema = schema_of(sqlite), *verdict = ask_text(sqlite, "PRAGMA integrity_check");
+    keeps = schema && strcmp(schema, base->schema) == 0 && verdict && strcmp(verdict, "ok") == 0;
+    free(verdict);
+    free(schema);
+  }
+  sqlite3_close(sqlite);
+  return keeps;
+}
+
+static void write_some(const char *path, const fuzz_base *base) {
+  const hs_features *features = &base->features;
+  const bool keeps = keeps_rows(path, base);
   char message[256];
   uint32_t ids[2] = {0, 0};
   hs_colmap_database *database = open_database(path, 0, message, sizeof message);
   const bool done = database && add_content(database, features, ids) && hs_colmap_commit(database) == HS_OK;
   hs_colmap_close(database);
-  if (!done) return;
+  if (!done || !keeps) return;
   hs_features again = {0};
   database = open_database(path, 1, message, sizeof message);
   fuzz_require(database && hs_colmap_read_features(database, ids[0], &again) == HS_OK &&
@@ -177,6 +212,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                      : kind == 1 ? patch(&base, &input)
                                  : input_file(input.data, input.size);
   read_all(path);
-  write_some(path, &base.features);
+  write_some(path, &base);
   return 0;
 }

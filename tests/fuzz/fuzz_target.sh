@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # One target of the build with libFuzzer: first its saved inputs, which must pass, then new ones for HARTSIFT_FUZZ_SECONDS (5; 0:
 # none) with at most HARTSIFT_FUZZ_MEMORY_MB (1024) of memory and a minute an input. An input that fails is kept in the folder
-# HARTSIFT_FUZZ_FOUND (found beside the program), new inputs worth keeping in HARTSIFT_FUZZ_KEPT, where that is set.
+# HARTSIFT_FUZZ_FOUND (found beside the program), new inputs worth keeping in HARTSIFT_FUZZ_KEPT, where that is set. HARTSIFT_FUZZ_SEED
+# (0: another one every time) chooses the new inputs.
 # usage: fuzz_target.sh PROGRAM NAME INPUTS...
 set -euo pipefail
 program=$1 name=$2
@@ -24,7 +25,8 @@ for inputs in "$@"; do
   if [ -d "$inputs" ]; then existing+=("$inputs"); fi
 done
 options=(-rss_limit_mb="${HARTSIFT_FUZZ_MEMORY_MB:-1024}" -malloc_limit_mb="${HARTSIFT_FUZZ_MEMORY_MB:-1024}" -timeout=60
-  -artifact_prefix="$found/$name-" -print_final_stats=1 -close_fd_mask=3)
+  -artifact_prefix="$found/$name-" -print_final_stats=1 -close_fd_mask=3
+  -seed="${HARTSIFT_FUZZ_SEED:-0}")
 if [ -f "$here/dictionaries/$name.dict" ]; then
   options+=(-dict="$here/dictionaries/$name.dict")
 fi
