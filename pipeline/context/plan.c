@@ -16,9 +16,9 @@ enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
 
 const char *plan_buffer_name(plan_buffer buffer) {
   static const char *const names[PLAN_BUFFER_COUNT] = {
-      "levels",    "blur work", "detect work", "candidates", "settled", "dog",    "counts",
-      "keypoints", "features",  "descriptors", "sources",    "picture", "mask",   "selected",
-      "records",   "gray",      "histogram",   "scratch",    "base",    "strays", "order"};
+      "levels",    "blur work", "detect work", "candidates", "settled", "dog",  "top levels", "counts",
+      "keypoints", "features",  "descriptors", "sources",    "picture", "mask", "selected",   "records",
+      "gray",      "histogram", "scratch",     "base",       "strays",  "order"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 
@@ -67,36 +67,62 @@ static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t cou
   return plan_add(plan, e, count, item);
 }
 
-/* The octave's levels; *work_floats: at least what its base and level steps work in. */
-static bool add_octave(frame_plan *plan, int32_t o, size_t *work_floats) {
+/* The octave's rows and levels; *work_floats: at least what its base and level steps work in. */
+static bool measure_octave(frame_plan *plan, int32_t o, size_t *level_bytes, size_t *work_floats) {
   const pyramid_geometry *g = &plan->geometry;
   const plan_request *r = &plan->request;
-  size_t floats, level_bytes;
+  size_t floats;
   plan->stride[o] = ((size_t)g->width[o] + STRIDE_FLOATS - 1) & ~(size_t)(STRIDE_FLOATS - 1);
   if (!hs_size_mul(plan->stride[o], (size_t)g->height[o], &floats) ||
       !hs_size_add(floats, LEVEL_SLACK_FLOATS, &floats) || !align_up(floats, PLAN_ALIGNMENT / sizeof(float), &floats))
     return false;
   plan->level_floats[o] = floats;
-  if (!hs_size_mul(floats, sizeof(float), &level_bytes)) return false;
   size_t work = floats;
   if (r->pyramid_work_floats) {
     const size_t scratch = r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads);
     if (!r->pyramid_work_plane || scratch > floats) work = scratch;
   }
   if (work > *work_floats) *work_floats = work;
-  const size_t levels = (size_t)r->rules.scales + (r->detect_reads_top ? 3 : 2);
-  return add(plan, BUFFER_LEVELS, o, levels, level_bytes, STEP_PYRAMID, STEP_DESCRIBE);
+  return hs_size_mul(floats, sizeof(float), level_bytes);
+}
+
+/* Scratch of the first octave (which: 0) or of the others (1), for steps that follow one another. */
+static bool add_work(frame_plan *plan, int32_t which, size_t floats, int32_t pyramid_step) {
+  const plan_request *r = &plan->request;
+  pyramid_geometry octaves = plan->geometry;
+  pyramid_geometry_skip(&octaves, which);
+  const size_t detect_bytes = r->detect_work_bytes(&octaves, r->rules.scales, r->keypoint_capacity);
+  return add(plan, BUFFER_BLUR_WORK, which, floats, sizeof(float), pyramid_step, pyramid_step) &&
+         add(plan, BUFFER_DETECT, which, detect_bytes, 1, pyramid_step + 1, pyramid_step + 1);
+}
+
+/* The first octave. Whatever is alive beside it when it is placed lies below it without gaps, so that its top levels
+   come to lie right behind the others. */
+static bool add_first_octave(frame_plan *plan) {
+  const plan_request *r = &plan->request;
+  const size_t kept = (size_t)r->rules.scales + 1, top = r->detect_reads_top ? 2 : 1;
+  size_t level_bytes, work_floats = 0;
+  if (!measure_octave(plan, 0, &level_bytes, &work_floats) ||
+      !add(plan, BUFFER_LEVELS, 0, kept, level_bytes, STEP_FIRST_PYRAMID, STEP_DESCRIBE) ||
+      !add(plan, BUFFER_TOP_LEVELS, 0, top, level_bytes, STEP_FIRST_PYRAMID, STEP_FIRST_DETECT))
+    return false;
+  const plan_entry *levels = &plan->entries[plan->entry_count - 2];
+  assert(levels[1].offset == levels[0].offset + levels[0].bytes);
+  (void)levels;
+  return add_work(plan, 0, work_floats, STEP_FIRST_PYRAMID);
 }
 
 static bool add_octaves(frame_plan *plan) {
   const plan_request *r = &plan->request;
-  size_t work_floats = 0;
+  const size_t levels = (size_t)r->rules.scales + (r->detect_reads_top ? 3 : 2);
+  size_t level_bytes, work_floats = 0;
   if (plan->geometry.octave_count == 0) return true;
-  for (int32_t o = 0; o < plan->geometry.octave_count; o++)
-    if (!add_octave(plan, o, &work_floats)) return false;
-  const size_t detect_bytes = r->detect_work_bytes(&plan->geometry, r->rules.scales, r->keypoint_capacity);
-  return add(plan, BUFFER_BLUR_WORK, 0, work_floats, sizeof(float), STEP_PYRAMID, STEP_PYRAMID) &&
-         add(plan, BUFFER_DETECT, 0, detect_bytes, 1, STEP_DETECT, STEP_DETECT);
+  if (!add_first_octave(plan)) return false;
+  for (int32_t o = 1; o < plan->geometry.octave_count; o++)
+    if (!measure_octave(plan, o, &level_bytes, &work_floats) ||
+        !add(plan, BUFFER_LEVELS, o, levels, level_bytes, STEP_PYRAMID, STEP_DESCRIBE))
+      return false;
+  return plan->geometry.octave_count == 1 || add_work(plan, 1, work_floats, STEP_PYRAMID);
 }
 
 bool plan_add_lists(frame_plan *plan) {

@@ -3,7 +3,8 @@
  *
  * Pure arithmetic, tested without pictures or devices. From the table come the size query, the one slab a context holds
  * and every pointer of a frame. Buffers whose lifetimes are disjoint share space. The levels of all octaves are kept,
- * because their keypoints are processed together.
+ * because their keypoints are processed together; but on the host the first octave, three quarters of all samples, is
+ * searched before the others are made, which then take the place of those of its levels that only the search reads.
  */
 #ifndef HARTSIFT_CONTEXT_PLAN_H
 #define HARTSIFT_CONTEXT_PLAN_H
@@ -13,35 +14,44 @@
 #include "stages/pyramid.h"
 
 /* Steps of a frame, the unit of lifetimes. */
-typedef enum plan_step { STEP_PYRAMID, STEP_DETECT, STEP_DESCRIBE, STEP_COUNT } plan_step;
+typedef enum plan_step {
+  STEP_FIRST_PYRAMID, /* the levels of the first octave */
+  STEP_FIRST_DETECT,
+  STEP_PYRAMID, /* those of the others; in tiles of any */
+  STEP_DETECT,
+  STEP_DESCRIBE,
+  STEP_COUNT
+} plan_step;
 
 typedef enum plan_space { SPACE_HOST, SPACE_DEVICE } plan_space;
 
 /* What a buffer holds; those up to PLAN_PER_OCTAVE exist once for each octave. */
 typedef enum plan_buffer {
-  BUFFER_LEVELS,     /* planes of an octave: S+3, or S+2 where detection does not read the last level */
-  BUFFER_BLUR_WORK,  /* scratch of base and level step: what the backend asks for, else one plane; on the host one for
-                        all octaves */
-  BUFFER_DETECT,     /* host: scratch of detection for all octaves, what the backend asks for */
+  BUFFER_LEVELS,     /* planes of an octave: S+3, or S+2 where detection does not read the last level; of the first
+                        octave on the host those up to level S, the others being BUFFER_TOP_LEVELS */
+  BUFFER_BLUR_WORK,  /* scratch of base and level step: what the backend asks for, else one plane; on the host [0] for
+                        the first octave, [1] for the others */
+  BUFFER_DETECT,     /* host: scratch of detection, what the backend asks for; likewise */
   BUFFER_CANDIDATES, /* device: a bit a sample of DoG levels 1..S */
   BUFFER_SETTLED,    /* the same */
   BUFFER_DOG,        /* device: S+2 planes of differences, where the uber kernel stores them */
   PLAN_PER_OCTAVE,
-  BUFFER_COUNTS = PLAN_PER_OCTAVE, /* uint32 counts of the lists */
-  BUFFER_KEYPOINTS,                /* the arrays of a keypoint_list, one after another */
-  BUFFER_FEATURES,                 /* the arrays of a feature_list */
-  BUFFER_DESCRIPTORS,              /* feature_capacity descriptors */
-  BUFFER_SOURCES,                  /* describing given keypoints: which of them a listed one is */
-  BUFFER_PICTURE,                  /* device: the source as the caller laid it out */
-  BUFFER_MASK,                     /* device: the caller's mask */
-  BUFFER_SELECTED,                 /* device: a second feature_list, which selection fills */
-  BUFFER_RECORDS,                  /* device: the features as hs_keypoint, when results stay there */
-  BUFFER_GRAY,                     /* device: the gray bytes of a colour picture that is equalised */
-  BUFFER_HISTOGRAM,                /* device: 256 counts, of a picture that is equalised */
-  BUFFER_SCRATCH,                  /* device: scratch of the keypoint stages */
-  BUFFER_BASE,                     /* host, tiled: level 0 of an odd octave, [1], and of an even one, [0] */
-  BUFFER_STRAYS,                   /* host, tiled: candidates that leave a tile */
-  BUFFER_ORDER,                    /* host, tiled: scratch for putting keypoints and features in order */
+  BUFFER_TOP_LEVELS = PLAN_PER_OCTAVE, /* host: levels S+1 and above of the first octave, right behind its others */
+  BUFFER_COUNTS,                       /* uint32 counts of the lists */
+  BUFFER_KEYPOINTS,                    /* the arrays of a keypoint_list, one after another */
+  BUFFER_FEATURES,                     /* the arrays of a feature_list */
+  BUFFER_DESCRIPTORS,                  /* feature_capacity descriptors */
+  BUFFER_SOURCES,                      /* describing given keypoints: which of them a listed one is */
+  BUFFER_PICTURE,                      /* device: the source as the caller laid it out */
+  BUFFER_MASK,                         /* device: the caller's mask */
+  BUFFER_SELECTED,                     /* device: a second feature_list, which selection fills */
+  BUFFER_RECORDS,                      /* device: the features as hs_keypoint, when results stay there */
+  BUFFER_GRAY,                         /* device: the gray bytes of a colour picture that is equalised */
+  BUFFER_HISTOGRAM,                    /* device: 256 counts, of a picture that is equalised */
+  BUFFER_SCRATCH,                      /* device: scratch of the keypoint stages */
+  BUFFER_BASE,                         /* host, tiled: level 0 of an odd octave, [1], and of an even one, [0] */
+  BUFFER_STRAYS,                       /* host, tiled: candidates that leave a tile */
+  BUFFER_ORDER,                        /* host, tiled: scratch for putting keypoints and features in order */
   PLAN_BUFFER_COUNT
 } plan_buffer;
 

@@ -35,7 +35,6 @@ feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32
 void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
   const pyramid_geometry *g = &plan->geometry;
   memset(w, 0, sizeof *w);
-  float *work = buffer(plan, slab, BUFFER_BLUR_WORK, 0);
   for (int32_t o = 0; o < g->octave_count && plan->tile_side == 0; o++) {
     w->octaves[o] = (octave_view){.levels = buffer(plan, slab, BUFFER_LEVELS, o),
                                   .level_floats = plan->level_floats[o],
@@ -43,14 +42,15 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
                                   .width = g->width[o],
                                   .height = g->height[o],
                                   .octave = g->first_octave + o};
-    w->blur_work[o] = (plane_view){work, g->width[o], g->height[o], plan->stride[o]};
+    w->blur_work[o] =
+        (plane_view){buffer(plan, slab, BUFFER_BLUR_WORK, o > 0), g->width[o], g->height[o], plan->stride[o]};
   }
   uint32_t *counts = buffer(plan, slab, BUFFER_COUNTS, 0);
   counts[0] = counts[1] = 0;
   w->keypoints =
       workspace_keypoints(buffer(plan, slab, BUFFER_KEYPOINTS, 0), plan->request.keypoint_capacity, &counts[0]);
   w->features = workspace_features(buffer(plan, slab, BUFFER_FEATURES, 0), plan->request.feature_capacity, &counts[1]);
-  w->detect_work = buffer(plan, slab, BUFFER_DETECT, 0);
+  for (int32_t i = 0; i < 2; i++) w->detect_work[i] = buffer(plan, slab, BUFFER_DETECT, i);
   w->descriptors = buffer(plan, slab, BUFFER_DESCRIPTORS, 0);
   w->sources = buffer(plan, slab, BUFFER_SOURCES, 0);
 }

@@ -10,8 +10,8 @@
 
 typedef struct workspace {
   octave_view octaves[OCTAVES_MAX];
-  plane_view blur_work[OCTAVES_MAX]; /* one memory */
-  void *detect_work;
+  plane_view blur_work[OCTAVES_MAX]; /* one memory for the first octave, one for the others */
+  void *detect_work[2];              /* likewise */
   keypoint_list keypoints;
   feature_list features;
   unsigned char *descriptors; /* null when none are wanted */

@@ -1,5 +1,7 @@
-/* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor; each for all
-   octaves at once, so that threads meet seldom and small octaves fill up what large ones leave. */
+/* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor. All octaves but the
+   first are searched together, and all are oriented and described together, so that threads meet seldom and small octaves
+   fill up what large ones leave. The first is searched before the others are made, so that these take the place of its
+   levels above S (plan.h). */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
@@ -30,11 +32,14 @@ static uint64_t samples_of(const frame *f, int32_t o) {
   return (uint64_t)level.width * (uint64_t)level.height;
 }
 
-static uint64_t samples_of_all(const frame *f) {
+/* Those of a level of the octaves first..end-1. */
+static uint64_t samples_of_range(const frame *f, int32_t first, int32_t end) {
   uint64_t samples = 0;
-  for (int32_t o = 0; o < f->octaves; o++) samples += samples_of(f, o);
+  for (int32_t o = first; o < end; o++) samples += samples_of(f, o);
   return samples;
 }
+
+static uint64_t samples_of_all(const frame *f) { return samples_of_range(f, 0, f->octaves); }
 
 /* After a step: says how far the frame is, unless a device does a part of it, which cannot be left alone. */
 static stage_status step(frame *f, stage_status st, uint64_t samples) {
@@ -105,20 +110,34 @@ static stage_status build_levels(frame *f, int32_t o) {
   return st;
 }
 
-/* The keypoints, in the defined order. */
-static stage_status detect(frame *f) {
+/* Appends the keypoints of the octaves first..end-1, in the defined order: the first alone, or all others. */
+static stage_status detect(frame *f, int32_t first, int32_t end) {
   hs_context *c = f->context;
   workspace *w = f->work;
-  const detect_args args = {.octaves = w->octaves,
-                            .octave_count = f->octaves,
+  uint64_t candidates = 0;
+  if (end <= first) return STAGE_OK;
+  const detect_args args = {.octaves = w->octaves + first,
+                            .octave_count = end - first,
                             .border = (border_mode)options_rules(&c->options)->border_rule,
                             .top_filter = &c->step_filter[c->options.scales + 2],
                             .params = c->params,
                             .filter = f->request->filter,
-                            .work = w->detect_work,
+                            .work = w->detect_work[first > 0],
                             .keypoints = w->keypoints,
-                            .candidates = &f->candidates};
-  return f->octaves > 0 ? c->ops.detect(c->queue, &args) : STAGE_OK;
+                            .candidates = &candidates};
+  const stage_status st = c->ops.detect(c->queue, &args);
+  f->candidates += candidates;
+  return step(f, st, samples_of_range(f, first, end) * (LEVELS_OF_STAGES / 3));
+}
+
+/* The levels of all octaves, and the keypoints unless they are given. */
+static stage_status build_and_detect(frame *f) {
+  stage_status st = STAGE_OK;
+  for (int32_t o = 0; o < f->octaves && st == STAGE_OK; o++) {
+    st = build_levels(f, o);
+    if (o == 0 && st == STAGE_OK && !f->request->given) st = detect(f, 0, 1);
+  }
+  return st == STAGE_OK && !f->request->given ? detect(f, 1, f->octaves) : st;
 }
 
 /* The given keypoints that have an orientation, or those that have none. */
@@ -155,8 +174,7 @@ static stage_status run_stages(frame *f) {
   const uint64_t samples = samples_of_all(f), later = samples * (LEVELS_OF_STAGES / 3);
   f->total = samples * (uint64_t)(levels_made(f) + LEVELS_OF_STAGES);
   stage_status st = step(f, STAGE_OK, 0);
-  for (int32_t o = 0; o < f->octaves && st == STAGE_OK; o++) st = build_levels(f, o);
-  if (st == STAGE_OK && !f->request->given) st = step(f, detect(f), later);
+  if (st == STAGE_OK) st = build_and_detect(f);
   if (st == STAGE_OK && f->request->given) append_given(f, false);
   if (st == STAGE_OK) st = step(f, orient(f), later);
   if (st == STAGE_OK && f->request->given) append_given(f, true);

@@ -103,6 +103,7 @@ static void test_profiles(void **state) {
     for (int32_t first = -1; first <= 1; first++) {
       hs_options o = options_of(profile);
       o.first_octave = first;
+      if (first > 0) o.threads = 1; /* scratch of several threads is more than levels as small as these */
       assert_true(check_sizes(&o, &scene, NULL, names[profile]) > 20);
     }
 }
@@ -128,7 +129,7 @@ static void test_variants(void **state) {
   (void)state;
   static const char *const variants[] = {"base=ref,blur=ref,halve=ref,detect=ref,orient=ref,describe=ref", "base=ref",
                                          "blur=ref", "detect=ref", "halve=ref,describe=ref"};
-  hs_image small = extraction_scene(121, 85, 3, NULL);
+  hs_image small = extraction_scene(137, 97, 3, NULL);
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile += 2)
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
       for (int32_t first = -1; first <= 0; first++) {
@@ -137,7 +138,8 @@ static void test_variants(void **state) {
         o.expert = &expert;
         o.contrast = 0.01f;
         o.first_octave = first;
-        check_within(&o, &small, NULL, least_bytes(&o, &small), variants[i]);
+        const hs_image *image = first < 0 ? &small : &scene; /* of about as many samples */
+        check_within(&o, image, NULL, least_bytes(&o, image), variants[i]);
       }
   hs_image_free(&small);
 }
@@ -241,7 +243,7 @@ static void test_changes(void **state) {
                  {take_grid, "grid", false},
                  {take_region, "region", false},
                  {equalize, "equalize", false},
-                 {pool, "dsp", false},
+                 {pool, "dsp", true},
                  {pool_widely, "dsp, widely", true},
                  {pool_few_scales, "dsp, one scale", true},
                  {floats, "floats", false},
@@ -250,7 +252,7 @@ static void test_changes(void **state) {
                  {few_octaves, "two octaves", false},
                  {one_octave, "one octave", false},
                  {wide_filters, "sigma 4", false}};
-  hs_image large = extraction_scene(701, 563, 4, NULL);
+  hs_image large = extraction_scene(811, 587, 4, NULL);
   for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
     for (int profile = 0; profile < EXTRACTION_PROFILES; profile += 3) {
       hs_options o = options_of(profile);
