@@ -21,7 +21,7 @@ hs_status database_open(const option_set *set, const char *path, hs_bin_layout l
                                      .message = message,
                                      .message_bytes = message_bytes};
   message[0] = '\0';
-  const hs_status status = hs_colmap_open(database, path, &options);
+  const hs_status status = colmap_open_behind(database, path, &options);
   if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s: %s", path, hs_status_string(status));
   return status;
 }

@@ -16,6 +16,10 @@ hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const 
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
+  return hs_colmap_open(database, path, options);
+}
+
 hs_status hs_colmap_commit(hs_colmap_database *database) {
   (void)database;
   return HS_ERR_UNSUPPORTED;

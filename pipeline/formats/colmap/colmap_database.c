@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "cpu/float_environment.h"
+#include "pipeline/formats/colmap/colmap_behind.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_options.h"
+#include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
@@ -153,11 +155,12 @@ static hs_status check_file(hs_colmap_database *database) {
   return check_signature(database);
 }
 
-static hs_status open_sqlite(hs_colmap_database *database) {
+/* layer: the name of what lies between SQLite and the files; null: SQLite's default. */
+static hs_status open_sqlite(hs_colmap_database *database, const char *layer) {
   const int flags =
       SQLITE_OPEN_NOMUTEX |
       (database->options.read_only != 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-  if (sqlite3_open_v2(database->path, &database->sqlite, flags, NULL) != SQLITE_OK) {
+  if (sqlite3_open_v2(database->path, &database->sqlite, flags, layer) != SQLITE_OK) {
     if (!database->sqlite) return colmap_fail(database, HS_ERR_MEMORY, "no memory to open it");
     return colmap_fail_sqlite(database, "open");
   }
@@ -171,10 +174,9 @@ static hs_status open_sqlite(hs_colmap_database *database) {
   return status == HS_OK ? colmap_begin(database) : status;
 }
 
-hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
+static hs_status open_through(const char *layer, hs_colmap_database **database, const char *path,
+                              const hs_colmap_options *options) {
   hs_colmap_options complete;
-  if (!database) return HS_ERR_ARGUMENT;
   *database = NULL;
   hs_status status = colmap_complete_options(options, &complete);
   if (status != HS_OK) return status;
@@ -195,7 +197,7 @@ hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const 
   made->path = copy;
   made->shown_path = copy + strlen(copy) - strlen(path);
   status = check_file(made);
-  if (status == HS_OK) status = open_sqlite(made);
+  if (status == HS_OK) status = open_sqlite(made, layer);
   if (status != HS_OK) {
     hs_message_set(complete.message, complete.message_bytes, "%s", made->message);
     hs_colmap_close(made);
@@ -204,4 +206,13 @@ hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const 
   made->options.message = NULL; /* from here on hs_colmap_last_error says why */
   *database = made;
   return HS_OK;
+}
+
+hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  return database ? open_through(NULL, database, path, options) : HS_ERR_ARGUMENT;
+}
+
+hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
+  return open_through(colmap_behind_name(), database, path, options);
 }

@@ -1,0 +1,184 @@
+/*
+ * A layer above SQLite's own files; see colmap_behind.h.
+ */
+#include "pipeline/formats/colmap/colmap_behind.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/formats/colmap/write_queue.h"
+
+/* A database file; behind it in memory lies the system's. */
+typedef struct behind_file {
+  sqlite3_file base;
+  write_queue *queue;
+} behind_file;
+
+static sqlite3_vfs *behind_root; /* SQLite's default */
+static sqlite3_vfs behind_layer;
+static pthread_once_t behind_once = PTHREAD_ONCE_INIT;
+
+static sqlite3_file *real_of(sqlite3_file *file) { return (sqlite3_file *)((behind_file *)file + 1); }
+
+static write_queue *queue_of(sqlite3_file *file) { return ((behind_file *)file)->queue; }
+
+static int write_real(void *file, const void *bytes, size_t size, int64_t offset) {
+  sqlite3_file *real = file;
+  return real->pMethods->xWrite(real, bytes, (int)size, offset);
+}
+
+/* ---- reading and writing */
+
+static int behind_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset) {
+  return write_queue_add(queue_of(file), bytes, (size_t)size, offset);
+}
+
+static int behind_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 offset) {
+  sqlite3_file *real = real_of(file);
+  int code = write_queue_settle(queue_of(file), (size_t)size, offset);
+  if (code != SQLITE_OK) return code;
+  write_queue_hold(queue_of(file));
+  code = real->pMethods->xRead(real, bytes, size, offset);
+  write_queue_release(queue_of(file));
+  return code;
+}
+
+/* ---- what comes after all writing */
+
+static int behind_truncate(sqlite3_file *file, sqlite3_int64 size) {
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real_of(file)->pMethods->xTruncate(real_of(file), size);
+}
+
+static int behind_sync(sqlite3_file *file, int flags) {
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real_of(file)->pMethods->xSync(real_of(file), flags);
+}
+
+static int behind_file_size(sqlite3_file *file, sqlite3_int64 *size) {
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real_of(file)->pMethods->xFileSize(real_of(file), size);
+}
+
+static int behind_lock(sqlite3_file *file, int level) {
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real_of(file)->pMethods->xLock(real_of(file), level);
+}
+
+/* Ends the transaction, whatever became of it. After a failure SQLite has left its journal, which the next lock rolls back. */
+static int behind_unlock(sqlite3_file *file, int level) {
+  const int failure = write_queue_drain(queue_of(file));
+  const int code = real_of(file)->pMethods->xUnlock(real_of(file), level);
+  write_queue_forget(queue_of(file));
+  return failure != SQLITE_OK ? failure : code;
+}
+
+static int behind_check_lock(sqlite3_file *file, int *reserved) {
+  (void)write_queue_drain(queue_of(file));
+  return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
+}
+
+/* How large the database is about to become is told before every page and changes nothing. */
+static int behind_control(sqlite3_file *file, int operation, void *argument) {
+  sqlite3_file *real = real_of(file);
+  if (operation == SQLITE_FCNTL_SIZE_HINT) return SQLITE_OK;
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real->pMethods->xFileControl(real, operation, argument);
+}
+
+static int behind_sector_size(sqlite3_file *file) {
+  (void)write_queue_drain(queue_of(file));
+  return real_of(file)->pMethods->xSectorSize(real_of(file));
+}
+
+static int behind_characteristics(sqlite3_file *file) {
+  (void)write_queue_drain(queue_of(file));
+  return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
+}
+
+static int behind_close(sqlite3_file *file) {
+  write_queue_free(queue_of(file));
+  return real_of(file)->pMethods->xClose(real_of(file));
+}
+
+/* ---- shared memory, of a database with a write-ahead log */
+
+static int behind_map(sqlite3_file *file, int region, int size, int extend, void volatile **memory) {
+  (void)write_queue_drain(queue_of(file));
+  return real_of(file)->pMethods->xShmMap(real_of(file), region, size, extend, memory);
+}
+
+static int behind_lock_shared(sqlite3_file *file, int offset, int count, int flags) {
+  const int code = write_queue_drain(queue_of(file));
+  const bool unlocks = (flags & SQLITE_SHM_UNLOCK) != 0;
+  if (code != SQLITE_OK && !unlocks) return code;
+  return real_of(file)->pMethods->xShmLock(real_of(file), offset, count, flags);
+}
+
+static void behind_barrier(sqlite3_file *file) { real_of(file)->pMethods->xShmBarrier(real_of(file)); }
+
+static int behind_unmap(sqlite3_file *file, int remove) {
+  (void)write_queue_drain(queue_of(file));
+  return real_of(file)->pMethods->xShmUnmap(real_of(file), remove);
+}
+
+/* ---- opening */
+
+/* Without the calls of version 3, which map a database into memory. */
+static const sqlite3_io_methods behind_methods = {.iVersion = 2,
+                                                  .xClose = behind_close,
+                                                  .xRead = behind_read,
+                                                  .xWrite = behind_write,
+                                                  .xTruncate = behind_truncate,
+                                                  .xSync = behind_sync,
+                                                  .xFileSize = behind_file_size,
+                                                  .xLock = behind_lock,
+                                                  .xUnlock = behind_unlock,
+                                                  .xCheckReservedLock = behind_check_lock,
+                                                  .xFileControl = behind_control,
+                                                  .xSectorSize = behind_sector_size,
+                                                  .xDeviceCharacteristics = behind_characteristics,
+                                                  .xShmMap = behind_map,
+                                                  .xShmLock = behind_lock_shared,
+                                                  .xShmBarrier = behind_barrier,
+                                                  .xShmUnmap = behind_unmap};
+
+/* Journals and temporary files are the system's own. */
+static int behind_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, int flags, int *out_flags) {
+  (void)layer;
+  if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return behind_root->xOpen(behind_root, name, file, flags, out_flags);
+  sqlite3_file *real = real_of(file);
+  file->pMethods = NULL; /* not to be closed */
+  const int code = behind_root->xOpen(behind_root, name, real, flags, out_flags);
+  if (code != SQLITE_OK) {
+    if (real->pMethods) (void)real->pMethods->xClose(real);
+    return code;
+  }
+  ((behind_file *)file)->queue = write_queue_make(write_real, real);
+  if (!queue_of(file)) {
+    (void)real->pMethods->xClose(real);
+    return SQLITE_NOMEM;
+  }
+  file->pMethods = &behind_methods;
+  return SQLITE_OK;
+}
+
+/* All but opening is the default's, which sees a copy of itself. */
+static void behind_register(void) {
+  if (sqlite3_initialize() != SQLITE_OK) return;
+  behind_root = sqlite3_vfs_find(NULL);
+  if (!behind_root) return;
+  behind_layer = *behind_root;
+  behind_layer.zName = "hartsift-behind";
+  behind_layer.szOsFile = (int)sizeof(behind_file) + behind_root->szOsFile;
+  behind_layer.xOpen = behind_open;
+  if (sqlite3_vfs_register(&behind_layer, 0) != SQLITE_OK) behind_layer.zName = NULL;
+}
+
+const char *colmap_behind_name(void) {
+  (void)pthread_once(&behind_once, behind_register);
+  return behind_layer.zName;
+}

@@ -1,0 +1,208 @@
+/*
+ * Pieces of a file in a ring; see write_queue.h. The one that is being filled belongs to the adding thread, those behind it to the
+ * queue's.
+ */
+#include "pipeline/formats/colmap/write_queue.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "cpu/worker_signals.h"
+#include "pipeline/base/memory.h"
+
+typedef struct write_piece {
+  int64_t offset;
+  size_t size;
+  uint8_t bytes[WRITE_QUEUE_PIECE_BYTES];
+} write_piece;
+
+struct write_queue {
+  write_function write;
+  void *file;
+  pthread_t thread;
+  pthread_mutex_t lock, file_lock;
+  pthread_cond_t filled, emptied;
+  bool ending;              /* this and the numbers under the lock */
+  int failure;              /* of the first write that failed; 0: none */
+  uint64_t written, closed; /* pieces, counted from the first; closed: the number of the one that is being filled */
+  uint64_t awaited;         /* how many written ones the adding thread waits for; NOTHING_AWAITED: it does not */
+  write_piece pieces[WRITE_QUEUE_PIECES];
+};
+
+#define NOTHING_AWAITED UINT64_MAX
+
+/* Each thread lets the other one sleep until there is this much for it: waking costs as much as writing a piece. */
+enum { WRITE_QUEUE_BATCH = WRITE_QUEUE_PIECES / 2 };
+
+static write_piece *piece_of(write_queue *queue, uint64_t number) {
+  return &queue->pieces[number % WRITE_QUEUE_PIECES];
+}
+
+/* The first piece that waits; the lock is left meanwhile. */
+static void write_first(write_queue *queue) {
+  const write_piece *piece = piece_of(queue, queue->written);
+  if (queue->failure == 0) {
+    pthread_mutex_unlock(&queue->lock);
+    write_queue_hold(queue);
+    const int code = queue->write(queue->file, piece->bytes, piece->size, piece->offset);
+    write_queue_release(queue);
+    pthread_mutex_lock(&queue->lock);
+    queue->failure = code;
+  }
+  queue->written++;
+  if (queue->written < queue->awaited) return;
+  queue->awaited = NOTHING_AWAITED;
+  pthread_cond_signal(&queue->emptied);
+}
+
+static void *write_queue_run(void *argument) {
+  write_queue *queue = argument;
+  pthread_mutex_lock(&queue->lock);
+  for (;;) {
+    while (queue->closed - queue->written < WRITE_QUEUE_BATCH && queue->awaited == NOTHING_AWAITED && !queue->ending)
+      pthread_cond_wait(&queue->filled, &queue->lock);
+    if (queue->written == queue->closed) break;
+    while (queue->written != queue->closed) write_first(queue);
+  }
+  pthread_mutex_unlock(&queue->lock);
+  return NULL;
+}
+
+/* Makes the locks and conditions; false: none is left. */
+static bool write_queue_make_locks(write_queue *queue) {
+  if (pthread_mutex_init(&queue->lock, NULL) != 0) return false;
+  if (pthread_mutex_init(&queue->file_lock, NULL) == 0) {
+    if (pthread_cond_init(&queue->filled, NULL) == 0) {
+      if (pthread_cond_init(&queue->emptied, NULL) == 0) return true;
+      pthread_cond_destroy(&queue->filled);
+    }
+    pthread_mutex_destroy(&queue->file_lock);
+  }
+  pthread_mutex_destroy(&queue->lock);
+  return false;
+}
+
+static void write_queue_drop_locks(write_queue *queue) {
+  pthread_cond_destroy(&queue->emptied);
+  pthread_cond_destroy(&queue->filled);
+  pthread_mutex_destroy(&queue->file_lock);
+  pthread_mutex_destroy(&queue->lock);
+}
+
+static bool write_queue_start(write_queue *queue) {
+  sigset_t blocked, saved;
+  worker_signals_blocked(&blocked);
+  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0) return false;
+  const bool started = pthread_create(&queue->thread, NULL, write_queue_run, queue) == 0;
+  (void)pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  return started;
+}
+
+write_queue *write_queue_make(write_function write, void *file) {
+  write_queue *queue = hs_memory_alloc(NULL, sizeof *queue);
+  if (!queue) return NULL;
+  queue->write = write;
+  queue->file = file;
+  queue->ending = false;
+  queue->failure = 0;
+  queue->written = queue->closed = 0;
+  queue->awaited = NOTHING_AWAITED;
+  queue->pieces[0].size = 0;
+  if (write_queue_make_locks(queue)) {
+    if (write_queue_start(queue)) return queue;
+    write_queue_drop_locks(queue);
+  }
+  hs_memory_release(NULL, queue);
+  return NULL;
+}
+
+/* Waits until so many pieces are written. Under the lock. */
+static void wait_until_written(write_queue *queue, uint64_t count) {
+  if (queue->written >= count) return;
+  queue->awaited = count;
+  pthread_cond_signal(&queue->filled);
+  while (queue->written < count) pthread_cond_wait(&queue->emptied, &queue->lock);
+}
+
+/* Hands the piece that is being filled to the queue's thread and makes sure of room for the next one. Under the lock. */
+static void close_piece(write_queue *queue) {
+  if (piece_of(queue, queue->closed)->size == 0) return;
+  queue->closed++;
+  const uint64_t waiting = queue->closed - queue->written;
+  if (waiting == WRITE_QUEUE_BATCH) pthread_cond_signal(&queue->filled);
+  if (waiting == WRITE_QUEUE_PIECES) wait_until_written(queue, queue->closed - WRITE_QUEUE_BATCH);
+  piece_of(queue, queue->closed)->size = 0;
+}
+
+void write_queue_free(write_queue *queue) {
+  if (!queue) return;
+  pthread_mutex_lock(&queue->lock);
+  close_piece(queue);
+  queue->ending = true;
+  pthread_cond_signal(&queue->filled);
+  pthread_mutex_unlock(&queue->lock);
+  pthread_join(queue->thread, NULL);
+  write_queue_drop_locks(queue);
+  hs_memory_release(NULL, queue);
+}
+
+/* Whether the bytes follow on the piece's and have room there. */
+static bool takes(const write_piece *piece, size_t size, int64_t offset) {
+  return piece->offset + (int64_t)piece->size == offset && size <= WRITE_QUEUE_PIECE_BYTES - piece->size;
+}
+
+int write_queue_add(write_queue *queue, const void *bytes, size_t size, int64_t offset) {
+  write_piece *piece = piece_of(queue, queue->closed);
+  int failure = 0;
+  if (size > WRITE_QUEUE_PIECE_BYTES) {
+    failure = write_queue_drain(queue);
+    return failure != 0 ? failure : queue->write(queue->file, bytes, size, offset);
+  }
+  if (piece->size > 0 && !takes(piece, size, offset)) {
+    pthread_mutex_lock(&queue->lock);
+    close_piece(queue);
+    failure = queue->failure;
+    pthread_mutex_unlock(&queue->lock);
+    piece = piece_of(queue, queue->closed);
+  }
+  if (piece->size == 0) piece->offset = offset;
+  memcpy(piece->bytes + piece->size, bytes, size);
+  piece->size += size;
+  return failure;
+}
+
+int write_queue_drain(write_queue *queue) {
+  pthread_mutex_lock(&queue->lock);
+  close_piece(queue);
+  wait_until_written(queue, queue->closed);
+  const int failure = queue->failure;
+  pthread_mutex_unlock(&queue->lock);
+  return failure;
+}
+
+static bool piece_touches(const write_piece *piece, size_t size, int64_t offset) {
+  return offset < piece->offset + (int64_t)piece->size && piece->offset < offset + (int64_t)size;
+}
+
+int write_queue_settle(write_queue *queue, size_t size, int64_t offset) {
+  pthread_mutex_lock(&queue->lock);
+  if (piece_touches(piece_of(queue, queue->closed), size, offset)) close_piece(queue);
+  uint64_t last = queue->closed;
+  while (last > queue->written && !piece_touches(piece_of(queue, last - 1), size, offset)) last--;
+  wait_until_written(queue, last);
+  const int failure = queue->failure;
+  pthread_mutex_unlock(&queue->lock);
+  return failure;
+}
+
+void write_queue_forget(write_queue *queue) {
+  pthread_mutex_lock(&queue->lock);
+  queue->failure = 0;
+  pthread_mutex_unlock(&queue->lock);
+}
+
+void write_queue_hold(write_queue *queue) { pthread_mutex_lock(&queue->file_lock); }
+
+void write_queue_release(write_queue *queue) { pthread_mutex_unlock(&queue->file_lock); }

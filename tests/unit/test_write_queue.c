@@ -1,0 +1,145 @@
+/*
+ * Writes that a thread carries out later: the file that comes of them, reading in between, and failures.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/base/splitmix64.h"
+#include "pipeline/formats/colmap/write_queue.h"
+
+enum { FILE_BYTES = 4 << 20, PAGE = 4096, NO_ROOM = 13 };
+
+static uint64_t next_random(uint64_t *state) { return splitmix64_mix(*state += SPLITMIX64_STEP); }
+
+/* A file in memory. */
+typedef struct fixture {
+  write_queue *queue;
+  uint8_t *file, *expected;
+  size_t writes, bytes; /* of calls that succeeded */
+  int64_t full_from;    /* writes behind this offset fail; 0: none does */
+  pthread_t caller;
+  bool by_caller; /* a write came on the thread that adds */
+} fixture;
+
+static int write_file(void *file, const void *bytes, size_t size, int64_t offset) {
+  fixture *f = file;
+  if (pthread_equal(pthread_self(), f->caller)) f->by_caller = true;
+  if (f->full_from > 0 && offset >= f->full_from) return NO_ROOM;
+  memcpy(f->file + offset, bytes, size);
+  f->writes++;
+  f->bytes += size;
+  return 0;
+}
+
+static int set_up(void **state) {
+  fixture *f = calloc(1, sizeof *f);
+  assert_non_null(f);
+  f->file = calloc(1, FILE_BYTES);
+  f->expected = calloc(1, FILE_BYTES);
+  assert_true(f->file && f->expected);
+  f->caller = pthread_self();
+  f->queue = write_queue_make(write_file, f);
+  assert_non_null(f->queue);
+  *state = f;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  fixture *f = *state;
+  write_queue_free(f->queue);
+  free(f->file);
+  free(f->expected);
+  free(f);
+  return 0;
+}
+
+/* A page whose bytes depend on the number. */
+static int add_page(fixture *f, int64_t page, size_t pages, uint64_t number) {
+  static uint8_t bytes[64 * PAGE];
+  uint64_t random = number;
+  for (size_t i = 0; i < pages * PAGE; i += sizeof random) {
+    const uint64_t next = next_random(&random);
+    memcpy(bytes + i, &next, sizeof next);
+  }
+  memcpy(f->expected + page * PAGE, bytes, pages * PAGE);
+  const int code = write_queue_add(f->queue, bytes, pages * PAGE, page * PAGE);
+  memset(bytes, 0, pages * PAGE); /* the queue has a copy */
+  return code;
+}
+
+/* Pages in a row become few writes, on the queue's thread. */
+static void test_in_a_row(void **state) {
+  fixture *f = *state;
+  for (int64_t page = 0; page < FILE_BYTES / PAGE; page++) assert_int_equal(add_page(f, page, 1, (uint64_t)page), 0);
+  assert_int_equal(write_queue_drain(f->queue), 0);
+  assert_memory_equal(f->file, f->expected, FILE_BYTES);
+  assert_int_equal(f->writes, FILE_BYTES / WRITE_QUEUE_PIECE_BYTES);
+  assert_false(f->by_caller);
+}
+
+/* Anywhere, over each other, of every size up to more than a piece: the last one counts, and what is read is what was written. */
+static void test_anywhere(void **state) {
+  fixture *f = *state;
+  uint64_t random = 5;
+  for (uint64_t i = 0; i < 3000; i++) {
+    const uint64_t place = next_random(&random);
+    const size_t pages = place % 50 == 0 ? 40 : 1 + place % 3;
+    const int64_t page = (int64_t)(next_random(&random) % (FILE_BYTES / PAGE - pages));
+    assert_int_equal(add_page(f, page, pages, i), 0);
+    if (i % 7 != 0) continue;
+    const int64_t read = (int64_t)(next_random(&random) % (FILE_BYTES / PAGE));
+    const int64_t at = (i % 2 == 0 ? page : read) * PAGE;
+    assert_int_equal(write_queue_settle(f->queue, PAGE, at), 0);
+    write_queue_hold(f->queue);
+    assert_memory_equal(f->file + at, f->expected + at, PAGE);
+    write_queue_release(f->queue);
+  }
+  assert_int_equal(write_queue_drain(f->queue), 0);
+  assert_memory_equal(f->file, f->expected, FILE_BYTES);
+}
+
+/* After a failure nothing more is written, and every call says so, until it is forgotten. */
+static void test_failure(void **state) {
+  fixture *f = *state;
+  assert_int_equal(add_page(f, 0, 1, 1), 0);
+  assert_int_equal(write_queue_drain(f->queue), 0);
+  f->full_from = 64 * PAGE;
+  int code = 0;
+  int64_t page = 32;
+  while (code == 0 && page < FILE_BYTES / PAGE) code = add_page(f, page++, 1, 2);
+  assert_int_equal(code, NO_ROOM);
+  assert_int_equal(write_queue_settle(f->queue, PAGE, 0), NO_ROOM);
+  assert_int_equal(write_queue_drain(f->queue), NO_ROOM);
+  const size_t written = f->bytes;
+  (void)add_page(f, 1, 1, 3);
+  assert_int_equal(write_queue_drain(f->queue), NO_ROOM);
+  assert_int_equal(f->bytes, written);
+  write_queue_forget(f->queue);
+  assert_int_equal(add_page(f, 1, 1, 3), 0);
+  assert_int_equal(write_queue_drain(f->queue), 0);
+  assert_int_equal(f->bytes, written + PAGE);
+  assert_memory_equal(f->file, f->expected, 2 * PAGE);
+}
+
+/* What was added is written at the end, asked for or not. */
+static void test_end(void **state) {
+  fixture *f = *state;
+  assert_int_equal(add_page(f, 3, 1, 9), 0);
+  write_queue_free(f->queue);
+  f->queue = NULL;
+  assert_memory_equal(f->file, f->expected, FILE_BYTES);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+  const struct CMUnitTest tests[] = {TEST(test_in_a_row), TEST(test_anywhere), TEST(test_failure), TEST(test_end)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
