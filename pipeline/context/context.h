@@ -45,9 +45,10 @@ struct hs_context {
   struct cuda_match_state *cuda_match; /* null: no matching on the device yet */
   unsigned char *match_memory;         /* of matching; grows to the largest lists */
   size_t match_bytes;
-  pid_t process;                    /* that made it; in a forked child its threads and its device do not exist */
-  bool is_lane;                     /* works beside others on images in in_flight_ring */
-  bool lanes_sleep;                 /* while a GPU works on their frames: other threads of the program need the cores */
+  pid_t process;       /* that made it; in a forked child its threads and its device do not exist */
+  bool is_lane;        /* works beside others on images in in_flight_ring */
+  bool lanes_sleep;    /* while a GPU works on their frames: other threads of the program need the cores */
+  int32_t ring_images; /* that the ring has room for, where more than in flight: done ones, out of turn; or 0 */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
   struct hs_pairs *pairs;           /* the run over pairs that is under way */
 

@@ -287,12 +287,13 @@ static hs_status start(hs_context *owner, bool for_files) {
   const int32_t in_flight = reads_ahead ? IN_FLIGHT_FILES : in_flight_most(owner);
   const int32_t threads = context_threads(owner);
   const int32_t lanes = least(in_flight, owner->cuda ? CUDA_LANES : least(threads, CPU_LANES));
+  const int32_t room = owner->ring_images > in_flight ? owner->ring_images : in_flight;
   /* One slot more than may be in flight: the one whose results are being looked at. */
-  const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)in_flight + 1);
+  const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)room + 1);
   in_flight_ring *f = hs_memory_alloc(owner->options.allocator, bytes);
   if (!f) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "cannot allocate %zu bytes for images in flight", bytes);
   memset(f, 0, bytes);
-  f->slot_count = in_flight + 1;
+  f->slot_count = room + 1;
   f->on_device = owner->cuda != NULL;
   if (!open_lock(f)) {
     hs_memory_release(owner->options.allocator, f);
@@ -475,15 +476,21 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   return st;
 }
 
-/* Moves a result to the caller's list. */
+/* Moves a result to the caller's list. One taken out of turn leaves no memory in its slot: there are many more slots than
+   images in flight. */
 static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features) {
   in_flight_ring *f = c->in_flight;
-  const in_flight_slot *slot = ring_slot(f, image);
-  hs_status st;
-  if (f->on_device && !slot->fell_back)
+  in_flight_slot *slot = ring_slot(f, image);
+  hs_status st = HS_OK;
+  if (!f->on_device && !f->viewed) {
+    hs_features_free(features);
+    *features = slot->features;
+    memset(&slot->features, 0, sizeof slot->features);
+  } else if (f->on_device && !slot->fell_back) {
     st = cuda_frame_give(f->lanes[slot->lane].context, slot->set, &slot->features, features);
-  else
+  } else {
     st = features_copy(features, &slot->features, c->options.allocator);
+  }
   pthread_mutex_lock(&f->lock);
   if (st == HS_OK || !f->viewed) give_back(f, image);
   if (st == HS_OK) f->viewed = false;

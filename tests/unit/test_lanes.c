@@ -24,6 +24,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 
 /* The library has these too. */
 #define in_flight_end            lanes_end
+#define in_flight_most           lanes_most_in_flight
 #define in_flight_add_statistics lanes_add_statistics
 #define hs_submit                lanes_submit
 #define hs_submit_file           lanes_submit_file
@@ -219,12 +220,48 @@ static void test_given_as_they_end(void **state) {
   ring_free(f);
 }
 
+/* A ring with more room than images in flight, as a batch's: what is done waits there for one that takes longer, and leaves no
+   memory behind. */
+static void test_ring_is_longer(void **state) {
+  (void)state;
+  enum { RING = 12 };
+  hs_options options;
+  hs_context *c = NULL;
+  hs_image picture;
+  hs_features expected = {0}, list = {0};
+  assert_int_equal(hs_options_init(&options, HS_PROFILE_LOWE), HS_OK);
+  options.device = HS_DEVICE_CPU;
+  options.threads = options.in_flight = LANES;
+  assert_int_equal(hs_create(&c, &options), HS_OK);
+  assert_int_equal(hs_render_scene(120, 90, 1, NULL, NULL, &picture), HS_OK);
+  assert_int_equal(hs_extract(c, &picture, NULL, &expected), HS_OK);
+  assert_true(expected.count > 0);
+  c->ring_images = RING;
+  for (int i = 0; i < RING; i++) assert_int_equal(hs_submit(c, &picture, NULL), HS_OK);
+  assert_int_equal(hs_submit(c, &picture, NULL), HS_ERR_CAPACITY);
+  assert_int_equal(c->in_flight->lane_count, LANES);
+  for (int i = 0; i < RING; i++) {
+    uint64_t image;
+    assert_int_equal(in_flight_wait_any(c, &list, &image), HS_OK);
+    assert_int_equal(list.count, expected.count);
+    assert_memory_equal(list.keypoints, expected.keypoints, expected.count * sizeof *expected.keypoints);
+    assert_memory_equal(list.descriptors, expected.descriptors, expected.count * HS_DESCRIPTOR_LENGTH);
+    assert_null(ring_slot(c->in_flight, image)->features.keypoints);
+  }
+  hs_features_free(&list);
+  hs_features_free(&expected);
+  hs_image_free(&picture);
+  in_flight_end(c);
+  hs_destroy(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_full_lane_passes_on),
       cmocka_unit_test(test_behind_a_large_image),
       cmocka_unit_test(test_shares),
       cmocka_unit_test(test_given_as_they_end),
+      cmocka_unit_test(test_ring_is_longer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

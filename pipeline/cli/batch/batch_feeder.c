@@ -42,6 +42,7 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
   feeder->speed.guess = guess;
   pthread_mutex_unlock(&feeder->batch->lock);
   feeder->most = options->in_flight > 0 ? options->in_flight : BATCH_IN_FLIGHT;
+  if (status == HS_OK && !feeder->context->cuda) feeder->context->ring_images = BATCH_RING;
   if (status == HS_OK && feeder->context->cuda && options->in_flight == 0) {
     feeder->most = feeder->batch->load.keep_encoded != 0 ? BATCH_FLYING_JPEG : BATCH_FLYING;
     feeder->context->options.in_flight = BATCH_RING;

@@ -12,7 +12,7 @@ enum {
   BATCH_FLYING = 32,       /* images in a GPU's hands: enough for its lanes and their next ones */
   BATCH_FLYING_JPEG = 80,  /* where its engine decodes them: two batches of that more */
   BATCH_FLYING_MOST = 256, /* the range of hs_options.in_flight */
-  /* A GPU's ring is longer than that: small images go on while a large one that came before them is still worked on. */
+  /* A device's ring is longer than that: small images go on while a large one that came before them is still worked on. */
   BATCH_RING = 128
 };
 
