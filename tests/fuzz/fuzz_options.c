@@ -90,54 +90,56 @@ static void check_context(input_bytes *input) {
   free(variant);
 }
 
-/* The other structs, with the calls that read them; those with pointers keep them null. */
-static void check_others(input_bytes *input) {
-  fuzz_struct any;
-  const double places[4] = {1, 2, 3, 4};
-  hs_geometry geometry;
+static void check_match(input_bytes *input, fuzz_struct *any) {
   hs_matches matches = {0};
   const hs_features none = {0};
+  fuzz_require(hs_match_options_init(&any->match) == HS_OK);
+  change_fields(input, any->bytes, sizeof any->match, NULL, 0);
+  change_size(input, any, sizeof any->match);
+  (void)hs_match(NULL, &none, &none, &any->match, &matches);
+  hs_matches_free(&matches);
+}
+
+static void check_verify(input_bytes *input, fuzz_struct *any) {
+  const double places[4] = {1, 2, 3, 4};
+  hs_geometry geometry;
+  static const size_t kept[] = {offsetof(hs_verify_options, allocator), offsetof(hs_verify_options, message),
+                                offsetof(hs_verify_options, message_bytes)};
+  fuzz_require(hs_verify_options_init(&any->verify, HS_HOMOGRAPHY) == HS_OK);
+  change_fields(input, any->bytes, sizeof any->verify, kept, 3);
+  change_size(input, any, sizeof any->verify);
+  (void)hs_verify_points(places, places, 2, &any->verify, NULL, &geometry);
+}
+
+static void check_load(input_bytes *input, fuzz_struct *any) {
+  static const size_t kept[] = {offsetof(hs_load_options, allocator), offsetof(hs_load_options, message),
+                                offsetof(hs_load_options, message_bytes), offsetof(hs_load_options, exif)};
+  static const uint8_t picture[] = "P5 3 2 255\nabcdef";
+  hs_image image = {0};
+  fuzz_require(hs_load_options_init(&any->load) == HS_OK);
+  change_fields(input, any->bytes, sizeof any->load, kept, 4);
+  change_size(input, any, sizeof any->load);
+  (void)hs_load_image_memory(picture, sizeof picture - 1, &any->load, &image);
+  hs_image_free(&image);
+}
+
+static void check_retrieval(input_bytes *input, fuzz_struct *any) {
+  static const size_t kept[] = {offsetof(hs_retrieval_options, allocator)};
+  hs_retrieval *retrieval = NULL;
+  fuzz_require(hs_retrieval_options_init(&any->retrieval) == HS_OK);
+  change_fields(input, any->bytes, sizeof any->retrieval, kept, 1);
+  change_size(input, any, sizeof any->retrieval);
+  fuzz_require((hs_retrieval_create(&retrieval, &any->retrieval) == HS_OK) == (retrieval != NULL));
+  hs_retrieval_destroy(retrieval);
+}
+
+/* The other structs, with the calls that read them; those with pointers keep them null. */
+static void check_others(input_bytes *input) {
+  static void (*const checks[])(input_bytes *, fuzz_struct *) = {check_match, check_verify, check_load,
+                                                                 check_retrieval};
+  fuzz_struct any;
   memset(&any, 0, sizeof any);
-  switch (input_below(input, 3)) {
-  case 0:
-    fuzz_require(hs_match_options_init(&any.match) == HS_OK);
-    change_fields(input, any.bytes, sizeof any.match, NULL, 0);
-    change_size(input, &any, sizeof any.match);
-    (void)hs_match(NULL, &none, &none, &any.match, &matches);
-    hs_matches_free(&matches);
-    break;
-  case 1: {
-    static const size_t kept[] = {offsetof(hs_verify_options, allocator), offsetof(hs_verify_options, message),
-                                  offsetof(hs_verify_options, message_bytes)};
-    fuzz_require(hs_verify_options_init(&any.verify, HS_HOMOGRAPHY) == HS_OK);
-    change_fields(input, any.bytes, sizeof any.verify, kept, 3);
-    change_size(input, &any, sizeof any.verify);
-    (void)hs_verify_points(places, places, 2, &any.verify, NULL, &geometry);
-    break;
-  }
-  case 2: {
-    static const size_t kept[] = {offsetof(hs_load_options, allocator), offsetof(hs_load_options, message),
-                                  offsetof(hs_load_options, message_bytes), offsetof(hs_load_options, exif)};
-    static const uint8_t picture[] = "P5 3 2 255\nabcdef";
-    hs_image image = {0};
-    fuzz_require(hs_load_options_init(&any.load) == HS_OK);
-    change_fields(input, any.bytes, sizeof any.load, kept, 4);
-    change_size(input, &any, sizeof any.load);
-    (void)hs_load_image_memory(picture, sizeof picture - 1, &any.load, &image);
-    hs_image_free(&image);
-    break;
-  }
-  default: {
-    static const size_t kept[] = {offsetof(hs_retrieval_options, allocator)};
-    hs_retrieval *retrieval = NULL;
-    fuzz_require(hs_retrieval_options_init(&any.retrieval) == HS_OK);
-    change_fields(input, any.bytes, sizeof any.retrieval, kept, 1);
-    change_size(input, &any, sizeof any.retrieval);
-    fuzz_require((hs_retrieval_create(&retrieval, &any.retrieval) == HS_OK) == (retrieval != NULL));
-    hs_retrieval_destroy(retrieval);
-    break;
-  }
-  }
+  checks[input_below(input, 3)](input, &any);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -57,6 +57,20 @@ void scratch_folder_remove(const scratch_folder *folder) {
   assert_int_equal(rmdir(folder->path), 0);
 }
 
+int scratch_folder_set_up(void **state) {
+  scratch_folder *folder = malloc(sizeof *folder);
+  assert_non_null(folder);
+  scratch_folder_make(folder);
+  *state = folder;
+  return 0;
+}
+
+int scratch_folder_tear_down(void **state) {
+  scratch_folder_remove(*state);
+  free(*state);
+  return 0;
+}
+
 void scratch_write_file(const char *path, const void *bytes, size_t size) {
   FILE *stream = fopen(path, "wb");
   assert_non_null(stream);

@@ -18,6 +18,10 @@ void scratch_folder_make(scratch_folder *folder);
 /* Removes the folder with all that is in it. */
 void scratch_folder_remove(const scratch_folder *folder);
 
+/* For cmocka_unit_test_setup_teardown; *state is a scratch_folder of the test's own. */
+int scratch_folder_set_up(void **state);
+int scratch_folder_tear_down(void **state);
+
 /* path[SCRATCH_PATH_BYTES] = FOLDER/name; returns path. */
 char *scratch_folder_path(const scratch_folder *folder, const char *name, char *path);
 

@@ -64,20 +64,6 @@ int rename(const char *from, const char *to) {
   return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
-static int make_folder(void **state) {
-  scratch_folder *folder = malloc(sizeof *folder);
-  assert_non_null(folder);
-  scratch_folder_make(folder);
-  *state = folder;
-  return 0;
-}
-
-static int remove_folder(void **state) {
-  scratch_folder_remove(*state);
-  free(*state);
-  return 0;
-}
-
 static void assert_content(const char *path, const char *expected) {
   size_t size = 0;
   unsigned char *bytes = scratch_read_file(path, &size);
@@ -530,29 +516,36 @@ static void test_all_temporaries_can_be_removed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_appears_only_at_commit, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_new_file_follows_umask, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_abandon_keeps_old_file, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_existing_file_keeps_permissions, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_link_stays, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_link_loop_fails, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_appears_only_at_commit, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_new_file_follows_umask, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_abandon_keeps_old_file, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_existing_file_keeps_permissions, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_link_stays, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_link_loop_fails, scratch_folder_set_up, scratch_folder_tear_down),
       cmocka_unit_test(test_device_is_written_through),
       cmocka_unit_test(test_full_device_fails),
-      cmocka_unit_test_setup_teardown(test_pipe_is_written_through, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_standard_output, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_unusable_places_fail, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_protection_is_respected, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_longest_name_works, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_two_writers_do_not_mix, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_failing_rename_cleans_up, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_replacement_is_private_at_first, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_no_other_group_gains_access, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_leftovers_do_not_block, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_file_and_name_are_permanent, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_only_what_was_left_is_removed, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_pair_of_files_belongs_together, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_database_is_not_replaced, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_all_temporaries_can_be_removed, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_pipe_is_written_through, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_standard_output, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_unusable_places_fail, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_protection_is_respected, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_longest_name_works, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_two_writers_do_not_mix, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_failing_rename_cleans_up, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_replacement_is_private_at_first, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_no_other_group_gains_access, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_leftovers_do_not_block, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_file_and_name_are_permanent, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_only_what_was_left_is_removed, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_pair_of_files_belongs_together, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_database_is_not_replaced, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_all_temporaries_can_be_removed, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

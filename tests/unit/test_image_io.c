@@ -24,20 +24,6 @@
 static const char small_pgm[] = "P5 3 2 255 abcdef";
 enum { SMALL_BYTES = sizeof small_pgm - 1 };
 
-static int make_folder(void **state) {
-  scratch_folder *folder = malloc(sizeof *folder);
-  assert_non_null(folder);
-  scratch_folder_make(folder);
-  *state = folder;
-  return 0;
-}
-
-static int remove_folder(void **state) {
-  scratch_folder_remove(*state);
-  free(*state);
-  return 0;
-}
-
 /* ---- loading */
 
 static void assert_load_fails(const char *path, hs_status expected, const char *named) {
@@ -425,21 +411,25 @@ static void test_full_disk(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_arguments),
-      cmocka_unit_test_setup_teardown(test_unusable_files, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_control_characters_stay_out_of_messages, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_unusable_files, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_control_characters_stay_out_of_messages, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
       cmocka_unit_test(test_small_message_buffers),
-      cmocka_unit_test_setup_teardown(test_file_sizes, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_limits, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_every_allocation_fails_once, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_pipes, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_standard_input, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_file_sizes, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_limits, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_every_allocation_fails_once, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_pipes, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_standard_input, scratch_folder_set_up, scratch_folder_tear_down),
       cmocka_unit_test(test_endless_pipe),
-      cmocka_unit_test_setup_teardown(test_only_files, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_only_files, scratch_folder_set_up, scratch_folder_tear_down),
       cmocka_unit_test(test_scenes),
-      cmocka_unit_test_setup_teardown(test_saved_pictures_come_back, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_unusable_pictures_leave_nothing, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_encoder_failure_keeps_the_old_file, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_full_disk, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_saved_pictures_come_back, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_unusable_pictures_leave_nothing, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_encoder_failure_keeps_the_old_file, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_full_disk, scratch_folder_set_up, scratch_folder_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

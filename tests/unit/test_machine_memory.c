@@ -19,20 +19,6 @@
 
 static const machine_memory machine = {UINT64_C(8) << 30, "this machine"};
 
-static int make_folder(void **state) {
-  scratch_folder *folder = malloc(sizeof *folder);
-  assert_non_null(folder);
-  scratch_folder_make(folder);
-  *state = folder;
-  return 0;
-}
-
-static int remove_folder(void **state) {
-  scratch_folder_remove(*state);
-  free(*state);
-  return 0;
-}
-
 /* Writes a file and the folders above it. */
 static void put(const scratch_folder *folder, const char *name, const char *text) {
   char path[SCRATCH_PATH_BYTES];
@@ -137,10 +123,12 @@ static void test_share(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_unified_groups, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_memory_controller_of_version_1, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_container, make_folder, remove_folder),
-      cmocka_unit_test_setup_teardown(test_what_is_no_number_limits_nothing, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(test_unified_groups, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_memory_controller_of_version_1, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_container, scratch_folder_set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_what_is_no_number_limits_nothing, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
       cmocka_unit_test(test_limit_of_address_space),
       cmocka_unit_test(test_share),
   };

@@ -130,52 +130,53 @@ static void other_hands_are_read(void **state) {
   }
 }
 
+static const struct {
+  const char *text, *words;
+} faulty_texts[] = {
+    {"", "empty"},
+    {" \n\n", "empty"},
+    {"index_a,index_b\n1\n", "fewer fields"},
+    {"index_a,index_b\n1,2,3\n", "more values"},
+    {"index_a,index_b\n100,2\n", "file:2: index_a is not an index below 100"},
+    {"index_a,index_b\n1,50\n", "index_b is not an index below 50"},
+    {"index_a,index_b\n-1,2\n", "index_a"},
+    {"index_a,index_b\n1.5,2\n", "index_a"},
+    {"index_a,index_b\nnan,2\n", "finite"},
+    {"index_a,distance\n1,2\n", "no column index_b"},
+    {"index_a,index_b,index_a\n1,2,3\n", "twice"},
+    {"index_a,index_b,colour\n1,2,3\n", "column 3"},
+    {"index_a,index_b,distance\n1,2,-3\n", "distance"},
+    {"index_a,index_b,distance\n1,2,1e39\n", "distance"},
+    {"index_a,index_b,inlier\n1,2,2\n", "inlier"},
+    {"index_a,index_b\n\n1\n2\n3\n", "fewer fields"},
+    {"index_a,index_b,distance,inlier\n1\n2\n3\n4\n5\n6\n7\n8\n9\n0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n0\n", "too short"},
+    {"one\n1 2\n", "names of two images"},
+    {"one two three\n1 2\n", "more values"},
+    {"one two\n1 2\n\nthree four\n", "finite number"},
+    {"one two\n1 2 3\n", "more values"},
+    {"one two\n1\n", "missing"},
+    {"{}", "no matches"},
+    {"{\"matches\": [{\"index_a\": 1}]}", "no index_b"},
+    {"{\"matches\": [{\"index_a\": 1, \"index_a\": 1}]}", "twice"},
+    {"{\"matches\": [], \"matches\": []}", "twice"},
+    {"{\"matches\": [], \"count\": 1}", "count"},
+    {"{\"matches\": [], \"count\": -1}", "count"},
+    {"{\"matches\": [], \"features_a\": 99}", "features_a is 99, but there are 100 features"},
+    {"{\"features_b\": 51, \"matches\": []}", "not those that were matched"},
+    {"{\"matches\": []} x", "follows"},
+    {"{\"matches\": [{\"index_a\": 1, \"index_b\": 2, \"inlier\": 1}]}", "true or false"},
+    {"{\"matches\": [{\"index_a\": 1, \"index_b\": 99}]}", "index_b"},
+    {"{\"matches\": [{\"index_a\": 1, \"index_b\": 2}", "ends"},
+};
+
 static void faults_are_named(void **state) {
   (void)state;
-  static const struct {
-    const char *text, *words;
-  } cases[] = {
-      {"", "empty"},
-      {" \n\n", "empty"},
-      {"index_a,index_b\n1\n", "fewer fields"},
-      {"index_a,index_b\n1,2,3\n", "more values"},
-      {"index_a,index_b\n100,2\n", "file:2: index_a is not an index below 100"},
-      {"index_a,index_b\n1,50\n", "index_b is not an index below 50"},
-      {"index_a,index_b\n-1,2\n", "index_a"},
-      {"index_a,index_b\n1.5,2\n", "index_a"},
-      {"index_a,index_b\nnan,2\n", "finite"},
-      {"index_a,distance\n1,2\n", "no column index_b"},
-      {"index_a,index_b,index_a\n1,2,3\n", "twice"},
-      {"index_a,index_b,colour\n1,2,3\n", "column 3"},
-      {"index_a,index_b,distance\n1,2,-3\n", "distance"},
-      {"index_a,index_b,distance\n1,2,1e39\n", "distance"},
-      {"index_a,index_b,inlier\n1,2,2\n", "inlier"},
-      {"index_a,index_b\n\n1\n2\n3\n", "fewer fields"},
-      {"index_a,index_b,distance,inlier\n1\n2\n3\n4\n5\n6\n7\n8\n9\n0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n0\n", "too short"},
-      {"one\n1 2\n", "names of two images"},
-      {"one two three\n1 2\n", "more values"},
-      {"one two\n1 2\n\nthree four\n", "finite number"},
-      {"one two\n1 2 3\n", "more values"},
-      {"one two\n1\n", "missing"},
-      {"{}", "no matches"},
-      {"{\"matches\": [{\"index_a\": 1}]}", "no index_b"},
-      {"{\"matches\": [{\"index_a\": 1, \"index_a\": 1}]}", "twice"},
-      {"{\"matches\": [], \"matches\": []}", "twice"},
-      {"{\"matches\": [], \"count\": 1}", "count"},
-      {"{\"matches\": [], \"count\": -1}", "count"},
-      {"{\"matches\": [], \"features_a\": 99}", "features_a is 99, but there are 100 features"},
-      {"{\"features_b\": 51, \"matches\": []}", "not those that were matched"},
-      {"{\"matches\": []} x", "follows"},
-      {"{\"matches\": [{\"index_a\": 1, \"index_b\": 2, \"inlier\": 1}]}", "true or false"},
-      {"{\"matches\": [{\"index_a\": 1, \"index_b\": 99}]}", "index_b"},
-      {"{\"matches\": [{\"index_a\": 1, \"index_b\": 2}", "ends"},
-  };
-  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+  for (size_t k = 0; k < sizeof faulty_texts / sizeof faulty_texts[0]; k++) {
     match_table found = {.count_a = 77};
     char message[256] = "";
-    const hs_status status = read_text(cases[k].text, &found, message, sizeof message);
-    if (status != HS_ERR_FORMAT || !strstr(message, cases[k].words))
-      fail_msg("'%s' gives %s, '%s'", cases[k].text, hs_status_name(status), message);
+    const hs_status status = read_text(faulty_texts[k].text, &found, message, sizeof message);
+    if (status != HS_ERR_FORMAT || !strstr(message, faulty_texts[k].words))
+      fail_msg("'%s' gives %s, '%s'", faulty_texts[k].text, hs_status_name(status), message);
     assert_true(found.count_a == 77 && !found.matches.pairs);
   }
 }

@@ -22,20 +22,6 @@
 
 enum { FEATURES = 12 };
 
-static int set_up(void **state) {
-  scratch_folder *folder = calloc(1, sizeof *folder);
-  assert_non_null(folder);
-  scratch_folder_make(folder);
-  *state = folder;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  scratch_folder_remove(*state);
-  free(*state);
-  return 0;
-}
-
 static hs_features make(feature_style style, hs_origin origin) {
   hs_features features = {0};
   feature_maker_fill(&features, FEATURES, style, 3);
@@ -422,7 +408,7 @@ static void test_matching(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_folder_set_up, scratch_folder_tear_down)
   const struct CMUnitTest tests[] = {
     TEST(test_round_trips),
     TEST(test_unknown_stays_unknown),

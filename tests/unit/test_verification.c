@@ -401,26 +401,31 @@ static void test_repeatable(void **state) {
   free(w);
 }
 
-static void test_features(void **state) {
-  (void)state;
-  struct {
-    uint32_t a, b;
-    float distance;
-  } pairs[200];
-  verified *const v = verified_new();
-  hs_keypoint *const keypoints = calloc(400, sizeof *keypoints);
-  assert_non_null(keypoints);
-  two_view_make(TWO_VIEW_PLANE, 200, 60, 0.4, 2, &v->scene);
+typedef struct distant_pair {
+  uint32_t a, b;
+  float distance;
+} distant_pair;
+
+/* The scene's 200 points as features, those of b in the opposite order, and the pairs of them. */
+static void points_as_features(const verified *v, hs_keypoint keypoints[400], distant_pair pairs[200]) {
   for (int i = 0; i < 200; i++) {
-    const int j = 199 - i; /* features of b in the opposite order */
+    const int j = 199 - i;
     keypoints[i].x = (float)v->scene.a[2 * i];
     keypoints[i].y = (float)v->scene.a[2 * i + 1];
     keypoints[200 + j].x = (float)v->scene.b[2 * i];
     keypoints[200 + j].y = (float)v->scene.b[2 * i + 1];
-    pairs[i].a = (uint32_t)i;
-    pairs[i].b = (uint32_t)j;
-    pairs[i].distance = NAN;
+    pairs[i] = (distant_pair){(uint32_t)i, (uint32_t)j, NAN};
   }
+}
+
+static void test_features(void **state) {
+  (void)state;
+  distant_pair pairs[200];
+  verified *const v = verified_new();
+  hs_keypoint *const keypoints = calloc(400, sizeof *keypoints);
+  assert_non_null(keypoints);
+  two_view_make(TWO_VIEW_PLANE, 200, 60, 0.4, 2, &v->scene);
+  points_as_features(v, keypoints, pairs);
   const hs_features a = {.count = 200, .keypoints = keypoints}, b = {.count = 200, .keypoints = keypoints + 200};
   hs_verify_options o = verified_options(HS_HOMOGRAPHY, &v->scene);
   uint8_t inliers[200];
