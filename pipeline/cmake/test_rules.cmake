@@ -1,4 +1,6 @@
 # How a file under tests/ becomes a test. Called from tests/CMakeLists.txt.
+set(HARTSIFT_TEST_SECONDS 900 CACHE STRING "A test that takes longer has failed")
+mark_as_advanced(HARTSIFT_TEST_SECONDS)
 
 # hartsift_register_test(<name> <label> COMMAND ...): exit status 77 means skipped; tests run at the top of the sources.
 function(hartsift_register_test name label)
@@ -11,7 +13,8 @@ function(hartsift_register_test name label)
   if(Python3_EXECUTABLE)
     list(APPEND environment "HARTSIFT_PYTHON=${Python3_EXECUTABLE}")
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT 900 ENVIRONMENT "${environment}")
+  set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77
+    TIMEOUT ${HARTSIFT_TEST_SECONDS} ENVIRONMENT "${environment}")
 endfunction()
 
 # hartsift_skip_test(<name> <label> <reason>): a test that cannot be built here; reported as skipped, never as passed.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 /* cmocka.h needs the headers above. */
@@ -60,20 +62,11 @@ int fchown(int descriptor, uid_t owner, gid_t group) {
 static uid_t other_owner;
 
 static int set_up(void **state) {
-  scratch_folder *folder = malloc(sizeof *folder);
-  assert_non_null(folder);
-  scratch_folder_make(folder);
-  scratch_folder_path(folder, "file", target);
   calls = (seen_calls){0};
   other_owner = getuid() + 1;
-  *state = folder;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  scratch_folder_remove(*state);
-  free(*state);
-  return 0;
+  const int status = scratch_folder_set_up(state);
+  scratch_folder_path(*state, "file", target);
+  return status;
 }
 
 static hs_status write_text(const char *text) {
@@ -103,6 +96,25 @@ static void test_failing_sync(void **state) {
   calls.sync_error = EINVAL; /* a file system that has no such thing */
   assert_int_equal(write_text("after"), HS_OK);
   assert_content("after");
+}
+
+/* The disk is full for a while: what was to be written meanwhile is lost, though the last flush finds nothing wrong. */
+static void test_write_that_failed_meanwhile(void **state) {
+  static const char line[] = "a line of many, which are more than a stream holds back\n";
+  struct rlimit before, limit;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  limit = (struct rlimit){.rlim_cur = 1 << 14, .rlim_max = before.rlim_max};
+  void (*const handler)(int) = signal(SIGXFSZ, SIG_IGN);
+  atomic_file file;
+  FILE *stream = atomic_file_open(&file, target);
+  assert_non_null(stream);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  for (int i = 0; i < 4096; i++) fputs(line, stream);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
+  signal(SIGXFSZ, handler);
+  assert_non_null(strstr(file.message, strerror(EFBIG)));
+  assert_int_equal(scratch_folder_count(*state), 0);
 }
 
 /* A name that somebody has guessed, with a link to a file that is to be overwritten. */
@@ -153,10 +165,11 @@ static void test_owner_is_kept(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_failing_sync, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_planted_name, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_not_inherited, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_owner_is_kept, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_failing_sync, set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_write_that_failed_meanwhile, set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_planted_name, set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_not_inherited, set_up, scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_owner_is_kept, set_up, scratch_folder_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,8 +178,8 @@ static void test_wrong_matches(void **state) {
   colmap_fixture *f = *state;
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   two_images(database, f);
-  const uint32_t pairs[2][2] = {{0, 1}, {2, COLMAP_FIXTURE_FEATURES}};
-  const uint8_t inliers[2] = {1, 1};
+  const uint32_t pairs[1][2] = {{0, 1}};
+  const uint8_t inliers[1] = {1};
   const hs_geometry wild = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {(double)NAN}};
   hs_colmap_matches matches = {.pairs = pairs, .count = 1};
   assert_int_equal(hs_colmap_add_matches(database, 1, 1, &matches), HS_ERR_ARGUMENT);
@@ -190,8 +190,12 @@ static void test_wrong_matches(void **state) {
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
   matches.fundamental = &wild;
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
-  matches = (hs_colmap_matches){.pairs = pairs, .count = 2};
-  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  const uint32_t outside[2][2] = {{2, COLMAP_FIXTURE_FEATURES}, {COLMAP_FIXTURE_FEATURES, 2}}; /* of either image */
+  for (size_t i = 0; i < 2; i++) {
+    matches = (hs_colmap_matches){.pairs = outside[i], .count = 1};
+    assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+    assert_non_null(strstr(hs_colmap_last_error(database), "60"));
+  }
   matches = (hs_colmap_matches){.pairs = pairs, .count = 1, .pair_stride_bytes = 4};
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
   matches = (hs_colmap_matches){.count = 1};

@@ -12,11 +12,13 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/crc.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/common/json_writer.h"
 #include "pipeline/formats/common/npy_array.h"
 #include "pipeline/formats/common/zip_archive.h"
+#include "tests/support/counted_allocator.h"
 
 static void test_checksums(void **state) {
   (void)state;
@@ -199,11 +201,10 @@ static void test_json_strings(void **state) {
 
 static void produce_word(feature_sink *sink, const void *user) { sink_text(sink, user); }
 
-static void test_zip_entries(void **state) {
-  (void)state;
+/* An archive of "first" with some text and "second" with none; from malloc. */
+static char *make_zip(size_t *size) {
   char *bytes = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&bytes, &size);
+  FILE *stream = open_memstream(&bytes, size);
   assert_non_null(stream);
   zip_writer writer;
   zip_write_begin(&writer, stream, NULL);
@@ -211,6 +212,13 @@ static void test_zip_entries(void **state) {
   assert_true(zip_write_entry(&writer, "second", produce_word, ""));
   zip_write_end(&writer);
   assert_int_equal(fclose(stream), 0);
+  return bytes;
+}
+
+static void test_zip_entries(void **state) {
+  (void)state;
+  size_t size = 0;
+  char *bytes = make_zip(&size);
   char message[128] = "";
   feature_source source = {.path = "zip",
                            .bytes = (const uint8_t *)bytes,
@@ -233,6 +241,32 @@ static void test_zip_entries(void **state) {
   free(bytes);
 }
 
+/* More bytes than deflate can make of the packed ones: refused before there is memory for them. */
+static void test_zip_claims(void **state) {
+  (void)state;
+  enum { METHOD = 10, PACKED_SIZE = 20, SIZE = 24, CLAIMED = 1 << 24 };
+  size_t size = 0, at = 0;
+  char *bytes = make_zip(&size);
+  while (memcmp(bytes + at, "PK\1\2", 4) != 0) at++; /* the directory's first entry */
+  assert_int_equal(bytes[at + PACKED_SIZE], 9);
+  bytes[at + METHOD] = 8;
+  bytes_put_u32((uint8_t *)bytes + at + SIZE, CLAIMED);
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  char message[128] = "";
+  feature_source source = {.path = "zip",
+                           .bytes = (const uint8_t *)bytes,
+                           .size = size,
+                           .allocator = &allocator,
+                           .message = message,
+                           .message_bytes = sizeof message};
+  zip_entry entry;
+  assert_int_equal(zip_read_entry(&source, "first", CLAIMED, &entry), HS_ERR_FORMAT);
+  assert_string_equal(message, "zip: first claims more bytes than its data can give");
+  assert_int_equal(counter.made, 0);
+  free(bytes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_checksums),
@@ -244,6 +278,7 @@ int main(void) {
       cmocka_unit_test(test_npy_headers_that_are_wrong),
       cmocka_unit_test(test_json_strings),
       cmocka_unit_test(test_zip_entries),
+      cmocka_unit_test(test_zip_claims),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "pipeline/formats/common/crc.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/image_maker.h"
@@ -160,6 +161,31 @@ static void test_every_allocation_fails_once(void **state) {
   }
 }
 
+static void put_u32(uint8_t *at, uint32_t value) {
+  for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+/* A header that claims more than deflate can make of the bytes that follow: refused before there is memory for the picture. */
+static void test_size_that_the_file_cannot_have(void **state) {
+  (void)state;
+  enum { HEADER = 16, CLAIMED_WIDTH = 900000 };
+  const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};
+  image_file file = png_spec_make(&spec);
+  put_u32(file.bytes + HEADER, CLAIMED_WIDTH);
+  put_u32(file.bytes + HEADER + 13, crc_zip(0, file.bytes + HEADER - 4, 4 + 13));
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  char message[200];
+  const hs_load_options options = {
+      .struct_size = sizeof options, .allocator = &allocator, .message = message, .message_bytes = sizeof message};
+  hs_image image;
+  assert_int_equal(hs_load_image_memory(file.bytes, file.size, &options, &image), HS_ERR_FORMAT);
+  assert_non_null(strstr(message, "too short for the size it claims"));
+  assert_true(counter.peak_bytes < CLAIMED_WIDTH);
+  assert_int_equal(counter.alive, 0);
+  image_file_free(&file);
+}
+
 /* The memory limit counts what decoding needs besides the picture. */
 static void test_memory_limit(void **state) {
   (void)state;
@@ -197,6 +223,7 @@ int main(void) {
     cmocka_unit_test(test_every_cut),
     cmocka_unit_test(test_every_changed_byte),
     cmocka_unit_test(test_every_allocation_fails_once),
+    cmocka_unit_test(test_size_that_the_file_cannot_have),
     cmocka_unit_test(test_memory_limit),
 #else
     cmocka_unit_test(test_unsupported),
