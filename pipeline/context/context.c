@@ -175,16 +175,18 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && wanted > limit)
     return context_give_up_room(
-        c, CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d image needs %llu bytes of workspace%s, max_memory_bytes is %llu",
-                        width, height, (unsigned long long)wanted,
-                        c->plan.tile_side > 0 ? " even in the smallest tiles" : "", (unsigned long long)limit));
+        c, CONTEXT_FAIL(c, HS_ERR_LIMIT,
+                        "a %d x %d image needs at least %llu bytes of workspace%s, max_memory_bytes is %llu", width,
+                        height, (unsigned long long)wanted, c->plan.tile_side > 0 ? " even in the smallest tiles" : "",
+                        (unsigned long long)limit));
   if (c->plan.host_bytes <= c->slab_bytes) return HS_OK;
   hs_memory_release(c->options.allocator, c->slab);
   c->slab_bytes = 0;
   c->slab = hs_memory_alloc(c->options.allocator, c->plan.host_bytes);
   if (!c->slab)
     return context_give_up_room(
-        c, CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace", c->plan.host_bytes));
+        c, CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace%s", c->plan.host_bytes,
+                        r->may_tile ? "; with a smaller max_memory_bytes the image is worked off in tiles" : ""));
   c->slab_bytes = c->plan.host_bytes;
   return HS_OK;
 }

@@ -305,13 +305,27 @@ static void test_failure_alone(void **state) {
   hs_image_free(&large);
 }
 
-/* Contexts end with images under way and with results nobody asked for. */
+/* A limit within which a frame of this size is worked off in tiles. */
+static uint64_t limit_of_tiles(hs_options o, const hs_image *image) {
+  uint64_t whole, least, tiled, device;
+  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &whole, &device), HS_OK);
+  o.max_memory_bytes = 1; /* which nothing fits: what the smallest tiles take */
+  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &least, &device), HS_OK);
+  o.max_memory_bytes = least;
+  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &tiled, &device), HS_OK);
+  assert_true(tiled < whole);
+  return least;
+}
+
+/* Contexts end with images under way, whole or in tiles, and with results nobody asked for. */
 static void test_destroy_in_flight(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(150, 120, 1, NULL);
-  for (int32_t threads = 1; threads <= 4; threads++) {
-    o.threads = threads;
+  for (int32_t k = 0; k < 8; k++) {
+    const int32_t threads = o.threads = 1 + k % 4;
+    o.max_memory_bytes = 0;
+    if (k >= 4) o.max_memory_bytes = limit_of_tiles(o, &image);
     hs_context *c = extraction_context(&o);
     for (int i = 0; i < 6; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
     const hs_features *view;

@@ -3,6 +3,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -89,6 +90,30 @@ static void test_max_memory(void **state) {
   hs_features_free(&f);
   hs_image_free(&i);
   hs_destroy(c);
+}
+
+/* Where the system has no memory for the whole frame, the message says how it goes within less. */
+static void test_advice_without_memory(void **state) {
+  (void)state;
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_image i = extraction_scene(300, 200, 1, NULL);
+  hs_features f = {0};
+  o.allocator = &allocator;
+  o.threads = 1;
+  hs_context *c = extraction_context(&o);
+  bool is_told = false;
+  for (size_t fail_at = 1;; fail_at++) {
+    counter.made = 0;
+    counter.fail_at = fail_at;
+    if (hs_extract(c, &i, NULL, &f) == HS_OK) break;
+    is_told = is_told || strstr(hs_last_error(c), "with a smaller max_memory_bytes the image is worked off in tiles");
+  }
+  assert_true(is_told);
+  hs_features_free(&f);
+  hs_destroy(c);
+  hs_image_free(&i);
 }
 
 /* Lists that would have to grow beyond the limit: refused, and the next frame is not burdened with their size. */
@@ -226,10 +251,15 @@ static void test_all_small_sizes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_max_pixels),    cmocka_unit_test(test_longest_side),
-      cmocka_unit_test(test_max_memory),    cmocka_unit_test(test_lists_beyond_the_limit),
-      cmocka_unit_test(test_statistics),    cmocka_unit_test(test_backend_report),
-      cmocka_unit_test(test_extreme_sizes), cmocka_unit_test(test_all_small_sizes),
+      cmocka_unit_test(test_max_pixels),
+      cmocka_unit_test(test_longest_side),
+      cmocka_unit_test(test_max_memory),
+      cmocka_unit_test(test_advice_without_memory),
+      cmocka_unit_test(test_lists_beyond_the_limit),
+      cmocka_unit_test(test_statistics),
+      cmocka_unit_test(test_backend_report),
+      cmocka_unit_test(test_extreme_sizes),
+      cmocka_unit_test(test_all_small_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -414,10 +414,10 @@ static void test_too_little(void **state) {
   hs_context *c = extraction_context(&o);
   hs_features f = {0};
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_LIMIT);
-  const char *needs = strstr(hs_last_error(c), "needs ");
+  const char *needs = strstr(hs_last_error(c), "at least ");
   assert_non_null(needs);
   assert_non_null(strstr(needs, "even in the smallest tiles"));
-  o.max_memory_bytes = strtoull(needs + strlen("needs "), NULL, 10);
+  o.max_memory_bytes = strtoull(needs + strlen("at least "), NULL, 10);
   hs_destroy(c);
   c = extraction_context(&o);
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
@@ -444,10 +444,10 @@ static void test_after_long_lists(void **state) {
     c = extraction_context(&o);
     const hs_status st = hs_extract(c, &dense, NULL, &f);
     if (st == HS_OK) break;
-    const char *needs = strstr(hs_last_error(c), "needs ");
+    const char *needs = strstr(hs_last_error(c), "at least ");
     assert_int_equal(st, HS_ERR_LIMIT);
     assert_non_null(needs);
-    o.max_memory_bytes = strtoull(needs + strlen("needs "), NULL, 10);
+    o.max_memory_bytes = strtoull(needs + strlen("at least "), NULL, 10);
     hs_destroy(c);
   }
   hs_features expected = extraction_once(&o, &large);
