@@ -44,7 +44,11 @@ endforeach()
 
 # CMAKE_POSITION_INDEPENDENT_CODE compiles for it; this makes the linker's part of it certain.
 include(CheckPIESupported)
-check_pie_supported(LANGUAGES C)
+set(linked_languages C)
+if(CMAKE_CXX_COMPILER_LOADED)
+  list(APPEND linked_languages CXX)
+endif()
+check_pie_supported(LANGUAGES ${linked_languages})
 if(CMAKE_C_LINK_PIE_SUPPORTED)
   list(APPEND HARTSIFT_HARDENS pie)
 endif()
