@@ -147,6 +147,16 @@ class Resuming(EndlessCase):
         self.assertIn("another run", self.batch("list.txt", "-o", "out", status=FAILED)[1])
         self.end(first, signal.SIGINT)
 
+    def test_staging_folder_keeps_what_others_put_there(self):
+        """What comes while the batch runs stays, and the folder with it."""
+        self.endless_list_of(scenes(2))
+        run = self.start("endless.txt", "-o", "out", "--jobs", "1")
+        self.wait_for(lambda: self.rows_done() > 0)
+        self.write("out/.hartsift-batch/letter.txt", b"foreign")
+        self.end(run, signal.SIGINT)
+        self.assertEqual(os.listdir(self.path("out", ".hartsift-batch")), ["letter.txt"])
+        self.assertEqual(self.read("out/.hartsift-batch", "letter.txt"), b"foreign")
+
     def test_signals_stop_cleanly(self):
         self.endless_list_of(scenes(20, "120x90"))
         self.batch("list.txt", "-o", "whole")

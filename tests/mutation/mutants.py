@@ -133,7 +133,7 @@ MUTANTS = (
     _mutant("staging_link", "pipeline/cli/batch/batch_store.c", "O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC", "O_DIRECTORY | O_CLOEXEC", "api.batch"),
     _mutant("staging_of_another_user", "pipeline/cli/batch/batch_store.c", "(!is_new && info.st_uid != geteuid())", "0", "api.batch"),
     _mutant("staging_with_foreign_files", "pipeline/cli/batch/batch_store.c", "} else if (foreign[0] != '\\0') {", "} else if (0) {", "api.batch"),
-    _mutant("staging_removes_all", "pipeline/cli/batch/batch_store.c", "if (is_own_name(name)) unlinkat", "unlinkat", "api.batch"),
+    _mutant("staging_removes_all", "pipeline/cli/batch/batch_store.c", "if (is_own_name(name)) unlinkat", "unlinkat", "api.batch_resume"),
     _mutant("output_outside_its_folder", "pipeline/cli/batch/batch_list.c", "if (length == 2 && part[0] == '.' && part[1] == '.') {", "if (0) {",
             "unit.batch", "api.batch"),
 )
