@@ -56,19 +56,26 @@ static char *join_path(const char *folder, const char *name) {
 
 static bool search_folder(batch_list *list, const char *folder, size_t skip);
 
+/* What a folder names and the system cannot say more of: only what is gone may be left out in silence. */
+static void note_unknown_entry(batch_list *list, const char *path) {
+  if (errno == ENOENT) return;
+  cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
+  list->unreadable++;
+}
+
 /* One entry of a folder; takes `path` over. False without memory. */
 static bool look_at_entry(batch_list *list, char *path, size_t skip) {
   struct stat info;
   bool taken = false;
   bool done = path != NULL;
-  if (done && lstat(path, &info) == 0) {
-    if (S_ISDIR(info.st_mode)) {
-      done = search_folder(list, path, skip);
-    } else if (has_image_ending(path)) {
-      const bool is_link = S_ISLNK(info.st_mode);
-      /* A link that leads nowhere stays in the list, so that it is reported. */
-      taken = !is_link || stat(path, &info) != 0 || !S_ISDIR(info.st_mode);
-    }
+  if (done && lstat(path, &info) != 0) {
+    note_unknown_entry(list, path);
+  } else if (done && S_ISDIR(info.st_mode)) {
+    done = search_folder(list, path, skip);
+  } else if (done && has_image_ending(path)) {
+    const bool is_link = S_ISLNK(info.st_mode);
+    /* A link that leads nowhere stays in the list, so that it is reported. */
+    taken = !is_link || stat(path, &info) != 0 || !S_ISDIR(info.st_mode);
   }
   if (taken) return append(list, path, skip);
   free(path);
