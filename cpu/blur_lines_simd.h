@@ -20,10 +20,16 @@ typedef struct line_strip {
   int32_t kept[2];    /* rows of the picture that the base keeps in them, -1: none */
   int32_t rows_ahead; /* how many rows before its turn a line is asked for, 0: not */
   const float *ahead; /* the line to ask for now, or null */
+  const float *inner; /* null, or the line where it lies in the plane, from which all but the strip's ends are read */
 } line_strip;
 
+/* Columns at either end of a wide strip, at least, that are filtered from a copy of the line, a whole number of the row
+   loop's turns; and how far inwards from there the copy goes on, because filtering reads beyond them. */
+enum { LINE_END = 128, LINE_END_REACH = 128 };
+
 /* Line y of the plane that is blurred: a pointer to sample x0 with the samples of the strip about it and WORK_OVERREAD
-   readable floats beyond either end. Each line is requested once, in ascending order. */
+   readable floats beyond either end, or only about the ends where strip->inner is set. Each line is requested once, in
+   ascending order. */
 typedef const float *(*line_reader)(const void *source, line_strip *strip, int32_t y);
 
 /* A step's way down a strip. */
@@ -51,6 +57,9 @@ static inline void line_continue(const line_strip *s, float *line) {
   for (int32_t i = s->x0 - s->radius; i < s->first; i++) at[i] = at[border_index(i, s->width, s->border)];
   for (int32_t i = s->end; i < s->x1 + s->radius; i++) at[i] = at[border_index(i, s->width, s->border)];
 }
+
+/* Columns of a strip's end at its right, so that a whole number of turns lies between the ends. */
+static inline int32_t line_tail(int32_t columns) { return LINE_END + columns % LINE_END; }
 
 /* ------------------------------------------------- along x */
 
@@ -122,6 +131,19 @@ static inline void filter_row(const gaussian_filter *f, const float *line, const
       a = simd_fma(simd_set1(f->taps[j]), simd_add(simd_load(line + x - j), simd_load(line + x + j)), a);
     simd_store(out + x, a);
   }
+}
+
+/* Filters the strip's line: between the ends from the plane, if it can be read there. */
+static inline void filter_line(const gaussian_filter *f, const line_strip *s, const float *line, float *out) {
+  const int32_t n = s->x1 - s->x0;
+  if (!s->inner) {
+    filter_row(f, line, s->ahead, out, n);
+    return;
+  }
+  const int32_t tail = n - line_tail(n);
+  filter_row(f, line, s->ahead, out, LINE_END);
+  filter_row(f, s->inner + LINE_END, s->ahead ? s->ahead + LINE_END : NULL, out + LINE_END, tail - LINE_END);
+  filter_row(f, line + tail, s->ahead ? s->ahead + tail : NULL, out + tail, n - tail);
 }
 
 /* ------------------------------------------------- along y */
@@ -221,7 +243,7 @@ static inline void walk_block(blur_walk *w, int32_t y, int32_t count) {
   line_strip *s = &w->strip;
   for (const int32_t needed = walk_needs(w, y + count); w->next < needed; w->next++) {
     const float *line = w->read(w->source, s, w->next);
-    filter_row(w->filter, line, s->ahead, w->ring + (size_t)(w->next % w->ring_rows) * w->ring_stride, s->x1 - s->x0);
+    filter_line(w->filter, s, line, w->ring + (size_t)(w->next % w->ring_rows) * w->ring_stride);
   }
   walk_columns(w, y, count);
 }

@@ -11,7 +11,13 @@
 /* How far ahead a line is asked for. */
 enum { ROWS_AHEAD = 4 };
 
-/* A level's line where the strip and what is read beyond it lie inside; a copy with the border continued elsewhere. */
+/* Copies samples [from, end) of a row into the strip's line. */
+static void copy_samples(const line_strip *s, const float *row, int32_t from, int32_t end, float *line) {
+  memcpy(line + (from - s->x0), row + from, sizeof(float) * (size_t)(end - from));
+}
+
+/* A level's line where the strip and what is read beyond it lie inside; elsewhere a copy with the border continued, of
+   a wide strip only of what its ends need. */
 static const float *read_plane_line(const void *source, line_strip *s, int32_t y) {
   const plane_view *in = source;
   const float *row = in->data + (size_t)y * in->stride;
@@ -19,7 +25,15 @@ static const float *read_plane_line(const void *source, line_strip *s, int32_t y
       s->rows_ahead > 0 && y + s->rows_ahead < s->height ? row + (size_t)s->rows_ahead * in->stride + s->x0 : NULL;
   if (s->x0 - s->radius - WORK_OVERREAD >= 0 && s->x1 + s->radius + WORK_OVERREAD <= in->width) return row + s->x0;
   float *line = line_of_strip(s, 0);
-  memcpy(line + (s->first - s->x0), row + s->first, sizeof(float) * (size_t)(s->end - s->first));
+  const int32_t columns = s->x1 - s->x0;
+  const bool wide = columns >= 4 * (LINE_END + LINE_END_REACH) && s->radius + WORK_OVERREAD <= LINE_END_REACH;
+  s->inner = wide ? row + s->x0 : NULL;
+  if (wide) {
+    copy_samples(s, row, s->first, s->x0 + LINE_END + LINE_END_REACH, line);
+    copy_samples(s, row, s->x1 - line_tail(columns) - LINE_END_REACH, s->end, line);
+  } else {
+    copy_samples(s, row, s->first, s->end, line);
+  }
   line_continue(s, line);
   return line;
 }

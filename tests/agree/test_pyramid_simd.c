@@ -134,6 +134,10 @@ static void test_blur_patterns(void **state) {
 static void test_blur_strips(void **state) {
   static const blur_case cases[] = {{2500, 37, 13, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {1025, 21, 5, BORDER_REPLICATE, PATTERN_NOISE, 7},
+                                    /* least columns, largest radius of lines copied at their ends */
+                                    {1024, 12, 64, BORDER_REFLECT_101, PATTERN_NOISE, 0},
+                                    {1151, 9, 64, BORDER_REPLICATE, PATTERN_NOISE, 3},
+                                    {1279, 8, 65, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {3100, 9, 16, BORDER_REFLECT_101, PATTERN_NOISE, 4},
                                     {2049, 18, 128, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {300, 700, 10, BORDER_REFLECT_101, PATTERN_NOISE, 20}};
