@@ -182,8 +182,9 @@ int write_queue_drain(write_queue *queue) {
   return failure;
 }
 
+/* An empty piece is nowhere yet. */
 static bool piece_touches(const write_piece *piece, size_t size, int64_t offset) {
-  return offset < piece->offset + (int64_t)piece->size && piece->offset < offset + (int64_t)size;
+  return piece->size > 0 && offset < piece->offset + (int64_t)piece->size && piece->offset < offset + (int64_t)size;
 }
 
 int write_queue_settle(write_queue *queue, size_t size, int64_t offset) {
