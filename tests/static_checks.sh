@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# cppcheck on the C sources, and valgrind on the command. Findings that are none stand with their reasons in
-# tests/support/cppcheck_findings.txt; any other ends this with 1. Not part of the test run: it takes minutes.
-# Needs on Debian: cppcheck valgrind
+# cppcheck and clang-tidy on the C sources, and valgrind on the command. Findings that are none stand with their reasons in
+# tests/support/cppcheck_findings.txt and clang_tidy_findings.txt; any other ends this with 1. Not part of the test run: it takes
+# a quarter of an hour.
+# Needs on Debian: clang-tidy cppcheck python3 valgrind
 # usage: bash tests/static_checks.sh COMMAND [FOLDER...]     (COMMAND: a built hartsift; FOLDERs: of sources)
-# Without FOLDERs: what has no finding left unexplained, which is everything but the rooms of devices, frames and matching.
+# COMMAND stands in its build folder, whose compile_commands.json clang-tidy follows. Without FOLDERs: all of stages, cpu, pipeline.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,9 +12,12 @@ command=$(realpath "${1:?usage: static_checks.sh COMMAND [FOLDER...]}")
 shift
 folders=("$@")
 [ "${#folders[@]}" -gt 0 ] ||
-  folders=(stages pipeline/{base,context,formats,image_io,cli,pairs,geometry,retrieval})
+  folders=(stages cpu pipeline)
 
 defines=(-D_POSIX_C_SOURCE=200809L -D__GNUC__=12 -D__STDC_VERSION__=201112L -DHARTSIFT_TESTING=0 -DHARTSIFT_HAVE_CUDA=0 -DHS_API=)
+# cpu/*_simd.c as they are compiled for AVX2.
+defines+=(-D__x86_64__ -D__SSE2__ -D__AVX2__ -D__FMA__ -DHARTSIFT_ISA=avx2 -DHARTSIFT_HAVE_ISA_NEON=0)
+defines+=(-DHARTSIFT_HAVE_ISA_{SSE2,AVX2,AVX512,AVX512VNNI}=1)
 for library in PNG JPEG TIFF WEBP ZLIB SQLITE; do
   defines+=("-DHARTSIFT_HAVE_$library=1")
 done
@@ -21,6 +25,7 @@ cppcheck -q -j "$(nproc)" --std=c11 --enable=warning,portability --library=posix
   --suppressions-list=tests/support/cppcheck_findings.txt "${defines[@]}" -I. -Ipipeline/include \
   "${folders[@]}"
 echo "cppcheck: no finding"
+python3 tests/support/clang_tidy.py "$(dirname "$command")" "${folders[@]}"
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -14,6 +14,7 @@ import rooms
 
 TOP_LEVEL = {
     "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "SECURITY.md", "pyproject.toml", ".ci", ".clang-format",
+    ".clang-tidy",
     ".gitignore", ".gitattributes", "bench", "cpu", "cuda", "docs", "packaging", "pipeline", "python", "stages", "tests",
 }
 INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
