@@ -207,8 +207,28 @@ static void print_variant(const pyramid *p, variant_times *t, int32_t threads, i
   if (!json) printf("%-8s %-8s %9.3f\n", t->name, "sum", sum);
 }
 
+/* The variants of this machine, each warmed up by a pass; returns how many there are, -1 where two differ. */
+static int find_variants(variant_times times[VARIANTS_MAX], stage_queue *queue, pyramid *p) {
+  static const char *const names[VARIANTS_MAX] = {"sse2", "avx2", "avx512", "neon"};
+  uint64_t digest = 0;
+  int count = 0;
+  for (int v = 0; v < VARIANTS_MAX; v++) {
+    const stage_ops *ops = cpu_variant_ops(names[v]);
+    if (!ops) continue;
+    double warm[STAGES] = {0.0};
+    run_pass(ops, queue, p, warm);
+    if (count > 0 && digest != digest_of(p)) {
+      fprintf(stderr, "%s differs from %s\n", names[v], times[0].name);
+      return -1;
+    }
+    digest = digest_of(p);
+    times[count].name = names[v];
+    times[count++].ops = ops;
+  }
+  return count;
+}
+
 int main(int argc, char **argv) {
-  static const char *const names[] = {"sse2", "avx2", "avx512", "neon"};
   static variant_times times[VARIANTS_MAX];
   static pyramid p;
   const int32_t width = argc > 2 ? atoi(argv[1]) : 1920, height = argc > 2 ? atoi(argv[2]) : 1080;
@@ -222,20 +242,8 @@ int main(int argc, char **argv) {
   stage_queue *queue = take(queue_bytes(threads));
   if (!queue_start(queue, threads)) return 1;
   make_pyramid(&p, &image, threads);
-  uint64_t digest = 0;
-  for (int v = 0; v < VARIANTS_MAX; v++) {
-    const stage_ops *ops = cpu_variant_ops(names[v]);
-    if (!ops) continue;
-    double warm[STAGES] = {0.0};
-    run_pass(ops, queue, &p, warm);
-    if (count > 0 && digest != digest_of(&p)) {
-      fprintf(stderr, "%s differs from %s\n", names[v], times[0].name);
-      return 1;
-    }
-    digest = digest_of(&p);
-    times[count].name = names[v];
-    times[count++].ops = ops;
-  }
+  count = find_variants(times, queue, &p);
+  if (count < 0) return 1;
   for (int r = 0; r < repeats; r++)
     for (int v = 0; v < count; v++) {
       double ms[STAGES] = {0.0};
