@@ -15,6 +15,7 @@
 typedef struct behind_file {
   sqlite3_file base;
   write_queue *queue;
+  bool has_log; /* a write-ahead log: then the file is written at once */
 } behind_file;
 
 static sqlite3_vfs *behind_root; /* SQLite's default */
@@ -32,7 +33,10 @@ static int write_real(void *file, const void *bytes, size_t size, int64_t offset
 
 /* ---- reading and writing */
 
+/* With a log the file is written by checkpoints alone. They count pages as written as soon as the call returns, and where a
+   reader keeps them from the log's end they do not synchronise the file. */
 static int behind_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset) {
+  if (((behind_file *)file)->has_log) return real_of(file)->pMethods->xWrite(real_of(file), bytes, size, offset);
   return write_queue_add(queue_of(file), bytes, (size_t)size, offset);
 }
 
@@ -107,7 +111,9 @@ static int behind_close(sqlite3_file *file) {
 /* ---- shared memory, of a database with a write-ahead log */
 
 static int behind_map(sqlite3_file *file, int region, int size, int extend, void volatile **memory) {
-  (void)write_queue_drain(queue_of(file));
+  const int code = write_queue_drain(queue_of(file));
+  if (code != SQLITE_OK) return code;
+  ((behind_file *)file)->has_log = true;
   return real_of(file)->pMethods->xShmMap(real_of(file), region, size, extend, memory);
 }
 
@@ -121,7 +127,7 @@ static int behind_lock_shared(sqlite3_file *file, int offset, int count, int fla
 static void behind_barrier(sqlite3_file *file) { real_of(file)->pMethods->xShmBarrier(real_of(file)); }
 
 static int behind_unmap(sqlite3_file *file, int remove) {
-  (void)write_queue_drain(queue_of(file));
+  ((behind_file *)file)->has_log = false;
   return real_of(file)->pMethods->xShmUnmap(real_of(file), remove);
 }
 
@@ -157,6 +163,7 @@ static int behind_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file,
     if (real->pMethods) (void)real->pMethods->xClose(real);
     return code;
   }
+  ((behind_file *)file)->has_log = false;
   ((behind_file *)file)->queue = write_queue_make(write_real, real);
   if (!queue_of(file)) {
     (void)real->pMethods->xClose(real);

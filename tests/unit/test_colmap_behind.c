@@ -1,0 +1,86 @@
+/*
+ * The layer above SQLite's own files, on databases with a write-ahead log, as COLMAP makes them.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/scratch_folder.h"
+#include "tests/support/skip.h"
+
+#if HARTSIFT_HAVE_SQLITE
+
+#  include <sqlite3.h>
+
+#  include "pipeline/formats/colmap/colmap_behind.h"
+
+static void run(sqlite3 *database, const char *sql) {
+  char *message = NULL;
+  if (sqlite3_exec(database, sql, NULL, NULL, &message) != SQLITE_OK) fail_msg("%s: %s", sql, message);
+}
+
+static int64_t ask(sqlite3 *database, const char *sql) {
+  sqlite3_stmt *statement = NULL;
+  assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
+  const int64_t answer = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : -1;
+  assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+  return answer;
+}
+
+static sqlite3 *open_database(const char *path, const char *layer) {
+  sqlite3 *database = NULL;
+  assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, layer), SQLITE_OK);
+  run(database, "PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 0");
+  return database;
+}
+
+/* A checkpoint that a reader keeps from the log's end, where the file has no room: what the log has of it must stay. */
+static void test_full_disk_in_a_checkpoint(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  struct stat info;
+  scratch_folder_path(*state, "database.db", path);
+  sqlite3 *writer = open_database(path, colmap_behind_name()), *reader = open_database(path, NULL);
+  run(writer, "CREATE TABLE t (b BLOB); INSERT INTO t VALUES (zeroblob(1000000))");
+  run(writer, "PRAGMA journal_mode = WAL; INSERT INTO t VALUES (randomblob(100000))");
+  run(reader, "BEGIN");
+  assert_int_equal(ask(reader, "SELECT count(*) FROM t"), 2);
+  run(writer, "INSERT INTO t VALUES (randomblob(100000))");
+  struct rlimit old;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+  assert_int_equal(stat(path, &info), 0);
+  const struct rlimit small = {.rlim_cur = (rlim_t)info.st_size + 10240, .rlim_max = old.rlim_max};
+  (void)signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const int code = sqlite3_exec(writer, "PRAGMA wal_checkpoint(PASSIVE)", NULL, NULL, NULL);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+  assert_int_not_equal(code, SQLITE_OK);
+  run(reader, "COMMIT");
+  /* There is room again. */
+  assert_int_equal(ask(writer, "SELECT count(*) FROM t"), 3);
+  run(writer, "PRAGMA wal_checkpoint(TRUNCATE)");
+  assert_int_equal(ask(reader, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+  assert_int_equal(ask(reader, "SELECT count(*) FROM t WHERE b = zeroblob(length(b))"), 1);
+  assert_int_equal(sqlite3_close(reader), SQLITE_OK);
+  assert_int_equal(sqlite3_close(writer), SQLITE_OK);
+}
+
+#else
+
+static void test_full_disk_in_a_checkpoint(void **state) {
+  (void)state;
+  skip_because("built without SQLite");
+}
+
+#endif
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_full_disk_in_a_checkpoint, scratch_folder_set_up, scratch_folder_tear_down)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
