@@ -92,10 +92,13 @@ void hs_colmap_close(hs_colmap_database *database) {
   if (!database) return;
   const hs_allocator *allocator = database->options.allocator;
   if (database->sqlite) {
-    if (sqlite3_get_autocommit(database->sqlite) == 0)
-      (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
+    if (sqlite3_get_autocommit(database->sqlite) == 0 &&
+        sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK)
+      database->is_broken = true;
     sqlite3_free(database->name_text);
     colmap_drop_statements(database);
+    /* What a full disk ended is undone by whoever reads next: now, lest the file is moved without its journal. */
+    if (database->is_broken) (void)sqlite3_exec(database->sqlite, "PRAGMA schema_version", NULL, NULL, NULL);
     (void)sqlite3_close(database->sqlite);
     if (database->is_new) remove_unused(database->path);
   }
