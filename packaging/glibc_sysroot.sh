@@ -47,6 +47,10 @@ stand_in() {
 }
 stand_in libstdc++.so.6 CXXABI_1.3 __gxx_personality_v0 __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
 stand_in libgcc_s.so.1 GCC_3.0 _Unwind_Resume
+# As GCC's own of this name, which brings what GCC calls for what a processor lacks or can do: g++ names no other library of it
+# where it links a shared one.
+rm "$root/usr/lib/libgcc_s.so"
+echo 'GROUP ( libgcc_s.so.1 -lgcc )' >"$root/usr/lib/libgcc_s.so"
 
 # What runs once before main and after it is GCC's own, in objects that glibc 2.28 only has to find.
 libc=$("$compiler" -print-file-name=crti.o)
