@@ -1,7 +1,7 @@
 /*
  * Memory and time of frames in tiles against untiled ones.
  *
- *   bench_tiles SIDE:FIRST_OCTAVE:MIB[:PROFILE]...
+ *   bench_tiles SIDE:FIRST_OCTAVE:MIB[:PROFILE]...     (PROFILE: the number of an hs_profile; lowe)
  *
  * Each argument is a square picture, worked off with max_memory_bytes of so many MiB (0: untiled) in a process of its own:
  * a generated scene repeated, so that a picture of any size has features everywhere. Prints a row of a table: memory
@@ -10,6 +10,7 @@
  * same picture.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,14 +117,22 @@ static int run_row(const bench_row *row) {
   return 0;
 }
 
+static bool parse_row(const char *text, bench_row *row) {
+  int end = 0;
+  if (sscanf(text, "%d:%d:%d%n", &row->side, &row->first_octave, &row->mib, &end) != 3) return false;
+  if (text[end] == '\0') return true;
+  const char *profile = text + end;
+  end = 0;
+  return sscanf(profile, ":%d%n", &row->profile, &end) == 1 && profile[end] == '\0';
+}
+
 int main(int argc, char **argv) {
   printf("| picture | first octave | allowed, MiB | promised, MiB | held, MiB | process, MiB | of that the picture | "
          "features | s | ns a pixel | CPU ns a pixel | digest |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n");
   fflush(stdout);
   for (int i = 1; i < argc; i++) {
     bench_row row = {.profile = HS_PROFILE_LOWE};
-    if (sscanf(argv[i], "%d:%d:%d:%d", &row.side, &row.first_octave, &row.mib, &row.profile) < 3)
-      return fail("expected SIDE:FIRST_OCTAVE:MIB");
+    if (!parse_row(argv[i], &row)) return fail("expected SIDE:FIRST_OCTAVE:MIB[:PROFILE], all of them numbers");
     const pid_t child = fork();
     int status = 1;
     if (child == 0) {
