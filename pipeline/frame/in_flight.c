@@ -476,8 +476,8 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   return st;
 }
 
-/* Moves a result to the caller's list. One taken out of turn leaves no memory in its slot: there are many more slots than
-   images in flight. */
+/* Moves a result to the caller's list. On the CPU one that was not looked at before takes its memory along, as there may be
+   many more slots than images in flight. */
 static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features) {
   in_flight_ring *f = c->in_flight;
   in_flight_slot *slot = ring_slot(f, image);
