@@ -18,10 +18,17 @@ static uint8_t code_of(const jpeg_codes *codes, uint32_t bits, int32_t most, int
 /* A symbol of an AC table that baseline has no use for ends nothing and skips nothing. */
 static jpeg_step step_of(bool of_ac, uint8_t symbol, int32_t length) {
   const uint8_t run = symbol >> 4, size = symbol & 15, bits = (uint8_t)length;
-  if (!of_ac) return (jpeg_step){(uint8_t)(bits + symbol), 1, 1, symbol};
-  if (symbol == 0) return (jpeg_step){bits, JPEG_STEP_END, JPEG_STEP_END, 0};
-  if (size == 0) return symbol == 0xF0 ? (jpeg_step){bits, 16, 16, 0} : (jpeg_step){0, 0, 0, 0};
-  return (jpeg_step){(uint8_t)(bits + size), (uint8_t)(run + 1), (uint8_t)(run + 1), size};
+  if (!of_ac) return (jpeg_step){(uint8_t)(bits + symbol), symbol, 0};
+  if (symbol == 0) return (jpeg_step){bits, JPEG_STEP_END, 0};
+  if (size == 0) return symbol == 0xF0 ? (jpeg_step){bits, 16, 0} : (jpeg_step){0, 0, 0};
+  return (jpeg_step){(uint8_t)(bits + size), (uint8_t)(run + 1), (uint16_t)((1 << size) - 1)};
+}
+
+/* The bits of a value that comes to `most`. */
+static int32_t bits_of_value(uint16_t most) {
+  int32_t bits = 0;
+  while (most >> bits) bits++;
+  return bits;
 }
 
 /* Two coefficients, or one and the block's end, where both codes lie within the bits looked at. */
@@ -29,11 +36,11 @@ static jpeg_step two_steps(const jpeg_codes *codes, uint32_t look) {
   const jpeg_step first = codes->one[look];
   if (first.bits == 0 || first.skip >= JPEG_STEP_END || first.bits >= JPEG_LOOK_BITS) return first;
   const jpeg_step second = codes->one[(look << first.bits) & ((1 << JPEG_LOOK_BITS) - 1)];
-  const int32_t code_bits = second.bits - second.sizes;
+  const int32_t code_bits = second.bits - bits_of_value(second.most);
   if (second.bits == 0 || first.bits + code_bits > JPEG_LOOK_BITS) return first;
-  if (second.sizes == 0 && second.skip < JPEG_STEP_END) return first; /* 16 zeros must not be a block's last */
-  return (jpeg_step){(uint8_t)(first.bits + second.bits), (uint8_t)(first.skip + second.skip), first.skip,
-                     (uint8_t)(first.sizes + 16 * second.sizes)};
+  if (second.most == 0 && second.skip < JPEG_STEP_END) return first; /* 16 zeros must not be a block's last */
+  return (jpeg_step){(uint8_t)(first.bits + second.bits), (uint8_t)(first.skip + second.skip),
+                     (uint16_t)(first.most + second.most)};
 }
 
 /* The largest values that baseline's symbols may announce. */
@@ -70,5 +77,5 @@ bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes) {
 jpeg_step jpeg_codes_long(const jpeg_codes *codes, bool of_ac, uint32_t bits) {
   int32_t length;
   const uint8_t symbol = code_of(codes, bits, JPEG_CODE_BITS_MOST, &length);
-  return length == 0 ? (jpeg_step){0, 0, 0, 0} : step_of(of_ac, symbol, length);
+  return length == 0 ? (jpeg_step){0, 0, 0} : step_of(of_ac, symbol, length);
 }

@@ -16,20 +16,24 @@
 
 enum {
   JPEG_BLOCK = 64,
-  JPEG_LOOK_BITS = 12,      /* of the stream, that find a symbol, or two, in one step */
+  JPEG_LOOK_BITS =
+      11, /* of the stream, that find a symbol, or two, in one step; the tables of two components fit a first cache */
   JPEG_CODE_BITS_MOST = 16, /* of a Huffman code */
   /* The most that a luma block's dequantised coefficients may add up to. Then no decoder's inverse transform comes near the
      ends of 16-bit numbers, where libjpeg's own versions differ: its first pass multiplies by at most 4 sqrt(8) / 2 and
      adds two such sums. Photographs stay below half of it. */
-  JPEG_SUM_MOST = 5600
+  JPEG_SUM_MOST = 5600,
+  JPEG_CODED_BYTES = 16384, /* of coded data that are followed at a time */
+  JPEG_MCU_BYTES_MOST =
+      2048 /* six blocks of 64 coefficients take at most 27 bits each, and eight bytes are read at a time */
 };
 
 /* What follows from the next bits of the stream: one symbol or two. */
 typedef struct jpeg_step {
-  uint8_t bits;  /* taken, of codes and values; 0: no code begins so, or a longer one */
-  uint8_t skip;  /* that the index of the coefficient grows by; JPEG_STEP_END and more: the block ends */
-  uint8_t first; /* of skip, what belongs to the first symbol */
-  uint8_t sizes; /* bits of the first value, and of the last: 16 times theirs; 0: none */
+  uint8_t bits; /* taken, of codes and values; 0: no code begins so, or a longer one */
+  /* AC: what the index of the coefficient grows by; JPEG_STEP_END and more: the block ends. DC: bits of the value. */
+  uint8_t skip;
+  uint16_t most; /* AC: what the values' magnitudes add up to, by the bits they take; 0: no value */
 } jpeg_step;
 
 enum { JPEG_STEP_END = 128 };
@@ -59,6 +63,7 @@ typedef struct jpeg_stream {
   int32_t restart_interval; /* MCUs; 0: none */
   size_t scan, end;         /* where the coded data begins, and the byte behind the end marker */
   exif_tags tags;
+  uint8_t coded[JPEG_CODED_BYTES + JPEG_MCU_BYTES_MOST]; /* where jpeg_stream_follow works */
 } jpeg_stream;
 
 /* Reads the headers up to the coded data, not trusting any. False: libjpeg is to decide. */
