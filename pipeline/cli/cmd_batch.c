@@ -389,7 +389,9 @@ static int wait_for_end(batch_job *job, const stop_signals *signals) {
 
 static batch_times count_times(const batch_job *job, double start_s) {
   struct timespec now;
-  const batch_numbers numbers = batch_get_numbers(job->run);
+  const hs_colmap_database *database = job->store.database.handle;
+  batch_numbers numbers = batch_get_numbers(job->run);
+  if (database) numbers.write_cpu_s += colmap_writer_cpu_s(database);
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   const double all = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - start_s;
   const double extract = all - numbers.read_cpu_s - numbers.write_cpu_s;

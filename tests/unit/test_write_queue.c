@@ -83,6 +83,7 @@ static void test_in_a_row(void **state) {
   assert_memory_equal(f->file, f->expected, FILE_BYTES);
   assert_int_equal(f->writes, FILE_BYTES / WRITE_QUEUE_PIECE_BYTES);
   assert_false(f->by_caller);
+  assert_true(write_queue_cpu_s(f->queue) > 0 && write_queue_cpu_s(f->queue) < 60);
 }
 
 /* Anywhere, over each other, of every size up to more than a piece: the last one counts, and what is read is what was written. */

@@ -20,6 +20,11 @@ hs_status colmap_open_behind(hs_colmap_database **database, const char *path, co
   return hs_colmap_open(database, path, options);
 }
 
+double colmap_writer_cpu_s(const hs_colmap_database *database) {
+  (void)database;
+  return 0;
+}
+
 hs_status hs_colmap_commit(hs_colmap_database *database) {
   (void)database;
   return HS_ERR_UNSUPPORTED;

@@ -4,7 +4,6 @@
 #include "pipeline/formats/colmap/colmap_behind.h"
 
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -188,4 +187,10 @@ static void behind_register(void) {
 const char *colmap_behind_name(void) {
   (void)pthread_once(&behind_once, behind_register);
   return behind_layer.zName;
+}
+
+double colmap_behind_cpu_s(sqlite3 *sqlite) {
+  sqlite3_file *file = NULL;
+  const int code = sqlite3_file_control(sqlite, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  return code == SQLITE_OK && file && file->pMethods == &behind_methods ? write_queue_cpu_s(queue_of(file)) : 0;
 }

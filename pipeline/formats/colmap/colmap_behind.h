@@ -9,8 +9,13 @@
 #ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_BEHIND_H
 #define HARTSIFT_FORMATS_COLMAP_COLMAP_BEHIND_H
 
+#include <sqlite3.h>
+
 /* The layer's name, for sqlite3_open_v2. The first call registers it with the process's SQLite, not as its default; null: that
    failed. Not for a library that may be unloaded while SQLite stays. */
 const char *colmap_behind_name(void);
+
+/* CPU time of the thread that writes this database so far, in seconds; 0: it was not opened through the layer. */
+double colmap_behind_cpu_s(sqlite3 *sqlite);
 
 #endif

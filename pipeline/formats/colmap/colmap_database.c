@@ -219,3 +219,5 @@ hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const 
 hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
   return open_through(colmap_behind_name(), database, path, options);
 }
+
+double colmap_writer_cpu_s(const hs_colmap_database *database) { return colmap_behind_cpu_s(database->sqlite); }

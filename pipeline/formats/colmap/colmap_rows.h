@@ -31,6 +31,9 @@ hs_status colmap_rows_digest(const colmap_rows *rows, uint64_t *digest);
    unload the library. Without SQLite the same as hs_colmap_open. */
 hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
+/* CPU time of that thread so far, in seconds; 0: there is none. */
+double colmap_writer_cpu_s(const hs_colmap_database *database);
+
 /* hs_colmap_add_image with features that are converted already. Needs SQLite. */
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                           const colmap_rows *rows, uint32_t *image_id);

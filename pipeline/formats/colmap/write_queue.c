@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
 #include "cpu/worker_signals.h"
 #include "pipeline/base/memory.h"
@@ -202,6 +203,13 @@ void write_queue_forget(write_queue *queue) {
   pthread_mutex_lock(&queue->lock);
   queue->failure = 0;
   pthread_mutex_unlock(&queue->lock);
+}
+
+double write_queue_cpu_s(const write_queue *queue) {
+  clockid_t clock;
+  struct timespec t;
+  if (pthread_getcpuclockid(queue->thread, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 void write_queue_hold(write_queue *queue) { pthread_mutex_lock(&queue->file_lock); }

@@ -36,6 +36,9 @@ int write_queue_drain(write_queue *queue);
 int write_queue_settle(write_queue *queue, size_t size, int64_t offset);
 void write_queue_forget(write_queue *queue);
 
+/* CPU time of the queue's thread so far. */
+double write_queue_cpu_s(const write_queue *queue);
+
 /* Keeps the queue's thread from the file, while it may have more to write. */
 void write_queue_hold(write_queue *queue);
 void write_queue_release(write_queue *queue);
