@@ -24,6 +24,7 @@ from ._features import KEYPOINT_DTYPE, Features, fill_features
 from ._foreign import images_of_batch, is_batch, masks_of_batch
 from ._images import Channels, ImageLike, Picture, named_mask
 from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsImage, HsStatistics, library
+from ._nvjpeg import bring_nvjpeg
 from ._options import LAYOUTS, Layout, make_options, name_of
 from ._reading import Pictures, Reading, Sources, pictures_of, sources_of, stream_of
 from ._resident import DeviceFeatures, DeviceMemory
@@ -430,6 +431,8 @@ class Extractor:
             raise FileError(f"masks {os.fspath(masks)!r}: expected a folder with NAME.png for the image NAME")
         given = images_of_batch(images) if is_batch(images) else images
         keep_encoded = operator.length_hint(given, 0) >= _FILES_WORTH_THE_ENGINE
+        if keep_encoded:
+            bring_nvjpeg()
         reading = Reading(channels, value_range, exif, jpeg_scale, max_image_size, keep_encoded)
         return self._extract_each(((image, masks) for image in given), reading, return_errors)
 
