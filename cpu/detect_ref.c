@@ -29,18 +29,11 @@ static stage_status detect_octave(stage_queue *queue, const detect_args *args, c
 /* A candidate is followed from one of its steps to the sample where it settles, unless it leaves the part. */
 static bool follow_in_part(const detect_args *args, detect_stray *at) {
   const detect_part *part = args->part;
-  const sift_params *p = &args->params;
-  for (; at->step < REFINE_STEPS; at->step++) {
-    quadratic q;
-    if (!region_has(&part->reach, at->x, at->y)) {
-      const uint32_t n = (*part->stray_count)++;
-      if (n < part->stray_capacity) part->strays[n] = *at;
-      return false;
-    }
-    if (!quadratic_fit(args->octaves, at->level, at->x, at->y, p->refine_rule, &q)) return false;
-    const refine_step outcome = refine_judge(args->octaves, p, &q, at->step, &at->level, &at->x, &at->y);
-    if (outcome != REFINE_MOVED) return outcome == REFINE_SETTLED;
-  }
+  const refine_step outcome =
+      refine_follow_in(args->octaves, &args->params, &part->reach, &at->step, &at->level, &at->x, &at->y);
+  if (outcome != REFINE_MOVED) return outcome == REFINE_SETTLED;
+  const uint32_t n = (*part->stray_count)++;
+  if (n < part->stray_capacity) part->strays[n] = *at;
   return false;
 }
 

@@ -215,6 +215,20 @@ HS_INLINE bool refine_follow(const octave_view *o, const sift_params *p, int32_t
   return false;
 }
 
+/* As refine_follow, from evaluation *step on, as long as the samples lie in `reach`. REFINE_MOVED: (level, x, y) lies
+   outside, and *step is the evaluation to make there. */
+HS_INLINE refine_step refine_follow_in(const octave_view *o, const sift_params *p, const plane_region *reach,
+                                       int32_t *step, int32_t *level, int32_t *x, int32_t *y) {
+  quadratic q;
+  for (; *step < REFINE_STEPS; ++*step) {
+    if (*x < reach->x0 || *x >= reach->x1 || *y < reach->y0 || *y >= reach->y1) return REFINE_MOVED;
+    if (!quadratic_fit(o, *level, *x, *y, p->refine_rule, &q)) return REFINE_LOST;
+    const refine_step outcome = refine_judge(o, p, &q, *step, level, x, y);
+    if (outcome != REFINE_MOVED) return outcome;
+  }
+  return REFINE_LOST;
+}
+
 /* One keypoint's numbers, from its settled sample. */
 typedef struct located {
   float x, y, sigma, response; /* original pixels */

@@ -23,6 +23,7 @@
 
 #include "cuda/device/stream.h"
 #include "stages/describe.h"
+#include "stages/detect.h"
 #include "stages/grid_select.h"
 #include "stages/refine.h"
 #include "stages/select.h"
@@ -88,6 +89,20 @@ typedef struct cuda_outputs {
   void *descriptors;            /* 128-byte aligned */
 } cuda_outputs;
 
+/* Of a frame whose picture is worked off in tiles, the part that this one is (pipeline/frame/TILES.md). The view then has
+   the sizes of the whole octaves, and their data are where sample (0, 0) would be; the masks are those of a region of the
+   first octave alone. */
+typedef struct cuda_tile_part {
+  bool tiled;           /* false: there is no part, and nothing below is consulted */
+  plane_region masked;  /* of the masks; x0 a multiple of 32 */
+  plane_region search;  /* where candidates are kept */
+  plane_region reach;   /* where they are followed */
+  detect_stray seed;    /* level > 0: nothing is searched, this one is followed on; it is the sample of `search` */
+  detect_stray *strays; /* those that leave `reach`, in any order */
+  uint32_t stray_capacity;
+  uint32_t *stray_count; /* counted past the capacity; 0 before */
+} cuda_tile_part;
+
 /* Every pointer is device memory. */
 typedef struct cuda_frame_view {
   octave_view octaves[OCTAVES_MAX];
@@ -106,6 +121,7 @@ typedef struct cuda_frame_view {
   grid_shape grid; /* columns 0: selection takes no account of places */
   const vote_scales *scales;
   cuda_keypoint_scratch scratch;
+  cuda_tile_part part;
   /* Several pictures of one size in the same launches: views of all of them in device memory, this one the first; their
      counters lie group_stride_bytes apart. group 0 or 1: this one alone. */
   int32_t group;
@@ -135,6 +151,12 @@ stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream
 /* The words of one octave's masks: S * height rows. */
 static inline size_t cuda_mask_words(const octave_view *octave, int32_t scales) {
   return (size_t)scales * (size_t)octave->height * (size_t)mask_words_per_row(octave->width);
+}
+
+/* Those of a part's masks. */
+static inline size_t cuda_part_words(const cuda_tile_part *part, int32_t scales) {
+  const plane_region *r = &part->masked;
+  return (size_t)scales * (size_t)(r->y1 - r->y0) * (size_t)mask_words_per_row(r->x1 - r->x0);
 }
 
 /* log2 of the words in a tile of the masks, over MASK_TILE_WORDS. */

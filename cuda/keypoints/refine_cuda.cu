@@ -14,10 +14,22 @@ enum {
   LOCATE_LIST = 1024
 };
 
+/* Follows a candidate of a tile to where it settles; one that leaves the tile's reach is listed as a stray. */
+static __device__ __forceinline__ bool follow_in_tile(const cuda_frame_view &v, const octave_view *o, mask_site *s) {
+  const cuda_tile_part &part = v.part;
+  int32_t step = part.seed.level > 0 ? part.seed.step : 0;
+  const refine_step outcome = refine_follow_in(o, &v.params, &part.reach, &step, &s->level, &s->x, &s->y);
+  if (outcome != REFINE_MOVED) return outcome == REFINE_SETTLED;
+  const uint32_t n = atomicAdd(part.stray_count, 1u);
+  if (n < part.stray_capacity) part.strays[n] = {s->level, s->x, s->y, step};
+  return false;
+}
+
 /* Follows one candidate and marks where it settles. */
 static __device__ __forceinline__ void follow_site(const cuda_frame_view &v, mask_site s) {
   const octave_view o = v.octaves[s.octave];
-  if (!refine_follow(&o, &v.params, &s.level, &s.x, &s.y)) return;
+  const bool settled = v.part.tiled ? follow_in_tile(v, &o, &s) : refine_follow(&o, &v.params, &s.level, &s.x, &s.y);
+  if (!settled) return;
   if (v.filtered) {
     const located k = locate_sample(&o, &v.params, s.level, s.x, s.y);
     if (!place_kept(&v.filter, k.x, k.y)) return;
@@ -210,7 +222,9 @@ static void assert_view(const cuda_frame_view *v) {
   assert(v->octave_count >= 1 && v->octave_count <= OCTAVES_MAX && v->first_octave == v->octaves[0].octave);
   assert(v->mask_words > 0 && v->mask_words % 4u == 0 && v->mask_words <= UINT32_MAX - 4u * MASK_TILE_WORDS);
   assert((uintptr_t)v->candidate_words % 16u == 0 && (uintptr_t)v->settled_words % 16u == 0);
-  for (int32_t o = 0; o < v->octave_count; o++) {
+  if (v->part.tiled)
+    assert(cuda_part_words(&v->part, v->params.scales) <= v->mask_words && v->part.masked.x0 % 32 == 0);
+  for (int32_t o = 0; o < v->octave_count && !v->part.tiled; o++) {
     assert(v->mask_offset[o] % 4u == 0 && v->octaves[o].octave == v->first_octave + o);
     assert(v->mask_offset[o] + cuda_mask_words(&v->octaves[o], v->params.scales) <= v->mask_words);
   }

@@ -146,6 +146,18 @@ bool context_grow_lists(hs_context *c, uint32_t keypoints, uint32_t features, ui
   return true;
 }
 
+hs_status context_make_slab(hs_context *c, const char *advice) {
+  if (c->plan.host_bytes <= c->slab_bytes) return HS_OK;
+  hs_memory_release(c->options.allocator, c->slab);
+  c->slab_bytes = 0;
+  c->slab = hs_memory_alloc(c->options.allocator, c->plan.host_bytes);
+  if (!c->slab)
+    return context_give_up_room(
+        c, CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace%s", c->plan.host_bytes, advice));
+  c->slab_bytes = c->plan.host_bytes;
+  return HS_OK;
+}
+
 hs_status context_prepare(hs_context *c, const frame_request *r) {
   hs_status st = context_start_queue(c);
   if (st != HS_OK) return st;
@@ -179,16 +191,7 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
                         "a %d x %d image needs at least %llu bytes of workspace%s, max_memory_bytes is %llu", width,
                         height, (unsigned long long)wanted, c->plan.tile_side > 0 ? " even in the smallest tiles" : "",
                         (unsigned long long)limit));
-  if (c->plan.host_bytes <= c->slab_bytes) return HS_OK;
-  hs_memory_release(c->options.allocator, c->slab);
-  c->slab_bytes = 0;
-  c->slab = hs_memory_alloc(c->options.allocator, c->plan.host_bytes);
-  if (!c->slab)
-    return context_give_up_room(
-        c, CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace%s", c->plan.host_bytes,
-                        r->may_tile ? "; with a smaller max_memory_bytes the image is worked off in tiles" : ""));
-  c->slab_bytes = c->plan.host_bytes;
-  return HS_OK;
+  return context_make_slab(c, r->may_tile ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
 }
 
 uint64_t context_fixed_bytes(int32_t threads) { return sizeof(hs_context) + (threads > 0 ? queue_bytes(threads) : 0); }

@@ -94,6 +94,9 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
 hs_status context_prepare(hs_context *context, const frame_request *request);
 
+/* Makes the slab large enough for the plan. advice: what the message of HS_ERR_MEMORY goes on with. */
+hs_status context_make_slab(hs_context *context, const char *advice);
+
 /* The plan of a frame that these options allow: untiled, else in tiles where the request has what those need, else (with
    *wanted above max_memory_bytes) the one that comes nearest. *wanted: bytes of its workspace. Statuses: HS_ERR_LIMIT: a
    size does not fit the address space. */

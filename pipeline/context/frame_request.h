@@ -17,10 +17,11 @@ typedef struct frame_request {
   hs_status *given_statuses; /* [given_count]; with given only */
   int32_t skipped_octaves;   /* the first ones are computed by the GPU, which provides the level */
   plane_view handed_over;    /* level 0 of the next; unused when none is skipped */
-  bool may_tile;         /* where the whole is too large for max_memory_bytes: features alone are wanted, by the CPU */
-  bool on_cpu;           /* whatever the context's device */
-  bool equalize;         /* on a device: the source is to be equalised there */
-  bool source_on_device; /* source.data is the device's memory, written on the context's stream */
+  bool may_tile;             /* where the whole is too large for max_memory_bytes: features alone are wanted */
+  hs_status untiled_status;  /* HS_OK, or why the device cannot do the whole: its tiles are wanted */
+  bool on_cpu;               /* whatever the context's device */
+  bool equalize;             /* on a device: the source is to be equalised there */
+  bool source_on_device;     /* source.data is the device's memory, written on the context's stream */
 } frame_request;
 
 #endif

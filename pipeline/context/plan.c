@@ -16,9 +16,9 @@ enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
 
 const char *plan_buffer_name(plan_buffer buffer) {
   static const char *const names[PLAN_BUFFER_COUNT] = {
-      "levels",    "blur work", "detect work", "candidates", "settled", "dog",  "top levels", "counts",
-      "keypoints", "features",  "descriptors", "sources",    "picture", "mask", "selected",   "records",
-      "gray",      "histogram", "scratch",     "base",       "strays",  "order"};
+      "levels",    "blur work", "detect work", "candidates", "settled", "dog",   "top levels",   "counts",
+      "keypoints", "features",  "descriptors", "sources",    "picture", "mask",  "selected",     "records",
+      "gray",      "histogram", "scratch",     "base",       "strays",  "order", "feature order"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 

@@ -193,15 +193,14 @@ static bool add_bases(frame_plan *plan) {
   return true;
 }
 
-/* Scratch for putting an octave's keypoints and features in order: three numbers for each keypoint, one for each feature,
-   and counters of the columns, or of the rows of every level. */
+/* Scratch for putting an octave's keypoints in order: three numbers for each, and counters of the rows of every level. The
+   order of the features stays until they are handed out. */
 static bool add_order(frame_plan *plan) {
   const plan_request *r = &plan->request;
-  const size_t rows = (size_t)plan->geometry.height[0] * (size_t)r->rules.scales,
-               columns = (size_t)plan->geometry.width[0];
-  const size_t counters = (rows > columns ? rows : columns) + 1;
-  return add(plan, BUFFER_ORDER, 0, 3 * (size_t)r->keypoint_capacity + r->feature_capacity + counters, sizeof(uint32_t),
-             STEP_COUNT, STEP_COUNT);
+  const size_t counters = (size_t)plan->geometry.height[0] * (size_t)r->rules.scales + 1;
+  return add(plan, BUFFER_FEATURE_ORDER, 0, r->feature_capacity, sizeof(uint32_t), 0, STEP_COUNT) &&
+         add(plan, BUFFER_ORDER, 0, 3 * (size_t)r->keypoint_capacity + counters, sizeof(uint32_t), STEP_COUNT,
+             STEP_COUNT);
 }
 
 static bool make(const plan_request *request, int32_t side, frame_plan *plan) {
@@ -213,12 +212,26 @@ static bool make(const plan_request *request, int32_t side, frame_plan *plan) {
   return plan_add_lists(plan) && add_bases(plan) && add_tile(plan) && add_detection(plan) && add_order(plan);
 }
 
+/* Powers of two, and three quarters of them where those are whole numbers of cache lines. */
+int32_t plan_smaller_tile(int32_t side) {
+  const bool is_power = (side & (side - 1)) == 0;
+  if (!is_power) return side / 3 * 2;
+  return side / 4 * 3 % TILE_ALIGNMENT == 0 ? side / 4 * 3 : side / 2;
+}
+
 hs_status plan_make_tiled(const plan_request *request, uint64_t bytes, frame_plan *plan) {
-  for (int32_t side = 4096; side >= TILE_SIDE_LEAST; side /= 2) {
+  for (int32_t side = TILE_SIDE_MOST; side >= TILE_SIDE_LEAST; side = plan_smaller_tile(side))
     if (make(request, side, plan) && plan->host_bytes <= bytes) return HS_OK;
-    /* Three quarters of it, unless that is no whole number of cache lines. */
-    const int32_t smaller = side / 4 * 3;
-    if (smaller % TILE_ALIGNMENT == 0 && make(request, smaller, plan) && plan->host_bytes <= bytes) return HS_OK;
-  }
   return make(request, TILE_SIDE_LEAST, plan) ? HS_OK : HS_ERR_LIMIT;
+}
+
+hs_status plan_make_tile_lists(const plan_request *request, frame_plan *plan) {
+  memset(plan, 0, sizeof *plan);
+  plan->request = *request;
+  if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK)
+    return HS_ERR_LIMIT;
+  plan_decide_capacities(plan);
+  const bool ok = plan_add_lists(plan) && add_order(plan) &&
+                  add(plan, BUFFER_STRAYS, 0, TILE_DEVICE_STRAYS, TILE_STRAY_BYTES, STEP_PYRAMID, STEP_DESCRIBE);
+  return ok ? HS_OK : HS_ERR_LIMIT;
 }

@@ -12,8 +12,9 @@
 enum {
   /* Candidates of a tile are followed so many samples beyond it. The few that go on are strays. */
   TILE_REACH = 1,
-  TILE_ALIGNMENT = 16,   /* samples: tiles and their levels begin on cache lines */
-  TILE_SIDE_LEAST = 32,  /* of a tile that a plan may choose */
+  TILE_ALIGNMENT = 16,  /* samples: tiles and their levels begin on cache lines */
+  TILE_SIDE_LEAST = 32, /* of a tile that a plan may choose */
+  TILE_SIDE_MOST = 4096,
   TILE_SLACK_FLOATS = 64 /* before and behind a level, which vector loads may run over */
 };
 
@@ -39,5 +40,12 @@ void tile_origin(const tile_margins *margins, const plan_request *request, const
 /* Makes the plan with the largest tiles that keep plan->host_bytes to `most`; with the smallest where none do. Statuses:
    HS_ERR_LIMIT: a size does not fit the address space. */
 hs_status plan_make_tiled(const plan_request *request, uint64_t most, frame_plan *plan);
+
+/* The next side to try where tiles of this one do not fit: three quarters of it, or two thirds of those. */
+int32_t plan_smaller_tile(int32_t side);
+
+/* The plan of what a frame has on the host whose tiles are worked off on a device: the lists, strays, and the scratch
+   for putting keypoints and features in order. */
+hs_status plan_make_tile_lists(const plan_request *request, frame_plan *plan);
 
 #endif

@@ -16,6 +16,7 @@ typedef struct workspace {
   feature_list features;
   unsigned char *descriptors; /* null when none are wanted */
   uint32_t *sources;          /* [keypoint]: which given keypoint it is; null when none are given */
+  const uint32_t *order;      /* null: features stand in the defined order; else the n-th is item order[n] */
 } workspace;
 
 /* The lists in their memory (room as the plan gives it). */

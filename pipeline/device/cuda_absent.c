@@ -9,6 +9,7 @@
 #include "pipeline/device/cuda_match.h"
 #include "pipeline/device/cuda_neighbours.h"
 #include "pipeline/device/cuda_pairs.h"
+#include "pipeline/device/cuda_tiles.h"
 
 #define WITHOUT_CUDA                                                                                                   \
   "this build is without CUDA: build with -DHARTSIFT_CUDA=ON where a CUDA toolkit is installed, or work on the CPU"
@@ -104,6 +105,34 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   (void)device_bytes;
   (void)pinned_bytes;
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
+hs_status cuda_tiles_prepare(hs_context *c, const frame_request *r, hs_status status) {
+  (void)r;
+  (void)status;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
+hs_status cuda_tile_begin(hs_context *c, const frame_request *r, const cuda_tile *tile) {
+  (void)r;
+  (void)tile;
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
+hs_status cuda_tile_finish(hs_context *c, const cuda_tile *tile, cuda_tile_result *result) {
+  (void)tile;
+  *result = (cuda_tile_result){0};
+  return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
+}
+
+void cuda_tiles_abandon(hs_context *c) { (void)c; }
+
+bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
+  (void)c;
+  (void)r;
+  (void)device_bytes;
+  (void)host_bytes;
+  return false;
 }
 
 hs_status cuda_given_room(hs_context *c, cuda_given *given, keypoint_list *keypoints, feature_list *features) {

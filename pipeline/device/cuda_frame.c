@@ -36,6 +36,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   if (st == STAGE_OK) st = device_stream_create(&s->upload);
   for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
   for (int i = 0; i < STAGING_SLOTS && st == STAGE_OK; i++) st = device_event_create(&s->slot_copied[i], false);
+  for (int i = 0; i < CUDA_TILE_SLOTS && st == STAGE_OK; i++) st = device_event_create(&s->tile_ended[i], false);
   for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
     st = device_stream_create_urgent(&s->side[i], 1);
     if (st == STAGE_OK) st = device_event_create(&s->joined[i], false);
@@ -137,6 +138,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_event_destroy(s->ended);
     for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
     for (int i = 0; i < STAGING_SLOTS; i++) device_event_destroy(s->slot_copied[i]);
+    for (int i = 0; i < CUDA_TILE_SLOTS; i++) device_event_destroy(s->tile_ended[i]);
     for (int i = 0; i < SIDE_STREAMS; i++) {
       device_event_destroy(s->joined[i]);
       device_stream_destroy(s->side[i]);

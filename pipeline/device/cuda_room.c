@@ -82,14 +82,22 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
 hs_status cuda_make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   const source_view *v = &r->source;
+  s->untiled_bytes = SIZE_MAX;
   const hs_status st = make_plan(c, r, place);
   if (st != HS_OK) return st;
   const uint64_t limit = c->options.max_memory_bytes;
   size_t bytes;
-  if (!hs_size_mul(s->plan.device_bytes, cuda_group_of(place), &bytes) || (limit > 0 && bytes > limit))
+  const bool counted = hs_size_mul(s->plan.device_bytes, cuda_group_of(place), &bytes);
+  if (counted) s->untiled_bytes = bytes;
+  if (!counted || (limit > 0 && bytes > limit))
     return CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
                         cuda_group_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
+  return cuda_make_slab(c, bytes);
+}
+
+hs_status cuda_make_slab(hs_context *c, size_t bytes) {
+  cuda_state *s = c->cuda;
   if (bytes <= s->slab_bytes) return HS_OK;
   cuda_graphs_drop(s);
   device_free(s->slab);

@@ -15,6 +15,8 @@ static inline size_t cuda_group_of(const cuda_frame_place *place) {
 /* Whether any filter of the options needs a work plane. */
 bool cuda_wants_blur_work(const hs_context *context);
 
+/* A slab of at least so many bytes. */
+hs_status cuda_make_slab(hs_context *context, size_t bytes);
 /* Plan and slab for a frame. */
 hs_status cuda_make_room(hs_context *context, const frame_request *request, const cuda_frame_place *place);
 /* Pinned memory for the results of `group` pictures, and for those beyond a frame's own. */

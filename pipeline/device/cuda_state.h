@@ -10,6 +10,7 @@
 #include "cuda/keypoints/orient_cuda.h"
 #include "cuda/keypoints/refine_cuda.h"
 #include "cuda/keypoints/results_cuda.h"
+#include "cuda/keypoints/tile_cuda.h"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "pipeline/device/cuda_failure.h"
 #include "pipeline/device/cuda_frame.h"
@@ -17,6 +18,7 @@
 #include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/device/cuda_primitives.h"
 #include "pipeline/device/cuda_result_pool.h"
+#include "pipeline/device/cuda_tiles.h"
 
 /* How the paper's mechanisms are set; the first of each is the default. */
 typedef enum pyramid_variant { PYRAMID_SPLIT, PYRAMID_UBER } pyramid_variant;
@@ -51,9 +53,11 @@ typedef struct mask_layout {
 
 /* What a frame tells the host besides its features. */
 typedef struct frame_mail {
-  cuda_frame_counts counts[CUDA_GROUP_MAX]; /* of each picture */
-  cuda_outputs outputs;                     /* the other way: where the frame's results go */
-  uint32_t handed_over;                     /* 1: the level is there; the host clears it */
+  cuda_frame_counts counts[CUDA_GROUP_MAX];      /* of each picture */
+  cuda_tile_counts tile_counts[CUDA_TILE_SLOTS]; /* of the tiles under way */
+  cuda_outputs outputs;                          /* the other way: where the frame's results go */
+  uint32_t handed_over;                          /* 1: the level is there; the host clears it */
+  cuda_outputs tile_outputs[CUDA_TILE_SLOTS];    /* the other way too */
 } frame_mail;
 
 /* A device's JPEG engine, of a context and its lanes. */
@@ -94,6 +98,7 @@ typedef struct cuda_state {
   result_set results[CUDA_RESULT_SETS];
   int32_t set; /* the one in use */
   uint64_t memory_generation;
+  cuda_event tile_ended[CUDA_TILE_SLOTS];
   cuda_jpeg *jpeg; /* a lane's is its owner's */
   jpeg_decoder decoder;
   unsigned char *decoded[CUDA_JPEG_SETS]; /* device: pictures that the engine decoded */
@@ -101,6 +106,7 @@ typedef struct cuda_state {
   unsigned char *zeros; /* device: what histograms find zero and leave zero; null until a picture is equalised */
 
   frame_plan plan;        /* of the frame being prepared */
+  size_t untiled_bytes;   /* that the last frame wanted of the device, in tiles or not */
   uint32_t kept_capacity; /* features that a picture of it can have left after the selection */
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
   mask_layout cleared_masks; /* the words between octaves are zero there */

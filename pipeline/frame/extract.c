@@ -10,6 +10,7 @@
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"
 #include "pipeline/frame/gpu_cpu_split.h"
+#include "pipeline/frame/listed_features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/frame/run_frame.h"
@@ -27,12 +28,16 @@ typedef struct frame_output {
   workspace lists;
 } frame_output;
 
-static void copy_keypoints(const frame_output *f, hs_keypoint *keypoints, uint32_t count) {
-  if (f->records && count > 0) memcpy(keypoints, f->records, count * sizeof *keypoints);
-  if (f->records) return;
-  for (uint32_t i = 0; i < count; i++)
-    keypoints[i] =
-        workspace_keypoint(&f->lists.keypoints, f->lists.features.keypoint[i], f->lists.features.orientation[i]);
+/* The first `count` features; descriptors of descriptor_bytes each, 0: none. */
+static void copy_features(const hs_context *c, const frame_output *f, uint32_t count, size_t descriptor_bytes,
+                          hs_keypoint *keypoints, void *descriptors) {
+  if (count == 0) return;
+  if (!f->records) {
+    listed_features_copy(c->queue, &f->lists, count, descriptor_bytes, keypoints, descriptors);
+    return;
+  }
+  memcpy(keypoints, f->records, count * sizeof *keypoints);
+  if (descriptor_bytes > 0) memcpy(descriptors, f->descriptors, count * descriptor_bytes);
 }
 
 static hs_status run_on_device(hs_context *c, const frame_request *request, frame_output *out) {
@@ -46,12 +51,23 @@ static hs_status run_on_device(hs_context *c, const frame_request *request, fram
   return st;
 }
 
-static hs_status run_on_cpu(hs_context *c, const frame_request *request, frame_output *out) {
+/* A frame whose features are listed by the host. */
+static hs_status run_listed(hs_context *c, const frame_request *request, frame_output *out) {
   *out = (frame_output){0};
   const hs_status st = run_frame(c, request, &out->lists);
   if (st == HS_OK) out->count = *out->lists.features.count;
-  out->descriptors = out->lists.descriptors;
   return st;
+}
+
+/* The device has no room for the whole: its tiles may fit. Equalised pictures are the host's, because a tile alone has not
+   the counts of all. */
+static hs_status run_tiles(hs_context *c, hs_status untiled, frame_request *request, frame_output *out) {
+  hs_status st = HS_OK;
+  request->untiled_status = untiled;
+  if (request->equalize && request->source_on_device) return untiled;
+  if (request->equalize) st = equalize_picture(c, &request->source);
+  request->equalize = false;
+  return st == HS_OK ? run_listed(c, request, out) : st;
 }
 
 /* Checks, and runs on the context's device. For a lane, in_flight.c falls back to the CPU instead, because it holds the
@@ -59,7 +75,7 @@ static hs_status run_on_cpu(hs_context *c, const frame_request *request, frame_o
 static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
                              frame_output *out) {
   bool on_device = c->cuda && !request->on_cpu;
-  request->may_tile = !c->cuda;
+  request->may_tile = true;
   /* A mask lies where the caller has it, and the picture beside it. */
   hs_status st = request->source_on_device ? image_view_source(c, image, &request->source)
                                            : picture_sources(c, &image, 1, on_device && !mask, request);
@@ -72,6 +88,7 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   if (st != HS_OK) return st;
   if (on_device) st = context_progress(c, 0, 1);
   if (on_device && st == HS_OK) st = run_on_device(c, request, out);
+  if (on_device && (st == HS_ERR_LIMIT || st == HS_ERR_MEMORY)) st = run_tiles(c, st, request, out);
   if (on_device && !c->is_lane && backend_falls_back(c, st)) {
     backend_note_fallback(c, c->error);
     context_clear_error(c);
@@ -81,7 +98,8 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   }
   if (on_device) return st;
   if (request->equalize) st = equalize_picture(c, &request->source);
-  return st == HS_OK ? run_on_cpu(c, request, out) : st;
+  request->untiled_status = HS_OK;
+  return st == HS_OK ? run_listed(c, request, out) : st;
 }
 
 /* A device's records as a list. */
@@ -107,9 +125,7 @@ static hs_status copy_out(hs_context *c, const hs_image *image, const frame_outp
   }
   const hs_status st = features_reserve(features, out->count, type, c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out->count);
-  copy_keypoints(out, features->keypoints, out->count);
-  if (out->count > 0 && descriptor_bytes > 0)
-    memcpy(features->descriptors, out->descriptors, out->count * descriptor_bytes);
+  copy_features(c, out, out->count, descriptor_bytes, features->keypoints, features->descriptors);
   features->count = out->count;
   features->image_width = image->width;
   features->image_height = image->height;
@@ -175,8 +191,7 @@ hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *
   const hs_status st = run_checked(c, image, mask, &request, &out);
   if (st != HS_OK) return st;
   const uint32_t full = out.count, fits = full < capacity ? full : (uint32_t)capacity;
-  copy_keypoints(&out, keypoints, fits);
-  if (fits > 0 && request.descriptor_bytes > 0) memcpy(descriptors, out.descriptors, fits * request.descriptor_bytes);
+  copy_features(c, &out, fits, request.descriptor_bytes, keypoints, descriptors);
   *count = full;
   if (fits < full) return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%u features, room for %zu", full, capacity);
   return HS_OK;

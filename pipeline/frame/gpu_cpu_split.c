@@ -74,6 +74,7 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
   hs_status st = cuda_frame_begin(c, r, &place);
   if (st != HS_OK) return st;
   small.skipped_octaves = octaves;
+  small.may_tile = false;
   st = cuda_frame_handed_over(c, &small.handed_over);
   if (st == HS_OK) st = run_frame(c, &small, &work);
   const hs_statistics on_cpu = c->statistics;

@@ -42,8 +42,16 @@ static void fall_back(in_flight_lane *lane, in_flight_slot *s) {
   keep_error(s, c);
   s->status = extract_on_cpu(c, &s->image, s->masked ? &s->mask : NULL, &s->own);
   s->features = s->own;
-  s->fell_back = s->status == HS_OK;
+  s->fell_back = s->is_own = s->status == HS_OK;
   if (s->status != HS_OK) keep_error(s, c);
+}
+
+/* Features that the lane's context has listed on the host, of a frame in tiles: the slot takes them over. */
+static void keep_own(hs_context *c, in_flight_slot *s) {
+  hs_features_free(&s->own);
+  s->own = c->view;
+  memset(&c->view, 0, sizeof c->view);
+  s->is_own = true;
 }
 
 /* Runs one image in the lane's context, without the lock. */
@@ -56,6 +64,7 @@ static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
     const hs_features *view = NULL;
     s->status = extract_view(c, &s->pixels, s->on_device, mask, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
+    if (s->status == HS_OK && view == &c->view) keep_own(c, s);
     if (backend_falls_back(c, s->status)) {
       fall_back(lane, s);
       return;
@@ -347,7 +356,7 @@ static in_flight_slot *open_slot(hs_context *c, const hs_image *mask) {
   s->decoded_in = -1;
   s->masked = mask != NULL;
   if (mask) s->mask = *mask;
-  s->done = s->taken = s->fell_back = false;
+  s->done = s->taken = s->fell_back = s->is_own = false;
   return s;
 }
 
@@ -486,7 +495,7 @@ static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features)
     hs_features_free(features);
     *features = slot->features;
     memset(&slot->features, 0, sizeof slot->features);
-  } else if (f->on_device && !slot->fell_back) {
+  } else if (f->on_device && !slot->is_own) {
     st = cuda_frame_give(f->lanes[slot->lane].context, slot->set, &slot->features, features);
   } else {
     st = features_copy(features, &slot->features, c->options.allocator);

@@ -37,9 +37,10 @@ typedef struct in_flight_slot {
   int32_t decoded_in;         /* the decoder's set that its pixels lie in; -1: none */
   bool masked, done, taken;   /* taken: out of turn, by in_flight_wait_any */
   bool fell_back;             /* error says why */
+  bool is_own;                /* GPU: features views `own` */
   hs_status status;
   hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results, or of `own` */
-  hs_features own;      /* GPU: of an image that the CPU did, because it did not fit */
+  hs_features own;      /* GPU: of an image that the CPU did, because it did not fit, or that was worked off in tiles */
   int32_t group_most;   /* images like this one that may share its launches; 1: it goes alone; 0: not known yet */
   int32_t lanes_most;   /* GPU: lanes from this one on leave it to the others, for the device's memory; 0: not known */
   int32_t lane, set;    /* whose results these are; GPU only */

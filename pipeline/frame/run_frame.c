@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pipeline/context/options.h"
+#include "pipeline/device/cuda_tiles.h"
 #include "pipeline/frame/given_keypoints.h"
 #include "pipeline/frame/grid_choice.h"
 #include "pipeline/frame/select_features.h"
@@ -186,10 +187,18 @@ static stage_status run_stages(frame *f) {
 
 static hs_status status_of(hs_context *c, stage_status st) {
   if (st == STAGE_OK) return HS_OK;
-  if (st == STAGE_CANCELLED) return HS_ERR_CANCELLED; /* context_progress has said so */
+  if (st == STAGE_CANCELLED) return HS_ERR_CANCELLED;                 /* context_progress has said so */
+  if (st == STAGE_OUT_OF_MEMORY && c->error[0]) return HS_ERR_MEMORY; /* a device has */
+  if (st == STAGE_DEVICE && c->error[0]) return HS_ERR_DEVICE;
   if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "a stage ran out of memory");
   if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a size does not fit its type");
   return CONTEXT_FAIL(c, HS_ERR_DEVICE, "a stage failed on its device");
+}
+
+/* Plan and memory: of the host, or of tiles on the device. */
+static hs_status make_room(hs_context *c, const frame_request *r) {
+  if (r->untiled_status == HS_OK) return context_prepare(c, r);
+  return cuda_tiles_prepare(c, r, r->untiled_status);
 }
 
 static bool has_grown_lists(const hs_context *c) { return c->keypoint_capacity > 0 || c->feature_capacity > 0; }
@@ -197,11 +206,11 @@ static bool has_grown_lists(const hs_context *c) { return c->keypoint_capacity >
 /* Lists as long as earlier frames needed may be what does not fit: then this frame begins with short ones. *grown: whether
    there are such lists; false from then on, when they have only what this frame needs. */
 static hs_status prepare(hs_context *c, const frame_request *r, bool *grown) {
-  const hs_status st = context_prepare(c, r);
+  const hs_status st = make_room(c, r);
   if (st != HS_ERR_LIMIT || !*grown) return st;
   *grown = false;
   context_clear_error(c);
-  return context_prepare(c, r);
+  return make_room(c, r);
 }
 
 hs_status run_pyramid(hs_context *c, const frame_request *r, int32_t octaves, workspace *w) {

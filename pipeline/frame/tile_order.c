@@ -1,4 +1,5 @@
-/* Two counting sorts of indices, by column and then by level and row; then everything moves to its place. */
+/* A counting sort of indices by level and row, which are put in the order of their columns; then everything moves to its
+   place, or the order is told. */
 #include "pipeline/frame/tile_order.h"
 
 #include <string.h>
@@ -12,35 +13,49 @@ typedef struct order_work {
   uint32_t *spare, *sorted, *start, *source, *counters;
 } order_work;
 
-static size_t key_of(const order_work *w, uint32_t keypoint, bool by_row) {
+static size_t row_of(const order_work *w, uint32_t keypoint) {
   const keypoint_list *k = &w->order->lists->keypoints;
   const uint32_t n = w->order->first_keypoint + keypoint;
-  if (!by_row) return (size_t)k->column[n];
   return (size_t)(k->level[n] - 1) * (size_t)w->order->height + (size_t)k->row[n];
 }
 
-/* to: the keypoints of from (null: 0, 1, ...) in the order of their keys, equal ones as they come. */
-static void sort_by(const order_work *w, bool by_row, const uint32_t *from, uint32_t *to) {
-  const size_t keys = by_row ? (size_t)w->order->height * (size_t)w->order->scales : (size_t)w->order->width;
+static int32_t column_of(const order_work *w, uint32_t keypoint) {
+  return w->order->lists->keypoints.column[w->order->first_keypoint + keypoint];
+}
+
+/* to: the keypoints by their level and row, equal ones as they come. */
+static void sort_by_row(const order_work *w, uint32_t *to) {
+  const size_t keys = (size_t)w->order->height * (size_t)w->order->scales;
   memset(w->counters, 0, sizeof *w->counters * (keys + 1));
-  for (uint32_t i = 0; i < w->keypoints; i++) w->counters[key_of(w, i, by_row) + 1]++;
+  for (uint32_t i = 0; i < w->keypoints; i++) w->counters[row_of(w, i) + 1]++;
   for (size_t k = 0; k < keys; k++) w->counters[k + 1] += w->counters[k];
-  for (uint32_t i = 0; i < w->keypoints; i++) {
-    const uint32_t n = from ? from[i] : i;
-    to[w->counters[key_of(w, n, by_row)]++] = n;
+  for (uint32_t i = 0; i < w->keypoints; i++) to[w->counters[row_of(w, i)]++] = i;
+}
+
+/* Puts each row in the order of its columns, by insertion: tiles come from left to right, each in order, so only strays and
+   what lies between two tiles has to move. */
+static void sort_rows_by_column(const order_work *w, uint32_t *sorted) {
+  for (uint32_t i = 1; i < w->keypoints; i++) {
+    const uint32_t n = sorted[i];
+    const size_t row = row_of(w, n);
+    const int32_t column = column_of(w, n);
+    uint32_t at = i;
+    for (; at > 0 && column_of(w, sorted[at - 1]) > column && row_of(w, sorted[at - 1]) == row; at--)
+      sorted[at] = sorted[at - 1];
+    sorted[at] = n;
   }
 }
 
 static bool same_sample(const order_work *w, uint32_t a, uint32_t b) {
-  return key_of(w, a, true) == key_of(w, b, true) && key_of(w, a, false) == key_of(w, b, false);
+  return column_of(w, a) == column_of(w, b) && row_of(w, a) == row_of(w, b);
 }
 
 /* Sorted keypoints, with those that stand there a second time behind all others. Returns how many others there are. */
 static uint32_t sort_keypoints(const order_work *w) {
-  uint32_t *by_column = w->start, *with_doubles = w->spare;
+  uint32_t *with_doubles = w->spare;
   uint32_t once = 0, twice = w->keypoints;
-  sort_by(w, false, NULL, by_column);
-  sort_by(w, true, by_column, with_doubles);
+  sort_by_row(w, with_doubles);
+  sort_rows_by_column(w, with_doubles);
   for (uint32_t i = 0; i < w->keypoints; i++) {
     const uint32_t n = with_doubles[i];
     if (once > 0 && same_sample(w, w->sorted[once - 1], n))
@@ -131,7 +146,7 @@ static void renumber(const order_work *w, uint32_t once) {
       f->keypoint[at] = o->first_keypoint + i;
 }
 
-void tile_order_octave(const tile_order *o) {
+void tile_order_octave(tile_order *o) {
   const workspace *l = o->lists;
   order_work w = {.order = o,
                   .keypoints = *l->keypoints.count - o->first_keypoint,
@@ -139,11 +154,17 @@ void tile_order_octave(const tile_order *o) {
   w.spare = o->scratch;
   w.sorted = w.spare + l->keypoints.capacity;
   w.start = w.sorted + l->keypoints.capacity;
-  w.source = w.start + l->keypoints.capacity;
-  w.counters = w.source + l->features.capacity;
+  w.source = o->features + (o->in_place ? 0 : o->ordered);
+  w.counters = w.start + l->keypoints.capacity;
   const uint32_t once = sort_keypoints(&w);
   find_features(&w);
   const uint32_t kept = order_features(&w, once);
+  if (!o->in_place) {
+    for (uint32_t i = 0; i < kept; i++) w.source[i] += o->first_feature;
+    o->ordered += kept;
+    o->keypoints += once;
+    return;
+  }
   gather_features(&w);
   *l->features.count = o->first_feature + kept;
   renumber(&w, once);

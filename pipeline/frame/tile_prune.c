@@ -37,8 +37,10 @@ static uint32_t least_of(const tile_prune *p) {
   return 0;
 }
 
-void tile_prune_features(tile_prune *p, const keypoint_list *k, const feature_list *f, uint32_t first,
+void tile_prune_features(tile_prune *p, const workspace *w, size_t descriptor_bytes, uint32_t first,
                          const plane_region *core) {
+  const keypoint_list *k = &w->keypoints;
+  const feature_list *f = &w->features;
   uint32_t kept = first;
   if (p->most == 0) return;
   if (core) {
@@ -47,6 +49,8 @@ void tile_prune_features(tile_prune *p, const keypoint_list *k, const feature_li
   }
   for (uint32_t i = first; i < *f->count; i++) {
     if (key_of(p, k, f->keypoint[i]) < p->least) continue;
+    if (descriptor_bytes > 0 && kept < i)
+      memcpy(w->descriptors + kept * descriptor_bytes, w->descriptors + i * descriptor_bytes, descriptor_bytes);
     f->keypoint[kept] = f->keypoint[i];
     f->orientation[kept++] = f->orientation[i];
   }

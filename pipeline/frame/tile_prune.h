@@ -8,6 +8,7 @@
 #define HARTSIFT_FRAME_TILE_PRUNE_H
 
 #include "pipeline/context/context.h"
+#include "pipeline/context/workspace.h"
 
 enum { PRUNE_SHIFT = 19, PRUNE_CLASSES = 1 << (32 - PRUNE_SHIFT) };
 
@@ -21,9 +22,9 @@ typedef struct tile_prune {
 /* For a frame with these options. Over a grid nothing is left out: what stays of a cell depends on the others. */
 void tile_prune_begin(tile_prune *prune, const hs_options *options);
 
-/* Counts the features from item `first` on and removes those that cannot stay. core: null, or where the keypoints lie
-   that no other tile finds too. */
-void tile_prune_features(tile_prune *prune, const keypoint_list *keypoints, const feature_list *features,
-                         uint32_t first, const plane_region *core);
+/* Counts the features from item `first` on and removes those that cannot stay, with their descriptors of descriptor_bytes
+   (0: they have none yet). core: null, or where the keypoints lie that no other tile finds too. */
+void tile_prune_features(tile_prune *prune, const workspace *lists, size_t descriptor_bytes, uint32_t first,
+                         const plane_region *core);
 
 #endif

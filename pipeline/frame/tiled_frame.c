@@ -4,6 +4,7 @@
 #include "pipeline/context/options.h"
 #include "pipeline/frame/select_features.h"
 #include "pipeline/frame/tile_levels.h"
+#include "pipeline/frame/tile_on_device.h"
 #include "pipeline/frame/tile_order.h"
 #include "pipeline/frame/tile_prune.h"
 
@@ -13,17 +14,22 @@ typedef struct tiled_frame {
   const frame_request *request;
   workspace *lists;
   tile_levels tile;
+  bool on_device;
+  cuda_tile_result result; /* of the device's last tile */
+  int32_t octave;          /* whose tiles are worked off */
   uint64_t candidates;
   uint64_t keypoints;   /* counted so far, also without room */
   bool full;            /* a list has no room: keypoints are counted, nothing else is done */
   uint64_t done, total; /* samples of tiles */
   tile_prune prune;
+  tile_order order;
 } tiled_frame;
 
-/* What was found in a tile beside its keypoints. */
+/* What was found in a tile. */
 typedef struct tile_findings {
   uint32_t keypoints, strays;
   uint64_t candidates;
+  bool complete; /* the tile's scratch had room for it */
 } tile_findings;
 
 /* A tile, or the surroundings of a stray. */
@@ -33,6 +39,8 @@ typedef struct tile_work {
   detect_stray *strays;
   uint32_t stray_capacity;
   bool gives_base;
+  int32_t slot; /* on a device */
+  bool begun;   /* there */
 } tile_work;
 
 static void *buffer_of(const tiled_frame *f, plan_buffer which) {
@@ -56,8 +64,11 @@ static keypoint_list list_from(const keypoint_list *k, uint32_t first, uint32_t 
                          .level = k->level + first};
 }
 
-/* Finds the keypoints of a tile and puts them behind those that are listed. */
+/* Makes a tile's levels, finds its keypoints and puts them behind those that are listed. */
 static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_findings *found) {
+  stage_status st = tile_levels_make(&f->tile, &work->core);
+  if (st == STAGE_OK && work->gives_base) st = tile_levels_give_base(&f->tile);
+  if (st != STAGE_OK) return st;
   hs_context *c = f->context;
   const keypoint_list *all = &f->lists->keypoints;
   const plane_view plane = octave_level(&f->tile.views[0], 0);
@@ -77,9 +88,26 @@ static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_f
                             .keypoints = list_from(all, *all->count, c->plan.tile_keypoints, &found->keypoints),
                             .candidates = &found->candidates,
                             .part = &part};
-  found->strays = 0;
-  found->candidates = 0;
-  return c->ops.detect(c->queue, &args);
+  st = c->ops.detect(c->queue, &args);
+  found->complete = found->keypoints <= c->plan.tile_keypoints && found->strays <= work->stray_capacity;
+  return st;
+}
+
+static cuda_tile tile_of(const tiled_frame *f, const tile_work *work) {
+  return (cuda_tile){f->octave, work->core, work->seed, work->gives_base, work->slot};
+}
+
+/* The same on the device, which describes them as well; they stay in its memory. */
+static stage_status find_on_device(tiled_frame *f, const tile_work *work, tile_findings *found) {
+  const cuda_tile tile = tile_of(f, work);
+  stage_status st = work->begun ? STAGE_OK : tile_on_device_begin(f->context, f->request, &tile);
+  if (st == STAGE_OK) st = tile_on_device_finish(f->context, &tile, &f->result);
+  if (st != STAGE_OK) return st;
+  const cuda_tile_result *r = &f->result;
+  *found = (tile_findings){r->keypoints, r->strays, r->candidates, r->complete};
+  for (uint32_t i = 0; i < r->strays && r->complete && i < work->stray_capacity; i++)
+    work->strays[i] = r->stray_list[i];
+  return STAGE_OK;
 }
 
 /* Orients and describes what the lists have from these items on. */
@@ -93,11 +121,37 @@ static stage_status finish_features(tiled_frame *f, const tile_work *work, uint3
   stage_status st = c->ops.orient(c->queue, &orient);
   if (*w->features.count > w->features.capacity) f->full = true;
   if (st != STAGE_OK || f->full) return st;
-  tile_prune_features(&f->prune, &w->keypoints, &w->features, first_feature, work->seed ? NULL : &work->core);
+  tile_prune_features(&f->prune, w, 0, first_feature, work->seed ? NULL : &work->core);
   if (f->request->descriptor_bytes == 0) return st;
   const describe_args describe = {f->tile.views, octave,    octaves,    first_feature, w->keypoints,
                                   w->features,   c->params, &c->scales, w->descriptors};
   return c->ops.describe(c->queue, &describe);
+}
+
+/* Lists what the device found. */
+static void take_from_device(tiled_frame *f, const tile_work *work) {
+  workspace *w = f->lists;
+  const size_t descriptor_bytes = f->request->descriptor_bytes;
+  const uint32_t first = *w->features.count;
+  if (!f->result.complete) { /* it is only counted, because the lists are full */
+    f->keypoints += f->result.keypoints;
+    f->full = true;
+    return;
+  }
+  f->keypoints += tile_on_device_append(f->context->queue, &f->result, &f->request->filter, descriptor_bytes, w);
+  if (*w->keypoints.count > w->keypoints.capacity || *w->features.count > w->features.capacity) f->full = true;
+  if (!f->full) tile_prune_features(&f->prune, w, descriptor_bytes, first, work->seed ? NULL : &work->core);
+}
+
+/* Lists what was found on the CPU, whose keypoints stand behind the list already. */
+static stage_status take_from_cpu(tiled_frame *f, const tile_work *work, uint32_t keypoints) {
+  const keypoint_list *k = &f->lists->keypoints;
+  const uint32_t first = *k->count;
+  f->keypoints += keypoints;
+  if (keypoints > k->capacity - first) f->full = true;
+  if (f->full) return STAGE_OK;
+  *k->count = first + keypoints;
+  return finish_features(f, work, first);
 }
 
 static stage_status work_off(tiled_frame *f, const tile_work *work);
@@ -111,6 +165,7 @@ static stage_status work_off_halves(tiled_frame *f, const tile_work *work) {
   else
     half[0].core.y1 = half[1].core.y0 = r->y0 + (r->y1 - r->y0) / 2;
   half[0].gives_base = half[1].gives_base = false;
+  half[0].begun = half[1].begun = false;
   const stage_status st = work_off(f, &half[0]);
   return st == STAGE_OK ? work_off(f, &half[1]) : st;
 }
@@ -122,8 +177,11 @@ static stage_status follow_strays(tiled_frame *f, const tile_work *work, uint32_
     const detect_stray *s = &work->strays[i];
     detect_stray now = *s, next = {.step = REFINE_STEPS};
     for (; now.step < REFINE_STEPS && st == STAGE_OK; now = next) {
-      const tile_work stray = {
-          .core = {now.x, now.y, now.x + 1, now.y + 1}, .seed = &now, .strays = &next, .stray_capacity = 1};
+      const tile_work stray = {.core = {now.x, now.y, now.x + 1, now.y + 1},
+                               .seed = &now,
+                               .strays = &next,
+                               .stray_capacity = 1,
+                               .slot = work->slot};
       next.step = REFINE_STEPS;
       st = work_off(f, &stray);
     }
@@ -133,23 +191,18 @@ static stage_status follow_strays(tiled_frame *f, const tile_work *work, uint32_
 
 /* A tile from its levels to its descriptors. */
 static stage_status work_off(tiled_frame *f, const tile_work *work) {
-  const uint32_t first = *f->lists->keypoints.count, most = f->context->plan.tile_keypoints;
   const plane_region *r = &work->core;
-  tile_findings found;
-  stage_status st = tile_levels_make(&f->tile, r);
-  if (st == STAGE_OK && work->gives_base) st = tile_levels_give_base(&f->tile);
-  if (st == STAGE_OK) st = find_keypoints(f, work, &found);
+  tile_findings found = {0};
+  stage_status st = f->on_device ? find_on_device(f, work, &found) : find_keypoints(f, work, &found);
   if (st != STAGE_OK) return st;
   const bool divisible = !work->seed && (r->x1 - r->x0 > 1 || r->y1 - r->y0 > 1);
-  if (divisible && !f->full && (found.keypoints > most || found.strays > work->stray_capacity))
-    return work_off_halves(f, work);
+  if (divisible && !f->full && !found.complete) return work_off_halves(f, work);
   f->candidates += found.candidates;
-  f->keypoints += found.keypoints;
-  if (found.keypoints > f->lists->keypoints.capacity - first) f->full = true;
-  if (f->full) return STAGE_OK;
-  *f->lists->keypoints.count = first + found.keypoints;
-  st = finish_features(f, work, first);
-  if (st != STAGE_OK || work->seed) return st;
+  if (f->on_device)
+    take_from_device(f, work);
+  else
+    st = take_from_cpu(f, work, found.keypoints);
+  if (st != STAGE_OK || f->full || work->seed) return st;
   return follow_strays(f, work, found.strays);
 }
 
@@ -160,36 +213,49 @@ static stage_status step(tiled_frame *f, stage_status st, const plane_region *ti
   return context_progress(f->context, f->done, f->total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
 }
 
-static stage_status work_off_tiles(tiled_frame *f, int32_t octave) {
+/* Tile n of an octave, from left to right and top to bottom; false: there are no more. */
+static bool tile_at(const tiled_frame *f, int32_t n, tile_work *work) {
   const frame_plan *plan = &f->context->plan;
-  const int32_t side = plan->tile_side, width = plan->geometry.width[octave], height = plan->geometry.height[octave];
-  stage_status st = STAGE_OK;
-  tile_levels_begin(&f->tile, f->context, &f->request->source, octave);
-  for (int32_t y = 0; y < height && st == STAGE_OK; y += side)
-    for (int32_t x = 0; x < width && st == STAGE_OK; x += side) {
-      const tile_work work = {
-          .core = {x, y, width - x > side ? x + side : width, height - y > side ? y + side : height},
-          .strays = buffer_of(f, BUFFER_STRAYS),
-          .stray_capacity = plan->tile_keypoints,
-          .gives_base = true};
-      st = step(f, work_off(f, &work), &work.core);
-    }
+  const int32_t side = plan->tile_side, width = plan->geometry.width[f->octave],
+                height = plan->geometry.height[f->octave], columns = (width - 1) / side + 1, x = n % columns * side,
+                y = n / columns * side;
+  if (n / columns > (height - 1) / side) return false;
+  *work = (tile_work){.core = {x, y, width - x > side ? x + side : width, height - y > side ? y + side : height},
+                      .strays = buffer_of(f, BUFFER_STRAYS),
+                      .stray_capacity = f->on_device ? TILE_DEVICE_STRAYS : plan->tile_keypoints,
+                      .gives_base = true,
+                      .slot = n % CUDA_TILE_SLOTS};
+  return true;
+}
+
+/* A device begins each tile before the host lists what the one before has. */
+static stage_status begin(tiled_frame *f, tile_work *work) {
+  const cuda_tile tile = tile_of(f, work);
+  work->begun = true;
+  return tile_on_device_begin(f->context, f->request, &tile);
+}
+
+static stage_status work_off_tiles(tiled_frame *f, int32_t octave) {
+  tile_work now, next = {0};
+  f->octave = octave;
+  if (!f->on_device) tile_levels_begin(&f->tile, f->context, &f->request->source, octave);
+  bool more = tile_at(f, 0, &now);
+  stage_status st = more && f->on_device ? begin(f, &now) : STAGE_OK;
+  for (int32_t n = 1; more && st == STAGE_OK; n++, now = next) {
+    more = tile_at(f, n, &next);
+    if (more && f->on_device) st = begin(f, &next);
+    if (st == STAGE_OK) st = step(f, work_off(f, &now), &now.core);
+  }
+  if (st != STAGE_OK && f->on_device) cuda_tiles_abandon(f->context);
   return st;
 }
 
 static stage_status run_octave(tiled_frame *f, int32_t octave) {
-  const frame_plan *plan = &f->context->plan;
-  workspace *w = f->lists;
-  const tile_order order = {.lists = w,
-                            .first_keypoint = *w->keypoints.count,
-                            .first_feature = *w->features.count,
-                            .width = plan->geometry.width[octave],
-                            .height = plan->geometry.height[octave],
-                            .scales = plan->request.rules.scales,
-                            .descriptor_bytes = f->request->descriptor_bytes,
-                            .scratch = buffer_of(f, BUFFER_ORDER)};
+  f->order.first_keypoint = *f->lists->keypoints.count;
+  f->order.first_feature = *f->lists->features.count;
+  f->order.height = f->context->plan.geometry.height[octave];
   const stage_status st = work_off_tiles(f, octave);
-  if (st == STAGE_OK && !f->full) tile_order_octave(&order);
+  if (st == STAGE_OK && !f->full) tile_order_octave(&f->order);
   return st;
 }
 
@@ -206,16 +272,32 @@ static void ask_for_room(const tiled_frame *f) {
     *f->lists->features.count = f->lists->features.capacity + 1;
 }
 
+/* The lists are whole: features are selected, which wants them in their places, or all are handed out in their order. */
+static stage_status finish(const tiled_frame *f) {
+  workspace *w = f->lists;
+  if (f->order.in_place) return select_features(f->context, f->request, w, *w->features.count);
+  w->order = f->order.features;
+  *w->keypoints.count = f->order.keypoints;
+  *w->features.count = f->order.ordered;
+  return STAGE_OK;
+}
+
 stage_status tiled_frame_run(hs_context *c, const frame_request *r, workspace *lists, uint64_t *candidates) {
   const pyramid_geometry *g = &c->plan.geometry;
-  tiled_frame f = {.context = c, .request = r, .lists = lists};
+  tiled_frame f = {.context = c, .request = r, .lists = lists, .on_device = r->untiled_status != HS_OK};
   for (int32_t o = 0; o < g->octave_count; o++) f.total += (uint64_t)g->width[o] * (uint64_t)g->height[o];
+  f.order = (tile_order){.lists = lists,
+                         .scales = c->plan.request.rules.scales,
+                         .descriptor_bytes = r->descriptor_bytes,
+                         .scratch = buffer_of(&f, BUFFER_ORDER),
+                         .features = buffer_of(&f, BUFFER_FEATURE_ORDER),
+                         .in_place = c->options.max_features > 0};
   tile_prune_begin(&f.prune, &c->options);
   stage_status st = context_progress(c, 0, f.total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
   for (int32_t o = 0; o < g->octave_count && st == STAGE_OK; o++) st = run_octave(&f, o);
   if (st != STAGE_OK) return st;
   *candidates = f.candidates;
-  if (!f.full) return select_features(c, r, lists, *lists->features.count);
+  if (!f.full) return finish(&f);
   ask_for_room(&f);
   return STAGE_OK;
 }

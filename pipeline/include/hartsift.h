@@ -118,8 +118,8 @@ typedef struct hs_options {
                                   0..64; 0 */
   uint64_t max_pixels;       /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
   uint64_t max_memory_bytes; /* largest workspace of a frame, of each in flight, host and device each, 0: no limit; 0.
-                                  A larger CPU frame is worked off in tiles (pipeline/frame/TILES.md); else
-                                  HS_ERR_LIMIT */
+                                  A larger frame is worked off in tiles (pipeline/frame/TILES.md), where not even
+                                  those fit HS_ERR_LIMIT */
   const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
                                    Must outlive the context */
 
@@ -202,8 +202,8 @@ HS_API hs_status hs_create_explained(hs_context **context, const hs_options *opt
 HS_API void hs_destroy(hs_context *context);
 
 /* Bytes a context needs for images up to width x height with these options, before anything is allocated: host_bytes
-   (the most held at once in host memory, results excluded; lists are counted at their first planned capacity; on the CPU
-   in tiles where max_memory_bytes asks for them) and device_bytes, for 8-bit gray images without a mask. Where the options
+   (the most held at once in host memory, results excluded; lists are counted at their first planned capacity; in tiles
+   where max_memory_bytes asks for them) and device_bytes, for 8-bit gray images without a mask. Where the options
    lead to a GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in
    flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_LIMIT; with such options also those of hs_create. */

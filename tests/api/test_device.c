@@ -148,6 +148,7 @@ static void test_known_size_allocates_nothing(void **state) {
 
 /* ------------------------------------------------------------------ limits */
 
+/* What does not fit the limit is worked off in tiles, or refused where those do not fit either. */
 static void test_max_memory(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -157,7 +158,10 @@ static void test_max_memory(void **state) {
   assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &least), HS_OK);
   assert_int_equal(hs_workspace_query(&o, large.width, large.height, &host, &most), HS_OK);
   assert_true(least < most / 4);
+  hs_features all = cpu_features(&o, &large);
   o.max_memory_bytes = most / 2;
+  hs_context *tiling = extraction_context(&o);
+  o.max_memory_bytes = least + (2 << 20);
   hs_context *c = extraction_context(&o);
   hs_features f = {.image_width = 5};
   for (int i = 0; i < 3; i++) {
@@ -167,13 +171,19 @@ static void test_max_memory(void **state) {
     assert_true(f.count == before.count && f.keypoints == before.keypoints && f.image_width == before.image_width);
     assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
     extraction_check_equal(&expected, &f, "after a refused picture");
+    assert_int_equal(hs_extract(tiling, &large, NULL, &f), HS_OK);
+    extraction_check_equal(&all, &f, "in tiles");
+    assert_int_equal(hs_extract(tiling, &scene, NULL, &f), HS_OK);
+    extraction_check_equal(&expected, &f, "after tiles");
+    assert_true(statistics_of(tiling).device_bytes <= most / 2 + (1 << 20));
     assert_true(statistics_of(c).device_bytes <= o.max_memory_bytes);
   }
   assert_int_equal(statistics_of(c).frames, 3);
+  assert_int_equal(statistics_of(tiling).frames, 6);
   hs_destroy(c);
+  hs_destroy(tiling);
   o.max_memory_bytes = 0; /* it was the limit that refused it */
   c = extraction_context(&o);
-  hs_features all = cpu_features(&o, &large);
   assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
   extraction_check_equal(&all, &f, "without the limit");
   hs_destroy(c);

@@ -235,7 +235,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                              OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_MAX_MEMORY] =
         OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_FRAMES | IN_LEVELS, AT(max_memory_bytes),
-              "refuse images that need more memory, even in tiles on a CPU, 0: no limit; K, M and G multiply by 1024 "
+              "refuse images that need more memory, even in tiles, 0: no limit; K, M and G multiply by 1024 "
               "[for reading a file half the memory there is]"),
     [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", OF_EXTRACTION | IN_LEVELS, AT(max_pixels),
                                 "refuse larger images, 0: no limit [2147483648]"),

@@ -16,6 +16,7 @@
 #include "cuda/pyramid/gray_cuda.h"
 #include "cuda/pyramid/uber_level.h"
 #include "tests/support/played_device/played_device.h"
+#include "tests/support/played_device/played_tiles.h"
 
 enum { WIDEST_RADIUS = 15 }; /* wider ones want a work plane */
 
@@ -287,7 +288,8 @@ static stage_status refine_view(const cuda_frame_view *v, const view_step *step,
   (void)i;
   for (uint32_t w = 0; w < v->mask_words; w++)
     *v->scratch.candidate_count += (uint32_t)__builtin_popcount(v->candidate_words[w]);
-  for (int32_t o = 0; o < v->octave_count; o++) {
+  if (v->part.tiled) played_refine_part(v);
+  for (int32_t o = 0; o < v->octave_count && !v->part.tiled; o++) {
     const refine_args args = {v->octaves[o], mask_of(v, v->candidate_words, o), mask_of(v, v->settled_words, o),
                               v->params};
     const stage_status st = refine_ref(NULL, &args);
@@ -306,7 +308,8 @@ static stage_status locate_view(const cuda_frame_view *v, const view_step *step,
   (void)step;
   (void)i;
   *v->keypoints.count = 0;
-  for (int32_t o = 0; o < v->octave_count; o++) {
+  if (v->part.tiled) played_locate_part(v);
+  for (int32_t o = 0; o < v->octave_count && !v->part.tiled; o++) {
     const locate_args args = {v->octaves[o], mask_of(v, v->settled_words, o), v->params, v->filter, v->keypoints};
     const stage_status st = locate_ref(NULL, &args);
     if (st != STAGE_OK) return st;

@@ -1,0 +1,125 @@
+/* The memory of a tiled frame on its device, within what the options allow and what is free there. */
+#include "pipeline/device/cuda_tiles.h"
+
+#include <string.h>
+
+#include "pipeline/context/tile_plan.h"
+#include "pipeline/device/cuda_room.h"
+#include "pipeline/device/cuda_tile_plan.h"
+
+/* Of a device's free memory a frame in tiles leaves a part to others: an eighth. */
+enum { FREE_LEFT = 8 };
+
+/* What a frame in tiles may take, and what it does. */
+typedef struct tiled_room {
+  uint64_t device_most, host_most;
+  uint64_t device_bytes, host_bytes;
+  frame_plan lists, device;
+} tiled_room;
+
+static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features) {
+  cuda_keypoint_scratch scratch;
+  const cuda_keypoint_capacity capacity = cuda_list_capacity(mask_words, keypoints, features, 0);
+  return cuda_keypoint_scratch_layout(&capacity, NULL, &scratch);
+}
+
+static plan_request request_of(const hs_context *c, const frame_request *r) {
+  return (plan_request){.width = r->source.width,
+                        .height = r->source.height,
+                        .rules = c->rules,
+                        .descriptor_bytes = r->descriptor_bytes,
+                        .radius_max = c->radius_max,
+                        .detect_reads_top = true,
+                        .params = &c->params,
+                        .base_filter = &c->base_filter,
+                        .step_filter = c->step_filter};
+}
+
+/* Bytes of a crop on its way from ordinary memory. */
+static size_t staging_bytes(const frame_plan *device, const source_view *source) {
+  source_view crop = *source;
+  crop.width = (int32_t)(cuda_tile_pitch(device, 1));
+  return cuda_staging_bytes(&crop);
+}
+
+static bool plan_side(const hs_context *c, const frame_request *r, int32_t side, tiled_room *room) {
+  const cuda_tile_needs needs = {source_pixel_bytes(r->source.type, r->source.layout), cuda_wants_blur_work(c),
+                                 scratch_bytes};
+  const plan_request request = request_of(c, r);
+  if (!cuda_tile_plan_make(&request, &needs, side, &room->device)) return false;
+  room->device_bytes = room->device.device_bytes;
+  room->host_bytes = room->lists.host_bytes + context_scratch_bytes(&c->options, &room->lists) +
+                     CUDA_TILE_SLOTS * cuda_tile_result_bytes(&room->device) + staging_bytes(&room->device, &r->source);
+  return true;
+}
+
+/* The largest tiles that fit, the smallest where none do. False: a size fits no type. */
+static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_room *room) {
+  plan_request lists = request_of(c, r);
+  lists.keypoint_capacity = c->keypoint_capacity;
+  lists.feature_capacity = c->feature_capacity;
+  if (plan_make_tile_lists(&lists, &room->lists) != HS_OK) return false;
+  for (int32_t side = TILE_SIDE_MOST; side >= TILE_SIDE_LEAST; side = plan_smaller_tile(side))
+    if (plan_side(c, r, side, room) && room->device_bytes <= room->device_most && room->host_bytes <= room->host_most)
+      return true;
+  return plan_side(c, r, TILE_SIDE_LEAST, room);
+}
+
+/* Where the free memory of the device bounds the frame, its own slab counts as free. */
+static uint64_t device_most(hs_context *c, hs_status status) {
+  const uint64_t limit = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX;
+  size_t free_bytes = 0, all = 0;
+  if (status != HS_ERR_MEMORY || device_memory(&free_bytes, &all) != STAGE_OK) return limit;
+  const uint64_t most = (uint64_t)(free_bytes - free_bytes / FREE_LEFT) + c->cuda->slab_bytes;
+  return most < limit ? most : limit;
+}
+
+static hs_status prepare(hs_context *c, const frame_request *r, hs_status status) {
+  cuda_state *s = c->cuda;
+  tiled_room room = {.host_most = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX};
+  room.device_most = device_most(c, status);
+  if (s->untiled_bytes <= room.device_most || !plan_tiles(c, r, &room)) return status;
+  const bool fits = room.device_bytes <= room.device_most && room.host_bytes <= room.host_most;
+  if (!fits && status == HS_ERR_MEMORY) return status;
+  if (!fits)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT,
+                        "a %d x %d image needs at least %llu bytes on the device and %llu on the host even in the "
+                        "smallest tiles, max_memory_bytes is %llu",
+                        r->source.width, r->source.height, (unsigned long long)room.device_bytes,
+                        (unsigned long long)room.host_bytes, (unsigned long long)c->options.max_memory_bytes);
+  context_clear_error(c);
+  hs_status st = cuda_make_slab(c, room.device_bytes);
+  if (st != HS_OK) return st;
+  s->plan = room.device;
+  s->kept_capacity = 0;
+  memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* tiles lay their own masks there */
+  const stage_status held =
+      cuda_result_pool_hold(s->pool, CUDA_TILE_SLOTS * cuda_tile_result_bytes(&s->plan), &s->results[s->set].block);
+  if (held != STAGE_OK) {
+    s->results[s->set] = (result_set){0};
+    return cuda_failure(c, held, "pinned memory for the results of a tile");
+  }
+  c->plan = room.lists;
+  c->plan.tile_side = room.device.tile_side;
+  c->plan.tile_keypoints = room.device.tile_keypoints;
+  st = context_start_queue(c);
+  return st == HS_OK ? context_make_slab(c, "") : st;
+}
+
+hs_status cuda_tiles_prepare(hs_context *c, const frame_request *r, hs_status status) {
+  int32_t previous;
+  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
+  const hs_status st = prepare(c, r, status);
+  device_leave(previous);
+  return st == HS_OK ? st : context_give_up_room(c, st);
+}
+
+bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
+  const uint64_t limit = c->options.max_memory_bytes, untiled_bytes = c->cuda->plan.device_bytes;
+  tiled_room room = {.device_most = limit, .host_most = limit};
+  if (limit == 0 || untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes >= untiled_bytes)
+    return false;
+  *device_bytes = room.device_bytes + sizeof(vote_scales);
+  *host_bytes = room.host_bytes + sizeof *c->cuda->mail;
+  return true;
+}
