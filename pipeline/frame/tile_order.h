@@ -5,10 +5,12 @@
 #define HARTSIFT_FRAME_TILE_ORDER_H
 
 #include "pipeline/context/workspace.h"
+#include "stages/ops.h"
 
 /* The octave's part of the lists: from first_keypoint and first_feature to their ends. */
 typedef struct tile_order {
   workspace *lists;
+  stage_queue *queue; /* null: no threads */
   uint32_t first_keypoint, first_feature;
   int32_t height, scales;      /* of the octave */
   size_t descriptor_bytes;     /* of one */

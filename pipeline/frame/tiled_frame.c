@@ -287,6 +287,7 @@ stage_status tiled_frame_run(hs_context *c, const frame_request *r, workspace *l
   tiled_frame f = {.context = c, .request = r, .lists = lists, .on_device = r->untiled_status != HS_OK};
   for (int32_t o = 0; o < g->octave_count; o++) f.total += (uint64_t)g->width[o] * (uint64_t)g->height[o];
   f.order = (tile_order){.lists = lists,
+                         .queue = c->queue,
                          .scales = c->plan.request.rules.scales,
                          .descriptor_bytes = r->descriptor_bytes,
                          .scratch = buffer_of(&f, BUFFER_ORDER),
