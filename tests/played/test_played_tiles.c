@@ -1,0 +1,162 @@
+/*
+ * Frames in tiles on played GPUs: memory that others hold leads to them, and every call of the device and every allocation of
+ * the host fails once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/counted_allocator.h"
+#include "tests/support/extraction.h"
+#include "tests/support/played_device/played_device.h"
+
+enum { MIB = 1 << 20, CALLS_APART = 67 };
+
+static hs_image scene;
+static hs_features expected;
+
+static hs_options options_on(hs_device device) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.first_octave = 0;
+  o.device = device;
+  return o;
+}
+
+static int set_up(void **state) {
+  (void)state;
+  const hs_options o = options_on(HS_DEVICE_CPU);
+  scene = extraction_scene(611, 487, 4, NULL);
+  expected = extraction_once(&o, &scene);
+  return expected.count > 100 ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_features_free(&expected);
+  hs_image_free(&scene);
+  return 0;
+}
+
+/* What a frame takes on the device: untiled, and in the smallest tiles. */
+static uint64_t device_bytes(hs_options o, uint64_t most) {
+  uint64_t host, device;
+  o.max_memory_bytes = most;
+  assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);
+  return most == 1 && host > device ? host : device;
+}
+
+static hs_statistics statistics_of(const hs_context *c) {
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  return s;
+}
+
+/* No limit was given, but the device has no room for the whole. */
+static void test_memory_that_others_hold(void **state) {
+  (void)state;
+  for (int device = 0; device < 2; device++) {
+    played_reset(1);
+    const hs_options o = options_on(device ? HS_DEVICE_AUTO : HS_DEVICE_CUDA);
+    const uint64_t whole = device_bytes(o, 0), least = device_bytes(o, 1);
+    assert_true(least < whole);
+    hs_context *c = extraction_context(&o);
+    hs_features f = {0};
+    for (int i = 0; i < 3; i++) {
+      const size_t held = statistics_of(c).device_bytes;
+      played.gpus[0].others_bytes = i == 1 ? 0 : played.gpus[0].memory_bytes - held - (size_t)(whole - whole / 32);
+      if (i == 2) played.gpus[0].others_bytes = 0; /* memory that is held suffices */
+      assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
+      extraction_check_equal(&expected, &f, "beside others");
+      assert_true(i > 0 || statistics_of(c).device_bytes < whole);
+    }
+    assert_null(strstr(hs_backend_report(c), "fallback"));
+    hs_features_free(&f);
+    hs_destroy(c);
+    assert_int_equal(played.alive, 0);
+  }
+}
+
+/* Two frames in tiles, and one more after a failure that leaves the context of use. */
+static hs_status extract_two(uint64_t most, const hs_allocator *allocator) {
+  hs_options o = options_on(HS_DEVICE_CUDA);
+  hs_context *c = NULL;
+  hs_features f = {0};
+  o.allocator = allocator;
+  o.max_memory_bytes = most;
+  hs_status st = hs_create(&c, &o);
+  for (int i = 0; i < 2 && st == HS_OK; i++) {
+    st = hs_extract(c, &scene, NULL, &f);
+    if (st == HS_OK) extraction_check_equal(&expected, &f, "before a failed call");
+  }
+  if (c && st == HS_ERR_MEMORY) {
+    assert_true(hs_last_error(c)[0] != '\0');
+    assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
+    extraction_check_equal(&expected, &f, "after a failed call");
+  }
+  hs_features_free(&f);
+  hs_destroy(c);
+  return st;
+}
+
+/* Between the smallest tiles and the whole. */
+static uint64_t limit(void) {
+  const hs_options o = options_on(HS_DEVICE_CUDA);
+  played_reset(1);
+  const uint64_t whole = device_bytes(o, 0), least = device_bytes(o, 1);
+  assert_true(least < whole);
+  return least + (whole - least) / 2;
+}
+
+static void test_calls_fail(void **state) {
+  (void)state;
+  const uint64_t most = limit();
+  for (int lost = 0; lost < 2; lost++) {
+    hs_status st = HS_ERR_DEVICE;
+    uint64_t at = 60; /* behind the context's own */
+    for (; st != HS_OK; at += CALLS_APART) {
+      counted_allocator counter = {.fill = 0xa5};
+      const hs_allocator allocator = counted_allocator_make(&counter);
+      played_reset(1);
+      played.fail_at = at;
+      played.lost_at = lost;
+      st = extract_two(most, &allocator);
+      assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE || st == HS_ERR_DEVICE || (st == HS_ERR_MEMORY && !lost));
+      if (st == HS_OK && played.calls >= played.fail_at) st = HS_ERR_DEVICE; /* it failed where nothing was needed */
+      assert_int_equal(played.alive, 0);
+      assert_int_equal(counter.alive, 0);
+      assert_true(at < 20000);
+    }
+    assert_true(at > 300);
+  }
+}
+
+static void test_allocations_fail(void **state) {
+  (void)state;
+  const uint64_t most = limit();
+  size_t failures = 0;
+  for (hs_status st = HS_ERR_MEMORY; st != HS_OK; failures += st != HS_OK) {
+    counted_allocator counter = {.fill = 0xa5, .fail_at = failures + 1};
+    const hs_allocator allocator = counted_allocator_make(&counter);
+    played_reset(1);
+    st = extract_two(most, &allocator);
+    assert_true(st == HS_OK || st == HS_ERR_MEMORY || st == HS_ERR_NO_DEVICE);
+    assert_int_equal(played.alive, 0);
+    assert_int_equal(counter.alive, 0);
+    assert_true(failures < 100);
+  }
+  assert_true(failures >= 4);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_memory_that_others_hold),
+      cmocka_unit_test(test_calls_fail),
+      cmocka_unit_test(test_allocations_fail),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
