@@ -121,7 +121,7 @@ static int run_row(const bench_row *row, hs_device where) {
   printf("| %d x %d | %d | %d | ", row->side, row->side, row->first_octave, row->mib);
   print_memory(host, device, where);
   print_memory(s.workspace_bytes, s.device_bytes, where);
-  printf("%.0f | %.0f | %zu | %.2f | %.2f | %.1f | %.1f | `%016" PRIx64 "` |\n", (double)usage.ru_maxrss / 1024.0,
+  printf("%.0f | %.0f | %zu | %.3f | %.3f | %.2f | %.2f | `%016" PRIx64 "` |\n", (double)usage.ru_maxrss / 1024.0,
          count / MIB, f.count, t.first, t.passed, 1e9 * t.passed / count, 1e9 * t.worked / count, digest);
   hs_features_free(&f);
   hs_destroy(c);
