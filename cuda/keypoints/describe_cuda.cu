@@ -1,9 +1,10 @@
 /*
- * Descriptor kernels: a warp a feature, largest windows first.
+ * Descriptor kernels: a warp a feature, or two where features are few, largest windows first.
  */
 #include "cuda/keypoints/describe_cuda.h"
 
 #include "cuda/device/launch.cuh"
+#include "cuda/keypoints/describe_team.cuh"
 #include "cuda/keypoints/window_tile.cuh"
 #include "cuda/keypoints/work_order.cuh"
 #include "cuda/prim/block_hist.cuh"
@@ -223,15 +224,16 @@ static __device__ __forceinline__ void describe_runs(int32_t *votes, const descr
   }
 }
 
-/* Votes of one segment of the window, whose weights are in shared memory. */
-template <int COPIES>
+/* Votes of one segment of the window, whose weights are in shared memory; of WARPS warps each takes every WARPS-th row. */
+template <int COPIES, int WARPS>
 static __device__ __forceinline__ void describe_segment(int32_t *votes, describe_tile *tile,
                                                         const window_segment *segment, const describe_window *w) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
   int32_t listed = 0;
-  for (int32_t first = 0;; first += WARP_LANES) {
+  for (int32_t first = 0;; first += WARP_LANES * WARPS) {
+    const int32_t row = first + lane * WARPS + turn;
     window_span span = {0, 0};
-    if (first + lane < segment->rows) span = describe_span(w, segment, first + lane);
+    if (row < segment->rows) span = describe_span(w, segment, row);
     const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
     const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
     if (first >= segment->rows || listed + more > tile->RUNS) {
@@ -241,13 +243,13 @@ static __device__ __forceinline__ void describe_segment(int32_t *votes, describe
       if (first >= segment->rows) return;
       listed = 0;
     }
-    window_list_runs(tile->runs + listed + before, span, first + lane);
+    window_list_runs(tile->runs + listed + before, span, row);
     listed += more;
   }
 }
 
-/* The padded histogram of one feature, complete for every lane at the end. */
-template <int COPIES>
+/* The padded histogram of one feature, as far as this of its WARPS warps makes it; complete for every lane at the end. */
+template <int COPIES, int WARPS>
 static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_tile *tile, const plane_view *level,
                                                      const describe_window *w, float scale) {
   enum { STORED = COPIES > 1 ? COPIES : 1 };
@@ -270,7 +272,7 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_ti
                                       stride,
                                       level->data + (size_t)y * level->stride + (size_t)x};
       window_tile_weights(tile, &geometry, &segment);
-      describe_segment<COPIES>(votes, tile, &segment, w);
+      describe_segment<COPIES, WARPS>(votes, tile, &segment, w);
     }
   __syncwarp(); /* needed where the window lies outside the level and no segment was taken */
 }
@@ -283,13 +285,13 @@ template <int COPIES> static __device__ __forceinline__ int32_t describe_stored(
   return sum;
 }
 
-/* Bin i of the cropped histogram: as describe_crop, from this layout. */
-template <int COPIES> static __device__ __forceinline__ int32_t describe_cropped(const int32_t *votes, int32_t i) {
+/* Bin i of the histogram without its padding: as describe_crop from this layout, but not yet cut off at zero. */
+template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
   const int32_t at = d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + cell % DESCRIBE_CELLS + 1;
   int32_t sum = describe_stored<COPIES>(votes, at);
   if (d < 1) sum += describe_stored<COPIES>(votes, at + DESCRIBE_BINS * DESCRIBE_PLANE);
-  return max(sum, 0);
+  return sum;
 }
 
 /* A lane's entries of the histogram, 4 lane .. 4 lane + 3 in the order of the output. */
@@ -297,16 +299,21 @@ typedef struct lane_bins {
   int32_t h[4];
 } lane_bins;
 
-/* They are cropped. */
+/* Of one warp's votes, not yet cut off at zero. */
 template <int COPIES>
-static __device__ __forceinline__ lane_bins describe_crop_lane(const int32_t *votes, bool vlfeat_layout) {
+static __device__ __forceinline__ lane_bins describe_inner_lane(const int32_t *votes, bool vlfeat_layout) {
   lane_bins bins;
 #pragma unroll
   for (int32_t j = 0; j < 4; j++) {
     const int32_t i = 4 * (int32_t)(threadIdx.x % WARP_LANES) + j;
-    bins.h[j] = describe_cropped<COPIES>(votes, vlfeat_layout ? describe_vlfeat_index(i) : i);
+    bins.h[j] = describe_inner<COPIES>(votes, vlfeat_layout ? describe_vlfeat_index(i) : i);
   }
   return bins;
+}
+
+static __device__ __forceinline__ void describe_cut_lane(lane_bins *bins) {
+#pragma unroll
+  for (int32_t j = 0; j < 4; j++) bins->h[j] = max(bins->h[j], 0);
 }
 
 /* Clips the bins; returns what brings those of all lanes to unit norm. */
@@ -346,8 +353,8 @@ static __device__ __forceinline__ void describe_write(lane_bins bins, const sift
     ((uchar4 *)descriptors)[at] = make_uchar4((uint8_t)b[0], (uint8_t)b[1], (uint8_t)b[2], (uint8_t)b[3]);
 }
 
-/* The cropped histogram of feature n in one of its sizes. */
-template <int COPIES, bool POOLED>
+/* The histogram of feature n in one of its sizes, by one of its WARPS warps; not yet cut off at zero. */
+template <int COPIES, bool POOLED, int WARPS>
 static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
                                                           uint32_t n, int32_t size) {
   const uint32_t i = v.features.keypoint[n];
@@ -357,8 +364,8 @@ static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view 
   const plane_view level = {o.levels + (size_t)site.level * o.level_floats, o.width, o.height, o.stride};
   const describe_window w =
       describe_window_of(site.x, site.y, site.sigma, v.features.orientation[n], v.params.descriptor_rule);
-  describe_fill<COPIES>(votes, tile, &level, &w, v.scales->describe[w.radius]);
-  return describe_crop_lane<(COPIES > 1 ? COPIES : 1)>(votes, v.params.vlfeat_layout);
+  describe_fill<COPIES, WARPS>(votes, tile, &level, &w, v.scales->describe[w.radius]);
+  return describe_inner_lane<(COPIES > 1 ? COPIES : 1)>(votes, v.params.vlfeat_layout);
 }
 
 /* One feature by one warp; first: where the picture's descriptors begin, in descriptors. */
@@ -367,12 +374,14 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
                                                         uint32_t n, size_t first, const cuda_outputs *outputs) {
   lane_bins bins;
   if (!POOLED) {
-    bins = describe_size<COPIES, POOLED>(v, votes, tile, n, 0);
+    bins = describe_size<COPIES, POOLED, 1>(v, votes, tile, n, 0);
+    describe_cut_lane(&bins);
   } else {
     bins = lane_bins{{0, 0, 0, 0}};
 #pragma unroll 1
     for (int32_t size = 0; size < v.params.domain.count; size++) {
-      lane_bins one = describe_size<COPIES, POOLED>(v, votes, tile, n, size);
+      lane_bins one = describe_size<COPIES, POOLED, 1>(v, votes, tile, n, size);
+      describe_cut_lane(&one);
       const float factor = describe_clip_lane(&one, false);
 #pragma unroll
       for (int32_t j = 0; j < 4; j++) bins.h[j] += domain_share(one.h[j], factor);
@@ -381,14 +390,44 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
   describe_write(bins, &v.params, first + n, outputs);
 }
 
+/* All features, a team each. Each warp of it has votes of its own; the first adds those of the other to them. */
+template <int COPIES>
+static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &v, describe_shared<COPIES> *s_warps,
+                                                         uint32_t count, bool ordered, const cuda_outputs *outputs) {
+  enum { TEAMS = DESCRIBE_WARPS / TEAM_WARPS };
+  static_assert(TEAMS == 2 && DESCRIBE_STORED * COPIES >= 4 * WARP_LANES, "as team_meet; room for the inner bins");
+  __shared__ uint32_t s_next[TEAMS];
+  const uint32_t lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES, team = warp / TEAM_WARPS;
+  describe_shared<COPIES> *s = &s_warps[warp];
+  const bool first = warp % TEAM_WARPS == 0;
+  uint32_t at = blockIdx.x * TEAMS + team;
+  while (at < count) {
+    if (first && lane == 0) s_next[team] = gridDim.x * TEAMS + atomicAdd(&v.scratch.tickets[1], 1u);
+    const uint32_t n = ordered ? v.scratch.order[at] : at;
+    lane_bins bins = describe_size<COPIES, false, TEAM_WARPS>(v, s->votes, &s->tile, n, 0);
+    __syncwarp(); /* the votes are read */
+    if (!first) ((int4 *)s->votes)[lane] = make_int4(bins.h[0], bins.h[1], bins.h[2], bins.h[3]);
+    team_meet();
+    at = s_next[team];
+    const int4 other = first ? ((const int4 *)s[1].votes)[lane] : make_int4(0, 0, 0, 0);
+    team_meet(); /* the bins and the next number are read */
+    if (!first) continue;
+    bins = lane_bins{{bins.h[0] + other.x, bins.h[1] + other.y, bins.h[2] + other.z, bins.h[3] + other.w}};
+    describe_cut_lane(&bins);
+    describe_write(bins, &v.params, n, outputs);
+  }
+}
+
 /*
  * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
  *           POOLED: over the domain sizes of the view, one after another.
- * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket in the order of work.
+ * Launch    resident blocks of 4 warps, a warp a feature, or two where a warp would have few; warps draw features by
+ *           ticket in the order of work.
  * Shared    1056 bytes a copy and 2576 of tables, a warp.
  * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
- * Barriers  warp only: tables and list before use and after, votes before folding, folding before cropping.
+ * Barriers  warp: tables and list before use and after, votes before folding, folding before cropping. Two warps that
+ *           share a feature: its second half is there, and has been read.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no features: returns at once.
  * Order     repeatable: votes are integers, each feature's output has its own address.
  * Cost      225 sigma^2 samples of about 120 operations, 8 of them votes, a window: bound by shared atomics and,
@@ -405,6 +444,8 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * DESCRIBE_WARPS;
   const uint32_t total = *v.features.count, count = min(total, v.features.capacity);
   const bool ordered = total == count; /* else `order` lacks some features: they are taken in the order of the list */
+  if (COPIES > 1 && !POOLED && !GROUP && count < TEAM_ROUNDS * warps)
+    return describe_by_teams<(COPIES > 1 ? COPIES : 1)>(v, s_warps, count, ordered, outputs);
   uint32_t at = blockIdx.x * DESCRIBE_WARPS + threadIdx.x / WARP_LANES;
   while (at < count) {
     uint32_t next = 0;

@@ -46,7 +46,6 @@ enum {
 /* Room for the lists of one frame. */
 typedef struct cuda_keypoint_capacity {
   uint32_t mask_words; /* as cuda_frame_view */
-  uint32_t candidates; /* more are followed too, only with less balance */
   uint32_t keypoints;
   uint32_t features; /* of the longer of the two feature lists */
   uint32_t cells;    /* of a grid over which features are selected; 0: there is none */
@@ -56,7 +55,7 @@ typedef struct cuda_keypoint_capacity {
 typedef struct cuda_keypoint_scratch {
   void *counters;
   size_t counter_bytes;
-  uint32_t *candidate_count;             /* candidates of the frame, also past the capacity */
+  uint32_t *candidate_count;             /* candidates of the frame */
   uint32_t *tickets;                     /* [2]: next keypoint to orient, next feature to describe */
   uint32_t *settled_tiles;               /* [MASK_TILES_MAX] settled samples in each tile of the masks */
   uint32_t *work_counts;                 /* [2][WORK_BINS] features by window radius: oriented, selected */
@@ -65,11 +64,9 @@ typedef struct cuda_keypoint_scratch {
   uint32_t *grid_counts, *grid_cursors;  /* features of each cell of the grid; how many of those are in its list */
   uint32_t *peak_tiles;                  /* features in each tile of keypoints */
   uint32_t *select_above, *select_equal; /* features above and at the threshold in each tile of features */
-  uint64_t *candidates;                  /* mask word * 32 + bit */
-  uint32_t candidate_capacity;
-  uint8_t *peak_counts; /* features of each keypoint */
-  int32_t *histograms;  /* [keypoint][ORIENT_BINS] */
-  float *peak_angles;   /* [keypoint][ORIENT_PEAKS_MAX] */
+  uint8_t *peak_counts;                  /* features of each keypoint */
+  int32_t *histograms;                   /* [keypoint][ORIENT_BINS] */
+  float *peak_angles;                    /* [keypoint][ORIENT_PEAKS_MAX] */
   uint32_t *select_keys;
   uint32_t *grid_first, *grid_ranks;            /* where each cell's list begins; how many ranks stay whole */
   uint32_t *grid_cells, *grid_list, *grid_keys; /* of each feature its cell; by cells the features and their keys */
@@ -145,7 +142,7 @@ static inline uint32_t cuda_group_share(const cuda_frame_view *view, uint32_t bl
    null: only the bytes are of use. */
 size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *scratch);
 
-/* Clears the scratch's counters: once a frame, before anything else of it. */
+/* Clears the scratch's counters and, where there are masks, settled_words: once a frame, before anything else of it. */
 stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream);
 
 /* The words of one octave's masks: S * height rows. */

@@ -29,8 +29,6 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
   s->select_above = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
   s->select_equal = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
   s->counter_bytes = at;
-  s->candidates = (uint64_t *)take(b, &at, capacity->candidates, sizeof(uint64_t));
-  s->candidate_capacity = capacity->candidates;
   s->histograms = (int32_t *)take(b, &at, (size_t)capacity->keypoints * ORIENT_BINS, sizeof(int32_t));
   s->peak_counts = (uint8_t *)take(b, &at, capacity->keypoints, 1);
   s->peak_angles = (float *)take(b, &at, (size_t)capacity->keypoints * ORIENT_PEAKS_MAX, sizeof(float));
@@ -45,10 +43,16 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
   return at;
 }
 
-stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream) {
-  const cudaError_t error = view->group > 1
-                                ? cudaMemset2DAsync(view->scratch.counters, view->group_stride_bytes, 0,
-                                                    view->scratch.counter_bytes, (size_t)view->group, stream)
-                                : cudaMemsetAsync(view->scratch.counters, 0, view->scratch.counter_bytes, stream);
+/* Clears `bytes` at the same place of every picture of a group. */
+static stage_status clear_each(const cuda_frame_view *view, void *first, size_t bytes, cuda_stream stream) {
+  const cudaError_t error =
+      view->group > 1 ? cudaMemset2DAsync(first, view->group_stride_bytes, 0, bytes, (size_t)view->group, stream)
+                      : cudaMemsetAsync(first, 0, bytes, stream);
   return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
+}
+
+stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream) {
+  const stage_status st = clear_each(view, view->scratch.counters, view->scratch.counter_bytes, stream);
+  if (st != STAGE_OK || !view->settled_words) return st;
+  return clear_each(view, view->settled_words, sizeof(uint32_t) * (size_t)view->mask_words, stream);
 }

@@ -1,5 +1,5 @@
 /*
- * Refinement kernels: compaction of the candidates, following them, the plain variant, and locating.
+ * Refinement kernels: following the candidates, the plain variant, and locating.
  */
 #include "cuda/keypoints/refine_cuda.h"
 
@@ -7,7 +7,9 @@
 #include "cuda/keypoints/mask_site.cuh"
 #include "cuda/prim/compact.cuh"
 
-enum { REFINE_THREADS = 128, MASK_THREADS = MASK_TILE_WORDS / 4 };
+enum { REFINE_THREADS = 128 };
+/* Blocks as small as locating has them, for the same reason: many are resident. */
+enum { FOLLOW_THREADS = 64, FOLLOW_QUADS = 4, FOLLOW_LIST = 1024 };
 enum {
   LOCATE_THREADS = 64,
   LOCATE_QUADS = MASK_TILE_WORDS / 4 / LOCATE_THREADS, /* mask words of a thread, in vectors of four */
@@ -47,66 +49,69 @@ static __device__ __forceinline__ void follow_word(const cuda_frame_view &v, uin
   }
 }
 
-/*
- * Does      compacts the candidates' set bits into scratch.candidates; clears settled_words. First half of refine_ref.
- * Launch    ceil(mask_words / 1024) blocks of 256 threads, four mask words a thread.
- * Shared    8 bytes.
- * Reads     candidate_words, 16 bytes a thread. Writes settled_words (zero), candidates, candidate_count.
- * Barriers  two: the block's count is complete; its offset in the list is known.
- * Limits    candidates beyond the capacity are counted, not listed. mask_words a multiple of 4.
- * Order     the list's order varies between runs; nothing later depends on it.
- * Cost      8 bytes of traffic for each mask word: bound by memory.
- */
-template <bool GROUP>
-__global__ void __launch_bounds__(MASK_THREADS) refine_compact_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  __shared__ uint32_t s_count, s_base;
-  const uint32_t quad = blockIdx.x * MASK_THREADS + threadIdx.x;
-  if (threadIdx.x == 0) s_count = 0;
-  uint4 w = make_uint4(0, 0, 0, 0);
-  if (quad < v.mask_words / 4u) {
-    w = ((const uint4 *)v.candidate_words)[quad];
-    ((uint4 *)v.settled_words)[quad] = make_uint4(0, 0, 0, 0);
-  }
-  __syncthreads();
-  const uint32_t mine = (uint32_t)(__popc(w.x) + __popc(w.y) + __popc(w.z) + __popc(w.w));
-  uint32_t at = mine ? atomicAdd(&s_count, mine) : 0u;
-  if (!__syncthreads_or(mine != 0)) return;
-  if (threadIdx.x == 0) s_base = atomicAdd(v.scratch.candidate_count, s_count);
-  __syncthreads();
-  at += s_base;
+static __device__ __noinline__ void follow_unlisted(const cuda_frame_view &v, uint32_t word, uint32_t bit) {
+  follow_word(v, word, bit);
+}
+
+/* Candidates of one block, mask word * 32 + bit; the count may go beyond the list. */
+typedef struct follow_list {
+  uint32_t count;
+  uint64_t candidates[FOLLOW_LIST];
+} follow_list;
+
+/* Adds the set bits of four mask words, of which the first is `word`, to a block's list. Those that it has no room for are
+   followed here. */
+static __device__ __forceinline__ void list_candidates(const cuda_frame_view &v, uint4 w, uint32_t word,
+                                                       follow_list *s) {
   const uint32_t words[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
+  const uint32_t mine = (uint32_t)(__popc(w.x) + __popc(w.y) + __popc(w.z) + __popc(w.w));
+  if (mine == 0) return;
+  uint32_t at = atomicAdd(&s->count, mine);
+#pragma unroll 1
   for (uint32_t j = 0; j < 4; j++)
     for (uint32_t bits = words[j]; bits != 0; bits &= bits - 1, at++)
-      if (at < v.scratch.candidate_capacity)
-        v.scratch.candidates[at] = (uint64_t)(quad * 4u + j) * 32u + (uint32_t)__ffs((int)bits) - 1u;
+      if (at < FOLLOW_LIST)
+        s->candidates[at] = (uint64_t)(word + j) * 32u + (uint32_t)__ffs((int)bits) - 1u;
+      else
+        follow_unlisted(v, word + j, bits & (0u - bits));
 }
 
 /*
- * Does      follows the listed candidates, a thread each, and sets the bits of the samples where they settle:
- *           refine_ref. A list that overflowed is left aside and the masks are walked as by refine_plain_kernel.
- * Launch    resident blocks of 128 threads, looping over the count.
- * Shared    none.
- * Reads     candidates, candidate_count, Gaussian levels (38 floats a step).
- * Writes    settled_words, settled_tiles by atomics.
- * Barriers  none.
- * Limits    no candidates: returns at once.
- * Order     repeatable: bits are set by OR, tiles count distinct bits.
- * Cost      1 to 5 steps of 38 loads and about 100 operations a candidate: bound by the latency of the loads.
+ * Does      compacts the candidates of a block's mask words into a list, follows them, a thread each, and sets the bits
+ *           of the samples where they settle: refine_ref. settled_words are zero before.
+ * Launch    resident blocks of 64 threads. A block takes segments of 256 words that lie far apart, so that places with
+ *           many candidates are shared out.
+ * Shared    8 KiB of list.
+ * Reads     candidate_words, 16 bytes a thread; Gaussian levels (38 floats a step).
+ * Writes    settled_words, settled_tiles, candidate_count by atomics.
+ * Barriers  two: the list is empty; it is whole.
+ * Limits    any density: what the list has no room for is followed by the thread that finds it. mask_words a multiple
+ *           of 4.
+ * Order     repeatable: bits are set by OR, tiles count distinct bits. The list's order varies between runs.
+ * Cost      4 bytes a mask word; 1 to 5 steps of 38 loads and about 100 operations a candidate: bound by the latency of
+ *           the loads.
  */
 template <bool GROUP>
-__global__ void __launch_bounds__(REFINE_THREADS) refine_follow_kernel(const __grid_constant__ cuda_frame_view one) {
+__global__ void __launch_bounds__(FOLLOW_THREADS) refine_follow_kernel(const __grid_constant__ cuda_frame_view one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  const uint32_t count = *v.scratch.candidate_count, step = gridDim.x * REFINE_THREADS;
-  const uint32_t first = blockIdx.x * REFINE_THREADS + threadIdx.x;
-  const bool listed = count <= v.scratch.candidate_capacity;
-  const uint32_t end = listed ? count : v.mask_words;
-  for (uint64_t i = first; i < end; i += step) {
-    const uint64_t item = listed ? v.scratch.candidates[i] : i;
-    const uint32_t word = (uint32_t)(listed ? item >> 5 : item);
-    follow_word(v, word, listed ? 1u << (item & 31u) : v.candidate_words[word]);
+  __shared__ follow_list s;
+  const uint64_t quads = v.mask_words / 4u, step = (uint64_t)gridDim.x * FOLLOW_THREADS;
+  if (threadIdx.x == 0) s.count = 0;
+  __syncthreads();
+  for (uint64_t first = blockIdx.x * FOLLOW_THREADS + threadIdx.x; first < quads; first += FOLLOW_QUADS * step) {
+    uint4 w[FOLLOW_QUADS]; /* all reads in flight at once */
+#pragma unroll
+    for (uint32_t q = 0; q < FOLLOW_QUADS; q++) {
+      const uint64_t quad = first + q * step;
+      w[q] = quad < quads ? ((const uint4 *)v.candidate_words)[quad] : make_uint4(0, 0, 0, 0);
+    }
+#pragma unroll
+    for (uint32_t q = 0; q < FOLLOW_QUADS; q++) list_candidates(v, w[q], (uint32_t)(4u * (first + q * step)), &s);
   }
+  __syncthreads();
+  if (threadIdx.x == 0 && s.count > 0) atomicAdd(v.scratch.candidate_count, s.count);
+  for (uint32_t i = threadIdx.x; i < min(s.count, (uint32_t)FOLLOW_LIST); i += FOLLOW_THREADS)
+    follow_word(v, (uint32_t)(s.candidates[i] >> 5), 1u << (s.candidates[i] & 31u));
 }
 
 /*
@@ -232,12 +237,11 @@ static void assert_view(const cuda_frame_view *v) {
 }
 
 template <bool GROUP> static stage_status refine_rebalanced(const cuda_frame_view *view, cudaStream_t stream) {
-  const dim3 tiles((view->mask_words + MASK_TILE_WORDS - 1u) / MASK_TILE_WORDS, 1, cuda_group_count(view));
-  const stage_status st = launch(refine_compact_kernel<GROUP>, tiles, MASK_THREADS, 0, stream, *view);
-  if (st != STAGE_OK) return st;
-  const unsigned resident = launch_resident_blocks((const void *)refine_follow_kernel<GROUP>, REFINE_THREADS, 0);
-  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
-  return launch(refine_follow_kernel<GROUP>, blocks, REFINE_THREADS, 0, stream, *view);
+  const uint32_t segments = (view->mask_words / 4u + FOLLOW_THREADS - 1u) / FOLLOW_THREADS;
+  const uint32_t share =
+      cuda_group_share(view, launch_resident_blocks((const void *)refine_follow_kernel<GROUP>, FOLLOW_THREADS, 0));
+  const dim3 blocks(segments < share ? segments : share, 1, cuda_group_count(view));
+  return launch(refine_follow_kernel<GROUP>, blocks, FOLLOW_THREADS, 0, stream, *view);
 }
 
 stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant variant, cuda_stream stream) {
@@ -245,8 +249,6 @@ stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant
   if (variant == CUDA_REFINE_REBALANCED)
     return view->group > 1 ? refine_rebalanced<true>(view, stream) : refine_rebalanced<false>(view, stream);
   assert(view->group <= 1);
-  if (cudaMemsetAsync(view->settled_words, 0, sizeof(uint32_t) * (size_t)view->mask_words, stream) != cudaSuccess)
-    return STAGE_DEVICE;
   const unsigned resident = launch_resident_blocks((const void *)refine_plain_kernel, REFINE_THREADS, 0);
   return launch(refine_plain_kernel, resident, REFINE_THREADS, 0, stream, *view);
 }

@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
-/* Rebalanced: candidates are compacted into a dense list first, so that every lane of a warp has one to follow.
+/* Rebalanced: a block's candidates are compacted into a dense list first, so that every lane of a warp has one to follow.
    Plain: the lane that finds a candidate in its mask word follows it. */
 typedef enum cuda_refine_variant { CUDA_REFINE_REBALANCED = 0, CUDA_REFINE_PLAIN = 1 } cuda_refine_variant;
 
-/* candidate_words -> settled_words (every word), scratch.settled_tiles, scratch.candidate_count. As refine_ref, octave
+/* candidate_words -> settled_words, which the reset has cleared, scratch.settled_tiles, scratch.candidate_count. As refine_ref, octave
    by octave; with view->filtered, samples whose keypoint the filter drops stay clear. */
 stage_status cuda_refine_launch(const cuda_frame_view *view, cuda_refine_variant variant, cuda_stream stream);
 

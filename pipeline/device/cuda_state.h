@@ -117,11 +117,10 @@ typedef struct cuda_state {
   cuda_primitives primitives;
 } cuda_state;
 
-/* Room for a frame's lists, as its plan counts and its recording uses it. A few candidates settle on each keypoint. */
+/* Room for a frame's lists, as its plan counts and its recording uses it. */
 static inline cuda_keypoint_capacity cuda_list_capacity(uint32_t mask_words, uint32_t keypoints, uint32_t features,
                                                         uint32_t grid_cells) {
-  const uint32_t candidates = keypoints < UINT32_MAX / 4 ? keypoints * 4 : UINT32_MAX;
-  return (cuda_keypoint_capacity){mask_words, candidates, keypoints, features, grid_cells};
+  return (cuda_keypoint_capacity){mask_words, keypoints, features, grid_cells};
 }
 
 /* What a recorded frame reads and writes, as addresses of the device. */

@@ -95,7 +95,8 @@ static void test_profiles_and_sizes(void **state) {
 }
 
 /* Pictures large enough to be uploaded in bands while their base is made, two, three and eight of them, on every
-   profile's grid; the caller's rows need not start on words. */
+   profile's grid; the caller's rows need not start on words. They have so many features that each is one warp's, where the
+   other pictures here have few, which two warps share. */
 static void test_large_pictures(void **state) {
   (void)state;
   NEED_DEVICE();

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "cpu/stages_ref.h"
 #include "tests/support/reference_frame.h"
 #include "tests/support/skip.h"
 
@@ -26,7 +27,7 @@ typedef struct device_run {
   cuda_refine_variant refine;
   cuda_orient_variant orient;
   cuda_describe_variant describe;
-  uint32_t candidates, keypoints, features; /* capacities; 0: ample */
+  uint32_t keypoints, features; /* capacities; 0: ample */
 } device_run;
 
 /* The device's side of one case. */
@@ -89,8 +90,7 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   cuda_frame_view *v = &d->view;
   const uint32_t keypoints = run->keypoints ? run->keypoints : r->counts[0] + 7,
                  features = run->features ? run->features : r->counts[1] + 5;
-  const cuda_keypoint_capacity capacity = {
-      r->mask_words, run->candidates ? run->candidates : (uint32_t)r->candidate_count + 3, keypoints, features, 0};
+  const cuda_keypoint_capacity capacity = {r->mask_words, keypoints, features, 0};
   float *levels = take(d, r->level_count * sizeof(float), r->levels);
   v->octave_count = r->geometry.octave_count;
   v->first_octave = r->geometry.first_octave;
@@ -101,7 +101,7 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   }
   v->mask_words = r->mask_words;
   v->candidate_words = take(d, (size_t)r->mask_words * 4, r->candidates);
-  v->settled_words = take(d, (size_t)r->mask_words * 4, r->candidates); /* anything: the stage clears it */
+  v->settled_words = take(d, (size_t)r->mask_words * 4, r->candidates); /* anything: the reset clears it */
   v->params = r->params;
   v->filter = r->filter;
   v->filtered = r->filter.mask || r->filter.x0 != INT32_MIN;
@@ -354,6 +354,44 @@ static void selection_agrees(void **state) {
   hs_image_free(&image);
 }
 
+/* Every sample a candidate: more than a block lists. */
+static void crowded_masks_agree(void **state) {
+  (void)state;
+  if (no_device()) skip_because(NEEDS_GPU);
+  uint8_t *noise = reference_noise(90, 70, 8, 1);
+  assert_non_null(noise);
+  const hs_image image = {.data = noise, .width = 90, .height = 70};
+  const hs_options options = options_of(HS_PROFILE_LOWE);
+  reference_frame r;
+  assert_true(reference_frame_make(&r, &image, &options, NULL, 0));
+  r.candidate_count = 0;
+  for (int32_t o = 0; o < r.geometry.octave_count; o++) {
+    const octave_view *v = &r.octaves[o];
+    const int32_t words = mask_words_per_row(v->width), border = r.params.border;
+    for (int32_t row = 0; row < r.params.scales * v->height; row++)
+      for (int32_t x = border; x < v->width - border; x++) {
+        const int32_t y = row % v->height;
+        if (y < border || y >= v->height - border) continue;
+        r.candidates[r.mask_offset[o] + (uint32_t)(row * words + x / 32)] |= 1u << (x % 32);
+        r.candidate_count++;
+      }
+    const refine_args args = {
+        *v, {r.candidates + r.mask_offset[o], words}, {r.settled + r.mask_offset[o], words}, r.params};
+    assert_int_equal(refine_ref(NULL, &args), STAGE_OK);
+  }
+  device_frame d;
+  const device_run run = {.keypoints = 1};
+  device_frame_make(&d, &r, &run);
+  launch(&d, &run, false);
+  check_bytes(&d, d.view.settled_words, r.settled, (size_t)r.mask_words * 4, "settled mask");
+  cuda_frame_counts *counts = fetch(&d, d.counts, sizeof *counts);
+  assert_int_equal(counts->candidates, r.candidate_count);
+  free(counts);
+  device_frame_free(&d);
+  reference_frame_free(&r);
+  free(noise);
+}
+
 /* A short list never changes what is written, and counts go on. */
 static void capacities_agree(void **state) {
   (void)state;
@@ -366,11 +404,9 @@ static void capacities_agree(void **state) {
   reference_frame r;
   assert_true(reference_frame_make(&r, &image, &options, NULL, 0));
   assert_true(r.counts[0] > 300 && r.counts[1] > r.counts[0]);
-  const device_run runs[] = {{.candidates = 1},  {.candidates = 100}, {.keypoints = 1},
-                             {.keypoints = 257}, {.features = 1},     {.features = 300}};
+  const device_run runs[] = {{.keypoints = 1}, {.keypoints = 257}, {.features = 1}, {.features = 300}};
   for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) compare(&r, &runs[i]);
-  const device_run exact = {
-      .candidates = (uint32_t)r.candidate_count, .keypoints = r.counts[0], .features = r.counts[1]};
+  const device_run exact = {.keypoints = r.counts[0], .features = r.counts[1]};
   compare(&r, &exact);
   reference_frame_free(&r);
   free(noise);
@@ -378,9 +414,14 @@ static void capacities_agree(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(profiles_agree),     cmocka_unit_test(sizes_agree),   cmocka_unit_test(dense_and_constant_agree),
-      cmocka_unit_test(wide_windows_agree), cmocka_unit_test(filters_agree), cmocka_unit_test(selection_agrees),
+      cmocka_unit_test(profiles_agree),
+      cmocka_unit_test(sizes_agree),
+      cmocka_unit_test(dense_and_constant_agree),
+      cmocka_unit_test(wide_windows_agree),
+      cmocka_unit_test(filters_agree),
+      cmocka_unit_test(selection_agrees),
       cmocka_unit_test(capacities_agree),
+      cmocka_unit_test(crowded_masks_agree),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,12 +257,14 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
   s->counters = base;
   s->counter_bytes = 256;
   s->candidate_count = base;
-  s->candidate_capacity = capacity->candidates;
+  (void)capacity;
   return 256;
 }
 
 static stage_status reset_view(const cuda_frame_view *v, const view_step *step, size_t i) {
-  memset(shifted(step->view.scratch.counters, i, step->view.group_stride_bytes), 0, v->scratch.counter_bytes);
+  const size_t apart = step->view.group_stride_bytes;
+  memset(shifted(step->view.scratch.counters, i, apart), 0, v->scratch.counter_bytes);
+  if (v->settled_words) memset(shifted(v->settled_words, i, apart), 0, sizeof(uint32_t) * (size_t)v->mask_words);
   return STAGE_OK;
 }
 
