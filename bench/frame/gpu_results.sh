@@ -63,10 +63,20 @@ frames() {
   "$build/bench/bench_cuda_frame" --json "$out/cuda_frame_lowe.json" "${bench_images[@]}"
   heading "Frames, profile opencv"
   "$build/bench/bench_cuda_frame" --profile opencv --json "$out/cuda_frame_opencv.json" "${bench_images[@]}"
-  heading "The paper's mechanisms, profile lowe"
-  for v in pyramid=uber refine=plain orient=warp-histogram describe=atomic2 describe=multi-key; do
-    echo "$v"
-    "$build/bench/bench_cuda_frame" --variant $v --repeats 20 "${bench_images[0]}" | grep 'pinned'
+  mechanisms
+}
+
+# Each beside the default, twice by turns, on the first picture and the third, which are small and large.
+mechanisms() {
+  heading "The paper's mechanisms, profile lowe, by turns"
+  local v turn
+  for turn in 1 2; do
+    for v in default pyramid=uber refine=plain orient=warp-histogram describe=atomic2 describe=multi-key; do
+      echo "$v, $turn"
+      # shellcheck disable=SC2046  # two words or none
+      "$build/bench/bench_cuda_frame" $([ $v = default ] || echo --variant $v) --repeats 20 "${bench_images[0]}" \
+        ${bench_images[2]:+"${bench_images[2]}"} | grep 'pinned'
+    done
   done
 }
 
