@@ -49,6 +49,7 @@ static __device__ __forceinline__ void follow_word(const cuda_frame_view &v, uin
   }
 }
 
+/* Not inlined, because it is for lists that overflow and would take the registers of following twice. */
 static __device__ __noinline__ void follow_unlisted(const cuda_frame_view &v, uint32_t word, uint32_t bit) {
   follow_word(v, word, bit);
 }
