@@ -179,8 +179,9 @@ hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, 
   cuda_state *s = c->cuda;
   const hs_allocator *allocator = c->options.allocator;
   const size_t bytes = found->count * (sizeof *found->keypoints + features_descriptor_bytes(found->descriptor_type));
+  const uint32_t most = c->blocks_lent > 0 ? c->blocks_lent : RESULT_BLOCKS_LENT;
   if (allocator || bytes < LENT_BYTES_LEAST ||
-      !cuda_result_pool_lend(s->pool, s->results[set].block, found->descriptors ? 2 : 1, &allocator))
+      !cuda_result_pool_lend(s->pool, s->results[set].block, found->descriptors ? 2 : 1, most, &allocator))
     return features_copy(features, found, allocator);
   features_adopt(features, found, allocator);
   return HS_OK;
@@ -320,6 +321,7 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
     const cuda_frame_counts *counts = &s->mail->counts[i];
     if (counts->keypoints > most.keypoints) most.keypoints = counts->keypoints;
     if (counts->oriented > most.oriented) most.oriented = counts->oriented;
+    if (counts->features > most.features) most.features = counts->features;
   }
   const plan_request *room = &s->plan.request;
   if (place->given.count > 0) {
@@ -328,7 +330,8 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
     c->statistics.regrown_frames += *repeat;
     return HS_OK;
   }
-  *repeat = context_grow_lists(c, most.keypoints, most.oriented, room->keypoint_capacity, room->feature_capacity);
+  *repeat = context_grow_lists(c, most.keypoints, most.oriented, room->keypoint_capacity, room->feature_capacity) ||
+            cuda_outgrows_results(c, most.features);
   return HS_OK;
 }
 

@@ -16,7 +16,7 @@ typedef struct graph_key {
   int32_t width, height, type, layout;
   float range_low, range_high;
   bool masked, equalized, described, resident, base_apart;
-  uint32_t keypoint_capacity, feature_capacity;
+  uint32_t keypoint_capacity, feature_capacity, kept_capacity;
   int32_t octaves, group;     /* as in cuda_frame_place */
   int32_t given;              /* keypoints: 0 none, 1 with their orientations, 2 without */
   uint64_t memory_generation; /* raised when the slab or the handover's memory moves */

@@ -26,6 +26,7 @@ static graph_key key_of(const cuda_state *s, const frame_request *r, const cuda_
   k.base_apart = target->base_apart;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;
   k.feature_capacity = s->plan.request.feature_capacity;
+  k.kept_capacity = s->kept_capacity;
   k.memory_generation = s->memory_generation;
   return k;
 }

@@ -62,6 +62,9 @@ static size_t lay_out(const cuda_jpeg_file *f, size_t *turned_at) {
 
 static stage_status make_room(cuda_state *s, int32_t set, size_t bytes) {
   if (bytes <= s->decoded_bytes[set]) return STAGE_OK;
+  /* As much as the largest set has: freeing waits for the device, and batches of the same sizes come to all sets. */
+  for (int i = 0; i < CUDA_JPEG_SETS; i++)
+    if (s->decoded_bytes[i] > bytes) bytes = s->decoded_bytes[i];
   device_free(s->decoded[set]);
   s->decoded[set] = NULL;
   s->decoded_bytes[set] = 0;

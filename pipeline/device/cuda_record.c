@@ -85,6 +85,7 @@ static void view_lists(recording *r) {
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
   v->features = v->oriented;
+  if (s->expected_samples > 0) v->features.capacity = s->kept_capacity; /* the list is as long as the plan says */
   if (v->max_features > 0)
     v->features = workspace_features(buffer(s, r->slab, BUFFER_SELECTED, 0), s->kept_capacity, &counts[2]);
   v->scales = s->scales;

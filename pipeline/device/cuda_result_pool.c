@@ -8,14 +8,22 @@
 #include "cuda/device/device.h"
 #include "pipeline/base/memory.h"
 
+/* Of pictures in flight, before any was seen: features of a million samples, and besides. Photographs have fewer; those
+   that have more are repeated once, which costs less than pinning memory that is not needed. */
+enum { FEATURES_OF_MILLION = 1000, FEATURES_BESIDES = 1024, SIZE_CLASSES = 64 };
+
+/* Free blocks stay as long as they have no more bytes than so many of the block that is made. */
+enum { FREE_BLOCKS_KEPT = 4 };
+
 struct cuda_result_pool {
   hs_allocator allocator; /* of the lists that have blocks; user: this pool */
   pthread_mutex_t lock;
   cuda_result_block *blocks;
   int32_t device;
-  pid_t process;   /* whose device it is */
-  uint32_t owners; /* contexts */
-  uint32_t lent;   /* blocks */
+  pid_t process;                              /* whose device it is */
+  uint32_t owners;                            /* contexts */
+  uint32_t lent;                              /* blocks */
+  uint32_t features_of_million[SIZE_CLASSES]; /* by the bits of the number of samples; 0: none was seen */
 };
 
 static void *allocate(size_t bytes, void *user) {
@@ -31,18 +39,30 @@ static cuda_result_block *block_of(const cuda_result_pool *p, const void *pointe
   return NULL;
 }
 
+/* Takes the smallest block that is neither held nor lent out of the list, where all such blocks have more than so many
+   bytes; null: they have not. Under the lock. */
+static cuda_result_block *take_out(cuda_result_pool *p, size_t most_bytes) {
+  cuda_result_block **smallest = NULL;
+  size_t bytes = 0;
+  for (cuda_result_block **at = &p->blocks; *at; at = &(*at)->next) {
+    if ((*at)->held || (*at)->lent > 0) continue;
+    bytes += (*at)->bytes;
+    if (!smallest || (*at)->bytes < (*smallest)->bytes) smallest = at;
+  }
+  if (!smallest || bytes <= most_bytes) return NULL;
+  cuda_result_block *b = *smallest;
+  *smallest = b->next;
+  return b;
+}
+
+static void free_block(cuda_result_block *b) {
+  device_free_pinned(b->host);
+  hs_memory_release(NULL, b);
+}
+
 /* Frees every block that is neither held nor lent. Under the lock, on the device. */
 static void free_blocks(cuda_result_pool *p) {
-  for (cuda_result_block **at = &p->blocks; *at;) {
-    cuda_result_block *b = *at;
-    if (b->held || b->lent > 0) {
-      at = &b->next;
-      continue;
-    }
-    *at = b->next;
-    device_free_pinned(b->host);
-    hs_memory_release(NULL, b);
-  }
+  for (cuda_result_block *b = take_out(p, 0); b; b = take_out(p, 0)) free_block(b);
 }
 
 /* Frees a pool of which nobody has anything any more. */
@@ -102,18 +122,27 @@ static cuda_result_block *find_free(const cuda_result_pool *p, size_t bytes) {
   return found;
 }
 
-/* A new block in the place of the free ones, which were too small. Under the lock. */
+/* A new block, held, where the free ones are too small; those stay for smaller pictures, as long as they are no more than a
+   few of its size. Under the lock, which is released while the driver works: it takes half a millisecond a megabyte, and
+   others want to lend and to give back. */
 static stage_status make_block(cuda_result_pool *p, size_t bytes, cuda_result_block **made) {
-  free_blocks(p);
   cuda_result_block *b = hs_memory_alloc(NULL, sizeof *b);
-  if (!b) return STAGE_OUT_OF_MEMORY;
   void *host = NULL, *device = NULL;
+  if (!b) return STAGE_OUT_OF_MEMORY;
+  for (cuda_result_block *old = take_out(p, FREE_BLOCKS_KEPT * bytes); old;
+       old = take_out(p, FREE_BLOCKS_KEPT * bytes)) {
+    pthread_mutex_unlock(&p->lock);
+    free_block(old);
+    pthread_mutex_lock(&p->lock);
+  }
+  pthread_mutex_unlock(&p->lock);
   const stage_status st = device_alloc_pinned(&host, &device, bytes);
+  pthread_mutex_lock(&p->lock);
   if (st != STAGE_OK) {
     hs_memory_release(NULL, b);
     return st;
   }
-  *b = (cuda_result_block){.next = p->blocks, .host = host, .device = device, .bytes = bytes};
+  *b = (cuda_result_block){.next = p->blocks, .host = host, .device = device, .bytes = bytes, .held = true};
   p->blocks = *made = b;
   return STAGE_OK;
 }
@@ -125,8 +154,10 @@ stage_status cuda_result_pool_hold(cuda_result_pool *p, size_t bytes, cuda_resul
   if (!b || b->lent > 0 || b->bytes < bytes) {
     if (b) b->held = false;
     b = find_free(p, bytes);
-    if (!b) st = make_block(p, bytes, &b);
-    if (b) b->held = true;
+    if (b)
+      b->held = true;
+    else
+      st = make_block(p, bytes, &b);
     *block = b;
   }
   pthread_mutex_unlock(&p->lock);
@@ -140,9 +171,10 @@ void cuda_result_pool_drop(cuda_result_pool *p, cuda_result_block *b) {
   pthread_mutex_unlock(&p->lock);
 }
 
-bool cuda_result_pool_lend(cuda_result_pool *p, cuda_result_block *b, uint32_t arrays, const hs_allocator **allocator) {
+bool cuda_result_pool_lend(cuda_result_pool *p, cuda_result_block *b, uint32_t arrays, uint32_t most,
+                           const hs_allocator **allocator) {
   pthread_mutex_lock(&p->lock);
-  const bool lends = b->lent > 0 || p->lent < RESULT_BLOCKS_LENT;
+  const bool lends = b->lent > 0 || p->lent < most;
   if (lends) {
     p->lent += b->lent == 0;
     b->lent += arrays;
@@ -150,6 +182,31 @@ bool cuda_result_pool_lend(cuda_result_pool *p, cuda_result_block *b, uint32_t a
   }
   pthread_mutex_unlock(&p->lock);
   return lends;
+}
+
+static int size_class(uint64_t samples) {
+  int bits = 0;
+  while (bits < SIZE_CLASSES - 1 && samples >> bits) bits++;
+  return bits;
+}
+
+static uint64_t thousands_of(uint64_t samples) { return samples / 1000 + 1; }
+
+uint32_t cuda_result_pool_room(cuda_result_pool *p, uint64_t samples) {
+  pthread_mutex_lock(&p->lock);
+  const uint32_t seen = p->features_of_million[size_class(samples)];
+  pthread_mutex_unlock(&p->lock);
+  const uint64_t room = FEATURES_BESIDES + (seen > 0 ? seen : FEATURES_OF_MILLION) * thousands_of(samples) / 1000;
+  return room < UINT32_MAX / 2 ? ((uint32_t)room + 31u) & ~31u : UINT32_MAX / 2;
+}
+
+void cuda_result_pool_note(cuda_result_pool *p, uint64_t samples, uint32_t features) {
+  const uint64_t wanted = (uint64_t)features + features / 4, thousands = thousands_of(samples);
+  const uint64_t of_million = (wanted * 1000 + thousands - 1) / thousands;
+  pthread_mutex_lock(&p->lock);
+  uint32_t *seen = &p->features_of_million[size_class(samples)];
+  if (of_million > *seen) *seen = of_million < UINT32_MAX ? (uint32_t)of_million : UINT32_MAX;
+  pthread_mutex_unlock(&p->lock);
 }
 
 uint64_t cuda_result_pool_bytes(cuda_result_pool *p) {

@@ -4,8 +4,8 @@
  * A block is held by a context's set of results while frames write to it, and lent to the caller's lists of features
  * afterwards, without a copy: hs_features.allocator is then the pool's. It goes back when the last array in it is
  * released, by whichever thread, also after the context's end; the pool's memory is freed when the context has ended and
- * nothing is lent any more. At most RESULT_BLOCKS_LENT blocks are lent at once, so that a program which keeps all its
- * results does not pin the machine's memory: what comes beyond is copied.
+ * nothing is lent any more. At most RESULT_BLOCKS_LENT blocks, or as many as the context says, are lent at once, so that a
+ * program which keeps all its results does not pin the machine's memory: what comes beyond is copied.
  *
  * In a forked child blocks are neither given back nor freed, because only the parent has the device.
  */
@@ -41,10 +41,16 @@ stage_status cuda_result_pool_hold(cuda_result_pool *pool, size_t bytes, cuda_re
 /* Ends the hold; null is allowed. */
 void cuda_result_pool_drop(cuda_result_pool *pool, cuda_result_block *block);
 
-/* Whether `arrays` arrays of the block are the caller's from now on, to be released through *allocator; false when too
-   many blocks are lent. */
-bool cuda_result_pool_lend(cuda_result_pool *pool, cuda_result_block *block, uint32_t arrays,
+/* Whether `arrays` arrays of the block are the caller's from now on, to be released through *allocator; false when `most`
+   other blocks are lent. */
+bool cuda_result_pool_lend(cuda_result_pool *pool, cuda_result_block *block, uint32_t arrays, uint32_t most,
                            const hs_allocator **allocator);
+
+/* How many features pictures in flight get room for, by the number of samples of their first octave: what those noted so
+   far had, and a quarter more. A picture that has more than there is room for is noted, and its frame repeated. By classes
+   of size, because small pictures have more features a sample than large ones. */
+uint32_t cuda_result_pool_room(cuda_result_pool *pool, uint64_t samples);
+void cuda_result_pool_note(cuda_result_pool *pool, uint64_t samples, uint32_t features);
 
 /* Pinned bytes of all blocks. */
 uint64_t cuda_result_pool_bytes(cuda_result_pool *pool);

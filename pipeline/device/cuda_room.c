@@ -25,12 +25,34 @@ bool cuda_wants_blur_work(const hs_context *c) {
   return wanted;
 }
 
-/* How many of the listed features a picture can keep. By levels of detail it may be more than max_features. */
-static uint32_t kept_capacity(const hs_context *c, const cuda_frame_place *place) {
-  const uint32_t listed = c->cuda->plan.request.feature_capacity, most = options_device_most(&c->options);
+static uint64_t first_samples(const frame_plan *plan) {
+  const pyramid_geometry *g = &plan->geometry;
+  return g->octave_count > 0 ? (uint64_t)g->width[0] * (uint64_t)g->height[0] : 0;
+}
+
+/* How many of the listed features the results have room for: as many as the selection keeps, which by levels of detail may
+   be more than max_features; without one, of pictures in flight, as many as those seen before lead to expect. */
+static void decide_kept(const hs_context *c, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  const uint32_t listed = s->plan.request.feature_capacity, most = options_device_most(&c->options);
   const bool is_bound = most > 0 && place->given.count == 0 && c->options.selection != HS_SELECT_LEVELS;
-  const uint32_t kept = (most + 31u) & ~31u; /* as lists are rounded */
-  return is_bound && kept < listed ? kept : listed;
+  uint32_t kept = listed;
+  s->expected_samples = 0;
+  if (is_bound) {
+    kept = (most + 31u) & ~31u; /* as lists are rounded */
+  } else if (c->is_lane && most == 0 && place->given.count == 0 && !place->resident && place->octaves == 0) {
+    s->expected_samples = first_samples(&s->plan);
+    kept = cuda_result_pool_room(s->pool, s->expected_samples);
+  }
+  s->kept_capacity = kept < listed ? kept : listed;
+}
+
+bool cuda_outgrows_results(hs_context *c, uint32_t features) {
+  const cuda_state *s = c->cuda;
+  if (s->expected_samples == 0 || features <= s->kept_capacity) return false;
+  cuda_result_pool_note(s->pool, s->expected_samples, features);
+  c->statistics.regrown_frames++;
+  return true;
 }
 
 /* How many octaves there are of a frame whose first so many are searched: with pooling, those that its windows reach too. */
@@ -74,7 +96,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
   if (st != HS_OK)
     return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
-  s->kept_capacity = kept_capacity(c, place);
+  decide_kept(c, place);
   s->octaves_searched = place->octaves > 0 ? place->octaves : s->plan.geometry.octave_count;
   return HS_OK;
 }

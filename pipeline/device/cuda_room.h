@@ -21,6 +21,8 @@ hs_status cuda_make_slab(hs_context *context, size_t bytes);
 hs_status cuda_make_room(hs_context *context, const frame_request *request, const cuda_frame_place *place);
 /* Pinned memory for the results of `group` pictures, and for those beyond a frame's own. */
 hs_status cuda_make_result_room(hs_context *context, size_t group, size_t descriptor_bytes);
+/* Whether a picture of the frame that ended has more features than the results have room for; then the next will have it. */
+bool cuda_outgrows_results(hs_context *context, uint32_t features);
 /* Pinned memory for level 0 of the octave after the last of the plan. */
 hs_status cuda_make_handover_room(hs_context *context);
 

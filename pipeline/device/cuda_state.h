@@ -105,9 +105,10 @@ typedef struct cuda_state {
   size_t decoded_bytes[CUDA_JPEG_SETS];
   unsigned char *zeros; /* device: what histograms find zero and leave zero; null until a picture is equalised */
 
-  frame_plan plan;        /* of the frame being prepared */
-  size_t untiled_bytes;   /* that the last frame wanted of the device, in tiles or not */
-  uint32_t kept_capacity; /* features that a picture of it can have left after the selection */
+  frame_plan plan;           /* of the frame being prepared */
+  size_t untiled_bytes;      /* that the last frame wanted of the device, in tiles or not */
+  uint32_t kept_capacity;    /* features that the results have room for, of each of its pictures */
+  uint64_t expected_samples; /* kept_capacity follows from what pictures of so many samples had; 0: from the options */
   uint32_t mask_offset[OCTAVES_MAX], mask_words;
   mask_layout cleared_masks; /* the words between octaves are zero there */
   size_t picture_pitch, mask_pitch;

@@ -92,6 +92,7 @@ static hs_status prepare(hs_context *c, const frame_request *r, hs_status status
   if (st != HS_OK) return st;
   s->plan = room.device;
   s->kept_capacity = 0;
+  s->expected_samples = 0;
   memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* tiles lay their own masks there */
   const stage_status held =
       cuda_result_pool_hold(s->pool, CUDA_TILE_SLOTS * cuda_tile_result_bytes(&s->plan), &s->results[s->set].block);

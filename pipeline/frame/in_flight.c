@@ -125,23 +125,32 @@ static void size_file(const in_flight_lane *lane, in_flight_slot *s) {
   context_clear_error(lane->context);
 }
 
-/* Whether an image waits and this lane may take it. Under the lock. */
-static bool may_take(in_flight_lane *lane) {
+/* The image that lanes take next, f->end: none is ready. Where results are taken in their order only the first that waits:
+   lanes that went ahead of it could fill all memory for results. Under the lock. */
+static uint64_t first_ready(in_flight_ring *f) {
+  uint64_t image = f->next;
+  while (f->any_order && image != f->end && ring_slot(f, image)->state != SLOT_READY) image++;
+  return image != f->end && ring_slot(f, image)->state == SLOT_READY ? image : f->end;
+}
+
+/* Whether an image waits and this lane may take it: *image. Under the lock. */
+static bool may_take(in_flight_lane *lane, uint64_t *image) {
   in_flight_ring *f = lane->ring;
-  if (f->next == f->end || ring_slot(f, f->next)->state != SLOT_READY) return false;
-  size_file(lane, ring_slot(f, f->next));
-  return lane - f->lanes < ring_slot(f, f->next)->lanes_most && free_set(lane) >= 0;
+  *image = first_ready(f);
+  if (*image == f->end) return false;
+  size_file(lane, ring_slot(f, *image));
+  return lane - f->lanes < ring_slot(f, *image)->lanes_most && free_set(lane) >= 0;
 }
 
 /* How many of the waiting images the lane takes as one group: images alike, as many as are worth it, but no more than
    its share, so that other lanes get work too; a power of two, so that few graphs suffice. Under the lock. */
-static int32_t group_to_take(const in_flight_lane *lane) {
+static int32_t group_to_take(const in_flight_lane *lane, uint64_t image) {
   in_flight_ring *f = lane->ring;
-  const in_flight_slot *first = ring_slot(f, f->next);
-  const uint64_t waiting = f->end - f->next, share = (waiting + (uint64_t)f->lane_count - 1) / (uint64_t)f->lane_count;
+  const in_flight_slot *first = ring_slot(f, image);
+  const uint64_t waiting = f->end - image, share = (waiting + (uint64_t)f->lane_count - 1) / (uint64_t)f->lane_count;
   int32_t alike = 1, count = 1;
   while ((uint64_t)alike < share && alike < first->group_most) {
-    in_flight_slot *s = ring_slot(f, f->next + (uint64_t)alike);
+    in_flight_slot *s = ring_slot(f, image + (uint64_t)alike);
     if (s->state != SLOT_READY || s->on_device != first->on_device) break;
     size_file(lane, s);
     if (s->group_most == 1 || !small_images_alike(&first->pixels, &s->pixels)) break;
@@ -154,7 +163,9 @@ static int32_t group_to_take(const in_flight_lane *lane) {
 /* Wakes lanes because images wait. One signal suffices if every lane may take the next image. Otherwise all are woken,
    because the signal could go to a lane that may not take it and would go back to sleep. Under the lock. */
 static void wake_lanes(in_flight_ring *f) {
-  bool anyone = ring_slot(f, f->next)->lanes_most >= f->lane_count;
+  const uint64_t image = first_ready(f);
+  if (image == f->end) return;
+  bool anyone = ring_slot(f, image)->lanes_most >= f->lane_count;
   for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
   if (anyone)
     pthread_cond_signal(&f->work);
@@ -165,19 +176,19 @@ static void wake_lanes(in_flight_ring *f) {
 /* Waits for images and takes them; returns how many, 0 when the lanes must end. Under the lock. */
 static int32_t take(in_flight_lane *lane, uint64_t *first) {
   in_flight_ring *f = lane->ring;
-  while (!f->ending && !may_take(lane)) pthread_cond_wait(&f->work, &f->lock);
+  while (!f->ending && !may_take(lane, first)) pthread_cond_wait(&f->work, &f->lock);
   if (f->ending) return 0;
-  const int32_t count = group_to_take(lane), set = free_set(lane);
-  *first = f->next;
-  f->next += (uint64_t)count;
+  const int32_t count = group_to_take(lane, *first), set = free_set(lane);
   for (int32_t i = 0; i < count; i++) {
     in_flight_slot *s = ring_slot(f, *first + (uint64_t)i);
+    s->state = SLOT_TAKEN;
     s->lane = (int32_t)(lane - f->lanes);
     s->set = set;
   }
+  while (f->next != f->end && ring_slot(f, f->next)->state == SLOT_TAKEN) f->next++;
   if (f->on_device) lane->held[set] += count;
   if (f->next != f->end && ring_slot(f, f->next)->state == SLOT_ENCODED) pthread_cond_signal(&f->encoded);
-  if (f->next != f->end) wake_lanes(f); /* other lanes may take the images behind */
+  wake_lanes(f); /* other lanes may take the images behind */
   return count;
 }
 
@@ -304,6 +315,7 @@ static hs_status start(hs_context *owner, bool for_files) {
   memset(f, 0, bytes);
   f->slot_count = room + 1;
   f->on_device = owner->cuda != NULL;
+  f->any_order = owner->any_order;
   if (!open_lock(f)) {
     hs_memory_release(owner->options.allocator, f);
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot make a lock for images in flight");

@@ -48,11 +48,11 @@ static void decode_slots(struct in_flight_ring *f, in_flight_slot **slots, int32
   pthread_cond_broadcast(&f->work);
 }
 
-/* All sets may hold images behind the one that the lanes wait for, where many sizes alternate: libjpeg decodes that one.
-   Under the lock. */
+/* Where lanes take images in their order, all sets may hold images behind the one that they wait for, where many sizes
+   alternate: libjpeg decodes that one. Under the lock. */
 static void leave_to_lanes(struct in_flight_ring *f) {
   in_flight_slot *s = ring_slot(f, f->next);
-  if (f->next == f->end || s->state != SLOT_ENCODED) return;
+  if (f->any_order || f->next == f->end || s->state != SLOT_ENCODED) return;
   s->state = SLOT_READY;
   pthread_cond_broadcast(&f->work);
 }

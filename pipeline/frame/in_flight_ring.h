@@ -22,7 +22,8 @@ typedef enum slot_state {
   SLOT_READING,
   SLOT_ENCODED, /* to be decoded by the GPU's engine */
   SLOT_DECODING,
-  SLOT_READY
+  SLOT_READY,
+  SLOT_TAKEN /* by a lane */
 } slot_state;
 
 /* One image between hs_submit and the end of its results. */
@@ -61,6 +62,7 @@ struct in_flight_ring {
   pthread_cond_t work, done;
   bool ending, viewed; /* viewed: image oldest - 1 is still being looked at */
   bool on_device;
+  bool any_order; /* images that are ready overtake those that are not */
   int32_t lane_count, slot_count;
   int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
   bool decoder_tried;

@@ -163,6 +163,36 @@ static void test_in_flight(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
+/* Pictures in flight that have more features than their results have room for at first: repeated, until the room is known.
+   Those of another size are no reason. */
+static void test_more_than_expected(void **state) {
+  (void)state;
+  enum { IMAGES = 24 };
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_image dense = extraction_scene(700, 500, 3, NULL);
+  hs_features all = extraction_once(&o, &dense), found = {0};
+  hs_statistics s = {.struct_size = sizeof s};
+  uint64_t repeated = 0;
+  assert_true(all.count >
+              1024 + 1400); /* as many as pictures of 1.4 million samples get room for before one was seen */
+  hs_context *c = played_context(2);
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < IMAGES; i++) {
+      assert_int_equal(hs_submit(c, i % 2 ? &small : &dense, NULL), HS_OK);
+      assert_int_equal(hs_wait(c, &found), HS_OK);
+      extraction_check_equal(i % 2 ? &small_expected : &all, &found, "more than there was room for");
+    }
+    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    assert_true(s.regrown_frames > 0 && (round == 0 || s.regrown_frames == repeated));
+    repeated = s.regrown_frames;
+  }
+  hs_destroy(c);
+  hs_features_free(&all);
+  hs_features_free(&found);
+  hs_image_free(&dense);
+  assert_int_equal(played.alive, 0);
+}
+
 static void test_callers_allocator(void **state) {
   (void)state;
   played_reset(1);
@@ -259,13 +289,10 @@ static void test_where_pictures_lie(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lists_outlive_frames),
-      cmocka_unit_test(test_detection_and_floats),
-      cmocka_unit_test(test_too_much_is_copied),
-      cmocka_unit_test(test_in_flight),
-      cmocka_unit_test(test_callers_allocator),
-      cmocka_unit_test(test_lent_lists_filled_by_others),
-      cmocka_unit_test(test_fork),
+      cmocka_unit_test(test_lists_outlive_frames),        cmocka_unit_test(test_detection_and_floats),
+      cmocka_unit_test(test_too_much_is_copied),          cmocka_unit_test(test_in_flight),
+      cmocka_unit_test(test_more_than_expected),          cmocka_unit_test(test_callers_allocator),
+      cmocka_unit_test(test_lent_lists_filled_by_others), cmocka_unit_test(test_fork),
       cmocka_unit_test(test_where_pictures_lie),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -174,9 +174,36 @@ static void test_shares(void **state) {
   assert_int_equal(first, 4);
   assert_int_equal(take(&f->lanes[0], &first), 1);
   assert_int_equal(f->lanes[0].held[1], 1);
-  assert_false(may_take(&f->lanes[0]));
+  assert_false(may_take(&f->lanes[0], &first));
   for (uint64_t i = 0; i < 4; i++) give_back(f, i);
-  assert_true(may_take(&f->lanes[0]));
+  assert_true(may_take(&f->lanes[0], &first));
+  pthread_mutex_unlock(&f->lock);
+  ring_free(f);
+}
+
+/* Where results are taken as they end, images that are ready overtake one that is not; else nobody passes it. */
+static void test_overtaking(void **state) {
+  (void)state;
+  uint64_t first;
+  in_flight_ring *f = ring_make();
+  for (int i = 0; i < 4; i++) add_image(f, LANES, 1);
+  pthread_mutex_lock(&f->lock);
+  ring_slot(f, 0)->state = ring_slot(f, 2)->state = SLOT_DECODING;
+  assert_false(may_take(&f->lanes[0], &first));
+  f->any_order = true;
+  assert_int_equal(take(&f->lanes[0], &first), 1);
+  assert_int_equal(first, 1);
+  assert_int_equal(take(&f->lanes[1], &first), 1);
+  assert_int_equal(first, 3);
+  assert_int_equal(f->next, 0);
+  assert_false(may_take(&f->lanes[0], &first));
+  ring_slot(f, 0)->state = SLOT_READY;
+  assert_int_equal(take(&f->lanes[0], &first), 1);
+  assert_int_equal(first, 0);
+  assert_int_equal(f->next, 2); /* the first that nobody has */
+  ring_slot(f, 2)->state = SLOT_READY;
+  assert_int_equal(take(&f->lanes[1], &first), 1);
+  assert_int_equal(f->next, 4);
   pthread_mutex_unlock(&f->lock);
   ring_free(f);
 }
@@ -260,6 +287,7 @@ int main(void) {
       cmocka_unit_test(test_full_lane_passes_on),
       cmocka_unit_test(test_behind_a_large_image),
       cmocka_unit_test(test_shares),
+      cmocka_unit_test(test_overtaking),
       cmocka_unit_test(test_given_as_they_end),
       cmocka_unit_test(test_ring_is_longer),
   };

@@ -47,6 +47,8 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
     feeder->most = feeder->batch->load.keep_encoded != 0 ? BATCH_FLYING_JPEG : BATCH_FLYING;
     feeder->context->options.in_flight = BATCH_RING;
     feeder->context->lanes_sleep = true;
+    feeder->context->any_order = true;
+    feeder->context->blocks_lent = BATCH_BLOCKS_LENT;
   }
   return status;
 }
