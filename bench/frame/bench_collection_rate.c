@@ -1,0 +1,132 @@
+/*
+ * Rate of many different pictures in flight, from memory: what a batch from files is compared with.
+ *
+ *   bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--rounds N] IMAGE...
+ *
+ * The pictures are decoded first, into pinned memory where there is a device. Then all of them pass through one context, in
+ * the order given, as often as --rounds says, after one round that is not counted; results are taken by hs_wait_view.
+ * Prints the images a second.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pipeline/include/hartsift.h"
+
+#if HARTSIFT_HAVE_CUDA
+#  include "cuda/device/device.h"
+#endif
+
+typedef struct collection_bench {
+  hs_options options;
+  int32_t in_flight;
+  int rounds, count;
+  char **names;
+  hs_image *images;
+} collection_bench;
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Pinned memory where a device reads it. It is the program's until its end. */
+static void *room_for_pixels(hs_device device, size_t bytes) {
+#if HARTSIFT_HAVE_CUDA
+  void *host = NULL, *mapped = NULL;
+  if (device != HS_DEVICE_CPU) return device_alloc_pinned(&host, &mapped, bytes) == STAGE_OK ? host : NULL;
+#endif
+  (void)device;
+  return malloc(bytes);
+}
+
+static bool load(const collection_bench *b, const char *name, hs_image *image) {
+  hs_image loaded = {0};
+  if (hs_load_image(name, NULL, &loaded) != HS_OK || loaded.type != HS_U8 || loaded.layout != HS_GRAY) {
+    fprintf(stderr, "%s: not an 8-bit gray picture that this build can read\n", name);
+    hs_image_free(&loaded);
+    return false;
+  }
+  const size_t row = (size_t)loaded.width, stride = loaded.stride_bytes ? loaded.stride_bytes : row;
+  char *pixels = room_for_pixels(b->options.device, row * (size_t)loaded.height);
+  for (int32_t y = 0; pixels && y < loaded.height; y++)
+    memcpy(pixels + (size_t)y * row, (const char *)loaded.data + (size_t)y * stride, row);
+  *image = (hs_image){.data = pixels, .width = loaded.width, .height = loaded.height, .type = HS_U8};
+  hs_image_free(&loaded);
+  return pixels != NULL;
+}
+
+/* Passes all pictures through the context so many times; returns the features of one round, 0 on failure. */
+static size_t pass(hs_context *c, const collection_bench *b, int rounds) {
+  const int all = rounds * b->count;
+  const hs_features *view = NULL;
+  size_t features = 0;
+  for (int next = 0, waited = 0; waited < all; waited++) {
+    while (next < all && next - waited < b->in_flight) {
+      if (hs_submit(c, &b->images[next % b->count], NULL) != HS_OK) return 0;
+      next++;
+    }
+    if (hs_wait_view(c, &view) != HS_OK) return 0;
+    if (waited < b->count) features += view->count;
+  }
+  return features;
+}
+
+static int run(collection_bench *b) {
+  hs_context *c = NULL;
+  char why[512];
+  if (hs_create_explained(&c, &b->options, why, sizeof why) != HS_OK) {
+    fprintf(stderr, "bench_collection_rate: %s\n", why);
+    return 1;
+  }
+  const size_t features = pass(c, b, 1);
+  const double start = now_s();
+  const bool ok = features > 0 && pass(c, b, b->rounds) == features;
+  if (ok)
+    printf("%.1f images/s, %zu features an image\n", b->rounds * b->count / (now_s() - start),
+           features / (size_t)b->count);
+  else
+    fprintf(stderr, "bench_collection_rate: %s\n", hs_last_error(c));
+  hs_destroy(c);
+  return ok ? 0 : 1;
+}
+
+static bool parse_option(collection_bench *b, const char *name, const char *value) {
+  if (strcmp(name, "--device") == 0)
+    b->options.device = strcmp(value, "cpu") == 0 ? HS_DEVICE_CPU : HS_DEVICE_CUDA;
+  else if (strcmp(name, "--max-features") == 0)
+    b->options.max_features = (int32_t)atol(value);
+  else if (strcmp(name, "--in-flight") == 0)
+    b->in_flight = (int32_t)atol(value);
+  else if (strcmp(name, "--rounds") == 0)
+    b->rounds = atoi(value);
+  else
+    return false;
+  return true;
+}
+
+int main(int argc, char **argv) {
+  collection_bench b = {.in_flight = 64, .rounds = 3};
+  hs_options_init(&b.options, HS_PROFILE_LOWE);
+  b.options.device = HS_DEVICE_CUDA;
+  int i = 1;
+  while (i + 1 < argc && strncmp(argv[i], "--", 2) == 0 && parse_option(&b, argv[i], argv[i + 1])) i += 2;
+  b.names = argv + i;
+  b.count = argc - i;
+  b.options.in_flight = b.in_flight;
+  if (b.count < 1 || b.rounds < 1 || b.in_flight < 1 || strncmp(b.names[0], "--", 2) == 0) {
+    fprintf(
+        stderr,
+        "usage: bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--rounds N] IMAGE...\n");
+    return 2;
+  }
+  b.images = calloc((size_t)b.count, sizeof *b.images);
+  for (int k = 0; k < b.count; k++)
+    if (!b.images || !load(&b, b.names[k], &b.images[k])) return 1;
+  const int result = run(&b);
+  free(b.images);
+  return result;
+}
