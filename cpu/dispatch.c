@@ -58,6 +58,8 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
       .detect = detect_##ISA,                                                                                          \
       .orient = orient_##ISA,                                                                                          \
       .describe = describe_##ISA,                                                                                      \
+      .affine_moments = affine_moments_##ISA,                                                                          \
+      .affine_patch = affine_patch_##ISA,                                                                              \
       .match = match_##ISA,                                                                                            \
       .pyramid_work_floats = pyramid_work_floats,                                                                      \
       .detect_work_bytes = detect_work_bytes,                                                                          \
@@ -76,6 +78,8 @@ static const cpu_variant variants[] = {
              .orient = orient_ref,
              .select = select_ref,
              .describe = describe_ref,
+             .affine_moments = affine_moments_ref,
+             .affine_patch = affine_patch_ref,
              .match = match_ref,
              .detect_work_bytes = detect_work_bytes_ref,
              .detect_reads_top = true,
@@ -141,6 +145,10 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   if (id == STAGE_DETECT) {
     ops->detect_work_bytes = from->detect_work_bytes;
     ops->detect_reads_top = from->detect_reads_top;
+  }
+  if (id == STAGE_DESCRIBE) {
+    ops->affine_moments = from->affine_moments;
+    ops->affine_patch = from->affine_patch;
   }
   if (id == STAGE_MATCH) {
     ops->match_work_bytes = from->match_work_bytes;

@@ -96,6 +96,19 @@ SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   const __m256 pairs = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + SIMD_WIDTH), 0x88);
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
 }
+/* The floats at base + offset[i], and those behind them. */
+SIMD_INLINE __m256 simd_four_pairs(const float *base, const int32_t *offset) {
+  const __m128 low = _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
+                                  (const __m64 *)(const void *)(base + offset[1]));
+  const __m128 high = _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[4])),
+                                   (const __m64 *)(const void *)(base + offset[5]));
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+}
+SIMD_INLINE void simd_load_pairs(const float *base, const int32_t *offset, simd_f32 *first, simd_f32 *second) {
+  const __m256 a = simd_four_pairs(base, offset), b = simd_four_pairs(base, offset + 2);
+  *first = _mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0));
+  *second = _mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1));
+}
 SIMD_INLINE simd_f32 simd_gather(const float *base, simd_i32 index) { return _mm256_i32gather_ps(base, index, 4); }
 
 #endif

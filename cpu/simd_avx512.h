@@ -109,6 +109,23 @@ SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return _mm512_permutex2var_ps(_mm512_loadu_ps(p), even, _mm512_loadu_ps(p + SIMD_WIDTH));
 }
+/* The floats at base + offset[i], and those behind them. Loads of pairs: gathering takes longer. */
+SIMD_INLINE __m128 simd_two_pairs(const float *base, const int32_t *offset) {
+  return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
+                      (const __m64 *)(const void *)(base + offset[1]));
+}
+SIMD_INLINE __m512 simd_eight_pairs(const float *base, const int32_t *offset) {
+  const __m256 low =
+      _mm256_insertf128_ps(_mm256_castps128_ps256(simd_two_pairs(base, offset)), simd_two_pairs(base, offset + 4), 1);
+  const __m256 high = _mm256_insertf128_ps(_mm256_castps128_ps256(simd_two_pairs(base, offset + 8)),
+                                           simd_two_pairs(base, offset + 12), 1);
+  return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+SIMD_INLINE void simd_load_pairs(const float *base, const int32_t *offset, simd_f32 *first, simd_f32 *second) {
+  const __m512 a = simd_eight_pairs(base, offset), b = simd_eight_pairs(base, offset + 2);
+  *first = _mm512_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0));
+  *second = _mm512_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1));
+}
 /* Without optimisation the intrinsic is a macro of the compiler's, with a conversion of its own that it warns of. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"

@@ -103,6 +103,13 @@ SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
 }
 /* Every second of 2 * SIMD_WIDTH floats, from the first. */
 SIMD_INLINE simd_f32 simd_load_even(const float *p) { return vuzp1q_f32(vld1q_f32(p), vld1q_f32(p + SIMD_WIDTH)); }
+/* The floats at base + offset[i], and those behind them. */
+SIMD_INLINE void simd_load_pairs(const float *base, const int32_t *offset, simd_f32 *first, simd_f32 *second) {
+  const float32x4_t a = vcombine_f32(vld1_f32(base + offset[0]), vld1_f32(base + offset[1]));
+  const float32x4_t b = vcombine_f32(vld1_f32(base + offset[2]), vld1_f32(base + offset[3]));
+  *first = vuzp1q_f32(a, b);
+  *second = vuzp2q_f32(a, b);
+}
 SIMD_INLINE simd_f32 simd_gather(const float *base, simd_i32 index) {
   int32_t i[4];
   simd_i32_store(i, index);

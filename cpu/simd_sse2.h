@@ -132,6 +132,16 @@ SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
 SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   return _mm_shuffle_ps(_mm_loadu_ps(p), _mm_loadu_ps(p + SIMD_WIDTH), 0x88);
 }
+/* The floats at base + offset[i], and those behind them. */
+SIMD_INLINE __m128 simd_two_pairs(const float *base, const int32_t *offset) {
+  return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
+                      (const __m64 *)(const void *)(base + offset[1]));
+}
+SIMD_INLINE void simd_load_pairs(const float *base, const int32_t *offset, simd_f32 *first, simd_f32 *second) {
+  const __m128 a = simd_two_pairs(base, offset), b = simd_two_pairs(base, offset + 2);
+  *first = _mm_shuffle_ps(a, b, 0x88);
+  *second = _mm_shuffle_ps(a, b, 0xdd);
+}
 SIMD_INLINE simd_f32 simd_gather(const float *base, simd_i32 index) {
   int32_t i[4];
   simd_i32_store(i, index);

@@ -20,6 +20,8 @@
   stage_status detect_##ISA(stage_queue *queue, const detect_args *args);                                              \
   stage_status orient_##ISA(stage_queue *queue, const orient_args *args);                                              \
   stage_status describe_##ISA(stage_queue *queue, const describe_args *args);                                          \
+  affine_moments affine_moments_##ISA(const plane_view *level, const affine_window *window);                           \
+  void affine_patch_##ISA(const plane_view *level, const patch_map *map, int32_t side, size_t stride, float *out);     \
   MATCH_SIMD_DECLARE(ISA)
 
 STAGES_SIMD_DECLARE(sse2);

@@ -17,6 +17,7 @@
 #ifndef HARTSIFT_STAGES_OPS_H
 #define HARTSIFT_STAGES_OPS_H
 
+#include "stages/affine.h"
 #include "stages/describe.h"
 #include "stages/detect.h"
 #include "stages/match.h"
@@ -48,6 +49,9 @@ typedef struct stage_ops {
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
+  /* Of STAGE_DESCRIBE too: a patch of side x side samples, in rows of `stride` floats; moments of gradients. */
+  affine_moments (*affine_moments)(const plane_view *level, const affine_window *);
+  void (*affine_patch)(const plane_view *level, const patch_map *, int32_t side, size_t stride, float *out);
   /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a
      plane of that size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);

@@ -22,6 +22,9 @@ size_t features_descriptor_bytes(hs_descriptor_type type) {
 static void features_release_arrays(hs_features *features) {
   hs_memory_release(features->allocator, features->keypoints);
   hs_memory_release(features->allocator, features->descriptors);
+  hs_memory_release(features->allocator, features->frames);
+  features->frames = NULL;
+  features->frame_capacity = 0;
   features->keypoints = NULL;
   features->descriptors = NULL;
   features->capacity = 0;
@@ -51,8 +54,8 @@ static hs_status features_regrow(hs_features *features, size_t keypoint_bytes, s
   return HS_OK;
 }
 
-hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type,
-                           const hs_allocator *allocator) {
+/* Room for keypoints and descriptors; frames stay as they are. */
+static hs_status reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator) {
   if (!features) return HS_ERR_ARGUMENT;
   if (type != HS_DESCRIPTOR_U8 && type != HS_DESCRIPTOR_F32 && type != HS_DESCRIPTOR_NONE) return HS_ERR_ARGUMENT;
   size_t keypoint_bytes = 0;
@@ -71,6 +74,31 @@ hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_ty
   features->descriptor_type = type;
   features->origin = (hs_origin){0};
   return HS_OK;
+}
+
+static void release_frames(hs_features *features) {
+  hs_memory_release(features->allocator, features->frames);
+  features->frames = NULL;
+  features->frame_capacity = 0;
+}
+
+hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type,
+                           const hs_allocator *allocator) {
+  const hs_status status = reserve(features, count, type, allocator);
+  if (status == HS_OK) release_frames(features);
+  return status;
+}
+
+hs_status features_reserve_framed(hs_features *features, size_t count, hs_descriptor_type type,
+                                  const hs_allocator *allocator) {
+  const hs_status status = reserve(features, count, type, allocator);
+  if (status != HS_OK || (features->frames && count <= features->frame_capacity)) return status;
+  release_frames(features);
+  features->frame_capacity = features->capacity > 0 ? features->capacity : 1;
+  features->frames = hs_memory_alloc(features->allocator, features->frame_capacity * sizeof *features->frames);
+  if (features->frames) return HS_OK;
+  features->frame_capacity = features->count = 0;
+  return HS_ERR_MEMORY;
 }
 
 void hs_features_free(hs_features *features) {
@@ -93,8 +121,11 @@ void features_adopt(hs_features *features, const hs_features *found, const hs_al
 }
 
 hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator) {
-  const hs_status st = features_reserve(features, found->count, found->descriptor_type, allocator);
+  const hs_status st = found->frames
+                           ? features_reserve_framed(features, found->count, found->descriptor_type, allocator)
+                           : features_reserve(features, found->count, found->descriptor_type, allocator);
   if (st != HS_OK) return st;
+  if (found->frames && found->count > 0) memcpy(features->frames, found->frames, found->count * sizeof *found->frames);
   const size_t bytes = features_descriptor_bytes(found->descriptor_type);
   if (found->count > 0) memcpy(features->keypoints, found->keypoints, found->count * sizeof *found->keypoints);
   if (found->count > 0 && bytes > 0) memcpy(features->descriptors, found->descriptors, found->count * bytes);

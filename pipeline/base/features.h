@@ -16,6 +16,11 @@ size_t features_descriptor_bytes(hs_descriptor_type type);
    On failure *features is unchanged. Statuses: HS_ERR_ARGUMENT (unknown type), HS_ERR_MEMORY. */
 hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator);
 
+/* The same with room for as many frames, whose content is the caller's to set; features_reserve takes them away. Where frames
+   alone find no memory, the list is empty afterwards. */
+hs_status features_reserve_framed(hs_features *features, size_t count, hs_descriptor_type type,
+                                  const hs_allocator *allocator);
+
 /* Makes *features the owner of the arrays that *found views, in the place of its own; they are released through
    `allocator`, and have room for found->count features. */
 void features_adopt(hs_features *features, const hs_features *found, const hs_allocator *allocator);

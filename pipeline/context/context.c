@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cpu/affine_threads.h"
 #include "cpu/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
@@ -172,11 +173,12 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
                                 .descriptor_bytes = r->descriptor_bytes,
                                 .threads = queue_threads(c->queue),
                                 .radius_max = c->radius_max,
+                                .warped_floats = c->options.affine ? affine_work_floats(queue_threads(c->queue)) : 0,
                                 .pyramid_work_floats = c->ops.pyramid_work_floats,
                                 .pyramid_work_plane = c->ops.pyramid_work_plane,
                                 .detect_work_bytes = c->ops.detect_work_bytes,
                                 .detect_reads_top = c->ops.detect_reads_top,
-                                .params = r->may_tile ? &c->params : NULL,
+                                .params = r->may_tile && !c->options.affine ? &c->params : NULL,
                                 .base_filter = &c->base_filter,
                                 .step_filter = c->step_filter};
   uint64_t wanted = 0;

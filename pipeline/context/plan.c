@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipeline/base/memory.h"
+#include "stages/affine.h"
 #include "stages/image.h"
 #include "stages/keypoint.h"
 
@@ -16,9 +17,10 @@ enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
 
 const char *plan_buffer_name(plan_buffer buffer) {
   static const char *const names[PLAN_BUFFER_COUNT] = {
-      "levels",    "blur work", "detect work", "candidates", "settled", "dog",   "top levels",   "counts",
-      "keypoints", "features",  "descriptors", "sources",    "picture", "mask",  "selected",     "records",
-      "gray",      "histogram", "scratch",     "base",       "strays",  "order", "feature order"};
+      "levels",   "blur work",     "detect work", "candidates",  "settled", "dog",     "top levels",
+      "counts",   "keypoints",     "features",    "descriptors", "sources", "picture", "mask",
+      "selected", "records",       "gray",        "histogram",   "scratch", "base",    "strays",
+      "order",    "feature order", "shapes",      "warped"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 
@@ -131,7 +133,10 @@ bool plan_add_lists(frame_plan *plan) {
          add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES, 0, STEP_COUNT) &&
          add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES, 0, STEP_COUNT) &&
          add(plan, BUFFER_DESCRIPTORS, 0, r->feature_capacity, r->descriptor_bytes, 0, STEP_COUNT) &&
-         add(plan, BUFFER_SOURCES, 0, r->source_capacity, sizeof(uint32_t), 0, STEP_COUNT);
+         add(plan, BUFFER_SOURCES, 0, r->source_capacity, sizeof(uint32_t), 0, STEP_COUNT) &&
+         add(plan, BUFFER_SHAPES, 0, r->warped_floats > 0 ? r->keypoint_capacity : 0, sizeof(affine_shape), 0,
+             STEP_COUNT) &&
+         add(plan, BUFFER_WARPED, 0, r->warped_floats, sizeof(float), 0, STEP_COUNT);
 }
 
 void plan_decide_capacities(frame_plan *plan) {

@@ -53,6 +53,8 @@ typedef enum plan_buffer {
   BUFFER_STRAYS,                       /* host, tiled: candidates that leave a tile */
   BUFFER_ORDER,                        /* host, tiled: scratch for putting keypoints and features in order */
   BUFFER_FEATURE_ORDER,                /* host, tiled: the order of the features */
+  BUFFER_SHAPES,                       /* host: the affine shape of each keypoint */
+  BUFFER_WARPED,                       /* host: the patches of shapes that threads are at */
   PLAN_BUFFER_COUNT
 } plan_buffer;
 
@@ -87,6 +89,7 @@ typedef struct plan_request {
   size_t descriptor_bytes;                      /* of one; 0: none wanted */
   int32_t threads;                              /* of the CPU */
   int32_t radius_max;                           /* of the filters */
+  size_t warped_floats;                         /* that affine shapes work in; 0: none are wanted */
   /* as in stage_ops */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
   bool pyramid_work_plane;

@@ -53,8 +53,17 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
   for (int32_t i = 0; i < 2; i++) w->detect_work[i] = buffer(plan, slab, BUFFER_DETECT, i);
   w->descriptors = buffer(plan, slab, BUFFER_DESCRIPTORS, 0);
   w->sources = buffer(plan, slab, BUFFER_SOURCES, 0);
+  w->shapes = buffer(plan, slab, BUFFER_SHAPES, 0);
+  w->warped = buffer(plan, slab, BUFFER_WARPED, 0);
 }
 
 hs_keypoint workspace_keypoint(const keypoint_list *k, uint32_t n, float orientation) {
   return (hs_keypoint){k->x[n], k->y[n], k->sigma[n], orientation, k->response[n], k->octave[n], k->level[n]};
+}
+
+hs_frame workspace_frame(const workspace *w, uint32_t n) {
+  const uint32_t k = w->features.keypoint[n];
+  float a[4];
+  affine_frame_of(&w->shapes[k], w->keypoints.sigma[k], w->features.orientation[n], a);
+  return (hs_frame){a[0], a[1], a[2], a[3]};
 }

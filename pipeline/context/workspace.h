@@ -5,6 +5,7 @@
 #define HARTSIFT_CONTEXT_WORKSPACE_H
 
 #include "pipeline/context/plan.h"
+#include "stages/affine.h"
 #include "stages/image.h"
 #include "stages/keypoint.h"
 
@@ -17,6 +18,8 @@ typedef struct workspace {
   unsigned char *descriptors; /* null when none are wanted */
   uint32_t *sources;          /* [keypoint]: which given keypoint it is; null when none are given */
   const uint32_t *order;      /* null: features stand in the defined order; else the n-th is item order[n] */
+  affine_shape *shapes;       /* [keypoint]; null: they are circles */
+  float *warped;              /* what finding and describing shapes works in */
 } workspace;
 
 /* The lists in their memory (room as the plan gives it). */
@@ -28,5 +31,8 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w);
 
 /* Keypoint n of the list, with an orientation, as the caller sees it. */
 hs_keypoint workspace_keypoint(const keypoint_list *keypoints, uint32_t n, float orientation);
+
+/* The frame of feature n; with shapes only. */
+hs_frame workspace_frame(const workspace *w, uint32_t n);
 
 #endif

@@ -2,8 +2,10 @@
  * NumPy's .npz: keypoints float32 [N,4], descriptors uint8 or float32 [N,128], responses float32 [N],
  * octaves and levels int8 [N], image_size int32 [2] (width, height), method_version int32, origin int32 [4], convention.
  */
+#include <math.h>
 #include <string.h>
 
+#include "pipeline/base/features.h"
 #include "pipeline/base/origin.h"
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/feature_codec.h"
@@ -41,6 +43,19 @@ static void npz_put_descriptors(feature_sink *sink, const void *user) {
   const descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
   npy_put_header(sink, descr, 2, features->count, HS_DESCRIPTOR_LENGTH);
   descriptors_put_bytes(&codec, sink);
+}
+
+static void npz_put_frames(feature_sink *sink, const void *user) {
+  const hs_features *features = ((const feature_target *)user)->features;
+  npy_put_header(sink, "<f4", 2, features->count, 4);
+  for (size_t i = 0; i < features->count; i++) {
+    const hs_frame *frame = &features->frames[i];
+    uint8_t *row = sink_room(sink, 16);
+    bytes_put_f32(row, frame->a11);
+    bytes_put_f32(row + 4, frame->a12);
+    bytes_put_f32(row + 8, frame->a21);
+    bytes_put_f32(row + 12, frame->a22);
+  }
 }
 
 static void npz_put_responses(feature_sink *sink, const void *user) {
@@ -124,6 +139,7 @@ static hs_status npz_write(const feature_target *target) {
                  {"image_size.npy", npz_put_image_size},
                  {"method_version.npy", npz_put_method_version},
                  {"origin.npy", npz_put_origin},
+                 {"frames.npy", npz_put_frames},
                  {"convention.npy", npz_put_convention}};
   hs_status status = npz_check_ranges(target);
   if (status != HS_OK) return status;
@@ -131,6 +147,7 @@ static hs_status npz_write(const feature_target *target) {
   zip_write_begin(&writer, target->stream, target->written);
   for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
     if (entries[i].produce == npz_put_descriptors && target->features->descriptor_type == HS_DESCRIPTOR_NONE) continue;
+    if (entries[i].produce == npz_put_frames && !target->features->frames) continue;
     if (!zip_write_entry(&writer, entries[i].name, entries[i].produce, target))
       return target_fail(target, HS_ERR_UNSUPPORTED, "an .npz file of more than 4 GiB is not written");
   }
@@ -140,7 +157,17 @@ static hs_status npz_write(const feature_target *target) {
 
 /* ------------------------------------------------------------------ reading */
 
-enum { NPZ_KEYPOINTS, NPZ_DESCRIPTORS, NPZ_RESPONSES, NPZ_OCTAVES, NPZ_LEVELS, NPZ_IMAGE_SIZE, NPZ_ORIGIN, NPZ_ARRAYS };
+enum {
+  NPZ_KEYPOINTS,
+  NPZ_DESCRIPTORS,
+  NPZ_RESPONSES,
+  NPZ_OCTAVES,
+  NPZ_LEVELS,
+  NPZ_IMAGE_SIZE,
+  NPZ_ORIGIN,
+  NPZ_FRAMES,
+  NPZ_ARRAYS
+};
 
 /* The arrays of the archive; absent ones have size 0. */
 typedef struct npz_arrays {
@@ -150,7 +177,7 @@ typedef struct npz_arrays {
 } npz_arrays;
 
 static const char *const npz_names[NPZ_ARRAYS] = {"keypoints.npy", "descriptors.npy", "responses.npy", "octaves.npy",
-                                                  "levels.npy",    "image_size.npy",  "origin.npy"};
+                                                  "levels.npy",    "image_size.npy",  "origin.npy",    "frames.npy"};
 
 static bool npz_has(const npz_arrays *all, int which) { return all->sizes[which] > 0; }
 
@@ -212,6 +239,10 @@ static hs_status npz_check(const feature_source *source, const npz_arrays *all, 
     if (npz_has(all, i) && (array->shape[0] != keypoints->shape[0] || array->shape[1] != 1 || array->rank == 0))
       return source_fail(source, HS_ERR_FORMAT, "%s has another length than keypoints", npz_names[i]);
   }
+  const npy_array *frames = &all->arrays[NPZ_FRAMES];
+  if (npz_has(all, NPZ_FRAMES) &&
+      (frames->rank != 2 || frames->shape[0] != keypoints->shape[0] || frames->shape[1] != 4 || frames->kind != 'f'))
+    return source_fail(source, HS_ERR_FORMAT, "frames is not of type float and shape [N,4] with the N of keypoints");
   const npy_array *size = &all->arrays[NPZ_IMAGE_SIZE];
   if (npz_has(all, NPZ_IMAGE_SIZE) && (size->rank != 1 || size->shape[0] != 2 || size->kind == 'f'))
     return source_fail(source, HS_ERR_FORMAT, "image_size is not two integers");
@@ -226,6 +257,16 @@ static double npz_column(const npz_arrays *all, int which, size_t row) {
   return npz_has(all, which) ? npy_value(&all->arrays[which], row, 0) : 0.0;
 }
 
+/* Null, or what is wrong with a frame. */
+static const char *npz_fill_frame(const npy_array *frames, size_t row, hs_frame *frame) {
+  float *const to[4] = {&frame->a11, &frame->a12, &frame->a21, &frame->a22};
+  for (size_t k = 0; k < 4; k++) {
+    *to[k] = (float)npy_value(frames, row, k);
+    if (!isfinite(*to[k])) return "a frame is not finite";
+  }
+  return NULL;
+}
+
 static hs_status npz_fill(const feature_source *source, const npz_arrays *all, hs_features *features) {
   const npy_array *keypoints = &all->arrays[NPZ_KEYPOINTS];
   size_t count = (size_t)keypoints->shape[0];
@@ -237,6 +278,7 @@ static hs_status npz_fill(const feature_source *source, const npz_arrays *all, h
       fault = keypoint_fill_origin(keypoint, npz_column(all, NPZ_RESPONSES, i), npz_column(all, NPZ_OCTAVES, i),
                                    npz_column(all, NPZ_LEVELS, i));
     }
+    if (!fault && features->frames) fault = npz_fill_frame(&all->arrays[NPZ_FRAMES], i, &features->frames[i]);
     for (size_t k = 0; !fault && npz_has(all, NPZ_DESCRIPTORS) && k < HS_DESCRIPTOR_LENGTH; k++) {
       double value = npy_value(&all->arrays[NPZ_DESCRIPTORS], i, k);
       fault = descriptor_store(features, i * HS_DESCRIPTOR_LENGTH + k, value);
@@ -260,6 +302,13 @@ static hs_status npz_fill(const feature_source *source, const npz_arrays *all, h
   return HS_OK;
 }
 
+static hs_status npz_reserve_frames(const feature_source *source, hs_features *features, const npz_arrays *all,
+                                    hs_descriptor_type type) {
+  const hs_status status =
+      features_reserve_framed(features, (size_t)all->arrays[NPZ_KEYPOINTS].shape[0], type, source->allocator);
+  return status == HS_OK ? HS_OK : source_fail(source, status, "no memory for the frames");
+}
+
 static hs_status npz_read(const feature_source *source, hs_features *features) {
   npz_arrays all = {0};
   hs_descriptor_type type = HS_DESCRIPTOR_NONE;
@@ -267,6 +316,7 @@ static hs_status npz_read(const feature_source *source, hs_features *features) {
   if (status == HS_OK) status = npz_check(source, &all, &type);
   if (status == HS_OK) status = source_reserve(source, features, all.arrays[NPZ_KEYPOINTS].shape[0], type);
   if (status == HS_OK) status = npz_check_memory(source, &all, type);
+  if (status == HS_OK && npz_has(&all, NPZ_FRAMES)) status = npz_reserve_frames(source, features, &all, type);
   if (status == HS_OK) status = npz_read_items(source, &all);
   if (status == HS_OK) status = npz_fill(source, &all, features);
   for (int i = 0; i < NPZ_ARRAYS; i++) zip_release_entry(source, &all.entries[i]);

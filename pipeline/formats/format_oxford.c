@@ -1,6 +1,7 @@
 /*
  * The text of the affine-region detectors of Oxford (VGG) and of hesaff: the descriptor length, the number of regions,
- * and for each region its centre, an ellipse and the descriptor. A feature is the circle of its measurement region.
+ * and for each region its centre, an ellipse and the descriptor. A feature is the circle, or with a frame the
+ * ellipse, of its measurement region; what is read is a circle.
  */
 #include <math.h>
 
@@ -14,15 +15,28 @@ enum { OXFORD_ELLIPSE = 5 };
 /* Squared radius of the measurement region in units of sigma^2: hesaff's factor is 3 sqrt(3). */
 static const double oxford_region = 27.0;
 
-static void oxford_put_ellipse(feature_sink *sink, const hs_keypoint *keypoint) {
-  const double inverse_square = 1.0 / (oxford_region * (double)keypoint->sigma * (double)keypoint->sigma);
+/* a, b, c of a circle, or the inverse of what a frame makes of one. */
+static void oxford_ellipse(const hs_keypoint *keypoint, const hs_frame *frame, double abc[3]) {
+  abc[0] = abc[2] = 1.0 / (oxford_region * (double)keypoint->sigma * (double)keypoint->sigma);
+  abc[1] = 0.0;
+  if (!frame) return;
+  const double a11 = (double)frame->a11, a12 = (double)frame->a12, a21 = (double)frame->a21, a22 = (double)frame->a22;
+  const double determinant = a11 * a22 - a12 * a21, square = oxford_region * determinant * determinant;
+  abc[0] = (a21 * a21 + a22 * a22) / square;
+  abc[1] = -(a11 * a21 + a12 * a22) / square;
+  abc[2] = (a11 * a11 + a12 * a12) / square;
+}
+
+static void oxford_put_ellipse(feature_sink *sink, const hs_keypoint *keypoint, const hs_frame *frame) {
+  double abc[3];
+  oxford_ellipse(keypoint, frame, abc);
   sink_float(sink, keypoint->x);
   sink_text(sink, " ");
   sink_float(sink, keypoint->y);
-  sink_text(sink, " ");
-  sink_double(sink, inverse_square);
-  sink_text(sink, " 0 ");
-  sink_double(sink, inverse_square);
+  for (int i = 0; i < 3; i++) {
+    sink_text(sink, " ");
+    sink_double(sink, abc[i]);
+  }
 }
 
 static hs_status oxford_write(const feature_target *target) {
@@ -35,7 +49,7 @@ static hs_status oxford_write(const feature_target *target) {
   sink_int(&sink, (int64_t)features->count);
   sink_text(&sink, "\n");
   for (size_t i = 0; i < features->count; i++) {
-    oxford_put_ellipse(&sink, &features->keypoints[i]);
+    oxford_put_ellipse(&sink, &features->keypoints[i], features->frames ? &features->frames[i] : NULL);
     if (described) {
       uint8_t descriptor[HS_DESCRIPTOR_LENGTH];
       descriptor_to_u8(&codec, i, descriptor);

@@ -60,6 +60,7 @@ static void copy_refused(const frame_request *r, const uint32_t *slot, hs_featur
     hs_keypoint *k = &out->keypoints[slot[i]];
     *k = r->given[i];
     k->orientation = a >= 0.0f && a < TWO_PI_FLOAT ? a : 0.0f;
+    if (out->frames) out->frames[slot[i]] = (hs_frame){k->sigma, 0.0f, 0.0f, k->sigma};
     if (bytes > 0) memset((unsigned char *)out->descriptors + slot[i] * bytes, 0, bytes);
   }
 }
@@ -71,6 +72,7 @@ static void copy_part(const given_part *p, size_t bytes, uint32_t *slot, hs_feat
     out->keypoints[to] = p->lists ? workspace_keypoint(&p->lists->keypoints, p->lists->features.keypoint[f],
                                                        p->lists->features.orientation[f])
                                   : p->records[f];
+    if (out->frames) out->frames[to] = workspace_frame(p->lists, f);
     if (bytes > 0) memcpy((unsigned char *)out->descriptors + to * bytes, p->descriptors + f * bytes, bytes);
   }
 }
@@ -158,7 +160,8 @@ static hs_status describe(hs_context *c, const hs_image *image, frame_request *r
   if (st != HS_OK) return st;
   const uint64_t count = count_slots(r, &out, slot);
   if (count > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%llu features", (unsigned long long)count);
-  st = features_reserve(features, (size_t)count, c->options.descriptor, c->options.allocator);
+  st = c->options.affine ? features_reserve_framed(features, (size_t)count, c->options.descriptor, c->options.allocator)
+                         : features_reserve(features, (size_t)count, c->options.descriptor, c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
   copy_refused(r, slot, features);
   for (int i = 0; i < GIVEN_PARTS; i++) copy_part(&out.part[i], r->descriptor_bytes, slot, features);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "cpu/affine_threads.h"
 #include "pipeline/context/options.h"
 #include "pipeline/device/cuda_tiles.h"
 #include "pipeline/frame/given_keypoints.h"
@@ -156,6 +157,42 @@ static stage_status orient(frame *f) {
   return c->ops.orient(c->queue, &args);
 }
 
+/* The arguments of the stages on shapes. */
+static affine_args shape_args(const frame *f) {
+  const hs_context *c = f->context;
+  const workspace *w = f->work;
+  return (affine_args){.octaves = w->octaves,
+                       .first_octave = c->plan.geometry.first_octave,
+                       .octave_count = c->plan.geometry.octave_count,
+                       .keypoints = w->keypoints,
+                       .features = w->features,
+                       .shapes = w->shapes,
+                       .params = c->params,
+                       .scales = &c->scales,
+                       .descriptors = w->descriptors};
+}
+
+/* The keypoints that are listed and have none yet get their shapes. */
+static stage_status find_shapes(frame *f, uint32_t first) {
+  hs_context *c = f->context;
+  if (!c->options.affine) return STAGE_OK;
+  affine_args args = shape_args(f);
+  args.first_keypoint = first;
+  return affine_shape_run(c->queue, &c->ops, &args);
+}
+
+static stage_status orient_shapes(frame *f) {
+  hs_context *c = f->context;
+  affine_args args = shape_args(f);
+  return affine_orient_run(c->queue, &c->ops, &args, f->work->warped);
+}
+
+static stage_status describe_shapes(frame *f) {
+  hs_context *c = f->context;
+  affine_args args = shape_args(f);
+  return affine_describe_run(c->queue, &c->ops, &args, f->work->warped);
+}
+
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
   workspace *w = f->work;
@@ -168,7 +205,8 @@ static stage_status describe(frame *f) {
                               c->params,
                               &c->scales,
                               w->descriptors};
-  return f->request->descriptor_bytes > 0 ? c->ops.describe(c->queue, &args) : STAGE_OK;
+  if (f->request->descriptor_bytes == 0) return STAGE_OK;
+  return c->options.affine ? describe_shapes(f) : c->ops.describe(c->queue, &args);
 }
 
 static stage_status run_stages(frame *f) {
@@ -177,8 +215,11 @@ static stage_status run_stages(frame *f) {
   stage_status st = step(f, STAGE_OK, 0);
   if (st == STAGE_OK) st = build_and_detect(f);
   if (st == STAGE_OK && f->request->given) append_given(f, false);
-  if (st == STAGE_OK) st = step(f, orient(f), later);
+  if (st == STAGE_OK) st = find_shapes(f, 0);
+  if (st == STAGE_OK) st = step(f, f->context->options.affine ? orient_shapes(f) : orient(f), later);
+  const uint32_t shaped = *f->work->keypoints.count;
   if (st == STAGE_OK && f->request->given) append_given(f, true);
+  if (st == STAGE_OK) st = find_shapes(f, shaped);
   /* Those that are dropped are not described. */
   if (st == STAGE_OK) st = select_features(f->context, f->request, f->work, 0);
   if (st == STAGE_OK) st = describe(f);

@@ -131,6 +131,13 @@ void mask_shrink(const hs_image *mask, const hs_image *picture, uint8_t *pixels)
 /* A place along a side whose pixels are `scale` of the original wide; centres of pixels are whole numbers. */
 static float original_place(float place, double scale) { return (float)(((double)place + 0.5) * scale - 0.5); }
 
+static void stretch_frame(hs_frame *f, double x_scale, double y_scale) {
+  f->a11 = (float)((double)f->a11 * x_scale);
+  f->a12 = (float)((double)f->a12 * x_scale);
+  f->a21 = (float)((double)f->a21 * y_scale);
+  f->a22 = (float)((double)f->a22 * y_scale);
+}
+
 hs_status hs_features_to_original(hs_features *features, const hs_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!features || !image || (features->count > 0 && !features->keypoints)) return HS_ERR_ARGUMENT;
@@ -146,6 +153,7 @@ hs_status hs_features_to_original(hs_features *features, const hs_image *image) 
     k->x = original_place(k->x, x_scale);
     k->y = original_place(k->y, y_scale);
     k->sigma = (float)((double)k->sigma * scale);
+    if (features->frames) stretch_frame(&features->frames[i], x_scale, y_scale);
   }
   features->image_width = image->original_width;
   features->image_height = image->original_height;

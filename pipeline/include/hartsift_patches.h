@@ -14,13 +14,6 @@
 extern "C" {
 #endif
 
-/* The frame of a keypoint: (u, v), in parts of its scale, lies at x + a11 u + a12 v, y + a21 u + a22 v of the image, pixels,
-   y down. Of a circular keypoint a11 = a22 = sigma cos(orientation), a21 = -a12 = sigma sin(orientation); these are COLMAP's
-   four columns behind x and y. 16 bytes, for good. */
-typedef struct hs_frame {
-  float a11, a12, a21, a22; /* pixels */
-} hs_frame;
-
 /* What a sample of a patch is. */
 typedef enum hs_patch_type {
   HS_PATCH_U8 = 0, /* uint8_t: floor(255 v + 0.5) of the next, 255 at most */

@@ -127,6 +127,13 @@ typedef struct hs_keypoint {
   int16_t level;     /* Gaussian level 1..S; as an input, 0: octave and level follow from sigma */
 } hs_keypoint;
 
+/* The frame of a keypoint: (u, v), in parts of its scale, lies at x + a11 u + a12 v, y + a21 u + a22 v of the image, pixels,
+   y down. Of a circular keypoint a11 = a22 = sigma cos(orientation), a21 = -a12 = sigma sin(orientation); these are COLMAP's
+   four columns behind x and y. 16 bytes, for good. */
+typedef struct hs_frame {
+  float a11, a12, a21, a22; /* pixels */
+} hs_frame;
+
 /* What descriptors are made of. */
 typedef enum hs_descriptor_type {
   HS_DESCRIPTOR_U8 = 0,  /* min(255, floor(512 v + 0.5)) */
@@ -183,7 +190,11 @@ typedef struct hs_features {
   size_t capacity;  /* entries that both arrays have room for; the library's */
   size_t descriptor_capacity_bytes; /* the library's */
   const hs_allocator *allocator;    /* that the arrays came from; must outlive them. The library's */
-  int32_t reserved[16];             /* 0. For arrays beside keypoints, an affine frame for each, say */
+  /* count entries where the affine shape is known (options.affine), else null. The short axis is sigma; the first column has
+     the direction of the orientation. The library's, as the other arrays */
+  hs_frame *frames;
+  size_t frame_capacity;                                       /* entries that frames has room for; the library's */
+  int32_t reserved[16 - 2 * sizeof(void *) / sizeof(int32_t)]; /* 0 */
 } hs_features;
 
 /* Two images of a collection, by their numbers there. 8 bytes, for good. */

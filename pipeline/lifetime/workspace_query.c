@@ -1,4 +1,5 @@
 /* What a context would cost, before it is made. */
+#include "cpu/affine_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/float_environment.h"
 #include "pipeline/base/features.h"
@@ -48,11 +49,12 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
                                 .descriptor_bytes = features_descriptor_bytes(o.descriptor),
                                 .threads = options_threads(&o),
                                 .radius_max = options_filters(&o, &base, step),
+                                .warped_floats = o.affine ? affine_work_floats(options_threads(&o)) : 0,
                                 .pyramid_work_floats = ops.pyramid_work_floats,
                                 .pyramid_work_plane = ops.pyramid_work_plane,
                                 .detect_work_bytes = ops.detect_work_bytes,
                                 .detect_reads_top = ops.detect_reads_top,
-                                .params = &params,
+                                .params = o.affine ? NULL : &params,
                                 .base_filter = &base,
                                 .step_filter = step};
   st = context_plan(&o, &request, &plan, &wanted);

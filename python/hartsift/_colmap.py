@@ -127,7 +127,7 @@ def _in_ubc_order(features: Features) -> Features:
         return features
     rows = features.descriptors.reshape(-1, 16, 8)[:, :, _VLFEAT_BINS].reshape(-1, _library.DESCRIPTOR_LENGTH)
     size, turned = features.image_size, features.exif_orientation
-    return Features(features.records, rows, size, exif_orientation=turned, origin=features.origin)
+    return Features(features.records, rows, size, exif_orientation=turned, origin=features.origin, frames=features.frames)
 
 
 def _geometry_view(geometry: Geometry) -> HsGeometry:

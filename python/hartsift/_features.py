@@ -62,9 +62,11 @@ class Features:
         layout: the order of the bins in the descriptors, ``"ubc"`` or ``"vlfeat"``.
         exif_orientation: that a file's picture was turned by before they were found, 2..8; 0: by none, or unknown.
         origin: how the descriptors were made; None: unknown, as of arrays and of files that do not say it.
+        frames: float32 [N, 2, 2] of features with option affine: (u, v), in parts of the scale, lies at (x, y) + frame @ (u, v);
+            the first column has the direction of the orientation. None: circles.
     """
 
-    __slots__ = ("records", "descriptors", "image_size", "layout", "exif_orientation", "origin")
+    __slots__ = ("records", "descriptors", "image_size", "layout", "exif_orientation", "origin", "frames")
 
     def __init__(
         self,
@@ -74,6 +76,7 @@ class Features:
         layout: "Layout" = "ubc",
         exif_orientation: int = 0,
         origin: Optional[Origin] = None,
+        frames: "Optional[npt.NDArray[np.float32]]" = None,
     ) -> None:
         if records.dtype != KEYPOINT_DTYPE or records.ndim != 1:
             raise ArrayTypeError("records must be a one-dimensional array of hartsift.KEYPOINT_DTYPE")
@@ -84,8 +87,11 @@ class Features:
                 raise ArgumentError(
                     f"descriptors have shape {descriptors.shape}, expected ({len(records)}, {DESCRIPTOR_LENGTH})"
                 )
+        if frames is not None and (frames.dtype != np.float32 or frames.shape != (len(records), 2, 2)):
+            raise ArgumentError(f"frames are {frames.dtype} {frames.shape}, expected float32 ({len(records)}, 2, 2)")
         self.records = records
         self.descriptors = descriptors
+        self.frames = frames
         self.image_size = (int(image_size[0]), int(image_size[1]))
         self.layout = layout
         self.exif_orientation = exif_orientation
@@ -183,7 +189,8 @@ class Features:
             index %= len(self)
             selection = slice(index, index + 1)
         rows = None if self.descriptors is None else self.descriptors[selection]
-        return Features(self.records[selection], rows, *self._facts())
+        frames = None if self.frames is None else self.frames[selection]
+        return Features(self.records[selection], rows, *self._facts(), frames)
 
     def _facts(self) -> "Tuple[Tuple[int, int], Layout, int, Optional[Origin]]":
         """What is true of each of them."""
@@ -199,17 +206,18 @@ class Features:
             return NotImplemented
         if (self.image_size, self.layout) != (other.image_size, other.layout):
             return False
-        return _same_bytes(self.records, other.records) and _same_bytes(self.descriptors, other.descriptors)
+        pairs = ((self.records, other.records), (self.descriptors, other.descriptors), (self.frames, other.frames))
+        return all(_same_bytes(mine, theirs) for mine, theirs in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Tuple[Type["Features"], Tuple[Any, ...]]:
         records = np.array(self.records)
         descriptors = None if self.descriptors is None else np.array(self.descriptors)
-        return Features, (records, descriptors, *self._facts())
+        return Features, (records, descriptors, *self._facts(), None if self.frames is None else np.array(self.frames))
 
     def __copy__(self) -> "Features":
-        return Features(self.records, self.descriptors, *self._facts())
+        return Features(self.records, self.descriptors, *self._facts(), self.frames)
 
     def __deepcopy__(self, memo: Dict[int, Any]) -> "Features":
         make, arguments = self.__reduce__()
@@ -292,8 +300,11 @@ def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None
         descriptors = array_of_memory(
             memory, view.descriptors, (view.count, DESCRIPTOR_LENGTH), DESCRIPTOR_DTYPES[view.descriptor_type]
         )
+    frames = None
+    if view.frames:
+        frames = array_of_memory(memory, view.frames, (view.count, 2, 2), np.dtype(np.float32))
     size, origin = (view.image_width, view.image_height), view.origin
-    return Features(records, descriptors, size, layout, origin.exif_orientation, _origin_of(origin))
+    return Features(records, descriptors, size, layout, origin.exif_orientation, _origin_of(origin), frames)
 
 
 def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
@@ -314,9 +325,12 @@ def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
         view.origin.norm = enumerator("norm", NORMS, norm)
         view.origin.dsp = int(dsp)
         view.origin.layout = LAYOUTS[features.layout]
+    frames = None if features.frames is None else np.ascontiguousarray(features.frames)
+    if frames is not None:
+        view.frames = frames.ctypes.data
     if features.descriptors is None:
-        return view, (records,)
+        return view, (records, frames)
     descriptors = np.ascontiguousarray(features.descriptors)
     view.descriptors = descriptors.ctypes.data
     view.descriptor_type = _library.HS_DESCRIPTOR_U8 if descriptors.dtype == np.uint8 else _library.HS_DESCRIPTOR_F32
-    return view, (records, descriptors)
+    return view, (records, descriptors, frames)

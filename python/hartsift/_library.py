@@ -108,7 +108,9 @@ class HsFeatures(ctypes.Structure):
         ("capacity", c_size_t),
         ("descriptor_capacity_bytes", c_size_t),
         ("allocator", c_void_p),
-        ("reserved", c_int32 * 16),
+        ("frames", c_void_p),
+        ("frame_capacity", c_size_t),
+        ("reserved", c_int32 * (16 - 2 * ctypes.sizeof(c_void_p) // 4)),
     ]
 
 
@@ -157,7 +159,7 @@ class HsOptions(ctypes.Structure):
         ("dsp_smallest", c_float),
         ("dsp_largest", c_float),
         ("decoder", c_int),
-        ("unused", c_int32),
+        ("affine", c_int32),
     ]
 
 

@@ -216,6 +216,28 @@ def test_pooled_descriptors(tmp_path):
         hartsift.extract("@scene", dsp_largest=2)
 
 
+def test_frames_of_affine_features(tmp_path):
+    plain = hartsift.extract("@scene:160x120:1", device="cpu")
+    found = hartsift.extract("@scene:160x120:1", affine=True)
+    assert plain.frames is None and found.frames.shape == (len(found), 2, 2) and found.frames.dtype == np.float32
+    axes = np.linalg.svd(found.frames, compute_uv=False)
+    np.testing.assert_allclose(axes[:, 1], found.sigmas, rtol=1e-3)
+    turns = np.arctan2(found.frames[:, 1, 0], found.frames[:, 0, 0]) - found.orientations
+    assert np.abs(np.sin(turns)).max() < 1e-4
+    for same in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found)), found[:]):
+        assert same == found and same.frames.tobytes() == found.frames.tobytes()
+    assert (found[3].frames == found.frames[3:4]).all()
+    found.save(tmp_path / "f.npz")
+    assert hartsift.read_features(tmp_path / "f.npz") == found
+    assert np.load(tmp_path / "f.npz")["frames"].shape == (len(found), 4)
+    found.save(tmp_path / "f.json")
+    assert hartsift.read_features(tmp_path / "f.json").frames is None
+    with pytest.raises(hartsift.ArgumentError, match="frames are"):
+        hartsift.Features(found.records, found.descriptors, frames=found.frames[1:])
+    with pytest.raises(hartsift.ArgumentError, match="affine shape is computed on contexts of the CPU"):
+        hartsift.extract("@scene", affine=True, device="cuda")
+
+
 def test_packed_octaves_are_those_of_the_file(tmp_path):
     """The library writes them by logarithms of its own, the package by NumPy's: no keypoint may show it."""
     for profile in ("opencv", "lowe"):

@@ -18,7 +18,7 @@ from command_case import COMMAND, CommandCase, DONE, FAILED, NO_DEVICE, USAGE, m
 SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "info", "selftest", "bench")
 EXTRACT_OPTIONS = (
     "output format profile device threads max-features selection contrast edge first-octave octaves scales max-orientations "
-    "upright norm descriptor mask region grid equalize dsp dsp-sizes dsp-smallest dsp-largest keypoints upsample sigma input-blur exif no-exif decode-scale variant "
+    "upright norm descriptor mask region grid equalize dsp dsp-sizes dsp-smallest dsp-largest affine keypoints upsample sigma input-blur exif no-exif decode-scale variant "
     "max-memory max-pixels json quiet help"
 ).split()
 

@@ -22,6 +22,16 @@ void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOIN
   for (size_t i = 0; i < COLMAP_COLUMNS; i++) bytes_put_f32(out + 4 * i, (float)columns[i]);
 }
 
+void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_t out[COLMAP_KEYPOINT_BYTES]) {
+  const float columns[COLMAP_COLUMNS] = {(float)((double)keypoint->x + colmap_origin),
+                                         (float)((double)keypoint->y + colmap_origin),
+                                         frame->a11,
+                                         frame->a12,
+                                         frame->a21,
+                                         frame->a22};
+  for (size_t i = 0; i < COLMAP_COLUMNS; i++) bytes_put_f32(out + 4 * i, columns[i]);
+}
+
 /* Of floats, whose squares neither overflow nor vanish. */
 static double length(double x, double y) { return sqrt(x * x + y * y); }
 

@@ -15,6 +15,9 @@ enum { COLMAP_COLUMNS = 6, COLMAP_KEYPOINT_BYTES = 4 * COLMAP_COLUMNS };
 /* Writes the bytes of one keypoint. */
 void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOINT_BYTES]);
 
+/* The same of one whose frame is known. */
+void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_t out[COLMAP_KEYPOINT_BYTES]);
+
 /* Reads one of 2, 4 (x, y, scale, orientation) or 6 columns. Null, or why the values cannot be a keypoint. */
 const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint);
 

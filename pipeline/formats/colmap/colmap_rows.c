@@ -32,7 +32,11 @@ hs_status colmap_rows_make(const feature_target *target, colmap_rows *rows) {
   }
   const descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
   for (size_t i = 0; i < count; i++) {
-    colmap_keypoint_put(&features->keypoints[i], rows->keypoints + i * COLMAP_KEYPOINT_BYTES);
+    uint8_t *row = rows->keypoints + i * COLMAP_KEYPOINT_BYTES;
+    if (features->frames)
+      colmap_frame_put(&features->keypoints[i], &features->frames[i], row);
+    else
+      colmap_keypoint_put(&features->keypoints[i], row);
     if (described) descriptor_to_u8(&codec, i, rows->descriptors + i * HS_DESCRIPTOR_LENGTH);
   }
   return HS_OK;

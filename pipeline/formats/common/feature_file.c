@@ -130,6 +130,11 @@ hs_status features_check(const feature_target *target) {
     if (!fault) fault = keypoint_fill_origin(&checked, (double)k->response, k->octave, k->level);
     if (fault) return target_fail(target, HS_ERR_ARGUMENT, "keypoint %zu: %s", i, fault);
   }
+  for (size_t i = 0; features->frames && i < features->count; i++) {
+    const hs_frame *f = &features->frames[i];
+    const float area = f->a11 * f->a22 - f->a12 * f->a21;
+    if (!(isfinite(area) && area != 0.0f)) return target_fail(target, HS_ERR_ARGUMENT, "frame %zu has no inverse", i);
+  }
   const hs_status status = features_check_origin(target);
   return status == HS_OK ? features_check_descriptors(target) : status;
 }

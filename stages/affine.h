@@ -1,0 +1,220 @@
+/*
+ * Affine shape: the ellipse about a keypoint in which its gradients have no preferred direction, and the patch in which
+ * that ellipse is a circle. Lindeberg & Garding, Image and Vision Computing 1997; Baumberg, CVPR 2000; Mikolajczyk &
+ * Schmid, IJCV 2004.
+ *
+ * A shape is a direction and a quotient of axes: its frame is F = sigma U diag(quotient, 1), U the turn by the direction of
+ * the long axis; the short axis stays sigma. Its moments are those of the gradients of the keypoint's level under a Gaussian
+ * of 3 F; the next shape's covariance is their inverse. Where that is the shape itself, F warps the surroundings so that the
+ * moments are equal in every direction. Levels are taken as they are, not smoothed anew along the long axis, as in VLFeat.
+ *
+ * Orientations and descriptors are then those of orient.h and describe.h, taken from a patch that F warps to a circle
+ * as from a level. All is float32 in a fixed order; the moments are integers.
+ */
+#ifndef HARTSIFT_STAGES_AFFINE_H
+#define HARTSIFT_STAGES_AFFINE_H
+
+#include "stages/describe.h"
+#include "stages/patch.h"
+
+/* Sides of patches, in samples. */
+enum {
+  AFFINE_ORIENT_SIDE = 17,   /* a window's radius of 7 samples, and one */
+  AFFINE_DESCRIBE_SIDE = 37, /* 17, and one */
+  AFFINE_STEPS = 10          /* of the iteration, at most */
+};
+#define AFFINE_DISTANCE 0.625f  /* of a patch's samples, in sigma */
+#define AFFINE_WINDOW   3.0f    /* standard deviation of the window of the moments, in the frame */
+#define AFFINE_REACH    2.5f    /* of those, as far as the window goes */
+#define AFFINE_ROUND    1.0404f /* the moments' axes differ by less than 2 % (their squares): the shape is found */
+#define AFFINE_LONGEST  25.0f   /* the square of the largest quotient of the axes: 5 */
+/* log2 of the weight of a product of two differences, which are at most 1, in the middle of the window. The window's
+   weights have a sum below 2^10.5 of that, at most 2 pi 9 5 2^2 samples, so that the moments stay below 2^31. */
+#define AFFINE_WEIGHT_LOG2 20.0f
+
+/* The long axis has the direction (cosine, sine) and the length quotient sigma, the short one sigma. */
+typedef struct affine_shape {
+  float cosine, sine, quotient;
+} affine_shape;
+
+/* Keypoints from first_keypoint on get their shapes, then features with orientations; features from first_feature on get
+   their descriptors. octaves: indexed by octave - first_octave. */
+typedef struct affine_args {
+  const octave_view *octaves;
+  int32_t first_octave, octave_count;
+  uint32_t first_keypoint, first_feature;
+  keypoint_list keypoints;
+  feature_list features;
+  affine_shape *shapes; /* [keypoint] */
+  sift_params params;
+  const vote_scales *scales;
+  void *descriptors;
+} affine_args;
+
+/* The window of the moments on a level: every step-th sample about (cx, cy). The weight of the sample at (dx, dy) from
+   the keypoint is 2^(xx dx^2 + xy dx dy + yy dy^2 + AFFINE_WEIGHT_LOG2), where that is above 2^lowest. */
+typedef struct affine_window {
+  float x, y; /* of the middle sample, from the keypoint */
+  int32_t cx, cy, step;
+  int32_t rows; /* in steps, to each side, that may have weight */
+  float xx, xy, yy, lowest;
+  float shear, widest, taper; /* the row at dy has weight at most sqrt(widest + taper dy^2) from shear dy */
+} affine_window;
+
+/* Second moments of the gradients under the window. */
+typedef struct affine_moments {
+  int32_t xx, xy, yy;
+} affine_moments;
+
+/* x, y, sigma in samples of the level. */
+HS_INLINE affine_window affine_window_of(float x, float y, float sigma, const affine_shape *s) {
+  affine_window w;
+  const float shorter = AFFINE_WINDOW * sigma, longer = shorter * s->quotient;
+  const float p = (-0.5f * LOG2_E_FLOAT) / (longer * longer), q = (-0.5f * LOG2_E_FLOAT) / (shorter * shorter);
+  const float cc = s->cosine * s->cosine, ss = s->sine * s->sine;
+  w.xx = hs_fmaf(p, cc, q * ss);
+  w.yy = hs_fmaf(p, ss, q * cc);
+  w.xy = (2.0f * (p - q)) * (s->cosine * s->sine);
+  w.step = 1;
+  while (sigma >= 2.0f * (float)w.step) w.step *= 2;
+  w.cx = hs_floor_int(x + 0.5f);
+  w.cy = hs_floor_int(y + 0.5f);
+  w.x = (float)w.cx - x;
+  w.y = (float)w.cy - y;
+  const float fall = (-0.5f * LOG2_E_FLOAT) * (AFFINE_REACH * AFFINE_REACH), per_xx = 1.0f / w.xx;
+  w.lowest = AFFINE_WEIGHT_LOG2 + fall;
+  w.shear = (-0.5f * w.xy) * per_xx;
+  w.widest = fall * per_xx;
+  w.taper = (p * q) * -(per_xx * per_xx);
+  const float high = AFFINE_REACH * hs_sqrtf(hs_fmaf(longer * longer, ss, (shorter * shorter) * cc));
+  w.rows = hs_floor_int(high / (float)w.step) + 1;
+  return w;
+}
+
+/* The exponent of a row's weights at dx: fma(fma(xx, dx, slope), dx, level). Columns in steps from the middle, both
+   included, beyond which it is below the lowest. */
+typedef struct affine_row {
+  float slope, level;
+  int32_t first, last;
+} affine_row;
+
+HS_INLINE affine_row affine_row_of(const affine_window *w, float dy) {
+  affine_row r;
+  const float square = dy * dy, middle = hs_fmaf(w->shear, dy, -w->x), wide = hs_fmaf(w->taper, square, w->widest);
+  const float reach = wide > 0.0f ? hs_sqrtf(wide) : 0.0f, per_step = 1.0f / (float)w->step;
+  r.slope = w->xy * dy;
+  r.level = hs_fmaf(w->yy, square, AFFINE_WEIGHT_LOG2);
+  r.first = hs_floor_int((middle - reach) * per_step);
+  r.last = hs_floor_int((middle + reach) * per_step) + 1;
+  return r;
+}
+
+/* Half the sum and half the distance of the eigenvalues of (a b; b c); the direction of the larger one's vector. */
+typedef struct affine_axes {
+  float mean, spread, x, y;
+} affine_axes;
+
+HS_INLINE affine_axes affine_axes_of(float a, float b, float c) {
+  affine_axes e;
+  const float d = 0.5f * (a - c);
+  e.mean = 0.5f * (a + c);
+  e.spread = hs_sqrtf(hs_fmaf(d, d, b * b));
+  const float x = d >= 0.0f ? d + e.spread : b, y = d >= 0.0f ? b : e.spread - d;
+  const float length = hs_sqrtf(hs_fmaf(x, x, y * y));
+  e.x = length > 0.0f ? x / length : 1.0f;
+  e.y = length > 0.0f ? y / length : 0.0f;
+  return e;
+}
+
+/* One step. False: the shape stays, because it is found, because there are no two directions, or because the next would be
+   too long. */
+HS_INLINE bool affine_next_shape(affine_shape *s, const affine_moments *m) {
+  const float xx = (float)m->xx, xy = (float)m->xy, yy = (float)m->yy;
+  /* the moments in the frame */
+  const float u = hs_fmaf(s->cosine, xx, s->sine * xy), v = hs_fmaf(s->cosine, xy, s->sine * yy);
+  const float along = hs_fmaf(u, s->cosine, v * s->sine), mixed = hs_fmaf(v, s->cosine, -(u * s->sine));
+  const float across = (xx + yy) - along;
+  const affine_axes now = affine_axes_of((s->quotient * s->quotient) * along, s->quotient * mixed, across);
+  if (!(now.mean + now.spread > AFFINE_ROUND * (now.mean - now.spread))) return false;
+  const affine_axes next = affine_axes_of(yy, -xy, xx);
+  const float larger = next.mean + next.spread, smaller = next.mean - next.spread;
+  if (!(larger <= AFFINE_LONGEST * smaller)) return false;
+  s->cosine = next.x;
+  s->sine = next.y;
+  s->quotient = hs_sqrtf(larger / smaller);
+  return true;
+}
+
+/* The map of a patch about (x, y); x, y, sigma in samples of the level that it is taken from. */
+HS_INLINE patch_map affine_map_of(float x, float y, float sigma, const affine_shape *s) {
+  patch_map m;
+  const float across = sigma * AFFINE_DISTANCE, along = across * s->quotient;
+  m.x = x;
+  m.y = y;
+  m.a11 = along * s->cosine;
+  m.a21 = along * s->sine;
+  m.a12 = -(across * s->sine);
+  m.a22 = across * s->cosine;
+  return m;
+}
+
+/* The value at (x, y), bilinear along x, then y; outside, at the nearest place inside. */
+HS_INLINE float affine_sample(const plane_view *p, float x, float y) {
+  const float right = (float)(p->width - 1), bottom = (float)(p->height - 1);
+  x = x > 0.0f ? x : 0.0f;
+  x = x < right ? x : right;
+  y = y > 0.0f ? y : 0.0f;
+  y = y < bottom ? y : bottom;
+  const int32_t last_i = p->width > 1 ? p->width - 2 : 0, last_j = p->height > 1 ? p->height - 2 : 0;
+  int32_t i = (int32_t)x, j = (int32_t)y;
+  i = i < last_i ? i : last_i;
+  j = j < last_j ? j : last_j;
+  const float fx = x - (float)i, fy = y - (float)j;
+  const size_t next = p->width > 1 ? 1 : 0, below = p->height > 1 ? p->stride : 0;
+  const float *at = p->data + (size_t)j * p->stride + (size_t)i;
+  const float upper = hs_fmaf(fx, at[next] - at[0], at[0]);
+  const float lower = hs_fmaf(fx, at[below + next] - at[below], at[below]);
+  return hs_fmaf(fy, lower - upper, upper);
+}
+
+/* The direction in the image, radians in [0, 2 pi), of a direction in the patch, and back. */
+HS_INLINE float affine_angle_of(float x, float y) {
+  float length, turn;
+  hs_polar(x, y, 1.0f, &length, &turn);
+  return hs_wrap_turn(turn) * TWO_PI_FLOAT;
+}
+
+HS_INLINE float affine_angle_in_image(const affine_shape *s, float angle) {
+  float sine, cosine;
+  hs_sincos_turn(hs_wrap_turn(angle * TURNS_A_RADIAN), &sine, &cosine);
+  const float u = s->quotient * cosine;
+  return affine_angle_of(hs_fmaf(s->cosine, u, -(s->sine * sine)), hs_fmaf(s->sine, u, s->cosine * sine));
+}
+
+HS_INLINE void affine_vector_in_patch(const affine_shape *s, float angle, float *u, float *v) {
+  float sine, cosine;
+  hs_sincos_turn(hs_wrap_turn(angle * TURNS_A_RADIAN), &sine, &cosine);
+  *u = hs_fmaf(s->cosine, cosine, s->sine * sine);
+  *v = s->quotient * hs_fmaf(s->cosine, sine, -(s->sine * cosine));
+}
+
+HS_INLINE float affine_angle_in_patch(const affine_shape *s, float angle) {
+  float u, v;
+  affine_vector_in_patch(s, angle, &u, &v);
+  return affine_angle_of(u, v);
+}
+
+/* The feature's frame, sigma U diag(quotient, 1) R, whose first column has the direction of its orientation: a11, a12, a21,
+   a22 in pixels. */
+HS_INLINE void affine_frame_of(const affine_shape *s, float sigma, float angle, float frame[4]) {
+  float u, v;
+  affine_vector_in_patch(s, angle, &u, &v);
+  const float length = hs_sqrtf(hs_fmaf(u, u, v * v)), longer = sigma * s->quotient;
+  const float c = u / length, d = v / length;
+  frame[0] = hs_fmaf(s->cosine, longer * c, -(s->sine * (sigma * d)));
+  frame[1] = -hs_fmaf(s->cosine, longer * d, s->sine * (sigma * c));
+  frame[2] = hs_fmaf(s->sine, longer * c, s->cosine * (sigma * d));
+  frame[3] = hs_fmaf(s->cosine, sigma * c, -(s->sine * (longer * d)));
+}
+
+#endif

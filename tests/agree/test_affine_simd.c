@@ -1,0 +1,101 @@
+/*
+ * Shapes of keypoints: every variant's patches and moments against the reference, byte for byte, on planes of all sizes and
+ * with windows within them, across their edges and outside.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/dispatch.h"
+#include "cpu/stages_ref.h"
+#include "tests/support/stage_planes.h"
+
+enum { SLACK = 64, STRIDE = 96, ROWS = 80, WINDOWS = 200, PATCH_ROOM = 48 * AFFINE_DESCRIBE_SIDE };
+
+static float number_of(uint32_t *seed, float low, float high) {
+  return low + (high - low) * ((float)(stage_random(seed) >> 8) * 0x1p-24f);
+}
+
+/* Samples of noise, and behind each row and the last what no variant may use: numbers that are none. */
+static plane_view make_plane(float *data, int32_t width, int32_t height, uint32_t *seed) {
+  for (size_t i = 0; i < (size_t)STRIDE * ROWS + SLACK; i++) {
+    const bool inside = i % STRIDE < (size_t)width && i / STRIDE < (size_t)height;
+    data[i] = inside ? number_of(seed, 0.0f, 1.0f) : hs_bits_float(0x7fc00000u);
+  }
+  return (plane_view){data, width, height, STRIDE};
+}
+
+static affine_shape random_shape(uint32_t *seed) {
+  affine_shape s;
+  hs_sincos_turn(number_of(seed, 0.0f, 0.999f), &s.sine, &s.cosine);
+  s.quotient = number_of(seed, 1.0f, 5.0f);
+  return s;
+}
+
+static void check_window(const stage_ops *ops, const char *name, const plane_view *level, uint32_t *seed) {
+  const affine_shape shape = random_shape(seed);
+  const float x = number_of(seed, -9.0f, (float)level->width + 9.0f), sigma = number_of(seed, 0.4f, 9.0f);
+  const float y = number_of(seed, -9.0f, (float)level->height + 9.0f);
+  const affine_window w = affine_window_of(x, y, sigma, &shape);
+  const affine_moments expected = affine_moments_ref(level, &w), got = ops->affine_moments(level, &w);
+  if (memcmp(&expected, &got, sizeof got) != 0)
+    fail_msg("%s: moments of a window at (%g, %g), sigma %g, in %d x %d differ", name, (double)x, (double)y,
+             (double)sigma, level->width, level->height);
+  static const int32_t sides[] = {AFFINE_ORIENT_SIDE, AFFINE_DESCRIBE_SIDE};
+  const patch_map map = affine_map_of(x, y, sigma, &shape);
+  for (int i = 0; i < 2; i++) {
+    static float one[PATCH_ROOM], other[PATCH_ROOM];
+    memset(one, 0xa5, sizeof one);
+    memset(other, 0xa5, sizeof other);
+    affine_patch_ref(level, &map, sides[i], 48, one);
+    ops->affine_patch(level, &map, sides[i], 48, other);
+    if (memcmp(one, other, sizeof one) != 0)
+      fail_msg("%s: a patch of side %d at (%g, %g), sigma %g, in %d x %d differs", name, sides[i], (double)x, (double)y,
+               (double)sigma, level->width, level->height);
+  }
+}
+
+static void test_variants(void **state) {
+  (void)state;
+  static const int32_t sizes[][2] = {{1, 1}, {1, 9}, {9, 1}, {2, 2}, {3, 3}, {17, 40}, {33, 16}, {80, 72}, {96, 80}};
+  float *data = malloc(sizeof *data * ((size_t)STRIDE * ROWS + SLACK));
+  uint32_t seed = 7;
+  assert_non_null(data);
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    const plane_view level = make_plane(data, sizes[i][0], sizes[i][1], &seed);
+    for (int v = 0; stage_variant_names[v]; v++) {
+      const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
+      for (int n = 0; ops && n < WINDOWS; n++) check_window(ops, stage_variant_names[v], &level, &seed);
+    }
+  }
+  free(data);
+}
+
+/* The largest differences there can be, one row of samples 0 and the next 1, under the largest window of each step: the sums
+   keep their sign and come near their limit. */
+static void test_moments_do_not_overflow(void **state) {
+  (void)state;
+  enum { SIDE = 257 };
+  float *data = calloc((size_t)SIDE * SIDE + SLACK, sizeof *data);
+  assert_non_null(data);
+  for (size_t i = 0; i < (size_t)SIDE * SIDE; i++) data[i] = i / SIDE / 2 % 2 == 1 ? 1.0f : 0.0f;
+  const plane_view level = {data, SIDE, SIDE, SIDE};
+  const affine_shape shape = {0.6f, 0.8f, 5.0f};
+  const affine_window w = affine_window_of(128.0f, 128.0f, 1.99999f, &shape);
+  const affine_moments m = affine_moments_ref(&level, &w);
+  assert_int_equal(m.xx, 0);
+  assert_int_equal(m.xy, 0);
+  assert_true(m.yy > INT32_MAX / 4);
+  free(data);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_moments_do_not_overflow)};
+  return cmocka_run_group_tests_name("agree.affine_simd", tests, NULL, NULL);
+}

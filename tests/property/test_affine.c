@@ -1,0 +1,224 @@
+/*
+ * Affine shape of whole frames: the ellipses of drawn blobs, what frames are in lists, equal bytes however the work is
+ * shared, and what is refused.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+
+static hs_image scene;
+
+static int set_up(void **state) {
+  (void)state;
+  scene = extraction_scene(167, 125, 11, NULL);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  hs_image_free(&scene);
+  return 0;
+}
+
+static hs_options affine_options(hs_profile profile) {
+  hs_options o = extraction_options(profile);
+  o.affine = 1;
+  return o;
+}
+
+static void check_frames(const hs_features *expected, const hs_features *got, const char *what) {
+  extraction_check_equal(expected, got, what);
+  assert_non_null(expected->frames);
+  assert_non_null(got->frames);
+  assert_memory_equal(expected->frames, got->frames, expected->count * sizeof *got->frames);
+}
+
+/* The first column of a frame has the direction of the orientation; its short axis is sigma, the long one at most 5 times
+   that. */
+static void test_frames(void **state) {
+  (void)state;
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = affine_options((hs_profile)p);
+    hs_features f = extraction_once(&o, &scene);
+    size_t longer = 0;
+    assert_true(f.count > 60);
+    for (size_t i = 0; i < f.count; i++) {
+      const hs_keypoint *k = &f.keypoints[i];
+      const hs_frame *a = &f.frames[i];
+      const double a11 = (double)a->a11, a12 = (double)a->a12, a21 = (double)a->a21, a22 = (double)a->a22;
+      const double squares = a11 * a11 + a12 * a12 + a21 * a21 + a22 * a22, area = a11 * a22 - a12 * a21;
+      const double root = sqrt(fmax(squares * squares - 4.0 * area * area, 0.0));
+      const double longest = sqrt(0.5 * (squares + root)), shortest = area / longest, sigma = (double)k->sigma;
+      assert_true(fabs(shortest / sigma - 1.0) < 1e-3);
+      assert_true(longest < 5.001 * sigma);
+      assert_true(extraction_angle_between(atan2(a21, a11), (double)k->orientation) < 1e-4);
+      if (longest > 1.2 * sigma) longer++;
+    }
+    assert_true(longer > f.count / 4 && longer < f.count);
+    hs_features_free(&f);
+  }
+}
+
+/* Without the option there are none, and the rest is as it was, also in a list that had them. */
+static void test_no_frames_unasked(void **state) {
+  (void)state;
+  const hs_options plain = extraction_options(HS_PROFILE_LOWE), affine = affine_options(HS_PROFILE_LOWE);
+  hs_context *a = extraction_context(&affine), *b = extraction_context(&plain);
+  hs_features f = extraction_run(b, &scene), again = {0};
+  assert_null(f.frames);
+  assert_int_equal(hs_extract(a, &scene, NULL, &again), HS_OK);
+  assert_non_null(again.frames);
+  assert_int_equal(hs_extract(b, &scene, NULL, &again), HS_OK);
+  assert_null(again.frames);
+  extraction_check_equal(&f, &again, "after a list with frames");
+  hs_features_free(&again);
+  hs_features_free(&f);
+  hs_destroy(b);
+  hs_destroy(a);
+}
+
+static void test_threads_and_variants(void **state) {
+  (void)state;
+  for (int dsp = 0; dsp < 2; dsp++) {
+    hs_options o = affine_options(HS_PROFILE_LOWE);
+    o.dsp = dsp;
+    o.threads = 1;
+    hs_features one = extraction_once(&o, &scene);
+    o.threads = 3;
+    hs_features three = extraction_once(&o, &scene);
+    hs_expert_options expert = extraction_expert(HS_PROFILE_LOWE, "orient=ref,describe=ref");
+    o.expert = &expert;
+    hs_features ref = extraction_once(&o, &scene);
+    check_frames(&one, &three, "three threads");
+    check_frames(&one, &ref, "the reference");
+    hs_features_free(&ref);
+    hs_features_free(&three);
+    hs_features_free(&one);
+  }
+}
+
+/* Describing the features' own keypoints gives the bytes of extraction. */
+static void test_own_keypoints(void **state) {
+  (void)state;
+  const hs_options o = affine_options(HS_PROFILE_LOWE);
+  hs_context *c = extraction_context(&o);
+  hs_features full = extraction_run(c, &scene), f = {0};
+  assert_int_equal(hs_describe(c, &scene, full.keypoints, full.count, &f, NULL), HS_OK);
+  check_frames(&full, &f, "own keypoints");
+  hs_features_free(&f);
+  hs_features_free(&full);
+  hs_destroy(c);
+}
+
+/* Limited features are some of all, frames included. */
+static void test_limited(void **state) {
+  (void)state;
+  hs_options o = affine_options(HS_PROFILE_LOWE);
+  hs_features full = extraction_once(&o, &scene);
+  o.max_features = (int32_t)(full.count / 3);
+  hs_features few = extraction_once(&o, &scene);
+  assert_int_equal(few.count, o.max_features);
+  size_t at = 0;
+  for (size_t i = 0; i < few.count; i++, at++) {
+    while (at < full.count && memcmp(&full.keypoints[at], &few.keypoints[i], sizeof few.keypoints[i]) != 0) at++;
+    assert_true(at < full.count);
+    assert_memory_equal(&full.frames[at], &few.frames[i], sizeof few.frames[i]);
+    assert_memory_equal(extraction_descriptor(&full, at), extraction_descriptor(&few, i),
+                        extraction_descriptor_bytes(&few));
+  }
+  hs_features_free(&few);
+  hs_features_free(&full);
+}
+
+static hs_image blob(double longer, double shorter, double angle) {
+  hs_image image = extraction_blank(160, 160);
+  float *value = extraction_floats(&image);
+  for (int y = 0; y < 160; y++)
+    for (int x = 0; x < 160; x++) {
+      const double u = (x - 80) * cos(angle) + (y - 80) * sin(angle), v = (y - 80) * cos(angle) - (x - 80) * sin(angle);
+      value[y * 160 + x] = (float)(0.2 + 0.7 * exp(-0.5 * (u * u / longer / longer + v * v / shorter / shorter)));
+    }
+  return image;
+}
+
+/* The long axis of a drawn ellipse has its direction, its shape the more anisotropy the longer it is; a circle has none. As
+   levels are round, the shape's quotient is below that drawn: 1.32, 1.45, 1.99 and 2.57 where it is 1.6, 2, 3 and 4. */
+static void test_drawn_blobs(void **state) {
+  (void)state;
+  static const double drawn[][4] = {
+      {6, 6, 0, 1.0}, {8, 5, 0.4, 1.32}, {10, 5, 1.1, 1.45}, {12, 4, 2.0, 1.99}, {16, 4, 0.7, 2.57}};
+  for (int i = 0; i < 5; i++) {
+    hs_options o = affine_options(HS_PROFILE_LOWE);
+    o.upright = 1;
+    o.contrast = 0.02f;
+    o.edge = 1000.0f;
+    hs_image image = blob(drawn[i][0], drawn[i][1], drawn[i][2]);
+    hs_features f = extraction_once(&o, &image);
+    size_t best = f.count;
+    for (size_t n = 0; n < f.count; n++)
+      if (hypot((double)f.keypoints[n].x - 80, (double)f.keypoints[n].y - 80) < 2 &&
+          (best == f.count || f.keypoints[n].sigma > f.keypoints[best].sigma))
+        best = n;
+    assert_true(best < f.count);
+    const hs_frame *a = &f.frames[best];
+    const double xx = (double)(a->a11 * a->a11 + a->a12 * a->a12), yy = (double)(a->a21 * a->a21 + a->a22 * a->a22);
+    const double xy = (double)(a->a11 * a->a21 + a->a12 * a->a22), d = 0.5 * (xx - yy), r = hypot(d, xy);
+    const double quotient = sqrt((0.5 * (xx + yy) + r) / (0.5 * (xx + yy) - r));
+    assert_true(fabs(quotient - drawn[i][3]) < 0.06);
+    if (i > 0) assert_true(extraction_angle_between(atan2(xy, d), 2.0 * drawn[i][2]) < 0.02);
+    hs_features_free(&f);
+    hs_image_free(&image);
+  }
+}
+
+/* Contexts of a GPU are refused, whether there is one or not; auto is the CPU, and says why. */
+static void test_devices(void **state) {
+  (void)state;
+  static const hs_device devices[] = {HS_DEVICE_CUDA, HS_DEVICE_HYBRID};
+  hs_options o = affine_options(HS_PROFILE_LOWE);
+  char message[512];
+  for (int i = 0; i < 2; i++) {
+    hs_context *c = NULL;
+    o.device = devices[i];
+    assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_OPTION);
+    assert_null(c);
+    assert_non_null(strstr(message, "affine"));
+    assert_non_null(strstr(message, "CPU"));
+  }
+  o.device = HS_DEVICE_AUTO;
+  hs_context *c = extraction_context(&o);
+  assert_non_null(strstr(hs_backend_report(c), "affine shape is computed on the CPU"));
+  hs_destroy(c);
+}
+
+/* A picture that was made smaller by different shares of its sides: frames are put back as places are. */
+static void test_original_size(void **state) {
+  (void)state;
+  hs_keypoint k = {.x = 10, .y = 20, .sigma = 2};
+  hs_frame frame = {1, 2, 3, 4};
+  hs_features f = {.count = 1, .keypoints = &k, .frames = &frame, .image_width = 100, .image_height = 50};
+  const hs_image image = {.width = 100, .height = 50, .original_width = 200, .original_height = 200};
+  f.descriptor_type = HS_DESCRIPTOR_NONE;
+  assert_int_equal(hs_features_to_original(&f, &image), HS_OK);
+  assert_true(frame.a11 == 2 && frame.a12 == 4 && frame.a21 == 12 && frame.a22 == 16);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_frames),
+                                     cmocka_unit_test(test_no_frames_unasked),
+                                     cmocka_unit_test(test_threads_and_variants),
+                                     cmocka_unit_test(test_own_keypoints),
+                                     cmocka_unit_test(test_limited),
+                                     cmocka_unit_test(test_drawn_blobs),
+                                     cmocka_unit_test(test_devices),
+                                     cmocka_unit_test(test_original_size)};
+  return cmocka_run_group_tests_name("property.affine", tests, set_up, tear_down);
+}
