@@ -6,17 +6,14 @@
 #include <unistd.h>
 
 #include "cpu/float_environment.h"
-#include "cpu/threads.h"
 #include "cpu/worker_signals.h"
 #include "pipeline/frame/in_flight_ring.h"
-#include "pipeline/frame/small_images.h"
 #include "pipeline/device/backend.h"
 #include "pipeline/encoded/engine_check.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/frame/run_frame.h"
 
 enum { IN_FLIGHT_DEFAULT = 8 };
 
@@ -24,198 +21,7 @@ enum { IN_FLIGHT_DEFAULT = 8 };
    files are read for a GPU: each takes a core for longer than the GPU works on it. */
 enum { IN_FLIGHT_ENCODED = 2 * CUDA_JPEG_MOST, IN_FLIGHT_FILES = 64 };
 
-static void keep_error(in_flight_slot *s, const hs_context *lane) {
-  hs_message_set(s->error, sizeof s->error, "%s", lane->error);
-  hs_message_set(s->location, sizeof s->location, "%s", lane->error_location);
-}
-
-/* A set of the lane's results that may be written, -1: none. */
-static int32_t free_set(const in_flight_lane *lane) {
-  for (int32_t i = 0; i < CUDA_RESULT_SETS; i++)
-    if (lane->held[i] == 0) return i;
-  return -1;
-}
-
-/* The CPU does an image that does not fit the device. */
-static void fall_back(in_flight_lane *lane, in_flight_slot *s) {
-  hs_context *c = lane->context;
-  keep_error(s, c);
-  s->status = extract_on_cpu(c, &s->image, s->masked ? &s->mask : NULL, &s->own);
-  s->features = s->own;
-  s->fell_back = s->is_own = s->status == HS_OK;
-  if (s->status != HS_OK) keep_error(s, c);
-}
-
-/* Features that the lane's context has listed on the host, of a frame in tiles: the slot takes them over. */
-static void keep_own(hs_context *c, in_flight_slot *s) {
-  hs_features_free(&s->own);
-  s->own = c->view;
-  memset(&c->view, 0, sizeof c->view);
-  s->is_own = true;
-}
-
-/* Runs one image in the lane's context, without the lock. */
-static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
-  hs_context *c = lane->context;
-  const hs_image *mask = s->masked ? &s->mask : NULL;
-  if (s->from_file && !lane->ring->on_device) in_flight_read_slot(s);
-  if (s->unreadable) return;
-  if (lane->ring->on_device) {
-    const hs_features *view = NULL;
-    s->status = extract_view(c, &s->pixels, s->on_device, mask, &view);
-    s->features = s->status == HS_OK ? *view : (hs_features){0};
-    if (s->status == HS_OK && view == &c->view) keep_own(c, s);
-    if (backend_falls_back(c, s->status)) {
-      fall_back(lane, s);
-      return;
-    }
-  } else {
-    s->status = hs_extract(c, &s->image, mask, &s->features);
-  }
-  if (s->status != HS_OK) keep_error(s, c);
-}
-
-/* Runs a group. Its images share one device and one allocation, so they fail, or fall back to the CPU, together. */
-static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
-  in_flight_ring *f = lane->ring;
-  const hs_image *images[CUDA_GROUP_MAX] = {NULL};
-  hs_features views[CUDA_GROUP_MAX];
-  for (int32_t i = 0; i < count; i++) images[i] = &ring_slot(f, first + (uint64_t)i)->pixels;
-  const hs_status st = small_images_run(lane->context, images, ring_slot(f, first)->on_device, count, views);
-  for (int32_t i = 0; i < count; i++) {
-    in_flight_slot *s = ring_slot(f, first + (uint64_t)i);
-    s->status = st;
-    if (st == HS_OK) s->features = views[i];
-    if (backend_falls_back(lane->context, st))
-      fall_back(lane, s);
-    else if (st != HS_OK)
-      keep_error(s, lane->context);
-  }
-}
-
-/* A file's features are those of the original, and its pixels are no longer needed. */
-static void end_file(in_flight_slot *s) {
-  if (s->from_file && s->status == HS_OK) file_picture_place(&s->picture, &s->features);
-  file_picture_free(&s->picture);
-}
-
-static void run_images(in_flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
-  if (lane->ring->on_device) cuda_frame_use_results(lane->context, set);
-  if (count > 1)
-    run_group(lane, first, count);
-  else
-    run_slot(lane, ring_slot(lane->ring, first));
-  for (int32_t i = 0; i < count; i++) end_file(ring_slot(lane->ring, first + (uint64_t)i));
-}
-
 static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
-
-/* Each lane may hold the memory of a group, so a group has the device's room divided by the number of lanes. */
-static int32_t group_for(const in_flight_ring *f, const hs_context *c, const hs_image *image, int32_t lanes_most) {
-  const int32_t room_for = lanes_most / f->lane_count;
-  return least(small_images_most(c, image), room_for > 1 ? room_for : 1);
-}
-
-/* What of an image's size decides who takes it, for a file: it was not known at its submission. Under the lock. */
-static void size_file(const in_flight_lane *lane, in_flight_slot *s) {
-  const in_flight_ring *f = lane->ring;
-  if (s->lanes_most > 0) return;
-  s->lanes_most = s->unreadable ? f->lane_count : cuda_frame_lanes(lane->context, s->image.width, s->image.height);
-  s->group_most = s->unreadable || s->masked ? 1 : group_for(f, lane->context, &s->image, s->lanes_most);
-  context_clear_error(lane->context);
-}
-
-/* The image that lanes take next, f->end: none is ready. Where results are taken in their order only the first that waits:
-   lanes that went ahead of it could fill all memory for results. Under the lock. */
-static uint64_t first_ready(in_flight_ring *f) {
-  uint64_t image = f->next;
-  while (f->any_order && image != f->end && ring_slot(f, image)->state != SLOT_READY) image++;
-  return image != f->end && ring_slot(f, image)->state == SLOT_READY ? image : f->end;
-}
-
-/* Whether an image waits and this lane may take it: *image. Under the lock. */
-static bool may_take(in_flight_lane *lane, uint64_t *image) {
-  in_flight_ring *f = lane->ring;
-  *image = first_ready(f);
-  if (*image == f->end) return false;
-  size_file(lane, ring_slot(f, *image));
-  return lane - f->lanes < ring_slot(f, *image)->lanes_most && free_set(lane) >= 0;
-}
-
-/* How many of the waiting images the lane takes as one group: images alike, as many as are worth it, but no more than
-   its share, so that other lanes get work too; a power of two, so that few graphs suffice. Under the lock. */
-static int32_t group_to_take(const in_flight_lane *lane, uint64_t image) {
-  in_flight_ring *f = lane->ring;
-  const in_flight_slot *first = ring_slot(f, image);
-  const uint64_t waiting = f->end - image, share = (waiting + (uint64_t)f->lane_count - 1) / (uint64_t)f->lane_count;
-  int32_t alike = 1, count = 1;
-  while ((uint64_t)alike < share && alike < first->group_most) {
-    in_flight_slot *s = ring_slot(f, image + (uint64_t)alike);
-    if (s->state != SLOT_READY || s->on_device != first->on_device) break;
-    size_file(lane, s);
-    if (s->group_most == 1 || !small_images_alike(&first->pixels, &s->pixels)) break;
-    alike++;
-  }
-  while (2 * count <= alike) count *= 2;
-  return count;
-}
-
-/* Wakes lanes because images wait. One signal suffices if every lane may take the next image. Otherwise all are woken,
-   because the signal could go to a lane that may not take it and would go back to sleep. Under the lock. */
-static void wake_lanes(in_flight_ring *f) {
-  const uint64_t image = first_ready(f);
-  if (image == f->end) return;
-  bool anyone = ring_slot(f, image)->lanes_most >= f->lane_count;
-  for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
-  if (anyone)
-    pthread_cond_signal(&f->work);
-  else
-    pthread_cond_broadcast(&f->work);
-}
-
-/* Waits for images and takes them; returns how many, 0 when the lanes must end. Under the lock. */
-static int32_t take(in_flight_lane *lane, uint64_t *first) {
-  in_flight_ring *f = lane->ring;
-  while (!f->ending && !may_take(lane, first)) pthread_cond_wait(&f->work, &f->lock);
-  if (f->ending) return 0;
-  const int32_t count = group_to_take(lane, *first), set = free_set(lane);
-  for (int32_t i = 0; i < count; i++) {
-    in_flight_slot *s = ring_slot(f, *first + (uint64_t)i);
-    s->state = SLOT_TAKEN;
-    s->lane = (int32_t)(lane - f->lanes);
-    s->set = set;
-  }
-  while (f->next != f->end && ring_slot(f, f->next)->state == SLOT_TAKEN) f->next++;
-  if (f->on_device) lane->held[set] += count;
-  if (f->next != f->end && ring_slot(f, f->next)->state == SLOT_ENCODED) pthread_cond_signal(&f->encoded);
-  wake_lanes(f); /* other lanes may take the images behind */
-  return count;
-}
-
-/* The image is done, and its pixels are no longer needed. Under the lock. */
-static void end_slot(in_flight_ring *f, in_flight_slot *s) {
-  s->done = true;
-  if (s->decoded_in >= 0 && --f->decoded_held[s->decoded_in] == 0) pthread_cond_signal(&f->encoded);
-}
-
-static void *lane_main(void *argument) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  in_flight_lane *lane = argument;
-  in_flight_ring *f = lane->ring;
-  uint64_t first;
-  pthread_mutex_lock(&f->lock);
-  for (int32_t count = take(lane, &first); count > 0; count = take(lane, &first)) {
-    const int32_t set = ring_slot(f, first)->set;
-    pthread_mutex_unlock(&f->lock);
-    run_images(lane, first, count, set);
-    pthread_mutex_lock(&f->lock);
-    backend_statistics(lane->context, &lane->statistics);
-    for (int32_t i = 0; i < count; i++) end_slot(f, ring_slot(f, first + (uint64_t)i));
-    pthread_cond_broadcast(&f->done);
-  }
-  pthread_mutex_unlock(&f->lock);
-  return NULL;
-}
 
 /* The image's results are no longer needed. Under the lock. */
 static void give_back(in_flight_ring *f, uint64_t image) {
@@ -249,7 +55,7 @@ static hs_status start_lanes(in_flight_ring *f, hs_context *owner, int32_t lanes
     st = backend_clone(owner, threads / lanes + (i < threads % lanes ? 1 : 0), &lane->context);
     if (st != HS_OK) break;
     backend_statistics(lane->context, &lane->statistics);
-    if (pthread_create(&lane->thread, NULL, lane_main, lane) == 0) {
+    if (pthread_create(&lane->thread, NULL, in_flight_lane_main, lane) == 0) {
       f->lane_count++;
       continue;
     }
@@ -376,7 +182,7 @@ static in_flight_slot *open_slot(hs_context *c, const hs_image *mask) {
 static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
   f->end++;
   if (s->state == SLOT_READY)
-    wake_lanes(f);
+    in_flight_wake_lanes(f);
   else
     pthread_cond_signal(s->state == SLOT_UNREAD ? &f->unread : &f->encoded);
 }
@@ -395,7 +201,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   if (st != HS_OK) return st;
   in_flight_ring *f = c->in_flight;
   if (encoded) in_flight_start_decoder(f, c);
-  const int32_t lanes_most = lanes_for(c, image), group_most = group_for(f, c, image, lanes_most);
+  const int32_t lanes_most = lanes_for(c, image), group_most = in_flight_group_most(f, c, image, lanes_most);
   pthread_mutex_lock(&f->lock);
   in_flight_slot *s = open_slot(c, mask);
   if (s) {

@@ -83,6 +83,18 @@ static inline in_flight_slot *ring_slot(struct in_flight_ring *f, uint64_t image
   return &f->slots[image % (uint64_t)f->slot_count];
 }
 
+/* ---- in_flight_lanes.c */
+
+/* A lane's thread: takes images and runs them until the ring ends. `lane`: its in_flight_lane. Returns null. */
+void *in_flight_lane_main(void *lane);
+/* Wakes lanes because images wait. One signal suffices if every lane may take the next image. Otherwise all are woken,
+   because the signal could go to a lane that may not take it and would go back to sleep. Under the lock. */
+void in_flight_wake_lanes(struct in_flight_ring *ring);
+/* Most images like this one that may share launches. Each lane may hold the memory of a group, so a group has the device's
+   room, `lanes_most` images, divided by the number of lanes. */
+int32_t in_flight_group_most(const struct in_flight_ring *ring, const hs_context *c, const hs_image *image,
+                             int32_t lanes_most);
+
 /* ---- in_flight_decoder.c */
 
 /* Starts the decoder for the first encoded image. Without it lanes decode by libjpeg. */

@@ -34,7 +34,11 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define hs_count_in_flight       lanes_count_in_flight
 #define in_flight_wait_any       lanes_wait_any
 #define pthread_cond_wait        counted_wait
+#define in_flight_lane_main      lanes_lane_main
+#define in_flight_wake_lanes     lanes_wake_lanes
+#define in_flight_group_most     lanes_group_most
 #include "pipeline/frame/in_flight.c"
+#include "pipeline/frame/in_flight_lanes.c"
 
 enum { SLOTS = 8, LANES = 2, PATIENCE_MS = 10000 };
 
@@ -73,7 +77,7 @@ static void add_image(in_flight_ring *f, int32_t lanes_most, int32_t group_most)
   s->decoded_in = -1;
   s->lane = -1;
   f->end++;
-  wake_lanes(f);
+  in_flight_wake_lanes(f);
   pthread_mutex_unlock(&f->lock);
 }
 
