@@ -457,8 +457,8 @@ HS_API hs_format hs_format_of_name(const char *path);
 /* 1: the program that the format is of reads JPEGs as stored, whatever their EXIF orientation, so that features for it
    come from images loaded with ignore_exif 1. 0: no such program, or no such format. */
 HS_API int32_t hs_format_ignores_exif(hs_format format);
-/* The digest of features that manifests of `hartsift batch` have: FNV-1a of 64 bits in eight lanes over count, keypoints and
-   descriptors as they are (FORMATS.md, "Manifest"), so equal for equal features on every machine and in every format that
+/* The digest of features that manifests of `hartsift batch` have: FNV-1a of 64 bits in eight lanes over count, keypoints,
+   descriptors and, where there are some, frames as they are (FORMATS.md, "Manifest"), so equal for equal features on every machine and in every format that
    loses nothing. It tells results apart and is no protection against forgery. Statuses: HS_ERR_ARGUMENT (null, keypoints
    missing). */
 HS_API hs_status hs_digest_features(const hs_features *features, uint64_t *digest);

@@ -232,6 +232,8 @@ def test_frames_of_affine_features(tmp_path):
     assert np.load(tmp_path / "f.npz")["frames"].shape == (len(found), 4)
     found.save(tmp_path / "f.json")
     assert hartsift.read_features(tmp_path / "f.json").frames is None
+    circles = hartsift.Features(found.records, found.descriptors, found.image_size)
+    assert circles.digest != found.digest
     with pytest.raises(hartsift.ArgumentError, match="frames are"):
         hartsift.Features(found.records, found.descriptors, frames=found.frames[1:])
     with pytest.raises(hartsift.ArgumentError, match="affine shape is computed on contexts of the CPU"):

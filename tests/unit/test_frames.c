@@ -55,6 +55,30 @@ static void test_room(void **state) {
   assert_null(f.frames);
 }
 
+/* Two lists that differ in frames alone are told apart, and no frames count as none. */
+static void test_digest(void **state) {
+  (void)state;
+  hs_features f = framed();
+  hs_frame *frames = f.frames;
+  uint64_t with = 0, without = 0, other = 0;
+  assert_int_equal(hs_digest_features(&f, &with), HS_OK);
+  f.frames = NULL;
+  assert_int_equal(hs_digest_features(&f, &without), HS_OK);
+  assert_true(with != without);
+  f.frames = frames;
+  for (size_t i = 0; i < 4 * COUNT; i++) {
+    float *const of_row[4] = {&frames[i / 4].a11, &frames[i / 4].a12, &frames[i / 4].a21, &frames[i / 4].a22};
+    const float kept = *of_row[i % 4];
+    *of_row[i % 4] += 1.0f;
+    assert_int_equal(hs_digest_features(&f, &other), HS_OK);
+    assert_true(other != with && other != without);
+    *of_row[i % 4] = kept;
+  }
+  assert_int_equal(hs_digest_features(&f, &other), HS_OK);
+  assert_true(other == with);
+  hs_features_free(&f);
+}
+
 /* Saves and loads; the path is left in it. */
 static hs_features through(const hs_features *f, hs_format format, const char *name, scratch_folder *folder,
                            char *path) {
@@ -140,7 +164,8 @@ static void test_colmap(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_room), cmocka_unit_test(test_npz),
-                                     cmocka_unit_test(test_oxford), cmocka_unit_test(test_colmap)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_room), cmocka_unit_test(test_digest),
+                                     cmocka_unit_test(test_npz), cmocka_unit_test(test_oxford),
+                                     cmocka_unit_test(test_colmap)};
   return cmocka_run_group_tests_name("unit.frames", tests, NULL, NULL);
 }

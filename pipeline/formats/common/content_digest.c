@@ -78,6 +78,13 @@ static void digest_add_floats(digest_state *state, const float *values, size_t c
   }
 }
 
+void digest_add_frames(digest_state *state, const hs_frame *frames, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const float row[4] = {frames[i].a11, frames[i].a12, frames[i].a21, frames[i].a22};
+    digest_add_floats(state, row, 4);
+  }
+}
+
 void digest_start_features(digest_state *state, size_t count) {
   uint8_t bytes[8];
   digest_start(state);
@@ -94,6 +101,7 @@ uint64_t digest_features(const hs_features *features) {
     digest_add(&state, features->descriptors, values);
   else if (features->descriptors && features->descriptor_type == HS_DESCRIPTOR_F32)
     digest_add_floats(&state, features->descriptors, values);
+  if (features->frames) digest_add_frames(&state, features->frames, features->count);
   return digest_end(&state);
 }
 

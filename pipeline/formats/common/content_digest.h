@@ -25,12 +25,14 @@ void digest_add(digest_state *state, const void *bytes, size_t size);
 /* The digest of all that was added; more may be added afterwards. */
 uint64_t digest_end(const digest_state *state);
 
-/* A digest of features in its parts: the count, then all keypoints, then descriptor entries by digest_add. */
+/* A digest of features in its parts: the count, then all keypoints, then descriptor entries by digest_add, then frames. */
 void digest_start_features(digest_state *state, size_t count);
 void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoints, size_t count);
+void digest_add_frames(digest_state *state, const hs_frame *frames, size_t count);
 
 /* Over the count (8 bytes), each keypoint's x, y, sigma, orientation, response (4 bytes each), octave, level (2 each),
-   then all descriptor entries (1 or 4 bytes); numbers with their least byte first, floats by their bits. */
+   then all descriptor entries (1 or 4 bytes), then each frame's a11, a12, a21, a22 (4 each) where the list has frames; numbers
+   with their least byte first, floats by their bits. */
 uint64_t digest_features(const hs_features *features);
 
 /* Adds a file's content, read in pieces. Statuses: HS_ERR_IO (errno tells), HS_ERR_MEMORY. */
