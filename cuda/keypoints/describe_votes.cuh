@@ -1,0 +1,289 @@
+/*
+ * A feature's votes by a warp: where the bins lie in shared memory, a window's samples, and what they add.
+ */
+#ifndef HARTSIFT_CUDA_KEYPOINTS_DESCRIBE_VOTES_CUH
+#define HARTSIFT_CUDA_KEYPOINTS_DESCRIBE_VOTES_CUH
+
+#include "cuda/keypoints/window_tile.cuh"
+#include "cuda/prim/compact.cuh"
+#include "cuda/prim/opaque.cuh"
+#include "cuda/prim/shared_memory.cuh"
+#include "cuda/prim/warp_hist.cuh"
+#include "stages/describe.h"
+
+/* Samples along a segment of the window: all of one of radius 39, sigma 3.7. */
+enum { DESCRIBE_TILE = 80 };
+
+typedef window_tile<DESCRIBE_TILE> describe_tile;
+
+/*
+ * Where the bins lie: direction by direction (0 to 8), a plane of 5 rows of 5 cells each and three more words. Padded
+ * cell (r, c) of direction d is at d * plane + r * pitch + c. The first row and the first cell of each row take what
+ * votes above and left of the patch; what votes right of it goes to the first cell of the next row, what votes below it
+ * to the three words and the first row of the next plane. None of these is read. With the three words, cells next to
+ * each other in any direction lie in different banks.
+ */
+enum {
+  DESCRIBE_PITCH = DESCRIBE_CELLS + 1,
+  DESCRIBE_PLANE = (DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + 3,
+  DESCRIBE_STORED = ((DESCRIBE_BINS + 1) * DESCRIBE_PLANE + 2 * DESCRIBE_PITCH + 1 + 3) / 4 * 4
+};
+
+/* One warp's shared memory. */
+template <int COPIES> struct __align__(16) describe_shared {
+  int32_t votes[DESCRIBE_STORED * COPIES]; /* (direction * plane + cell) * copies + copy */
+  describe_tile tile;
+};
+
+/* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), which floats' bits leave in. */
+typedef struct described_sample {
+  uint32_t index;
+  int32_t v[8];
+} described_sample;
+
+#define ROUNDING_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 leaves whole numbers in the low bits */
+#define ROUNDED_BIAS   0x4b400000u /* and these bits, a multiple of 8 */
+#define DESCRIBE_BIAS  (ROUNDED_BIAS * (DESCRIBE_PITCH + 1u))
+
+/* As hs_rounded_product, ROUNDED_BIAS still added. */
+static __device__ __forceinline__ int32_t biased_product(float a, float b) {
+  return __float_as_int(hs_fmaf(a, b, ROUNDING_SHIFT));
+}
+
+/* As describe_share. */
+static __device__ __forceinline__ void describe_share_biased(float v, float fc, float fd, float fcd, int32_t *votes) {
+  const int32_t all = __float_as_int(v + ROUNDING_SHIFT), column = biased_product(v, fc);
+  const int32_t direction = biased_product(v, fd), both = biased_product(v, fcd);
+  votes[3] = both - (int32_t)ROUNDED_BIAS;
+  votes[2] = column - both;
+  votes[1] = direction - both;
+  votes[0] = all - column - votes[1];
+}
+
+/* The same operations as describe_votes_of, its floors by additions rounded down, which are exact. */
+static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight,
+                                                       float row, float column, described_sample *out) {
+  float magnitude, angle;
+  hs_polar(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
+  const float direction = w->direction - angle;
+  const float r = __fadd_rd(row, ROUNDING_SHIFT), c = __fadd_rd(column, ROUNDING_SHIFT),
+              d = __fadd_rd(direction, ROUNDING_SHIFT);
+  const float fr = row - (r - ROUNDING_SHIFT), fc = column - (c - ROUNDING_SHIFT),
+              fd = direction - (d - ROUNDING_SHIFT), fcd = fc * fd;
+  const float v = magnitude * weight;
+  const float v1 = v * fr, v0 = v - v1;
+  out->index = (__float_as_uint(d) & (DESCRIBE_BINS - 1u)) * DESCRIBE_PLANE +
+               (__float_as_uint(r) * DESCRIBE_PITCH + __float_as_uint(c));
+  describe_share_biased(v0, fc, fd, fcd, out->v);
+  describe_share_biased(v1, fc, fd, fcd, out->v + 4);
+}
+
+/* Bin of vote j from the first one's. */
+static __device__ __forceinline__ int32_t vote_offset(int32_t j) {
+  return (j & 1 ? DESCRIBE_PLANE : 0) + (j & 4 ? DESCRIBE_PITCH : 0) + (j & 2 ? 1 : 0);
+}
+
+/* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics. */
+template <int COPIES>
+static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lane_votes, bool inside,
+                                                    const described_sample *sample) {
+  if (COPIES > 0) {
+    if (!inside) return;
+    const uint32_t at = lane_votes + sample->index * (COPIES * 4u);
+#pragma unroll
+    for (int32_t j = 0; j < 8; j++) shared_add(at + (uint32_t)(vote_offset(j) * COPIES * 4), sample->v[j]);
+  } else {
+    const int32_t first = inside ? (int32_t)(sample->index - DESCRIBE_BIAS) : 0;
+#pragma unroll
+    for (int32_t j = 0; j < 8; j++) warp_hist_add(votes, first + vote_offset(j), inside ? sample->v[j] : 0);
+  }
+}
+
+/*
+ * The columns of a row that vote, within a segment's. First bounds by rough division, widened by a thousandth of a cell
+ * and a hundredth of a sample; a coefficient of zero gives an infinite bound or, where even that is undefined, none.
+ * Then each end moves in until its sample votes. What lies between votes too: row and column as computed never turn
+ * back along a row of samples, because multiply-adds and their rounding do not.
+ */
+static __device__ __forceinline__ window_span describe_span(const describe_window *w, const window_segment *segment,
+                                                            int32_t row) {
+  const float reach = 0.5f * (DESCRIBE_CELLS + 1) + 0.001f, shift = w->x - (float)w->cx, limit = 4096.0f;
+  const float per_cosine = __fdividef(1.0f, w->cosine), per_sine = __fdividef(1.0f, w->sine);
+  const float dy = (float)(segment->y + row) - w->y;
+  const float u = dy * w->sine, v = dy * w->cosine;
+  const float u0 = (-reach - u) * per_cosine, u1 = (reach - u) * per_cosine;
+  const float v0 = (v - reach) * per_sine, v1 = (v + reach) * per_sine;
+  const float low = fmaxf(fmaxf(fminf(u0, u1), fminf(v0, v1)), -limit);
+  const float high = fminf(fminf(fmaxf(u0, u1), fmaxf(v0, v1)), limit);
+  const int32_t first_x = max(w->cx + (int32_t)ceilf(fminf(low, limit) + shift - 0.01f), segment->x);
+  const int32_t last_x =
+      min(w->cx + (int32_t)floorf(fmaxf(high, -limit) + shift + 0.01f), segment->x + segment->columns - 1);
+  float x = (float)first_x, end = (float)last_x, ignored_row, ignored_column;
+  while (x <= end && !describe_place(w, x - w->x, dy, &ignored_row, &ignored_column)) x += 1.0f;
+  while (x <= end && !describe_place(w, end - w->x, dy, &ignored_row, &ignored_column)) end -= 1.0f;
+  const window_span span = {(int32_t)x - segment->x, (int32_t)end - (int32_t)x + 1};
+  return span;
+}
+
+/* Where a lane reads: the segment's samples, its sample of a run added, and the list, its run of a step added. */
+typedef struct describe_source {
+  const float *base, *above, *below;
+  int32_t stride;
+  uint32_t columns, rows; /* shared addresses of the tables of distances and weights */
+  const uint16_t *end;    /* of the list */
+} describe_source;
+
+/* The sample whose neighbours a lane has in flight, in the segment; none unless inside. */
+typedef struct described_position {
+  int32_t row, column;
+  bool inside;
+} described_position;
+
+/* The neighbours of a lane's sample: in flight from one step to the next. */
+typedef struct described_near {
+  float left, right, up, down;
+} described_near;
+
+/*
+ * Issues the loads of the neighbours of the lane's sample at `list`, one step ahead of their use (software pipelining).
+ * They go into the registers of the step before ("+f"), so the gradient of that step must be computed first. This order
+ * matters because a warp has only six scoreboards for loads in flight: if both steps' loads were outstanding, the
+ * compiler could give them the same scoreboard, and waiting for the older ones would wait for the newer ones too.
+ */
+static __device__ __forceinline__ described_position describe_prefetch(const describe_source *from,
+                                                                       const uint16_t *list, described_near *near) {
+  const uint32_t run = *list;
+  described_position position;
+  position.row = window_run_row(run);
+  position.column = window_run_column(run);
+  position.inside = list < from->end && window_run_reaches(run, threadIdx.x % RUN_LENGTH);
+  const int32_t at = position.row * from->stride + position.column;
+  asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\t"
+               "@p ld.global.nc.f32 %0, [%5 + -4];\n\t@p ld.global.nc.f32 %1, [%5 + 4];\n\t"
+               "@p ld.global.nc.f32 %2, [%6];\n\t@p ld.global.nc.f32 %3, [%7];\n\t}"
+               : "+f"(near->left), "+f"(near->right), "+f"(near->up), "+f"(near->down)
+               : "r"((int32_t)position.inside), "l"(from->base + at), "l"(from->above + at), "l"(from->below + at));
+  return position;
+}
+
+/* Takes the gradient of the sample at `position`, prefetches the one at `list` and votes meanwhile. */
+template <int COPIES>
+static __device__ __forceinline__ described_position describe_step(int32_t *votes, uint32_t lane_votes,
+                                                                   const describe_source *from,
+                                                                   const describe_window *w,
+                                                                   const described_position *position,
+                                                                   const uint16_t *list, described_near *near) {
+  const float gx = near->right - near->left, gy = near->down - near->up;
+  const described_position next = describe_prefetch(from, list, near);
+  described_sample sample;
+  if (position->inside) {
+    const float2 column = shared_pair(from->columns + 8u * (uint32_t)position->column),
+                 row = shared_pair(from->rows + 8u * (uint32_t)position->row);
+    float patch_row, patch_column;
+    describe_place(w, column.x, row.x, &patch_row, &patch_column);
+    describe_sample(w, gx, gy, column.y * row.y, patch_row, patch_column, &sample);
+  }
+  describe_add<COPIES>(votes, lane_votes, position->inside, &sample);
+  return next;
+}
+
+/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run; the loop is
+   unrolled by two, so that positions are not copied between registers. lane_votes: the shared address of the lane's
+   copy of bin 0, less what DESCRIBE_BIAS adds. */
+template <int COPIES>
+static __device__ __forceinline__ void describe_runs(int32_t *votes, const describe_tile *tile,
+                                                     const window_segment *segment, const describe_window *w,
+                                                     int32_t listed) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
+  const uint32_t lane_votes = shared_address(votes + lane % (COPIES > 1 ? COPIES : 1)) - DESCRIBE_BIAS * (COPIES * 4u);
+  describe_source from;
+  from.stride = opaque_int(segment->stride);
+  from.base = opaque_pointer(segment->corner + sub);
+  from.above = opaque_pointer(from.base - from.stride);
+  from.below = opaque_pointer(from.base + from.stride);
+  from.columns = shared_address(tile->column + sub);
+  from.rows = shared_address(tile->row);
+  from.end = tile->runs + listed;
+  const uint16_t *list = tile->runs + group, *stop = from.end + group; /* of all lanes in the same step */
+  described_near near = {0.0f, 0.0f, 0.0f, 0.0f};
+  described_position even = describe_prefetch(&from, list, &near), odd;
+#pragma unroll 1
+  while (list < stop) {
+    odd = describe_step<COPIES>(votes, lane_votes, &from, w, &even, list + RUN_GROUPS, &near);
+    list += 2 * RUN_GROUPS;
+    if (list - RUN_GROUPS >= stop) break;
+    even = describe_step<COPIES>(votes, lane_votes, &from, w, &odd, list, &near);
+  }
+}
+
+/* Votes of one segment of the window, whose weights are in shared memory; of WARPS warps each takes every WARPS-th row. */
+template <int COPIES, int WARPS>
+static __device__ __forceinline__ void describe_segment(int32_t *votes, describe_tile *tile,
+                                                        const window_segment *segment, const describe_window *w) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
+  int32_t listed = 0;
+  for (int32_t first = 0;; first += WARP_LANES * WARPS) {
+    const int32_t row = first + lane * WARPS + turn;
+    window_span span = {0, 0};
+    if (row < segment->rows) span = describe_span(w, segment, row);
+    const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
+    const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
+    if (first >= segment->rows || listed + more > tile->RUNS) {
+      __syncwarp(); /* the list and the weights are whole */
+      describe_runs<COPIES>(votes, tile, segment, w, listed);
+      __syncwarp(); /* and read */
+      if (first >= segment->rows) return;
+      listed = 0;
+    }
+    window_list_runs(tile->runs + listed + before, span, row);
+    listed += more;
+  }
+}
+
+/* The padded histogram of one feature, as far as this of its WARPS warps makes it; complete for every lane at the end. */
+template <int COPIES, int WARPS>
+static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_tile *tile, const plane_view *level,
+                                                     const describe_window *w, float scale) {
+  enum { STORED = COPIES > 1 ? COPIES : 1 };
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
+  /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
+     1e-30, where a vote rounds to nothing. */
+  const window_geometry geometry = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
+  __syncwarp(); /* the feature before is done */
+  for (int32_t i = lane; i < DESCRIBE_STORED * STORED / 4; i += WARP_LANES) ((int4 *)votes)[i] = make_int4(0, 0, 0, 0);
+  const int32_t top = window_tile_first(w->radius, w->cy, 1), left = window_tile_first(w->radius, w->cx, 1);
+  const int32_t bottom = window_tile_last(w->radius, w->cy, level->height, 1);
+  const int32_t right = window_tile_last(w->radius, w->cx, level->width, 1);
+  for (int32_t row = top; row <= bottom; row += DESCRIBE_TILE)
+    for (int32_t column = left; column <= right; column += DESCRIBE_TILE) {
+      const int32_t x = w->cx + column, y = w->cy + row, stride = (int32_t)level->stride;
+      const window_segment segment = {x,
+                                      y,
+                                      min((int32_t)DESCRIBE_TILE, right - column + 1),
+                                      min((int32_t)DESCRIBE_TILE, bottom - row + 1),
+                                      stride,
+                                      level->data + (size_t)y * level->stride + (size_t)x};
+      window_tile_weights(tile, &geometry, &segment);
+      describe_segment<COPIES, WARPS>(votes, tile, &segment, w);
+    }
+  __syncwarp(); /* needed where the window lies outside the level and no segment was taken */
+}
+
+/* Sum of the copies of one stored bin. */
+template <int COPIES> static __device__ __forceinline__ int32_t describe_stored(const int32_t *votes, int32_t bin) {
+  int32_t sum = 0;
+#pragma unroll
+  for (int32_t c = 0; c < COPIES; c++) sum += votes[bin * COPIES + c];
+  return sum;
+}
+
+/* Bin i of the histogram without its padding: as describe_crop from this layout, but not yet cut off at zero. */
+template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(const int32_t *votes, int32_t i) {
+  const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
+  const int32_t at = d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + cell % DESCRIBE_CELLS + 1;
+  int32_t sum = describe_stored<COPIES>(votes, at);
+  if (d < 1) sum += describe_stored<COPIES>(votes, at + DESCRIBE_BINS * DESCRIBE_PLANE);
+  return sum;
+}
+
+#endif
