@@ -1,6 +1,6 @@
 /*
- * The library's own binary format: a header of 64 bytes, keypoint records of 24 bytes, descriptors, each
- * part at an offset that is a multiple of 64 so that a mapped file can be used in place. FORMATS.md has
+ * The library's own binary format: a header of 64 bytes, keypoint records of 24 bytes, descriptors, in version 2
+ * frames, each part at an offset that is a multiple of 64 so that a mapped file can be used in place. FORMATS.md has
  * the byte layout. Numbers are little-endian; CRC-32C covers header and payload.
  */
 #include <math.h>
@@ -12,7 +12,9 @@
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 
-enum { BIN_HEADER_BYTES = 64, BIN_ALIGNMENT = 64, BIN_KEYPOINT_BYTES = 24, BIN_VERSION = 1 };
+enum { BIN_HEADER_BYTES = 64, BIN_ALIGNMENT = 64, BIN_KEYPOINT_BYTES = 24, BIN_FRAME_BYTES = 16 };
+/* Without frames and with them. */
+enum { BIN_VERSION = 1, BIN_VERSION_FRAMED = 2 };
 
 /* Offsets of the header's fields. */
 enum {
@@ -40,6 +42,7 @@ static const uint32_t bin_endian_mark = 0x01020304u;
 
 typedef struct bin_header {
   uint64_t count, keypoints_at, descriptors_at;
+  bool framed;
   hs_descriptor_type type;
   uint32_t descriptor_bytes;
   int32_t width, height;
@@ -78,7 +81,7 @@ static void bin_pack_header(const bin_header *header, uint8_t out[BIN_HEADER_BYT
   memset(out, 0, BIN_HEADER_BYTES);
   memcpy(out + BIN_AT_MAGIC, bin_magic, sizeof bin_magic);
   bytes_put_u32(out + BIN_AT_ENDIAN, bin_endian_mark);
-  bytes_put_u16(out + BIN_AT_VERSION, BIN_VERSION);
+  bytes_put_u16(out + BIN_AT_VERSION, header->framed ? BIN_VERSION_FRAMED : BIN_VERSION);
   bytes_put_u16(out + BIN_AT_HEADER_SIZE, BIN_HEADER_BYTES);
   bin_pack_origin(&header->origin, out);
   bytes_put_u32(out + BIN_AT_TYPE, (uint32_t)header->type);
@@ -103,6 +106,19 @@ static void bin_put_keypoint(feature_sink *sink, const hs_keypoint *keypoint) {
   bytes_put_u16(record + 22, (uint16_t)keypoint->level);
 }
 
+static void bin_put_frame(feature_sink *sink, const hs_frame *frame) {
+  uint8_t *record = sink_room(sink, BIN_FRAME_BYTES);
+  bytes_put_f32(record, frame->a11);
+  bytes_put_f32(record + 4, frame->a12);
+  bytes_put_f32(record + 8, frame->a21);
+  bytes_put_f32(record + 12, frame->a22);
+}
+
+/* Frames lie behind the descriptors; where is not in the header, as it follows from the count. */
+static uint64_t bin_frames_at(const bin_header *header) {
+  return bin_align(header->descriptors_at + header->count * header->descriptor_bytes);
+}
+
 static void bin_put_all(feature_sink *sink, const feature_target *target, const bin_header *header) {
   const hs_features *features = target->features;
   uint8_t packed[BIN_HEADER_BYTES];
@@ -114,6 +130,8 @@ static void bin_put_all(feature_sink *sink, const feature_target *target, const 
     const descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
     descriptors_put_bytes(&codec, sink);
   }
+  if (header->framed) sink_zeros(sink, (size_t)(bin_frames_at(header) - sink->total));
+  for (size_t i = 0; header->framed && i < features->count; i++) bin_put_frame(sink, &features->frames[i]);
   sink_flush(sink);
 }
 
@@ -121,6 +139,7 @@ static hs_status bin_write(const feature_target *target) {
   const hs_features *features = target->features;
   bin_header header = {.count = features->count,
                        .keypoints_at = BIN_HEADER_BYTES,
+                       .framed = features->frames != NULL,
                        .type = features->descriptor_type,
                        .descriptor_bytes = bin_descriptor_bytes(features->descriptor_type),
                        .width = features->image_width,
@@ -151,13 +170,14 @@ static hs_status bin_read_header(const feature_source *source, bin_header *heade
   if (bytes_get_u32(bytes + BIN_AT_ENDIAN) != bin_endian_mark)
     return source_fail(source, HS_ERR_FORMAT, "the byte order mark is wrong");
   uint32_t version = bytes_get_u16(bytes + BIN_AT_VERSION);
-  if (version != BIN_VERSION)
+  if (version != BIN_VERSION && version != BIN_VERSION_FRAMED)
     return source_fail(source, HS_ERR_UNSUPPORTED, "version %u of the format is not known here", (unsigned)version);
   uint32_t type = bytes_get_u32(bytes + BIN_AT_TYPE);
   if (type > HS_DESCRIPTOR_NONE) return source_fail(source, HS_ERR_FORMAT, "the descriptor type is unknown");
   *header = (bin_header){.count = bytes_get_u64(bytes + BIN_AT_COUNT),
                          .keypoints_at = bytes_get_u64(bytes + BIN_AT_KEYPOINTS),
                          .descriptors_at = bytes_get_u64(bytes + BIN_AT_DESCRIPTORS),
+                         .framed = version == BIN_VERSION_FRAMED,
                          .type = (hs_descriptor_type)type,
                          .descriptor_bytes = bytes_get_u16(bytes + BIN_AT_DESCRIPTOR_SIZE),
                          .origin = bin_read_origin(bytes),
@@ -170,20 +190,21 @@ static hs_status bin_read_header(const feature_source *source, bin_header *heade
   if (bytes_get_u16(bytes + BIN_AT_HEADER_SIZE) != BIN_HEADER_BYTES ||
       bytes_get_u16(bytes + BIN_AT_KEYPOINT_SIZE) != BIN_KEYPOINT_BYTES ||
       header->descriptor_bytes != bin_descriptor_bytes(header->type))
-    return source_fail(source, HS_ERR_FORMAT, "a record size is not that of version 1");
+    return source_fail(source, HS_ERR_FORMAT, "a record size is not that of this version");
   return HS_OK;
 }
 
-/* Version 1 has one place for each part, so offsets and size follow from the count. */
+/* There is one place for each part, so offsets and size follow from the count. */
 static hs_status bin_check_extent(const feature_source *source, const bin_header *header) {
-  uint64_t record = BIN_KEYPOINT_BYTES + header->descriptor_bytes;
+  uint64_t record = BIN_KEYPOINT_BYTES + header->descriptor_bytes + (header->framed ? BIN_FRAME_BYTES : 0);
   if (header->count > (source->size - BIN_HEADER_BYTES) / record) {
     return source_fail(source, HS_ERR_FORMAT, "the file is too short for %llu features",
                        (unsigned long long)header->count);
   }
   uint64_t descriptors_at = bin_align(BIN_HEADER_BYTES + header->count * BIN_KEYPOINT_BYTES);
   if (header->keypoints_at != BIN_HEADER_BYTES || header->descriptors_at != descriptors_at ||
-      source->size != descriptors_at + header->count * header->descriptor_bytes)
+      source->size != (header->framed ? bin_frames_at(header) + header->count * BIN_FRAME_BYTES
+                                      : descriptors_at + header->count * header->descriptor_bytes))
     return source_fail(source, HS_ERR_FORMAT, "offsets, count and file size do not agree");
   if (bin_check_of(source) != header->check) return source_fail(source, HS_ERR_FORMAT, "the checksum is wrong");
   return HS_OK;
@@ -219,13 +240,26 @@ static hs_status bin_read_descriptors(const feature_source *source, const bin_he
   return HS_OK;
 }
 
+static hs_status bin_read_frames(const feature_source *source, const bin_header *header, hs_features *features) {
+  for (size_t i = 0; header->framed && i < (size_t)header->count; i++) {
+    const uint8_t *record = source->bytes + bin_frames_at(header) + i * BIN_FRAME_BYTES;
+    double values[4];
+    for (size_t k = 0; k < 4; k++) values[k] = (double)bytes_get_f32(record + 4 * k);
+    const char *fault = frame_fill(&features->frames[i], values);
+    if (fault) return source_fail(source, HS_ERR_FORMAT, "keypoint %zu: %s", i, fault);
+  }
+  return HS_OK;
+}
+
 static hs_status bin_read(const feature_source *source, hs_features *features) {
   bin_header header = {0};
   hs_status status = bin_read_header(source, &header);
   if (status == HS_OK) status = bin_check_extent(source, &header);
-  if (status == HS_OK) status = source_reserve(source, features, header.count, header.type);
+  if (status == HS_OK)
+    status = (header.framed ? source_reserve_framed : source_reserve)(source, features, header.count, header.type);
   if (status == HS_OK) status = bin_read_keypoints(source, &header, features);
   if (status == HS_OK) status = bin_read_descriptors(source, &header, features);
+  if (status == HS_OK) status = bin_read_frames(source, &header, features);
   if (status != HS_OK) return status;
   features->count = (size_t)header.count;
   features->image_width = header.width;

@@ -1,6 +1,6 @@
 /*
  * JSON: one object with the image size, the descriptor type and "features", an array of objects with x, y,
- * sigma, orientation, response, octave, level and, where there is one, descriptor. Nothing is rounded.
+ * sigma, orientation, response, octave, level and, where there are such, frame and descriptor. Nothing is rounded.
  */
 #include <math.h>
 #include <string.h>
@@ -14,10 +14,22 @@
 enum { JSON_PLACES = 7, JSON_PLACES_NEEDED = 4, JSON_VERSION = 1 };
 /* {"x":0,"y":0,"sigma":1,"orientation":0} and, with descriptors, two characters an entry more. */
 enum { JSON_FEATURE_LEAST_BYTES = 39, JSON_DESCRIPTOR_LEAST_BYTES = 2 * HS_DESCRIPTOR_LENGTH };
+/* ,"frame":[1,0,0,1] */
+enum { JSON_FRAME_LEAST_BYTES = 18, JSON_FRAME_ENTRIES = 4 };
 
 static const char json_format_name[] = "hartsift-features";
 static const char *const json_places[JSON_PLACES] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
 static const char *const json_types[] = {"u8", "f32", "none"};
+
+static void json_write_frame(feature_sink *sink, const hs_frame *frame) {
+  const float entries[JSON_FRAME_ENTRIES] = {frame->a11, frame->a12, frame->a21, frame->a22};
+  sink_text(sink, ", \"frame\": [");
+  for (size_t k = 0; k < JSON_FRAME_ENTRIES; k++) {
+    if (k > 0) sink_text(sink, ", ");
+    sink_float(sink, entries[k]);
+  }
+  sink_text(sink, "]");
+}
 
 static void json_write_feature(feature_sink *sink, const descriptor_codec *codec, size_t index) {
   const hs_keypoint *keypoint = &codec->features->keypoints[index];
@@ -33,6 +45,7 @@ static void json_write_feature(feature_sink *sink, const descriptor_codec *codec
   sink_int(sink, keypoint->octave);
   sink_text(sink, ", \"level\": ");
   sink_int(sink, keypoint->level);
+  if (codec->features->frames) json_write_frame(sink, &codec->features->frames[index]);
   if (codec->features->descriptor_type != HS_DESCRIPTOR_NONE) {
     sink_text(sink, ", \"descriptor\": [");
     descriptor_put_text(codec, index, ", ", sink);
@@ -64,7 +77,8 @@ static void json_write_head(feature_sink *sink, const feature_target *target) {
   sink_int(sink, features->image_height);
   sink_text(sink, ",\n\"descriptor_type\": \"");
   sink_text(sink, json_types[features->descriptor_type]);
-  sink_text(sink, "\",\n\"count\": ");
+  sink_text(sink, features->frames ? "\",\n\"frames\": true" : "\"");
+  sink_text(sink, ",\n\"count\": ");
   sink_int(sink, (int64_t)features->count);
   sink_text(sink, ",\n\"features\": [");
 }
@@ -88,7 +102,7 @@ typedef struct json_head {
   double version, count, width, height, method_version, exif_orientation;
   int32_t profile, norm; /* -1: none that is known */
   hs_descriptor_type type;
-  bool typed;
+  bool typed, framed;
   text_cursor features; /* at null: absent */
   uint64_t elements;
 } json_head;
@@ -120,6 +134,15 @@ static hs_status json_read_type(text_cursor *cursor, json_head *head) {
   return cursor_fail(cursor, "descriptor_type is none of u8, f32 and none");
 }
 
+/* Whether features have frames: true; anything else is passed over. */
+static hs_status json_read_framed(text_cursor *cursor, json_head *head) {
+  static const char yes[] = "true";
+  const size_t length = sizeof yes - 1;
+  cursor_skip_blanks(cursor, true);
+  head->framed = (size_t)(cursor->end - cursor->at) >= length && memcmp(cursor->at, yes, length) == 0;
+  return json_skip(cursor);
+}
+
 /* A name's value, -1 for null and for names of later versions. */
 static hs_status json_read_name(text_cursor *cursor, int32_t (*value_of)(const char *, size_t), int32_t *value) {
   json_text text;
@@ -141,6 +164,7 @@ static hs_status json_read_format(text_cursor *cursor) {
 static hs_status json_read_member(text_cursor *cursor, json_text name, json_head *head) {
   if (json_text_is(name, "features")) return json_count_features(cursor, head);
   if (json_text_is(name, "descriptor_type")) return json_read_type(cursor, head);
+  if (json_text_is(name, "frames")) return json_read_framed(cursor, head);
   if (json_text_is(name, "format")) return json_read_format(cursor);
   if (json_text_is(name, "version")) return json_number(cursor, &head->version);
   if (json_text_is(name, "count")) return json_number(cursor, &head->count);
@@ -201,7 +225,23 @@ static hs_status json_read_descriptor(text_cursor *cursor, hs_features *features
   return entry == HS_DESCRIPTOR_LENGTH ? HS_OK : cursor_fail(cursor, "a descriptor has fewer than 128 entries");
 }
 
-/* One member of a feature; `seen` has a bit for each place and one for the descriptor. */
+static hs_status json_read_frame(text_cursor *cursor, hs_features *features, size_t index) {
+  double values[JSON_FRAME_ENTRIES];
+  bool first = true;
+  bool more = true;
+  for (size_t entry = 0;; entry++) {
+    hs_status status = json_next_element(cursor, &first, &more);
+    if (status == HS_OK && more != (entry < JSON_FRAME_ENTRIES))
+      return cursor_fail(cursor, "a frame has not four entries");
+    if (status == HS_OK && more) status = json_number(cursor, &values[entry]);
+    if (status != HS_OK) return status;
+    if (!more) break;
+  }
+  const char *fault = frame_fill(&features->frames[index], values);
+  return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
+}
+
+/* One member of a feature; `seen` has a bit for each place, one for the descriptor and one for the frame. */
 static hs_status json_read_value(text_cursor *cursor, json_text name, double places[JSON_PLACES], unsigned *seen,
                                  hs_features *features, size_t index) {
   for (unsigned k = 0; k < JSON_PLACES; k++) {
@@ -209,6 +249,11 @@ static hs_status json_read_value(text_cursor *cursor, json_text name, double pla
     if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s is given twice", json_places[k]);
     *seen |= 1u << k;
     return json_number(cursor, &places[k]);
+  }
+  if (features->frames && json_text_is(name, "frame")) {
+    if ((*seen & (2u << JSON_PLACES)) != 0) return cursor_fail(cursor, "frame is given twice");
+    *seen |= 2u << JSON_PLACES;
+    return json_read_frame(cursor, features, index);
   }
   if (!json_text_is(name, "descriptor")) return json_skip(cursor);
   if ((*seen & (1u << JSON_PLACES)) != 0) return cursor_fail(cursor, "descriptor is given twice");
@@ -231,6 +276,7 @@ static hs_status json_read_feature(text_cursor *cursor, hs_features *features, s
     if ((seen & (1u << k)) == 0) return cursor_fail(cursor, "a feature has no %s", json_places[k]);
   if (features->descriptor_type != HS_DESCRIPTOR_NONE && (seen & (1u << JSON_PLACES)) == 0)
     return cursor_fail(cursor, "a feature has no descriptor");
+  if (features->frames && (seen & (2u << JSON_PLACES)) == 0) return cursor_fail(cursor, "a feature has no frame");
   hs_keypoint *keypoint = &features->keypoints[index];
   const char *fault = keypoint_fill(keypoint, places[0], places[1], places[2], places[3]);
   if (!fault) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);
@@ -242,10 +288,12 @@ static hs_status json_read(const feature_source *source, hs_features *features) 
   json_head head = {0};
   hs_status status = json_read_head(&cursor, &head);
   if (status != HS_OK) return status;
-  uint64_t least = JSON_FEATURE_LEAST_BYTES + (head.type == HS_DESCRIPTOR_NONE ? 0 : JSON_DESCRIPTOR_LEAST_BYTES);
+  uint64_t least = JSON_FEATURE_LEAST_BYTES;
+  if (head.type != HS_DESCRIPTOR_NONE) least += JSON_DESCRIPTOR_LEAST_BYTES;
+  if (head.framed) least += JSON_FRAME_LEAST_BYTES;
   cursor = head.features;
   if (head.elements > source->size / least) return cursor_fail(&cursor, "the entries are too short for features");
-  status = source_reserve(source, features, head.elements, head.type);
+  status = (head.framed ? source_reserve_framed : source_reserve)(source, features, head.elements, head.type);
   bool first = true;
   bool more = true;
   for (size_t i = 0; status == HS_OK && i < (size_t)head.elements; i++) {

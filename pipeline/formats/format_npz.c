@@ -201,6 +201,7 @@ static hs_status npz_open(const feature_source *source, npz_arrays *all) {
 static hs_status npz_check_memory(const feature_source *source, const npz_arrays *all, hs_descriptor_type type) {
   const uint64_t entry_bytes = type == HS_DESCRIPTOR_F32 ? sizeof(float) : type == HS_DESCRIPTOR_U8 ? 1 : 0;
   uint64_t bytes = all->arrays[NPZ_KEYPOINTS].shape[0] * (sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH * entry_bytes);
+  if (npz_has(all, NPZ_FRAMES)) bytes += all->arrays[NPZ_FRAMES].shape[0] * sizeof(hs_frame);
   for (int i = 0; i < NPZ_ARRAYS; i++) bytes += all->sizes[i];
   return source_check_memory(source, bytes);
 }
@@ -259,12 +260,9 @@ static double npz_column(const npz_arrays *all, int which, size_t row) {
 
 /* Null, or what is wrong with a frame. */
 static const char *npz_fill_frame(const npy_array *frames, size_t row, hs_frame *frame) {
-  float *const to[4] = {&frame->a11, &frame->a12, &frame->a21, &frame->a22};
-  for (size_t k = 0; k < 4; k++) {
-    *to[k] = (float)npy_value(frames, row, k);
-    if (!isfinite(*to[k])) return "a frame is not finite";
-  }
-  return NULL;
+  double values[4];
+  for (size_t k = 0; k < 4; k++) values[k] = npy_value(frames, row, k);
+  return frame_fill(frame, values);
 }
 
 static hs_status npz_fill(const feature_source *source, const npz_arrays *all, hs_features *features) {
@@ -302,21 +300,15 @@ static hs_status npz_fill(const feature_source *source, const npz_arrays *all, h
   return HS_OK;
 }
 
-static hs_status npz_reserve_frames(const feature_source *source, hs_features *features, const npz_arrays *all,
-                                    hs_descriptor_type type) {
-  const hs_status status =
-      features_reserve_framed(features, (size_t)all->arrays[NPZ_KEYPOINTS].shape[0], type, source->allocator);
-  return status == HS_OK ? HS_OK : source_fail(source, status, "no memory for the frames");
-}
-
 static hs_status npz_read(const feature_source *source, hs_features *features) {
   npz_arrays all = {0};
   hs_descriptor_type type = HS_DESCRIPTOR_NONE;
   hs_status status = npz_open(source, &all);
   if (status == HS_OK) status = npz_check(source, &all, &type);
-  if (status == HS_OK) status = source_reserve(source, features, all.arrays[NPZ_KEYPOINTS].shape[0], type);
+  if (status == HS_OK)
+    status = (npz_has(&all, NPZ_FRAMES) ? source_reserve_framed
+                                        : source_reserve)(source, features, all.arrays[NPZ_KEYPOINTS].shape[0], type);
   if (status == HS_OK) status = npz_check_memory(source, &all, type);
-  if (status == HS_OK && npz_has(&all, NPZ_FRAMES)) status = npz_reserve_frames(source, features, &all, type);
   if (status == HS_OK) status = npz_read_items(source, &all);
   if (status == HS_OK) status = npz_fill(source, &all, features);
   for (int i = 0; i < NPZ_ARRAYS; i++) zip_release_entry(source, &all.entries[i]);

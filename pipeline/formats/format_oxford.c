@@ -1,7 +1,7 @@
 /*
  * The text of the affine-region detectors of Oxford (VGG) and of hesaff: the descriptor length, the number of regions,
  * and for each region its centre, an ellipse and the descriptor. A feature is the circle, or with a frame the
- * ellipse, of its measurement region; what is read is a circle.
+ * ellipse, of its measurement region; a file of circles alone is read without frames.
  */
 #include <math.h>
 
@@ -64,8 +64,33 @@ static hs_status oxford_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* The circle of an ellipse's area; orientations are not in these files. */
-static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, size_t index) {
+/* Gives the list frames at its first ellipse; what was read so far were circles. */
+static hs_status oxford_begin_frames(text_cursor *cursor, hs_features *features, size_t index, uint64_t count) {
+  const hs_status status = source_reserve_framed(cursor->source, features, count, features->descriptor_type);
+  for (size_t i = 0; status == HS_OK && i < index; i++) {
+    const float sigma = features->keypoints[i].sigma;
+    features->frames[i] = (hs_frame){sigma, 0.0f, 0.0f, sigma};
+  }
+  return status;
+}
+
+/* The frame of orientation 0 that makes the ellipse of a circle. */
+static hs_status oxford_read_frame(text_cursor *cursor, const double abc[3], hs_features *features, size_t index,
+                                   uint64_t count) {
+  const double a = abc[0], b = abc[1], c = abc[2], square = oxford_region * (a * c - b * b);
+  if (!features->frames) {
+    if (a == c && b == 0.0) return HS_OK;
+    const hs_status status = oxford_begin_frames(cursor, features, index, count);
+    if (status != HS_OK) return status;
+  }
+  const double down = sqrt(a / square);
+  const double values[4] = {sqrt(1.0 / (oxford_region * a)), -b / (square * down), 0.0, down};
+  const char *fault = frame_fill(&features->frames[index], values);
+  return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
+}
+
+/* The circle of an ellipse's area, and the ellipse; orientations are not in these files. */
+static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, size_t index, uint64_t count) {
   static const char *const names[OXFORD_ELLIPSE] = {"u", "v", "a", "b", "c"};
   double values[OXFORD_ELLIPSE];
   for (size_t k = 0; k < OXFORD_ELLIPSE; k++) {
@@ -78,6 +103,8 @@ static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, 
   const double sigma = 1.0 / sqrt(oxford_region * sqrt(determinant));
   const char *fault = keypoint_fill(&features->keypoints[index], values[0], values[1], sigma, 0.0);
   if (fault) return cursor_fail(cursor, "%s", fault);
+  const hs_status status = oxford_read_frame(cursor, values + 2, features, index, count);
+  if (status != HS_OK) return status;
   if (features->descriptor_type == HS_DESCRIPTOR_NONE) return HS_OK;
   return cursor_descriptor(cursor, true, descriptor_u8_at(features, index));
 }
@@ -106,7 +133,8 @@ static hs_status oxford_read(const feature_source *source, hs_features *features
   uint64_t count = 0;
   hs_status status = oxford_read_header(&cursor, &type, &count);
   if (status == HS_OK) status = source_reserve(source, features, count, type);
-  for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = oxford_read_region(&cursor, features, i);
+  for (size_t i = 0; status == HS_OK && i < (size_t)count; i++)
+    status = oxford_read_region(&cursor, features, i, count);
   if (status != HS_OK) return status;
   if (!cursor_at_end(&cursor))
     return cursor_fail(&cursor, "more values than the %llu regions announced", (unsigned long long)count);

@@ -190,8 +190,8 @@ typedef struct hs_features {
   size_t capacity;  /* entries that both arrays have room for; the library's */
   size_t descriptor_capacity_bytes; /* the library's */
   const hs_allocator *allocator;    /* that the arrays came from; must outlive them. The library's */
-  /* count entries where the affine shape is known (options.affine), else null. The short axis is sigma; the first column has
-     the direction of the orientation. The library's, as the other arrays */
+  /* count entries where the affine shape is known (options.affine; FORMATS.md), else null. Extracted, the short axis is sigma;
+     the first column has the direction of the orientation. The library's, as the other arrays */
   hs_frame *frames;
   size_t frame_capacity;                                       /* entries that frames has room for; the library's */
   int32_t reserved[16 - 2 * sizeof(void *) / sizeof(int32_t)]; /* 0 */

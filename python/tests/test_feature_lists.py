@@ -230,8 +230,11 @@ def test_frames_of_affine_features(tmp_path):
     found.save(tmp_path / "f.npz")
     assert hartsift.read_features(tmp_path / "f.npz") == found
     assert np.load(tmp_path / "f.npz")["frames"].shape == (len(found), 4)
-    found.save(tmp_path / "f.json")
-    assert hartsift.read_features(tmp_path / "f.json").frames is None
+    for name in ("f.json", "f.hsf"):
+        found.save(tmp_path / name)
+        assert hartsift.read_features(tmp_path / name) == found
+    found.save(tmp_path / "f.csv")
+    assert hartsift.read_features(tmp_path / "f.csv").frames is None
     circles = hartsift.Features(found.records, found.descriptors, found.image_size)
     assert circles.digest != found.digest
     with pytest.raises(hartsift.ArgumentError, match="frames are"):

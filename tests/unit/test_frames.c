@@ -93,25 +93,168 @@ static hs_features through(const hs_features *f, hs_format format, const char *n
   return loaded;
 }
 
-static void test_npz(void **state) {
-  (void)state;
+static uint64_t digest_of(const hs_features *f) {
+  uint64_t digest = 0;
+  assert_int_equal(hs_digest_features(f, &digest), HS_OK);
+  return digest;
+}
+
+/* With frames, without them, and of no features. */
+static void check_kept(hs_format format, const char *name) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   hs_features f = framed();
   scratch_folder_make(&folder);
-  hs_features loaded = through(&f, HS_FORMAT_NPZ, "f.npz", &folder, path);
+  hs_features loaded = through(&f, format, name, &folder, path);
   assert_non_null(loaded.frames);
   assert_memory_equal(loaded.frames, f.frames, COUNT * sizeof *f.frames);
+  assert_true(digest_of(&loaded) == digest_of(&f));
   hs_features_free(&loaded);
+  f.count = 0;
+  loaded = through(&f, format, name, &folder, path);
+  assert_non_null(loaded.frames);
+  hs_features_free(&loaded);
+  f.count = COUNT;
   hs_frame *frames = f.frames;
   f.frames = NULL;
-  loaded = through(&f, HS_FORMAT_NPZ, "g.npz", &folder, path);
+  loaded = through(&f, format, name, &folder, path);
   assert_null(loaded.frames);
   f.frames = frames;
   f.frames[2].a21 = NAN;
-  scratch_folder_path(&folder, "h.npz", path);
   assert_int_equal(hs_save_features(path, &f, NULL), HS_ERR_ARGUMENT);
   hs_features_free(&loaded);
+  hs_features_free(&f);
+  scratch_folder_remove(&folder);
+}
+
+static void test_kept(void **state) {
+  (void)state;
+  check_kept(HS_FORMAT_NPZ, "f.npz");
+  check_kept(HS_FORMAT_BIN, "f.hsf");
+  check_kept(HS_FORMAT_JSON, "f.json");
+}
+
+/* Bytes of a file of a list with frames; freed by free. */
+static uint8_t *file_bytes(const hs_features *f, hs_format format, scratch_folder *folder, char *path, size_t *size) {
+  hs_features loaded = through(f, format, "hostile", folder, path);
+  hs_features_free(&loaded);
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  uint8_t *bytes = calloc(1 << 16, 1);
+  assert_non_null(bytes);
+  *size = fread(bytes, 1, (1 << 16) - 1, file);
+  (void)fclose(file);
+  return bytes;
+}
+
+/* What is read of bytes in the place of the file. */
+static hs_status status_of(const char *path, const uint8_t *bytes, size_t size) {
+  hs_features loaded = {0};
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(bytes, 1, size, file), size);
+  assert_int_equal(fclose(file), 0);
+  const hs_status status = hs_load_features(path, &loaded, NULL);
+  hs_features_free(&loaded);
+  return status;
+}
+
+/* Version 1 is what is written without frames; a file that is cut, or says the other version, is refused. */
+static void test_hostile_bin(void **state) {
+  (void)state;
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  size_t size = 0;
+  hs_features f = framed();
+  scratch_folder_make(&folder);
+  uint8_t *bytes = file_bytes(&f, HS_FORMAT_BIN, &folder, path, &size);
+  const size_t descriptors_at = 192, frames_at = descriptors_at + COUNT * HS_DESCRIPTOR_LENGTH;
+  assert_int_equal(bytes_get_u16(bytes + 12), 2);
+  assert_int_equal(size, frames_at + COUNT * sizeof(hs_frame));
+  assert_true(bytes_get_f32(bytes + frames_at) == frame_of(0).a11);
+  for (size_t cut = frames_at; cut < size; cut++) assert_int_equal(status_of(path, bytes, cut), HS_ERR_FORMAT);
+  bytes[12] = 1;
+  assert_int_equal(status_of(path, bytes, size), HS_ERR_FORMAT);
+  bytes[12] = 3;
+  assert_int_equal(status_of(path, bytes, size), HS_ERR_UNSUPPORTED);
+  bytes[12] = 2;
+  bytes_put_u64(bytes + 24, UINT64_MAX / 2);
+  assert_int_equal(status_of(path, bytes, size), HS_ERR_FORMAT);
+  free(bytes);
+  hs_frame *frames = f.frames;
+  f.frames = NULL;
+  bytes = file_bytes(&f, HS_FORMAT_BIN, &folder, path, &size);
+  assert_int_equal(bytes_get_u16(bytes + 12), 1);
+  assert_int_equal(size, frames_at);
+  f.frames = frames;
+  free(bytes);
+  hs_features_free(&f);
+  scratch_folder_remove(&folder);
+}
+
+/* A file without the word is one of earlier writers, whose members of that name were passed over. */
+static void test_hostile_json(void **state) {
+  (void)state;
+  static const char *const heads[] = {"", "\"frames\": true, ", "\"frames\": 1, ", "\"frames\": [true], "};
+  static const struct {
+    const char *frame;
+    hs_status framed;
+  } rows[] = {{", \"frame\": [1, 0.5, 0, 1]", HS_OK},
+              {"", HS_ERR_FORMAT},
+              {", \"frame\": [1, 0, 0]", HS_ERR_FORMAT},
+              {", \"frame\": [1, 0, 0, 1, 0]", HS_ERR_FORMAT},
+              {", \"frame\": [1, 1, 1, 1]", HS_ERR_FORMAT},
+              {", \"frame\": [1e99, 0, 0, 1]", HS_ERR_FORMAT},
+              {", \"frame\": [1, 0, 0, 1], \"frame\": [1, 0, 0, 1]", HS_ERR_FORMAT}};
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES], text[512];
+  scratch_folder_make(&folder);
+  scratch_folder_path(&folder, "f.json", path);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t k = 0; k < sizeof heads / sizeof heads[0]; k++) {
+      const int size = snprintf(text, sizeof text,
+                                "{%s\"descriptor_type\": \"none\", \"features\": [{\"x\": 1, \"y\": 2, \"sigma\": 3, "
+                                "\"orientation\": 0%s}]}",
+                                heads[k], rows[i].frame);
+      assert_int_equal(status_of(path, (const uint8_t *)text, (size_t)size), k == 1 ? rows[i].framed : HS_OK);
+    }
+  }
+  scratch_folder_remove(&folder);
+}
+
+/* What frames make of a circle: A A'. */
+static void check_same_ellipse(const hs_frame *f, const hs_frame *g) {
+  const double one[3] = {(double)(f->a11 * f->a11 + f->a12 * f->a12), (double)(f->a11 * f->a21 + f->a12 * f->a22),
+                         (double)(f->a21 * f->a21 + f->a22 * f->a22)};
+  const double two[3] = {(double)(g->a11 * g->a11 + g->a12 * g->a12), (double)(g->a11 * g->a21 + g->a12 * g->a22),
+                         (double)(g->a21 * g->a21 + g->a22 * g->a22)};
+  for (int k = 0; k < 3; k++) assert_true(fabs(one[k] - two[k]) < 1e-5 * (one[0] + one[2]));
+}
+
+/* Circles alone give no frames; behind an ellipse they have theirs. */
+static void test_oxford_circles(void **state) {
+  (void)state;
+  static const char circles[] = "1.0\n2\n1 2 0.01 0 0.01\n3 4 0.02 0 0.02\n";
+  static const char mixed[] = "1.0\n3\n1 2 0.01 0 0.01\n3 4 0.02 0.005 0.03\n5 6 0.02 0 0.02\n";
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  hs_features f = {0};
+  scratch_folder_make(&folder);
+  scratch_folder_path(&folder, "f.hesaff", path);
+  for (int k = 0; k < 2; k++) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(k == 0 ? circles : mixed, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(hs_load_features(path, &f, NULL), HS_OK);
+    assert_true((f.frames != NULL) == (k == 1));
+  }
+  for (size_t i = 0; i < 3; i += 2) {
+    const hs_frame *g = &f.frames[i];
+    const float sigma = f.keypoints[i].sigma;
+    assert_true(g->a12 == 0.0f && g->a21 == 0.0f && fabsf(g->a11 - sigma) < 1e-5f && fabsf(g->a22 - sigma) < 1e-5f);
+  }
+  assert_true(f.keypoints[0].x == 1.0f && f.keypoints[2].y == 6.0f);
   hs_features_free(&f);
   scratch_folder_remove(&folder);
 }
@@ -124,7 +267,7 @@ static void test_oxford(void **state) {
   hs_features f = framed();
   scratch_folder_make(&folder);
   hs_features loaded = through(&f, HS_FORMAT_OXFORD, "f.hesaff", &folder, path);
-  assert_null(loaded.frames);
+  assert_non_null(loaded.frames);
   FILE *file = fopen(path, "r");
   assert_non_null(file);
   for (int i = 0; i < 2; i++) assert_non_null(fgets(line, sizeof line, file));
@@ -141,6 +284,8 @@ static void test_oxford(void **state) {
     const double area = (double)(frame.a11 * frame.a22 - frame.a12 * frame.a21),
                  sigma = (double)loaded.keypoints[i].sigma;
     assert_true(fabs(sigma * sigma / area - 1.0) < 1e-5);
+    check_same_ellipse(&frame, &loaded.frames[i]);
+    assert_true(loaded.frames[i].a21 == 0.0f && loaded.keypoints[i].orientation == 0.0f);
   }
   (void)fclose(file);
   hs_features_free(&loaded);
@@ -161,11 +306,24 @@ static void test_colmap(void **state) {
   assert_true(back.x == 10.0f && back.y == 20.0f);
   assert_true(fabs((double)back.orientation - atan2(4.0, 3.0)) < 1e-6); /* the first column's direction */
   assert_true(fabs((double)back.sigma - 0.5 * (5.0 + sqrt(1.0625))) < 1e-5);
+  hs_frame read;
+  colmap_frame_get(row, &read);
+  assert_memory_equal(&read, &frame, sizeof read);
+  uint8_t rows[2 * COLMAP_KEYPOINT_BYTES];
+  colmap_keypoint_put(&back, rows);
+  colmap_keypoint_put(&k, rows + COLMAP_KEYPOINT_BYTES);
+  assert_false(colmap_rows_are_framed(rows, 2)); /* circles, turned ones too */
+  memcpy(rows, row, sizeof row);
+  assert_true(colmap_rows_are_framed(rows, 2));
+  memset(rows + COLMAP_KEYPOINT_BYTES + 16, 0, 8);
+  assert_false(colmap_rows_are_framed(rows, 2)); /* one has no inverse */
+  assert_false(colmap_rows_are_framed(rows, 0));
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_room), cmocka_unit_test(test_digest),
-                                     cmocka_unit_test(test_npz), cmocka_unit_test(test_oxford),
-                                     cmocka_unit_test(test_colmap)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_room),           cmocka_unit_test(test_digest),
+                                     cmocka_unit_test(test_kept),           cmocka_unit_test(test_hostile_bin),
+                                     cmocka_unit_test(test_hostile_json),   cmocka_unit_test(test_oxford),
+                                     cmocka_unit_test(test_oxford_circles), cmocka_unit_test(test_colmap)};
   return cmocka_run_group_tests_name("unit.frames", tests, NULL, NULL);
 }

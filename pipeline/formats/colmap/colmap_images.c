@@ -395,10 +395,14 @@ static hs_status fill_keypoints(hs_colmap_database *database, sqlite3_stmt *stat
   if (columns != 2 && columns != 4 && columns != COLMAP_COLUMNS) return damaged(database, image_id, "the keypoints");
   const uint8_t *bytes = sqlite3_column_blob(statement, 2);
   if (count > 0 && !bytes) return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
-  if (features_reserve(features, count, HS_DESCRIPTOR_NONE, database->options.allocator) != HS_OK)
+  const bool framed = columns == COLMAP_COLUMNS && colmap_rows_are_framed(bytes, count);
+  if ((framed ? features_reserve_framed : features_reserve)(features, count, HS_DESCRIPTOR_NONE,
+                                                            database->options.allocator) != HS_OK)
     return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
   for (size_t i = 0; i < count; i++) {
-    const char *fault = colmap_keypoint_get(bytes + i * 4 * (size_t)columns, columns, &features->keypoints[i]);
+    const uint8_t *row = bytes + i * 4 * (size_t)columns;
+    const char *fault = colmap_keypoint_get(row, columns, &features->keypoints[i]);
+    if (framed) colmap_frame_get(row, &features->frames[i]);
     if (fault)
       return colmap_fail(database, HS_ERR_FORMAT, "keypoint %zu of image %lu: %s", i, (unsigned long)image_id, fault);
   }

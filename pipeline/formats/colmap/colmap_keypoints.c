@@ -50,3 +50,19 @@ const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoi
   }
   return keypoint_fill(keypoint, value[0] - colmap_origin, value[1] - colmap_origin, sigma, orientation);
 }
+
+void colmap_frame_get(const uint8_t *row, hs_frame *frame) {
+  *frame =
+      (hs_frame){bytes_get_f32(row + 8), bytes_get_f32(row + 12), bytes_get_f32(row + 16), bytes_get_f32(row + 20)};
+}
+
+bool colmap_rows_are_framed(const uint8_t *rows, size_t count) {
+  bool circles = true;
+  for (size_t i = 0; i < count; i++) {
+    hs_frame frame;
+    colmap_frame_get(rows + i * COLMAP_KEYPOINT_BYTES, &frame);
+    if (!frame_has_inverse(&frame)) return false;
+    circles = circles && frame.a11 == frame.a22 && frame.a12 == -frame.a21;
+  }
+  return !circles;
+}

@@ -4,6 +4,7 @@
 #ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_KEYPOINTS_H
 #define HARTSIFT_FORMATS_COLMAP_COLMAP_KEYPOINTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,5 +21,10 @@ void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_
 
 /* Reads one of 2, 4 (x, y, scale, orientation) or 6 columns. Null, or why the values cannot be a keypoint. */
 const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint);
+
+/* Whether rows of 6 columns are to be read with frames: some are not circles, and all have an inverse. */
+bool colmap_rows_are_framed(const uint8_t *rows, size_t count);
+/* The frame of a row of 6 columns. */
+void colmap_frame_get(const uint8_t *row, hs_frame *frame);
 
 #endif

@@ -61,6 +61,12 @@ hs_status colmap_rows_digest(const colmap_rows *rows, uint64_t *digest) {
     digest_add_keypoints(&state, keypoints, here);
   }
   if (rows->descriptors) digest_add(&state, rows->descriptors, rows->count * HS_DESCRIPTOR_LENGTH);
+  const size_t framed = colmap_rows_are_framed(rows->keypoints, rows->count) ? rows->count : 0;
+  for (size_t i = 0; i < framed; i++) {
+    hs_frame frame;
+    colmap_frame_get(rows->keypoints + i * COLMAP_KEYPOINT_BYTES, &frame);
+    digest_add_frames(&state, &frame, 1);
+  }
   *digest = digest_end(&state);
   return HS_OK;
 }

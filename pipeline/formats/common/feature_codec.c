@@ -154,3 +154,15 @@ const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double 
   keypoint->level = (int16_t)level;
   return NULL;
 }
+
+bool frame_has_inverse(const hs_frame *frame) {
+  const float area = frame->a11 * frame->a22 - frame->a12 * frame->a21;
+  return isfinite(area) && area != 0.0f;
+}
+
+const char *frame_fill(hs_frame *frame, const double values[4]) {
+  for (int k = 0; k < 4; k++)
+    if (!fits_float(values[k])) return "a frame has an entry that is not a finite number";
+  *frame = (hs_frame){(float)values[0], (float)values[1], (float)values[2], (float)values[3]};
+  return frame_has_inverse(frame) ? NULL : "a frame has no inverse";
+}

@@ -44,6 +44,10 @@ float angle_wrap(double radians);
 const char *keypoint_fill(hs_keypoint *keypoint, double x, double y, double sigma, double orientation);
 /* Sets response, octave and level. Null, or why they cannot be. */
 const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double octave, double level);
+/* Fills a frame with a11, a12, a21, a22. Null, or why they cannot be one. */
+const char *frame_fill(hs_frame *frame, const double values[4]);
+/* Whether it is finite and maps no direction to a point. */
+bool frame_has_inverse(const hs_frame *frame);
 /* Whether a double is finite and stays finite as a float. */
 bool fits_float(double value);
 

@@ -54,17 +54,31 @@ static uint64_t bytes_of_feature(hs_descriptor_type type) {
   return sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH * entry_bytes;
 }
 
-hs_status source_reserve(const feature_source *source, hs_features *features, uint64_t count, hs_descriptor_type type) {
+static hs_status reserve(const feature_source *source, hs_features *features, uint64_t count, hs_descriptor_type type,
+                         bool with_frames) {
   if (count > source->max_features) {
     return source_fail(source, HS_ERR_LIMIT, "the file holds %llu features, more than the limit of %llu",
                        (unsigned long long)count, (unsigned long long)source->max_features);
   }
-  const uint64_t each = bytes_of_feature(type);
+  const uint64_t each = bytes_of_feature(type) + (with_frames ? sizeof(hs_frame) : 0);
   hs_status status = source_check_memory(source, count <= UINT64_MAX / each ? count * each : UINT64_MAX);
   if (status != HS_OK) return status;
-  status = count > SIZE_MAX ? HS_ERR_MEMORY : features_reserve(features, (size_t)count, type, source->allocator);
+  if (count > SIZE_MAX)
+    status = HS_ERR_MEMORY;
+  else
+    status =
+        (with_frames ? features_reserve_framed : features_reserve)(features, (size_t)count, type, source->allocator);
   if (status != HS_OK) return source_fail(source, status, "no memory for %llu features", (unsigned long long)count);
   return HS_OK;
+}
+
+hs_status source_reserve(const feature_source *source, hs_features *features, uint64_t count, hs_descriptor_type type) {
+  return reserve(source, features, count, type, false);
+}
+
+hs_status source_reserve_framed(const feature_source *source, hs_features *features, uint64_t count,
+                                hs_descriptor_type type) {
+  return reserve(source, features, count, type, true);
 }
 
 static hs_status features_check_descriptors(const feature_target *target) {
@@ -130,11 +144,9 @@ hs_status features_check(const feature_target *target) {
     if (!fault) fault = keypoint_fill_origin(&checked, (double)k->response, k->octave, k->level);
     if (fault) return target_fail(target, HS_ERR_ARGUMENT, "keypoint %zu: %s", i, fault);
   }
-  for (size_t i = 0; features->frames && i < features->count; i++) {
-    const hs_frame *f = &features->frames[i];
-    const float area = f->a11 * f->a22 - f->a12 * f->a21;
-    if (!(isfinite(area) && area != 0.0f)) return target_fail(target, HS_ERR_ARGUMENT, "frame %zu has no inverse", i);
-  }
+  for (size_t i = 0; features->frames && i < features->count; i++)
+    if (!frame_has_inverse(&features->frames[i]))
+      return target_fail(target, HS_ERR_ARGUMENT, "frame %zu has no inverse", i);
   const hs_status status = features_check_origin(target);
   return status == HS_OK ? features_check_descriptors(target) : status;
 }

@@ -75,5 +75,8 @@ hs_status source_check_memory(const feature_source *source, uint64_t bytes);
 /* Room for what a file claims: refuses more than max_features and max_memory_bytes before allocating. count becomes 0 or the
    claim only through the reader. Statuses: HS_ERR_LIMIT, HS_ERR_MEMORY. */
 hs_status source_reserve(const feature_source *source, hs_features *features, uint64_t count, hs_descriptor_type type);
+/* The same with frames. */
+hs_status source_reserve_framed(const feature_source *source, hs_features *features, uint64_t count,
+                                hs_descriptor_type type);
 
 #endif
