@@ -187,13 +187,15 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
     return context_give_up_room(c,
                                 CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
   const uint64_t limit = c->options.max_memory_bytes;
+  const char *no_tiles = c->options.affine ? " (affine shape is not worked off in tiles)" : "";
   if (limit > 0 && wanted > limit)
     return context_give_up_room(
         c, CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "a %d x %d image needs at least %llu bytes of workspace%s, max_memory_bytes is %llu", width,
-                        height, (unsigned long long)wanted, c->plan.tile_side > 0 ? " even in the smallest tiles" : "",
-                        (unsigned long long)limit));
-  return context_make_slab(c, r->may_tile ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
+                        height, (unsigned long long)wanted,
+                        c->plan.tile_side > 0 ? " even in the smallest tiles" : no_tiles, (unsigned long long)limit));
+  return context_make_slab(
+      c, r->may_tile && !c->options.affine ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
 }
 
 uint64_t context_fixed_bytes(int32_t threads) { return sizeof(hs_context) + (threads > 0 ? queue_bytes(threads) : 0); }

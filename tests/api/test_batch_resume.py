@@ -92,10 +92,12 @@ class Resuming(EndlessCase):
         self.batch("list.txt", "-o", "out")
         files = self.tree()
         self.assertNotIn(b"dsp", self.read("out", "manifest.csv"))  # as before there was this option
+        self.assertNotIn(b"affine", self.read("out", "manifest.csv"))
         for arguments, word in ((["--contrast", "0.03"], "contrast=0.03"), (["--profile", "colmap"], "profile=colmap"),
                                 (["--format", "csv"], "format=csv"), (["--upright"], "upright=1"),
                                 (["--region", "1,2,30,30"], "region=1,2,30,30"), (["--no-exif"], "no-exif=1"),
-                                (["--decode-scale", "2"], "decode-scale=2"), (["--dsp"], "dsp-sizes=4")):
+                                (["--decode-scale", "2"], "decode-scale=2"), (["--dsp"], "dsp-sizes=4"),
+                                (["--affine"], "affine=1")):
             _, errors = self.batch("list.txt", "-o", "out", "--resume", *arguments, status=USAGE)
             self.assertIn(word, errors)
             self.assertEqual(self.tree(), files)

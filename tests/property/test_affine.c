@@ -118,7 +118,19 @@ static void test_own_keypoints(void **state) {
   hs_destroy(c);
 }
 
-/* Limited features are some of all, frames included. */
+/* Some of all features, in their order, frames included. */
+static void check_subset(const hs_features *full, const hs_features *few) {
+  size_t at = 0;
+  assert_true(few->count > 0 && few->count < full->count);
+  for (size_t i = 0; i < few->count; i++, at++) {
+    while (at < full->count && memcmp(&full->keypoints[at], &few->keypoints[i], sizeof few->keypoints[i]) != 0) at++;
+    assert_true(at < full->count);
+    assert_memory_equal(&full->frames[at], &few->frames[i], sizeof few->frames[i]);
+    assert_memory_equal(extraction_descriptor(full, at), extraction_descriptor(few, i),
+                        extraction_descriptor_bytes(few));
+  }
+}
+
 static void test_limited(void **state) {
   (void)state;
   hs_options o = affine_options(HS_PROFILE_LOWE);
@@ -126,16 +138,68 @@ static void test_limited(void **state) {
   o.max_features = (int32_t)(full.count / 3);
   hs_features few = extraction_once(&o, &scene);
   assert_int_equal(few.count, o.max_features);
-  size_t at = 0;
-  for (size_t i = 0; i < few.count; i++, at++) {
-    while (at < full.count && memcmp(&full.keypoints[at], &few.keypoints[i], sizeof few.keypoints[i]) != 0) at++;
-    assert_true(at < full.count);
-    assert_memory_equal(&full.frames[at], &few.frames[i], sizeof few.frames[i]);
-    assert_memory_equal(extraction_descriptor(&full, at), extraction_descriptor(&few, i),
-                        extraction_descriptor_bytes(&few));
-  }
+  check_subset(&full, &few);
   hs_features_free(&few);
   hs_features_free(&full);
+}
+
+static void test_region_and_grid(void **state) {
+  (void)state;
+  hs_options o = affine_options(HS_PROFILE_LOWE);
+  hs_features full = extraction_once(&o, &scene);
+  o.region_x = 20;
+  o.region_y = 10;
+  o.region_width = scene.width / 2;
+  o.region_height = scene.height / 2;
+  hs_features few = extraction_once(&o, &scene);
+  check_subset(&full, &few);
+  hs_features_free(&few);
+  o = affine_options(HS_PROFILE_LOWE);
+  o.grid_columns = 3;
+  o.grid_rows = 2;
+  o.max_features = (int32_t)(full.count / 3);
+  few = extraction_once(&o, &scene);
+  check_subset(&full, &few);
+  hs_features_free(&few);
+  hs_features_free(&full);
+}
+
+/* Submitted, and without a copy. */
+static void test_in_flight(void **state) {
+  (void)state;
+  const hs_options o = affine_options(HS_PROFILE_LOWE);
+  hs_context *c = extraction_context(&o);
+  hs_features full = extraction_once(&o, &scene), f = {0};
+  for (int i = 0; i < 3; i++) assert_int_equal(hs_submit(c, &scene, NULL), HS_OK);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(hs_wait(c, &f), HS_OK);
+    check_frames(&full, &f, "in flight");
+  }
+  const hs_features *view = NULL;
+  assert_int_equal(hs_extract_view(c, &scene, NULL, &view), HS_OK);
+  check_frames(&full, view, "in place");
+  hs_features_free(&f);
+  hs_features_free(&full);
+  hs_destroy(c);
+}
+
+/* What would be worked off in tiles is refused, and the message says why. */
+static void test_no_tiles(void **state) {
+  (void)state;
+  hs_options o = affine_options(HS_PROFILE_LOWE);
+  hs_image large = extraction_blank(2000, 1500);
+  hs_features f = {0};
+  o.max_memory_bytes = 60 << 20;
+  hs_context *c = extraction_context(&o);
+  assert_int_equal(hs_extract(c, &large, NULL, &f), HS_ERR_LIMIT);
+  assert_non_null(strstr(hs_last_error(c), "affine shape is not worked off in tiles"));
+  hs_destroy(c);
+  o.affine = 0;
+  c = extraction_context(&o);
+  assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
+  hs_features_free(&f);
+  hs_destroy(c);
+  hs_image_free(&large);
 }
 
 static hs_image blob(double longer, double shorter, double angle) {
@@ -217,6 +281,9 @@ int main(void) {
                                      cmocka_unit_test(test_threads_and_variants),
                                      cmocka_unit_test(test_own_keypoints),
                                      cmocka_unit_test(test_limited),
+                                     cmocka_unit_test(test_region_and_grid),
+                                     cmocka_unit_test(test_no_tiles),
+                                     cmocka_unit_test(test_in_flight),
                                      cmocka_unit_test(test_drawn_blobs),
                                      cmocka_unit_test(test_devices),
                                      cmocka_unit_test(test_original_size)};

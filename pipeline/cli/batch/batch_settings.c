@@ -171,7 +171,8 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->field != OPTION_NO_FIELD && option_belongs_to((option_id)id, COMMAND_BATCH) &&
-        !changes_no_result((option_id)id) && (options->dsp || !pools((option_id)id)))
+        !changes_no_result((option_id)id) && (options->dsp || !pools((option_id)id)) &&
+        (options->affine || id != OPTION_AFFINE))
       write_setting(out, spec, options);
   }
   fprintf(out, " region=%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32, options->region_x, options->region_y,
