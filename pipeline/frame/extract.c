@@ -66,8 +66,9 @@ static hs_status run_tiles(hs_context *c, hs_status untiled, frame_request *requ
   request->untiled_status = untiled;
   if (request->equalize && request->source_on_device) return untiled;
   if (request->equalize) st = equalize_picture(c, &request->source);
+  if (st != HS_OK) return st;
   request->equalize = false;
-  return st == HS_OK ? run_listed(c, request, out) : st;
+  return run_listed(c, request, out);
 }
 
 /* Checks, and runs on the context's device. For a lane, in_flight.c falls back to the CPU instead, because it holds the

@@ -152,9 +152,43 @@ static void test_allocations_fail(void **state) {
   assert_true(failures >= 4);
 }
 
+/* A frame in tiles for which an allocation of the host fails goes to the CPU, equalised like any other. */
+static void test_equalised_allocations_fail(void **state) {
+  (void)state;
+  hs_options o = options_on(HS_DEVICE_CPU);
+  size_t fallen = 0;
+  bool failed = true;
+  o.equalize = 1;
+  hs_features equalised = extraction_once(&o, &scene);
+  o.device = HS_DEVICE_AUTO;
+  for (size_t ahead = 1; failed; ahead++) {
+    counted_allocator counter = {0};
+    const hs_allocator allocator = counted_allocator_make(&counter);
+    played_reset(1);
+    const uint64_t whole = device_bytes(o, 0);
+    o.allocator = &allocator;
+    hs_context *c = extraction_context(&o);
+    hs_features f = {0};
+    played.gpus[0].others_bytes =
+        played.gpus[0].memory_bytes - (size_t)statistics_of(c).device_bytes - (size_t)(whole - whole / 32);
+    counter.fail_at = counter.made + ahead;
+    if (hs_extract(c, &scene, NULL, &f) == HS_OK) extraction_check_equal(&equalised, &f, "an allocation failed");
+    failed = counter.made >= counter.fail_at;
+    fallen += strstr(hs_backend_report(c), "fallback") != NULL;
+    hs_features_free(&f);
+    hs_destroy(c);
+    o.allocator = NULL;
+    assert_int_equal(counter.alive, 0);
+    assert_true(ahead < 100);
+  }
+  assert_true(fallen >= 2);
+  hs_features_free(&equalised);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_memory_that_others_hold),
+      cmocka_unit_test(test_equalised_allocations_fail),
       cmocka_unit_test(test_calls_fail),
       cmocka_unit_test(test_allocations_fail),
   };
