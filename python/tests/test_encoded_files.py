@@ -1,7 +1,6 @@
 """Files that the library reads and decodes in its own threads: the features of load_image's pixels, and errors in their place."""
 
 import io
-import sys
 
 import numpy as np
 import pytest
@@ -110,7 +109,6 @@ def test_nvjpeg_of_a_package_is_found(name, place, tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / name).write_bytes(b"")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
     monkeypatch.setattr(_nvjpeg, "_loaded", lambda path: asked.append(path) or "/" in path)
     try:
         _nvjpeg.bring_nvjpeg.cache_clear()
@@ -121,5 +119,13 @@ def test_nvjpeg_of_a_package_is_found(name, place, tmp_path, monkeypatch):
         monkeypatch.setattr(_nvjpeg, "_loaded", lambda path: False)
         _nvjpeg.bring_nvjpeg.cache_clear()
         assert _nvjpeg.bring_nvjpeg() is None
+        asked.clear()
+        monkeypatch.setattr(_nvjpeg, "_loaded", lambda path: asked.append(path) or "/" in path)
+        monkeypatch.chdir(tmp_path)
+        for entry in ("", ".", str(tmp_path)):
+            monkeypatch.setattr("sys.path", [entry])
+            _nvjpeg.bring_nvjpeg.cache_clear()
+            assert _nvjpeg.bring_nvjpeg() is None
+        assert not [path for path in asked if "/" in path], "the current folder may come with the pictures"
     finally:
         _nvjpeg.bring_nvjpeg.cache_clear()
