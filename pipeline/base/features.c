@@ -94,6 +94,7 @@ hs_status features_reserve_framed(hs_features *features, size_t count, hs_descri
   const hs_status status = reserve(features, count, type, allocator);
   if (status != HS_OK || (features->frames && count <= features->frame_capacity)) return status;
   release_frames(features);
+  if (!features->keypoints && !features->descriptors) features->allocator = allocator; /* no arrays of another one */
   features->frame_capacity = features->capacity > 0 ? features->capacity : 1;
   features->frames = hs_memory_alloc(features->allocator, features->frame_capacity * sizeof *features->frames);
   if (features->frames) return HS_OK;

@@ -230,6 +230,10 @@ def test_frames_of_affine_features(tmp_path):
     found.save(tmp_path / "f.npz")
     assert hartsift.read_features(tmp_path / "f.npz") == found
     assert np.load(tmp_path / "f.npz")["frames"].shape == (len(found), 4)
+    arrays = dict(np.load(tmp_path / "f.npz"))
+    np.savez(tmp_path / "g.npz", **dict(arrays, frames=arrays["frames"][:, [0, 1, 0, 1]]))
+    with pytest.raises(hartsift.ArgumentError, match="feature 0: a frame has no inverse"):
+        hartsift.read_features(tmp_path / "g.npz")
     for name in ("f.json", "f.hsf"):
         found.save(tmp_path / name)
         assert hartsift.read_features(tmp_path / name) == found

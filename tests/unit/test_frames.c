@@ -16,6 +16,7 @@
 #include "pipeline/base/features.h"
 #include "pipeline/formats/colmap/colmap_keypoints.h"
 #include "pipeline/formats/common/byte_order.h"
+#include "tests/support/counted_allocator.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
 
@@ -53,6 +54,13 @@ static void test_room(void **state) {
   assert_non_null(f.frames);
   hs_features_free(&f);
   assert_null(f.frames);
+  /* An empty list's frames come from the allocator, too. */
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  assert_int_equal(features_reserve_framed(&f, 0, HS_DESCRIPTOR_U8, &allocator), HS_OK);
+  assert_int_equal(counter.alive, 1);
+  hs_features_free(&f);
+  assert_int_equal(counter.alive, 0);
 }
 
 /* Two lists that differ in frames alone are told apart, and no frames count as none. */
@@ -104,6 +112,8 @@ static void check_kept(hs_format format, const char *name) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   hs_features f = framed();
+  f.frames[0] = (hs_frame){1e25f, 0.0f, 0.0f, 2e25f}; /* whose areas are no floats */
+  f.frames[1] = (hs_frame){1e-25f, 0.0f, 0.0f, 2e-25f};
   scratch_folder_make(&folder);
   hs_features loaded = through(&f, format, name, &folder, path);
   assert_non_null(loaded.frames);

@@ -155,9 +155,10 @@ const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double 
   return NULL;
 }
 
-bool frame_has_inverse(const hs_frame *frame) {
-  const float area = frame->a11 * frame->a22 - frame->a12 * frame->a21;
-  return isfinite(area) && area != 0.0f;
+/* In double, where products of floats neither overflow nor vanish. */
+bool frame_has_inverse(const hs_frame *f) {
+  const double area = (double)f->a11 * (double)f->a22 - (double)f->a12 * (double)f->a21;
+  return isfinite(area) && area != 0.0;
 }
 
 const char *frame_fill(hs_frame *frame, const double values[4]) {
