@@ -66,13 +66,21 @@ static hs_options take_options(input_bytes *input) {
   options.descriptor = (hs_descriptor_type)input_below(input, 2);
   options.first_octave = (int32_t)input_below(input, 2) - 1;
   options.dsp = input_u8(input) == 1;
-  options.upright = input_u8(input) == 1;
+  const uint8_t rest = input_u8(input);
+  options.upright = rest % 128 == 1;
+  options.affine = rest >= 128;
   options.contrast = (float)input_u8(input) / 2048.0f;
   return options;
 }
 
+static void check_frames(const hs_features *features) {
+  const float *values = (const float *)features->frames;
+  for (size_t i = 0; values && i < 4 * features->count; i++) fuzz_require(isfinite(values[i]) != 0);
+}
+
 static void check_found(const hs_image *image, const hs_features *features) {
   fuzz_require(feature_maker_consistent(features));
+  check_frames(features);
   for (size_t i = 0; i < features->count; i++) {
     const hs_keypoint *k = &features->keypoints[i];
     fuzz_require(k->x > -1.0f && k->y > -1.0f && k->x < (float)image->width && k->y < (float)image->height);
@@ -99,6 +107,8 @@ static void describe(hs_context *context, input_bytes *input, const hs_image *im
     const bool has_floats = features.descriptor_type == HS_DESCRIPTOR_F32;
     for (size_t i = 0; has_floats && i < features.count * HS_DESCRIPTOR_LENGTH; i++)
       fuzz_require(isfinite(floats[i]) != 0);
+    for (size_t i = 0; i < count && features.count == count && features.frames; i++)
+      fuzz_require(statuses[i] != HS_OK || isfinite(features.frames[i].a11) != 0);
   }
   hs_features_free(&features);
 }
