@@ -1,5 +1,5 @@
 /*
- * COLMAP's database: opening and transactions. What is in it: colmap_images.c and colmap_matches.c.
+ * COLMAP's database: opening and transactions. What is in it: colmap_images.c, colmap_features.c, colmap_matches.c.
  */
 #include <errno.h>
 #include <fcntl.h>

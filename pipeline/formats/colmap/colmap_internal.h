@@ -110,6 +110,8 @@ void colmap_schema_find_origins(hs_colmap_database *database);
 
 /* ---- colmap_images.c */
 
+/* The image of that name; name null: the first one above `after`. Its texts are the handle's until the next call. */
+hs_status colmap_find_image(hs_colmap_database *database, const char *name, int64_t after, hs_colmap_image *image);
 /* How many keypoints an image has; -1: none were ever written. HS_ERR_ARGUMENT: no such image. */
 hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id, int64_t *count);
 

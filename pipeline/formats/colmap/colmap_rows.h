@@ -38,4 +38,8 @@ double colmap_writer_cpu_s(const hs_colmap_database *database);
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                           const colmap_rows *rows, uint32_t *image_id);
 
+/* The same within a transaction; `features` tells the count, the image's size and the origin, which need not be the rows'. */
+hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                           const colmap_rows *rows, const hs_features *features, int64_t *image_id);
+
 #endif
