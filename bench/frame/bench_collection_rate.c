@@ -13,11 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/frame/pinned_picture.h"
 #include "pipeline/include/hartsift.h"
-
-#if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
-#endif
 
 typedef struct collection_bench {
   hs_options options;
@@ -31,32 +28,6 @@ static double now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Pinned memory where a device reads it. It is the program's until its end. */
-static void *room_for_pixels(hs_device device, size_t bytes) {
-#if HARTSIFT_HAVE_CUDA
-  void *host = NULL, *mapped = NULL;
-  if (device != HS_DEVICE_CPU) return device_alloc_pinned(&host, &mapped, bytes) == STAGE_OK ? host : NULL;
-#endif
-  (void)device;
-  return malloc(bytes);
-}
-
-static bool load(const collection_bench *b, const char *name, hs_image *image) {
-  hs_image loaded = {0};
-  if (hs_load_image(name, NULL, &loaded) != HS_OK || loaded.type != HS_U8 || loaded.layout != HS_GRAY) {
-    fprintf(stderr, "%s: not an 8-bit gray picture that this build can read\n", name);
-    hs_image_free(&loaded);
-    return false;
-  }
-  const size_t row = (size_t)loaded.width, stride = loaded.stride_bytes ? loaded.stride_bytes : row;
-  char *pixels = room_for_pixels(b->options.device, row * (size_t)loaded.height);
-  for (int32_t y = 0; pixels && y < loaded.height; y++)
-    memcpy(pixels + (size_t)y * row, (const char *)loaded.data + (size_t)y * stride, row);
-  *image = (hs_image){.data = pixels, .width = loaded.width, .height = loaded.height, .type = HS_U8};
-  hs_image_free(&loaded);
-  return pixels != NULL;
 }
 
 /* Passes all pictures through the context so many times; returns the features of one round, 0 on failure. */
@@ -125,7 +96,7 @@ int main(int argc, char **argv) {
   }
   b.images = calloc((size_t)b.count, sizeof *b.images);
   for (int k = 0; k < b.count; k++)
-    if (!b.images || !load(&b, b.names[k], &b.images[k])) return 1;
+    if (!b.images || !pinned_load(b.options.device, b.names[k], &b.images[k])) return 1;
   const int result = run(&b);
   free(b.images);
   return result;

@@ -20,11 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/frame/pinned_picture.h"
 #include "pipeline/include/hartsift.h"
-
-#if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
-#endif
 
 enum { IMAGES_MAX = 64, FRAMES_MAX = 1000000, IN_FLIGHT_MAX = 64 };
 
@@ -64,43 +61,6 @@ static hs_context *open_context(const bench_options *b, hs_device device, int32_
   o.in_flight = in_flight;
   if (hs_create_explained(&c, &o, why, sizeof why) != HS_OK) fprintf(stderr, "bench_in_flight: %s\n", why);
   return c;
-}
-
-/* Pinned memory where a device reads it. */
-static void *room_for_pixels(hs_device device, size_t bytes) {
-#if HARTSIFT_HAVE_CUDA
-  void *host = NULL, *mapped = NULL;
-  if (device != HS_DEVICE_CPU) return device_alloc_pinned(&host, &mapped, bytes) == STAGE_OK ? host : NULL;
-#endif
-  (void)device;
-  return malloc(bytes);
-}
-
-static void free_pixels(hs_device device, void *pixels) {
-#if HARTSIFT_HAVE_CUDA
-  if (device != HS_DEVICE_CPU) {
-    device_free_pinned(pixels);
-    return;
-  }
-#endif
-  (void)device;
-  free(pixels);
-}
-
-static bool load(hs_device device, const char *name, hs_image *image) {
-  hs_image loaded = {0};
-  if (hs_load_image(name, NULL, &loaded) != HS_OK || loaded.type != HS_U8 || loaded.layout != HS_GRAY) {
-    fprintf(stderr, "%s: not an 8-bit gray picture that this build can read\n", name);
-    hs_image_free(&loaded);
-    return false;
-  }
-  const size_t row = (size_t)loaded.width, stride = loaded.stride_bytes ? loaded.stride_bytes : row;
-  char *pixels = room_for_pixels(device, row * (size_t)loaded.height);
-  for (int32_t y = 0; pixels && y < loaded.height; y++)
-    memcpy(pixels + (size_t)y * row, (const char *)loaded.data + (size_t)y * stride, row);
-  *image = (hs_image){.data = pixels, .width = loaded.width, .height = loaded.height, .type = HS_U8};
-  hs_image_free(&loaded);
-  return pixels != NULL;
 }
 
 static bool same(const hs_features *a, const hs_features *b) {
@@ -160,7 +120,7 @@ static bool bench_rate(const bench_options *b, const char *name, int32_t octave)
   static const int32_t rooms[] = {1, 2, 4, 8, 16, 32, 64};
   hs_image image;
   size_t features = 0;
-  if (!load(b->device, name, &image)) return false;
+  if (!pinned_load(b->device, name, &image)) return false;
   hs_context *c = open_context(b, b->device, octave, 1);
   const double alone = c ? rate_alone(c, &image, b->seconds, &features) : 0;
   hs_destroy(c);
@@ -179,7 +139,7 @@ static bool bench_rate(const bench_options *b, const char *name, int32_t octave)
     hs_destroy(c);
   }
   printf(" %.2f |\n", ok ? best / alone : 0);
-  free_pixels(b->device, (void *)(uintptr_t)image.data);
+  pinned_free(b->device, (void *)(uintptr_t)image.data);
   return ok;
 }
 
@@ -196,7 +156,7 @@ static bool bench_latency(const bench_options *b, const char *name, int32_t octa
   static double ms[FRAMES_MAX];
   double submitted[IN_FLIGHT_MAX];
   hs_image image;
-  if (!load(b->device, name, &image)) return false;
+  if (!pinned_load(b->device, name, &image)) return false;
   hs_context *c = open_context(b, b->device, octave, room);
   bool ok = c && verified(b, c, &image, octave, room);
   const hs_features *view = NULL;
@@ -212,7 +172,7 @@ static bool bench_latency(const bench_options *b, const char *name, int32_t octa
   }
   if (ok) print_latency(name, octave, room, ms, b->frames);
   hs_destroy(c);
-  free_pixels(b->device, (void *)(uintptr_t)image.data);
+  pinned_free(b->device, (void *)(uintptr_t)image.data);
   return ok;
 }
 
@@ -267,7 +227,7 @@ static double rate_of_sizes(hs_context *c, const hs_image *image, bool one_size)
 static bool bench_sizes(const bench_options *b, const char *name, int32_t octave) {
   hs_image image;
   double median[3] = {0};
-  if (!load(b->device, name, &image)) return false;
+  if (!pinned_load(b->device, name, &image)) return false;
   hs_context *c = open_context(b, b->device, octave, 1);
   bool ok = c && time_first_frames(c, &image, median);
   hs_destroy(c);
@@ -283,7 +243,7 @@ static bool bench_sizes(const bench_options *b, const char *name, int32_t octave
   if (ok)
     printf("| %s | %s | %.3f | %.3f | %.3f | %.0f | %.0f | %.2f |\n", slash ? slash + 1 : name,
            octave < 0 ? "yes" : "no", median[0], median[1], median[2], rate[0], rate[1], rate[0] / rate[1]);
-  free_pixels(b->device, (void *)(uintptr_t)image.data);
+  pinned_free(b->device, (void *)(uintptr_t)image.data);
   return ok;
 }
 
@@ -318,7 +278,7 @@ static hs_image window_of(const hs_image *whole, int frame) {
 static bool bench_memory(const bench_options *b, const char *name) {
   hs_image image;
   const hs_features *view = NULL;
-  if (!load(b->device, name, &image)) return false;
+  if (!pinned_load(b->device, name, &image)) return false;
   hs_context *c = open_context(b, b->device, -1, 8);
   bool ok = c && verified(b, c, &image, -1, 8);
   printf("| frame | resident MiB | workspace MiB | device MiB | frames repeated |\n|--:|--:|--:|--:|--:|\n");
@@ -335,7 +295,7 @@ static bool bench_memory(const bench_options *b, const char *name) {
   printf("\n%d frames in %.1f s\n", b->frames, (now_ms() - start) * 1e-3);
   if (!ok) fprintf(stderr, "bench_in_flight: %s\n", hs_last_error(c));
   hs_destroy(c);
-  free_pixels(b->device, (void *)(uintptr_t)image.data);
+  pinned_free(b->device, (void *)(uintptr_t)image.data);
   return ok;
 }
 
@@ -366,7 +326,7 @@ static bool time_split(bench_options b, hs_device device, int32_t split, const h
 static bool bench_split(const bench_options *b, const char *name, int32_t octave) {
   hs_image image;
   char row[64];
-  if (!load(HS_DEVICE_HYBRID, name, &image)) return false;
+  if (!pinned_load(HS_DEVICE_HYBRID, name, &image)) return false;
   const int32_t side = (image.width < image.height ? image.width : image.height) << (octave < 0 ? 1 : 0);
   int32_t octaves = 0; /* profile lowe: while the smaller side has 11 samples */
   while (side >> octaves >= 11) octaves++;
@@ -381,7 +341,7 @@ static bool bench_split(const bench_options *b, const char *name, int32_t octave
   }
   ok = ok && time_split(*b, HS_DEVICE_HYBRID, 0, &image, octave, "measured, --split auto");
   ok = ok && time_split(*b, HS_DEVICE_CPU, 0, &image, octave, "none, device cpu");
-  free_pixels(HS_DEVICE_HYBRID, (void *)(uintptr_t)image.data);
+  pinned_free(HS_DEVICE_HYBRID, (void *)(uintptr_t)image.data);
   return ok;
 }
 

@@ -144,28 +144,13 @@ static void test_variants(void **state) {
   hs_image_free(&small);
 }
 
-/* Bright and dark spots as close as they can be, each a bit different: an eighth of all samples may be keypoints. */
-static hs_image spotted(int32_t period, int32_t width, int32_t height) {
-  uint8_t *bytes = malloc((size_t)width * (size_t)height);
-  uint32_t seed = 1;
-  assert_non_null(bytes);
-  for (int32_t y = 0; y < height; y++)
-    for (int32_t x = 0; x < width; x++) {
-      const int32_t across = abs(2 * (x % period) - period) * 16 / period - 8;
-      const int32_t along = abs(2 * (y % period) - period) * 16 / period - 8;
-      seed = seed * 1664525u + 1013904223u;
-      bytes[(size_t)y * (size_t)width + (size_t)x] = (uint8_t)(128 + across * along + (int32_t)(seed >> 27));
-    }
-  return (hs_image){.data = bytes, .width = width, .height = height, .memory = bytes};
-}
-
 /* So many keypoints that lists and tiles overflow, and candidates that wander far. */
 static void test_spots(void **state) {
   (void)state;
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int32_t fine = 0; fine <= 1; fine++) {
       hs_options o = options_of(profile);
-      hs_image image = spotted(fine ? 8 : 16, 413, 351);
+      hs_image image = extraction_spots(fine ? 8 : 16, 413, 351);
       o.contrast = 0.0f;
       o.edge = 1000.0f;
       o.first_octave = 0;
@@ -433,7 +418,7 @@ static void test_too_little(void **state) {
 static void test_after_long_lists(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
-  hs_image dense = spotted(16, 413, 351), large = extraction_scene(700, 600, 3, NULL);
+  hs_image dense = extraction_spots(16, 413, 351), large = extraction_scene(700, 600, 3, NULL);
   hs_features f = {0};
   hs_context *c = NULL;
   o.contrast = 0.0f;

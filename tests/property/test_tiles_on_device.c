@@ -201,21 +201,6 @@ static void test_other_samples(void **state) {
   hs_image_free(&values);
 }
 
-/* Bright and dark spots as close as they can be, each a bit different: an eighth of all samples may be keypoints. */
-static hs_image spotted(int32_t period, int32_t width, int32_t height) {
-  uint8_t *bytes = malloc((size_t)width * (size_t)height);
-  uint32_t seed = 1;
-  assert_non_null(bytes);
-  for (int32_t y = 0; y < height; y++)
-    for (int32_t x = 0; x < width; x++) {
-      const int32_t across = abs(2 * (x % period) - period) * 16 / period - 8;
-      const int32_t along = abs(2 * (y % period) - period) * 16 / period - 8;
-      seed = seed * 1664525u + 1013904223u;
-      bytes[(size_t)y * (size_t)width + (size_t)x] = (uint8_t)(128 + across * along + (int32_t)(seed >> 27));
-    }
-  return (hs_image){.data = bytes, .width = width, .height = height, .memory = bytes};
-}
-
 /* So many keypoints that lists and tiles overflow, and candidates that wander far. */
 static void test_spots(void **state) {
   (void)state;
@@ -223,7 +208,7 @@ static void test_spots(void **state) {
   for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_OPENCV; profile++) {
     const bool fine = profile % 2 == 0;
     hs_options o = options_of(profile);
-    hs_image image = spotted(fine ? 8 : 16, 613, 551);
+    hs_image image = extraction_spots(fine ? 8 : 16, 613, 551);
     o.contrast = 0.0f;
     o.edge = 1000.0f;
     o.first_octave = 0;

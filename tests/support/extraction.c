@@ -50,6 +50,20 @@ hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const do
   return image;
 }
 
+hs_image extraction_spots(int32_t period, int32_t width, int32_t height) {
+  uint8_t *bytes = malloc((size_t)width * (size_t)height);
+  uint32_t seed = 1;
+  assert_non_null(bytes);
+  for (int32_t y = 0; y < height; y++)
+    for (int32_t x = 0; x < width; x++) {
+      const int32_t across = abs(2 * (x % period) - period) * 16 / period - 8;
+      const int32_t along = abs(2 * (y % period) - period) * 16 / period - 8;
+      seed = seed * 1664525u + 1013904223u;
+      bytes[(size_t)y * (size_t)width + (size_t)x] = (uint8_t)(128 + across * along + (int32_t)(seed >> 27));
+    }
+  return (hs_image){.data = bytes, .width = width, .height = height, .memory = bytes};
+}
+
 hs_image extraction_blank(int32_t width, int32_t height) {
   float *samples = calloc((size_t)width * (size_t)height, sizeof *samples);
   assert_non_null(samples);

@@ -24,6 +24,9 @@ bool extraction_has_gpu(void);
 
 /* hs_render_scene; freed by hs_image_free(&image). */
 hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const double *homography);
+/* Bright and dark spots as close as they can be, each a bit different: an eighth of all samples may be keypoints. Freed as
+   above. */
+hs_image extraction_spots(int32_t period, int32_t width, int32_t height);
 /* A float picture of zeros, range 0..1; its samples may be written through extraction_floats. Freed as above. */
 hs_image extraction_blank(int32_t width, int32_t height);
 float *extraction_floats(const hs_image *image);
