@@ -1,10 +1,12 @@
-"""Accuracy and time of pooled descriptors (option dsp) beside plain ones, and beside COLMAP's with the same options, as Markdown.
+"""Accuracy and time of pooled descriptors (option dsp) and affine shape beside plain ones and COLMAP's with the same options.
 
 usage: dsp_table.py COMMAND EVALUATE SEQUENCES... [--add NAME=OPTIONS]... [--colmap] [--time IMAGE] [--rounds N] [--only REGEX]
+       [--rows REGEX]
 
 COMMAND: the command hartsift. EVALUATE: the folder of evaluate.py, whose sequences and measures these are. Each NAME=OPTIONS
-is one more row: options of `hartsift extract`. With --colmap also pycolmap's CPU extractor (VLFeat), plain and with
-domain_size_pooling, at Lowe's contrast, RootSIFT, no limit of features. --time: processor time of one thread on that
+is one more row: options of `hartsift extract`. With --colmap also pycolmap's CPU extractor (VLFeat), plain, with
+domain_size_pooling, with estimate_affine_shape, and with both, at Lowe's contrast, RootSIFT, no limit of features. --rows: only the
+rows whose names match. --time: processor time of one thread on that
 picture, every extractor its own process, by turns, the median of N rounds (3); COLMAP's extraction alone, hartsift's with
 start, decoding and writing. Needs NumPy, SciPy, OpenCV, and pycolmap for --colmap.
 """
@@ -24,8 +26,10 @@ import numpy
 COLUMNS = ("feat", "rep", "put", "corr", "prec", "ms", "med", "ori", "c1", "c3", "c5", "mAA")
 LOWE, COLMAP = "--norm root", "--profile colmap --contrast 0.04 --max-features 0"
 OURS = {"lowe": "", "lowe, root": LOWE, "lowe, root, dsp": LOWE + " --dsp",
-        "colmap": COLMAP, "colmap, dsp": COLMAP + " --dsp"}
-THEIRS = {"COLMAP": False, "COLMAP, domain_size_pooling": True}
+        "lowe, root, affine": LOWE + " --affine", "lowe, root, affine, dsp": LOWE + " --affine --dsp",
+        "colmap": COLMAP, "colmap, dsp": COLMAP + " --dsp", "colmap, affine": COLMAP + " --affine"}
+POOLED, SHAPED = "domain_size_pooling", "estimate_affine_shape"
+THEIRS = {"COLMAP": "", f"COLMAP, {POOLED}": POOLED, f"COLMAP, {SHAPED}": SHAPED, "COLMAP, both": f"{POOLED} {SHAPED}"}
 
 
 def ours(command, options, image):
@@ -37,13 +41,14 @@ def ours(command, options, image):
             return arrays["keypoints"].astype(float), arrays["descriptors"].astype(numpy.float32)
 
 
-def colmap_extractor(pooled):
-    """pycolmap's CPU extractor, on one thread."""
+def colmap_extractor(switches):
+    """pycolmap's CPU extractor, on one thread, with the named ones of its options."""
     import pycolmap  # pylint: disable=import-outside-toplevel
     options = pycolmap.FeatureExtractionOptions()
     options.use_gpu, options.num_threads, options.max_image_size = False, 1, 100000
     options.sift.max_num_features, options.sift.peak_threshold = 262144, 0.04 / 3
-    options.sift.domain_size_pooling = pooled
+    for name in switches.split():
+        setattr(options.sift, name, True)
     return pycolmap.FeatureExtractor.create(options, pycolmap.Device.cpu)
 
 
@@ -59,7 +64,7 @@ def theirs(extractor, picture):
 def score(arguments, evaluate):
     """Rows of every extractor: {name: [measures of a pair, ...]}, the pairs of all in one order."""
     rows = {}
-    extractors = {name: colmap_extractor(pooled) for name, pooled in THEIRS.items()} if arguments.colmap else {}
+    extractors = {name: colmap_extractor(switches) for name, switches in arguments.theirs.items()}
     for sequence in evaluate.find_sequences(arguments.sequences):
         if not re.search(arguments.only, sequence["set"] + "/" + sequence["name"]):
             continue
@@ -111,11 +116,11 @@ def spent(command):
     return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def time_colmap(picture, pooled):
+def time_colmap(picture, switches):
     """In a process of its own: processor milliseconds of one extraction."""
     import cv2  # pylint: disable=import-outside-toplevel
     import time  # pylint: disable=import-outside-toplevel
-    extractor, gray = colmap_extractor(pooled), cv2.imread(picture, 0)
+    extractor, gray = colmap_extractor(switches), cv2.imread(picture, 0)
     extractor.extract_from_uint8_array(gray[:64, :64].copy())
     start = time.process_time()
     extractor.extract_from_uint8_array(gray)
@@ -129,8 +134,8 @@ def print_times(arguments):
             run = [arguments.command, "extract", arguments.time, "--device", "cpu", "--threads", "1", "--quiet", "-o",
                    os.path.join(arguments.folder, "f.npz"), *shlex.split(options)]
             times.setdefault(name, []).append(spent(run))
-        for name, pooled in THEIRS.items() if arguments.colmap else ():
-            run = [sys.executable, "-B", __file__, "--time-colmap", arguments.time, str(int(pooled))]
+        for name, switches in arguments.theirs.items():
+            run = [sys.executable, "-B", __file__, "--time-colmap", arguments.time, switches]
             times.setdefault(name, []).append(float(subprocess.run(run, check=True, capture_output=True, text=True).stdout))
     print(f"| one thread, {pathlib.Path(arguments.time).name} | median ms | least ms |\n|---|--:|--:|")
     for name, found in times.items():
@@ -140,7 +145,7 @@ def print_times(arguments):
 
 def main():
     if sys.argv[1:2] == ["--time-colmap"]:
-        return time_colmap(sys.argv[2], sys.argv[3] == "1")
+        return time_colmap(sys.argv[2], sys.argv[3])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command")
     parser.add_argument("evaluate")
@@ -150,14 +155,18 @@ def main():
     parser.add_argument("--time")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--rows", default="")
     arguments = parser.parse_args()
-    arguments.ours = {**OURS, **dict(a.split("=", 1) for a in arguments.add)}
+    def wanted(rows):
+        return {name: row for name, row in rows.items() if re.search(arguments.rows, name)}
+    arguments.ours = {**wanted(OURS), **dict(a.split("=", 1) for a in arguments.add)}
+    arguments.theirs = wanted(THEIRS) if arguments.colmap else {}
     sys.path.insert(0, arguments.evaluate)
     import evaluate  # pylint: disable=import-error,import-outside-toplevel
     rows = score(arguments, evaluate) if arguments.sequences else {}
     for name in sorted({p["set"] for pairs in rows.values() for p in pairs}):
         print_table(name, {n: [p for p in pairs if p["set"] == name] for n, pairs in rows.items()})
-    if rows:
+    if "lowe, root" in rows:
         print_differences(rows, "lowe, root")
     if arguments.time:
         with tempfile.TemporaryDirectory() as arguments.folder:
