@@ -85,11 +85,17 @@ static int32_t chunks_of(uint32_t first, uint32_t end) {
   return end > first ? (int32_t)((end - first + CHUNK - 1) / CHUNK) : 0;
 }
 
+/* All but the list that orientations go to. */
+static void job_start(affine_job *job, const stage_ops *ops, const affine_args *args, float *work, uint32_t end) {
+  job->args = args;
+  job->ops = ops;
+  job->work = work;
+  job->end = end;
+}
+
 stage_status affine_shape_run(stage_queue *queue, const stage_ops *ops, const affine_args *args) {
   affine_job job;
-  job.args = args;
-  job.ops = ops;
-  job.end = listed(*args->keypoints.count, args->keypoints.capacity);
+  job_start(&job, ops, args, NULL, listed(*args->keypoints.count, args->keypoints.capacity));
   queue_run(queue, chunks_of(args->first_keypoint, job.end), shape_chunk, &job);
   return STAGE_OK;
 }
@@ -196,10 +202,7 @@ static void upright(const affine_args *args, uint32_t end) {
 
 stage_status affine_orient_run(stage_queue *queue, const stage_ops *ops, const affine_args *args, float *work) {
   affine_job job;
-  job.args = args;
-  job.ops = ops;
-  job.work = work;
-  job.end = listed(*args->keypoints.count, args->keypoints.capacity);
+  job_start(&job, ops, args, work, listed(*args->keypoints.count, args->keypoints.capacity));
   if (args->params.upright) {
     upright(args, job.end);
     return STAGE_OK;
@@ -257,10 +260,7 @@ static void describe_chunk(void *argument, int32_t chunk, int32_t worker) {
 
 stage_status affine_describe_run(stage_queue *queue, const stage_ops *ops, const affine_args *args, float *work) {
   affine_job job;
-  job.args = args;
-  job.ops = ops;
-  job.work = work;
-  job.end = listed(*args->features.count, args->features.capacity);
+  job_start(&job, ops, args, work, listed(*args->features.count, args->features.capacity));
   queue_run(queue, chunks_of(args->first_feature, job.end), describe_chunk, &job);
   return STAGE_OK;
 }

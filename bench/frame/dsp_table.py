@@ -1,12 +1,12 @@
-"""Accuracy and time of pooled descriptors (option dsp) and affine shape beside plain ones and COLMAP's with the same options.
+"""Accuracy and time of pooled descriptors (dsp) and affine shape beside plain ones and COLMAP's with the same options.
 
-usage: dsp_table.py COMMAND EVALUATE SEQUENCES... [--add NAME=OPTIONS]... [--colmap] [--time IMAGE] [--rounds N] [--only REGEX]
-       [--rows REGEX]
+usage: dsp_table.py COMMAND EVALUATE SEQUENCES... [--add NAME=OPTIONS]... [--colmap] [--time IMAGE] [--rounds N]
+       [--only REGEX] [--rows REGEX]
 
 COMMAND: the command hartsift. EVALUATE: the folder of evaluate.py, whose sequences and measures these are. Each NAME=OPTIONS
 is one more row: options of `hartsift extract`. With --colmap also pycolmap's CPU extractor (VLFeat), plain, with
-domain_size_pooling, with estimate_affine_shape, and with both, at Lowe's contrast, RootSIFT, no limit of features. --rows: only the
-rows whose names match. --time: processor time of one thread on that
+domain_size_pooling, with estimate_affine_shape, and with both, at Lowe's contrast, RootSIFT, no limit of features.
+--rows: only the rows whose names match. --time: processor time of one thread on that
 picture, every extractor its own process, by turns, the median of N rounds (3); COLMAP's extraction alone, hartsift's with
 start, decoding and writing. Needs NumPy, SciPy, OpenCV, and pycolmap for --colmap.
 """

@@ -2,10 +2,10 @@
 
 usage: rendered_tilts.py FOLDER IMAGE...
 
-Each IMAGE, gray and at most 640 samples wide and high, makes two sequences FOLDER/tilts/NAME-ANGLE: 1.png is the picture, 2.png to
-5.png are it compressed by a tilt of 1.4, 2, 2.8 and 4 along the direction of 30 or 110 degrees, and H_1_K maps 1.png to K.png.
-Before, the picture is smoothed along that direction by 0.8 sqrt(tilt^2 - 1), which keeps the blur of a sample at 0.8 (Morel & Yu,
-ASIFT, SIIMS 2009, section 5).
+Each IMAGE, gray and at most 640 samples wide and high, makes two sequences FOLDER/tilts/NAME-ANGLE: 1.png is the picture,
+2.png to 5.png are it compressed by a tilt of 1.4, 2, 2.8 and 4 along the direction of 30 or 110 degrees, and H_1_K maps
+1.png to K.png. Before, the picture is smoothed along that direction by 0.8 sqrt(tilt^2 - 1), which keeps the blur of a
+sample at 0.8 (Morel & Yu, ASIFT, SIIMS 2009, section 5).
 """
 import pathlib
 import sys

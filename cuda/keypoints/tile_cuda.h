@@ -20,8 +20,8 @@ typedef struct cuda_tile_counts {
   uint32_t candidates, keypoints, features, strays;
 } cuda_tile_counts;
 
-/* Where a tile's lists go, as addresses of the device: mapped host memory. Capacities are those of the view's lists; counts of
-   the lists are not written. counts: 16-byte aligned. */
+/* Where a tile's lists go, as addresses of the device: mapped host memory. Capacities are those of the view's lists; counts
+   of the lists are not written. counts: 16-byte aligned. */
 typedef struct cuda_tile_lists {
   keypoint_list keypoints;
   feature_list features;

@@ -84,16 +84,15 @@ static void release_frames(hs_features *features) {
 
 hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type,
                            const hs_allocator *allocator) {
-  const hs_status status = reserve(features, count, type, allocator);
-  if (status == HS_OK) release_frames(features);
-  return status;
+  return features_reserve_framed(features, count, type, false, allocator);
 }
 
-hs_status features_reserve_framed(hs_features *features, size_t count, hs_descriptor_type type,
+hs_status features_reserve_framed(hs_features *features, size_t count, hs_descriptor_type type, bool framed,
                                   const hs_allocator *allocator) {
   const hs_status status = reserve(features, count, type, allocator);
-  if (status != HS_OK || (features->frames && count <= features->frame_capacity)) return status;
+  if (status != HS_OK || (framed && features->frames && count <= features->frame_capacity)) return status;
   release_frames(features);
+  if (!framed) return HS_OK;
   if (!features->keypoints && !features->descriptors) features->allocator = allocator; /* no arrays of another one */
   features->frame_capacity = features->capacity > 0 ? features->capacity : 1;
   features->frames = hs_memory_alloc(features->allocator, features->frame_capacity * sizeof *features->frames);
@@ -122,9 +121,8 @@ void features_adopt(hs_features *features, const hs_features *found, const hs_al
 }
 
 hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator) {
-  const hs_status st = found->frames
-                           ? features_reserve_framed(features, found->count, found->descriptor_type, allocator)
-                           : features_reserve(features, found->count, found->descriptor_type, allocator);
+  const hs_status st =
+      features_reserve_framed(features, found->count, found->descriptor_type, found->frames != NULL, allocator);
   if (st != HS_OK) return st;
   if (found->frames && found->count > 0) memcpy(features->frames, found->frames, found->count * sizeof *found->frames);
   const size_t bytes = features_descriptor_bytes(found->descriptor_type);

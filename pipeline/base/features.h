@@ -4,6 +4,8 @@
 #ifndef HARTSIFT_BASE_FEATURES_H
 #define HARTSIFT_BASE_FEATURES_H
 
+#include <stdbool.h>
+
 #include "pipeline/include/hartsift.h"
 
 /* Bytes of one descriptor of a type: 128, 512, or 0 for HS_DESCRIPTOR_NONE. */
@@ -16,9 +18,9 @@ size_t features_descriptor_bytes(hs_descriptor_type type);
    On failure *features is unchanged. Statuses: HS_ERR_ARGUMENT (unknown type), HS_ERR_MEMORY. */
 hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator);
 
-/* The same with room for as many frames, whose content is the caller's to set; features_reserve takes them away. Where frames
-   alone find no memory, the list is empty afterwards. */
-hs_status features_reserve_framed(hs_features *features, size_t count, hs_descriptor_type type,
+/* framed: the same with room for as many frames, whose content is the caller's to set; features_reserve takes them away.
+   Where frames alone find no memory, the list is empty afterwards. */
+hs_status features_reserve_framed(hs_features *features, size_t count, hs_descriptor_type type, bool framed,
                                   const hs_allocator *allocator);
 
 /* Makes *features the owner of the arrays that *found views, in the place of its own; they are released through

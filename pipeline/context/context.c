@@ -162,6 +162,7 @@ hs_status context_make_slab(hs_context *c, const char *advice) {
 hs_status context_prepare(hs_context *c, const frame_request *r) {
   hs_status st = context_start_queue(c);
   if (st != HS_OK) return st;
+  const bool may_tile = r->may_tile && !c->options.affine;
   const int32_t width = r->source.width, height = r->source.height;
   const plan_request request = {.width = width,
                                 .height = height,
@@ -178,7 +179,7 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
                                 .pyramid_work_plane = c->ops.pyramid_work_plane,
                                 .detect_work_bytes = c->ops.detect_work_bytes,
                                 .detect_reads_top = c->ops.detect_reads_top,
-                                .params = r->may_tile && !c->options.affine ? &c->params : NULL,
+                                .params = may_tile ? &c->params : NULL,
                                 .base_filter = &c->base_filter,
                                 .step_filter = c->step_filter};
   uint64_t wanted = 0;
@@ -194,8 +195,7 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
                         "a %d x %d image needs at least %llu bytes of workspace%s, max_memory_bytes is %llu", width,
                         height, (unsigned long long)wanted,
                         c->plan.tile_side > 0 ? " even in the smallest tiles" : no_tiles, (unsigned long long)limit));
-  return context_make_slab(
-      c, r->may_tile && !c->options.affine ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
+  return context_make_slab(c, may_tile ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
 }
 
 uint64_t context_fixed_bytes(int32_t threads) { return sizeof(hs_context) + (threads > 0 ? queue_bytes(threads) : 0); }

@@ -160,8 +160,8 @@ static hs_status describe(hs_context *c, const hs_image *image, frame_request *r
   if (st != HS_OK) return st;
   const uint64_t count = count_slots(r, &out, slot);
   if (count > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%llu features", (unsigned long long)count);
-  st = c->options.affine ? features_reserve_framed(features, (size_t)count, c->options.descriptor, c->options.allocator)
-                         : features_reserve(features, (size_t)count, c->options.descriptor, c->options.allocator);
+  st = features_reserve_framed(features, (size_t)count, c->options.descriptor, c->options.affine != 0,
+                               c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
   copy_refused(r, slot, features);
   for (int i = 0; i < GIVEN_PARTS; i++) copy_part(&out.part[i], r->descriptor_bytes, slot, features);

@@ -124,8 +124,8 @@ static hs_status copy_out(hs_context *c, const hs_image *image, const frame_outp
     const hs_status given = cuda_frame_give(c, 0, &found, features);
     return given == HS_OK ? given : CONTEXT_FAIL(c, given, "cannot make room for %u features", out->count);
   }
-  const hs_status st = c->options.affine ? features_reserve_framed(features, out->count, type, c->options.allocator)
-                                         : features_reserve(features, out->count, type, c->options.allocator);
+  const hs_status st =
+      features_reserve_framed(features, out->count, type, c->options.affine != 0, c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out->count);
   copy_features(c, out, out->count, descriptor_bytes, features->keypoints, features->descriptors);
   for (uint32_t i = 0; features->frames && i < out->count; i++) features->frames[i] = workspace_frame(&out->lists, i);

@@ -44,20 +44,20 @@ static void test_room(void **state) {
   (void)state;
   hs_features f = framed();
   const hs_frame *before = f.frames;
-  assert_int_equal(features_reserve_framed(&f, COUNT - 1, HS_DESCRIPTOR_U8, NULL), HS_OK);
+  assert_int_equal(features_reserve_framed(&f, COUNT - 1, HS_DESCRIPTOR_U8, true, NULL), HS_OK);
   assert_ptr_equal(f.frames, before); /* room is used again */
-  assert_int_equal(features_reserve_framed(&f, 4 * COUNT, HS_DESCRIPTOR_U8, NULL), HS_OK);
+  assert_int_equal(features_reserve_framed(&f, 4 * COUNT, HS_DESCRIPTOR_U8, true, NULL), HS_OK);
   assert_true(f.frame_capacity >= 4 * COUNT);
   assert_int_equal(features_reserve(&f, COUNT, HS_DESCRIPTOR_U8, NULL), HS_OK);
   assert_null(f.frames);
-  assert_int_equal(features_reserve_framed(&f, 0, HS_DESCRIPTOR_NONE, NULL), HS_OK);
+  assert_int_equal(features_reserve_framed(&f, 0, HS_DESCRIPTOR_NONE, true, NULL), HS_OK);
   assert_non_null(f.frames);
   hs_features_free(&f);
   assert_null(f.frames);
   /* An empty list's frames come from the allocator, too. */
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
-  assert_int_equal(features_reserve_framed(&f, 0, HS_DESCRIPTOR_U8, &allocator), HS_OK);
+  assert_int_equal(features_reserve_framed(&f, 0, HS_DESCRIPTOR_U8, true, &allocator), HS_OK);
   assert_int_equal(counter.alive, 1);
   hs_features_free(&f);
   assert_int_equal(counter.alive, 0);

@@ -47,8 +47,7 @@ static hs_status fill_keypoints(hs_colmap_database *database, sqlite3_stmt *stat
   const uint8_t *bytes = sqlite3_column_blob(statement, 2);
   if (count > 0 && !bytes) return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
   const bool framed = columns == COLMAP_COLUMNS && colmap_rows_are_framed(bytes, count);
-  if ((framed ? features_reserve_framed : features_reserve)(features, count, HS_DESCRIPTOR_NONE,
-                                                            database->options.allocator) != HS_OK)
+  if (features_reserve_framed(features, count, HS_DESCRIPTOR_NONE, framed, database->options.allocator) != HS_OK)
     return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
   for (size_t i = 0; i < count; i++) {
     const uint8_t *row = bytes + i * 4 * (size_t)columns;

@@ -66,8 +66,7 @@ static hs_status reserve(const feature_source *source, hs_features *features, ui
   if (count > SIZE_MAX)
     status = HS_ERR_MEMORY;
   else
-    status =
-        (with_frames ? features_reserve_framed : features_reserve)(features, (size_t)count, type, source->allocator);
+    status = features_reserve_framed(features, (size_t)count, type, with_frames, source->allocator);
   if (status != HS_OK) return source_fail(source, status, "no memory for %llu features", (unsigned long long)count);
   return HS_OK;
 }
