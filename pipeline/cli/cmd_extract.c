@@ -10,6 +10,7 @@
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/common/image_masks.h"
 #include "pipeline/cli/common/database_output.h"
+#include "pipeline/image_io/image_io.h"
 
 enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
 
@@ -208,6 +209,25 @@ static void renew_context(extract_job *job) {
       hs_create_explained(&job->context, &job->options, job->shared_message, sizeof job->shared_message);
 }
 
+/* From a file to its features in one call, which within a limit of memory need not hold the picture. False: they are to be had
+   in two, because something else goes with the picture, or because those say what is wrong. */
+static bool extract_file(extract_job *job, extract_result *result) {
+  const double start = cli_milliseconds();
+  if (job->options.max_memory_bytes == 0 || image_is_no_file(result->image) || given(job, OPTION_MASK) ||
+      given(job, OPTION_MASKS) || given(job, OPTION_KEYPOINTS) ||
+      hs_extract_file(job->context, result->image, &job->input.load, NULL, &job->features) != HS_OK)
+    return false;
+  result->milliseconds = cli_milliseconds() - start;
+  result->width = job->features.image_width;
+  result->height = job->features.image_height;
+  return true;
+}
+
+static void save_found(extract_job *job, const output_target *target, extract_result *result) {
+  result->features = job->features.count;
+  result->status = save(job, result, target);
+}
+
 static void extract_one(extract_job *job, const output_target *target, extract_result *result) {
   hs_image image = {0};
   if (job->shared_status != HS_OK) {
@@ -221,17 +241,19 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
              target->name != NULL ? "name" : "output", target->name ? target->name : target->path);
     return;
   }
+  if (extract_file(job, result)) {
+    save_found(job, target, result);
+    return;
+  }
   result->status = cli_load_image(&job->input, result->image, false, &image, result->message, sizeof result->message);
   if (result->status != HS_OK) return;
   result->width = image.original_width ? image.original_width : image.width;
   result->height = image.original_height ? image.original_height : image.height;
   result->status = compute(job, &image, target, result);
-  if (result->status == HS_OK) {
-    result->features = job->features.count;
-    result->status = save(job, result, target);
-  } else if (hs_status_class_of(result->status) == HS_CLASS_DEVICE) {
+  if (result->status == HS_OK)
+    save_found(job, target, result);
+  else if (hs_status_class_of(result->status) == HS_CLASS_DEVICE)
     renew_context(job);
-  }
   hs_image_free(&image);
 }
 

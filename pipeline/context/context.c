@@ -120,7 +120,7 @@ hs_status context_plan(const hs_options *o, const plan_request *request, frame_p
   *wanted = plan->host_bytes + scratch;
   if (limit == 0 || *wanted <= limit || !request->params || plan->geometry.octave_count == 0) return HS_OK;
   st = plan_make_tiled(request, limit > scratch ? limit - scratch : 0, &tiled);
-  if (st != HS_OK || tiled.host_bytes >= plan->host_bytes) return HS_OK;
+  if (st != HS_OK || (tiled.host_bytes >= plan->host_bytes && request->row_bytes == 0)) return HS_OK;
   *plan = tiled;
   *wanted = plan->host_bytes + scratch;
   return HS_OK;
@@ -159,29 +159,44 @@ hs_status context_make_slab(hs_context *c, const char *advice) {
   return HS_OK;
 }
 
+static bool may_tile(const hs_context *c, const frame_request *r) { return r->may_tile && !c->options.affine; }
+
+static plan_request request_of(const hs_context *c, const frame_request *r) {
+  const int32_t threads = context_threads(c);
+  return (plan_request){.width = r->source.width,
+                        .height = r->source.height,
+                        .rules = c->rules,
+                        .skipped_octaves = r->skipped_octaves,
+                        .keypoint_capacity = c->keypoint_capacity,
+                        .feature_capacity = c->feature_capacity,
+                        .source_capacity = r->given_count,
+                        .descriptor_bytes = r->descriptor_bytes,
+                        .threads = threads,
+                        .radius_max = c->radius_max,
+                        .row_bytes = r->feed ? r->feed->row_bytes : 0,
+                        .warped_floats = c->options.affine ? affine_work_floats(threads) : 0,
+                        .pyramid_work_floats = c->ops.pyramid_work_floats,
+                        .pyramid_work_plane = c->ops.pyramid_work_plane,
+                        .detect_work_bytes = c->ops.detect_work_bytes,
+                        .detect_reads_top = c->ops.detect_reads_top,
+                        .params = may_tile(c, r) ? &c->params : NULL,
+                        .base_filter = &c->base_filter,
+                        .step_filter = c->step_filter};
+}
+
+bool context_fits_in_rows(const hs_context *c, const frame_request *r) {
+  const plan_request request = request_of(c, r);
+  frame_plan plan;
+  uint64_t wanted = 0;
+  return context_plan(&c->options, &request, &plan, &wanted) == HS_OK && plan.tile_side > 0 &&
+         wanted <= c->options.max_memory_bytes;
+}
+
 hs_status context_prepare(hs_context *c, const frame_request *r) {
   hs_status st = context_start_queue(c);
   if (st != HS_OK) return st;
-  const bool may_tile = r->may_tile && !c->options.affine;
-  const int32_t width = r->source.width, height = r->source.height;
-  const plan_request request = {.width = width,
-                                .height = height,
-                                .rules = c->rules,
-                                .skipped_octaves = r->skipped_octaves,
-                                .keypoint_capacity = c->keypoint_capacity,
-                                .feature_capacity = c->feature_capacity,
-                                .source_capacity = r->given_count,
-                                .descriptor_bytes = r->descriptor_bytes,
-                                .threads = queue_threads(c->queue),
-                                .radius_max = c->radius_max,
-                                .warped_floats = c->options.affine ? affine_work_floats(queue_threads(c->queue)) : 0,
-                                .pyramid_work_floats = c->ops.pyramid_work_floats,
-                                .pyramid_work_plane = c->ops.pyramid_work_plane,
-                                .detect_work_bytes = c->ops.detect_work_bytes,
-                                .detect_reads_top = c->ops.detect_reads_top,
-                                .params = may_tile ? &c->params : NULL,
-                                .base_filter = &c->base_filter,
-                                .step_filter = c->step_filter};
+  const plan_request request = request_of(c, r);
+  const int32_t width = request.width, height = request.height;
   uint64_t wanted = 0;
   st = context_plan(&c->options, &request, &c->plan, &wanted);
   if (st != HS_OK)
@@ -195,7 +210,8 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
                         "a %d x %d image needs at least %llu bytes of workspace%s, max_memory_bytes is %llu", width,
                         height, (unsigned long long)wanted,
                         c->plan.tile_side > 0 ? " even in the smallest tiles" : no_tiles, (unsigned long long)limit));
-  return context_make_slab(c, may_tile ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
+  return context_make_slab(c,
+                           may_tile(c, r) ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
 }
 
 uint64_t context_fixed_bytes(int32_t threads) { return sizeof(hs_context) + (threads > 0 ? queue_bytes(threads) : 0); }

@@ -96,6 +96,9 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
 hs_status context_prepare(hs_context *context, const frame_request *request);
 
+/* Whether a frame of request->feed is worked off in tiles, within max_memory_bytes: only then may it come in rows. */
+bool context_fits_in_rows(const hs_context *context, const frame_request *request);
+
 /* Makes the slab large enough for the plan. advice: what the message of HS_ERR_MEMORY goes on with. */
 hs_status context_make_slab(hs_context *context, const char *advice);
 

@@ -8,8 +8,19 @@
 #include "stages/image.h"
 #include "stages/refine.h"
 
+/* A picture whose rows come one after another from a file that is decoded meanwhile. */
+typedef struct row_feed {
+  void *reader;
+  hs_status (*rewind)(void *reader);             /* the next row is the first */
+  hs_status (*read)(void *reader, uint8_t *row); /* the next row, `row_bytes` of it */
+  size_t row_bytes;
+  const char *reason; /* why the last call failed */
+  hs_status failure;  /* of a call while the frame ran; the frame then ends with it */
+} row_feed;
+
 typedef struct frame_request {
   source_view source;
+  row_feed *feed; /* null, or in tiles alone: where the rows of the source come from; source.data is not pixels then */
   place_filter filter;
   size_t descriptor_bytes;  /* of one; 0: keypoints and orientations only */
   const hs_keypoint *given; /* describe these instead of detecting; null: detect */

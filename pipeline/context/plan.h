@@ -89,6 +89,7 @@ typedef struct plan_request {
   size_t descriptor_bytes;                      /* of one; 0: none wanted */
   int32_t threads;                              /* of the CPU */
   int32_t radius_max;                           /* of the filters */
+  size_t row_bytes;                             /* of a picture that comes in rows; 0: it is in memory */
   size_t warped_floats;                         /* that affine shapes work in; 0: none are wanted */
   /* as in stage_ops */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);

@@ -7,6 +7,7 @@
 #include "pipeline/base/memory.h"
 #include "stages/describe.h"
 #include "stages/detect.h"
+#include "stages/refine.h"
 #include "stages/scalespace.h"
 
 _Static_assert(sizeof(detect_stray) == TILE_STRAY_BYTES, "room for strays");
@@ -114,6 +115,36 @@ void tile_origin(const tile_margins *m, const plan_request *r, const pyramid_geo
   *y = region.y0 > radius ? region.y0 - radius : 0;
 }
 
+static int32_t least(int64_t a, int32_t b) { return a < b ? (int32_t)a : b; }
+
+/* Rows of the picture for samples [y0, y1) of the first octave, with a neighbour either side where it is doubled. */
+static void rows_of_samples(int32_t first_octave, int64_t y0, int64_t y1, int32_t height, int32_t *first,
+                            int32_t *end) {
+  const int64_t from = first_octave < 0 ? y0 / 2 - 1 : y0 << first_octave;
+  const int64_t to = first_octave < 0 ? (y1 + 1) / 2 + 1 : ((y1 - 1) << first_octave) + 1;
+  *first = from > 0 ? least(from, height) : 0;
+  *end = least(to, height);
+}
+
+void tile_rows(const tile_margins *m, const plan_request *r, const pyramid_geometry *g, const plane_region *core,
+               int32_t *y0, int32_t *y1) {
+  const int32_t about = m->other[0][0] + r->base_filter->radius + REFINE_STEPS;
+  const int64_t first = core->y0 > about ? core->y0 - about : 0, end = least((int64_t)core->y1 + about, g->height[0]);
+  rows_of_samples(g->first_octave, first, end, r->height, y0, y1);
+}
+
+/* Bytes of the rows that are there at once. */
+static bool band_bytes(const frame_plan *plan, size_t *bytes) {
+  const plan_request *r = &plan->request;
+  const pyramid_geometry *g = &plan->geometry;
+  const tile_margins m = tile_margins_of(r, g->octave_count);
+  const int32_t about = m.other[0][0] + r->base_filter->radius + REFINE_STEPS, samples = plan->tile_side + 2 * about;
+  int32_t first, end;
+  /* One more sample and one more row than in any place. */
+  rows_of_samples(g->first_octave, 2, (int64_t)samples + 3, r->height, &first, &end);
+  return hs_size_mul((size_t)(end + 1 < r->height ? end + 1 : r->height), r->row_bytes, bytes);
+}
+
 /* The sides of the memory of a tile's levels, which are enough for each octave of the picture. */
 static void tile_sides(const plan_request *r, const pyramid_geometry *g, int32_t side, int32_t index, int32_t *width,
                        int32_t *height) {
@@ -181,13 +212,17 @@ static bool add_detection(frame_plan *plan) {
          add(plan, BUFFER_STRAYS, 0, plan->tile_keypoints, TILE_STRAY_BYTES, STEP_PYRAMID, STEP_DESCRIBE);
 }
 
-/* Level 0 of the octaves but the first, those of two at a time. */
+/* Level 0 of the octaves but the first, those of two at a time. The third octave's is written when the first octave is
+   done: until then rows of the picture lie there. */
 static bool add_bases(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
-  for (int32_t o = 1; o < g->octave_count && o <= 2; o++) {
-    size_t floats;
-    if (!hs_size_mul((size_t)align_up(g->width[o]), (size_t)g->height[o], &floats) ||
-        !add(plan, BUFFER_BASE, o & 1, floats + TILE_SLACK_FLOATS, sizeof(float), 0, STEP_COUNT))
+  for (int32_t o = 1; o <= 2; o++) {
+    size_t floats = 0, bytes = 0;
+    const bool is_there = o < g->octave_count, has_rows = o == 2 && plan->request.row_bytes > 0;
+    if (is_there && !hs_size_mul((size_t)align_up(g->width[o]), (size_t)g->height[o], &floats)) return false;
+    if (has_rows && !band_bytes(plan, &bytes)) return false;
+    if (bytes / sizeof(float) + 1 > floats && has_rows) floats = bytes / sizeof(float) + 1;
+    if (floats > 0 && !add(plan, BUFFER_BASE, o & 1, floats + TILE_SLACK_FLOATS, sizeof(float), 0, STEP_COUNT))
       return false;
   }
   return true;

@@ -37,6 +37,11 @@ plane_region tile_region(const tile_margins *margins, const pyramid_geometry *ge
 void tile_origin(const tile_margins *margins, const plan_request *request, const pyramid_geometry *geometry,
                  int32_t octave, const plane_region *core, int32_t index, int32_t *x, int32_t *y);
 
+/* The rows [*y0, *y1) of the picture that levels about the tile `core` of the first octave are made of, and about the samples
+   where candidates from it may end that move by one sample a step. */
+void tile_rows(const tile_margins *margins, const plan_request *request, const pyramid_geometry *geometry,
+               const plane_region *core, int32_t *y0, int32_t *y1);
+
 /* Makes the plan with the largest tiles that keep plan->host_bytes to `most`; with the smallest where none do. Statuses:
    HS_ERR_LIMIT: a size does not fit the address space. */
 hs_status plan_make_tiled(const plan_request *request, uint64_t most, frame_plan *plan);

@@ -5,6 +5,7 @@
 #include "pipeline/context/context.h"
 #include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_frame.h"
+#include "pipeline/frame/extract_rows.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/base/features.h"
@@ -149,6 +150,27 @@ static hs_status extract(hs_context *c, const hs_image *image, const hs_image *m
 
 hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *mask, hs_features *features) {
   return extract(c, image, mask, c->options.descriptor, true, features);
+}
+
+bool extract_rows_may(const hs_context *c) {
+  return !c->cuda && c->options.max_memory_bytes > 0 && c->options.equalize == 0 &&
+         c->params.refine_rule != RULE_OPENCV;
+}
+
+bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs_image *mask, hs_features *features,
+                  hs_status *st) {
+  const hs_descriptor_type type = c->options.descriptor;
+  frame_request request = {.feed = feed, .descriptor_bytes = features_descriptor_bytes(type), .may_tile = true};
+  frame_output out;
+  *st = image_view_source(c, image, &request.source);
+  if (*st == HS_OK && !context_fits_in_rows(c, &request)) return false;
+  if (*st == HS_OK) *st = image_view_filter(c, image, mask, &request.filter);
+  if (*st == HS_OK) *st = run_listed(c, &request, &out);
+  if (*st == HS_OK) *st = copy_out(c, image, &out, type, features);
+  /* Lists that grew may leave no room for rows. */
+  if (*st != HS_ERR_LIMIT || feed->failure != HS_OK) return true;
+  context_clear_error(c);
+  return false;
 }
 
 hs_status extract_view(hs_context *c, const hs_image *image, bool image_on_device, const hs_image *mask,

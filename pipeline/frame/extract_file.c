@@ -1,12 +1,26 @@
 /* The blocking calls from a file to its features. */
 #include "cpu/float_environment.h"
 #include "pipeline/context/context.h"
-#include "pipeline/encoded/file_source.h"
+#include "pipeline/encoded/file_rows.h"
+#include "pipeline/frame/extract_rows.h"
+
+/* Where the picture would be worked off in tiles it is not held either, if its file can be read row by row. False: it is to
+   be held. */
+static bool extract_in_rows(hs_context *c, const file_source *source, const hs_image *mask, hs_features *features,
+                            hs_status *st) {
+  file_rows rows;
+  if (!extract_rows_may(c) || source->keep_encoded || !file_rows_open(source, &rows)) return false;
+  const bool done = extract_rows(c, &rows.image, &rows.feed, mask, features, st);
+  file_rows_close(&rows);
+  return done;
+}
 
 static hs_status extract_source(hs_context *c, const file_source *source, const hs_image *mask, hs_features *features) {
   char reason[FILE_SOURCE_REASON_BYTES];
   file_picture picture;
-  hs_status st = file_source_read(source, mask, &picture, reason, sizeof reason);
+  hs_status st = HS_OK;
+  if (extract_in_rows(c, source, mask, features, &st)) return st;
+  st = file_source_read(source, mask, &picture, reason, sizeof reason);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "%s", reason);
   st = hs_extract(c, &picture.image, mask ? &picture.mask : NULL, features);
   if (st == HS_OK) file_picture_place(&picture, features);

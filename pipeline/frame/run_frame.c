@@ -287,6 +287,7 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
       st = status_of(c, tiled_frame_run(c, r, w, &f.candidates));
     else
       st = status_of(c, run_untiled(&f));
+    if (r->feed && r->feed->failure != HS_OK) return CONTEXT_FAIL(c, r->feed->failure, "%s", r->feed->reason);
     if (st != HS_OK) return st;
     c->statistics.candidates = f.candidates;
   } while (context_grow_lists(c, *w->keypoints.count, *w->features.count, w->keypoints.capacity, w->features.capacity));

@@ -2,6 +2,7 @@
 #include "pipeline/frame/tiled_frame.h"
 
 #include "pipeline/context/options.h"
+#include "pipeline/frame/row_band.h"
 #include "pipeline/frame/select_features.h"
 #include "pipeline/frame/tile_levels.h"
 #include "pipeline/frame/tile_on_device.h"
@@ -12,6 +13,8 @@
 typedef struct tiled_frame {
   hs_context *context;
   const frame_request *request;
+  source_view source; /* the picture, or what its band has of it */
+  row_band band;
   workspace *lists;
   tile_levels tile;
   bool on_device;
@@ -235,15 +238,33 @@ static stage_status begin(tiled_frame *f, tile_work *work) {
   return tile_on_device_begin(f->context, f->request, &tile);
 }
 
+/* The rows that a tile of the first octave wants, where the picture comes in rows. */
+static stage_status hold_rows(tiled_frame *f, const plane_region *core) {
+  const frame_plan *plan = &f->context->plan;
+  int32_t y0, y1;
+  if (!f->band.feed || f->octave > 0) return STAGE_OK;
+  tile_rows(&f->tile.margins, &plan->request, &plan->geometry, core, &y0, &y1);
+  return row_band_hold(&f->band, y0, y1, &f->source) ? STAGE_OK : STAGE_CANCELLED;
+}
+
+static stage_status begin_rows(tiled_frame *f) {
+  const frame_plan *plan = &f->context->plan;
+  const plan_entry *e = plan_find(plan, BUFFER_BASE, 0);
+  const bool begun =
+      row_band_begin(&f->band, f->request->feed, plan->request.height, f->context->slab + e->offset, e->bytes);
+  return begun ? STAGE_OK : STAGE_CANCELLED;
+}
+
 static stage_status work_off_tiles(tiled_frame *f, int32_t octave) {
   tile_work now, next = {0};
   f->octave = octave;
-  if (!f->on_device) tile_levels_begin(&f->tile, f->context, &f->request->source, octave);
+  if (!f->on_device) tile_levels_begin(&f->tile, f->context, &f->source, octave);
   bool more = tile_at(f, 0, &now);
   stage_status st = more && f->on_device ? begin(f, &now) : STAGE_OK;
   for (int32_t n = 1; more && st == STAGE_OK; n++, now = next) {
     more = tile_at(f, n, &next);
     if (more && f->on_device) st = begin(f, &next);
+    if (st == STAGE_OK) st = hold_rows(f, &now.core);
     if (st == STAGE_OK) st = step(f, work_off(f, &now), &now.core);
   }
   if (st != STAGE_OK && f->on_device) cuda_tiles_abandon(f->context);
@@ -254,7 +275,10 @@ static stage_status run_octave(tiled_frame *f, int32_t octave) {
   f->order.first_keypoint = *f->lists->keypoints.count;
   f->order.first_feature = *f->lists->features.count;
   f->order.height = f->context->plan.geometry.height[octave];
-  const stage_status st = work_off_tiles(f, octave);
+  const bool in_rows = octave == 0 && f->request->feed;
+  stage_status st = in_rows ? begin_rows(f) : STAGE_OK;
+  if (st == STAGE_OK) st = work_off_tiles(f, octave);
+  if (st == STAGE_OK && in_rows && !row_band_finish(&f->band)) st = STAGE_CANCELLED;
   if (st == STAGE_OK && !f->full) tile_order_octave(&f->order);
   return st;
 }
@@ -284,7 +308,8 @@ static stage_status finish(const tiled_frame *f) {
 
 stage_status tiled_frame_run(hs_context *c, const frame_request *r, workspace *lists, uint64_t *candidates) {
   const pyramid_geometry *g = &c->plan.geometry;
-  tiled_frame f = {.context = c, .request = r, .lists = lists, .on_device = r->untiled_status != HS_OK};
+  tiled_frame f = {
+      .context = c, .request = r, .source = r->source, .lists = lists, .on_device = r->untiled_status != HS_OK};
   for (int32_t o = 0; o < g->octave_count; o++) f.total += (uint64_t)g->width[o] * (uint64_t)g->height[o];
   f.order = (tile_order){.lists = lists,
                          .queue = c->queue,

@@ -98,6 +98,19 @@ bool image_keep_jpeg(const image_request *request, hs_image *image);
 
 /* ---- load.c */
 
+/* How files of two kinds begin. */
+bool image_is_png(const uint8_t *bytes, size_t size);
+bool image_is_jpeg(const uint8_t *bytes, size_t size);
+
+/* Whether a name without only_files stands for standard input or a scene. */
+bool image_is_no_file(const char *name);
+
+/* Takes over a caller's options; null: the defaults. Clears what the caller gets of the tags. HS_ERR_OPTION. */
+hs_status image_request_make(const hs_load_options *options, const char *name, image_request *request);
+
+/* Opens the file that the request names. *expected_bytes: of a regular file, only a hint; else 0. HS_ERR_IO. */
+hs_status image_open_file(const image_request *request, FILE **stream, size_t *expected_bytes);
+
 /* Takes over a caller's options, complete; null: the defaults. HS_ERR_OPTION: reason says why not, and what both know
    of is in *mine nevertheless. */
 hs_status load_options_take(const hs_load_options *options, hs_load_options *mine, char reason[ADOPT_REASON_BYTES]);

@@ -38,11 +38,9 @@ static bool load_begins_with(const uint8_t *bytes, size_t size, const char *sign
   return size >= length && memcmp(bytes, signature, length) == 0;
 }
 
-static bool load_is_png(const uint8_t *bytes, size_t size) {
-  return load_begins_with(bytes, size, "\x89PNG\r\n\x1A\n", 8);
-}
+bool image_is_png(const uint8_t *bytes, size_t size) { return load_begins_with(bytes, size, "\x89PNG\r\n\x1A\n", 8); }
 
-static bool load_is_jpeg(const uint8_t *bytes, size_t size) { return load_begins_with(bytes, size, "\xFF\xD8", 2); }
+bool image_is_jpeg(const uint8_t *bytes, size_t size) { return load_begins_with(bytes, size, "\xFF\xD8", 2); }
 
 static bool load_is_pnm(const uint8_t *bytes, size_t size) {
   return size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
@@ -60,7 +58,7 @@ static bool load_is_webp(const uint8_t *bytes, size_t size) {
 }
 
 static const load_kind kinds[] = {
-    {"a PNG", load_is_png, image_read_png},    {"a JPEG", load_is_jpeg, image_read_jpeg},
+    {"a PNG", image_is_png, image_read_png},   {"a JPEG", image_is_jpeg, image_read_jpeg},
     {"a PNM", load_is_pnm, image_read_pnm},    {"a TIFF", load_is_tiff, image_read_tiff},
     {"a WebP", load_is_webp, image_read_webp}, {"a BMP", bmp_is_header, image_read_bmp},
 };
@@ -154,8 +152,8 @@ hs_status image_read_stream(const image_request *request, FILE *stream, uint8_t 
   return status;
 }
 
-/* Opens a file for reading. A pipe without a writer reads as empty instead of blocking for ever. */
-static hs_status load_open(const image_request *request, FILE **stream, size_t *expected_bytes) {
+/* A pipe without a writer reads as empty instead of blocking for ever. */
+hs_status image_open_file(const image_request *request, FILE **stream, size_t *expected_bytes) {
   const int descriptor = open(request->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   struct stat info;
   int error = 0;
@@ -183,7 +181,7 @@ static hs_status load_file(image_request *request, hs_image *image) {
   if (standard_input) {
     request->name = "standard input";
   } else {
-    const hs_status status = load_open(request, &stream, &expected_bytes);
+    const hs_status status = image_open_file(request, &stream, &expected_bytes);
     if (status != HS_OK) return status;
   }
   load_buffer buffer = {0};
@@ -241,7 +239,7 @@ hs_status load_options_take(const hs_load_options *options, hs_load_options *min
   return HS_ERR_OPTION;
 }
 
-static hs_status load_request(const hs_load_options *options, const char *name, image_request *request) {
+hs_status image_request_make(const hs_load_options *options, const char *name, image_request *request) {
   *request = (image_request){.name = name, .max_pixels = LOAD_DEFAULT_MAX_PIXELS, .apply_exif = true, .jpeg_scale = 1};
   char reason[ADOPT_REASON_BYTES];
   hs_load_options known;
@@ -264,12 +262,18 @@ static hs_status load_request(const hs_load_options *options, const char *name, 
   return HS_OK;
 }
 
+bool image_is_no_file(const char *name) {
+  int32_t width, height;
+  uint32_t seed;
+  return strcmp(name, "-") == 0 || scene_parse_name(name, &width, &height, &seed) != 0;
+}
+
 hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!image) return HS_ERR_ARGUMENT;
   memset(image, 0, sizeof *image);
   image_request request;
-  const hs_status status = load_request(options, path, &request);
+  const hs_status status = image_request_make(options, path, &request);
   if (status != HS_OK) return status;
   if (!path || path[0] == '\0') {
     hs_message_set(request.message, request.message_bytes, "the name of the image is %s", !path ? "null" : "empty");
@@ -292,7 +296,7 @@ hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_opt
   if (!image) return HS_ERR_ARGUMENT;
   memset(image, 0, sizeof *image);
   image_request request;
-  const hs_status status = load_request(options, "the image in memory", &request);
+  const hs_status status = image_request_make(options, "the image in memory", &request);
   if (status != HS_OK) return status;
   if (!bytes) return image_fail(&request, HS_ERR_ARGUMENT, "the pointer is null");
   request.bytes = bytes;

@@ -1,373 +1,84 @@
 /*
  * Reader of JPEG, on libjpeg: luma as stored or RGB, at full size or 1/2, 1/4, 1/8 of it, the EXIF
  * orientation applied while rows arrive.
- * libjpeg carries on with gray areas where data is missing; here such a file is an error.
  */
-#include "pipeline/image_io/image_io.h"
+#include "pipeline/image_io/jpeg_reader.h"
 
 #if HARTSIFT_HAVE_JPEG
 
-#  include <setjmp.h>
-#  include <string.h>
-/* jpeglib.h needs stdio.h and stddef.h before it. */
-#  include <jpeglib.h>
-/* jerror.h needs jpeglib.h before it. */
-#  include <jerror.h>
+enum { READ_JPEG_ROWS_AT_ONCE = 8 };
 
-#  include "pipeline/base/machine_memory.h"
-#  include "pipeline/base/memory.h"
-
-enum {
-  READ_JPEG_MAX_SCANS = 500, /* real progressive files have about 10; each one costs a pass over the picture */
-  READ_JPEG_DECODER_BYTES = 256 << 10, /* libjpeg's tables and state, rounded up */
-  READ_JPEG_ROWS_AT_ONCE = 8,
-  READ_JPEG_STRIP_ROWS = 64, /* rows that libjpeg holds between its stages, rounded up */
-  READ_JPEG_MARKER_EXIF = JPEG_APP0 + 1
-};
-
-/* Everything that must outlive a longjmp; lives in the caller of the function that has the setjmp. */
+/* A picture being decoded: what the function with the setjmp changes and its caller reads. */
 typedef struct read_jpeg_state {
-  struct jpeg_decompress_struct jpeg;
-  struct jpeg_error_mgr errors;
-  struct jpeg_source_mgr source;
-  struct jpeg_progress_mgr progress;
-  jmp_buf jump;
-  const image_request *request;
-  bool ran_out; /* libjpeg asked for bytes behind the end of the file */
-  exif_tags tags;
-  int orientation; /* to be applied */
-  bool inverted;   /* CMYK as Adobe stores it: 255 is no ink */
+  jpeg_reader decoder;
   exif_placement placement;
-  uint8_t *row, *converted;
   hs_image image;
-  hs_status status;
 } read_jpeg_state;
 
-static const JOCTET read_jpeg_end_marker[2] = {0xFF, JPEG_EOI};
-
-/* ---- what libjpeg calls */
-
-/* Ends the decoding with a status whose message is already written. */
-static void read_jpeg_stop(read_jpeg_state *decoder, hs_status status) {
-  if (status != HS_OK) {
-    decoder->status = status;
-    longjmp(decoder->jump, 1);
-  }
-}
-
-static hs_status read_jpeg_status_of(int code) {
-  switch (code) {
-  case JERR_OUT_OF_MEMORY:
-    return HS_ERR_MEMORY;
-  case JERR_NO_BACKING_STORE:
-  case JERR_IMAGE_TOO_BIG:
-  case JERR_WIDTH_OVERFLOW:
-    return HS_ERR_LIMIT;
-  case JERR_ARITH_NOTIMPL:
-  case JERR_NOT_COMPILED:
-  case JERR_BAD_PRECISION:
-  case JERR_SOF_UNSUPPORTED:
-  case JERR_CONVERSION_NOTIMPL:
-  case JERR_FRACT_SAMPLE_NOTIMPL:
-  case JERR_CCIR601_NOTIMPL:
-    return HS_ERR_UNSUPPORTED;
-  default:
-    return HS_ERR_FORMAT;
-  }
-}
-
-/* Reports libjpeg's current message and leaves. */
-static void read_jpeg_fail(j_common_ptr jpeg) {
-  read_jpeg_state *decoder = jpeg->client_data;
-  const hs_status status = read_jpeg_status_of(jpeg->err->msg_code);
-  char text[JMSG_LENGTH_MAX];
-  jpeg->err->format_message(jpeg, text);
-  read_jpeg_stop(decoder, image_fail(decoder->request, status, "%s: %s",
-                                     status == HS_ERR_FORMAT ? "damaged JPEG" : "JPEG cannot be decoded", text));
-}
-
-/* Warnings that mean missing or wrong pixels are errors here; padding and odd headers are not. */
-static void read_jpeg_on_message(j_common_ptr jpeg, int level) {
-  if (level >= 0) return;
-  switch (jpeg->err->msg_code) {
-  case JWRN_HIT_MARKER:
-  case JWRN_HUFF_BAD_CODE:
-  case JWRN_ARITH_BAD_CODE:
-  case JWRN_MUST_RESYNC:
-    read_jpeg_fail(jpeg);
-    break;
-  default:
-    break;
-  }
-}
-
-/* libjpeg keeps its last message to itself otherwise: the library prints nothing. */
-static void read_jpeg_on_output(j_common_ptr jpeg) { (void)jpeg; }
-
-static void read_jpeg_on_source(j_decompress_ptr jpeg) { (void)jpeg; }
-
-/* The whole file is there from the start: being called means that it has ended. */
-static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
-  read_jpeg_state *decoder = jpeg->client_data;
-  if (jpeg->arith_code) {
-    /* These codes may end in zeros that are not stored, so every end looks right and none can be trusted. */
-    read_jpeg_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
-  }
-  decoder->ran_out = true;
-  decoder->source.next_input_byte = read_jpeg_end_marker;
-  decoder->source.bytes_in_buffer = sizeof read_jpeg_end_marker;
-  return TRUE;
-}
-
-static void read_jpeg_on_skip(j_decompress_ptr jpeg, long bytes) {
-  read_jpeg_state *decoder = jpeg->client_data;
-  if (bytes <= 0) return;
-  if ((size_t)bytes > decoder->source.bytes_in_buffer) {
-    read_jpeg_on_fill(jpeg);
-    return;
-  }
-  decoder->source.next_input_byte += bytes;
-  decoder->source.bytes_in_buffer -= (size_t)bytes;
-}
-
-static void read_jpeg_on_progress(j_common_ptr jpeg) {
-  read_jpeg_state *decoder = jpeg->client_data;
-  if (decoder->jpeg.input_scan_number > READ_JPEG_MAX_SCANS) {
-    read_jpeg_stop(decoder,
-                   image_fail(decoder->request, HS_ERR_LIMIT, "JPEG with more than %d scans", READ_JPEG_MAX_SCANS));
-  }
-}
-
-/* ---- steps, all inside the setjmp */
-
-static void read_jpeg_open(read_jpeg_state *decoder) {
-  jpeg_create_decompress(&decoder->jpeg);
-  decoder->source.next_input_byte = decoder->request->bytes;
-  decoder->source.bytes_in_buffer = decoder->request->size;
-  decoder->source.init_source = read_jpeg_on_source;
-  decoder->source.fill_input_buffer = read_jpeg_on_fill;
-  decoder->source.skip_input_data = read_jpeg_on_skip;
-  decoder->source.resync_to_restart = jpeg_resync_to_restart;
-  decoder->source.term_source = read_jpeg_on_source;
-  decoder->jpeg.src = &decoder->source;
-  decoder->progress.progress_monitor = read_jpeg_on_progress;
-  decoder->jpeg.progress = &decoder->progress;
-  jpeg_save_markers(&decoder->jpeg, READ_JPEG_MARKER_EXIF, 0xFFFF);
-  jpeg_read_header(&decoder->jpeg, TRUE);
-}
-
-static uint64_t read_jpeg_blocks(const read_jpeg_state *decoder) {
-  uint64_t blocks = 0;
-  for (int i = 0; i < decoder->jpeg.num_components; i++) {
-    const jpeg_component_info *component = &decoder->jpeg.comp_info[i];
-    blocks += (uint64_t)component->width_in_blocks * component->height_in_blocks;
-  }
-  return blocks;
-}
-
-/* Bytes of the coefficients that libjpeg keeps of a whole picture whose scans do not bring all of it at once: at full size
-   whatever the scale, and of whole MCUs, which sampling factors may make far larger than the picture. */
-static uint64_t read_jpeg_kept_bytes(struct jpeg_decompress_struct *jpeg) {
-  uint64_t blocks = 0;
-  if (!jpeg_has_multiple_scans(jpeg)) return 0;
-  for (int i = 0; i < jpeg->num_components; i++) {
-    const jpeg_component_info *component = &jpeg->comp_info[i];
-    const uint64_t across = (uint64_t)component->h_samp_factor, down = (uint64_t)component->v_samp_factor;
-    blocks += (component->width_in_blocks + across - 1) / across * across *
-              ((component->height_in_blocks + down - 1) / down * down);
-  }
-  return blocks * DCTSIZE2 * sizeof(JCOEF);
-}
-
-/* A side of the picture to be decoded, from that of the stored one. */
-static uint32_t read_jpeg_scaled(const read_jpeg_state *decoder, JDIMENSION side) {
-  const uint32_t scale = decoder->request->jpeg_scale;
-  return (uint32_t)side / scale + (side % scale != 0 ? 1 : 0);
-}
-
-/* Refuses what is too large, too large for the bytes that are there, or of an unknown kind. */
-static void read_jpeg_check_header(read_jpeg_state *decoder) {
+static void read_jpeg_allocate(read_jpeg_state *state) {
+  jpeg_reader *decoder = &state->decoder;
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  const image_request *request = decoder->request;
-  read_jpeg_stop(decoder, image_check_size(request, read_jpeg_scaled(decoder, jpeg->image_width),
-                                           read_jpeg_scaled(decoder, jpeg->image_height)));
-  if (jpeg->data_precision != 8) {
-    read_jpeg_stop(decoder,
-                   image_fail(request, HS_ERR_UNSUPPORTED, "JPEG with %d bits a sample", jpeg->data_precision));
-  }
-  /* Each block costs at least one bit with Huffman codes. */
-  if (!jpeg->arith_code && read_jpeg_blocks(decoder) / 8 > request->size)
-    read_jpeg_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: too short for the size it claims"));
-}
-
-/* The space that libjpeg converts to: luma needs no conversion at all. */
-static void read_jpeg_choose_space(read_jpeg_state *decoder) {
-  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  switch (jpeg->jpeg_color_space) {
-  case JCS_GRAYSCALE:
-    jpeg->out_color_space = JCS_GRAYSCALE;
-    break;
-  case JCS_YCbCr:
-    jpeg->out_color_space = decoder->request->keep_colour ? JCS_RGB : JCS_GRAYSCALE;
-    break;
-  case JCS_RGB:
-    jpeg->out_color_space = JCS_RGB;
-    break;
-  case JCS_CMYK:
-  case JCS_YCCK:
-    jpeg->out_color_space = JCS_CMYK;
-    decoder->inverted = jpeg->saw_Adobe_marker != 0;
-    break;
-  default:
-    read_jpeg_stop(decoder, image_fail(decoder->request, HS_ERR_UNSUPPORTED,
-                                       "JPEG with %d components of unknown meaning", jpeg->num_components));
-  }
-  /* The same pixels from every build of the library. */
-  jpeg->dct_method = JDCT_ISLOW;
-  jpeg->do_fancy_upsampling = TRUE;
-  jpeg->do_block_smoothing = FALSE;
-}
-
-/* libjpeg takes the scale as a hint only: it cannot change the size of some codings, the lossless ones. */
-static void read_jpeg_choose_size(read_jpeg_state *decoder) {
-  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  jpeg->scale_num = 1;
-  jpeg->scale_denom = decoder->request->jpeg_scale;
-  jpeg_calc_output_dimensions(jpeg);
-  if (jpeg->output_width != read_jpeg_scaled(decoder, jpeg->image_width) ||
-      jpeg->output_height != read_jpeg_scaled(decoder, jpeg->image_height)) {
-    read_jpeg_stop(decoder, image_fail(decoder->request, HS_ERR_UNSUPPORTED,
-                                       "this kind of JPEG cannot be decoded at 1/%u of its size",
-                                       (unsigned)decoder->request->jpeg_scale));
-  }
-}
-
-/* The first segment that is EXIF; others of its number hold XMP. */
-static void read_jpeg_read_tags(read_jpeg_state *decoder) {
-  jpeg_saved_marker_ptr marker = decoder->jpeg.marker_list;
-  while (marker && !exif_parse(marker->data, marker->data_length, &decoder->tags)) marker = marker->next;
-  decoder->orientation = decoder->request->apply_exif && marker ? decoder->tags.orientation : 1;
-}
-
-/* What the caller gets of the tags, once the picture is decoded. */
-static void read_jpeg_give_tags(const read_jpeg_state *decoder) {
-  const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  if (decoder->tags.orientation == 0) return; /* no segment at all */
-  exif_give(decoder->request, &decoder->tags,
-            (double)(jpeg->image_width > jpeg->image_height ? jpeg->image_width : jpeg->image_height), &decoder->image);
-}
-
-static void read_jpeg_allocate(read_jpeg_state *decoder) {
-  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  const image_request *request = decoder->request;
-  decoder->placement = exif_place(decoder->orientation, (int32_t)jpeg->output_width, (int32_t)jpeg->output_height);
-
-  const bool colour = request->keep_colour && jpeg->out_color_space != JCS_GRAYSCALE;
-  /* libjpeg allows at most 65500 columns and 4 output components here: no overflow in 64 bits. */
-  const size_t row_bytes = (size_t)jpeg->output_width * (size_t)jpeg->output_components;
-  const uint64_t strip_bytes = (uint64_t)jpeg->output_width * (uint64_t)jpeg->num_components * READ_JPEG_STRIP_ROWS;
-  const uint64_t working_bytes =
-      read_jpeg_kept_bytes(jpeg) + strip_bytes + 4 * (uint64_t)row_bytes + READ_JPEG_DECODER_BYTES;
-  read_jpeg_stop(decoder, image_allocate(request, decoder->placement.width, decoder->placement.height, HS_U8,
-                                         colour ? HS_RGB : HS_GRAY, working_bytes, &decoder->image));
-  decoder->row = hs_memory_alloc(request->allocator, row_bytes);
-  decoder->converted = hs_memory_alloc(request->allocator, row_bytes);
-  if (!decoder->row || !decoder->converted)
-    read_jpeg_stop(decoder, image_fail(request, HS_ERR_MEMORY, "no memory for a row of %zu bytes", row_bytes));
-}
-
-/* CMYK in place to RGB: the light that both a colour's ink and black let through. */
-static void read_jpeg_cmyk_to_rgb(uint8_t *row, size_t count, bool inverted) {
-  const uint32_t flip = inverted ? 0 : 255;
-  for (size_t x = 0; x < count; x++) {
-    const uint32_t black = row[4 * x + 3] ^ flip;
-    for (size_t i = 0; i < 3; i++) row[3 * x + i] = (uint8_t)(((row[4 * x + i] ^ flip) * black + 127) / 255);
-  }
+  const bool colour = decoder->request->keep_colour && jpeg->out_color_space != JCS_GRAYSCALE;
+  state->placement = exif_place(decoder->orientation, (int32_t)jpeg->output_width, (int32_t)jpeg->output_height);
+  jpeg_reader_stop(decoder,
+                   image_allocate(decoder->request, state->placement.width, state->placement.height, HS_U8,
+                                  colour ? HS_RGB : HS_GRAY, jpeg_reader_working_bytes(decoder), &state->image));
+  jpeg_reader_make_rows(decoder);
 }
 
 /* Rows that need neither conversion nor turning: libjpeg writes them where they belong. */
-static void read_jpeg_read_rows(read_jpeg_state *decoder) {
-  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  uint8_t *picture = (uint8_t *)(uintptr_t)decoder->image.data;
+static void read_jpeg_read_rows(read_jpeg_state *state) {
+  struct jpeg_decompress_struct *jpeg = &state->decoder.jpeg;
+  uint8_t *picture = (uint8_t *)(uintptr_t)state->image.data;
   while (jpeg->output_scanline < jpeg->output_height) {
     JSAMPROW rows[READ_JPEG_ROWS_AT_ONCE];
     const JDIMENSION left = jpeg->output_height - jpeg->output_scanline;
     const JDIMENSION count = left < READ_JPEG_ROWS_AT_ONCE ? left : READ_JPEG_ROWS_AT_ONCE;
     for (JDIMENSION i = 0; i < count; i++)
-      rows[i] = picture + (size_t)(jpeg->output_scanline + i) * decoder->image.stride_bytes;
+      rows[i] = picture + (size_t)(jpeg->output_scanline + i) * state->image.stride_bytes;
     jpeg_read_scanlines(jpeg, rows, count);
   }
 }
 
-static void read_jpeg_read_pixels(read_jpeg_state *decoder) {
+static void read_jpeg_read_pixels(read_jpeg_state *state) {
+  jpeg_reader *decoder = &state->decoder;
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  const size_t width = jpeg->output_width;
-  const size_t pixel_bytes = image_channels(decoder->image.layout);
-  uint8_t *picture = (uint8_t *)(uintptr_t)decoder->image.data;
+  const hs_pixel_layout layout = state->image.layout;
+  uint8_t *picture = (uint8_t *)(uintptr_t)state->image.data;
   jpeg_start_decompress(jpeg);
-  if (decoder->orientation <= 1 && (size_t)jpeg->output_components == pixel_bytes) {
-    read_jpeg_read_rows(decoder);
+  if (decoder->orientation <= 1 && jpeg_reader_row_is_plain(decoder, layout)) {
+    read_jpeg_read_rows(state);
     return;
   }
   for (int32_t y = 0; y < (int32_t)jpeg->output_height; y++) {
-    JSAMPROW rows[1] = {decoder->row};
-    jpeg_read_scanlines(jpeg, rows, 1);
-    size_t channels = (size_t)jpeg->output_components;
-    if (jpeg->out_color_space == JCS_CMYK) {
-      read_jpeg_cmyk_to_rgb(decoder->row, width, decoder->inverted);
-      channels = 3;
-    }
-    gray_convert_row(decoder->row, channels, HS_U8, width, decoder->converted, decoder->image.layout);
-    exif_put_row(&decoder->placement, y, decoder->converted, width, pixel_bytes, picture);
+    jpeg_reader_read_row(decoder, layout);
+    exif_put_row(&state->placement, y, decoder->converted, jpeg->output_width, image_channels(layout), picture);
   }
-}
-
-/* A file cut between two scans gives no warning: looks for what is missing. */
-static void read_jpeg_check_complete(read_jpeg_state *decoder) {
-  const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
-  bool complete = true;
-  for (int i = 0; i < jpeg->num_components; i++) {
-    complete = complete && jpeg->comp_info[i].quant_table != NULL; /* set by the component's first scan */
-    for (int k = 0; decoder->ran_out && jpeg->coef_bits && k < DCTSIZE2; k++)
-      complete = complete && jpeg->coef_bits[i][k] == 0; /* 0: sent to the last bit */
-  }
-  if (!complete)
-    read_jpeg_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
 }
 
 /* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
-static void read_jpeg_decode_guarded(read_jpeg_state *decoder) {
-  if (setjmp(decoder->jump) != 0) return;
-  read_jpeg_open(decoder);
-  read_jpeg_check_header(decoder);
-  read_jpeg_choose_space(decoder);
-  read_jpeg_choose_size(decoder);
-  read_jpeg_read_tags(decoder);
-  read_jpeg_allocate(decoder);
-  read_jpeg_read_pixels(decoder);
-  read_jpeg_check_complete(decoder);
+static void read_jpeg_decode_guarded(read_jpeg_state *state) {
+  if (setjmp(state->decoder.jump) != 0) return;
+  jpeg_reader_read_header(&state->decoder);
+  read_jpeg_allocate(state);
+  read_jpeg_read_pixels(state);
+  jpeg_reader_check_complete(&state->decoder);
 }
 
 hs_status image_read_jpeg(const image_request *request, hs_image *image) {
-  read_jpeg_state decoder;
-  memset(&decoder, 0, sizeof decoder);
-  decoder.request = request;
-  decoder.jpeg.client_data = &decoder;
-  decoder.jpeg.err = jpeg_std_error(&decoder.errors);
-  decoder.errors.error_exit = read_jpeg_fail;
-  decoder.errors.emit_message = read_jpeg_on_message;
-  decoder.errors.output_message = read_jpeg_on_output;
-  read_jpeg_decode_guarded(&decoder);
-  jpeg_destroy_decompress(&decoder.jpeg);
-  hs_memory_release(request->allocator, decoder.row);
-  hs_memory_release(request->allocator, decoder.converted);
-  if (decoder.status != HS_OK) {
-    hs_image_free(&decoder.image);
-    return decoder.status;
+  read_jpeg_state state = {.image = {.data = NULL}};
+  const byte_source bytes = byte_source_of(request);
+  jpeg_reader *decoder = &state.decoder;
+  jpeg_reader_begin(decoder, request, &bytes);
+  read_jpeg_decode_guarded(&state);
+  jpeg_reader_end(decoder);
+  if (decoder->status != HS_OK) {
+    hs_image_free(&state.image);
+    return decoder->status;
   }
-  read_jpeg_give_tags(&decoder);
-  *image = decoder.image;
-  image->exif_orientation = decoder.orientation > 1 ? decoder.orientation : 0;
+  jpeg_reader_give_tags(decoder, state.image.width, state.image.height);
+  *image = state.image;
+  image->exif_orientation = decoder->orientation > 1 ? decoder->orientation : 0;
   return HS_OK;
 }
 

@@ -2,7 +2,7 @@
  * Reader of PNG, on libpng: every colour type, depth and interlacing. Gamma and colour profiles are
  * left alone, alpha is dropped, a wrong checksum anywhere is an error.
  */
-#include "pipeline/image_io/image_io.h"
+#include "pipeline/image_io/image_rows.h"
 
 #if HARTSIFT_HAVE_PNG
 
@@ -22,7 +22,7 @@ enum {
 /* Everything that must outlive a longjmp; lives in the caller of the function that has the setjmp. */
 typedef struct read_png_state {
   const image_request *request;
-  size_t at; /* read position in the file */
+  byte_source bytes;
   png_structp png;
   png_infop info;
   size_t channels; /* after the transformations */
@@ -51,11 +51,34 @@ static void read_png_on_warning(png_structp png, png_const_charp text) {
   (void)text;
 }
 
+/* Ends the decoding with a status whose message is already written. */
+static void read_png_stop(read_png_state *decoder, hs_status status) {
+  if (status != HS_OK) {
+    decoder->status = status;
+    png_longjmp(decoder->png, 1);
+  }
+}
+
+static void read_png_end_early(read_png_state *decoder) {
+  const image_request *request = decoder->request;
+  if (decoder->bytes.error == 0) png_error(decoder->png, "the file ends early");
+  hs_message_set_errno(request->message, request->message_bytes, decoder->bytes.error, "%s: cannot be read",
+                       request->name);
+  read_png_stop(decoder, HS_ERR_IO);
+}
+
 static void read_png_on_read(png_structp png, png_bytep target, size_t bytes) {
   read_png_state *decoder = png_get_io_ptr(png);
-  if (bytes > decoder->request->size - decoder->at) png_error(png, "the file ends early");
-  memcpy(target, decoder->request->bytes + decoder->at, bytes);
-  decoder->at += bytes;
+  byte_source *s = &decoder->bytes;
+  while (bytes > 0) {
+    if (s->left == 0 && !byte_source_fill(s)) read_png_end_early(decoder);
+    const size_t count = bytes < s->left ? bytes : s->left;
+    memcpy(target, s->next, count);
+    s->next += count;
+    s->left -= count;
+    target += count;
+    bytes -= count;
+  }
 }
 
 static png_voidp read_png_on_alloc(png_structp png, png_alloc_size_t bytes) {
@@ -71,14 +94,6 @@ static void read_png_on_free(png_structp png, png_voidp pointer) {
 }
 
 /* ---- steps, all inside the setjmp */
-
-/* Ends the decoding with a status whose message is already written. */
-static void read_png_stop(read_png_state *decoder, hs_status status) {
-  if (status != HS_OK) {
-    decoder->status = status;
-    png_longjmp(decoder->png, 1);
-  }
-}
 
 static void read_png_set_limits(png_structp png) {
   /* Sizes are checked by image_check_size, with a better message and status. */
@@ -159,42 +174,110 @@ static void read_png_read_pixels(read_png_state *decoder) {
   for (int32_t y = 0; y < height; y++) read_png_convert_row(decoder, decoder->rows + (size_t)y * row_bytes, y);
 }
 
-/* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
-static void read_png_decode_guarded(read_png_state *decoder) {
-  if (setjmp(png_jmpbuf(decoder->png)) != 0) return;
+/* The header, and what rows are to be made of the picture. */
+static void read_png_open(read_png_state *decoder) {
   read_png_set_limits(decoder->png);
   png_set_read_fn(decoder->png, decoder, read_png_on_read);
   png_read_info(decoder->png, decoder->info);
   read_png_check_header(decoder);
   read_png_set_transformations(decoder);
+}
+
+/* Each function with a setjmp has no variables that a longjmp could leave undefined. */
+static void read_png_decode_guarded(read_png_state *decoder) {
+  if (setjmp(png_jmpbuf(decoder->png)) != 0) return;
+  read_png_open(decoder);
   read_png_allocate(decoder);
   read_png_read_pixels(decoder);
   /* The pixels are complete and their checksum was right; what follows, even a missing end chunk, does
      not change them. */
 }
 
+static hs_status read_png_begin(read_png_state *decoder, const image_request *request, const byte_source *bytes) {
+  *decoder = (read_png_state){.request = request, .bytes = *bytes};
+  decoder->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, decoder, read_png_on_error, read_png_on_warning,
+                                          decoder, read_png_on_alloc, read_png_on_free);
+  if (decoder->png) decoder->info = png_create_info_struct(decoder->png);
+  return decoder->info ? HS_OK : image_fail(request, HS_ERR_MEMORY, "no memory for the PNG decoder");
+}
+
+static void read_png_end(read_png_state *decoder) {
+  png_destroy_read_struct(&decoder->png, &decoder->info, NULL);
+  hs_memory_release(decoder->request->allocator, decoder->rows);
+  decoder->rows = NULL;
+}
+
+/* The status of what was done; of libpng's own failures with the message. */
+static hs_status read_png_explain(const read_png_state *decoder) {
+  if (decoder->status != HS_OK && decoder->reason[0] != '\0') {
+    image_fail(decoder->request, decoder->status, "%s: %s",
+               decoder->status == HS_ERR_MEMORY ? "no memory for the PNG" : "damaged PNG", decoder->reason);
+  }
+  return decoder->status;
+}
+
 hs_status image_read_png(const image_request *request, hs_image *image) {
-  read_png_state decoder = {.request = request};
-  decoder.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &decoder, read_png_on_error, read_png_on_warning,
-                                         &decoder, read_png_on_alloc, read_png_on_free);
-  if (decoder.png) decoder.info = png_create_info_struct(decoder.png);
-  if (!decoder.info) {
-    png_destroy_read_struct(&decoder.png, NULL, NULL);
-    return image_fail(request, HS_ERR_MEMORY, "no memory for the PNG decoder");
-  }
-  read_png_decode_guarded(&decoder);
-  png_destroy_read_struct(&decoder.png, &decoder.info, NULL);
-  hs_memory_release(request->allocator, decoder.rows);
-  if (decoder.status == HS_OK) {
+  read_png_state decoder;
+  const byte_source bytes = byte_source_of(request);
+  const hs_status status = read_png_begin(&decoder, request, &bytes);
+  if (status == HS_OK) read_png_decode_guarded(&decoder);
+  read_png_end(&decoder);
+  if (status != HS_OK) return status;
+  if (decoder.status == HS_OK)
     *image = decoder.image;
-    return HS_OK;
-  }
-  hs_image_free(&decoder.image);
-  if (decoder.reason[0] != '\0') {
-    image_fail(request, decoder.status, "%s: %s",
-               decoder.status == HS_ERR_MEMORY ? "no memory for the PNG" : "damaged PNG", decoder.reason);
-  }
-  return decoder.status;
+  else
+    hs_image_free(&decoder.image);
+  return read_png_explain(&decoder);
+}
+
+/* ---- row by row */
+
+static void rows_begin_guarded(image_rows *rows, read_png_state *decoder) {
+  if (setjmp(png_jmpbuf(decoder->png)) != 0) return;
+  read_png_open(decoder);
+  rows->width = (int32_t)png_get_image_width(decoder->png, decoder->info);
+  rows->height = (int32_t)png_get_image_height(decoder->png, decoder->info);
+  rows->type = decoder->type;
+  rows->whole = decoder->interlaced;
+  const size_t row_bytes = png_get_rowbytes(decoder->png, decoder->info);
+  rows->working_bytes = 4 * (uint64_t)row_bytes + READ_PNG_DECODER_BYTES;
+  if (rows->whole) return;
+  decoder->rows = hs_memory_alloc(rows->request.allocator, row_bytes);
+  if (!decoder->rows)
+    read_png_stop(decoder, image_fail(&rows->request, HS_ERR_MEMORY, "no memory for %zu bytes of rows", row_bytes));
+}
+
+static hs_status png_rows_begin(image_rows *rows) {
+  read_png_state *decoder = hs_memory_alloc(rows->request.allocator, sizeof *decoder);
+  if (!decoder) return image_fail(&rows->request, HS_ERR_MEMORY, "no memory for the PNG decoder");
+  rows->decoder = decoder;
+  const hs_status status = read_png_begin(decoder, &rows->request, &rows->bytes);
+  if (status != HS_OK) return status;
+  rows_begin_guarded(rows, decoder);
+  return read_png_explain(decoder);
+}
+
+static void rows_read_guarded(const image_rows *rows, read_png_state *decoder, uint8_t *row) {
+  if (setjmp(png_jmpbuf(decoder->png)) != 0) return;
+  png_read_row(decoder->png, decoder->rows, NULL);
+  gray_convert_row(decoder->rows, decoder->channels, decoder->type, (size_t)rows->width, row, HS_GRAY);
+}
+
+static hs_status png_rows_read(image_rows *rows, uint8_t *row) {
+  read_png_state *decoder = rows->decoder;
+  rows_read_guarded(rows, decoder, row);
+  return read_png_explain(decoder);
+}
+
+static void png_rows_end(image_rows *rows) {
+  if (rows->decoder) read_png_end(rows->decoder);
+  hs_memory_release(rows->request.allocator, rows->decoder);
+  rows->decoder = NULL;
+}
+
+const image_rows_kind *image_rows_of_png(void) {
+  static const image_rows_kind kind = {png_rows_begin, png_rows_read, png_rows_end};
+  return &kind;
 }
 
 #else
@@ -203,5 +286,7 @@ hs_status image_read_png(const image_request *request, hs_image *image) {
   (void)image;
   return image_fail(request, HS_ERR_UNSUPPORTED, "built without PNG support");
 }
+
+const image_rows_kind *image_rows_of_png(void) { return NULL; }
 
 #endif

@@ -383,7 +383,13 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
    (the first such call opens it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where max_image_size made
    that smaller, of the original's. */
 
-/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. Statuses: as hs_load_image and hs_extract. */
+/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A CPU's context with max_memory_bytes, which would
+   work the picture off in tiles, decodes it meanwhile, row by row, and holds a band of it and 64 KiB of the file: PNG that is not
+   interlaced, and JPEG of one scan that need not be turned, not with max_image_size, equalize or HS_PROFILE_OPENCV's steps of
+   refinement, and where a band fits. The workspace is the one hs_workspace_query promises; where tiles and their margins
+   are higher than a quarter of the picture it may be larger, within max_memory_bytes. load->max_memory_bytes then bounds
+   what decoding takes beside it. A file that is damaged further down gives its status then, and no features. Statuses: as
+   hs_load_image and hs_extract. */
 HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
                                  const hs_image *mask, hs_features *features);
 /* The same of bytes[size] of a file in memory. */

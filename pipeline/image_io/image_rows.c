@@ -1,0 +1,89 @@
+/* See image_rows.h. */
+#include "pipeline/image_io/image_rows.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pipeline/base/memory.h"
+
+/* What can be gone back in: a regular file, or bytes. Standard input and scenes are no files. */
+static hs_status rows_open_bytes(image_rows *r, const char *path) {
+  size_t size = 0;
+  if (!path) {
+    r->bytes = byte_source_of(&r->request);
+    return HS_OK;
+  }
+  const hs_status status = image_open_file(&r->request, &r->stream, &size);
+  if (status != HS_OK || size == 0) return status;
+  r->request.size = size;
+  r->buffer = hs_memory_alloc(r->request.allocator, BYTE_SOURCE_READ);
+  if (!r->buffer) return HS_ERR_MEMORY;
+  r->bytes = (byte_source){.stream = r->stream, .buffer = r->buffer};
+  return HS_OK;
+}
+
+/* Null: a kind that is decoded as a whole. */
+static const image_rows_kind *rows_kind_of(image_rows *r) {
+  if (r->bytes.left == 0 && !byte_source_fill(&r->bytes)) return NULL;
+  if (image_is_png(r->bytes.next, r->bytes.left)) return image_rows_of_png();
+  return image_is_jpeg(r->bytes.next, r->bytes.left) ? image_rows_of_jpeg() : NULL;
+}
+
+static bool rows_are_wanted(const image_rows *r) {
+  const image_request *q = &r->request;
+  const bool shrinks = q->max_image_size > 0 && (r->width > q->max_image_size || r->height > q->max_image_size);
+  return !r->whole && !shrinks;
+}
+
+static hs_status rows_begin(image_rows *r) {
+  const uint64_t held = r->working_bytes + (r->request.bytes ? r->request.size : BYTE_SOURCE_READ);
+  if (!rows_are_wanted(r)) return HS_ERR_UNSUPPORTED;
+  return image_check_memory(&r->request, held, "decoding a row");
+}
+
+hs_status image_rows_open(image_rows *r, const char *path, const void *bytes, size_t size,
+                          const hs_load_options *load) {
+  memset(r, 0, sizeof *r);
+  hs_status status = image_request_make(load, path ? path : "the image in memory", &r->request);
+  r->request.bytes = path ? NULL : bytes;
+  r->request.size = path ? 0 : size;
+  if (status == HS_OK && path && !r->request.only_files && image_is_no_file(path)) return HS_OK;
+  if (status == HS_OK) status = rows_open_bytes(r, path);
+  r->kind = status == HS_OK ? rows_kind_of(r) : NULL;
+  if (r->request.jpeg_scale > 1 && r->kind != image_rows_of_jpeg()) r->kind = NULL;
+  if (r->kind) status = r->kind->begin(r);
+  if (r->kind && status == HS_OK) status = rows_begin(r);
+  if (status == HS_OK && r->kind) return HS_OK;
+  image_rows_close(r);
+  return status;
+}
+
+hs_status image_rows_read(image_rows *r, uint8_t *row) {
+  const hs_status status = r->kind->read(r, row);
+  if (status == HS_OK) r->next++;
+  if (status != HS_OK && r->request.exif) memset(r->request.exif, 0, sizeof *r->request.exif);
+  return status;
+}
+
+hs_status image_rows_rewind(image_rows *r) {
+  if (r->next == 0) return HS_OK;
+  r->kind->end(r);
+  r->next = 0;
+  r->bytes = byte_source_of(&r->request);
+  if (r->stream) {
+    rewind(r->stream);
+    r->bytes = (byte_source){.stream = r->stream, .buffer = r->buffer};
+  }
+  const int32_t width = r->width, height = r->height;
+  const hs_sample_type type = r->type;
+  const hs_status status = r->kind->begin(r);
+  if (status != HS_OK || (r->width == width && r->height == height && r->type == type && !r->whole)) return status;
+  return image_fail(&r->request, HS_ERR_IO, "the file was changed while it was read");
+}
+
+void image_rows_close(image_rows *r) {
+  if (r->kind) r->kind->end(r);
+  if (r->stream) fclose(r->stream);
+  hs_memory_release(r->request.allocator, r->buffer);
+  memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,338 @@
+/* See jpeg_reader.h. */
+#include "pipeline/image_io/jpeg_reader.h"
+
+#if HARTSIFT_HAVE_JPEG
+
+#  include <string.h>
+/* jerror.h needs jpeglib.h before it. */
+#  include <jerror.h>
+
+#  include "pipeline/base/memory.h"
+
+enum {
+  READ_JPEG_MAX_SCANS = 500, /* real progressive files have about 10; each one costs a pass over the picture */
+  READ_JPEG_DECODER_BYTES = 256 << 10, /* libjpeg's tables and state, rounded up */
+  READ_JPEG_STRIP_ROWS = 64,           /* rows that libjpeg holds between its stages, rounded up */
+  READ_JPEG_MARKER_EXIF = JPEG_APP0 + 1
+};
+
+static const JOCTET read_jpeg_end_marker[2] = {0xFF, JPEG_EOI};
+
+/* ---- what libjpeg calls */
+
+void jpeg_reader_stop(jpeg_reader *decoder, hs_status status) {
+  if (status != HS_OK) {
+    decoder->status = status;
+    longjmp(decoder->jump, 1);
+  }
+}
+
+static hs_status read_jpeg_status_of(int code) {
+  switch (code) {
+  case JERR_OUT_OF_MEMORY:
+    return HS_ERR_MEMORY;
+  case JERR_NO_BACKING_STORE:
+  case JERR_IMAGE_TOO_BIG:
+  case JERR_WIDTH_OVERFLOW:
+    return HS_ERR_LIMIT;
+  case JERR_ARITH_NOTIMPL:
+  case JERR_NOT_COMPILED:
+  case JERR_BAD_PRECISION:
+  case JERR_SOF_UNSUPPORTED:
+  case JERR_CONVERSION_NOTIMPL:
+  case JERR_FRACT_SAMPLE_NOTIMPL:
+  case JERR_CCIR601_NOTIMPL:
+    return HS_ERR_UNSUPPORTED;
+  default:
+    return HS_ERR_FORMAT;
+  }
+}
+
+/* Reports libjpeg's current message and leaves. */
+static void read_jpeg_fail(j_common_ptr jpeg) {
+  jpeg_reader *decoder = jpeg->client_data;
+  const hs_status status = read_jpeg_status_of(jpeg->err->msg_code);
+  char text[JMSG_LENGTH_MAX];
+  jpeg->err->format_message(jpeg, text);
+  jpeg_reader_stop(decoder, image_fail(decoder->request, status, "%s: %s",
+                                       status == HS_ERR_FORMAT ? "damaged JPEG" : "JPEG cannot be decoded", text));
+}
+
+/* Warnings that mean missing or wrong pixels are errors here; padding and odd headers are not. */
+static void read_jpeg_on_message(j_common_ptr jpeg, int level) {
+  if (level >= 0) return;
+  switch (jpeg->err->msg_code) {
+  case JWRN_HIT_MARKER:
+  case JWRN_HUFF_BAD_CODE:
+  case JWRN_ARITH_BAD_CODE:
+  case JWRN_MUST_RESYNC:
+    read_jpeg_fail(jpeg);
+    break;
+  default:
+    break;
+  }
+}
+
+/* libjpeg keeps its last message to itself otherwise: the library prints nothing. */
+static void read_jpeg_on_output(j_common_ptr jpeg) { (void)jpeg; }
+
+static void read_jpeg_on_source(j_decompress_ptr jpeg) { (void)jpeg; }
+
+static void read_jpeg_hand_over(jpeg_reader *decoder) {
+  decoder->source.next_input_byte = decoder->bytes.next;
+  decoder->source.bytes_in_buffer = decoder->bytes.left;
+}
+
+/* Called when all that was at hand is used up. */
+static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
+  jpeg_reader *decoder = jpeg->client_data;
+  const image_request *request = decoder->request;
+  if (!decoder->ran_out && byte_source_fill(&decoder->bytes)) {
+    read_jpeg_hand_over(decoder);
+    return TRUE;
+  }
+  if (decoder->bytes.error != 0) {
+    hs_message_set_errno(request->message, request->message_bytes, decoder->bytes.error, "%s: cannot be read",
+                         request->name);
+    jpeg_reader_stop(decoder, HS_ERR_IO);
+  }
+  if (jpeg->arith_code) {
+    /* These codes may end in zeros that are not stored, so every end looks right and none can be trusted. */
+    jpeg_reader_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
+  }
+  decoder->ran_out = true;
+  decoder->source.next_input_byte = read_jpeg_end_marker;
+  decoder->source.bytes_in_buffer = sizeof read_jpeg_end_marker;
+  return TRUE;
+}
+
+static void read_jpeg_on_skip(j_decompress_ptr jpeg, long bytes) {
+  jpeg_reader *decoder = jpeg->client_data;
+  if (bytes <= 0) return;
+  size_t left = (size_t)bytes;
+  while (left > decoder->source.bytes_in_buffer) {
+    left -= decoder->source.bytes_in_buffer;
+    read_jpeg_on_fill(jpeg);
+    if (decoder->ran_out) return;
+  }
+  decoder->source.next_input_byte += left;
+  decoder->source.bytes_in_buffer -= left;
+}
+
+static void read_jpeg_on_progress(j_common_ptr jpeg) {
+  jpeg_reader *decoder = jpeg->client_data;
+  if (decoder->jpeg.input_scan_number > READ_JPEG_MAX_SCANS) {
+    jpeg_reader_stop(decoder,
+                     image_fail(decoder->request, HS_ERR_LIMIT, "JPEG with more than %d scans", READ_JPEG_MAX_SCANS));
+  }
+}
+
+/* ---- steps, all inside the setjmp */
+
+static void read_jpeg_open(jpeg_reader *decoder) {
+  jpeg_create_decompress(&decoder->jpeg);
+  read_jpeg_hand_over(decoder);
+  decoder->source.init_source = read_jpeg_on_source;
+  decoder->source.fill_input_buffer = read_jpeg_on_fill;
+  decoder->source.skip_input_data = read_jpeg_on_skip;
+  decoder->source.resync_to_restart = jpeg_resync_to_restart;
+  decoder->source.term_source = read_jpeg_on_source;
+  decoder->jpeg.src = &decoder->source;
+  decoder->progress.progress_monitor = read_jpeg_on_progress;
+  decoder->jpeg.progress = &decoder->progress;
+  jpeg_save_markers(&decoder->jpeg, READ_JPEG_MARKER_EXIF, 0xFFFF);
+  jpeg_read_header(&decoder->jpeg, TRUE);
+}
+
+static uint64_t read_jpeg_blocks(const jpeg_reader *decoder) {
+  uint64_t blocks = 0;
+  for (int i = 0; i < decoder->jpeg.num_components; i++) {
+    const jpeg_component_info *component = &decoder->jpeg.comp_info[i];
+    blocks += (uint64_t)component->width_in_blocks * component->height_in_blocks;
+  }
+  return blocks;
+}
+
+/* Bytes of the coefficients that libjpeg keeps of a whole picture whose scans do not bring all of it at once: at full size
+   whatever the scale, and of whole MCUs, which sampling factors may make far larger than the picture. */
+static uint64_t read_jpeg_kept_bytes(struct jpeg_decompress_struct *jpeg) {
+  uint64_t blocks = 0;
+  if (!jpeg_has_multiple_scans(jpeg)) return 0;
+  for (int i = 0; i < jpeg->num_components; i++) {
+    const jpeg_component_info *component = &jpeg->comp_info[i];
+    const uint64_t across = (uint64_t)component->h_samp_factor, down = (uint64_t)component->v_samp_factor;
+    blocks += (component->width_in_blocks + across - 1) / across * across *
+              ((component->height_in_blocks + down - 1) / down * down);
+  }
+  return blocks * DCTSIZE2 * sizeof(JCOEF);
+}
+
+/* A side of the picture to be decoded, from that of the stored one. */
+static uint32_t read_jpeg_scaled(const jpeg_reader *decoder, JDIMENSION side) {
+  const uint32_t scale = decoder->request->jpeg_scale;
+  return (uint32_t)side / scale + (side % scale != 0 ? 1 : 0);
+}
+
+/* Refuses what is too large, too large for the bytes that are there, or of an unknown kind. */
+static void read_jpeg_check_header(jpeg_reader *decoder) {
+  const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  const image_request *request = decoder->request;
+  jpeg_reader_stop(decoder, image_check_size(request, read_jpeg_scaled(decoder, jpeg->image_width),
+                                             read_jpeg_scaled(decoder, jpeg->image_height)));
+  if (jpeg->data_precision != 8) {
+    jpeg_reader_stop(decoder,
+                     image_fail(request, HS_ERR_UNSUPPORTED, "JPEG with %d bits a sample", jpeg->data_precision));
+  }
+  /* Each block costs at least one bit with Huffman codes. */
+  if (!jpeg->arith_code && read_jpeg_blocks(decoder) / 8 > request->size)
+    jpeg_reader_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: too short for the size it claims"));
+}
+
+/* The space that libjpeg converts to: luma needs no conversion at all. */
+static void read_jpeg_choose_space(jpeg_reader *decoder) {
+  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  switch (jpeg->jpeg_color_space) {
+  case JCS_GRAYSCALE:
+    jpeg->out_color_space = JCS_GRAYSCALE;
+    break;
+  case JCS_YCbCr:
+    jpeg->out_color_space = decoder->request->keep_colour ? JCS_RGB : JCS_GRAYSCALE;
+    break;
+  case JCS_RGB:
+    jpeg->out_color_space = JCS_RGB;
+    break;
+  case JCS_CMYK:
+  case JCS_YCCK:
+    jpeg->out_color_space = JCS_CMYK;
+    decoder->inverted = jpeg->saw_Adobe_marker != 0;
+    break;
+  default:
+    jpeg_reader_stop(decoder, image_fail(decoder->request, HS_ERR_UNSUPPORTED,
+                                         "JPEG with %d components of unknown meaning", jpeg->num_components));
+  }
+  /* The same pixels from every build of the library. */
+  jpeg->dct_method = JDCT_ISLOW;
+  jpeg->do_fancy_upsampling = TRUE;
+  jpeg->do_block_smoothing = FALSE;
+}
+
+/* libjpeg takes the scale as a hint only: it cannot change the size of some codings, the lossless ones. */
+static void read_jpeg_choose_size(jpeg_reader *decoder) {
+  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  jpeg->scale_num = 1;
+  jpeg->scale_denom = decoder->request->jpeg_scale;
+  jpeg_calc_output_dimensions(jpeg);
+  if (jpeg->output_width != read_jpeg_scaled(decoder, jpeg->image_width) ||
+      jpeg->output_height != read_jpeg_scaled(decoder, jpeg->image_height)) {
+    jpeg_reader_stop(decoder, image_fail(decoder->request, HS_ERR_UNSUPPORTED,
+                                         "this kind of JPEG cannot be decoded at 1/%u of its size",
+                                         (unsigned)decoder->request->jpeg_scale));
+  }
+}
+
+/* The first segment that is EXIF; others of its number hold XMP. */
+static void read_jpeg_read_tags(jpeg_reader *decoder) {
+  jpeg_saved_marker_ptr marker = decoder->jpeg.marker_list;
+  while (marker && !exif_parse(marker->data, marker->data_length, &decoder->tags)) marker = marker->next;
+  decoder->orientation = decoder->request->apply_exif && marker ? decoder->tags.orientation : 1;
+}
+
+void jpeg_reader_read_header(jpeg_reader *decoder) {
+  read_jpeg_open(decoder);
+  read_jpeg_check_header(decoder);
+  read_jpeg_choose_space(decoder);
+  read_jpeg_choose_size(decoder);
+  read_jpeg_read_tags(decoder);
+}
+
+/* ---- rows */
+
+/* libjpeg allows at most 65500 columns and 4 output components here: no overflow in 64 bits. */
+static size_t read_jpeg_row_bytes(const jpeg_reader *decoder) {
+  return (size_t)decoder->jpeg.output_width * (size_t)decoder->jpeg.output_components;
+}
+
+uint64_t jpeg_reader_working_bytes(jpeg_reader *decoder) {
+  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  const uint64_t strip_bytes = (uint64_t)jpeg->output_width * (uint64_t)jpeg->num_components * READ_JPEG_STRIP_ROWS;
+  return read_jpeg_kept_bytes(jpeg) + strip_bytes + 4 * (uint64_t)read_jpeg_row_bytes(decoder) +
+         READ_JPEG_DECODER_BYTES;
+}
+
+void jpeg_reader_make_rows(jpeg_reader *decoder) {
+  const image_request *request = decoder->request;
+  const size_t bytes = read_jpeg_row_bytes(decoder);
+  decoder->row = hs_memory_alloc(request->allocator, bytes);
+  decoder->converted = hs_memory_alloc(request->allocator, bytes);
+  if (!decoder->row || !decoder->converted)
+    jpeg_reader_stop(decoder, image_fail(request, HS_ERR_MEMORY, "no memory for a row of %zu bytes", bytes));
+}
+
+/* CMYK in place to RGB: the light that both a colour's ink and black let through. */
+static void read_jpeg_cmyk_to_rgb(uint8_t *row, size_t count, bool inverted) {
+  const uint32_t flip = inverted ? 0 : 255;
+  for (size_t x = 0; x < count; x++) {
+    const uint32_t black = row[4 * x + 3] ^ flip;
+    for (size_t i = 0; i < 3; i++) row[3 * x + i] = (uint8_t)(((row[4 * x + i] ^ flip) * black + 127) / 255);
+  }
+}
+
+bool jpeg_reader_row_is_plain(const jpeg_reader *decoder, hs_pixel_layout layout) {
+  return (size_t)decoder->jpeg.output_components == image_channels(layout);
+}
+
+void jpeg_reader_read_row(jpeg_reader *decoder, hs_pixel_layout layout) {
+  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  const size_t width = jpeg->output_width;
+  JSAMPROW rows[1] = {decoder->row};
+  jpeg_read_scanlines(jpeg, rows, 1);
+  size_t channels = (size_t)jpeg->output_components;
+  if (jpeg->out_color_space == JCS_CMYK) {
+    read_jpeg_cmyk_to_rgb(decoder->row, width, decoder->inverted);
+    channels = 3;
+  }
+  gray_convert_row(decoder->row, channels, HS_U8, width, decoder->converted, layout);
+}
+
+/* A file cut between two scans gives no warning: looks for what is missing. */
+void jpeg_reader_check_complete(jpeg_reader *decoder) {
+  const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  bool complete = true;
+  for (int i = 0; i < jpeg->num_components; i++) {
+    complete = complete && jpeg->comp_info[i].quant_table != NULL; /* set by the component's first scan */
+    for (int k = 0; decoder->ran_out && jpeg->coef_bits && k < DCTSIZE2; k++)
+      complete = complete && jpeg->coef_bits[i][k] == 0; /* 0: sent to the last bit */
+  }
+  if (!complete)
+    jpeg_reader_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
+}
+
+/* ---- outside */
+
+void jpeg_reader_begin(jpeg_reader *decoder, const image_request *request, const byte_source *bytes) {
+  memset(decoder, 0, sizeof *decoder);
+  decoder->request = request;
+  decoder->bytes = *bytes;
+  decoder->jpeg.client_data = decoder;
+  decoder->jpeg.err = jpeg_std_error(&decoder->errors);
+  decoder->errors.error_exit = read_jpeg_fail;
+  decoder->errors.emit_message = read_jpeg_on_message;
+  decoder->errors.output_message = read_jpeg_on_output;
+}
+
+void jpeg_reader_end(jpeg_reader *decoder) {
+  jpeg_destroy_decompress(&decoder->jpeg);
+  hs_memory_release(decoder->request->allocator, decoder->row);
+  hs_memory_release(decoder->request->allocator, decoder->converted);
+  decoder->row = decoder->converted = NULL;
+}
+
+void jpeg_reader_give_tags(const jpeg_reader *decoder, int32_t width, int32_t height) {
+  const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  const hs_image image = {.width = width, .height = height};
+  if (decoder->tags.orientation == 0) return; /* no segment at all */
+  exif_give(decoder->request, &decoder->tags,
+            (double)(jpeg->image_width > jpeg->image_height ? jpeg->image_width : jpeg->image_height), &image);
+}
+
+#endif
