@@ -1,0 +1,37 @@
+/*
+ * Luma of baseline JPEGs decoded on the multiprocessors, with libjpeg's pixels: Huffman codes by self-synchronisation
+ * (Klein and Wiseman, The Computer Journal 2003; Weissenberger and Schmidt, ICPP 2018 and HiPC 2021), the inverse cosine
+ * transform of Loeffler, Ligtenberg and Moschytz (ICASSP 1989) in libjpeg's integers.
+ */
+#ifndef HARTSIFT_CUDA_JPEG_JPEG_CUDA_H
+#define HARTSIFT_CUDA_JPEG_JPEG_CUDA_H
+
+#include "cuda/device/stream.h"
+#include "stages/jpeg_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A packed picture and where its pixels go. Pixel (x, y) as stored goes to gray[start + x * step_x + y * step_y]: rows of any
+   pitch, turned as an EXIF orientation asks. */
+typedef struct jpeg_decode_args {
+  jpeg_shape shape;
+  const void *packed; /* host memory, pinned to be copied without waiting: shape.packed_bytes; stays until the stream has passed */
+  void *scratch;      /* device memory, jpeg_scratch_bytes(&shape), a multiple of 256 bytes; one picture at a time */
+  uint8_t *gray;      /* device memory */
+  int64_t start, step_x, step_y;
+  uint32_t *refused; /* device memory: set to 0 where the pixels are libjpeg's, else to something else, and then the pixels
+                        are to be libjpeg's own: damaged data, or values beyond what all decoders agree upon */
+} jpeg_decode_args;
+
+/* Device memory that decoding a picture needs beside its pixels. */
+size_t jpeg_scratch_bytes(const jpeg_shape *shape);
+
+/* Copies a packed picture to the device and decodes it, in the order of the stream; no waiting, no allocation. */
+stage_status jpeg_decode_launch(const jpeg_decode_args *args, cuda_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
