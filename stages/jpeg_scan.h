@@ -1,6 +1,6 @@
 /*
  * The coded scan of a baseline JPEG as the GPU decodes it: the host packs what the file says (pipeline/image_io/jpeg_pack.h),
- * the device decodes it (cuda/jpeg/jpeg_cuda.h).
+ * the device decodes it (cuda/jpeg/jpeg_cuda.h). Here are the layouts that both know, and one step of the decoding.
  *
  * ITU-T T.81, F.1.2, F.2.2 and annex C.
  */
@@ -8,21 +8,27 @@
 #define HARTSIFT_STAGES_JPEG_SCAN_H
 
 #include "stages/base.h"
+#include "stages/portable.h"
 
 enum {
   JPEG_BLOCK_SIDE = 8,
-  JPEG_COEFFICIENTS = 64,      /* of a block */
-  JPEG_MCU_BLOCKS_MOST = 10,   /* T.81, B.2.3 */
-  JPEG_LOOKUP_BITS = 10,       /* of the stream, that find most codes in one step */
-  JPEG_HUFFMAN_BITS_MOST = 16, /* of a code */
-  JPEG_HUFFMAN_TABLES = 4,     /* DC 0 and 1, AC 0 and 1 */
-  JPEG_SUBSEQUENCE_BITS = 1024,
-  JPEG_DATA_BYTES_MOST = 1 << 28 /* bit numbers have 32 bits */
+  JPEG_COEFFICIENTS = 64,         /* of a block */
+  JPEG_MCU_BLOCKS_MOST = 10,      /* T.81, B.2.3 */
+  JPEG_LOOKUP_BITS = 10,          /* of the stream, that find most codes in one step */
+  JPEG_HUFFMAN_BITS_MOST = 16,    /* of a code */
+  JPEG_HUFFMAN_TABLES = 4,        /* DC 0 and 1, AC 0 and 1 */
+  JPEG_DATA_BYTES_MOST = 1 << 28, /* bit numbers have 32 bits */
+  JPEG_SUBSEQUENCE_BITS = 1024,   /* that one thread decodes; a multiple of 32 */
+  JPEG_WORDS_AHEAD = 4,           /* that may be read behind the coded data */
+  /* The most that a luma block's dequantised coefficients may add up to. Then no decoder's inverse transform comes near the
+     ends of 16-bit numbers, where libjpeg's own versions differ: its first pass multiplies by at most 4 sqrt(8) / 2 and
+     adds two such sums. Photographs stay below half of it. */
+  JPEG_SUM_MOST = 5600
 };
 
 /* What all kernels know of a picture, by value. */
 typedef struct jpeg_shape {
-  int32_t width, height;         /* pixels, as stored */
+  int32_t width, height; /* pixels, as stored */
   int32_t mcus_across, mcus_down;
   int32_t luma_across, luma_down; /* blocks of luma in an MCU, its first ones, row by row */
   int32_t mcu_blocks;             /* of all components, 1..JPEG_MCU_BLOCKS_MOST */
@@ -30,23 +36,25 @@ typedef struct jpeg_shape {
   uint32_t interval_mcus;         /* of a restart interval; the last one may have fewer */
   uint32_t intervals;             /* 1 or more */
   uint32_t subsequences;          /* of all intervals */
-  uint32_t data_words;            /* 32-bit words of coded data, with those that are read ahead */
-  size_t packed_bytes;            /* of everything: jpeg_tables, jpeg_interval[intervals + 1], data */
+  uint32_t data_words;            /* 32-bit words of coded data, with JPEG_WORDS_AHEAD */
+  size_t packed_bytes; /* of everything: jpeg_tables, jpeg_interval[intervals + 1], data from a multiple of 16 */
 } jpeg_shape;
 
-/* One class and number of Huffman codes. A step: bits 0..4 what code and value take, 0: no code; 5..8: bits of the value;
-   16..23: by how much the coefficient's index grows, JPEG_STEP_END: to the block's end. */
+/* One class and number of Huffman codes. A step: bits 0..4 what code and value take, 1 or more; 5..8: bits of the value;
+   16..23: by how much the coefficient's index grows, JPEG_STEP_TO_END: to the block's end. */
 typedef struct jpeg_huffman {
-  uint32_t steps[1 << JPEG_LOOKUP_BITS]; /* by the next bits; 0: a longer code, or none */
-  uint32_t long_steps[256];              /* in the order of the codes */
-  uint32_t beyond[JPEG_HUFFMAN_BITS_MOST + 1]; /* the first 16 bits that no code of up to so many bits begins with */
-  int32_t first[JPEG_HUFFMAN_BITS_MOST + 1];   /* what is added to a code of that length to get its place in the order */
+  uint32_t steps[1 << JPEG_LOOKUP_BITS];       /* by the next bits; 0: a longer code, or none */
+  uint32_t long_steps[256];                    /* in the order of the codes */
+  uint32_t beyond[JPEG_HUFFMAN_BITS_MOST + 1]; /* the first 16 bits behind all codes of up to so many bits */
+  int32_t place[JPEG_HUFFMAN_BITS_MOST + 1];   /* of the code 0 of that length in the order: may be negative */
+  uint32_t padding[2];
 } jpeg_huffman;
 
 /* What the file says beside its data. */
 typedef struct jpeg_tables {
   jpeg_huffman huffman[JPEG_HUFFMAN_TABLES];
-  uint16_t quantisation[JPEG_COEFFICIENTS]; /* of luma, in zigzag order */
+  uint16_t quantisation[JPEG_COEFFICIENTS]; /* of luma, by column and row: 8 x + y */
+  uint8_t places[JPEG_COEFFICIENTS];        /* by column and row, of the zigzag order's coefficients */
 } jpeg_tables;
 
 /* A restart interval: where its coded bits begin, without stuffed zeros, and its first subsequence. Behind the last one stands
@@ -55,5 +63,83 @@ typedef struct jpeg_interval {
   uint32_t first_bit; /* a multiple of 8 */
   uint32_t first_subsequence;
 } jpeg_interval;
+
+/* Where the data begins in a packed picture. */
+HS_INLINE size_t jpeg_data_at(const jpeg_shape *shape) {
+  return (sizeof(jpeg_tables) + (shape->intervals + (size_t)1) * sizeof(jpeg_interval) + 15) / 16 * 16;
+}
+
+enum {
+  JPEG_STEP_TO_END = 128,
+  JPEG_STEP_WRONG = 1 /* no code, or one that baseline has no use for: a bit is skipped, and the index stays */
+};
+
+/* How far decoding has come. */
+typedef struct jpeg_scan_state {
+  uint32_t bit;   /* the next one */
+  uint32_t index; /* of the next coefficient in zigzag order; 0: DC */
+  uint32_t block; /* in its MCU */
+} jpeg_scan_state;
+
+HS_INLINE uint32_t jpeg_step_bits(uint32_t step) { return step & 31u; }
+HS_INLINE uint32_t jpeg_step_size(uint32_t step) { return step >> 5 & 15u; }
+HS_INLINE uint32_t jpeg_step_skip(uint32_t step) { return step >> 16; }
+HS_INLINE uint32_t jpeg_step_make(uint32_t code_bits, uint32_t size, uint32_t skip) {
+  return (code_bits + size) | size << 5 | skip << 16;
+}
+
+/* The step of a code that is longer than what is looked up. */
+HS_INLINE uint32_t jpeg_step_of_long(const jpeg_huffman *huffman, uint32_t window) {
+  const uint32_t look = window >> (32 - JPEG_HUFFMAN_BITS_MOST);
+  int32_t bits = JPEG_LOOKUP_BITS + 1;
+  while (bits < JPEG_HUFFMAN_BITS_MOST && look >= huffman->beyond[bits]) bits++;
+  if (look >= huffman->beyond[bits]) return JPEG_STEP_WRONG;
+  const int32_t place = huffman->place[bits] + (int32_t)(look >> (JPEG_HUFFMAN_BITS_MOST - bits));
+  return huffman->long_steps[place & 255];
+}
+
+/* What the next 32 bits begin with in this state. tables: the four of jpeg_tables. */
+HS_INLINE uint32_t jpeg_scan_step(const jpeg_huffman *tables, const jpeg_shape *shape, jpeg_scan_state state,
+                                  uint32_t window) {
+  const uint32_t of_ac = state.index > 0 ? 2u : 0u;
+  const uint32_t number = (of_ac ? shape->ac_tables : shape->dc_tables) >> state.block & 1u;
+  const jpeg_huffman *const huffman = &tables[of_ac + number];
+  const uint32_t step = huffman->steps[window >> (32 - JPEG_LOOKUP_BITS)];
+  return step ? step : jpeg_step_of_long(huffman, window);
+}
+
+/* The value behind the code (T.81, F.2.2.1, EXTEND); 0 where it has no bits. */
+HS_INLINE int32_t jpeg_step_value(uint32_t step, uint32_t window) {
+  const uint32_t size = jpeg_step_size(step);
+  if (size == 0) return 0;
+  const int32_t bits = (int32_t)(window << (jpeg_step_bits(step) - size) >> (32 - size));
+  return bits >> (size - 1) ? bits : bits - (1 << size) + 1;
+}
+
+/* Goes a step on. True: the block has ended. */
+HS_INLINE bool jpeg_scan_advance(const jpeg_shape *shape, jpeg_scan_state *state, uint32_t step) {
+  state->bit += jpeg_step_bits(step);
+  state->index += jpeg_step_skip(step);
+  if (state->index < JPEG_COEFFICIENTS) return false;
+  state->index = 0;
+  state->block = state->block + 1 == (uint32_t)shape->mcu_blocks ? 0 : state->block + 1;
+  return true;
+}
+
+/* Whether a step from an index is one that no encoder takes: no code, a coefficient behind the last one, 16 zeros as a block's
+   last. */
+HS_INLINE bool jpeg_step_is_wrong(uint32_t index, uint32_t step) {
+  const uint32_t skip = jpeg_step_skip(step), zeros = index > 0 && jpeg_step_size(step) == 0 ? 1u : 0u;
+  return skip == 0 || (skip < JPEG_STEP_TO_END && index + skip + zeros > JPEG_COEFFICIENTS);
+}
+
+/* How decoding left a subsequence, in a word: `end` is its first bit behind it. */
+HS_INLINE uint32_t jpeg_state_pack(jpeg_scan_state state, uint32_t end) {
+  return (state.bit - end) | state.index << 8 | state.block << 16;
+}
+HS_INLINE jpeg_scan_state jpeg_state_unpack(uint32_t word, uint32_t first) {
+  const jpeg_scan_state state = {first + (word & 255u), word >> 8 & 255u, word >> 16};
+  return state;
+}
 
 #endif

@@ -17,11 +17,13 @@ extern "C" {
    pitch, turned as an EXIF orientation asks. */
 typedef struct jpeg_decode_args {
   jpeg_shape shape;
-  const void *packed; /* host memory, pinned to be copied without waiting: shape.packed_bytes; stays until the stream has passed */
-  void *scratch;      /* device memory, jpeg_scratch_bytes(&shape), a multiple of 256 bytes; one picture at a time */
-  uint8_t *gray;      /* device memory */
+  const void *
+      packed; /* host memory, pinned to be copied without waiting: shape.packed_bytes; stays until the stream has passed */
+  void *scratch; /* device memory, jpeg_scratch_bytes(&shape), a multiple of 256 bytes; one picture at a time */
+  uint8_t *gray; /* device memory */
   int64_t start, step_x, step_y;
-  uint32_t *refused; /* device memory: set to 0 where the pixels are libjpeg's, else to something else, and then the pixels
+  uint32_t
+      *refused; /* device memory: set to 0 where the pixels are libjpeg's, else to something else, and then the pixels
                         are to be libjpeg's own: damaged data, or values beyond what all decoders agree upon */
 } jpeg_decode_args;
 

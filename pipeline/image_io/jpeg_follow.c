@@ -205,6 +205,7 @@ bool jpeg_stream_follow(const uint8_t *bytes, size_t size, jpeg_stream *stream) 
       (uint32_t)((stream->width + across - 1) / across) * (uint32_t)((stream->height + down - 1) / down);
   const uint32_t interval = stream->restart_interval > 0 ? (uint32_t)stream->restart_interval : mcus;
   uint32_t restarts = 0;
+  if (!stream->engine_takes) return false;
   for (int32_t c = 0; c < stream->component_count; c++) start_follower(stream, &stream->components[c], &followers[c]);
   start_interval(&d, &r);
   for (uint32_t done = 0; done < mcus; done++) {

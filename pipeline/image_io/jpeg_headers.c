@@ -60,12 +60,21 @@ static bool read_codes(header_reader *r, segment s) {
   return s.size == 0;
 }
 
-/* Chroma has one block in an MCU, luma one, two or four. */
-static bool sampling_is_known(const jpeg_stream *stream) {
-  const jpeg_component *c = stream->components;
-  if (stream->component_count == 1) return c[0].across == 1 && c[0].down == 1;
-  return c[0].across >= 1 && c[0].across <= 2 && c[0].down >= 1 && c[0].down <= 2 && c[1].across == 1 &&
-         c[1].down == 1 && c[2].across == 1 && c[2].down == 1;
+/* Luma has the most samples, so that it needs no others to become pixels; a scan of one component has MCUs of a block (T.81,
+   A.2). */
+static bool sampling_is_known(jpeg_stream *stream) {
+  jpeg_component *c = stream->components;
+  int32_t blocks = 0;
+  stream->engine_takes = c[0].across <= 2 && c[0].down <= 2;
+  for (int32_t i = 0; i < stream->component_count; i++) {
+    const bool fits = c[i].across >= 1 && c[i].across <= 4 && c[i].down >= 1 && c[i].down <= 4;
+    if (!fits || c[i].across > c[0].across || c[i].down > c[0].down) return false;
+    if (i > 0 || stream->component_count == 1)
+      stream->engine_takes = stream->engine_takes && c[i].across == 1 && c[i].down == 1;
+    blocks += c[i].across * c[i].down;
+  }
+  if (stream->component_count == 1) c[0].across = c[0].down = 1;
+  return stream->component_count == 1 || blocks <= JPEG_MCU_BLOCKS_MOST;
 }
 
 static bool read_frame(header_reader *r, segment s) {

@@ -13,16 +13,13 @@
 #include <stdint.h>
 
 #include "pipeline/image_io/image_io.h"
+#include "stages/jpeg_scan.h"
 
 enum {
   JPEG_BLOCK = 64,
   JPEG_LOOK_BITS =
       11, /* of the stream, that find a symbol, or two, in one step; the tables of two components fit a first cache */
   JPEG_CODE_BITS_MOST = 16, /* of a Huffman code */
-  /* The most that a luma block's dequantised coefficients may add up to. Then no decoder's inverse transform comes near the
-     ends of 16-bit numbers, where libjpeg's own versions differ: its first pass multiplies by at most 4 sqrt(8) / 2 and
-     adds two such sums. Photographs stay below half of it. */
-  JPEG_SUM_MOST = 5600,
   JPEG_CODED_BYTES = 16384, /* of coded data that are followed at a time */
   JPEG_MCU_BYTES_MOST =
       2048 /* six blocks of 64 coefficients take at most 27 bits each, and eight bytes are read at a time */
@@ -53,10 +50,11 @@ typedef struct jpeg_component {
   int32_t quantisation, dc, ac;
 } jpeg_component;
 
-/* Headers of one that an engine may take: one scan of 8-bit samples, gray, or YCbCr of 4:4:4, 4:2:2, 4:4:0 or 4:2:0. */
+/* Headers of one that a GPU may take: one scan of 8-bit samples, gray, or YCbCr with chroma of any sampling up to luma's. */
 typedef struct jpeg_stream {
   int32_t width, height; /* as stored */
   int32_t component_count;
+  bool engine_takes; /* gray, 4:4:4, 4:2:2, 4:4:0 or 4:2:0 */
   jpeg_component components[3];
   uint8_t quantisation[4][JPEG_BLOCK]; /* in zigzag order; [..][0] 0: not defined */
   jpeg_codes dc[2], ac[2];

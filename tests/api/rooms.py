@@ -26,7 +26,7 @@ ROOMS = {
     # What kernels are made of: reductions, histograms, compaction, copies to shared memory.
     "cuda/prim": ("stages",),
     # JPEGs on a GPU's engine, and pictures turned there.
-    "cuda/jpeg": ("stages", "cuda/device"),
+    "cuda/jpeg": _KERNELS,
     "cuda/pyramid": _KERNELS,
     "cuda/keypoints": _KERNELS + ("cuda/pyramid",),
     "cuda/match": _KERNELS,
@@ -36,7 +36,7 @@ ROOMS = {
     # What a context holds and what a stage may ask of it; knows no stage and no device.
     "pipeline/context": _BASE + ("stages", "cpu"),
     "pipeline/device": _CONTEXT + _CUDA,
-    "pipeline/image_io": _BASE + ("cpu",),
+    "pipeline/image_io": _BASE + ("stages", "cpu"),
     # Pictures that arrive encoded: decoded on the device or here.
     "pipeline/encoded": _DEVICE + ("pipeline/image_io",),
     "pipeline/frame": _DEVICE + ("pipeline/encoded",),

@@ -1,0 +1,104 @@
+/* Luma's coefficients of a JPEG whose subsequences' states are found. */
+#include "cuda/device/launch.cuh"
+#include "cuda/jpeg/jpeg_sync.h"
+#include "cuda/prim/compact.cuh"
+
+/* Where a subsequence begins in its restart interval. */
+struct place {
+  uint32_t blocks, luma; /* in front of it: blocks, and what their DC differences add up to */
+};
+
+/* Sums of a tile's subsequences in front of each, from the start of its interval; all threads of the block. s_before: 2 x
+   SCAN_THREADS words. */
+static __device__ __forceinline__ place place_of(const scan_view &v, const subsequence &own, uint32_t tile,
+                                                 uint32_t *s_before, uint32_t *s_sum) {
+  const uint32_t first = tile * SCAN_THREADS, started = v.intervals[own.interval].first_subsequence;
+  const uint32_t tile_started = v.intervals[interval_of(v, first)].first_subsequence;
+  uint32_t total, blocks = 0, luma = 0;
+  for (uint32_t i = tile_started / SCAN_THREADS + threadIdx.x; i < tile; i += SCAN_THREADS) {
+    blocks += v.tile_blocks[i];
+    luma += v.tile_luma[i];
+  }
+  place p;
+  blocks = block_reduce_sum(blocks, s_sum);
+  luma = block_reduce_sum(luma, s_sum);
+  p.blocks = block_scan_exclusive(own.is_there ? v.blocks[own.number] : 0u, s_sum, &total);
+  p.luma = block_scan_exclusive(own.is_there ? v.luma[own.number] : 0u, s_sum, &total);
+  s_before[threadIdx.x] = p.blocks;
+  s_before[SCAN_THREADS + threadIdx.x] = p.luma;
+  __syncthreads();
+  const bool here = started >= first;
+  p.blocks = here ? p.blocks - s_before[started - first] : p.blocks + blocks;
+  p.luma = here ? p.luma - s_before[SCAN_THREADS + started - first] : p.luma + luma;
+  return p;
+}
+
+/* Decodes a subsequence into coefficients; returns why it is refused, 0 for nothing. */
+static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v, const jpeg_huffman *tables,
+                                                             const uint8_t *places, const staged_bits &bits,
+                                                             const subsequence &own, place at) {
+  const jpeg_shape &shape = v.shape;
+  const uint32_t mcu_blocks = (uint32_t)shape.mcu_blocks, luma_blocks = (uint32_t)(shape.luma_across * shape.luma_down);
+  const uint32_t first_mcu = own.interval * shape.interval_mcus;
+  const uint32_t mcus = min(shape.interval_mcus, (uint32_t)shape.mcus_across * (uint32_t)shape.mcus_down - first_mcu);
+  jpeg_scan_state state = jpeg_state_unpack(v.entry[own.number], own.first);
+  if (at.blocks % mcu_blocks != state.block || at.blocks / mcu_blocks > mcus) return REFUSED_NOT_FOUND;
+  uint32_t mcu = at.blocks / mcu_blocks, index = state.index;
+  int32_t predicted = (int32_t)at.luma;
+  bool wrong = false;
+  bit_window window = window_at(bits, state.bit);
+  while (state.bit < own.end && mcu < mcus) {
+    const uint32_t look = window_move(bits, window, state.bit);
+    const uint32_t step = jpeg_scan_step(tables, &shape, state, look), block = state.block;
+    wrong |= jpeg_step_is_wrong(index, step);
+    if (block < luma_blocks && (index == 0 || jpeg_step_size(step) > 0)) {
+      const int32_t value = jpeg_step_value(step, look);
+      const uint32_t place = index + jpeg_step_skip(step) - 1;
+      predicted += index == 0 ? value : 0;
+      wrong |= index == 0 && (predicted > JPEG_SUM_MOST || predicted < -JPEG_SUM_MOST);
+      if (place < JPEG_COEFFICIENTS)
+        v.coefficients[((size_t)(first_mcu + mcu) * luma_blocks + block) * JPEG_COEFFICIENTS + places[place]] =
+            (int16_t)(index == 0 ? predicted : value);
+    }
+    mcu += jpeg_scan_advance(&shape, &state, step) && state.block == 0;
+    index = state.index;
+  }
+  if (own.ends)
+    wrong |= mcu < mcus || index != 0 || state.block != 0 || state.bit > own.end || own.end - state.bit > 7;
+  else if (state.bit >= own.end && jpeg_state_pack(state, own.end) != v.entry[own.number + 1])
+    return REFUSED_NOT_FOUND;
+  else
+    wrong |= state.bit < own.end; /* data are left over */
+  return wrong ? REFUSED_DAMAGED : 0;
+}
+
+/*
+ * Does      decodes each subsequence once more and writes what belongs to luma; the picture is refused where a code is wrong,
+ *           an interval has too few or too many, or a state is not the one before it left: from the first one on, which is
+ *           known, all are then right.
+ * Launch    blocks of 128 threads, a thread a subsequence; a block a tile.
+ * Shared    tables, the tile's coded words and sums: 40 KB.
+ * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients, which are 0 before: those
+ *           of an MCU that exists, whatever the data say; refused.
+ * Barriers  those of the sums, one behind the staging.
+ * Limits    as sync_kernel.
+ * Order     repeatable; each coefficient is written once, or the picture is refused.
+ * Cost      some 50 instructions a code, 2 scattered bytes a coefficient.
+ */
+__global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v) {
+  __shared__ __align__(16) jpeg_huffman s_tables[JPEG_HUFFMAN_TABLES];
+  __shared__ uint32_t s_words[SCAN_STAGED_WORDS], s_before[2 * SCAN_THREADS], s_sum[32];
+  __shared__ uint8_t s_places[JPEG_COEFFICIENTS];
+  const uint32_t tile = blockIdx.x;
+  const subsequence own = subsequence_of(v, tile * SCAN_THREADS + threadIdx.x);
+  const staged_bits bits = stage_tile(v, tile, s_tables, s_words);
+  if (threadIdx.x < JPEG_COEFFICIENTS) s_places[threadIdx.x] = v.tables->places[threadIdx.x];
+  const place at = place_of(v, own, tile, s_before, s_sum); /* its barriers are the staging's too */
+  if (!own.is_there) return;
+  const uint32_t refused = write_subsequence(v, s_tables, s_places, bits, own, at);
+  if (refused) atomicOr(v.refused, refused);
+}
+
+stage_status jpeg_coefficients_launch(const scan_view *view, cuda_stream stream) {
+  return launch(coefficients_kernel, view->tiles, SCAN_THREADS, 0, stream, *view);
+}

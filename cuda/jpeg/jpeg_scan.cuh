@@ -1,0 +1,121 @@
+/*
+ * What the kernels over a JPEG's coded data share: where things lie in the decoder's memory, a block's subsequences, and their
+ * bits in shared memory.
+ */
+#ifndef HARTSIFT_CUDA_JPEG_JPEG_SCAN_CUH
+#define HARTSIFT_CUDA_JPEG_JPEG_SCAN_CUH
+
+#include "cuda/jpeg/jpeg_cuda.h"
+
+/* Subsequences are decoded by tiles: one block of threads each. */
+enum {
+  SCAN_THREADS = 128,
+  SCAN_TILE_WORDS = SCAN_THREADS * JPEG_SUBSEQUENCE_BITS / 32 + JPEG_WORDS_AHEAD + 1,
+  SCAN_STAGED_WORDS = SCAN_TILE_WORDS + SCAN_TILE_WORDS / 32 + 1,
+  SCAN_SHARED_BYTES = (int)sizeof(jpeg_huffman) * JPEG_HUFFMAN_TABLES + SCAN_STAGED_WORDS * 4
+};
+
+/* A picture in the decoder's memory. */
+typedef struct scan_view {
+  jpeg_shape shape;
+  const jpeg_tables *tables;
+  const jpeg_interval *intervals;
+  const uint32_t *data; /* as bytes, the first bit topmost in the first byte */
+  /* of subsequences: */
+  uint32_t *entry, *exit; /* packed states with which its decoding began and ended */
+  uint32_t *blocks;       /* that ended in it */
+  uint32_t *luma;         /* what the DC differences of its luma blocks add up to, modulo 2^32 */
+  /* of tiles, from the last restart in them: */
+  uint32_t *tile_blocks, *tile_luma;
+  uint32_t *carry; /* two lists: exit of a tile's last subsequence after even and odd rounds */
+  uint32_t tiles;
+  int16_t *coefficients; /* 64 of each luma block in the order of the scan, by column and row */
+  uint32_t *refused;
+} scan_view;
+
+enum { REFUSED_NOT_FOUND = 1, REFUSED_DAMAGED = 2, REFUSED_TOO_LARGE = 4 };
+
+/* One subsequence. */
+struct subsequence {
+  bool is_there, starts, ends; /* the first, the last of its restart interval */
+  uint32_t number, interval;
+  uint32_t first, end; /* bits */
+};
+
+/* The interval that a subsequence lies in. */
+static __device__ __forceinline__ uint32_t interval_of(const scan_view &v, uint32_t number) {
+  uint32_t low = 0, high = v.shape.intervals; /* at or behind low, in front of high */
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (__ldg(&v.intervals[middle].first_subsequence) <= number)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static __device__ __forceinline__ subsequence subsequence_of(const scan_view &v, uint32_t number) {
+  subsequence s = {};
+  s.is_there = number < v.shape.subsequences;
+  s.number = s.is_there ? number : v.shape.subsequences - 1;
+  s.interval = interval_of(v, s.number);
+  const jpeg_interval at = v.intervals[s.interval], next = v.intervals[s.interval + 1];
+  s.first = at.first_bit + (s.number - at.first_subsequence) * JPEG_SUBSEQUENCE_BITS;
+  s.end = min(s.first + JPEG_SUBSEQUENCE_BITS, next.first_bit);
+  s.starts = s.number == at.first_subsequence;
+  s.ends = s.number + 1 == next.first_subsequence;
+  return s;
+}
+
+/* A tile's coded words, each 32 of them followed by a gap: threads that are equally far in their subsequences then read from
+   different banks. */
+struct staged_bits {
+  const uint32_t *words;
+  uint32_t first; /* number of the first word */
+};
+
+static __device__ __forceinline__ uint32_t staged_word(const staged_bits &bits, uint32_t number) {
+  const uint32_t at = number - bits.first;
+  return bits.words[at + at / 32];
+}
+
+/* All threads of the block; a barrier must follow. s_tables: what jpeg_tables begins with. */
+static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uint32_t tile, jpeg_huffman *s_tables,
+                                                         uint32_t *s_words) {
+  const uint32_t first = subsequence_of(v, tile * SCAN_THREADS).first / 32;
+  for (uint32_t i = threadIdx.x; i < SCAN_TILE_WORDS && first + i < v.shape.data_words; i += SCAN_THREADS)
+    s_words[i + i / 32] = __byte_perm(__ldg(v.data + first + i), 0u, 0x0123);
+  const uint4 *from = reinterpret_cast<const uint4 *>(v.tables);
+  uint4 *to = reinterpret_cast<uint4 *>(s_tables);
+  for (uint32_t i = threadIdx.x; i < sizeof(jpeg_huffman) * JPEG_HUFFMAN_TABLES / sizeof(uint4); i += SCAN_THREADS)
+    to[i] = __ldg(from + i);
+  const staged_bits bits = {s_words, first};
+  return bits;
+}
+
+/* The next 32 bits of a state that goes forward, from two words in registers. */
+struct bit_window {
+  uint32_t high, low, word;
+};
+
+static __device__ __forceinline__ bit_window window_at(const staged_bits &bits, uint32_t bit) {
+  const bit_window w = {staged_word(bits, bit / 32), staged_word(bits, bit / 32 + 1), bit / 32};
+  return w;
+}
+
+/* A step takes fewer than 32 bits. */
+static __device__ __forceinline__ uint32_t window_move(const staged_bits &bits, bit_window &w, uint32_t bit) {
+  if (bit / 32 != w.word) {
+    w.word++;
+    w.high = w.low;
+    w.low = staged_word(bits, w.word + 1);
+  }
+  return __funnelshift_l(w.low, w.high, bit % 32);
+}
+
+static __device__ __forceinline__ bool is_luma(const jpeg_shape &shape, uint32_t block) {
+  return block < (uint32_t)(shape.luma_across * shape.luma_down);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* A JPEG packed for the GPU's decoder; see jpeg_pack.h. */
+#include "pipeline/image_io/jpeg_pack.h"
+
+#include <string.h>
+
+enum { PACK_ALIGNMENT = 16, MARKER_RESTART = 0xD0, MARKER_END = 0xD9 };
+
+/* Natural places of the zigzag order's coefficients, by column and row: 8 x + y (T.81, figure 5, turned). */
+static const uint8_t column_places[JPEG_COEFFICIENTS] = {
+    0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40, 33, 26, 19, 12, 5,  6,
+    13, 20, 27, 34, 41, 48, 56, 49, 42, 35, 28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58,
+    51, 44, 37, 30, 23, 31, 38, 45, 52, 59, 60, 53, 46, 39, 47, 54, 61, 62, 55, 63};
+
+static uint32_t step_of(bool of_ac, uint32_t symbol, uint32_t bits) {
+  const uint32_t run = symbol >> 4, size = symbol & 15;
+  if (!of_ac) return jpeg_step_make(bits, symbol, 1);
+  if (symbol == 0) return jpeg_step_make(bits, 0, JPEG_STEP_TO_END);
+  if (size == 0) return symbol == 0xF0 ? jpeg_step_make(bits, 0, 16) : JPEG_STEP_WRONG;
+  return jpeg_step_make(bits, size, run + 1);
+}
+
+static void make_huffman(const jpeg_codes *codes, bool of_ac, jpeg_huffman *huffman) {
+  memset(huffman, 0, sizeof *huffman);
+  for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MOST; n++) {
+    huffman->beyond[n] = (uint32_t)codes->beyond[n] << (JPEG_HUFFMAN_BITS_MOST - n);
+    huffman->place[n] = codes->at[n] - codes->first[n];
+    for (int32_t code = codes->first[n]; code < codes->beyond[n]; code++) {
+      const int32_t place = huffman->place[n] + code;
+      const uint32_t step = step_of(of_ac, codes->values[place], (uint32_t)n);
+      const int32_t share = n <= JPEG_LOOKUP_BITS ? 1 << (JPEG_LOOKUP_BITS - n) : 0;
+      huffman->long_steps[place] = step;
+      for (int32_t i = 0; i < share; i++) huffman->steps[code * share + i] = step;
+    }
+  }
+}
+
+static void make_tables(const jpeg_stream *stream, jpeg_tables *tables) {
+  const uint8_t *quantisation = stream->quantisation[stream->components[0].quantisation];
+  for (int i = 0; i < 2; i++) {
+    make_huffman(&stream->dc[i], false, &tables->huffman[i]);
+    make_huffman(&stream->ac[i], true, &tables->huffman[2 + i]);
+  }
+  for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->quantisation[column_places[i]] = quantisation[i];
+  for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->places[i] = column_places[i];
+}
+
+/* All that the headers say of it. */
+static jpeg_shape shape_of(const jpeg_stream *stream) {
+  const jpeg_component *luma = &stream->components[0];
+  const int32_t across = JPEG_BLOCK_SIDE * luma->across, down = JPEG_BLOCK_SIDE * luma->down;
+  jpeg_shape shape = {.width = stream->width,
+                      .height = stream->height,
+                      .mcus_across = (stream->width + across - 1) / across,
+                      .mcus_down = (stream->height + down - 1) / down,
+                      .luma_across = luma->across,
+                      .luma_down = luma->down};
+  for (int32_t c = 0; c < stream->component_count; c++) {
+    const jpeg_component *component = &stream->components[c];
+    for (int32_t i = 0; i < component->across * component->down; i++, shape.mcu_blocks++) {
+      shape.dc_tables |= (uint32_t)component->dc << shape.mcu_blocks;
+      shape.ac_tables |= (uint32_t)component->ac << shape.mcu_blocks;
+    }
+  }
+  const uint32_t mcus = (uint32_t)shape.mcus_across * (uint32_t)shape.mcus_down;
+  shape.interval_mcus = stream->restart_interval > 0 ? (uint32_t)stream->restart_interval : mcus;
+  shape.intervals = mcus / shape.interval_mcus + (mcus % shape.interval_mcus != 0);
+  return shape;
+}
+
+static size_t align(size_t bytes) { return (bytes + PACK_ALIGNMENT - 1) / PACK_ALIGNMENT * PACK_ALIGNMENT; }
+
+size_t jpeg_pack_bytes(const jpeg_stream *stream, size_t file_bytes) {
+  const jpeg_shape shape = shape_of(stream);
+  const size_t coded = file_bytes - stream->scan;
+  const uint64_t blocks = (uint64_t)shape.mcus_across * (uint64_t)shape.mcus_down * (uint64_t)shape.mcu_blocks;
+  if (coded > JPEG_DATA_BYTES_MOST || blocks / 4 > coded || shape.intervals > coded) return 0;
+  return jpeg_data_at(&shape) + align(coded + (JPEG_WORDS_AHEAD + 1) * sizeof(uint32_t));
+}
+
+/* Takes the coded bytes up to a marker, without stuffed zeros. Returns how many there are; *from: the marker, or the end. */
+static size_t take_coded(const uint8_t **from, const uint8_t *end, uint8_t *to) {
+  uint8_t *at = to;
+  const uint8_t *p = *from;
+  while (p < end) {
+    const uint8_t *stop = memchr(p, 0xFF, (size_t)(end - p));
+    const size_t plain = (size_t)((stop ? stop : end) - p);
+    const bool stuffed = stop && end - stop > 1 && stop[1] == 0;
+    memcpy(at, p, plain + stuffed);
+    at += plain + stuffed;
+    p += plain + 2 * (size_t)stuffed;
+    if (!stuffed) break;
+  }
+  *from = p;
+  return (size_t)(at - to);
+}
+
+/* Two bits at least for each block, and the marker that belongs there. */
+static bool pack_data(const uint8_t *bytes, size_t file_bytes, jpeg_stream *stream, jpeg_shape *shape,
+                      jpeg_interval *intervals, uint8_t *data) {
+  const uint8_t *from = bytes + stream->scan, *const end = bytes + file_bytes;
+  size_t filled = 0;
+  for (uint32_t i = 0; i < shape->intervals; i++) {
+    const size_t taken = take_coded(&from, end, data + filled);
+    const uint8_t marker = i + 1 < shape->intervals ? (uint8_t)(MARKER_RESTART + i % 8) : MARKER_END;
+    if (taken == 0 || end - from < 2 || from[0] != 0xFF || from[1] != marker) return false;
+    intervals[i] = (jpeg_interval){(uint32_t)(8 * filled), shape->subsequences};
+    shape->subsequences += (uint32_t)((8 * taken + JPEG_SUBSEQUENCE_BITS - 1) / JPEG_SUBSEQUENCE_BITS);
+    filled += taken;
+    from += 2;
+  }
+  intervals[shape->intervals] = (jpeg_interval){(uint32_t)(8 * filled), shape->subsequences};
+  stream->end = (size_t)(from - bytes);
+  shape->data_words = (uint32_t)((filled + sizeof(uint32_t) - 1) / sizeof(uint32_t)) + JPEG_WORDS_AHEAD;
+  memset(data + filled, 0, shape->data_words * sizeof(uint32_t) - filled);
+  shape->packed_bytes = jpeg_data_at(shape) + shape->data_words * sizeof(uint32_t);
+  return true;
+}
+
+bool jpeg_pack(const uint8_t *bytes, size_t file_bytes, jpeg_stream *stream, void *memory, size_t memory_bytes,
+               jpeg_shape *shape) {
+  const size_t need = jpeg_pack_bytes(stream, file_bytes);
+  uint8_t *packed = memory;
+  *shape = shape_of(stream);
+  if (need == 0 || need > memory_bytes) return false;
+  make_tables(stream, memory);
+  return pack_data(bytes, file_bytes, stream, shape, (jpeg_interval *)(void *)(packed + sizeof(jpeg_tables)),
+                   packed + jpeg_data_at(shape));
+}
