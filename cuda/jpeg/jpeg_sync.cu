@@ -4,88 +4,115 @@
 #include "cuda/device/launch.cuh"
 #include "cuda/prim/block_reduce.cuh"
 
-/* What decoding a subsequence comes to. */
-struct decoded {
-  uint32_t exit, blocks, luma;
+/* A tile's subsequences, which any thread may decode. */
+struct tile_states {
+  uint32_t first[SCAN_THREADS + 1]; /* bits; a subsequence ends where the next begins */
+  uint32_t entry[SCAN_THREADS], exit[SCAN_THREADS], blocks[SCAN_THREADS], luma[SCAN_THREADS];
+  uint32_t list[SCAN_THREADS], listed[2]; /* those that are to be decoded; their numbers by turns */
 };
 
-/* Errors are left to the decoding that counts: a state that was guessed meets many. */
-static __device__ __forceinline__ decoded decode(const scan_view &v, const jpeg_huffman *tables,
-                                                 const staged_bits &bits, const subsequence &own, uint32_t entry) {
-  jpeg_scan_state state = jpeg_state_unpack(entry, own.first);
+/* Decodes a subsequence. Errors are left to the decoding that counts: a state that was guessed meets many. */
+static __device__ __forceinline__ void decode(const jpeg_shape &shape, const jpeg_huffman *tables,
+                                              const staged_bits &bits, tile_states &tile, uint32_t which) {
+  const uint32_t end = tile.first[which + 1];
+  jpeg_scan_state state = jpeg_state_unpack(tile.entry[which], tile.first[which]);
   bit_window window = window_at(bits, state.bit);
-  decoded d = {};
-  while (state.bit < own.end) {
+  uint32_t blocks = 0, luma = 0;
+  while (state.bit < end) {
     const uint32_t look = window_move(bits, window, state.bit);
-    const uint32_t step = jpeg_scan_step(tables, &v.shape, state, look);
-    if (state.index == 0 && is_luma(v.shape, state.block)) d.luma += (uint32_t)jpeg_step_value(step, look);
-    d.blocks += jpeg_scan_advance(&v.shape, &state, step);
+    const uint32_t step = jpeg_scan_step(tables, &shape, state, look);
+    if (state.index == 0 && is_luma(shape, state.block)) luma += (uint32_t)jpeg_step_value(step, look);
+    blocks += jpeg_scan_advance(&shape, &state, step);
   }
-  d.exit = jpeg_state_pack(state, own.end);
-  return d;
+  tile.exit[which] = jpeg_state_pack(state, end);
+  tile.blocks[which] = blocks;
+  tile.luma[which] = luma;
+}
+
+/* Lists the threads' subsequences that are to be decoded, in any order; all threads of the block. Returns how many; one barrier. */
+static __device__ __forceinline__ uint32_t list_changed(tile_states &tile, bool changed, uint32_t repetition) {
+  const uint32_t votes = __ballot_sync(WARP_ALL, changed), lane = threadIdx.x % WARP_LANES;
+  uint32_t at = 0;
+  if (lane == 0 && votes) at = atomicAdd(&tile.listed[repetition % 2], (uint32_t)__popc(votes));
+  at = __shfl_sync(WARP_ALL, at, 0);
+  if (changed) tile.list[at + (uint32_t)__popc(votes & ((1u << lane) - 1u))] = threadIdx.x;
+  if (threadIdx.x == 0) tile.listed[(repetition + 1) % 2] = 0;
+  __syncthreads();
+  return tile.listed[repetition % 2];
+}
+
+/* Decodes what is listed until each subsequence begins as the one before it ended. */
+static __device__ __forceinline__ void settle(const scan_view &v, const jpeg_huffman *tables, const staged_bits &bits,
+                                              tile_states &tile, const subsequence &own, bool changed) {
+  const uint32_t t = threadIdx.x;
+  for (uint32_t repetition = 0; repetition < SCAN_THREADS; repetition++) {
+    const uint32_t count = list_changed(tile, changed, repetition);
+    if (count == 0) break;
+    if (t < count) decode(v.shape, tables, bits, tile, tile.list[t]);
+    __syncthreads();
+    const uint32_t now = t == 0 || own.starts ? tile.entry[t] : tile.exit[t - 1];
+    changed = own.is_there && now != tile.entry[t];
+    tile.entry[t] = now;
+  }
 }
 
 /*
  * Does      one round for a tile: each subsequence is decoded from the state in which the one before it ended, again
  *           and again until no state of the tile changes. The first round guesses that a code, a block and an MCU begin
  *           where a subsequence does; later ones take the state behind the tile before from the last round.
- * Launch    blocks of 128 threads, a thread a subsequence; a block a tile.
- * Shared    tables and the tile's coded words: 39 KB.
+ * Launch    blocks of 128 threads, a thread a subsequence; a block a tile. What is to be decoded again is few and far
+ *           between, so it is listed and goes to the first threads.
+ * Shared    tables, the tile's coded words and states: 42 KB.
  * Reads     tables, intervals, data, the other list of carry; in later rounds entry, exit, blocks, luma. Writes those, its list of
  *           carry, tile_blocks, tile_luma; in the first round 0 to refused.
- * Barriers  two a repetition: states are read, and written, by all.
- * Limits    a subsequence is decoded at most 128 times: each repetition settles one more from the first. Bits of data
- *           are read up to JPEG_WORDS_AHEAD words behind their end.
+ * Barriers  two a repetition: lists are written, and states are read, by all.
+ * Limits    at most 128 repetitions: each settles one more subsequence from the first. Bits of data are read up to
+ *           JPEG_WORDS_AHEAD words behind their end.
  * Order     repeatable.
- * Cost      some 30 instructions a code and repetition; bound by the latency of table look-ups. Photographs need 4 to 12
- *           repetitions in the first round, in all but the first few subsequences of a tile fewer.
+ * Cost      some 40 instructions a code, decoded 2 to 5 times; bound by the latency of table look-ups, 4 to 40 subsequences
+ *           one after another.
  */
 template <bool FIRST> __global__ void __launch_bounds__(SCAN_THREADS) sync_kernel(scan_view v, uint32_t round) {
   __shared__ __align__(16) jpeg_huffman s_tables[JPEG_HUFFMAN_TABLES];
-  __shared__ uint32_t s_words[SCAN_STAGED_WORDS], s_exit[SCAN_THREADS], s_sum[32];
+  __shared__ uint32_t s_words[SCAN_STAGED_WORDS], s_sum[32];
+  __shared__ tile_states s_tile;
   const uint32_t tile = blockIdx.x, t = threadIdx.x;
+  const uint32_t last = min((tile + 1) * SCAN_THREADS, v.shape.subsequences) - 1;
   const subsequence own = subsequence_of(v, tile * SCAN_THREADS + t);
   const uint32_t *const carried = v.carry + (size_t)((round + 1) % 2) * v.tiles;
-  const uint32_t before = FIRST || tile == 0 ? 0u : carried[tile - 1];
-  uint32_t entry = FIRST ? 0u : v.entry[own.number];
-  decoded d = {};
-  bool changed = FIRST;
-  if (!FIRST) {
-    d.exit = v.exit[own.number];
-    changed = t == 0 && !own.starts && before != entry;
-    if (t == SCAN_THREADS - 1 || own.number + 1 == v.shape.subsequences)
-      v.carry[(size_t)(round % 2) * v.tiles + tile] = d.exit;
+  uint32_t *const carry = v.carry + (size_t)(round % 2) * v.tiles;
+  if (own.is_there) s_tile.first[t] = own.first;
+  if (own.is_there && own.number == last) s_tile.first[t + 1] = own.end;
+  s_tile.entry[t] = FIRST ? 0u : v.entry[own.number];
+  if (t < 2) s_tile.listed[t] = 0;
+  bool changed = FIRST && own.is_there;
+  if (FIRST) {
+    if (tile == 0 && t == 0) *v.refused = 0;
+  } else {
+    s_tile.exit[t] = v.exit[own.number];
+    s_tile.blocks[t] = v.blocks[own.number];
+    s_tile.luma[t] = v.luma[own.number];
+    changed = t == 0 && !own.starts && carried[tile - 1] != s_tile.entry[t];
+    if (changed) s_tile.entry[t] = carried[tile - 1];
+    if (t == 0) carry[tile] = v.exit[last];
     if (!__syncthreads_or(changed)) return;
-    d.blocks = v.blocks[own.number];
-    d.luma = v.luma[own.number];
-    if (changed) entry = before;
   }
   const staged_bits bits = stage_tile(v, tile, s_tables, s_words);
   __syncthreads();
-  for (int repetition = 0; repetition < SCAN_THREADS; repetition++) {
-    if (changed && own.is_there) d = decode(v, s_tables, bits, own, entry);
-    s_exit[t] = d.exit;
-    __syncthreads();
-    const uint32_t now = t == 0 || own.starts ? entry : s_exit[t - 1];
-    changed = now != entry && own.is_there;
-    entry = now;
-    if (!__syncthreads_or(changed)) break;
-  }
-  if (FIRST && tile == 0 && t == 0) *v.refused = 0;
-  const uint32_t last = min((tile + 1) * SCAN_THREADS, v.shape.subsequences) - 1;
+  settle(v, s_tables, bits, s_tile, own, changed);
   const bool counts = own.is_there && own.interval == interval_of(v, last);
-  const uint32_t blocks = block_reduce_sum(counts ? d.blocks : 0u, s_sum);
-  const uint32_t luma = block_reduce_sum(counts ? d.luma : 0u, s_sum);
+  const uint32_t blocks = block_reduce_sum(counts ? s_tile.blocks[t] : 0u, s_sum);
+  const uint32_t luma = block_reduce_sum(counts ? s_tile.luma[t] : 0u, s_sum);
   if (t == 0) {
     v.tile_blocks[tile] = blocks;
     v.tile_luma[tile] = luma;
+    carry[tile] = s_tile.exit[last - tile * SCAN_THREADS];
   }
   if (!own.is_there) return;
-  v.entry[own.number] = entry;
-  v.exit[own.number] = d.exit;
-  v.blocks[own.number] = d.blocks;
-  v.luma[own.number] = d.luma;
-  if (own.number == last) v.carry[(size_t)(round % 2) * v.tiles + tile] = d.exit;
+  v.entry[own.number] = s_tile.entry[t];
+  v.exit[own.number] = s_tile.exit[t];
+  v.blocks[own.number] = s_tile.blocks[t];
+  v.luma[own.number] = s_tile.luma[t];
 }
 
 stage_status jpeg_sync_launch(const scan_view *view, int32_t round, cuda_stream stream) {
