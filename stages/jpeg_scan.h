@@ -56,6 +56,9 @@ typedef struct jpeg_tables {
   uint16_t quantisation[JPEG_COEFFICIENTS]; /* of luma, by column and row: 8 x + y */
   uint8_t places[JPEG_COEFFICIENTS];        /* by column and row, of the zigzag order's coefficients */
 } jpeg_tables;
+#ifndef __cplusplus
+_Static_assert(sizeof(jpeg_huffman) % 16 == 0 && sizeof(jpeg_tables) % 16 == 0, "the device copies 16 bytes at a time");
+#endif
 
 /* A restart interval: where its coded bits begin, without stuffed zeros, and its first subsequence. Behind the last one stands
    where all end. */
