@@ -12,9 +12,12 @@
 
 enum {
   JPEG_BLOCK_SIDE = 8,
-  JPEG_COEFFICIENTS = 64,         /* of a block */
-  JPEG_MCU_BLOCKS_MOST = 10,      /* T.81, B.2.3 */
-  JPEG_LOOKUP_BITS = 10,          /* of the stream, that find most codes in one step */
+  JPEG_COEFFICIENTS = 64,    /* of a block */
+  JPEG_MCU_BLOCKS_MOST = 10, /* T.81, B.2.3 */
+  /* The next 11 bits find a step at once; where the first six are ones, behind which the long codes are, the next 16. */
+  JPEG_LOOKUP_BITS = 11,
+  JPEG_LONG_ONES = 6,
+  JPEG_LONG_LOOKUPS = 1 << (16 - JPEG_LONG_ONES),
   JPEG_HUFFMAN_BITS_MOST = 16,    /* of a code */
   JPEG_HUFFMAN_TABLES = 4,        /* DC 0 and 1, AC 0 and 1 */
   JPEG_DATA_BYTES_MOST = 1 << 28, /* bit numbers have 32 bits */
@@ -40,24 +43,31 @@ typedef struct jpeg_shape {
   size_t packed_bytes; /* of everything: jpeg_tables, jpeg_interval[intervals + 1], data from a multiple of 16 */
 } jpeg_shape;
 
-/* One class and number of Huffman codes. A step: bits 0..4 what code and value take, 1 or more; 5..8: bits of the value;
-   16..23: by how much the coefficient's index grows, JPEG_STEP_TO_END: to the block's end. */
+/* One class and number of Huffman codes, by the next bits of the stream. A step: bits 0..4 what code and value take, 1 or
+   more; 5..8: bits of the value; 9..15: by how much the coefficient's index grows, JPEG_STEP_TO_END: to the block's end.
+   0: a longer code, or none. */
 typedef struct jpeg_huffman {
-  uint32_t steps[1 << JPEG_LOOKUP_BITS];       /* by the next bits; 0: a longer code, or none */
-  uint32_t long_steps[256];                    /* in the order of the codes */
+  uint16_t steps[(1 << JPEG_LOOKUP_BITS) + JPEG_LONG_LOOKUPS];
+} jpeg_huffman;
+
+/* The same codes in their order, for those that are not found so: few, or of an odd table. */
+typedef struct jpeg_code_order {
   uint32_t beyond[JPEG_HUFFMAN_BITS_MOST + 1]; /* the first 16 bits behind all codes of up to so many bits */
   int32_t place[JPEG_HUFFMAN_BITS_MOST + 1];   /* of the code 0 of that length in the order: may be negative */
-  uint32_t padding[2];
-} jpeg_huffman;
+  uint16_t steps[256];
+} jpeg_code_order;
 
 /* What the file says beside its data. */
 typedef struct jpeg_tables {
   jpeg_huffman huffman[JPEG_HUFFMAN_TABLES];
+  jpeg_code_order orders[JPEG_HUFFMAN_TABLES];
   uint16_t quantisation[JPEG_COEFFICIENTS]; /* of luma, by column and row: 8 x + y */
   uint8_t places[JPEG_COEFFICIENTS];        /* by column and row, of the zigzag order's coefficients */
 } jpeg_tables;
 #ifndef __cplusplus
-_Static_assert(sizeof(jpeg_huffman) % 16 == 0 && sizeof(jpeg_tables) % 16 == 0, "the device copies 16 bytes at a time");
+_Static_assert(sizeof(jpeg_huffman) % 16 == 0 && offsetof(jpeg_tables, quantisation) % 16 == 0 &&
+                   sizeof(jpeg_tables) % 16 == 0,
+               "the device copies 16 bytes at a time");
 #endif
 
 /* A restart interval: where its coded bits begin, without stuffed zeros, and its first subsequence. Behind the last one stands
@@ -73,7 +83,7 @@ HS_INLINE size_t jpeg_data_at(const jpeg_shape *shape) {
 }
 
 enum {
-  JPEG_STEP_TO_END = 128,
+  JPEG_STEP_TO_END = 127,
   JPEG_STEP_WRONG = 1 /* no code, or one that baseline has no use for: a bit is skipped, and the index stays */
 };
 
@@ -86,47 +96,52 @@ typedef struct jpeg_scan_state {
 
 HS_INLINE uint32_t jpeg_step_bits(uint32_t step) { return step & 31u; }
 HS_INLINE uint32_t jpeg_step_size(uint32_t step) { return step >> 5 & 15u; }
-HS_INLINE uint32_t jpeg_step_skip(uint32_t step) { return step >> 16; }
+HS_INLINE uint32_t jpeg_step_skip(uint32_t step) { return step >> 9; }
 HS_INLINE uint32_t jpeg_step_make(uint32_t code_bits, uint32_t size, uint32_t skip) {
-  return (code_bits + size) | size << 5 | skip << 16;
+  return (code_bits + size) | size << 5 | skip << 9;
 }
 
-/* The step of a code that is longer than what is looked up. */
-HS_INLINE uint32_t jpeg_step_of_long(const jpeg_huffman *huffman, uint32_t window) {
-  const uint32_t look = window >> (32 - JPEG_HUFFMAN_BITS_MOST);
-  int32_t bits = JPEG_LOOKUP_BITS + 1;
-  while (bits < JPEG_HUFFMAN_BITS_MOST && look >= huffman->beyond[bits]) bits++;
-  if (look >= huffman->beyond[bits]) return JPEG_STEP_WRONG;
-  const int32_t place = huffman->place[bits] + (int32_t)(look >> (JPEG_HUFFMAN_BITS_MOST - bits));
-  return huffman->long_steps[place & 255];
+/* Where a table has the step of the next bits. */
+HS_INLINE uint32_t jpeg_step_at(uint32_t window) {
+  const uint32_t at_long = (window >> 16) - (0x10000u - (uint32_t)JPEG_LONG_LOOKUPS) + (1u << JPEG_LOOKUP_BITS);
+  return window >> (32 - JPEG_LONG_ONES) == (1u << JPEG_LONG_ONES) - 1 ? at_long : window >> (32 - JPEG_LOOKUP_BITS);
 }
 
-/* What the next 32 bits begin with in this state. tables: the four of jpeg_tables. */
-HS_INLINE uint32_t jpeg_scan_step(const jpeg_huffman *tables, const jpeg_shape *shape, jpeg_scan_state state,
-                                  uint32_t window) {
+/* The step by the order of the codes. */
+HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t window) {
+  const uint32_t look = window >> 16;
+  int32_t bits = 1;
+  while (bits < JPEG_HUFFMAN_BITS_MOST && look >= order->beyond[bits]) bits++;
+  if (look >= order->beyond[bits]) return JPEG_STEP_WRONG;
+  const int32_t place = order->place[bits] + (int32_t)(look >> (JPEG_HUFFMAN_BITS_MOST - bits));
+  return order->steps[place & 255];
+}
+
+/* What the next 32 bits begin with in this state. huffman, orders: as in jpeg_tables. */
+HS_INLINE uint32_t jpeg_scan_step(const jpeg_huffman *huffman, const jpeg_code_order *orders, const jpeg_shape *shape,
+                                  jpeg_scan_state state, uint32_t window) {
   const uint32_t of_ac = state.index > 0 ? 2u : 0u;
-  const uint32_t number = (of_ac ? shape->ac_tables : shape->dc_tables) >> state.block & 1u;
-  const jpeg_huffman *const huffman = &tables[of_ac + number];
-  const uint32_t step = huffman->steps[window >> (32 - JPEG_LOOKUP_BITS)];
-  return step ? step : jpeg_step_of_long(huffman, window);
+  const uint32_t number = of_ac + ((of_ac ? shape->ac_tables : shape->dc_tables) >> state.block & 1u);
+  const uint32_t step = huffman[number].steps[jpeg_step_at(window)];
+  return step ? step : jpeg_step_in_order(&orders[number], window);
 }
 
 /* The value behind the code (T.81, F.2.2.1, EXTEND); 0 where it has no bits. */
 HS_INLINE int32_t jpeg_step_value(uint32_t step, uint32_t window) {
-  const uint32_t size = jpeg_step_size(step);
-  if (size == 0) return 0;
-  const int32_t bits = (int32_t)(window << (jpeg_step_bits(step) - size) >> (32 - size));
-  return bits >> (size - 1) ? bits : bits - (1 << size) + 1;
+  const uint32_t size = jpeg_step_size(step), code_bits = jpeg_step_bits(step) - size;
+  const int32_t bits = (int32_t)(window << code_bits >> 1 >> (31 - size)), beyond = (int32_t)(1u << size);
+  return bits < beyond >> 1 ? bits - beyond + 1 : bits;
 }
 
 /* Goes a step on. True: the block has ended. */
 HS_INLINE bool jpeg_scan_advance(const jpeg_shape *shape, jpeg_scan_state *state, uint32_t step) {
+  const uint32_t index = state->index + jpeg_step_skip(step);
+  const bool ended = index >= JPEG_COEFFICIENTS;
+  const uint32_t next = state->block + 1 == (uint32_t)shape->mcu_blocks ? 0 : state->block + 1;
   state->bit += jpeg_step_bits(step);
-  state->index += jpeg_step_skip(step);
-  if (state->index < JPEG_COEFFICIENTS) return false;
-  state->index = 0;
-  state->block = state->block + 1 == (uint32_t)shape->mcu_blocks ? 0 : state->block + 1;
-  return true;
+  state->index = ended ? 0 : index;
+  state->block = ended ? next : state->block;
+  return ended;
 }
 
 /* Whether a step from an index is one that no encoder takes: no code, a coefficient behind the last one, 16 zeros as a block's

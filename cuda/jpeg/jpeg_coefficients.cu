@@ -49,7 +49,7 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
   bit_window window = window_at(bits, state.bit);
   while (state.bit < own.end && mcu < mcus) {
     const uint32_t look = window_move(bits, window, state.bit);
-    const uint32_t step = jpeg_scan_step(tables, &shape, state, look), block = state.block;
+    const uint32_t step = jpeg_scan_step(tables, v.tables->orders, &shape, state, look), block = state.block;
     wrong |= jpeg_step_is_wrong(index, step);
     if (block < luma_blocks && (index == 0 || jpeg_step_size(step) > 0)) {
       const int32_t value = jpeg_step_value(step, look);

@@ -94,13 +94,15 @@ static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uin
   return bits;
 }
 
-/* The next 32 bits of a state that goes forward, from two words in registers. */
+/* The next 32 bits of a state that goes forward: two words in registers, and the one behind them, so that none is waited
+   for. */
 struct bit_window {
-  uint32_t high, low, word;
+  uint32_t high, low, next, word;
 };
 
 static __device__ __forceinline__ bit_window window_at(const staged_bits &bits, uint32_t bit) {
-  const bit_window w = {staged_word(bits, bit / 32), staged_word(bits, bit / 32 + 1), bit / 32};
+  const uint32_t word = bit / 32;
+  const bit_window w = {staged_word(bits, word), staged_word(bits, word + 1), staged_word(bits, word + 2), word};
   return w;
 }
 
@@ -109,7 +111,8 @@ static __device__ __forceinline__ uint32_t window_move(const staged_bits &bits, 
   if (bit / 32 != w.word) {
     w.word++;
     w.high = w.low;
-    w.low = staged_word(bits, w.word + 1);
+    w.low = w.next;
+    w.next = staged_word(bits, w.word + 2);
   }
   return __funnelshift_l(w.low, w.high, bit % 32);
 }

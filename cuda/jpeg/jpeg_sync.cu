@@ -12,15 +12,16 @@ struct tile_states {
 };
 
 /* Decodes a subsequence. Errors are left to the decoding that counts: a state that was guessed meets many. */
-static __device__ __forceinline__ void decode(const jpeg_shape &shape, const jpeg_huffman *tables,
-                                              const staged_bits &bits, tile_states &tile, uint32_t which) {
+static __device__ __forceinline__ void decode(const scan_view &v, const jpeg_huffman *tables, const staged_bits &bits,
+                                              tile_states &tile, uint32_t which) {
+  const jpeg_shape &shape = v.shape;
   const uint32_t end = tile.first[which + 1];
   jpeg_scan_state state = jpeg_state_unpack(tile.entry[which], tile.first[which]);
   bit_window window = window_at(bits, state.bit);
   uint32_t blocks = 0, luma = 0;
   while (state.bit < end) {
     const uint32_t look = window_move(bits, window, state.bit);
-    const uint32_t step = jpeg_scan_step(tables, &shape, state, look);
+    const uint32_t step = jpeg_scan_step(tables, v.tables->orders, &shape, state, look);
     if (state.index == 0 && is_luma(shape, state.block)) luma += (uint32_t)jpeg_step_value(step, look);
     blocks += jpeg_scan_advance(&shape, &state, step);
   }
@@ -48,7 +49,7 @@ static __device__ __forceinline__ void settle(const scan_view &v, const jpeg_huf
   for (uint32_t repetition = 0; repetition < SCAN_THREADS; repetition++) {
     const uint32_t count = list_changed(tile, changed, repetition);
     if (count == 0) break;
-    if (t < count) decode(v.shape, tables, bits, tile, tile.list[t]);
+    if (t < count) decode(v, tables, bits, tile, tile.list[t]);
     __syncthreads();
     const uint32_t now = t == 0 || own.starts ? tile.entry[t] : tile.exit[t - 1];
     changed = own.is_there && now != tile.entry[t];

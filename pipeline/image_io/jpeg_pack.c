@@ -19,17 +19,31 @@ static uint32_t step_of(bool of_ac, uint32_t symbol, uint32_t bits) {
   return jpeg_step_make(bits, size, run + 1);
 }
 
-static void make_huffman(const jpeg_codes *codes, bool of_ac, jpeg_huffman *huffman) {
+static void make_order(const jpeg_codes *codes, bool of_ac, jpeg_code_order *order) {
+  memset(order, 0, sizeof *order);
+  for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MOST; n++) {
+    order->beyond[n] = (uint32_t)codes->beyond[n] << (JPEG_HUFFMAN_BITS_MOST - n);
+    order->place[n] = codes->at[n] - codes->first[n];
+    for (int32_t place = codes->at[n]; place < codes->at[n] + codes->beyond[n] - codes->first[n]; place++)
+      order->steps[place] = (uint16_t)step_of(of_ac, codes->values[place], (uint32_t)n);
+  }
+}
+
+/* A code of n bits has all places whose bits begin with it. */
+static void fill(uint16_t *steps, int32_t bits, int32_t n, int32_t code, uint16_t step) {
+  for (int32_t i = code << (bits - n); n <= bits && i < (code + 1) << (bits - n); i++) steps[i] = step;
+}
+
+static void make_huffman(const jpeg_codes *codes, const jpeg_code_order *order, jpeg_huffman *huffman) {
+  enum { FIRST_LONG = 0x10000 - JPEG_LONG_LOOKUPS };
+  uint16_t *const longs = huffman->steps + (1 << JPEG_LOOKUP_BITS);
   memset(huffman, 0, sizeof *huffman);
   for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MOST; n++) {
-    huffman->beyond[n] = (uint32_t)codes->beyond[n] << (JPEG_HUFFMAN_BITS_MOST - n);
-    huffman->place[n] = codes->at[n] - codes->first[n];
     for (int32_t code = codes->first[n]; code < codes->beyond[n]; code++) {
-      const int32_t place = huffman->place[n] + code;
-      const uint32_t step = step_of(of_ac, codes->values[place], (uint32_t)n);
-      const int32_t share = n <= JPEG_LOOKUP_BITS ? 1 << (JPEG_LOOKUP_BITS - n) : 0;
-      huffman->long_steps[place] = step;
-      for (int32_t i = 0; i < share; i++) huffman->steps[code * share + i] = step;
+      const int32_t first = code << (JPEG_HUFFMAN_BITS_MOST - n), beyond = (code + 1) << (JPEG_HUFFMAN_BITS_MOST - n);
+      const uint16_t step = order->steps[order->place[n] + code];
+      fill(huffman->steps, JPEG_LOOKUP_BITS, n, code, step);
+      for (int32_t i = first > FIRST_LONG ? first : FIRST_LONG; i < beyond; i++) longs[i - FIRST_LONG] = step;
     }
   }
 }
@@ -37,8 +51,10 @@ static void make_huffman(const jpeg_codes *codes, bool of_ac, jpeg_huffman *huff
 static void make_tables(const jpeg_stream *stream, jpeg_tables *tables) {
   const uint8_t *quantisation = stream->quantisation[stream->components[0].quantisation];
   for (int i = 0; i < 2; i++) {
-    make_huffman(&stream->dc[i], false, &tables->huffman[i]);
-    make_huffman(&stream->ac[i], true, &tables->huffman[2 + i]);
+    make_order(&stream->dc[i], false, &tables->orders[i]);
+    make_order(&stream->ac[i], true, &tables->orders[2 + i]);
+    make_huffman(&stream->dc[i], &tables->orders[i], &tables->huffman[i]);
+    make_huffman(&stream->ac[i], &tables->orders[2 + i], &tables->huffman[2 + i]);
   }
   for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->quantisation[column_places[i]] = quantisation[i];
   for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->places[i] = column_places[i];

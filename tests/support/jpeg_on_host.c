@@ -52,7 +52,8 @@ static void decode(const picture *p, subsequence *s) {
   jpeg_scan_state state = jpeg_state_unpack(s->entry, s->first);
   s->blocks = s->luma = 0;
   while (state.bit < s->end) {
-    const uint32_t look = window_at(p, state.bit), step = jpeg_scan_step(p->tables->huffman, p->shape, state, look);
+    const uint32_t look = window_at(p, state.bit),
+                   step = jpeg_scan_step(p->tables->huffman, p->tables->orders, p->shape, state, look);
     if (state.index == 0 && state.block < luma_blocks(p)) s->luma += (uint32_t)jpeg_step_value(step, look);
     s->blocks += jpeg_scan_advance(p->shape, &state, step);
   }
@@ -111,7 +112,8 @@ static uint32_t write(const picture *p, const subsequence *s, uint32_t blocks, u
   int32_t predicted = (int32_t)luma;
   bool wrong = false;
   while (state.bit < s->end && mcu < mcus) {
-    const uint32_t look = window_at(p, state.bit), step = jpeg_scan_step(p->tables->huffman, shape, state, look);
+    const uint32_t look = window_at(p, state.bit),
+                   step = jpeg_scan_step(p->tables->huffman, p->tables->orders, shape, state, look);
     const uint32_t place = state.index + jpeg_step_skip(step) - 1;
     const int32_t value = jpeg_step_value(step, look);
     wrong = wrong || jpeg_step_is_wrong(state.index, step);
