@@ -91,6 +91,66 @@ static void test_changed_files(void **state) {
   assert_true(whole > CHANGED / 20 && whole < CHANGED / 2);
 }
 
+/* The start of a segment's payload. */
+static size_t find_segment(const uint8_t *bytes, size_t size, uint8_t marker) {
+  for (size_t at = 2; at + 4 < size && bytes[at] == 0xFF; at += 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]))
+    if (bytes[at + 1] == marker) return at + 4;
+  return 0;
+}
+
+/* Too little memory, an interval without data, a restart marker out of turn: nothing is packed, and libjpeg decides. */
+static void test_what_is_not_packed(void **state) {
+  (void)state;
+  size_t size;
+  jpeg_shape shape;
+  const made_jpeg made = {.width = 64,
+                          .height = 64,
+                          .across = 1,
+                          .down = 1,
+                          .restart_interval = 8,
+                          .amplitude = 300,
+                          .sum = 2000,
+                          .quality = 90,
+                          .content = MADE_NOISE};
+  unsigned char *bytes;
+  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  jpeg_stream *stream = malloc(sizeof *stream);
+  assert_true(jpeg_stream_open(bytes, size, stream));
+  const size_t need = jpeg_pack_bytes(stream, size);
+  assert_true(need > 0 && need < sizeof(jpeg_tables) + 2 * size + 200);
+  assert_true(jpeg_pack(bytes, size, stream, room, need, &shape));
+  assert_true(shape.packed_bytes <= need && shape.intervals == 8 && shape.subsequences >= 8);
+  assert_int_equal(stream->end, size);
+  assert_false(jpeg_pack(bytes, size, stream, room, need - 1, &shape));
+  free(stream);
+
+  size_t marker = find_segment(bytes, size, 0xDA);
+  while (!(bytes[marker] == 0xFF && bytes[marker + 1] == 0xD0)) marker++;
+  bytes[marker + 1] = 0xD1;
+  assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
+  bytes[marker + 1] = 0xD0;
+  bytes[marker + 2] = 0xFF; /* the next marker at once */
+  bytes[marker + 3] = 0xD1;
+  assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
+  free(bytes);
+}
+
+/* Each block has two bits at the least. */
+static void test_size_without_data(void **state) {
+  (void)state;
+  size_t size;
+  jpeg_shape shape;
+  unsigned char *bytes;
+  const made_jpeg made = {.width = 64, .height = 64, .amplitude = 300, .sum = 2000, .quality = 90};
+  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  assert_true(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
+  const size_t frame = find_segment(bytes, size, 0xC0);
+  assert_true(frame > 0);
+  bytes[frame + 1] = bytes[frame + 3] = 0xFF; /* height and width of 65344 */
+  assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
+  free(bytes);
+}
+
 #endif
 
 /* Every sample that a single frequency gives lies within half a value of the exact transform, and a gray block is exact. */
@@ -119,7 +179,8 @@ static void test_transform(void **state) {
 int main(void) {
 #if HARTSIFT_HAVE_JPEG
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_made_files), cmocka_unit_test(test_changed_files),
-                                     cmocka_unit_test(test_transform)};
+                                     cmocka_unit_test(test_what_is_not_packed),
+                                     cmocka_unit_test(test_size_without_data), cmocka_unit_test(test_transform)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 #else
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_transform)};
