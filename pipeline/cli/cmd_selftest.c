@@ -74,8 +74,8 @@ typedef struct selftest_state {
   bool usable[SELFTEST_BACKENDS];
   char *unusable_reasons[SELFTEST_BACKENDS]; /* null: usable */
   int failed_scenes[SELFTEST_BACKENDS];
-  int32_t engine; /* hs_decodes_jpeg of the first GPU */
-  char engine_reason[CLI_MESSAGE_BYTES];
+  int32_t decodes; /* hs_decodes_jpeg of the first GPU */
+  char decoder_reason[CLI_MESSAGE_BYTES];
   hs_features expected; /* of the reference, for the present scene */
   hs_features found;
 } selftest_state;
@@ -168,7 +168,7 @@ static void probe_backends(selftest_state *state) {
     if (status == HS_OK) {
       reports[i] = strdup(hs_backend_report(context));
       if (backend->device == HS_DEVICE_CUDA)
-        state->engine = hs_decodes_jpeg(context, state->engine_reason, sizeof state->engine_reason);
+        state->decodes = hs_decodes_jpeg(context, state->decoder_reason, sizeof state->decoder_reason);
       for (int j = 0; j < i && state->usable[i] && reports[i] != NULL; j++) {
         const bool is_same = reports[j] != NULL && strcmp(reports[i], reports[j]) == 0 &&
                              backend->threads == selftest_backends[j].threads;
@@ -258,11 +258,11 @@ static cli_exit print_digests(selftest_state *state) {
   return failed == 0 ? CLI_DONE : CLI_FAILED;
 }
 
-/* Whether the GPU's JPEG engine is there, was compared, and is used. One whose pixels differ is no failure: libjpeg decodes. */
-static void print_engine(const selftest_state *state) {
+/* Whether the GPU decodes JPEGs, was compared, and is used. Other pixels are no failure: libjpeg decodes. */
+static void print_decoder(const selftest_state *state) {
   static const char *const verdicts[] = {"not used", "skipped", "passed"};
-  printf("%-10sJPEG engine: %s%s\n", verdicts[state->engine + 1], state->engine_reason,
-         state->engine > 0 ? ", the pixels of made pictures equal libjpeg's, used" : "");
+  printf("%-10sJPEG on the GPU: %s%s\n", verdicts[state->decodes + 1], state->decoder_reason,
+         state->decodes > 0 ? ", the pixels of made pictures equal libjpeg's, used" : "");
 }
 
 static void print_json(const selftest_state *state, int digests, int reference_failures, bool agree) {
@@ -279,8 +279,8 @@ static void print_json(const selftest_state *state, int digests, int reference_f
     printf(", \"scenes\": %d, \"failed\": %d}", state->usable[i] ? SELFTEST_SCENES : 0, state->failed_scenes[i]);
   }
   static const char *const states[] = {"different", "absent", "used"};
-  printf("\n], \"jpeg_engine\": {\"state\": \"%s\", \"reason\": ", states[state->engine + 1]);
-  cli_write_json_string(stdout, state->engine_reason);
+  printf("\n], \"jpeg_decoder\": {\"state\": \"%s\", \"reason\": ", states[state->decodes + 1]);
+  cli_write_json_string(stdout, state->decoder_reason);
   printf("}}\n");
 }
 
@@ -303,7 +303,7 @@ static cli_exit compare_all(selftest_state *state) {
              selftest_backends[i].name, SELFTEST_SCENES - state->failed_scenes[i], SELFTEST_SCENES);
     }
   }
-  if (prints) print_engine(state);
+  if (prints) print_decoder(state);
   if (prints)
     printf("%s\n", failures > 0 ? "selftest failed" : "all agree");
   else if (state->set->values[OPTION_JSON].given)
@@ -312,7 +312,7 @@ static cli_exit compare_all(selftest_state *state) {
 }
 
 cli_exit cmd_selftest(const option_set *set) {
-  selftest_state state = {.set = set, .engine_reason = "no GPU"};
+  selftest_state state = {.set = set, .decoder_reason = "no GPU"};
   const char *user_cpu = getenv(SELFTEST_CPU_VARIABLE);
   /* A copy: setenv may release what getenv gave. */
   char *copy = user_cpu ? strdup(user_cpu) : NULL;

@@ -10,6 +10,7 @@
 typedef enum scratch_use {
   SCRATCH_PICTURE, /* the equalised picture */
   SCRATCH_DECODED, /* pictures that were handed in encoded */
+  SCRATCH_HEADERS, /* of those that the device decodes */
   SCRATCH_GRID,    /* features while they are ranked in the cells of a grid */
   SCRATCH_PATCHES, /* where patches lie */
   SCRATCH_GRAY,    /* the gray picture that patches are taken from, and what making it needs */

@@ -27,9 +27,9 @@ static void write_decoder_report(const hs_context *c, char *text, size_t bytes) 
   const char *reason;
   const cuda_jpeg_state state = cuda_jpeg_ask(c, &reason);
   if (state == CUDA_JPEG_READY)
-    snprintf(text, bytes, "JPEG: the GPU's engine (%s)\n", reason);
+    snprintf(text, bytes, "JPEG: the GPU (%s)\n", reason);
   else if (state != CUDA_JPEG_UNKNOWN)
-    snprintf(text, bytes, "JPEG: libjpeg (the GPU's engine: %s)\n", reason);
+    snprintf(text, bytes, "JPEG: libjpeg (the GPU: %s)\n", reason);
 }
 
 void backend_report(hs_context *c) {

@@ -196,11 +196,6 @@ cuda_jpeg_state cuda_jpeg_open(hs_context *c) {
   return CUDA_JPEG_OFF;
 }
 
-void cuda_jpeg_hand_over(hs_context *from, hs_context *to) {
-  (void)from;
-  (void)to;
-}
-
 void cuda_jpeg_judge(hs_context *c, const char *reason) {
   (void)c;
   (void)reason;
@@ -212,18 +207,23 @@ cuda_jpeg_state cuda_jpeg_ask(const hs_context *c, const char **reason) {
   return CUDA_JPEG_OFF;
 }
 
-bool cuda_jpeg_finish(hs_context *c) {
+void *cuda_jpeg_room(hs_context *c, size_t bytes) {
   (void)c;
-  return false;
+  (void)bytes;
+  return NULL;
 }
 
-bool cuda_jpeg_decode(hs_context *c, int32_t set, const cuda_jpeg_file *files, int32_t count, cuda_jpeg_rows *rows) {
+bool cuda_jpeg_decode(hs_context *c, const cuda_jpeg_picture *pictures, int32_t count, cuda_jpeg_rows *rows) {
   (void)c;
-  (void)set;
-  (void)files;
+  (void)pictures;
   (void)count;
   (void)rows;
   return false;
+}
+
+int32_t cuda_jpeg_refused(const hs_context *c) {
+  (void)c;
+  return -1;
 }
 
 hs_status cuda_jpeg_fetch(hs_context *c, const cuda_jpeg_rows *rows, int32_t width, int32_t height, unsigned char *to) {

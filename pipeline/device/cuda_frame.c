@@ -125,7 +125,7 @@ void cuda_frame_destroy(hs_context *c) {
     if (s->stream) (void)device_stream_wait(s->stream);
     if (s->upload) (void)device_stream_wait(s->upload);
     cuda_graphs_free(s);
-    cuda_jpeg_destroy(c);
+    cuda_jpeg_drop(s);
     for (int32_t o = 0; o < OCTAVES_MAX; o++) device_event_destroy(s->forked[o]);
     device_event_destroy(s->begun);
     device_event_destroy(s->listed);
@@ -156,6 +156,7 @@ void cuda_frame_destroy(hs_context *c) {
     cuda_result_pool_leave(s->pool);
   }
   device_leave(previous);
+  if (!c->is_lane) hs_memory_release(c->options.allocator, s->jpeg);
   if (s->copiers) queue_stop(s->copiers);
   hs_memory_release(c->options.allocator, s->copiers);
   hs_memory_release(c->options.allocator, s);
@@ -287,7 +288,8 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
       st = clear_masks(c, place);
     return st == HS_OK ? launch(c, r, place) : st;
   }
-  memset(s->mail, 0, sizeof *s->mail);
+  memset(s->mail->counts, 0, sizeof s->mail->counts);
+  s->mail->handed_over = 0;
   return HS_OK;
 }
 
@@ -309,13 +311,14 @@ static stage_status finish(const hs_context *c, cuda_stream stream) {
 static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat) {
   cuda_state *s = c->cuda;
   *repeat = false;
-  if (s->plan.geometry.octave_count == 0) return HS_OK;
+  if (s->plan.geometry.octave_count == 0 && !place->decoded) return HS_OK;
   const stage_status done = finish(c, stream_of(s, place));
   if (done != STAGE_OK) {
     const hs_status failed = cuda_failure(c, done, "running the frame");
     (void)device_stream_wait(s->upload);
     return failed;
   }
+  if (place->decoded && cuda_jpeg_refused(c) >= 0) return HS_OK; /* for wrong pixels no list is grown */
   cuda_frame_counts most = {0};
   for (size_t i = 0; i < cuda_group_of(place); i++) {
     const cuda_frame_counts *counts = &s->mail->counts[i];
@@ -341,7 +344,7 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
   if (device_enter(s->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = end(c, place, repeat);
   device_leave(previous);
-  if (st != HS_OK || *repeat) return st;
+  if (st != HS_OK || *repeat || (place->decoded && cuda_jpeg_refused(c) >= 0)) return st;
   const result_set *pinned = &s->results[s->set];
   const size_t room = s->kept_capacity, descriptor_bytes = s->plan.request.descriptor_bytes;
   for (size_t i = 0; i < cuda_group_of(place); i++) {

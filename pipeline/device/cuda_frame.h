@@ -37,6 +37,7 @@ typedef struct cuda_given {
 typedef struct cuda_frame_place {
   cuda_stream stream;
   bool source_on_device; /* picture and mask are there already; else in host memory */
+  bool decoded;          /* there it is what cuda_jpeg_decode left: where that refused one, the results are nothing */
   bool resident;         /* results stay on the device */
   int32_t group; /* > 1: pictures of one size, type and layout, without masks, in the same launches, with results
                             on the host; only where cuda_frame_groups */

@@ -1,45 +1,50 @@
-/* JPEGs on a GPU's engine; see cuda_jpeg.h. */
+/* JPEGs decoded on the device; see cuda_jpeg.h. */
 #include "pipeline/device/cuda_jpeg.h"
 
-#include <string.h>
-
-#include "cuda/jpeg/turn_cuda.h"
+#include "cuda/jpeg/jpeg_cuda.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/device/cuda_state.h"
 
-enum { ROW_ALIGNMENT = 128, PICTURE_ALIGNMENT = 256 };
+/* DEVICE_SHARE: a lane decodes what needs no more than one part in so many of the device's memory. PACKED_MOST: of pinned
+   memory, which a file of any content could ask for. */
+enum { ROW_ALIGNMENT = 128, ALIGNMENT = 256, DEVICE_SHARE = 64, PACKED_MOST = 64 << 20, CLASS_LEAST = 1 << 20 };
 
-_Static_assert((int)CUDA_JPEG_MOST == JPEG_BATCH_MOST, "files of a call");
+_Static_assert(sizeof(uint32_t) * CUDA_JPEG_MOST <= ALIGNMENT, "the words stand in front of the pictures");
 
 static size_t align(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-static cuda_jpeg_state open_engine(hs_context *c, cuda_jpeg *j) {
-  int32_t previous;
-  if (c->options.decoder == HS_DECODER_CPU) {
-    hs_message_set(j->reason, sizeof j->reason, "options.decoder is HS_DECODER_CPU");
-    return CUDA_JPEG_OFF;
-  }
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return CUDA_JPEG_OFF;
-  const bool open = jpeg_engine_open(&j->engine, j->reason, sizeof j->reason);
-  device_leave(previous);
-  if (!open) return CUDA_JPEG_OFF;
-  const int32_t *v = j->engine.version;
-  hs_message_set(j->reason, sizeof j->reason, "nvJPEG %d.%d.%d", v[0], v[1], v[2]);
-  return CUDA_JPEG_OPEN;
+/* Memory is taken in sizes of four to a doubling, so that pictures of many sizes seldom need new memory. */
+static size_t size_class(size_t bytes) {
+  size_t step = CLASS_LEAST / 4;
+  while (8 * step < bytes) step *= 2;
+  return bytes <= CLASS_LEAST ? CLASS_LEAST : align(bytes, step);
+}
+
+/* As much as any lane has wanted: freeing waits for the device, and pictures of the same sizes come to all of them. Within
+   max_memory_bytes only what this lane wants. */
+static size_t wanted_by_all(const hs_context *c, atomic_size_t *most, size_t bytes) {
+  size_t seen = atomic_load(most);
+  if (c->options.max_memory_bytes > 0) return bytes;
+  while (seen < bytes && !atomic_compare_exchange_weak(most, &seen, bytes)) continue;
+  return seen < bytes ? bytes : seen;
 }
 
 /* The octaves of a hybrid context are divided between GPU and CPU, and the CPU needs the pixels. */
-cuda_jpeg_state cuda_jpeg_open(hs_context *c) {
-  if (!c->cuda || c->options.device == HS_DEVICE_HYBRID) return CUDA_JPEG_OFF;
-  cuda_jpeg *j = c->cuda->jpeg;
-  if (j->state == CUDA_JPEG_UNKNOWN) j->state = open_engine(c, j);
-  return j->state;
+static const char *reason_against(const hs_context *c) {
+  if (!c->cuda) return "the context works on the CPU";
+  return c->options.device == HS_DEVICE_HYBRID ? "the context is a hybrid one" : NULL;
 }
 
-void cuda_jpeg_hand_over(hs_context *from, hs_context *to) {
-  to->cuda->decoder = from->cuda->decoder;
-  from->cuda->decoder = (jpeg_decoder){0};
+cuda_jpeg_state cuda_jpeg_open(hs_context *c) {
+  if (reason_against(c)) return CUDA_JPEG_OFF;
+  cuda_jpeg *j = c->cuda->jpeg;
+  if (j->state != CUDA_JPEG_UNKNOWN) return j->state;
+  const bool is_off = c->options.decoder == HS_DECODER_CPU;
+  hs_message_set(j->reason, sizeof j->reason, "%s",
+                 is_off ? "options.decoder is HS_DECODER_CPU" : "on its multiprocessors");
+  j->state = is_off ? CUDA_JPEG_OFF : CUDA_JPEG_OPEN;
+  return j->state;
 }
 
 void cuda_jpeg_judge(hs_context *c, const char *reason) {
@@ -49,78 +54,153 @@ void cuda_jpeg_judge(hs_context *c, const char *reason) {
 }
 
 cuda_jpeg_state cuda_jpeg_ask(const hs_context *c, const char **reason) {
-  const bool apart = !c->cuda || c->options.device == HS_DEVICE_HYBRID;
-  *reason = !c->cuda ? "the context works on the CPU" : apart ? "the context is a hybrid one" : c->cuda->jpeg->reason;
-  return apart ? CUDA_JPEG_OFF : c->cuda->jpeg->state;
+  *reason = reason_against(c);
+  if (*reason) return CUDA_JPEG_OFF;
+  *reason = c->cuda->jpeg->reason;
+  return c->cuda->jpeg->state;
 }
 
-/* Where a file's luma goes in the context's memory, and behind it the turned picture. */
-static size_t lay_out(const cuda_jpeg_file *f, size_t *turned_at) {
-  *turned_at = align(align((size_t)f->width, ROW_ALIGNMENT) * (size_t)f->height, PICTURE_ALIGNMENT);
-  return *turned_at + (f->turned ? align((size_t)f->width * (size_t)f->height, PICTURE_ALIGNMENT) : 0);
-}
-
-static stage_status make_room(cuda_state *s, int32_t set, size_t bytes) {
-  if (bytes <= s->decoded_bytes[set]) return STAGE_OK;
-  /* As much as the largest set has: freeing waits for the device, and batches of the same sizes come to all sets. */
-  for (int i = 0; i < CUDA_JPEG_SETS; i++)
-    if (s->decoded_bytes[i] > bytes) bytes = s->decoded_bytes[i];
-  device_free(s->decoded[set]);
-  s->decoded[set] = NULL;
-  s->decoded_bytes[set] = 0;
-  void *memory = NULL;
-  const stage_status st = device_alloc(&memory, bytes);
-  s->decoded[set] = memory;
-  if (st == STAGE_OK) s->decoded_bytes[set] = bytes;
+/* Waits until what was enqueued has read the packed pictures. */
+static stage_status finish(cuda_state *s) {
+  const stage_status st = s->decoding ? device_stream_wait(s->stream) : STAGE_OK;
+  s->decoding = false;
   return st;
 }
 
-static stage_status turn(const cuda_state *s, const cuda_jpeg_file *f, unsigned char *to, cuda_jpeg_rows *rows) {
-  const turn_args args = {rows->data, rows->stride_bytes, f->width, f->height, to, f->start, f->step_x, f->step_y};
-  const bool across = f->step_x == 1 || f->step_x == -1;
-  *rows = (cuda_jpeg_rows){to, (size_t)(across ? f->width : f->height)};
-  return turn_launch(&args, s->stream);
+static stage_status make_pinned(hs_context *c, size_t bytes) {
+  cuda_state *s = c->cuda;
+  stage_status st = finish(s);
+  if (st != STAGE_OK || bytes <= s->packed_bytes) return st;
+  device_free_pinned(s->packed);
+  s->packed = NULL;
+  s->packed_bytes = 0;
+  void *host = NULL, *device = NULL;
+  const size_t wanted = wanted_by_all(c, &s->jpeg->packed_most, size_class(bytes));
+  st = device_alloc_pinned(&host, &device, wanted);
+  s->packed = host;
+  if (st == STAGE_OK) s->packed_bytes = wanted;
+  return st;
 }
 
-static bool decode(cuda_state *s, int32_t set, const cuda_jpeg_file *files, int32_t count, cuda_jpeg_rows *rows) {
-  jpeg_picture pictures[CUDA_JPEG_MOST] = {{0}};
-  size_t bytes = 0, turned_at = 0;
-  for (int32_t i = 0; i < count; i++) bytes += lay_out(&files[i], &turned_at);
-  if (make_room(s, set, bytes) != STAGE_OK) return false;
-  unsigned char *at = s->decoded[set];
+void *cuda_jpeg_room(hs_context *c, size_t bytes) {
+  cuda_state *s = c->cuda;
+  const uint64_t limit = c->options.max_memory_bytes;
+  int32_t previous;
+  if (bytes > PACKED_MOST || (limit > 0 && size_class(bytes) > limit / 2)) return NULL;
+  stage_status st = device_enter(s->device, &previous);
+  if (st == STAGE_OK) st = make_pinned(c, bytes);
+  if (st != STAGE_OK) (void)device_error_text(); /* an error that was dealt with */
+  device_leave(previous);
+  return st == STAGE_OK ? s->packed : NULL;
+}
+
+static size_t pitch_of(const cuda_jpeg_picture *p) { return align((size_t)p->width, ROW_ALIGNMENT); }
+
+static size_t bytes_of(const cuda_jpeg_picture *p) { return align(pitch_of(p) * (size_t)p->height, ALIGNMENT); }
+
+/* What decoding one picture after another needs beside their pixels. */
+static size_t scratch_of(const cuda_jpeg_picture *pictures, int32_t count) {
+  size_t most = 0;
   for (int32_t i = 0; i < count; i++) {
-    const size_t pitch = align((size_t)files[i].width, ROW_ALIGNMENT);
-    pictures[i] = (jpeg_picture){files[i].bytes, files[i].size, at, pitch};
-    rows[i] = (cuda_jpeg_rows){at, pitch};
-    at += lay_out(&files[i], &turned_at);
+    const size_t own = jpeg_scratch_bytes(&pictures[i].shape);
+    if (own > most) most = own;
   }
-  if (jpeg_engine_decode(&s->jpeg->engine, &s->decoder, pictures, count, s->stream) != 0) return false;
+  return align(most, ALIGNMENT);
+}
+
+static void drop_decoded(cuda_state *s) {
+  device_free(s->decoded);
+  s->decoded = NULL;
+  s->decoded_bytes = 0;
+}
+
+void cuda_jpeg_drop(cuda_state *s) {
+  drop_decoded(s); /* waits for the device */
+  device_free_pinned(s->packed);
+  s->packed = NULL;
+  s->packed_bytes = 0;
+}
+
+/* max_memory_bytes is for the frame and for what it is decoded with. */
+static bool is_within_limit(hs_context *c, const cuda_jpeg_picture *first, size_t bytes) {
+  const uint64_t limit = c->options.max_memory_bytes;
+  uint64_t frame = 0, pinned = 0;
+  if (bytes > c->cuda->info.memory_bytes / DEVICE_SHARE) return false;
+  if (limit == 0) return true;
+  if (cuda_frame_query(c, first->width, first->height, &frame, &pinned) != HS_OK) return false;
+  if (frame < c->cuda->slab_bytes) frame = c->cuda->slab_bytes;
+  return frame <= limit && size_class(bytes) <= limit - frame;
+}
+
+static stage_status make_device_room(hs_context *c, size_t bytes) {
+  cuda_state *s = c->cuda;
+  if (bytes <= s->decoded_bytes) return STAGE_OK;
+  drop_decoded(s);
+  void *memory = NULL;
+  const size_t wanted = wanted_by_all(c, &s->jpeg->decoded_most, size_class(bytes));
+  const stage_status st = device_alloc(&memory, wanted);
+  s->decoded = memory;
+  if (st == STAGE_OK) s->decoded_bytes = wanted;
+  return st;
+}
+
+/* A step of pixels without gaps between rows, in rows of `pitch`. */
+static int64_t step_in_rows(int64_t step, int32_t width, size_t pitch) {
+  const int64_t row = (int64_t)pitch;
+  return step == width ? row : step == -(int64_t)width ? -row : step;
+}
+
+static jpeg_decode_args args_of(const cuda_jpeg_picture *p, unsigned char *gray, unsigned char *scratch,
+                                uint32_t *refused) {
+  const size_t pitch = pitch_of(p);
+  const int64_t row = p->start / p->width;
+  return (jpeg_decode_args){.shape = p->shape,
+                            .packed = p->packed,
+                            .scratch = scratch,
+                            .gray = gray,
+                            .start = row * (int64_t)pitch + (p->start - row * p->width),
+                            .step_x = step_in_rows(p->step_x, p->width, pitch),
+                            .step_y = step_in_rows(p->step_y, p->width, pitch),
+                            .refused = refused};
+}
+
+/* The words that say what was refused, the pictures, and what each is decoded with in turn. */
+static stage_status decode(cuda_state *s, const cuda_jpeg_picture *pictures, int32_t count, size_t scratch_bytes,
+                           cuda_jpeg_rows *rows) {
+  uint32_t *words = (uint32_t *)(void *)s->decoded;
+  unsigned char *scratch = s->decoded + ALIGNMENT, *gray = scratch + scratch_bytes;
   stage_status st = STAGE_OK;
   for (int32_t i = 0; i < count && st == STAGE_OK; i++) {
-    (void)lay_out(&files[i], &turned_at);
-    if (files[i].turned) st = turn(s, &files[i], pictures[i].luma + turned_at, &rows[i]);
+    const jpeg_decode_args args = args_of(&pictures[i], gray, scratch, words + i);
+    rows[i] = (cuda_jpeg_rows){gray, pitch_of(&pictures[i])};
+    gray += bytes_of(&pictures[i]);
+    st = jpeg_decode_launch(&args, s->stream);
   }
+  return st == STAGE_OK ? device_copy_from(s->mail->refused, words, sizeof *words * (size_t)count, s->stream) : st;
+}
+
+bool cuda_jpeg_decode(hs_context *c, const cuda_jpeg_picture *pictures, int32_t count, cuda_jpeg_rows *rows) {
+  cuda_state *s = c->cuda;
+  const size_t scratch = scratch_of(pictures, count);
+  size_t bytes = ALIGNMENT + scratch;
+  int32_t previous;
+  assert(count >= 1 && count <= CUDA_JPEG_MOST);
+  for (int32_t i = 0; i < count; i++) bytes += bytes_of(&pictures[i]);
+  if (!is_within_limit(c, pictures, bytes) || device_enter(s->device, &previous) != STAGE_OK) return false;
+  stage_status st = make_device_room(c, bytes);
+  s->decoding = st == STAGE_OK;
+  s->decoded_count = count;
+  if (st == STAGE_OK) st = decode(s, pictures, count, scratch, rows);
+  if (st != STAGE_OK) (void)device_error_text(); /* an error that was dealt with */
+  device_leave(previous);
   return st == STAGE_OK;
 }
 
-bool cuda_jpeg_decode(hs_context *c, int32_t set, const cuda_jpeg_file *files, int32_t count, cuda_jpeg_rows *rows) {
-  const char *reason;
-  const cuda_jpeg_state state = cuda_jpeg_ask(c, &reason);
-  int32_t previous;
-  if (state != CUDA_JPEG_OPEN && state != CUDA_JPEG_READY) return false;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return false;
-  const bool done = decode(c->cuda, set, files, count, rows);
-  if (!done) (void)device_error_text(); /* an error that was dealt with */
-  device_leave(previous);
-  return done;
-}
-
-bool cuda_jpeg_finish(hs_context *c) {
-  int32_t previous;
-  stage_status st = device_enter(c->cuda->device, &previous);
-  if (st == STAGE_OK) st = device_stream_wait(c->cuda->stream);
-  device_leave(previous);
-  return st == STAGE_OK;
+int32_t cuda_jpeg_refused(const hs_context *c) {
+  const cuda_state *s = c->cuda;
+  for (int32_t i = 0; i < s->decoded_count; i++)
+    if (s->mail->refused[i] != 0) return i;
+  return -1;
 }
 
 hs_status cuda_jpeg_fetch(hs_context *c, const cuda_jpeg_rows *rows, int32_t width, int32_t height, unsigned char *to) {
@@ -132,16 +212,4 @@ hs_status cuda_jpeg_fetch(hs_context *c, const cuda_jpeg_rows *rows, int32_t wid
   if (st == STAGE_OK) st = device_stream_wait(stream);
   device_leave(previous);
   return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "fetching a decoded picture");
-}
-
-void cuda_jpeg_destroy(hs_context *c) {
-  cuda_state *s = c->cuda;
-  if (!s->jpeg) return;
-  jpeg_decoder_end(&s->jpeg->engine, &s->decoder);
-  for (int i = 0; i < CUDA_JPEG_SETS; i++) device_free(s->decoded[i]);
-  if (!c->is_lane) {
-    jpeg_engine_close(&s->jpeg->engine);
-    hs_memory_release(c->options.allocator, s->jpeg);
-  }
-  s->jpeg = NULL;
 }

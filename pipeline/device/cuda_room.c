@@ -101,6 +101,16 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
   return HS_OK;
 }
 
+/* Bytes of the device beside the frame's, of the picture that it takes; those of another picture are given back where
+   max_memory_bytes is too little for both. */
+static size_t bytes_beside(hs_context *c, const cuda_frame_place *place, size_t frame_bytes) {
+  cuda_state *s = c->cuda;
+  const uint64_t limit = c->options.max_memory_bytes;
+  if (place->decoded) return s->decoded_bytes;
+  if (limit > 0 && frame_bytes > limit - s->decoded_bytes) cuda_jpeg_drop(s);
+  return 0;
+}
+
 hs_status cuda_make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   const source_view *v = &r->source;
@@ -111,7 +121,7 @@ hs_status cuda_make_room(hs_context *c, const frame_request *r, const cuda_frame
   size_t bytes;
   const bool counted = hs_size_mul(s->plan.device_bytes, cuda_group_of(place), &bytes);
   if (counted) s->untiled_bytes = bytes;
-  if (!counted || (limit > 0 && bytes > limit))
+  if (!counted || (limit > 0 && bytes > limit - bytes_beside(c, place, bytes)))
     return CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
                         cuda_group_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
@@ -194,10 +204,10 @@ void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   const cuda_state *s = c->cuda;
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
   if (s && s->zeros) *device_bytes += CUDA_EQUALIZE_BYTES;
-  for (int i = 0; s && i < CUDA_JPEG_SETS; i++) *device_bytes += s->decoded_bytes[i];
-  *pinned_bytes =
-      s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) + s->slot_bytes * STAGING_SLOTS
-        : 0;
+  if (s) *device_bytes += s->decoded_bytes;
+  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) +
+                          s->slot_bytes * STAGING_SLOTS + s->packed_bytes
+                    : 0;
   if (s && !c->is_lane) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its lanes' results too */
 }
 

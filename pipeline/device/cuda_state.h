@@ -4,8 +4,9 @@
 #ifndef HARTSIFT_DEVICE_CUDA_STATE_H
 #define HARTSIFT_DEVICE_CUDA_STATE_H
 
+#include <stdatomic.h>
+
 #include "cuda/device/device.h"
-#include "cuda/jpeg/jpeg_engine.h"
 #include "cuda/keypoints/describe_cuda.h"
 #include "cuda/keypoints/orient_cuda.h"
 #include "cuda/keypoints/refine_cuda.h"
@@ -58,13 +59,14 @@ typedef struct frame_mail {
   cuda_outputs outputs;                          /* the other way: where the frame's results go */
   uint32_t handed_over;                          /* 1: the level is there; the host clears it */
   cuda_outputs tile_outputs[CUDA_TILE_SLOTS];    /* the other way too */
+  uint32_t refused[CUDA_JPEG_MOST];              /* of each picture decoded: 0, or libjpeg is to decide */
 } frame_mail;
 
-/* A device's JPEG engine, of a context and its lanes. */
+/* What a context and its lanes know of decoding JPEGs. */
 typedef struct cuda_jpeg {
-  jpeg_engine engine;
   cuda_jpeg_state state;
   char reason[CUDA_JPEG_REASON_BYTES];
+  atomic_size_t packed_most, decoded_most; /* bytes that any of them has wanted */
 } cuda_jpeg;
 
 typedef struct cuda_state {
@@ -99,11 +101,14 @@ typedef struct cuda_state {
   int32_t set; /* the one in use */
   uint64_t memory_generation;
   cuda_event tile_ended[CUDA_TILE_SLOTS];
-  cuda_jpeg *jpeg; /* a lane's is its owner's */
-  jpeg_decoder decoder;
-  unsigned char *decoded[CUDA_JPEG_SETS]; /* device: pictures that the engine decoded */
-  size_t decoded_bytes[CUDA_JPEG_SETS];
-  unsigned char *zeros; /* device: what histograms find zero and leave zero; null until a picture is equalised */
+  cuda_jpeg *jpeg;       /* a lane's is its owner's */
+  unsigned char *packed; /* pinned: pictures on their way to be decoded */
+  size_t packed_bytes;
+  unsigned char *decoded; /* device: the pictures, and what they are decoded with */
+  size_t decoded_bytes;
+  int32_t decoded_count; /* pictures there */
+  bool decoding;         /* the stream may still be reading the packed ones */
+  unsigned char *zeros;  /* device: what histograms find zero and leave zero; null until a picture is equalised */
 
   frame_plan plan;           /* of the frame being prepared */
   size_t untiled_bytes;      /* that the last frame wanted of the device, in tiles or not */
@@ -140,6 +145,9 @@ static inline unsigned char *cuda_slab_buffer(const cuda_state *state, plan_buff
   const plan_entry *entry = plan_find(&state->plan, which, 0);
   return entry ? state->slab + entry->offset : NULL;
 }
+
+/* Frees the memory for packed and for decoded pictures; waits for the device. */
+void cuda_jpeg_drop(cuda_state *state);
 
 /* Given keypoints to the lists of the frame being prepared. */
 stage_status cuda_given_upload(const cuda_state *state, const cuda_given *given, cuda_stream stream);

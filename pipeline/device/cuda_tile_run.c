@@ -133,18 +133,16 @@ static stage_status upload(const tile_run *t, source_view *crop) {
       (const unsigned char *)whole->data + (size_t)r.y0 * whole->stride_bytes + (size_t)r.x0 * pixel_bytes;
   request.source.width = r.x1 - r.x0;
   request.source.height = r.y1 - r.y0;
-  const cuda_frame_place place = {.source_on_device = t->request->source_on_device};
+  const cuda_frame_place place = {0};
   record_target target = {.source = request.source, .group = 1};
   s->picture_pitch = cuda_tile_pitch(&s->plan, pixel_bytes);
   target.source.data = buffer(s, BUFFER_PICTURE, t->tile->slot);
   target.source.stride_bytes = s->picture_pitch;
   *crop = target.source;
-  /* What lies on the device was written on the context's stream. */
-  const cuda_stream stream = place.source_on_device ? s->stream : s->upload;
   stage_status st = device_stream_wait(s->upload); /* the tile before has left the staging memory */
   if (st == STAGE_OK) st = cuda_upload_room(t->context, &request, &place);
-  if (st == STAGE_OK) st = cuda_upload(t->context, &request, &target, 1, stream);
-  if (st == STAGE_OK) st = device_event_record(s->uploaded[0], stream);
+  if (st == STAGE_OK) st = cuda_upload(t->context, &request, &target, 1, s->upload);
+  if (st == STAGE_OK) st = device_event_record(s->uploaded[0], s->upload);
   return st == STAGE_OK ? device_event_wait(s->uploaded[0], s->stream) : st;
 }
 

@@ -5,7 +5,7 @@
 
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
-#include "pipeline/encoded/engine_check.h"
+#include "pipeline/encoded/decoder_check.h"
 #include "pipeline/image_io/image_io.h"
 
 hs_status file_source_take(hs_context *c, const char *path, const void *bytes, size_t size, const hs_load_options *load,
@@ -18,12 +18,12 @@ hs_status file_source_take(hs_context *c, const char *path, const void *bytes, s
   if (own->max_image_size > 0 && c->options.region_width > 0)
     return CONTEXT_FAIL(c, HS_ERR_OPTION, "options.region is of the image as it is: expected without max_image_size");
   const bool wanted = own->keep_encoded != 0 || c->options.decoder == HS_DECODER_GPU;
-  source->keep_encoded = wanted && engine_check_ready(c);
+  source->keep_encoded = wanted && decoder_check_ready(c);
   if (own->max_pixels == 0) own->max_pixels = c->options.max_pixels;
   if (own->max_memory_bytes == 0) own->max_memory_bytes = c->options.max_memory_bytes;
   own->keep_colour = 0;
   own->allocator = c->options.allocator;
-  context_clear_error(c); /* of an engine that is not there */
+  context_clear_error(c); /* of a decoder that is not there */
   return HS_OK;
 }
 
@@ -63,6 +63,10 @@ hs_status file_source_read(const file_source *source, const hs_image *mask, file
   file_picture_free(picture);
   if (reason[0] == '\0') hs_message_set(reason, reason_bytes, "%s", hs_status_string(st));
   return st;
+}
+
+bool file_source_again(const hs_image *image, hs_status frame) {
+  return image->layout == HS_JPEG && hs_status_class_of(frame) == HS_CLASS_ARGUMENT;
 }
 
 void file_picture_place(const file_picture *picture, hs_features *features) {

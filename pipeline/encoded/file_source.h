@@ -15,7 +15,7 @@ typedef struct file_source {
   const void *bytes;
   size_t size;
   hs_load_options load; /* complete, with the context's limits and allocator */
-  bool keep_encoded;    /* JPEGs that the context's engine may decode are left to it */
+  bool keep_encoded;    /* JPEGs that the context's device may decode are left to it */
 } file_source;
 
 /* A picture that was read, its mask, and what both lie in. */
@@ -24,7 +24,7 @@ typedef struct file_picture {
   hs_image mask; /* as the caller has it, or of the picture's size; data null: none */
 } file_picture;
 
-/* Takes over what a caller gives; opens and compares the context's engine where it is wanted. On the thread of the caller.
+/* Takes over what a caller gives; asks and compares the device's decoder where it is wanted. On the thread of the caller.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION. */
 hs_status file_source_take(hs_context *context, const char *path, const void *bytes, size_t size,
                            const hs_load_options *load, file_source *source);
@@ -33,6 +33,10 @@ hs_status file_source_take(hs_context *context, const char *path, const void *by
    empty and reason says why. Statuses: as hs_load_image. */
 hs_status file_source_read(const file_source *source, const hs_image *mask, file_picture *picture, char *reason,
                            size_t reason_bytes);
+
+/* Whether a frame that ended so is to be tried again with pixels, file_source_read without keep_encoded: the file stayed
+   encoded, and what is wrong with it is said when it is read. */
+bool file_source_again(const hs_image *image, hs_status frame);
 
 /* Puts features of the picture into the pixels of the original. */
 void file_picture_place(const file_picture *picture, hs_features *features);

@@ -5,8 +5,9 @@
 
 #include "pipeline/base/memory.h"
 #include "pipeline/context/image_view.h"
-#include "pipeline/device/cuda_jpeg.h"
-#include "pipeline/image_io/jpeg_stream.h"
+#include "pipeline/image_io/jpeg_pack.h"
+
+enum { PACKED_ALIGNMENT = 256 };
 
 /* The image as if it were decoded, its data not yet pixels. */
 static hs_image decoded_image(const hs_image *image) {
@@ -16,29 +17,24 @@ static hs_image decoded_image(const hs_image *image) {
   return decoded;
 }
 
-/* The sides as stored follow from those to be seen: orientations 5 to 8 exchange them. */
-static cuda_jpeg_file file_of(const hs_image *image) {
+/* What an encoded image says of its file: the sides as stored follow from those to be seen, orientations 5 to 8 exchange
+   them. */
+typedef struct stored_sides {
+  int32_t width, height;
+} stored_sides;
+
+static stored_sides stored(const hs_image *image) {
   const bool lies_across = image->exif_orientation >= 5;
-  cuda_jpeg_file file = {.bytes = image->data,
-                         .size = image->stride_bytes,
-                         .width = lies_across ? image->height : image->width,
-                         .height = lies_across ? image->width : image->height,
-                         .turned = image->exif_orientation > 1};
-  if (file.turned) {
-    const exif_placement placement = exif_place(image->exif_orientation, file.width, file.height);
-    file.start = placement.start;
-    file.step_x = placement.step_x;
-    file.step_y = placement.step_y;
-  }
-  return file;
+  return lies_across ? (stored_sides){image->height, image->width} : (stored_sides){image->width, image->height};
 }
 
-/* An engine writes as many pixels as the file has, whatever the image says. */
+/* The device writes as many pixels as the file has, whatever the image says. */
 static bool has_its_sides(const hs_image *image) {
-  const cuda_jpeg_file file = file_of(image);
+  const stored_sides sides = stored(image);
   int32_t width, height;
   return image->exif_orientation >= 0 && image->exif_orientation <= 8 &&
-         jpeg_stream_sides(file.bytes, file.size, &width, &height) && width == file.width && height == file.height;
+         jpeg_stream_sides(image->data, image->stride_bytes, &width, &height) && width == sides.width &&
+         height == sides.height;
 }
 
 static hs_status not_as_loaded(hs_context *c) {
@@ -55,25 +51,53 @@ hs_status picture_check(hs_context *c, const hs_image *image) {
   return st != HS_OK || has_its_sides(image) ? st : not_as_loaded(c);
 }
 
-static bool decode_on_device(hs_context *c, int32_t set, const hs_image *const *images, int32_t count,
-                             cuda_jpeg_rows *rows) {
-  cuda_jpeg_file files[CUDA_JPEG_MOST];
-  const char *reason;
-  /* max_memory_bytes counts what a frame's plan has, and these pictures are beside it. */
-  if (cuda_jpeg_ask(c, &reason) != CUDA_JPEG_READY || c->options.max_memory_bytes > 0) return false;
-  for (int32_t i = 0; i < count; i++) files[i] = file_of(images[i]);
-  return cuda_jpeg_decode(c, set, files, count, rows);
+/* Opens the files, and gets pinned memory to pack them into; null: libjpeg is to decode them. */
+static unsigned char *open_files(hs_context *c, const hs_image *const *images, int32_t count, jpeg_stream **streams,
+                                 size_t *bytes) {
+  void *memory = NULL;
+  size_t all = 0;
+  if (context_scratch(c, SCRATCH_HEADERS, (size_t)count, sizeof **streams, &memory) != HS_OK) return NULL;
+  *streams = memory;
+  for (int32_t i = 0; i < count; i++) {
+    const size_t size = images[i]->stride_bytes;
+    bytes[i] = 0;
+    if (jpeg_stream_open(images[i]->data, size, &(*streams)[i])) bytes[i] = jpeg_pack_bytes(&(*streams)[i], size);
+    if (bytes[i] == 0 || !hs_size_add(bytes[i], PACKED_ALIGNMENT - 1, &bytes[i])) return NULL;
+    bytes[i] -= bytes[i] % PACKED_ALIGNMENT;
+    if (!hs_size_add(all, bytes[i], &all)) return NULL;
+  }
+  return cuda_jpeg_room(c, all);
 }
 
-bool picture_decode_ahead(hs_context *c, int32_t set, const hs_image *const *images, int32_t count, hs_image *decoded) {
-  cuda_jpeg_rows rows[CUDA_JPEG_MOST];
-  if (!decode_on_device(c, set, images, count, rows) || !cuda_jpeg_finish(c)) return false;
-  for (int32_t i = 0; i < count; i++) {
-    decoded[i] = decoded_image(images[i]);
-    decoded[i].data = rows[i].data;
-    decoded[i].stride_bytes = rows[i].stride_bytes;
+static bool pack(const hs_image *image, jpeg_stream *stream, unsigned char *memory, size_t bytes,
+                 cuda_jpeg_picture *picture) {
+  const stored_sides sides = stored(image);
+  const exif_placement placement = exif_place(image->exif_orientation, sides.width, sides.height);
+  *picture = (cuda_jpeg_picture){.packed = memory,
+                                 .width = image->width,
+                                 .height = image->height,
+                                 .start = placement.start,
+                                 .step_x = placement.step_x,
+                                 .step_y = placement.step_y};
+  return jpeg_pack(image->data, image->stride_bytes, stream, memory, bytes, &picture->shape) &&
+         picture->shape.width == sides.width && picture->shape.height == sides.height;
+}
+
+bool picture_decode(hs_context *c, const hs_image *const *images, int32_t count, cuda_jpeg_rows *rows) {
+  cuda_jpeg_picture pictures[CUDA_JPEG_MOST];
+  size_t bytes[CUDA_JPEG_MOST];
+  jpeg_stream *streams;
+  unsigned char *memory = open_files(c, images, count, &streams, bytes);
+  for (int32_t i = 0; i < count && memory; i++) {
+    if (!pack(images[i], &streams[i], memory, bytes[i], &pictures[i])) return false;
+    memory += bytes[i];
   }
-  return true;
+  return memory && cuda_jpeg_decode(c, pictures, count, rows);
+}
+
+static bool decodes_on_device(const hs_context *c) {
+  const char *reason;
+  return cuda_jpeg_ask(c, &reason) == CUDA_JPEG_READY;
 }
 
 static hs_status decode_here(hs_context *c, const hs_image *image, unsigned char *pixels) {
@@ -108,7 +132,7 @@ hs_status picture_sources(hs_context *c, const hs_image *const *images, int32_t 
   }
   if (st != HS_OK || images[0]->layout != HS_JPEG) return st;
   cuda_jpeg_rows rows[CUDA_JPEG_MOST];
-  if (on_device && decode_on_device(c, 0, images, count, rows)) {
+  if (on_device && decodes_on_device(c) && picture_decode(c, images, count, rows)) {
     for (int32_t i = 0; i < count; i++) {
       requests[i].source.data = rows[i].data;
       requests[i].source.stride_bytes = rows[i].stride_bytes;
@@ -116,6 +140,7 @@ hs_status picture_sources(hs_context *c, const hs_image *const *images, int32_t 
     }
     return HS_OK;
   }
+  context_clear_error(c); /* of memory that the device's way could not have */
   void *memory = NULL;
   st = context_scratch(c, SCRATCH_DECODED, bytes, 1, &memory);
   unsigned char *pixels = memory;

@@ -1,25 +1,25 @@
 /*
  * The picture of a frame: a view of the caller's pixels, or what a file that was kept encoded (HS_JPEG) is decoded to, on the
- * context's device by its JPEG engine, else by libjpeg.
+ * context's device in front of the frame, else by libjpeg.
  */
 #ifndef HARTSIFT_ENCODED_PICTURE_SOURCE_H
 #define HARTSIFT_ENCODED_PICTURE_SOURCE_H
 
 #include "pipeline/context/context.h"
+#include "pipeline/device/cuda_jpeg.h"
 
 /* Checks an image, encoded or not, as a frame would, without decoding it. Statuses: as hs_extract. */
 hs_status picture_check(hs_context *context, const hs_image *image);
 
 /* Sets the sources of requests[count] to the pictures of images[count], 1..CUDA_JPEG_MOST: all of pixels or all encoded.
-   Encoded ones are decoded on the device where on_device is true and its engine takes them, and source_on_device is set;
-   else into host memory of the context. They are valid until its next call. Statuses: as hs_extract, and HS_ERR_IMAGE for a
-   file that is not what loading left. */
+   Encoded ones are decoded on the device where on_device is true and it takes them, and source_on_device is set: then what
+   cuda_jpeg_refused says after the frame decides whether they are asked for again, with on_device false. Else they are decoded
+   into host memory of the context. They are valid until its next call. Statuses: as hs_extract, and HS_ERR_IMAGE for a file
+   that is not what loading left. */
 hs_status picture_sources(hs_context *context, const hs_image *const *images, int32_t count, bool on_device,
                           frame_request *requests);
 
-/* Decodes 1..CUDA_JPEG_MOST encoded images by the context's engine into one of its sets of memory and waits for that;
-   decoded: views of their pixels there. False: the CPU is to decode them. */
-bool picture_decode_ahead(hs_context *context, int32_t set, const hs_image *const *images, int32_t count,
-                          hs_image *decoded);
+/* Enqueues the decoding of 1..CUDA_JPEG_MOST encoded images on the context's stream. False: libjpeg is to decode them. */
+bool picture_decode(hs_context *context, const hs_image *const *images, int32_t count, cuda_jpeg_rows *rows);
 
 #endif

@@ -5,8 +5,9 @@
 #include "pipeline/context/context.h"
 #include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_frame.h"
-#include "pipeline/frame/extract_rows.h"
+#include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/encoded/picture_source.h"
+#include "pipeline/frame/extract_rows.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"
@@ -42,7 +43,7 @@ static void copy_features(const hs_context *c, const frame_output *f, uint32_t c
 }
 
 static hs_status run_on_device(hs_context *c, const frame_request *request, frame_output *out) {
-  const cuda_frame_place place = {.source_on_device = request->source_on_device};
+  const cuda_frame_place place = {.source_on_device = request->source_on_device, .decoded = request->source_on_device};
   cuda_frame_result result = {0};
   hs_status st = c->options.device == HS_DEVICE_HYBRID ? gpu_cpu_split_run(c, request, &result)
                                                        : cuda_frame_run(c, request, &place, &result);
@@ -65,11 +66,23 @@ static hs_status run_listed(hs_context *c, const frame_request *request, frame_o
 static hs_status run_tiles(hs_context *c, hs_status untiled, frame_request *request, frame_output *out) {
   hs_status st = HS_OK;
   request->untiled_status = untiled;
-  if (request->equalize && request->source_on_device) return untiled;
   if (request->equalize) st = equalize_picture(c, &request->source);
   if (st != HS_OK) return st;
   request->equalize = false;
   return run_listed(c, request, out);
+}
+
+/* The whole, else its tiles. A picture that the device has decoded is libjpeg's where the device refuses it, or has no room
+   for it beside the frame. */
+static hs_status run_whole_or_tiles(hs_context *c, const hs_image *image, frame_request *request, frame_output *out) {
+  hs_status st = run_on_device(c, request, out);
+  const bool is_full = st == HS_ERR_LIMIT || st == HS_ERR_MEMORY;
+  if (request->source_on_device && (is_full || (st == HS_OK && cuda_jpeg_refused(c) >= 0))) {
+    context_clear_error(c);
+    st = picture_sources(c, &image, 1, false, request);
+    if (st == HS_OK) st = run_on_device(c, request, out);
+  }
+  return st == HS_ERR_LIMIT || st == HS_ERR_MEMORY ? run_tiles(c, st, request, out) : st;
 }
 
 /* Checks, and runs on the context's device. For a lane, in_flight.c falls back to the CPU instead, because it holds the
@@ -79,8 +92,7 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   bool on_device = c->cuda && !request->on_cpu;
   request->may_tile = true;
   /* A mask lies where the caller has it, and the picture beside it. */
-  hs_status st = request->source_on_device ? image_view_source(c, image, &request->source)
-                                           : picture_sources(c, &image, 1, on_device && !mask, request);
+  hs_status st = picture_sources(c, &image, 1, on_device && !mask, request);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
   if (st != HS_OK) return st;
   *out = (frame_output){0};
@@ -89,13 +101,11 @@ static hs_status run_checked(hs_context *c, const hs_image *image, const hs_imag
   if (!request->equalize) st = equalize_picture(c, &request->source);
   if (st != HS_OK) return st;
   if (on_device) st = context_progress(c, 0, 1);
-  if (on_device && st == HS_OK) st = run_on_device(c, request, out);
-  if (on_device && (st == HS_ERR_LIMIT || st == HS_ERR_MEMORY)) st = run_tiles(c, st, request, out);
+  if (on_device && st == HS_OK) st = run_whole_or_tiles(c, image, request, out);
   if (on_device && !c->is_lane && backend_falls_back(c, st)) {
     backend_note_fallback(c, c->error);
     context_clear_error(c);
-    st = request->source_on_device ? picture_sources(c, &image, 1, false, request) : HS_OK;
-    if (st != HS_OK) return st;
+    st = HS_OK;
     on_device = false;
   }
   if (on_device) return st;
@@ -173,13 +183,13 @@ bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs
   return false;
 }
 
-hs_status extract_view(hs_context *c, const hs_image *image, bool image_on_device, const hs_image *mask,
-                       const hs_features **features) {
+hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *mask, const hs_features **features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!c) return HS_ERR_ARGUMENT;
   if (features) *features = NULL;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
-                           .source_on_device = image_on_device};
+  frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
   frame_output out;
   hs_status st = run_checked(c, image, mask, &request, &out);
   if (st == HS_OK && !out.on_device) st = copy_out(c, image, &out, c->options.descriptor, &c->view);
@@ -187,11 +197,6 @@ hs_status extract_view(hs_context *c, const hs_image *image, bool image_on_devic
   if (out.on_device) c->pinned_view = view_of(c, image, &out, c->options.descriptor);
   *features = out.on_device ? &c->pinned_view : &c->view;
   return HS_OK;
-}
-
-hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *mask, const hs_features **features) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  return c ? extract_view(c, image, false, mask, features) : HS_ERR_ARGUMENT;
 }
 
 hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {

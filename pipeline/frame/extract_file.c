@@ -15,17 +15,28 @@ static bool extract_in_rows(hs_context *c, const file_source *source, const hs_i
   return done;
 }
 
-static hs_status extract_source(hs_context *c, const file_source *source, const hs_image *mask, hs_features *features) {
+/* *again: the file is to be read anew, without keep_encoded. */
+static hs_status extract_once(hs_context *c, const file_source *source, const hs_image *mask, hs_features *features,
+                              bool *again) {
   char reason[FILE_SOURCE_REASON_BYTES];
   file_picture picture;
   hs_status st = HS_OK;
+  *again = false;
   if (extract_in_rows(c, source, mask, features, &st)) return st;
   st = file_source_read(source, mask, &picture, reason, sizeof reason);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "%s", reason);
   st = hs_extract(c, &picture.image, mask ? &picture.mask : NULL, features);
   if (st == HS_OK) file_picture_place(&picture, features);
+  *again = file_source_again(&picture.image, st);
   file_picture_free(&picture);
   return st;
+}
+
+static hs_status extract_source(hs_context *c, file_source *source, const hs_image *mask, hs_features *features) {
+  bool again;
+  const hs_status st = extract_once(c, source, mask, features, &again);
+  source->keep_encoded = false;
+  return again ? extract_once(c, source, mask, features, &again) : st;
 }
 
 hs_status hs_extract_file(hs_context *c, const char *path, const hs_load_options *load, const hs_image *mask,

@@ -9,17 +9,14 @@
 #include "cpu/worker_signals.h"
 #include "pipeline/frame/in_flight_ring.h"
 #include "pipeline/device/backend.h"
-#include "pipeline/encoded/engine_check.h"
+#include "pipeline/encoded/decoder_check.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
 
-enum { IN_FLIGHT_DEFAULT = 8 };
-
-/* Where a GPU's engine decodes JPEGs in batches: two batches, one being worked on while the next is decoded. As many where
-   files are read for a GPU: each takes a core for longer than the GPU works on it. */
-enum { IN_FLIGHT_ENCODED = 2 * CUDA_JPEG_MOST, IN_FLIGHT_FILES = 64 };
+/* IN_FLIGHT_FILES: where files are read for a GPU, since each takes a core for longer than the GPU works on it. */
+enum { IN_FLIGHT_DEFAULT = 8, IN_FLIGHT_FILES = 64 };
 
 static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 
@@ -31,7 +28,7 @@ static void give_back(in_flight_ring *f, uint64_t image) {
 }
 
 static bool open_lock(in_flight_ring *f) {
-  pthread_cond_t *conditions[] = {&f->work, &f->done, &f->encoded, &f->unread};
+  pthread_cond_t *conditions[] = {&f->work, &f->done, &f->unread};
   const size_t wanted = sizeof conditions / sizeof *conditions;
   size_t made = 0;
   if (pthread_mutex_init(&f->lock, NULL) != 0) return false;
@@ -70,7 +67,6 @@ static void stop_lanes(in_flight_ring *f) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
   pthread_cond_broadcast(&f->work);
-  pthread_cond_signal(&f->encoded);
   pthread_cond_broadcast(&f->unread);
   pthread_mutex_unlock(&f->lock);
   for (int32_t i = 0; i < f->reader_count; i++) pthread_join(f->readers[i], NULL);
@@ -78,16 +74,11 @@ static void stop_lanes(in_flight_ring *f) {
     pthread_join(f->lanes[i].thread, NULL);
     backend_release(f->lanes[i].context);
   }
-  if (f->decoder) {
-    pthread_join(f->decoder_thread, NULL);
-    backend_release(f->decoder);
-  }
   for (int32_t i = 0; i < f->slot_count; i++) {
     hs_features_free(f->on_device ? &f->slots[i].own : &f->slots[i].features);
     file_picture_free(&f->slots[i].picture);
   }
   pthread_cond_destroy(&f->unread);
-  pthread_cond_destroy(&f->encoded);
   pthread_cond_destroy(&f->done);
   pthread_cond_destroy(&f->work);
   pthread_mutex_destroy(&f->lock);
@@ -102,15 +93,9 @@ void in_flight_end(hs_context *c) {
   c->in_flight = NULL;
 }
 
-int32_t in_flight_most(const hs_context *c) {
-  const char *reason;
-  if (c->options.in_flight > 0) return c->options.in_flight;
-  return cuda_jpeg_ask(c, &reason) == CUDA_JPEG_READY ? IN_FLIGHT_ENCODED : IN_FLIGHT_DEFAULT;
-}
-
 static hs_status start(hs_context *owner, bool for_files) {
-  const bool reads_ahead = for_files && owner->cuda && owner->options.in_flight == 0;
-  const int32_t in_flight = reads_ahead ? IN_FLIGHT_FILES : in_flight_most(owner);
+  const int32_t chosen = for_files && owner->cuda ? IN_FLIGHT_FILES : IN_FLIGHT_DEFAULT;
+  const int32_t in_flight = owner->options.in_flight > 0 ? owner->options.in_flight : chosen;
   const int32_t threads = context_threads(owner);
   const int32_t lanes = least(in_flight, owner->cuda ? CUDA_LANES : least(threads, CPU_LANES));
   const int32_t room = owner->ring_images > in_flight ? owner->ring_images : in_flight;
@@ -143,8 +128,6 @@ void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
     sum->workspace_bytes += s->workspace_bytes;
     sum->device_bytes += s->device_bytes;
   }
-  sum->workspace_bytes += f->decoder_statistics.workspace_bytes;
-  sum->device_bytes += f->decoder_statistics.device_bytes;
   pthread_mutex_unlock(&f->lock);
 }
 
@@ -170,8 +153,7 @@ static in_flight_slot *open_slot(hs_context *c, const hs_image *mask) {
     return NULL;
   }
   in_flight_slot *s = ring_slot(f, f->end);
-  s->on_device = s->from_file = s->unreadable = false;
-  s->decoded_in = -1;
+  s->from_file = s->unreadable = false;
   s->masked = mask != NULL;
   if (mask) s->mask = *mask;
   s->done = s->taken = s->fell_back = s->is_own = false;
@@ -184,7 +166,7 @@ static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
   if (s->state == SLOT_READY)
     in_flight_wake_lanes(f);
   else
-    pthread_cond_signal(s->state == SLOT_UNREAD ? &f->unread : &f->encoded);
+    pthread_cond_signal(&f->unread);
 }
 
 hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) {
@@ -195,18 +177,16 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   place_filter filter;
   hs_status st = picture_check(c, image);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &filter);
-  const bool encoded = st == HS_OK && image->layout == HS_JPEG;
-  if (encoded) (void)engine_check_ready(c);
+  if (st == HS_OK && image->layout == HS_JPEG) (void)decoder_check_ready(c);
   if (st == HS_OK && !c->in_flight) st = start(c, false);
   if (st != HS_OK) return st;
   in_flight_ring *f = c->in_flight;
-  if (encoded) in_flight_start_decoder(f, c);
   const int32_t lanes_most = lanes_for(c, image), group_most = in_flight_group_most(f, c, image, lanes_most);
   pthread_mutex_lock(&f->lock);
   in_flight_slot *s = open_slot(c, mask);
   if (s) {
-    s->image = s->pixels = *image;
-    s->state = encoded && f->decoder && !mask ? SLOT_ENCODED : SLOT_READY; /* as file_source_read */
+    s->image = *image;
+    s->state = SLOT_READY;
     s->lanes_most = lanes_most;
     s->group_most = mask ? 1 : group_most;
     submit_slot(f, s);
@@ -215,12 +195,10 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   return s ? HS_OK : HS_ERR_CAPACITY;
 }
 
-static hs_status submit_file(hs_context *c, file_source *source, const hs_image *mask) {
+static hs_status submit_file(hs_context *c, const file_source *source, const hs_image *mask) {
   hs_status st = c->in_flight ? HS_OK : start(c, true);
   if (st != HS_OK) return st;
   in_flight_ring *f = c->in_flight;
-  if (source->keep_encoded) in_flight_start_decoder(f, c);
-  source->keep_encoded = source->keep_encoded && f->decoder;
   if (f->on_device) st = in_flight_start_readers(f, c);
   if (st != HS_OK) return st;
   pthread_mutex_lock(&f->lock);

@@ -21,9 +21,6 @@ void in_flight_end(hs_context *context);
    made. Images that a caller takes in this way it takes in no other. */
 hs_status in_flight_wait_any(hs_context *context, hs_features *features, uint64_t *image);
 
-/* Most images in flight: what the options say, or more by itself where the GPU decodes JPEGs, in batches. */
-int32_t in_flight_most(const hs_context *context);
-
 /* Adds what the lanes hold and have done to *statistics. null is allowed. */
 void in_flight_add_statistics(in_flight_ring *ring, hs_statistics *statistics);
 

@@ -40,14 +40,14 @@ static void keep_own(hs_context *c, in_flight_slot *s) {
 }
 
 /* Runs one image in the lane's context, without the lock. */
-static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
+static void run_image(in_flight_lane *lane, in_flight_slot *s) {
   hs_context *c = lane->context;
   const hs_image *mask = s->masked ? &s->mask : NULL;
   if (s->from_file && !lane->ring->on_device) in_flight_read_slot(s);
   if (s->unreadable) return;
   if (lane->ring->on_device) {
     const hs_features *view = NULL;
-    s->status = extract_view(c, &s->pixels, s->on_device, mask, &view);
+    s->status = hs_extract_view(c, &s->image, mask, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
     if (s->status == HS_OK && view == &c->view) keep_own(c, s);
     if (backend_falls_back(c, s->status)) {
@@ -60,13 +60,43 @@ static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* Runs a group. Its images share one device and one allocation, so they fail, or fall back to the CPU, together. */
+/* A file that stayed encoded and turns out to be damaged is read again, for what is said of it then. */
+static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
+  run_image(lane, s);
+  if (!s->from_file || s->unreadable || !file_source_again(&s->image, s->status)) return;
+  file_picture_free(&s->picture);
+  s->source.keep_encoded = false;
+  in_flight_read_slot(s);
+  run_image(lane, s);
+}
+
+/* One after another, each with a list of its own: the lane has room for the results of one frame. */
+static void run_apart(in_flight_lane *lane, uint64_t first, int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    in_flight_slot *s = ring_slot(lane->ring, first + (uint64_t)i);
+    run_slot(lane, s);
+    if (s->status != HS_OK || s->is_own) continue;
+    s->status = features_copy(&s->own, &s->features, lane->context->options.allocator);
+    s->features = s->own;
+    s->is_own = true;
+    if (s->status == HS_OK) continue;
+    (void)CONTEXT_FAIL(lane->context, s->status, "cannot make room for %zu features", s->features.count);
+    keep_error(s, lane->context);
+  }
+}
+
+/* Runs a group. Its images share one device and one allocation, so they fail, or fall back to the CPU, together; but for files
+   that stayed encoded, of which one may be damaged. */
 static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
   in_flight_ring *f = lane->ring;
   const hs_image *images[CUDA_GROUP_MAX] = {NULL};
   hs_features views[CUDA_GROUP_MAX];
-  for (int32_t i = 0; i < count; i++) images[i] = &ring_slot(f, first + (uint64_t)i)->pixels;
-  const hs_status st = small_images_run(lane->context, images, ring_slot(f, first)->on_device, count, views);
+  for (int32_t i = 0; i < count; i++) images[i] = &ring_slot(f, first + (uint64_t)i)->image;
+  const hs_status st = small_images_run(lane->context, images, count, views);
+  if (file_source_again(images[0], st)) {
+    run_apart(lane, first, count);
+    return;
+  }
   for (int32_t i = 0; i < count; i++) {
     in_flight_slot *s = ring_slot(f, first + (uint64_t)i);
     s->status = st;
@@ -134,9 +164,9 @@ static int32_t group_to_take(const in_flight_lane *lane, uint64_t image) {
   int32_t alike = 1, count = 1;
   while ((uint64_t)alike < share && alike < first->group_most) {
     in_flight_slot *s = ring_slot(f, image + (uint64_t)alike);
-    if (s->state != SLOT_READY || s->on_device != first->on_device) break;
+    if (s->state != SLOT_READY) break;
     size_file(lane, s);
-    if (s->group_most == 1 || !small_images_alike(&first->pixels, &s->pixels)) break;
+    if (s->group_most == 1 || !small_images_alike(&first->image, &s->image)) break;
     alike++;
   }
   while (2 * count <= alike) count *= 2;
@@ -168,15 +198,8 @@ static int32_t take(in_flight_lane *lane, uint64_t *first) {
   }
   while (f->next != f->end && ring_slot(f, f->next)->state == SLOT_TAKEN) f->next++;
   if (f->on_device) lane->held[set] += count;
-  if (f->next != f->end && ring_slot(f, f->next)->state == SLOT_ENCODED) pthread_cond_signal(&f->encoded);
   in_flight_wake_lanes(f); /* other lanes may take the images behind */
   return count;
-}
-
-/* The image is done, and its pixels are no longer needed. Under the lock. */
-static void end_slot(in_flight_ring *f, in_flight_slot *s) {
-  s->done = true;
-  if (s->decoded_in >= 0 && --f->decoded_held[s->decoded_in] == 0) pthread_cond_signal(&f->encoded);
 }
 
 void *in_flight_lane_main(void *argument) {
@@ -191,7 +214,7 @@ void *in_flight_lane_main(void *argument) {
     run_images(lane, first, count, set);
     pthread_mutex_lock(&f->lock);
     backend_statistics(lane->context, &lane->statistics);
-    for (int32_t i = 0; i < count; i++) end_slot(f, ring_slot(f, first + (uint64_t)i));
+    for (int32_t i = 0; i < count; i++) ring_slot(f, first + (uint64_t)i)->done = true;
     pthread_cond_broadcast(&f->done);
   }
   pthread_mutex_unlock(&f->lock);

@@ -10,7 +10,7 @@ void in_flight_read_slot(in_flight_slot *s) {
   s->status = file_source_read(&s->source, s->masked ? &s->mask : NULL, &s->picture, s->error, sizeof s->error);
   s->unreadable = s->status != HS_OK;
   hs_message_set(s->location, sizeof s->location, "%s at in_flight_readers.c:%d", hs_status_name(s->status), __LINE__);
-  s->image = s->pixels = s->picture.image;
+  s->image = s->picture.image;
   if (s->masked && !s->unreadable) s->mask = s->picture.mask;
 }
 
@@ -37,11 +37,8 @@ static void *reader_main(void *argument) {
     pthread_mutex_unlock(&f->lock);
     in_flight_read_slot(s);
     pthread_mutex_lock(&f->lock);
-    s->state = s->image.layout == HS_JPEG ? SLOT_ENCODED : SLOT_READY;
-    if (s->state == SLOT_ENCODED)
-      pthread_cond_signal(&f->encoded);
-    else
-      pthread_cond_broadcast(&f->work);
+    s->state = SLOT_READY;
+    pthread_cond_broadcast(&f->work);
   }
   pthread_mutex_unlock(&f->lock);
   return NULL;

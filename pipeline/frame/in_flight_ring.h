@@ -1,5 +1,5 @@
 /*
- * What lanes, readers and the decoder of images in flight share. Only for the files in_flight*.c.
+ * What lanes and readers of images in flight share. Only for the files in_flight*.c.
  */
 #ifndef HARTSIFT_FRAME_IN_FLIGHT_RING_H
 #define HARTSIFT_FRAME_IN_FLIGHT_RING_H
@@ -9,7 +9,6 @@
 #include "pipeline/base/message.h"
 #include "pipeline/context/context.h"
 #include "pipeline/device/cuda_frame.h"
-#include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/encoded/file_source.h"
 
 /* Most lanes of each kind, and readers. On a GPU four lanes fill the multiprocessors with large images and eight with
@@ -20,8 +19,6 @@ enum { CUDA_LANES = 8, CPU_LANES = 16, READERS_MOST = 64 };
 typedef enum slot_state {
   SLOT_UNREAD, /* a file that a reader is to read; a CPU's lanes read their own, which are ready at once */
   SLOT_READING,
-  SLOT_ENCODED, /* to be decoded by the GPU's engine */
-  SLOT_DECODING,
   SLOT_READY,
   SLOT_TAKEN /* by a lane */
 } slot_state;
@@ -29,13 +26,10 @@ typedef enum slot_state {
 /* One image between hs_submit and the end of its results. */
 typedef struct in_flight_slot {
   hs_image image, mask;
-  hs_image pixels; /* what lanes work on: the image, or where the engine decoded it to */
-  bool on_device;  /* the latter */
   slot_state state;
   file_source source;         /* from_file: where the image comes from */
-  file_picture picture;       /* from_file: what was read; image, mask and pixels view it */
+  file_picture picture;       /* from_file: what was read; image and mask view it */
   bool from_file, unreadable; /* unreadable: status and error say why */
-  int32_t decoded_in;         /* the decoder's set that its pixels lie in; -1: none */
   bool masked, done, taken;   /* taken: out of turn, by in_flight_wait_any */
   bool fell_back;             /* error says why */
   bool is_own;                /* GPU: features views `own` */
@@ -65,13 +59,7 @@ struct in_flight_ring {
   bool any_order; /* images that are ready overtake those that are not */
   int32_t lane_count, slot_count;
   int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
-  bool decoder_tried;
-  hs_statistics decoder_statistics;
-  hs_context *decoder; /* decodes ahead of the lanes; null: none */
-  pthread_t decoder_thread;
-  pthread_cond_t encoded;
-  int32_t decoded_held[CUDA_JPEG_SETS]; /* pictures in each set that lanes have not finished */
-  pthread_t readers[READERS_MOST];      /* GPU: read files ahead of the lanes */
+  pthread_t readers[READERS_MOST];                /* GPU: read files ahead of the lanes */
   int32_t reader_count;
   pthread_cond_t unread;
   uint64_t oldest, next, end; /* first not waited for, first that no lane has taken, one past the last */
@@ -94,11 +82,6 @@ void in_flight_wake_lanes(struct in_flight_ring *ring);
    room, `lanes_most` images, divided by the number of lanes. */
 int32_t in_flight_group_most(const struct in_flight_ring *ring, const hs_context *c, const hs_image *image,
                              int32_t lanes_most);
-
-/* ---- in_flight_decoder.c */
-
-/* Starts the decoder for the first encoded image. Without it lanes decode by libjpeg. */
-void in_flight_start_decoder(struct in_flight_ring *ring, hs_context *owner);
 
 /* ---- in_flight_readers.c */
 

@@ -16,10 +16,6 @@ hs_status run_frame(hs_context *context, const frame_request *request, workspace
    call. Statuses: as run_frame. */
 hs_status run_pyramid(hs_context *context, const frame_request *request, int32_t octaves, workspace *result);
 
-/* hs_extract_view; image_on_device: the image's pixels are in device memory, and there is no mask. */
-hs_status extract_view(hs_context *context, const hs_image *image, bool image_on_device, const hs_image *mask,
-                       const hs_features **features);
-
 /* hs_extract by the CPU, whatever the context's device. */
 hs_status extract_on_cpu(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
 

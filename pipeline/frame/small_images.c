@@ -2,6 +2,7 @@
 #include "pipeline/frame/small_images.h"
 
 #include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
@@ -55,23 +56,28 @@ static hs_status run(hs_context *c, const hs_image *image, const frame_request *
   return HS_OK;
 }
 
-hs_status small_images_run(hs_context *c, const hs_image *const *images, bool on_device, int32_t count,
-                           hs_features *views) {
+/* Pictures where they lie, or decoded; the frame. */
+static hs_status run_from(hs_context *c, const hs_image *const *images, bool on_device, int32_t count,
+                          frame_request *requests, cuda_frame_result *results) {
+  hs_status st = picture_sources(c, images, count, on_device, requests);
+  for (int32_t i = 0; i < count && st == HS_OK; i++) st = image_view_filter(c, images[i], NULL, &requests[i].filter);
+  if (st != HS_OK) return st;
+  const bool decoded = requests[0].source_on_device;
+  const cuda_frame_place place = {.group = count, .source_on_device = decoded, .decoded = decoded};
+  st = run(c, images[0], requests, &place, results);
+  if (!decoded || st != HS_OK || cuda_jpeg_refused(c) < 0) return st;
+  return run_from(c, images, false, count, requests, results);
+}
+
+hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t count, hs_features *views) {
   frame_request requests[CUDA_GROUP_MAX];
   cuda_frame_result results[CUDA_GROUP_MAX];
-  const cuda_frame_place place = {.group = count, .source_on_device = on_device};
   assert(count >= 1 && count <= CUDA_GROUP_MAX);
   context_clear_error(c);
   for (int32_t i = 0; i < count; i++)
     requests[i] = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
                                   .equalize = c->options.equalize != 0};
-  hs_status st = on_device ? HS_OK : picture_sources(c, images, count, false, requests);
-  for (int32_t i = 0; i < count && st == HS_OK; i++) {
-    if (on_device) st = image_view_source(c, images[i], &requests[i].source);
-    if (st == HS_OK) st = image_view_filter(c, images[i], NULL, &requests[i].filter);
-  }
-  if (st != HS_OK) return st;
-  st = run(c, images[0], requests, &place, results);
+  const hs_status st = run_from(c, images, true, count, requests, results);
   for (int32_t i = 0; i < count && st == HS_OK; i++)
     views[i] = (hs_features){.count = results[i].count,
                              .keypoints = (hs_keypoint *)(uintptr_t)results[i].keypoints,

@@ -13,9 +13,8 @@ int32_t small_images_most(const hs_context *context, const hs_image *image);
 /* Whether two images may share a group. */
 bool small_images_alike(const hs_image *a, const hs_image *b);
 
-/* Runs images[count], all alike, with their pixels in the device's memory or in the host's, and lets views[count] show their features in the context's pinned results. Either all
+/* Runs images[count], all alike, and lets views[count] show their features in the context's pinned results. Either all
    succeed or none. Statuses: as hs_extract. */
-hs_status small_images_run(hs_context *context, const hs_image *const *images, bool on_device, int32_t count,
-                           hs_features *views);
+hs_status small_images_run(hs_context *context, const hs_image *const *images, int32_t count, hs_features *views);
 
 #endif

@@ -509,7 +509,7 @@ class Machine(CommandCase):
         self.assertTrue(output.decode().endswith("all agree\n"))
         self.assertNotIn("FAILED", output.decode())
         self.assertIn("passed    default, 7 threads", output.decode())
-        self.assertRegex(output.decode(), "(skipped|passed|not used)  +JPEG engine: .")
+        self.assertRegex(output.decode(), "(skipped|passed|not used)  +JPEG on the GPU: .")
 
     def test_selftest_as_json(self):
         facts = json.loads(self.run_it("selftest", "--json")[0])
@@ -518,8 +518,8 @@ class Machine(CommandCase):
         backends = {backend["name"]: backend for backend in facts["backends"]}
         self.assertEqual([backend["failed"] for backend in backends.values()], [0] * len(backends))
         self.assertGreater(backends["default, 7 threads"]["scenes"], 10)
-        self.assertIn(facts["jpeg_engine"]["state"], ("used", "absent", "different"))
-        self.assertTrue(facts["jpeg_engine"]["reason"])
+        self.assertIn(facts["jpeg_decoder"]["state"], ("used", "absent", "different"))
+        self.assertTrue(facts["jpeg_decoder"]["reason"])
         self.assertEqual([name for name, b in backends.items() if (b["scenes"] == 0) != bool(b["skipped"])], [])
 
     def test_printed_digests_are_those_stored(self):

@@ -80,7 +80,7 @@ class PlayedBatch(BatchCase):
         self.assertEqual(errors, "")
 
     def batch_of_jpegs(self, machine, folder, *arguments, devices=("--device", "cuda"), **settings):
-        """A batch over tests/data's JPEGs, good and broken; its features and manifest, and the batches that the engine took."""
+        """A batch over tests/data's JPEGs, good and broken; its features and manifest, and how many the GPU decoded."""
         output, errors, gpus = self.on(f"{machine}", "batch", "jpegs", "-o", folder, "--format", "bin", *devices, *arguments,
                                        **settings)
         taken = [int(line[0]) for line in gpus if len(line) == 1]
@@ -91,36 +91,36 @@ class PlayedBatch(BatchCase):
         lines = self.read(f"{folder}/manifest.csv").decode().splitlines()
         return [line for line in lines if not line.startswith("#")]
 
-    def test_jpegs_on_the_engine(self):
-        """The same features, failures and manifest with and without an engine, and where it turns out to be wrong."""
+    def test_jpegs_on_the_gpu(self):
+        """The same features, failures and manifest whatever decodes, and where the GPU turns out to be wrong."""
         for name in os.listdir(PICTURES):
             if name.startswith("jpeg_") and "bomb" not in name:
                 with open(os.path.join(PICTURES, name), "rb") as picture:
                     self.write(f"jpegs/{name}", picture.read())
-        expected = self.batch_of_jpegs("gpus=1", "plain", status=1)
+        expected = self.batch_of_jpegs("gpus=1", "plain", "--decoder", "cpu", status=1)
         self.assertGreater(len(expected[0]), 10)
-        made = 2  # batches of the comparison
+        made = 64  # for the comparison
         for folder, machine, arguments, taken in (
-                ("engine", "gpus=1,jpeg=2", (), lambda n: n > made),
-                ("asked", "gpus=1,jpeg=2", ("--decoder", "gpu"), lambda n: n > made),
-                ("never", "gpus=1,jpeg=2", ("--decoder", "cpu"), lambda n: n == 0),
-                ("wrong", "gpus=1,jpeg=3", (), lambda n: n == 1),
-                ("refusing", "gpus=1,jpeg=4", (), lambda n: n == 1)):
+                ("auto", "gpus=1", (), lambda n: n > made),
+                ("asked", "gpus=1", ("--decoder", "gpu"), lambda n: n > made),
+                ("never", "gpus=1", ("--decoder", "cpu"), lambda n: n == 0),
+                ("wrong", "gpus=1,jpeg=1", (), lambda n: n == made),
+                ("refusing", "gpus=1,jpeg=2", (), lambda n: n == made)):
             found = self.batch_of_jpegs(machine, folder, *arguments, status=1)
             self.assertEqual(found[:2], expected[:2], folder)
             self.assertTrue(taken(found[3][0]), f"{folder}: {found[3]}")
-            self.assertEqual("engine is not used: its pixels differ from libjpeg's" in found[2], folder == "wrong", found[2])
-            self.assertEqual("engine is not used: it refuses" in found[2], folder == "refusing", found[2])
-        found = self.batch_of_jpegs("gpus=2,jpeg=2", "two", devices=("--devices", "cuda:0,cuda:1,cpu"), status=1)
+            self.assertEqual("does not decode JPEGs: its pixels differ from libjpeg's" in found[2], folder == "wrong", found[2])
+            self.assertEqual("does not decode JPEGs: it refuses" in found[2], folder == "refusing", found[2])
+        found = self.batch_of_jpegs("gpus=2", "two", devices=("--devices", "cuda:0,cuda:1,cpu"), status=1)
         self.assertEqual(found[:2], expected[:2])
         _, errors, _ = self.on("gpus=1,jpeg=1", "batch", "jpegs", "-o", "none", "--decoder", "gpu", status=NO_DEVICE)
-        self.assertIn("no JPEG engine is usable: nvJPEG 0.1.2 finds none", errors)
-        for machine, said in (("gpus=1,jpeg=2", "JPEG: the GPU's engine (nvJPEG 0.1.2)"),
-                              ("gpus=1,jpeg=3", "JPEG: libjpeg (the GPU's engine: its pixels differ from libjpeg's")):
+        self.assertIn("no GPU decodes JPEGs: its pixels differ", errors)
+        for machine, said in (("gpus=1", "JPEG: the GPU (on its multiprocessors)"),
+                              ("gpus=1,jpeg=1", "JPEG: libjpeg (the GPU: its pixels differ from libjpeg's")):
             output, _, _ = self.on(machine, "info")
             self.assertIn(said, output.decode())
-        output, _, _ = self.on("gpus=1,jpeg=3", "selftest")
-        self.assertIn("not used  JPEG engine: its pixels differ from libjpeg's", output.decode())
+        output, _, _ = self.on("gpus=1,jpeg=1", "selftest")
+        self.assertIn("not used  JPEG on the GPU: its pixels differ from libjpeg's", output.decode())
         self.assertIn("all agree", output.decode())
 
     def test_refused(self):

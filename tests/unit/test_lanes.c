@@ -24,7 +24,6 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 
 /* The library has these too. */
 #define in_flight_end            lanes_end
-#define in_flight_most           lanes_most_in_flight
 #define in_flight_add_statistics lanes_add_statistics
 #define hs_submit                lanes_submit
 #define hs_submit_file           lanes_submit_file
@@ -60,7 +59,6 @@ static in_flight_ring *ring_make(void) {
 
 static void ring_free(in_flight_ring *f) {
   pthread_cond_destroy(&f->unread);
-  pthread_cond_destroy(&f->encoded);
   pthread_cond_destroy(&f->done);
   pthread_cond_destroy(&f->work);
   pthread_mutex_destroy(&f->lock);
@@ -74,7 +72,6 @@ static void add_image(in_flight_ring *f, int32_t lanes_most, int32_t group_most)
   s->lanes_most = lanes_most;
   s->group_most = group_most;
   s->state = SLOT_READY;
-  s->decoded_in = -1;
   s->lane = -1;
   f->end++;
   in_flight_wake_lanes(f);
@@ -192,7 +189,7 @@ static void test_overtaking(void **state) {
   in_flight_ring *f = ring_make();
   for (int i = 0; i < 4; i++) add_image(f, LANES, 1);
   pthread_mutex_lock(&f->lock);
-  ring_slot(f, 0)->state = ring_slot(f, 2)->state = SLOT_DECODING;
+  ring_slot(f, 0)->state = ring_slot(f, 2)->state = SLOT_READING;
   assert_false(may_take(&f->lanes[0], &first));
   f->any_order = true;
   assert_int_equal(take(&f->lanes[0], &first), 1);

@@ -284,7 +284,7 @@ static bool batch_make_lock(batch_run *batch) {
 }
 
 /* Whether a device decodes JPEGs: then they stay encoded, whichever device takes them. A mask lies on the host, and beside it the
-   picture. message: the first engine that is there and not used. */
+   picture. message: of the first whose pixels are not libjpeg's. */
 static bool batch_keeps_encoded(const batch_run *batch, char *message, size_t message_bytes) {
   bool any = false;
   char reason[BATCH_MESSAGE_BYTES];
@@ -292,7 +292,7 @@ static bool batch_keeps_encoded(const batch_run *batch, char *message, size_t me
     const int32_t decodes = hs_decodes_jpeg(batch->feeders[i].context, reason, sizeof reason);
     any = any || decodes > 0;
     if (decodes < 0 && message_bytes > 0 && message[0] == '\0')
-      hs_message_set(message, message_bytes, "the GPU's JPEG engine is not used: %s", reason);
+      hs_message_set(message, message_bytes, "the GPU does not decode JPEGs: %s", reason);
   }
   return any;
 }
@@ -342,8 +342,6 @@ static hs_status batch_prepare(batch_run *batch, char *message, size_t message_b
   if (status != HS_OK) return status;
   if (batch->work.load) batch->load = *batch->work.load;
   batch->load.keep_encoded = batch_keeps_encoded(batch, message, message_bytes);
-  for (int32_t i = 0; i < batch->work.device_count && batch->load.keep_encoded != 0; i++)
-    if (batch->feeders[i].most == BATCH_FLYING) batch->feeders[i].most = BATCH_FLYING_JPEG;
   if (!batch_make_room(batch) || !buffer_pool_make(&batch->pool, batch->work.allocator)) return HS_ERR_MEMORY;
   batch->pixels = buffer_pool_allocator(&batch->pool);
   batch->load.struct_size = sizeof batch->load;

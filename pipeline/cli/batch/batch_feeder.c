@@ -44,7 +44,7 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
   feeder->most = options->in_flight > 0 ? options->in_flight : BATCH_IN_FLIGHT;
   if (status == HS_OK && !feeder->context->cuda) feeder->context->ring_images = BATCH_RING;
   if (status == HS_OK && feeder->context->cuda && options->in_flight == 0) {
-    feeder->most = feeder->batch->load.keep_encoded != 0 ? BATCH_FLYING_JPEG : BATCH_FLYING;
+    feeder->most = BATCH_FLYING;
     feeder->context->options.in_flight = BATCH_RING;
     feeder->context->lanes_sleep = true;
     feeder->context->any_order = true;
@@ -98,12 +98,30 @@ static void feeder_renew(batch_feeder *feeder) {
   for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
 }
 
+/* A file that stayed encoded says what is wrong with it when it is read again. */
+static void feeder_explain(const batch_run *batch, batch_slot *slot, hs_status *status, char *reason, size_t bytes) {
+  hs_load_options load = batch->load;
+  char said[BATCH_MESSAGE_BYTES] = "";
+  hs_image image;
+  if (slot->image.layout != HS_JPEG || hs_status_class_of(*status) != HS_CLASS_ARGUMENT) return;
+  load.exif = &slot->exif;
+  load.keep_encoded = 0;
+  load.message = said;
+  load.message_bytes = sizeof said;
+  const hs_status read = hs_load_image(batch->work.path(batch->work.user, slot->index), &load, &image);
+  hs_image_free(&image);
+  if (read == HS_OK) return;
+  *status = read;
+  slot->width = slot->height = 0;
+  hs_message_set(reason, bytes, "%s", said);
+}
+
 /* Waits for the image in flight that is done first. */
 static void feeder_collect(batch_feeder *feeder) {
   batch_run *batch = feeder->batch;
   hs_features *list = bounded_queue_pop(&batch->free_lists);
   uint64_t image;
-  const hs_status status = in_flight_wait_any(feeder->context, list, &image);
+  hs_status status = in_flight_wait_any(feeder->context, list, &image);
   batch_slot *slot = feeder_take(feeder, image, true);
   slot->milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
   if (status == HS_OK) {
@@ -112,8 +130,11 @@ static void feeder_collect(batch_feeder *feeder) {
     batch_finish(batch, slot);
     return;
   }
+  char reason[BATCH_MESSAGE_BYTES];
+  hs_message_set(reason, sizeof reason, "%s", hs_last_error(feeder->context));
+  feeder_explain(batch, slot, &status, reason, sizeof reason);
   bounded_queue_push(&batch->free_lists, list);
-  batch_fail(batch, slot, status, hs_last_error(feeder->context));
+  batch_fail(batch, slot, status, reason);
   if (hs_status_class_of(status) == HS_CLASS_DEVICE) feeder_renew(feeder);
 }
 

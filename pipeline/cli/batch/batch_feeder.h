@@ -10,7 +10,6 @@
 enum {
   BATCH_IN_FLIGHT = 8,     /* the meaning of 0 in hs_options.in_flight */
   BATCH_FLYING = 32,       /* images in a GPU's hands: enough for its lanes and their next ones */
-  BATCH_FLYING_JPEG = 112, /* where its engine decodes them: batches of that more */
   BATCH_FLYING_MOST = 256, /* the range of hs_options.in_flight */
   /* A device's ring is longer than that: small images go on while a large one that came before them is still worked on. */
   BATCH_RING = 128,

@@ -23,7 +23,8 @@ void cli_input_init(cli_input *input, const option_set *set, const hs_options *o
   input->load.jpeg_scale = cli_decode_scale(set);
   input->load.max_image_size = set->values[OPTION_MAX_IMAGE_SIZE].integer;
   input->masks = set->values[OPTION_MASKS].given ? set->values[OPTION_MASKS].text : NULL;
-  input->load.keep_encoded = options->decoder == HS_DECODER_GPU; /* for one picture the engine is not worth opening */
+  input->load.keep_encoded =
+      options->decoder == HS_DECODER_GPU; /* for one picture the comparison is not worth its time */
   cli_input_for(input, set, false);
 }
 

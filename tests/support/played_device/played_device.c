@@ -45,7 +45,7 @@ static void write_log(void) {
   for (int32_t i = 0; i < played.gpu_count; i++)
     fprintf(out, "gpu %d: %s, %llu launches\n", (int)i, played.gpus[i].entered ? "entered" : "untouched",
             (unsigned long long)played.gpus[i].launches);
-  if (played.jpeg) fprintf(out, "engine: %llu\n", (unsigned long long)played.decoded);
+  fprintf(out, "decoded: %llu\n", (unsigned long long)played.decoded);
   fprintf(out, "alive: %lld\n", (long long)played.alive);
   (void)fclose(out);
 }
@@ -75,7 +75,7 @@ static void played_read(void) {
     played.gpus[i].error = (int32_t)number_of(text, "error=", 0);
     played.gpus[i].mode = (int32_t)number_of(text, "mode=", 0);
   }
-  played.jpeg = (played_jpeg)number_of(text, "jpeg=", PLAYED_JPEG_NO_LIBRARY);
+  played.jpeg = (played_jpeg)number_of(text, "jpeg=", PLAYED_JPEG_RIGHT);
   played.fail_at = (uint64_t)number_of(text, "fail=", 0);
   played.lost_at = number_of(text, "losing=", 0) != 0;
   const long lost = number_of(text, "lost=", -1);

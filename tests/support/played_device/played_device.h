@@ -23,15 +23,8 @@ typedef struct played_gpu {
   uint64_t launches;
 } played_gpu;
 
-/* The JPEG engine of its GPUs: nvJPEG is not there, or finds none, or one that is right, is wrong by one in a pixel, or takes no
-   file. */
-typedef enum played_jpeg {
-  PLAYED_JPEG_NO_LIBRARY,
-  PLAYED_JPEG_ABSENT,
-  PLAYED_JPEG_RIGHT,
-  PLAYED_JPEG_DIFFERS,
-  PLAYED_JPEG_REFUSES
-} played_jpeg;
+/* How its GPUs decode JPEGs: right, wrong by one in a pixel, or leaving all to libjpeg. */
+typedef enum played_jpeg { PLAYED_JPEG_RIGHT, PLAYED_JPEG_DIFFERS, PLAYED_JPEG_REFUSES } played_jpeg;
 
 typedef struct played_machine {
   int32_t gpu_count, driver, runtime;
@@ -43,7 +36,7 @@ typedef struct played_machine {
   int64_t alive;    /* allocations, streams, events and graphs not yet destroyed */
   uint64_t event_waits;
   played_jpeg jpeg;
-  uint64_t decoded; /* batches that the engine took */
+  uint64_t decoded; /* JPEGs */
   bool pinned;      /* pictures count as lying in pinned memory, not in ordinary memory */
 } played_machine;
 
@@ -52,7 +45,7 @@ extern played_machine played;
 /* A machine with this many GPUs of 1 GiB, all in order. Nothing may be alive. */
 void played_reset(int32_t gpus);
 
-/* Changes the number of things alive; counts a batch that the engine took. */
+/* Changes the number of things alive; counts a JPEG decoded. */
 void played_count(int64_t change);
 void played_count_decoded(void);
 

@@ -1,4 +1,5 @@
-/* Whether a GPU's JPEG engine gives libjpeg's pixels: decided before its first use, by JPEGs of every kind that it is given. */
+/* Whether a GPU decodes JPEGs to libjpeg's pixels, whichever libjpeg this is: decided before it is first asked to, by made files of
+   every kind that it takes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,14 +7,15 @@
 #include "pipeline/base/message.h"
 #include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_jpeg.h"
-#include "pipeline/encoded/engine_check.h"
+#include "pipeline/encoded/decoder_check.h"
+#include "pipeline/encoded/picture_source.h"
 #include "pipeline/image_io/jpeg_stream.h"
 
 /* Luma samples across and down for one of chroma; 0: gray. */
 static const int32_t samplings[][2] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}, {0, 0}};
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings, SIDE_MOST = 80, CHECKED = 64 };
 
-made_jpeg engine_check_made(uint32_t number) {
+made_jpeg decoder_check_made(uint32_t number) {
   const uint32_t kind = number % SAMPLINGS, drawn = number / SAMPLINGS;
   static const int32_t amplitudes[] = {85, 300, 1023, 2047}, qualities[] = {0, 90, 50, 100, 10};
   return (made_jpeg){.width = 1 + (int32_t)(number * 37 % SIDE_MOST),
@@ -39,7 +41,7 @@ typedef struct made_set {
 static bool make_set(uint32_t first, int32_t count, made_set *set) {
   bool made = true;
   for (int32_t i = 0; i < count && made; i++) {
-    const made_jpeg jpeg = engine_check_made(first + (uint32_t)i);
+    const made_jpeg jpeg = decoder_check_made(first + (uint32_t)i);
     made = made_jpeg_write(&jpeg, &set->files[i], &set->sizes[i]) == HS_OK &&
            hs_load_image_memory(set->files[i], set->sizes[i], NULL, &set->expected[i]) == HS_OK;
   }
@@ -53,7 +55,7 @@ static void free_set(made_set *set) {
   }
 }
 
-/* Pixels of file i that differ; -1: they cannot be fetched. */
+/* Pixels that differ; -1: they cannot be fetched. */
 static int64_t compare(hs_context *c, const cuda_jpeg_rows *rows, const hs_image *expected) {
   unsigned char pixels[SIDE_MOST * SIDE_MOST];
   const int32_t count = expected->width * expected->height;
@@ -63,24 +65,33 @@ static int64_t compare(hs_context *c, const cuda_jpeg_rows *rows, const hs_image
   return different;
 }
 
-bool engine_check_run(hs_context *c, uint32_t first, int32_t count, char *reason, size_t reason_bytes) {
+bool decoder_check_run(hs_context *c, uint32_t first, int32_t count, char *reason, size_t reason_bytes) {
   made_set set;
-  cuda_jpeg_file files[CUDA_JPEG_MOST] = {{0}};
+  hs_image files[CUDA_JPEG_MOST];
+  const hs_image *views[CUDA_JPEG_MOST] = {NULL};
   cuda_jpeg_rows rows[CUDA_JPEG_MOST];
   memset(&set, 0, sizeof set);
   bool equal = make_set(first, count, &set);
   if (!equal) hs_message_set(reason, reason_bytes, "it could not be compared with libjpeg");
-  for (int32_t i = 0; i < count && equal; i++)
-    files[i] = (cuda_jpeg_file){
-        .bytes = set.files[i], .size = set.sizes[i], .width = set.expected[i].width, .height = set.expected[i].height};
-  if (equal && !cuda_jpeg_decode(c, 0, files, count, rows)) {
+  for (int32_t i = 0; i < count && equal; i++) {
+    files[i] = (hs_image){.data = set.files[i],
+                          .width = set.expected[i].width,
+                          .height = set.expected[i].height,
+                          .stride_bytes = set.sizes[i],
+                          .layout = HS_JPEG};
+    views[i] = &files[i];
+  }
+  if (equal && !picture_decode(c, views, count, rows)) {
     hs_message_set(reason, reason_bytes, "it refuses the JPEGs it is compared by");
     equal = false;
   }
   for (int32_t i = 0; i < count && equal; i++) {
     const int64_t different = compare(c, &rows[i], &set.expected[i]);
-    equal = different == 0;
-    if (!equal)
+    equal = different == 0 && cuda_jpeg_refused(c) < 0;
+    if (!equal && cuda_jpeg_refused(c) >= 0)
+      hs_message_set(reason, reason_bytes, "it refuses made picture %lu",
+                     (unsigned long)first + (unsigned long)cuda_jpeg_refused(c));
+    else if (!equal)
       hs_message_set(reason, reason_bytes, "its pixels differ from libjpeg's: %lld of made picture %lu",
                      (long long)different, (unsigned long)first + (unsigned long)i);
   }
@@ -88,14 +99,14 @@ bool engine_check_run(hs_context *c, uint32_t first, int32_t count, char *reason
   return equal;
 }
 
-bool engine_check_ready(hs_context *c) {
+bool decoder_check_ready(hs_context *c) {
   char reason[CUDA_JPEG_REASON_BYTES] = "";
   const char *said;
   if (cuda_jpeg_ask(c, &said) == CUDA_JPEG_READY) return true;
   if (cuda_jpeg_open(c) != CUDA_JPEG_OPEN) return false;
   bool equal = true;
   for (uint32_t first = 0; first < CHECKED && equal; first += CUDA_JPEG_MOST)
-    equal = engine_check_run(c, first, CUDA_JPEG_MOST, reason, sizeof reason);
+    equal = decoder_check_run(c, first, CUDA_JPEG_MOST, reason, sizeof reason);
   cuda_jpeg_judge(c, equal ? NULL : reason);
   return equal;
 }
@@ -106,7 +117,7 @@ int32_t hs_decodes_jpeg(hs_context *c, char *message, size_t message_bytes) {
   cuda_jpeg_state state = CUDA_JPEG_OFF;
   if (c) {
     context_clear_error(c);
-    (void)engine_check_ready(c);
+    (void)decoder_check_ready(c);
     state = cuda_jpeg_ask(c, &said);
     backend_report(c);
   }
