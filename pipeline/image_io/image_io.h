@@ -92,7 +92,7 @@ hs_status image_read_bmp(const image_request *request, hs_image *image);
 /* Whether a file begins as a BMP: two letters alone would be too little. */
 bool bmp_is_header(const uint8_t *bytes, size_t size);
 
-/* A JPEG that a GPU's engine may decode, left as it is: *image gets a view of the request's bytes. False: it is to be
+/* A JPEG that a GPU may decode, left as it is: *image gets a view of the request's bytes. False: it is to be
    decoded here, for whatever reason. */
 bool image_keep_jpeg(const image_request *request, hs_image *image);
 

@@ -1,4 +1,4 @@
-/* The headers of a JPEG that an engine may take; see jpeg_stream.h. */
+/* The headers of a JPEG that a GPU may take; see jpeg_stream.h. */
 #include <string.h>
 
 #include "pipeline/image_io/jpeg_stream.h"
@@ -65,12 +65,9 @@ static bool read_codes(header_reader *r, segment s) {
 static bool sampling_is_known(jpeg_stream *stream) {
   jpeg_component *c = stream->components;
   int32_t blocks = 0;
-  stream->engine_takes = c[0].across <= 2 && c[0].down <= 2;
   for (int32_t i = 0; i < stream->component_count; i++) {
     const bool fits = c[i].across >= 1 && c[i].across <= 4 && c[i].down >= 1 && c[i].down <= 4;
     if (!fits || c[i].across > c[0].across || c[i].down > c[0].down) return false;
-    if (i > 0 || stream->component_count == 1)
-      stream->engine_takes = stream->engine_takes && c[i].across == 1 && c[i].down == 1;
     blocks += c[i].across * c[i].down;
   }
   if (stream->component_count == 1) c[0].across = c[0].down = 1;

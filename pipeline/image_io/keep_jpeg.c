@@ -1,4 +1,4 @@
-/* A JPEG that stays encoded until a GPU's engine decodes it; see image_keep_jpeg. */
+/* A JPEG that stays encoded until a GPU decodes it; see image_keep_jpeg. */
 #include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/jpeg_stream.h"
@@ -15,15 +15,15 @@ bool image_keep_jpeg(const image_request *request, hs_image *image) {
   if (!request->keep_encoded || request->keep_colour || request->jpeg_scale > 1 || request->max_image_size > 0)
     return false;
   jpeg_stream *stream = hs_memory_alloc(request->allocator, sizeof *stream);
-  const bool whole = stream && jpeg_stream_open(request->bytes, request->size, stream) &&
-                     is_within_limits(request, stream) && jpeg_stream_follow(request->bytes, request->size, stream);
-  if (whole) {
+  const bool kept =
+      stream && jpeg_stream_open(request->bytes, request->size, stream) && is_within_limits(request, stream);
+  if (kept) {
     const int orientation = request->apply_exif && stream->tags.orientation > 0 ? stream->tags.orientation : 1;
     const exif_placement placement = exif_place(orientation, stream->width, stream->height);
     *image = (hs_image){.data = request->bytes,
                         .width = placement.width,
                         .height = placement.height,
-                        .stride_bytes = stream->end,
+                        .stride_bytes = request->size,
                         .type = HS_U8,
                         .layout = HS_JPEG,
                         .exif_orientation = orientation > 1 ? orientation : 0};
@@ -32,5 +32,5 @@ bool image_keep_jpeg(const image_request *request, hs_image *image) {
                 image);
   }
   hs_memory_release(request->allocator, stream);
-  return whole;
+  return kept;
 }

@@ -86,8 +86,6 @@ MUTANTS = (
     _mutant("jpeg_many_scans", "pipeline/image_io/read_jpeg.c", "decoder->jpeg.input_scan_number > READ_JPEG_MAX_SCANS", "0",
             "unit.image_corpus"),
     _mutant("jpeg_ends_early", "pipeline/image_io/read_jpeg.c", "  if (!complete)\n", "  if (0)\n", "unit.image_jpeg", "unit.image_corpus"),
-    _mutant("jpeg_large_sums", "pipeline/image_io/jpeg_follow.c", "return sum_exactly(behind_dc, f) + dc <= JPEG_SUM_MOST",
-            "return true", "unit.jpeg_stream"),
     _mutant("jpeg_short_for_its_blocks", "pipeline/image_io/jpeg_pack.c", "blocks / 4 > coded", "blocks == 0", "unit.jpeg_scan"),
     _mutant("png_short_for_its_size", "pipeline/image_io/read_png.c", "row_bytes / READ_PNG_DEFLATE_RATIO > decoder->request->size / height + 1", "0",
             "unit.image_png"),
