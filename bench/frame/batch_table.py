@@ -6,8 +6,8 @@ usage: batch_table.py BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png [--images N] [--r
 Makes three collections in /dev/shm (or TMPDIR) with OpenCV, of crops of a large mosaic (bench_3840x2160.png) and of a
 smaller one (bench_1920x1080.png), and of hartsift's generated scenes: dense 1920x1080, 1500x1000, and nine sizes from 0.5 to
 20 megapixels. A collection has --images files (960), of which the first 96 (mixed: 90) are different pictures. Every way to
-run is run --runs times (2), and the last counts. Decoders: gpu is the GPU's engine, cpu the cores. --manifests N: as many
-small files of all kinds of JPEG, whose manifests must be equal with the engine, without it and on the CPU.
+run is run --runs times (2), and the last counts. Decoders: gpu is the GPU, cpu the cores. --manifests N: as many
+small files of all kinds of JPEG, whose manifests must be equal decoded by the GPU, by the cores and without a GPU.
 """
 import argparse
 import json
@@ -139,8 +139,8 @@ def compare_manifests(build, folder):
         with open(f"{folder}/out/manifest.csv", encoding="utf-8") as file:
             manifests.append(file.read())
     equal = all(manifest == manifests[0] for manifest in manifests)
-    print(f"\n{len(manifests[0].splitlines()) - 1} lines of manifests {'equal' if equal else 'DIFFER'}: with the engine, "
-          f"without it, on the CPU ({', '.join(f'{rate:.0f}' for rate in rates)} images/s)")
+    print(f"\n{len(manifests[0].splitlines()) - 1} lines of manifests {'equal' if equal else 'DIFFER'}: decoded by the GPU, "
+          f"by the cores, without a GPU ({', '.join(f'{rate:.0f}' for rate in rates)} images/s)")
     return equal
 
 

@@ -92,9 +92,9 @@ typedef enum hs_device {
 
 /* What decodes JPEGs, to the same pixels. */
 typedef enum hs_decoder {
-  HS_DECODER_AUTO = 0, /* a GPU's JPEG engine where there is one that passed its comparison, else libjpeg */
+  HS_DECODER_AUTO = 0, /* a GPU where there is one that passed its comparison, else libjpeg */
   HS_DECODER_CPU = 1,  /* libjpeg */
-  HS_DECODER_GPU = 2   /* a GPU's JPEG engine; hs_create fails where there is none */
+  HS_DECODER_GPU = 2   /* a GPU; hs_create fails where none does */
 } hs_decoder;
 
 struct hs_expert_options; /* hartsift_expert.h */
@@ -332,9 +332,9 @@ typedef struct hs_load_options {
                              section 2), the other side rounded down as COLMAP's max_image_size does. The limits are for
                              what is decoded. 0: never; 0 or more; 0 */
   int32_t
-      keep_encoded; /* 1: leave a JPEG as it is that a GPU's JPEG engine may decode, see HS_JPEG: a baseline one, gray or
-                           YCbCr of 4:4:4, 4:2:2, 4:4:0 or 4:2:0, that was followed to its end and found whole. Others
-                           are decoded, as all are with keep_colour, jpeg_scale or max_image_size. 0 */
+      keep_encoded; /* 1: leave a JPEG as it is that a GPU may decode, see HS_JPEG: a baseline one, gray or YCbCr in one
+                           scan. Damaged data is found when it is decoded. Others are decoded now, as all are with
+                           keep_colour, jpeg_scale or max_image_size. 0 */
   int32_t
       only_files; /* 1: a path names a file, whatever it is: for names that a program's users give. 0: "-" is standard
                          input, "@scene" a picture. 0 */
@@ -357,10 +357,10 @@ HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_l
    image is as large as it was. Once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
 HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
 
-/* 1: the context's GPU decodes JPEGs that were kept encoded, to libjpeg's pixels; 0: it has no engine for that, the CPU does; -1:
-   it has one whose pixels differ, or that fails, and the CPU does. The first call opens the engine through NVIDIA's nvJPEG,
-   where the loader finds that (libnvjpeg.so.13 or .12), and compares it with libjpeg on 64 made pictures, which takes about
-   half a second. message: null, or gets the library's name and version, or why not; message_bytes of it. */
+/* 1: the context's GPU decodes JPEGs that were kept encoded, on its multiprocessors, to libjpeg's pixels; 0: the context is a
+   hybrid one, works on the CPU, or was asked for HS_DECODER_CPU; -1: its pixels differ from those of the libjpeg that is
+   there, or it fails, and the CPU decodes. The first call compares 64 made pictures. message: null, or gets what decodes,
+   or why not; message_bytes of it. */
 HS_API int32_t hs_decodes_jpeg(hs_context *context, char *message, size_t message_bytes);
 
 /* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct; a view of
@@ -378,9 +378,9 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
    The same calls for a picture in a file, or for a file's bytes: read and decoded by the library, on as many of its threads
    as options.threads says. load: as for hs_load_image, null: the defaults; but its limits, where they are 0, are those of
    hs_options, the reason of a failure is hs_last_error's, message, allocator and keep_colour are not looked at, and what
-   is found is in pixels of the original with max_image_size too. JPEGs are decoded by the GPU's engine where
-   options.decoder is HS_DECODER_GPU, or where load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and there is one
-   (the first such call opens it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where max_image_size made
+   is found is in pixels of the original with max_image_size too. JPEGs are decoded by the GPU where
+   options.decoder is HS_DECODER_GPU, or where load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and it decodes
+   (the first such call compares it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where max_image_size made
    that smaller, of the original's. */
 
 /* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A CPU's context with max_memory_bytes, which would

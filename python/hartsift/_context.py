@@ -13,7 +13,6 @@ from ._encoded import EncodedFile
 from ._errors import check
 from ._images import Picture
 from ._library import library
-from ._nvjpeg import bring_nvjpeg
 from ._options import ENUMERATIONS, OptionsSet
 
 
@@ -43,8 +42,6 @@ class Context:
     def __init__(self, options: OptionsSet) -> None:
         self.handle = ctypes.c_void_p()
         message = _library.message_room()
-        if options.view.decoder == ENUMERATIONS["decoder"]["gpu"]:
-            bring_nvjpeg()
         check(
             library.hs_create_explained(
                 ctypes.byref(self.handle), ctypes.byref(options.view), message, _library.MESSAGE_BYTES

@@ -24,7 +24,6 @@ from ._features import KEYPOINT_DTYPE, Features, fill_features
 from ._foreign import images_of_batch, is_batch, masks_of_batch
 from ._images import Channels, ImageLike, Picture, named_mask
 from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsImage, HsStatistics, library
-from ._nvjpeg import bring_nvjpeg
 from ._options import LAYOUTS, Layout, make_options, name_of
 from ._reading import Pictures, Reading, Sources, pictures_of, sources_of, stream_of
 from ._resident import DeviceFeatures, DeviceMemory
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
     from ._options import Options
 
-#: From so many files on opening the GPU's JPEG engine, half a second, is less than what it saves.
-_FILES_WORTH_THE_ENGINE = 1500
+#: From so many files on, comparing the GPU's decoder with libjpeg first takes less than decoding there saves.
+_FILES_WORTH_COMPARING = 16
 #: As many as the library has in flight by itself at most; where it has fewer, it says so.
 _IN_FLIGHT_MOST = 64
 
@@ -430,9 +429,7 @@ class Extractor:
         if masks is not None and not os.path.isdir(masks):
             raise FileError(f"masks {os.fspath(masks)!r}: expected a folder with NAME.png for the image NAME")
         given = images_of_batch(images) if is_batch(images) else images
-        keep_encoded = operator.length_hint(given, 0) >= _FILES_WORTH_THE_ENGINE
-        if keep_encoded:
-            bring_nvjpeg()
+        keep_encoded = operator.length_hint(given, 0) >= _FILES_WORTH_COMPARING
         reading = Reading(channels, value_range, exif, jpeg_scale, max_image_size, keep_encoded)
         return self._extract_each(((image, masks) for image in given), reading, return_errors)
 

@@ -106,8 +106,8 @@ class OptionsBesideSigma(TypedDict, total=False):
     in_flight: int
     images_per_launch: int
     equalize: bool
-    #: what decodes JPEG files, to the same pixels: "gpu" the GPU's JPEG engine, an error where there is none; "auto" that
-    #: for a list of 1500 files and more, where there is one
+    #: what decodes JPEG files, to the same pixels: "gpu" the GPU, an error where none does; "auto" that for a list of 16
+    #: files and more, where there is one
     decoder: Literal["auto", "cpu", "gpu"]
 
 

@@ -29,7 +29,7 @@ class Reading(NamedTuple):
     exif: bool = True
     jpeg_scale: int = 1
     max_image_size: int = 0
-    keep_encoded: bool = False  # JPEG files are left to the GPU's engine
+    keep_encoded: bool = False  # JPEG files are left to the GPU
 
 
 def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: HsOptions) -> Pictures:

@@ -231,8 +231,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
         "those of the original image, 0: never [0]"),
     [OPTION_DECODER] = CHOICE(
         "decoder", "auto|cpu|gpu", IN_EXTRACT | IN_BATCH | IN_INFO, AT(decoder),
-        "what decodes JPEG files, to the same pixels: auto, in a batch the GPU's JPEG engine where there is one that "
-        "passed its comparison, else the CPU; gpu fails where there is none [auto]"),
+        "what decodes JPEG files, to the same pixels: auto, in a batch the GPU where there is one that passed its "
+        "comparison, else the CPU; gpu fails where there is none [auto]"),
     [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", OF_EXTRACTION | IN_INFO | IN_BENCH,
                              OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_MAX_MEMORY] =
