@@ -31,7 +31,8 @@ static void make_order(const jpeg_codes *codes, bool of_ac, jpeg_code_order *ord
 
 /* A code of n bits has all places whose bits begin with it. */
 static void fill(uint16_t *steps, int32_t bits, int32_t n, int32_t code, uint16_t step) {
-  for (int32_t i = code << (bits - n); n <= bits && i < (code + 1) << (bits - n); i++) steps[i] = step;
+  if (n > bits) return;
+  for (int32_t i = code << (bits - n); i < (code + 1) << (bits - n); i++) steps[i] = step;
 }
 
 static void make_huffman(const jpeg_codes *codes, const jpeg_code_order *order, jpeg_huffman *huffman) {
