@@ -13,7 +13,7 @@ from ._encoded import EncodedFile
 from ._errors import check
 from ._images import Picture
 from ._library import library
-from ._options import ENUMERATIONS, OptionsSet
+from ._options import OptionsSet
 
 
 @dataclass(frozen=True)
