@@ -201,14 +201,20 @@ static const float *read_thinned_line(const void *source, line_strip *s, int32_t
   return line;
 }
 
+void SIMD_NAME(begin_base)(blur_job *job, const base_args *args, int32_t threads) {
+  *job = (blur_job){.base = *args,
+                    .source = &job->base,
+                    .read = args->first_octave < 0 ? read_doubled_line : read_thinned_line,
+                    .out = args->out,
+                    .region = region_or_all(args->region, &args->out),
+                    .scratch = args->work.data,
+                    .border = args->border,
+                    .filter = args->filter};
+  blur_begin(job, threads);
+}
+
 stage_status SIMD_NAME(base)(stage_queue *queue, const base_args *args) {
-  blur_job job = {.source = args,
-                  .read = args->first_octave < 0 ? read_doubled_line : read_thinned_line,
-                  .out = args->out,
-                  .region = region_or_all(args->region, &args->out),
-                  .scratch = args->work.data,
-                  .border = args->border,
-                  .filter = args->filter};
-  blur_run(queue, &job);
-  return STAGE_OK;
+  blur_job job;
+  SIMD_NAME(begin_base)(&job, args, queue_threads(queue));
+  return blur_run(queue, &job);
 }

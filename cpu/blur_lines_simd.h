@@ -4,10 +4,8 @@
 #ifndef HARTSIFT_CPU_BLUR_LINES_SIMD_H
 #define HARTSIFT_CPU_BLUR_LINES_SIMD_H
 
-#include "cpu/pyramid_work.h"
 #include "cpu/simd.h"
-#include "cpu/threads.h"
-#include "stages/pyramid.h"
+#include "cpu/stage_jobs.h"
 
 /* What a strip's lines are: samples [x0 - radius, x1 + radius), those outside the plane continued by the border. */
 typedef struct line_strip {
@@ -26,11 +24,6 @@ typedef struct line_strip {
 /* Columns at either end of a wide strip, at least, that are filtered from a copy of the line, a whole number of the row
    loop's turns; and how far inwards from there the copy goes on, because filtering reads beyond them. */
 enum { LINE_END = 128, LINE_END_REACH = 128 };
-
-/* Line y of the plane that is blurred: a pointer to sample x0 with the samples of the strip about it and WORK_OVERREAD
-   readable floats beyond either end, or only about the ends where strip->inner is set. Each line is requested once, in
-   ascending order. */
-typedef const float *(*line_reader)(const void *source, line_strip *strip, int32_t y);
 
 /* A step's way down a strip. */
 typedef struct blur_walk {
@@ -263,19 +256,6 @@ static inline line_strip strip_of(const plane_view *plane, int32_t x0, int32_t x
 
 /* ------------------------------------------------- one step, for base and blur */
 
-typedef struct blur_job {
-  const void *source;
-  line_reader read;
-  plane_view out;
-  plane_region region; /* of out */
-  float *scratch;
-  border_mode border;
-  const gaussian_filter *filter;
-  int32_t rows_ahead;
-  bool stream;
-  pyramid_work work;
-} blur_job;
-
 /* A plane too large to stay in a cache until it is read again is written with streaming stores, because these do not
    read each line before they overwrite it. Rows must begin on whole vectors. */
 enum { STREAM_BYTES = 8 << 20, STREAM_ALIGNMENT = 64 };
@@ -293,7 +273,7 @@ static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   const pyramid_work *w = &job->work;
   const plane_region *r = &job->region;
   const int32_t radius = job->filter->radius;
-  float *ring = job->scratch + (size_t)worker * w->thread_floats;
+  float *ring = job->scratch + (size_t)worker * job->scratch_floats;
   const int32_t x0 = r->x0 + chunk % w->strips * w->strip, x1 = r->x1 - x0 < w->strip ? r->x1 : x0 + w->strip;
   const int32_t first = r->y0 + chunk / w->strips * w->band, end = r->y1 - first < w->band ? r->y1 : first + w->band;
   blur_walk walk = {.source = job->source, .read = job->read, .out = job->out, .filter = job->filter, .ring = ring};
@@ -309,12 +289,16 @@ static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   if (walk.stream) simd_stream_end();
 }
 
-static inline void blur_run(stage_queue *queue, blur_job *job) {
-  const plane_region *r = &job->region;
-  if (r->x1 <= r->x0 || r->y1 <= r->y0) return;
-  job->work = pyramid_work_of(r->x1 - r->x0, r->y1 - r->y0, job->out.height, job->filter->radius, queue_threads(queue));
-  job->stream = worth_streaming(&job->out, r);
-  queue_run(queue, job->work.strips * job->work.bands, blur_chunk, job);
+/* The rest of a job that has its source, its output and its filter. */
+static inline void blur_begin(blur_job *job, int32_t threads) {
+  blur_job_divide(job, threads);
+  job->stream = worth_streaming(&job->out, &job->region);
+  job->run.task = blur_chunk;
+}
+
+static inline stage_status blur_run(stage_queue *queue, blur_job *job) {
+  queue_run(queue, job->run.chunks, job->run.task, job);
+  return STAGE_OK;
 }
 
 #endif

@@ -11,13 +11,11 @@
 
 #include "cpu/elementary_simd.h"
 #include "cpu/stages_simd.h"
-#include "cpu/threads.h"
 #include "cpu/votes_simd.h"
 #include "cpu/window_prefetch.h"
 #include "cpu/window_runs_simd.h"
 
 enum {
-  CHUNK = 8,   /* features */
   BLOCK = 256, /* samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
   BAND = 64,                                /* rows whose weights and intervals are computed at a time */
@@ -414,23 +412,22 @@ static void describe_feature(const describe_args *args, uint32_t n, uint32_t end
   write_descriptor(bins, args, n);
 }
 
-typedef struct describe_job {
-  const describe_args *args;
-  uint32_t end;
-} describe_job;
-
 static void describe_chunk(void *argument, int32_t chunk, int32_t worker) {
   const describe_job *job = argument;
-  const uint32_t first = job->args->first_feature + (uint32_t)chunk * CHUNK;
-  const uint32_t end = job->end - first < CHUNK ? job->end : first + CHUNK;
+  const uint32_t listed = atomic_load_explicit(job->end, memory_order_acquire);
+  const uint32_t first = job->args.first_feature + (uint32_t)chunk * DESCRIBE_ITEMS;
+  const uint32_t end = listed - first < DESCRIBE_ITEMS ? listed : first + DESCRIBE_ITEMS;
   (void)worker;
-  for (uint32_t n = first; n < end; n++) describe_feature(job->args, n, job->end);
+  for (uint32_t n = first; n < end; n++) describe_feature(&job->args, n, listed);
+}
+
+void SIMD_NAME(begin_describe)(describe_job *job, const describe_args *args) {
+  describe_job_begin(job, args, describe_chunk);
 }
 
 stage_status SIMD_NAME(describe)(stage_queue *queue, const describe_args *args) {
-  const feature_list *f = &args->features;
-  describe_job job = {.args = args, .end = *f->count < f->capacity ? *f->count : f->capacity};
-  if (job.end <= args->first_feature) return STAGE_OK;
-  queue_run(queue, (int32_t)((job.end - args->first_feature + CHUNK - 1) / CHUNK), describe_chunk, &job);
+  describe_job job;
+  SIMD_NAME(begin_describe)(&job, args);
+  queue_run(queue, job.run.chunks, job.run.task, &job);
   return STAGE_OK;
 }

@@ -8,46 +8,23 @@
  * that level S+1 is in a cache as far as level S+2 about it is made from (top_patch_simd.h), then it is followed to its
  * keypoint. So no map of the candidates is kept, and level S+2 nowhere.
  */
-#include <stdatomic.h>
-
-#include "cpu/keypoint_order.h"
 #include "cpu/simd.h"
 #include "cpu/stages_simd.h"
-#include "cpu/threads.h"
 #include "cpu/top_patch_simd.h"
 
 enum {
-  STRIP = 512,    /* columns */
-  BAND = 64,      /* rows: their pages stay in the TLB from strip to strip */
   ROWS_AHEAD = 2, /* how far ahead rows are asked for */
   MARGIN = 16,    /* floats beside a row of differences, so that its samples begin on a cache line */
-  ROW = STRIP + 2 * MARGIN,
+  ROW = DETECT_STRIP + 2 * MARGIN,
   DOG_LEVELS_MAX = SCALES_MAX + 1, /* all but the last */
   WAITING_MAX = 512,
   FOUND_MAX = 32
 };
 
-static int32_t strips_of(const plane_region *r) { return (r->x1 - r->x0 + STRIP - 1) / STRIP; }
-static int32_t bands_of(const plane_region *r) { return (r->y1 - r->y0 + BAND - 1) / BAND; }
-
-/* Where an octave is searched. */
-static plane_region search_of(const detect_args *args, int32_t octave_index) {
-  const octave_view *o = &args->octaves[octave_index];
-  return args->part ? args->part->search : (plane_region){0, 0, o->width, o->height};
-}
-
 /* Differences of three rows: rows[y % 3][level], from column x0. */
 typedef struct dog_rows {
   float values[3][DOG_LEVELS_MAX][ROW];
 } dog_rows;
-
-typedef struct detect_job {
-  const detect_args *args;
-  keypoint_records records;
-  int32_t first_chunk[OCTAVES_MAX + 1]; /* of an octave */
-  atomic_uint_fast64_t count;
-  atomic_uint strays;
-} detect_job;
 
 /* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
 typedef detect_stray waiting_sample;
@@ -312,24 +289,21 @@ static void search_levels(detect_strip *s, const dog_rows *d, int32_t y) {
   }
 }
 
-/* The strip and the band of a chunk of an octave, less what the border rules out. */
-static void place_strip(detect_strip *s, int32_t chunk) {
-  const octave_view *o = s->octave;
-  const plane_region r = search_of(s->args, s->octave_index);
-  const int32_t border = s->args->params.border, strips = strips_of(&r);
-  s->x0 = r.x0 + chunk % strips * STRIP;
-  s->x1 = r.x1 - s->x0 < STRIP ? r.x1 : s->x0 + STRIP;
+/* The strip and the band of a chunk. */
+static void place_strip(detect_strip *s, const detect_job *job, int32_t chunk) {
+  const plane_region r = detect_region_of(job, s->octave_index, chunk);
+  const int32_t border = s->args->params.border, last = s->octave->width - border;
+  s->x0 = r.x0;
+  s->x1 = r.x1;
+  s->y0 = r.y0;
+  s->y1 = r.y1;
   s->from = border;
-  s->to = o->width - border < s->x1 ? o->width - border : s->x1;
-  s->y0 = r.y0 + chunk / strips * BAND;
-  s->y1 = r.y1 - s->y0 < BAND ? r.y1 : s->y0 + BAND;
-  s->y0 = s->y0 < border ? border : s->y0;
-  s->y1 = s->y1 > o->height - border ? o->height - border : s->y1;
+  s->to = last < s->x1 ? last : s->x1;
 }
 
 /* A strip of an octave in which nothing has been found. */
 static void begin_strip(detect_strip *s, detect_job *job, int32_t octave_index) {
-  const detect_args *args = job->args;
+  const detect_args *args = &job->args;
   s->octave_index = octave_index;
   s->args = args;
   s->octave = &args->octaves[octave_index];
@@ -344,15 +318,13 @@ static void begin_strip(detect_strip *s, detect_job *job, int32_t octave_index) 
 
 static void detect_chunk(void *argument, int32_t chunk, int32_t worker) {
   detect_job *job = argument;
-  int32_t octave_index = 0;
   (void)worker;
   detect_strip s;
-  while (chunk >= job->first_chunk[octave_index + 1]) octave_index++;
-  begin_strip(&s, job, octave_index);
-  place_strip(&s, chunk - job->first_chunk[octave_index]);
+  begin_strip(&s, job, detect_octave_of(job, chunk));
+  place_strip(&s, job, chunk);
   dog_rows d;
   /* Lanes beyond a narrow strip are read, though never used, so they must hold numbers. */
-  if (s.x1 - s.x0 < STRIP) memset(&d, 0, sizeof d);
+  if (s.x1 - s.x0 < DETECT_STRIP) memset(&d, 0, sizeof d);
   for (int32_t y = s.y0, next = s.y0 - 1; y < s.y1; y++) {
     for (; next <= y + 1; next++) take_differences(&s, &d, next);
     search_levels(&s, &d, y);
@@ -366,26 +338,19 @@ static void detect_chunk(void *argument, int32_t chunk, int32_t worker) {
 static void follow_seed(detect_job *job) {
   detect_strip s;
   begin_strip(&s, job, 0);
-  follow_on(&s, *job->args->part->seed);
+  follow_on(&s, *job->args.part->seed);
   hand_over(&s);
 }
 
+void SIMD_NAME(begin_detect)(detect_job *job, const detect_args *args) { detect_job_begin(job, args, detect_chunk); }
+
 stage_status SIMD_NAME(detect)(stage_queue *queue, const detect_args *args) {
-  detect_job job = {.args = args};
-  assert(args->params.border >= 1 && args->params.scales <= SCALES_MAX && args->octave_count >= 1);
-  for (int32_t i = 0; i < args->octave_count; i++) {
-    const plane_region r = search_of(args, i);
-    job.first_chunk[i + 1] = job.first_chunk[i] + strips_of(&r) * bands_of(&r);
-  }
-  keypoint_records_begin(&job.records, args);
-  atomic_init(&job.count, 0);
-  atomic_init(&job.strays, 0);
+  detect_job job;
+  SIMD_NAME(begin_detect)(&job, args);
   if (args->part && args->part->seed)
     follow_seed(&job);
   else
-    queue_run(queue, job.first_chunk[args->octave_count], detect_chunk, &job);
-  keypoint_records_end(&job.records, args);
-  if (args->part) *args->part->stray_count = atomic_load(&job.strays);
-  if (args->candidates) *args->candidates = atomic_load(&job.count);
+    queue_run(queue, job.run.chunks, job.run.task, &job);
+  detect_job_end(&job);
   return STAGE_OK;
 }

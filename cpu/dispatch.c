@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/keypoint_order.h"
-#include "cpu/pyramid_work.h"
 #include "cpu/stages_ref.h"
 #include "cpu/stages_simd.h"
 
@@ -23,6 +21,7 @@
 typedef struct cpu_variant {
   const char *name;
   bool (*usable)(void);
+  stage_jobs jobs; /* none, or of every stage but matching and selection */
   stage_ops ops;
 } cpu_variant;
 
@@ -51,7 +50,9 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
 /* The stages that are written with vectors or for threads; the others stay null. */
 #define SIMD_VARIANT(ISA, USABLE)                                                                                      \
   {                                                                                                                    \
-    .name = #ISA, .usable = USABLE, .ops = {                                                                           \
+    .name = #ISA, .usable = USABLE, .jobs = {begin_base_##ISA,   begin_blur_##ISA,   begin_halve_##ISA,                \
+                                             begin_detect_##ISA, begin_orient_##ISA, begin_describe_##ISA},            \
+    .ops = {                                                                                                           \
       .base = base_##ISA,                                                                                              \
       .blur = blur_##ISA,                                                                                              \
       .halve = halve_##ISA,                                                                                            \
@@ -129,6 +130,7 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   case ID:                                                                                                             \
     if (!from->FIELD) return;                                                                                          \
     ops->FIELD = from->FIELD;                                                                                          \
+    ops->jobs[ID] = v->jobs.blur ? &v->jobs : NULL;                                                                    \
     break
     TAKE(STAGE_BASE, base);
     TAKE(STAGE_BLUR, blur);

@@ -11,6 +11,8 @@ bool ordered_start(ordered_list *list, const feature_list *features) {
   }
   list->features = *features;
   list->next = 0;
+  atomic_init(&list->appended, 0);
+  atomic_init(&list->appended_chunks, 0);
   for (int32_t i = 0; i < ORDERED_PLACES; i++) list->places[i].ready = false;
   return true;
 }
@@ -41,6 +43,12 @@ static void append_waiting(ordered_list *list) {
   }
 }
 
+static void publish(ordered_list *list) {
+  const feature_list *f = &list->features;
+  atomic_store_explicit(&list->appended, *f->count < f->capacity ? *f->count : f->capacity, memory_order_release);
+  atomic_store_explicit(&list->appended_chunks, list->next, memory_order_release);
+}
+
 static void leave_waiting(ordered_place *p, const ordered_chunk *c) {
   p->first = c->first;
   p->items = c->items;
@@ -59,6 +67,7 @@ void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *c) {
     append(&list->features, c->first, c->items, c->count, c->angle);
     list->next++;
     append_waiting(list);
+    publish(list);
     pthread_cond_broadcast(&list->moved);
   } else {
     leave_waiting(&list->places[chunk % ORDERED_PLACES], c);

@@ -9,6 +9,7 @@
 #define HARTSIFT_CPU_ORDERED_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "stages/orient.h"
 
@@ -40,6 +41,10 @@ typedef struct ordered_list {
   pthread_cond_t moved;
   feature_list features;
   int32_t next; /* the chunk whose turn it is */
+  /* What threads may read without the lock: features in the list, at most its capacity, and the chunks they are of. Who
+     reads the chunks first reads no fewer features than theirs. */
+  atomic_uint appended;
+  atomic_int appended_chunks;
   ordered_place places[ORDERED_PLACES];
 } ordered_list;
 

@@ -9,9 +9,7 @@
 #include <string.h>
 
 #include "cpu/elementary_simd.h"
-#include "cpu/ordered.h"
 #include "cpu/stages_simd.h"
-#include "cpu/threads.h"
 #include "cpu/window_prefetch.h"
 #include "cpu/window_runs_simd.h"
 
@@ -328,37 +326,33 @@ static int32_t orient_keypoint(const orient_args *args, uint32_t n, uint32_t end
   return peak_angles(bins, &args->params, angles);
 }
 
-typedef struct orient_job {
-  const orient_args *args;
-  uint32_t end;
-  ordered_list list;
-} orient_job;
-
 static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
   orient_job *job = argument;
-  ordered_chunk c = {.first = job->args->first_keypoint + (uint32_t)chunk * ORDERED_ITEMS};
+  const orient_args *args = &job->args;
+  const uint32_t end = atomic_load_explicit(&job->end, memory_order_acquire);
+  ordered_chunk c = {.first = args->first_keypoint + (uint32_t)chunk * ORDERED_ITEMS};
   (void)worker;
-  c.items = job->end - c.first < ORDERED_ITEMS ? (int32_t)(job->end - c.first) : ORDERED_ITEMS;
+  c.items = end - c.first < ORDERED_ITEMS ? (int32_t)(end - c.first) : ORDERED_ITEMS;
   for (int32_t i = 0; i < c.items; i++) {
     float *angles = c.angle + c.angles;
     c.count[i] = 1;
-    if (job->args->params.upright)
+    if (args->params.upright)
       *angles = 0.0f;
     else
-      c.count[i] = (uint8_t)orient_keypoint(job->args, c.first + (uint32_t)i, job->end, angles);
+      c.count[i] = (uint8_t)orient_keypoint(args, c.first + (uint32_t)i, end, angles);
     c.angles += c.count[i];
   }
   ordered_append(&job->list, chunk, &c);
 }
 
+bool SIMD_NAME(begin_orient)(orient_job *job, const orient_args *args) {
+  return orient_job_begin(job, args, orient_chunk);
+}
+
 stage_status SIMD_NAME(orient)(stage_queue *queue, const orient_args *args) {
-  const keypoint_list *k = &args->keypoints;
   orient_job job;
-  job.args = args;
-  job.end = *k->count < k->capacity ? *k->count : k->capacity;
-  if (job.end <= args->first_keypoint) return STAGE_OK;
-  if (!ordered_start(&job.list, &args->features)) return STAGE_OUT_OF_MEMORY;
-  queue_run(queue, (int32_t)((job.end - args->first_keypoint + ORDERED_ITEMS - 1) / ORDERED_ITEMS), orient_chunk, &job);
+  if (!SIMD_NAME(begin_orient)(&job, args)) return STAGE_OUT_OF_MEMORY;
+  queue_run(queue, job.run.chunks, job.run.task, &job);
   ordered_end(&job.list);
   return STAGE_OK;
 }

@@ -38,29 +38,29 @@ static const float *read_plane_line(const void *source, line_strip *s, int32_t y
   return line;
 }
 
-stage_status SIMD_NAME(blur)(stage_queue *queue, const blur_args *args) {
+void SIMD_NAME(begin_blur)(blur_job *job, const blur_args *args, int32_t threads) {
   assert(args->in.data != args->out.data);
-  blur_job job = {.source = &args->in,
-                  .read = read_plane_line,
-                  .out = args->out,
-                  .region = region_or_all(args->region, &args->out),
-                  .scratch = args->work.data,
-                  .border = args->border,
-                  .filter = args->filter,
-                  .rows_ahead = ROWS_AHEAD};
-  blur_run(queue, &job);
-  return STAGE_OK;
+  *job = (blur_job){.in = args->in,
+                    .source = &job->in,
+                    .read = read_plane_line,
+                    .out = args->out,
+                    .region = region_or_all(args->region, &args->out),
+                    .scratch = args->work.data,
+                    .border = args->border,
+                    .filter = args->filter,
+                    .rows_ahead = ROWS_AHEAD};
+  blur_begin(job, threads);
 }
 
-typedef struct halve_job {
-  const halve_args *args;
-  plane_region region;
-  int32_t rows; /* of a chunk */
-} halve_job;
+stage_status SIMD_NAME(blur)(stage_queue *queue, const blur_args *args) {
+  blur_job job;
+  SIMD_NAME(begin_blur)(&job, args, queue_threads(queue));
+  return blur_run(queue, &job);
+}
 
 static void halve_chunk(void *argument, int32_t chunk, int32_t worker) {
   const halve_job *job = argument;
-  const plane_view in = job->args->in, out = job->args->out;
+  const plane_view in = job->args.in, out = job->args.out;
   const plane_region *r = &job->region;
   (void)worker;
   const int32_t first = r->y0 + chunk * job->rows, end = r->y1 - first > job->rows ? first + job->rows : r->y1;
@@ -73,9 +73,15 @@ static void halve_chunk(void *argument, int32_t chunk, int32_t worker) {
   }
 }
 
+void SIMD_NAME(begin_halve)(halve_job *job, const halve_args *args) {
+  *job = (halve_job){.args = *args, .region = region_or_all(args->region, &args->out), .rows = WORK_BAND_MIN};
+  const int32_t rows = job->region.y1 - job->region.y0;
+  job->run = (stage_chunks){halve_chunk, rows > 0 ? (rows - 1) / job->rows + 1 : 0};
+}
+
 stage_status SIMD_NAME(halve)(stage_queue *queue, const halve_args *args) {
-  halve_job job = {args, region_or_all(args->region, &args->out), WORK_BAND_MIN};
-  const int32_t rows = job.region.y1 - job.region.y0;
-  if (rows > 0) queue_run(queue, (rows - 1) / job.rows + 1, halve_chunk, &job);
+  halve_job job;
+  SIMD_NAME(begin_halve)(&job, args);
+  queue_run(queue, job.run.chunks, job.run.task, &job);
   return STAGE_OK;
 }

@@ -4,6 +4,7 @@
 enum {
   LINE_FLOATS = 16,      /* of a cache line */
   CHUNKS_PER_THREAD = 3, /* so that a thread that was held up leaves work to the others */
+  BANDS_IN_STEP = 8,     /* where steps follow each other by bands */
   LINES_BESIDE_RING = 4  /* what the base needs: see base_simd.c */
 };
 
@@ -52,6 +53,16 @@ pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t plane_height
   w.ring_stride = ring_stride_of(columns);
   w.line_floats = line_floats_of(columns, radius);
   w.thread_floats = w.ring_stride * (size_t)w.ring_rows + LINES_BESIDE_RING * w.line_floats;
+  return w;
+}
+
+pyramid_work pyramid_work_in_bands(int32_t width, int32_t height, int32_t radius, int32_t threads, int32_t bands_most) {
+  pyramid_work w = pyramid_work_of(width, height, height, radius, threads);
+  int32_t bands = w.bands > BANDS_IN_STEP ? w.bands : BANDS_IN_STEP;
+  if (bands > bands_most) bands = bands_most;
+  w.band = ceil_div(ceil_div(height, bands), WORK_BLOCK_ROWS) * WORK_BLOCK_ROWS;
+  if (w.band < WORK_BAND_MIN) w.band = WORK_BAND_MIN;
+  w.bands = ceil_div(height, w.band);
   return w;
 }
 

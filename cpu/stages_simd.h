@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_CPU_STAGES_SIMD_H
 #define HARTSIFT_CPU_STAGES_SIMD_H
 
-#include "stages/ops.h"
+#include "cpu/stage_jobs.h"
 
 #define MATCH_SIMD_DECLARE(ISA)                                                                                        \
   stage_status match_##ISA(stage_queue *queue, const match_args *args);                                                \
@@ -20,6 +20,12 @@
   stage_status detect_##ISA(stage_queue *queue, const detect_args *args);                                              \
   stage_status orient_##ISA(stage_queue *queue, const orient_args *args);                                              \
   stage_status describe_##ISA(stage_queue *queue, const describe_args *args);                                          \
+  void begin_base_##ISA(blur_job *job, const base_args *args, int32_t threads);                                        \
+  void begin_blur_##ISA(blur_job *job, const blur_args *args, int32_t threads);                                        \
+  void begin_halve_##ISA(halve_job *job, const halve_args *args);                                                      \
+  void begin_detect_##ISA(detect_job *job, const detect_args *args);                                                   \
+  bool begin_orient_##ISA(orient_job *job, const orient_args *args);                                                   \
+  void begin_describe_##ISA(describe_job *job, const describe_args *args);                                             \
   affine_moments affine_moments_##ISA(const plane_view *level, const affine_window *window);                           \
   void affine_patch_##ISA(const plane_view *level, const patch_map *map, int32_t side, size_t stride, float *out);     \
   MATCH_SIMD_DECLARE(ISA)

@@ -39,8 +39,12 @@ typedef enum stage_id {
   STAGE_COUNT
 } stage_id;
 
+/* The chunks that a backend may run a stage in (cpu/stage_jobs.h). */
+struct stage_jobs;
+
 typedef struct stage_ops {
   const char *variant[STAGE_COUNT];
+  const struct stage_jobs *jobs[STAGE_COUNT]; /* null: the stage runs as a whole only */
   stage_status (*base)(stage_queue *, const base_args *);
   stage_status (*blur)(stage_queue *, const blur_args *);
   stage_status (*halve)(stage_queue *, const halve_args *);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cpu/affine_threads.h"
+#include "cpu/frame_graph.h"
 #include "cpu/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
@@ -179,6 +180,7 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .pyramid_work_plane = c->ops.pyramid_work_plane,
                         .detect_work_bytes = c->ops.detect_work_bytes,
                         .detect_reads_top = c->ops.detect_reads_top,
+                        .graph_bytes = frame_graph_sizes(&c->ops, threads),
                         .params = may_tile(c, r) ? &c->params : NULL,
                         .base_filter = &c->base_filter,
                         .step_filter = c->step_filter};

@@ -20,7 +20,7 @@ const char *plan_buffer_name(plan_buffer buffer) {
       "levels",   "blur work",     "detect work", "candidates",  "settled", "dog",     "top levels",
       "counts",   "keypoints",     "features",    "descriptors", "sources", "picture", "mask",
       "selected", "records",       "gray",        "histogram",   "scratch", "base",    "strays",
-      "order",    "feature order", "shapes",      "warped"};
+      "order",    "feature order", "shapes",      "warped",     "graph"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 
@@ -88,14 +88,33 @@ static bool measure_octave(frame_plan *plan, int32_t o, size_t *level_bytes, siz
   return hs_size_mul(floats, sizeof(float), level_bytes);
 }
 
-/* Scratch of the first octave (which: 0) or of the others (1), for steps that follow one another. */
-static bool add_work(frame_plan *plan, int32_t which, size_t floats, int32_t pyramid_step) {
+/* Scratch of detection in the first octave (which: 0) or in the others (1). */
+static bool add_detect_work(frame_plan *plan, int32_t which, int32_t first_step, int32_t last_step) {
   const plan_request *r = &plan->request;
   pyramid_geometry octaves = plan->geometry;
   pyramid_geometry_skip(&octaves, which);
-  const size_t detect_bytes = r->detect_work_bytes(&octaves, r->rules.scales, r->keypoint_capacity);
+  const size_t bytes = r->detect_work_bytes(&octaves, r->rules.scales, r->keypoint_capacity);
+  return add(plan, BUFFER_DETECT, which, bytes, 1, first_step, last_step);
+}
+
+/* Scratch of the first octave or of the others. */
+static bool add_work(frame_plan *plan, int32_t which, size_t floats, int32_t pyramid_step) {
+  const int32_t detect_step = pyramid_step + 1;
+  if (plan->request.graph_bytes)
+    return add(plan, BUFFER_BLUR_WORK, which, floats, sizeof(float), pyramid_step, detect_step);
   return add(plan, BUFFER_BLUR_WORK, which, floats, sizeof(float), pyramid_step, pyramid_step) &&
-         add(plan, BUFFER_DETECT, which, detect_bytes, 1, pyramid_step + 1, pyramid_step + 1);
+         add_detect_work(plan, which, detect_step, detect_step);
+}
+
+/* Where stages run at the same time, octaves are searched while they are made, and the keypoints of the first are listed
+   while the others are. Added before the levels, below which they then lie (add_first_octave). */
+static bool add_graph(frame_plan *plan) {
+  const plan_request *r = &plan->request;
+  const int32_t octaves = plan->geometry.octave_count;
+  if (!r->graph_bytes) return true;
+  return add(plan, BUFFER_GRAPH, 0, r->graph_bytes(octaves, r->rules.scales), 1, 0, STEP_COUNT) &&
+         add_detect_work(plan, 0, STEP_FIRST_PYRAMID, STEP_DETECT) &&
+         (octaves == 1 || add_detect_work(plan, 1, STEP_FIRST_PYRAMID, STEP_DETECT));
 }
 
 /* The first octave. Whatever is alive beside it when it is placed lies below it without gaps, so that its top levels
@@ -119,7 +138,7 @@ static bool add_octaves(frame_plan *plan) {
   const size_t levels = (size_t)r->rules.scales + (r->detect_reads_top ? 3 : 2);
   size_t level_bytes, work_floats = 0;
   if (plan->geometry.octave_count == 0) return true;
-  if (!add_first_octave(plan)) return false;
+  if (!add_graph(plan) || !add_first_octave(plan)) return false;
   for (int32_t o = 1; o < plan->geometry.octave_count; o++)
     if (!measure_octave(plan, o, &level_bytes, &work_floats) ||
         !add(plan, BUFFER_LEVELS, o, levels, level_bytes, STEP_PYRAMID, STEP_DESCRIBE))

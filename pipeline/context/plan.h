@@ -55,6 +55,7 @@ typedef enum plan_buffer {
   BUFFER_FEATURE_ORDER,                /* host, tiled: the order of the features */
   BUFFER_SHAPES,                       /* host: the affine shape of each keypoint */
   BUFFER_WARPED,                       /* host: the patches of shapes that threads are at */
+  BUFFER_GRAPH,                        /* host: the jobs of a frame whose stages run at the same time */
   PLAN_BUFFER_COUNT
 } plan_buffer;
 
@@ -96,6 +97,9 @@ typedef struct plan_request {
   bool pyramid_work_plane;
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top;
+  /* Null: the stages of a frame follow one another. Else threads run them at the same time, and this gives the bytes which
+     that takes. */
+  size_t (*graph_bytes)(int32_t octave_count, int32_t scales);
   /* For a frame in tiles; read while the plan is made and while it is used. */
   const sift_params *params;
   const gaussian_filter *base_filter, *step_filter; /* step_filter[1..S+2] */

@@ -54,6 +54,7 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w) {
   w->descriptors = buffer(plan, slab, BUFFER_DESCRIPTORS, 0);
   w->sources = buffer(plan, slab, BUFFER_SOURCES, 0);
   w->shapes = buffer(plan, slab, BUFFER_SHAPES, 0);
+  w->graph = buffer(plan, slab, BUFFER_GRAPH, 0);
   w->warped = buffer(plan, slab, BUFFER_WARPED, 0);
 }
 

@@ -19,6 +19,7 @@ typedef struct workspace {
   uint32_t *sources;          /* [keypoint]: which given keypoint it is; null when none are given */
   const uint32_t *order;      /* null: features stand in the defined order; else the n-th is item order[n] */
   affine_shape *shapes;       /* [keypoint]; null: they are circles */
+  void *graph;                /* of stages that run at the same time; null: they follow one another */
   float *warped;              /* what finding and describing shapes works in */
 } workspace;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu/affine_threads.h"
+#include "cpu/frame_graph.h"
 #include "pipeline/context/options.h"
 #include "pipeline/device/cuda_tiles.h"
 #include "pipeline/frame/given_keypoints.h"
@@ -21,6 +22,7 @@ typedef struct frame {
   workspace *work;
   int32_t octaves; /* that are wanted */
   bool levels_only;
+  bool is_oriented, is_described; /* where stages run at the same time */
   uint64_t candidates;
   uint64_t done, total; /* samples of levels made, and of all; the stages behind them count as further levels */
 } frame;
@@ -57,6 +59,26 @@ static void copy_handed_over(const plane_view *from, const plane_view *to) {
     memcpy(to->data + (size_t)y * to->stride, from->data + (size_t)y * from->stride, sizeof(float) * (size_t)to->width);
 }
 
+/* Levels 1 and 2 are still free: they hold the doubled and the plain picture. */
+static base_args base_args_of(const frame *f) {
+  const hs_context *c = f->context;
+  const workspace *w = f->work;
+  base_args args = {.source = f->request->source,
+                    .first_octave = c->options.first_octave,
+                    .grid = options_upsample_grid(&c->options),
+                    .border = (border_mode)options_rules(&c->options)->border_rule,
+                    .filter = &c->base_filter,
+                    .gray = octave_level(&w->octaves[0], 2),
+                    .work = w->blur_work[0],
+                    .doubled = octave_level(&w->octaves[0], 1),
+                    .out = octave_level(&w->octaves[0], 0)};
+  if (c->options.first_octave < 0) {
+    args.gray.width = f->request->source.width;
+    args.gray.height = f->request->source.height;
+  }
+  return args;
+}
+
 /* Level 0 of an octave: from the picture for the first, else every second sample of the octave before. */
 static stage_status build_base(frame *f, int32_t o) {
   hs_context *c = f->context;
@@ -71,20 +93,7 @@ static stage_status build_base(frame *f, int32_t o) {
                              .out = octave_level(&w->octaves[o], 0)};
     return c->ops.halve(c->queue, &args);
   }
-  /* Levels 1 and 2 are still free: they hold the doubled and the plain picture. */
-  base_args args = {.source = f->request->source,
-                    .first_octave = c->options.first_octave,
-                    .grid = options_upsample_grid(&c->options),
-                    .border = (border_mode)options_rules(&c->options)->border_rule,
-                    .filter = &c->base_filter,
-                    .gray = octave_level(&w->octaves[0], 2),
-                    .work = w->blur_work[0],
-                    .doubled = octave_level(&w->octaves[0], 1),
-                    .out = octave_level(&w->octaves[0], 0)};
-  if (c->options.first_octave < 0) {
-    args.gray.width = f->request->source.width;
-    args.gray.height = f->request->source.height;
-  }
+  const base_args args = base_args_of(f);
   return c->ops.base(c->queue, &args);
 }
 
@@ -112,21 +121,27 @@ static stage_status build_levels(frame *f, int32_t o) {
   return st;
 }
 
-/* Appends the keypoints of the octaves first..end-1, in the defined order: the first alone, or all others. */
+/* Detection in the octaves first..end-1: the first alone, or all others. */
+static detect_args detect_args_of(const frame *f, int32_t first, int32_t end, uint64_t *candidates) {
+  const hs_context *c = f->context;
+  const workspace *w = f->work;
+  return (detect_args){.octaves = w->octaves + first,
+                       .octave_count = end - first,
+                       .border = (border_mode)options_rules(&c->options)->border_rule,
+                       .top_filter = &c->step_filter[c->options.scales + 2],
+                       .params = c->params,
+                       .filter = f->request->filter,
+                       .work = w->detect_work[first > 0],
+                       .keypoints = w->keypoints,
+                       .candidates = candidates};
+}
+
+/* Appends the keypoints of these octaves, in the defined order. */
 static stage_status detect(frame *f, int32_t first, int32_t end) {
   hs_context *c = f->context;
-  workspace *w = f->work;
   uint64_t candidates = 0;
   if (end <= first) return STAGE_OK;
-  const detect_args args = {.octaves = w->octaves + first,
-                            .octave_count = end - first,
-                            .border = (border_mode)options_rules(&c->options)->border_rule,
-                            .top_filter = &c->step_filter[c->options.scales + 2],
-                            .params = c->params,
-                            .filter = f->request->filter,
-                            .work = w->detect_work[first > 0],
-                            .keypoints = w->keypoints,
-                            .candidates = &candidates};
+  const detect_args args = detect_args_of(f, first, end, &candidates);
   const stage_status st = c->ops.detect(c->queue, &args);
   f->candidates += candidates;
   return step(f, st, samples_of_range(f, first, end) * (LEVELS_OF_STAGES / 3));
@@ -148,13 +163,16 @@ static void append_given(frame *f, bool oriented) {
     given_append(&f->context->plan.geometry, f->context, f->request, o, oriented, f->work);
 }
 
+static orient_args orient_args_of(const frame *f) {
+  const hs_context *c = f->context;
+  const workspace *w = f->work;
+  return (orient_args){w->octaves, c->plan.geometry.first_octave, 0, w->keypoints, w->features, c->params, &c->scales};
+}
+
 /* The keypoints get their orientations. */
 static stage_status orient(frame *f) {
-  hs_context *c = f->context;
-  workspace *w = f->work;
-  const orient_args args = {w->octaves, c->plan.geometry.first_octave, 0, w->keypoints, w->features, c->params,
-                            &c->scales};
-  return c->ops.orient(c->queue, &args);
+  const orient_args args = orient_args_of(f);
+  return f->context->ops.orient(f->context->queue, &args);
 }
 
 /* The arguments of the stages on shapes. */
@@ -193,36 +211,94 @@ static stage_status describe_shapes(frame *f) {
   return affine_describe_run(c->queue, &c->ops, &args, f->work->warped);
 }
 
+static describe_args describe_args_of(const frame *f) {
+  const hs_context *c = f->context;
+  const workspace *w = f->work;
+  return (describe_args){w->octaves,
+                         c->plan.geometry.first_octave,
+                         c->plan.geometry.octave_count,
+                         0,
+                         w->keypoints,
+                         w->features,
+                         c->params,
+                         &c->scales,
+                         w->descriptors};
+}
+
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
-  workspace *w = f->work;
-  const describe_args args = {w->octaves,
-                              c->plan.geometry.first_octave,
-                              c->plan.geometry.octave_count,
-                              0,
-                              w->keypoints,
-                              w->features,
-                              c->params,
-                              &c->scales,
-                              w->descriptors};
   if (f->request->descriptor_bytes == 0) return STAGE_OK;
-  return c->options.affine ? describe_shapes(f) : c->ops.describe(c->queue, &args);
+  if (c->options.affine) return describe_shapes(f);
+  const describe_args args = describe_args_of(f);
+  return c->ops.describe(c->queue, &args);
+}
+
+/* ------------------------------------------------- stages at the same time */
+
+static bool tell(void *frame_run, uint64_t samples) {
+  frame *f = frame_run;
+  return step(f, STAGE_OK, samples) == STAGE_OK;
+}
+
+/* The levels, the keypoints unless they are given, and what follows without looking at all of them. */
+static stage_status run_graph(frame *f, bool levels_only) {
+  hs_context *c = f->context;
+  const frame_request *r = f->request;
+  const workspace *w = f->work;
+  uint64_t candidates[2] = {0, 0};
+  const detect_args first = detect_args_of(f, 0, 1, &candidates[0]), others = detect_args_of(f, 1, f->octaves, &candidates[1]);
+  const detect_args searches[2] = {first, others};
+  const orient_args orientation = orient_args_of(f);
+  const describe_args description = describe_args_of(f);
+  frame_graph_args args = {.ops = &c->ops,
+                           .base = base_args_of(f),
+                           .octaves = w->octaves,
+                           .octave_count = f->octaves,
+                           .scales = c->options.scales,
+                           .levels = levels_made(f),
+                           .step_filter = c->step_filter,
+                           .radius_max = c->radius_max,
+                           .scratch = {w->blur_work[0].data, f->octaves > 1 ? w->blur_work[1].data : NULL},
+                           .tell = c->progress ? tell : NULL,
+                           .owner = f,
+                           .stage_levels = LEVELS_OF_STAGES / 3,
+                           .work = w->graph};
+  if (!levels_only && !r->given) args.detect = searches;
+  f->is_oriented = args.detect && !c->options.affine;
+  if (f->is_oriented) args.orient = &orientation;
+  f->is_described = f->is_oriented && r->descriptor_bytes > 0 && c->options.max_features == 0;
+  if (f->is_described) args.describe = &description;
+  const stage_status st = frame_graph_run(c->queue, &args);
+  f->candidates += candidates[0] + candidates[1];
+  return st;
+}
+
+/* A frame that begins with another device's level, or that another device has a part of, goes stage by stage. */
+static bool runs_as_graph(const frame *f) {
+  return f->work->graph && f->octaves > 0 && f->request->skipped_octaves == 0 && !f->context->cuda;
+}
+
+/* ------------------------------------------------- the frame */
+
+static stage_status orient_step(frame *f) {
+  if (f->is_oriented) return STAGE_OK;
+  return step(f, f->context->options.affine ? orient_shapes(f) : orient(f),
+              samples_of_all(f) * (LEVELS_OF_STAGES / 3));
 }
 
 static stage_status run_stages(frame *f) {
-  const uint64_t samples = samples_of_all(f), later = samples * (LEVELS_OF_STAGES / 3);
-  f->total = samples * (uint64_t)(levels_made(f) + LEVELS_OF_STAGES);
+  f->total = samples_of_all(f) * (uint64_t)(levels_made(f) + LEVELS_OF_STAGES);
   stage_status st = step(f, STAGE_OK, 0);
-  if (st == STAGE_OK) st = build_and_detect(f);
+  if (st == STAGE_OK) st = runs_as_graph(f) ? run_graph(f, false) : build_and_detect(f);
   if (st == STAGE_OK && f->request->given) append_given(f, false);
   if (st == STAGE_OK) st = find_shapes(f, 0);
-  if (st == STAGE_OK) st = step(f, f->context->options.affine ? orient_shapes(f) : orient(f), later);
+  if (st == STAGE_OK) st = orient_step(f);
   const uint32_t shaped = *f->work->keypoints.count;
   if (st == STAGE_OK && f->request->given) append_given(f, true);
   if (st == STAGE_OK) st = find_shapes(f, shaped);
   /* Those that are dropped are not described. */
   if (st == STAGE_OK) st = select_features(f->context, f->request, f->work, 0);
-  if (st == STAGE_OK) st = describe(f);
+  if (st == STAGE_OK && !f->is_described) st = describe(f);
   return st == STAGE_OK ? step(f, st, f->total - f->done) : st;
 }
 
@@ -262,7 +338,9 @@ hs_status run_pyramid(hs_context *c, const frame_request *r, int32_t octaves, wo
   workspace_view(&c->plan, c->slab, w);
   f.total = samples_of_all(&f) * (uint64_t)levels_made(&f);
   stage_status made = step(&f, STAGE_OK, 0);
-  for (int32_t o = 0; o < octaves && made == STAGE_OK; o++) made = build_levels(&f, o);
+  const bool graph = runs_as_graph(&f);
+  if (graph && made == STAGE_OK) made = run_graph(&f, true);
+  for (int32_t o = 0; o < octaves && made == STAGE_OK && !graph; o++) made = build_levels(&f, o);
   return status_of(c, made);
 }
 

@@ -1,4 +1,5 @@
 /* What a context would cost, before it is made. */
+#include "cpu/frame_graph.h"
 #include "cpu/affine_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/float_environment.h"
@@ -54,6 +55,7 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
                                 .pyramid_work_plane = ops.pyramid_work_plane,
                                 .detect_work_bytes = ops.detect_work_bytes,
                                 .detect_reads_top = ops.detect_reads_top,
+                                .graph_bytes = frame_graph_sizes(&ops, options_threads(&o)),
                                 .params = o.affine ? NULL : &params,
                                 .base_filter = &base,
                                 .step_filter = step};
