@@ -10,11 +10,11 @@
 typedef struct level_step {
   graph_job job;
   const struct level_step *from; /* the level that it is made of; null: the picture */
-  const graph_job *after;        /* null, or a job that must be done before */
+  const graph_job *after; /* null, or a job that must be done before, because this level is where that one works */
   int32_t height;
-  int32_t rows;       /* of a band */
-  int32_t factor;     /* rows of `from` for one of its own */
-  int32_t reach;      /* rows of `from` that are read beyond these */
+  int32_t rows;   /* of a band */
+  int32_t factor; /* rows of `from` for one of its own */
+  int32_t reach;  /* rows of `from` that are read beyond these */
   uint64_t samples;
   union {
     blur_job blur;
@@ -31,8 +31,8 @@ typedef struct frame_graph {
   int32_t detections; /* how many of the two there are */
   atomic_int listed;  /* how many of these have listed their keypoints */
   work_graph work;
-  graph_job **jobs; /* in order of preference */
-  int32_t told;     /* of the jobs */
+  graph_job **jobs;   /* in order of preference */
+  int32_t told;       /* of the jobs */
   level_step steps[]; /* [octave * (levels + 1) + level] */
 } frame_graph;
 
@@ -166,7 +166,7 @@ static void add_halved(frame_graph *g, level_step *s, int32_t octave) {
   s->rows = h->rows;
   s->factor = 2;
   s->from = step_of(g, octave - 1, a->scales);
-  if (octave == 1 && a->detect) s->after = &g->detect[0];
+  if (octave == 1) s->after = a->detect ? &g->detect[0] : &step_of(g, 0, a->levels)->job;
   graph_job_begin(&s->job, h->run.task, h, (s->height - 1) / h->rows + 1, 1);
   add_job(g, &s->job, level_is_ready, s);
 }

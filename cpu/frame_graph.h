@@ -16,12 +16,13 @@ typedef struct frame_graph_args {
   const stage_ops *ops;
   base_args base;
   const octave_view *octaves;
-  int32_t octave_count; /* 1 or more */
-  int32_t scales, levels; /* S; levels above level 0 that are made, S or more */
+  int32_t octave_count;               /* 1 or more */
+  int32_t scales, levels;             /* S; levels above level 0 that are made, S or more */
   const gaussian_filter *step_filter; /* [1..levels] */
   int32_t radius_max;
-  float *scratch[2];        /* of the pyramid's steps: of the first octave, of the others */
-  const detect_args *detect; /* null: nothing is searched; else [0] is of the first octave, [1] of the others, if there are any */
+  float *scratch[2]; /* of the pyramid's steps: of the first octave, of the others */
+  const detect_args
+      *detect; /* null: nothing is searched; else [0] is of the first octave, [1] of the others, if there are any */
   const orient_args *orient;     /* null: not oriented; else all keypoints that are found */
   const describe_args *describe; /* null: not described; else all features */
   /* Null, or called on the caller's thread once for each level step, detection and orientation that is done, with its

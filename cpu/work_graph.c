@@ -63,9 +63,11 @@ static void work_on_graph(void *argument, int32_t chunk, int32_t worker) {
   spin_wait idle = {0};
   (void)chunk;
   for (int32_t first = 0; first < graph->count;) {
-    if (worker == 0 && graph->poll && !graph->poll(graph->owner))
-      atomic_store_explicit(&graph->stopped, true, memory_order_relaxed);
     if (atomic_load_explicit(&graph->stopped, memory_order_relaxed)) return;
+    if (worker == 0 && graph->poll && !graph->poll(graph->owner)) {
+      atomic_store_explicit(&graph->stopped, true, memory_order_relaxed);
+      return;
+    }
     if (run_one(graph, &first, worker))
       idle = (spin_wait){0};
     else

@@ -20,10 +20,10 @@ typedef struct graph_job {
      `chunks` (graph_job_close). What a chunk wrote is seen by whoever was told of its end by the functions below. */
   bool (*ready)(void *owner, struct graph_job *job, int32_t chunk);
   void *owner;
-  int32_t band_chunks;   /* chunk / band_chunks is the band it belongs to; 0: no bands */
-  atomic_int chunks;     /* GRAPH_CHUNKS_OPEN while their number is not known */
-  atomic_int next;       /* the next chunk to hand out */
-  atomic_int finished;   /* chunks */
+  int32_t band_chunks;        /* chunk / band_chunks is the band it belongs to; 0: no bands */
+  atomic_int chunks;          /* GRAPH_CHUNKS_OPEN while their number is not known */
+  atomic_int next;            /* the next chunk to hand out */
+  atomic_int finished;        /* chunks */
   atomic_uint_fast64_t bands; /* bit b: all chunks of band b are finished */
   atomic_int band_finished[GRAPH_BANDS_MAX];
 } graph_job;

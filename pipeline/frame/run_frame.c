@@ -10,22 +10,11 @@
 #include "cpu/frame_graph.h"
 #include "pipeline/context/options.h"
 #include "pipeline/device/cuda_tiles.h"
+#include "pipeline/frame/frame_stages.h"
 #include "pipeline/frame/given_keypoints.h"
 #include "pipeline/frame/grid_choice.h"
 #include "pipeline/frame/select_features.h"
 #include "pipeline/frame/tiled_frame.h"
-
-/* The frame being run. */
-typedef struct frame {
-  hs_context *context;
-  const frame_request *request;
-  workspace *work;
-  int32_t octaves; /* that are wanted */
-  bool levels_only;
-  bool is_oriented, is_described; /* where stages run at the same time */
-  uint64_t candidates;
-  uint64_t done, total; /* samples of levels made, and of all; the stages behind them count as further levels */
-} frame;
 
 /* What detection, orientation and description count as: about the time of so many levels. */
 enum { LEVELS_OF_STAGES = 6 };
@@ -59,26 +48,6 @@ static void copy_handed_over(const plane_view *from, const plane_view *to) {
     memcpy(to->data + (size_t)y * to->stride, from->data + (size_t)y * from->stride, sizeof(float) * (size_t)to->width);
 }
 
-/* Levels 1 and 2 are still free: they hold the doubled and the plain picture. */
-static base_args base_args_of(const frame *f) {
-  const hs_context *c = f->context;
-  const workspace *w = f->work;
-  base_args args = {.source = f->request->source,
-                    .first_octave = c->options.first_octave,
-                    .grid = options_upsample_grid(&c->options),
-                    .border = (border_mode)options_rules(&c->options)->border_rule,
-                    .filter = &c->base_filter,
-                    .gray = octave_level(&w->octaves[0], 2),
-                    .work = w->blur_work[0],
-                    .doubled = octave_level(&w->octaves[0], 1),
-                    .out = octave_level(&w->octaves[0], 0)};
-  if (c->options.first_octave < 0) {
-    args.gray.width = f->request->source.width;
-    args.gray.height = f->request->source.height;
-  }
-  return args;
-}
-
 /* Level 0 of an octave: from the picture for the first, else every second sample of the octave before. */
 static stage_status build_base(frame *f, int32_t o) {
   hs_context *c = f->context;
@@ -93,15 +62,8 @@ static stage_status build_base(frame *f, int32_t o) {
                              .out = octave_level(&w->octaves[o], 0)};
     return c->ops.halve(c->queue, &args);
   }
-  const base_args args = base_args_of(f);
+  const base_args args = frame_base_args(f);
   return c->ops.base(c->queue, &args);
-}
-
-/* How many levels above level 0 are made: those that a later stage reads from memory. */
-static int32_t levels_made(const frame *f) {
-  const hs_context *c = f->context;
-  if (f->request->given || f->levels_only) return c->options.scales;
-  return c->options.scales + (c->ops.detect_reads_top ? 2 : 1);
 }
 
 /* Level 0, and the others each from the one before. */
@@ -109,7 +71,7 @@ static stage_status build_levels(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
   stage_status st = build_base(f, o);
-  const int32_t levels = levels_made(f);
+  const int32_t levels = frame_levels_made(f);
   for (int32_t s = 1; s <= levels && st == STAGE_OK; s++) {
     const blur_args args = {.in = octave_level(&w->octaves[o], s - 1),
                             .out = octave_level(&w->octaves[o], s),
@@ -121,27 +83,12 @@ static stage_status build_levels(frame *f, int32_t o) {
   return st;
 }
 
-/* Detection in the octaves first..end-1: the first alone, or all others. */
-static detect_args detect_args_of(const frame *f, int32_t first, int32_t end, uint64_t *candidates) {
-  const hs_context *c = f->context;
-  const workspace *w = f->work;
-  return (detect_args){.octaves = w->octaves + first,
-                       .octave_count = end - first,
-                       .border = (border_mode)options_rules(&c->options)->border_rule,
-                       .top_filter = &c->step_filter[c->options.scales + 2],
-                       .params = c->params,
-                       .filter = f->request->filter,
-                       .work = w->detect_work[first > 0],
-                       .keypoints = w->keypoints,
-                       .candidates = candidates};
-}
-
 /* Appends the keypoints of these octaves, in the defined order. */
 static stage_status detect(frame *f, int32_t first, int32_t end) {
   hs_context *c = f->context;
   uint64_t candidates = 0;
   if (end <= first) return STAGE_OK;
-  const detect_args args = detect_args_of(f, first, end, &candidates);
+  const detect_args args = frame_detect_args(f, first, end, &candidates);
   const stage_status st = c->ops.detect(c->queue, &args);
   f->candidates += candidates;
   return step(f, st, samples_of_range(f, first, end) * (LEVELS_OF_STAGES / 3));
@@ -163,73 +110,38 @@ static void append_given(frame *f, bool oriented) {
     given_append(&f->context->plan.geometry, f->context, f->request, o, oriented, f->work);
 }
 
-static orient_args orient_args_of(const frame *f) {
-  const hs_context *c = f->context;
-  const workspace *w = f->work;
-  return (orient_args){w->octaves, c->plan.geometry.first_octave, 0, w->keypoints, w->features, c->params, &c->scales};
-}
-
 /* The keypoints get their orientations. */
 static stage_status orient(frame *f) {
-  const orient_args args = orient_args_of(f);
+  const orient_args args = frame_orient_args(f);
   return f->context->ops.orient(f->context->queue, &args);
-}
-
-/* The arguments of the stages on shapes. */
-static affine_args shape_args(const frame *f) {
-  const hs_context *c = f->context;
-  const workspace *w = f->work;
-  return (affine_args){.octaves = w->octaves,
-                       .first_octave = c->plan.geometry.first_octave,
-                       .octave_count = c->plan.geometry.octave_count,
-                       .keypoints = w->keypoints,
-                       .features = w->features,
-                       .shapes = w->shapes,
-                       .params = c->params,
-                       .scales = &c->scales,
-                       .descriptors = w->descriptors};
 }
 
 /* The keypoints that are listed and have none yet get their shapes. */
 static stage_status find_shapes(frame *f, uint32_t first) {
   hs_context *c = f->context;
   if (!c->options.affine) return STAGE_OK;
-  affine_args args = shape_args(f);
+  affine_args args = frame_shape_args(f);
   args.first_keypoint = first;
   return affine_shape_run(c->queue, &c->ops, &args);
 }
 
 static stage_status orient_shapes(frame *f) {
   hs_context *c = f->context;
-  affine_args args = shape_args(f);
+  affine_args args = frame_shape_args(f);
   return affine_orient_run(c->queue, &c->ops, &args, f->work->warped);
 }
 
 static stage_status describe_shapes(frame *f) {
   hs_context *c = f->context;
-  affine_args args = shape_args(f);
+  affine_args args = frame_shape_args(f);
   return affine_describe_run(c->queue, &c->ops, &args, f->work->warped);
-}
-
-static describe_args describe_args_of(const frame *f) {
-  const hs_context *c = f->context;
-  const workspace *w = f->work;
-  return (describe_args){w->octaves,
-                         c->plan.geometry.first_octave,
-                         c->plan.geometry.octave_count,
-                         0,
-                         w->keypoints,
-                         w->features,
-                         c->params,
-                         &c->scales,
-                         w->descriptors};
 }
 
 static stage_status describe(frame *f) {
   hs_context *c = f->context;
   if (f->request->descriptor_bytes == 0) return STAGE_OK;
   if (c->options.affine) return describe_shapes(f);
-  const describe_args args = describe_args_of(f);
+  const describe_args args = frame_describe_args(f);
   return c->ops.describe(c->queue, &args);
 }
 
@@ -241,21 +153,21 @@ static bool tell(void *frame_run, uint64_t samples) {
 }
 
 /* The levels, the keypoints unless they are given, and what follows without looking at all of them. */
-static stage_status run_graph(frame *f, bool levels_only) {
+static stage_status run_graph(frame *f) {
   hs_context *c = f->context;
   const frame_request *r = f->request;
   const workspace *w = f->work;
   uint64_t candidates[2] = {0, 0};
-  const detect_args first = detect_args_of(f, 0, 1, &candidates[0]), others = detect_args_of(f, 1, f->octaves, &candidates[1]);
-  const detect_args searches[2] = {first, others};
-  const orient_args orientation = orient_args_of(f);
-  const describe_args description = describe_args_of(f);
+  const detect_args searches[2] = {frame_detect_args(f, 0, 1, &candidates[0]),
+                                   frame_detect_args(f, 1, f->octaves, &candidates[1])};
+  const orient_args orientation = frame_orient_args(f);
+  const describe_args description = frame_describe_args(f);
   frame_graph_args args = {.ops = &c->ops,
-                           .base = base_args_of(f),
+                           .base = frame_base_args(f),
                            .octaves = w->octaves,
                            .octave_count = f->octaves,
                            .scales = c->options.scales,
-                           .levels = levels_made(f),
+                           .levels = frame_levels_made(f),
                            .step_filter = c->step_filter,
                            .radius_max = c->radius_max,
                            .scratch = {w->blur_work[0].data, f->octaves > 1 ? w->blur_work[1].data : NULL},
@@ -263,7 +175,7 @@ static stage_status run_graph(frame *f, bool levels_only) {
                            .owner = f,
                            .stage_levels = LEVELS_OF_STAGES / 3,
                            .work = w->graph};
-  if (!levels_only && !r->given) args.detect = searches;
+  if (!f->levels_only && !r->given) args.detect = searches;
   f->is_oriented = args.detect && !c->options.affine;
   if (f->is_oriented) args.orient = &orientation;
   f->is_described = f->is_oriented && r->descriptor_bytes > 0 && c->options.max_features == 0;
@@ -273,23 +185,22 @@ static stage_status run_graph(frame *f, bool levels_only) {
   return st;
 }
 
-/* A frame that begins with another device's level, or that another device has a part of, goes stage by stage. */
+/* A frame that begins with another device's level goes stage by stage. */
 static bool runs_as_graph(const frame *f) {
-  return f->work->graph && f->octaves > 0 && f->request->skipped_octaves == 0 && !f->context->cuda;
+  return f->work->graph && f->octaves > 0 && f->request->skipped_octaves == 0;
 }
 
 /* ------------------------------------------------- the frame */
 
 static stage_status orient_step(frame *f) {
   if (f->is_oriented) return STAGE_OK;
-  return step(f, f->context->options.affine ? orient_shapes(f) : orient(f),
-              samples_of_all(f) * (LEVELS_OF_STAGES / 3));
+  return step(f, f->context->options.affine ? orient_shapes(f) : orient(f), samples_of_all(f) * (LEVELS_OF_STAGES / 3));
 }
 
 static stage_status run_stages(frame *f) {
-  f->total = samples_of_all(f) * (uint64_t)(levels_made(f) + LEVELS_OF_STAGES);
+  f->total = samples_of_all(f) * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES);
   stage_status st = step(f, STAGE_OK, 0);
-  if (st == STAGE_OK) st = runs_as_graph(f) ? run_graph(f, false) : build_and_detect(f);
+  if (st == STAGE_OK) st = runs_as_graph(f) ? run_graph(f) : build_and_detect(f);
   if (st == STAGE_OK && f->request->given) append_given(f, false);
   if (st == STAGE_OK) st = find_shapes(f, 0);
   if (st == STAGE_OK) st = orient_step(f);
@@ -336,10 +247,10 @@ hs_status run_pyramid(hs_context *c, const frame_request *r, int32_t octaves, wo
   const hs_status st = prepare(c, r, &grown);
   if (st != HS_OK) return st;
   workspace_view(&c->plan, c->slab, w);
-  f.total = samples_of_all(&f) * (uint64_t)levels_made(&f);
+  f.total = samples_of_all(&f) * (uint64_t)frame_levels_made(&f);
   stage_status made = step(&f, STAGE_OK, 0);
   const bool graph = runs_as_graph(&f);
-  if (graph && made == STAGE_OK) made = run_graph(&f, true);
+  if (graph && made == STAGE_OK) made = run_graph(&f);
   for (int32_t o = 0; o < octaves && made == STAGE_OK && !graph; o++) made = build_levels(&f, o);
   return status_of(c, made);
 }

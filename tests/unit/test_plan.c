@@ -9,6 +9,7 @@
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "cpu/frame_graph.h"
 #include "cpu/keypoint_order.h"
 #include "cpu/pyramid_work.h"
 #include "pipeline/context/options.h"
@@ -99,10 +100,16 @@ static void check_sizes(const frame_plan *p) {
     const int32_t step = others ? STEP_PYRAMID : STEP_FIRST_PYRAMID;
     pyramid_geometry octaves = p->geometry;
     pyramid_geometry_skip(&octaves, others);
-    check_entry(p, BUFFER_BLUR_WORK, others, work[others] * 4, step, step);
-    check_entry(p, BUFFER_DETECT, others, r->detect_work_bytes(&octaves, scales, r->keypoint_capacity), step + 1,
-                step + 1);
+    /* Stages that run at the same time share no memory. */
+    const bool graph = r->graph_bytes != NULL;
+    check_entry(p, BUFFER_BLUR_WORK, others, work[others] * 4, step, graph ? step + 1 : step);
+    check_entry(p, BUFFER_DETECT, others, r->detect_work_bytes(&octaves, scales, r->keypoint_capacity),
+                graph ? STEP_FIRST_PYRAMID : step + 1, graph ? STEP_DETECT : step + 1);
   }
+  if (r->graph_bytes && p->geometry.octave_count > 0)
+    check_entry(p, BUFFER_GRAPH, 0, r->graph_bytes(p->geometry.octave_count, scales), 0, end);
+  else
+    assert_null(plan_find(p, BUFFER_GRAPH, 0));
   check_entry(p, BUFFER_COUNTS, 0, 16, 0, end);
   check_entry(p, BUFFER_KEYPOINTS, 0, (uint64_t)r->keypoint_capacity * 28, 0, end);
   check_entry(p, BUFFER_FEATURES, 0, (uint64_t)r->feature_capacity * 8, 0, end);
@@ -132,6 +139,7 @@ static void test_layout_for_many_sizes(void **state) {
       if (j % 2) r.pyramid_work_floats = pyramid_work_floats;
       r.pyramid_work_plane = i % 2 == 1;
       r.detect_reads_top = (i + j) % 3 == 0;
+      if (i % 3 != 0) r.graph_bytes = frame_graph_bytes;
       assert_int_equal(plan_make(&r, &p), HS_OK);
       check_layout(&p);
       check_sizes(&p);

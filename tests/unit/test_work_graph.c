@@ -1,0 +1,152 @@
+/*
+ * Jobs that run at the same time: every chunk once, none before what it needs, with any number of threads; jobs whose
+ * number of chunks is told on the way; and the end asked for from outside.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "cpu/work_graph.h"
+
+enum {
+  JOBS = 7,
+  CHUNKS = 90,
+  STRIPS = 3,
+  BANDS = CHUNKS / STRIPS,
+  OPEN_JOB = JOBS - 1,
+  OPEN_CHUNKS = 35,
+  THREADS_MAX = 8
+};
+
+/* Chunks write plain numbers: one that begins too early reads what is not there yet, and is a data race besides. */
+typedef struct tally {
+  graph_job jobs[JOBS];
+  graph_job *order[JOBS];
+  work_graph graph;
+  int32_t value[JOBS][CHUNKS];
+  atomic_int runs[JOBS][CHUNKS];
+  atomic_int wrong, polls;
+  int32_t polls_until_end; /* 0: to the end */
+  pthread_t caller;
+} tally;
+
+/* A job's part in a tally. */
+typedef struct part {
+  tally *t;
+  int32_t job;
+} part;
+
+static part parts[JOBS];
+
+/* Band b of a job needs the bands b - 1 to b + 1 of the job before, as a blur needs rows. */
+static bool bands_about_are_done(void *owner, graph_job *job, int32_t chunk) {
+  const part *p = owner;
+  const int32_t band = chunk / job->band_chunks, first = band > 0 ? band - 1 : 0;
+  return graph_bands_are_done(&p->t->jobs[p->job - 1], first, band + 1 < BANDS ? band + 1 : BANDS - 1);
+}
+
+/* The last job's chunks are known once the job before is done. */
+static bool is_known(void *owner, graph_job *job, int32_t chunk) {
+  const part *p = owner;
+  if (!graph_job_is_done(&p->t->jobs[p->job - 1])) return false;
+  graph_job_close(job, OPEN_CHUNKS);
+  return chunk < OPEN_CHUNKS;
+}
+
+static void add_up(void *state, int32_t chunk, int32_t worker) {
+  const part *p = state;
+  tally *t = p->t;
+  const int32_t band = chunk / STRIPS;
+  int32_t sum = worker < 0 || worker >= THREADS_MAX ? INT32_MIN / 2 : 1;
+  if (p->job > 0)
+    for (int32_t i = 0; i < CHUNKS; i++)
+      if (p->job == OPEN_JOB || (i / STRIPS >= band - 1 && i / STRIPS <= band + 1))
+        sum += t->value[p->job - 1][i] % 1000;
+  t->value[p->job][chunk] = sum;
+  atomic_fetch_add(&t->runs[p->job][chunk], 1);
+}
+
+static bool poll(void *owner) {
+  tally *t = owner;
+  if (!pthread_equal(t->caller, pthread_self())) atomic_fetch_add(&t->wrong, 1);
+  return t->polls_until_end == 0 || atomic_fetch_add(&t->polls, 1) + 1 < t->polls_until_end;
+}
+
+/* In reverse order of preference: chunks that need others are asked for first. */
+static void begin(tally *t, bool reverse) {
+  memset(t, 0, sizeof *t);
+  t->caller = pthread_self();
+  for (int32_t i = 0; i < JOBS; i++) {
+    parts[i] = (part){t, i};
+    graph_job_begin(&t->jobs[i], add_up, &parts[i], i == OPEN_JOB ? GRAPH_CHUNKS_OPEN : CHUNKS,
+                    i == OPEN_JOB ? 0 : STRIPS);
+    t->jobs[i].ready = i == 0 ? NULL : (i == OPEN_JOB ? is_known : bands_about_are_done);
+    t->jobs[i].owner = &parts[i];
+    t->order[reverse ? JOBS - 1 - i : i] = &t->jobs[i];
+  }
+  t->graph = (work_graph){.jobs = t->order, .count = JOBS, .poll = poll, .owner = t};
+}
+
+static stage_queue *start(int32_t threads) {
+  stage_queue *q = malloc(queue_bytes(threads));
+  assert_non_null(q);
+  assert_true(queue_start(q, threads));
+  return q;
+}
+
+static void test_chunks_wait_for_what_they_need(void **state) {
+  (void)state;
+  static tally alone, t;
+  begin(&alone, false);
+  work_graph_run(NULL, &alone.graph);
+  for (int32_t threads = 1; threads <= THREADS_MAX; threads++) {
+    stage_queue *q = start(threads);
+    for (int round = 0; round < 20; round++) {
+      begin(&t, round % 2);
+      work_graph_run(q, &t.graph);
+      assert_int_equal(atomic_load(&t.wrong), 0);
+      for (int32_t i = 0; i < JOBS; i++)
+        for (int32_t c = 0; c < CHUNKS; c++)
+          assert_int_equal(atomic_load(&t.runs[i][c]), i < OPEN_JOB || c < OPEN_CHUNKS ? 1 : 0);
+      assert_memory_equal(t.value, alone.value, sizeof t.value);
+    }
+    queue_stop(q);
+    free(q);
+  }
+}
+
+static void test_end_is_asked_for(void **state) {
+  (void)state;
+  static tally t;
+  for (int32_t threads = 1; threads <= 4; threads++) {
+    stage_queue *q = start(threads);
+    for (int end = 1; end < 40; end += 3) {
+      begin(&t, false);
+      t.polls_until_end = end;
+      work_graph_run(q, &t.graph);
+      assert_true(atomic_load(&t.polls) == end); /* not asked again */
+      if (threads == 1) {
+        /* one chunk between two polls */
+        int32_t runs = 0;
+        for (int32_t i = 0; i < JOBS; i++)
+          for (int32_t c = 0; c < CHUNKS; c++) runs += atomic_load(&t.runs[i][c]);
+        assert_int_equal(runs, end - 1);
+      }
+      for (int32_t i = 0; i < JOBS; i++)
+        for (int32_t c = 0; c < CHUNKS; c++) assert_true(atomic_load(&t.runs[i][c]) <= 1);
+    }
+    queue_stop(q);
+    free(q);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks_wait_for_what_they_need),
+                                     cmocka_unit_test(test_end_is_asked_for)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
