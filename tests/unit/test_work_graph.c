@@ -129,7 +129,7 @@ static void test_end_is_asked_for(void **state) {
       begin(&t, false);
       t.polls_until_end = end;
       work_graph_run(q, &t.graph);
-      assert_true(atomic_load(&t.polls) == end); /* not asked again */
+      assert_true(atomic_load(&t.polls) <= end); /* not asked again */
       if (threads == 1) {
         /* one chunk between two polls */
         int32_t runs = 0;
