@@ -45,6 +45,7 @@ TIMED(describe, STAGE_DESCRIBE)
 
 static void wrap(stage_ops *ops) {
   real = *ops;
+  memset(ops->jobs, 0, sizeof ops->jobs); /* stage after stage on several threads too */
   ops->base = timed_base;
   ops->blur = timed_blur;
   ops->halve = timed_halve;

@@ -4,7 +4,8 @@
  * Pure arithmetic, tested without pictures or devices. From the table come the size query, the one slab a context holds
  * and every pointer of a frame. Buffers whose lifetimes are disjoint share space. The levels of all octaves are kept,
  * because their keypoints are processed together; but on the host the first octave, three quarters of all samples, is
- * searched before the others are made, which then take the place of those of its levels that only the search reads.
+ * searched before the others are made, which then take the place of those of its levels that only the search reads. Where
+ * stages run at the same time (graph_bytes), each has memory of its own but for that.
  */
 #ifndef HARTSIFT_CONTEXT_PLAN_H
 #define HARTSIFT_CONTEXT_PLAN_H

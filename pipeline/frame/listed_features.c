@@ -5,7 +5,7 @@
 
 #include "cpu/threads.h"
 
-enum { FEATURES_A_CHUNK = 4096 };
+enum { FEATURES_A_CHUNK = 1024 };
 
 typedef struct copy_job {
   const workspace *lists;

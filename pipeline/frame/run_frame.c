@@ -1,7 +1,7 @@
-/* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor. All octaves but the
-   first are searched together, and all are oriented and described together, so that threads meet seldom and small octaves
-   fill up what large ones leave. The first is searched before the others are made, so that these take the place of its
-   levels above S (plan.h). */
+/* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor. On one thread stage
+   follows stage; on several they run as a graph of jobs (cpu/frame_graph.h). All octaves but the first are searched together,
+   and all are oriented and described together. The first is searched before the others are made, so that these take the
+   place of its levels above S (plan.h). */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
