@@ -31,10 +31,13 @@ typedef struct frame_graph {
   int32_t detections; /* how many of the two there are */
   atomic_int listed;  /* how many of these have listed their keypoints */
   work_graph work;
-  graph_job **jobs;   /* in order of preference */
-  int32_t told;       /* of the jobs */
-  level_step steps[]; /* [octave * (levels + 1) + level] */
+  graph_job **jobs;        /* in order of preference */
+  int32_t before_features; /* the jobs up to the last list */
+  int32_t told;            /* of the jobs */
+  level_step steps[];      /* [octave * (levels + 1) + level] */
 } frame_graph;
+
+_Static_assert((int)WORK_BANDS_MOST <= (int)GRAPH_BANDS_MAX, "bands of a step");
 
 /* Lists, orientation, description, and two detections. */
 enum { JOBS_BESIDE_LEVELS = 6 };
@@ -143,14 +146,15 @@ static void add_job(frame_graph *g, graph_job *job, bool (*ready)(void *, graph_
 static void divide_in_bands(const frame_graph_args *a, level_step *s, int32_t octave, int32_t threads) {
   blur_job *b = &s->state.blur;
   const octave_view *o = &a->octaves[octave];
-  b->work = pyramid_work_in_bands(o->width, o->height, b->filter->radius, threads, GRAPH_BANDS_MAX);
+  b->work = pyramid_work_in_bands(o->width, o->height, b->filter->radius, threads);
   b->run.chunks = b->work.strips * b->work.bands;
   /* One place of a thread for the steps of all octaves that share the scratch. */
   b->scratch_floats = 0;
   for (int32_t i = octave > 0; i < (octave > 0 ? a->octave_count : 1); i++) {
-    const size_t floats = pyramid_work_floats(a->octaves[i].width, a->octaves[i].height, a->radius_max, threads);
+    const size_t floats = pyramid_work_band_floats(a->octaves[i].width, a->octaves[i].height, a->radius_max, threads);
     if (floats / (size_t)threads > b->scratch_floats) b->scratch_floats = floats / (size_t)threads;
   }
+  b->stream = false; /* read again soon */
   s->rows = b->work.band;
   graph_job_begin(&s->job, b->run.task, b, b->run.chunks, b->work.strips);
 }
@@ -247,6 +251,13 @@ static bool build(frame_graph *g, const frame_graph_args *args, int32_t threads)
     if (args->detect && o == 0) add_detection(g, 0);
   }
   if (g->detections > 1) add_detection(g, 1);
+  /* What comes later first, because it reads what has just been made. */
+  g->before_features = g->work.count;
+  for (int32_t i = 0, j = g->work.count - 1; i < j; i++, j--) {
+    graph_job *job = g->jobs[i];
+    g->jobs[i] = g->jobs[j];
+    g->jobs[j] = job;
+  }
   return add_features(g);
 }
 
@@ -264,11 +275,13 @@ static uint64_t samples_of(const frame_graph *g, const graph_job *job) {
   return job == &g->orient ? (first + others) * a->stage_levels : 0;
 }
 
-/* Tells of the jobs that are done, in their order. */
+/* Tells of the jobs that are done, in the order of the stages. */
 static bool tell_of_jobs(void *owner) {
   frame_graph *g = owner;
-  for (; g->told < g->work.count && graph_job_is_done(g->jobs[g->told]); g->told++) {
-    const uint64_t samples = samples_of(g, g->jobs[g->told]);
+  for (; g->told < g->work.count; g->told++) {
+    const graph_job *job = g->jobs[g->told < g->before_features ? g->before_features - 1 - g->told : g->told];
+    if (!graph_job_is_done(job)) break;
+    const uint64_t samples = samples_of(g, job);
     if (samples > 0 && !g->args->tell(g->args->owner, samples)) return false;
   }
   return true;

@@ -15,6 +15,7 @@ enum {
   WORK_STRIP_MIN = 256,
   WORK_BLOCK_ROWS = 16, /* rows that are finished at a time */
   WORK_BAND_MIN = 64,   /* rows of a band */
+  WORK_BANDS_MOST = 64, /* where steps run at the same time */
   WORK_OVERREAD = 64    /* floats beyond its samples that a line may be read, either side */
 };
 
@@ -30,12 +31,13 @@ typedef struct pyramid_work {
 /* width, height: of what is made; plane_height: of the plane that it is a part of. */
 pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t plane_height, int32_t radius, int32_t threads);
 
-/* The same, cut into bands for steps that run at the same time (frame_graph.h): a step's first rows are made from the
-   first bands of the one before. At most `bands_most` bands. */
-pyramid_work pyramid_work_in_bands(int32_t width, int32_t height, int32_t radius, int32_t threads, int32_t bands_most);
-
 /* Floats of scratch that base and blur need for planes of this size and radii up to radius_max; for parts of planes, of no
    larger size and at least 2 radius_max + WORK_BLOCK_ROWS high. */
 size_t pyramid_work_floats(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
+
+/* A whole plane for steps that run at the same time (frame_graph.h): flat bands, strips as wide as leaves two chunks a
+   thread, because the next step begins as soon as a band is whole, and then finds it in a cache. */
+pyramid_work pyramid_work_in_bands(int32_t width, int32_t height, int32_t radius, int32_t threads);
+size_t pyramid_work_band_floats(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cpu/pyramid_work.h"
 #include "pipeline/base/memory.h"
 #include "stages/affine.h"
 #include "stages/image.h"
@@ -83,6 +84,9 @@ static bool measure_octave(frame_plan *plan, int32_t o, size_t *level_bytes, siz
   if (r->pyramid_work_floats) {
     const size_t scratch = r->pyramid_work_floats(g->width[o], g->height[o], r->radius_max, r->threads);
     if (!r->pyramid_work_plane || scratch > floats) work = scratch;
+    const size_t banded =
+        r->graph_bytes ? pyramid_work_band_floats(g->width[o], g->height[o], r->radius_max, r->threads) : 0;
+    if (banded > work) work = banded;
   }
   if (work > *work_floats) *work_floats = work;
   return hs_size_mul(floats, sizeof(float), level_bytes);

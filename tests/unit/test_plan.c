@@ -92,6 +92,9 @@ static void check_sizes(const frame_plan *p) {
     if (r->pyramid_work_floats) {
       const uint64_t scratch = r->pyramid_work_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads);
       own = r->pyramid_work_plane && own > scratch ? own : scratch; /* a mixture needs the larger */
+      const uint64_t banded =
+          r->graph_bytes ? pyramid_work_band_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads) : 0;
+      if (banded > own) own = banded;
     }
     if (own > work[o > 0]) work[o > 0] = own;
     check_levels(p, o);
