@@ -1,8 +1,6 @@
 /* The jobs of a frame, what each of their chunks waits for, and their order. */
 #include "cpu/frame_graph.h"
 
-#include <string.h>
-
 #include "cpu/stage_jobs.h"
 #include "cpu/work_graph.h"
 
