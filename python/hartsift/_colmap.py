@@ -18,18 +18,18 @@ from ._errors import ArgumentError, check, make_error
 from ._calls import extract
 from ._features import Features, fill_features, refuse_turned, view_of_features
 from ._images import ImageLike, array_of_file, is_file_source, path_bytes
-from ._library import (
+from ._library import library
+from ._matching import MODELS, Geometry, Matches, index_pairs
+from ._options import set_field
+from ._pair_structures import (
     HsColmapCamera,
     HsColmapImage,
     HsColmapMatches,
     HsColmapOptions,
     HsColmapPosition,
-    HsExif,
     HsGeometry,
-    library,
 )
-from ._matching import MODELS, Geometry, Matches, index_pairs
-from ._options import set_field
+from ._structures import HsExif
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -8,7 +8,8 @@ import stat
 from typing import Any, Optional, Union
 
 from ._images import check_sizes, content_of, path_bytes
-from ._library import HsImage, HsLoadOptions, library
+from ._library import library
+from ._structures import HsImage, HsLoadOptions
 
 _HEAD_BYTES = 32
 _PNG_DEPTH_AT = 24  # in the header chunk, which comes first

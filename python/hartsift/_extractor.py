@@ -23,10 +23,11 @@ from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileErro
 from ._features import KEYPOINT_DTYPE, Features, fill_features
 from ._foreign import images_of_batch, is_batch, masks_of_batch
 from ._images import Channels, ImageLike, Picture, named_mask
-from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures, HsImage, HsStatistics, library
+from ._library import DESCRIPTOR_LENGTH, library
 from ._options import LAYOUTS, Layout, make_options, name_of
 from ._reading import Pictures, Reading, Sources, pictures_of, sources_of, stream_of
 from ._resident import DeviceFeatures, DeviceMemory
+from ._structures import HsCudaFeatures, HsImage, HsStatistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,8 +12,9 @@ import numpy as np
 from . import _library
 from ._errors import ArgumentError, ArrayTypeError, check
 from ._images import array_of_memory
-from ._library import DESCRIPTOR_LENGTH, HsFeatures, library
+from ._library import DESCRIPTOR_LENGTH, library
 from ._options import LAYOUTS, NORMS, PROFILES, enumerator
+from ._structures import HsFeatures
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -13,8 +13,9 @@ from . import _library
 from ._errors import ArgumentError, check
 from ._features import Features, fill_features, refuse_turned, view_of_features
 from ._images import path_bytes
-from ._library import HsFileOptions, library
+from ._library import library
 from ._options import LAYOUTS, enumerator
+from ._structures import HsFileOptions
 
 if TYPE_CHECKING:
     import numpy.typing as npt

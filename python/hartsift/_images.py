@@ -26,7 +26,7 @@ from . import _library
 from ._device import DeviceArray, device_array
 from ._errors import ArgumentError, ArrayTypeError, FileError, check
 from ._foreign import contiguous_there, converted_there, extremes_there, plain_array
-from ._library import HsExif, HsImage, HsLoadOptions, library
+from ._library import library
 from ._samples import (
     SAMPLE_TYPES,
     ValueRange,
@@ -36,6 +36,7 @@ from ._samples import (
     same_as_default,
     unusable,
 )
+from ._structures import HsExif, HsImage, HsLoadOptions
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -29,16 +29,9 @@ from ._errors import ArgumentError, ArrayTypeError, check
 from ._extractor import Extractor
 from ._features import Features, view_of_features
 from ._images import array_of_memory
-from ._library import (
-    HsCamera,
-    HsGeometry,
-    HsMatches,
-    HsMatchOptions,
-    HsPose,
-    HsVerifyOptions,
-    library,
-)
+from ._library import library
 from ._options import enumerator, set_field, unknown_name
+from ._pair_structures import HsCamera, HsGeometry, HsMatches, HsMatchOptions, HsPose, HsVerifyOptions
 
 if TYPE_CHECKING:
     import cv2

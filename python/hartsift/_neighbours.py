@@ -14,8 +14,10 @@ from ._errors import ArgumentError
 from ._extractor import Extractor
 from ._features import Features, view_of_features
 from ._images import array_of_memory
-from ._library import HsFeatures, HsMatchOptions, library
+from ._library import library
 from ._matching import Guide, features_of_descriptors, match_options
+from ._pair_structures import HsMatchOptions
+from ._structures import HsFeatures
 
 if TYPE_CHECKING:
     import cv2

@@ -9,7 +9,8 @@ import re
 from typing import Any, Dict, Iterable, Literal, Mapping, Optional, Tuple, TypedDict, Union
 
 from ._errors import ArgumentError, check
-from ._library import HsExpertOptions, HsOptions, library
+from ._library import library
+from ._structures import HsExpertOptions, HsOptions
 
 PROFILES = {"lowe": 0, "opencv": 1, "vlfeat": 2, "colmap": 3}
 LAYOUTS = {"ubc": 0, "vlfeat": 1}

@@ -14,7 +14,7 @@ from . import _library
 from ._context import Context
 from ._errors import ArgumentError, check, make_error
 from ._features import Features, view_of_features
-from ._library import HsCamera, HsFeatures, HsGeometry, HsMatchOptions, HsVerifyOptions, library
+from ._library import library
 from ._matching import (
     MATCH_DTYPE,
     MODELS,
@@ -29,7 +29,9 @@ from ._matching import (
     features_of_descriptors,
 )
 from ._options import enumerator, make_options
+from ._pair_structures import HsCamera, HsGeometry, HsMatchOptions, HsVerifyOptions
 from ._retrieval import HsImagePair
+from ._structures import HsFeatures
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -13,8 +13,9 @@ from ._errors import ArgumentError, ArrayTypeError
 from ._extractor import Extractor, records_of
 from ._features import Features
 from ._images import Channels, ImageLike
-from ._library import HsImage, library
+from ._library import library
 from ._reading import Reading
+from ._structures import HsImage
 
 if TYPE_CHECKING:
     import numpy.typing as npt

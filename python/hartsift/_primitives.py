@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, Tuple
 import numpy as np
 
 from ._errors import ArgumentError, ArrayTypeError, check
-from ._library import HsArray, HsTiling, library
+from ._library import library
 from ._options import enumerator
+from ._structures import HsArray, HsTiling
 
 if TYPE_CHECKING:
     import numpy.typing as npt

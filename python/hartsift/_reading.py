@@ -13,7 +13,7 @@ from ._images import (
 )
 
 if TYPE_CHECKING:
-    from ._library import HsOptions
+    from ._structures import HsOptions
 
 #: The pixels of one image and of its mask.
 Pictures = Tuple[Picture, Optional[Picture]]

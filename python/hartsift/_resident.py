@@ -9,7 +9,8 @@ import numpy as np
 from . import _dlpack, _library
 from ._errors import ArgumentError
 from ._features import DESCRIPTOR_DTYPES, KEYPOINT_DTYPE
-from ._library import DESCRIPTOR_LENGTH, HsCudaFeatures
+from ._library import DESCRIPTOR_LENGTH
+from ._structures import HsCudaFeatures
 
 if TYPE_CHECKING:
     from ._extractor import Extractor

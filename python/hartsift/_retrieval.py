@@ -13,8 +13,9 @@ from ._calls import cached_extractor
 from ._errors import ArgumentError, ArrayTypeError, check
 from ._extractor import Extractor
 from ._features import Features, view_of_features
-from ._library import HsFeatures, library
+from ._library import library
 from ._matching import features_of_descriptors
+from ._structures import HsFeatures
 
 if TYPE_CHECKING:
     import numpy.typing as npt

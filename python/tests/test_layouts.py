@@ -1,4 +1,4 @@
-"""The structures of _library.py against what a C compiler makes of the headers."""
+"""The structures of the package against what a C compiler makes of the headers."""
 
 import ctypes
 import os
@@ -10,7 +10,8 @@ import sys
 import pytest
 
 import hartsift
-from hartsift import _files, _library, _matching, _neighbours, _options, _pairs, _patches, _primitives, _retrieval
+from hartsift import _files, _library, _matching, _neighbours, _options, _pair_structures, _pairs, _patches, _primitives
+from hartsift import _retrieval, _structures
 
 HEADERS = pathlib.Path(__file__).parents[2] / "pipeline" / "include"
 
@@ -42,7 +43,7 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         pytest.skip("the headers are not beside the tests")
     lines = ["#include <hartsift.h>", "#include <hartsift_cuda.h>", "#include <hartsift_expert.h>", "#include <stdio.h>", "int main(void) {"]
     expected = []
-    modules = (_library, _retrieval, _pairs, _neighbours, _patches)
+    modules = (_structures, _pair_structures, _retrieval, _pairs, _neighbours, _patches)
     for name, structure in {name: s for module in modules for name, s in module.STRUCTURES.items()}.items():
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
         expected.append(f"{name} {ctypes.sizeof(structure)}")
@@ -75,9 +76,9 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
 
 def test_numpy_types_are_those_of_the_structures():
     for dtype, structure in (
-        (hartsift.KEYPOINT_DTYPE, _library.HsKeypoint),
+        (hartsift.KEYPOINT_DTYPE, _structures.HsKeypoint),
         (hartsift.MATCH_DTYPE, _neighbours.HsMatchPair),
-        (hartsift.TILE_DTYPE, _library.HsTile),
+        (hartsift.TILE_DTYPE, _structures.HsTile),
     ):
         assert dtype.itemsize == ctypes.sizeof(structure)
         assert list(dtype.names) == [field[0] for field in structure._fields_]
@@ -86,7 +87,7 @@ def test_numpy_types_are_those_of_the_structures():
 
 
 def test_every_field_of_the_options_is_typed():
-    structures = _library.HsOptions, _library.HsExpertOptions
+    structures = _structures.HsOptions, _structures.HsExpertOptions
     fields = {field[0] for structure in structures for field in structure._fields_}
     fields -= {"struct_size", "allocator", "expert", "unused"}
     assert fields | {"region", "grid"} == set(hartsift.Options.__annotations__)

@@ -10,7 +10,7 @@ import pytest
 
 import hartsift
 from hartsift import _device, _dlpack, _library
-from hartsift._library import HsCudaFeatures, HsFeatures
+from hartsift._structures import HsCudaFeatures, HsFeatures
 
 #: From 2.1 on NumPy knows versions of DLPack and devices.
 NUMPY = tuple(map(int, np.__version__.split(".")[:2]))

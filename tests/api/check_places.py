@@ -149,7 +149,7 @@ def check_options(tree):
     fields = [field for field in fields if field not in ("struct_size", "profile", "unused")]
     faults = [] if len(fields) > 20 else ["pipeline/include/hartsift.h: no hs_options found"]
     for field in fields:
-        places = [("python/hartsift/_library.py", rf'\("{field}", '), ("tests/**/*.c", rf"\b{field}\b")]
+        places = [("python/hartsift/_structures.py", rf'\("{field}", '), ("tests/**/*.c", rf"\b{field}\b")]
         if field not in NOT_VALIDATED:
             places.append(("pipeline/context/options.c", rf'{{"{field}",|options\.{field}\b'))
         if field not in NOT_IN_OPTION_TABLE:

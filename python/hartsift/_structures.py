@@ -1,0 +1,270 @@
+"""The layout of the library's structures, as ctypes sees them: images, features, options, files, arrays.
+
+Here and in _pair_structures.py they follow hartsift.h and its parts field by field; python/tests/test_layouts.py compares
+sizes and offsets with what a C compiler makes of the headers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from typing import Any, Dict
+
+
+class HsImage(ctypes.Structure):
+    """hs_image"""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("width", c_int32),
+        ("height", c_int32),
+        ("stride_bytes", c_size_t),
+        ("type", c_int),
+        ("layout", c_int),
+        ("range_low", c_float),
+        ("range_high", c_float),
+        ("memory", c_void_p),
+        ("allocator", c_void_p),
+        ("exif_orientation", c_int32),
+        ("original_width", c_int32),
+        ("original_height", c_int32),
+        ("reserved", c_int32 * 5),
+    ]
+
+
+class HsKeypoint(ctypes.Structure):
+    """hs_keypoint"""
+
+    _fields_ = [
+        ("x", c_float),
+        ("y", c_float),
+        ("sigma", c_float),
+        ("orientation", c_float),
+        ("response", c_float),
+        ("octave", c_int16),
+        ("level", c_int16),
+    ]
+
+
+class HsOrigin(ctypes.Structure):
+    """hs_origin"""
+
+    _fields_ = [
+        ("method_version", c_int32),
+        ("profile", c_int),
+        ("norm", c_int),
+        ("layout", c_int),
+        ("exif_orientation", c_int32),
+        ("dsp", c_int32),
+        ("reserved", c_int32 * 2),
+    ]
+
+
+class HsFeatures(ctypes.Structure):
+    """hs_features"""
+
+    _fields_ = [
+        ("count", c_size_t),
+        ("keypoints", c_void_p),
+        ("descriptors", c_void_p),
+        ("descriptor_type", c_int),
+        ("image_width", c_int32),
+        ("image_height", c_int32),
+        ("origin", HsOrigin),
+        ("capacity", c_size_t),
+        ("descriptor_capacity_bytes", c_size_t),
+        ("allocator", c_void_p),
+        ("frames", c_void_p),
+        ("frame_capacity", c_size_t),
+        ("reserved", c_int32 * (16 - 2 * ctypes.sizeof(c_void_p) // 4)),
+    ]
+
+
+class HsOptions(ctypes.Structure):
+    """hs_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("profile", c_int),
+        ("threads", c_int32),
+        ("device", c_int),
+        ("device_index", c_int32),
+        ("split", c_int32),
+        ("in_flight", c_int32),
+        ("images_per_launch", c_int32),
+        ("max_pixels", c_uint64),
+        ("max_memory_bytes", c_uint64),
+        ("allocator", c_void_p),
+        ("max_features", c_int32),
+        ("selection", c_int),
+        ("region_x", c_int32),
+        ("region_y", c_int32),
+        ("region_width", c_int32),
+        ("region_height", c_int32),
+        ("grid_columns", c_int32),
+        ("grid_rows", c_int32),
+        ("equalize", c_int32),
+        ("first_octave", c_int32),
+        ("octaves", c_int32),
+        ("scales", c_int32),
+        ("upsample", c_int),
+        ("sigma", c_float),
+        ("input_blur", c_float),
+        ("border", c_int32),
+        ("contrast", c_float),
+        ("settle", c_float),
+        ("edge", c_float),
+        ("max_orientations", c_int32),
+        ("upright", c_int32),
+        ("norm", c_int),
+        ("layout", c_int),
+        ("descriptor", c_int),
+        ("expert", c_void_p),
+        ("dsp", c_int32),
+        ("dsp_sizes", c_int32),
+        ("dsp_smallest", c_float),
+        ("dsp_largest", c_float),
+        ("decoder", c_int),
+        ("affine", c_int32),
+    ]
+
+
+class HsExpertOptions(ctypes.Structure):
+    """hs_expert_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("octave_rule", c_int),
+        ("blur_radius_rule", c_int),
+        ("border_rule", c_int),
+        ("candidate_rule", c_int),
+        ("refine_rule", c_int),
+        ("orientation_rule", c_int),
+        ("descriptor_rule", c_int),
+        ("variant", c_char_p),
+    ]
+
+
+class HsExif(ctypes.Structure):
+    """hs_exif"""
+
+    _fields_ = [
+        ("focal_length", c_double),
+        ("latitude", c_double),
+        ("longitude", c_double),
+        ("altitude", c_double),
+        ("has_place", c_int32),
+        ("has_altitude", c_int32),
+        ("reserved", c_int32 * 14),
+    ]
+
+
+class HsLoadOptions(ctypes.Structure):
+    """hs_load_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("max_pixels", c_uint64),
+        ("max_memory_bytes", c_uint64),
+        ("ignore_exif", c_int32),
+        ("keep_colour", c_int32),
+        ("jpeg_scale", c_int32),
+        ("allocator", c_void_p),
+        ("message", c_void_p),
+        ("message_bytes", c_size_t),
+        ("exif", c_void_p),
+        ("max_image_size", c_int64),
+        ("keep_encoded", c_int32),
+        ("only_files", c_int32),
+    ]
+
+
+class HsFileOptions(ctypes.Structure):
+    """hs_file_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("format", c_int),
+        ("layout", c_int),
+        ("image_name", c_char_p),
+        ("max_features", c_uint64),
+        ("allocator", c_void_p),
+        ("message", c_void_p),
+        ("message_bytes", c_size_t),
+        ("max_memory_bytes", c_uint64),
+        ("only_files", c_int32),
+        ("unused", c_int32),
+    ]
+
+
+class HsStatistics(ctypes.Structure):
+    """hs_statistics"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("frames", c_uint64),
+        ("regrown_frames", c_uint64),
+        ("candidates", c_uint64),
+        ("keypoints", c_uint64),
+        ("features", c_uint64),
+        ("workspace_bytes", c_uint64),
+        ("device_bytes", c_uint64),
+    ]
+
+
+class HsArray(ctypes.Structure):
+    """hs_array"""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("width", c_size_t),
+        ("height", c_size_t),
+        ("stride_bytes", c_size_t),
+        ("type", c_int),
+    ]
+
+
+class HsTiling(ctypes.Structure):
+    """hs_tiling"""
+
+    _fields_ = [("width", c_size_t), ("height", c_size_t), ("threshold", c_double)]
+
+
+class HsTile(ctypes.Structure):
+    """hs_tile"""
+
+    _fields_ = [("sum", c_double), ("mean", c_double), ("min", c_double), ("max", c_double), ("above", c_uint64)]
+
+
+class HsCudaFeatures(ctypes.Structure):
+    """hs_cuda_features"""
+
+    _fields_ = [
+        ("count", c_size_t),
+        ("keypoints", c_void_p),
+        ("descriptors", c_void_p),
+        ("descriptor_type", c_int),
+        ("image_width", c_int32),
+        ("image_height", c_int32),
+        ("origin", HsOrigin),
+        ("reserved", c_int32 * 15),
+    ]
+
+
+#: Every structure above by its C name; the test of the layouts goes through these.
+STRUCTURES: Dict[str, Any] = {
+    "hs_image": HsImage,
+    "hs_keypoint": HsKeypoint,
+    "hs_origin": HsOrigin,
+    "hs_features": HsFeatures,
+    "hs_options": HsOptions,
+    "hs_expert_options": HsExpertOptions,
+    "hs_exif": HsExif,
+    "hs_load_options": HsLoadOptions,
+    "hs_file_options": HsFileOptions,
+    "hs_statistics": HsStatistics,
+    "hs_array": HsArray,
+    "hs_tiling": HsTiling,
+    "hs_tile": HsTile,
+    "hs_cuda_features": HsCudaFeatures,
+}
