@@ -272,7 +272,8 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
   geometry->found = 1;
   to_caller(v, &best, geometry->matrix);
   geometry->inlier_count = count;
-  geometry->rms_error = sqrt(squares / (double)count) / v->scale;
+  /* Of matches that a homography all but maps to infinity rounding leaves squares below 0. */
+  geometry->rms_error = squares > 0.0 ? sqrt(squares / (double)count) / v->scale : 0.0;
   geometry->plane_inliers = o->model == HS_HOMOGRAPHY ? count : plane_inliers(v, &marked, random);
   for (size_t k = 0; inliers && k < v->problem.matches.count; k++) inliers[v->source[k]] = v->mask[k];
 }
