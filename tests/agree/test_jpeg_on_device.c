@@ -18,6 +18,8 @@
 #include "tests/support/jpeg_on_host.h"
 #include "tests/support/skip.h"
 
+#if HARTSIFT_HAVE_CUDA
+
 enum { MADE = 4000, MUTATED = 4000, ROOM_BYTES = 64 << 20 };
 
 static struct {
@@ -123,6 +125,16 @@ static void test_changed_files(void **state) {
   print_message("%d of %d changed files were decoded\n", equal, MUTATED);
   assert_true(equal > MUTATED / 50 && equal < MUTATED / 2);
 }
+
+#else
+static int set_up(void **state) { return !state; }
+static int tear_down(void **state) { return !state; }
+static void test_made_files(void **state) {
+  (void)state;
+  skip_because(NEEDS_GPU);
+}
+#  define test_changed_files test_made_files
+#endif
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_made_files), cmocka_unit_test(test_changed_files)};
