@@ -2,7 +2,9 @@
  * Time of one frame on a CUDA device: from an 8-bit picture in pinned host memory to features with u8 descriptors in host
  * memory, one frame after another; beside it the frame with picture and results on the device.
  *
- *   bench_cuda_frame [--repeats N] [--json FILE] [--profile lowe|opencv] [--variant TEXT] [IMAGE ...]     (default: @scene:1920x1080)
+ *   bench_cuda_frame [--repeats N] [--json FILE] [--profile lowe|opencv] [--variant TEXT] [--affine] [--dsp] [IMAGE ...]
+ *
+ * Without images: @scene:1920x1080.
  *
  * Before it is timed, a frame's features are compared byte for byte with the CPU's. Prints a Markdown table; median,
  * smallest and 90th percentile over the repeats after warm-up.
@@ -27,6 +29,7 @@ typedef struct bench_options {
   FILE *json;
   hs_profile profile;
   const char *variant;
+  bool affine, dsp;
   bool first_record;
 } bench_options;
 
@@ -50,6 +53,8 @@ static hs_context *open_context(const bench_options *b, hs_device device, int32_
   o.first_octave = first_octave;
   o.descriptor = HS_DESCRIPTOR_U8;
   o.device = device;
+  o.affine = b->affine;
+  o.dsp = b->dsp;
   hs_expert_options_init(&expert, b->profile);
   expert.variant = b->variant;
   if (device == HS_DEVICE_CUDA) o.expert = &expert;
@@ -59,9 +64,11 @@ static hs_context *open_context(const bench_options *b, hs_device device, int32_
 
 /* Equal bytes, or a message and false. */
 static bool same_features(const hs_features *a, const hs_features *b, const char *name) {
-  const bool same = a->count == b->count &&
-                    (a->count == 0 || (memcmp(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints) == 0 &&
-                                       memcmp(a->descriptors, b->descriptors, a->count * 128) == 0));
+  const bool same =
+      a->count == b->count &&
+      (a->count == 0 || (memcmp(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints) == 0 &&
+                         memcmp(a->descriptors, b->descriptors, a->count * 128) == 0 &&
+                         (!a->frames || memcmp(a->frames, b->frames, a->count * sizeof *a->frames) == 0)));
   if (!same)
     fprintf(stderr, "%s: %zu features on the device, %zu on the CPU, and the bytes differ\n", name, a->count, b->count);
   return same;
@@ -198,6 +205,10 @@ int main(int argc, char **argv) {
       b.profile = profile_named(argv[++i]);
     else if (strcmp(argv[i], "--variant") == 0 && more)
       b.variant = argv[++i];
+    else if (strcmp(argv[i], "--affine") == 0)
+      b.affine = true;
+    else if (strcmp(argv[i], "--dsp") == 0)
+      b.dsp = true;
     else if (count < 64)
       images[count++] = argv[i];
   }

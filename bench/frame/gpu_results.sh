@@ -121,7 +121,7 @@ sanitizers() {
   command -v compute-sanitizer >/dev/null || return 0
   heading "compute-sanitizer, whole frames of small pictures"
   for tool in memcheck racecheck initcheck synccheck; do
-    for scene in @scene:97x61 @scene:160x121 "@scene:160x121 --dsp"; do
+    for scene in @scene:97x61 @scene:160x121 "@scene:160x121 --dsp" "@scene:160x121 --affine"; do
       # shellcheck disable=SC2086
       echo "$tool $scene: $(timeout 100 compute-sanitizer --tool $tool "$command" extract $scene --device cuda -o "$work/s.hsf" --quiet 2>&1 | grep -E 'SUMMARY' | head -1)"
     done

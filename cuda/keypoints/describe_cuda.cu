@@ -4,6 +4,8 @@
 #include "cuda/keypoints/describe_cuda.h"
 
 #include "cuda/device/launch.cuh"
+#include "cuda/keypoints/affine_cuda.h"
+#include "cuda/keypoints/describe_lanes.cuh"
 #include "cuda/keypoints/describe_team.cuh"
 #include "cuda/keypoints/describe_votes.cuh"
 #include "cuda/keypoints/work_order.cuh"
@@ -18,65 +20,6 @@ enum {
 #endif
 };
 
-/* A lane's entries of the histogram, 4 lane .. 4 lane + 3 in the order of the output. */
-typedef struct lane_bins {
-  int32_t h[4];
-} lane_bins;
-
-/* Of one warp's votes, not yet cut off at zero. */
-template <int COPIES>
-static __device__ __forceinline__ lane_bins describe_inner_lane(const int32_t *votes, bool vlfeat_layout) {
-  lane_bins bins;
-#pragma unroll
-  for (int32_t j = 0; j < 4; j++) {
-    const int32_t i = 4 * (int32_t)(threadIdx.x % WARP_LANES) + j;
-    bins.h[j] = describe_inner<COPIES>(votes, vlfeat_layout ? describe_vlfeat_index(i) : i);
-  }
-  return bins;
-}
-
-static __device__ __forceinline__ void describe_cut_lane(lane_bins *bins) {
-#pragma unroll
-  for (int32_t j = 0; j < 4; j++) bins->h[j] = max(bins->h[j], 0);
-}
-
-/* Clips the bins; returns what brings those of all lanes to unit norm. */
-static __device__ __forceinline__ float describe_clip_lane(lane_bins *bins, bool root) {
-  uint64_t squares = 0, clipped_squares = 0;
-  uint32_t clipped_sum = 0; /* all votes together stay below 2^31 */
-#pragma unroll
-  for (int32_t j = 0; j < 4; j++) squares += (uint64_t)((int64_t)bins->h[j] * bins->h[j]);
-  const int32_t clip = describe_clip(warp_reduce_sum_u64(squares));
-#pragma unroll
-  for (int32_t j = 0; j < 4; j++) {
-    const int32_t h = min(bins->h[j], clip);
-    clipped_squares += (uint64_t)((int64_t)h * h);
-    clipped_sum += (uint32_t)h;
-    bins->h[j] = h;
-  }
-  return describe_factor(warp_reduce_sum_u64(clipped_squares), warp_reduce_sum(clipped_sum), root);
-}
-
-/* Clips and normalises; the warp writes whole lines of 128 bytes. */
-static __device__ __forceinline__ void describe_write(lane_bins bins, const sift_params *p, size_t n,
-                                                      const cuda_outputs *outputs) {
-  const float factor = describe_clip_lane(&bins, p->root);
-  float v[4];
-  int32_t b[4];
-#pragma unroll
-  for (int32_t j = 0; j < 4; j++) {
-    v[j] = describe_value(bins.h[j], factor, p->root);
-    b[j] = describe_byte(v[j], p->descriptor_rule);
-    if (p->descriptor_rule == RULE_OPENCV) v[j] = (float)b[j];
-  }
-  const size_t at = n * WARP_LANES + (size_t)(threadIdx.x % WARP_LANES);
-  void *descriptors = outputs->descriptors; /* read here, because registers are scarce before */
-  if (p->descriptor_float)
-    ((float4 *)descriptors)[at] = make_float4(v[0], v[1], v[2], v[3]);
-  else
-    ((uchar4 *)descriptors)[at] = make_uchar4((uint8_t)b[0], (uint8_t)b[1], (uint8_t)b[2], (uint8_t)b[3]);
-}
-
 /* The histogram of feature n in one of its sizes, by one of its WARPS warps; not yet cut off at zero. */
 template <int COPIES, bool POOLED, int WARPS>
 static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
@@ -88,7 +31,7 @@ static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view 
   const plane_view level = {o.levels + (size_t)site.level * o.level_floats, o.width, o.height, o.stride};
   const describe_window w =
       describe_window_of(site.x, site.y, site.sigma, v.features.orientation[n], v.params.descriptor_rule);
-  describe_fill<COPIES, WARPS>(votes, tile, &level, &w, v.scales->describe[w.radius]);
+  describe_fill<COPIES, WARPS, describe_source>(votes, tile, &level, &w, v.scales->describe[w.radius]);
   return describe_inner_lane<(COPIES > 1 ? COPIES : 1)>(votes, v.params.vlfeat_layout);
 }
 
@@ -103,13 +46,8 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
   } else {
     bins = lane_bins{{0, 0, 0, 0}};
 #pragma unroll 1
-    for (int32_t size = 0; size < v.params.domain.count; size++) {
-      lane_bins one = describe_size<COPIES, POOLED, 1>(v, votes, tile, n, size);
-      describe_cut_lane(&one);
-      const float factor = describe_clip_lane(&one, false);
-#pragma unroll
-      for (int32_t j = 0; j < 4; j++) bins.h[j] += domain_share(one.h[j], factor);
-    }
+    for (int32_t size = 0; size < v.params.domain.count; size++)
+      describe_pool_lane(&bins, describe_size<COPIES, POOLED, 1>(v, votes, tile, n, size));
   }
   describe_write(bins, &v.params, first + n, outputs);
 }
@@ -243,6 +181,7 @@ stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_var
                                   const cuda_outputs *outputs, cuda_stream stream) {
   assert(view->features.capacity > 0 && view->scales && outputs);
   assert(variant == CUDA_DESCRIBE_ATOMIC4 || view->group <= 1);
+  if (view->shapes) return cuda_affine_describe_launch(view, variant, outputs, stream);
   return view->params.domain.count > 0 ? launch_variant<true>(view, variant, outputs, stream)
                                        : launch_variant<false>(view, variant, outputs, stream);
 }

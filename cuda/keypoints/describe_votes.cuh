@@ -125,13 +125,23 @@ static __device__ __forceinline__ window_span describe_span(const describe_windo
   return span;
 }
 
-/* Where a lane reads: the segment's samples, its sample of a run added, and the list, its run of a step added. */
+/* Where a lane reads: the segment's samples, its sample of a run added, and the list, its run of a step added. (Another
+   source has the last three too, describe_source_set and describe_prefetch.) */
 typedef struct describe_source {
   const float *base, *above, *below;
   int32_t stride;
   uint32_t columns, rows; /* shared addresses of the tables of distances and weights */
   const uint16_t *end;    /* of the list */
 } describe_source;
+
+/* The first of them; sub: the lane's sample of a run. */
+static __device__ __forceinline__ void describe_source_set(describe_source *from, const window_segment *segment,
+                                                           int32_t sub) {
+  from->stride = opaque_int(segment->stride);
+  from->base = opaque_pointer(segment->corner + sub);
+  from->above = opaque_pointer(from->base - from->stride);
+  from->below = opaque_pointer(from->base + from->stride);
+}
 
 /* The sample whose neighbours a lane has in flight, in the segment; none unless inside. */
 typedef struct described_position {
@@ -167,10 +177,9 @@ static __device__ __forceinline__ described_position describe_prefetch(const des
 }
 
 /* Takes the gradient of the sample at `position`, prefetches the one at `list` and votes meanwhile. */
-template <int COPIES>
+template <int COPIES, class SOURCE>
 static __device__ __forceinline__ described_position describe_step(int32_t *votes, uint32_t lane_votes,
-                                                                   const describe_source *from,
-                                                                   const describe_window *w,
+                                                                   const SOURCE *from, const describe_window *w,
                                                                    const described_position *position,
                                                                    const uint16_t *list, described_near *near) {
   const float gx = near->right - near->left, gy = near->down - near->up;
@@ -190,17 +199,13 @@ static __device__ __forceinline__ described_position describe_step(int32_t *vote
 /* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run; the loop is
    unrolled by two, so that positions are not copied between registers. lane_votes: the shared address of the lane's
    copy of bin 0, less what DESCRIBE_BIAS adds. */
-template <int COPIES>
-static __device__ __forceinline__ void describe_runs(int32_t *votes, const describe_tile *tile,
-                                                     const window_segment *segment, const describe_window *w,
-                                                     int32_t listed) {
+template <int COPIES, class SOURCE, class TILE>
+static __device__ __forceinline__ void describe_runs(int32_t *votes, const TILE *tile, const window_segment *segment,
+                                                     const describe_window *w, int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
   const uint32_t lane_votes = shared_address(votes + lane % (COPIES > 1 ? COPIES : 1)) - DESCRIBE_BIAS * (COPIES * 4u);
-  describe_source from;
-  from.stride = opaque_int(segment->stride);
-  from.base = opaque_pointer(segment->corner + sub);
-  from.above = opaque_pointer(from.base - from.stride);
-  from.below = opaque_pointer(from.base + from.stride);
+  SOURCE from;
+  describe_source_set(&from, segment, sub);
   from.columns = shared_address(tile->column + sub);
   from.rows = shared_address(tile->row);
   from.end = tile->runs + listed;
@@ -209,17 +214,17 @@ static __device__ __forceinline__ void describe_runs(int32_t *votes, const descr
   described_position even = describe_prefetch(&from, list, &near), odd;
 #pragma unroll 1
   while (list < stop) {
-    odd = describe_step<COPIES>(votes, lane_votes, &from, w, &even, list + RUN_GROUPS, &near);
+    odd = describe_step<COPIES, SOURCE>(votes, lane_votes, &from, w, &even, list + RUN_GROUPS, &near);
     list += 2 * RUN_GROUPS;
     if (list - RUN_GROUPS >= stop) break;
-    even = describe_step<COPIES>(votes, lane_votes, &from, w, &odd, list, &near);
+    even = describe_step<COPIES, SOURCE>(votes, lane_votes, &from, w, &odd, list, &near);
   }
 }
 
 /* Votes of one segment of the window, whose weights are in shared memory; of WARPS warps each takes every WARPS-th row. */
-template <int COPIES, int WARPS>
-static __device__ __forceinline__ void describe_segment(int32_t *votes, describe_tile *tile,
-                                                        const window_segment *segment, const describe_window *w) {
+template <int COPIES, int WARPS, class SOURCE, class TILE>
+static __device__ __forceinline__ void describe_segment(int32_t *votes, TILE *tile, const window_segment *segment,
+                                                        const describe_window *w) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
   int32_t listed = 0;
   for (int32_t first = 0;; first += WARP_LANES * WARPS) {
@@ -230,7 +235,7 @@ static __device__ __forceinline__ void describe_segment(int32_t *votes, describe
     const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
     if (first >= segment->rows || listed + more > tile->RUNS) {
       __syncwarp(); /* the list and the weights are whole */
-      describe_runs<COPIES>(votes, tile, segment, w, listed);
+      describe_runs<COPIES, SOURCE>(votes, tile, segment, w, listed);
       __syncwarp(); /* and read */
       if (first >= segment->rows) return;
       listed = 0;
@@ -241,8 +246,8 @@ static __device__ __forceinline__ void describe_segment(int32_t *votes, describe
 }
 
 /* The padded histogram of one feature, as far as this of its WARPS warps makes it; complete for every lane at the end. */
-template <int COPIES, int WARPS>
-static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_tile *tile, const plane_view *level,
+template <int COPIES, int WARPS, class SOURCE, class TILE>
+static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile, const plane_view *level,
                                                      const describe_window *w, float scale) {
   enum { STORED = COPIES > 1 ? COPIES : 1 };
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
@@ -254,17 +259,17 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, describe_ti
   const int32_t top = window_tile_first(w->radius, w->cy, 1), left = window_tile_first(w->radius, w->cx, 1);
   const int32_t bottom = window_tile_last(w->radius, w->cy, level->height, 1);
   const int32_t right = window_tile_last(w->radius, w->cx, level->width, 1);
-  for (int32_t row = top; row <= bottom; row += DESCRIBE_TILE)
-    for (int32_t column = left; column <= right; column += DESCRIBE_TILE) {
+  for (int32_t row = top; row <= bottom; row += TILE::SIDE)
+    for (int32_t column = left; column <= right; column += TILE::SIDE) {
       const int32_t x = w->cx + column, y = w->cy + row, stride = (int32_t)level->stride;
       const window_segment segment = {x,
                                       y,
-                                      min((int32_t)DESCRIBE_TILE, right - column + 1),
-                                      min((int32_t)DESCRIBE_TILE, bottom - row + 1),
+                                      min((int32_t)TILE::SIDE, right - column + 1),
+                                      min((int32_t)TILE::SIDE, bottom - row + 1),
                                       stride,
                                       level->data + (size_t)y * level->stride + (size_t)x};
       window_tile_weights(tile, &geometry, &segment);
-      describe_segment<COPIES, WARPS>(votes, tile, &segment, w);
+      describe_segment<COPIES, WARPS, SOURCE>(votes, tile, &segment, w);
     }
   __syncwarp(); /* needed where the window lies outside the level and no segment was taken */
 }

@@ -4,7 +4,8 @@
  * One view is passed by value to every kernel from refinement to results. Counts stay on the device: each stage reads
  * the count that the one before it wrote, and counts past a capacity without writing there. The order of launches is
  *
- *   cuda_keypoint_reset, (extrema), cuda_refine, cuda_locate, cuda_orient, [cuda_select], cuda_describe, cuda_results
+ *   cuda_keypoint_reset, (extrema), cuda_refine, cuda_locate, [cuda_affine_shape], cuda_orient, [cuda_select],
+ *   cuda_describe, cuda_results
  *
  * on one stream, or on several with events between them. All of it may be captured into a graph.
  * Drawings of the streams and of a frame's timeline: cuda/KERNELS.md.
@@ -22,6 +23,7 @@
 #define HARTSIFT_CUDA_KEYPOINTS_FRAME_VIEW_H
 
 #include "cuda/device/stream.h"
+#include "stages/affine.h"
 #include "stages/describe.h"
 #include "stages/detect.h"
 #include "stages/grid_select.h"
@@ -56,7 +58,7 @@ typedef struct cuda_keypoint_scratch {
   void *counters;
   size_t counter_bytes;
   uint32_t *candidate_count;             /* candidates of the frame */
-  uint32_t *tickets;                     /* [2]: next keypoint to orient, next feature to describe */
+  uint32_t *tickets;                     /* [3]: next keypoint to orient, feature to describe, keypoint to shape */
   uint32_t *settled_tiles;               /* [MASK_TILES_MAX] settled samples in each tile of the masks */
   uint32_t *work_counts;                 /* [2][WORK_BINS] features by window radius: oriented, selected */
   uint32_t *work_cursors;                /* [2][WORK_BINS] how many of those have their position in `order` */
@@ -79,11 +81,17 @@ typedef struct cuda_feature_record {
   int16_t octave, level;
 } cuda_feature_record;
 
+/* Its frame; the layout of hs_frame. */
+typedef struct cuda_feature_frame {
+  float a[4];
+} cuda_feature_frame;
+
 /* Where a frame's results go, as addresses of the device. Kernels read it from device memory, so that a recorded frame can
    be replayed with other ones. */
 typedef struct cuda_outputs {
   cuda_feature_record *records; /* 16-byte aligned */
   void *descriptors;            /* 128-byte aligned */
+  cuda_feature_frame *frames;   /* where the view has shapes */
 } cuda_outputs;
 
 /* Of a frame whose picture is worked off in tiles, the part that this one is (pipeline/frame/TILES.md). The view then has
@@ -111,6 +119,7 @@ typedef struct cuda_frame_view {
   place_filter filter; /* mask: device memory or null */
   bool filtered;       /* false: the filter keeps every position and is not consulted */
   keypoint_list keypoints;
+  affine_shape *shapes;  /* [keypoint]; null: they are circles, and there are no frames */
   feature_list oriented; /* what orientation gives */
   feature_list features; /* what is described: `oriented` again, or the list that selection fills */
   uint32_t max_features; /* 0: no selection */

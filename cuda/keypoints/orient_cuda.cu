@@ -4,6 +4,7 @@
 #include "cuda/keypoints/orient_cuda.h"
 
 #include "cuda/device/launch.cuh"
+#include "cuda/keypoints/affine_patch.cuh"
 #include "cuda/keypoints/window_tile.cuh"
 #include "cuda/keypoints/work_order.cuh"
 #include "cuda/prim/async_copy.cuh"
@@ -24,6 +25,7 @@ enum {
   PEAK_THREADS = 128,
   PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES
 };
+static_assert((int)AFFINE_ORIENT_SIDE <= (int)ORIENT_PITCH, "a patch lies where a segment's samples do");
 
 /* One warp's shared memory. What lies below bin 0 is folded at the end, so that no vote has to wrap. */
 typedef struct __align__(16) orient_shared {
@@ -174,8 +176,8 @@ template <bool ATOMIC> static __device__ __forceinline__ int32_t orient_stored(c
   return ((low.x + low.y) + (low.z + low.w)) + ((high.x + high.y) + (high.z + high.w));
 }
 
-/* The keypoint's histogram, to `histogram` in global memory. */
-template <bool ATOMIC, author_rule RULE>
+/* The keypoint's histogram, to `histogram` in global memory. PATCH: the level is a patch, and lies in s->samples already. */
+template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane_view *level, const window_geometry *w,
                                                    float limit, int32_t *histogram) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
@@ -195,7 +197,7 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
                                       min((int32_t)ORIENT_TILE, bottom - row + 1),
                                       stride,
                                       level->data + (size_t)y * level->stride + (size_t)x};
-      if (RULE != RULE_VLFEAT) orient_fetch(s, &segment); /* VLFeat's windows reach the level's edge */
+      if (RULE != RULE_VLFEAT && !PATCH) orient_fetch(s, &segment); /* VLFeat's windows reach the level's edge */
       window_tile_weights(&s->tile, w, &segment);
       orient_segment<ATOMIC, RULE>(s, level, w, limit, &segment);
     }
@@ -224,9 +226,23 @@ static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list
   return item;
 }
 
+/* The patch of keypoint n, which `item` is, as a level of its own whose keypoint is in the middle: in s->samples. */
+static __device__ __forceinline__ plane_view orient_patch(const cuda_frame_view &v, orient_shared *s, uint32_t n,
+                                                          const plane_view *level, orient_item *item) {
+  const float unit = hs_power_of_two(-item->octave), shift = v.params.grid_shift, middle = AFFINE_ORIENT_SIDE / 2;
+  const affine_shape shape = v.shapes[n];
+  const patch_map map = affine_map_of(sample_of_place(item->x, item->octave, shift),
+                                      sample_of_place(item->y, item->octave, shift), item->sigma * unit, &shape);
+  __syncwarp(); /* the keypoint before is done */
+  affine_patch_fill<AFFINE_ORIENT_SIDE, ORIENT_PITCH>(s->samples, level, &map);
+  *item = orient_item{middle, middle, 1.0f / AFFINE_DISTANCE, AFFINE_ORIENT_SIDE / 2, AFFINE_ORIENT_SIDE / 2, 0, 0};
+  return plane_view{s->samples, AFFINE_ORIENT_SIDE, AFFINE_ORIENT_SIDE, ORIENT_PITCH};
+}
+
 /*
  * Does      the orientation histogram of each keypoint, first part of orient_ref. ATOMIC: votes by shared atomics on
- *           ORIENT_COPIES interleaved copies; otherwise by the warp-level histogram. RULE: whose votes.
+ *           ORIENT_COPIES interleaved copies; otherwise by the warp-level histogram. RULE: whose votes. PATCH: on the
+ *           patches of shapes, as affine_orient_run.
  * Launch    resident blocks of 4 warps, a warp a keypoint; warps draw keypoints by ticket.
  * Shared    8224 bytes a warp.
  * Reads     keypoints, Gaussian levels (each window once, copied to shared memory). Writes histograms, 144 bytes a
@@ -236,7 +252,7 @@ static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list
  * Order     repeatable: votes are integers.
  * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes a keypoint: bound by issue.
  */
-template <bool ATOMIC, author_rule RULE, bool GROUP>
+template <bool ATOMIC, author_rule RULE, bool PATCH, bool GROUP>
 __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     orient_warp_per_keypoint_kernel(const __grid_constant__ cuda_frame_view one) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
@@ -251,8 +267,10 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     if (lane == 0) ticket = 2 * warps + atomicAdd(&v.scratch.tickets[0], 1u);
     const orient_item next = orient_item_at(&v.keypoints, following, count);
     const octave_view &o = v.octaves[item.octave - v.first_octave];
-    const plane_view level = {o.levels + (size_t)item.level * o.level_floats, o.width, o.height, o.stride};
-    const float unit = hs_power_of_two(-item.octave), shift = v.params.grid_shift;
+    plane_view level = {o.levels + (size_t)item.level * o.level_floats, o.width, o.height, o.stride};
+    orient_shared *s = &s_warps[threadIdx.x / WARP_LANES];
+    if (PATCH) level = orient_patch(v, s, n, &level, &item);
+    const float unit = hs_power_of_two(-item.octave), shift = PATCH ? 0.0f : v.params.grid_shift;
     const orient_window w =
         orient_window_of(sample_of_place(item.x, item.octave, shift), sample_of_place(item.y, item.octave, shift),
                          item.sigma * unit, item.column, item.row, v.params.orientation_rule);
@@ -260,8 +278,7 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
        1e-30, where a vote rounds to nothing. VLFeat's one-sided differences at the edge are whole. */
     const float scale = v.scales->orient[w.radius] * (RULE == RULE_VLFEAT ? 1.0f : 0.5f);
     const window_geometry geometry = {w.x, w.y, w.cx, w.cy, w.radius, w.falloff, w.margin, scale};
-    orient_fill<ATOMIC, RULE>(&s_warps[threadIdx.x / WARP_LANES], &level, &geometry, w.limit,
-                              v.scratch.histograms + (size_t)n * ORIENT_BINS);
+    orient_fill<ATOMIC, RULE, PATCH>(s, &level, &geometry, w.limit, v.scratch.histograms + (size_t)n * ORIENT_BINS);
     n = following;
     item = next;
     following = __shfl_sync(WARP_ALL, ticket, 0);
@@ -319,9 +336,10 @@ static __device__ __forceinline__ void write_angles(const float *angle, uint64_t
 }
 
 /* Smooths the lane's own bins of histogram `raw` into h, finds and keeps peaks, writes their angles; returns their
-   number on each of the keypoint's lanes. All lanes of the warp. */
+   number on each of the keypoint's lanes. shape: of a patch, whose angles become the picture's; null: they are. All lanes
+   of the warp. */
 static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int64_t *h, float *angle,
-                                                        const sift_params *p, float *out) {
+                                                        const sift_params *p, const affine_shape *shape, float *out) {
   const author_rule rule = p->orientation_rule;
   const int32_t first = (int32_t)(threadIdx.x % PEAK_LANES) * PEAK_BINS;
   int64_t largest = 0;
@@ -348,7 +366,8 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
   }
   for (uint64_t rest = own; rest != 0; rest &= rest - 1) {
     const int32_t b = __ffsll((long long)rest) - 1;
-    angle[b] = orient_peak_angle(b, h[orient_wrap_bin(b - 1)], h[b], h[orient_wrap_bin(b + 1)], rule);
+    const float peak = orient_peak_angle(b, h[orient_wrap_bin(b - 1)], h[b], h[orient_wrap_bin(b + 1)], rule);
+    angle[b] = shape ? affine_angle_in_image(shape, peak) : peak;
   }
   __syncwarp();
   write_angles(angle, all, own, out);
@@ -359,7 +378,7 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
  * Does      peaks of each keypoint's histogram, second part of orient_ref; upright: one of angle 0.
  * Launch    blocks of 128 threads, 4 lanes a keypoint, looping.
  * Shared    19 KiB.
- * Reads     histograms, keypoints. Writes peak_angles, peak_counts; peak_tiles and work_counts by atomics.
+ * Reads     histograms, keypoints, shapes. Writes peak_angles, peak_counts; peak_tiles and work_counts by atomics.
  * Barriers  block: histograms before use and after, counts of work before they are added; warp: smoothed bins and
  *           angles before other lanes read them.
  * Limits    no keypoints: returns at once. Order: repeatable.
@@ -381,7 +400,8 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
           !v.params.upright && i < here * ORIENT_BINS ? v.scratch.histograms[(size_t)first * ORIENT_BINS + i] : 0;
     __syncthreads();
     float *angles = v.scratch.peak_angles + (size_t)n * ORIENT_PEAKS_MAX;
-    uint32_t peaks = orient_peaks(s.histogram[local], s.smooth[local], s.angle[local], &v.params, angles);
+    const affine_shape *shape = v.shapes ? &v.shapes[n < count ? n : first] : nullptr;
+    uint32_t peaks = orient_peaks(s.histogram[local], s.smooth[local], s.angle[local], &v.params, shape, angles);
     const bool owner = n < count && threadIdx.x % PEAK_LANES == 0;
     if (owner && v.params.upright) angles[0] = 0.0f, peaks = 1;
     if (owner) v.scratch.peak_counts[n] = (uint8_t)peaks;
@@ -427,20 +447,26 @@ __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_con
   }
 }
 
-template <bool ATOMIC, author_rule RULE, bool GROUP>
+template <bool ATOMIC, author_rule RULE, bool PATCH, bool GROUP>
 static stage_status launch_histograms(const cuda_frame_view *view, cudaStream_t stream) {
   const int threads = ORIENT_WARPS * WARP_LANES;
   const unsigned resident =
-      launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE, GROUP>, threads, 0);
+      launch_resident_blocks((const void *)orient_warp_per_keypoint_kernel<ATOMIC, RULE, PATCH, GROUP>, threads, 0);
   const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
-  return launch(orient_warp_per_keypoint_kernel<ATOMIC, RULE, GROUP>, blocks, threads, 0, stream, *view);
+  return launch(orient_warp_per_keypoint_kernel<ATOMIC, RULE, PATCH, GROUP>, blocks, threads, 0, stream, *view);
+}
+
+template <bool ATOMIC, author_rule RULE, bool GROUP>
+static stage_status launch_by_shape(const cuda_frame_view *view, cudaStream_t stream) {
+  return view->shapes ? launch_histograms<ATOMIC, RULE, true, GROUP>(view, stream)
+                      : launch_histograms<ATOMIC, RULE, false, GROUP>(view, stream);
 }
 
 template <bool ATOMIC, bool GROUP>
 static stage_status launch_by_rule(const cuda_frame_view *view, cudaStream_t stream) {
-  if (view->params.orientation_rule == RULE_VLFEAT) return launch_histograms<ATOMIC, RULE_VLFEAT, GROUP>(view, stream);
-  if (view->params.orientation_rule == RULE_OPENCV) return launch_histograms<ATOMIC, RULE_OPENCV, GROUP>(view, stream);
-  return launch_histograms<ATOMIC, RULE_LOWE, GROUP>(view, stream);
+  if (view->params.orientation_rule == RULE_VLFEAT) return launch_by_shape<ATOMIC, RULE_VLFEAT, GROUP>(view, stream);
+  if (view->params.orientation_rule == RULE_OPENCV) return launch_by_shape<ATOMIC, RULE_OPENCV, GROUP>(view, stream);
+  return launch_by_shape<ATOMIC, RULE_LOWE, GROUP>(view, stream);
 }
 
 /* Blocks for `tiles` tiles of each picture, as many as are resident at most. */

@@ -5,16 +5,16 @@
 #include "cuda/prim/warp_reduce.cuh"
 
 enum { RESULTS_THREADS = 128, RECORD_WORDS = 6, RECORD_QUADS = 48 /* of 32 records */ };
-static_assert(sizeof(cuda_feature_record) == 24, "the record's layout is the public one");
+static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) == 16, "layouts are the public ones");
 
 /*
- * Does      features -> records; counts.
+ * Does      features -> records and, with shapes, frames; counts.
  * Launch    resident blocks of 4 warps, a warp 32 features at a time.
  * Shared    768 bytes a warp, so that records leave in 16-byte stores of whole lines.
- * Reads     outputs, features, keypoints, counts. Writes records, counts: device memory or mapped host memory.
+ * Reads     outputs, features, keypoints, shapes, counts. Writes records, frames, counts: device memory or mapped host memory.
  * Barriers  warp only, around the staging.
  * Limits    features beyond the list's capacity are only counted.
- * Order     repeatable. Cost: 24 bytes out a feature; into host memory bound by the bus.
+ * Order     repeatable. Cost: 24 bytes out a feature, 40 with a frame; into host memory bound by the bus.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(RESULTS_THREADS)
@@ -23,6 +23,8 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   /* Each picture of a group has room for its list. */
   cuda_feature_record *records = outputs->records + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0);
+  float4 *frames =
+      v.shapes ? (float4 *)outputs->frames + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0) : nullptr;
   cuda_frame_counts *counts = GROUP ? all_counts + blockIdx.z : all_counts;
   __shared__ __align__(16) uint32_t s_words[RESULTS_THREADS * RECORD_WORDS];
   const uint32_t lane = threadIdx.x % WARP_LANES;
@@ -42,6 +44,11 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
       word[3] = __float_as_uint(v.features.orientation[n]);
       word[4] = __float_as_uint(v.keypoints.response[k]);
       word[5] = (uint32_t)(uint16_t)v.keypoints.octave[k] | (uint32_t)(uint16_t)v.keypoints.level[k] << 16;
+      if (frames) {
+        float a[4];
+        affine_frame_of(&v.shapes[k], v.keypoints.sigma[k], v.features.orientation[n], a);
+        frames[n] = make_float4(a[0], a[1], a[2], a[3]);
+      }
     }
     __syncwarp();
     uint32_t *out = (uint32_t *)(records + first);

@@ -42,7 +42,7 @@ typedef struct window_span {
 
 /* One segment in shared memory: distance from the centre and weight of each column and row, and the list of runs. */
 template <int SIZE> struct window_tile {
-  enum { RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* room for any 32 rows */
+  enum { SIDE = SIZE, RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* room for any 32 rows */
   float2 column[SIZE];
   float2 row[SIZE];                 /* weights times 2^q */
   uint16_t runs[RUNS + RUN_GROUPS]; /* a step may read past the last */

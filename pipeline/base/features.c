@@ -112,6 +112,8 @@ void features_adopt(hs_features *features, const hs_features *found, const hs_al
   features->count = features->capacity = found->count;
   features->keypoints = found->keypoints;
   features->descriptors = found->descriptors;
+  features->frames = found->frames;
+  features->frame_capacity = found->frames ? found->count : 0;
   features->descriptor_type = found->descriptor_type;
   features->descriptor_capacity_bytes = found->count * features_descriptor_bytes(found->descriptor_type);
   features->image_width = found->image_width;

@@ -5,8 +5,27 @@
 #define HARTSIFT_BASE_FEATURES_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "pipeline/include/hartsift.h"
+
+/* Arrays of finished features, as many as whoever passes them says. */
+typedef struct feature_records {
+  hs_keypoint *keypoints;
+  hs_frame *frames;  /* null: there are none */
+  void *descriptors; /* of descriptor_bytes each; null with 0 */
+  size_t descriptor_bytes;
+} feature_records;
+
+/* Feature `from` takes the place of feature `to`. */
+static inline void feature_records_move(const feature_records *r, size_t from, size_t to) {
+  unsigned char *bytes = (unsigned char *)r->descriptors;
+  if (from == to) return;
+  r->keypoints[to] = r->keypoints[from];
+  if (r->frames) r->frames[to] = r->frames[from];
+  if (r->descriptor_bytes > 0)
+    memcpy(bytes + to * r->descriptor_bytes, bytes + from * r->descriptor_bytes, r->descriptor_bytes);
+}
 
 /* Bytes of one descriptor of a type: 128, 512, or 0 for HS_DESCRIPTOR_NONE. */
 size_t features_descriptor_bytes(hs_descriptor_type type);

@@ -54,9 +54,10 @@ typedef enum plan_buffer {
   BUFFER_STRAYS,                       /* host, tiled: candidates that leave a tile */
   BUFFER_ORDER,                        /* host, tiled: scratch for putting keypoints and features in order */
   BUFFER_FEATURE_ORDER,                /* host, tiled: the order of the features */
-  BUFFER_SHAPES,                       /* host: the affine shape of each keypoint */
+  BUFFER_SHAPES,                       /* the affine shape of each keypoint */
   BUFFER_WARPED,                       /* host: the patches of shapes that threads are at */
   BUFFER_GRAPH,                        /* host: the jobs of a frame whose stages run at the same time */
+  BUFFER_FRAMES,                       /* device: their frames as hs_frame, when results stay there */
   PLAN_BUFFER_COUNT
 } plan_buffer;
 
@@ -123,7 +124,7 @@ typedef struct frame_plan {
 hs_status plan_make(const plan_request *request, frame_plan *plan);
 
 /* Bytes of BUFFER_COUNTS on a device: 4 counts, and at DEVICE_OUTPUTS_AT where the results go. */
-enum { DEVICE_OUTPUTS_AT = 16, DEVICE_COUNTS_BYTES = 32 };
+enum { DEVICE_OUTPUTS_AT = 16, DEVICE_COUNTS_BYTES = 64 };
 
 /* What a device frame needs besides. */
 typedef struct device_request {
@@ -134,6 +135,7 @@ typedef struct device_request {
   bool dog;          /* differences are stored */
   bool selection;
   bool resident;       /* results stay on the device */
+  bool affine;         /* keypoints have shapes */
   uint32_t grid_cells; /* over which features are selected there, 0: none */
   size_t (*scratch_bytes)(uint32_t mask_words, uint32_t keypoints, uint32_t features, uint32_t grid_cells);
 } device_request;

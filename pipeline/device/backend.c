@@ -91,15 +91,6 @@ static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
 /* A device context has the CPU's stages too: for octaves and images that the CPU does. */
 hs_status backend_choose(hs_context *c, const char *variant, char *message, size_t bytes) {
   hs_status st = narrow_device(&c->options, message, bytes);
-  if (st == HS_OK && c->options.affine && c->options.device == HS_DEVICE_AUTO) {
-    hs_message_set(c->no_device, sizeof c->no_device, "affine shape is computed on the CPU");
-    c->options.device = HS_DEVICE_CPU;
-  }
-  if (st == HS_OK && c->options.affine && c->options.device != HS_DEVICE_CPU) {
-    hs_message_set(message, bytes,
-                   "options.affine is 1: affine shape is computed on contexts of the CPU, device \"cpu\"");
-    return HS_ERR_OPTION;
-  }
   if (st == HS_OK && c->options.device != HS_DEVICE_CPU) {
     st = cuda_frame_create(c, variant, message, bytes);
     if (st == HS_ERR_NO_DEVICE && c->options.device == HS_DEVICE_AUTO) {

@@ -81,10 +81,9 @@ void cuda_frame_want_room(hs_context *c, uint32_t features) {
   (void)features;
 }
 
-uint32_t cuda_frame_room(const hs_context *c, hs_keypoint **keypoints, void **descriptors) {
+uint32_t cuda_frame_room(const hs_context *c, feature_records *records) {
   (void)c;
-  *keypoints = NULL;
-  *descriptors = NULL;
+  *records = (feature_records){0};
   return 0;
 }
 

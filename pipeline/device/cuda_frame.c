@@ -19,7 +19,8 @@
 #include "pipeline/device/cuda_room.h"
 #include "pipeline/device/cuda_variants.h"
 
-_Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint), "records are keypoints");
+_Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint) && sizeof(cuda_feature_frame) == sizeof(hs_frame),
+               "records are keypoints");
 
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   /* The levels that other octaves wait for go first, then their searches, then the keypoints: with several frames in
@@ -179,10 +180,13 @@ enum { LENT_BYTES_LEAST = 128 << 10 };
 hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, hs_features *features) {
   cuda_state *s = c->cuda;
   const hs_allocator *allocator = c->options.allocator;
-  const size_t bytes = found->count * (sizeof *found->keypoints + features_descriptor_bytes(found->descriptor_type));
+  const uint32_t arrays = 1u + (found->descriptors != NULL) + (found->frames != NULL);
+  const size_t frame_bytes = found->frames ? sizeof *found->frames : 0;
+  const size_t bytes =
+      found->count * (sizeof *found->keypoints + frame_bytes + features_descriptor_bytes(found->descriptor_type));
   const uint32_t most = c->blocks_lent > 0 ? c->blocks_lent : RESULT_BLOCKS_LENT;
   if (allocator || bytes < LENT_BYTES_LEAST ||
-      !cuda_result_pool_lend(s->pool, s->results[set].block, found->descriptors ? 2 : 1, most, &allocator))
+      !cuda_result_pool_lend(s->pool, s->results[set].block, arrays, most, &allocator))
     return features_copy(features, found, allocator);
   features_adopt(features, found, allocator);
   return HS_OK;
@@ -205,11 +209,15 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
   if (place->resident) {
     t.outputs.records = (cuda_feature_record *)(void *)cuda_slab_buffer(s, BUFFER_RECORDS);
     t.outputs.descriptors = cuda_slab_buffer(s, BUFFER_DESCRIPTORS);
+    t.outputs.frames = (cuda_feature_frame *)(void *)cuda_slab_buffer(s, BUFFER_FRAMES);
   } else {
     const result_set *pinned = &s->results[s->set];
     unsigned char *device = pinned->block->device;
     t.outputs.records = (cuda_feature_record *)(void *)device;
     if (pinned->descriptors) t.outputs.descriptors = device + (pinned->descriptors - pinned->block->host);
+    if (pinned->frames)
+      t.outputs.frames =
+          (cuda_feature_frame *)(void *)(device + ((unsigned char *)(void *)pinned->frames - pinned->block->host));
   }
   return t;
 }
@@ -354,6 +362,9 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
         place->resident ? (const void *)cuda_slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
     if (descriptors) descriptors += i * room * descriptor_bytes;
     result[i].descriptors = place->resident ? cuda_slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
+    result[i].frames = place->resident  ? (const void *)cuda_slab_buffer(s, BUFFER_FRAMES)
+                       : pinned->frames ? pinned->frames + i * room
+                                        : NULL;
   }
   const cuda_frame_counts *last = &s->mail->counts[cuda_group_of(place) - 1];
   c->statistics.frames += cuda_group_of(place);

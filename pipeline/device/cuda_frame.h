@@ -9,6 +9,7 @@
 #define HARTSIFT_DEVICE_CUDA_FRAME_H
 
 #include "cuda/device/stream.h"
+#include "pipeline/base/features.h"
 #include "pipeline/context/context.h"
 
 /* Opens device options.device_index for the context: context->cuda. On failure it stays null and message says why.
@@ -52,6 +53,7 @@ typedef struct cuda_frame_result {
   uint32_t count;
   const hs_keypoint *keypoints;
   const void *descriptors;
+  const hs_frame *frames; /* null without shapes */
 } cuda_frame_result;
 
 enum { CUDA_GROUP_MAX = 64 };
@@ -73,7 +75,7 @@ hs_status cuda_frame_end(hs_context *context, const cuda_frame_place *place, cud
 /* Room in the pinned results beyond the features of a frame's own lists, from the next frame on. */
 void cuda_frame_want_room(hs_context *context, uint32_t features);
 /* Features that the pinned results of the last frame have room for, and the results themselves to write to. */
-uint32_t cuda_frame_room(const hs_context *context, hs_keypoint **keypoints, void **descriptors);
+uint32_t cuda_frame_room(const hs_context *context, feature_records *records);
 
 /* How many frames of a size may have their memory on the device at once, so that half of it stays free; 1 or more. */
 int32_t cuda_frame_lanes(hs_context *context, int32_t width, int32_t height);

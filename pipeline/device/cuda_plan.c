@@ -4,6 +4,7 @@
 #include "cuda/pyramid/plane_layout.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/plan.h"
+#include "stages/affine.h"
 #include "stages/image.h"
 
 _Static_assert(PLAN_ALIGNMENT % PLANE_ALIGNMENT_BYTES == 0, "buffers begin where planes may");
@@ -59,10 +60,12 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
       add(plan, BUFFER_MASK, 0, 1, device->mask_bytes) && add(plan, BUFFER_GRAY, 0, 1, device->gray_bytes) &&
       add(plan, BUFFER_HISTOGRAM, 0, device->equalize ? 256 : 0, sizeof(uint64_t)) &&
       add(plan, BUFFER_KEYPOINTS, 0, r->keypoint_capacity, KEYPOINT_BYTES) &&
+      add(plan, BUFFER_SHAPES, 0, device->affine ? r->keypoint_capacity : 0, sizeof(affine_shape)) &&
       add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES) &&
       add(plan, BUFFER_SELECTED, 0, device->selection ? r->feature_capacity : 0, FEATURE_BYTES) &&
       add(plan, BUFFER_RECORDS, 0, device->resident ? r->feature_capacity : 0, sizeof(hs_keypoint)) &&
       add(plan, BUFFER_DESCRIPTORS, 0, device->resident ? r->feature_capacity : 0, r->descriptor_bytes) &&
+      add(plan, BUFFER_FRAMES, 0, device->resident && device->affine ? r->feature_capacity : 0, sizeof(hs_frame)) &&
       add(plan, BUFFER_SCRATCH, 0, 1, scratch) && add(plan, BUFFER_CANDIDATES, 0, *mask_words, sizeof(uint32_t)) &&
       add(plan, BUFFER_SETTLED, 0, *mask_words, sizeof(uint32_t));
   for (int32_t o = 0; o < plan->geometry.octave_count && ok; o++) ok = add_octave(plan, device, o);

@@ -3,6 +3,7 @@
 #include "pipeline/device/cuda_state.h"
 
 #include "cuda/device/handover_signal.h"
+#include "cuda/keypoints/affine_cuda.h"
 #include "cuda/keypoints/extrema_cuda.h"
 #include "cuda/keypoints/select_cuda.h"
 #include "cuda/pyramid/blur_chain.h"
@@ -83,6 +84,7 @@ static void view_lists(recording *r) {
   if (cells > 1) /* one cell's ranks are the order of plain selection */
     v->grid = (grid_shape){r->context->options.grid_columns, r->context->options.grid_rows, p->width, p->height};
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
+  v->shapes = (affine_shape *)(void *)buffer(s, r->slab, BUFFER_SHAPES, 0);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
   v->features = v->oriented;
   if (s->expected_samples > 0) v->features.capacity = s->kept_capacity; /* the list is as long as the plan says */
@@ -224,6 +226,9 @@ static stage_status record_pyramid(const recording *r, const record_target *targ
 }
 
 /* Where the results go, in the frame's own memory. */
+_Static_assert(DEVICE_OUTPUTS_AT % sizeof(void *) == 0 &&
+                   DEVICE_OUTPUTS_AT + sizeof(cuda_outputs) <= DEVICE_COUNTS_BYTES,
+               "room for where the results go");
 static cuda_outputs *outputs_of(const recording *r) {
   return (cuda_outputs *)(void *)(buffer(r->state, r->slab, BUFFER_COUNTS, 0) + DEVICE_OUTPUTS_AT);
 }
@@ -252,6 +257,10 @@ static stage_status record_selection(const recording *r) {
   return st;
 }
 
+static stage_status record_shapes(const recording *r) {
+  return r->view.shapes ? cuda_affine_shape_launch(&r->view, r->state->keypoint) : STAGE_OK;
+}
+
 /* What follows the search, on its own stream between the main one's levels and the frame's end. */
 static stage_status record_keypoints(const recording *r) {
   const cuda_state *s = r->state;
@@ -260,6 +269,7 @@ static stage_status record_keypoints(const recording *r) {
   if (st == STAGE_OK) st = device_event_wait(s->searched, s->keypoint);
   if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->keypoint);
   if (st == STAGE_OK) st = cuda_locate_launch(v, s->keypoint);
+  if (st == STAGE_OK) st = record_shapes(r);
   if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->keypoint);
   if (st == STAGE_OK && v->max_features > 0) st = record_selection(r);
   if (st == STAGE_OK) st = record_results(r);
@@ -275,6 +285,7 @@ static stage_status record_given(const recording *r, const record_target *target
   if (st == STAGE_OK) st = join(s, 0, s->stream); /* the counters are cleared */
   if (st == STAGE_OK) st = device_event_record(s->searched, s->stream);
   if (st == STAGE_OK) st = device_event_wait(s->searched, s->keypoint);
+  if (st == STAGE_OK) st = record_shapes(r);
   if (st == STAGE_OK)
     st = target->given.oriented ? cuda_work_order_launch(&r->view, s->keypoint)
                                 : cuda_orient_launch(&r->view, s->variants.orient, s->keypoint);

@@ -91,6 +91,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
                                  .dog = s->variants.pyramid == PYRAMID_UBER && !cuda_wants_blur_work(c),
                                  .selection = options_device_most(&c->options) > 0,
                                  .resident = place->resident,
+                                 .affine = c->options.affine != 0,
                                  .grid_cells = options_device_cells(&c->options),
                                  .scratch_bytes = scratch_bytes};
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
@@ -147,19 +148,25 @@ hs_status cuda_make_slab(hs_context *c, size_t bytes) {
   return HS_OK;
 }
 
+/* Of results with shapes. */
+static size_t frames_bytes(const hs_context *c, size_t features) {
+  return c->options.affine ? align(features * sizeof(hs_frame)) : 0;
+}
+
 hs_status cuda_make_result_room(hs_context *c, size_t group, size_t descriptor_bytes) {
   cuda_state *s = c->cuda;
   result_set *r = &s->results[s->set];
   const size_t features = s->kept_capacity * group + s->room_beyond;
   if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
-  const size_t records = align(features * sizeof *r->records);
-  const stage_status st = cuda_result_pool_hold(s->pool, records + features * descriptor_bytes, &r->block);
+  const size_t records = align(features * sizeof *r->records), frames = frames_bytes(c, features);
+  const stage_status st = cuda_result_pool_hold(s->pool, records + frames + features * descriptor_bytes, &r->block);
   if (st != STAGE_OK) {
     *r = (result_set){0};
     return cuda_failure(c, st, "pinned memory for the results");
   }
   r->records = (hs_keypoint *)(void *)r->block->host;
-  r->descriptors = descriptor_bytes > 0 ? r->block->host + records : NULL;
+  r->frames = frames > 0 ? (hs_frame *)(void *)(r->block->host + records) : NULL;
+  r->descriptors = descriptor_bytes > 0 ? r->block->host + records + frames : NULL;
   r->features = (uint32_t)features;
   return HS_OK;
 }
@@ -193,10 +200,9 @@ void cuda_frame_want_room(hs_context *c, uint32_t features) {
   if (features > c->cuda->room_beyond) c->cuda->room_beyond = features;
 }
 
-uint32_t cuda_frame_room(const hs_context *c, hs_keypoint **keypoints, void **descriptors) {
+uint32_t cuda_frame_room(const hs_context *c, feature_records *records) {
   const result_set *r = &c->cuda->results[c->cuda->set];
-  *keypoints = r->records;
-  *descriptors = r->descriptors;
+  *records = (feature_records){r->records, r->frames, r->descriptors, c->cuda->plan.request.descriptor_bytes};
   return r->features;
 }
 
@@ -222,8 +228,8 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   if (st != HS_OK) return st;
   const cuda_state *s = c->cuda;
   *device_bytes = s->plan.device_bytes + sizeof(vote_scales) + (request.equalize ? CUDA_EQUALIZE_BYTES : 0);
-  *pinned_bytes = align(s->kept_capacity * sizeof(hs_keypoint)) + s->kept_capacity * descriptor_bytes +
-                  cuda_staging_bytes(&request.source) + sizeof *s->mail;
+  *pinned_bytes = align(s->kept_capacity * sizeof(hs_keypoint)) + frames_bytes(c, s->kept_capacity) +
+                  s->kept_capacity * descriptor_bytes + cuda_staging_bytes(&request.source) + sizeof *s->mail;
   return HS_OK;
 }
 

@@ -35,10 +35,12 @@ typedef struct cuda_variants {
    last. */
 enum { SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8, STAGING_SLOTS = 2 };
 
-/* Where a frame's results are written: a block of the pool, with room for so many records and behind them descriptors. */
+/* Where a frame's results are written: a block of the pool, with room for so many records and behind them frames and
+   descriptors. */
 typedef struct result_set {
   cuda_result_block *block; /* null: none yet */
   hs_keypoint *records;
+  hs_frame *frames;           /* null: there are no shapes */
   unsigned char *descriptors; /* null: none wanted */
   uint32_t features;
 } result_set;

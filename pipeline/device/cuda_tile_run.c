@@ -256,7 +256,7 @@ static stage_status find_keypoints(const tile_run *t) {
   unsigned char *counts = cuda_slab_buffer(s, BUFFER_COUNTS), *block = s->results[s->set].block->device;
   cuda_outputs *outputs = (cuda_outputs *)(void *)(counts + DEVICE_OUTPUTS_AT), *from = &s->mail->tile_outputs[slot];
   const cuda_tile_lists lists = view_results(s, slot, block, s->d_mail);
-  *from = (cuda_outputs){NULL, block + (size_t)slot * cuda_tile_result_bytes(&s->plan)};
+  *from = (cuda_outputs){.descriptors = block + (size_t)slot * cuda_tile_result_bytes(&s->plan)};
   stage_status st = device_clear(counts, COUNTS_BYTES, s->stream);
   if (st == STAGE_OK) st = device_copy_to(outputs, from, sizeof *outputs, s->stream);
   if (st == STAGE_OK) st = cuda_keypoint_reset_launch(v, s->stream);

@@ -23,6 +23,7 @@ typedef struct given_part {
   const workspace *lists;     /* null: records */
   const hs_keypoint *records; /* [count] */
   const unsigned char *descriptors;
+  const hs_frame *frames; /* of records */
 } given_part;
 
 /* On a device there are two, because those that bring their orientation need no stage but the descriptor's. */
@@ -72,7 +73,7 @@ static void copy_part(const given_part *p, size_t bytes, uint32_t *slot, hs_feat
     out->keypoints[to] = p->lists ? workspace_keypoint(&p->lists->keypoints, p->lists->features.keypoint[f],
                                                        p->lists->features.orientation[f])
                                   : p->records[f];
-    if (out->frames) out->frames[to] = workspace_frame(p->lists, f);
+    if (out->frames) out->frames[to] = p->lists ? workspace_frame(p->lists, f) : p->frames[f];
     if (bytes > 0) memcpy((unsigned char *)out->descriptors + to * bytes, p->descriptors + f * bytes, bytes);
   }
 }
@@ -115,8 +116,11 @@ static hs_status run_part(hs_context *c, const frame_request *r, const pyramid_g
   given_append(g, c, r, GIVEN_EVERY_OCTAVE, oriented, &w);
   cuda_frame_use_results(c, oriented ? 0 : 1); /* the results of both parts are used together */
   st = cuda_frame_run(c, r, &place, &result);
-  *part = (given_part){
-      .count = result.count, .source = w.sources, .records = result.keypoints, .descriptors = result.descriptors};
+  *part = (given_part){.count = result.count,
+                       .source = w.sources,
+                       .records = result.keypoints,
+                       .descriptors = result.descriptors,
+                       .frames = result.frames};
   if (st == HS_OK && !oriented) st = cuda_given_keypoints_of(c, result.count, &part->keypoint);
   cuda_frame_use_results(c, 0);
   return st;

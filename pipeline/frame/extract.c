@@ -27,6 +27,7 @@ typedef struct frame_output {
   uint32_t count;
   const hs_keypoint *records;
   const void *descriptors;
+  const hs_frame *frames;
   workspace lists;
 } frame_output;
 
@@ -48,8 +49,11 @@ static hs_status run_on_device(hs_context *c, const frame_request *request, fram
   hs_status st = c->options.device == HS_DEVICE_HYBRID ? gpu_cpu_split_run(c, request, &result)
                                                        : cuda_frame_run(c, request, &place, &result);
   if (st == HS_OK) st = grid_choice_result(c, request, &result);
-  *out = (frame_output){
-      .on_device = true, .count = result.count, .records = result.keypoints, .descriptors = result.descriptors};
+  *out = (frame_output){.on_device = true,
+                        .count = result.count,
+                        .records = result.keypoints,
+                        .descriptors = result.descriptors,
+                        .frames = result.frames};
   return st;
 }
 
@@ -120,6 +124,7 @@ static hs_features view_of(const hs_context *c, const hs_image *image, const fra
   return (hs_features){.count = out->count,
                        .keypoints = (hs_keypoint *)(uintptr_t)out->records,
                        .descriptors = type != HS_DESCRIPTOR_NONE ? (void *)(uintptr_t)out->descriptors : NULL,
+                       .frames = (hs_frame *)(uintptr_t)out->frames,
                        .descriptor_type = type,
                        .image_width = image->width,
                        .image_height = image->height,

@@ -22,35 +22,31 @@ static double now_ms(void) {
 }
 
 /* The CPU's features, in the defined order those of the smaller octaves, behind the GPU's. False: no room for them. */
-static bool append(hs_context *c, const workspace *w, size_t descriptor_bytes, cuda_frame_result *result) {
-  hs_keypoint *keypoints;
-  void *descriptors;
-  const uint32_t count = *w->features.count, room = cuda_frame_room(c, &keypoints, &descriptors);
-  if (count > room - result->count) {
+static bool append(hs_context *c, const workspace *w, cuda_frame_result *result) {
+  feature_records r;
+  const uint32_t count = *w->features.count, room = cuda_frame_room(c, &r), first = result->count;
+  if (count > room - first) {
     cuda_frame_want_room(c, count + count / 4 + 32);
     return false;
   }
   for (uint32_t i = 0; i < count; i++)
-    keypoints[result->count + i] =
-        workspace_keypoint(&w->keypoints, w->features.keypoint[i], w->features.orientation[i]);
-  if (count > 0 && descriptor_bytes > 0)
-    memcpy((unsigned char *)descriptors + result->count * descriptor_bytes, w->descriptors, count * descriptor_bytes);
+    r.keypoints[first + i] = workspace_keypoint(&w->keypoints, w->features.keypoint[i], w->features.orientation[i]);
+  for (uint32_t i = 0; r.frames && i < count; i++) r.frames[first + i] = workspace_frame(w, i);
+  if (count > 0 && r.descriptor_bytes > 0)
+    memcpy((unsigned char *)r.descriptors + first * r.descriptor_bytes, w->descriptors, count * r.descriptor_bytes);
   result->count += count;
   return true;
 }
 
 /* GPU and CPU each kept their best max_features (with a grid only the CPU did), so the best of all are among them. */
 static hs_status select_best(hs_context *c, const frame_request *r, cuda_frame_result *result) {
-  hs_keypoint *keypoints;
-  void *descriptors;
+  feature_records records;
   const uint32_t most = (uint32_t)c->options.max_features;
   if (most == 0 || result->count <= most) return HS_OK;
-  (void)cuda_frame_room(c, &keypoints, &descriptors);
+  (void)cuda_frame_room(c, &records);
   if (options_use_grid(&c->options))
-    return grid_choice_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width, r->source.height,
-                               &result->count);
-  result->count =
-      select_records(keypoints, descriptors, r->descriptor_bytes, result->count, most, c->options.selection);
+    return grid_choice_records(c, &records, r->source.width, r->source.height, &result->count);
+  result->count = select_records(&records, result->count, most, c->options.selection);
   return HS_OK;
 }
 
@@ -82,7 +78,7 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
   if (st == HS_OK) st = ended;
   c->statistics.frames = before.frames; /* each part has counted its own: the frame counts once, when it is whole */
   if (st != HS_OK || *repeat) return st;
-  *repeat = !append(c, &work, r->descriptor_bytes, result);
+  *repeat = !append(c, &work, result);
   if (*repeat) {
     c->statistics.regrown_frames++;
     return HS_OK;

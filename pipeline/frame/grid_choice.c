@@ -48,8 +48,7 @@ static uint32_t record_key(const hs_keypoint *k, hs_selection selection) {
   return hs_float_bits(selection == HS_SELECT_RESPONSE ? k->response : k->sigma);
 }
 
-hs_status grid_choice_records(hs_context *c, hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes,
-                              int32_t width, int32_t height, uint32_t *count) {
+hs_status grid_choice_records(hs_context *c, const feature_records *r, int32_t width, int32_t height, uint32_t *count) {
   const uint32_t n = *count, most = (uint32_t)c->options.max_features;
   const hs_selection selection = c->options.selection;
   const grid_shape shape = shape_of(c, width, height);
@@ -57,16 +56,15 @@ hs_status grid_choice_records(hs_context *c, hs_keypoint *keypoints, void *descr
   const hs_status st = grid_choice_reserve(c, n);
   if (st != HS_OK) return st;
   grid_item *items = c->scratch.memory[SCRATCH_GRID];
-  for (uint32_t i = 0; i < n; i++)
-    items[i] = grid_item_of(grid_cell(&shape, keypoints[i].x, keypoints[i].y), record_key(&keypoints[i], selection), i);
+  for (uint32_t i = 0; i < n; i++) {
+    const hs_keypoint *k = &r->keypoints[i];
+    items[i] = grid_item_of(grid_cell(&shape, k->x, k->y), record_key(k, selection), i);
+  }
   grid_choice choice = grid_choose(items, items + n, n, most);
-  unsigned char *bytes = descriptors;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; i++) {
-    if (!grid_keeps(&choice, i, record_key(&keypoints[i], selection))) continue;
-    keypoints[kept] = keypoints[i];
-    if (descriptor_bytes > 0) memmove(bytes + kept * descriptor_bytes, bytes + i * descriptor_bytes, descriptor_bytes);
-    kept++;
+    if (!grid_keeps(&choice, i, record_key(&r->keypoints[i], selection))) continue;
+    feature_records_move(r, i, kept++);
   }
   *count = kept;
   return HS_OK;
@@ -74,11 +72,12 @@ hs_status grid_choice_records(hs_context *c, hs_keypoint *keypoints, void *descr
 
 hs_status grid_choice_result(hs_context *c, const frame_request *r, cuda_frame_result *result) {
   /* The pinned results are the context's own. */
-  hs_keypoint *keypoints = (hs_keypoint *)(uintptr_t)result->keypoints;
-  void *descriptors = (void *)(uintptr_t)result->descriptors;
+  const feature_records records = {.keypoints = (hs_keypoint *)(uintptr_t)result->keypoints,
+                                   .frames = (hs_frame *)(uintptr_t)result->frames,
+                                   .descriptors = (void *)(uintptr_t)result->descriptors,
+                                   .descriptor_bytes = r->descriptor_bytes};
   if (!options_use_grid(&c->options)) return HS_OK;
-  const hs_status st = grid_choice_records(c, keypoints, descriptors, r->descriptor_bytes, r->source.width,
-                                           r->source.height, &result->count);
+  const hs_status st = grid_choice_records(c, &records, r->source.width, r->source.height, &result->count);
   if (st == HS_OK) c->statistics.features = result->count;
   return st;
 }

@@ -13,10 +13,10 @@ hs_status grid_choice_reserve(hs_context *context, uint32_t features);
 /* Selection among the lists of a frame, as stage_ops.select does it; room for *args->features.count was reserved. */
 void grid_choice_lists(hs_context *context, const select_args *args, int32_t width, int32_t height);
 
-/* Selection among finished features, in place; *count changes. descriptors may be null with descriptor_bytes 0. Does
-   nothing where options_use_grid is false. Statuses: as grid_choice_reserve. */
-hs_status grid_choice_records(hs_context *context, hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes,
-                              int32_t width, int32_t height, uint32_t *count);
+/* Selection among finished features, in place; *count changes. Does nothing where options_use_grid is false. Statuses: as
+   grid_choice_reserve. */
+hs_status grid_choice_records(hs_context *context, const feature_records *records, int32_t width, int32_t height,
+                              uint32_t *count);
 
 /* The same for what a device frame left in the context's pinned memory. */
 hs_status grid_choice_result(hs_context *context, const frame_request *request, cuda_frame_result *result);

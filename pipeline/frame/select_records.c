@@ -26,24 +26,19 @@ static bool joins(const void *list, uint32_t i) {
   return memcmp(&a, b, sizeof a) == 0;
 }
 
-uint32_t select_records(hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes, uint32_t count,
-                        uint32_t most, hs_selection selection) {
+uint32_t select_records(const feature_records *r, uint32_t count, uint32_t most, hs_selection selection) {
   const select_key key = selection == HS_SELECT_SCALE ? sigma_key : response_key;
-  unsigned char *bytes = descriptors;
   uint32_t kept = 0;
   if (count <= most) return count;
   if (selection == HS_SELECT_LEVELS) {
-    const uint32_t first = select_first_level(keypoints, count, most, level_key, joins);
-    memmove(keypoints, keypoints + first, (count - first) * sizeof *keypoints);
-    if (descriptor_bytes > 0) memmove(bytes, bytes + first * descriptor_bytes, (count - first) * descriptor_bytes);
+    const uint32_t first = select_first_level(r->keypoints, count, most, level_key, joins);
+    for (uint32_t i = first; i < count; i++) feature_records_move(r, i, i - first);
     return count - first;
   }
-  select_cut cut = select_find_cut(keypoints, count, most, key);
+  select_cut cut = select_find_cut(r->keypoints, count, most, key);
   for (uint32_t i = 0; i < count; i++) {
-    if (!select_keeps(&cut, key(keypoints, i))) continue;
-    keypoints[kept] = keypoints[i];
-    if (descriptor_bytes > 0) memmove(bytes + kept * descriptor_bytes, bytes + i * descriptor_bytes, descriptor_bytes);
-    kept++;
+    if (!select_keeps(&cut, key(r->keypoints, i))) continue;
+    feature_records_move(r, i, kept++);
   }
   return kept;
 }

@@ -4,11 +4,10 @@
 #ifndef HARTSIFT_FRAME_SELECT_RECORDS_H
 #define HARTSIFT_FRAME_SELECT_RECORDS_H
 
-#include "pipeline/include/hartsift.h"
+#include "pipeline/base/features.h"
 
 /* Keeps the `most` best of count features in their order and returns how many those are: by response or by sigma,
-   the larger first, ties by the order. descriptors: count of descriptor_bytes each, moved along; null with 0. */
-uint32_t select_records(hs_keypoint *keypoints, void *descriptors, size_t descriptor_bytes, uint32_t count,
-                        uint32_t most, hs_selection selection);
+   the larger first, ties by the order. */
+uint32_t select_records(const feature_records *records, uint32_t count, uint32_t most, hs_selection selection);
 
 #endif

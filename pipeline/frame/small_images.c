@@ -82,6 +82,7 @@ hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t
     views[i] = (hs_features){.count = results[i].count,
                              .keypoints = (hs_keypoint *)(uintptr_t)results[i].keypoints,
                              .descriptors = (void *)(uintptr_t)results[i].descriptors,
+                             .frames = (hs_frame *)(uintptr_t)results[i].frames,
                              .descriptor_type = c->options.descriptor,
                              .image_width = images[i]->width,
                              .image_height = images[i]->height,

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Features in the memory of the context's device; both arrays belong to the context and stay valid until its next call
+/* Features in the memory of the context's device; all arrays belong to the context and stay valid until its next call
    or its end. */
 typedef struct hs_cuda_features {
   size_t count;                       /* features */
@@ -23,7 +23,8 @@ typedef struct hs_cuda_features {
   hs_descriptor_type descriptor_type; /* of descriptors */
   int32_t image_width, image_height;  /* of the image they come from */
   hs_origin origin;                   /* as in hs_features */
-  int32_t reserved[15];               /* 0 */
+  const hs_frame *frames;             /* device memory, count entries where options.affine is 1, else null */
+  int32_t reserved[14 - sizeof(void *) / sizeof(int32_t)]; /* 0 */
 } hs_cuda_features;
 
 /* Extracts from a picture in device memory: image->data is a pointer that the context's device can read (any type,

@@ -118,7 +118,7 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   d->descriptors = take(d, (size_t)features * r->descriptor_bytes, NULL);
   d->records = take(d, (size_t)features * sizeof *d->records, NULL);
   d->counts = take(d, sizeof *d->counts, NULL);
-  const cuda_outputs outputs = {d->records, d->descriptors};
+  const cuda_outputs outputs = {.records = d->records, .descriptors = d->descriptors};
   d->outputs = take(d, sizeof outputs, &outputs);
 }
 

@@ -138,6 +138,9 @@ static void check_feature(const hs_features *a, size_t i, const hs_features *b, 
              (double)p->response, p->octave, p->level);
   if (bytes > 0 && memcmp(extraction_descriptor(a, i), extraction_descriptor(b, j), bytes) != 0)
     fail_msg("%s: descriptor %zu at (%g, %g) sigma %g differs", what, j, (double)q->x, (double)q->y, (double)q->sigma);
+  if (!a->frames != !b->frames) fail_msg("%s: frames are %s", what, a->frames ? "missing" : "there");
+  if (a->frames && memcmp(&a->frames[i], &b->frames[j], sizeof a->frames[i]) != 0)
+    fail_msg("%s: frame %zu at (%g, %g) sigma %g differs", what, j, (double)q->x, (double)q->y, (double)q->sigma);
 }
 
 void extraction_check_equal(const hs_features *expected, const hs_features *got, const char *what) {

@@ -57,10 +57,10 @@ static hs_status end_on_device(hs_context *c, const cuda_frame_place *place, cud
   if (device.room < count) device.room = count;
   memcpy(device.records, f->keypoints, count * sizeof *f->keypoints);
   memcpy(device.descriptors, f->descriptors, count * (size_t)HS_DESCRIPTOR_LENGTH);
+  const feature_records records = {device.records, NULL, device.descriptors, HS_DESCRIPTOR_LENGTH};
   if (c->options.max_features > 0)
-    count = select_records(device.records, device.descriptors, HS_DESCRIPTOR_LENGTH, count,
-                           (uint32_t)c->options.max_features, c->options.selection);
-  *result = (cuda_frame_result){count, device.records, device.descriptors};
+    count = select_records(&records, count, (uint32_t)c->options.max_features, c->options.selection);
+  *result = (cuda_frame_result){.count = count, .keypoints = device.records, .descriptors = device.descriptors};
   c->statistics.frames++;
   c->statistics.features = count;
   return HS_OK;
@@ -82,10 +82,9 @@ static void want_room(hs_context *c, uint32_t features) {
   device.room += features;
 }
 
-static uint32_t room_of_device(const hs_context *c, hs_keypoint **keypoints, void **descriptors) {
+static uint32_t room_of_device(const hs_context *c, feature_records *records) {
   (void)c;
-  *keypoints = device.records;
-  *descriptors = device.descriptors;
+  *records = (feature_records){device.records, NULL, device.descriptors, HS_DESCRIPTOR_LENGTH};
   return device.room;
 }
 

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/affine_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/stages_ref.h"
 #include "cuda/device/handover_signal.h"
+#include "cuda/keypoints/affine_cuda.h"
 #include "cuda/keypoints/describe_cuda.h"
 #include "cuda/keypoints/extrema_cuda.h"
 #include "cuda/keypoints/orient_cuda.h"
@@ -324,9 +326,49 @@ stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream)
   return submit_views(&step, stream);
 }
 
+/* The stages on shapes, as the CPU has them. */
+static affine_args shape_args(const cuda_frame_view *v, void *descriptors) {
+  return (affine_args){.octaves = v->octaves,
+                       .first_octave = v->first_octave,
+                       .octave_count = v->octave_count,
+                       .keypoints = v->keypoints,
+                       .shapes = v->shapes,
+                       .params = v->params,
+                       .scales = v->scales,
+                       .descriptors = descriptors};
+}
+
+static stage_status shape_view(const cuda_frame_view *v, const view_step *step, size_t i) {
+  const affine_args args = shape_args(v, NULL);
+  (void)step;
+  (void)i;
+  return affine_shape_run(NULL, ops(), &args);
+}
+
+stage_status cuda_affine_shape_launch(const cuda_frame_view *view, cuda_stream stream) {
+  const view_step step = {.view = *view, .run = shape_view};
+  return submit_views(&step, stream);
+}
+
+/* Runs a stage that works in memory of its own. */
+static stage_status run_warped(stage_status (*run)(stage_queue *, const stage_ops *, const affine_args *, float *),
+                               const affine_args *args) {
+  float *work = malloc(affine_work_floats(1) * sizeof *work);
+  if (!work) abort();
+  const stage_status st = run(NULL, ops(), args, work);
+  free(work);
+  return st;
+}
+
 static stage_status orient_view(const cuda_frame_view *v, const view_step *step, size_t i) {
   (void)step;
   (void)i;
+  if (v->shapes) {
+    affine_args shaped = shape_args(v, NULL);
+    shaped.features = v->oriented;
+    *v->oriented.count = 0;
+    return run_warped(affine_orient_run, &shaped);
+  }
   const orient_args args = {v->octaves, v->first_octave, 0, v->keypoints, v->oriented, v->params, v->scales};
   *v->oriented.count = 0;
   return ops()->orient(NULL, &args);
@@ -406,10 +448,14 @@ stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream)
 
 static stage_status describe_view(const cuda_frame_view *v, const view_step *step, size_t i) {
   const size_t bytes = DESCRIBE_LENGTH * (v->params.descriptor_float ? sizeof(float) : 1);
-  const describe_args args = {
-      v->octaves, v->first_octave, v->octave_count,
-      0,          v->keypoints,    v->features,
-      v->params,  v->scales,       shifted(step->outputs->descriptors, i, v->features.capacity * bytes)};
+  void *descriptors = shifted(step->outputs->descriptors, i, v->features.capacity * bytes);
+  if (v->shapes) {
+    affine_args shaped = shape_args(v, descriptors);
+    shaped.features = v->features;
+    return run_warped(affine_describe_run, &shaped);
+  }
+  const describe_args args = {v->octaves,  v->first_octave, v->octave_count, 0,          v->keypoints,
+                              v->features, v->params,       v->scales,       descriptors};
   return ops()->describe(NULL, &args);
 }
 
@@ -437,6 +483,9 @@ static stage_status results_view(const cuda_frame_view *v, const view_step *step
     const uint32_t p = v->features.keypoint[n];
     records[n] = (cuda_feature_record){k->x[p],        k->y[p],      k->sigma[p], v->features.orientation[n],
                                        k->response[p], k->octave[p], k->level[p]};
+    if (v->shapes)
+      affine_frame_of(&v->shapes[p], k->sigma[p], v->features.orientation[n],
+                      step->outputs->frames[i * v->features.capacity + n].a);
   }
   return STAGE_OK;
 }
