@@ -1,6 +1,7 @@
 /* Affine shapes: a shape's patch, a row after the other, places first; and the moments of gradients under a window, a vector
    of a row's samples at a time. */
 #include "cpu/elementary_simd.h"
+#include "cpu/stages_ref.h"
 #include "cpu/stages_simd.h"
 
 enum { VECTORS = (AFFINE_DESCRIBE_SIDE + SIMD_WIDTH - 1) / SIMD_WIDTH, ROW_ROOM = VECTORS * SIMD_WIDTH };
@@ -11,6 +12,9 @@ typedef struct patch_row {
   int32_t at[ROW_ROOM];
   float fx[ROW_ROOM], fy[ROW_ROOM];
 } patch_row;
+
+/* Offsets below this are exact as floats; a given keypoint's patch may have larger ones. */
+#define OFFSETS_EXACT 16777216.0f
 
 /* The level, and the row that offsets are counted from, so that they are exact as floats. */
 typedef struct patch_source {
@@ -61,6 +65,10 @@ static void value_row(const patch_source *s, const patch_row *r, float *out) {
 void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, int32_t side, size_t stride, float *out) {
   patch_row rows[2]; /* one is placed while the values of the other are made */
   const float middle = 0.5f * (float)(side - 1), reach = (hs_fabsf(m->a21) + hs_fabsf(m->a22)) * middle + 2.0f;
+  if ((2.0f * reach + 2.0f) * (float)level->stride + (float)level->width >= OFFSETS_EXACT) {
+    affine_patch_ref(level, m, side, stride, out);
+    return;
+  }
   const float bottom = (float)(level->height - 1);
   float top = m->y - reach;
   top = top > 0.0f ? top : 0.0f;

@@ -25,11 +25,12 @@ typedef struct cuda_tile_counts {
 typedef struct cuda_tile_lists {
   keypoint_list keypoints;
   feature_list features;
+  affine_shape *shapes; /* of the keypoints, where the view has them */
   detect_stray *strays;
   cuda_tile_counts *counts;
 } cuda_tile_lists;
 
-/* Copies keypoints, features and strays, as far as the capacities go, and their counts. */
+/* Copies keypoints, their shapes, features and strays, as far as the capacities go, and their counts. */
 stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile_lists *lists, cuda_stream stream);
 
 #ifdef __cplusplus

@@ -160,8 +160,6 @@ hs_status context_make_slab(hs_context *c, const char *advice) {
   return HS_OK;
 }
 
-static bool may_tile(const hs_context *c, const frame_request *r) { return r->may_tile && !c->options.affine; }
-
 static plan_request request_of(const hs_context *c, const frame_request *r) {
   const int32_t threads = context_threads(c);
   return (plan_request){.width = r->source.width,
@@ -175,13 +173,14 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .threads = threads,
                         .radius_max = c->radius_max,
                         .row_bytes = r->feed ? r->feed->row_bytes : 0,
+                        .affine = c->options.affine != 0,
                         .warped_floats = c->options.affine ? affine_work_floats(threads) : 0,
                         .pyramid_work_floats = c->ops.pyramid_work_floats,
                         .pyramid_work_plane = c->ops.pyramid_work_plane,
                         .detect_work_bytes = c->ops.detect_work_bytes,
                         .detect_reads_top = c->ops.detect_reads_top,
                         .graph_bytes = frame_graph_sizes(&c->ops, threads),
-                        .params = may_tile(c, r) ? &c->params : NULL,
+                        .params = r->may_tile ? &c->params : NULL,
                         .base_filter = &c->base_filter,
                         .step_filter = c->step_filter};
 }
@@ -205,15 +204,13 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
     return context_give_up_room(c,
                                 CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
   const uint64_t limit = c->options.max_memory_bytes;
-  const char *no_tiles = c->options.affine ? " (affine shape is not worked off in tiles)" : "";
   if (limit > 0 && wanted > limit)
     return context_give_up_room(
         c, CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "a %d x %d image needs at least %llu bytes of workspace%s, max_memory_bytes is %llu", width,
-                        height, (unsigned long long)wanted,
-                        c->plan.tile_side > 0 ? " even in the smallest tiles" : no_tiles, (unsigned long long)limit));
-  return context_make_slab(c,
-                           may_tile(c, r) ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
+                        height, (unsigned long long)wanted, c->plan.tile_side > 0 ? " even in the smallest tiles" : "",
+                        (unsigned long long)limit));
+  return context_make_slab(c, r->may_tile ? "; with a smaller max_memory_bytes the image is worked off in tiles" : "");
 }
 
 uint64_t context_fixed_bytes(int32_t threads) { return sizeof(hs_context) + (threads > 0 ? queue_bytes(threads) : 0); }

@@ -157,8 +157,7 @@ bool plan_add_lists(frame_plan *plan) {
          add(plan, BUFFER_FEATURES, 0, r->feature_capacity, FEATURE_BYTES, 0, STEP_COUNT) &&
          add(plan, BUFFER_DESCRIPTORS, 0, r->feature_capacity, r->descriptor_bytes, 0, STEP_COUNT) &&
          add(plan, BUFFER_SOURCES, 0, r->source_capacity, sizeof(uint32_t), 0, STEP_COUNT) &&
-         add(plan, BUFFER_SHAPES, 0, r->warped_floats > 0 ? r->keypoint_capacity : 0, sizeof(affine_shape), 0,
-             STEP_COUNT) &&
+         add(plan, BUFFER_SHAPES, 0, r->affine ? r->keypoint_capacity : 0, sizeof(affine_shape), 0, STEP_COUNT) &&
          add(plan, BUFFER_WARPED, 0, r->warped_floats, sizeof(float), 0, STEP_COUNT);
 }
 

@@ -93,7 +93,8 @@ typedef struct plan_request {
   int32_t threads;                              /* of the CPU */
   int32_t radius_max;                           /* of the filters */
   size_t row_bytes;                             /* of a picture that comes in rows; 0: it is in memory */
-  size_t warped_floats;                         /* that affine shapes work in; 0: none are wanted */
+  bool affine;                                  /* keypoints have shapes */
+  size_t warped_floats;                         /* that the CPU works on them in; else 0 */
   /* as in stage_ops */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
   bool pyramid_work_plane;

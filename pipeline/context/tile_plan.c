@@ -1,11 +1,12 @@
 /* Margins of tiles, and the slab of a tiled frame. */
 #include "pipeline/context/tile_plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cpu/pyramid_work.h"
 #include "pipeline/base/memory.h"
-#include "stages/describe.h"
+#include "stages/affine.h"
 #include "stages/detect.h"
 #include "stages/refine.h"
 #include "stages/scalespace.h"
@@ -32,20 +33,41 @@ static int32_t orient_reach(const sift_params *p, double sigma) {
 
 static int32_t describe_reach(double sigma) { return describe_radius((float)sigma) + 2; }
 
+/* The longest shape, and a bit. */
+static double longest(void) { return 1.001 * sqrt((double)AFFINE_LONGEST); }
+
+/* Samples that the moments of a shape reach, whose window goes on for less than a step: at most sigma / 2. */
+static int32_t shape_reach(double sigma) {
+  return (int32_t)((longest() * (double)(AFFINE_WINDOW * AFFINE_REACH) + 0.5) * sigma) + 3;
+}
+
+/* Samples that a corner of a shape's patch reaches. */
+static int32_t patch_reach(double sigma, int32_t side) {
+  return (int32_t)(0.5 * side * (double)AFFINE_DISTANCE * sigma * hypot(longest(), 1.0)) + 3;
+}
+
+/* What a descriptor of this scale reaches. */
+static int32_t window_reach(const plan_request *r, double sigma) {
+  return r->affine ? patch_reach(sigma, AFFINE_DESCRIBE_SIDE) : describe_reach(sigma);
+}
+
 /* What the windows of a keypoint of `level` need. */
-static void widen_for_windows(const sift_params *p, int32_t level, int32_t octaves_left, tile_margins *m) {
+static void widen_for_windows(const plan_request *r, int32_t level, int32_t octaves_left, tile_margins *m) {
+  const sift_params *p = r->params;
   const domain_sizes *d = &p->domain;
   const double sigma = largest_sigma(p, level);
   int32_t *own = &m->other[0][level];
   *own = most(*own, KEYPOINT_REACH + orient_reach(p, sigma));
-  if (d->count == 0) *own = most(*own, KEYPOINT_REACH + describe_reach(sigma));
+  if (r->affine) *own = most(*own, KEYPOINT_REACH + shape_reach(sigma));
+  if (r->affine) *own = most(*own, KEYPOINT_REACH + patch_reach(sigma, AFFINE_ORIENT_SIDE));
+  if (d->count == 0) *own = most(*own, KEYPOINT_REACH + window_reach(r, sigma));
   for (int32_t i = 0; i < d->count; i++) {
     int32_t index = 0, sampled = level;
     domain_level(d, i, p->scales, octaves_left, &index, &sampled);
     assert(index < m->octaves);
     const double size = (double)d->size[i] * sigma / (double)(1 << index);
     int32_t *margin = &m->other[index][sampled];
-    *margin = most(*margin, (KEYPOINT_REACH >> index) + 2 + describe_reach(size));
+    *margin = most(*margin, (KEYPOINT_REACH >> index) + 2 + window_reach(r, size));
   }
 }
 
@@ -83,7 +105,7 @@ tile_margins tile_margins_of(const plan_request *r, int32_t octaves_left) {
   if (m.octaves > octaves_left) m.octaves = octaves_left;
   for (int32_t i = 0; i < m.octaves; i++) m.levels[i] = p->scales + 1;
   m.levels[0] = p->scales + (r->detect_reads_top ? 3 : 2);
-  for (int32_t level = 1; level <= p->scales; level++) widen_for_windows(p, level, octaves_left, &m);
+  for (int32_t level = 1; level <= p->scales; level++) widen_for_windows(r, level, octaves_left, &m);
   widen_for_detection(r, &m);
   widen_for_steps(r, &m);
   return m;

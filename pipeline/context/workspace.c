@@ -63,8 +63,8 @@ hs_keypoint workspace_keypoint(const keypoint_list *k, uint32_t n, float orienta
 }
 
 hs_frame workspace_frame(const workspace *w, uint32_t n) {
-  const uint32_t k = w->features.keypoint[n];
+  const uint32_t item = w->order ? w->order[n] : n, k = w->features.keypoint[item];
   float a[4];
-  affine_frame_of(&w->shapes[k], w->keypoints.sigma[k], w->features.orientation[n], a);
+  affine_frame_of(&w->shapes[k], w->keypoints.sigma[k], w->features.orientation[item], a);
   return (hs_frame){a[0], a[1], a[2], a[3]};
 }

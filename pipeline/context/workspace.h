@@ -33,7 +33,7 @@ void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w);
 /* Keypoint n of the list, with an orientation, as the caller sees it. */
 hs_keypoint workspace_keypoint(const keypoint_list *keypoints, uint32_t n, float orientation);
 
-/* The frame of feature n; with shapes only. */
+/* The frame of feature n in the order of those handed out; with shapes only. */
 hs_frame workspace_frame(const workspace *w, uint32_t n);
 
 #endif

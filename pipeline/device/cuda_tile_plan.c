@@ -6,6 +6,7 @@
 #include "cuda/pyramid/plane_layout.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/device/cuda_tiles.h"
+#include "stages/affine.h"
 #include "stages/detect.h"
 
 /* Crops begin on whole alignments of planes and end on even samples of every octave that a tile has. */
@@ -111,6 +112,7 @@ static bool add_keypoints(frame_plan *plan, const cuda_tile_needs *needs, int32_
   if (words > UINT32_MAX - 64) return false;
   return add(plan, BUFFER_COUNTS, 0, 1, DEVICE_COUNTS_BYTES) &&
          add(plan, BUFFER_KEYPOINTS, 0, keypoints, KEYPOINT_BYTES) &&
+         add(plan, BUFFER_SHAPES, 0, r->affine ? keypoints : 0, sizeof(affine_shape)) &&
          add(plan, BUFFER_FEATURES, 0, features, FEATURE_BYTES) &&
          add(plan, BUFFER_SCRATCH, 0, 1, needs->scratch_bytes((uint32_t)words, keypoints, features)) &&
          add(plan, BUFFER_STRAYS, 0, TILE_DEVICE_STRAYS, TILE_STRAY_BYTES) &&
@@ -151,7 +153,7 @@ bool cuda_tile_plan_make(const plan_request *request, const cuda_tile_needs *nee
 
 size_t cuda_tile_result_bytes(const frame_plan *plan) {
   const plan_request *r = &plan->request;
-  const size_t bytes = (size_t)r->keypoint_capacity * KEYPOINT_BYTES +
+  const size_t bytes = (size_t)r->keypoint_capacity * (KEYPOINT_BYTES + (r->affine ? sizeof(affine_shape) : 0)) +
                        (size_t)r->feature_capacity * (FEATURE_BYTES + r->descriptor_bytes) +
                        (size_t)TILE_DEVICE_STRAYS * TILE_STRAY_BYTES;
   return (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;

@@ -1,6 +1,7 @@
 /* One tile on a device: the stages of cuda_record.c on a crop, one after another on the context's stream. */
 #include <string.h>
 
+#include "cuda/keypoints/affine_cuda.h"
 #include "cuda/keypoints/extrema_cuda.h"
 #include "cuda/keypoints/tile_cuda.h"
 #include "pipeline/context/options.h"
@@ -81,6 +82,7 @@ static void view_lists(tile_run *t) {
   v->params = t->context->params;
   v->filter = (place_filter){.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX}; /* the host filters */
   v->keypoints = workspace_keypoints(buffer(s, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[COUNT_KEYPOINTS]);
+  v->shapes = buffer(s, BUFFER_SHAPES, 0);
   v->oriented = workspace_features(buffer(s, BUFFER_FEATURES, 0), p->feature_capacity, &counts[COUNT_FEATURES]);
   v->features = v->oriented;
   v->scales = s->scales;
@@ -245,6 +247,8 @@ static cuda_tile_lists view_results(const cuda_state *s, int32_t slot, unsigned 
   block += (size_t)p->keypoint_capacity * KEYPOINT_BYTES;
   lists.features = workspace_features(block, p->feature_capacity, &lists.counts->features);
   block += (size_t)p->feature_capacity * FEATURE_BYTES;
+  if (p->affine) lists.shapes = (affine_shape *)(void *)block;
+  if (p->affine) block += (size_t)p->keypoint_capacity * sizeof *lists.shapes;
   lists.strays = (detect_stray *)(void *)block;
   return lists;
 }
@@ -263,6 +267,7 @@ static stage_status find_keypoints(const tile_run *t) {
   if (st == STAGE_OK) st = search(t);
   if (st == STAGE_OK) st = cuda_refine_launch(v, s->variants.refine, s->stream);
   if (st == STAGE_OK) st = cuda_locate_launch(v, s->stream);
+  if (st == STAGE_OK && v->shapes) st = cuda_affine_shape_launch(v, s->stream);
   if (st == STAGE_OK) st = cuda_orient_launch(v, s->variants.orient, s->stream);
   if (st == STAGE_OK && t->request->descriptor_bytes > 0)
     st = cuda_describe_launch(v, s->variants.describe, outputs, s->stream);
@@ -319,6 +324,7 @@ hs_status cuda_tile_finish(hs_context *c, const cuda_tile *tile, cuda_tile_resul
                                .strays = n->strays,
                                .keypoint_list = lists.keypoints,
                                .feature_list = lists.features,
+                               .shapes = lists.shapes,
                                .descriptors = block + (size_t)tile->slot * cuda_tile_result_bytes(&s->plan),
                                .stray_list = lists.strays,
                                .complete = n->keypoints <= lists.keypoints.capacity &&

@@ -29,6 +29,7 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .rules = c->rules,
                         .descriptor_bytes = r->descriptor_bytes,
                         .radius_max = c->radius_max,
+                        .affine = c->options.affine != 0,
                         .detect_reads_top = true,
                         .params = &c->params,
                         .base_filter = &c->base_filter,

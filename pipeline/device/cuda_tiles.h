@@ -25,7 +25,8 @@ typedef struct cuda_tile_result {
   uint64_t candidates;
   uint32_t keypoints, features, strays;
   keypoint_list keypoint_list;
-  feature_list feature_list; /* names keypoints of the list above */
+  feature_list feature_list;  /* names keypoints of the list above */
+  const affine_shape *shapes; /* of the keypoints; null without shapes */
   const unsigned char *descriptors;
   const detect_stray *stray_list;
   bool complete; /* no count is beyond its capacity; else the lists are of no use */

@@ -53,6 +53,7 @@ static uint32_t append_kept(const cuda_tile_result *t, const place_filter *filte
     if (place_kept(filter, from->x[i], from->y[i])) {
       const uint32_t n = (*to->count)++;
       if (n < to->capacity) copy_keypoint(to, n, from, i);
+      if (n < to->capacity && w->shapes) w->shapes[n] = t->shapes[i];
       append_features(t, i, n, descriptor_bytes, &next, w);
       kept++;
     }
@@ -90,6 +91,8 @@ static void append_keypoints_of_chunk(const append_job *j, uint32_t first) {
   memcpy(to->row + at, from->row + first, sizeof *to->row * count);
   memcpy(to->octave + at, from->octave + first, sizeof *to->octave * count);
   memcpy(to->level + at, from->level + first, sizeof *to->level * count);
+  affine_shape *shapes = j->lists->shapes;
+  if (shapes && count > 0) memcpy(shapes + at, j->tile->shapes + first, sizeof *shapes * count);
 }
 
 static void append_features_of_chunk(const append_job *j, uint32_t first) {

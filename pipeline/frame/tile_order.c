@@ -47,6 +47,8 @@ static void gather_keypoints(const order_move *w) {
   gather(k->row + first, sizeof *k->row, w->sort.sorted, w->sort.keypoints);
   gather(k->octave + first, sizeof *k->octave, w->sort.sorted, w->sort.keypoints);
   gather(k->level + first, sizeof *k->level, w->sort.sorted, w->sort.keypoints);
+  affine_shape *shapes = w->order->lists->shapes;
+  if (shapes) gather(shapes + first, sizeof *shapes, w->sort.sorted, w->sort.keypoints);
 }
 
 static void gather_features(const order_move *w) {

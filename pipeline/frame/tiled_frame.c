@@ -1,6 +1,7 @@
 /* Octave after octave, tile after tile: levels, keypoints, orientations, descriptors; then the octave is put in order. */
 #include "pipeline/frame/tiled_frame.h"
 
+#include "cpu/affine_threads.h"
 #include "pipeline/context/options.h"
 #include "pipeline/frame/row_band.h"
 #include "pipeline/frame/select_features.h"
@@ -113,22 +114,56 @@ static stage_status find_on_device(tiled_frame *f, const tile_work *work, tile_f
   return STAGE_OK;
 }
 
-/* Orients and describes what the lists have from these items on. */
-static stage_status finish_features(tiled_frame *f, const tile_work *work, uint32_t first_keypoint) {
+/* The arguments of the stages on shapes, of what the lists have from these items on. */
+static affine_args shape_args(const tiled_frame *f, uint32_t first_keypoint, uint32_t first_feature) {
+  const hs_context *c = f->context;
+  const workspace *w = f->lists;
+  const pyramid_geometry *g = &c->plan.geometry;
+  return (affine_args){.octaves = f->tile.views,
+                       .first_octave = g->first_octave + f->tile.octave,
+                       .octave_count = g->octave_count - f->tile.octave,
+                       .first_keypoint = first_keypoint,
+                       .first_feature = first_feature,
+                       .keypoints = w->keypoints,
+                       .features = w->features,
+                       .shapes = w->shapes,
+                       .params = c->params,
+                       .scales = &c->scales,
+                       .descriptors = w->descriptors};
+}
+
+static stage_status orient(tiled_frame *f, uint32_t first_keypoint) {
+  hs_context *c = f->context;
+  const workspace *w = f->lists;
+  const int32_t octave = c->plan.geometry.first_octave + f->tile.octave;
+  const orient_args args = {f->tile.views, octave, first_keypoint, w->keypoints, w->features, c->params, &c->scales};
+  if (!c->options.affine) return c->ops.orient(c->queue, &args);
+  const affine_args shaped = shape_args(f, first_keypoint, 0);
+  const stage_status st = affine_shape_run(c->queue, &c->ops, &shaped);
+  return st == STAGE_OK ? affine_orient_run(c->queue, &c->ops, &shaped, w->warped) : st;
+}
+
+static stage_status describe(tiled_frame *f, uint32_t first_feature) {
   hs_context *c = f->context;
   const workspace *w = f->lists;
   const pyramid_geometry *g = &c->plan.geometry;
   const int32_t octave = g->first_octave + f->tile.octave, octaves = g->octave_count - f->tile.octave;
+  const describe_args args = {f->tile.views, octave,    octaves,    first_feature, w->keypoints,
+                              w->features,   c->params, &c->scales, w->descriptors};
+  const affine_args shaped = shape_args(f, 0, first_feature);
+  return c->options.affine ? affine_describe_run(c->queue, &c->ops, &shaped, w->warped)
+                           : c->ops.describe(c->queue, &args);
+}
+
+/* Orients and describes what the lists have from these items on. */
+static stage_status finish_features(tiled_frame *f, const tile_work *work, uint32_t first_keypoint) {
+  const workspace *w = f->lists;
   const uint32_t first_feature = *w->features.count;
-  const orient_args orient = {f->tile.views, octave, first_keypoint, w->keypoints, w->features, c->params, &c->scales};
-  stage_status st = c->ops.orient(c->queue, &orient);
+  const stage_status st = orient(f, first_keypoint);
   if (*w->features.count > w->features.capacity) f->full = true;
   if (st != STAGE_OK || f->full) return st;
   tile_prune_features(&f->prune, w, 0, first_feature, work->seed ? NULL : &work->core);
-  if (f->request->descriptor_bytes == 0) return st;
-  const describe_args describe = {f->tile.views, octave,    octaves,    first_feature, w->keypoints,
-                                  w->features,   c->params, &c->scales, w->descriptors};
-  return c->ops.describe(c->queue, &describe);
+  return f->request->descriptor_bytes == 0 ? st : describe(f, first_feature);
 }
 
 /* Lists what the device found. */

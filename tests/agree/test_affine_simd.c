@@ -77,6 +77,28 @@ static void test_variants(void **state) {
   free(data);
 }
 
+/* A patch of a given keypoint that spans so many samples that floats do not count them. */
+static void test_large_patches(void **state) {
+  (void)state;
+  enum { SIDE = 4400 };
+  const affine_shape shape = {0.6f, 0.8f, 5.0f};
+  const patch_map map = affine_map_of(2201.0f, 2190.0f, 60.0f, &shape);
+  float *data = malloc(sizeof *data * ((size_t)SIDE * SIDE + SLACK));
+  static float expected[PATCH_ROOM], got[PATCH_ROOM];
+  uint32_t seed = 3;
+  assert_non_null(data);
+  for (size_t i = 0; i < (size_t)SIDE * SIDE + SLACK; i++) data[i] = number_of(&seed, 0.0f, 1.0f);
+  const plane_view level = {data, SIDE, SIDE, SIDE};
+  affine_patch_ref(&level, &map, AFFINE_DESCRIBE_SIDE, 48, expected);
+  for (int v = 0; stage_variant_names[v]; v++) {
+    const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
+    if (!ops) continue;
+    ops->affine_patch(&level, &map, AFFINE_DESCRIBE_SIDE, 48, got);
+    assert_memory_equal(expected, got, sizeof got);
+  }
+  free(data);
+}
+
 /* The largest differences there can be, one row of samples 0 and the next 1, under the largest window of each step: the sums
    keep their sign and come near their limit. */
 static void test_moments_do_not_overflow(void **state) {
@@ -96,6 +118,7 @@ static void test_moments_do_not_overflow(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_moments_do_not_overflow)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_large_patches),
+                                     cmocka_unit_test(test_moments_do_not_overflow)};
   return cmocka_run_group_tests_name("agree.affine_simd", tests, NULL, NULL);
 }

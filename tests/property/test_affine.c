@@ -1,6 +1,6 @@
 /*
  * Affine shape of whole frames: the ellipses of drawn blobs, what frames are in lists, equal bytes however the work is
- * shared, and what is refused. (On a GPU: test_affine_on_device.c.)
+ * shared. (On a GPU: test_affine_on_device.c; in tiles: test_affine_tiles.c.)
  */
 #include <math.h>
 #include <setjmp.h>
@@ -181,25 +181,6 @@ static void test_in_flight(void **state) {
   hs_destroy(c);
 }
 
-/* What would be worked off in tiles is refused, and the message says why. */
-static void test_no_tiles(void **state) {
-  (void)state;
-  hs_options o = affine_options(HS_PROFILE_LOWE);
-  hs_image large = extraction_blank(2000, 1500);
-  hs_features f = {0};
-  o.max_memory_bytes = 60 << 20;
-  hs_context *c = extraction_context(&o);
-  assert_int_equal(hs_extract(c, &large, NULL, &f), HS_ERR_LIMIT);
-  assert_non_null(strstr(hs_last_error(c), "affine shape is not worked off in tiles"));
-  hs_destroy(c);
-  o.affine = 0;
-  c = extraction_context(&o);
-  assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
-  hs_features_free(&f);
-  hs_destroy(c);
-  hs_image_free(&large);
-}
-
 static hs_image blob(double longer, double shorter, double angle) {
   hs_image image = extraction_blank(160, 160);
   float *value = extraction_floats(&image);
@@ -260,7 +241,6 @@ int main(void) {
                                      cmocka_unit_test(test_own_keypoints),
                                      cmocka_unit_test(test_limited),
                                      cmocka_unit_test(test_region_and_grid),
-                                     cmocka_unit_test(test_no_tiles),
                                      cmocka_unit_test(test_in_flight),
                                      cmocka_unit_test(test_drawn_blobs),
                                      cmocka_unit_test(test_original_size)};

@@ -60,6 +60,7 @@ static stage_status copy_lists(const void *args) {
     to->keypoints.row[i] = from->row[i];
     to->keypoints.octave[i] = from->octave[i];
     to->keypoints.level[i] = from->level[i];
+    if (v->shapes) to->shapes[i] = v->shapes[i];
   }
   for (uint32_t i = 0; i < least(counts.features, v->features.capacity); i++) {
     to->features.keypoint[i] = v->features.keypoint[i];
