@@ -19,10 +19,22 @@ enum { MIB = 1 << 20 };
 
 static hs_image wide, wider, large, mask;
 
+/* A scene five times as wide as it was drawn: shapes are as long as they may be, along the tiles' margins. */
+static hs_image stretched(int32_t width, int32_t height, uint32_t seed) {
+  hs_image from = extraction_scene(width / 5 + 1, height, seed, NULL), to = extraction_scene(width, height, seed, NULL);
+  for (int32_t y = 0; y < height; y++)
+    for (int32_t x = 0; x < width; x++) {
+      const uint8_t *p = (const uint8_t *)from.data + y * from.width + x / 5;
+      ((uint8_t *)(uintptr_t)to.data)[y * width + x] = (uint8_t)((p[0] * (5 - x % 5) + p[1] * (x % 5)) / 5);
+    }
+  hs_image_free(&from);
+  return to;
+}
+
 static int set_up(void **state) {
   (void)state;
-  wide = extraction_scene(1700, 64, 11, NULL);
-  wider = extraction_scene(3000, 48, 3, NULL);
+  wide = stretched(1700, 64, 11);
+  wider = stretched(3000, 48, 3);
   large = extraction_scene(900, 800, 5, NULL);
   mask = extraction_scene(1700, 64, 8, NULL);
   for (int i = 0; i < 1700 * 64; i++) ((uint8_t *)(uintptr_t)mask.data)[i] &= 64;
@@ -45,6 +57,7 @@ static hs_options affine_options(hs_device device) {
   o.first_octave = 0;
   o.sigma = 1.2f;
   o.contrast = 0.01f;
+  o.edge = 1000.0f;
   o.device = device;
   o.threads = 2;
   return o;
