@@ -56,7 +56,8 @@ typedef struct affine_args {
 typedef struct affine_window {
   float x, y; /* of the middle sample, from the keypoint */
   int32_t cx, cy, step;
-  int32_t rows; /* in steps, to each side, that may have weight */
+  float per_step; /* 1 / step, exact: steps are powers of two */
+  int32_t rows;   /* in steps, to each side, that may have weight */
   float xx, xy, yy, lowest;
   float shear, widest, taper; /* the row at dy has weight at most sqrt(widest + taper dy^2) from shear dy */
 } affine_window;
@@ -77,6 +78,7 @@ HS_INLINE affine_window affine_window_of(float x, float y, float sigma, const af
   w.xy = (2.0f * (p - q)) * (s->cosine * s->sine);
   w.step = 1;
   while (sigma >= 2.0f * (float)w.step) w.step *= 2;
+  w.per_step = 1.0f / (float)w.step;
   w.cx = hs_floor_int(x + 0.5f);
   w.cy = hs_floor_int(y + 0.5f);
   w.x = (float)w.cx - x;
@@ -87,7 +89,7 @@ HS_INLINE affine_window affine_window_of(float x, float y, float sigma, const af
   w.widest = fall * per_xx;
   w.taper = (p * q) * -(per_xx * per_xx);
   const float high = AFFINE_REACH * hs_sqrtf(hs_fmaf(longer * longer, ss, (shorter * shorter) * cc));
-  w.rows = hs_floor_int(high / (float)w.step) + 1;
+  w.rows = hs_floor_int(high * w.per_step) + 1;
   return w;
 }
 
@@ -101,11 +103,11 @@ typedef struct affine_row {
 HS_INLINE affine_row affine_row_of(const affine_window *w, float dy) {
   affine_row r;
   const float square = dy * dy, middle = hs_fmaf(w->shear, dy, -w->x), wide = hs_fmaf(w->taper, square, w->widest);
-  const float reach = wide > 0.0f ? hs_sqrtf(wide) : 0.0f, per_step = 1.0f / (float)w->step;
+  const float reach = wide > 0.0f ? hs_sqrtf(wide) : 0.0f;
   r.slope = w->xy * dy;
   r.level = hs_fmaf(w->yy, square, AFFINE_WEIGHT_LOG2);
-  r.first = hs_floor_int((middle - reach) * per_step);
-  r.last = hs_floor_int((middle + reach) * per_step) + 1;
+  r.first = hs_floor_int((middle - reach) * w->per_step);
+  r.last = hs_floor_int((middle + reach) * w->per_step) + 1;
   return r;
 }
 

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(WARPED_WARPS *WARP_LANES, WARPED_BLOCKS)
   uint32_t n = blockIdx.x * WARPED_WARPS + threadIdx.x / WARP_LANES;
   while (n < count) {
     uint32_t next = 0;
-    if (lane == 0) next = warps + atomicAdd(&v.scratch.tickets[1], 1u);
+    if (lane == 0) next = warps + atomicAdd(&v.scratch.tickets[TICKET_DESCRIBE], 1u);
     warped_feature<COPIES, POOLED>(v, &s_warps[threadIdx.x / WARP_LANES], n, picture, outputs);
     n = __shfl_sync(WARP_ALL, next, 0);
   }

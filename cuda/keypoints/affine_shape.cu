@@ -1,75 +1,116 @@
 /*
- * Affine shapes: a warp a keypoint, whose lanes share the window of each step.
+ * Affine shapes: a warp a keypoint, whose lanes share the window of each step; the few that take many steps on large windows
+ * are finished by blocks, because one warp at the end would keep the device waiting.
  */
 #include "cuda/device/launch.cuh"
 #include "cuda/keypoints/affine_cuda.h"
 #include "cuda/prim/warp_reduce.cuh"
 #include "stages/affine.h"
 
-#ifndef SHAPE_COLUMNS_TRIED
-#  define SHAPE_COLUMNS_TRIED 8
-#endif
-#ifndef SHAPE_BLOCKS_TRIED
-#  define SHAPE_BLOCKS_TRIED 10
-#endif
 enum {
-  SHAPE_WARPS = 4,                        /* a block */
-  SHAPE_BLOCKS = SHAPE_BLOCKS_TRIED,      /* a multiprocessor */
-  SHAPE_COLUMNS = SHAPE_COLUMNS_TRIED,    /* lanes along a row of the window */
-  SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS /* rows at a time */
+  SHAPE_WARPS = 4,                         /* a block */
+  SHAPE_BLOCKS = 8,                        /* a multiprocessor */
+  SHAPE_COLUMNS = 8,                       /* lanes along a row of the window */
+  SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows at a time */
+  SHAPE_FIRST = 4                          /* steps by a warp; who needs more gets a block */
 };
 
-/* The moments of the gradients under a window, valid on every lane: affine_moments_ref. */
-static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const affine_window *w) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), stride = (int32_t)level->stride;
-  affine_moments m = {0, 0, 0};
-  for (int32_t j = lane / SHAPE_COLUMNS - w->rows; j <= w->rows; j += SHAPE_ROWS) {
-    const int32_t line = w->cy + w->step * j;
-    if (line < 1 || line > level->height - 2) continue;
-    const affine_row r = affine_row_of(w, w->y + (float)(w->step * j));
-    const float *row = level->data + (size_t)line * level->stride;
-    for (int32_t i = r.first + lane % SHAPE_COLUMNS; i <= r.last; i += SHAPE_COLUMNS) {
-      const int32_t column = w->cx + w->step * i;
-      const float dx = w->x + (float)(w->step * i), exponent = hs_fmaf(hs_fmaf(w->xx, dx, r.slope), dx, r.level);
-      if (column < 1 || column > level->width - 2 || !(exponent > w->lowest)) continue;
-      const float *p = row + column;
-      const float gx = p[1] - p[-1], gy = p[stride] - p[-stride];
-      const float weight = hs_exp2(exponent), wx = gx * weight, wy = gy * weight;
-      m.xx += hs_rounded_product(wx, gx);
-      m.xy += hs_rounded_product(wx, gy);
-      m.yy += hs_rounded_product(wy, gy);
-    }
-  }
-  m.xx = (int32_t)warp_reduce_sum((uint32_t)m.xx);
-  m.xy = (int32_t)warp_reduce_sum((uint32_t)m.xy);
-  m.yy = (int32_t)warp_reduce_sum((uint32_t)m.yy);
-  return m;
+/* A lane's part of the moments; each product with ROUNDED_BIAS, and how many there are. */
+typedef struct shape_sums {
+  uint32_t xx, xy, yy, count;
+} shape_sums;
+
+#define ROUNDING_SHIFT 12582912.0f /* as hs_rounded_product adds */
+#define ROUNDED_BIAS   0x4b400000u
+
+/* Columns of a row, in samples from the middle; none where the first is beyond the last. */
+typedef struct shape_span {
+  int32_t first, last;
+} shape_span;
+
+/* As affine_row_of by a rough root and a hundredth of a sample more, within the level: which sample has weight is decided
+   at each one. A row that is none of the window's has no columns. */
+static __device__ __forceinline__ shape_span shape_span_of(const plane_view *level, const affine_window *w, int32_t j) {
+  const int32_t line = w->cy + w->step * j, mask = -w->step;
+  const float dy = w->y + (float)(w->step * j), wide = hs_fmaf(w->taper, dy * dy, w->widest);
+  const float reach = (wide > 0.0f ? wide * rsqrtf(wide) : 0.0f) + 0.01f, middle = hs_fmaf(w->shear, dy, -w->x);
+  shape_span span = {0, -1};
+  if (j > w->rows || line < 1 || line > level->height - 2) return span;
+  span.first = max((int32_t)floorf((middle - reach) * w->per_step) * w->step, (w->step - w->cx) & mask);
+  span.last = min(((int32_t)floorf((middle + reach) * w->per_step) + 1) * w->step, (level->width - 2 - w->cx) & mask);
+  return span;
 }
 
-/* The shape of keypoint n, on every lane. */
-static __device__ __forceinline__ affine_shape shape_of(const cuda_frame_view &v, uint32_t n) {
-  const octave_keypoint at = keypoint_in_octave(&v.keypoints, n, v.params.grid_shift);
-  const octave_view &o = v.octaves[v.keypoints.octave[n] - v.first_octave];
-  const plane_view level = {o.levels + (size_t)v.keypoints.level[n] * o.level_floats, o.width, o.height, o.stride};
-  affine_shape shape = {1.0f, 0.0f, 1.0f};
-  for (int32_t step = 0; step < AFFINE_STEPS; step++) {
-    const affine_window w = affine_window_of(at.x, at.y, at.sigma, &shape);
-    const affine_moments m = shape_moments(&level, &w);
-    if (!affine_next_shape(&shape, &m)) break;
+/* The share of the samples of one row from `first` on that are the lane's. */
+static __device__ __forceinline__ void shape_add_row(const plane_view *level, const affine_window *w, int32_t j,
+                                                     shape_span span, shape_sums *m) {
+  const int32_t stride = (int32_t)level->stride;
+  const float dy = w->y + (float)(w->step * j), slope = w->xy * dy, top = hs_fmaf(w->yy, dy * dy, AFFINE_WEIGHT_LOG2);
+  const float *row = level->data + (size_t)(w->cy + w->step * j) * level->stride + (size_t)w->cx;
+  for (int32_t i = span.first; i <= span.last; i += SHAPE_COLUMNS * w->step) {
+    const float dx = w->x + (float)i, exponent = hs_fmaf(hs_fmaf(w->xx, dx, slope), dx, top);
+    if (!(exponent > w->lowest)) continue;
+    const float *p = row + i;
+    const float gx = p[1] - p[-1], gy = p[stride] - p[-stride];
+    const float weight = hs_exp2(exponent), wx = gx * weight, wy = gy * weight;
+    m->xx += __float_as_uint(hs_fmaf(wx, gx, ROUNDING_SHIFT));
+    m->xy += __float_as_uint(hs_fmaf(wx, gy, ROUNDING_SHIFT));
+    m->yy += __float_as_uint(hs_fmaf(wy, gy, ROUNDING_SHIFT));
+    m->count++;
   }
-  return shape;
+}
+
+/* The moments of the gradients under a window, as far as this one of WARPS warps adds them: affine_moments_ref. Valid on
+   every lane. The rows' columns are computed 32 at a time, a lane a row. */
+template <int WARPS>
+static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const affine_window *w) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
+  shape_sums m = {0, 0, 0, 0};
+  for (int32_t first = -w->rows; first <= w->rows; first += WARP_LANES) {
+    const shape_span own = shape_span_of(level, w, first + lane);
+    for (int32_t r = turn * SHAPE_ROWS; r < min((int32_t)WARP_LANES, w->rows - first + 1); r += WARPS * SHAPE_ROWS) {
+      const int32_t from = r + lane / SHAPE_COLUMNS;
+      shape_span span = {__shfl_sync(WARP_ALL, own.first, from), __shfl_sync(WARP_ALL, own.last, from)};
+      span.first += lane % SHAPE_COLUMNS * w->step;
+      shape_add_row(level, w, first + from, span, &m);
+    }
+  }
+  const uint32_t bias = m.count * ROUNDED_BIAS;
+  return affine_moments{(int32_t)warp_reduce_sum(m.xx - bias), (int32_t)warp_reduce_sum(m.xy - bias),
+                        (int32_t)warp_reduce_sum(m.yy - bias)};
+}
+
+/* The level of keypoint n, and its place there. */
+static __device__ __forceinline__ plane_view shape_level(const cuda_frame_view &v, uint32_t n, octave_keypoint *at) {
+  const octave_view &o = v.octaves[v.keypoints.octave[n] - v.first_octave];
+  *at = keypoint_in_octave(&v.keypoints, n, v.params.grid_shift);
+  return plane_view{o.levels + (size_t)v.keypoints.level[n] * o.level_floats, o.width, o.height, o.stride};
+}
+
+/* Takes up to SHAPE_FIRST steps of keypoint n; whether more are needed. */
+static __device__ __forceinline__ bool shape_first_steps(const cuda_frame_view &v, uint32_t n, affine_shape *shape) {
+  octave_keypoint at;
+  const plane_view level = shape_level(v, n, &at);
+  *shape = affine_shape{1.0f, 0.0f, 1.0f};
+  for (int32_t step = 0; step < SHAPE_FIRST; step++) {
+    const affine_window w = affine_window_of(at.x, at.y, at.sigma, shape);
+    const affine_moments m = shape_moments<1>(&level, &w);
+    if (!affine_next_shape(shape, &m)) return false;
+  }
+  return true;
 }
 
 /*
- * Does      the affine shape of each keypoint, as affine_shape_run.
+ * Does      the first SHAPE_FIRST steps of each keypoint's affine shape, as affine_shape_run; lists those that go on.
  * Launch    resident blocks of 4 warps, a warp a keypoint; warps draw keypoints by ticket.
  * Shared    none.
- * Reads     keypoints, Gaussian levels (4 floats a sample of each step's window, through L1). Writes shapes.
+ * Reads     keypoints, Gaussian levels (4 floats a sample of each step's window, through L1).
+ * Writes    shapes; histograms, which orientation fills later, as the list; its count by atomics.
  * Barriers  none; sums of a warp.
  * Limits    windows of any size; no keypoints: returns at once.
- * Order     repeatable: moments are integers.
- * Cost      up to 10 windows of 80 to 700 samples, as many times that as the shape is longer than wide, of about 45
- *           operations: bound by issue, and at the end by the latency of the last long shapes.
+ * Order     shapes repeatable, because moments are integers; the list's order varies.
+ * Cost      a window has 80 to 570 samples, as many times that as the shape is longer than wide, of about 40
+ *           operations, and some 500 for its rows and the next shape: bound by issue.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
@@ -80,18 +121,70 @@ __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
   uint32_t n = blockIdx.x * SHAPE_WARPS + threadIdx.x / WARP_LANES;
   while (n < count) {
     uint32_t ticket = 0;
-    if (lane == 0) ticket = warps + atomicAdd(&v.scratch.tickets[2], 1u);
-    const affine_shape shape = shape_of(v, n);
+    affine_shape shape;
+    if (lane == 0) ticket = warps + atomicAdd(&v.scratch.tickets[TICKET_SHAPE], 1u);
+    const bool goes_on = shape_first_steps(v, n, &shape);
     if (lane == 0) v.shapes[n] = shape;
+    if (lane == 0 && goes_on) v.scratch.histograms[atomicAdd(&v.scratch.tickets[COUNT_LONG_SHAPES], 1u)] = (int32_t)n;
     n = __shfl_sync(WARP_ALL, ticket, 0);
+  }
+}
+
+/* The remaining steps of keypoint n by a block. */
+static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame_view &v, uint32_t n,
+                                                                affine_moments s_parts[2][SHAPE_WARPS]) {
+  octave_keypoint at;
+  const plane_view level = shape_level(v, n, &at);
+  affine_shape shape = v.shapes[n];
+  for (int32_t step = SHAPE_FIRST; step < AFFINE_STEPS; step++) {
+    const affine_window w = affine_window_of(at.x, at.y, at.sigma, &shape);
+    const affine_moments part = shape_moments<SHAPE_WARPS>(&level, &w);
+    affine_moments m = {0, 0, 0}, *parts = s_parts[step % 2]; /* the others may still read those of the step before */
+    if (threadIdx.x % WARP_LANES == 0) parts[threadIdx.x / WARP_LANES] = part;
+    __syncthreads();
+    for (int i = 0; i < SHAPE_WARPS; i++) m.xx += parts[i].xx, m.xy += parts[i].xy, m.yy += parts[i].yy;
+    if (!affine_next_shape(&shape, &m)) break;
+  }
+  return shape;
+}
+
+/*
+ * Does      the other steps of the listed keypoints' shapes.
+ * Launch    resident blocks of 4 warps, a block a keypoint; blocks draw keypoints by ticket.
+ * Shared    112 bytes.
+ * Reads     shapes, the list and its count; levels as above. Writes shapes.
+ * Barriers  block: the warps' parts of the moments are there; the ticket.
+ * Limits    an empty list: returns at once.
+ * Order     repeatable: moments are integers.
+ * Cost      as above, of windows up to five times as large: bound by the latency of the longest.
+ */
+template <bool GROUP>
+__global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
+    affine_long_shape_kernel(const __grid_constant__ cuda_frame_view one) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
+  __shared__ affine_moments s_parts[2][SHAPE_WARPS];
+  __shared__ uint32_t s_next;
+  const uint32_t count = v.scratch.tickets[COUNT_LONG_SHAPES];
+  uint32_t at = blockIdx.x;
+  while (at < count) {
+    const uint32_t n = (uint32_t)v.scratch.histograms[at];
+    if (threadIdx.x == 0) s_next = gridDim.x + atomicAdd(&v.scratch.tickets[TICKET_LONG_SHAPE], 1u);
+    const affine_shape shape = shape_last_steps(v, n, s_parts);
+    if (threadIdx.x == 0) v.shapes[n] = shape;
+    __syncthreads(); /* the ticket is there */
+    at = s_next;
+    __syncthreads(); /* and read, as the parts are */
   }
 }
 
 template <bool GROUP> static stage_status launch_shapes(const cuda_frame_view *view, cudaStream_t stream) {
   const int threads = SHAPE_WARPS * WARP_LANES;
-  const unsigned resident = launch_resident_blocks((const void *)affine_shape_kernel<GROUP>, threads, 0);
-  const dim3 blocks(cuda_group_share(view, resident), 1, cuda_group_count(view));
-  return launch(affine_shape_kernel<GROUP>, blocks, threads, 0, stream, *view);
+  const unsigned first = launch_resident_blocks((const void *)affine_shape_kernel<GROUP>, threads, 0),
+                 rest = launch_resident_blocks((const void *)affine_long_shape_kernel<GROUP>, threads, 0);
+  const dim3 blocks(cuda_group_share(view, first), 1, cuda_group_count(view)),
+      long_blocks(cuda_group_share(view, rest), 1, cuda_group_count(view));
+  const stage_status st = launch(affine_shape_kernel<GROUP>, blocks, threads, 0, stream, *view);
+  return st == STAGE_OK ? launch(affine_long_shape_kernel<GROUP>, long_blocks, threads, 0, stream, *view) : st;
 }
 
 stage_status cuda_affine_shape_launch(const cuda_frame_view *view, cuda_stream stream) {

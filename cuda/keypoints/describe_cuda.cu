@@ -64,7 +64,7 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
   const bool first = warp % TEAM_WARPS == 0;
   uint32_t at = blockIdx.x * TEAMS + team;
   while (at < count) {
-    if (first && lane == 0) s_next[team] = gridDim.x * TEAMS + atomicAdd(&v.scratch.tickets[1], 1u);
+    if (first && lane == 0) s_next[team] = gridDim.x * TEAMS + atomicAdd(&v.scratch.tickets[TICKET_DESCRIBE], 1u);
     const uint32_t n = ordered ? v.scratch.order[at] : at;
     lane_bins bins = describe_size<COPIES, false, TEAM_WARPS>(v, s->votes, &s->tile, n, 0);
     __syncwarp(); /* the votes are read */
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
   uint32_t at = blockIdx.x * DESCRIBE_WARPS + threadIdx.x / WARP_LANES;
   while (at < count) {
     uint32_t next = 0;
-    if (lane == 0) next = warps + atomicAdd(&v.scratch.tickets[1], 1u);
+    if (lane == 0) next = warps + atomicAdd(&v.scratch.tickets[TICKET_DESCRIBE], 1u);
     describe_feature<COPIES, POOLED>(v, s->votes, &s->tile, ordered ? v.scratch.order[at] : at, picture, outputs);
     at = __shfl_sync(WARP_ALL, next, 0);
   }

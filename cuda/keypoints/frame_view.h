@@ -45,6 +45,16 @@ enum {
   GRID_DEVICE_CELLS = 1 << 16 /* most cells of a grid over which a device selects */
 };
 
+/* Counters that warps and blocks draw their next item from, and a count of a list that lies in `histograms`. */
+typedef enum cuda_ticket {
+  TICKET_ORIENT,   /* the next keypoint to orient */
+  TICKET_DESCRIBE, /* the next feature to describe */
+  TICKET_SHAPE,    /* the next keypoint whose shape begins */
+  TICKET_LONG_SHAPE,
+  COUNT_LONG_SHAPES, /* of those whose shape goes on */
+  TICKETS
+} cuda_ticket;
+
 /* Room for the lists of one frame. */
 typedef struct cuda_keypoint_capacity {
   uint32_t mask_words; /* as cuda_frame_view */
@@ -58,7 +68,7 @@ typedef struct cuda_keypoint_scratch {
   void *counters;
   size_t counter_bytes;
   uint32_t *candidate_count;             /* candidates of the frame */
-  uint32_t *tickets;                     /* [3]: next keypoint to orient, feature to describe, keypoint to shape */
+  uint32_t *tickets;                     /* [TICKETS] */
   uint32_t *settled_tiles;               /* [MASK_TILES_MAX] settled samples in each tile of the masks */
   uint32_t *work_counts;                 /* [2][WORK_BINS] features by window radius: oriented, selected */
   uint32_t *work_cursors;                /* [2][WORK_BINS] how many of those have their position in `order` */
@@ -67,7 +77,7 @@ typedef struct cuda_keypoint_scratch {
   uint32_t *peak_tiles;                  /* features in each tile of keypoints */
   uint32_t *select_above, *select_equal; /* features above and at the threshold in each tile of features */
   uint8_t *peak_counts;                  /* features of each keypoint */
-  int32_t *histograms;                   /* [keypoint][ORIENT_BINS] */
+  int32_t *histograms;                   /* [keypoint][ORIENT_BINS]; before: keypoints whose shape goes on */
   float *peak_angles;                    /* [keypoint][ORIENT_PEAKS_MAX] */
   uint32_t *select_keys;
   uint32_t *grid_first, *grid_ranks;            /* where each cell's list begins; how many ranks stay whole */

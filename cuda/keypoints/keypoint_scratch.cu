@@ -18,7 +18,7 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
   const size_t word = sizeof(uint32_t);
   s->counters = b;
   s->candidate_count = (uint32_t *)take(b, &at, 1, word);
-  s->tickets = (uint32_t *)take(b, &at, 3, word);
+  s->tickets = (uint32_t *)take(b, &at, TICKETS, word);
   s->settled_tiles = (uint32_t *)take(b, &at, MASK_TILES_MAX, word);
   s->work_counts = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
   s->work_cursors = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);

@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
   while (n < count) {
     /* Tickets are drawn two keypoints ahead and what the next one is read one ahead: both take long to come. */
     uint32_t ticket = 0;
-    if (lane == 0) ticket = 2 * warps + atomicAdd(&v.scratch.tickets[0], 1u);
+    if (lane == 0) ticket = 2 * warps + atomicAdd(&v.scratch.tickets[TICKET_ORIENT], 1u);
     const orient_item next = orient_item_at(&v.keypoints, following, count);
     const octave_view &o = v.octaves[item.octave - v.first_octave];
     plane_view level = {o.levels + (size_t)item.level * o.level_floats, o.width, o.height, o.stride};
