@@ -177,8 +177,7 @@ typedef struct hs_options {
   float dsp_smallest, dsp_largest; /* 0.125..1; 1..4; 2/3 and 7/3 (C: 1/6 and 3) */
   hs_decoder decoder; /* of files that are handed in encoded: as above, no byte depends on it; HS_DECODER_AUTO */
   /* 1: orient and describe each keypoint in the ellipse that its gradients give it (Baumberg, CVPR 2000; C:
-     estimate_affine_shape), for strong changes of viewpoint; hs_features.frames has it. On the CPU: contexts of a GPU are
-     HS_ERR_OPTION, HS_DEVICE_AUTO is the CPU. Such frames are not worked off in tiles. 0 or 1; 0 */
+     estimate_affine_shape), for strong changes of viewpoint; hs_features.frames has it. 0 or 1; 0 */
   int32_t affine;
 } hs_options;
 

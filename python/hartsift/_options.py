@@ -86,7 +86,7 @@ class OptionsBesideSigma(TypedDict, total=False):
     dsp_sizes: int  #: how many
     dsp_smallest: float  #: times the keypoint's own size
     dsp_largest: float
-    affine: bool  #: describe in the ellipses that gradients give; on the CPU
+    affine: bool  #: describe in the ellipses that gradients give
     max_features: int  #: exactly so many when there are more, 0: all
     selection: Literal["response", "scale", "levels"]  #: which; "levels" (profile colmap): whole ones, so not exactly
     region: Tuple[int, int, int, int]  #: x, y, width, height; or the four fields

@@ -30,13 +30,23 @@ class DeviceMemory:
         dtype: NumPy's.
     """
 
-    def __init__(self, result: "DeviceFeatures", address: int, shape: Tuple[int, ...], dtype: Any) -> None:
+    def __init__(
+        self,
+        result: "DeviceFeatures",
+        address: int,
+        shape: Tuple[int, ...],
+        dtype: Any,
+        row_bytes: Optional[int] = None,
+    ) -> None:
         self._result = result
         self._address = address
         self.shape = shape
         self.dtype = np.dtype(dtype)
-        row = KEYPOINT_DTYPE.itemsize if self.dtype == np.float32 and shape[1] == 4 else shape[1] * self.dtype.itemsize
-        self.strides = (row, self.dtype.itemsize)
+        steps = [self.dtype.itemsize]
+        for length in shape[:0:-1]:
+            steps.insert(0, steps[0] * length)
+        self._contiguous = row_bytes is None
+        self.strides: Tuple[int, ...] = (steps[0] if row_bytes is None else row_bytes, *steps[1:])
 
     def _lend(self) -> None:
         """Notes that somebody reads this memory from now on, for as long as this object lives."""
@@ -48,12 +58,11 @@ class DeviceMemory:
     @property
     def __cuda_array_interface__(self) -> Dict[str, Any]:
         self._lend()
-        contiguous = self.strides[0] == self.shape[1] * self.dtype.itemsize
         return {
             "version": 3,
             "data": (self._address, False),
             "shape": self.shape,
-            "strides": None if contiguous else self.strides,
+            "strides": None if self._contiguous else self.strides,
             "typestr": self.dtype.str,
             "descr": self.dtype.descr,
             "stream": None,  # the content is complete
@@ -82,7 +91,7 @@ class DeviceMemory:
             )
         self._lend()
         itemsize = self.dtype.itemsize
-        steps = (self.strides[0] // itemsize, self.strides[1] // itemsize)
+        steps = tuple(step // itemsize for step in self.strides)
         versioned = max_version is not None and max_version[0] >= 1
         sample = self.dtype.kind, itemsize
         return _dlpack.lend(self, self._address, self.shape, steps, sample, self.__dlpack_device__(), versioned)
@@ -115,7 +124,7 @@ class DeviceFeatures:
     @property
     def keypoints(self) -> DeviceMemory:
         """float32 [N, 4] = x, y, sigma, orientation; rows are 24 bytes apart."""
-        return DeviceMemory(self, self._view.keypoints or 0, (len(self), 4), np.float32)
+        return DeviceMemory(self, self._view.keypoints or 0, (len(self), 4), np.float32, KEYPOINT_DTYPE.itemsize)
 
     @property
     def descriptors(self) -> Optional[DeviceMemory]:
@@ -124,6 +133,13 @@ class DeviceFeatures:
         if kind == _library.HS_DESCRIPTOR_NONE:
             return None
         return DeviceMemory(self, self._view.descriptors or 0, (len(self), DESCRIPTOR_LENGTH), DESCRIPTOR_DTYPES[kind])
+
+    @property
+    def frames(self) -> Optional[DeviceMemory]:
+        """float32 [N, 2, 2] of features with option affine, as ``Features.frames``; else None."""
+        if not self._view.frames:
+            return None
+        return DeviceMemory(self, self._view.frames, (len(self), 2, 2), np.float32)
 
     def __len__(self) -> int:
         return int(self._view.count)

@@ -247,7 +247,8 @@ class HsCudaFeatures(ctypes.Structure):
         ("image_width", c_int32),
         ("image_height", c_int32),
         ("origin", HsOrigin),
-        ("reserved", c_int32 * 15),
+        ("frames", c_void_p),
+        ("reserved", c_int32 * 12),
     ]
 
 

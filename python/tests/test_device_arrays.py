@@ -210,6 +210,13 @@ def test_features_that_stay_on_a_gpu(driver, image):
         resident.records.__cuda_array_interface__
 
 
+def test_frames_that_stay_on_a_gpu(driver, image):
+    expected = hartsift.extract(image, device="cpu", affine=True)
+    assert hartsift.extract(image, device="cuda", affine=True) == expected
+    resident = hartsift.Extractor(device="cuda:0", affine=True).extract_resident(driver.array(image))
+    assert driver.read(resident.frames).tobytes() == expected.frames.tobytes()
+
+
 def test_many_images_on_a_gpu(driver, image):
     pictures = [np.roll(image, 9 * i, axis=0) for i in range(12)]
     expected = [hartsift.extract(picture, device="cpu") for picture in pictures]

@@ -243,8 +243,6 @@ def test_frames_of_affine_features(tmp_path):
     assert circles.digest != found.digest
     with pytest.raises(hartsift.ArgumentError, match="frames are"):
         hartsift.Features(found.records, found.descriptors, frames=found.frames[1:])
-    with pytest.raises(hartsift.ArgumentError, match="affine shape is computed on contexts of the CPU"):
-        hartsift.extract("@scene", affine=True, device="cuda")
 
 
 def test_packed_octaves_are_those_of_the_file(tmp_path):

@@ -170,7 +170,7 @@ def played(monkeypatch):
         found = HsFeatures()
         status = library.hs_extract(context, image, mask, ctypes.byref(found))
         room = slots.setdefault(
-            context.value, (ctypes.create_string_buffer(1 << 20), ctypes.create_string_buffer(1 << 22))
+            context.value, [ctypes.create_string_buffer(1 << bits) for bits in (20, 22, 20)]
         )
         width = 4 if found.descriptor_type == _library.HS_DESCRIPTOR_F32 else 1
         ctypes.memmove(room[0], found.keypoints, 24 * found.count)
@@ -178,6 +178,9 @@ def played(monkeypatch):
         answer = ctypes.cast(view, ctypes.POINTER(HsCudaFeatures)).contents
         answer.count, answer.descriptor_type = found.count, found.descriptor_type
         answer.keypoints, answer.descriptors = ctypes.addressof(room[0]), ctypes.addressof(room[1])
+        if found.frames:
+            ctypes.memmove(room[2], found.frames, 16 * found.count)
+            answer.frames = ctypes.addressof(room[2])
         answer.image_width, answer.image_height = found.image_width, found.image_height
         library.hs_features_free(ctypes.byref(found))
         return status
@@ -213,6 +216,14 @@ def test_what_lent_features_say(played, image, descriptor, protocol):
     assert host(protocol(resident.descriptors)).tobytes() == expected.descriptors.tobytes()
     assert resident.descriptors.__dlpack_device__() == (_dlpack.CUDA, 0)
     assert hartsift.Extractor(descriptor="none").extract_resident(PlayedArray(image)).descriptors is None
+
+
+@pytest.mark.parametrize("protocol", [lambda memory: memory, ByDlpack], ids=["cuda_array_interface", "dlpack"])
+def test_frames_that_are_lent(played, image, protocol):
+    expected = hartsift.extract(image, affine=True)
+    resident = hartsift.Extractor(affine=True).extract_resident(PlayedArray(image))
+    assert np.array_equal(host(protocol(resident.frames)), expected.frames)
+    assert hartsift.Extractor().extract_resident(PlayedArray(image)).frames is None
 
 
 def test_interface_that_torch_takes(played, image):

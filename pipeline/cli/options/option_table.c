@@ -171,7 +171,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_DSP_LARGEST] = NUMBER("dsp-largest", "F", 1, 4, OF_EXTRACTION | IN_BENCH, AT(dsp_largest),
                                   "--dsp: the largest [7/3; colmap 3]"),
     [OPTION_AFFINE] = FLAG("affine", OF_EXTRACTION | IN_BENCH, AT(affine),
-                           "describe keypoints in the ellipses of their surroundings (CPU)"),
+                           "describe keypoints in the ellipses of their surroundings"),
     [OPTION_RESUME] = FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
                            "keep what an earlier run with the same options has done, if its output is intact"),
     [OPTION_NULL] = {.name = "null",

@@ -3,8 +3,8 @@
  * library colmap_feature, put there by add_to_colmap.py. Made for COLMAP 4.1 and later.
  *
  * Extraction has the parameters of COLMAP's options and gives RootSIFT bytes in UBC order, type SIFT, so vocabulary trees,
- * LightGlue for SIFT and databases go on working. Affine shape, domain-size pooling and the covariant extractor stay
- * COLMAP's. Matching is exact; guided matching stays COLMAP's.
+ * LightGlue for SIFT and databases go on working; with estimate_affine_shape keypoints have their frames. Domain-size
+ * pooling and the covariant extractor stay COLMAP's. Matching is exact; guided matching stays COLMAP's.
  */
 #include <memory>
 #include <string>
@@ -82,6 +82,7 @@ hs_options ExtractionOptions(const FeatureExtractionOptions &options) {
   mine.edge = static_cast<float>(sift.edge_threshold);
   mine.max_orientations = sift.max_num_orientations;
   mine.upright = sift.upright ? 1 : 0;
+  mine.affine = sift.estimate_affine_shape ? 1 : 0;
   mine.norm = sift.normalization == SiftExtractionOptions::Normalization::L2 ? HS_NORM_L2 : HS_NORM_ROOT;
   return mine;
 }
@@ -110,7 +111,10 @@ public:
     for (size_t i = 0; i < features_.count; i++) {
       const hs_keypoint &k = features_.keypoints[i];
       /* COLMAP has the corner of the first pixel at 0, 0. */
-      (*keypoints)[i] = FeatureKeypoint(k.x + 0.5f, k.y + 0.5f, k.sigma, k.orientation);
+      if (const hs_frame *f = features_.frames ? &features_.frames[i] : nullptr)
+        (*keypoints)[i] = FeatureKeypoint(k.x + 0.5f, k.y + 0.5f, f->a11, f->a12, f->a21, f->a22);
+      else
+        (*keypoints)[i] = FeatureKeypoint(k.x + 0.5f, k.y + 0.5f, k.sigma, k.orientation);
     }
     descriptors->type = FeatureExtractorType::SIFT;
     descriptors->data =
@@ -188,7 +192,7 @@ private:
 std::unique_ptr<FeatureExtractor> CreateHartsiftFeatureExtractor(const FeatureExtractionOptions &options) {
   const SiftExtractionOptions &sift = *options.sift;
   THROW_CHECK(options.Check());
-  if (sift.estimate_affine_shape || sift.domain_size_pooling || sift.force_covariant_extractor) return nullptr;
+  if (sift.domain_size_pooling || sift.force_covariant_extractor) return nullptr;
   LOG(INFO) << "Creating hartsift " << hs_version_string() << " feature extractor";
   return std::make_unique<HartsiftFeatureExtractor>(options);
 }
