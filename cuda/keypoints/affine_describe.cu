@@ -135,9 +135,8 @@ template <bool POOLED>
 static stage_status launch_variant(const cuda_frame_view *view, cuda_describe_variant variant,
                                    const cuda_outputs *outputs, cudaStream_t stream) {
   if (view->group > 1) return launch_warped<4, POOLED, true>(view, outputs, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC4) return launch_warped<4, POOLED, false>(view, outputs, stream);
-  if (variant == CUDA_DESCRIBE_ATOMIC2) return launch_warped<2, POOLED, false>(view, outputs, stream);
-  return launch_warped<0, POOLED, false>(view, outputs, stream);
+  if (variant == CUDA_DESCRIBE_MULTI_KEY) return launch_warped<0, POOLED, false>(view, outputs, stream);
+  return launch_warped<2, POOLED, false>(view, outputs, stream); /* four would take the patches' lines out of L1 */
 }
 
 stage_status cuda_affine_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,
