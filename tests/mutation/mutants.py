@@ -32,7 +32,7 @@ MUTANTS = (
             "got >= 0 || (got == sizeof first", "unit.colmap_database"),
     _mutant("colmap_any_kind_of_file", _COLMAP + "colmap_database.c", "!S_ISREG(info.st_mode)", "0", "unit.colmap_database"),
     _mutant("colmap_uri_names", _COLMAP + "colmap_database.c", 'path[0] == \'/\' ? "" : "./"', '""', "unit.colmap_database"),
-    _mutant("colmap_lazy_lock", _COLMAP + "colmap_database.c", '"BEGIN IMMEDIATE"', '"BEGIN"', "unit.colmap_database"),
+    _mutant("colmap_lazy_lock", _COLMAP + "colmap_database.c", '"BEGIN IMMEDIATE"', '"BEGIN"', "unit.colmap_transactions"),
     _mutant("colmap_claimed_rows", _COLMAP + "colmap_features.c", "(uint64_t)rows > database->options.max_features", "0", "unit.colmap_content"),
     _mutant("colmap_blob_of_another_size", _COLMAP + "colmap_features.c", "size != rows * columns * (int64_t)unit", "0", "unit.colmap_content"),
     _mutant("colmap_index_of_a_match", _COLMAP + "colmap_matches.c", "(int64_t)index[0] >= limits[0] ||", "", "unit.colmap_pairs"),

@@ -1,0 +1,44 @@
+/*
+ * What tests of a database as a file start from: a folder, a path in it where no file is yet, a list of features, and a way
+ * of opening. Its functions fail the running cmocka test where something does not work.
+ */
+#ifndef HARTSIFT_TESTS_SUPPORT_COLMAP_FILE_H
+#define HARTSIFT_TESTS_SUPPORT_COLMAP_FILE_H
+
+#include <stdint.h>
+
+#include "pipeline/include/hartsift.h"
+#include "tests/support/scratch_folder.h"
+
+enum { COLMAP_FILE_FEATURES = 50 };
+
+typedef hs_status (*colmap_file_opener)(hs_colmap_database **, const char *, const hs_colmap_options *);
+
+typedef struct colmap_file {
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  char message[512]; /* of colmap_file_options */
+  hs_features features;
+  colmap_file_opener open;
+} colmap_file;
+
+/* How the tests that are set up from now on open: hs_colmap_open at first, or as a batch does, with a thread that writes. */
+void colmap_file_open_by(colmap_file_opener function);
+
+/* For cmocka_unit_test_setup_teardown; *state is a colmap_file. */
+int colmap_file_set_up(void **state);
+int colmap_file_tear_down(void **state);
+
+/* Options that wait 50 ms for a lock and leave their message in f->message, which is emptied. */
+hs_colmap_options colmap_file_options(colmap_file *f);
+
+/* Opens the database, or makes it. */
+hs_colmap_database *colmap_file_open(colmap_file *f);
+
+/* Opens it, adds an image with the features, commits and closes. */
+void colmap_file_add(colmap_file *f, const char *name);
+
+/* Opening is refused with this status and a word of the reason, and neither file nor folder has changed. */
+void colmap_file_refuses(colmap_file *f, int32_t read_only, hs_status expected, const char *word);
+
+#endif

@@ -1,0 +1,320 @@
+/*
+ * Transactions on COLMAP's database: what a commit keeps, and what a close, a failing call, a killed process, a second
+ * writer, a full disk or a lack of memory leaves.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/formats/colmap/colmap_rows.h"
+#include "pipeline/include/hartsift.h"
+#include "tests/support/colmap_file.h"
+#include "tests/support/colmap_tables.h"
+#include "tests/support/counted_allocator.h"
+#include "tests/support/feature_maker.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/skip.h"
+
+#if HARTSIFT_HAVE_SQLITE
+
+static void test_close_without_commit(void **state) {
+  colmap_file *f = *state;
+  colmap_tables_run(f->path, "");
+  (void)unlink(f->path);
+  hs_colmap_database *database = colmap_file_open(f);
+  assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
+  hs_colmap_close(database);
+  assert_int_equal(scratch_folder_count(&f->folder), 0);
+  colmap_file_add(f, "a.png");
+  size_t before_size, after_size;
+  unsigned char *before = scratch_read_file(f->path, &before_size);
+  database = colmap_file_open(f);
+  assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_OK);
+  hs_colmap_close(database);
+  unsigned char *after = scratch_read_file(f->path, &after_size);
+  assert_int_equal(after_size, before_size);
+  assert_memory_equal(after, before, before_size);
+  assert_int_equal(scratch_folder_count(&f->folder), 1);
+  free(before);
+  free(after);
+}
+
+static void copy_file(const char *from, const char *to) {
+  size_t size = 0;
+  unsigned char *bytes = scratch_read_file(from, &size);
+  scratch_write_file(to, bytes, size);
+  free(bytes);
+}
+
+/* What a process leaves that is killed before its first commit, when SQLite has written some pages already. */
+static void test_killed_writer(void **state) {
+  colmap_file *f = *state;
+  char journal[SCRATCH_PATH_BYTES], copy[SCRATCH_PATH_BYTES], copied_journal[SCRATCH_PATH_BYTES];
+  scratch_folder_path(&f->folder, "database.db-journal", journal);
+  scratch_folder_path(&f->folder, "left_database.db", copy);
+  scratch_folder_path(&f->folder, "left_database.db-journal", copied_journal);
+  hs_features_free(&f->features);
+  feature_maker_fill(&f->features, 2000, FEATURES_U8, 1);
+  hs_colmap_database *database = colmap_file_open(f);
+  for (int i = 0; i < 20; i++) { /* 6 MB: more than SQLite keeps in memory */
+    char name[16];
+    snprintf(name, sizeof name, "%d.png", i);
+    assert_int_equal(hs_colmap_add_image(database, name, NULL, &f->features, NULL), HS_OK);
+  }
+  copy_file(f->path, copy);
+  copy_file(journal, copied_journal);
+  hs_colmap_close(database);
+  memcpy(f->path, copy, sizeof copy);
+  database = colmap_file_open(f);
+  hs_colmap_image image;
+  assert_int_equal(hs_colmap_next_image(database, -1, &image), HS_OK);
+  assert_int_equal(image.found, 0);
+  hs_colmap_close(database);
+  colmap_file_add(f, "a.png");
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 1);
+  /* Zeros alone are no database. */
+  (void)unlink(f->path);
+  scratch_write_file(f->path, (const unsigned char[64]){0}, 64);
+  colmap_file_refuses(f, 0, HS_ERR_FORMAT, "not an SQLite");
+}
+
+/* A failing call takes only its own work back. */
+static void test_failing_call(void **state) {
+  colmap_file *f = *state;
+  colmap_tables_make(f->path, COLMAP_4_2);
+  hs_colmap_database *database = colmap_file_open(f);
+  assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
+  hs_features unsized = f->features;
+  unsized.image_width = 0;
+  assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &unsized, NULL), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "b.png"));
+  const uint32_t pair[2] = {0, COLMAP_FILE_FEATURES};
+  const hs_colmap_matches matches = {.pairs = pair, .count = 1};
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_add_image(database, "c.png", NULL, &f->features, NULL), HS_OK);
+  assert_string_equal(hs_colmap_last_error(database), "");
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  hs_colmap_close(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 2);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM cameras"), 2);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM frames"), 2);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM matches"), 0);
+}
+
+static void test_commit_in_between(void **state) {
+  colmap_file *f = *state;
+  colmap_tables_make(f->path, COLMAP_3_8);
+  hs_colmap_database *database = colmap_file_open(f);
+  assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  /* Between two transactions somebody else may write, even change the tables. */
+  colmap_tables_run(f->path, "ALTER TABLE descriptors ADD COLUMN type INTEGER NOT NULL DEFAULT -1");
+  assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_OK);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  assert_int_equal(hs_colmap_add_image(database, "c.png", NULL, &f->features, NULL), HS_OK);
+  hs_colmap_close(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 2);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT type FROM descriptors WHERE image_id = 2"), 0);
+}
+
+/* Tables that somebody else made unknown between two transactions: refused as often as asked, and not kept locked. */
+static void test_refused_in_between(void **state) {
+  colmap_file *f = *state;
+  colmap_tables_make(f->path, COLMAP_3_8);
+  hs_colmap_database *database = colmap_file_open(f);
+  assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  colmap_tables_run(f->path, "ALTER TABLE matches RENAME TO pairs");
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_ERR_UNSUPPORTED);
+    assert_non_null(strstr(hs_colmap_last_error(database), "matches"));
+  }
+  colmap_tables_run(f->path, "ALTER TABLE pairs RENAME TO matches");
+  assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_OK);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  hs_colmap_close(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 2);
+}
+
+static void test_two_writers(void **state) {
+  colmap_file *f = *state;
+  colmap_file_add(f, "a.png");
+  hs_colmap_database *database = colmap_file_open(f);
+  colmap_file_refuses(f, 0, HS_ERR_IO, "locked");
+  hs_colmap_close(database);
+  colmap_file_add(f, "b.png");
+}
+
+static void test_read_only(void **state) {
+  colmap_file *f = *state;
+  colmap_file_add(f, "a.png");
+  hs_colmap_database *database = NULL;
+  hs_colmap_options options = colmap_file_options(f);
+  options.read_only = 1;
+  assert_int_equal(f->open(&database, f->path, &options), HS_OK);
+  hs_colmap_image image;
+  assert_int_equal(hs_colmap_find_image(database, "a.png", &image), HS_OK);
+  assert_int_equal(image.features, COLMAP_FILE_FEATURES);
+  assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &(hs_colmap_matches){0}), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_colmap_commit(database), HS_ERR_ARGUMENT);
+  hs_colmap_close(database);
+}
+
+/* A disk that is full, as far as a process can make one for itself. */
+static void test_full_disk(void **state) {
+  colmap_file *f = *state;
+  colmap_file_add(f, "a.png");
+  size_t before_size, after_size;
+  unsigned char *before = scratch_read_file(f->path, &before_size);
+  struct rlimit old;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+  const struct rlimit small = {.rlim_cur = (rlim_t)before_size + 4096, .rlim_max = old.rlim_max};
+  (void)signal(SIGXFSZ, SIG_IGN);
+  hs_features many = {0};
+  feature_maker_fill(&many, 100000, FEATURES_U8, 2);
+  hs_colmap_database *database = colmap_file_open(f);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  hs_status status = hs_colmap_add_image(database, "b.png", NULL, &many, NULL);
+  if (status == HS_OK) status = hs_colmap_commit(database);
+  const hs_status later = hs_colmap_add_image(database, "c.png", NULL, &f->features, NULL);
+  const hs_status last = hs_colmap_commit(database);
+  hs_colmap_close(database);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+  assert_int_equal(scratch_folder_count(&f->folder), 1); /* no journal is left that the file needs */
+  assert_int_equal(hs_status_class_of(status), HS_CLASS_RESOURCE);
+  /* Either the transaction was lost and says so, or it goes on without b.png; never half of it. */
+  const bool went_on = later == HS_OK && last == HS_OK;
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), went_on ? 2 : 1);
+  unsigned char *after = scratch_read_file(f->path, &after_size);
+  if (!went_on) {
+    assert_int_equal(after_size, before_size);
+    assert_memory_equal(after, before, before_size);
+  }
+  free(before);
+  free(after);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images WHERE name = 'b.png'"), 0);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images WHERE name = 'a.png'"), 1);
+  assert_int_equal(scratch_folder_count(&f->folder), 1);
+  hs_features_free(&many);
+}
+
+/* Rows of more bytes than SQLite keeps pages of, in transactions that end either way, and reading in between. */
+static void write_large_rows(const colmap_file *f, hs_colmap_database *database, const hs_features *many) {
+  hs_features read = {0};
+  for (int i = 0; i < 8; i++) {
+    char name[16];
+    uint32_t image_id = 0;
+    const hs_features *features = i % 2 == 0 ? many : &f->features;
+    snprintf(name, sizeof name, "%d.png", i);
+    assert_int_equal(hs_colmap_add_image(database, name, NULL, features, &image_id), HS_OK);
+    if (i % 3 == 0) assert_int_equal(hs_colmap_read_features(database, image_id, &read), HS_OK);
+    if (i % 3 == 0)
+      assert_memory_equal(read.descriptors, features->descriptors, features->count * HS_DESCRIPTOR_LENGTH);
+    if (i == 5) assert_int_equal(hs_colmap_commit(database), HS_OK);
+    if (i == 2) assert_int_equal(hs_colmap_add_image(database, "", NULL, many, NULL), HS_ERR_ARGUMENT);
+  }
+  hs_features_free(&read);
+}
+
+/* The file is the same, byte for byte, as if SQLite alone had written it. */
+static void test_large_rows(void **state) {
+  colmap_file *f = *state;
+  char plain[SCRATCH_PATH_BYTES];
+  size_t size = 0, plain_size = 0;
+  hs_features many = {0};
+  hs_colmap_database *database = colmap_file_open(f);
+  scratch_folder_path(&f->folder, "plain.db", plain);
+  feature_maker_fill(&many, 30000, FEATURES_U8, 3);
+  write_large_rows(f, database, &many);
+  hs_colmap_close(database);
+  assert_int_equal(hs_colmap_open(&database, plain, NULL), HS_OK);
+  write_large_rows(f, database, &many);
+  hs_colmap_close(database);
+  unsigned char *bytes = scratch_read_file(f->path, &size);
+  unsigned char *plain_bytes = scratch_read_file(plain, &plain_size);
+  assert_int_equal(size, plain_size);
+  assert_true(size > (size_t)3 * 30000 * HS_DESCRIPTOR_LENGTH);
+  assert_memory_equal(bytes, plain_bytes, size);
+  free(bytes);
+  free(plain_bytes);
+  hs_features_free(&many);
+}
+
+static hs_status round_trip(colmap_file *f, const hs_allocator *allocator) {
+  hs_colmap_database *database = NULL;
+  hs_colmap_options options = colmap_file_options(f);
+  options.allocator = allocator;
+  hs_features read = {0};
+  hs_status status = f->open(&database, f->path, &options);
+  const uint32_t pair[2] = {0, 1};
+  const hs_colmap_matches matches = {.pairs = pair, .count = 1};
+  uint32_t a = 0, b = 0;
+  if (status == HS_OK) status = hs_colmap_add_image(database, "a.png", NULL, &f->features, &a);
+  if (status == HS_OK) status = hs_colmap_add_image(database, "b.png", NULL, &f->features, &b);
+  if (status == HS_OK) status = hs_colmap_add_matches(database, a, b, &matches);
+  if (status == HS_OK) status = hs_colmap_read_features(database, a, &read);
+  if (status == HS_OK) assert_int_equal(read.count, COLMAP_FILE_FEATURES);
+  hs_features_free(&read);
+  hs_colmap_close(database);
+  return status;
+}
+
+static void test_failing_allocations(void **state) {
+  colmap_file *f = *state;
+  colmap_tables_make(f->path, COLMAP_4_2);
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  assert_int_equal(round_trip(f, &allocator), HS_OK);
+  assert_int_equal(counter.alive, 0);
+  const size_t made = counter.made;
+  assert_true(made >= 8);
+  for (size_t i = 1; i <= made; i++) {
+    counter = (counted_allocator){.fail_at = i};
+    assert_int_equal(round_trip(f, &allocator), HS_ERR_MEMORY);
+    assert_int_equal(counter.alive, 0);
+  }
+}
+int main(void) {
+#  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_file_set_up, colmap_file_tear_down)
+  const struct CMUnitTest tests[] = {
+      TEST(test_close_without_commit),
+      TEST(test_killed_writer),
+      TEST(test_failing_call),
+      TEST(test_commit_in_between),
+      TEST(test_refused_in_between),
+      TEST(test_two_writers),
+      TEST(test_read_only),
+      TEST(test_full_disk),
+      TEST(test_large_rows),
+      TEST(test_failing_allocations),
+  };
+  colmap_file_open_by(hs_colmap_open);
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  colmap_file_open_by(colmap_open_behind);
+  return failed + cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+static void test_without_sqlite(void **state) {
+  (void)state;
+  skip_because("built without SQLite");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_without_sqlite)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
