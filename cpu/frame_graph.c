@@ -74,7 +74,9 @@ static const level_step *step_of(const frame_graph *g, int32_t octave, int32_t l
   return &g->steps[octave * (g->args->levels + 1) + level];
 }
 
-/* Candidates move by one sample at a time, and level S+2 about them is made from level S+1; OpenCV's go any way. */
+/* Candidates move by one sample at a time, and level S+2 about them is made from level S+1; OpenCV's go any way. Rows of
+   the border belong to the chunks beside it, so that the levels are whole once detection is done: their memory is used
+   again then, and orientation reads these rows. */
 static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   const int32_t others = job == &g->detect[1];
@@ -83,7 +85,8 @@ static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const plane_region r = detect_region_of(d, octave, chunk);
   const level_step *top = step_of(g, octave + others, g->args->levels);
   if (d->args.params.refine_rule == RULE_OPENCV) return graph_job_is_done(&top->job);
-  const int32_t reach = REFINE_STEPS + 2 + d->args.top_filter->radius;
+  int32_t reach = REFINE_STEPS + 2 + d->args.top_filter->radius;
+  if (reach < d->args.params.border) reach = d->args.params.border;
   return rows_are_made(top, r.y0 - reach, r.y1 + reach);
 }
 

@@ -3,8 +3,8 @@
  *
  * A job's chunks are handed out in ascending order, each when what it reads is there, which its job's `ready` says. A free
  * thread takes the first such chunk of the jobs in the order of the list, so that what others wait for should come first
- * there. No thread waits with a chunk in hand. Hence there is no deadlock with any number of threads, as long as all
- * chunks have some order in which each comes after those that it needs.
+ * there. A chunk that has begun waits for none but earlier ones of its own job. Hence there is no deadlock with any number
+ * of threads, as long as all chunks have some order in which each comes after those that it needs.
  */
 #ifndef HARTSIFT_CPU_WORK_GRAPH_H
 #define HARTSIFT_CPU_WORK_GRAPH_H

@@ -6,11 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
+#include "cpu/stage_jobs.h"
 #include "pipeline/context/context.h"
 #include "tests/support/extraction.h"
+#include "tests/support/skip.h"
 
 static hs_image scene, others[3];
 static hs_features expected[EXTRACTION_PROFILES];
@@ -66,6 +69,73 @@ static void test_thread_counts(void **state) {
       extraction_check_equal(&expected[p], &f, "with other threads");
       hs_features_free(&f);
     }
+}
+
+/* A frame whose large levels get their last chunk late; what takes their memory is looked at. */
+typedef struct late_levels {
+  const stage_jobs *jobs; /* those on time */
+  queue_task blur, halve;
+  atomic_int unfinished; /* large levels */
+  atomic_int too_early;  /* halved rows */
+} late_levels;
+
+static late_levels late;
+
+enum { LARGE_ROWS = 200 };
+
+static void blur_late(void *job, int32_t chunk, int32_t worker) {
+  const blur_job *b = job;
+  const struct timespec pause = {.tv_nsec = 20000000};
+  const bool is_last = b->out.height > LARGE_ROWS && chunk == b->run.chunks - 1;
+  if (is_last) (void)nanosleep(&pause, NULL);
+  late.blur(job, chunk, worker);
+  if (is_last) atomic_fetch_sub(&late.unfinished, 1);
+}
+
+static void halve_and_look(void *job, int32_t chunk, int32_t worker) {
+  if (atomic_load(&late.unfinished) > 0) atomic_fetch_add(&late.too_early, 1);
+  late.halve(job, chunk, worker);
+}
+
+static void begin_blur(blur_job *job, const blur_args *args, int32_t threads) {
+  late.jobs->blur(job, args, threads);
+  late.blur = job->run.task;
+  job->run.task = blur_late;
+  if (args->out.height > LARGE_ROWS) atomic_fetch_add(&late.unfinished, 1);
+}
+
+static void begin_halve(halve_job *job, const halve_args *args) {
+  late.jobs->halve(job, args);
+  late.halve = job->run.task;
+  job->run.task = halve_and_look;
+}
+
+/* The last band of the first octave, 16 rows of 272, lies within the border, where detection reads nothing: it must be made
+   all the same before the other octaves take the memory of the last level. */
+static void test_border_of_a_whole_band(void **state) {
+  (void)state;
+  hs_image tall = extraction_scene(200, 136, 5, NULL);
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.border = 40;
+  o.threads = 1;
+  hs_features alone = extraction_once(&o, &tall);
+  assert_true(alone.count > 0);
+  o.threads = 4;
+  hs_context *c = extraction_context(&o);
+  late.jobs = c->ops.jobs[STAGE_BLUR];
+  if (!late.jobs) skip_because("without vectors stage follows stage");
+  stage_jobs jobs = *late.jobs;
+  jobs.blur = begin_blur;
+  jobs.halve = begin_halve;
+  c->ops.jobs[STAGE_BLUR] = c->ops.jobs[STAGE_HALVE] = &jobs;
+  hs_features f = extraction_run(c, &tall);
+  extraction_check_equal(&alone, &f, "with a late band in the border");
+  assert_int_equal(atomic_load(&late.unfinished), 0);
+  assert_int_equal(atomic_load(&late.too_early), 0);
+  hs_features_free(&alone);
+  hs_features_free(&f);
+  hs_destroy(c);
+  hs_image_free(&tall);
 }
 
 /* Lists that are too small at first, one or both, with and without selection. */
@@ -137,9 +207,9 @@ static void test_defined_order(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_after_other_pictures), cmocka_unit_test(test_thread_counts),
-      cmocka_unit_test(test_capacities),           cmocka_unit_test(test_mixed_variants),
-      cmocka_unit_test(test_defined_order),
+      cmocka_unit_test(test_after_other_pictures),   cmocka_unit_test(test_thread_counts),
+      cmocka_unit_test(test_border_of_a_whole_band), cmocka_unit_test(test_capacities),
+      cmocka_unit_test(test_mixed_variants),         cmocka_unit_test(test_defined_order),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
