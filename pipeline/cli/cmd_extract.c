@@ -210,11 +210,11 @@ static void renew_context(extract_job *job) {
 }
 
 /* From a file to its features in one call, which within a limit of memory need not hold the picture. False: they are to be had
-   in two, because something else goes with the picture, or because those say what is wrong. */
+   in two, because something else goes with the picture, or because those say what is wrong, of a file that is still there. */
 static bool extract_file(extract_job *job, extract_result *result) {
   const double start = cli_milliseconds();
-  if (job->options.max_memory_bytes == 0 || image_is_no_file(result->image) || given(job, OPTION_MASK) ||
-      given(job, OPTION_MASKS) || given(job, OPTION_KEYPOINTS) ||
+  if (job->options.max_memory_bytes == 0 || image_is_no_file(result->image) || !image_is_regular_file(result->image) ||
+      given(job, OPTION_MASK) || given(job, OPTION_MASKS) || given(job, OPTION_KEYPOINTS) ||
       hs_extract_file(job->context, result->image, &job->input.load, NULL, &job->features) != HS_OK)
     return false;
   result->milliseconds = cli_milliseconds() - start;

@@ -18,7 +18,9 @@ hs_status file_source_take(hs_context *c, const char *path, const void *bytes, s
   if (own->max_image_size > 0 && c->options.region_width > 0)
     return CONTEXT_FAIL(c, HS_ERR_OPTION, "options.region is of the image as it is: expected without max_image_size");
   const bool wanted = own->keep_encoded != 0 || c->options.decoder == HS_DECODER_GPU;
-  source->keep_encoded = wanted && decoder_check_ready(c);
+  /* What is damaged is read twice, see file_source_again. */
+  const bool is_still_there = !path || image_is_regular_file(path);
+  source->keep_encoded = wanted && decoder_check_ready(c) && is_still_there;
   if (own->max_pixels == 0) own->max_pixels = c->options.max_pixels;
   if (own->max_memory_bytes == 0) own->max_memory_bytes = c->options.max_memory_bytes;
   own->keep_colour = 0;

@@ -105,6 +105,9 @@ bool image_is_jpeg(const uint8_t *bytes, size_t size);
 /* Whether a name without only_files stands for standard input or a scene. */
 bool image_is_no_file(const char *name);
 
+/* Whether a path leads to a file that can be read more than once: a pipe's bytes are gone. */
+bool image_is_regular_file(const char *path);
+
 /* Takes over a caller's options; null: the defaults. Clears what the caller gets of the tags. HS_ERR_OPTION. */
 hs_status image_request_make(const hs_load_options *options, const char *name, image_request *request);
 

@@ -2,17 +2,18 @@
 #include "pipeline/image_io/image_rows.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "pipeline/base/memory.h"
 
-/* What can be gone back in: a regular file, or bytes. Standard input and scenes are no files. */
+/* What can be gone back in: a regular file, or bytes. Standard input and scenes are no files, and whoever writes into a pipe must
+   not see it opened and closed. */
 static hs_status rows_open_bytes(image_rows *r, const char *path) {
   size_t size = 0;
   if (!path) {
     r->bytes = byte_source_of(&r->request);
     return HS_OK;
   }
+  if (!image_is_regular_file(path)) return HS_OK;
   const hs_status status = image_open_file(&r->request, &r->stream, &size);
   if (status != HS_OK || size == 0) return status;
   r->request.size = size;
@@ -58,11 +59,16 @@ hs_status image_rows_open(image_rows *r, const char *path, const void *bytes, si
   return status;
 }
 
+/* After a failure the file says nothing. */
+static hs_status rows_end_with(const image_rows *r, hs_status status) {
+  if (status != HS_OK && r->request.exif) memset(r->request.exif, 0, sizeof *r->request.exif);
+  return status;
+}
+
 hs_status image_rows_read(image_rows *r, uint8_t *row) {
   const hs_status status = r->kind->read(r, row);
   if (status == HS_OK) r->next++;
-  if (status != HS_OK && r->request.exif) memset(r->request.exif, 0, sizeof *r->request.exif);
-  return status;
+  return rows_end_with(r, status);
 }
 
 hs_status image_rows_rewind(image_rows *r) {
@@ -77,8 +83,9 @@ hs_status image_rows_rewind(image_rows *r) {
   const int32_t width = r->width, height = r->height;
   const hs_sample_type type = r->type;
   const hs_status status = r->kind->begin(r);
-  if (status != HS_OK || (r->width == width && r->height == height && r->type == type && !r->whole)) return status;
-  return image_fail(&r->request, HS_ERR_IO, "the file was changed while it was read");
+  if (status != HS_OK || (r->width == width && r->height == height && r->type == type && !r->whole))
+    return rows_end_with(r, status);
+  return rows_end_with(r, image_fail(&r->request, HS_ERR_IO, "the file was changed while it was read"));
 }
 
 void image_rows_close(image_rows *r) {

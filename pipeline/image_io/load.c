@@ -268,6 +268,11 @@ bool image_is_no_file(const char *name) {
   return strcmp(name, "-") == 0 || scene_parse_name(name, &width, &height, &seed) != 0;
 }
 
+bool image_is_regular_file(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!image) return HS_ERR_ARGUMENT;

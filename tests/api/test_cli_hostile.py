@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -27,6 +28,16 @@ def jpeg_of_little(width, height):
     frame = b"\xff\xca" + struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\x01\x11\x00"
     scan = b"\xff\xda" + struct.pack(">HB", 8, 1) + b"\x01\x00" + b"\x00\x00\x00"
     return b"\xff\xd8" + steps + frame + scan + b"\x00" * 16 + b"\xff\xd9"
+
+
+def png_16(side, rows):
+    """A PNG of gray samples of 16 bits."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", side, side, 16, 0, 0, 0, 0)
+    data = zlib.compress(b"".join(b"\0" + row for row in rows), 1)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
 class HostileCase(CommandCase):
@@ -71,6 +82,30 @@ class Pictures(HostileCase):
             self.assert_small_failure("the 67108864 bytes of max_memory_bytes", "extract", "-", "--max-memory", "64M",
                                       stdin=endless.stdout)
         endless.wait()
+
+    def test_rows_within_a_limit(self):
+        """A picture that does not fit is decoded row by row, to the features of the whole."""
+        if not re.search(rb"PNG images +yes", self.info):
+            self.skipTest("no PNG")
+        side = 2400
+        rows = [struct.pack(f">{side}H", *(((x >> 5) * 40503 + y * 25173) % 65521 for x in range(side))) for y in range(20)]
+        rows = [rows[y // 40 * 7 % 20] for y in range(side)]
+        self.write("big.png", png_16(side, rows))
+        self.write("big.pgm", b"P5 %d %d 65535\n" % (side, side) + b"".join(rows))
+        coarse = ("--first-octave", "2", "-q")
+        expected = self.extract("big.png", *coarse)[0]
+        self.assertGreater(len(expected), 10000)
+        self.assertEqual(self.extract("big.png", *coarse, "--max-memory", "9M")[0], expected)
+        errors = self.extract("big.pgm", *coarse, "--max-memory", "9M", status=FAILED)[1]
+        self.assertIn("max_memory_bytes", errors)
+
+    def test_what_a_pipe_had_is_not_read_again(self):
+        if not re.search(rb"PNG images +yes", self.info) or not os.path.exists("/dev/stdin"):
+            self.skipTest("no PNG, or no name of standard input")
+        damaged = png_16(64, [bytes(128)] * 64)[:-40]
+        for limit in ((), ("--max-memory", "64M")):
+            errors = self.extract("/dev/stdin", "--no-exif", *limit, stdin=damaged, status=FAILED)[1]
+            self.assertIn("damaged PNG", errors, limit)
 
     def test_limit_that_nobody_gave(self):
         """Half of what the process may hold, which its address space is here."""

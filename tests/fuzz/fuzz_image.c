@@ -1,6 +1,6 @@
 /*
  * Fuzz target: any bytes as an image in memory, in gray and in colour, at the four scales that a JPEG can
- * be decoded at. Every byte of a picture is read.
+ * be decoded at. Every byte of a picture is read. Read row by row, twice, it has the same bytes, or fails alike.
  * A PNG is tried once more with its checksums put right, which chance would never do.
  */
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/image_io/image_rows.h"
 #include "pipeline/include/hartsift.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -45,6 +46,45 @@ static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t sc
   hs_image_free(&image);
 }
 
+/* Rows until one fails; picture: null, or what each must be like. */
+static hs_status read_rows(image_rows *rows, const hs_image *picture, uint8_t *row) {
+  hs_status status = HS_OK;
+  for (int32_t y = 0; y < rows->height && status == HS_OK; y++) {
+    status = image_rows_read(rows, row);
+    if (status == HS_OK && picture &&
+        memcmp(row, (const uint8_t *)picture->data + (size_t)y * picture->stride_bytes, picture->stride_bytes) != 0)
+      abort();
+  }
+  return status;
+}
+
+/* The picture as a whole and by its rows, from the beginning, and once more after a part of them. */
+static void decode_rows(const uint8_t *data, size_t size, int32_t scale) {
+  char message[256], whole_message[256];
+  hs_load_options options = {.struct_size = sizeof options,
+                             .max_pixels = FUZZ_MAX_PIXELS,
+                             .max_memory_bytes = FUZZ_MAX_MEMORY_BYTES,
+                             .message = message,
+                             .message_bytes = sizeof message,
+                             .jpeg_scale = scale};
+  image_rows rows;
+  hs_image image;
+  if (image_rows_open(&rows, NULL, data, size, &options) != HS_OK || !rows.kind) return;
+  options.message = whole_message;
+  const hs_status whole = hs_load_image_memory(data, size, &options, &image);
+  if (whole == HS_OK && (image.width != rows.width || image.height != rows.height || image.type != rows.type)) abort();
+  uint8_t *row = malloc((size_t)rows.width * (rows.type == HS_U16 ? 2u : 1u));
+  if (!row) abort();
+  if (whole != HS_ERR_LIMIT) { /* for the picture there may be no room */
+    const hs_status first = read_rows(&rows, whole == HS_OK ? &image : NULL, row);
+    if (first != whole || (first != HS_OK && strcmp(message, whole_message) != 0)) abort();
+    if (rows.next > 0 && (image_rows_rewind(&rows) != HS_OK || read_rows(&rows, NULL, row) != whole)) abort();
+  }
+  free(row);
+  image_rows_close(&rows);
+  if (whole == HS_OK) hs_image_free(&image);
+}
+
 /* CRC-32 as PNG has it, bit by bit. */
 static uint32_t checksum(const uint8_t *data, size_t size) {
   uint32_t crc = 0xFFFFFFFFu;
@@ -74,6 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (int32_t scale = 1; scale <= (is_jpeg(data, size) ? 8 : 1); scale *= 2) {
     decode(data, size, 0, scale);
     decode(data, size, 1, scale);
+    decode_rows(data, size, scale);
   }
   if (size >= 8 && memcmp(data, "\x89PNG", 4) == 0) {
     uint8_t *png = malloc(size);
@@ -82,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     repair_checksums(png, size);
     decode(png, size, 0, 1);
     decode(png, size, 1, 1);
+    decode_rows(png, size, 1);
     free(png);
   }
   return 0;

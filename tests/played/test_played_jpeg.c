@@ -6,8 +6,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
@@ -325,6 +327,31 @@ static void test_files_refused(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
+/* What came out of a pipe cannot be read again, to say what is wrong with it. */
+static void test_pipe(void **state) {
+  (void)state;
+  const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
+  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_features found = {0};
+  for (int whole = 0; whole < 2; whole++) {
+    const size_t bytes = whole ? files[6].size : files[6].size / 2;
+    char path[32];
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], files[6].bytes, bytes), bytes);
+    close(ends[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    assert_int_equal(hs_extract_file(c, path, &load, NULL, &found), whole ? HS_OK : HS_ERR_FORMAT);
+    if (whole)
+      extraction_check_equal(&expected[6], &found, "out of a pipe");
+    else
+      assert_non_null(strstr(hs_last_error(c), "damaged JPEG"));
+    close(ends[0]);
+  }
+  hs_features_free(&found);
+  hs_destroy(c);
+}
+
 /* A picture too small for any octave is damaged all the same. */
 static void test_tiny_file(void **state) {
   (void)state;
@@ -457,6 +484,7 @@ int main(void) {
       cmocka_unit_test(test_without_the_device),
       cmocka_unit_test(test_in_flight),
       cmocka_unit_test(test_many_sizes),
+      cmocka_unit_test(test_pipe),
       cmocka_unit_test(test_tiny_file),
       cmocka_unit_test(test_long_file),
       cmocka_unit_test(test_refused),

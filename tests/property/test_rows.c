@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "pipeline/image_io/image_rows.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"
 #include "tests/support/extraction.h"
@@ -224,10 +225,49 @@ static void test_damaged(void **state) {
   }
 }
 
+/* Read once more, a file that has become another ends the frame, and nothing is said of it. */
+static void test_changed_file(void **state) {
+  (void)state;
+  uint8_t app1[EXIF_MAKER_BYTES];
+  const exif_field field = {IN_EXIF, 0xA405, FIELD_SHORT, 1, {28}};
+  const size_t size = exif_maker_make('M', &field, 1, app1);
+  jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, WIDTH, HEIGHT, app1, size};
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES], message[512];
+  uint8_t row[WIDTH];
+  hs_exif exif;
+  const hs_exif nothing = {0};
+  hs_load_options load;
+  image_rows rows;
+  image_file first = jpeg_of_scene(&spec);
+  if (!first.bytes) skip();
+  spec.height--;
+  image_file second = jpeg_of_scene(&spec);
+  scratch_folder_make(&folder);
+  scratch_write_file(scratch_folder_path(&folder, "picture", path), first.bytes, first.size);
+  hs_load_options_init(&load);
+  load.exif = &exif;
+  load.message = message;
+  load.message_bytes = sizeof message;
+  assert_int_equal(image_rows_open(&rows, path, NULL, 0, &load), HS_OK);
+  assert_non_null(rows.kind);
+  for (int32_t y = 0; y < HEIGHT; y++) assert_int_equal(image_rows_read(&rows, row), HS_OK);
+  assert_memory_not_equal(&exif, &nothing, sizeof exif);
+  scratch_write_file(path, second.bytes, second.size);
+  assert_int_equal(image_rows_rewind(&rows), HS_ERR_IO);
+  assert_non_null(strstr(message, "changed"));
+  assert_memory_equal(&exif, &nothing, sizeof exif);
+  image_rows_close(&rows);
+  scratch_folder_remove(&folder);
+  image_file_free(&first);
+  image_file_free(&second);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_png),     cmocka_unit_test(test_jpeg),   cmocka_unit_test(test_turned),
-      cmocka_unit_test(test_changes), cmocka_unit_test(test_memory), cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_png),          cmocka_unit_test(test_jpeg),   cmocka_unit_test(test_turned),
+      cmocka_unit_test(test_changes),      cmocka_unit_test(test_memory), cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_changed_file),
   };
   return cmocka_run_group_tests_name("pictures in rows", tests, NULL, NULL);
 }
