@@ -1,6 +1,8 @@
 /* Each thread of the pool runs one loop over the jobs. */
 #include "cpu/work_graph.h"
 
+#include <time.h>
+
 #include "cpu/spin_wait.h"
 
 void graph_job_begin(graph_job *job, queue_task task, void *state, int32_t chunks, int32_t band_chunks) {
@@ -57,6 +59,18 @@ static bool run_one(work_graph *graph, int32_t *first, int32_t worker) {
   return false;
 }
 
+/* Rounds of yields, a millisecond or two: chunks are shorter, but the caller's poll may take as long as it likes. */
+enum { IDLE_ROUNDS_BEFORE_SLEEP = 2000 };
+
+/* One round of waiting for a chunk. */
+static void stay_idle(spin_wait *idle) {
+  const struct timespec nap = {.tv_nsec = 50000};
+  if (idle->rounds < IDLE_ROUNDS_BEFORE_SLEEP)
+    (void)spin_wait_pause(idle);
+  else
+    (void)nanosleep(&nap, NULL);
+}
+
 /* A thread's part; the chunk's number means nothing. */
 static void work_on_graph(void *argument, int32_t chunk, int32_t worker) {
   work_graph *graph = argument;
@@ -71,7 +85,7 @@ static void work_on_graph(void *argument, int32_t chunk, int32_t worker) {
     if (run_one(graph, &first, worker))
       idle = (spin_wait){0};
     else
-      (void)spin_wait_pause(&idle);
+      stay_idle(&idle);
   }
 }
 

@@ -1,6 +1,6 @@
 /*
  * Jobs that run at the same time: every chunk once, none before what it needs, with any number of threads; jobs whose
- * number of chunks is told on the way; and the end asked for from outside.
+ * number of chunks is told on the way; the end asked for from outside; a caller that is slow to ask.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
@@ -145,8 +147,63 @@ static void test_end_is_asked_for(void **state) {
   }
 }
 
+/* How often threads of this process have gone to sleep; to yield does not count. */
+static long sleeps(void) {
+  struct rusage usage;
+  assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+  return usage.ru_nvcsw;
+}
+
+typedef struct slow_caller {
+  atomic_bool open;
+  bool have_slept;
+} slow_caller;
+
+static bool is_open(void *owner, graph_job *job, int32_t chunk) {
+  slow_caller *s = owner;
+  (void)job;
+  (void)chunk;
+  return atomic_load(&s->open);
+}
+
+static void nothing(void *state, int32_t chunk, int32_t worker) {
+  (void)state;
+  (void)chunk;
+  (void)worker;
+}
+
+/* Returns once the other threads have slept, at the latest after ten seconds, and does not sleep itself. */
+static bool poll_slowly(void *owner) {
+  slow_caller *s = owner;
+  enum { SLEEPS = 50 };
+  const long before = sleeps();
+  const time_t end = time(NULL) + 10;
+  while (!s->have_slept && time(NULL) < end) s->have_slept = sleeps() - before >= SLEEPS;
+  atomic_store(&s->open, true);
+  return true;
+}
+
+/* A caller that takes its time in its progress function leaves the cores to others. */
+static void test_idle_threads_sleep(void **state) {
+  (void)state;
+  slow_caller slow = {0};
+  graph_job job;
+  graph_job *const jobs[] = {&job};
+  graph_job_begin(&job, nothing, NULL, 1, 0);
+  job.ready = is_open;
+  job.owner = &slow;
+  work_graph graph = {.jobs = jobs, .count = 1, .poll = poll_slowly, .owner = &slow};
+  stage_queue *q = start(3);
+  work_graph_run(q, &graph);
+  assert_true(slow.have_slept);
+  assert_true(graph_job_is_done(&job));
+  queue_stop(q);
+  free(q);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks_wait_for_what_they_need),
-                                     cmocka_unit_test(test_end_is_asked_for)};
+                                     cmocka_unit_test(test_end_is_asked_for),
+                                     cmocka_unit_test(test_idle_threads_sleep)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
