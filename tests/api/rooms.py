@@ -25,7 +25,7 @@ ROOMS = {
     "cuda/device": ("stages",),
     # What kernels are made of: reductions, histograms, compaction, copies to shared memory.
     "cuda/prim": ("stages",),
-    # JPEGs on a GPU's engine, and pictures turned there.
+    # JPEGs decoded on a GPU, and turned there.
     "cuda/jpeg": _KERNELS,
     "cuda/pyramid": _KERNELS,
     "cuda/keypoints": _KERNELS + ("cuda/pyramid",),

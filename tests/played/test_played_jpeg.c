@@ -263,7 +263,7 @@ static void test_many_sizes(void **state) {
   sizes_free(&s);
 }
 
-/* Files in every orientation: by the engine where options or load ask for it, by libjpeg beside a mask, or made smaller. */
+/* Files in every orientation: on the device where options or load ask for it, by libjpeg beside a mask, or made smaller. */
 static void test_files(void **state) {
   (void)state;
   hs_load_options load = {.struct_size = sizeof load};
@@ -277,7 +277,7 @@ static void test_files(void **state) {
     load.keep_encoded = way != 1;
     load.max_image_size = way == 3 ? WIDTH : 0; /* no smaller, but pixels are wanted */
     hs_context *c = extraction_context(&o);
-    const bool by_engine = way < 2;
+    const bool on_device = way < 2;
     if (way == 0) assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
     uint64_t decoded = played.decoded;
     for (int i = 0; i <= ORIENTATIONS; i++) {
@@ -285,7 +285,7 @@ static void test_files(void **state) {
       extraction_check_equal(&expected[i], &found, "hs_extract_encoded");
       assert_int_equal(found.origin.exif_orientation, i > 1 ? i : 0);
     }
-    if (way < 3) assert_int_equal(played.decoded - decoded, by_engine ? ORIENTATIONS + 1 : 0);
+    if (way < 3) assert_int_equal(played.decoded - decoded, on_device ? ORIENTATIONS + 1 : 0);
     for (int i = 0; i <= ORIENTATIONS; i++)
       assert_int_equal(hs_submit_encoded(c, files[i].bytes, files[i].size, &load, NULL), HS_OK);
     for (int i = 0; i <= ORIENTATIONS; i++) {
