@@ -8,8 +8,8 @@
 #include "cuda/device/launch.cuh"
 #include "cuda/keypoints/describe_cuda.h"
 #include "cuda/keypoints/grid_cuda.h"
-#include "cuda/prim/block_hist.cuh"
 #include "cuda/prim/compact.cuh"
+#include "cuda/prim/shared_hist.cuh"
 
 enum { SELECT_BINS_PER_THREAD = SELECT_DIGITS / LIST_TILE };
 
@@ -97,20 +97,24 @@ static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v
  */
 __global__ void __launch_bounds__(LIST_TILE)
     select_digit_kernel(const __grid_constant__ cuda_frame_view v, int32_t pass) {
-  __shared__ uint32_t s_scan[WARP_LANES], s_bins[SELECT_DIGITS];
+  __shared__ __align__(16) uint32_t s_bins[SELECT_DIGITS];
+  __shared__ uint32_t s_scan[WARP_LANES];
   __shared__ select_state s_found;
   const uint32_t count = select_count(v);
   if (blockIdx.x * LIST_TILE >= count) return;
   const select_state state = select_search(v, pass, s_scan, &s_found);
   const uint32_t known = pass == 0 ? 0u : UINT32_MAX << digit_shift(pass - 1);
-  block_hist_clear(s_bins, SELECT_DIGITS);
+  const uint32_t bins = shared_hist_copy<1>(s_bins, 0);
+  shared_hist_clear<SELECT_DIGITS, LIST_TILE>(s_bins, threadIdx.x);
+  __syncthreads();
   for (uint32_t n = blockIdx.x * LIST_TILE + threadIdx.x; n < count; n += gridDim.x * LIST_TILE) {
     const bool first = pass == 0 && v.grid.columns == 0; /* a grid's keys are there */
     const uint32_t key = first ? feature_key(v, n) : v.scratch.select_keys[n];
     if (first) v.scratch.select_keys[n] = key;
-    if ((key & known) == state.prefix && select_counts(v, n)) block_hist_add(s_bins, digit_of(key, pass), 1u);
+    if ((key & known) == state.prefix && select_counts(v, n)) shared_hist_add<1>(bins, digit_of(key, pass), 1);
   }
-  block_hist_flush(s_bins, SELECT_DIGITS, v.scratch.select_digits + pass * SELECT_DIGITS);
+  __syncthreads();
+  shared_hist_flush<SELECT_DIGITS, LIST_TILE>(s_bins, v.scratch.select_digits + pass * SELECT_DIGITS, threadIdx.x);
 }
 
 /*

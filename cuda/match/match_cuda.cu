@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(THREADS) match_norms_kernel(const __grid_const
     const uint4 v = ((const uint4 *)(list + (size_t)i * MATCH_LENGTH))[segment];
     norm = __dp4a(v.x, v.x, __dp4a(v.y, v.y, __dp4a(v.z, v.z, __dp4a(v.w, v.w, 0u))));
   }
-  for (int d = 1; d < LANES; d <<= 1) norm += __shfl_xor_sync(WARP_ALL, norm, d);
+  norm = lanes_reduce_sum<LANES>(norm);
   if (segment != 0) return;
   if (there) p.best[of_second][i] = p.second_best[of_second][i] = MATCH_NO_KEY;
   if (!list) return;

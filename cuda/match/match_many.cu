@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(THREADS)
     const uint4 v = ((const uint4 *)(image.descriptors + (size_t)i * MATCH_LENGTH))[segment];
     norm = __dp4a(v.x, v.x, __dp4a(v.y, v.y, __dp4a(v.z, v.z, __dp4a(v.w, v.w, 0u))));
   }
-  for (int d = 1; d < LANES; d <<= 1) norm += __shfl_xor_sync(WARP_ALL, norm, d);
+  norm = lanes_reduce_sum<LANES>(norm);
   if (segment != 0 || i >= padded) return;
   if (there) image.norms[i] = (int32_t)norm;
   image.base[i] = there ? (int32_t)(norm << MATCH_KEY_SHIFT) | match_column_number(i) : MATCH_NO_KEY_32;

@@ -34,7 +34,7 @@ static __device__ __forceinline__ uint64_t group_second(const settle_args &p, ui
       products = __dp4a(u.x, v.x, __dp4a(u.y, v.y, __dp4a(u.z, v.z, __dp4a(u.w, v.w, products))));
     }
   }
-  products += __shfl_xor_sync(WARP_ALL, products, 1);
+  products = lanes_reduce_sum<2>(products);
   uint64_t key = there ? match_key(norms - 2u * products, j) : MATCH_NO_KEY;
   for (int d = 2; d < WARP_LANES; d <<= 1) key = min(key, (uint64_t)__shfl_xor_sync(WARP_ALL, key, d));
   return key;

@@ -7,8 +7,8 @@
 
 #include "cuda/device/launch.cuh"
 #include "cuda/match/match_keys.cuh"
-#include "cuda/prim/block_hist.cuh"
 #include "cuda/prim/compact.cuh"
+#include "cuda/prim/shared_hist.cuh"
 
 enum {
   THREADS = 256,
@@ -31,22 +31,26 @@ static rows_args rows_of(const squares_args *args, float bound) {
 
 /* ------------------------------------------------------------------ the k nearest */
 
-typedef struct nearest_shared {
+typedef struct __align__(16) nearest_shared {
   uint64_t keys[NEIGHBOURS_MOST];
-  uint32_t bins[DIGITS], words[WARP_LANES];
+  uint32_t bins[DIGITS]; /* aligned to 16 bytes, as the keys before are */
+  uint32_t words[WARP_LANES];
   uint32_t prefix, wanted, taken;
-} nearest_shared;
+}
+nearest_shared;
 
 /* The square of the last of a row's k nearest: squares below it are all wanted, of those equal to it *ties. A bound with
    no ties where the row has no more than k. Valid on all threads; all threads of the block. */
 static __device__ uint32_t last_square(const rows_args &p, const uint32_t *line, uint32_t k, nearest_shared *s,
                                        uint32_t *ties) {
+  const uint32_t bins = shared_hist_copy<1>(s->bins, 0);
   uint32_t prefix = 0, known = 0, wanted = k;
   for (int shift = 32 - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
-    block_hist_clear(s->bins, DIGITS);
+    shared_hist_clear<DIGITS, THREADS>(s->bins, threadIdx.x);
+    __syncthreads();
     for (uint32_t j = threadIdx.x; j < p.columns; j += THREADS) {
       const uint32_t square = line[j];
-      if (square < p.bound && (square & known) == prefix) block_hist_add(s->bins, square >> shift & (DIGITS - 1u), 1u);
+      if (square < p.bound && (square & known) == prefix) shared_hist_add<1>(bins, square >> shift & (DIGITS - 1u), 1);
     }
     __syncthreads(); /* the bins are complete */
     uint32_t total;

@@ -37,6 +37,11 @@ static __device__ __forceinline__ void lane_range_add(lane_range &r, double low,
   if (high > r.high) r.high = high;
 }
 
+static __device__ __forceinline__ void lane_range_join(lane_range &r, const lane_range &other) {
+  lane_range_add(r, other.low, other.high);
+  r.above += other.above;
+}
+
 static __device__ __forceinline__ void warp_reduce_range(lane_range &r) {
   for (int d = WARP_LANES / 2; d > 0; d >>= 1)
     lane_range_add(r, __shfl_xor_sync(WARP_ALL, r.low, d), __shfl_xor_sync(WARP_ALL, r.high, d));

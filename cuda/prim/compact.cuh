@@ -1,5 +1,5 @@
 /*
- * Order-keeping compaction: exclusive scans, and the sum of what lies in the tiles before one's own.
+ * Order-keeping compaction: exclusive scans (of 32 or 64 bits), and the sum of what lies in the tiles before one's own.
  *
  * A list is cut into tiles, one block each. Whoever produces the items counts them per tile by atomics, so no pass over
  * the items is needed for counting; the block that compacts a tile sums the counts of all tiles before it
@@ -12,11 +12,11 @@
 #include "cuda/prim/block_reduce.cuh"
 
 /* Sum over the lanes below this one. All 32 lanes of a converged warp. */
-static __device__ __forceinline__ uint32_t warp_scan_exclusive(uint32_t v) {
+template <typename W> static __device__ __forceinline__ W warp_scan_exclusive(W v) {
   const int lane = (int)(threadIdx.x % WARP_LANES);
-  uint32_t sum = v;
+  W sum = v;
   for (int d = 1; d < WARP_LANES; d <<= 1) {
-    const uint32_t below = __shfl_up_sync(WARP_ALL, sum, (unsigned)d);
+    const W below = __shfl_up_sync(WARP_ALL, sum, (unsigned)d);
     if (lane >= d) sum += below;
   }
   return sum - v;
@@ -24,14 +24,14 @@ static __device__ __forceinline__ uint32_t warp_scan_exclusive(uint32_t v) {
 
 /* Sum over the threads below this one; *total: of the block, valid on every thread. All threads of a one-dimensional
    block of a multiple of 32. `shared`: 32 words, as in block_reduce.cuh. Two barriers. */
-static __device__ __forceinline__ uint32_t block_scan_exclusive(uint32_t v, uint32_t *shared, uint32_t *total) {
+template <typename W> static __device__ __forceinline__ W block_scan_exclusive(W v, W *shared, W *total) {
   const unsigned lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
-  const uint32_t within = warp_scan_exclusive(v);
+  const W within = warp_scan_exclusive(v);
   __syncthreads();
   if (lane == WARP_LANES - 1) shared[warp] = within + v;
   __syncthreads();
-  const uint32_t of_warp = lane < blockDim.x / WARP_LANES ? shared[lane] : 0u;
-  const uint32_t before = warp_scan_exclusive(of_warp);
+  const W of_warp = lane < blockDim.x / WARP_LANES ? shared[lane] : (W)0;
+  const W before = warp_scan_exclusive(of_warp);
   *total = __shfl_sync(WARP_ALL, before + of_warp, WARP_LANES - 1);
   return __shfl_sync(WARP_ALL, before, (int)warp) + within;
 }

@@ -54,17 +54,23 @@ static __device__ __forceinline__ uint64_t warp_reduce_sum_u64(uint64_t v) {
 #endif
 }
 
-static __device__ __forceinline__ int64_t warp_reduce_max_i64(int64_t v) {
-  for (int d = 16; d > 0; d >>= 1) {
+/* Within groups of LANES neighbouring lanes, a power of two. */
+template <int LANES> static __device__ __forceinline__ uint32_t lanes_reduce_sum(uint32_t v) {
+  for (int d = 1; d < LANES; d <<= 1) v += __shfl_xor_sync(WARP_ALL, v, d);
+  return v;
+}
+
+template <int LANES> static __device__ __forceinline__ uint64_t lanes_reduce_or_u64(uint64_t v) {
+  for (int d = 1; d < LANES; d <<= 1) v |= __shfl_xor_sync(WARP_ALL, v, d);
+  return v;
+}
+
+template <int LANES> static __device__ __forceinline__ int64_t lanes_reduce_max_i64(int64_t v) {
+  for (int d = 1; d < LANES; d <<= 1) {
     const int64_t other = __shfl_xor_sync(WARP_ALL, v, d);
     v = other > v ? other : v;
   }
   return v;
-}
-
-/* The lane of the largest value; the lowest one on ties. */
-static __device__ __forceinline__ int warp_reduce_arg_max(int32_t v) {
-  return __ffs((int)__ballot_sync(WARP_ALL, v == warp_reduce_max(v))) - 1;
 }
 
 #endif

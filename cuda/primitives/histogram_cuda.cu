@@ -9,6 +9,7 @@
 #include "cuda/prim/byte_rows.cuh"
 #include "cuda/prim/compact.cuh"
 #include "cuda/prim/opaque.cuh"
+#include "cuda/prim/shared_hist.cuh"
 
 /* What a size of pictures is counted with: threads of a block, vectors of 16 bytes that a thread has in flight, and the
    bytes from a bin to the next as a power of two. */
@@ -94,24 +95,9 @@ static __device__ __forceinline__ uint32_t first_unit() {
 }
 
 /* All threads of a block of THREADS; its bins are clear for all of them afterwards. */
-template <int THREADS, uint32_t VECTORS> static __device__ __forceinline__ void clear_bins(uint4 *s_vectors) {
-#pragma unroll
-  for (uint32_t i = 0; i < VECTORS; i += THREADS)
-    if (i + THREADS <= VECTORS || threadIdx.x < VECTORS - i) s_vectors[i + threadIdx.x] = make_uint4(0, 0, 0, 0);
+template <int THREADS, int COPIES> static __device__ __forceinline__ void clear_bins(unsigned char *s_bins) {
+  shared_hist_clear<HISTOGRAM_BINS * COPIES, THREADS>(s_bins, threadIdx.x);
   __syncthreads();
-}
-
-/* The block's count of bin t. Of its 32 lanes four are read at a time, each of eight neighbouring threads from other
-   banks. */
-template <int SHIFT> static __device__ __forceinline__ uint32_t count_of_bin(const uint4 *s_vectors, uint32_t t) {
-  if (SHIFT == BIN_SHIFT) return ((const uint32_t *)s_vectors)[t];
-  uint32_t sum = 0;
-#pragma unroll
-  for (uint32_t k = 0; k < WARP_LANES / 4; k++) {
-    const uint4 four = s_vectors[t * (WARP_LANES / 4) + (k + t) % (WARP_LANES / 4)];
-    sum += four.x + four.y + four.z + four.w;
-  }
-  return sum;
 }
 
 /* A block's count of a bin to the tally that all blocks add to. Who brings the last one hands the sum out: neither a
@@ -143,13 +129,12 @@ template <int THREADS, int VECTORS, int SHIFT, bool MASKED, bool FLAT>
 __global__ void __launch_bounds__(THREADS)
     histogram_kernel(const __grid_constant__ byte_rows in, const uint8_t *mask, size_t mask_stride,
                      histogram_scratch *scratch, uint64_t *counts) {
-  constexpr uint32_t CLEARED = (HISTOGRAM_BINS << SHIFT) / sizeof(uint4);
-  __shared__ uint4 s_vectors[CLEARED];
-  unsigned char *s_bins = (unsigned char *)s_vectors;
+  constexpr int COPIES = 1 << (SHIFT - BIN_SHIFT);
+  __shared__ __align__(16) unsigned char s_bins[HISTOGRAM_BINS << SHIFT];
   const uint32_t t = threadIdx.x, step = gridDim.x * THREADS, first = first_unit();
   const uint32_t lane = SHIFT == LANE_SHIFT ? (uint32_t)opaque_int((int32_t)(t % WARP_LANES * 4)) : 0;
   bool cleared = VECTORS == LARGE_VECTORS;
-  if (cleared) clear_bins<THREADS, CLEARED>(s_vectors);
+  if (cleared) clear_bins<THREADS, COPIES>(s_bins);
   int64_t row = 0;
   do {
     const uint32_t units = byte_rows_group_units(in, row);
@@ -165,7 +150,7 @@ __global__ void __launch_bounds__(THREADS)
         if (whole[k]) v[k] = byte_unit_load(u);
         if (MASKED && whole[k]) m[k] = __ldg((const uint4 *)over);
       }
-      if (!cleared) clear_bins<THREADS, CLEARED>(s_vectors);
+      if (!cleared) clear_bins<THREADS, COPIES>(s_bins);
       cleared = true;
 #pragma unroll
       for (uint32_t k = 0; k < VECTORS; k++) {
@@ -183,7 +168,7 @@ __global__ void __launch_bounds__(THREADS)
   } while (!FLAT && row < in.rows);
   __syncthreads();
   if (t >= HISTOGRAM_BINS) return;
-  const uint32_t count = count_of_bin<SHIFT>(s_vectors, t);
+  const uint32_t count = shared_hist_fold<COPIES>(s_bins, t);
   uint64_t *tallies = scratch->tallies[t / WARP_LANES];
   if (gridDim.x == 1)
     counts[t] = count;
@@ -194,25 +179,16 @@ __global__ void __launch_bounds__(THREADS)
                                                           &counts[t]);
 }
 
-/* The level of each value to s_levels, thread t the value t. n: elements. All threads of a block of 256. */
-static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint64_t n, uint8_t *s_levels,
-                                                   uint64_t *s_sums, uint32_t *s_first) {
-  const uint32_t t = threadIdx.x, lane = t % WARP_LANES, warp = t / WARP_LANES;
+/* The level of each value to s_levels, thread t the value t. All threads of a block of 256. s_sums, s_first: 32 words, as
+   in block_reduce.cuh. */
+static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint8_t *s_levels, uint64_t *s_sums,
+                                                   int32_t *s_first) {
+  const int32_t t = (int32_t)threadIdx.x;
   const uint64_t count = counts[t];
-  if (t == 0) *s_first = HISTOGRAM_BINS;
-  __syncthreads();
-  if (count != 0) atomicMin(s_first, t);
-  __syncthreads();
-  const uint32_t first = *s_first;
-  uint64_t sum = t > first ? count : 0; /* of the bins after the first one up to this one */
-  for (uint32_t d = 1; d < WARP_LANES; d <<= 1) {
-    const uint64_t below = __shfl_up_sync(WARP_ALL, sum, d);
-    if (lane >= d) sum += below;
-  }
-  if (lane == WARP_LANES - 1) s_sums[warp] = sum;
-  __syncthreads();
-  for (uint32_t w = 0; w < warp; w++) sum += s_sums[w];
-  const uint64_t rest = n - counts[first];
+  const int32_t first = block_reduce_min(count != 0 ? t : (int32_t)HISTOGRAM_BINS, s_first);
+  const uint64_t own = t > first ? count : 0; /* of the values after the first one */
+  uint64_t rest;
+  const uint64_t sum = own + block_scan_exclusive(own, s_sums, &rest);
   uint8_t level = (uint8_t)t;
   if (rest != 0) level = t <= first ? (uint8_t)0 : prim_equalize_level(sum, prim_equalize_scale(rest));
   s_levels[t] = level;
@@ -242,13 +218,13 @@ static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint3
  */
 template <bool FLAT>
 __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
-    equalize_lane_kernel(const __grid_constant__ byte_rows in, const uint64_t *counts, uint64_t elements, uint8_t *out,
+    equalize_lane_kernel(const __grid_constant__ byte_rows in, const uint64_t *counts, uint8_t *out,
                          size_t out_stride) {
   __shared__ uint32_t s_table[LEVEL_WORDS * WARP_LANES];
   __shared__ uint32_t s_levels[LEVEL_WORDS];
-  __shared__ uint64_t s_sums[LEVEL_THREADS / WARP_LANES];
-  __shared__ uint32_t s_first;
-  make_levels(counts, elements, (uint8_t *)s_levels, s_sums, &s_first);
+  __shared__ uint64_t s_sums[WARP_LANES];
+  __shared__ int32_t s_first[WARP_LANES];
+  make_levels(counts, (uint8_t *)s_levels, s_sums, s_first);
   for (uint32_t i = threadIdx.x; i < LEVEL_WORDS * WARP_LANES; i += LEVEL_THREADS)
     s_table[i] = s_levels[i / WARP_LANES];
   __syncthreads();
@@ -333,7 +309,6 @@ stage_status equalize_launch(const equalize_args *a, cuda_stream stream) {
   size_t out_stride = a->out_stride_bytes;
   const byte_rows rows = rows_with(&a->view, &out_stride);
   const unsigned blocks = blocks_for(&rows, LEVEL_THREADS, a->processors * LEVEL_BLOCKS_PER_SM);
-  const uint64_t elements = (uint64_t)a->view.width * a->view.height;
   return launch(rows.rows == 1 ? equalize_lane_kernel<true> : equalize_lane_kernel<false>, blocks, LEVEL_THREADS, 0,
-                stream, rows, a->counts, elements, a->out, out_stride);
+                stream, rows, a->counts, a->out, out_stride);
 }

@@ -5,6 +5,7 @@
 #include "cuda/primitives/reduce_cuda.h"
 
 #include "cuda/device/launch.cuh"
+#include "cuda/prim/block_reduce.cuh"
 #include "cuda/prim/byte_rows.cuh"
 #include "cuda/prim/byte_stats.cuh"
 #include "cuda/prim/chunk_tree.cuh"
@@ -30,20 +31,18 @@ static __device__ __forceinline__ double divided(double sum, double divisor) {
   return divisor == 1.0 ? sum : sum / divisor;
 }
 
-/* All threads of a block; valid on thread 0. s_partial: REDUCE_WARPS entries. One barrier. */
-static __device__ __forceinline__ integer_partial block_reduce_integers(integer_partial p, integer_partial *s_partial) {
+static __device__ __forceinline__ void join_integers(integer_partial &p, const integer_partial &other) {
+  p.sum += other.sum;
+  p.min = min(p.min, other.min);
+  p.max = max(p.max, other.max);
+}
+
+/* All threads of a block; valid on thread 0. As block_reduce_on_first. */
+static __device__ __forceinline__ void block_reduce_integers(integer_partial &p, integer_partial *s_partial) {
   p.sum = warp_reduce_sum_u64(p.sum);
   p.min = (uint32_t)warp_reduce_min((int32_t)p.min);
   p.max = (uint32_t)warp_reduce_max((int32_t)p.max);
-  if (threadIdx.x % WARP_LANES == 0) s_partial[threadIdx.x / WARP_LANES] = p;
-  __syncthreads();
-  if (threadIdx.x == 0)
-    for (int w = 1; w < REDUCE_WARPS; w++) {
-      p.sum += s_partial[w].sum;
-      p.min = min(p.min, s_partial[w].min);
-      p.max = max(p.max, s_partial[w].max);
-    }
-  return p;
+  block_reduce_on_first<REDUCE_WARPS, integer_partial, join_integers>(p, s_partial);
 }
 
 /* Numbers of a byte or two: what a word of them adds to a sum, and to the extremes. */
@@ -123,7 +122,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
   }
   p.min = BYTES == 1 ? byte_stats_min(s) : min(s.min & 0xffffu, s.min >> 16);
   p.max = BYTES == 1 ? byte_stats_max(s) : max(s.max & 0xffffu, s.max >> 16);
-  p = block_reduce_integers(p, s_partial);
+  block_reduce_integers(p, s_partial);
   if (threadIdx.x == 0) partials[blockIdx.x] = p;
   if (!last_block(ticket, &s_last)) return;
   p.sum = 0;
@@ -134,7 +133,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
     p.min = min(p.min, __ldcg(&partials[b].min));
     p.max = max(p.max, __ldcg(&partials[b].max));
   }
-  p = block_reduce_integers(p, s_partial);
+  block_reduce_integers(p, s_partial);
   if (threadIdx.x != 0) return;
   if (result.first) *result.first = RANGE ? (double)p.min : divided((double)p.sum, result.divisor);
   if (result.second) *result.second = (double)p.max;
@@ -166,16 +165,10 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
   if (threadIdx.x == 0) *result.first = prim_plain_nan(divided(sum, result.divisor));
 }
 
-/* All threads of a block: valid on thread 0. One barrier. */
-static __device__ __forceinline__ void block_reduce_range(lane_range &r, double (*s_range)[2]) {
+/* All threads of a block; valid on thread 0. As block_reduce_on_first. */
+static __device__ __forceinline__ void block_reduce_range(lane_range &r, lane_range *s_range) {
   warp_reduce_range(r);
-  if (threadIdx.x % WARP_LANES == 0) {
-    s_range[threadIdx.x / WARP_LANES][0] = r.low;
-    s_range[threadIdx.x / WARP_LANES][1] = r.high;
-  }
-  __syncthreads();
-  if (threadIdx.x == 0)
-    for (int w = 1; w < REDUCE_WARPS; w++) lane_range_add(r, s_range[w][0], s_range[w][1]);
+  block_reduce_on_first<REDUCE_WARPS, lane_range, lane_range_join>(r, s_range);
 }
 
 /*
@@ -192,7 +185,7 @@ template <typename E, bool FLAT>
 __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
     reduce_range_kernel(const __grid_constant__ element_rows in, double (*partials)[2], uint32_t *ticket,
                         reduce_result result) {
-  __shared__ double s_range[REDUCE_WARPS][2];
+  __shared__ lane_range s_range[REDUCE_WARPS];
   __shared__ uint32_t s_last;
   lane_range r = lane_range_none();
   const uint64_t step = (uint64_t)gridDim.x * REDUCE_WARPS * PRIM_CHUNK;

@@ -3,6 +3,7 @@
  * its running figures in registers; the threads of a tile meet in shared memory.
  */
 #include "cuda/device/launch.cuh"
+#include "cuda/prim/block_reduce.cuh"
 #include "cuda/prim/byte_stats.cuh"
 #include "cuda/primitives/tile_grid.cuh"
 
@@ -298,7 +299,7 @@ __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
   __shared__ tile_byte_segment s_segment[TILE_FINISH_WARPS];
   constexpr uint32_t THREADS = WARPS * WARP_LANES, TILES = TILE_FINISH_WARPS / WARPS;
   const uint64_t index = (uint64_t)blockIdx.x * TILES + threadIdx.x / THREADS;
-  const uint32_t warp = threadIdx.x / WARP_LANES, lane = threadIdx.x % WARP_LANES;
+  const uint32_t lane = threadIdx.x % WARP_LANES;
   if (index >= p.grid.count) return; /* all warps of a tile */
   const uint64_t segments = p.row_segments * p.unit_segments;
   tile_byte_segment r = {0, 0, 255u, 0u};
@@ -307,12 +308,7 @@ __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
   r.above = warp_reduce_sum_u64(r.above);
   r.min = (uint32_t)warp_reduce_min((int32_t)r.min);
   r.max = (uint32_t)warp_reduce_max((int32_t)r.max);
-  if constexpr (WARPS > 1) {
-    if (lane == 0) s_segment[warp] = r;
-    __syncthreads();
-    if (threadIdx.x == 0)
-      for (int w = 1; w < WARPS; w++) add_segment(r, s_segment[w]);
-  }
+  if constexpr (WARPS > 1) block_reduce_on_first<WARPS, tile_byte_segment, add_segment>(r, s_segment);
   if (WARPS > 1 ? threadIdx.x != 0 : lane != 0) return;
   const tile_bounds t = tile_at(p.grid, index % p.grid.columns, index / p.grid.columns);
   tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.min, (double)r.max, r.above);

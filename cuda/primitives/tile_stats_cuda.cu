@@ -6,6 +6,7 @@
 #include "cuda/primitives/tile_stats_cuda.h"
 
 #include "cuda/device/launch.cuh"
+#include "cuda/prim/block_reduce.cuh"
 #include "cuda/prim/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"
 
@@ -281,20 +282,13 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
 #pragma unroll 4
     for (uint64_t i = threadIdx.x; i < p.segments; i += CHUNK_THREADS) {
       const lane_range segment = p.ranges[index * p.segments + i];
-      lane_range_add(range, segment.low, segment.high);
-      range.above += segment.above;
+      lane_range_join(range, segment);
     }
     warp_reduce_range(range);
     range.above = warp_reduce_sum_u64(range.above);
-    if (lane == 0) s_range[warp] = range;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      for (int w = 1; w < CHUNK_WARPS; w++) {
-        lane_range_add(range, s_range[w].low, s_range[w].high);
-        range.above += s_range[w].above;
-      }
+    block_reduce_on_first<CHUNK_WARPS, lane_range, lane_range_join>(range, s_range);
+    if (threadIdx.x == 0)
       tile_write(&p.tiles[index], __ldcg(sums), (double)(t.width * t.height), range.low, range.high, range.above);
-    }
     __syncthreads(); /* before the next tile's ranges */
   }
 }
