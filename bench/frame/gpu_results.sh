@@ -71,7 +71,7 @@ mechanisms() {
   heading "The paper's mechanisms, profile lowe, by turns"
   local v turn
   for turn in 1 2; do
-    for v in default pyramid=uber refine=plain orient=warp-histogram describe=atomic2 describe=multi-key; do
+    for v in default pyramid=uber refine=plain orient=warp-histogram orient=thread orient=block describe=atomic2 describe=multi-key; do
       echo "$v, $turn"
       # shellcheck disable=SC2046  # two words or none
       "$build/bench/bench_cuda_frame" $([ $v = default ] || echo --variant $v) --repeats 20 "${bench_images[0]}" \

@@ -26,14 +26,13 @@ template <int COPIES> struct __align__(16) warped_shared {
 
 /* As describe_source, of a patch in shared memory. */
 typedef struct warped_source {
-  uint32_t base; /* shared address of the segment's first sample, the lane's sample of a run added */
-  uint32_t columns, rows;
-  const uint16_t *end;
+  uint32_t base; /* shared address of the segment's first sample, less a row and the lane's sample of a run added */
+  uint32_t columns, rows, least;
 } warped_source;
 
 static __device__ __forceinline__ void describe_source_set(warped_source *from, const window_segment *segment,
                                                            int32_t sub) {
-  from->base = shared_address(segment->corner + sub);
+  from->base = shared_address(segment->corner + sub - WARPED_SIDE);
 }
 
 /* As that of a level. */
@@ -41,9 +40,9 @@ static __device__ __forceinline__ described_position describe_prefetch(const war
                                                                        described_near *near) {
   const uint32_t run = *list;
   described_position position;
-  position.row = window_run_row(run);
+  position.row = window_run_row_next(run);
   position.column = window_run_column(run);
-  position.inside = list < from->end && window_run_reaches(run, threadIdx.x % RUN_LENGTH);
+  position.inside = run >= from->least;
   const uint32_t at = from->base + 4u * (uint32_t)(position.row * WARPED_SIDE + position.column);
   asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\t"
                "@p ld.shared.f32 %0, [%5 + -4];\n\t@p ld.shared.f32 %1, [%5 + 4];\n\t"
@@ -95,7 +94,7 @@ static __device__ __forceinline__ void warped_feature(const cuda_frame_view &v,
  *           describe_warp_per_feature_kernel.
  * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket, in the order of the list: all
  *           patches are of one size.
- * Shared    1056 bytes a copy, 1168 of tables and 5476 of the patch, a warp.
+ * Shared    1056 bytes a copy, 1184 of tables and 5476 of the patch, a warp.
  * Reads     outputs, features, keypoints, shapes, Gaussian levels (4 floats a sample of the patch, through L1).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
  * Barriers  warp: patch, tables and list before use and after, votes before folding, folding before cropping.

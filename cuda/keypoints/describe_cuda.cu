@@ -9,7 +9,7 @@
 #include "cuda/keypoints/describe_team.cuh"
 #include "cuda/keypoints/describe_votes.cuh"
 #include "cuda/keypoints/work_order.cuh"
-#include "cuda/prim/block_hist.cuh"
+#include "cuda/prim/shared_hist.cuh"
 
 enum {
   DESCRIBE_WARPS = 4, /* a block */
@@ -85,7 +85,7 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
  *           POOLED: over the domain sizes of the view, one after another.
  * Launch    resident blocks of 4 warps, a warp a feature, or two where a warp would have few; warps draw features by
  *           ticket in the order of work.
- * Shared    1056 bytes a copy and 2576 of tables, a warp.
+ * Shared    1056 bytes a copy and 2592 of tables, a warp.
  * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
  * Barriers  warp: tables and list before use and after, votes before folding, folding before cropping. Two warps that
@@ -125,12 +125,14 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
  * Limits    no features: adds nothing. Order: repeatable. Cost: 14 bytes a feature, bound by latency.
  */
 __global__ void __launch_bounds__(WORK_BINS) work_count_kernel(const __grid_constant__ cuda_frame_view v) {
-  __shared__ uint32_t s_bins[WORK_BINS];
-  const uint32_t count = min(*v.features.count, v.features.capacity);
-  block_hist_clear(s_bins, WORK_BINS);
+  __shared__ __align__(16) uint32_t s_bins[WORK_BINS];
+  const uint32_t count = min(*v.features.count, v.features.capacity), bins = shared_hist_copy<1>(s_bins, 0);
+  shared_hist_clear<WORK_BINS, WORK_BINS>(s_bins, threadIdx.x);
+  __syncthreads();
   for (uint32_t n = blockIdx.x * WORK_BINS + threadIdx.x; n < count; n += gridDim.x * WORK_BINS)
-    block_hist_add(s_bins, work_order_bin(v, v.features.keypoint[n]), 1u);
-  block_hist_flush(s_bins, WORK_BINS, v.scratch.work_counts + WORK_BINS);
+    shared_hist_add<1>(bins, work_order_bin(v, v.features.keypoint[n]), 1);
+  __syncthreads();
+  shared_hist_flush<WORK_BINS, WORK_BINS>(s_bins, v.scratch.work_counts + WORK_BINS, threadIdx.x);
 }
 
 /*

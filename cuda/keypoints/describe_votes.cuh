@@ -5,9 +5,8 @@
 #define HARTSIFT_CUDA_KEYPOINTS_DESCRIBE_VOTES_CUH
 
 #include "cuda/keypoints/window_tile.cuh"
-#include "cuda/prim/compact.cuh"
 #include "cuda/prim/opaque.cuh"
-#include "cuda/prim/shared_memory.cuh"
+#include "cuda/prim/shared_hist.cuh"
 #include "cuda/prim/warp_hist.cuh"
 #include "stages/describe.h"
 
@@ -60,9 +59,16 @@ static __device__ __forceinline__ void describe_share_biased(float v, float fc, 
   votes[0] = all - column - votes[1];
 }
 
-/* The same operations as describe_votes_of, its floors by additions rounded down, which are exact. */
+/* Whether a lane votes in the lower row of cells first, where atomics are used: lanes of every second run do. Runs next to
+   each other often vote for the same cells, and in turned order one instruction's votes lie in different banks. */
+template <int COPIES> static __device__ __forceinline__ bool describe_turned(void) {
+  return COPIES > 0 && (threadIdx.x & RUN_LENGTH) != 0;
+}
+
+/* The same operations as describe_votes_of, its floors by additions rounded down, which are exact. turned: the lower row's
+   votes come first. */
 static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight,
-                                                       float row, float column, described_sample *out) {
+                                                       float row, float column, bool turned, described_sample *out) {
   float magnitude, angle;
   hs_polar(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
   const float direction = w->direction - angle;
@@ -74,8 +80,8 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
   const float v1 = v * fr, v0 = v - v1;
   out->index = (__float_as_uint(d) & (DESCRIBE_BINS - 1u)) * DESCRIBE_PLANE +
                (__float_as_uint(r) * DESCRIBE_PITCH + __float_as_uint(c));
-  describe_share_biased(v0, fc, fd, fcd, out->v);
-  describe_share_biased(v1, fc, fd, fcd, out->v + 4);
+  describe_share_biased(turned ? v1 : v0, fc, fd, fcd, out->v);
+  describe_share_biased(turned ? v0 : v1, fc, fd, fcd, out->v + 4);
 }
 
 /* Bin of vote j from the first one's. */
@@ -88,15 +94,30 @@ template <int COPIES>
 static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lane_votes, bool inside,
                                                     const described_sample *sample) {
   if (COPIES > 0) {
+    enum { STORED = COPIES > 1 ? COPIES : 1, ROW = DESCRIBE_PITCH * STORED * 4 };
     if (!inside) return;
-    const uint32_t at = lane_votes + sample->index * (COPIES * 4u);
+    const uint32_t first = lane_votes + sample->index * (STORED * 4u);
+    const uint32_t second = first + (describe_turned<COPIES>() ? 0u - ROW : (uint32_t)ROW);
 #pragma unroll
-    for (int32_t j = 0; j < 8; j++) shared_add(at + (uint32_t)(vote_offset(j) * COPIES * 4), sample->v[j]);
+    for (int32_t j = 0; j < 4; j++) shared_hist_add<STORED>(first, (uint32_t)vote_offset(j), sample->v[j]);
+#pragma unroll
+    for (int32_t j = 0; j < 4; j++) shared_hist_add<STORED>(second, (uint32_t)vote_offset(j), sample->v[j + 4]);
   } else {
     const int32_t first = inside ? (int32_t)(sample->index - DESCRIBE_BIAS) : 0;
 #pragma unroll
     for (int32_t j = 0; j < 8; j++) warp_hist_add(votes, first + vote_offset(j), inside ? sample->v[j] : 0);
   }
+}
+
+/* What the walk through a feature's window takes along. SOURCE: where neighbours are read, as describe_source. */
+template <int COPIES, class SOURCE, class TILE> struct describe_walk {
+  int32_t *votes;
+  const TILE *tile;
+  const describe_window *w;
+};
+
+template <int COPIES, class SOURCE, class TILE>
+static __device__ __forceinline__ void walk_begin(const describe_walk<COPIES, SOURCE, TILE> &, const window_segment *) {
 }
 
 /*
@@ -105,8 +126,10 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
  * Then each end moves in until its sample votes. What lies between votes too: row and column as computed never turn
  * back along a row of samples, because multiply-adds and their rounding do not.
  */
-static __device__ __forceinline__ window_span describe_span(const describe_window *w, const window_segment *segment,
-                                                            int32_t row) {
+template <int COPIES, class SOURCE, class TILE>
+static __device__ __forceinline__ window_span walk_span(const describe_walk<COPIES, SOURCE, TILE> &t,
+                                                        const window_segment *segment, int32_t row) {
+  const describe_window *w = t.w;
   const float reach = 0.5f * (DESCRIBE_CELLS + 1) + 0.001f, shift = w->x - (float)w->cx, limit = 4096.0f;
   const float per_cosine = __fdividef(1.0f, w->cosine), per_sine = __fdividef(1.0f, w->sine);
   const float dy = (float)(segment->y + row) - w->y;
@@ -125,27 +148,27 @@ static __device__ __forceinline__ window_span describe_span(const describe_windo
   return span;
 }
 
-/* Where a lane reads: the segment's samples, its sample of a run added, and the list, its run of a step added. (Another
-   source has the last three too, describe_source_set and describe_prefetch.) */
+/* Where a lane reads: the segment's samples, less a row and its sample of a run added, and the least run that has it.
+   (Another source has the last three too, describe_source_set and describe_prefetch.) */
 typedef struct describe_source {
   const float *base, *above, *below;
   int32_t stride;
   uint32_t columns, rows; /* shared addresses of the tables of distances and weights */
-  const uint16_t *end;    /* of the list */
+  uint32_t least;
 } describe_source;
 
 /* The first of them; sub: the lane's sample of a run. */
 static __device__ __forceinline__ void describe_source_set(describe_source *from, const window_segment *segment,
                                                            int32_t sub) {
   from->stride = opaque_int(segment->stride);
-  from->base = opaque_pointer(segment->corner + sub);
+  from->base = opaque_pointer(segment->corner + sub - segment->stride);
   from->above = opaque_pointer(from->base - from->stride);
   from->below = opaque_pointer(from->base + from->stride);
 }
 
 /* The sample whose neighbours a lane has in flight, in the segment; none unless inside. */
 typedef struct described_position {
-  int32_t row, column;
+  int32_t row, column; /* the row plus one */
   bool inside;
 } described_position;
 
@@ -164,9 +187,9 @@ static __device__ __forceinline__ described_position describe_prefetch(const des
                                                                        const uint16_t *list, described_near *near) {
   const uint32_t run = *list;
   described_position position;
-  position.row = window_run_row(run);
+  position.row = window_run_row_next(run);
   position.column = window_run_column(run);
-  position.inside = list < from->end && window_run_reaches(run, threadIdx.x % RUN_LENGTH);
+  position.inside = run >= from->least;
   const int32_t at = position.row * from->stride + position.column;
   asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\t"
                "@p ld.global.nc.f32 %0, [%5 + -4];\n\t@p ld.global.nc.f32 %1, [%5 + 4];\n\t"
@@ -190,58 +213,35 @@ static __device__ __forceinline__ described_position describe_step(int32_t *vote
                  row = shared_pair(from->rows + 8u * (uint32_t)position->row);
     float patch_row, patch_column;
     describe_place(w, column.x, row.x, &patch_row, &patch_column);
-    describe_sample(w, gx, gy, column.y * row.y, patch_row, patch_column, &sample);
+    describe_sample(w, gx, gy, column.y * row.y, patch_row, patch_column, describe_turned<COPIES>(), &sample);
   }
   describe_add<COPIES>(votes, lane_votes, position->inside, &sample);
   return next;
 }
 
-/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run; the loop is
-   unrolled by two, so that positions are not copied between registers. lane_votes: the shared address of the lane's
-   copy of bin 0, less what DESCRIBE_BIAS adds. */
+/* Votes of the first `listed` runs. The loop is unrolled by two, so that positions are not copied between registers. */
 template <int COPIES, class SOURCE, class TILE>
-static __device__ __forceinline__ void describe_runs(int32_t *votes, const TILE *tile, const window_segment *segment,
-                                                     const describe_window *w, int32_t listed) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
-  const uint32_t lane_votes = shared_address(votes + lane % (COPIES > 1 ? COPIES : 1)) - DESCRIBE_BIAS * (COPIES * 4u);
+static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOURCE, TILE> &t,
+                                                 const window_segment *segment, int32_t listed) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH;
+  enum { STORED = COPIES > 1 ? COPIES : 1 };
+  /* The shared address of the lane's copy of bin 0, or of the row's below, less what DESCRIBE_BIAS adds. */
+  const uint32_t lane_votes = shared_hist_copy<STORED>(t.votes, (uint32_t)lane) - DESCRIBE_BIAS * (COPIES * 4u) +
+                              (describe_turned<COPIES>() ? DESCRIBE_PITCH * STORED * 4u : 0u);
   SOURCE from;
   describe_source_set(&from, segment, sub);
-  from.columns = shared_address(tile->column + sub);
-  from.rows = shared_address(tile->row);
-  from.end = tile->runs + listed;
-  const uint16_t *list = tile->runs + group, *stop = from.end + group; /* of all lanes in the same step */
+  from.columns = shared_address(t.tile->column + sub);
+  from.rows = shared_address(t.tile->row) - (uint32_t)sizeof(float2);
+  from.least = window_run_least(sub);
+  const uint16_t *list = t.tile->runs + lane / RUN_LENGTH, *stop = list + listed; /* of all lanes in the same step */
   described_near near = {0.0f, 0.0f, 0.0f, 0.0f};
   described_position even = describe_prefetch(&from, list, &near), odd;
 #pragma unroll 1
   while (list < stop) {
-    odd = describe_step<COPIES, SOURCE>(votes, lane_votes, &from, w, &even, list + RUN_GROUPS, &near);
+    odd = describe_step<COPIES, SOURCE>(t.votes, lane_votes, &from, t.w, &even, list + RUN_GROUPS, &near);
     list += 2 * RUN_GROUPS;
     if (list - RUN_GROUPS >= stop) break;
-    even = describe_step<COPIES, SOURCE>(votes, lane_votes, &from, w, &odd, list, &near);
-  }
-}
-
-/* Votes of one segment of the window, whose weights are in shared memory; of WARPS warps each takes every WARPS-th row. */
-template <int COPIES, int WARPS, class SOURCE, class TILE>
-static __device__ __forceinline__ void describe_segment(int32_t *votes, TILE *tile, const window_segment *segment,
-                                                        const describe_window *w) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
-  int32_t listed = 0;
-  for (int32_t first = 0;; first += WARP_LANES * WARPS) {
-    const int32_t row = first + lane * WARPS + turn;
-    window_span span = {0, 0};
-    if (row < segment->rows) span = describe_span(w, segment, row);
-    const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
-    const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
-    if (first >= segment->rows || listed + more > tile->RUNS) {
-      __syncwarp(); /* the list and the weights are whole */
-      describe_runs<COPIES, SOURCE>(votes, tile, segment, w, listed);
-      __syncwarp(); /* and read */
-      if (first >= segment->rows) return;
-      listed = 0;
-    }
-    window_list_runs(tile->runs + listed + before, span, row);
-    listed += more;
+    even = describe_step<COPIES, SOURCE>(t.votes, lane_votes, &from, t.w, &odd, list, &near);
   }
 }
 
@@ -255,40 +255,18 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile,
      1e-30, where a vote rounds to nothing. */
   const window_geometry geometry = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
   __syncwarp(); /* the feature before is done */
-  for (int32_t i = lane; i < DESCRIBE_STORED * STORED / 4; i += WARP_LANES) ((int4 *)votes)[i] = make_int4(0, 0, 0, 0);
-  const int32_t top = window_tile_first(w->radius, w->cy, 1), left = window_tile_first(w->radius, w->cx, 1);
-  const int32_t bottom = window_tile_last(w->radius, w->cy, level->height, 1);
-  const int32_t right = window_tile_last(w->radius, w->cx, level->width, 1);
-  for (int32_t row = top; row <= bottom; row += TILE::SIDE)
-    for (int32_t column = left; column <= right; column += TILE::SIDE) {
-      const int32_t x = w->cx + column, y = w->cy + row, stride = (int32_t)level->stride;
-      const window_segment segment = {x,
-                                      y,
-                                      min((int32_t)TILE::SIDE, right - column + 1),
-                                      min((int32_t)TILE::SIDE, bottom - row + 1),
-                                      stride,
-                                      level->data + (size_t)y * level->stride + (size_t)x};
-      window_tile_weights(tile, &geometry, &segment);
-      describe_segment<COPIES, WARPS, SOURCE>(votes, tile, &segment, w);
-    }
-  __syncwarp(); /* needed where the window lies outside the level and no segment was taken */
-}
-
-/* Sum of the copies of one stored bin. */
-template <int COPIES> static __device__ __forceinline__ int32_t describe_stored(const int32_t *votes, int32_t bin) {
-  int32_t sum = 0;
-#pragma unroll
-  for (int32_t c = 0; c < COPIES; c++) sum += votes[bin * COPIES + c];
-  return sum;
+  shared_hist_clear<DESCRIBE_STORED * STORED, WARP_LANES>(votes, (uint32_t)lane);
+  const describe_walk<COPIES, SOURCE, TILE> walk = {votes, tile, w};
+  window_walk<WARPS>(walk, tile, level, &geometry);
 }
 
 /* Bin i of the histogram without its padding: as describe_crop from this layout, but not yet cut off at zero. */
 template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
   const int32_t at = d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + cell % DESCRIBE_CELLS + 1;
-  int32_t sum = describe_stored<COPIES>(votes, at);
-  if (d < 1) sum += describe_stored<COPIES>(votes, at + DESCRIBE_BINS * DESCRIBE_PLANE);
-  return sum;
+  uint32_t sum = shared_hist_fold<COPIES>(votes, (uint32_t)at);
+  if (d < 1) sum += shared_hist_fold<COPIES>(votes, (uint32_t)(at + DESCRIBE_BINS * DESCRIBE_PLANE));
+  return (int32_t)sum;
 }
 
 #endif

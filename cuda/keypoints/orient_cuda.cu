@@ -1,15 +1,14 @@
 /*
- * Orientation kernels: histogram and peaks, a warp a keypoint; then the features in order.
+ * Orientation histograms, a warp a keypoint.
  */
 #include "cuda/keypoints/orient_cuda.h"
 
 #include "cuda/device/launch.cuh"
 #include "cuda/keypoints/affine_patch.cuh"
+#include "cuda/keypoints/orient_item.cuh"
+#include "cuda/keypoints/orient_steps.h"
 #include "cuda/keypoints/window_tile.cuh"
-#include "cuda/keypoints/work_order.cuh"
-#include "cuda/prim/async_copy.cuh"
-#include "cuda/prim/block_hist.cuh"
-#include "cuda/prim/shared_memory.cuh"
+#include "cuda/prim/shared_hist.cuh"
 #include "cuda/prim/warp_hist.cuh"
 
 enum {
@@ -19,12 +18,9 @@ enum {
   ORIENT_PITCH = ORIENT_TILE + 2,        /* of the segment's samples in shared memory, with one more to each side */
   ORIENT_COPIES = 8,                     /* of the histogram, for the atomic variant */
   ORIENT_BIN_MIN = -ORIENT_BINS / 2 - 1, /* bins -19..18 are stored */
-  ORIENT_STORED = ORIENT_BINS + 4,       /* these and what makes it a multiple of 4 */
-  PEAK_LANES = 4,                        /* a keypoint, in the peak kernel */
-  PEAK_BINS = ORIENT_BINS / PEAK_LANES,
-  PEAK_THREADS = 128,
-  PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES
+  ORIENT_STORED = ORIENT_BINS + 4        /* these and what makes it a multiple of 4 */
 };
+
 static_assert((int)AFFINE_ORIENT_SIDE <= (int)ORIENT_PITCH, "a patch lies where a segment's samples do");
 
 /* One warp's shared memory. What lies below bin 0 is folded at the end, so that no vote has to wrap. */
@@ -74,9 +70,8 @@ static __device__ __forceinline__ void orient_add(int32_t *votes, uint32_t lane_
                                                   const oriented_sample *sample) {
   if (ATOMIC) {
     if (!inside) return;
-    const uint32_t at = lane_votes + sample->bin * (ORIENT_COPIES * 4u);
-    shared_add(at, sample->v0);
-    shared_add(at + ORIENT_COPIES * 4u, sample->v1);
+    shared_hist_add<ORIENT_COPIES>(lane_votes, sample->bin, sample->v0);
+    shared_hist_add<ORIENT_COPIES>(lane_votes, sample->bin + 1u, sample->v1);
   } else {
     const int32_t bin = inside ? (int32_t)(sample->bin - ORIENT_BIAS) : 0;
     warp_hist_add(votes, bin, inside ? sample->v0 : 0);
@@ -84,25 +79,36 @@ static __device__ __forceinline__ void orient_add(int32_t *votes, uint32_t lane_
   }
 }
 
-/* Votes of the first `listed` runs. Each step takes RUN_GROUPS of them, RUN_LENGTH lanes a run. */
-template <bool ATOMIC, author_rule RULE>
-static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane_view *level,
-                                                   const window_segment *segment, int32_t listed) {
+/* What the walk through a keypoint's window takes along. PATCH: the level is a patch, and lies in s->samples already. */
+template <bool ATOMIC, author_rule RULE, bool PATCH> struct orient_walk {
+  orient_shared *s;
+  const plane_view *level;
+  const window_geometry *w;
+  float limit;
+};
+
+/* Votes of the first `listed` runs. */
+template <bool ATOMIC, author_rule RULE, bool PATCH>
+static __device__ __forceinline__ void walk_vote(const orient_walk<ATOMIC, RULE, PATCH> &t,
+                                                 const window_segment *segment, int32_t listed) {
+  orient_shared *s = t.s;
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
-  const uint32_t lane_votes = shared_address(s->votes - ORIENT_BIN_MIN * ORIENT_COPIES + lane % ORIENT_COPIES) -
-                              ORIENT_BIAS * (ORIENT_COPIES * 4u);
+  const uint32_t lane_votes =
+      shared_hist_copy<ORIENT_COPIES>(s->votes - ORIENT_BIN_MIN * ORIENT_COPIES, (uint32_t)lane) -
+      ORIENT_BIAS * (ORIENT_COPIES * 4u);
   const float2 *columns = s->tile.column + sub;
   const float *samples = s->samples + ORIENT_PITCH + 1 + sub;
   const uint16_t *runs = s->tile.runs + group;
+  const uint32_t least = window_run_least(sub);
   for (int32_t first = 0; first < listed; first += RUN_GROUPS) {
     const uint32_t run = runs[first];
-    const bool inside = first + group < listed && window_run_reaches(run, (uint32_t)sub);
+    const bool inside = run >= least;
     oriented_sample sample;
     if (inside) {
-      const int32_t x = window_run_column(run), y = window_run_row(run);
+      const int32_t x = window_run_column(run), y = window_run_row_next(run) - 1;
       float gx, gy;
       if (RULE == RULE_VLFEAT) {
-        gradient_at_edge(level, segment->x + sub + x, segment->y + y, &gx, &gy);
+        gradient_at_edge(t.level, segment->x + sub + x, segment->y + y, &gx, &gy);
       } else {
         const float *p = samples + y * ORIENT_PITCH + x;
         gx = p[1] - p[-1], gy = p[ORIENT_PITCH] - p[-ORIENT_PITCH];
@@ -116,8 +122,11 @@ static __device__ __forceinline__ void orient_runs(orient_shared *s, const plane
 /* The columns of a row that vote, within a segment's: first bounds by a rough root, a hundredth of a sample too wide,
    then each end moves in until its sample votes. What lies between votes too: squares, sums and rounding never turn
    back. */
-static __device__ __forceinline__ window_span orient_span(const window_geometry *w, float limit,
-                                                          const window_segment *segment, int32_t row) {
+template <bool ATOMIC, author_rule RULE, bool PATCH>
+static __device__ __forceinline__ window_span walk_span(const orient_walk<ATOMIC, RULE, PATCH> &t,
+                                                        const window_segment *segment, int32_t row) {
+  const window_geometry *w = t.w;
+  const float limit = t.limit;
   const float dy = (float)(segment->y + row) - w->y, rest = limit - dy * dy, shift = w->x - (float)w->cx;
   window_span span = {0, 0};
   if (!(rest > 0.0f)) return span;
@@ -131,11 +140,15 @@ static __device__ __forceinline__ window_span orient_span(const window_geometry 
   return span;
 }
 
-/* Copies a segment and one sample to each side of it to shared memory: all reads of a window are in flight at once. */
-static __device__ __forceinline__ void orient_fetch(orient_shared *s, const window_segment *segment) {
+/* Copies a segment and one sample to each side of it to shared memory: all reads of a window are in flight at once.
+   VLFeat's windows reach the level's edge; there samples are read where they lie. */
+template <bool ATOMIC, author_rule RULE, bool PATCH>
+static __device__ __forceinline__ void walk_begin(const orient_walk<ATOMIC, RULE, PATCH> &t,
+                                                  const window_segment *segment) {
+  if (RULE == RULE_VLFEAT || PATCH) return;
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), width = segment->columns + 2;
   const float *from = segment->corner - segment->stride - 1 + lane;
-  float *to = s->samples + lane;
+  float *to = t.s->samples + lane;
 #pragma unroll 4
   for (int32_t row = 0; row < segment->rows + 2; row++, from += segment->stride, to += ORIENT_PITCH) {
     if (lane < width) copy_4_async(to, from);
@@ -144,64 +157,20 @@ static __device__ __forceinline__ void orient_fetch(orient_shared *s, const wind
   copies_commit();
 }
 
-/* Votes of one segment of the window, whose weights are in shared memory. */
-template <bool ATOMIC, author_rule RULE>
-static __device__ __forceinline__ void orient_segment(orient_shared *s, const plane_view *level,
-                                                      const window_geometry *w, float limit,
-                                                      const window_segment *segment) {
-  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
-  int32_t listed = 0;
-  for (int32_t first = 0;; first += WARP_LANES) {
-    window_span span = {0, 0};
-    if (first + lane < segment->rows) span = orient_span(w, limit, segment, first + lane);
-    const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
-    const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
-    if (first >= segment->rows || listed + more > s->tile.RUNS) {
-      copies_wait();
-      __syncwarp(); /* the list, the weights and the samples are whole */
-      orient_runs<ATOMIC, RULE>(s, level, segment, listed);
-      __syncwarp(); /* and read */
-      if (first >= segment->rows) return;
-      listed = 0;
-    }
-    window_list_runs(s->tile.runs + listed + before, span, first + lane);
-    listed += more;
-  }
-}
-
-/* Sum of the copies of stored bin b, 0..37: bin b + ORIENT_BIN_MIN. */
+/* Stored bin b, 0..37: bin b + ORIENT_BIN_MIN. */
 template <bool ATOMIC> static __device__ __forceinline__ int32_t orient_stored(const orient_shared *s, int32_t b) {
-  if (!ATOMIC) return s->votes[b];
-  const int4 low = ((const int4 *)s->votes)[2 * b], high = ((const int4 *)s->votes)[2 * b + 1];
-  return ((low.x + low.y) + (low.z + low.w)) + ((high.x + high.y) + (high.z + high.w));
+  return (int32_t)shared_hist_fold<(ATOMIC ? ORIENT_COPIES : 1)>(s->votes, (uint32_t)b);
 }
 
-/* The keypoint's histogram, to `histogram` in global memory. PATCH: the level is a patch, and lies in s->samples already. */
+/* The keypoint's histogram, to `histogram` in global memory. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane_view *level, const window_geometry *w,
                                                    float limit, int32_t *histogram) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   __syncwarp(); /* the keypoint before is done */
-  for (int32_t i = lane; i < ORIENT_STORED * (ATOMIC ? ORIENT_COPIES : 1) / 4; i += WARP_LANES)
-    ((int4 *)s->votes)[i] = make_int4(0, 0, 0, 0);
-  const int32_t top = window_tile_first(w->radius, w->cy, w->margin),
-                left = window_tile_first(w->radius, w->cx, w->margin);
-  const int32_t bottom = window_tile_last(w->radius, w->cy, level->height, w->margin);
-  const int32_t right = window_tile_last(w->radius, w->cx, level->width, w->margin);
-  for (int32_t row = top; row <= bottom; row += ORIENT_TILE)
-    for (int32_t column = left; column <= right; column += ORIENT_TILE) {
-      const int32_t x = w->cx + column, y = w->cy + row, stride = (int32_t)level->stride;
-      const window_segment segment = {x,
-                                      y,
-                                      min((int32_t)ORIENT_TILE, right - column + 1),
-                                      min((int32_t)ORIENT_TILE, bottom - row + 1),
-                                      stride,
-                                      level->data + (size_t)y * level->stride + (size_t)x};
-      if (RULE != RULE_VLFEAT && !PATCH) orient_fetch(s, &segment); /* VLFeat's windows reach the level's edge */
-      window_tile_weights(&s->tile, w, &segment);
-      orient_segment<ATOMIC, RULE>(s, level, w, limit, &segment);
-    }
-  __syncwarp();
+  shared_hist_clear<ORIENT_STORED *(ATOMIC ? ORIENT_COPIES : 1), WARP_LANES>(s->votes, (uint32_t)lane);
+  const orient_walk<ATOMIC, RULE, PATCH> walk = {s, level, w, limit};
+  window_walk<1>(walk, &s->tile, level, w);
   for (int32_t b = lane; b < ORIENT_BINS; b += WARP_LANES) {
     const int32_t above = b - ORIENT_BIN_MIN,
                   below = above - ORIENT_BINS; /* stored as b and as b - 36; 17 and 18 as both */
@@ -209,21 +178,6 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
     if (below >= 0 && above < ORIENT_BINS + 2) sum += orient_stored<ATOMIC>(s, above);
     histogram[b] = sum;
   }
-}
-
-/* What orientation reads of a keypoint. */
-typedef struct orient_item {
-  float x, y, sigma;
-  int32_t column, row, octave, level;
-} orient_item;
-
-/* Keypoint n of `count`; of no meaning from there on. */
-static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list *k, uint32_t n, uint32_t count) {
-  orient_item item = {0.0f, 0.0f, 0.0f, 0, 0, 0, 0};
-  if (n >= count) return item;
-  item.x = k->x[n], item.y = k->y[n], item.sigma = k->sigma[n];
-  item.column = k->column[n], item.row = k->row[n], item.octave = k->octave[n], item.level = k->level[n];
-  return item;
 }
 
 /* The patch of keypoint n, which `item` is, as a level of its own whose keypoint is in the middle: in s->samples. */
@@ -244,7 +198,7 @@ static __device__ __forceinline__ plane_view orient_patch(const cuda_frame_view 
  *           ORIENT_COPIES interleaved copies; otherwise by the warp-level histogram. RULE: whose votes. PATCH: on the
  *           patches of shapes, as affine_orient_run.
  * Launch    resident blocks of 4 warps, a warp a keypoint; warps draw keypoints by ticket.
- * Shared    8224 bytes a warp.
+ * Shared    8240 bytes a warp.
  * Reads     keypoints, Gaussian levels (each window once, copied to shared memory). Writes histograms, 144 bytes a
  *           keypoint.
  * Barriers  warp only: tables, list and samples before use and after, votes before folding.
@@ -266,14 +220,10 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     uint32_t ticket = 0;
     if (lane == 0) ticket = 2 * warps + atomicAdd(&v.scratch.tickets[TICKET_ORIENT], 1u);
     const orient_item next = orient_item_at(&v.keypoints, following, count);
-    const octave_view &o = v.octaves[item.octave - v.first_octave];
-    plane_view level = {o.levels + (size_t)item.level * o.level_floats, o.width, o.height, o.stride};
     orient_shared *s = &s_warps[threadIdx.x / WARP_LANES];
+    plane_view level = orient_level_of(v, item);
     if (PATCH) level = orient_patch(v, s, n, &level, &item);
-    const float unit = hs_power_of_two(-item.octave), shift = PATCH ? 0.0f : v.params.grid_shift;
-    const orient_window w =
-        orient_window_of(sample_of_place(item.x, item.octave, shift), sample_of_place(item.y, item.octave, shift),
-                         item.sigma * unit, item.column, item.row, v.params.orientation_rule);
+    const orient_window w = orient_window_at(v, item, PATCH ? 0.0f : v.params.grid_shift);
     /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
        1e-30, where a vote rounds to nothing. VLFeat's one-sided differences at the edge are whole. */
     const float scale = v.scales->orient[w.radius] * (RULE == RULE_VLFEAT ? 1.0f : 0.5f);
@@ -282,168 +232,6 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     n = following;
     item = next;
     following = __shfl_sync(WARP_ALL, ticket, 0);
-  }
-}
-
-/* One keypoint's shared memory in the peak kernel. */
-typedef struct peak_shared {
-  int64_t smooth[PEAK_KEYPOINTS][ORIENT_BINS];
-  int32_t histogram[PEAK_KEYPOINTS][ORIENT_BINS];
-  float angle[PEAK_KEYPOINTS][ORIENT_BINS];
-} peak_shared;
-
-/* The peaks in the lane's own bins, as bits of the keypoint's 36. Smoothed bins are whole. */
-static __device__ __forceinline__ uint64_t own_peaks(const int64_t *h, int32_t first, int64_t largest,
-                                                     author_rule rule) {
-  uint64_t peaks = 0;
-  for (int32_t b = first; b < first + PEAK_BINS; b++)
-    if (orient_is_peak(h[orient_wrap_bin(b - 1)], h[b], h[orient_wrap_bin(b + 1)], largest, rule)) peaks |= 1ull << b;
-  return peaks;
-}
-
-/* All of a keypoint's bits, on each of its lanes. */
-static __device__ __forceinline__ uint64_t join_peaks(uint64_t own) {
-  for (int32_t d = 1; d < PEAK_LANES; d <<= 1) own |= __shfl_xor_sync(WARP_ALL, own, d);
-  return own;
-}
-
-/* Which of the lane's own peaks are among the `count` highest of all; lower bins first on ties. */
-static __device__ __forceinline__ uint64_t keep_highest(const int64_t *h, uint64_t all, uint64_t own, int32_t count) {
-  uint64_t kept = 0;
-  for (; own != 0; own &= own - 1) {
-    const int32_t b = __ffsll((long long)own) - 1;
-    int32_t above = 0;
-    for (uint64_t rest = all; rest != 0; rest &= rest - 1) {
-      const int32_t other = __ffsll((long long)rest) - 1;
-      above += h[other] > h[b] || (h[other] == h[b] && other < b);
-    }
-    if (above < count) kept |= 1ull << b;
-  }
-  return kept;
-}
-
-/* The kept peaks' angles in ascending order, by the lanes that own them. */
-static __device__ __forceinline__ void write_angles(const float *angle, uint64_t all, uint64_t own, float *out) {
-  for (; own != 0; own &= own - 1) {
-    const int32_t b = __ffsll((long long)own) - 1;
-    int32_t before = 0;
-    for (uint64_t rest = all; rest != 0; rest &= rest - 1) {
-      const int32_t other = __ffsll((long long)rest) - 1;
-      before += angle[other] < angle[b] || (angle[other] == angle[b] && other < b);
-    }
-    out[before] = angle[b];
-  }
-}
-
-/* Smooths the lane's own bins of histogram `raw` into h, finds and keeps peaks, writes their angles; returns their
-   number on each of the keypoint's lanes. shape: of a patch, whose angles become the picture's; null: they are. All lanes
-   of the warp. */
-static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int64_t *h, float *angle,
-                                                        const sift_params *p, const affine_shape *shape, float *out) {
-  const author_rule rule = p->orientation_rule;
-  const int32_t first = (int32_t)(threadIdx.x % PEAK_LANES) * PEAK_BINS;
-  int64_t largest = 0;
-  /* The lane's bins and six to either side stand in the middle of a histogram of their own, so that no index has to
-     wrap at run time. */
-  int32_t near[ORIENT_BINS] = {0};
-#pragma unroll
-  for (int32_t i = 0; i < PEAK_BINS + 12; i++) near[i + 6] = raw[orient_wrap_bin(first + i - 6)];
-#pragma unroll
-  for (int32_t i = 0; i < PEAK_BINS; i++) {
-    const int64_t smooth = orient_smooth_bin(near, i + 12, rule);
-    h[first + i] = smooth;
-    largest = smooth > largest ? smooth : largest;
-  }
-  for (int32_t d = 1; d < PEAK_LANES; d <<= 1) {
-    const int64_t other = __shfl_xor_sync(WARP_ALL, largest, d);
-    largest = other > largest ? other : largest;
-  }
-  __syncwarp();
-  uint64_t own = own_peaks(h, first, largest, rule), all = join_peaks(own);
-  if (__any_sync(WARP_ALL, p->max_orientations > 0 && __popcll(all) > p->max_orientations)) {
-    if (__popcll(all) > p->max_orientations) own = keep_highest(h, all, own, p->max_orientations);
-    all = join_peaks(own);
-  }
-  for (uint64_t rest = own; rest != 0; rest &= rest - 1) {
-    const int32_t b = __ffsll((long long)rest) - 1;
-    const float peak = orient_peak_angle(b, h[orient_wrap_bin(b - 1)], h[b], h[orient_wrap_bin(b + 1)], rule);
-    angle[b] = shape ? affine_angle_in_image(shape, peak) : peak;
-  }
-  __syncwarp();
-  write_angles(angle, all, own, out);
-  return (uint32_t)__popcll(all);
-}
-
-/*
- * Does      peaks of each keypoint's histogram, second part of orient_ref; upright: one of angle 0.
- * Launch    blocks of 128 threads, 4 lanes a keypoint, looping.
- * Shared    19 KiB.
- * Reads     histograms, keypoints, shapes. Writes peak_angles, peak_counts; peak_tiles and work_counts by atomics.
- * Barriers  block: histograms before use and after, counts of work before they are added; warp: smoothed bins and
- *           angles before other lanes read them.
- * Limits    no keypoints: returns at once. Order: repeatable.
- * Cost      144 bytes and about 2000 lane operations a keypoint: bound by latency.
- */
-template <bool GROUP>
-__global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  static_assert(LIST_TILE % PEAK_KEYPOINTS == 0, "a block's keypoints lie in one tile of the list");
-  __shared__ peak_shared s;
-  __shared__ uint32_t s_bins[WORK_BINS];
-  const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity), local = threadIdx.x / PEAK_LANES;
-  block_hist_clear(s_bins, WORK_BINS);
-  for (uint32_t first = blockIdx.x * PEAK_KEYPOINTS; first < count; first += gridDim.x * PEAK_KEYPOINTS) {
-    const uint32_t n = first + local, here = min(count - first, (uint32_t)PEAK_KEYPOINTS);
-    __syncthreads(); /* the histograms before are used */
-    for (uint32_t i = threadIdx.x; i < PEAK_KEYPOINTS * ORIENT_BINS; i += PEAK_THREADS)
-      (&s.histogram[0][0])[i] =
-          !v.params.upright && i < here * ORIENT_BINS ? v.scratch.histograms[(size_t)first * ORIENT_BINS + i] : 0;
-    __syncthreads();
-    float *angles = v.scratch.peak_angles + (size_t)n * ORIENT_PEAKS_MAX;
-    const affine_shape *shape = v.shapes ? &v.shapes[n < count ? n : first] : nullptr;
-    uint32_t peaks = orient_peaks(s.histogram[local], s.smooth[local], s.angle[local], &v.params, shape, angles);
-    const bool owner = n < count && threadIdx.x % PEAK_LANES == 0;
-    if (owner && v.params.upright) angles[0] = 0.0f, peaks = 1;
-    if (owner) v.scratch.peak_counts[n] = (uint8_t)peaks;
-    if (owner && peaks > 0) block_hist_add(s_bins, work_order_bin(v, n), peaks);
-    const uint32_t of_warp = warp_reduce_sum(owner ? peaks : 0u);
-    if (threadIdx.x % WARP_LANES == 0 && of_warp > 0) atomicAdd(&v.scratch.peak_tiles[first / LIST_TILE], of_warp);
-  }
-  block_hist_flush(s_bins, WORK_BINS, v.scratch.work_counts);
-}
-
-/*
- * Does      peaks -> features in keypoint order, and their order of work: the list of orient_ref.
- * Launch    blocks of 256 threads, a thread a keypoint, looping over tiles of 256 keypoints.
- * Shared    2.2 KiB.
- * Reads     peak_counts, peak_angles, peak_tiles, work_counts.
- * Writes    oriented, its count (block of the last tile), order.
- * Barriers  of the scans and of the positions.
- * Limits    past the capacity features are counted, not written; no keypoints: block 0 writes count 0.
- * Order     features repeatable; `order` only within equal radii.
- * Cost      about 20 bytes a feature: bound by latency.
- */
-template <bool GROUP>
-__global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_constant__ cuda_frame_view one) {
-  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  __shared__ work_order_shared s_order;
-  const uint32_t count = min(*v.keypoints.count, v.keypoints.capacity);
-  if (count == 0 && blockIdx.x == 0 && threadIdx.x == 0) *v.oriented.count = 0;
-  if (blockIdx.x * LIST_TILE >= count) return;
-  work_order_bases(v.scratch.work_counts, &s_order);
-  for (uint32_t tile = blockIdx.x; tile * LIST_TILE < count; tile += gridDim.x) {
-    const uint32_t n = tile * LIST_TILE + threadIdx.x,
-                   before = compact_before(v.scratch.peak_tiles, tile, s_order.scan);
-    const uint32_t mine = n < count ? v.scratch.peak_counts[n] : 0u;
-    uint32_t total;
-    const uint32_t first = before + block_scan_exclusive(mine, s_order.scan, &total);
-    if (count - tile * LIST_TILE <= LIST_TILE && threadIdx.x == 0) *v.oriented.count = before + total;
-    for (uint32_t i = 0; i < mine && first + i < v.oriented.capacity; i++) {
-      v.oriented.keypoint[first + i] = n;
-      v.oriented.orientation[first + i] = v.scratch.peak_angles[(size_t)n * ORIENT_PEAKS_MAX + i];
-    }
-    work_order_put(v, &s_order, v.scratch.work_cursors, mine > 0 ? work_order_bin(v, n) : 0u, first, mine,
-                   v.oriented.capacity);
   }
 }
 
@@ -469,31 +257,16 @@ static stage_status launch_by_rule(const cuda_frame_view *view, cudaStream_t str
   return launch_by_shape<ATOMIC, RULE_LOWE, GROUP>(view, stream);
 }
 
-/* Blocks for `tiles` tiles of each picture, as many as are resident at most. */
-static dim3 tiled_blocks(const cuda_frame_view *view, const void *kernel, int threads, unsigned tiles) {
-  const unsigned share = cuda_group_share(view, launch_resident_blocks(kernel, threads, 0));
-  return dim3(tiles < share ? tiles : share, 1, cuda_group_count(view));
-}
-
-/* Histograms to features. */
-template <bool GROUP> static stage_status launch_peaks(const cuda_frame_view *view, cudaStream_t stream) {
-  const uint32_t room = view->keypoints.capacity;
-  const dim3 peaks = tiled_blocks(view, (const void *)orient_peak_kernel<GROUP>, PEAK_THREADS,
-                                  (room + PEAK_KEYPOINTS - 1u) / PEAK_KEYPOINTS),
-             lists = tiled_blocks(view, (const void *)orient_emit_kernel<GROUP>, LIST_TILE,
-                                  (room + LIST_TILE - 1u) / LIST_TILE);
-  const stage_status st = launch(orient_peak_kernel<GROUP>, peaks, PEAK_THREADS, 0, stream, *view);
-  return st == STAGE_OK ? launch(orient_emit_kernel<GROUP>, lists, LIST_TILE, 0, stream, *view) : st;
+static stage_status launch_variant(const cuda_frame_view *view, cuda_orient_variant variant, cudaStream_t stream) {
+  const bool plain = variant == CUDA_ORIENT_THREAD || variant == CUDA_ORIENT_BLOCK;
+  if (plain && !view->shapes) return cuda_orient_plain_launch(view, variant, stream);
+  if (variant == CUDA_ORIENT_WARP_HISTOGRAM) return launch_by_rule<false, false>(view, stream);
+  return view->group > 1 ? launch_by_rule<true, true>(view, stream) : launch_by_rule<true, false>(view, stream);
 }
 
 stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream) {
   assert(view->octave_count >= 1 && view->keypoints.capacity > 0 && view->oriented.capacity > 0 && view->scales);
-  const bool atomic = variant == CUDA_ORIENT_ATOMIC, group = view->group > 1;
-  assert(atomic || !group);
-  stage_status st = STAGE_OK;
-  if (!view->params.upright && atomic)
-    st = group ? launch_by_rule<true, true>(view, stream) : launch_by_rule<true, false>(view, stream);
-  if (!view->params.upright && !atomic) st = launch_by_rule<false, false>(view, stream);
-  if (st != STAGE_OK) return st;
-  return group ? launch_peaks<true>(view, stream) : launch_peaks<false>(view, stream);
+  assert(variant == CUDA_ORIENT_ATOMIC || view->group <= 1);
+  const stage_status st = view->params.upright ? STAGE_OK : launch_variant(view, variant, stream);
+  return st == STAGE_OK ? cuda_orient_peaks_launch(view, stream) : st;
 }

@@ -10,9 +10,15 @@
 extern "C" {
 #endif
 
-/* How a warp adds its votes: integer atomics on interleaved copies of the histogram in shared memory, or the warp-level
-   histogram without atomics (Li, Jia, Zhang, ICPADS 2017). */
-typedef enum cuda_orient_variant { CUDA_ORIENT_ATOMIC = 0, CUDA_ORIENT_WARP_HISTOGRAM = 1 } cuda_orient_variant;
+/* A warp a keypoint, which adds its votes by integer atomics on interleaved copies of the histogram in shared memory, or by
+   the warp-level histogram without atomics (Li, Jia, Zhang, ICPADS 2017); or, to compare with, a thread a keypoint or a
+   block a keypoint that test every sample of the window's square (on the patches of shapes: as the first). */
+typedef enum cuda_orient_variant {
+  CUDA_ORIENT_ATOMIC = 0,
+  CUDA_ORIENT_WARP_HISTOGRAM = 1,
+  CUDA_ORIENT_THREAD = 2,
+  CUDA_ORIENT_BLOCK = 3
+} cuda_orient_variant;
 
 /* keypoints -> oriented, count included, and scratch.order for describing that list. As orient_ref with
    first_keypoint 0. */

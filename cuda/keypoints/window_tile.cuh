@@ -1,13 +1,17 @@
 /*
- * The samples about a feature in the order in which one warp takes them: the window in segments of at most SIZE x SIZE
- * samples, with the weights by column and by row, and a list of runs: up to RUN_LENGTH neighbouring samples of one row,
- * all of which vote. In each step the warp takes RUN_GROUPS runs, RUN_LENGTH lanes each, so that few lanes idle
- * whatever the window's shape. Drawing: cuda/KERNELS.md, "A window's runs".
+ * One warp's way through the samples about a keypoint or feature: the window in segments of at most SIZE x SIZE samples,
+ * with the weights by column and by row, and a list of runs: up to RUN_LENGTH neighbouring samples of one row, all of which
+ * vote. In each step the warp takes RUN_GROUPS runs, RUN_LENGTH lanes each, so that few lanes idle whatever the window's
+ * shape. Drawing: cuda/KERNELS.md, "A window's runs".
+ *
+ * What votes is a struct T of the caller with three functions, which the walk calls by all 32 lanes: walk_begin as a segment
+ * begins, before its weights are there; walk_span for the columns of a row; walk_vote for the votes of the runs listed.
  */
 #ifndef HARTSIFT_CUDA_KEYPOINTS_WINDOW_TILE_CUH
 #define HARTSIFT_CUDA_KEYPOINTS_WINDOW_TILE_CUH
 
-#include "cuda/prim/warp_reduce.cuh"
+#include "cuda/prim/async_copy.cuh"
+#include "cuda/prim/compact.cuh"
 #include "stages/orient.h"
 
 /* A window as both histograms have it. */
@@ -24,7 +28,8 @@ enum {
   RUN_BITS = 2, /* log2 of a run's length */
   RUN_LENGTH = 1 << RUN_BITS,
   RUN_GROUPS = WARP_LANES / RUN_LENGTH,
-  RUN_POSITION_BITS = 7 /* of a column and of a row */
+  RUN_POSITION_BITS = 7,       /* of a column, and of a row and one more */
+  RUNS_BEYOND = 2 * RUN_GROUPS /* empty runs, which steps read past the last */
 };
 
 /* A segment of a window, within the level. */
@@ -42,10 +47,10 @@ typedef struct window_span {
 
 /* One segment in shared memory: distance from the centre and weight of each column and row, and the list of runs. */
 template <int SIZE> struct window_tile {
-  enum { SIDE = SIZE, RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* room for any 32 rows */
+  enum { RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* room for any 32 rows */
   float2 column[SIZE];
-  float2 row[SIZE];                 /* weights times 2^q */
-  uint16_t runs[RUNS + RUN_GROUPS]; /* a step may read past the last */
+  float2 row[SIZE]; /* weights times 2^q */
+  uint16_t runs[RUNS + RUNS_BEYOND];
 };
 
 /* The first and the last offset from the centre within the window and the level. */
@@ -74,26 +79,77 @@ static __device__ __forceinline__ int32_t window_runs_of(window_span span) {
   return max(span.length + RUN_LENGTH - 1, 0) >> RUN_BITS;
 }
 
-/* Writes a span's runs: length less one, row and column from the high bits down. */
+/* Writes a span's runs: length less one, row plus one and column from the high bits down. So no run is 0, which is an empty
+   one. */
 static __device__ __forceinline__ void window_list_runs(uint16_t *runs, window_span span, int32_t row) {
-  uint32_t run = (uint32_t)(RUN_LENGTH - 1) << 2 * RUN_POSITION_BITS | (uint32_t)row << RUN_POSITION_BITS;
+  uint32_t run = (uint32_t)(RUN_LENGTH - 1) << 2 * RUN_POSITION_BITS | (uint32_t)(row + 1) << RUN_POSITION_BITS;
   run |= (uint32_t)span.first;
   int32_t left = span.length;
   for (; left > RUN_LENGTH; left -= RUN_LENGTH, run += RUN_LENGTH) *runs++ = (uint16_t)run;
   if (left > 0) *runs = (uint16_t)(run - ((uint32_t)(RUN_LENGTH - left) << 2 * RUN_POSITION_BITS));
 }
 
-/* Whether a run has a sample `sub`, from 0. */
-static __device__ __forceinline__ bool window_run_reaches(uint32_t run, uint32_t sub) {
-  return run >= sub << 2 * RUN_POSITION_BITS;
+/* The least run that has a sample `sub`, from 0. */
+static __device__ __forceinline__ uint32_t window_run_least(int32_t sub) {
+  return max((uint32_t)sub << 2 * RUN_POSITION_BITS, 1u);
 }
 
-static __device__ __forceinline__ int32_t window_run_row(uint32_t run) {
+/* Its row, plus one. */
+static __device__ __forceinline__ int32_t window_run_row_next(uint32_t run) {
   return (int32_t)(run >> RUN_POSITION_BITS & ((1u << RUN_POSITION_BITS) - 1u));
 }
 
 static __device__ __forceinline__ int32_t window_run_column(uint32_t run) {
   return (int32_t)(run & ((1u << RUN_POSITION_BITS) - 1u));
+}
+
+/* One segment, whose weights are being written; of WARPS warps each takes every WARPS-th row. */
+template <int WARPS, int SIZE, typename T>
+static __device__ __forceinline__ void window_walk_segment(const T &t, window_tile<SIZE> *tile,
+                                                           const window_segment *segment) {
+  const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
+  for (int32_t first = 0; first < segment->rows;) {
+    int32_t listed = 0;
+    for (; first < segment->rows; first += WARP_LANES * WARPS) {
+      const int32_t row = first + lane * WARPS + turn;
+      window_span span = {0, 0};
+      if (row < segment->rows) span = walk_span(t, segment, row);
+      const int32_t runs = window_runs_of(span), before = (int32_t)warp_scan_exclusive((uint32_t)runs);
+      const int32_t more = __shfl_sync(WARP_ALL, before + runs, WARP_LANES - 1);
+      if (listed + more > tile->RUNS) break;
+      window_list_runs(tile->runs + listed + before, span, row);
+      listed += more;
+    }
+    if (lane < RUNS_BEYOND) tile->runs[listed + lane] = 0;
+    copies_wait();
+    __syncwarp(); /* the list, the weights and what walk_begin fetches are whole */
+    if (listed > 0) walk_vote(t, segment, listed);
+    __syncwarp(); /* and read */
+  }
+}
+
+/* The whole window, as far as this of its WARPS warps takes it. */
+template <int WARPS, int SIZE, typename T>
+static __device__ __forceinline__ void window_walk(const T &t, window_tile<SIZE> *tile, const plane_view *level,
+                                                   const window_geometry *w) {
+  const int32_t top = window_tile_first(w->radius, w->cy, w->margin),
+                left = window_tile_first(w->radius, w->cx, w->margin);
+  const int32_t bottom = window_tile_last(w->radius, w->cy, level->height, w->margin);
+  const int32_t right = window_tile_last(w->radius, w->cx, level->width, w->margin);
+  for (int32_t row = top; row <= bottom; row += SIZE)
+    for (int32_t column = left; column <= right; column += SIZE) {
+      const int32_t x = w->cx + column, y = w->cy + row;
+      const window_segment segment = {x,
+                                      y,
+                                      min((int32_t)SIZE, right - column + 1),
+                                      min((int32_t)SIZE, bottom - row + 1),
+                                      (int32_t)level->stride,
+                                      level->data + (size_t)y * level->stride + (size_t)x};
+      walk_begin(t, &segment);
+      window_tile_weights(tile, w, &segment);
+      window_walk_segment<WARPS>(t, tile, &segment);
+    }
+  __syncwarp(); /* needed where the window lies outside the level and no segment was taken */
 }
 
 #endif

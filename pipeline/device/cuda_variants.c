@@ -18,6 +18,8 @@ static const variant_name names[] = {
     {"refine", "plain", CUDA_REFINE_PLAIN},
     {"orient", "atomic", CUDA_ORIENT_ATOMIC},
     {"orient", "warp-histogram", CUDA_ORIENT_WARP_HISTOGRAM},
+    {"orient", "thread", CUDA_ORIENT_THREAD},
+    {"orient", "block", CUDA_ORIENT_BLOCK},
     {"describe", "atomic4", CUDA_DESCRIBE_ATOMIC4},
     {"describe", "atomic2", CUDA_DESCRIBE_ATOMIC2},
     {"describe", "multi-key", CUDA_DESCRIBE_MULTI_KEY},

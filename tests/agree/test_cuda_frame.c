@@ -201,8 +201,10 @@ static void test_variants(void **state) {
   (void)state;
   NEED_DEVICE();
   static const char *const variants[] = {
-      "pyramid=uber",     "refine=plain",       "orient=warp-histogram",
-      "describe=atomic2", "describe=multi-key", "pyramid=uber,refine=plain,orient=warp-histogram,describe=multi-key"};
+      "pyramid=uber",          "refine=plain",
+      "orient=warp-histogram", "orient=thread",
+      "orient=block",          "describe=atomic2",
+      "describe=multi-key",    "pyramid=uber,refine=plain,orient=warp-histogram,describe=multi-key"};
   hs_image im = scene(400, 301, 2);
   for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
     hs_options o = profile(HS_PROFILE_LOWE);

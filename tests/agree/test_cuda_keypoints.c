@@ -226,6 +226,10 @@ static void compare_variants(const reference_frame *r) {
                             .describe = (cuda_describe_variant)i};
     compare(r, &run);
   }
+  for (int i = CUDA_ORIENT_THREAD; i <= CUDA_ORIENT_BLOCK; i++) {
+    const device_run run = {.orient = (cuda_orient_variant)i, .describe = CUDA_DESCRIBE_ATOMIC4};
+    compare(r, &run);
+  }
 }
 
 /* One picture under one set of options, all variants. */
