@@ -12,7 +12,7 @@ extern "C" {
 
 /* How a warp adds its votes into the 360 bins. */
 typedef enum cuda_describe_variant {
-  CUDA_DESCRIBE_ATOMIC4 = 0,   /* integer atomics on 4 interleaved copies in shared memory; beside a patch on 2 */
+  CUDA_DESCRIBE_ATOMIC4 = 0,   /* integer atomics on 4 interleaved copies in shared memory; beside a patch on 1 */
   CUDA_DESCRIBE_ATOMIC2 = 1,   /* on 2 copies */
   CUDA_DESCRIBE_MULTI_KEY = 2, /* no atomics: multi-key reduction of each vote (Li, Jia, Zhang, ICPADS 2017) */
   CUDA_DESCRIBE_VARIANTS
