@@ -332,15 +332,16 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
   const uint32_t end = atomic_load_explicit(&job->end, memory_order_acquire);
   ordered_chunk c = {.first = args->first_keypoint + (uint32_t)chunk * ORDERED_ITEMS};
   (void)worker;
-  c.items = end - c.first < ORDERED_ITEMS ? (int32_t)(end - c.first) : ORDERED_ITEMS;
-  for (int32_t i = 0; i < c.items; i++) {
+  for (uint32_t i = 0; i < ORDERED_ITEMS && c.first + i < end; i++) {
     float *angles = c.angle + c.angles;
-    c.count[i] = 1;
+    int32_t count = 1;
     if (args->params.upright)
       *angles = 0.0f;
     else
-      c.count[i] = (uint8_t)orient_keypoint(args, c.first + (uint32_t)i, end, angles);
-    c.angles += c.count[i];
+      count = orient_keypoint(args, c.first + i, end, angles);
+    c.count[i] = (uint8_t)count;
+    c.angles += count;
+    c.items++;
   }
   ordered_append(&job->list, chunk, &c);
 }
