@@ -108,19 +108,6 @@ static size_t scratch_of(const cuda_jpeg_picture *pictures, int32_t count) {
   return align(most, ALIGNMENT);
 }
 
-static void drop_decoded(cuda_state *s) {
-  device_free(s->decoded);
-  s->decoded = NULL;
-  s->decoded_bytes = 0;
-}
-
-void cuda_jpeg_drop(cuda_state *s) {
-  drop_decoded(s); /* waits for the device */
-  device_free_pinned(s->packed);
-  s->packed = NULL;
-  s->packed_bytes = 0;
-}
-
 /* max_memory_bytes is for the frame and for what it is decoded with. */
 static bool is_within_limit(hs_context *c, const cuda_jpeg_picture *first, size_t bytes) {
   const uint64_t limit = c->options.max_memory_bytes;
@@ -135,7 +122,7 @@ static bool is_within_limit(hs_context *c, const cuda_jpeg_picture *first, size_
 static stage_status make_device_room(hs_context *c, size_t bytes) {
   cuda_state *s = c->cuda;
   if (bytes <= s->decoded_bytes) return STAGE_OK;
-  drop_decoded(s);
+  cuda_jpeg_drop_decoded(s);
   void *memory = NULL;
   const size_t wanted = wanted_by_all(c, &s->jpeg->decoded_most, size_class(bytes));
   const stage_status st = device_alloc(&memory, wanted);

@@ -150,6 +150,8 @@ static inline unsigned char *cuda_slab_buffer(const cuda_state *state, plan_buff
 
 /* Frees the memory for packed and for decoded pictures; waits for the device. */
 void cuda_jpeg_drop(cuda_state *state);
+/* Pictures alone. */
+void cuda_jpeg_drop_decoded(cuda_state *state);
 
 /* Given keypoints to the lists of the frame being prepared. */
 stage_status cuda_given_upload(const cuda_state *state, const cuda_given *given, cuda_stream stream);
