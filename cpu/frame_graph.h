@@ -21,8 +21,8 @@ typedef struct frame_graph_args {
   const gaussian_filter *step_filter; /* [1..levels] */
   int32_t radius_max;
   float *scratch[2]; /* of the pyramid's steps: of the first octave, of the others */
-  const detect_args
-      *detect; /* null: nothing is searched; else [0] is of the first octave, [1] of the others, if there are any */
+  /* Null: nothing is searched; else [0] is of the first octave, [1] of the others, if there are any. */
+  const detect_args *detect;
   const orient_args *orient;     /* null: not oriented; else all keypoints that are found */
   const describe_args *describe; /* null: not described; else all features */
   /* Null, or called on the caller's thread once for each level step, detection and orientation that is done, with its

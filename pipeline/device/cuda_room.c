@@ -102,8 +102,8 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
   return HS_OK;
 }
 
-/* Bytes of the device beside the frame's, of the picture that it takes; those of another picture are given back where
-   max_memory_bytes is too little for both. */
+/* Bytes that a decoded picture takes on the device beside the frame. One that this frame does not use is given back where
+   max_memory_bytes has no room for both. */
 static size_t bytes_beside(hs_context *c, const cuda_frame_place *place, size_t frame_bytes) {
   cuda_state *s = c->cuda;
   const uint64_t limit = c->options.max_memory_bytes;

@@ -17,7 +17,7 @@ bool row_band_begin(row_band *b, row_feed *feed, int32_t height, void *memory, s
 
 static uint8_t *row_at(const row_band *b, int32_t y) { return b->memory + (size_t)(y - b->first) * b->feed->row_bytes; }
 
-/* Forgets the rows above y; such as were not read yet are, each in place of the one before. */
+/* Drops the rows above y. Those of them that were not read yet are read one over the other. */
 static bool move_to(row_band *b, int32_t y) {
   bool ok = true;
   if (y >= b->end) {
