@@ -238,6 +238,17 @@ static int atomic_file_sync_folder(const atomic_file *file) {
   return error == EINVAL || error == ENOTSUP ? 0 : error;
 }
 
+/* Closes the stream and gives the temporary file its name. The lock lasts until then, through a second descriptor: between
+   the two the file would look like one that a killed process left. Returns 0 or the error. */
+static int atomic_file_close_and_rename(atomic_file *file, int error) {
+  const int lock = file->temporary_exists ? fcntl(fileno(file->stream), F_DUPFD_CLOEXEC, 0) : -1;
+  if (!file->keeps_stream && fclose(file->stream) != 0 && error == 0) error = errno;
+  file->stream = NULL;
+  if (error == 0 && file->temporary_exists && rename(file->temporary, file->target) != 0) error = errno;
+  if (lock >= 0) close(lock);
+  return error;
+}
+
 hs_status atomic_file_commit(atomic_file *file) {
   const int left_by_writes = errno;
   if (!file->stream) {
@@ -250,9 +261,7 @@ hs_status atomic_file_commit(atomic_file *file) {
                                         : 0;
   if (error == 0 && file->temporary_exists && fsync(fileno(file->stream)) != 0 && errno != EINVAL)
     error = errno; /* EINVAL: a file system without fsync */
-  if (!file->keeps_stream && fclose(file->stream) != 0 && error == 0) error = errno;
-  file->stream = NULL;
-  if (error == 0 && file->temporary_exists && rename(file->temporary, file->target) != 0) error = errno;
+  error = atomic_file_close_and_rename(file, error);
   if (error != 0) {
     atomic_file_fail(file, HS_ERR_IO, error, "cannot write", file->keeps_stream ? "standard output" : file->target);
     atomic_file_abandon(file);

@@ -58,7 +58,7 @@ int atomic_file_begins(const char *temporary);
 void atomic_file_gone(int place);
 
 /* Removes what killed processes left in the folder of `path`: temporary files of this user's that no process holds the lock
-   of, which each has for as long as it writes. */
+   of, which each has until it has its name. */
 void atomic_file_remove_left(const char *path);
 
 /* Whether a file's name, without its folder, is one that temporary files get. */

@@ -41,6 +41,7 @@ int fchmod(int descriptor, mode_t mode) {
 static char synced[8];
 static char sync_fails;
 static int rename_fails_at; /* counted down; the one that gets to 0 fails */
+static bool another_cleans; /* just before a file gets its name, as another process may */
 
 static void note_sync(char what) {
   const size_t length = strlen(synced);
@@ -57,6 +58,7 @@ int fsync(int descriptor) {
 
 int rename(const char *from, const char *to) {
   note_sync('r');
+  if (another_cleans) atomic_file_remove_left(to);
   if (rename_fails_at > 0 && --rename_fails_at == 0) {
     errno = EIO;
     return -1;
@@ -430,6 +432,18 @@ static void test_only_what_was_left_is_removed(void **state) {
   assert_content(scratch_folder_path(*state, "written", path), "whole");
 }
 
+/* Processes with one folder clean it while others finish their files. */
+static void test_what_is_finished_is_not_left(void **state) {
+  char path[SCRATCH_PATH_BYTES];
+  atomic_file file;
+  another_cleans = true;
+  fputs("whole", atomic_file_open(&file, scratch_folder_path(*state, "written", path)));
+  const hs_status status = atomic_file_commit(&file);
+  another_cleans = false;
+  assert_int_equal(status, HS_OK);
+  assert_content(path, "whole");
+}
+
 static hs_status save_pair(const char *path, size_t count) {
   static const hs_keypoint keypoints[2] = {{.x = 1, .y = 2, .sigma = 1}, {.x = 3, .y = 4, .sigma = 2}};
   static const uint8_t descriptors[2 * HS_DESCRIPTOR_LENGTH] = {7, 9};
@@ -540,6 +554,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_file_and_name_are_permanent, scratch_folder_set_up,
                                       scratch_folder_tear_down),
       cmocka_unit_test_setup_teardown(test_only_what_was_left_is_removed, scratch_folder_set_up,
+                                      scratch_folder_tear_down),
+      cmocka_unit_test_setup_teardown(test_what_is_finished_is_not_left, scratch_folder_set_up,
                                       scratch_folder_tear_down),
       cmocka_unit_test_setup_teardown(test_pair_of_files_belongs_together, scratch_folder_set_up,
                                       scratch_folder_tear_down),
