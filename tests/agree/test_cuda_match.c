@@ -449,14 +449,6 @@ int main(int argc, char **argv) {
 
 #else
 
-static void test_no_cuda(void **state) {
-  (void)state;
-  skip_because(NEEDS_GPU);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_cuda)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SKIPPED_PROGRAM(NEEDS_GPU)
 
 #endif

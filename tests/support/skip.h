@@ -13,4 +13,15 @@
     skip();                                                                                                            \
   } while (0)
 
+/* A whole test program that this build has nothing for: its only test, and its main. */
+#define SKIPPED_PROGRAM(reason)                                                                                        \
+  static void test_skipped(void **state) {                                                                             \
+    (void)state;                                                                                                       \
+    skip_because(reason);                                                                                              \
+  }                                                                                                                    \
+  int main(void) {                                                                                                     \
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_skipped)};                                                \
+    return cmocka_run_group_tests(tests, NULL, NULL);                                                                  \
+  }
+
 #endif

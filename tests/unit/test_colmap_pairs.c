@@ -225,14 +225,6 @@ int main(void) {
 
 #else
 
-static void test_without_sqlite(void **state) {
-  (void)state;
-  skip_because("built without SQLite");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_without_sqlite)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SKIPPED_PROGRAM("built without SQLite")
 
 #endif
