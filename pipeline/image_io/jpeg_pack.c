@@ -5,6 +5,12 @@
 
 enum { PACK_ALIGNMENT = 16, MARKER_RESTART = 0xD0, MARKER_END = 0xD9 };
 
+/* Coded data is decoded from many places at once, which agree with each other where its content lets them. Where it does not,
+   each place waits for the one before it, and beyond three blocks of threads, 48 KB, the device refuses; with half of that
+   libjpeg is sooner done. What may be such data is looked for every PERIOD_LOOKED_AT bytes, as a period of up to PERIOD_MOST
+   that goes on for PERIOD_SHOWN: an MCU without content has some six bits for each of up to ten blocks. */
+enum { UNSETTLED_MOST = 24 << 10, PERIOD_LOOKED_AT = 1 << 10, PERIOD_MOST = 128, PERIOD_SHOWN = 512, PERIOD_KEY = 16 };
+
 /* Natural places of the zigzag order's coefficients, by column and row: 8 x + y (T.81, figure 5, turned). */
 static const uint8_t column_places[JPEG_COEFFICIENTS] = {
     0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40, 33, 26, 19, 12, 5,  6,
@@ -111,15 +117,86 @@ static size_t take_coded(const uint8_t **from, const uint8_t *end, uint8_t *to) 
   return (size_t)(at - to);
 }
 
+/* Whether the bytes go on as they began, again and again. */
+static bool is_periodic(const uint8_t *bytes) {
+  for (const uint8_t *p = bytes + 1; p <= bytes + PERIOD_MOST; p++) {
+    p = memchr(p, bytes[0], (size_t)(bytes + PERIOD_MOST + 1 - p));
+    if (!p) return false;
+    if (memcmp(p, bytes, PERIOD_KEY) == 0) return memcmp(p, bytes, PERIOD_SHOWN) == 0;
+  }
+  return false;
+}
+
+/* Whether blocks of luma and of chroma have the same codes: then nothing tells which of an MCU's blocks a code belongs to. */
+static bool shares_codes(const jpeg_stream *stream) {
+  const jpeg_component *luma = &stream->components[0];
+  bool same = stream->component_count > 1;
+  for (int32_t c = 1; c < stream->component_count; c++) {
+    const jpeg_component *chroma = &stream->components[c];
+    same = same && jpeg_codes_same(&stream->dc[luma->dc], &stream->dc[chroma->dc]) &&
+           jpeg_codes_same(&stream->ac[luma->ac], &stream->ac[chroma->ac]);
+  }
+  return same;
+}
+
+/* 32 bits from a bit on. */
+static uint32_t bits_at(const uint8_t *data, uint32_t bit) {
+  const uint8_t *b = data + bit / 8;
+  const uint64_t bits = (uint64_t)b[0] << 32 | (uint64_t)b[1] << 24 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 8 | b[4];
+  return (uint32_t)(bits >> (8 - bit % 8));
+}
+
+/* Decodes from a state up to a bit. */
+static jpeg_scan_state follow(const jpeg_tables *tables, const jpeg_shape *shape, const uint8_t *data,
+                              jpeg_scan_state state, uint32_t end) {
+  while (state.bit < end) {
+    const uint32_t step = jpeg_scan_step(tables->huffman, tables->orders, shape, state, bits_at(data, state.bit));
+    (void)jpeg_scan_advance(shape, &state, step);
+  }
+  return state;
+}
+
+/* Whether decodings that begin at different bits come to the same state within a subsequence, as the device hopes. */
+static bool starts_agree(const jpeg_tables *tables, const jpeg_shape *shape, const uint8_t *data) {
+  enum { STARTS = 8, END = JPEG_SUBSEQUENCE_BITS + STARTS };
+  _Static_assert(END / 8 + 2 * JPEG_WORDS_AHEAD <= PERIOD_SHOWN, "decoding stays within the period that was shown");
+  uint32_t first = 0;
+  for (uint32_t start = 0; start < STARTS; start++) {
+    const jpeg_scan_state from = {.bit = start}, to = follow(tables, shape, data, from, END);
+    if (start == 0) first = jpeg_state_pack(to, END);
+    if (jpeg_state_pack(to, END) != first) return false;
+  }
+  return true;
+}
+
+/* Whether an interval's data leaves the device too much to settle. */
+static bool is_unsettled(const jpeg_tables *tables, const jpeg_shape *shape, const uint8_t *data, size_t bytes,
+                         bool shares) {
+  size_t run = 0;
+  if (bytes <= UNSETTLED_MOST || shares) return bytes > UNSETTLED_MOST;
+  for (size_t at = 0; at + PERIOD_MOST + PERIOD_SHOWN <= bytes; at += PERIOD_LOOKED_AT) {
+    run = is_periodic(data + at) ? run + PERIOD_LOOKED_AT : 0;
+    if (run <= UNSETTLED_MOST) continue;
+    if (!starts_agree(tables, shape, data + at)) return true;
+    run = 0;
+  }
+  return false;
+}
+
 /* Two bits at least for each block, and the marker that belongs there. */
 static bool pack_data(const uint8_t *bytes, size_t file_bytes, jpeg_stream *stream, jpeg_shape *shape,
-                      jpeg_interval *intervals, uint8_t *data) {
+                      uint8_t *packed) {
+  const jpeg_tables *tables = (const jpeg_tables *)(const void *)packed;
+  jpeg_interval *intervals = (jpeg_interval *)(void *)(packed + sizeof *tables);
+  uint8_t *data = packed + jpeg_data_at(shape);
   const uint8_t *from = bytes + stream->scan, *const end = bytes + file_bytes;
+  const bool shares = shares_codes(stream);
   size_t filled = 0;
   for (uint32_t i = 0; i < shape->intervals; i++) {
     const size_t taken = take_coded(&from, end, data + filled);
     const uint8_t marker = i + 1 < shape->intervals ? (uint8_t)(MARKER_RESTART + i % 8) : MARKER_END;
     if (taken == 0 || end - from < 2 || from[0] != 0xFF || from[1] != marker) return false;
+    if (is_unsettled(tables, shape, data + filled, taken, shares)) return false;
     intervals[i] = (jpeg_interval){(uint32_t)(8 * filled), shape->subsequences};
     shape->subsequences += (uint32_t)((8 * taken + JPEG_SUBSEQUENCE_BITS - 1) / JPEG_SUBSEQUENCE_BITS);
     filled += taken;
@@ -136,10 +213,8 @@ static bool pack_data(const uint8_t *bytes, size_t file_bytes, jpeg_stream *stre
 bool jpeg_pack(const uint8_t *bytes, size_t file_bytes, jpeg_stream *stream, void *memory, size_t memory_bytes,
                jpeg_shape *shape) {
   const size_t need = jpeg_pack_bytes(stream, file_bytes);
-  uint8_t *packed = memory;
   *shape = shape_of(stream);
   if (need == 0 || need > memory_bytes) return false;
   make_tables(stream, memory);
-  return pack_data(bytes, file_bytes, stream, shape, (jpeg_interval *)(void *)(packed + sizeof(jpeg_tables)),
-                   packed + jpeg_data_at(shape));
+  return pack_data(bytes, file_bytes, stream, shape, memory);
 }

@@ -51,4 +51,7 @@ bool jpeg_stream_sides(const uint8_t *bytes, size_t size, int32_t *width, int32_
 /* Of a table's 16 numbers of codes by length, whose values are set: the codes. False: no such codes. */
 bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes);
 
+/* Whether two tables have the same codes for the same values. */
+bool jpeg_codes_same(const jpeg_codes *a, const jpeg_codes *b);
+
 #endif

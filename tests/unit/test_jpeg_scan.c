@@ -135,6 +135,68 @@ static void test_what_is_not_packed(void **state) {
   free(bytes);
 }
 
+static unsigned char *blank_page(int32_t width, int32_t across, int32_t restart_interval, size_t *size) {
+  const made_jpeg made = {.width = width,
+                          .height = 1000,
+                          .across = across,
+                          .down = across,
+                          .restart_interval = restart_interval,
+                          .amplitude = 1,
+                          .quality = 75};
+  unsigned char *bytes;
+  assert_int_equal(made_jpeg_write(&made, &bytes, size), HS_OK);
+  return bytes;
+}
+
+/* A page without content has nothing that states could agree by, in most kinds: a small one is decoded nevertheless, a large one is
+   libjpeg's at once, but where restart markers divide it. */
+static void test_blank_pages(void **state) {
+  (void)state;
+  size_t size;
+  jpeg_shape shape;
+  for (int32_t across = 0; across <= 2; across++) {
+    unsigned char *bytes = blank_page(1000, across, 0, &size);
+    assert_true(decodes_equal((uint32_t)across, bytes, size));
+    free(bytes);
+    bytes = blank_page(4000, across, 0, &size);
+    if (across == 1) /* 4:4:4, where luma's codes and chroma's tell at once */
+      assert_true(decodes_equal(1, bytes, size));
+    else
+      assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
+    free(bytes);
+    bytes = blank_page(4000, across, 1000, &size);
+    assert_true(decodes_equal((uint32_t)across, bytes, size));
+    free(bytes);
+  }
+}
+
+/* Where luma and chroma have the same codes, nothing tells them apart. */
+static void test_shared_codes(void **state) {
+  (void)state;
+  size_t size;
+  jpeg_shape shape;
+  made_jpeg made = {.height = 64, .across = 1, .down = 1, .amplitude = 300, .sum = 2000, .content = MADE_NOISE};
+  jpeg_stream *stream = malloc(sizeof *stream), *shared = malloc(sizeof *shared);
+  made.quality = 90;
+  for (int large = 0; large < 2; large++) {
+    unsigned char *bytes;
+    made.width = large ? 2000 : 64;
+    assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+    assert_true(jpeg_stream_open(bytes, size, stream));
+    for (int kind = 0; kind < 3; kind++) { /* by number, by content, half of them */
+      *shared = *stream;
+      for (int c = 1; c < 3 && kind == 0; c++) shared->components[c].dc = shared->components[c].ac = 0;
+      if (kind > 0) shared->dc[1] = shared->dc[0];
+      if (kind == 1) shared->ac[1] = shared->ac[0];
+      assert_int_equal(jpeg_pack(bytes, size, shared, room, ROOM_BYTES, &shape), !large || kind == 2);
+    }
+    assert_true(jpeg_pack(bytes, size, stream, room, ROOM_BYTES, &shape));
+    free(bytes);
+  }
+  free(stream);
+  free(shared);
+}
+
 /* Each block has two bits at the least. */
 static void test_size_without_data(void **state) {
   (void)state;
@@ -178,9 +240,11 @@ static void test_transform(void **state) {
 
 int main(void) {
 #if HARTSIFT_HAVE_JPEG
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_made_files), cmocka_unit_test(test_changed_files),
-                                     cmocka_unit_test(test_what_is_not_packed),
-                                     cmocka_unit_test(test_size_without_data), cmocka_unit_test(test_transform)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_made_files),         cmocka_unit_test(test_changed_files),
+      cmocka_unit_test(test_what_is_not_packed), cmocka_unit_test(test_blank_pages),
+      cmocka_unit_test(test_shared_codes),       cmocka_unit_test(test_size_without_data),
+      cmocka_unit_test(test_transform)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 #else
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_transform)};
