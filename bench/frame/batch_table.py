@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""From JPEG files to features, beside the rate of the same pictures in flight from pinned memory: one table in Markdown.
+"""From JPEG files to features, beside the rate of the same pictures in flight from pinned memory: a section of
+bench/results/h200/batch.md.
 
 usage: batch_table.py BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png [--images N] [--runs N] [--manifests N]
 
 Makes three collections in /dev/shm (or TMPDIR) with OpenCV, of crops of a large mosaic (bench_3840x2160.png) and of a
-smaller one (bench_1920x1080.png), and of hartsift's generated scenes: dense 1920x1080, 1500x1000, and nine sizes from 0.5 to
-20 megapixels. A collection has --images files (960), of which the first 96 (mixed: 90) are different pictures. Every way to
-run is run --runs times (2), and the last counts. Decoders: gpu is the GPU, cpu the cores. --manifests N: as many
-small files of all kinds of JPEG, whose manifests must be equal decoded by the GPU, by the cores and without a GPU.
+smaller one (bench_1920x1080.png), quality 92 with 4:2:0: dense 1920x1080, 1500x1000, and nine sizes from 0.5 to 20
+megapixels. A collection has --images files (960), of which the first 96 (mixed: 45) are different pictures. Every way to
+run is run --runs times (1), and the last counts. --manifests N: as many small files (10000) of all kinds of JPEG, whose
+manifests must be equal decoded by the GPU, by the cores and without a GPU; 0: none. Lines are printed as they are measured. With
+16 cores and an H200 the defaults take some 80 s: 15 for the pictures, 15 for the rates from memory, 10 for the manifests.
 """
 import argparse
+import datetime
 import json
 import os
 import random
@@ -17,37 +20,27 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from multiprocessing import Pool
 
 import cv2
 
-COLLECTIONS = {"dense 1920x1080": 96, "1500x1000": 96, "mixed sizes": 90}
+COLLECTIONS = {"dense 1920x1080": 96, "1500x1000": 96, "mixed": 45}
 MIXED = [(870, 580), (1200, 800), (1500, 1000), (1740, 1160), (2450, 1630), (3000, 2000), (3460, 2310), (4240, 2830),
          (5470, 3650)]
 SMALL = [(64, 64), (97, 61), (128, 200), (160, 120), (251, 83), (320, 240), (333, 250), (400, 300)]
-WAYS = {  # options, and decoders
-    "files, 2000 features": (["--format", "bin", "--max-features", "2000"], ["gpu", "cpu"]),
-    "files, all features": (["--format", "bin"], ["gpu", "cpu"]),
-    "database, 2000 features": (["--max-features", "2000"], ["gpu"]),
-    "database, all features": ([], ["gpu"]),
-}
 QUALITY = 92
-SCENES_EVERY = 4  # one picture in so many is a generated scene
+COLUMNS = ("pictures", "features", "from memory", "`--decoder cpu`", "the GPU decodes", "part", "read", "extract", "write",
+           "cores", "into `database.db`")
 
 
 class Maker:
     """Pictures of the collections; one a process, because a mosaic is large."""
 
-    def __init__(self, command, folder, mosaics):
-        self.command, self.folder = command, folder
+    def __init__(self, folder, mosaics):
+        self.folder = folder
         self.large, self.small = (cv2.imread(name) for name in mosaics)
         cv2.setNumThreads(1)
-
-    def scene(self, width, height, seed):
-        path = f"{self.folder}/scene-{os.getpid()}.png"
-        subprocess.run([self.command, "draw", f"@scene:{width}x{height}:{seed}", "--contrast", "1", "--first-octave", "0",
-                        "--device", "cpu", "--threads", "1", "--quiet", "-o", path], check=True)
-        return cv2.imread(path)
 
     def crop(self, width, height, drawn):
         source = self.large if width > self.small.shape[1] or drawn.random() < 0.5 else self.small
@@ -60,11 +53,8 @@ class Maker:
 
     def collection(self, name, number):
         drawn = random.Random(1000 * number + len(name))
-        is_mixed = name.startswith("mixed")
-        size = MIXED[number % len(MIXED)] if is_mixed else tuple(int(side) for side in name.split()[-1].split("x"))
-        is_scene = number % SCENES_EVERY == SCENES_EVERY - 1
-        picture = self.scene(*size, number + 1) if is_scene else self.crop(*size, drawn)
-        cv2.imwrite(f"{self.folder}/{name}/{number:04}.jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+        size = MIXED[number % len(MIXED)] if name == "mixed" else tuple(int(side) for side in name.split()[-1].split("x"))
+        cv2.imwrite(f"{self.folder}/{name}/{number:04}.jpg", self.crop(*size, drawn), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
 
     def every_kind(self, number):
         drawn = random.Random(number)
@@ -91,13 +81,14 @@ def make_one(job):
         maker.collection(name, number)
 
 
-def make(command, folder, mosaics, images, kinds):
-    jobs = [("kinds", number) for number in range(kinds)]
-    for name, different in COLLECTIONS.items():
-        jobs += [(name, number) for number in range(min(images, different))]
+def make(folder, mosaics, images, kinds):
+    jobs = []
+    for name, different in sorted(COLLECTIONS.items(), reverse=True):  # the largest pictures first
+        jobs += [(name, number) for number in reversed(range(min(images, different)))]
+    jobs += [("kinds", number) for number in range(kinds)]
     for name in {job[0] for job in jobs}:
         os.mkdir(f"{folder}/{name}")
-    with Pool(len(os.sched_getaffinity(0)), make_in_process, (command, folder, mosaics)) as pool:
+    with Pool(len(os.sched_getaffinity(0)), make_in_process, (folder, mosaics)) as pool:
         pool.map(make_one, jobs, 4)
     for name, different in COLLECTIONS.items():
         for number in range(different, images):
@@ -105,9 +96,12 @@ def make(command, folder, mosaics, images, kinds):
 
 
 def rate_in_memory(build, folder, name, options):
-    files = sorted(os.listdir(f"{folder}/{name}"))[: COLLECTIONS[name]]
-    command = [f"{build}/bench/bench_collection_rate", *options, *(f"{folder}/{name}/{file}" for file in files)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0])
+    """Images a second, and features an image."""
+    files = sorted(os.listdir(f"{folder}/{name}"))[: min(COLLECTIONS[name], 48)]
+    command = [f"{build}/bench/bench_collection_rate", "--rounds", "2", *options]
+    command += [f"{folder}/{name}/{file}" for file in files]
+    words = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return float(words[0]), int(words[2])
 
 
 def batch(build, folder, name, options):
@@ -121,27 +115,42 @@ def batch(build, folder, name, options):
     return json.loads(ended.stdout.strip().split("\n")[-1])["summary"]
 
 
-def row(build, folder, name, way, decoder, memory, runs):
-    options = ["--devices", "cuda:0", "--decoder", decoder, *WAYS[way][0]]
-    summary = [batch(build, folder, name, options) for _ in range(runs)][-1]
-    cpu = {stage: 1000 * seconds / summary["done"] for stage, seconds in summary["cpu_seconds"].items()}
-    cores = sum(summary["cpu_seconds"].values()) / summary["seconds"] / len(os.sched_getaffinity(0))
-    rate = summary["images_per_second"]
-    print(f"| {name} | {way} | {decoder} | {summary['done']} | {memory:.0f} | {rate:.0f} | {100 * rate / memory:.0f} % "
-          f"| {100 * cores:.0f} % | {cpu['read']:.2f} | {cpu['extract']:.2f} | {cpu['write']:.2f} |", flush=True)
+def row(build, folder, name, features, runs):
+    """A line of the table. CPU ms, cores: of the run that the GPU decodes for."""
+    options = ["--max-features", "2000"] if features == "2000" else []
+    memory, found = rate_in_memory(build, folder, name, options)
+    ways = {"cpu": ["--decoder", "cpu", "--format", "bin"], "gpu": ["--decoder", "auto", "--format", "bin"], "database": []}
+    last = {}
+    for _ in range(runs):
+        for way, chosen in ways.items():
+            last[way] = batch(build, folder, name, ["--devices", "cuda:0", *chosen, *options])
+    rate = {way: summary["images_per_second"] for way, summary in last.items()}
+    seconds = last["gpu"]["cpu_seconds"]
+    cpu = [f"{1000 * seconds[stage] / last['gpu']['done']:.2f}" for stage in ("read", "extract", "write")]
+    cores = sum(seconds.values()) / last["gpu"]["seconds"] / len(os.sched_getaffinity(0))
+    cells = [name, features if options else f"all ({found})", f"{memory:.0f}", f"{rate['cpu']:.0f}", f"{rate['gpu']:.0f}",
+             f"{100 * rate['gpu'] / memory:.0f} %", *cpu, f"{100 * cores:.0f} %", f"{rate['database']:.0f}"]
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def compare_manifests(build, folder):
     manifests, rates = [], []
-    for options in ["cuda:0", "--decoder", "gpu"], ["cuda:0", "--decoder", "cpu"], ["cpu"]:
-        summary = batch(build, folder, "kinds", ["--format", "bin", "--devices", *options])
-        rates.append(summary["images_per_second"])
+    for options in ["cuda:0", "--decoder", "gpu"], ["cuda:0", "--decoder", "cpu"], ["cuda:0"], ["cpu"]:
+        summary = batch(build, folder, "kinds", ["--format", "bin", "--max-features", "2000", "--devices", *options])
+        rates.append(f"{summary['images_per_second']:.0f}")
         with open(f"{folder}/out/manifest.csv", encoding="utf-8") as file:
-            manifests.append(file.read())
+            manifests.append([line for line in file if not line.startswith("#")])
     equal = all(manifest == manifests[0] for manifest in manifests)
-    print(f"\n{len(manifests[0].splitlines()) - 1} lines of manifests {'equal' if equal else 'DIFFER'}: decoded by the GPU, "
-          f"by the cores, without a GPU ({', '.join(f'{rate:.0f}' for rate in rates)} images/s)")
+    print(f"\n{len(manifests[0]) - 1} small files of all kinds (4:1:1, 4:2:2, 4:2:0, 4:4:0, 4:4:4, gray, restart intervals, "
+          f"progressive ones): manifests\n{'equal' if equal else 'DIFFER'}: decoded by the GPU {rates[0]} images a second, by "
+          f"the cores {rates[1]}, by `--decoder auto` {rates[2]}, without a GPU {rates[3]}.", flush=True)
     return equal
+
+
+def device_of(build):
+    text = subprocess.run([f"{build}/hartsift", "info"], check=True, capture_output=True, text=True).stdout
+    lines = [line.split("device: ", 1)[1] for line in text.splitlines() if "device: " in line]
+    return lines[0] if lines else "no device"
 
 
 def main():
@@ -149,22 +158,24 @@ def main():
     parser.add_argument("build")
     parser.add_argument("mosaics", nargs=2)
     parser.add_argument("--images", type=int, default=960)
-    parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--manifests", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--manifests", type=int, default=10000)
     given = parser.parse_args()
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory(dir=place, prefix="hartsift-") as folder:
-        make(f"{given.build}/hartsift", folder, given.mosaics, given.images, given.manifests)
-        print("| pictures | way | decoder | number | images/s in flight from memory | images/s | part | cores "
-              "| CPU ms an image: read | extract | write |", flush=True)
-        print("|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+        make(folder, given.mosaics, given.images, given.manifests)
+        print(f"{datetime.date.today()}; {device_of(given.build)}; {len(os.sched_getaffinity(0))} cores. `python3 "
+              f"bench/frame/batch_table.py`, {given.images} files a collection, {given.runs} run(s)\neach; made in "
+              f"{time.monotonic() - begun:.0f} s. *From memory*: `bench_collection_rate`. Images a second, and CPU ms an "
+              "image where the GPU decodes:\n", flush=True)
+        print(f"| {' | '.join(COLUMNS)} |\n|---|---|{'--:|' * (len(COLUMNS) - 2)}", flush=True)
         for name in COLLECTIONS:
-            memory = {way: rate_in_memory(given.build, folder, name, ["--max-features", "2000"] if "2000" in way else [])
-                      for way in list(WAYS)[:2]}
-            for way, (_, decoders) in WAYS.items():
-                for decoder in decoders:
-                    row(given.build, folder, name, way, decoder, memory["files" + way[way.index(",") :]], given.runs)
-        return 0 if given.manifests == 0 or compare_manifests(given.build, folder) else 1
+            for features in ("2000", "all"):
+                row(given.build, folder, name, features, given.runs)
+        equal = given.manifests == 0 or compare_manifests(given.build, folder)
+        print(f"\nIn {time.monotonic() - begun:.0f} s.", flush=True)
+        return 0 if equal else 1
 
 
 if __name__ == "__main__":
