@@ -2,26 +2,28 @@
  * Descriptors with vectors.
  *
  * The samples of a window are gathered row by row into a block: the columns of each row that lie in the turned
- * square are known beforehand, and rows follow each other without gaps, so that the arithmetic that costs most (direction,
- * magnitude, shares of the votes) works on full vectors. A sample's eight votes are then added by one vector addition: the
+ * square are known beforehand. Direction and magnitude are computed on the way, because this arithmetic hides behind loads
+ * and stores that cross cache lines. Rows follow each other in the block without gaps, so that the shares of the votes
+ * are computed on full vectors. A sample's eight votes are then added by one vector addition: the
  * sums are kept apart by the sample's cell corner and direction (5 x 5 x 8) and by which of the eight products a vote is
  * made of, and folded to the 128 bins at the end. Integer sums do not depend on the order, so the bins are the reference's.
  */
 #include <string.h>
 
 #include "cpu/elementary_simd.h"
+#include "cpu/fold_votes_simd.h"
 #include "cpu/stages_simd.h"
-#include "cpu/votes_simd.h"
 #include "cpu/window_prefetch.h"
 #include "cpu/window_runs_simd.h"
 
 enum {
   BLOCK = 256, /* samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
-  BAND = 64,                                /* rows whose weights and intervals are computed at a time */
-  CORNERS = DESCRIBE_CELLS + 1,             /* places of a sample's lower cell along a side: 0..4 */
-  SUM_CELL = DESCRIBE_BINS * VOTE_PRODUCTS, /* sums of one corner */
-  SUM_COUNT = CORNERS * CORNERS * SUM_CELL,
+  BAND = 64, /* rows whose weights and intervals are computed at a time */
+  /* Bytes from a sample's sums to those of the next direction, corner and row of corners */
+  DIRECTION_BYTES = VOTE_PRODUCTS * (int)sizeof(int32_t),
+  CORNER_BYTES = SUM_CELL * (int)sizeof(int32_t),
+  ROW_BYTES = CORNERS * CORNER_BYTES,
   PLACE_MASK = 0xffff,
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
@@ -34,9 +36,9 @@ typedef struct sample_block {
   _Alignas(64) int32_t sums[SUM_COUNT];
   _Alignas(64) vote_block votes[BLOCK_ROOM / SIMD_WIDTH];
   float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* in cells, as describe_place gives them */
-  float gx[BLOCK_ROOM], gy[BLOCK_ROOM],
-      weight[BLOCK_ROOM];    /* gy, weight: later direction and their product with magnitude */
-  int32_t place[BLOCK_ROOM]; /* among the sums: its bits of PLACE_MASK */
+  float direction[BLOCK_ROOM];               /* in bins, from the feature's orientation */
+  float weight[BLOCK_ROOM];                  /* times the magnitude */
+  int32_t place[BLOCK_ROOM];                 /* bytes from the first sum: its bits of PLACE_MASK */
   int32_t count;
   window_ahead ahead; /* of the next feature */
 } sample_block;
@@ -153,54 +155,42 @@ static void compute_rows(const describe_window *w, const window_clip *c, float s
   }
 }
 
-/* The block's gradients become magnitudes times weights, and directions in bins from the feature's orientation. */
-static void turn_gradients(sample_block *b, simd_f32 window_direction) {
-  window_ahead ahead = b->ahead;
-  for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
-    simd_f32 magnitude, angle;
-    window_ahead_fetch(&ahead);
-    simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), (float)DESCRIBE_BINS, &magnitude, &angle);
-    simd_store(b->gy + n, simd_sub(window_direction, angle));
-    simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
-  }
-  b->ahead = ahead;
-}
-
 /* The votes of the SIMD_WIDTH samples of the block from sample n, and each sample's place among the sums. */
 static inline void compute_votes(sample_block *b, int32_t n) {
-  const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n), direction = simd_load(b->gy + n);
+  const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n),
+                 direction = simd_load(b->direction + n);
   const simd_f32 r = simd_floor(row), c = simd_floor(column), d = simd_floor(direction);
   const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d), fcd = simd_mul(fc, fd);
-  /* Whole numbers as the low bits of a float: (r CORNERS + c) SUM_CELL, and d modulo DESCRIBE_BINS in place of its zeros. */
+  /* Whole numbers as the low bits of a float: the corner's first sum, and d modulo DESCRIBE_BINS in place of its zeros. */
   const simd_f32 shift = simd_set1(ROUNDING_SHIFT);
-  const simd_f32 corner =
-      simd_fma(r, simd_set1((float)(CORNERS * SUM_CELL)), simd_fma(c, simd_set1((float)SUM_CELL), shift));
-  const simd_i32 bin = simd_cast_i32(simd_fma(d, simd_set1((float)VOTE_PRODUCTS), shift));
-  const simd_i32 bin_bits = simd_i32_and(bin, simd_i32_set1((DESCRIBE_BINS - 1) * VOTE_PRODUCTS));
+  const simd_f32 corner = simd_fma(r, simd_set1((float)ROW_BYTES), simd_fma(c, simd_set1((float)CORNER_BYTES), shift));
+  const simd_i32 bin = simd_cast_i32(simd_fma(d, simd_set1((float)DIRECTION_BYTES), shift));
+  const simd_i32 bin_bits = simd_i32_and(bin, simd_i32_set1((DESCRIBE_BINS - 1) * DIRECTION_BYTES));
   simd_i32_store(b->place + n, simd_i32_or(simd_cast_i32(corner), bin_bits));
   const simd_f32 v = simd_load(b->weight + n);
   const simd_f32 v1 = simd_mul(v, fr);
   votes_turn(&b->votes[n / SIMD_WIDTH], simd_sub(v, v1), v1, fc, fd, fcd);
 }
 
+static inline int32_t *sums_at(sample_block *b, int32_t place) {
+  return (int32_t *)(void *)((unsigned char *)b->sums + (place & PLACE_MASK));
+}
+
 /* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations are
    long, and many turns of a short loop overlap where few of a long one do. */
-static void vote(sample_block *b, float window_direction) {
+static void vote(sample_block *b) {
   const simd_f32 zero = simd_zero();
   /* Fills the last vector with samples without weight. */
   simd_store(b->row + b->count, zero);
   simd_store(b->column + b->count, zero);
-  simd_store(b->gx + b->count, zero);
-  simd_store(b->gy + b->count, zero);
+  simd_store(b->direction + b->count, zero);
   simd_store(b->weight + b->count, zero);
-  turn_gradients(b, simd_set1(window_direction));
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n);
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
     const vote_block *votes = &b->votes[n / SIMD_WIDTH];
     /* Takes the samples lane by lane, because neighbouring samples often add to the same sum and would wait for each other. */
     for (int k = 0; k < 4; k++)
-      for (int lane = 0; lane < VOTE_LANES; lane++)
-        votes_add(b->sums + (b->place[n + 4 * lane + k] & PLACE_MASK), votes, k, lane);
+      for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(sums_at(b, b->place[n + 4 * lane + k]), votes, k, lane);
   }
   b->count = 0;
 }
@@ -209,7 +199,8 @@ static void vote(sample_block *b, float window_direction) {
    first row. */
 static void gather_runs(sample_block *b, const plane_view *level, const describe_window *w, const float *line,
                         const column_values *columns, const row_values *rows, const sample_run *runs, int32_t count) {
-  const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine);
+  const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine), turn = simd_set1(w->direction);
+  window_ahead ahead = b->ahead;
   int32_t n = b->count;
   for (int32_t k = 0; k < count; k++) {
     const int32_t x = run_column(runs[k]), i = run_row(runs[k]);
@@ -217,15 +208,21 @@ static void gather_runs(sample_block *b, const plane_view *level, const describe
     const simd_f32 dy = simd_set1(rows->dy[i]);
     simd_store(b->row + n, simd_fma(dy, cosine, simd_load(columns->along + x)));
     simd_store(b->column + n, simd_fma(dy, sine, simd_load(columns->across + x)));
-    simd_store(b->gx + n, simd_sub(simd_load(at + 1), simd_load(at - 1)));
-    simd_store(b->gy + n, simd_sub(simd_load(below), simd_load(above)));
-    simd_store(b->weight + n, simd_mul(simd_load(columns->weight + x), simd_set1(rows->weight[i])));
+    const simd_f32 gx = simd_sub(simd_load(at + 1), simd_load(at - 1));
+    const simd_f32 gy = simd_sub(simd_load(below), simd_load(above));
+    const simd_f32 weight = simd_mul(simd_load(columns->weight + x), simd_set1(rows->weight[i]));
+    simd_f32 magnitude, angle;
+    window_ahead_fetch(&ahead);
+    simd_polar(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
+    simd_store(b->direction + n, simd_sub(turn, angle));
+    simd_store(b->weight + n, simd_mul(magnitude, weight));
     n += run_samples(runs[k]);
     if (n <= BLOCK) continue;
     b->count = n;
-    vote(b, w->direction);
+    vote(b);
     n = 0;
   }
+  b->ahead = ahead;
   b->count = n;
 }
 
@@ -244,40 +241,6 @@ static void gather_rows(sample_block *b, const plane_view *level, const describe
     n = 0;
   }
   gather_runs(b, level, w, line, columns, rows, runs, n);
-}
-
-/* The products' sums of one corner of a cell, in each direction: the row of samples above the cell (or at its own height)
-   and the row below, together. */
-typedef struct corner_sums {
-  uint32_t of[DESCRIBE_BINS][4]; /* with 1, fc, fd, fc fd */
-} corner_sums;
-
-/* The 128 bins. Of the products with 1, fc, fd and fc fd (all, column, direction, both), a sample's votes are, at its own
-   column, all - column - direction + both and direction - both (the next direction), and at the next column column - both and
-   both. No sum of products reaches 2^31, and differences of sums are taken modulo 2^32. */
-static void fold_sums(const int32_t *sums, int32_t bins[DESCRIBE_LENGTH]) {
-  for (int32_t row = 0; row < DESCRIBE_CELLS; row++) {
-    corner_sums corners[CORNERS];
-    for (int32_t c = 0; c < CORNERS; c++) {
-      const int32_t *own = sums + ((row + 1) * CORNERS + c) * SUM_CELL, *above = sums + (row * CORNERS + c) * SUM_CELL;
-      for (int32_t d = 0; d < DESCRIBE_BINS; d++)
-        for (int32_t k = 0; k < 4; k++)
-          corners[c].of[d][k] = (uint32_t)own[d * VOTE_PRODUCTS + k] + (uint32_t)above[d * VOTE_PRODUCTS + 4 + k];
-    }
-    for (int32_t c = 0; c < DESCRIBE_CELLS; c++) {
-      uint32_t here[DESCRIBE_BINS], next[DESCRIBE_BINS + 1]; /* next: from direction -1 on */
-      for (int32_t d = 0; d < DESCRIBE_BINS; d++) {
-        const uint32_t *own = corners[c + 1].of[d], *before = corners[c].of[d];
-        here[d] = own[0] - own[1] - own[2] + own[3] + before[1] - before[3];
-        next[d + 1] = own[2] - own[3] + before[3];
-      }
-      next[0] = next[DESCRIBE_BINS];
-      for (int32_t d = 0; d < DESCRIBE_BINS; d++) {
-        const int32_t sum = (int32_t)(here[d] + next[d]);
-        bins[(row * DESCRIBE_CELLS + c) * DESCRIBE_BINS + d] = sum > 0 ? sum : 0;
-      }
-    }
-  }
 }
 
 /* The bins of one feature. Gradients are taken at twice their length and weights at half: for the polar form scales
@@ -299,7 +262,7 @@ static void compute_bins(const plane_view *level, const describe_window *w, floa
       gather_rows(&block, level, w, clip.x0, &columns, &rows, y, n);
     }
   }
-  vote(&block, w->direction);
+  vote(&block);
   fold_sums(block.sums, bins);
 }
 

@@ -105,6 +105,7 @@ static void turn_gradients(sample_block *b) {
     simd_store(b->gy + n, position);
     simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
   }
+  while (ahead.rows > 0) window_ahead_fetch(&ahead); /* a small window has more rows than vectors */
   b->ahead = ahead;
 }
 
@@ -147,29 +148,42 @@ static void vote(sample_block *b, author_rule rule) {
   b->count = 0;
 }
 
-/* The one-sided differences at the ends of a level's rows, of the vector of samples from x put at block sample n. */
-static void mend_edges(sample_block *b, const plane_view *level, const float *line, int32_t x, int32_t n) {
+/* The vector of differences along x from column x with twice the one-sided ones at the ends of the level's rows. */
+static simd_f32 mend_ends(const plane_view *level, const float *line, int32_t x, simd_f32 differences) {
   const int32_t w = level->width;
-  if (x == 0) b->gx[n] = w == 1 ? 0.0f : line[1] - line[0];
-  if (w > 1 && w - 1 - x < SIMD_WIDTH) b->gx[n + w - 1 - x] = line[w - 1] - line[w - 2];
+  float gx[SIMD_WIDTH];
+  if (x > 0 && w - 1 - x >= SIMD_WIDTH) return differences;
+  simd_store(gx, differences);
+  if (x == 0) gx[0] = w == 1 ? 0.0f : 2.0f * (line[1] - line[0]);
+  if (w > 1 && w - 1 - x < SIMD_WIDTH) gx[w - 1 - x] = 2.0f * (line[w - 1] - line[w - 2]);
+  return simd_load(gx);
+}
+
+/* Twice the gradients of the vector of samples from column x of row y. mend: the level's outermost samples are among
+   those that vote. */
+static inline void twice_gradients(const plane_view *level, int32_t x, int32_t y, bool mend, simd_f32 *gx,
+                                   simd_f32 *gy) {
+  const float *line = level->data + (size_t)y * level->stride;
+  const bool first = mend && y == 0, last = mend && y == level->height - 1;
+  const float *above = first ? line : line - level->stride, *below = last ? line : line + level->stride;
+  *gx = simd_sub(simd_load(line + x + 1), simd_load(line + x - 1));
+  *gy = simd_sub(simd_load(below + x), simd_load(above + x));
+  if (mend) *gx = mend_ends(level, line, x, *gx);
+  if (first || last) *gy = simd_add(*gy, *gy);
 }
 
 /* Appends the samples of `count` runs of a band of rows from y, voting whenever the block is full. */
 static void gather_runs(sample_block *b, const plane_view *level, const orient_window *w, const window_clip *c,
                         const column_values *columns, const row_values *rows, int32_t y, const sample_run *runs,
                         int32_t count, author_rule rule) {
-  const simd_f32 half = simd_set1(0.5f);
   int32_t n = b->count;
   for (int32_t k = 0; k < count; k++) {
-    const int32_t i = run_row(runs[k]), column = run_column(runs[k]), x = c->x0 + column;
-    const bool first = y + i == 0, last = y + i == level->height - 1;
-    const float *line = level->data + (size_t)(y + i) * level->stride;
-    const float *above = first ? line : line - level->stride, *below = last ? line : line + level->stride;
-    const simd_f32 vertical = simd_set1(first || last ? 1.0f : 0.5f);
-    simd_store(b->gx + n, simd_mul(half, simd_sub(simd_load(line + x + 1), simd_load(line + x - 1))));
-    simd_store(b->gy + n, simd_mul(vertical, simd_sub(simd_load(below + x), simd_load(above + x))));
+    const int32_t i = run_row(runs[k]), column = run_column(runs[k]);
+    simd_f32 gx, gy;
+    twice_gradients(level, c->x0 + column, y + i, w->margin == 0, &gx, &gy);
+    simd_store(b->gx + n, gx);
+    simd_store(b->gy + n, gy);
     simd_store(b->weight + n, simd_mul(simd_load(columns->weight + column), simd_set1(rows->weight[i])));
-    if (w->margin == 0) mend_edges(b, level, line, x, n);
     n += run_samples(runs[k]);
     if (n <= BLOCK) continue;
     b->count = n;
@@ -208,7 +222,8 @@ static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS])
   }
 }
 
-/* The 36 bins of a window. */
+/* The 36 bins of a window. Gradients are taken at twice their length and weights at half: for the polar form scales
+   exactly, except below 1e-30, where a vote rounds to nothing. */
 static void compute_bins(const plane_view *level, const orient_window *w, float scale, author_rule rule,
                          window_ahead ahead, int32_t bins[ORIENT_BINS]) {
   sample_block block;
@@ -222,7 +237,7 @@ static void compute_bins(const plane_view *level, const orient_window *w, float 
     compute_columns(w, &clip, &columns);
     for (int32_t y = clip.y0; y <= clip.y1; y += BAND) {
       const int32_t n = clip.y1 - y + 1 < BAND ? clip.y1 - y + 1 : BAND;
-      compute_rows(w, &clip, scale, y, n, &rows);
+      compute_rows(w, &clip, 0.5f * scale, y, n, &rows);
       gather_rows(&block, level, w, &clip, &columns, &rows, y, n, rule);
     }
   }
