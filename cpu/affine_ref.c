@@ -1,11 +1,14 @@
 /* Reference of affine shapes: a shape's patch, and the moments of gradients under a window. */
 #include "cpu/stages_ref.h"
 
-void affine_patch_ref(const plane_view *level, const patch_map *m, int32_t side, size_t stride, float *out) {
+void affine_patch_ref(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side, size_t stride,
+                      float *out, struct window_ahead *ahead) {
+  (void)ahead;
   const float middle = 0.5f * (float)(side - 1);
   for (int32_t j = 0; j < side; j++, out += stride) {
     const float v = (float)j - middle, x0 = hs_fmaf(m->a12, v, m->x), y0 = hs_fmaf(m->a22, v, m->y);
-    for (int32_t i = 0; i < side; i++) {
+    const int32_t first = read ? read->first[j] : 0, end = read ? read->end[j] : side;
+    for (int32_t i = first; i < end; i++) {
       const float u = (float)i - middle;
       out[i] = affine_sample(level, hs_fmaf(m->a11, u, x0), hs_fmaf(m->a21, u, y0));
     }
@@ -29,7 +32,8 @@ static void add_row(const plane_view *level, const affine_window *w, int32_t j, 
   }
 }
 
-affine_moments affine_moments_ref(const plane_view *level, const affine_window *w) {
+affine_moments affine_moments_ref(const plane_view *level, const affine_window *w, struct window_ahead *ahead) {
+  (void)ahead;
   affine_moments m = {0, 0, 0};
   for (int32_t j = -w->rows; j <= w->rows; j++)
     if (w->cy + w->step * j >= 1 && w->cy + w->step * j <= level->height - 2) add_row(level, w, j, &m);

@@ -3,6 +3,7 @@
 #include "cpu/elementary_simd.h"
 #include "cpu/stages_ref.h"
 #include "cpu/stages_simd.h"
+#include "cpu/window_prefetch.h"
 
 enum { VECTORS = (AFFINE_DESCRIBE_SIDE + SIMD_WIDTH - 1) / SIMD_WIDTH, ROW_ROOM = VECTORS * SIMD_WIDTH };
 
@@ -22,12 +23,20 @@ typedef struct patch_source {
   const patch_map *map;
   const float *first;
   float top, middle;
-  int32_t side;
 } patch_source;
+
+/* Samples of a row of the patch. */
+typedef struct patch_columns {
+  int32_t first, count;
+} patch_columns;
+
+static inline patch_columns columns_of(const patch_rows *read, int32_t j, int32_t side) {
+  return read ? (patch_columns){read->first[j], read->end[j] - read->first[j]} : (patch_columns){0, side};
+}
 
 static simd_f32 within(simd_f32 v, float last) { return simd_min(simd_max(v, simd_zero()), simd_set1(last)); }
 
-static void place_row(const patch_source *s, int32_t j, patch_row *r) {
+static inline void place_row(const patch_source *s, int32_t j, patch_columns c, patch_row *r) {
   const plane_view *p = s->level;
   const patch_map *m = s->map;
   const float v = (float)j - s->middle;
@@ -36,8 +45,8 @@ static void place_row(const patch_source *s, int32_t j, patch_row *r) {
   const simd_f32 last_column = simd_set1((float)(p->width > 1 ? p->width - 2 : 0));
   const simd_f32 last_line = simd_set1((float)(p->height > 1 ? p->height - 2 : 0));
   const simd_f32 stride = simd_set1((float)p->stride), top = simd_set1(s->top);
-  for (int32_t i = 0; i < s->side; i += SIMD_WIDTH) {
-    const simd_f32 u = simd_add(simd_set1((float)i - s->middle), simd_lane_numbers());
+  for (int32_t i = 0; i < c.count; i += SIMD_WIDTH) {
+    const simd_f32 u = simd_add(simd_set1((float)(c.first + i) - s->middle), simd_lane_numbers());
     const simd_f32 x = within(simd_fma(a, u, x0), (float)(p->width - 1));
     const simd_f32 y = within(simd_fma(b, u, y0), (float)(p->height - 1));
     const simd_f32 column = simd_min(simd_floor(x), last_column), line = simd_min(simd_floor(y), last_line);
@@ -47,9 +56,9 @@ static void place_row(const patch_source *s, int32_t j, patch_row *r) {
   }
 }
 
-static void value_row(const patch_source *s, const patch_row *r, float *out) {
+static inline void value_row(const patch_source *s, patch_columns columns, const patch_row *r, float *out) {
   const size_t below = s->level->height > 1 ? s->level->stride : 0;
-  for (int32_t i = 0; i < s->side; i += SIMD_WIDTH) {
+  for (int32_t i = 0; i < columns.count; i += SIMD_WIDTH) {
     const simd_f32 fx = simd_load(r->fx + i), fy = simd_load(r->fy + i);
     simd_f32 a, b, c, d;
     simd_load_pairs(s->first, r->at + i, &a, &b);
@@ -57,27 +66,34 @@ static void value_row(const patch_source *s, const patch_row *r, float *out) {
     if (s->level->width == 1) b = a, d = c;
     const simd_f32 upper = simd_fma(fx, simd_sub(b, a), a), lower = simd_fma(fx, simd_sub(d, c), c);
     const simd_f32 value = simd_fma(fy, simd_sub(lower, upper), upper);
-    const int32_t left = s->side - i;
-    simd_store_first(out + i, value, left < SIMD_WIDTH ? left : SIMD_WIDTH);
+    const int32_t left = columns.count - i;
+    simd_store_first(out + columns.first + i, value, left < SIMD_WIDTH ? left : SIMD_WIDTH);
   }
 }
 
-void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, int32_t side, size_t stride, float *out) {
+void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side,
+                             size_t stride, float *out, window_ahead *ahead) {
   patch_row rows[2]; /* one is placed while the values of the other are made */
   const float middle = 0.5f * (float)(side - 1), reach = (hs_fabsf(m->a21) + hs_fabsf(m->a22)) * middle + 2.0f;
   if ((2.0f * reach + 2.0f) * (float)level->stride + (float)level->width >= OFFSETS_EXACT) {
-    affine_patch_ref(level, m, side, stride, out);
+    affine_patch_ref(level, m, read, side, stride, out, ahead);
     return;
   }
   const float bottom = (float)(level->height - 1);
   float top = m->y - reach;
   top = top > 0.0f ? top : 0.0f;
   top = top < bottom ? (float)(int32_t)top : bottom;
-  const patch_source s = {level, m, level->data + (size_t)top * level->stride, top, middle, side};
-  place_row(&s, 0, &rows[0]);
+  const patch_source s = {level, m, level->data + (size_t)top * level->stride, top, middle};
+  patch_columns columns = columns_of(read, 0, side);
+  const int32_t ahead_rows = (ahead->rows + side - 1) / side;
+  place_row(&s, 0, columns, &rows[0]);
   for (int32_t j = 0; j < side; j++, out += stride) {
-    if (j + 1 < side) place_row(&s, j + 1, &rows[(j + 1) & 1]);
-    value_row(&s, &rows[j & 1], out);
+    const int32_t next = j + 1 < side ? j + 1 : j;
+    const patch_columns next_columns = columns_of(read, next, side);
+    for (int32_t n = 0; n < ahead_rows; n++) window_ahead_fetch(ahead);
+    place_row(&s, next, next_columns, &rows[(j + 1) & 1]);
+    value_row(&s, columns, &rows[j & 1], out);
+    columns = next_columns;
   }
 }
 
@@ -121,10 +137,11 @@ static inline void add_row(const plane_view *level, const affine_window *w, cons
   }
 }
 
-static inline moment_sums add_rows(const plane_view *level, const affine_window *w, int32_t step) {
+static inline moment_sums add_rows(const plane_view *level, const affine_window *w, int32_t step, window_ahead *ahead) {
   moment_sums m = {simd_i32_set1(0), simd_i32_set1(0), simd_i32_set1(0), 0};
   for (int32_t j = -w->rows; j <= w->rows; j++) {
     const int32_t line = w->cy + step * j;
+    window_ahead_fetch(ahead);
     if (line < 1 || line > level->height - 2) continue;
     affine_row r = affine_row_of(w, w->y + (float)(step * j));
     while (r.first <= r.last && w->cx + step * r.first < 1) r.first++;
@@ -142,9 +159,9 @@ static int32_t sum_of(simd_i32 sums, uint32_t vectors) {
   return (int32_t)sum;
 }
 
-affine_moments SIMD_NAME(affine_moments)(const plane_view *level, const affine_window *w) {
-  const moment_sums m = w->step == 1   ? add_rows(level, w, 1)
-                        : w->step == 2 ? add_rows(level, w, 2)
-                                       : add_rows(level, w, w->step);
+affine_moments SIMD_NAME(affine_moments)(const plane_view *level, const affine_window *w, window_ahead *ahead) {
+  const moment_sums m = w->step == 1   ? add_rows(level, w, 1, ahead)
+                        : w->step == 2 ? add_rows(level, w, 2, ahead)
+                                       : add_rows(level, w, w->step, ahead);
   return (affine_moments){sum_of(m.xx, m.vectors), sum_of(m.xy, m.vectors), sum_of(m.yy, m.vectors)};
 }

@@ -2,6 +2,8 @@
 #include "cpu/affine_threads.h"
 
 #include "cpu/ordered.h"
+#include "cpu/patch_rows.h"
+#include "cpu/window_prefetch.h"
 
 enum {
   PLANES = DOMAIN_SIZES_MAX, /* of a worker: patches that are described by one call */
@@ -35,8 +37,13 @@ static octave_view planes_of(const affine_job *job, int32_t worker, int32_t side
                        .height = side};
 }
 
-/* The level that a size of keypoint n is taken from, as describe_site has it, and the patch. */
-static void take_patch(const affine_job *job, const octave_view *planes, int32_t plane, uint32_t n, int32_t size) {
+/* Where the patch of a size of keypoint n is taken from: the level that describe_site has; size -1: the keypoint's own. */
+typedef struct patch_site {
+  plane_view level;
+  patch_map map;
+} patch_site;
+
+static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
   const affine_args *a = job->args;
   const keypoint_list *k = &a->keypoints;
   int32_t octave = k->octave[n] - a->first_octave, level = k->level[n];
@@ -45,27 +52,52 @@ static void take_patch(const affine_job *job, const octave_view *planes, int32_t
     domain_level(&a->params.domain, size, a->params.scales, a->octave_count, &octave, &level);
     sigma *= a->params.domain.size[size];
   }
-  const octave_view *o = &a->octaves[octave];
   const int32_t number = a->first_octave + octave;
-  const plane_view from = octave_level(o, level);
   const float shift = a->params.grid_shift;
-  const patch_map map = affine_map_of(sample_of_place(k->x[n], number, shift), sample_of_place(k->y[n], number, shift),
-                                      sigma * hs_power_of_two(-number), &a->shapes[n]);
-  job->ops->affine_patch(&from, &map, planes->width, planes->stride,
-                         planes->levels + (size_t)plane * planes->level_floats);
+  return (patch_site){octave_level(&a->octaves[octave], level),
+                      affine_map_of(sample_of_place(k->x[n], number, shift), sample_of_place(k->y[n], number, shift),
+                                    sigma * hs_power_of_two(-number), &a->shapes[n])};
+}
+
+/* What a patch of that side will read of its level: the samples under its circle. */
+static window_ahead ahead_of(const patch_site *s, int32_t side) {
+  const patch_map *m = &s->map;
+  const float radius = (float)(side / 2);
+  const float across = hs_sqrtf(m->a11 * m->a11 + m->a12 * m->a12), down = hs_sqrtf(m->a21 * m->a21 + m->a22 * m->a22);
+  return window_ahead_box(&s->level, (int32_t)m->x, (int32_t)m->y, (int32_t)(radius * across),
+                          (int32_t)(radius * down));
+}
+
+/* next: the patch that is taken after this one, or null. */
+static void take_patch(const affine_job *job, const octave_view *planes, int32_t plane, const patch_site *from,
+                       const patch_rows *read, const patch_site *next) {
+  window_ahead ahead = {.rows = 0};
+  if (next) ahead = ahead_of(next, planes->width);
+  job->ops->affine_patch(&from->level, &from->map, read, planes->width, planes->stride,
+                         planes->levels + (size_t)plane * planes->level_floats, &ahead);
 }
 
 /* ------------------------------------------------------------------ shapes */
+
+static window_ahead circle_of(const affine_job *job, uint32_t n) {
+  const affine_args *a = job->args;
+  const keypoint_list *k = &a->keypoints;
+  if (n >= job->end) return (window_ahead){.rows = 0};
+  const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
+  const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
+  return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, (int32_t)(AFFINE_WINDOW * AFFINE_REACH * at.sigma));
+}
 
 static void find_shape(const affine_job *job, uint32_t n) {
   const affine_args *a = job->args;
   const keypoint_list *k = &a->keypoints;
   const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
   const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
+  window_ahead ahead = circle_of(job, n + 1);
   affine_shape s = {1.0f, 0.0f, 1.0f};
   for (int32_t step = 0; step < AFFINE_STEPS; step++) {
     const affine_window w = affine_window_of(at.x, at.y, at.sigma, &s);
-    const affine_moments m = job->ops->affine_moments(&level, &w);
+    const affine_moments m = job->ops->affine_moments(&level, &w, &ahead);
     if (!affine_next_shape(&s, &m)) break;
   }
   a->shapes[n] = s;
@@ -174,9 +206,15 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
   uint32_t count = 0, keypoint[ORDERED_ITEMS * ORIENT_PEAKS_MAX];
   float orientation[ORDERED_ITEMS * ORIENT_PEAKS_MAX];
   local_keypoints local = {0};
+  patch_rows disc;
+  const patch_rows *read = orient_rows(job->args->params.orientation_rule, &disc) ? &disc : NULL;
   c.items = job->end - c.first < ORDERED_ITEMS ? (int32_t)(job->end - c.first) : ORDERED_ITEMS;
+  patch_site from = site_of(job, c.first, -1);
   for (int32_t i = 0; i < c.items; i++) {
-    take_patch(job, &planes, i, c.first + (uint32_t)i, -1);
+    const bool last = i + 1 == c.items;
+    const patch_site next = last ? from : site_of(job, c.first + (uint32_t)i + 1, -1);
+    take_patch(job, &planes, i, &from, read, last ? NULL : &next);
+    from = next;
     add_local(&local, AFFINE_ORIENT_SIDE, i);
   }
   const feature_list features = {&count, ORDERED_ITEMS * ORIENT_PEAKS_MAX, keypoint, orientation};
@@ -237,6 +275,25 @@ static void describe_group(const affine_job *job, const octave_view *planes, des
   g->count = g->keypoints.count = 0;
 }
 
+/* The patches of feature n, one for each size, at `plane` and behind it. Where the next feature, before `end`, has the same
+   patches all of them is taken. */
+static void take_sizes(const affine_job *job, const octave_view *planes, int32_t plane, uint32_t n, uint32_t end) {
+  const affine_args *a = job->args;
+  const uint32_t i = a->features.keypoint[n];
+  const bool pooled = a->params.domain.count > 0, alone = n + 1 == end || a->features.keypoint[n + 1] != i;
+  const int32_t last = pooled ? a->params.domain.count - 1 : 0;
+  const patch_rows square = describe_rows(affine_angle_in_patch(&a->shapes[i], a->features.orientation[n]));
+  patch_site from = site_of(job, i, pooled ? 0 : -1);
+  for (int32_t s = 0; s <= last; s++) {
+    const bool more = s < last, other = !more && n + 1 < end;
+    const patch_site next = more    ? site_of(job, i, s + 1)
+                            : other ? site_of(job, a->features.keypoint[n + 1], pooled ? 0 : -1)
+                                    : from;
+    take_patch(job, planes, plane + s, &from, alone ? &square : NULL, more || other ? &next : NULL);
+    from = next;
+  }
+}
+
 static void describe_chunk(void *argument, int32_t chunk, int32_t worker) {
   const affine_job *job = argument;
   const affine_args *a = job->args;
@@ -249,7 +306,7 @@ static void describe_chunk(void *argument, int32_t chunk, int32_t worker) {
     if (g.count == 0 || a->features.keypoint[n - 1] != i) {
       if (((int32_t)g.keypoints.count + 1) * sizes > PLANES) describe_group(job, &planes, &g);
       const int32_t plane = (int32_t)g.keypoints.count * sizes;
-      for (int32_t s = 0; s < sizes; s++) take_patch(job, &planes, plane + s, i, a->params.domain.count > 0 ? s : -1);
+      take_sizes(job, &planes, plane, n, end);
       add_local(&g.keypoints, AFFINE_DESCRIBE_SIDE, plane);
     }
     g.keypoint[g.count] = g.keypoints.count - 1;

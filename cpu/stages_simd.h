@@ -26,8 +26,10 @@
   void begin_detect_##ISA(detect_job *job, const detect_args *args);                                                   \
   bool begin_orient_##ISA(orient_job *job, const orient_args *args);                                                   \
   void begin_describe_##ISA(describe_job *job, const describe_args *args);                                             \
-  affine_moments affine_moments_##ISA(const plane_view *level, const affine_window *window);                           \
-  void affine_patch_##ISA(const plane_view *level, const patch_map *map, int32_t side, size_t stride, float *out);     \
+  affine_moments affine_moments_##ISA(const plane_view *level, const affine_window *window,                            \
+                                      struct window_ahead *ahead);                                                     \
+  void affine_patch_##ISA(const plane_view *level, const patch_map *map, const patch_rows *read, int32_t side,         \
+                          size_t stride, float *out, struct window_ahead *ahead);                                      \
   MATCH_SIMD_DECLARE(ISA)
 
 STAGES_SIMD_DECLARE(sse2);

@@ -17,17 +17,23 @@ typedef struct window_ahead {
   int32_t rows, floats;
 } window_ahead;
 
-/* The window of `radius` samples about (x, y), and the samples beside it that gradients need. */
-static inline window_ahead window_ahead_of(const plane_view *level, int32_t x, int32_t y, int32_t radius) {
-  const int32_t reach = radius + 1;
-  const int32_t x0 = x - reach > 0 ? x - reach : 0, x1 = x + reach < level->width - 1 ? x + reach : level->width - 1;
-  const int32_t y0 = y - reach > 0 ? y - reach : 0, y1 = y + reach < level->height - 1 ? y + reach : level->height - 1;
+/* The window that goes `across` samples to each side of (x, y) and `down` samples up and down, and the samples beside it
+   that gradients need. */
+static inline window_ahead window_ahead_box(const plane_view *level, int32_t x, int32_t y, int32_t across,
+                                            int32_t down) {
+  const int32_t left = x - across - 1, right = x + across + 1, top = y - down - 1, bottom = y + down + 1;
+  const int32_t x0 = left > 0 ? left : 0, x1 = right < level->width - 1 ? right : level->width - 1;
+  const int32_t y0 = top > 0 ? top : 0, y1 = bottom < level->height - 1 ? bottom : level->height - 1;
   window_ahead a = {.stride = level->stride};
   if (x0 > x1 || y0 > y1) return a;
   a.row = level->data + (size_t)y0 * level->stride + (size_t)x0;
   a.rows = y1 - y0 + 1;
   a.floats = x1 - x0 + 1;
   return a;
+}
+
+static inline window_ahead window_ahead_of(const plane_view *level, int32_t x, int32_t y, int32_t radius) {
+  return window_ahead_box(level, x, y, radius, radius);
 }
 
 /* Asks for the next row, if there is one. */

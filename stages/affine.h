@@ -32,6 +32,11 @@ enum {
    weights have a sum below 2^10.5 of that, at most 2 pi 9 5 2^2 samples, so that the moments stay below 2^31. */
 #define AFFINE_WEIGHT_LOG2 20.0f
 
+/* Which samples of a patch are read: of row j the columns from first[j] up to, not including, end[j]. */
+typedef struct patch_rows {
+  int32_t first[AFFINE_DESCRIBE_SIDE], end[AFFINE_DESCRIBE_SIDE];
+} patch_rows;
+
 /* The long axis has the direction (cosine, sine) and the length quotient sigma, the short one sigma. */
 typedef struct affine_shape {
   float cosine, sine, quotient;

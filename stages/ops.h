@@ -42,6 +42,9 @@ typedef enum stage_id {
 /* The chunks that a backend may run a stage in (cpu/stage_jobs.h). */
 struct stage_jobs;
 
+/* What a backend asks the memory for in advance (cpu/window_prefetch.h). */
+struct window_ahead;
+
 typedef struct stage_ops {
   const char *variant[STAGE_COUNT];
   const struct stage_jobs *jobs[STAGE_COUNT]; /* null: the stage runs as a whole only */
@@ -54,8 +57,11 @@ typedef struct stage_ops {
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
   /* Of STAGE_DESCRIBE too: a patch of side x side samples, in rows of `stride` floats; moments of gradients. */
-  affine_moments (*affine_moments)(const plane_view *level, const affine_window *);
-  void (*affine_patch)(const plane_view *level, const patch_map *, int32_t side, size_t stride, float *out);
+  /* ahead: samples that are asked for meanwhile. */
+  affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_ahead *ahead);
+  /* read: what of the patch is written; null: all. */
+  void (*affine_patch)(const plane_view *level, const patch_map *, const patch_rows *read, int32_t side, size_t stride,
+                       float *out, struct window_ahead *ahead);
   /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a
      plane of that size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);

@@ -1,20 +1,22 @@
 """Accuracy and time of pooled descriptors (dsp) and affine shape beside plain ones and COLMAP's with the same options.
 
-usage: dsp_table.py COMMAND EVALUATE SEQUENCES... [--add NAME=OPTIONS]... [--colmap] [--time IMAGE] [--rounds N]
-       [--only REGEX] [--rows REGEX]
+usage: dsp_table.py COMMAND EVALUATE SEQUENCES... [--add NAME=OPTIONS]... [--colmap] [--time IMAGE]... [--rounds N]
+       [--only REGEX] [--rows REGEX] [--equal REGEX] [--base NAME]...
 
 COMMAND: the command hartsift. EVALUATE: the folder of evaluate.py, whose sequences and measures these are. Each NAME=OPTIONS
 is one more row: options of `hartsift extract`. With --colmap also pycolmap's CPU extractor (VLFeat), plain, with
 domain_size_pooling, with estimate_affine_shape, and with both, at Lowe's contrast, RootSIFT, no limit of features.
---rows: only the rows whose names match. --time: processor time of one thread on that
-picture, every extractor its own process, by turns, the median of N rounds (3); COLMAP's extraction alone, hartsift's with
-start, decoding and writing. Needs NumPy, SciPy, OpenCV, and pycolmap for --colmap.
+--rows: only the rows whose names match. --equal: the rows that match once more, each picture's features cut to the number
+of the row that has fewest, those of largest sigma, which is COLMAP's own rule. --base: paired differences from that row,
+over pairs in which both have a right match where the column needs one (ori). --time: processor time of one thread on that picture (repeatable), from an array of
+pixels to arrays of features inside a Python process, the same way for hartsift and COLMAP: each extractor in a process of
+its own, by turns, the second extraction of that picture, the median of N rounds (3). Needs NumPy, SciPy, OpenCV, and
+pycolmap for --colmap.
 """
 import argparse
 import os
 import pathlib
 import re
-import resource
 import shlex
 import statistics
 import subprocess
@@ -27,7 +29,9 @@ COLUMNS = ("feat", "rep", "put", "corr", "prec", "ms", "med", "ori", "c1", "c3",
 LOWE, COLMAP = "--norm root", "--profile colmap --contrast 0.04 --max-features 0"
 OURS = {"lowe": "", "lowe, root": LOWE, "lowe, root, dsp": LOWE + " --dsp",
         "lowe, root, affine": LOWE + " --affine", "lowe, root, affine, dsp": LOWE + " --affine --dsp",
-        "colmap": COLMAP, "colmap, dsp": COLMAP + " --dsp", "colmap, affine": COLMAP + " --affine"}
+        "colmap": COLMAP, "colmap, dsp": COLMAP + " --dsp", "colmap, affine": COLMAP + " --affine",
+        "colmap, affine, dsp": COLMAP + " --affine --dsp"}
+EQUAL = ", equal number"
 POOLED, SHAPED = "domain_size_pooling", "estimate_affine_shape"
 THEIRS = {"COLMAP": "", f"COLMAP, {POOLED}": POOLED, f"COLMAP, {SHAPED}": SHAPED, "COLMAP, both": f"{POOLED} {SHAPED}"}
 
@@ -61,6 +65,21 @@ def theirs(extractor, picture):
     return places, numpy.asarray(descriptors.data, numpy.float32)
 
 
+def largest(features, count):
+    """The `count` features of largest sigma; of equal ones the first."""
+    chosen = numpy.sort(numpy.argsort(-features[0][:, 2], kind="stable")[:count])
+    return features[0][chosen], features[1][chosen]
+
+
+def features_of(arguments, extractors, picture, path):
+    """{name: features} of every extractor, and of those that are cut to an equal number."""
+    found = {name: ours(arguments.command, options, path) for name, options in arguments.ours.items()}
+    found.update({name: theirs(extractor, picture) for name, extractor in extractors.items()})
+    cut = [name for name in found if arguments.equal and re.search(arguments.equal, name)]
+    count = min((len(found[name][0]) for name in cut), default=0)
+    return {**found, **{name + EQUAL: largest(found[name], count) for name in cut}}
+
+
 def score(arguments, evaluate):
     """Rows of every extractor: {name: [measures of a pair, ...]}, the pairs of all in one order."""
     rows = {}
@@ -70,17 +89,14 @@ def score(arguments, evaluate):
             continue
         pictures = {k: evaluate.gray(path) for k, path in sequence["images"].items()}
         with tempfile.TemporaryDirectory() as folder:
-            for number, picture in pictures.items():
-                evaluate.cv2.imwrite(f"{folder}/{number}.pgm", picture)
-            for name in [*arguments.ours, *extractors]:
-                def features(k):
-                    if name in extractors:
-                        return theirs(extractors[name], pictures[k])
-                    return ours(arguments.command, arguments.ours[name], f"{folder}/{k}.pgm")
-                first = features(1)
-                for k, homography in sorted(sequence["H"].items()):
-                    pair = evaluate.evaluate_pair(first, features(k), homography, pictures[1].shape, pictures[k].shape)
-                    rows.setdefault(name, []).append(dict(pair, set=sequence["set"]))
+            found = {}
+            for k, picture in pictures.items():
+                evaluate.cv2.imwrite(f"{folder}/{k}.pgm", picture)
+                found[k] = features_of(arguments, extractors, picture, f"{folder}/{k}.pgm")
+        for name in found[1]:
+            for k, homography in sorted(sequence["H"].items()):
+                pair = evaluate.evaluate_pair(found[1][name], found[k][name], homography, pictures[1].shape, pictures[k].shape)
+                rows.setdefault(name, []).append(dict(pair, set=sequence["set"]))
         print(f"# {sequence['set']}/{sequence['name']}", file=sys.stderr, flush=True)
     return rows
 
@@ -95,67 +111,77 @@ def print_table(heading, rows):
 
 
 def print_differences(rows, base):
-    columns = ("corr", "prec", "ms", "mAA")
+    columns = ("rep", "corr", "prec", "ms", "ori", "mAA")
     print(f"Paired differences from `{base}`, mean over all pairs +- standard error:\n")
     print("| all pairs | " + " | ".join(columns) + " |\n|---|" + "--:|" * len(columns))
     for name, pairs in rows.items():
         cells = []
         for column in columns:
-            d = numpy.array([a[column] - b[column] for a, b in zip(pairs, rows[base])])
+            d = numpy.array([a[column] - b[column] for a, b in zip(pairs, rows[base]) if column in a and column in b])
             cells.append(f"{d.mean():+.3g} ± {d.std(ddof=1) / len(d) ** 0.5:.2g}")
         if name != base:
             print(f"| {name} | " + " | ".join(cells) + " |")
     print()
 
 
-def spent(command):
-    """Processor milliseconds of a process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+def hartsift_options(command, options):
+    """Options of the command as those of hartsift.Extractor, whose library lies beside the command."""
+    os.environ["HARTSIFT_LIBRARY"] = str(pathlib.Path(command).resolve().parent / "libhartsift.so")
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+    found, words = {"device": "cpu", "threads": 1}, shlex.split(options)
+    for word, value in zip(words, [*words[1:], "--"]):
+        if word.startswith("--"):
+            value = True if value.startswith("--") else value if value.isalpha() else float(value) if "." in value else int(value)
+            found[word[2:].replace("-", "_")] = value
+    return found
 
 
-def time_colmap(picture, switches):
-    """In a process of its own: processor milliseconds of one extraction."""
+def time_one(image, command, options):
+    """In a process of its own: processor milliseconds of an extraction on one thread. COLMAP's where there is no command."""
     import cv2  # pylint: disable=import-outside-toplevel
     import time  # pylint: disable=import-outside-toplevel
-    extractor, gray = colmap_extractor(switches), cv2.imread(picture, 0)
-    extractor.extract_from_uint8_array(gray[:64, :64].copy())
+    picture = cv2.imread(image, 0)
+    if command:
+        options = hartsift_options(command, options)
+        import hartsift  # pylint: disable=import-error,import-outside-toplevel
+        extract = hartsift.Extractor(**options).extract
+    else:
+        extract = colmap_extractor(options).extract_from_uint8_array
+    extract(picture)
     start = time.process_time()
-    extractor.extract_from_uint8_array(gray)
+    extract(picture)
     print((time.process_time() - start) * 1e3)
 
 
-def print_times(arguments):
+def print_times(arguments, image):
     times = {}
+    rows = [(name, arguments.command, options) for name, options in arguments.ours.items()]
+    rows += [(name, "", switches) for name, switches in arguments.theirs.items()]
     for _ in range(arguments.rounds):
-        for name, options in arguments.ours.items():
-            run = [arguments.command, "extract", arguments.time, "--device", "cpu", "--threads", "1", "--quiet", "-o",
-                   os.path.join(arguments.folder, "f.npz"), *shlex.split(options)]
-            times.setdefault(name, []).append(spent(run))
-        for name, switches in arguments.theirs.items():
-            run = [sys.executable, "-B", __file__, "--time-colmap", arguments.time, switches]
+        for name, command, options in rows:
+            run = [sys.executable, "-B", __file__, "--time-one", image, command, options]
             times.setdefault(name, []).append(float(subprocess.run(run, check=True, capture_output=True, text=True).stdout))
-    print(f"| one thread, {pathlib.Path(arguments.time).name} | median ms | least ms |\n|---|--:|--:|")
+    print(f"| one thread, {pathlib.Path(image).name} | median ms | least ms |\n|---|--:|--:|")
     for name, found in times.items():
         print(f"| {name} | {statistics.median(found):.1f} | {min(found):.1f} |")
     print()
 
 
 def main():
-    if sys.argv[1:2] == ["--time-colmap"]:
-        return time_colmap(sys.argv[2], sys.argv[3])
+    if sys.argv[1:2] == ["--time-one"]:
+        return time_one(*sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command")
     parser.add_argument("evaluate")
     parser.add_argument("sequences", nargs="*")
     parser.add_argument("--add", action="append", default=[])
     parser.add_argument("--colmap", action="store_true")
-    parser.add_argument("--time")
+    parser.add_argument("--time", action="append", default=[])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--rows", default="")
+    parser.add_argument("--equal")
+    parser.add_argument("--base", action="append", default=[])
     arguments = parser.parse_args()
     def wanted(rows):
         return {name: row for name, row in rows.items() if re.search(arguments.rows, name)}
@@ -166,11 +192,10 @@ def main():
     rows = score(arguments, evaluate) if arguments.sequences else {}
     for name in sorted({p["set"] for pairs in rows.values() for p in pairs}):
         print_table(name, {n: [p for p in pairs if p["set"] == name] for n, pairs in rows.items()})
-    if "lowe, root" in rows:
-        print_differences(rows, "lowe, root")
-    if arguments.time:
-        with tempfile.TemporaryDirectory() as arguments.folder:
-            print_times(arguments)
+    for base in arguments.base:
+        print_differences({name: pairs for name, pairs in rows.items() if name.endswith(EQUAL) == base.endswith(EQUAL)}, base)
+    for image in arguments.time:
+        print_times(arguments, image)
     return 0
 
 

@@ -14,6 +14,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/stages_ref.h"
+#include "cpu/window_prefetch.h"
 #include "tests/support/stage_planes.h"
 
 enum { SLACK = 64, STRIDE = 96, ROWS = 80, WINDOWS = 200, PATCH_ROOM = 48 * AFFINE_DESCRIBE_SIDE };
@@ -38,27 +39,47 @@ static affine_shape random_shape(uint32_t *seed) {
   return s;
 }
 
+/* Of a row any columns, or none. */
+static patch_rows random_rows(int32_t side, uint32_t *seed) {
+  patch_rows rows = {{0}, {0}};
+  for (int32_t j = 0; j < side; j++) {
+    rows.first[j] = (int32_t)(stage_random(seed) >> 8) % (side + 1);
+    rows.end[j] = rows.first[j] + (int32_t)(stage_random(seed) >> 8) % (side + 1 - rows.first[j]);
+  }
+  return rows;
+}
+
+/* Patches of both sides, whole and in part: nothing is written besides what is asked for. */
+static void check_patches(const stage_ops *ops, const char *name, const plane_view *level, float x, float y,
+                          float sigma, const affine_shape *shape, uint32_t *seed) {
+  static const int32_t sides[] = {AFFINE_ORIENT_SIDE, AFFINE_DESCRIBE_SIDE};
+  const patch_map map = affine_map_of(x, y, sigma, shape);
+  window_ahead ahead = window_ahead_of(level, (int32_t)x, (int32_t)y, 60);
+  for (int i = 0; i < 4; i++) {
+    static float one[PATCH_ROOM], other[PATCH_ROOM];
+    const int32_t side = sides[i / 2];
+    const patch_rows rows = random_rows(side, seed), *read = i % 2 == 1 ? &rows : NULL;
+    memset(one, 0xa5, sizeof one);
+    memset(other, 0xa5, sizeof other);
+    affine_patch_ref(level, &map, read, side, 48, one, &ahead);
+    ops->affine_patch(level, &map, read, side, 48, other, &ahead);
+    if (memcmp(one, other, sizeof one) != 0)
+      fail_msg("%s: a patch of side %d at (%g, %g), sigma %g, in %d x %d differs", name, side, (double)x, (double)y,
+               (double)sigma, level->width, level->height);
+  }
+}
+
 static void check_window(const stage_ops *ops, const char *name, const plane_view *level, uint32_t *seed) {
   const affine_shape shape = random_shape(seed);
   const float x = number_of(seed, -9.0f, (float)level->width + 9.0f), sigma = number_of(seed, 0.4f, 9.0f);
   const float y = number_of(seed, -9.0f, (float)level->height + 9.0f);
   const affine_window w = affine_window_of(x, y, sigma, &shape);
-  const affine_moments expected = affine_moments_ref(level, &w), got = ops->affine_moments(level, &w);
+  window_ahead ahead = window_ahead_of(level, (int32_t)x, (int32_t)y, 20);
+  const affine_moments expected = affine_moments_ref(level, &w, &ahead), got = ops->affine_moments(level, &w, &ahead);
   if (memcmp(&expected, &got, sizeof got) != 0)
     fail_msg("%s: moments of a window at (%g, %g), sigma %g, in %d x %d differ", name, (double)x, (double)y,
              (double)sigma, level->width, level->height);
-  static const int32_t sides[] = {AFFINE_ORIENT_SIDE, AFFINE_DESCRIBE_SIDE};
-  const patch_map map = affine_map_of(x, y, sigma, &shape);
-  for (int i = 0; i < 2; i++) {
-    static float one[PATCH_ROOM], other[PATCH_ROOM];
-    memset(one, 0xa5, sizeof one);
-    memset(other, 0xa5, sizeof other);
-    affine_patch_ref(level, &map, sides[i], 48, one);
-    ops->affine_patch(level, &map, sides[i], 48, other);
-    if (memcmp(one, other, sizeof one) != 0)
-      fail_msg("%s: a patch of side %d at (%g, %g), sigma %g, in %d x %d differs", name, sides[i], (double)x, (double)y,
-               (double)sigma, level->width, level->height);
-  }
+  check_patches(ops, name, level, x, y, sigma, &shape, seed);
 }
 
 static void test_variants(void **state) {
@@ -86,14 +107,15 @@ static void test_large_patches(void **state) {
   float *data = malloc(sizeof *data * ((size_t)SIDE * SIDE + SLACK));
   static float expected[PATCH_ROOM], got[PATCH_ROOM];
   uint32_t seed = 3;
+  window_ahead ahead = {.rows = 0};
   assert_non_null(data);
   for (size_t i = 0; i < (size_t)SIDE * SIDE + SLACK; i++) data[i] = number_of(&seed, 0.0f, 1.0f);
   const plane_view level = {data, SIDE, SIDE, SIDE};
-  affine_patch_ref(&level, &map, AFFINE_DESCRIBE_SIDE, 48, expected);
+  affine_patch_ref(&level, &map, NULL, AFFINE_DESCRIBE_SIDE, 48, expected, &ahead);
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
     if (!ops) continue;
-    ops->affine_patch(&level, &map, AFFINE_DESCRIBE_SIDE, 48, got);
+    ops->affine_patch(&level, &map, NULL, AFFINE_DESCRIBE_SIDE, 48, got, &ahead);
     assert_memory_equal(expected, got, sizeof got);
   }
   free(data);
@@ -110,7 +132,8 @@ static void test_moments_do_not_overflow(void **state) {
   const plane_view level = {data, SIDE, SIDE, SIDE};
   const affine_shape shape = {0.6f, 0.8f, 5.0f};
   const affine_window w = affine_window_of(128.0f, 128.0f, 1.99999f, &shape);
-  const affine_moments m = affine_moments_ref(&level, &w);
+  window_ahead ahead = {.rows = 0};
+  const affine_moments m = affine_moments_ref(&level, &w, &ahead);
   assert_int_equal(m.xx, 0);
   assert_int_equal(m.xy, 0);
   assert_true(m.yy > INT32_MAX / 4);
