@@ -416,6 +416,7 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
     cli_error(COMMAND_BATCH, "stopped by %s with %zu of %zu images left; --resume goes on",
               stop_signal_name(stopped_by), report->total - ended, report->total);
   } else {
+    batch_store_end(&job->store); /* before the journal goes, which keeps others away */
     const cli_exit result = batch_manifest_finish(&job->manifest, (size_t)(job->shard - 1), (size_t)job->shards);
     return report->failed > 0 || job->list.unreadable > 0 ? CLI_FAILED : result;
   }

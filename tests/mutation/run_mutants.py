@@ -93,6 +93,8 @@ class Tree:
                 wanted.add(source.stem)
             elif source.stem.startswith("test_"):
                 wanted |= {"hartsift_command", "hartsift", "write_sample_features"}
+            if test.startswith("faults."):
+                wanted.add("hartsift_faults")
         return sorted(wanted)
 
     def compile(self, tests):

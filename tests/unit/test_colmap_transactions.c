@@ -2,15 +2,18 @@
  * Transactions on COLMAP's database: what a commit keeps, and what a close, a failing call, a killed process, a second
  * writer, a full disk or a lack of memory leaves.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
@@ -155,6 +158,37 @@ static void test_two_writers(void **state) {
   colmap_file_add(f, "b.png");
 }
 
+/* Whether another process could take the lock of a writer: that byte of the file which SQLite's format names. */
+static bool is_locked_for_others(const char *path) {
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000001, .l_len = 1};
+    const int file = open(path, O_RDWR | O_CLOEXEC);
+    _exit(file >= 0 && fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 0 : 1);
+  }
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* A second handle of the same process, opened and closed, leaves the first one its locks, which closing any other descriptor
+   of the file would end. */
+static void test_locks_of_one_process(void **state) {
+  colmap_file *f = *state;
+  colmap_file_add(f, "a.png");
+  assert_false(is_locked_for_others(f->path));
+  hs_colmap_database *database = colmap_file_open(f), *reader = NULL;
+  assert_true(is_locked_for_others(f->path));
+  hs_colmap_options options = colmap_file_options(f);
+  options.read_only = 1;
+  assert_int_equal(f->open(&reader, f->path, &options), HS_OK);
+  hs_colmap_close(reader);
+  assert_true(is_locked_for_others(f->path));
+  hs_colmap_close(database);
+  assert_false(is_locked_for_others(f->path));
+}
+
 static void test_read_only(void **state) {
   colmap_file *f = *state;
   colmap_file_add(f, "a.png");
@@ -288,16 +322,10 @@ static void test_failing_allocations(void **state) {
 int main(void) {
 #  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_file_set_up, colmap_file_tear_down)
   const struct CMUnitTest tests[] = {
-      TEST(test_close_without_commit),
-      TEST(test_killed_writer),
-      TEST(test_failing_call),
-      TEST(test_commit_in_between),
-      TEST(test_refused_in_between),
-      TEST(test_two_writers),
-      TEST(test_read_only),
-      TEST(test_full_disk),
-      TEST(test_large_rows),
-      TEST(test_failing_allocations),
+      TEST(test_close_without_commit), TEST(test_killed_writer),       TEST(test_failing_call),
+      TEST(test_commit_in_between),    TEST(test_refused_in_between),  TEST(test_two_writers),
+      TEST(test_locks_of_one_process), TEST(test_read_only),           TEST(test_full_disk),
+      TEST(test_large_rows),           TEST(test_failing_allocations),
   };
   colmap_file_open_by(hs_colmap_open);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,14 +155,18 @@ cli_exit batch_store_begin(batch_store *store, const option_set *set, const char
   return CLI_DONE;
 }
 
-void batch_store_close(batch_store *store) {
-  if (store->staging) {
-    store_empty(store);
-    close(store->staging_folder);
-    rmdir(store->staging);
-  }
-  batch_database_close(&store->database);
+void batch_store_end(batch_store *store) {
+  if (!store->staging) return;
+  store_empty(store);
+  close(store->staging_folder);
+  rmdir(store->staging);
   free(store->staging);
+  store->staging = NULL;
+}
+
+void batch_store_close(batch_store *store) {
+  batch_store_end(store);
+  batch_database_close(&store->database);
   free(store->place);
   memset(store, 0, sizeof *store);
 }

@@ -2,7 +2,6 @@
  * COLMAP's database: opening and transactions. What is in it: colmap_images.c, colmap_features.c, colmap_matches.c.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,11 +15,27 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
-enum { COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096 };
+enum { COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096, COLMAP_OPEN_TRIES = 10, COLMAP_POLL_MS = 5 };
 
 const char *hs_colmap_last_error(const hs_colmap_database *database) { return database ? database->message : ""; }
 
 /* ------------------------------------------------------------------ transactions */
+
+/* Whether the file of this name is no longer the one that was opened: what went there would be lost. */
+static bool has_moved(const hs_colmap_database *database) {
+  int moved = 0;
+  return database->sqlite &&
+         sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
+}
+
+/* SQLite's call while it waits for a lock. It goes on while there is time and the file is there: beside a file that went, SQLite
+   would take the journal of the next one for its own. */
+static int wait_for_lock(void *user, int count) {
+  const hs_colmap_database *database = user;
+  if ((int64_t)count * COLMAP_POLL_MS >= database->options.wait_ms || has_moved(database)) return 0;
+  (void)sqlite3_sleep(COLMAP_POLL_MS);
+  return 1;
+}
 
 /* Reads the tables again each time, because another program may have changed them between two transactions. */
 static hs_status colmap_begin(hs_colmap_database *database) {
@@ -30,6 +45,8 @@ static hs_status colmap_begin(hs_colmap_database *database) {
   if (status != HS_OK) return status;
   if (!read_only && sqlite3_db_readonly(database->sqlite, "main") != 0)
     status = colmap_fail(database, HS_ERR_IO, "may not be written to");
+  else if (!read_only && has_moved(database)) /* SQLite asks this itself, but not of an empty file */
+    status = colmap_fail(database, HS_ERR_IO, "was removed or replaced after it was opened");
   else
     status = colmap_schema_settle(database);
   /* Refused tables are neither kept locked nor taken for known by the next call. */
@@ -82,10 +99,24 @@ hs_status hs_colmap_commit(hs_colmap_database *database) {
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* A file that opening made and that is still empty goes away again. */
-static void remove_unused(const char *path) {
+static sqlite3_file *file_of(const hs_colmap_database *database) {
+  sqlite3_file *file = NULL;
+  const int code = sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  return code == SQLITE_OK && file && file->pMethods ? file : NULL;
+}
+
+/* A file that opening made and that is still empty goes away again, unless another program is at work on it; one that waits
+   for its lock finds that it has gone. The lock is taken past SQLite's transactions, whose journal would be removed after the
+   file, when it may be the journal of the next one. */
+static void remove_unused(const hs_colmap_database *database) {
+  sqlite3_file *file = database->is_new ? file_of(database) : NULL;
   struct stat info;
-  if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) (void)unlink(path);
+  if (!file) return;
+  if (file->pMethods->xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK &&
+      file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK && !has_moved(database) &&
+      stat(database->path, &info) == 0 && info.st_size == 0)
+    (void)unlink(database->path);
+  (void)file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
 }
 
 void hs_colmap_close(hs_colmap_database *database) {
@@ -99,8 +130,8 @@ void hs_colmap_close(hs_colmap_database *database) {
     colmap_drop_statements(database);
     /* What a full disk ended is undone by whoever reads next: now, lest the file is moved without its journal. */
     if (database->is_broken) (void)sqlite3_exec(database->sqlite, "PRAGMA schema_version", NULL, NULL, NULL);
+    remove_unused(database);
     (void)sqlite3_close(database->sqlite);
-    if (database->is_new) remove_unused(database->path);
   }
   hs_memory_release(allocator, database->path);
   hs_memory_release(allocator, database);
@@ -130,16 +161,25 @@ static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BY
          access(journal, F_OK) == 0;
 }
 
+/* The first bytes as SQLite reads them: closing a descriptor of another's would end the locks that this process holds on the
+   file (POSIX, close). *size: of the file. */
+static bool read_first(const hs_colmap_database *database, char first[COLMAP_SIGNATURE_BYTES], sqlite3_int64 *size) {
+  sqlite3_file *file = file_of(database);
+  return file && file->pMethods->xFileSize(file, size) == SQLITE_OK &&
+         (*size < COLMAP_SIGNATURE_BYTES || file->pMethods->xRead(file, first, COLMAP_SIGNATURE_BYTES, 0) == SQLITE_OK);
+}
+
+/* Looks twice: a writer that makes the database may have finished between the look at its pages and that at its journal. */
 static hs_status check_signature(hs_colmap_database *database) {
   static const char signature[COLMAP_SIGNATURE_BYTES] = "SQLite format 3";
-  char first[COLMAP_SIGNATURE_BYTES];
-  const int descriptor = open(database->path, O_RDONLY | O_CLOEXEC);
-  const ssize_t got = descriptor >= 0 ? read(descriptor, first, sizeof first) : -1;
-  const int error = errno;
-  if (descriptor >= 0) (void)close(descriptor);
-  if (got < 0) return colmap_fail(database, HS_ERR_IO, "cannot read: %s", strerror(error));
-  if (got == 0 || (got == sizeof first && memcmp(first, signature, sizeof first) == 0)) return HS_OK;
-  if (got == sizeof first && is_unfinished(database->path, first)) return HS_OK;
+  for (int look = 0; look < 2; look++) {
+    char first[COLMAP_SIGNATURE_BYTES];
+    sqlite3_int64 size = 0;
+    if (!read_first(database, first, &size)) return colmap_fail(database, HS_ERR_IO, "cannot be read");
+    if (size == 0) return HS_OK;
+    if (size < (sqlite3_int64)sizeof first) break;
+    if (memcmp(first, signature, sizeof first) == 0 || is_unfinished(database->path, first)) return HS_OK;
+  }
   return colmap_fail(database, HS_ERR_FORMAT, "not an SQLite database");
 }
 
@@ -155,7 +195,7 @@ static hs_status check_file(hs_colmap_database *database) {
     return colmap_fail(database, HS_ERR_IO, "cannot open: %s", strerror(error));
   }
   if (!S_ISREG(info.st_mode)) return colmap_fail(database, HS_ERR_IO, "not a regular file");
-  return check_signature(database);
+  return HS_OK;
 }
 
 /* layer: the name of what lies between SQLite and the files; null: SQLite's default. */
@@ -167,14 +207,45 @@ static hs_status open_sqlite(hs_colmap_database *database, const char *layer) {
     if (!database->sqlite) return colmap_fail(database, HS_ERR_MEMORY, "no memory to open it");
     return colmap_fail_sqlite(database, "open");
   }
-  (void)sqlite3_busy_timeout(database->sqlite, database->options.wait_ms);
+  hs_status status = check_signature(database);
+  if (status != HS_OK) return status;
+  (void)sqlite3_busy_handler(database->sqlite, wait_for_lock, database);
   /* What a database says about itself is not trusted with more than data. */
   (void)sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-  hs_status status = colmap_run(database, "PRAGMA trusted_schema = OFF");
+  status = colmap_run(database, "PRAGMA trusted_schema = OFF");
   /* Of a file that is made now; one that is there keeps its own. Features are megabytes a row, so that with SQLite's 4096
      bytes most of the time goes to pages. */
   if (status == HS_OK && database->options.read_only == 0) status = colmap_run(database, "PRAGMA page_size = 16384");
   return status == HS_OK ? colmap_begin(database) : status;
+}
+
+/* options: complete. *again: another program took its empty file away while this one waited for it. */
+static hs_status open_once(const char *layer, hs_colmap_database **database, const char *path,
+                           const hs_colmap_options *options, bool *again) {
+  hs_colmap_database *made = hs_memory_alloc(options->allocator, sizeof *made);
+  char *copy = copy_path(path, options->allocator);
+  *again = false;
+  if (!made || !copy) {
+    hs_memory_release(options->allocator, made);
+    hs_memory_release(options->allocator, copy);
+    hs_message_set(options->message, options->message_bytes, "%s: no memory to open it", path);
+    return HS_ERR_MEMORY;
+  }
+  memset(made, 0, sizeof *made);
+  made->options = *options;
+  made->path = copy;
+  made->shown_path = copy + strlen(copy) - strlen(path);
+  hs_status status = check_file(made);
+  if (status == HS_OK) status = open_sqlite(made, layer);
+  if (status != HS_OK) {
+    *again = has_moved(made);
+    hs_message_set(options->message, options->message_bytes, "%s", made->message);
+    hs_colmap_close(made);
+    return status;
+  }
+  made->options.message = NULL; /* from here on hs_colmap_last_error says why */
+  *database = made;
+  return HS_OK;
 }
 
 static hs_status open_through(const char *layer, hs_colmap_database **database, const char *path,
@@ -187,28 +258,10 @@ static hs_status open_through(const char *layer, hs_colmap_database **database, 
     hs_message_set(complete.message, complete.message_bytes, "path is null or empty");
     return HS_ERR_ARGUMENT;
   }
-  hs_colmap_database *made = hs_memory_alloc(complete.allocator, sizeof *made);
-  char *copy = copy_path(path, complete.allocator);
-  if (!made || !copy) {
-    hs_memory_release(complete.allocator, made);
-    hs_memory_release(complete.allocator, copy);
-    hs_message_set(complete.message, complete.message_bytes, "%s: no memory to open it", path);
-    return HS_ERR_MEMORY;
-  }
-  memset(made, 0, sizeof *made);
-  made->options = complete;
-  made->path = copy;
-  made->shown_path = copy + strlen(copy) - strlen(path);
-  status = check_file(made);
-  if (status == HS_OK) status = open_sqlite(made, layer);
-  if (status != HS_OK) {
-    hs_message_set(complete.message, complete.message_bytes, "%s", made->message);
-    hs_colmap_close(made);
-    return status;
-  }
-  made->options.message = NULL; /* from here on hs_colmap_last_error says why */
-  *database = made;
-  return HS_OK;
+  bool again = true;
+  for (int i = 0; i < COLMAP_OPEN_TRIES && again; i++) status = open_once(layer, database, path, &complete, &again);
+  if (status == HS_OK) hs_message_set(complete.message, complete.message_bytes, "%s", "");
+  return status;
 }
 
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
