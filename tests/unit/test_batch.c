@@ -15,10 +15,12 @@
 #include <cmocka.h>
 
 #include "pipeline/cli/batch/batch_engine.h"
+#include "pipeline/cli/batch/batch_reader.h"
 #include "pipeline/cli/batch/bounded_queue.h"
 #include "pipeline/cli/batch/buffer_pool.h"
 #include "pipeline/cli/batch/device_share.h"
 #include "pipeline/formats/common/content_digest.h"
+#include "pipeline/image_io/made_jpeg.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
 
@@ -530,24 +532,71 @@ static void test_every_failing_allocation(void **state) {
   assert_false(failed);
 }
 
+/* ---- small JPEGs */
+
+#if HARTSIFT_HAVE_JPEG
+/* A JPEG that stays encoded. */
+static void keep_jpeg(const unsigned char *file, size_t size, batch_slot *slot) {
+  const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1};
+  *slot = (batch_slot){.status = HS_OK};
+  assert_int_equal(hs_load_image_memory(file, size, &keep, &slot->image), HS_OK);
+  assert_int_equal(slot->image.layout, HS_JPEG);
+}
+
+/* Readers decode small ones where as many images wait as there are readers, unless the GPU was asked for. */
+static void test_readers_decode_small_files(void **state) {
+  (void)state;
+  const made_jpeg made = {.width = 40, .height = 30, .amplitude = 300, .sum = 2000, .quality = 80, .seed = 5};
+  unsigned char *bytes, *large = calloc(1, BATCH_SMALL_BYTES + 1);
+  size_t size;
+  int waiting[2];
+  hs_options device = {.decoder = HS_DECODER_AUTO};
+  hs_image pixels;
+  batch_slot slot;
+  batch_run batch = {.work = {.readers = 2, .devices = &device, .device_count = 1}, .load = {.keep_encoded = 1}};
+  batch.load.struct_size = sizeof batch.load;
+  assert_non_null(large);
+  assert_true(bounded_queue_make(&batch.ready, 2));
+  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  assert_int_equal(hs_load_image_memory(bytes, size, NULL, &pixels), HS_OK);
+  memcpy(large, bytes, size);
+  for (int i = 0; i < 5; i++) {
+    if (i == 1 || i == 2) bounded_queue_push(&batch.ready, &waiting[i - 1]);
+    device.decoder = i == 3 ? HS_DECODER_GPU : HS_DECODER_AUTO;
+    keep_jpeg(i == 4 ? large : bytes, i == 4 ? BATCH_SMALL_BYTES + 1 : size, &slot);
+    batch_decode_small(&batch, &slot);
+    assert_int_equal(slot.image.layout, i == 2 ? HS_GRAY : HS_JPEG);
+    if (i == 2) assert_memory_equal(slot.image.data, pixels.data, 40 * 30);
+    hs_image_free(&slot.image);
+  }
+  hs_image_free(&pixels);
+  bounded_queue_free(&batch.ready);
+  free(bytes);
+  free(large);
+}
+#endif
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_digest_of_bytes),
-      cmocka_unit_test(test_digest_sees_every_field),
-      cmocka_unit_test(test_digest_of_files),
-      cmocka_unit_test(test_slow_device_leaves_images),
-      cmocka_unit_test(test_speed_counts_the_time_at_work),
-      cmocka_unit_test(test_queue_keeps_the_order),
-      cmocka_unit_test(test_pool_uses_buffers_again),
-      cmocka_unit_test(test_pool_stays_bounded),
-      cmocka_unit_test(test_pool_without_memory),
-      cmocka_unit_test(test_results_are_those_of_single_calls),
-      cmocka_unit_test(test_failed_and_unwanted_images),
-      cmocka_unit_test(test_results_in_order),
-      cmocka_unit_test(test_no_images),
-      cmocka_unit_test(test_stopping),
-      cmocka_unit_test(test_contexts_that_cannot_be_made),
-      cmocka_unit_test(test_every_failing_allocation),
+    cmocka_unit_test(test_digest_of_bytes),
+    cmocka_unit_test(test_digest_sees_every_field),
+    cmocka_unit_test(test_digest_of_files),
+    cmocka_unit_test(test_slow_device_leaves_images),
+    cmocka_unit_test(test_speed_counts_the_time_at_work),
+    cmocka_unit_test(test_queue_keeps_the_order),
+    cmocka_unit_test(test_pool_uses_buffers_again),
+    cmocka_unit_test(test_pool_stays_bounded),
+    cmocka_unit_test(test_pool_without_memory),
+    cmocka_unit_test(test_results_are_those_of_single_calls),
+    cmocka_unit_test(test_failed_and_unwanted_images),
+    cmocka_unit_test(test_results_in_order),
+    cmocka_unit_test(test_no_images),
+    cmocka_unit_test(test_stopping),
+    cmocka_unit_test(test_contexts_that_cannot_be_made),
+    cmocka_unit_test(test_every_failing_allocation),
+#if HARTSIFT_HAVE_JPEG
+    cmocka_unit_test(test_readers_decode_small_files),
+#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
