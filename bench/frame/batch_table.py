@@ -8,8 +8,8 @@ Makes three collections in /dev/shm (or TMPDIR) with OpenCV, of crops of a large
 smaller one (bench_1920x1080.png), quality 92 with 4:2:0: dense 1920x1080, 1500x1000, and nine sizes from 0.5 to 20
 megapixels. A collection has --images files (960), of which the first 96 (mixed: 45) are different pictures. Every way to
 run is run --runs times (1), and the last counts. --manifests N: as many small files (10000) of all kinds of JPEG, whose
-manifests must be equal decoded by the GPU, by the cores and without a GPU; 0: none. Lines are printed as they are measured. With
-16 cores and an H200 the defaults take some 80 s: 15 for the pictures, 15 for the rates from memory, 10 for the manifests.
+manifests must be equal decoded by the GPU, by the cores and without a GPU; 0: none. Lines are printed as they are
+measured. With 16 cores and an H200 the defaults take 60 s.
 """
 import argparse
 import datetime
@@ -142,8 +142,8 @@ def compare_manifests(build, folder):
             manifests.append([line for line in file if not line.startswith("#")])
     equal = all(manifest == manifests[0] for manifest in manifests)
     print(f"\n{len(manifests[0]) - 1} small files of all kinds (4:1:1, 4:2:2, 4:2:0, 4:4:0, 4:4:4, gray, restart intervals, "
-          f"progressive ones): manifests\n{'equal' if equal else 'DIFFER'}: decoded by the GPU {rates[0]} images a second, by "
-          f"the cores {rates[1]}, by `--decoder auto` {rates[2]}, without a GPU {rates[3]}.", flush=True)
+          f"progressive ones): manifests\n{'equal' if equal else 'DIFFER'}: decoded by the GPU {rates[0]} images a second, "
+          f"by the cores {rates[1]}, by `--decoder auto` {rates[2]}, without a GPU {rates[3]}.", flush=True)
     return equal
 
 

@@ -232,7 +232,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_DECODER] = CHOICE(
         "decoder", "auto|cpu|gpu", IN_EXTRACT | IN_BATCH | IN_INFO, AT(decoder),
         "what decodes JPEG files, to the same pixels: auto, in a batch the GPU where there is one that passed its "
-        "comparison, else the CPU; gpu fails where there is none [auto]"),
+        "comparison, but small files the CPU where it has time, else the CPU; gpu fails where there is none [auto]"),
     [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", OF_EXTRACTION | IN_INFO | IN_BENCH,
                              OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_MAX_MEMORY] =
