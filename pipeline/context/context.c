@@ -185,6 +185,10 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .step_filter = c->step_filter};
 }
 
+bool context_may_take_rows(const hs_options *o, const sift_params *params) {
+  return o->max_memory_bytes > 0 && o->equalize == 0 && params->refine_rule != RULE_OPENCV;
+}
+
 bool context_fits_in_rows(const hs_context *c, const frame_request *r) {
   const plan_request request = request_of(c, r);
   frame_plan plan;

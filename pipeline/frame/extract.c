@@ -167,10 +167,7 @@ hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *m
   return extract(c, image, mask, c->options.descriptor, true, features);
 }
 
-bool extract_rows_may(const hs_context *c) {
-  return !c->cuda && c->options.max_memory_bytes > 0 && c->options.equalize == 0 &&
-         c->params.refine_rule != RULE_OPENCV;
-}
+bool extract_rows_may(const hs_context *c) { return !c->cuda && context_may_take_rows(&c->options, &c->params); }
 
 bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs_image *mask, hs_features *features,
                   hs_status *st) {

@@ -212,6 +212,13 @@ HS_API void hs_destroy(hs_context *context);
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                                     uint64_t *device_bytes);
 
+/* The same for a file of this size that a CPU's context decodes while it works it off in tiles (see hs_extract_file): the
+   band of its rows counts too. type: of a sample there, HS_U16 where the file has 16 bits a sample, else HS_U8. Where these
+   options have files decoded first it is what hs_workspace_query says, and the picture comes on top of it. Statuses: as
+   hs_workspace_query; HS_ERR_ARGUMENT for other types. */
+HS_API hs_status hs_workspace_query_rows(const hs_options *options, int32_t width, int32_t height, hs_sample_type type,
+                                         uint64_t *host_bytes, uint64_t *device_bytes);
+
 /* ------------------------------------------------------------------ extraction */
 
 /* Extracts the features of one image. Blocks. mask: null, or an image of HS_U8 and HS_GRAY of the same size; a keypoint
@@ -386,9 +393,8 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
 /* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A CPU's context with max_memory_bytes, which would
    work the picture off in tiles, decodes it meanwhile, row by row, and holds a band of it and 64 KiB of the file: PNG that is not
    interlaced, and JPEG of one scan that need not be turned, not with max_image_size, equalize or HS_PROFILE_OPENCV's steps of
-   refinement, and where a band fits. The workspace is the one hs_workspace_query promises; where tiles and their margins
-   are higher than a quarter of the picture it may be larger, within max_memory_bytes. load->max_memory_bytes then bounds
-   what decoding takes beside it. A file that is damaged further down gives its status then, and no features. Statuses: as
+   refinement, and where a band fits. The workspace is the one hs_workspace_query_rows promises; load->max_memory_bytes then
+   bounds what decoding takes beside it. A file that is damaged further down gives its status then, and no features. Statuses: as
    hs_load_image and hs_extract. */
 HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
                                  const hs_image *mask, hs_features *features);

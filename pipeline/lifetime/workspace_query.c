@@ -21,8 +21,46 @@ static hs_status query_device(hs_context *c, int32_t threads, int32_t width, int
   return st;
 }
 
-static hs_status query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
-                       uint64_t *device_bytes) {
+/* The plan of a frame on the CPU. sample_bytes: of the rows that the picture comes in, as far as the options let it; 0: it
+   is in memory. */
+static hs_status query_host(const hs_options *o, const stage_ops *ops, int32_t width, int32_t height,
+                            size_t sample_bytes, uint64_t *host_bytes, uint64_t *device_bytes) {
+  frame_plan plan;
+  uint64_t wanted;
+  gaussian_filter base, step[LEVELS_MAX];
+  const sift_params params = options_params(o);
+  const int32_t threads = options_threads(o);
+  plan_request request = {.width = width,
+                          .height = height,
+                          .rules = options_pyramid_rules(o),
+                          .descriptor_bytes = features_descriptor_bytes(o->descriptor),
+                          .threads = threads,
+                          .radius_max = options_filters(o, &base, step),
+                          .row_bytes = context_may_take_rows(o, &params) ? (size_t)width * sample_bytes : 0,
+                          .affine = o->affine != 0,
+                          .warped_floats = o->affine ? affine_work_floats(threads) : 0,
+                          .pyramid_work_floats = ops->pyramid_work_floats,
+                          .pyramid_work_plane = ops->pyramid_work_plane,
+                          .detect_work_bytes = ops->detect_work_bytes,
+                          .detect_reads_top = ops->detect_reads_top,
+                          .graph_bytes = frame_graph_sizes(ops, threads),
+                          .params = &params,
+                          .base_filter = &base,
+                          .step_filter = step};
+  hs_status st = context_plan(o, &request, &plan, &wanted);
+  /* Where the band does not fit, the picture is decoded first. */
+  if (request.row_bytes > 0 && (st != HS_OK || wanted > o->max_memory_bytes)) {
+    request.row_bytes = 0;
+    st = context_plan(o, &request, &plan, &wanted);
+  }
+  if (st != HS_OK) return st;
+  *host_bytes = wanted + context_fixed_bytes(threads);
+  *device_bytes = plan.device_bytes;
+  return HS_OK;
+}
+
+static hs_status query(const hs_options *options, int32_t width, int32_t height, size_t sample_bytes,
+                       uint64_t *host_bytes, uint64_t *device_bytes) {
   hs_options o;
   hs_expert_options expert;
   hs_status st = options_complete(&o, &expert, options, NULL, 0);
@@ -39,37 +77,20 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
   }
   stage_ops ops;
   if (st == HS_OK) st = cpu_choose_ops(&ops, options_rules(&o)->variant, NULL, 0) ? HS_OK : HS_ERR_OPTION;
-  if (st != HS_OK) return st;
-  frame_plan plan;
-  uint64_t wanted;
-  gaussian_filter base, step[LEVELS_MAX];
-  const sift_params params = options_params(&o);
-  const plan_request request = {.width = width,
-                                .height = height,
-                                .rules = options_pyramid_rules(&o),
-                                .descriptor_bytes = features_descriptor_bytes(o.descriptor),
-                                .threads = options_threads(&o),
-                                .radius_max = options_filters(&o, &base, step),
-                                .affine = o.affine != 0,
-                                .warped_floats = o.affine ? affine_work_floats(options_threads(&o)) : 0,
-                                .pyramid_work_floats = ops.pyramid_work_floats,
-                                .pyramid_work_plane = ops.pyramid_work_plane,
-                                .detect_work_bytes = ops.detect_work_bytes,
-                                .detect_reads_top = ops.detect_reads_top,
-                                .graph_bytes = frame_graph_sizes(&ops, options_threads(&o)),
-                                .params = &params,
-                                .base_filter = &base,
-                                .step_filter = step};
-  st = context_plan(&o, &request, &plan, &wanted);
-  if (st != HS_OK) return st;
-  *host_bytes = wanted + context_fixed_bytes(request.threads);
-  *device_bytes = plan.device_bytes;
-  return HS_OK;
+  return st == HS_OK ? query_host(&o, &ops, width, height, sample_bytes, host_bytes, device_bytes) : st;
 }
 
 hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                              uint64_t *device_bytes) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!options || !host_bytes || !device_bytes || width < 1 || height < 1) return HS_ERR_ARGUMENT;
-  return query(options, width, height, host_bytes, device_bytes);
+  return query(options, width, height, 0, host_bytes, device_bytes);
+}
+
+hs_status hs_workspace_query_rows(const hs_options *options, int32_t width, int32_t height, hs_sample_type type,
+                                  uint64_t *host_bytes, uint64_t *device_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!options || !host_bytes || !device_bytes || width < 1 || height < 1) return HS_ERR_ARGUMENT;
+  if (type != HS_U8 && type != HS_U16) return HS_ERR_ARGUMENT;
+  return query(options, width, height, type == HS_U8 ? 1 : 2, host_bytes, device_bytes);
 }

@@ -301,6 +301,9 @@ static void test_query_arguments(void **state) {
   assert_int_equal(hs_workspace_query(&o, 10, 10, NULL, &device), HS_ERR_ARGUMENT);
   assert_int_equal(hs_workspace_query(&o, 10, 10, &host, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_workspace_query(&o, INT32_MAX, INT32_MAX, &host, &device), HS_ERR_LIMIT);
+  assert_int_equal(hs_workspace_query_rows(NULL, 10, 10, HS_U8, &host, &device), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_workspace_query_rows(&o, 10, 10, HS_F32, &host, &device), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_workspace_query_rows(&o, INT32_MAX, INT32_MAX, HS_U16, &host, &device), HS_ERR_LIMIT);
   assert_true(host == 7 && device == 7);
   assert_int_equal(hs_workspace_query(&o, 100, 100, &host, &device), HS_OK);
   assert_int_equal(hs_workspace_query(&o, 400, 400, &larger, &device), HS_OK);

@@ -188,6 +188,42 @@ static void test_memory(void **state) {
   image_file_free(&file);
 }
 
+/* What a file's workspace is promised to be is what is held, for bands smaller and larger than the third octave's base; where
+   a file is decoded first it is what is said of pictures in memory. */
+static void test_promise(void **state) {
+  (void)state;
+  static const int32_t sides[] = {120, 397, 1400};
+  int larger = 0;
+  for (int i = 0; i < 6; i++) {
+    const int32_t side = sides[i / 2], depth = i % 2 == 0 ? 8 : 16;
+    const png_spec spec = {0, depth, false, false, side, side};
+    image_file file = png_spec_make(&spec);
+    if (!file.bytes) skip();
+    hs_options o = options_of(HS_PROFILE_LOWE);
+    uint64_t promised = 0, of_picture = 0, device = 0;
+    hs_features f = {0};
+    hs_statistics s = {.struct_size = sizeof s};
+    o.max_memory_bytes = cap_of(o, side, side);
+    const hs_sample_type type = depth == 8 ? HS_U8 : HS_U16;
+    assert_int_equal(hs_workspace_query_rows(&o, side, side, type, &promised, &device), HS_OK);
+    assert_int_equal(hs_workspace_query(&o, side, side, &of_picture, &device), HS_OK);
+    larger += promised > of_picture;
+    hs_context *c = extraction_context(&o);
+    assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &f), HS_OK);
+    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    assert_int_equal(s.regrown_frames, 0);
+    assert_int_equal(s.workspace_bytes, promised);
+    o.equalize = 1;
+    assert_int_equal(hs_workspace_query_rows(&o, side, side, type, &promised, &device), HS_OK);
+    assert_int_equal(hs_workspace_query(&o, side, side, &of_picture, &device), HS_OK);
+    assert_int_equal(promised, of_picture);
+    hs_features_free(&f);
+    hs_destroy(c);
+    image_file_free(&file);
+  }
+  assert_in_range(larger, 1, 5);
+}
+
 /* A file cut off or changed anywhere: status and sentence are those of loading, and no feature is handed out. */
 static void check_damaged(const image_file *file, size_t size) {
   char message[512];
@@ -265,9 +301,9 @@ static void test_changed_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_png),          cmocka_unit_test(test_jpeg),   cmocka_unit_test(test_turned),
-      cmocka_unit_test(test_changes),      cmocka_unit_test(test_memory), cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_changed_file),
+      cmocka_unit_test(test_png),     cmocka_unit_test(test_jpeg),         cmocka_unit_test(test_turned),
+      cmocka_unit_test(test_changes), cmocka_unit_test(test_memory),       cmocka_unit_test(test_promise),
+      cmocka_unit_test(test_damaged), cmocka_unit_test(test_changed_file),
   };
   return cmocka_run_group_tests_name("pictures in rows", tests, NULL, NULL);
 }
