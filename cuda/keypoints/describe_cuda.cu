@@ -52,6 +52,15 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
   describe_write(bins, &v.params, first + n, outputs);
 }
 
+/* The feature whose turn is `at`: the largest windows first; where descriptors are floats, which keep the bus to the host
+   as busy as the arithmetic does the multiprocessors, the smallest between them. Without `order`: as the list has them. */
+static __device__ __forceinline__ uint32_t describe_number(const cuda_frame_view &v, uint32_t at, uint32_t count,
+                                                           bool ordered) {
+  if (!ordered) return at;
+  if (v.params.descriptor_float) at = at & 1u ? count - 1u - at / 2u : at / 2u;
+  return v.scratch.order[at];
+}
+
 /* All features, a team each. Each warp of it has votes of its own; the first adds those of the other to them. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &v, describe_shared<COPIES> *s_warps,
@@ -65,7 +74,7 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
   uint32_t at = blockIdx.x * TEAMS + team;
   while (at < count) {
     if (first && lane == 0) s_next[team] = gridDim.x * TEAMS + atomicAdd(&v.scratch.tickets[TICKET_DESCRIBE], 1u);
-    const uint32_t n = ordered ? v.scratch.order[at] : at;
+    const uint32_t n = describe_number(v, at, count, ordered);
     lane_bins bins = describe_size<COPIES, false, TEAM_WARPS>(v, s->votes, &s->tile, n, 0);
     __syncwarp(); /* the votes are read */
     if (!first) ((int4 *)s->votes)[lane] = make_int4(bins.h[0], bins.h[1], bins.h[2], bins.h[3]);
@@ -112,7 +121,7 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
   while (at < count) {
     uint32_t next = 0;
     if (lane == 0) next = warps + atomicAdd(&v.scratch.tickets[TICKET_DESCRIBE], 1u);
-    describe_feature<COPIES, POOLED>(v, s->votes, &s->tile, ordered ? v.scratch.order[at] : at, picture, outputs);
+    describe_feature<COPIES, POOLED>(v, s->votes, &s->tile, describe_number(v, at, count, ordered), picture, outputs);
     at = __shfl_sync(WARP_ALL, next, 0);
   }
 }

@@ -87,10 +87,19 @@ template <bool ATOMIC, author_rule RULE, bool PATCH> struct orient_walk {
   float limit;
 };
 
-/* Votes of the first `listed` runs. */
+/* Whether a segment holds samples whose differences are one-sided. Only VLFeat's windows reach the level's edge. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
-static __device__ __forceinline__ void walk_vote(const orient_walk<ATOMIC, RULE, PATCH> &t,
-                                                 const window_segment *segment, int32_t listed) {
+static __device__ __forceinline__ bool walk_at_edge(const orient_walk<ATOMIC, RULE, PATCH> &t,
+                                                    const window_segment *segment) {
+  if (RULE != RULE_VLFEAT || PATCH) return false;
+  return segment->x == 0 || segment->y == 0 || segment->x + segment->columns == t.level->width ||
+         segment->y + segment->rows == t.level->height;
+}
+
+/* Votes of the first `listed` runs. EDGE: samples are read where they lie, else those in s->samples. */
+template <bool EDGE, bool ATOMIC, author_rule RULE, bool PATCH>
+static __device__ __forceinline__ void vote_of_runs(const orient_walk<ATOMIC, RULE, PATCH> &t,
+                                                    const window_segment *segment, int32_t listed) {
   orient_shared *s = t.s;
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH, group = lane / RUN_LENGTH;
   const uint32_t lane_votes =
@@ -107,8 +116,9 @@ static __device__ __forceinline__ void walk_vote(const orient_walk<ATOMIC, RULE,
     if (inside) {
       const int32_t x = window_run_column(run), y = window_run_row_next(run) - 1;
       float gx, gy;
-      if (RULE == RULE_VLFEAT) {
+      if (EDGE) {
         gradient_at_edge(t.level, segment->x + sub + x, segment->y + y, &gx, &gy);
+        gx += gx, gy += gy;
       } else {
         const float *p = samples + y * ORIENT_PITCH + x;
         gx = p[1] - p[-1], gy = p[ORIENT_PITCH] - p[-ORIENT_PITCH];
@@ -117,6 +127,15 @@ static __device__ __forceinline__ void walk_vote(const orient_walk<ATOMIC, RULE,
     }
     orient_add<ATOMIC>(s->votes - ORIENT_BIN_MIN, lane_votes, inside, &sample);
   }
+}
+
+template <bool ATOMIC, author_rule RULE, bool PATCH>
+static __device__ __forceinline__ void walk_vote(const orient_walk<ATOMIC, RULE, PATCH> &t,
+                                                 const window_segment *segment, int32_t listed) {
+  if (walk_at_edge(t, segment))
+    vote_of_runs<true>(t, segment, listed);
+  else
+    vote_of_runs<false>(t, segment, listed);
 }
 
 /* The columns of a row that vote, within a segment's: first bounds by a rough root, a hundredth of a sample too wide,
@@ -140,12 +159,12 @@ static __device__ __forceinline__ window_span walk_span(const orient_walk<ATOMIC
   return span;
 }
 
-/* Copies a segment and one sample to each side of it to shared memory: all reads of a window are in flight at once.
-   VLFeat's windows reach the level's edge; there samples are read where they lie. */
+/* Copies a segment and one sample to each side of it to shared memory: all reads of a window are in flight at once. At the
+   level's edge, where there is no sample to each side, they are read where they lie. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void walk_begin(const orient_walk<ATOMIC, RULE, PATCH> &t,
                                                   const window_segment *segment) {
-  if (RULE == RULE_VLFEAT || PATCH) return;
+  if (PATCH || walk_at_edge(t, segment)) return;
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), width = segment->columns + 2;
   const float *from = segment->corner - segment->stride - 1 + lane;
   float *to = t.s->samples + lane;
@@ -225,8 +244,8 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     if (PATCH) level = orient_patch(v, s, n, &level, &item);
     const orient_window w = orient_window_at(v, item, PATCH ? 0.0f : v.params.grid_shift);
     /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
-       1e-30, where a vote rounds to nothing. VLFeat's one-sided differences at the edge are whole. */
-    const float scale = v.scales->orient[w.radius] * (RULE == RULE_VLFEAT ? 1.0f : 0.5f);
+       1e-30, where a vote rounds to nothing. */
+    const float scale = v.scales->orient[w.radius] * 0.5f;
     const window_geometry geometry = {w.x, w.y, w.cx, w.cy, w.radius, w.falloff, w.margin, scale};
     orient_fill<ATOMIC, RULE, PATCH>(s, &level, &geometry, w.limit, v.scratch.histograms + (size_t)n * ORIENT_BINS);
     n = following;
