@@ -19,7 +19,7 @@ enum {
 
 /* One warp's shared memory. */
 template <int COPIES> struct __align__(16) warped_shared {
-  int32_t votes[DESCRIBE_STORED * COPIES]; /* as describe_shared */
+  int32_t votes[describe_layout<COPIES>::STORED * COPIES]; /* as describe_shared */
   window_tile<WARPED_TILE> tile;
   float patch[WARPED_SIDE * WARPED_SIDE];
 };

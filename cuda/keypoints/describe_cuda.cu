@@ -66,7 +66,8 @@ template <int COPIES>
 static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &v, describe_shared<COPIES> *s_warps,
                                                          uint32_t count, bool ordered, const cuda_outputs *outputs) {
   enum { TEAMS = DESCRIBE_WARPS / TEAM_WARPS };
-  static_assert(TEAMS == 2 && DESCRIBE_STORED * COPIES >= 4 * WARP_LANES, "as team_meet; room for the inner bins");
+  static_assert(TEAMS == 2 && describe_layout<COPIES>::STORED * COPIES >= 4 * WARP_LANES,
+                "as team_meet; room for the inner bins");
   __shared__ uint32_t s_next[TEAMS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES, team = warp / TEAM_WARPS;
   describe_shared<COPIES> *s = &s_warps[warp];

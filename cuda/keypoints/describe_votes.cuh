@@ -16,21 +16,25 @@ enum { DESCRIBE_TILE = 80 };
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: direction by direction (0 to 8), a plane of 5 rows of 5 cells each and three more words. Padded
+ * Where the bins lie: direction by direction (0 to 8), a plane of 5 rows of 5 cells each and some more words. Padded
  * cell (r, c) of direction d is at d * plane + r * pitch + c. The first row and the first cell of each row take what
  * votes above and left of the patch; what votes right of it goes to the first cell of the next row, what votes below it
- * to the three words and the first row of the next plane. None of these is read. With the three words, cells next to
- * each other in any direction lie in different banks.
+ * to the further words and the first row of the next plane. None of these is read. With three further words, cells next
+ * to each other in any direction lie in different banks. With seven, and four copies, a bin's bank depends on its cell
+ * alone: votes of lanes with a copy in common mostly are for other cells, but for any direction.
  */
-enum {
-  DESCRIBE_PITCH = DESCRIBE_CELLS + 1,
-  DESCRIBE_PLANE = (DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + 3,
-  DESCRIBE_STORED = ((DESCRIBE_BINS + 1) * DESCRIBE_PLANE + 2 * DESCRIBE_PITCH + 1 + 3) / 4 * 4
+enum { DESCRIBE_PITCH = DESCRIBE_CELLS + 1 };
+
+template <int COPIES> struct describe_layout {
+  enum {
+    PLANE = (DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + (COPIES == 4 ? 7 : 3),
+    STORED = ((DESCRIBE_BINS + 1) * PLANE + 2 * DESCRIBE_PITCH + 1 + 3) / 4 * 4
+  };
 };
 
 /* One warp's shared memory. */
 template <int COPIES> struct __align__(16) describe_shared {
-  int32_t votes[DESCRIBE_STORED * COPIES]; /* (direction * plane + cell) * copies + copy */
+  int32_t votes[describe_layout<COPIES>::STORED * COPIES]; /* (direction * plane + cell) * copies + copy */
   describe_tile tile;
 };
 
@@ -67,6 +71,7 @@ template <int COPIES> static __device__ __forceinline__ bool describe_turned(voi
 
 /* The same operations as describe_votes_of, its floors by additions rounded down, which are exact. turned: the lower row's
    votes come first. */
+template <int COPIES>
 static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight,
                                                        float row, float column, bool turned, described_sample *out) {
   float magnitude, angle;
@@ -78,15 +83,15 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
               fd = direction - (d - ROUNDING_SHIFT), fcd = fc * fd;
   const float v = magnitude * weight;
   const float v1 = v * fr, v0 = v - v1;
-  out->index = (__float_as_uint(d) & (DESCRIBE_BINS - 1u)) * DESCRIBE_PLANE +
+  out->index = (__float_as_uint(d) & (DESCRIBE_BINS - 1u)) * describe_layout<COPIES>::PLANE +
                (__float_as_uint(r) * DESCRIBE_PITCH + __float_as_uint(c));
   describe_share_biased(turned ? v1 : v0, fc, fd, fcd, out->v);
   describe_share_biased(turned ? v0 : v1, fc, fd, fcd, out->v + 4);
 }
 
 /* Bin of vote j from the first one's. */
-static __device__ __forceinline__ int32_t vote_offset(int32_t j) {
-  return (j & 1 ? DESCRIBE_PLANE : 0) + (j & 4 ? DESCRIBE_PITCH : 0) + (j & 2 ? 1 : 0);
+template <int COPIES> static __device__ __forceinline__ int32_t vote_offset(int32_t j) {
+  return (j & 1 ? describe_layout<COPIES>::PLANE : 0) + (j & 4 ? DESCRIBE_PITCH : 0) + (j & 2 ? 1 : 0);
 }
 
 /* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics. */
@@ -99,13 +104,13 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
     const uint32_t first = lane_votes + sample->index * (STORED * 4u);
     const uint32_t second = first + (describe_turned<COPIES>() ? 0u - ROW : (uint32_t)ROW);
 #pragma unroll
-    for (int32_t j = 0; j < 4; j++) shared_hist_add<STORED>(first, (uint32_t)vote_offset(j), sample->v[j]);
+    for (int32_t j = 0; j < 4; j++) shared_hist_add<STORED>(first, (uint32_t)vote_offset<COPIES>(j), sample->v[j]);
 #pragma unroll
-    for (int32_t j = 0; j < 4; j++) shared_hist_add<STORED>(second, (uint32_t)vote_offset(j), sample->v[j + 4]);
+    for (int32_t j = 0; j < 4; j++) shared_hist_add<STORED>(second, (uint32_t)vote_offset<COPIES>(j), sample->v[j + 4]);
   } else {
     const int32_t first = inside ? (int32_t)(sample->index - DESCRIBE_BIAS) : 0;
 #pragma unroll
-    for (int32_t j = 0; j < 8; j++) warp_hist_add(votes, first + vote_offset(j), inside ? sample->v[j] : 0);
+    for (int32_t j = 0; j < 8; j++) warp_hist_add(votes, first + vote_offset<COPIES>(j), inside ? sample->v[j] : 0);
   }
 }
 
@@ -213,7 +218,7 @@ static __device__ __forceinline__ described_position describe_step(int32_t *vote
                  row = shared_pair(from->rows + 8u * (uint32_t)position->row);
     float patch_row, patch_column;
     describe_place(w, column.x, row.x, &patch_row, &patch_column);
-    describe_sample(w, gx, gy, column.y * row.y, patch_row, patch_column, describe_turned<COPIES>(), &sample);
+    describe_sample<COPIES>(w, gx, gy, column.y * row.y, patch_row, patch_column, describe_turned<COPIES>(), &sample);
   }
   describe_add<COPIES>(votes, lane_votes, position->inside, &sample);
   return next;
@@ -255,7 +260,7 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile,
      1e-30, where a vote rounds to nothing. */
   const window_geometry geometry = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
   __syncwarp(); /* the feature before is done */
-  shared_hist_clear<DESCRIBE_STORED * STORED, WARP_LANES>(votes, (uint32_t)lane);
+  shared_hist_clear<describe_layout<COPIES>::STORED * STORED, WARP_LANES>(votes, (uint32_t)lane);
   const describe_walk<COPIES, SOURCE, TILE> walk = {votes, tile, w};
   window_walk<WARPS>(walk, tile, level, &geometry);
 }
@@ -263,9 +268,10 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile,
 /* Bin i of the histogram without its padding: as describe_crop from this layout, but not yet cut off at zero. */
 template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
-  const int32_t at = d * DESCRIBE_PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + cell % DESCRIBE_CELLS + 1;
+  constexpr int32_t PLANE = describe_layout<COPIES>::PLANE;
+  const int32_t at = d * PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + cell % DESCRIBE_CELLS + 1;
   uint32_t sum = shared_hist_fold<COPIES>(votes, (uint32_t)at);
-  if (d < 1) sum += shared_hist_fold<COPIES>(votes, (uint32_t)(at + DESCRIBE_BINS * DESCRIBE_PLANE));
+  if (d < 1) sum += shared_hist_fold<COPIES>(votes, (uint32_t)(at + DESCRIBE_BINS * PLANE));
   return (int32_t)sum;
 }
 
