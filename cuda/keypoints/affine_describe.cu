@@ -13,7 +13,7 @@ enum {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   WARPED_BLOCKS = 1, /* a multiprocessor: what shared memory holds */
 #else
-  WARPED_BLOCKS = 6,
+  WARPED_BLOCKS = 5,
 #endif
 };
 
@@ -135,7 +135,7 @@ static stage_status launch_variant(const cuda_frame_view *view, cuda_describe_va
                                    const cuda_outputs *outputs, cudaStream_t stream) {
   if (view->group > 1) return launch_warped<2, POOLED, true>(view, outputs, stream);
   if (variant == CUDA_DESCRIBE_MULTI_KEY) return launch_warped<0, POOLED, false>(view, outputs, stream);
-  return launch_warped<1, POOLED, false>(view, outputs, stream); /* more would take the patches' lines out of L1 */
+  return launch_warped<2, POOLED, false>(view, outputs, stream); /* more would take the patches' lines out of L1 */
 }
 
 stage_status cuda_affine_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,

@@ -13,7 +13,7 @@ template <int SIDE, int PITCH>
 static __device__ __forceinline__ void affine_patch_fill(float *patch, const plane_view *level, const patch_map *m) {
   const float middle = 0.5f * (float)(SIDE - 1);
   const bool turned = fabsf(m->a21) > fabsf(m->a22);
-#pragma unroll 2 /* reads of two samples are in flight at once */
+#pragma unroll 4 /* reads of four samples are in flight at once */
   for (int32_t t = (int32_t)(threadIdx.x % WARP_LANES); t < SIDE * SIDE; t += WARP_LANES) {
     const int32_t line = t / SIDE, within = t % SIDE, i = turned ? line : within, j = turned ? within : line;
     const float u = (float)i - middle, v = (float)j - middle;

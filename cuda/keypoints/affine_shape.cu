@@ -12,7 +12,7 @@ enum {
   SHAPE_BLOCKS = 8,                        /* a multiprocessor */
   SHAPE_COLUMNS = 8,                       /* lanes along a row of the window */
   SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows at a time */
-  SHAPE_FIRST = 3                          /* steps by a warp; who needs more gets a block */
+  SHAPE_FIRST = 4                          /* steps by a warp; who needs more gets a block */
 };
 
 /* A lane's part of the moments; each product with ROUNDED_BIAS, and how many there are. */
