@@ -19,7 +19,7 @@ enum {
 
 /* One warp's shared memory. */
 template <int COPIES> struct __align__(16) warped_shared {
-  int32_t votes[describe_layout<COPIES>::STORED * COPIES]; /* as describe_shared */
+  int32_t votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* as describe_shared */
   window_tile<WARPED_TILE> tile;
   float patch[WARPED_SIDE * WARPED_SIDE];
 };
@@ -55,8 +55,7 @@ static __device__ __forceinline__ described_position describe_prefetch(const war
 
 /* The patch of feature n in one of its sizes, and its histogram there; not yet cut off at zero. */
 template <int COPIES, bool POOLED>
-static __device__ __forceinline__ lane_bins warped_size(const cuda_frame_view &v,
-                                                        warped_shared<(COPIES > 1 ? COPIES : 1)> *s, uint32_t n,
+static __device__ __forceinline__ lane_bins warped_size(const cuda_frame_view &v, warped_shared<COPIES> *s, uint32_t n,
                                                         int32_t size) {
   const uint32_t i = v.features.keypoint[n];
   const affine_shape shape = v.shapes[i];
@@ -71,12 +70,11 @@ static __device__ __forceinline__ lane_bins warped_size(const cuda_frame_view &v
   const float middle = WARPED_SIDE / 2, angle = affine_angle_in_patch(&shape, v.features.orientation[n]);
   const describe_window w = describe_window_of(middle, middle, 1.0f / AFFINE_DISTANCE, angle, v.params.descriptor_rule);
   describe_fill<COPIES, 1, warped_source>(s->votes, &s->tile, &patch, &w, v.scales->describe[w.radius]);
-  return describe_inner_lane<(COPIES > 1 ? COPIES : 1)>(s->votes, v.params.vlfeat_layout);
+  return describe_inner_lane<COPIES>(s->votes, v.params.vlfeat_layout);
 }
 
 template <int COPIES, bool POOLED>
-static __device__ __forceinline__ void warped_feature(const cuda_frame_view &v,
-                                                      warped_shared<(COPIES > 1 ? COPIES : 1)> *s, uint32_t n,
+static __device__ __forceinline__ void warped_feature(const cuda_frame_view &v, warped_shared<COPIES> *s, uint32_t n,
                                                       size_t first, const cuda_outputs *outputs) {
   lane_bins bins = {{0, 0, 0, 0}};
   if (!POOLED) {
@@ -109,7 +107,7 @@ __global__ void __launch_bounds__(WARPED_WARPS *WARP_LANES, WARPED_BLOCKS)
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   /* Behind the room of the pictures before. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
-  __shared__ __align__(16) warped_shared<(COPIES > 1 ? COPIES : 1)> s_warps[WARPED_WARPS];
+  __shared__ __align__(16) warped_shared<COPIES> s_warps[WARPED_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * WARPED_WARPS;
   const uint32_t count = min(*v.features.count, v.features.capacity);
   uint32_t n = blockIdx.x * WARPED_WARPS + threadIdx.x / WARP_LANES;

@@ -32,7 +32,7 @@ static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view 
   const describe_window w =
       describe_window_of(site.x, site.y, site.sigma, v.features.orientation[n], v.params.descriptor_rule);
   describe_fill<COPIES, WARPS, describe_source>(votes, tile, &level, &w, v.scales->describe[w.radius]);
-  return describe_inner_lane<(COPIES > 1 ? COPIES : 1)>(votes, v.params.vlfeat_layout);
+  return describe_inner_lane<COPIES>(votes, v.params.vlfeat_layout);
 }
 
 /* One feature by one warp; first: where the picture's descriptors begin, in descriptors. */
@@ -111,13 +111,13 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
   /* Behind the room of the pictures before. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
-  __shared__ __align__(16) describe_shared<(COPIES > 1 ? COPIES : 1)> s_warps[DESCRIBE_WARPS];
-  describe_shared<(COPIES > 1 ? COPIES : 1)> *s = &s_warps[threadIdx.x / WARP_LANES];
+  __shared__ __align__(16) describe_shared<COPIES> s_warps[DESCRIBE_WARPS];
+  describe_shared<COPIES> *s = &s_warps[threadIdx.x / WARP_LANES];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * DESCRIBE_WARPS;
   const uint32_t total = *v.features.count, count = min(total, v.features.capacity);
   const bool ordered = total == count; /* else `order` lacks some features: they are taken in the order of the list */
-  if (COPIES > 1 && !POOLED && !GROUP && count < TEAM_ROUNDS * warps)
-    return describe_by_teams<(COPIES > 1 ? COPIES : 1)>(v, s_warps, count, ordered, outputs);
+  if constexpr (COPIES > 1 && !POOLED && !GROUP)
+    if (count < TEAM_ROUNDS * warps) return describe_by_teams<COPIES>(v, s_warps, count, ordered, outputs);
   uint32_t at = blockIdx.x * DESCRIBE_WARPS + threadIdx.x / WARP_LANES;
   while (at < count) {
     uint32_t next = 0;

@@ -16,37 +16,39 @@ enum { DESCRIBE_TILE = 80 };
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: direction by direction (0 to 8), a plane of 5 rows of 5 cells each and some more words. Padded
- * cell (r, c) of direction d is at d * plane + r * pitch + c. The first row and the first cell of each row take what
- * votes above and left of the patch; what votes right of it goes to the first cell of the next row, what votes below it
- * to the further words and the first row of the next plane. None of these is read. With three further words, cells next
- * to each other in any direction lie in different banks. With seven, and four copies, a bin's bank depends on its cell
- * alone: votes of lanes with a copy in common mostly are for other cells, but for any direction.
+ * Where the bins lie: direction by direction (0 to 8), cell (r, c) of direction d at d * plane + r * pitch + c - left. Cells
+ * have numbers from 1; row 0 takes what votes above the patch, and what votes below it goes to row 0 of the next plane.
+ * Neither is read. Atomics leave out what votes left and right of the patch; with five words a row, of which one is free,
+ * and a plane of a multiple of eight, the bank of a bin in one of four copies depends on its cell alone, and votes of lanes
+ * with a copy in common mostly are for different cells. The warp-level histogram (COPIES 0) takes a vote of every lane: there
+ * the first cell of each row is what votes left of the patch, or right of it in the row before.
  */
-enum { DESCRIBE_PITCH = DESCRIBE_CELLS + 1 };
-
 template <int COPIES> struct describe_layout {
   enum {
-    PLANE = (DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + (COPIES == 4 ? 7 : 3),
-    STORED = ((DESCRIBE_BINS + 1) * PLANE + 2 * DESCRIBE_PITCH + 1 + 3) / 4 * 4
+    PITCH = DESCRIBE_CELLS + 1,
+    LEFT = COPIES > 0 ? 1 : 0,
+    PLANE = (DESCRIBE_CELLS + 1) * PITCH + (COPIES > 0 ? -1 : 3),
+    STORED = ((DESCRIBE_BINS + 1) * PLANE + 2 * PITCH + 1 + 3) / 4 * 4,
+    HELD = COPIES > 1 ? COPIES : 1 /* copies in memory */
   };
 };
 
 /* One warp's shared memory. */
 template <int COPIES> struct __align__(16) describe_shared {
-  int32_t votes[describe_layout<COPIES>::STORED * COPIES]; /* (direction * plane + cell) * copies + copy */
+  int32_t votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* bin * copies + copy */
   describe_tile tile;
 };
 
-/* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), which floats' bits leave in. */
+/* A sample's eight votes, the bin of the first plus DESCRIBE_BIAS and LEFT (wrapped around), and its column of cells plus
+   ROUNDED_BIAS, both of which floats' bits leave in. */
 typedef struct described_sample {
-  uint32_t index;
+  uint32_t index, column;
   int32_t v[8];
 } described_sample;
 
 #define ROUNDING_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 leaves whole numbers in the low bits */
 #define ROUNDED_BIAS   0x4b400000u /* and these bits, a multiple of 8 */
-#define DESCRIBE_BIAS  (ROUNDED_BIAS * (DESCRIBE_PITCH + 1u))
+#define DESCRIBE_BIAS  (ROUNDED_BIAS * (DESCRIBE_CELLS + 2u))
 
 /* As hs_rounded_product, ROUNDED_BIAS still added. */
 static __device__ __forceinline__ int32_t biased_product(float a, float b) {
@@ -83,30 +85,42 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
               fd = direction - (d - ROUNDING_SHIFT), fcd = fc * fd;
   const float v = magnitude * weight;
   const float v1 = v * fr, v0 = v - v1;
-  out->index = (__float_as_uint(d) & (DESCRIBE_BINS - 1u)) * describe_layout<COPIES>::PLANE +
-               (__float_as_uint(r) * DESCRIBE_PITCH + __float_as_uint(c));
+  /* Else the compiler may turn the product into shifts and a mask, an instruction more. */
+  const uint32_t bin = (uint32_t)opaque_int((int32_t)(__float_as_uint(d) & (DESCRIBE_BINS - 1u)));
+  out->column = __float_as_uint(c);
+  out->index =
+      bin * describe_layout<COPIES>::PLANE + (__float_as_uint(r) * describe_layout<COPIES>::PITCH + out->column);
   describe_share_biased(turned ? v1 : v0, fc, fd, fcd, out->v);
   describe_share_biased(turned ? v0 : v1, fc, fd, fcd, out->v + 4);
 }
 
 /* Bin of vote j from the first one's. */
 template <int COPIES> static __device__ __forceinline__ int32_t vote_offset(int32_t j) {
-  return (j & 1 ? describe_layout<COPIES>::PLANE : 0) + (j & 4 ? DESCRIBE_PITCH : 0) + (j & 2 ? 1 : 0);
+  return (j & 1 ? describe_layout<COPIES>::PLANE : 0) + (j & 4 ? describe_layout<COPIES>::PITCH : 0) + (j & 2 ? 1 : 0);
 }
 
-/* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics. */
+/* Adds the votes of one column of cells, 0 or 1; second: where those lie that come second. */
+template <int COPIES>
+static __device__ __forceinline__ void describe_add_column(uint32_t first, uint32_t second, int32_t column,
+                                                           const described_sample *sample) {
+#pragma unroll
+  for (int32_t i = 0; i < 4; i++) {
+    const int32_t j = 2 * column + i % 2;
+    shared_hist_add<COPIES>(i < 2 ? first : second, (uint32_t)vote_offset<COPIES>(j), sample->v[j + i / 2 * 4]);
+  }
+}
+
+/* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics, of columns in the patch. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lane_votes, bool inside,
                                                     const described_sample *sample) {
   if (COPIES > 0) {
-    enum { STORED = COPIES > 1 ? COPIES : 1, ROW = DESCRIBE_PITCH * STORED * 4 };
+    enum { HELD = describe_layout<COPIES>::HELD, ROW = describe_layout<COPIES>::PITCH * HELD * 4 };
     if (!inside) return;
-    const uint32_t first = lane_votes + sample->index * (STORED * 4u);
+    const uint32_t first = lane_votes + sample->index * (HELD * 4u);
     const uint32_t second = first + (describe_turned<COPIES>() ? 0u - ROW : (uint32_t)ROW);
-#pragma unroll
-    for (int32_t j = 0; j < 4; j++) shared_hist_add<STORED>(first, (uint32_t)vote_offset<COPIES>(j), sample->v[j]);
-#pragma unroll
-    for (int32_t j = 0; j < 4; j++) shared_hist_add<STORED>(second, (uint32_t)vote_offset<COPIES>(j), sample->v[j + 4]);
+    if (sample->column != ROUNDED_BIAS) describe_add_column<HELD>(first, second, 0, sample);
+    if (sample->column != ROUNDED_BIAS + DESCRIBE_CELLS) describe_add_column<HELD>(first, second, 1, sample);
   } else {
     const int32_t first = inside ? (int32_t)(sample->index - DESCRIBE_BIAS) : 0;
 #pragma unroll
@@ -229,10 +243,11 @@ template <int COPIES, class SOURCE, class TILE>
 static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOURCE, TILE> &t,
                                                  const window_segment *segment, int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH;
-  enum { STORED = COPIES > 1 ? COPIES : 1 };
-  /* The shared address of the lane's copy of bin 0, or of the row's below, less what DESCRIBE_BIAS adds. */
-  const uint32_t lane_votes = shared_hist_copy<STORED>(t.votes, (uint32_t)lane) - DESCRIBE_BIAS * (COPIES * 4u) +
-                              (describe_turned<COPIES>() ? DESCRIBE_PITCH * STORED * 4u : 0u);
+  typedef describe_layout<COPIES> layout;
+  /* The shared address of the lane's copy of bin 0, or of the row's below, less what DESCRIBE_BIAS and LEFT add. */
+  const uint32_t lane_votes = shared_hist_copy<layout::HELD>(t.votes, (uint32_t)lane) -
+                              (DESCRIBE_BIAS + layout::LEFT) * (layout::HELD * 4u) +
+                              (describe_turned<COPIES>() ? layout::PITCH * layout::HELD * 4u : 0u);
   SOURCE from;
   describe_source_set(&from, segment, sub);
   from.columns = shared_address(t.tile->column + sub);
@@ -254,13 +269,12 @@ static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOU
 template <int COPIES, int WARPS, class SOURCE, class TILE>
 static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile, const plane_view *level,
                                                      const describe_window *w, float scale) {
-  enum { STORED = COPIES > 1 ? COPIES : 1 };
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
   /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
      1e-30, where a vote rounds to nothing. */
   const window_geometry geometry = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
   __syncwarp(); /* the feature before is done */
-  shared_hist_clear<describe_layout<COPIES>::STORED * STORED, WARP_LANES>(votes, (uint32_t)lane);
+  shared_hist_clear<describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD, WARP_LANES>(votes, (uint32_t)lane);
   const describe_walk<COPIES, SOURCE, TILE> walk = {votes, tile, w};
   window_walk<WARPS>(walk, tile, level, &geometry);
 }
@@ -268,10 +282,11 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile,
 /* Bin i of the histogram without its padding: as describe_crop from this layout, but not yet cut off at zero. */
 template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
-  constexpr int32_t PLANE = describe_layout<COPIES>::PLANE;
-  const int32_t at = d * PLANE + (cell / DESCRIBE_CELLS + 1) * DESCRIBE_PITCH + cell % DESCRIBE_CELLS + 1;
-  uint32_t sum = shared_hist_fold<COPIES>(votes, (uint32_t)at);
-  if (d < 1) sum += shared_hist_fold<COPIES>(votes, (uint32_t)(at + DESCRIBE_BINS * PLANE));
+  typedef describe_layout<COPIES> layout;
+  const int32_t row = cell / DESCRIBE_CELLS + 1, column = cell % DESCRIBE_CELLS + 1;
+  const int32_t at = d * layout::PLANE + row * layout::PITCH + column - layout::LEFT;
+  uint32_t sum = shared_hist_fold<layout::HELD>(votes, (uint32_t)at);
+  if (d < 1) sum += shared_hist_fold<layout::HELD>(votes, (uint32_t)(at + DESCRIBE_BINS * layout::PLANE));
   return (int32_t)sum;
 }
 
