@@ -16,12 +16,12 @@ enum { DESCRIBE_TILE = 80 };
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: direction by direction (0 to 8), cell (r, c) of direction d at d * plane + r * pitch + c - left. Cells
- * have numbers from 1; row 0 takes what votes above the patch, and what votes below it goes to row 0 of the next plane.
- * Neither is read. Atomics leave out what votes left and right of the patch; with five words a row, of which one is free,
- * and a plane of a multiple of eight, the bank of a bin in one of four copies depends on its cell alone, and votes of lanes
- * with a copy in common mostly are for different cells. The warp-level histogram (COPIES 0) takes a vote of every lane: there
- * the first cell of each row is what votes left of the patch, or right of it in the row before.
+ * Where the bins lie: direction by direction (0 to 8), cell (r, c) of direction d at d * plane + r * pitch + c - left.
+ * Cells have numbers from 1; row 0 takes what votes above the patch, and what votes below it goes to row 0 of the next
+ * plane. Neither is read. Atomics leave out what votes left and right of the patch. With five words a row, one of them
+ * free, and a plane of a multiple of eight, the bank of a bin in one of four copies depends on its cell alone, and votes of
+ * lanes with a copy in common mostly are for different cells. The warp-level histogram (COPIES 0) takes a vote of every
+ * lane: there the first cell of each row takes what votes left of the patch, or right of it in the row before.
  */
 template <int COPIES> struct describe_layout {
   enum {
@@ -110,7 +110,8 @@ static __device__ __forceinline__ void describe_add_column(uint32_t first, uint3
   }
 }
 
-/* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics, of columns in the patch. */
+/* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics, those of columns in
+   the patch. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lane_votes, bool inside,
                                                     const described_sample *sample) {
