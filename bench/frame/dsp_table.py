@@ -8,10 +8,10 @@ is one more row: options of `hartsift extract`. With --colmap also pycolmap's CP
 domain_size_pooling, with estimate_affine_shape, and with both, at Lowe's contrast, RootSIFT, no limit of features.
 --rows: only the rows whose names match. --equal: the rows that match once more, each picture's features cut to the number
 of the row that has fewest, those of largest sigma, which is COLMAP's own rule. --base: paired differences from that row,
-over pairs in which both have a right match where the column needs one (ori). --time: processor time of one thread on that picture (repeatable), from an array of
-pixels to arrays of features inside a Python process, the same way for hartsift and COLMAP: each extractor in a process of
-its own, by turns, the second extraction of that picture, the median of N rounds (3). Needs NumPy, SciPy, OpenCV, and
-pycolmap for --colmap.
+over pairs in which both have a right match where the column needs one (ori). --time: processor time of one thread on that
+picture (repeatable), from an array of pixels to arrays of features inside a Python process, the same way for hartsift and
+COLMAP: each extractor in a process of its own, by turns, the second extraction of that picture, the median of N rounds (3).
+Needs NumPy, SciPy, OpenCV, and pycolmap for --colmap.
 """
 import argparse
 import os
@@ -95,7 +95,8 @@ def score(arguments, evaluate):
                 found[k] = features_of(arguments, extractors, picture, f"{folder}/{k}.pgm")
         for name in found[1]:
             for k, homography in sorted(sequence["H"].items()):
-                pair = evaluate.evaluate_pair(found[1][name], found[k][name], homography, pictures[1].shape, pictures[k].shape)
+                shapes = pictures[1].shape, pictures[k].shape
+                pair = evaluate.evaluate_pair(found[1][name], found[k][name], homography, *shapes)
                 rows.setdefault(name, []).append(dict(pair, set=sequence["set"]))
         print(f"# {sequence['set']}/{sequence['name']}", file=sys.stderr, flush=True)
     return rows
@@ -131,8 +132,9 @@ def hartsift_options(command, options):
     found, words = {"device": "cpu", "threads": 1}, shlex.split(options)
     for word, value in zip(words, [*words[1:], "--"]):
         if word.startswith("--"):
-            value = True if value.startswith("--") else value if value.isalpha() else float(value) if "." in value else int(value)
-            found[word[2:].replace("-", "_")] = value
+            number = re.fullmatch(r"([0-9]+)|[0-9.]+", value)
+            read = str if not number else int if number[1] else float
+            found[word[2:].replace("-", "_")] = True if value.startswith("--") else read(value)
     return found
 
 
@@ -193,7 +195,8 @@ def main():
     for name in sorted({p["set"] for pairs in rows.values() for p in pairs}):
         print_table(name, {n: [p for p in pairs if p["set"] == name] for n, pairs in rows.items()})
     for base in arguments.base:
-        print_differences({name: pairs for name, pairs in rows.items() if name.endswith(EQUAL) == base.endswith(EQUAL)}, base)
+        same = base.endswith(EQUAL)
+        print_differences({name: pairs for name, pairs in rows.items() if name.endswith(EQUAL) == same}, base)
     for image in arguments.time:
         print_times(arguments, image)
     return 0
