@@ -62,7 +62,8 @@ static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
 /* What a patch of that side will read of its level: the samples under its circle. */
 static window_ahead ahead_of(const patch_site *s, int32_t side) {
   const patch_map *m = &s->map;
-  const float radius = (float)(side / 2);
+  const int32_t middle = side / 2;
+  const float radius = (float)middle;
   const float across = hs_sqrtf(m->a11 * m->a11 + m->a12 * m->a12), down = hs_sqrtf(m->a21 * m->a21 + m->a22 * m->a22);
   return window_ahead_box(&s->level, (int32_t)m->x, (int32_t)m->y, (int32_t)(radius * across),
                           (int32_t)(radius * down));
@@ -144,10 +145,11 @@ typedef struct local_keypoints {
 
 static void add_local(local_keypoints *k, int32_t side, int32_t plane) {
   const uint32_t n = k->count++;
-  k->place[n] = (float)(side / 2);
+  const int32_t middle = side / 2;
+  k->place[n] = (float)middle;
   k->sigma[n] = 1.0f / AFFINE_DISTANCE;
   k->response[n] = 0.0f;
-  k->sample[n] = side / 2;
+  k->sample[n] = middle;
   k->octave[n] = 0;
   k->level[n] = (int16_t)plane;
 }

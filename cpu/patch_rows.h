@@ -17,7 +17,8 @@ static inline bool orient_rows(author_rule rule, patch_rows *rows) {
   const float reach = ORIENT_WINDOW_RADIUS / AFFINE_DISTANCE + 1.0f;
   if (rule == RULE_OPENCV) return false;
   for (int32_t j = 0; j < AFFINE_ORIENT_SIDE; j++) {
-    const float dy = (float)(j - AFFINE_ORIENT_SIDE / 2), square = reach * reach - dy * dy;
+    const int32_t row = j - AFFINE_ORIENT_SIDE / 2;
+    const float dy = (float)row, square = reach * reach - dy * dy;
     const float half = square > 0.0f ? hs_sqrtf(square) : 0.0f;
     set_row(rows, AFFINE_ORIENT_SIDE, j, -half, half);
   }
@@ -42,7 +43,8 @@ static inline patch_rows describe_rows(float angle) {
   /* |dx c + dy s| < half and |dy c - dx s| < half */
   const float slope = -s / c, reach = half / hs_fabsf(c), other_slope = c / s, other_reach = half / hs_fabsf(s);
   for (int32_t j = 0; j < AFFINE_DESCRIBE_SIDE; j++) {
-    const float dy = (float)(j - AFFINE_DESCRIBE_SIDE / 2), middle = slope * dy, other = other_slope * dy;
+    const int32_t row = j - AFFINE_DESCRIBE_SIDE / 2;
+    const float dy = (float)row, middle = slope * dy, other = other_slope * dy;
     const float low = middle - reach, other_low = other - other_reach;
     const float high = middle + reach, other_high = other + other_reach;
     set_row(&rows, AFFINE_DESCRIBE_SIDE, j, low > other_low ? low : other_low, high < other_high ? high : other_high);
