@@ -29,7 +29,7 @@ MUTANTS = (
     _mutant("colmap_columns_of_old_features", _COLMAP + "colmap_images.c", "sqlite3_column_int64(statement, 1) == wanted.columns", "true",
             "unit.colmap_hostile"),
     _mutant("colmap_any_signature", _COLMAP + "colmap_database.c", "if (memcmp(first, signature, sizeof first) == 0 ||",
-            "if (true ||", "unit.colmap_database"),
+            "if (size > 0 || memcmp(first, signature, sizeof first) == 0 ||", "unit.colmap_database"),
     _mutant("colmap_takes_files_of_others_away", _COLMAP + "colmap_database.c",
             "file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK && ", "", "faults.overlaps"),
     _mutant("colmap_works_on_a_removed_file", _COLMAP + "colmap_database.c", "*again = has_moved(made)", "*again = false", "faults.overlaps"),
