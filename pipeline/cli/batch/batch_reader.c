@@ -40,7 +40,7 @@ void batch_decode_small(batch_run *batch, batch_slot *slot) {
       batch->work.devices[0].decoder == HS_DECODER_GPU || !batch_has_time(batch))
     return;
   load.keep_encoded = 0;
-  load.exif = &slot->exif;
+  load.exif = NULL; /* reading gave it; a failure here, for want of memory say, would clear it */
   /* What is wrong with a file is said as for those that a device finds damaged. */
   if (hs_load_image_memory(slot->image.data, slot->image.stride_bytes, &load, &decoded) != HS_OK) return;
   hs_image_free(&slot->image);
