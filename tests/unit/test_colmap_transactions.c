@@ -51,6 +51,20 @@ static void test_close_without_commit(void **state) {
   free(after);
 }
 
+/* A link to where no file is stays, and there is none afterwards. */
+static void test_close_behind_a_link(void **state) {
+  colmap_file *f = *state;
+  char link[SCRATCH_PATH_BYTES];
+  hs_colmap_database *database = NULL;
+  const hs_colmap_options options = colmap_file_options(f);
+  assert_int_equal(symlink(f->path, scratch_folder_path(&f->folder, "link.db", link)), 0);
+  assert_int_equal(f->open(&database, link, &options), HS_OK);
+  hs_colmap_close(database);
+  assert_int_equal(access(f->path, F_OK), -1);
+  assert_int_equal(scratch_folder_count(&f->folder), 1);
+  assert_int_equal(unlink(link), 0);
+}
+
 static void copy_file(const char *from, const char *to) {
   size_t size = 0;
   unsigned char *bytes = scratch_read_file(from, &size);
@@ -322,10 +336,18 @@ static void test_failing_allocations(void **state) {
 int main(void) {
 #  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_file_set_up, colmap_file_tear_down)
   const struct CMUnitTest tests[] = {
-      TEST(test_close_without_commit), TEST(test_killed_writer),       TEST(test_failing_call),
-      TEST(test_commit_in_between),    TEST(test_refused_in_between),  TEST(test_two_writers),
-      TEST(test_locks_of_one_process), TEST(test_read_only),           TEST(test_full_disk),
-      TEST(test_large_rows),           TEST(test_failing_allocations),
+      TEST(test_close_without_commit),
+      TEST(test_close_behind_a_link),
+      TEST(test_killed_writer),
+      TEST(test_failing_call),
+      TEST(test_commit_in_between),
+      TEST(test_refused_in_between),
+      TEST(test_two_writers),
+      TEST(test_locks_of_one_process),
+      TEST(test_read_only),
+      TEST(test_full_disk),
+      TEST(test_large_rows),
+      TEST(test_failing_allocations),
   };
   colmap_file_open_by(hs_colmap_open);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,17 +105,18 @@ static sqlite3_file *file_of(const hs_colmap_database *database) {
   return code == SQLITE_OK && file && file->pMethods ? file : NULL;
 }
 
-/* A file that opening made and that is still empty goes away again, unless another program is at work on it; one that waits
-   for its lock finds that it has gone. The lock is taken past SQLite's transactions, whose journal would be removed after the
-   file, when it may be the journal of the next one. */
+/* A file that opening made and that is still empty goes away again, not the link that led to it, unless another program is
+   at work on it; one that waits for its lock finds that it has gone. The lock is taken past SQLite's transactions, whose
+   journal would be removed after the file, when it may be the journal of the next one. */
 static void remove_unused(const hs_colmap_database *database) {
   sqlite3_file *file = database->is_new ? file_of(database) : NULL;
+  const char *name = file ? sqlite3_db_filename(database->sqlite, "main") : NULL;
   struct stat info;
-  if (!file) return;
+  if (!name) return;
   if (file->pMethods->xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK &&
       file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK && !has_moved(database) &&
-      stat(database->path, &info) == 0 && info.st_size == 0)
-    (void)unlink(database->path);
+      stat(name, &info) == 0 && info.st_size == 0)
+    (void)unlink(name);
   (void)file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
 }
 
