@@ -277,8 +277,8 @@ static void describe_group(const affine_job *job, const octave_view *planes, des
   g->count = g->keypoints.count = 0;
 }
 
-/* The patches of feature n, one for each size, at `plane` and behind it. Where the next feature, before `end`, has the same
-   patches all of them is taken. */
+/* The patches of feature n, one for each size, at `plane` and behind it: what its descriptor reads, or the whole where the
+   next feature, before `end`, is the same keypoint's and reads them too. */
 static void take_sizes(const affine_job *job, const octave_view *planes, int32_t plane, uint32_t n, uint32_t end) {
   const affine_args *a = job->args;
   const uint32_t i = a->features.keypoint[n];

@@ -99,7 +99,8 @@ template <int COPIES> static __device__ __forceinline__ int32_t vote_offset(int3
   return (j & 1 ? describe_layout<COPIES>::PLANE : 0) + (j & 4 ? describe_layout<COPIES>::PITCH : 0) + (j & 2 ? 1 : 0);
 }
 
-/* Adds the votes of one column of cells, 0 or 1; second: where those lie that come second. */
+/* Adds the votes of one column of cells, 0 or 1. first, second: shared addresses for votes 0 to 3, of one row of cells,
+   and for 4 to 7, of the other. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_add_column(uint32_t first, uint32_t second, int32_t column,
                                                            const described_sample *sample) {

@@ -28,7 +28,7 @@ static void batch_read_image(batch_run *batch, size_t index, batch_slot *slot) {
     hs_message_set(slot->message, sizeof slot->message, "%s", hs_status_string(slot->status));
 }
 
-/* Cores have time while more images wait for the devices than there are readers. */
+/* Cores have time while as many images wait for the devices as there are readers. */
 static bool batch_has_time(batch_run *batch) {
   return bounded_queue_count(&batch->ready) >= (size_t)batch->work.readers;
 }
