@@ -1,6 +1,6 @@
 /*
  * Shapes of keypoints: every variant's patches and moments against the reference, byte for byte, on planes of all sizes and
- * with windows within them, across their edges and outside.
+ * with windows within them, across their edges and outside; and that of a patch is taken what is read.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "cpu/dispatch.h"
+#include "cpu/patch_rows.h"
 #include "cpu/stages_ref.h"
 #include "cpu/window_prefetch.h"
 #include "tests/support/stage_planes.h"
@@ -140,8 +141,53 @@ static void test_moments_do_not_overflow(void **state) {
   free(data);
 }
 
+/* A sample that votes and its four neighbours are taken. */
+static void assert_taken(const patch_rows *rows, int32_t x, int32_t y) {
+  assert_true(x - 1 >= rows->first[y] && x + 1 < rows->end[y]);
+  for (int32_t j = y - 1; j <= y + 1; j += 2) assert_true(x >= rows->first[j] && x < rows->end[j]);
+}
+
+/* Of patches is taken what orientation reads of them. */
+static void test_rows_of_orientation(void **state) {
+  (void)state;
+  enum { MIDDLE = AFFINE_ORIENT_SIDE / 2 };
+  static const author_rule rules[] = {RULE_LOWE, RULE_VLFEAT};
+  patch_rows rows;
+  assert_false(orient_rows(RULE_OPENCV, &rows)); /* all */
+  for (int r = 0; r < 2; r++) {
+    const orient_window w =
+        orient_window_of((float)MIDDLE, (float)MIDDLE, 1.0f / AFFINE_DISTANCE, MIDDLE, MIDDLE, rules[r]);
+    assert_true(orient_rows(rules[r], &rows));
+    for (int32_t y = MIDDLE - w.radius; y <= MIDDLE + w.radius; y++)
+      for (int32_t x = MIDDLE - w.radius; x <= MIDDLE + w.radius; x++)
+        if ((float)((x - MIDDLE) * (x - MIDDLE) + (y - MIDDLE) * (y - MIDDLE)) < w.limit) assert_taken(&rows, x, y);
+  }
+}
+
+/* And what descriptors read, in every direction; angles about those of the axes, where the square's sides are parallel to
+   the rows, too. */
+static void test_rows_of_descriptors(void **state) {
+  (void)state;
+  enum { MIDDLE = AFFINE_DESCRIBE_SIDE / 2, ANGLES = 1440, NEAR = 8 };
+  for (int32_t a = 0; a < ANGLES + 5 * NEAR; a++) {
+    const int32_t quarters = (a - ANGLES) / NEAR, steps = (a - ANGLES) % NEAR - NEAR / 2;
+    const float nearby = 0.25f * TWO_PI_FLOAT * (float)quarters + 0.0004f * (float)steps;
+    const float angle = a < ANGLES ? (float)a * (TWO_PI_FLOAT / (float)ANGLES) : nearby;
+    const patch_rows rows = describe_rows(angle);
+    const describe_window w =
+        describe_window_of((float)MIDDLE, (float)MIDDLE, 1.0f / AFFINE_DISTANCE, angle, RULE_LOWE);
+    for (int32_t y = MIDDLE - w.radius; y <= MIDDLE + w.radius; y++)
+      for (int32_t x = MIDDLE - w.radius; x <= MIDDLE + w.radius; x++) {
+        float row, column;
+        if (describe_place(&w, (float)(x - MIDDLE), (float)(y - MIDDLE), &row, &column)) assert_taken(&rows, x, y);
+      }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_large_patches),
-                                     cmocka_unit_test(test_moments_do_not_overflow)};
+                                     cmocka_unit_test(test_moments_do_not_overflow),
+                                     cmocka_unit_test(test_rows_of_orientation),
+                                     cmocka_unit_test(test_rows_of_descriptors)};
   return cmocka_run_group_tests_name("agree.affine_simd", tests, NULL, NULL);
 }
