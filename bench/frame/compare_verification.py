@@ -61,12 +61,14 @@ class Library:
     def __init__(self, path):
         self.binding = ctypes.CDLL(str(path))
 
-    def verify(self, a, b, model, threshold, camera=None, seed=0):
+    def verify(self, a, b, model, threshold, camera=None, seed=0, most=None):
         options, geometry = VerifyOptions(), Geometry()
         size = ctypes.c_size_t(ctypes.sizeof(options))
         if self.binding.hs_verify_options_init_sized(ctypes.byref(options), size, model) != 0:
             raise RuntimeError("hs_verify_options_init_sized failed")
         options.tolerance, options.seed = threshold, seed
+        if most:
+            options.max_iterations = most
         if camera:
             options.camera_a = options.camera_b = Camera(*camera)
         mask = np.zeros(len(a), np.uint8)
