@@ -72,10 +72,11 @@ static void copy_file(const char *from, const char *to) {
   free(bytes);
 }
 
-/* What a process leaves that is killed before its first commit, when SQLite has written some pages already. */
+/* What a process leaves that is killed before its first commit, when SQLite has written some pages already, found through a link. */
 static void test_killed_writer(void **state) {
   colmap_file *f = *state;
   char journal[SCRATCH_PATH_BYTES], copy[SCRATCH_PATH_BYTES], copied_journal[SCRATCH_PATH_BYTES];
+  char link[SCRATCH_PATH_BYTES];
   scratch_folder_path(&f->folder, "database.db-journal", journal);
   scratch_folder_path(&f->folder, "left_database.db", copy);
   scratch_folder_path(&f->folder, "left_database.db-journal", copied_journal);
@@ -90,7 +91,8 @@ static void test_killed_writer(void **state) {
   copy_file(f->path, copy);
   copy_file(journal, copied_journal);
   hs_colmap_close(database);
-  memcpy(f->path, copy, sizeof copy);
+  assert_int_equal(symlink(copy, scratch_folder_path(&f->folder, "link_database.db", link)), 0);
+  memcpy(f->path, link, sizeof link);
   database = colmap_file_open(f);
   hs_colmap_image image;
   assert_int_equal(hs_colmap_next_image(database, -1, &image), HS_OK);

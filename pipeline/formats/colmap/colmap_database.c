@@ -173,13 +173,14 @@ static bool read_first(const hs_colmap_database *database, char first[COLMAP_SIG
 /* Looks twice: a writer that makes the database may have finished between the look at its pages and that at its journal. */
 static hs_status check_signature(hs_colmap_database *database) {
   static const char signature[COLMAP_SIGNATURE_BYTES] = "SQLite format 3";
+  const char *name = sqlite3_db_filename(database->sqlite, "main"); /* where a link leads: there the journal is, too */
   for (int look = 0; look < 2; look++) {
     char first[COLMAP_SIGNATURE_BYTES];
     sqlite3_int64 size = 0;
     if (!read_first(database, first, &size)) return colmap_fail(database, HS_ERR_IO, "cannot be read");
     if (size == 0) return HS_OK;
     if (size < (sqlite3_int64)sizeof first) break;
-    if (memcmp(first, signature, sizeof first) == 0 || is_unfinished(database->path, first)) return HS_OK;
+    if (memcmp(first, signature, sizeof first) == 0 || is_unfinished(name, first)) return HS_OK;
   }
   return colmap_fail(database, HS_ERR_FORMAT, "not an SQLite database");
 }
