@@ -207,15 +207,18 @@ HS_API void hs_destroy(hs_context *context);
    (the most held at once in host memory, results excluded; lists are counted at their first planned capacity; in tiles
    where max_memory_bytes asks for them) and device_bytes, for 8-bit gray images without a mask. Where the options
    lead to a GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in
-   flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU.
-   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_LIMIT; with such options also those of hs_create. */
+   flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU. Where even the
+   smallest tiles need more than max_memory_bytes it is what these need, above the limit, and extraction is refused with
+   HS_ERR_LIMIT. Statuses: HS_ERR_ARGUMENT (a null pointer too), HS_ERR_OPTION, HS_ERR_LIMIT (sides beyond what can be worked
+   on); with such options also those of hs_create. */
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                                     uint64_t *device_bytes);
 
 /* The same for a file of this size that a CPU's context decodes while it works it off in tiles (see hs_extract_file): the
-   band of its rows counts too. type: of a sample there, HS_U16 where the file has 16 bits a sample, else HS_U8. Where these
-   options have files decoded first it is what hs_workspace_query says, and the picture comes on top of it. Statuses: as
-   hs_workspace_query; HS_ERR_ARGUMENT for other types. */
+   band of its rows counts too, as far as it has no room in memory that has another use later, so that wide, flat pictures
+   differ most from hs_workspace_query. type: of a sample there, HS_U16 where the file has 16 bits a sample, else HS_U8; tiles are
+   chosen anew for each type. Where these options have files decoded first it is what hs_workspace_query says, and the picture
+   comes on top of it. Statuses: as hs_workspace_query; HS_ERR_ARGUMENT for other types. */
 HS_API hs_status hs_workspace_query_rows(const hs_options *options, int32_t width, int32_t height, hs_sample_type type,
                                          uint64_t *host_bytes, uint64_t *device_bytes);
 

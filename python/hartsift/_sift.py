@@ -115,6 +115,14 @@ def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "n
     return result.view(_CvRecords)
 
 
+def _cv2_for_files() -> Any:
+    try:
+        import cv2
+    except ImportError as error:
+        raise ImportError("files of parameters need the package opencv-python") from error
+    return cv2
+
+
 def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoint, ...]":
     """Features, or an array of ``CV_KEYPOINT_DTYPE``, as cv2.KeyPoints. Needs the package cv2."""
     try:
@@ -342,8 +350,7 @@ class SIFT:
             target: a file's name, whose ending (.yml, .yaml, .xml, .json) tells the format; or an open
                 ``cv2.FileStorage``, which gets them as a map called ``name``.
         """
-        import cv2
-
+        cv2 = _cv2_for_files()
         if isinstance(target, (str, os.PathLike)):
             storage = cv2.FileStorage(os.fspath(target), cv2.FILE_STORAGE_WRITE)
             if not storage.isOpened():
@@ -374,8 +381,7 @@ class SIFT:
         Args:
             source: a file's name, or a ``cv2.FileNode``.
         """
-        import cv2
-
+        cv2 = _cv2_for_files()
         if isinstance(source, (str, os.PathLike)):
             try:
                 storage = cv2.FileStorage(os.fspath(source), cv2.FILE_STORAGE_READ)

@@ -279,6 +279,13 @@ def test_matches_as_opencv_takes_them(scene, turned):
 # ---- parameters in files of OpenCV's FileStorage
 
 
+def test_parameters_without_opencv(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    for call in (hartsift.SIFT().write, hartsift.SIFT().read):
+        with pytest.raises(ImportError, match="opencv-python"):
+            call(str(tmp_path / "f.yml"))
+
+
 PARAMETERS = ("getNFeatures", "getNOctaveLayers", "getContrastThreshold", "getEdgeThreshold", "getSigma")
 
 
