@@ -1,5 +1,5 @@
 /*
- * The engine of batches and what it is made of: queue, recycled buffers, digest; every failing allocation; stopping.
+ * The engine of batches and what it is made of: queue, recycled buffers; every failing allocation; stopping.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -15,107 +15,13 @@
 #include <cmocka.h>
 
 #include "pipeline/cli/batch/batch_engine.h"
-#include "pipeline/cli/batch/batch_reader.h"
 #include "pipeline/cli/batch/bounded_queue.h"
 #include "pipeline/cli/batch/buffer_pool.h"
 #include "pipeline/cli/batch/device_share.h"
 #include "pipeline/formats/common/content_digest.h"
-#include "pipeline/image_io/made_jpeg.h"
 #include "tests/support/counted_allocator.h"
-#include "tests/support/scratch_folder.h"
 
 enum { IMAGES = 24, NAME_BYTES = 64 };
-
-/* ---- digest */
-
-static uint64_t digest_once(const void *bytes, size_t size) {
-  digest_state state;
-  digest_start(&state);
-  digest_add(&state, bytes, size);
-  return digest_end(&state);
-}
-
-static uint64_t plain_fnv(const unsigned char *bytes, size_t size, size_t step) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0; i < size; i += step) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-  return hash;
-}
-
-/* By its definition, and whatever the pieces. */
-static void test_digest_of_bytes(void **state) {
-  (void)state;
-  /* A published vector of FNV-1a. */
-  assert_true(plain_fnv((const unsigned char *)"foobar", 6, 1) == UINT64_C(0x85944171f73967e8));
-  unsigned char bytes[300];
-  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * i >> 2);
-  for (size_t size = 0; size <= sizeof bytes; size++) {
-    unsigned char lanes[64];
-    for (size_t lane = 0; lane < 8; lane++) {
-      const uint64_t hash = plain_fnv(bytes + lane, size > lane ? size - lane : 0, 8);
-      for (size_t i = 0; i < 8; i++) lanes[8 * lane + i] = (unsigned char)(hash >> (8 * i));
-    }
-    const uint64_t expected = plain_fnv(lanes, sizeof lanes, 1);
-    assert_true(digest_once(bytes, size) == expected);
-    digest_state pieces;
-    digest_start(&pieces);
-    for (size_t first = 0, piece = 1; first < size; first += piece, piece = piece * 3 % 29) {
-      piece = piece < size - first ? piece : size - first;
-      digest_add(&pieces, bytes + first, piece);
-    }
-    assert_true(digest_end(&pieces) == expected);
-  }
-}
-
-static void test_digest_sees_every_field(void **state) {
-  (void)state;
-  hs_keypoint keypoint = {1, 2, 3, 0.5F, 0.25F, -1, 2};
-  uint8_t bytes[HS_DESCRIPTOR_LENGTH] = {7};
-  float floats[HS_DESCRIPTOR_LENGTH] = {0.5F};
-  hs_features features = {.count = 1, .keypoints = &keypoint, .descriptors = bytes};
-  const uint64_t digest = digest_features(&features);
-  float *const fields[] = {&keypoint.x, &keypoint.y, &keypoint.sigma, &keypoint.orientation, &keypoint.response};
-  for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-    *fields[i] += 1;
-    assert_true(digest_features(&features) != digest);
-    *fields[i] -= 1;
-  }
-  keypoint.octave = 0;
-  assert_true(digest_features(&features) != digest);
-  keypoint.octave = -1;
-  keypoint.level = 1;
-  assert_true(digest_features(&features) != digest);
-  keypoint.level = 2;
-  bytes[127] = 1;
-  assert_true(digest_features(&features) != digest);
-  bytes[127] = 0;
-  assert_true(digest_features(&features) == digest);
-  features.descriptor_type = HS_DESCRIPTOR_F32;
-  features.descriptors = floats;
-  assert_true(digest_features(&features) != digest);
-  features.descriptors = NULL;
-  features.descriptor_type = HS_DESCRIPTOR_NONE;
-  assert_true(digest_features(&features) != digest);
-}
-
-static void test_digest_of_files(void **state) {
-  (void)state;
-  scratch_folder folder;
-  char path[SCRATCH_PATH_BYTES];
-  digest_state digest;
-  const size_t bytes = 200001; /* several pieces and a rest */
-  unsigned char *content = malloc(bytes);
-  assert_non_null(content);
-  for (size_t i = 0; i < bytes; i++) content[i] = (unsigned char)(i * 31 >> 3);
-  scratch_folder_make(&folder);
-  scratch_write_file(scratch_folder_path(&folder, "file", path), content, bytes);
-  digest_start(&digest);
-  assert_int_equal(digest_add_file(&digest, path), HS_OK);
-  assert_true(digest.size == bytes && digest_end(&digest) == digest_once(content, bytes));
-  assert_int_equal(digest_add_file(&digest, scratch_folder_path(&folder, "absent", path)), HS_ERR_IO);
-  assert_int_equal(digest_add_file(&digest, folder.path), HS_ERR_IO);
-  scratch_folder_remove(&folder);
-  free(content);
-}
 
 /* ---- queue */
 
@@ -532,75 +438,21 @@ static void test_every_failing_allocation(void **state) {
   assert_false(failed);
 }
 
-/* ---- small JPEGs */
-
-#if HARTSIFT_HAVE_JPEG
-/* A JPEG that stays encoded. */
-static void keep_jpeg(const unsigned char *file, size_t size, batch_slot *slot) {
-  const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1};
-  *slot = (batch_slot){.status = HS_OK};
-  assert_int_equal(hs_load_image_memory(file, size, &keep, &slot->image), HS_OK);
-  assert_int_equal(slot->image.layout, HS_JPEG);
-}
-
-/* Readers decode small ones where as many images wait as there are readers, unless the GPU was asked for. What a file says of
-   itself stays, whether it is decoded or, as the last one, may not be for its memory. */
-static void test_readers_decode_small_files(void **state) {
-  (void)state;
-  const made_jpeg made = {.width = 40, .height = 30, .amplitude = 300, .sum = 2000, .quality = 80, .seed = 5};
-  unsigned char *bytes, *large = calloc(1, BATCH_SMALL_BYTES + 1);
-  size_t size;
-  int waiting[2];
-  hs_options device = {.decoder = HS_DECODER_AUTO};
-  hs_image pixels;
-  batch_slot slot;
-  batch_run batch = {.work = {.readers = 2, .devices = &device, .device_count = 1}, .load = {.keep_encoded = 1}};
-  batch.load.struct_size = sizeof batch.load;
-  assert_non_null(large);
-  assert_true(bounded_queue_make(&batch.ready, 2));
-  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
-  assert_int_equal(hs_load_image_memory(bytes, size, NULL, &pixels), HS_OK);
-  memcpy(large, bytes, size);
-  for (int i = 0; i < 6; i++) {
-    if (i == 1 || i == 2) bounded_queue_push(&batch.ready, &waiting[i - 1]);
-    if (i == 5) batch.load.max_memory_bytes = 1;
-    device.decoder = i == 3 ? HS_DECODER_GPU : HS_DECODER_AUTO;
-    keep_jpeg(i == 4 ? large : bytes, i == 4 ? BATCH_SMALL_BYTES + 1 : size, &slot);
-    slot.exif.focal_length = 35;
-    batch_decode_small(&batch, &slot);
-    assert_int_equal(slot.image.layout, i == 2 ? HS_GRAY : HS_JPEG);
-    assert_true(slot.exif.focal_length == 35);
-    if (i == 2) assert_memory_equal(slot.image.data, pixels.data, 40 * 30);
-    hs_image_free(&slot.image);
-  }
-  hs_image_free(&pixels);
-  bounded_queue_free(&batch.ready);
-  free(bytes);
-  free(large);
-}
-#endif
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_digest_of_bytes),
-    cmocka_unit_test(test_digest_sees_every_field),
-    cmocka_unit_test(test_digest_of_files),
-    cmocka_unit_test(test_slow_device_leaves_images),
-    cmocka_unit_test(test_speed_counts_the_time_at_work),
-    cmocka_unit_test(test_queue_keeps_the_order),
-    cmocka_unit_test(test_pool_uses_buffers_again),
-    cmocka_unit_test(test_pool_stays_bounded),
-    cmocka_unit_test(test_pool_without_memory),
-    cmocka_unit_test(test_results_are_those_of_single_calls),
-    cmocka_unit_test(test_failed_and_unwanted_images),
-    cmocka_unit_test(test_results_in_order),
-    cmocka_unit_test(test_no_images),
-    cmocka_unit_test(test_stopping),
-    cmocka_unit_test(test_contexts_that_cannot_be_made),
-    cmocka_unit_test(test_every_failing_allocation),
-#if HARTSIFT_HAVE_JPEG
-    cmocka_unit_test(test_readers_decode_small_files),
-#endif
+      cmocka_unit_test(test_slow_device_leaves_images),
+      cmocka_unit_test(test_speed_counts_the_time_at_work),
+      cmocka_unit_test(test_queue_keeps_the_order),
+      cmocka_unit_test(test_pool_uses_buffers_again),
+      cmocka_unit_test(test_pool_stays_bounded),
+      cmocka_unit_test(test_pool_without_memory),
+      cmocka_unit_test(test_results_are_those_of_single_calls),
+      cmocka_unit_test(test_failed_and_unwanted_images),
+      cmocka_unit_test(test_results_in_order),
+      cmocka_unit_test(test_no_images),
+      cmocka_unit_test(test_stopping),
+      cmocka_unit_test(test_contexts_that_cannot_be_made),
+      cmocka_unit_test(test_every_failing_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,91 @@
+/*
+ * Which JPEGs the readers of a batch decode, and that nothing else of a file changes by it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "pipeline/cli/batch/batch_reader.h"
+#include "pipeline/image_io/made_jpeg.h"
+#include "tests/support/skip.h"
+
+#if HARTSIFT_HAVE_JPEG
+
+enum { READERS = 2, WIDTH = 40, HEIGHT = 30 };
+
+typedef struct jpeg_case {
+  const char *what;
+  int waiting; /* images that wait for the devices */
+  hs_decoder decoder;
+  bool is_large;
+  uint64_t max_memory_bytes;
+  hs_pixel_layout layout; /* afterwards */
+} jpeg_case;
+
+static const jpeg_case cases[] = {
+    {.what = "none waits", .waiting = 0, .layout = HS_JPEG},
+    {.what = "fewer wait than there are readers", .waiting = READERS - 1, .layout = HS_JPEG},
+    {.what = "as many wait", .waiting = READERS, .layout = HS_GRAY},
+    {.what = "the GPU was asked for", .waiting = READERS, .decoder = HS_DECODER_GPU, .layout = HS_JPEG},
+    {.what = "a larger file", .waiting = READERS, .is_large = true, .layout = HS_JPEG},
+    {.what = "no memory for it", .waiting = READERS, .max_memory_bytes = 1, .layout = HS_JPEG},
+};
+
+/* A JPEG that stays encoded; the file says a focal length. */
+static void keep_jpeg(const unsigned char *file, size_t size, batch_slot *slot) {
+  const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1};
+  *slot = (batch_slot){.status = HS_OK, .exif.focal_length = 35};
+  assert_int_equal(hs_load_image_memory(file, size, &keep, &slot->image), HS_OK);
+  assert_int_equal(slot->image.layout, HS_JPEG);
+}
+
+static void check_case(const jpeg_case *c, const unsigned char *file, size_t size, const hs_image *pixels) {
+  const hs_options device = {.decoder = c->decoder};
+  batch_run batch = {
+      .work = {.readers = READERS, .devices = &device, .device_count = 1},
+      .load = {.struct_size = sizeof batch.load, .keep_encoded = 1, .max_memory_bytes = c->max_memory_bytes}};
+  int waiting[READERS];
+  batch_slot slot;
+  assert_true(bounded_queue_make(&batch.ready, READERS));
+  for (int i = 0; i < c->waiting; i++) bounded_queue_push(&batch.ready, &waiting[i]);
+  keep_jpeg(file, size, &slot);
+  batch_decode_small(&batch, &slot);
+  if (slot.image.layout != c->layout) fail_msg("%s", c->what);
+  assert_true(slot.exif.focal_length == 35); /* what a file says of itself stays */
+  if (c->layout == HS_GRAY) assert_memory_equal(slot.image.data, pixels->data, WIDTH * HEIGHT);
+  hs_image_free(&slot.image);
+  bounded_queue_free(&batch.ready);
+}
+
+static void test_readers_decode_small_files(void **state) {
+  (void)state;
+  const made_jpeg made = {.width = WIDTH, .height = HEIGHT, .amplitude = 300, .sum = 2000, .quality = 80, .seed = 5};
+  unsigned char *bytes, *large = calloc(1, BATCH_SMALL_BYTES + 1);
+  size_t size;
+  hs_image pixels;
+  assert_non_null(large);
+  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  assert_int_equal(hs_load_image_memory(bytes, size, NULL, &pixels), HS_OK);
+  memcpy(large, bytes, size);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    check_case(&cases[i], cases[i].is_large ? large : bytes, cases[i].is_large ? BATCH_SMALL_BYTES + 1 : size, &pixels);
+  hs_image_free(&pixels);
+  free(bytes);
+  free(large);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_readers_decode_small_files)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+SKIPPED_PROGRAM("built without libjpeg")
+
+#endif
