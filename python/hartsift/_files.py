@@ -153,7 +153,10 @@ def write_hdf5(file: Any, name: str, features: Features, *, exif: bool = False) 
     refuse_turned(features, exif, "hloc")
     if isinstance(file, (str, os.PathLike)):
         # Not an import statement: the package is optional, and not every release of it has type hints.
-        h5py = importlib.import_module("h5py")
+        try:
+            h5py = importlib.import_module("h5py")
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(f"{error}: pip install hartsift[hloc]", name=error.name) from error
         with h5py.File(os.fspath(file), "a") as opened:
             write_hdf5(opened, name, features, exif=exif)
         return

@@ -12,6 +12,14 @@ writes is put together by ``hartsift.parquet.merge``.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    # The command loads Ray only for its work: --help does without.
+    import sys
+
+    from ._ray_command import main
+
+    sys.exit(main())
+
 try:
     from ._ray_extract import extract
     from ._ray_match import match_pairs
@@ -19,10 +27,3 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"{error}: pip install hartsift[ray]", name=error.name) from error
 
 __all__ = ["extract", "match_pairs"]
-
-if __name__ == "__main__":
-    import sys
-
-    from ._ray_command import main
-
-    sys.exit(main())

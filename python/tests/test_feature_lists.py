@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -158,6 +159,12 @@ def test_hdf5(features, tmp_path):
         assert group["scores"][:].tobytes() == features.responses.tobytes()
     with pytest.raises(hartsift.ArgumentError):
         hartsift.write_hdf5(path, "x", hartsift.extract(SCENE, descriptor="none"))
+
+
+def test_hdf5_names_what_is_not_installed(features, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install hartsift\[hloc\]"):
+        hartsift.write_hdf5(tmp_path / "features.h5", "a", features)
 
 
 @pytest.mark.parametrize("descriptor", ["u8", "f32", "none"])

@@ -177,11 +177,30 @@ def test_what_is_not_parquet_is_the_command_s(command, photos, tmp_path):
     assert refused.returncode == 2 and refused.stderr.startswith(b"hartsift batch: ")
 
 
-@pytest.mark.parametrize("module, package, extra", [("parquet", "pyarrow", "parquet"), ("ray", "ray", "ray")])
-def test_what_is_not_installed_is_named(module, package, extra):
+@pytest.mark.parametrize(
+    "module, package, told",
+    [
+        ("parquet", "pyarrow", "pip install hartsift[parquet]"),
+        ("ray", "ray", "pip install hartsift[ray]"),
+        ("hloc", "hloc", "github.com/cvg/Hierarchical-Localization"),
+    ],
+)
+def test_what_is_not_installed_is_named(module, package, told):
     code = f"import sys; sys.modules[{package!r}] = None; import hartsift.{module}"
     process = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=False)
-    assert f"pip install hartsift[{extra}]" in process.stderr.decode().splitlines()[-1]
+    last = process.stderr.decode().splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError") and told in last
+
+
+@pytest.mark.parametrize("package", ["ray", "pyarrow"])
+def test_the_command_of_ray_explains_itself_without_it(package):
+    code = f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_module('hartsift.ray', run_name='__main__')"
+    command = [sys.executable, "-c", code]
+    told = subprocess.run([*command, "extract", "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert told.startswith("usage: python -m hartsift.ray extract") and "--num-gpus" in told
+    refused = subprocess.run([*command, "match", "features", "matches", "--pairs", "all"], stderr=subprocess.PIPE, check=False)
+    (line,) = refused.stderr.decode().splitlines()
+    assert refused.returncode == 2 and line.endswith("pip install hartsift[ray]")
 
 
 def test_the_command_names_what_is_not_installed():

@@ -12,8 +12,12 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
-import hloc.extractors
-import hloc.matchers
+try:
+    import hloc.extractors
+    import hloc.matchers
+except ModuleNotFoundError as error:
+    _missing = f"{error}: hartsift.hloc needs hloc (github.com/cvg/Hierarchical-Localization) and what its setup installs"
+    raise ModuleNotFoundError(_missing, name=error.name) from error
 
 __all__ = ["EXTRACT", "MATCH"]
 

@@ -1,0 +1,96 @@
+"""What the subcommands of ``python -m hartsift.ray`` do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, Dict
+
+import pyarrow.compute as pc
+import pyarrow.dataset as pd
+import ray
+from pyarrow import fs
+
+from . import ray as hartsift_ray
+from ._arguments import extraction_options
+from ._errors import ArgumentError
+from ._merge import find_files
+from ._ray_extract import dataset_of_images
+from ._sources import find_images, resolve
+
+# A writing task waits for storage, and must find room beside actors that wait for it.
+_WRITER_CPUS = 0.05
+
+
+def _existing_images(output: str, resume: bool) -> "set[str]":
+    """The images that an earlier run has written."""
+    system, path = resolve(output)
+    if system.get_file_info(path.rstrip("/")).type == fs.FileType.NotFound:
+        return set()
+    inside = system.get_file_info(fs.FileSelector(path.rstrip("/"), recursive=True))
+    files = [one.path for one in inside if one.path.endswith(".parquet")]
+    if files and not resume:
+        raise ArgumentError(f"{output}: has Parquet files already: expected another folder, or --resume, which adds images")
+    names: "set[str]" = set()
+    if files:
+        names.update(pd.dataset(files, filesystem=system).to_table(columns=["image"])["image"].to_pylist())
+    return names
+
+
+def _write(dataset: Any, output: str) -> None:
+    system, path = resolve(output)
+    dataset.write_parquet(
+        path,
+        filesystem=system,
+        ray_remote_args={"num_cpus": _WRITER_CPUS},
+        concurrency=len(ray.nodes()),
+        compression="zstd",
+        use_dictionary=["status", "method", "options"],
+    )
+
+
+def _pool(arguments: argparse.Namespace) -> Dict[str, Any]:
+    return {"num_cpus": arguments.num_cpus, "num_gpus": arguments.num_gpus, "concurrency": arguments.concurrency}
+
+
+def _failures(output: str, column: str) -> int:
+    """Counts rows with errors and prints how many there are."""
+    count = failed = 0
+    for system, path in find_files(output):
+        statuses = pd.dataset(path, filesystem=system).to_table(columns=["status"])["status"]
+        count += len(statuses)
+        failed += pc.sum(pc.not_equal(statuses, "HS_OK")).as_py() or 0
+    print(f"{count} {column}, {failed} of them failed: {output}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def extract_images(arguments: argparse.Namespace) -> int:
+    """``extract``; the exit status: 1 where images failed."""
+    done = _existing_images(arguments.output, arguments.resume)
+    sources = [source for source in find_images(arguments.images) if source.name not in done]
+    if sources:
+        ray.init(address=arguments.address, ignore_reinit_error=True)
+        options = extraction_options(arguments)
+        images = dataset_of_images(sources, arguments.batch_size)
+        dataset = hartsift_ray.extract(images, batch_size=arguments.batch_size, **_pool(arguments), **options)
+        _write(dataset, arguments.output)
+    return _failures(arguments.output, "images")
+
+
+def match_features(arguments: argparse.Namespace) -> int:
+    """``match``; the exit status: 1 where pairs failed."""
+    _existing_images(arguments.output, False)
+    ray.init(address=arguments.address, ignore_reinit_error=True)
+    model = None if arguments.model == "none" else arguments.model
+    dataset = hartsift_ray.match_pairs(
+        arguments.features,
+        arguments.pairs,
+        model=model,
+        ratio=arguments.ratio,
+        mutual=arguments.mutual,
+        max_distance=arguments.max_distance,
+        tolerance=arguments.tolerance,
+        **_pool(arguments),
+    )
+    _write(dataset, arguments.output)
+    return _failures(arguments.output, "pairs")
