@@ -157,7 +157,8 @@ static cli_exit run_merge(merge_job *job) {
   result = result == CLI_DONE ? put_all(job) : result;
   result = result == CLI_DONE ? write_manifest(job, &failed) : result;
   if (result == CLI_DONE && !values[OPTION_QUIET].given)
-    cli_note("%zu images of %zu manifests, %zu of them failed there: %s", job->inputs.count, job->inputs.shard_count,
+    cli_note("%zu image%s of %zu manifest%s, %zu of them failed there: %s", job->inputs.count,
+             job->inputs.count == 1 ? "" : "s", job->inputs.shard_count, job->inputs.shard_count == 1 ? "" : "s",
              failed, job->manifest.csv_path);
   return result;
 }

@@ -19,9 +19,15 @@ cuda_options=(-DHARTSIFT_CUDA=OFF)
 if has_gpu && find_nvcc >/dev/null; then
   cuda_options=(-DHARTSIFT_CUDA=AUTO -DHARTSIFT_CUDA_ARCHITECTURES=native)
 fi
-echo "Building hartsift in build/default"
+build=(cmake --build --preset default --target hartsift_products)
+echo "Building hartsift in build/default: a minute or two, more with GPU code"
 run_quietly cmake --preset default "${cuda_options[@]}"
-run_quietly cmake --build --preset default --target hartsift_products
+# On a terminal Ninja says in one line how far it is.
+if [ -t 1 ]; then
+  "${build[@]}"
+else
+  run_quietly "${build[@]}"
+fi
 
 hartsift=build/default/hartsift
 out=build/quickstart

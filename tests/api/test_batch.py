@@ -244,6 +244,8 @@ class Options(BatchCase):
         self.assertEqual(errors.count("\n"), 1)
         summary = last["summary"]
         self.assertEqual([summary[key] for key in ("images", "done", "kept", "failed")], [4, 3, 0, 1])
+        # The rate is that of the images done; both are rounded to thousandths.
+        self.assertLess(summary["images_per_second"] * summary["seconds"], 3.5)
         self.assertEqual(set(summary["cpu_seconds"]), {"read", "extract", "write"})
         self.assertEqual(set(summary["busy"]), {"read", "write", "devices"})
         for part in (summary["busy"]["read"], summary["busy"]["write"], *summary["busy"]["devices"]):

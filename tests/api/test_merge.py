@@ -82,7 +82,8 @@ class Shards(MergeCase):
             os.remove(self.path("out", f"manifest-{i}-of-4.csv"))
         self.assertEqual(self.tree("out"), self.tree("one"))
         # Now a whole batch: as an input it is one.
-        self.merge("out", "-o", "copy", "-q")
+        _, errors = self.merge("out", "-o", "copy")
+        self.assertIn("11 images of 1 manifest, 3 of them failed there", errors)
         self.assertEqual(self.tree("copy"), self.tree("one"))
 
     def test_database_is_that_of_one_run(self):

@@ -55,10 +55,8 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
   }
 }
 
-/* Images a second in this run. */
-static double rate_of(const batch_report *report) {
-  return progress_line_rate(&report->line, report->done + report->failed);
-}
+/* Images a second in this run, without those that failed. */
+static double rate_of(const batch_report *report) { return progress_line_rate(&report->line, report->done); }
 
 void batch_report_progress(batch_report *report) {
   const size_t worked = report->done + report->failed;
@@ -87,8 +85,8 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
   progress_line_clear(&report->line);
   if (report->has_json) print_summary(report, seconds, devices, times);
   if (!report->is_quiet) {
-    fprintf(stderr, "%zu images: %zu done, %zu kept, %zu failed, %.1f s, %.1f a second on ", report->total,
-            report->done, report->kept, report->failed, seconds, rate_of(report));
+    fprintf(stderr, "%zu image%s: %zu done, %zu kept, %zu failed, %.1f s, %.1f a second on ", report->total,
+            report->total == 1 ? "" : "s", report->done, report->kept, report->failed, seconds, rate_of(report));
     for (int32_t i = 0; i < devices->count; i++) {
       char name[32];
       batch_device_name(&devices->each[i], name, sizeof name);

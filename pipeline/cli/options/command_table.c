@@ -133,8 +133,8 @@ static const char *const stats_details[] = {
     "tile of it: tiles from the top-left corner, row by row, the last ones as small as what is left. IMAGE is a PNG, "
     "JPEG, TIFF, WebP, BMP, PGM, PPM or PAM file, '-' for standard input, or @scene[:WxH[:SEED]]; colour is read as gray, and 16-bit "
     "values count as they are.",
-    "CSV with the columns x, y, width, height, sum, mean, min, max, above; with --json, or where FILE ends in .json, "
-    "{\"tiles\": [{the same names}, ...]}.",
+    "CSV with the columns x, y, width, height (of the tile, pixels), sum, mean, min, max, above (how many pixels have a value "
+    "above --threshold); with --json, or where FILE ends in .json, {\"tiles\": [{the same names}, ...]}.",
     NULL,
 };
 
@@ -167,8 +167,8 @@ static const char *const bench_details[] = {
     "ways are verified first and timed by turns. Prints a table in Markdown, or with --json a list of records: name, width, "
     "height, program, profile, device, threads, features, median_ms, min_ms, p90_ms, ratio (to the first way).",
     "--against compares with OpenCV's cv::SIFT (and profile opencv) or with VLFeat (and profile vlfeat, both at contrast "
-    "0.04) on the CPU, with the peak memory of each; it needs hartsift-bench-peers beside this command, which is built "
-    "where the libraries are found.",
+    "0.04) on the CPU, with the peak memory of each; it needs hartsift-bench-peers beside this command, which a "
+    "build of all targets makes where the libraries are found (libopencv-dev, libvlfeat-dev).",
     NULL,
 };
 

@@ -71,9 +71,9 @@ void pair_output_end(pair_output *output) {
              totals->verified == 1 ? "" : "s", totals->inliers);
   }
   const double seconds = progress_line_seconds(&output->line);
-  cli_note("%s: %zu images, %zu pair%s (%zu already had matches, %zu failed), %" PRIu64
+  cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %zu failed), %" PRIu64
            " matches%s, %.0f ms, %.0f pairs a second",
-           output->images->path, output->images->count, totals->pairs, totals->pairs == 1 ? "" : "s", totals->kept,
-           totals->failed, totals->matches, verified, seconds * 1e3,
-           progress_line_rate(&output->line, totals->done + totals->failed));
+           output->images->path, output->images->count, output->images->count == 1 ? "" : "s", totals->pairs,
+           totals->pairs == 1 ? "" : "s", totals->kept, totals->failed, totals->matches, verified, seconds * 1e3,
+           progress_line_rate(&output->line, totals->done));
 }
