@@ -152,9 +152,9 @@ with hartsift.ColmapDatabase(folder / "database.db", read_only=True) as database
 # How long for a million
 # ----------------------
 #
-# On one machine with a GPU and 16 cores decoding JPEGs takes longest; :doc:`/guide/collections` has the measured rates and the
-# arithmetic up to a hundred million, and how to run this on a Ray cluster (``hartsift.ray``). The command does the same without
-# Python:
+# On one machine with a GPU that decodes baseline JPEGs too, the GPU is what all wait for; where the cores decode, it is they.
+# :doc:`/guide/collections` has the measured rates and the arithmetic up to a hundred million, and how to run this on a Ray cluster
+# (``hartsift.ray``). The command does the same without Python:
 #
 # .. code-block:: sh
 #
