@@ -21,7 +21,7 @@ const char *plan_buffer_name(plan_buffer buffer) {
       "levels",   "blur work",     "detect work", "candidates",  "settled", "dog",     "top levels",
       "counts",   "keypoints",     "features",    "descriptors", "sources", "picture", "mask",
       "selected", "records",       "gray",        "histogram",   "scratch", "base",    "strays",
-      "order",    "feature order", "shapes",      "warped",      "graph",   "frames"};
+      "order",    "feature order", "shapes",      "warped",      "graph",   "frames",  "rows"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
 

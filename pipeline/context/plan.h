@@ -58,6 +58,7 @@ typedef enum plan_buffer {
   BUFFER_WARPED,                       /* host: the patches of shapes that threads are at */
   BUFFER_GRAPH,                        /* host: the jobs of a frame whose stages run at the same time */
   BUFFER_FRAMES,                       /* device: their frames as hs_frame, when results stay there */
+  BUFFER_ROWS,                         /* host, tiles on a device: rows of a picture that is not held */
   PLAN_BUFFER_COUNT
 } plan_buffer;
 

@@ -282,13 +282,14 @@ hs_status plan_make_tiled(const plan_request *request, uint64_t bytes, frame_pla
   return make(request, TILE_SIDE_LEAST, plan) ? HS_OK : HS_ERR_LIMIT;
 }
 
-hs_status plan_make_tile_lists(const plan_request *request, frame_plan *plan) {
+hs_status plan_make_tile_lists(const plan_request *request, size_t band_bytes, frame_plan *plan) {
   memset(plan, 0, sizeof *plan);
   plan->request = *request;
   if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK)
     return HS_ERR_LIMIT;
   plan_decide_capacities(plan);
   const bool ok = plan_add_lists(plan) && add_order(plan) &&
-                  add(plan, BUFFER_STRAYS, 0, TILE_DEVICE_STRAYS, TILE_STRAY_BYTES, STEP_PYRAMID, STEP_DESCRIBE);
+                  add(plan, BUFFER_STRAYS, 0, TILE_DEVICE_STRAYS, TILE_STRAY_BYTES, STEP_PYRAMID, STEP_DESCRIBE) &&
+                  add(plan, BUFFER_ROWS, 0, band_bytes, 1, STEP_PYRAMID, STEP_DESCRIBE);
   return ok ? HS_OK : HS_ERR_LIMIT;
 }

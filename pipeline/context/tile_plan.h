@@ -49,8 +49,8 @@ hs_status plan_make_tiled(const plan_request *request, uint64_t most, frame_plan
 /* The next side to try where tiles of this one do not fit: three quarters of it, or two thirds of those. */
 int32_t plan_smaller_tile(int32_t side);
 
-/* The plan of what a frame has on the host whose tiles are worked off on a device: the lists, strays, and the scratch
-   for putting keypoints and features in order. */
-hs_status plan_make_tile_lists(const plan_request *request, frame_plan *plan);
+/* The plan of what a frame has on the host whose tiles are worked off on a device: the lists, strays, the scratch for putting
+   keypoints and features in order, and, in its place while the first octave is worked off, band_bytes for rows of the picture. */
+hs_status plan_make_tile_lists(const plan_request *request, size_t band_bytes, frame_plan *plan);
 
 #endif

@@ -112,6 +112,12 @@ hs_status cuda_tiles_prepare(hs_context *c, const frame_request *r, hs_status st
   return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, WITHOUT_CUDA);
 }
 
+void cuda_tiles_rows(const hs_context *c, const plane_region *core, int32_t *y0, int32_t *y1) {
+  (void)c;
+  (void)core;
+  *y0 = *y1 = 0;
+}
+
 hs_status cuda_tile_begin(hs_context *c, const frame_request *r, const cuda_tile *tile) {
   (void)r;
   (void)tile;
@@ -127,6 +133,14 @@ hs_status cuda_tile_finish(hs_context *c, const cuda_tile *tile, cuda_tile_resul
 void cuda_tiles_abandon(hs_context *c) { (void)c; }
 
 bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
+  (void)c;
+  (void)r;
+  (void)device_bytes;
+  (void)host_bytes;
+  return false;
+}
+
+bool cuda_tiles_query_rows(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
   (void)c;
   (void)r;
   (void)device_bytes;

@@ -112,17 +112,23 @@ static size_t bytes_beside(hs_context *c, const cuda_frame_place *place, size_t 
   return 0;
 }
 
+hs_status cuda_plan_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+  cuda_state *s = c->cuda;
+  size_t bytes;
+  s->untiled_bytes = SIZE_MAX;
+  const hs_status st = make_plan(c, r, place);
+  if (st == HS_OK && hs_size_mul(s->plan.device_bytes, cuda_group_of(place), &bytes)) s->untiled_bytes = bytes;
+  return st;
+}
+
 hs_status cuda_make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
   cuda_state *s = c->cuda;
   const source_view *v = &r->source;
-  s->untiled_bytes = SIZE_MAX;
-  const hs_status st = make_plan(c, r, place);
+  const hs_status st = cuda_plan_room(c, r, place);
   if (st != HS_OK) return st;
   const uint64_t limit = c->options.max_memory_bytes;
-  size_t bytes;
-  const bool counted = hs_size_mul(s->plan.device_bytes, cuda_group_of(place), &bytes);
-  if (counted) s->untiled_bytes = bytes;
-  if (!counted || (limit > 0 && bytes > limit - bytes_beside(c, place, bytes)))
+  const size_t bytes = s->untiled_bytes;
+  if (bytes == SIZE_MAX || (limit > 0 && bytes > limit - bytes_beside(c, place, bytes)))
     return CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
                         cuda_group_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);

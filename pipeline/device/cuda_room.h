@@ -17,6 +17,9 @@ bool cuda_wants_blur_work(const hs_context *context);
 
 /* A slab of at least so many bytes. */
 hs_status cuda_make_slab(hs_context *context, size_t bytes);
+/* The plan of a frame: state->plan, and untiled_bytes, what its slab takes. Statuses: HS_ERR_LIMIT: a size does not fit, and
+   untiled_bytes is SIZE_MAX. */
+hs_status cuda_plan_room(hs_context *context, const frame_request *request, const cuda_frame_place *place);
 /* Plan and slab for a frame. */
 hs_status cuda_make_room(hs_context *context, const frame_request *request, const cuda_frame_place *place);
 /* Pinned memory for the results of `group` pictures, and for those beyond a frame's own. */

@@ -8,6 +8,7 @@
 #include "pipeline/device/cuda_tiles.h"
 #include "stages/affine.h"
 #include "stages/detect.h"
+#include "stages/refine.h"
 
 /* Crops begin on whole alignments of planes and end on even samples of every octave that a tile has. */
 enum { CROP_COLUMNS = PLANE_ALIGNMENT_FLOATS, CROP_ROWS = 16, PICTURE_ALIGNMENT = 128 };
@@ -41,6 +42,25 @@ plane_region cuda_tile_pixels(const plan_request *r, const pyramid_geometry *g, 
   if (first < 0) return (plane_region){crop->x0 / 2, crop->y0 / 2, crop->x1 / 2, crop->y1 / 2};
   return (plane_region){crop->x0 << first, crop->y0 << first, crop->x1 == g->width[0] ? r->width : crop->x1 << first,
                         crop->y1 == g->height[0] ? r->height : crop->y1 << first};
+}
+
+void cuda_tile_rows(const plan_request *r, const pyramid_geometry *g, const plane_region *core, int32_t *y0,
+                    int32_t *y1) {
+  const bool from_top = core->y0 < REFINE_STEPS, to_end = g->height[0] - core->y1 < REFINE_STEPS;
+  const plane_region about = {core->x0, from_top ? 0 : core->y0 - REFINE_STEPS, core->x1,
+                              to_end ? g->height[0] : core->y1 + REFINE_STEPS};
+  const plane_region crop = cuda_tile_crop(r, g, 0, &about), pixels = cuda_tile_pixels(r, g, &crop);
+  *y0 = pixels.y0;
+  *y1 = pixels.y1;
+}
+
+bool cuda_tile_band_bytes(const frame_plan *plan, size_t row_bytes, size_t *bytes) {
+  const plan_request *r = &plan->request;
+  const pyramid_geometry *g = &plan->geometry;
+  const int32_t margin = tile_margins_of(r, g->octave_count).other[0][0] + base_margin(r, 0) + REFINE_STEPS;
+  const size_t samples = (size_t)plan->tile_side + 2 * ((size_t)margin + CROP_ROWS), all = (size_t)r->height;
+  const size_t rows = g->first_octave < 0 ? samples / 2 + 1 : (samples + 1) << g->first_octave;
+  return hs_size_mul(rows < all ? rows : all, row_bytes, bytes);
 }
 
 static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }

@@ -28,6 +28,14 @@ plane_region cuda_tile_crop(const plan_request *request, const pyramid_geometry 
 /* The pixels that a crop of the first octave is made of. */
 plane_region cuda_tile_pixels(const plan_request *request, const pyramid_geometry *geometry, const plane_region *crop);
 
+/* The rows [*y0, *y1) of the picture for the tile `core` of the first octave, for its parts, and for the samples where candidates
+   from it may end that move by one sample a step. */
+void cuda_tile_rows(const plan_request *request, const pyramid_geometry *geometry, const plane_region *core,
+                    int32_t *y0, int32_t *y1);
+
+/* Bytes of the most of such rows, of row_bytes each. False: a size does not fit. */
+bool cuda_tile_band_bytes(const frame_plan *plan, size_t row_bytes, size_t *bytes);
+
 /* Bytes from row to row of a crop of the picture, and from row to row of the base of an octave but the first, in floats. */
 size_t cuda_tile_pitch(const frame_plan *plan, size_t pixel_bytes);
 size_t cuda_tile_base_stride(const frame_plan *plan, int32_t octave);

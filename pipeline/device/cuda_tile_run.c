@@ -127,12 +127,13 @@ static stage_status copy_plane(const plane_view *to, int32_t to_x, int32_t to_y,
 /* The pixels of the crop to the device. */
 static stage_status upload(const tile_run *t, source_view *crop) {
   cuda_state *s = t->state;
-  const source_view *whole = &t->request->source;
+  const source_view *whole = &t->tile->source;
   const size_t pixel_bytes = source_pixel_bytes(whole->type, whole->layout);
   const plane_region r = cuda_tile_pixels(&s->plan.request, &s->plan.geometry, &t->crop);
   frame_request request = {.source = *whole};
+  /* As a number: where row 0 would be may belong to nothing. */
   request.source.data =
-      (const unsigned char *)whole->data + (size_t)r.y0 * whole->stride_bytes + (size_t)r.x0 * pixel_bytes;
+      (const void *)((uintptr_t)whole->data + (uintptr_t)r.y0 * whole->stride_bytes + (uintptr_t)r.x0 * pixel_bytes);
   request.source.width = r.x1 - r.x0;
   request.source.height = r.y1 - r.y0;
   const cuda_frame_place place = {0};

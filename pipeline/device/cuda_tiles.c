@@ -47,7 +47,13 @@ static bool plan_side(const hs_context *c, const frame_request *r, int32_t side,
   const cuda_tile_needs needs = {source_pixel_bytes(r->source.type, r->source.layout), cuda_wants_blur_work(c),
                                  scratch_bytes};
   const plan_request request = request_of(c, r);
+  plan_request lists = request;
+  size_t band_bytes = 0;
+  lists.keypoint_capacity = c->keypoint_capacity;
+  lists.feature_capacity = c->feature_capacity;
   if (!cuda_tile_plan_make(&request, &needs, side, &room->device)) return false;
+  if (r->feed && !cuda_tile_band_bytes(&room->device, r->feed->row_bytes, &band_bytes)) return false;
+  if (plan_make_tile_lists(&lists, band_bytes, &room->lists) != HS_OK) return false;
   room->device_bytes = room->device.device_bytes;
   room->host_bytes = room->lists.host_bytes + context_scratch_bytes(&c->options, &room->lists) +
                      CUDA_TILE_SLOTS * cuda_tile_result_bytes(&room->device) + staging_bytes(&room->device, &r->source);
@@ -56,10 +62,6 @@ static bool plan_side(const hs_context *c, const frame_request *r, int32_t side,
 
 /* The largest tiles that fit, the smallest where none do. False: a size fits no type. */
 static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_room *room) {
-  plan_request lists = request_of(c, r);
-  lists.keypoint_capacity = c->keypoint_capacity;
-  lists.feature_capacity = c->feature_capacity;
-  if (plan_make_tile_lists(&lists, &room->lists) != HS_OK) return false;
   for (int32_t side = TILE_SIDE_MOST; side >= TILE_SIDE_LEAST; side = plan_smaller_tile(side))
     if (plan_side(c, r, side, room) && room->device_bytes <= room->device_most && room->host_bytes <= room->host_most)
       return true;
@@ -116,12 +118,34 @@ hs_status cuda_tiles_prepare(hs_context *c, const frame_request *r, hs_status st
   return st == HS_OK ? st : context_give_up_room(c, st);
 }
 
+void cuda_tiles_rows(const hs_context *c, const plane_region *core, int32_t *y0, int32_t *y1) {
+  const frame_plan *plan = &c->cuda->plan;
+  cuda_tile_rows(&plan->request, &plan->geometry, core, y0, y1);
+}
+
+/* What a frame of this room holds. */
+static void bytes_of(const hs_context *c, const tiled_room *room, uint64_t *device_bytes, uint64_t *host_bytes) {
+  *device_bytes = room->device_bytes + sizeof(vote_scales);
+  *host_bytes = room->host_bytes + sizeof *c->cuda->mail;
+}
+
 bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
   const uint64_t limit = c->options.max_memory_bytes, untiled_bytes = c->cuda->plan.device_bytes;
   tiled_room room = {.device_most = limit, .host_most = limit};
   if (limit == 0 || untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes >= untiled_bytes)
     return false;
-  *device_bytes = room.device_bytes + sizeof(vote_scales);
-  *host_bytes = room.host_bytes + sizeof *c->cuda->mail;
+  bytes_of(c, &room, device_bytes, host_bytes);
+  return true;
+}
+
+bool cuda_tiles_query_rows(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
+  const uint64_t limit = c->options.max_memory_bytes;
+  const cuda_frame_place whole = {.octaves = c->options.device == HS_DEVICE_HYBRID ? c->options.split : 0};
+  tiled_room room = {.device_most = limit, .host_most = limit};
+  (void)cuda_plan_room(c, r, &whole); /* what does not even have a plan needs tiles */
+  if (c->cuda->untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes > limit ||
+      room.host_bytes > limit)
+    return false;
+  bytes_of(c, &room, device_bytes, host_bytes);
   return true;
 }

@@ -18,6 +18,7 @@ typedef struct cuda_tile {
   const detect_stray *seed; /* null: the tile is searched */
   bool gives_base;          /* the samples of the next octave's level 0 that lie in it are taken */
   int32_t slot;             /* 0..CUDA_TILE_SLOTS-1 */
+  source_view source;       /* the picture, or, at the place where it would be, the rows of cuda_tiles_rows */
 } cuda_tile;
 
 /* What was found in a tile, in pinned memory of the context until the slot's next tile. Counts go on past the capacities. */
@@ -37,6 +38,10 @@ typedef struct cuda_tile_result {
    returned, with its message, where tiles are no remedy. Statuses: also HS_ERR_DEVICE. */
 hs_status cuda_tiles_prepare(hs_context *context, const frame_request *request, hs_status status);
 
+/* The rows [*y0, *y1) that the tile `core` of the first octave, and whatever is done for it, wants of a picture that comes in rows.
+   They may be overwritten when the tile is finished. */
+void cuda_tiles_rows(const hs_context *context, const plane_region *core, int32_t *y0, int32_t *y1);
+
 /* Starts a tile, after those that were started before. Its slot's tile before is finished. Statuses: HS_ERR_DEVICE,
    HS_ERR_MEMORY; no tile is under way then. */
 hs_status cuda_tile_begin(hs_context *context, const frame_request *request, const cuda_tile *tile);
@@ -48,5 +53,10 @@ void cuda_tiles_abandon(hs_context *context);
 /* After cuda_frame_query: bytes on the device and of the host (lists, scratch and pinned memory) where such a frame is worked
    off in tiles within max_memory_bytes; false, and nothing set, where it is not. */
 bool cuda_tiles_query(hs_context *context, const frame_request *request, uint64_t *device_bytes, uint64_t *host_bytes);
+
+/* Whether a frame of request->feed needs tiles and fits in them within max_memory_bytes: only then may it come in rows, with
+   untiled_status HS_ERR_LIMIT. Then *device_bytes and *host_bytes as above. */
+bool cuda_tiles_query_rows(hs_context *context, const frame_request *request, uint64_t *device_bytes,
+                           uint64_t *host_bytes);
 
 #endif

@@ -6,6 +6,7 @@
 #include "pipeline/device/backend.h"
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_jpeg.h"
+#include "pipeline/device/cuda_tiles.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/frame/extract_rows.h"
 #include "pipeline/frame/equalize_picture.h"
@@ -167,7 +168,15 @@ hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *m
   return extract(c, image, mask, c->options.descriptor, true, features);
 }
 
-bool extract_rows_may(const hs_context *c) { return !c->cuda && context_may_take_rows(&c->options, &c->params); }
+bool extract_rows_may(const hs_context *c) { return context_may_take_rows(&c->options, &c->params); }
+
+/* Whether tiles are wanted and their rows fit: of the device where there is one, else of the CPU. */
+static bool fits_in_rows(hs_context *c, frame_request *request) {
+  uint64_t device_bytes, host_bytes;
+  if (!c->cuda) return context_fits_in_rows(c, request);
+  request->untiled_status = HS_ERR_LIMIT;
+  return cuda_tiles_query_rows(c, request, &device_bytes, &host_bytes);
+}
 
 bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs_image *mask, hs_features *features,
                   hs_status *st) {
@@ -175,12 +184,16 @@ bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs
   frame_request request = {.feed = feed, .descriptor_bytes = features_descriptor_bytes(type), .may_tile = true};
   frame_output out;
   *st = image_view_source(c, image, &request.source);
-  if (*st == HS_OK && !context_fits_in_rows(c, &request)) return false;
+  if (*st == HS_OK && !fits_in_rows(c, &request)) {
+    context_clear_error(c);
+    return false;
+  }
   if (*st == HS_OK) *st = image_view_filter(c, image, mask, &request.filter);
   if (*st == HS_OK) *st = run_listed(c, &request, &out);
   if (*st == HS_OK) *st = copy_out(c, image, &out, type, features);
-  /* Lists that grew may leave no room for rows. */
-  if (*st != HS_ERR_LIMIT || feed->failure != HS_OK) return true;
+  /* Lists that grew may leave no room for rows, and a device no room for tiles. */
+  const bool is_full = *st == HS_ERR_LIMIT || backend_falls_back(c, *st);
+  if (!is_full || feed->failure != HS_OK) return true;
   context_clear_error(c);
   return false;
 }

@@ -9,7 +9,7 @@
 static bool extract_in_rows(hs_context *c, const file_source *source, const hs_image *mask, hs_features *features,
                             hs_status *st) {
   file_rows rows;
-  if (!extract_rows_may(c) || source->keep_encoded || !file_rows_open(source, &rows)) return false;
+  if (!extract_rows_may(c) || !file_rows_open(source, &rows)) return false;
   const bool done = extract_rows(c, &rows.image, &rows.feed, mask, features, st);
   file_rows_close(&rows);
   return done;

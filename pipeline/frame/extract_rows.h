@@ -6,8 +6,8 @@
 
 #include "pipeline/context/context.h"
 
-/* Whether such pictures are taken at all with the context's options: in tiles on the CPU, where candidates move by one sample a
-   step and pixels need not be seen twice. */
+/* Whether such pictures are taken at all with the context's options: in tiles, where candidates move by one sample a step and
+   pixels need not be seen twice. */
 bool extract_rows_may(const hs_context *context);
 
 /* Extracts the features of the picture that the feed gives the rows of; image: what it is, data not null and never read. False:

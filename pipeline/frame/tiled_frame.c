@@ -98,7 +98,7 @@ static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_f
 }
 
 static cuda_tile tile_of(const tiled_frame *f, const tile_work *work) {
-  return (cuda_tile){f->octave, work->core, work->seed, work->gives_base, work->slot};
+  return (cuda_tile){f->octave, work->core, work->seed, work->gives_base, work->slot, f->source};
 }
 
 /* The same on the device, which describes them as well; they stay in its memory. */
@@ -266,28 +266,38 @@ static bool tile_at(const tiled_frame *f, int32_t n, tile_work *work) {
   return true;
 }
 
-/* A device begins each tile before the host lists what the one before has. */
-static stage_status begin(tiled_frame *f, tile_work *work) {
-  const cuda_tile tile = tile_of(f, work);
-  work->begun = true;
-  return tile_on_device_begin(f->context, f->request, &tile);
-}
-
 /* The rows that a tile of the first octave wants, where the picture comes in rows. */
 static stage_status hold_rows(tiled_frame *f, const plane_region *core) {
   const frame_plan *plan = &f->context->plan;
   int32_t y0, y1;
   if (!f->band.feed || f->octave > 0) return STAGE_OK;
-  tile_rows(&f->tile.margins, &plan->request, &plan->geometry, core, &y0, &y1);
+  if (f->on_device)
+    cuda_tiles_rows(f->context, core, &y0, &y1);
+  else
+    tile_rows(&f->tile.margins, &plan->request, &plan->geometry, core, &y0, &y1);
   return row_band_hold(&f->band, y0, y1, &f->source) ? STAGE_OK : STAGE_CANCELLED;
 }
 
 static stage_status begin_rows(tiled_frame *f) {
   const frame_plan *plan = &f->context->plan;
-  const plan_entry *e = plan_find(plan, BUFFER_BASE, 0);
+  const plan_entry *e = plan_find(plan, f->on_device ? BUFFER_ROWS : BUFFER_BASE, 0);
   const bool begun =
       row_band_begin(&f->band, f->request->feed, plan->request.height, f->context->slab + e->offset, e->bytes);
   return begun ? STAGE_OK : STAGE_CANCELLED;
+}
+
+/* A device begins each tile before the host lists what the one before has, unless its rows would take the place of that one's,
+   of which parts and strays may still be wanted. */
+static bool begins_early(const tiled_frame *f, const tile_work *now, const tile_work *next) {
+  const bool in_rows = f->band.feed && f->octave == 0;
+  return f->on_device && (!in_rows || next->core.y0 == now->core.y0);
+}
+
+static stage_status begin(tiled_frame *f, tile_work *work) {
+  const stage_status st = hold_rows(f, &work->core);
+  const cuda_tile tile = tile_of(f, work);
+  work->begun = true;
+  return st == STAGE_OK ? tile_on_device_begin(f->context, f->request, &tile) : st;
 }
 
 static stage_status work_off_tiles(tiled_frame *f, int32_t octave) {
@@ -295,10 +305,11 @@ static stage_status work_off_tiles(tiled_frame *f, int32_t octave) {
   f->octave = octave;
   if (!f->on_device) tile_levels_begin(&f->tile, f->context, &f->source, octave);
   bool more = tile_at(f, 0, &now);
-  stage_status st = more && f->on_device ? begin(f, &now) : STAGE_OK;
+  stage_status st = STAGE_OK;
+  if (more && f->on_device) st = begin(f, &now);
   for (int32_t n = 1; more && st == STAGE_OK; n++, now = next) {
     more = tile_at(f, n, &next);
-    if (more && f->on_device) st = begin(f, &next);
+    if (more && begins_early(f, &now, &next)) st = begin(f, &next);
     if (st == STAGE_OK) st = hold_rows(f, &now.core);
     if (st == STAGE_OK) st = step(f, work_off(f, &now), &now.core);
   }

@@ -9,14 +9,27 @@
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/device/cuda_tiles.h"
 
-/* On a device the plan depends on choices of the device's context, so a context is made for the query. */
-static hs_status query_device(hs_context *c, int32_t threads, int32_t width, int32_t height, uint64_t *host_bytes,
-                              uint64_t *device_bytes) {
+/* On a device the plan depends on choices of the device's context, so a context is made for the query. sample_bytes: as for
+   query_host. */
+static hs_status query_device(hs_context *c, int32_t threads, int32_t width, int32_t height, size_t sample_bytes,
+                              uint64_t *host_bytes, uint64_t *device_bytes) {
   uint64_t pinned = 0;
-  const frame_request request = {.source = {.width = width, .height = height, .type = SOURCE_U8, .layout = SOURCE_GRAY},
-                                 .descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
-  const hs_status st = cuda_frame_query(c, width, height, device_bytes, &pinned);
-  const bool is_tiled = st == HS_OK && cuda_tiles_query(c, &request, device_bytes, &pinned);
+  row_feed feed = {.row_bytes = (size_t)width * sample_bytes};
+  frame_request request = {.source = {.width = width,
+                                      .height = height,
+                                      .type = sample_bytes == 2 ? SOURCE_U16 : SOURCE_U8,
+                                      .layout = SOURCE_GRAY},
+                           .feed = &feed,
+                           .descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
+  bool is_tiled = sample_bytes > 0 && context_may_take_rows(&c->options, &c->params) &&
+                  cuda_tiles_query_rows(c, &request, device_bytes, &pinned);
+  hs_status st = HS_OK;
+  if (!is_tiled) {
+    request.feed = NULL;
+    request.source.type = SOURCE_U8;
+    st = cuda_frame_query(c, width, height, device_bytes, &pinned);
+    is_tiled = st == HS_OK && cuda_tiles_query(c, &request, device_bytes, &pinned);
+  }
   *host_bytes = context_fixed_bytes(is_tiled ? threads : 0) + pinned;
   return st;
 }
@@ -71,7 +84,7 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
     asking.threads = 1;
     st = hs_create(&c, &asking);
     const bool on_device = c && c->cuda;
-    if (on_device) st = query_device(c, options_threads(&o), width, height, host_bytes, device_bytes);
+    if (on_device) st = query_device(c, options_threads(&o), width, height, sample_bytes, host_bytes, device_bytes);
     hs_destroy(c);
     if (st != HS_OK || on_device) return st;
   }

@@ -13,25 +13,12 @@
 #include <cmocka.h>
 
 #include "pipeline/image_io/image_rows.h"
-#include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"
 #include "tests/support/extraction.h"
-#include "tests/support/image_maker.h"
+#include "tests/support/rows_check.h"
 #include "tests/support/scratch_folder.h"
 
 enum { WIDTH = 397, HEIGHT = 301, DECODING_BYTES = 256 << 10 };
-
-/* What the smallest tiles of a picture take, and a tenth of what is between that and the whole. */
-static uint64_t cap_of(hs_options o, int32_t width, int32_t height) {
-  uint64_t whole, least, fixed, device;
-  o.max_memory_bytes = 0;
-  assert_int_equal(hs_workspace_query(&o, width, height, &whole, &device), HS_OK);
-  assert_int_equal(hs_workspace_query(&o, 1, 1, &fixed, &device), HS_OK);
-  o.max_memory_bytes = 1;
-  assert_int_equal(hs_workspace_query(&o, width, height, &least, &device), HS_OK);
-  assert_true(least < whole);
-  return least + (whole - least) / 10;
-}
 
 static hs_options options_of(hs_profile profile) {
   hs_options o = extraction_options(profile);
@@ -39,53 +26,6 @@ static hs_options options_of(hs_profile profile) {
   o.first_octave = 0;
   o.contrast = 0.05f;
   return o;
-}
-
-/* The features of a file's bytes, decoded first, without a limit. */
-static hs_features expected_of(const hs_options *options, const image_file *file, const hs_load_options *load) {
-  hs_features f = {0};
-  hs_context *c = extraction_context(options);
-  assert_int_equal(hs_extract_encoded(c, file->bytes, file->size, load, NULL, &f), HS_OK);
-  hs_destroy(c);
-  return f;
-}
-
-/* Compares the features of a file on disk and in memory, within a limit, with those of the picture. Returns the most bytes that
-   were held for the file on disk, the features that the call hands out not counted. */
-static size_t check_file(const hs_options *options, const image_file *file, const hs_load_options *load,
-                         const char *what) {
-  scratch_folder folder;
-  char path[SCRATCH_PATH_BYTES];
-  counted_allocator counter = {0};
-  const hs_allocator allocator = counted_allocator_make(&counter);
-  hs_options within = *options;
-  hs_features expected = expected_of(options, file, load), got = {0};
-  within.allocator = &allocator;
-  within.max_memory_bytes = cap_of(*options, expected.image_width, expected.image_height);
-  scratch_folder_make(&folder);
-  scratch_write_file(scratch_folder_path(&folder, "picture", path), file->bytes, file->size);
-  hs_context *c = extraction_context(&within);
-  if (hs_extract_file(c, path, load, NULL, &got) != HS_OK) fail_msg("%s: %s", what, hs_last_error(c));
-  extraction_check_equal(&expected, &got, what);
-  const size_t results = got.capacity * (sizeof *got.keypoints + extraction_descriptor_bytes(&got));
-  const size_t most = counter.most_bytes > results ? counter.most_bytes - results : 0;
-  assert_int_equal(hs_extract_encoded(c, file->bytes, file->size, load, NULL, &got), HS_OK);
-  extraction_check_equal(&expected, &got, what);
-  if (expected.count < 20) fail_msg("%s: %zu features", what, expected.count);
-  hs_features_free(&got);
-  hs_features_free(&expected);
-  hs_destroy(c);
-  assert_int_equal(counter.alive, 0);
-  scratch_folder_remove(&folder);
-  return most;
-}
-
-static image_file jpeg_of_scene(const jpeg_spec *spec) {
-  const size_t channels = jpeg_spec_channels(spec);
-  hs_image scene = extraction_scene((int32_t)channels * spec->width, spec->height, 3, NULL);
-  const image_file file = jpeg_spec_make(spec, scene.data);
-  hs_image_free(&scene);
-  return file;
 }
 
 static void test_png(void **state) {
@@ -101,7 +41,7 @@ static void test_png(void **state) {
     hs_options o = options_of((hs_profile)(i % EXTRACTION_PROFILES));
     o.contrast = 0.001f;
     snprintf(what, sizeof what, "PNG of type %d, %d bits", specs[i].colour_type, specs[i].depth);
-    (void)check_file(&o, &file, NULL, what);
+    (void)rows_check_file(&o, &file, NULL, what);
     image_file_free(&file);
   }
 }
@@ -114,11 +54,11 @@ static void test_jpeg(void **state) {
   for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
     for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_ARITHMETIC; coding++) {
       const jpeg_spec spec = {spaces[i], coding, 90, 2, 3, WIDTH, HEIGHT, NULL, 0};
-      image_file file = jpeg_of_scene(&spec);
+      image_file file = rows_jpeg_of_scene(&spec);
       hs_options o = options_of(i % 2 ? HS_PROFILE_COLMAP : HS_PROFILE_LOWE);
       o.first_octave = -(int32_t)(i % 2);
       load.jpeg_scale = coding == JPEG_BASELINE && i == 2 ? 2 : 1;
-      if (file.bytes) (void)check_file(&o, &file, &load, "JPEG");
+      if (file.bytes) (void)rows_check_file(&o, &file, &load, "JPEG");
       image_file_free(&file);
     }
 }
@@ -131,9 +71,9 @@ static void test_turned(void **state) {
     const exif_field field = {IN_FIRST, 0x0112, FIELD_SHORT, 1, {orientation}};
     const size_t size = exif_maker_make('M', &field, 1, app1);
     const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, WIDTH, HEIGHT, app1, size};
-    image_file file = jpeg_of_scene(&spec);
+    image_file file = rows_jpeg_of_scene(&spec);
     const hs_options o = options_of(HS_PROFILE_LOWE);
-    if (file.bytes) (void)check_file(&o, &file, NULL, "turned");
+    if (file.bytes) (void)rows_check_file(&o, &file, NULL, "turned");
     image_file_free(&file);
   }
 }
@@ -157,12 +97,12 @@ static void test_changes(void **state) {
                                                   equalize, wide_filters, take_all};
   /* Windows of some are wide: smaller pictures would need no tiles. */
   const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, 613, 467, NULL, 0};
-  image_file file = jpeg_of_scene(&spec);
+  image_file file = rows_jpeg_of_scene(&spec);
   if (!file.bytes) skip();
   for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
     hs_options o = options_of(i % 2 ? HS_PROFILE_VLFEAT : HS_PROFILE_LOWE);
     changes[i](&o);
-    (void)check_file(&o, &file, NULL, "changed options");
+    (void)rows_check_file(&o, &file, NULL, "changed options");
   }
   image_file_free(&file);
 }
@@ -177,10 +117,10 @@ static void test_memory(void **state) {
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.contrast = 0.001f;
   o.threads = 1;
-  const size_t most = check_file(&o, &file, NULL, "16 bits");
+  const size_t most = rows_check_file(&o, &file, NULL, "16 bits");
   assert_true(file.size + 2 * SIDE * SIDE > 4 * DECODING_BYTES);
   uint64_t context_bytes, device;
-  const uint64_t allowed = cap_of(o, SIDE, SIDE);
+  const uint64_t allowed = rows_cap(o, SIDE, SIDE);
   assert_int_equal(hs_workspace_query(&o, 1, 1, &context_bytes, &device), HS_OK);
   if (most > allowed + context_bytes + DECODING_BYTES)
     fail_msg("%zu bytes were held, %llu, %llu of the context and %d for decoding are allowed", most,
@@ -203,7 +143,7 @@ static void test_promise(void **state) {
     uint64_t promised = 0, of_picture = 0, device = 0;
     hs_features f = {0};
     hs_statistics s = {.struct_size = sizeof s};
-    o.max_memory_bytes = cap_of(o, side, side);
+    o.max_memory_bytes = rows_cap(o, side, side);
     const hs_sample_type type = depth == 8 ? HS_U8 : HS_U16;
     assert_int_equal(hs_workspace_query_rows(&o, side, side, type, &promised, &device), HS_OK);
     assert_int_equal(hs_workspace_query(&o, side, side, &of_picture, &device), HS_OK);
@@ -224,39 +164,18 @@ static void test_promise(void **state) {
   assert_in_range(larger, 1, 5);
 }
 
-/* A file cut off or changed anywhere: status and sentence are those of loading, and no feature is handed out. */
-static void check_damaged(const image_file *file, size_t size) {
-  char message[512];
-  hs_load_options load;
-  hs_image image;
-  hs_features got = {0};
-  hs_options o = options_of(HS_PROFILE_LOWE);
-  hs_load_options_init(&load);
-  load.message = message;
-  load.message_bytes = sizeof message;
-  load.max_memory_bytes = UINT64_MAX;
-  const hs_status expected = hs_load_image_memory(file->bytes, size, &load, &image);
-  if (expected == HS_OK) hs_image_free(&image);
-  o.max_memory_bytes = cap_of(o, WIDTH, HEIGHT);
-  hs_context *c = extraction_context(&o);
-  assert_int_equal(hs_extract_encoded(c, file->bytes, size, &load, NULL, &got), expected);
-  if (expected != HS_OK) assert_string_equal(hs_last_error(c), message);
-  if (expected != HS_OK) assert_int_equal(got.count, 0);
-  hs_features_free(&got);
-  hs_destroy(c);
-}
-
 static void test_damaged(void **state) {
   (void)state;
   const png_spec spec = {2, 8, false, false, WIDTH, HEIGHT};
   const jpeg_spec coded = {JPEG_YCBCR, JPEG_BASELINE, 90, 2, 3, WIDTH, HEIGHT, NULL, 0};
-  image_file files[2] = {png_spec_make(&spec), jpeg_of_scene(&coded)};
+  const hs_options o = options_of(HS_PROFILE_LOWE);
+  image_file files[2] = {png_spec_make(&spec), rows_jpeg_of_scene(&coded)};
   for (size_t i = 0; i < 2; i++) {
     if (!files[i].bytes) continue;
-    for (size_t part = 0; part <= 4; part++) check_damaged(&files[i], files[i].size * part / 4);
-    check_damaged(&files[i], files[i].size - 14);
+    for (size_t part = 0; part <= 4; part++) rows_check_damaged(o, &files[i], files[i].size * part / 4, WIDTH, HEIGHT);
+    rows_check_damaged(o, &files[i], files[i].size - 14, WIDTH, HEIGHT);
     files[i].bytes[files[i].size / 2] ^= 0x55;
-    check_damaged(&files[i], files[i].size);
+    rows_check_damaged(o, &files[i], files[i].size, WIDTH, HEIGHT);
     image_file_free(&files[i]);
   }
 }
@@ -275,10 +194,10 @@ static void test_changed_file(void **state) {
   const hs_exif nothing = {0};
   hs_load_options load;
   image_rows rows;
-  image_file first = jpeg_of_scene(&spec);
+  image_file first = rows_jpeg_of_scene(&spec);
   if (!first.bytes) skip();
   spec.height--;
-  image_file second = jpeg_of_scene(&spec);
+  image_file second = rows_jpeg_of_scene(&spec);
   scratch_folder_make(&folder);
   scratch_write_file(scratch_folder_path(&folder, "picture", path), first.bytes, first.size);
   hs_load_options_init(&load);
