@@ -8,14 +8,18 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Dict, Generator, Iterable, List, Optional, Tuple, Union
 
+import numpy as np
+
 from ._errors import Error, check
 from ._extractor import Extractor
 from ._features import Features
 from ._images import Channels, ImageLike
 from ._library import library
 from ._options import make_options
+from ._samples import SAMPLE_TYPES
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from typing_extensions import Unpack
 
     from ._options import Options
@@ -119,13 +123,27 @@ def extract_many(
         )
 
 
-def workspace_bytes(width: int, height: int, **options: "Unpack[Options]") -> Tuple[int, int]:
-    """Bytes of (host, device) memory that images up to this size need, before anything is allocated."""
+def workspace_bytes(
+    width: int, height: int, *, file_dtype: Optional["npt.DTypeLike"] = None, **options: "Unpack[Options]"
+) -> Tuple[int, int]:
+    """Bytes of (host, device) memory that images up to this size need, before anything is allocated.
+
+    Args:
+        width, height: pixels.
+        file_dtype: uint8 or uint16: of a file with such samples, which, within ``max_memory_bytes``, is decoded row by row
+            while it is worked off in tiles; a band of its rows counts too. None: the image is in memory.
+        options: as for ``Extractor``.
+
+    Raises:
+        hartsift.Error: what the library refuses, files of other samples among it.
+    """
     wanted = make_options(options)
     host, device = ctypes.c_uint64(), ctypes.c_uint64()
-    check(
-        library.hs_workspace_query(
-            ctypes.byref(wanted.view), width, height, ctypes.byref(host), ctypes.byref(device)
-        )
-    )
+    bytes_of = (ctypes.byref(host), ctypes.byref(device))
+    if file_dtype is None:
+        check(library.hs_workspace_query(ctypes.byref(wanted.view), width, height, *bytes_of))
+    else:
+        dtype = np.dtype(file_dtype)
+        sample = SAMPLE_TYPES.get((dtype.kind, dtype.itemsize), -1)
+        check(library.hs_workspace_query_rows(ctypes.byref(wanted.view), width, height, sample, *bytes_of))
     return host.value, device.value

@@ -77,6 +77,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_create_explained": (c_int, [POINTER(c_void_p), _OPTIONS, c_void_p, c_size_t]),
     "hs_destroy": (None, [c_void_p]),
     "hs_workspace_query": (c_int, [_OPTIONS, c_int32, c_int32, POINTER(c_uint64), POINTER(c_uint64)]),
+    "hs_workspace_query_rows": (c_int, [_OPTIONS, c_int32, c_int32, c_int, POINTER(c_uint64), POINTER(c_uint64)]),
     "hs_extract": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),
     "hs_extract_into": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, c_void_p, c_size_t, POINTER(c_size_t)]),
     "hs_detect": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),
