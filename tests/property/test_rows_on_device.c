@@ -15,7 +15,7 @@
 #include "tests/support/rows_check.h"
 #include "tests/support/skip.h"
 
-enum { WIDTH = 874, HEIGHT = 706 };
+enum { WIDTH = 656, HEIGHT = 530 };
 
 #define NEED_DEVICE()                                                                                                  \
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU)
