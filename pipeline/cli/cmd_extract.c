@@ -10,6 +10,7 @@
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/common/image_masks.h"
 #include "pipeline/cli/common/database_output.h"
+#include "pipeline/cli/common/enough_memory.h"
 #include "pipeline/image_io/image_io.h"
 
 enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
@@ -223,6 +224,16 @@ static bool extract_file(extract_job *job, extract_result *result) {
   return true;
 }
 
+/* Of a picture that is not even decoded within --max-memory: adds to the reason how much is enough for its frame as well. */
+static void name_enough(const extract_job *job, extract_result *result) {
+  if (!given(job, OPTION_MAX_MEMORY)) return;
+  const uint64_t enough = enough_memory(&job->options, &job->input.load, result->image);
+  const size_t used = strlen(result->message);
+  if (enough > 0)
+    snprintf(result->message + used, sizeof result->message - used,
+             "; for decoding and the smallest tiles %" PRIu64 " are enough", enough);
+}
+
 static void save_found(extract_job *job, const output_target *target, extract_result *result) {
   result->features = job->features.count;
   result->status = save(job, result, target);
@@ -246,6 +257,7 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
     return;
   }
   result->status = cli_load_image(&job->input, result->image, false, &image, result->message, sizeof result->message);
+  if (result->status == HS_ERR_LIMIT) name_enough(job, result);
   if (result->status != HS_OK) return;
   result->width = image.original_width ? image.original_width : image.width;
   result->height = image.original_height ? image.original_height : image.height;

@@ -59,6 +59,7 @@ hs_status image_allocate(const image_request *request, int32_t width, int32_t he
   snprintf(what, sizeof what, "decoding %ld x %ld pixels", (long)width, (long)height);
   if (!fits) return image_fail(request, HS_ERR_LIMIT, "%s needs more memory than can be addressed", what);
   const hs_status status = image_check_memory(request, need + working_bytes, what);
+  if (status != HS_OK && request->need) *request->need = (image_need){width, height, need + working_bytes};
   if (status != HS_OK) return status;
   void *pixels = hs_memory_alloc(request->allocator, bytes);
   if (!pixels) return image_fail(request, HS_ERR_MEMORY, "no memory for %ld x %ld pixels", (long)width, (long)height);

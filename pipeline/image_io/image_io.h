@@ -33,6 +33,12 @@
 
 enum { IMAGE_REASON_BYTES = 256 };
 
+/* A picture that max_memory_bytes has no room for: its size as it would be decoded, and what that takes. */
+typedef struct image_need {
+  int32_t width, height;
+  uint64_t bytes; /* 0: nothing is known */
+} image_need;
+
 /* One decoding: the file's bytes and the caller's wishes, defaults filled in. */
 typedef struct image_request {
   const char *name; /* for messages: the path, "standard input", "the image in memory" */
@@ -46,7 +52,8 @@ typedef struct image_request {
   bool only_files;     /* "-" and "@scene" are names of files too */
   uint32_t jpeg_scale; /* 1, 2, 4 or 8; above 1 for JPEG only */
   int32_t max_image_size;
-  hs_exif *exif; /* null, or what the file says; cleared */
+  hs_exif *exif;    /* null, or what the file says; cleared */
+  image_need *need; /* null, or of a picture that does not fit */
   const hs_allocator *allocator;
   char *message;
   size_t message_bytes;
@@ -97,6 +104,9 @@ bool bmp_is_header(const uint8_t *bytes, size_t size);
 bool image_keep_jpeg(const image_request *request, hs_image *image);
 
 /* ---- load.c */
+
+/* hs_load_image; *need: null, or what a picture takes whose size is known and that does not fit, else left as it is. */
+hs_status image_load(const char *path, const hs_load_options *options, image_need *need, hs_image *image);
 
 /* How files of two kinds begin. */
 bool image_is_png(const uint8_t *bytes, size_t size);

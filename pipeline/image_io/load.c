@@ -273,12 +273,11 @@ bool image_is_regular_file(const char *path) {
   return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!image) return HS_ERR_ARGUMENT;
+hs_status image_load(const char *path, const hs_load_options *options, image_need *need, hs_image *image) {
   memset(image, 0, sizeof *image);
   image_request request;
   const hs_status status = image_request_make(options, path, &request);
+  request.need = need;
   if (status != HS_OK) return status;
   if (!path || path[0] == '\0') {
     hs_message_set(request.message, request.message_bytes, "the name of the image is %s", !path ? "null" : "empty");
@@ -294,6 +293,11 @@ hs_status hs_load_image(const char *path, const hs_load_options *options, hs_ima
   default:
     return image_fail(&request, HS_ERR_ARGUMENT, "a scene is named @scene, @scene:WxH or @scene:WxH:SEED");
   }
+}
+
+hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  return image ? image_load(path, options, NULL, image) : HS_ERR_ARGUMENT;
 }
 
 hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image) {

@@ -98,6 +98,11 @@ class Pictures(HostileCase):
         self.assertEqual(self.extract("big.png", *coarse, "--max-memory", "9M")[0], expected)
         errors = self.extract("big.pgm", *coarse, "--max-memory", "9M", status=FAILED)[1]
         self.assertIn("max_memory_bytes", errors)
+        for name, limit in (("big.png", "100K"), ("big.pgm", "12M")):  # what is said is enough for all of it
+            errors = self.extract(name, *coarse, "--max-memory", limit, status=FAILED)[1]
+            enough = re.search(r"smallest tiles (\d+) are enough", errors)
+            self.assertIsNotNone(enough, errors)
+            self.assertEqual(self.extract(name, *coarse, "--max-memory", enough.group(1))[0], expected)
 
     def test_what_a_pipe_had_is_not_read_again(self):
         if not re.search(rb"PNG images +yes", self.info) or not os.path.exists("/dev/stdin"):

@@ -1,0 +1,30 @@
+/* See enough_memory.h. */
+#include "pipeline/cli/common/enough_memory.h"
+
+#include "pipeline/image_io/image_rows.h"
+
+/* What decoding takes that the limit has no room for; of a file that has none itself, as far as its rows can be read. */
+static image_need decoding_need(hs_load_options load, const char *path) {
+  image_need need = {0};
+  image_rows rows;
+  hs_image image;
+  load.exif = NULL;
+  load.message = NULL;
+  if (image_load(path, &load, &need, &image) == HS_OK) hs_image_free(&image);
+  load.max_memory_bytes = UINT64_MAX;
+  if (need.bytes > 0 || image_rows_open(&rows, path, NULL, 0, &load) != HS_OK || !rows.kind) return need;
+  const uint64_t pixels = (uint64_t)rows.width * (uint64_t)rows.height;
+  need = (image_need){rows.width, rows.height,
+                      pixels * image_sample_bytes(rows.type) + rows.request.size + rows.working_bytes};
+  image_rows_close(&rows);
+  return need;
+}
+
+uint64_t enough_memory(const hs_options *options, const hs_load_options *load, const char *path) {
+  uint64_t host = 0, device = 0;
+  if (load->max_image_size > 0 || image_is_no_file(path) || !image_is_regular_file(path)) return 0;
+  const image_need need = decoding_need(*load, path);
+  if (need.bytes == 0 || hs_workspace_query(options, need.width, need.height, &host, &device) != HS_OK) return 0;
+  if (host < device) host = device;
+  return host > need.bytes ? host : need.bytes;
+}
