@@ -214,11 +214,12 @@ HS_API void hs_destroy(hs_context *context);
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                                     uint64_t *device_bytes);
 
-/* The same for a file of this size that a CPU's context decodes while it works it off in tiles (see hs_extract_file): the
-   band of its rows counts too, as far as it has no room in memory that has another use later, so that wide, flat pictures
-   differ most from hs_workspace_query. type: of a sample there, HS_U16 where the file has 16 bits a sample, else HS_U8; tiles are
-   chosen anew for each type. Where these options have files decoded first it is what hs_workspace_query says, and the picture
-   comes on top of it. Statuses: as hs_workspace_query; HS_ERR_ARGUMENT for other types. */
+/* The same for a file of this size that is decoded while it is worked off in tiles (see hs_extract_file), by a CPU or a GPU:
+   the band of its rows, in host memory, counts too, as far as it has no room in memory that has another use later, so that
+   wide, flat pictures differ most from hs_workspace_query. type: of a sample there, HS_U16 where the file has 16 bits a
+   sample, else HS_U8; tiles are chosen anew for each type. Where these options have files decoded first it is what
+   hs_workspace_query says, and the picture comes on top of it. Statuses: as hs_workspace_query; HS_ERR_ARGUMENT for other
+   types. */
 HS_API hs_status hs_workspace_query_rows(const hs_options *options, int32_t width, int32_t height, hs_sample_type type,
                                          uint64_t *host_bytes, uint64_t *device_bytes);
 
@@ -393,12 +394,12 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
    (the first such call compares it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where max_image_size made
    that smaller, of the original's. */
 
-/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A CPU's context with max_memory_bytes, which would
-   work the picture off in tiles, decodes it meanwhile, row by row, and holds a band of it and 64 KiB of the file: PNG that is not
-   interlaced, and JPEG of one scan that need not be turned, not with max_image_size, equalize or HS_PROFILE_OPENCV's steps of
-   refinement, and where a band fits. The workspace is the one hs_workspace_query_rows promises; load->max_memory_bytes then
-   bounds what decoding takes beside it. A file that is damaged further down gives its status then, and no features. Statuses: as
-   hs_load_image and hs_extract. */
+/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A context with max_memory_bytes, which would
+   work the picture off in tiles, on a CPU or a GPU, decodes it meanwhile, row by row, and holds a band of it and 64 KiB of
+   the file: PNG that is not interlaced, and JPEG of one scan that need not be turned, not with max_image_size, equalize or
+   HS_PROFILE_OPENCV's steps of refinement, and where a band fits. The workspace is the one hs_workspace_query_rows promises;
+   load->max_memory_bytes then bounds what decoding takes beside it. A file that is damaged further down gives its status
+   then, and no features. Statuses: as hs_load_image and hs_extract. */
 HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
                                  const hs_image *mask, hs_features *features);
 /* The same of bytes[size] of a file in memory. */
