@@ -138,7 +138,8 @@ HS_API hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_da
 /* Looks an image up by name. Not there: HS_OK with found 0. Statuses: HS_ERR_ARGUMENT, HS_ERR_FORMAT, HS_ERR_IO. */
 HS_API hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image);
 
-/* The image with the smallest number above `after` (-1: the first one). The last one is followed by found 0. */
+/* The image with the smallest number above `after` (-1: the first one). The last one is followed by found 0. Statuses: as
+   above; HS_ERR_FORMAT also for a damaged file that has them in another order. */
 HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image);
 
 /* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates come back to within

@@ -28,6 +28,7 @@ MUTANTS = (
     _mutant("colmap_not_defensive", _COLMAP + "colmap_database.c", "DBCONFIG_DEFENSIVE, 1", "DBCONFIG_DEFENSIVE, 0", "unit.colmap_hostile"),
     _mutant("colmap_columns_of_old_features", _COLMAP + "colmap_images.c", "sqlite3_column_int64(statement, 1) == wanted.columns", "true",
             "unit.colmap_hostile"),
+    _mutant("colmap_images_out_of_order", _COLMAP + "colmap_images.c", "image->image_id <= after", "false", "unit.colmap_hostile"),
     _mutant("colmap_any_signature", _COLMAP + "colmap_database.c", "if (memcmp(first, signature, sizeof first) == 0 ||",
             "if (size > 0 || memcmp(first, signature, sizeof first) == 0 ||", "unit.colmap_database"),
     _mutant("colmap_takes_files_of_others_away", _COLMAP + "colmap_database.c",

@@ -85,12 +85,41 @@ static void test_wrong_number_of_columns(void **state) {
   }
 }
 
+/* Rows of a damaged page that are not in the order of their numbers do not make reading go round and round. */
+static void test_numbers_out_of_order(void **state) {
+  const colmap_fixture *f = begin(state);
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  hs_colmap_image image;
+  size_t size = 0, changed = 0;
+  colmap_fixture_add(database, "b.jpg", &f->features, 2);
+  colmap_fixture_add(database, "c.jpg", &f->features, 3);
+  colmap_fixture_finish(database);
+  unsigned char *bytes = scratch_read_file(f->path, &size);
+  /* The number of the second row is in front of its record's header: its length, the number's own place, a text of five. */
+  for (size_t i = 1; i + 4 < size; i++) {
+    if (bytes[i] != 2 || bytes[i + 2] != 0 || bytes[i + 3] != 2 * 5 + 13) continue;
+    bytes[i] = 9;
+    changed++;
+  }
+  assert_int_equal(changed, 1);
+  scratch_write_file(f->path, bytes, size);
+  free(bytes);
+  database = colmap_fixture_open(f, 0, 0);
+  assert_int_equal(hs_colmap_next_image(database, 1, &image), HS_OK);
+  assert_int_equal(image.image_id, 9);
+  assert_int_equal(hs_colmap_next_image(database, 9, &image), HS_ERR_FORMAT);
+  assert_int_equal(image.found, 0);
+  assert_non_null(strstr(hs_colmap_last_error(database), "image 3 stands behind image 9"));
+  hs_colmap_close(database);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_schema_is_not_trusted, colmap_fixture_set_up, colmap_fixture_tear_down),
       cmocka_unit_test_setup_teardown(test_inner_tables_are_not_written, colmap_fixture_set_up,
                                       colmap_fixture_tear_down),
       cmocka_unit_test_setup_teardown(test_wrong_number_of_columns, colmap_fixture_set_up, colmap_fixture_tear_down),
+      cmocka_unit_test_setup_teardown(test_numbers_out_of_order, colmap_fixture_set_up, colmap_fixture_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
