@@ -14,6 +14,7 @@
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/played_device/played_device.h"
+#include "tests/support/rows_check.h"
 
 enum { MIB = 1 << 20, CALLS_APART = 67 };
 
@@ -185,12 +186,56 @@ static void test_equalised_allocations_fail(void **state) {
   hs_features_free(&equalised);
 }
 
+/* A file that is decoded while a device works it off in tiles, within a limit: each allocation fails once. With HS_DEVICE_AUTO the
+   picture is then decoded first, for which there is memory again. */
+static void test_allocations_of_a_file_fail(void **state) {
+  (void)state;
+  const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, 611, 487, NULL, 0};
+  image_file file = rows_jpeg_of_scene(&spec);
+  if (!file.bytes) skip();
+  for (int device = 0; device < 2; device++) {
+    hs_options o = options_on(device ? HS_DEVICE_AUTO : HS_DEVICE_CUDA);
+    size_t failures = 0;
+    bool failed = true;
+    played_reset(1);
+    o.max_memory_bytes = rows_cap(o, spec.width, spec.height);
+    hs_features whole = {0};
+    hs_context *c = extraction_context(&o);
+    assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &whole), HS_OK);
+    assert_true(whole.count > 100);
+    hs_destroy(c);
+    for (size_t ahead = 1; failed; ahead++) {
+      counted_allocator counter = {.fill = 0xa5};
+      const hs_allocator allocator = counted_allocator_make(&counter);
+      hs_features f = {0};
+      o.allocator = &allocator;
+      played_reset(1);
+      c = extraction_context(&o);
+      counter.fail_at = counter.made + ahead;
+      const hs_status st = hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &f);
+      failed = counter.made >= counter.fail_at;
+      assert_true(st == HS_OK || (failed && st == HS_ERR_MEMORY && hs_last_error(c)[0] != '\0'));
+      if (st == HS_OK) extraction_check_equal(&whole, &f, "a file, beside a failure");
+      failures += st != HS_OK;
+      hs_features_free(&f);
+      hs_destroy(c);
+      assert_int_equal(counter.alive, 0);
+      assert_int_equal(played.alive, 0);
+      assert_true(ahead < 60);
+    }
+    assert_true((failures > 0) == (o.device == HS_DEVICE_CUDA));
+    hs_features_free(&whole);
+  }
+  image_file_free(&file);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_memory_that_others_hold),
       cmocka_unit_test(test_equalised_allocations_fail),
       cmocka_unit_test(test_calls_fail),
       cmocka_unit_test(test_allocations_fail),
+      cmocka_unit_test(test_allocations_of_a_file_fail),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
