@@ -6,15 +6,9 @@
 
 #include "stages/base.h"
 
-/* Blocks of `threads` that the current device holds at once; at least 1. Legal during stream capture. */
-static inline unsigned launch_resident_blocks(const void *kernel, int threads, size_t dynamic_shared_bytes) {
-  int device = 0, processors = 0, blocks = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 1;
-  if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
-  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_shared_bytes) != cudaSuccess)
-    return 1;
-  return processors * blocks > 0 ? (unsigned)(processors * blocks) : 1u;
-}
+/* Blocks of `threads` that the current device holds at once; at least 1. The driver is asked once for each kernel and device.
+   Legal during stream capture, and on any thread. */
+unsigned launch_resident_blocks(const void *kernel, int threads, size_t dynamic_shared_bytes);
 
 /* Launches a kernel; the status is the launch's own. After <<<>>> there would only be the thread's last error to ask
    for, and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
