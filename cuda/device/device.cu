@@ -224,6 +224,32 @@ stage_status device_capture_end(cuda_stream stream, cuda_graph *graph) {
   return status_of(error);
 }
 
+stage_status device_capture_take(cuda_stream stream, cuda_captured *captured, size_t *nodes) {
+  *captured = NULL;
+  *nodes = 0;
+  cudaError_t error = cudaStreamEndCapture(stream, captured);
+  if (error == cudaSuccess) error = cudaGraphGetNodes(*captured, NULL, nodes);
+  if (error != cudaSuccess && *captured) {
+    (void)cudaGraphDestroy(*captured);
+    *captured = NULL;
+  }
+  return status_of(error);
+}
+
+stage_status device_graph_change(cuda_graph *graph, cuda_captured captured) {
+  cudaGraphExecUpdateResultInfo info;
+  cudaError_t error = cudaSuccess;
+  if (*graph && cudaGraphExecUpdate(*graph, captured, &info) != cudaSuccess) {
+    (void)cudaGetLastError(); /* not an error */
+    device_graph_destroy(*graph);
+    *graph = NULL;
+  }
+  if (!*graph) error = instantiate(graph, captured);
+  (void)cudaGraphDestroy(captured);
+  if (error != cudaSuccess) *graph = NULL;
+  return status_of(error);
+}
+
 void device_capture_abandon(cuda_stream stream) {
   cudaGraph_t captured = NULL;
   (void)cudaStreamEndCapture(stream, &captured);

@@ -1,9 +1,13 @@
 /*
  * The kinds of frames that a context has run, and their graphs.
  *
- * Recording a graph and making it ready takes milliseconds, which a frame that does not come again never earns back. So the
- * first frame of a kind is launched kernel by kernel, and only the second becomes a graph. The entry used least recently
- * is dropped first: where more sizes alternate than the table has entries, none is ever recorded.
+ * Recording a graph and making it ready takes milliseconds, which a frame that does not come again never earns back. So only
+ * the second frame of a kind becomes a graph. The entry used least recently is dropped first: where more sizes alternate than
+ * the table has entries, none is ever recorded.
+ *
+ * The first frame of a kind is launched kernel by kernel where its context works on one frame at a time. Lanes would wait for
+ * each other at each of these launches, because the driver takes one at a time. They record the frame, which needs the driver
+ * less, and change a spare graph to it, in a tenth of the time of making one.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 #define HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
@@ -25,21 +29,35 @@ typedef struct graph_key {
 typedef struct graph_entry {
   graph_key key;
   uint64_t met;     /* number of the frame that was the last of this key; 0: none was */
+  uint64_t first;   /* and of the first one */
   cuda_graph graph; /* null until the key is met again */
   /* Device memory for the views of a group, CUDA_GROUP_MAX of them; null until a group needs it. It stays when the entry
      is taken over, because freeing device memory waits for all work on the device. */
   cuda_frame_view *views;
 } graph_entry;
 
-enum { GRAPHS_KEPT = 32 };
+/* A graph that frames met first share, each of which changes it. */
+typedef struct graph_spare {
+  cuda_graph graph;
+  size_t nodes;   /* of it; frames of as many mostly differ in arguments only */
+  uint64_t frame; /* number of the frame that it runs; 0: there is none */
+} graph_spare;
+
+/* Frames of one context have about two numbers of nodes for each number of octaves. */
+enum { GRAPHS_KEPT = 32, SPARES_KEPT = 16 };
 
 typedef struct graph_cache {
   graph_entry entries[GRAPHS_KEPT];
+  graph_spare spares[SPARES_KEPT];
   uint64_t frames;
 } graph_cache;
 
 /* The entry of a frame of this key; *again: the key has been seen before. If not, the least recently used entry is reused
    for it; the entry still holds the old graph, which the caller destroys. */
 graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *again);
+/* The spare of so many nodes, else the one used least recently. */
+graph_spare *graph_cache_spare(graph_cache *cache, size_t nodes);
+/* For an entry met again: the spare that still runs its first frame becomes its graph. */
+void graph_cache_keep_spare(graph_cache *cache, graph_entry *entry);
 
 #endif

@@ -1,4 +1,4 @@
-/* A frame's launch: kernel by kernel for the first frame of a kind, as a graph from then on. */
+/* A frame's launch: as a graph, or kernel by kernel; see cuda_graph_cache.h. */
 #include <string.h>
 
 #include "pipeline/base/memory.h"
@@ -50,7 +50,8 @@ static hs_status make_views(hs_context *c, const frame_request *r, const record_
   return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "device memory for a group");
 }
 
-static hs_status capture(hs_context *c, const frame_request *r, const record_target *target, cuda_graph *graph) {
+static hs_status capture(hs_context *c, const frame_request *r, const record_target *target, cuda_captured *captured,
+                         size_t *nodes) {
   const cuda_stream stream = c->cuda->stream;
   stage_status st = device_capture_begin(stream);
   if (st != STAGE_OK) return cuda_failure(c, st, "recording the frame");
@@ -60,8 +61,35 @@ static hs_status capture(hs_context *c, const frame_request *r, const record_tar
     device_capture_abandon(stream);
     return failed;
   }
-  st = device_capture_end(stream, graph);
-  return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "making the frame's graph");
+  st = device_capture_take(stream, captured, nodes);
+  return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "recording the frame");
+}
+
+/* The graph of an entry met again. */
+static hs_status make_graph(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
+  cuda_captured captured;
+  size_t nodes;
+  graph_cache_keep_spare(&c->cuda->graphs, e);
+  if (e->graph) return HS_OK;
+  const hs_status st = capture(c, r, target, &captured, &nodes);
+  if (st != HS_OK) return st;
+  const stage_status made = device_graph_change(&e->graph, captured);
+  return made == STAGE_OK ? HS_OK : cuda_failure(c, made, "making the frame's graph");
+}
+
+/* The graph of a frame met first: a spare one that is changed to it. */
+static hs_status change_spare(hs_context *c, const frame_request *r, const record_target *target, uint64_t frame,
+                              cuda_graph *graph) {
+  cuda_captured captured;
+  size_t nodes;
+  const hs_status st = capture(c, r, target, &captured, &nodes);
+  if (st != HS_OK) return st;
+  graph_spare *spare = graph_cache_spare(&c->cuda->graphs, nodes);
+  const stage_status changed = device_graph_change(&spare->graph, captured);
+  spare->nodes = nodes;
+  spare->frame = changed == STAGE_OK ? frame : 0;
+  *graph = spare->graph;
+  return changed == STAGE_OK ? HS_OK : cuda_failure(c, changed, "making the frame's graph");
 }
 
 hs_status cuda_graph_of(hs_context *c, const frame_request *r, const cuda_frame_place *place, record_target *target,
@@ -77,9 +105,10 @@ hs_status cuda_graph_of(hs_context *c, const frame_request *r, const cuda_frame_
     if (target->group > 1) st = make_views(c, r, target, e);
   }
   if (target->group > 1) target->group_views = e->views;
-  if (again && !e->graph) st = capture(c, r, target, &e->graph);
-  if (st != HS_OK) e->met = 0; /* its views may be missing */
+  if (again && !e->graph) st = make_graph(c, r, target, e);
   *graph = e->graph;
+  if (!again && st == HS_OK && c->is_lane && target->group == 1) st = change_spare(c, r, target, e->first, graph);
+  if (st != HS_OK) e->met = 0; /* its views may be missing */
   return st;
 }
 
@@ -102,6 +131,10 @@ void cuda_graphs_drop(cuda_state *s) {
     device_graph_destroy(e->graph);
     e->graph = NULL;
     e->met = 0;
+  }
+  for (int i = 0; i < SPARES_KEPT; i++) {
+    device_graph_destroy(s->graphs.spares[i].graph);
+    s->graphs.spares[i] = (graph_spare){0};
   }
 }
 

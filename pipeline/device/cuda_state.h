@@ -179,8 +179,7 @@ void cuda_record_views(const hs_context *context, const frame_request *request, 
 /* Enqueues a frame of at least one octave on state->stream (and its side streams, which it joins); may be captured. */
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
 
-/* The graph of a frame, recorded when a frame of its kind runs for the second time; null the first time. Sets
-   target->group_views. */
+/* The graph of a frame; null where it is to be launched kernel by kernel. Sets target->group_views. */
 hs_status cuda_graph_of(hs_context *context, const frame_request *request, const cuda_frame_place *place,
                         record_target *target, cuda_graph *graph);
 /* Launches the frame in the order of `stream`: the graph, or without one kernel by kernel. After a failure work may

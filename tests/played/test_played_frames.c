@@ -105,6 +105,33 @@ static void test_first_of_a_size(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
+/* Lanes make one graph for sizes of one kind: met first, they change it; of the last, met again, it becomes the own one. */
+static void test_sizes_of_a_lane(void **state) {
+  (void)state;
+  played_reset(1);
+  hs_options o = options_on(HS_DEVICE_CUDA, 0);
+  o.in_flight = 1;
+  hs_context *c = extraction_context(&o);
+  hs_features f = {0};
+  int64_t alive = 0;
+  for (int i = 0; i < 12; i++) {
+    hs_image window = scene;
+    window.stride_bytes = (size_t)scene.width;
+    window.width -= i < 8 ? i : 7;
+    hs_options plain = extraction_options(HS_PROFILE_LOWE);
+    hs_features alone = extraction_once(&plain, &window);
+    assert_int_equal(hs_submit(c, &window, NULL), HS_OK);
+    assert_int_equal(hs_wait(c, &f), HS_OK); /* copied: the lane's next results go to the same place */
+    extraction_check_equal(&alone, &f, "of a size met first");
+    if (i == 0) alive = played.alive;
+    assert_int_equal(played.alive, alive);
+    hs_features_free(&alone);
+  }
+  hs_features_free(&f);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
 static void test_every_profile(void **state) {
   (void)state;
   played_reset(1);
@@ -355,6 +382,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_resident_results),
       cmocka_unit_test(test_first_of_a_size),
+      cmocka_unit_test(test_sizes_of_a_lane),
       cmocka_unit_test(test_every_profile),
       cmocka_unit_test(test_bands),
       cmocka_unit_test(test_candidates_after_other_sizes),

@@ -1,0 +1,87 @@
+/*
+ * Pictures in flight of many sizes, most of them met once by each lane: the bytes that each gives alone on the CPU.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+#include "tests/support/skip.h"
+
+enum { SIZES = 24, ROUNDS = 2, WIDTH = 330, HEIGHT = 250 };
+
+typedef struct pictures {
+  hs_image scene, window[SIZES];
+  hs_features alone[SIZES];
+} pictures;
+
+/* Windows of one scene with 3 to 5 octaves, of which launches make several levels or one; every fourth is of one size. */
+static void pictures_make(pictures *p, const hs_options *options) {
+  hs_options plain = *options;
+  plain.device = HS_DEVICE_CPU;
+  hs_context *c = extraction_context(&plain);
+  p->scene = extraction_scene(WIDTH, HEIGHT, 5, NULL);
+  for (int32_t i = 0; i < SIZES; i++) {
+    p->window[i] = p->scene;
+    p->window[i].stride_bytes = WIDTH;
+    p->window[i].width = i % 4 == 3 ? 96 : WIDTH - 37 * (i % 8) - i;
+    p->window[i].height = i % 4 == 3 ? 80 : HEIGHT - 41 * (i % 5) - i;
+    p->alone[i] = (hs_features){0};
+    assert_int_equal(hs_extract(c, &p->window[i], NULL, &p->alone[i]), HS_OK);
+  }
+  assert_true(p->alone[0].count > 50);
+  hs_destroy(c);
+}
+
+static void pictures_free(pictures *p) {
+  for (int32_t i = 0; i < SIZES; i++) hs_features_free(&p->alone[i]);
+  hs_image_free(&p->scene);
+}
+
+static void check_stream(const hs_options *o, const pictures *p) {
+  hs_context *c = extraction_context(o);
+  int32_t submitted = 0;
+  for (int32_t waited = 0; waited < ROUNDS * SIZES; waited++) {
+    const hs_features *view = NULL;
+    char what[64];
+    for (; submitted < ROUNDS * SIZES && submitted - waited < o->in_flight; submitted++)
+      assert_int_equal(hs_submit(c, &p->window[submitted % SIZES], NULL), HS_OK);
+    snprintf(what, sizeof what, "size %d of round %d", waited % SIZES, waited / SIZES);
+    assert_int_equal(hs_wait_view(c, &view), HS_OK);
+    extraction_check_equal(&p->alone[waited % SIZES], view, what);
+  }
+  hs_destroy(c);
+}
+
+static void check_profile(hs_profile profile, int32_t first_octave) {
+  hs_options o = extraction_options(profile);
+  pictures p;
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
+  o.device = HS_DEVICE_CUDA;
+  o.first_octave = first_octave;
+  pictures_make(&p, &o);
+  for (o.in_flight = 1; o.in_flight <= 9; o.in_flight += 8) check_stream(&o, &p);
+  pictures_free(&p);
+}
+
+static void test_doubled(void **state) {
+  (void)state;
+  check_profile(HS_PROFILE_LOWE, -1);
+}
+
+static void test_floats_not_doubled(void **state) {
+  (void)state;
+  check_profile(HS_PROFILE_VLFEAT, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_doubled),
+      cmocka_unit_test(test_floats_not_doubled),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
