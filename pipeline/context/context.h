@@ -49,6 +49,7 @@ struct hs_context {
   bool is_lane;     /* works beside others on images in in_flight_ring */
   bool lanes_sleep; /* while a GPU works on their frames: other threads of the program need the cores */
   bool any_order;   /* all results are taken by in_flight_wait_any: images that are ready overtake those that are not */
+  int32_t gpu_lanes;    /* that work on images in flight on a GPU, up to CPU_LANES; 0: CUDA_LANES */
   uint32_t blocks_lent; /* most blocks of results on a device that the caller may keep; 0: RESULT_BLOCKS_LENT */
   int32_t ring_images;  /* that the ring has room for, where more than in flight: done ones, out of turn; or 0 */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */

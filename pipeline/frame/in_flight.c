@@ -39,8 +39,8 @@ static bool open_lock(in_flight_ring *f) {
   return false;
 }
 
-/* Lanes that share `threads`, with signals blocked as workers have them. */
-static hs_status start_lanes(in_flight_ring *f, hs_context *owner, int32_t lanes, int32_t threads) {
+/* So many lanes, with signals blocked as workers have them. */
+static hs_status start_lanes(in_flight_ring *f, hs_context *owner, int32_t lanes) {
   sigset_t blocked, saved;
   hs_status st = HS_OK;
   worker_signals_blocked(&blocked);
@@ -49,13 +49,14 @@ static hs_status start_lanes(in_flight_ring *f, hs_context *owner, int32_t lanes
   for (int32_t i = 0; i < lanes && st == HS_OK; i++) {
     in_flight_lane *lane = &f->lanes[i];
     lane->ring = f;
-    st = backend_clone(owner, threads / lanes + (i < threads % lanes ? 1 : 0), &lane->context);
+    st = backend_clone(owner, in_flight_lane_threads(f, i), &lane->context);
     if (st != HS_OK) break;
     backend_statistics(lane->context, &lane->statistics);
-    if (pthread_create(&lane->thread, NULL, in_flight_lane_main, lane) == 0) {
-      f->lane_count++;
-      continue;
-    }
+    pthread_mutex_lock(&f->lock);
+    const bool started = pthread_create(&lane->thread, NULL, in_flight_lane_main, lane) == 0;
+    f->lane_count += started;
+    pthread_mutex_unlock(&f->lock);
+    if (started) continue;
     backend_release(lane->context);
     st = CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot start a thread for image %d in flight", i + 1);
   }
@@ -63,6 +64,14 @@ static hs_status start_lanes(in_flight_ring *f, hs_context *owner, int32_t lanes
   return st;
 }
 
+static bool has_lane(in_flight_ring *f, int32_t lane) {
+  pthread_mutex_lock(&f->lock);
+  const bool runs = lane < f->lane_count;
+  pthread_mutex_unlock(&f->lock);
+  return runs;
+}
+
+/* A lane that has ended has started no other since. */
 static void stop_lanes(in_flight_ring *f) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
@@ -70,7 +79,7 @@ static void stop_lanes(in_flight_ring *f) {
   pthread_cond_broadcast(&f->unread);
   pthread_mutex_unlock(&f->lock);
   for (int32_t i = 0; i < f->reader_count; i++) pthread_join(f->readers[i], NULL);
-  for (int32_t i = 0; i < f->lane_count; i++) {
+  for (int32_t i = 0; has_lane(f, i); i++) {
     pthread_join(f->lanes[i].thread, NULL);
     backend_release(f->lanes[i].context);
   }
@@ -97,7 +106,8 @@ static hs_status start(hs_context *owner, bool for_files) {
   const int32_t chosen = for_files && owner->cuda ? IN_FLIGHT_FILES : IN_FLIGHT_DEFAULT;
   const int32_t in_flight = owner->options.in_flight > 0 ? owner->options.in_flight : chosen;
   const int32_t threads = context_threads(owner);
-  const int32_t lanes = least(in_flight, owner->cuda ? CUDA_LANES : least(threads, CPU_LANES));
+  const int32_t gpu_lanes = owner->gpu_lanes > 0 ? owner->gpu_lanes : CUDA_LANES;
+  const int32_t lanes = least(in_flight, owner->cuda ? gpu_lanes : least(threads, CPU_LANES));
   const int32_t room = owner->ring_images > in_flight ? owner->ring_images : in_flight;
   /* One slot more than may be in flight: the one whose results are being looked at. */
   const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)room + 1);
@@ -105,13 +115,15 @@ static hs_status start(hs_context *owner, bool for_files) {
   if (!f) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "cannot allocate %zu bytes for images in flight", bytes);
   memset(f, 0, bytes);
   f->slot_count = room + 1;
+  f->lane_most = lanes;
+  f->threads = threads;
   f->on_device = owner->cuda != NULL;
   f->any_order = owner->any_order;
   if (!open_lock(f)) {
     hs_memory_release(owner->options.allocator, f);
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot make a lock for images in flight");
   }
-  const hs_status st = start_lanes(f, owner, lanes, threads);
+  const hs_status st = start_lanes(f, owner, owner->cuda ? 1 : lanes);
   owner->in_flight = f;
   if (st == HS_OK) return HS_OK;
   in_flight_end(owner);

@@ -124,7 +124,7 @@ static void run_images(in_flight_lane *lane, uint64_t first, int32_t count, int3
 }
 
 int32_t in_flight_group_most(const in_flight_ring *f, const hs_context *c, const hs_image *image, int32_t lanes_most) {
-  const int32_t room_for = lanes_most / f->lane_count, most = room_for > 1 ? room_for : 1;
+  const int32_t room_for = lanes_most / f->lane_most, most = room_for > 1 ? room_for : 1;
   const int32_t alike = small_images_most(c, image);
   return alike < most ? alike : most;
 }
@@ -133,7 +133,7 @@ int32_t in_flight_group_most(const in_flight_ring *f, const hs_context *c, const
 static void size_file(const in_flight_lane *lane, in_flight_slot *s) {
   const in_flight_ring *f = lane->ring;
   if (s->lanes_most > 0) return;
-  s->lanes_most = s->unreadable ? f->lane_count : cuda_frame_lanes(lane->context, s->image.width, s->image.height);
+  s->lanes_most = s->unreadable ? f->lane_most : cuda_frame_lanes(lane->context, s->image.width, s->image.height);
   s->group_most = s->unreadable || s->masked ? 1 : in_flight_group_most(f, lane->context, &s->image, s->lanes_most);
   context_clear_error(lane->context);
 }
@@ -160,7 +160,7 @@ static bool may_take(in_flight_lane *lane, uint64_t *image) {
 static int32_t group_to_take(const in_flight_lane *lane, uint64_t image) {
   in_flight_ring *f = lane->ring;
   const in_flight_slot *first = ring_slot(f, image);
-  const uint64_t waiting = f->end - image, share = (waiting + (uint64_t)f->lane_count - 1) / (uint64_t)f->lane_count;
+  const uint64_t waiting = f->end - image, share = (waiting + (uint64_t)f->lane_most - 1) / (uint64_t)f->lane_most;
   int32_t alike = 1, count = 1;
   while ((uint64_t)alike < share && alike < first->group_most) {
     in_flight_slot *s = ring_slot(f, image + (uint64_t)alike);
@@ -176,7 +176,7 @@ static int32_t group_to_take(const in_flight_lane *lane, uint64_t image) {
 void in_flight_wake_lanes(in_flight_ring *f) {
   const uint64_t image = first_ready(f);
   if (image == f->end) return;
-  bool anyone = ring_slot(f, image)->lanes_most >= f->lane_count;
+  bool anyone = ring_slot(f, image)->lanes_most >= f->lane_most;
   for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
   if (anyone)
     pthread_cond_signal(&f->work);
@@ -202,11 +202,38 @@ static int32_t take(in_flight_lane *lane, uint64_t *first) {
   return count;
 }
 
+int32_t in_flight_lane_threads(const in_flight_ring *f, int32_t lane) {
+  return f->threads / f->lane_most + (lane < f->threads % f->lane_most ? 1 : 0);
+}
+
+/* Starts the next lane, as a copy of this one: memory and streams take a driver milliseconds, in which the lanes that are there
+   work. Where it cannot be had, these do all the work. */
+static void start_next(in_flight_lane *lane) {
+  in_flight_ring *f = lane->ring;
+  in_flight_lane *next = lane + 1;
+  const int32_t number = (int32_t)(next - f->lanes);
+  pthread_mutex_lock(&f->lock);
+  const bool wanted = !f->ending && number == f->lane_count && number < f->lane_most;
+  pthread_mutex_unlock(&f->lock);
+  if (!wanted) return;
+  const hs_status st = backend_clone(lane->context, in_flight_lane_threads(f, number), &next->context);
+  context_clear_error(lane->context);
+  if (st != HS_OK) return;
+  next->ring = f;
+  backend_statistics(next->context, &next->statistics);
+  pthread_mutex_lock(&f->lock);
+  const bool started = !f->ending && pthread_create(&next->thread, NULL, in_flight_lane_main, next) == 0;
+  f->lane_count += started;
+  pthread_mutex_unlock(&f->lock);
+  if (!started) backend_release(next->context);
+}
+
 void *in_flight_lane_main(void *argument) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   in_flight_lane *lane = argument;
   in_flight_ring *f = lane->ring;
   uint64_t first;
+  if (f->on_device) start_next(lane);
   pthread_mutex_lock(&f->lock);
   for (int32_t count = take(lane, &first); count > 0; count = take(lane, &first)) {
     const int32_t set = ring_slot(f, first)->set;

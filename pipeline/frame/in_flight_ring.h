@@ -56,8 +56,9 @@ struct in_flight_ring {
   pthread_cond_t work, done;
   bool ending, viewed; /* viewed: image oldest - 1 is still being looked at */
   bool on_device;
-  bool any_order; /* images that are ready overtake those that are not */
-  int32_t lane_count, slot_count;
+  bool any_order;                                 /* images that are ready overtake those that are not */
+  int32_t lane_count, lane_most;                  /* lanes that run, and that are to; a GPU's come one after another */
+  int32_t slot_count, threads;                    /* threads: that the lanes share */
   int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
   pthread_t readers[READERS_MOST];                /* GPU: read files ahead of the lanes */
   int32_t reader_count;
@@ -75,6 +76,8 @@ static inline in_flight_slot *ring_slot(struct in_flight_ring *f, uint64_t image
 
 /* A lane's thread: takes images and runs them until the ring ends. `lane`: its in_flight_lane. Returns null. */
 void *in_flight_lane_main(void *lane);
+/* How many of the threads belong to a lane. */
+int32_t in_flight_lane_threads(const struct in_flight_ring *ring, int32_t lane);
 /* Wakes lanes because images wait. One signal suffices if every lane may take the next image. Otherwise all are woken,
    because the signal could go to a lane that may not take it and would go back to sleep. Under the lock. */
 void in_flight_wake_lanes(struct in_flight_ring *ring);

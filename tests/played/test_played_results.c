@@ -163,6 +163,38 @@ static void test_in_flight(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
+/* Images in flight, each done or without memory; returns how many are done. */
+static int run_in_flight(hs_context *c, int images) {
+  hs_features f = {0};
+  int submitted = 0, done = 0;
+  for (int i = 0; i < images; i++) submitted += hs_submit(c, &small, NULL) == HS_OK;
+  for (int i = 0; i < submitted; i++) {
+    const hs_status st = hs_wait(c, &f);
+    assert_true(st == HS_OK || st == HS_ERR_MEMORY);
+    if (st == HS_OK) extraction_check_equal(&small_expected, &f, "beside lanes that failed");
+    done += st == HS_OK;
+  }
+  hs_features_free(&f);
+  return done;
+}
+
+/* A call that fails costs a lane or images of that lane; lanes come one after another, and those that are there do the work. */
+static void test_lanes_that_cannot_be_had(void **state) {
+  (void)state;
+  enum { LANES = 5, STEP = 29 };
+  bool all_called = false;
+  for (uint64_t at = 1; !all_called; at += STEP) {
+    hs_context *c = played_context(LANES);
+    played.fail_at = played.calls + at;
+    const int first = run_in_flight(c, LANES), second = run_in_flight(c, LANES);
+    assert_true(first == LANES || second == LANES); /* one call fails */
+    hs_destroy(c);
+    all_called = played.calls < played.fail_at;
+    assert_int_equal(played.alive, 0);
+    assert_true(at < 5000);
+  }
+}
+
 /* Pictures in flight that have more features than their results have room for at first: repeated, until the room is known.
    Those of another size are no reason. */
 static void test_more_than_expected(void **state) {
@@ -289,10 +321,15 @@ static void test_where_pictures_lie(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lists_outlive_frames),        cmocka_unit_test(test_detection_and_floats),
-      cmocka_unit_test(test_too_much_is_copied),          cmocka_unit_test(test_in_flight),
-      cmocka_unit_test(test_more_than_expected),          cmocka_unit_test(test_callers_allocator),
-      cmocka_unit_test(test_lent_lists_filled_by_others), cmocka_unit_test(test_fork),
+      cmocka_unit_test(test_lists_outlive_frames),
+      cmocka_unit_test(test_detection_and_floats),
+      cmocka_unit_test(test_too_much_is_copied),
+      cmocka_unit_test(test_in_flight),
+      cmocka_unit_test(test_lanes_that_cannot_be_had),
+      cmocka_unit_test(test_more_than_expected),
+      cmocka_unit_test(test_callers_allocator),
+      cmocka_unit_test(test_lent_lists_filled_by_others),
+      cmocka_unit_test(test_fork),
       cmocka_unit_test(test_where_pictures_lie),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -36,6 +36,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define in_flight_lane_main      lanes_lane_main
 #define in_flight_wake_lanes     lanes_wake_lanes
 #define in_flight_group_most     lanes_group_most
+#define in_flight_lane_threads   lanes_lane_threads
 #include "pipeline/frame/in_flight.c"
 #include "pipeline/frame/in_flight_lanes.c"
 
@@ -51,7 +52,7 @@ static in_flight_ring *ring_make(void) {
   assert_non_null(f);
   assert_true(open_lock(f));
   f->on_device = true;
-  f->lane_count = LANES;
+  f->lane_count = f->lane_most = LANES;
   f->slot_count = SLOTS;
   for (int32_t i = 0; i < LANES; i++) f->lanes[i].ring = f;
   return f;
