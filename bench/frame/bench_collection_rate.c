@@ -1,10 +1,12 @@
 /*
  * Rate of many different pictures in flight, from memory: what a batch from files is compared with.
  *
- *   bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--rounds N] IMAGE...
+ *   bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--lanes N] [--sleep 0|1] [--rounds N]
+ *                         [--encoded 0|1] IMAGE...
  *
- * The pictures are decoded first, into pinned memory where there is a device. Then all of them pass through one context, in
- * the order given, as often as --rounds says, after one round that is not counted; results are taken by hs_wait_view.
+ * The pictures are decoded first, into pinned memory where there is a device; with --encoded 1 they stay JPEG files in memory,
+ * which the device decodes. Then all of them pass through one context, in the order given, as often as --rounds says, after one
+ * round that is not counted; results are taken by hs_wait_view. --lanes, --sleep: as `hartsift batch` chooses them.
  * Prints the images a second.
  */
 #include <stdbool.h>
@@ -14,11 +16,13 @@
 #include <time.h>
 
 #include "bench/frame/pinned_picture.h"
+#include "pipeline/context/context.h"
 #include "pipeline/include/hartsift.h"
 
 typedef struct collection_bench {
   hs_options options;
-  int32_t in_flight;
+  int32_t in_flight, lanes;
+  bool sleep, encoded;
   int rounds, count;
   char **names;
   hs_image *images;
@@ -53,6 +57,8 @@ static int run(collection_bench *b) {
     fprintf(stderr, "bench_collection_rate: %s\n", why);
     return 1;
   }
+  c->gpu_lanes = b->lanes;
+  c->lanes_sleep = b->sleep;
   const size_t features = pass(c, b, 1);
   const double start = now_s();
   const bool ok = features > 0 && pass(c, b, b->rounds) == features;
@@ -72,11 +78,26 @@ static bool parse_option(collection_bench *b, const char *name, const char *valu
     b->options.max_features = (int32_t)atol(value);
   else if (strcmp(name, "--in-flight") == 0)
     b->in_flight = (int32_t)atol(value);
+  else if (strcmp(name, "--lanes") == 0)
+    b->lanes = (int32_t)atol(value);
+  else if (strcmp(name, "--sleep") == 0)
+    b->sleep = atoi(value) != 0;
+  else if (strcmp(name, "--encoded") == 0)
+    b->encoded = atoi(value) != 0;
   else if (strcmp(name, "--rounds") == 0)
     b->rounds = atoi(value);
   else
     return false;
   return true;
+}
+
+/* A picture in pinned memory, or a JPEG as its file has it; false: the reason stands on standard error. */
+static bool load(const collection_bench *b, const char *name, hs_image *image) {
+  const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = 1};
+  if (!b->encoded) return pinned_load(b->options.device, name, image);
+  if (hs_load_image(name, &options, image) == HS_OK && image->layout == HS_JPEG) return true;
+  fprintf(stderr, "%s: not a JPEG that a GPU decodes\n", name);
+  return false;
 }
 
 int main(int argc, char **argv) {
@@ -88,15 +109,15 @@ int main(int argc, char **argv) {
   b.names = argv + i;
   b.count = argc - i;
   b.options.in_flight = b.in_flight;
-  if (b.count < 1 || b.rounds < 1 || b.in_flight < 1 || strncmp(b.names[0], "--", 2) == 0) {
-    fprintf(
-        stderr,
-        "usage: bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--rounds N] IMAGE...\n");
+  if (b.count < 1 || b.rounds < 1 || b.in_flight < 1 || b.lanes < 0 || b.lanes > 16 ||
+      strncmp(b.names[0], "--", 2) == 0) {
+    fprintf(stderr, "usage: bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--lanes N] "
+                    "[--sleep 0|1] [--rounds N] [--encoded 0|1] IMAGE...\n");
     return 2;
   }
   b.images = calloc((size_t)b.count, sizeof *b.images);
   for (int k = 0; k < b.count; k++)
-    if (!b.images || !pinned_load(b.options.device, b.names[k], &b.images[k])) return 1;
+    if (!b.images || !load(&b, b.names[k], &b.images[k])) return 1;
   const int result = run(&b);
   free(b.images);
   return result;

@@ -11,6 +11,7 @@
 
 #include "pipeline/base/message.h"
 #include "pipeline/cli/batch/batch_engine.h"
+#include "pipeline/cli/batch/batch_feeder.h"
 #include "pipeline/cli/batch/batch_list.h"
 #include "pipeline/cli/batch/batch_manifest.h"
 #include "pipeline/cli/batch/batch_report.h"
@@ -471,6 +472,7 @@ cli_exit cmd_batch(const option_set *set) {
     free(job);
     return result;
   }
+  batch_want_queues();
   job->set = set;
   job->manifest.journal = -1;
   result = prepare_and_run(job);

@@ -3,6 +3,7 @@
  */
 #include "pipeline/cli/batch/batch_feeder.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "pipeline/base/message.h"
@@ -13,6 +14,8 @@
 static const double feeder_guess_gpu = 1e9, feeder_guess_cpu = 8e6;
 
 enum { FEEDER_LOOKS_AGAIN_NS = 5000000 }; /* after an image was left to the others */
+
+void batch_want_queues(void) { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0); }
 
 static double batch_pixels(const batch_slot *slot) { return (double)slot->width * slot->height; }
 
@@ -47,6 +50,7 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
     feeder->most = BATCH_FLYING;
     feeder->context->options.in_flight = BATCH_RING;
     feeder->context->lanes_sleep = true;
+    feeder->context->gpu_lanes = BATCH_LANES;
     feeder->context->any_order = true;
     feeder->context->blocks_lent = BATCH_BLOCKS_LENT;
   }

@@ -8,8 +8,10 @@
 #include "pipeline/cli/batch/device_share.h"
 
 enum {
-  BATCH_IN_FLIGHT = 8,     /* the meaning of 0 in hs_options.in_flight */
-  BATCH_FLYING = 32,       /* images in a GPU's hands: enough for its lanes and their next ones */
+  BATCH_IN_FLIGHT = 8, /* the meaning of 0 in hs_options.in_flight */
+  BATCH_LANES =
+      16, /* of a GPU: a lane's picture is decoded before its frame runs, so more lanes are needed than from memory */
+  BATCH_FLYING = 48,       /* images in a GPU's hands: enough for its lanes and their next ones */
   BATCH_FLYING_MOST = 256, /* the range of hs_options.in_flight */
   /* A device's ring is longer than that: small images go on while a large one that came before them is still worked on. */
   BATCH_RING = 128,
@@ -29,6 +31,10 @@ struct batch_feeder {
   double waited_s, lived_s;       /* of its thread, set when it ends */
   char lost[BATCH_MESSAGE_BYTES]; /* why the context is null */
 };
+
+/* Before the process uses a GPU: asks the driver for as many hardware queues as the lanes' streams need, because work that
+   shares a queue waits for what is in front of it. What the user has set stays. */
+void batch_want_queues(void);
 
 /* Frees the picture and the mask of a slot. */
 void batch_drop_pixels(batch_slot *slot);
