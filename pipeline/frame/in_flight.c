@@ -148,7 +148,7 @@ static int32_t lanes_for(hs_context *c, const hs_image *image) {
   in_flight_ring *f = c->in_flight;
   if (!c->cuda) return CPU_LANES;
   if (f->sized_width != image->width || f->sized_height != image->height) {
-    f->sized_lanes = cuda_frame_lanes(c, image->width, image->height);
+    f->sized_lanes = in_flight_lanes_for(c, image->width, image->height);
     f->sized_width = image->width;
     f->sized_height = image->height;
     context_clear_error(c);

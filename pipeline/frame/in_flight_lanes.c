@@ -129,11 +129,17 @@ int32_t in_flight_group_most(const in_flight_ring *f, const hs_context *c, const
   return alike < most ? alike : most;
 }
 
+int32_t in_flight_lanes_for(hs_context *c, int32_t width, int32_t height) {
+  enum { LARGE_PIXELS = 1 << 22 };
+  const int32_t lanes = cuda_frame_lanes(c, width, height);
+  return (int64_t)width * height > LARGE_PIXELS && lanes > CUDA_LANES ? CUDA_LANES : lanes;
+}
+
 /* What of an image's size decides who takes it, for a file: it was not known at its submission. Under the lock. */
 static void size_file(const in_flight_lane *lane, in_flight_slot *s) {
   const in_flight_ring *f = lane->ring;
   if (s->lanes_most > 0) return;
-  s->lanes_most = s->unreadable ? f->lane_most : cuda_frame_lanes(lane->context, s->image.width, s->image.height);
+  s->lanes_most = s->unreadable ? f->lane_most : in_flight_lanes_for(lane->context, s->image.width, s->image.height);
   s->group_most = s->unreadable || s->masked ? 1 : in_flight_group_most(f, lane->context, &s->image, s->lanes_most);
   context_clear_error(lane->context);
 }

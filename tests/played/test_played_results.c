@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "pipeline/device/cuda_result_pool.h"
+#include "pipeline/frame/in_flight_ring.h"
 #include "pipeline/include/hartsift_cuda.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
@@ -195,6 +196,28 @@ static void test_lanes_that_cannot_be_had(void **state) {
   }
 }
 
+/* A batch asks for more lanes; those beyond leave large images to the others. */
+static void test_more_lanes(void **state) {
+  (void)state;
+  enum { LANES = 12, SIDE = 2048 };
+  hs_context *c = played_context(LANES);
+  c->gpu_lanes = LANES;
+  assert_int_equal(run_in_flight(c, LANES), LANES);
+  assert_int_equal(c->in_flight->lane_most, LANES);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+  hs_options on_gpu = extraction_options(HS_PROFILE_LOWE);
+  on_gpu.device = HS_DEVICE_CUDA;
+  played_reset(1);
+  played.gpus[0].memory_bytes = (size_t)1 << 40;
+  c = extraction_context(&on_gpu);
+  assert_true(cuda_frame_lanes(c, SIDE + 1, SIDE) > LANES);
+  assert_int_equal(in_flight_lanes_for(c, SIDE, SIDE), cuda_frame_lanes(c, SIDE, SIDE));
+  assert_int_equal(in_flight_lanes_for(c, SIDE + 1, SIDE), CUDA_LANES);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
 /* Pictures in flight that have more features than their results have room for at first: repeated, until the room is known.
    Those of another size are no reason. */
 static void test_more_than_expected(void **state) {
@@ -321,15 +344,11 @@ static void test_where_pictures_lie(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lists_outlive_frames),
-      cmocka_unit_test(test_detection_and_floats),
-      cmocka_unit_test(test_too_much_is_copied),
-      cmocka_unit_test(test_in_flight),
-      cmocka_unit_test(test_lanes_that_cannot_be_had),
-      cmocka_unit_test(test_more_than_expected),
-      cmocka_unit_test(test_callers_allocator),
-      cmocka_unit_test(test_lent_lists_filled_by_others),
-      cmocka_unit_test(test_fork),
+      cmocka_unit_test(test_lists_outlive_frames),        cmocka_unit_test(test_detection_and_floats),
+      cmocka_unit_test(test_too_much_is_copied),          cmocka_unit_test(test_in_flight),
+      cmocka_unit_test(test_lanes_that_cannot_be_had),    cmocka_unit_test(test_more_lanes),
+      cmocka_unit_test(test_more_than_expected),          cmocka_unit_test(test_callers_allocator),
+      cmocka_unit_test(test_lent_lists_filled_by_others), cmocka_unit_test(test_fork),
       cmocka_unit_test(test_where_pictures_lie),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -37,6 +37,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define in_flight_wake_lanes     lanes_wake_lanes
 #define in_flight_group_most     lanes_group_most
 #define in_flight_lane_threads   lanes_lane_threads
+#define in_flight_lanes_for      lanes_lanes_for
 #include "pipeline/frame/in_flight.c"
 #include "pipeline/frame/in_flight_lanes.c"
 
