@@ -64,6 +64,7 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
       .match = match_##ISA,                                                                                            \
       .pyramid_work_floats = pyramid_work_floats,                                                                      \
       .detect_work_bytes = detect_work_bytes,                                                                          \
+      .octave = octave_##ISA,                                                                                          \
       MATCH_OPS(ISA)                                                                                                   \
     }                                                                                                                  \
   }
@@ -147,6 +148,7 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   if (id == STAGE_DETECT) {
     ops->detect_work_bytes = from->detect_work_bytes;
     ops->detect_reads_top = from->detect_reads_top;
+    ops->octave = from->octave;
   }
   if (id == STAGE_DESCRIBE) {
     ops->affine_moments = from->affine_moments;
@@ -225,5 +227,8 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
   const bool base_plane = ops->base == base_ref, blur_plane = ops->blur == blur_ref;
   ops->pyramid_work_floats = base_plane && blur_plane ? NULL : pyramid_work_floats;
   ops->pyramid_work_plane = base_plane || blur_plane;
+  const char *const *names = ops->variant;
+  if (strcmp(names[STAGE_BASE], names[STAGE_DETECT]) != 0 || strcmp(names[STAGE_BLUR], names[STAGE_DETECT]) != 0)
+    ops->octave = NULL;
   return true;
 }

@@ -18,6 +18,7 @@
   stage_status blur_##ISA(stage_queue *queue, const blur_args *args);                                                  \
   stage_status halve_##ISA(stage_queue *queue, const halve_args *args);                                                \
   stage_status detect_##ISA(stage_queue *queue, const detect_args *args);                                              \
+  stage_status octave_##ISA(stage_queue *queue, const octave_args *args);                                              \
   stage_status orient_##ISA(stage_queue *queue, const orient_args *args);                                              \
   stage_status describe_##ISA(stage_queue *queue, const describe_args *args);                                          \
   void begin_base_##ISA(blur_job *job, const base_args *args, int32_t threads);                                        \

@@ -9,6 +9,7 @@
 #ifndef HARTSIFT_CPU_TOP_PATCH_SIMD_H
 #define HARTSIFT_CPU_TOP_PATCH_SIMD_H
 
+#include "cpu/level_rows.h"
 #include "cpu/simd_quad.h"
 #include "stages/pyramid.h"
 
@@ -21,7 +22,8 @@ enum {
 
 /* The step from level S+1. */
 typedef struct top_step {
-  plane_view below;
+  level_rows below;
+  int32_t width, height; /* of the plane */
   const gaussian_filter *filter;
   border_mode border;
 } top_step;
@@ -51,11 +53,11 @@ static inline void filter_patch_row(const gaussian_filter *f, const float (*line
   memcpy(out, samples, sizeof(float) * PATCH_SIDE);
 }
 
-/* The samples of a line that the patch needs, continued beyond the plane's sides; a pointer to sample x - 1. */
-static inline const float *patch_line(const top_step *t, const float *line, int32_t x, float *copy) {
+/* The samples of a row that the patch needs, continued beyond the plane's sides; a pointer to sample x - 1. */
+static inline const float *patch_line(const top_step *t, int32_t row, int32_t x, float *copy) {
   const int32_t radius = t->filter->radius, first = x - 1 - radius;
   for (int32_t i = 0; i < 2 * radius + PATCH_SIDE; i++)
-    copy[i] = line[index_within(first + i, t->below.width, t->border)];
+    copy[i] = *level_at(&t->below, index_within(first + i, t->width, t->border), row);
   copy[2 * radius + PATCH_SIDE] = 0.0f;
   return copy + radius;
 }
@@ -63,14 +65,14 @@ static inline const float *patch_line(const top_step *t, const float *line, int3
 /* The samples about (x, y), row by row; (x, y) is at no side of the plane. */
 static inline void top_patch(const top_step *t, int32_t x, int32_t y, float patch[PATCH_SAMPLES]) {
   const int32_t radius = t->filter->radius, rows = 2 * radius + PATCH_SIDE, first = y - 1 - radius;
-  const bool inside = x - 1 - radius >= 0 && x + 2 + radius < t->below.width;
+  const bool inside = x - 1 - radius >= 0 && x + 2 + radius < t->width;
   float lines[PATCH_ROWS_MAX + 3][QUAD_WIDTH], copies[4][PATCH_LINE_FLOATS];
   for (int32_t row = 0; row < rows; row += 4) {
     const float *at[4];
     for (int k = 0; k < 4; k++) {
       const int32_t i = first + (row + k < rows ? row + k : rows - 1);
-      const float *line = t->below.data + (size_t)index_within(i, t->below.height, t->border) * t->below.stride;
-      at[k] = inside ? line + x - 1 : patch_line(t, line, x, copies[k]);
+      const int32_t line = index_within(i, t->height, t->border);
+      at[k] = inside ? level_at(&t->below, x - 1, line) : patch_line(t, line, x, copies[k]);
     }
     filter_four_lines(t->filter, at, lines + row);
   }

@@ -7,6 +7,7 @@
 
 #include "cpu/affine_threads.h"
 #include "cpu/frame_graph.h"
+#include "cpu/octave_pass.h"
 #include "cpu/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
@@ -179,6 +180,8 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .pyramid_work_plane = c->ops.pyramid_work_plane,
                         .detect_work_bytes = c->ops.detect_work_bytes,
                         .detect_reads_top = c->ops.detect_reads_top,
+                        .octave_floats =
+                            octave_pass_floats(&c->ops, threads, &c->base_filter, c->step_filter, c->options.scales),
                         .graph_bytes = frame_graph_sizes(&c->ops, threads),
                         .params = r->may_tile ? &c->params : NULL,
                         .base_filter = &c->base_filter,

@@ -43,6 +43,21 @@ detect_args frame_detect_args(const frame *f, int32_t first, int32_t end, uint64
                        .candidates = candidates};
 }
 
+/* Keypoints are of levels 1 to S; smaller sizes of pooled descriptors and shapes may read level 0 too. */
+octave_args frame_octave_args(const frame *f, uint64_t *candidates) {
+  const hs_context *c = f->context;
+  const uint32_t all = (UINT32_C(2) << (c->options.scales + 1)) - 1, top = UINT32_C(1) << (c->options.scales + 1);
+  octave_args args = {.base = frame_base_args(f),
+                      .step_filter = c->step_filter,
+                      .detect = frame_detect_args(f, 0, 1, candidates),
+                      .levels_kept = all,
+                      .scratch = f->work->blur_work[0].data};
+  if (c->params.refine_rule != RULE_OPENCV) args.levels_kept &= ~top;
+  if (c->params.refine_rule != RULE_OPENCV && c->params.domain.count == 0 && !c->options.affine)
+    args.levels_kept &= ~UINT32_C(1);
+  return args;
+}
+
 orient_args frame_orient_args(const frame *f) {
   const hs_context *c = f->context;
   const workspace *w = f->work;

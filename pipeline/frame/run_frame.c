@@ -1,7 +1,8 @@
 /* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor. On one thread stage
-   follows stage; on several they run as a graph of jobs (cpu/frame_graph.h). All octaves but the first are searched together,
-   and all are oriented and described together. The first is searched before the others are made, so that these take the
-   place of its levels above S (plan.h). */
+   follows stage; on several they run as a graph of jobs (cpu/frame_graph.h). A large first octave is made and searched in one
+   pass where there are one or two threads (cpu/octave_pass.h). All octaves but the first are searched together, and all are
+   oriented and described together. The first is searched before the others are made, so that these take the place of its
+   levels above S (plan.h). */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
@@ -94,10 +95,31 @@ static stage_status detect(frame *f, int32_t first, int32_t end) {
   return step(f, st, samples_of_range(f, first, end) * (LEVELS_OF_STAGES / 3));
 }
 
+/* Told of samples of the first octave's strips. */
+static bool tell_of_strip(void *frame_run, uint64_t samples) {
+  frame *f = frame_run;
+  return step(f, STAGE_OK, samples * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES / 3)) == STAGE_OK;
+}
+
+/* The first octave's levels and keypoints at the same time. */
+static stage_status pass_first_octave(frame *f) {
+  uint64_t candidates = 0;
+  octave_args args = frame_octave_args(f, &candidates);
+  args.tell = tell_of_strip;
+  args.owner = f;
+  const stage_status st = f->context->ops.octave(f->context->queue, &args);
+  f->candidates += candidates;
+  return st;
+}
+
 /* The levels of all octaves, and the keypoints unless they are given. */
 static stage_status build_and_detect(frame *f) {
   stage_status st = STAGE_OK;
   for (int32_t o = 0; o < f->octaves && st == STAGE_OK; o++) {
+    if (o == 0 && f->context->plan.one_pass && !f->request->given) {
+      st = pass_first_octave(f);
+      continue;
+    }
     st = build_levels(f, o);
     if (o == 0 && st == STAGE_OK && !f->request->given) st = detect(f, 0, 1);
   }

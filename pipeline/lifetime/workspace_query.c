@@ -1,8 +1,9 @@
 /* What a context would cost, before it is made. */
-#include "cpu/frame_graph.h"
 #include "cpu/affine_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/float_environment.h"
+#include "cpu/frame_graph.h"
+#include "cpu/octave_pass.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/options.h"
@@ -56,6 +57,7 @@ static hs_status query_host(const hs_options *o, const stage_ops *ops, int32_t w
                           .pyramid_work_plane = ops->pyramid_work_plane,
                           .detect_work_bytes = ops->detect_work_bytes,
                           .detect_reads_top = ops->detect_reads_top,
+                          .octave_floats = octave_pass_floats(ops, threads, &base, step, o->scales),
                           .graph_bytes = frame_graph_sizes(ops, threads),
                           .params = &params,
                           .base_filter = &base,

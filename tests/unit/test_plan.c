@@ -11,6 +11,7 @@
 
 #include "cpu/frame_graph.h"
 #include "cpu/keypoint_order.h"
+#include "cpu/octave_pass.h"
 #include "cpu/pyramid_work.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/plan.h"
@@ -96,6 +97,10 @@ static void check_sizes(const frame_plan *p) {
           r->graph_bytes ? pyramid_work_band_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads) : 0;
       if (banded > own) own = banded;
     }
+    if (o == 0 && p->one_pass) {
+      const uint64_t pass = r->octave_floats + octave_stray_floats((int32_t)width, (int32_t)height);
+      if (pass > own) own = pass;
+    }
     if (own > work[o > 0]) work[o > 0] = own;
     check_levels(p, o);
   }
@@ -104,10 +109,10 @@ static void check_sizes(const frame_plan *p) {
     pyramid_geometry octaves = p->geometry;
     pyramid_geometry_skip(&octaves, others);
     /* Stages that run at the same time share no memory. */
-    const bool graph = r->graph_bytes != NULL;
-    check_entry(p, BUFFER_BLUR_WORK, others, work[others] * 4, step, graph ? step + 1 : step);
+    const bool graph = r->graph_bytes != NULL, pass = p->one_pass && !others;
+    check_entry(p, BUFFER_BLUR_WORK, others, work[others] * 4, step, graph || pass ? step + 1 : step);
     check_entry(p, BUFFER_DETECT, others, r->detect_work_bytes(&octaves, scales, r->keypoint_capacity),
-                graph ? STEP_FIRST_PYRAMID : step + 1, graph ? STEP_DETECT : step + 1);
+                graph || pass ? STEP_FIRST_PYRAMID : step + 1, graph ? STEP_DETECT : step + 1);
   }
   if (r->graph_bytes && p->geometry.octave_count > 0)
     check_entry(p, BUFFER_GRAPH, 0, r->graph_bytes(p->geometry.octave_count, scales), 0, end);
@@ -143,10 +148,36 @@ static void test_layout_for_many_sizes(void **state) {
       r.pyramid_work_plane = i % 2 == 1;
       r.detect_reads_top = (i + j) % 3 == 0;
       if (i % 3 != 0) r.graph_bytes = frame_graph_bytes;
+      if (i % 4 != 3) r.octave_floats = 1000 * (i + 1);
+      r.skipped_octaves = i % 5 == 4 && sides[i] > 256 && sides[j] > 256;
       assert_int_equal(plan_make(&r, &p), HS_OK);
       check_layout(&p);
       check_sizes(&p);
     }
+}
+
+/* A pass for a first octave whose levels leave the caches, and no graph beside it. */
+static void test_one_pass(void **state) {
+  (void)state;
+  static frame_plan p;
+  plan_request r = request_of(1024, 1024, HS_PROFILE_LOWE);
+  r.graph_bytes = frame_graph_bytes;
+  r.octave_floats = 5000;
+  assert_int_equal(plan_make(&r, &p), HS_OK);
+  assert_true(p.one_pass && !p.request.graph_bytes);
+  check_layout(&p);
+  check_sizes(&p);
+  r.octave_floats = 0;
+  assert_int_equal(plan_make(&r, &p), HS_OK);
+  assert_true(!p.one_pass && p.request.graph_bytes);
+  r.octave_floats = 5000;
+  r.width = 400;
+  assert_int_equal(plan_make(&r, &p), HS_OK);
+  assert_true(!p.one_pass && p.request.graph_bytes);
+  r.width = 4000;
+  r.skipped_octaves = 1;
+  assert_int_equal(plan_make(&r, &p), HS_OK);
+  assert_false(p.one_pass);
 }
 
 /* A larger picture never needs less. */
@@ -228,6 +259,7 @@ static void test_names(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_layout_for_many_sizes),
+      cmocka_unit_test(test_one_pass),
       cmocka_unit_test(test_monotone),
       cmocka_unit_test(test_levels_and_little_else),
       cmocka_unit_test(test_capacities),

@@ -1,0 +1,321 @@
+/*
+ * The search of a strip of columns and what becomes of its candidates, for levels in planes (detect_simd.c) and in rings
+ * (octave_simd.c). Included by these only.
+ *
+ * Going down the strip, the differences of Gaussians of three rows of all levels are kept (each computed once), and a vector
+ * of centres is dropped as early as possible: most have no |D| above the threshold, most others no lane that passes its six
+ * nearest neighbours. A centre's sign is applied to its neighbours, so one comparison serves maxima and minima. What passes
+ * waits until the search is so many rows further that level S+1 is in a cache as far as level S+2 about it is made from
+ * (top_patch_simd.h), then it is followed to its keypoint. So no map of the candidates is kept, and level S+2 nowhere.
+ */
+#ifndef HARTSIFT_CPU_SEARCH_STRIP_SIMD_H
+#define HARTSIFT_CPU_SEARCH_STRIP_SIMD_H
+
+#include "cpu/octave_pass.h"
+#include "cpu/simd.h"
+#include "cpu/top_patch_simd.h"
+
+enum {
+  ROWS_AHEAD = 2,                  /* how far ahead rows are asked for */
+  MARGIN = 16,                     /* floats beside a row of differences, so that its samples begin on a cache line */
+  ROW = PASS_STRIP + 2 * MARGIN,   /* the wider strips */
+  DOG_LEVELS_MAX = SCALES_MAX + 1, /* all but the last */
+  WAITING_MAX = 1024,
+  FOUND_MAX = 32
+};
+
+/* Differences of three rows: rows[y % 3][level], from column x0. */
+typedef struct dog_rows {
+  float values[3][DOG_LEVELS_MAX][ROW];
+} dog_rows;
+
+/* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
+typedef detect_stray waiting_sample;
+
+/* A strip's work. */
+typedef struct detect_strip {
+  const detect_args *args;
+  const octave_view *octave;
+  level_rows levels[SCALES_MAX + 2]; /* 0..S+1 */
+  bool in_rings;                     /* only some rows about the search are at hand */
+  bool overrun;                      /* so many samples waited that some were dropped; only in rings */
+  int32_t octave_index;
+  keypoint_records *records;
+  const plane_region *reach; /* where candidates may be followed; null: everywhere */
+  detect_stray *strays;      /* gets those that leave it */
+  uint32_t stray_capacity;
+  atomic_uint *stray_count;
+  int32_t x0, x1, y0, y1;
+  int32_t from, to; /* columns that may be candidates */
+  simd_f32 threshold;
+  top_step top;
+  int32_t patch_x, patch_y; /* of the patch that was made last; -1: none */
+  float patch[PATCH_SAMPLES];
+  uint32_t count;                 /* extrema */
+  int32_t first_waiting, waiting; /* a ring */
+  waiting_sample samples[WAITING_MAX];
+  uint32_t found_count;
+  keypoint_record found[FOUND_MAX];
+} detect_strip;
+
+/* Row y of every level's difference but the last, and one sample beside the strip (0 where there is none: never a candidate's). */
+static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t y) {
+  const octave_view *o = s->octave;
+  const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1;
+  const float *row[SCALES_MAX + 2];
+  for (int32_t level = 0; level <= levels; level++) row[level] = level_at(&s->levels[level], s->x0, y);
+  float(*out)[ROW] = d->values[y % 3];
+  int32_t x = 0;
+  for (; x + SIMD_WIDTH <= n; x += SIMD_WIDTH) {
+    simd_f32 lower = simd_load(row[0] + x);
+    for (int32_t level = 0; level < levels; level++) {
+      const simd_f32 upper = simd_load(row[level + 1] + x);
+      simd_store(out[level] + MARGIN + x, simd_sub(upper, lower));
+      lower = upper;
+    }
+  }
+  for (int32_t level = 0; level < levels; level++) {
+    const float *lower = row[level], *upper = row[level + 1];
+    for (int32_t i = x; i < n; i++) out[level][MARGIN + i] = upper[i] - lower[i];
+    out[level][MARGIN - 1] = s->x0 > 0 ? upper[-1] - lower[-1] : 0.0f;
+    out[level][MARGIN + n] = s->x1 < o->width ? upper[n] - lower[n] : 0.0f;
+  }
+}
+
+/* The largest of `most` and three neighbours in a row, their signs turned as the centre's. */
+static inline simd_f32 largest_of_three(const float *at, simd_f32 sign, simd_f32 most) {
+  most = simd_max(most, simd_xor(simd_load(at - 1), sign));
+  most = simd_max(most, simd_xor(simd_load(at), sign));
+  return simd_max(most, simd_xor(simd_load(at + 1), sign));
+}
+
+static inline uint32_t bits_above(simd_f32 centre, simd_f32 most, int ties) {
+  return simd_bits(ties ? simd_ge(centre, most) : simd_gt(centre, most));
+}
+
+/* Which lanes at column x are extrema; top: as far as the level above is not asked. rows[r][l]: column 0 of row r and
+   level l, the centre's being 1. */
+static inline uint32_t extremum_bits(const float *rows[3][3], int32_t x, simd_f32 threshold, int ties, int top) {
+  const float *at = rows[1][1] + x;
+  const simd_f32 value = simd_load(at), centre = simd_abs(value);
+  uint32_t bits = simd_bits(simd_gt(centre, threshold));
+  if (bits == 0) return 0;
+  const simd_f32 sign = simd_xor(value, centre);
+  simd_f32 most = simd_xor(simd_load(at - 1), sign);
+  most = simd_max(most, simd_xor(simd_load(at + 1), sign));
+  most = simd_max(most, simd_xor(simd_load(rows[0][1] + x), sign));
+  most = simd_max(most, simd_xor(simd_load(rows[2][1] + x), sign));
+  most = simd_max(most, simd_xor(simd_load(rows[1][0] + x), sign));
+  if (!top) most = simd_max(most, simd_xor(simd_load(rows[1][2] + x), sign));
+  bits &= bits_above(centre, most, ties);
+  if (bits == 0) return 0;
+  most = largest_of_three(rows[0][1] + x, sign, most);
+  most = largest_of_three(rows[2][1] + x, sign, most);
+  bits &= bits_above(centre, most, ties);
+  if (bits == 0) return 0;
+  for (int32_t level = 0; level < (top ? 1 : 3); level += 2)
+    for (int32_t row = 0; row < 3; row++) most = largest_of_three(rows[row][level] + x, sign, most);
+  return bits & bits_above(centre, most, ties);
+}
+
+/* Bits of a word that starts at column x and may be candidates. */
+static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
+  uint32_t bits = UINT32_MAX;
+  if (s->from > x) bits = s->from - x < 32 ? bits << (s->from - x) : 0;
+  if (s->to < x + 32) bits = s->to > x ? bits & (UINT32_MAX >> (32 - (s->to - x))) : 0;
+  return bits;
+}
+
+/* Prefetches 32 columns of the Gaussian levels first..end of a later row, because comparing reads no memory and so the
+   two overlap. */
+static inline void ask_for(const octave_view *o, const float *row, int32_t first, int32_t end) {
+  for (int32_t level = first; level < end; level++) {
+    __builtin_prefetch(row + (size_t)level * o->level_floats);
+    __builtin_prefetch(row + (size_t)level * o->level_floats + 16);
+  }
+}
+
+/* ------------------------------------------------- from a sample to its keypoint */
+
+/* Samples of level S+2 about (x, y). */
+static inline const float *patch_at(detect_strip *s, int32_t x, int32_t y) {
+  if (s->patch_x != x || s->patch_y != y) top_patch(&s->top, x, y, s->patch);
+  s->patch_x = x;
+  s->patch_y = y;
+  return s->patch;
+}
+
+/* Whether a sample of DoG level S is beyond its nine neighbours in level S+1 too. */
+static inline bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
+  const level_rows *below = &s->top.below, *lower = &s->levels[s->args->params.scales];
+  const float value = *level_at(below, x, y) - *level_at(lower, x, y), centre = hs_fabsf(value);
+  const float *patch = patch_at(s, x, y);
+  const float *rows[PATCH_SIDE];
+  for (int32_t row = 0; row < PATCH_SIDE; row++) rows[row] = level_at(below, x - 1, y - 1 + row);
+  for (int32_t i = 0; i < PATCH_SAMPLES; i++) {
+    const float d = patch[i] - rows[i / PATCH_SIDE][i % PATCH_SIDE];
+    const float neighbour = value > 0.0f ? d : -d;
+    if (!(centre > neighbour || (s->args->params.extremum_ties && centre == neighbour))) return false;
+  }
+  return true;
+}
+
+/* The four levels about a sample, copied, for reading D at the 27 samples about it: the last may be in no memory, and
+   the others in rings. */
+typedef struct levels_about {
+  octave_view view;
+  int32_t level, x, y; /* of the sample, in the view */
+  float copies[4 * PATCH_SAMPLES];
+} levels_about;
+
+static inline void look_at(detect_strip *s, const waiting_sample *at, levels_about *l) {
+  const int32_t first = at->level - 1, count = at->level < s->args->params.scales ? 4 : 3;
+  for (int32_t i = 0; i < count * PATCH_SIDE; i++)
+    memcpy(l->copies + PATCH_SIDE * i,
+           level_at(&s->levels[first + i / PATCH_SIDE], at->x - 1, at->y - 1 + i % PATCH_SIDE),
+           sizeof(float) * PATCH_SIDE);
+  if (count == 3) memcpy(l->copies + 3 * PATCH_SAMPLES, patch_at(s, at->x, at->y), sizeof s->patch);
+  l->view = (octave_view){l->copies, PATCH_SAMPLES, PATCH_SIDE, PATCH_SIDE, PATCH_SIDE, s->octave->octave};
+  l->level = l->x = l->y = 1;
+}
+
+static inline void hand_over(detect_strip *s) {
+  keypoint_records_add(s->records, s->found, s->found_count);
+  s->found_count = 0;
+}
+
+static inline void add_keypoint(detect_strip *s, const waiting_sample *at, const levels_about *l, quadratic *q) {
+  const sift_params *p = &s->args->params;
+  const float response = refine_response(q);
+  if (p->refine_rule == RULE_LOWE) refine_again(&l->view, l->level, l->x, l->y, q);
+  const located place = located_at(p, s->octave->octave, q, response, at->level, at->x, at->y);
+  if (!place_kept(&s->args->filter, place.x, place.y)) return;
+  s->found[s->found_count++] = (keypoint_record){place, s->octave_index, at->level, at->x, at->y};
+  if (s->found_count == FOUND_MAX) hand_over(s);
+}
+
+static inline void add_stray(detect_strip *s, const waiting_sample *at) {
+  const uint32_t n = atomic_fetch_add_explicit(s->stray_count, 1, memory_order_relaxed);
+  if (n < s->stray_capacity) s->strays[n] = *at;
+}
+
+/* Follows a candidate to its keypoint, if it has one: refine_follow, from which the last fit is kept. */
+static inline void follow_on(detect_strip *s, waiting_sample at) {
+  const sift_params *p = &s->args->params;
+  levels_about about;
+  quadratic q;
+  for (; at.step < REFINE_STEPS; at.step++) {
+    if (s->reach && !region_has(s->reach, at.x, at.y)) {
+      add_stray(s, &at);
+      return;
+    }
+    look_at(s, &at, &about);
+    if (!quadratic_fit(&about.view, about.level, about.x, about.y, p->refine_rule, &q)) return;
+    const refine_step outcome = refine_judge(s->octave, p, &q, at.step, &at.level, &at.x, &at.y);
+    if (outcome == REFINE_SETTLED) add_keypoint(s, &at, &about, &q);
+    if (outcome != REFINE_MOVED) return;
+  }
+}
+
+/* Follows one that has waited, if it is a candidate. */
+static inline void follow(detect_strip *s, waiting_sample at) {
+  if (at.level == s->args->params.scales && !is_beyond_top(s, at.x, at.y)) return;
+  s->count++;
+  follow_on(s, at);
+}
+
+/* Follows those of rows up to `last`. */
+static inline void follow_until(detect_strip *s, int32_t last) {
+  while (s->waiting > 0 && s->samples[s->first_waiting].y <= last) {
+    const waiting_sample at = s->samples[s->first_waiting];
+    s->first_waiting = (s->first_waiting + 1) % WAITING_MAX;
+    s->waiting--;
+    follow(s, at);
+  }
+}
+
+/* Asks for the rows of level S+1 that a patch needs and the chunk does not come by. */
+static inline void ask_for_patch(const detect_strip *s, int32_t x, int32_t y) {
+  const top_step *t = &s->top;
+  const int32_t reach = t->filter->radius + 1;
+  const int32_t left = x - reach > 0 ? x - reach : 0, right = x + reach < t->width ? x + reach : t->width - 1;
+  const int32_t top = y - reach > 0 ? y - reach : 0, end = y + reach < t->height ? y + reach : t->height - 1;
+  for (int32_t row = top; row <= end; row++) {
+    if (row >= s->y0 - 1 && row <= s->y1) row = s->y1 + 1;
+    if (row > end) return;
+    for (int32_t i = left; i < right; i += 16) __builtin_prefetch(level_at(&t->below, i, row));
+    __builtin_prefetch(level_at(&t->below, right, row));
+  }
+}
+
+static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32_t y) {
+  if (s->waiting == WAITING_MAX) {
+    if (s->in_rings) {
+      s->overrun = true;
+      return;
+    }
+    follow_until(s, s->samples[s->first_waiting].y);
+  }
+  s->samples[(s->first_waiting + s->waiting) % WAITING_MAX] = (waiting_sample){level, x, y, 0};
+  s->waiting++;
+  const int32_t reach = s->top.filter->radius + 1;
+  if (!s->in_rings && level == s->args->params.scales && (y - reach < s->y0 - 1 || y + reach > s->y1))
+    ask_for_patch(s, x, y);
+}
+
+/* ------------------------------------------------- the search */
+
+/* Searches one row of one level. */
+static inline void search_row(detect_strip *s, const dog_rows *d, int32_t level, int32_t y, int ties, int top) {
+  const octave_view *o = s->octave;
+  const int32_t scales = s->args->params.scales, ahead = y + ROWS_AHEAD < o->height ? y + ROWS_AHEAD : y;
+  const float *ahead_row = o->levels + (size_t)ahead * o->stride + (size_t)s->x0;
+  const int32_t first = (level - 1) * (scales + 2) / scales, last = level * (scales + 2) / scales;
+  const float *rows[3][3];
+  for (int32_t r = 0; r < 3; r++)
+    for (int32_t l = 0; l < (top ? 2 : 3); l++) rows[r][l] = d->values[(y + r + 2) % 3][level + l - 1] + MARGIN;
+  for (int32_t x = 0; x < s->x1 - s->x0; x += 32) {
+    uint32_t word = 0;
+    if (!s->in_rings) ask_for(o, ahead_row + x, first, last);
+    for (int32_t i = 0; i < 32; i += SIMD_WIDTH) word |= extremum_bits(rows, x + i, s->threshold, ties, top) << i;
+    if (word != 0) word &= allowed_bits(s, s->x0 + x);
+    for (; word != 0; word &= word - 1) wait_in_line(s, level, s->x0 + x + __builtin_ctz(word), y);
+  }
+}
+
+/* Searches one row. */
+static inline void search_levels(detect_strip *s, const dog_rows *d, int32_t y) {
+  const int32_t scales = s->args->params.scales;
+  if (s->args->params.extremum_ties) {
+    for (int32_t level = 1; level < scales; level++) search_row(s, d, level, y, 1, 0);
+    search_row(s, d, scales, y, 1, 1);
+  } else {
+    for (int32_t level = 1; level < scales; level++) search_row(s, d, level, y, 0, 0);
+    search_row(s, d, scales, y, 0, 1);
+  }
+}
+
+/* A strip of an octave in which nothing has been found. */
+static inline void begin_strip(detect_strip *s, detect_job *job, int32_t octave_index) {
+  const detect_args *args = &job->args;
+  s->octave_index = octave_index;
+  s->args = args;
+  s->octave = &args->octaves[octave_index];
+  s->records = &job->records;
+  s->reach = args->part ? &args->part->reach : NULL;
+  s->strays = args->part ? args->part->strays : NULL;
+  s->stray_capacity = args->part ? args->part->stray_capacity : 0;
+  s->stray_count = &job->strays;
+  s->threshold = simd_set1(args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f);
+  for (int32_t level = 0; level <= args->params.scales + 1; level++)
+    s->levels[level] =
+        (level_rows){.data = s->octave->levels + (size_t)level * s->octave->level_floats, .stride = s->octave->stride};
+  s->in_rings = s->overrun = false;
+  s->top = (top_step){s->levels[args->params.scales + 1], s->octave->width, s->octave->height, args->top_filter,
+                      args->border};
+  s->patch_x = s->patch_y = -1;
+  s->count = s->found_count = 0;
+  s->first_waiting = s->waiting = 0;
+}
+
+#endif
