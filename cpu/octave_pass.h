@@ -18,7 +18,7 @@ enum {
   PASS_THREADS = 2,              /* more of them share bands (frame_graph.h) */
   PASS_SAMPLES_A_STRAY = 4096,   /* one candidate in so many samples may leave what is at hand */
   PASS_MOVES = REFINE_STEPS - 1, /* samples that a candidate goes, but for OpenCV's */
-  PASS_BYTES_LEAST = 8 << 20     /* of a level: smaller ones stay in a cache, stage by stage */
+  PASS_BYTES_LEAST = 24 << 20    /* of a level: smaller ones stay in a cache, stage by stage */
 };
 
 _Static_assert((int)PASS_STRIP >= (int)DETECT_STRIP, "rows of differences");

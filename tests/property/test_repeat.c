@@ -71,6 +71,30 @@ static void test_thread_counts(void **state) {
     }
 }
 
+/* A first octave so large that one or two threads make and search it in one pass; more share its bands. */
+static void test_large_first_octave(void **state) {
+  (void)state;
+  hs_image large = extraction_scene(1300, 1250, 5, NULL);
+  for (int way = 0; way < 3; way++) {
+    hs_options o = extraction_options(way == 1 ? HS_PROFILE_OPENCV : HS_PROFILE_LOWE);
+    o.dsp = way == 2; /* reads level 0 too */
+    if (o.dsp) o.dsp_smallest = 0.5f;
+    hs_features by_threads[2];
+    for (int i = 0; i < 2; i++) {
+      o.threads = i > 0 ? 3 : 1 + way % 2;
+      hs_context *c = extraction_context(&o);
+      by_threads[i] = extraction_run(c, &large);
+      assert_int_equal(c->plan.one_pass, i == 0);
+      assert_int_equal(c->plan.request.graph_bytes != NULL, i > 0);
+      hs_destroy(c);
+    }
+    assert_true(by_threads[0].count > 1000);
+    extraction_check_equal(&by_threads[0], &by_threads[1], "a large first octave");
+    for (int i = 0; i < 2; i++) hs_features_free(&by_threads[i]);
+  }
+  hs_image_free(&large);
+}
+
 /* A frame whose large levels get their last chunk late; what takes their memory is looked at. */
 typedef struct late_levels {
   const stage_jobs *jobs; /* those on time */
@@ -207,9 +231,10 @@ static void test_defined_order(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_after_other_pictures),   cmocka_unit_test(test_thread_counts),
-      cmocka_unit_test(test_border_of_a_whole_band), cmocka_unit_test(test_capacities),
-      cmocka_unit_test(test_mixed_variants),         cmocka_unit_test(test_defined_order),
+      cmocka_unit_test(test_after_other_pictures), cmocka_unit_test(test_thread_counts),
+      cmocka_unit_test(test_large_first_octave),   cmocka_unit_test(test_border_of_a_whole_band),
+      cmocka_unit_test(test_capacities),           cmocka_unit_test(test_mixed_variants),
+      cmocka_unit_test(test_defined_order),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

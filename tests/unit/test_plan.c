@@ -160,7 +160,7 @@ static void test_layout_for_many_sizes(void **state) {
 static void test_one_pass(void **state) {
   (void)state;
   static frame_plan p;
-  plan_request r = request_of(1024, 1024, HS_PROFILE_LOWE);
+  plan_request r = request_of(1400, 1200, HS_PROFILE_LOWE);
   r.graph_bytes = frame_graph_bytes;
   r.octave_floats = 5000;
   assert_int_equal(plan_make(&r, &p), HS_OK);
@@ -171,7 +171,7 @@ static void test_one_pass(void **state) {
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(!p.one_pass && p.request.graph_bytes);
   r.octave_floats = 5000;
-  r.width = 400;
+  r.width = 1000;
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(!p.one_pass && p.request.graph_bytes);
   r.width = 4000;
