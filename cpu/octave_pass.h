@@ -2,8 +2,8 @@
  * An octave in one pass: how far each level is behind the one before, and what of it is at hand.
  *
  * A chunk is a strip of columns down the whole height. In each turn the base makes PASS_ROWS rows more, each level as many
- * rows as the level before allows, then the search takes what level S+1 allows, and candidates are followed as far behind it as
- * they may go. A level's rows lie in a ring as long as one of these reads them. Strips share no work: a level is made
+ * rows as the level before allows, then the search takes what level S+1 allows, and candidates are followed as far behind
+ * it as they may go. A level's rows lie in a ring as long as one of these reads them. Strips share no work: a level is made
  * so far beyond the strip, its halo, as the next ones need.
  */
 #ifndef HARTSIFT_CPU_OCTAVE_PASS_H
@@ -44,8 +44,8 @@ typedef struct octave_pass_size {
 /* base: the base's filter; step[1..S+2]: those of the level steps. */
 octave_pass_size octave_pass_size_of(const gaussian_filter *base, const gaussian_filter *step, int32_t scales);
 
-/* Floats of octave_args.scratch for a frame on so many threads, without those of octave_stray_floats; 0: its first octave is made stage by stage, because threads share it
-   otherwise or the filters reach so far that a pass does not pay. */
+/* Floats of octave_args.scratch for a frame on so many threads, without those of octave_stray_floats; 0: its first octave is
+   made stage by stage, because threads share it otherwise or the filters reach so far that a pass does not pay. */
 size_t octave_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_filter *base,
                           const gaussian_filter *step, int32_t scales);
 

@@ -58,7 +58,8 @@ typedef struct detect_strip {
   keypoint_record found[FOUND_MAX];
 } detect_strip;
 
-/* Row y of every level's difference but the last, and one sample beside the strip (0 where there is none: never a candidate's). */
+/* Row y of every level's difference but the last, and one sample beside the strip (0 where there is none: never a
+   candidate's). */
 static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t y) {
   const octave_view *o = s->octave;
   const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1;

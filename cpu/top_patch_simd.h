@@ -56,8 +56,9 @@ static inline void filter_patch_row(const gaussian_filter *f, const float (*line
 /* The samples of a row that the patch needs, continued beyond the plane's sides; a pointer to sample x - 1. */
 static inline const float *patch_line(const top_step *t, int32_t row, int32_t x, float *copy) {
   const int32_t radius = t->filter->radius, first = x - 1 - radius;
+  const float *line = level_at(&t->below, t->below.first, row);
   for (int32_t i = 0; i < 2 * radius + PATCH_SIDE; i++)
-    copy[i] = *level_at(&t->below, index_within(first + i, t->width, t->border), row);
+    copy[i] = line[index_within(first + i, t->width, t->border) - t->below.first];
   copy[2 * radius + PATCH_SIDE] = 0.0f;
   return copy + radius;
 }

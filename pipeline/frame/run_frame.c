@@ -1,8 +1,8 @@
 /* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor. On one thread stage
-   follows stage; on several they run as a graph of jobs (cpu/frame_graph.h). A large first octave is made and searched in one
-   pass where there are one or two threads (cpu/octave_pass.h). All octaves but the first are searched together, and all are
-   oriented and described together. The first is searched before the others are made, so that these take the place of its
-   levels above S (plan.h). */
+   follows stage; on several they run as a graph of jobs (cpu/frame_graph.h). A large first octave is made and searched in
+   one pass where there are one or two threads (cpu/octave_pass.h). All octaves but the first are searched together, and all
+   are oriented and described together. The first is searched before the others are made, so that these take the place of
+   its levels above S (plan.h). */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>

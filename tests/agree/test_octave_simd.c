@@ -321,7 +321,7 @@ static void test_rules(void **state) {
   }
 }
 
-/* More samples than wait at the same time; more candidates that leave than there is room for, which small pictures have not. */
+/* More samples than wait at the same time; more candidates that leave than there is room for: none in small pictures. */
 static void test_overruns(void **state) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.2, .steps = 0.3, .smooth = 1};
   assert_true(check_octave(*state, &c) > 1000);
