@@ -92,7 +92,7 @@ static __device__ __forceinline__ void warped_feature(const cuda_frame_view &v, 
  *           describe_warp_per_feature_kernel.
  * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket, in the order of the list: all
  *           patches are of one size.
- * Shared    912 bytes a copy (1056 for the multi-key reduction), 1184 of tables and 5476 of the patch, a warp.
+ * Shared    1024 bytes a copy (one for the multi-key reduction), 1184 of tables and 5476 of the patch, a warp.
  * Reads     outputs, features, keypoints, shapes, Gaussian levels (4 floats a sample of the patch, through L1).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
  * Barriers  warp: patch, tables and list before use and after, votes before folding, folding before cropping.

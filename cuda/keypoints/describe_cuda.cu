@@ -95,7 +95,8 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
  *           POOLED: over the domain sizes of the view, one after another.
  * Launch    resident blocks of 4 warps, a warp a feature, or two where a warp would have few; warps draw features by
  *           ticket in the order of work.
- * Shared    912 bytes a copy (1056 for the multi-key reduction) and 2592 of tables, a warp.
+ * Shared    1152 bytes for each of four copies, 1024 for each of fewer (one for the multi-key reduction), and 2592 of
+ *           tables, a warp.
  * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
  * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
  * Barriers  warp: tables and list before use and after, votes before folding, folding before cropping. Two warps that

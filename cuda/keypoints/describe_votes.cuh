@@ -16,20 +16,19 @@ enum { DESCRIBE_TILE = 80 };
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: direction by direction (0 to 8), cell (r, c) of direction d at d * plane + r * pitch + c - left.
- * Cells have numbers from 1; row 0 takes what votes above the patch, and what votes below it goes to row 0 of the next
- * plane. Neither is read. Atomics leave out what votes left and right of the patch. With five words a row, one of them
- * free, and a plane of a multiple of eight, the bank of a bin in one of four copies depends on its cell alone, and votes of
- * lanes with a copy in common mostly are for different cells. The warp-level histogram (COPIES 0) takes a vote of every
- * lane: there the first cell of each row takes what votes left of the patch, or right of it in the row before.
+ * Where the bins lie: a plane for each direction (0 to 8), in it rows of five words. Cell (r, c), numbered from 1, is word
+ * r * PITCH + c. Row 0 and the first word of each row take what votes above and left of the patch; what votes right of it
+ * goes to the first word of the next row, and what votes below it to row 5 or, where that does not fit, row 0 of the next
+ * plane. None of these is read. With four copies a plane of 32 words makes a bin's bank depend on its cell and copy alone,
+ * and votes of lanes with a copy in common mostly are for different cells. With fewer copies directions lie in different
+ * banks. COPIES 0 is the warp-level histogram, which needs one.
  */
 template <int COPIES> struct describe_layout {
   enum {
     PITCH = DESCRIBE_CELLS + 1,
-    LEFT = COPIES > 0 ? 1 : 0,
-    PLANE = (DESCRIBE_CELLS + 1) * PITCH + (COPIES > 0 ? -1 : 3),
-    STORED = ((DESCRIBE_BINS + 1) * PLANE + 2 * PITCH + 1 + 3) / 4 * 4,
-    HELD = COPIES > 1 ? COPIES : 1 /* copies in memory */
+    PLANE = COPIES == 4 ? 32 : 28,
+    STORED = (DESCRIBE_BINS * PLANE + (DESCRIBE_CELLS + 2) * PITCH + 1 + 3) / 4 * 4,
+    HELD = COPIES > 0 ? COPIES : 1
   };
 };
 
@@ -39,10 +38,9 @@ template <int COPIES> struct __align__(16) describe_shared {
   describe_tile tile;
 };
 
-/* A sample's eight votes, the bin of the first plus DESCRIBE_BIAS and LEFT (wrapped around), and its column of cells plus
-   ROUNDED_BIAS, both of which floats' bits leave in. */
+/* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), which floats' bits leave in. */
 typedef struct described_sample {
-  uint32_t index, column;
+  uint32_t index;
   int32_t v[8];
 } described_sample;
 
@@ -87,9 +85,8 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
   const float v1 = v * fr, v0 = v - v1;
   /* Else the compiler may turn the product into shifts and a mask, an instruction more. */
   const uint32_t bin = (uint32_t)opaque_int((int32_t)(__float_as_uint(d) & (DESCRIBE_BINS - 1u)));
-  out->column = __float_as_uint(c);
   out->index =
-      bin * describe_layout<COPIES>::PLANE + (__float_as_uint(r) * describe_layout<COPIES>::PITCH + out->column);
+      bin * describe_layout<COPIES>::PLANE + (__float_as_uint(r) * describe_layout<COPIES>::PITCH + __float_as_uint(c));
   describe_share_biased(turned ? v1 : v0, fc, fd, fcd, out->v);
   describe_share_biased(turned ? v0 : v1, fc, fd, fcd, out->v + 4);
 }
@@ -99,20 +96,7 @@ template <int COPIES> static __device__ __forceinline__ int32_t vote_offset(int3
   return (j & 1 ? describe_layout<COPIES>::PLANE : 0) + (j & 4 ? describe_layout<COPIES>::PITCH : 0) + (j & 2 ? 1 : 0);
 }
 
-/* Adds the votes of one column of cells, 0 or 1. first, second: shared addresses for votes 0 to 3, of one row of cells,
-   and for 4 to 7, of the other. */
-template <int COPIES>
-static __device__ __forceinline__ void describe_add_column(uint32_t first, uint32_t second, int32_t column,
-                                                           const described_sample *sample) {
-#pragma unroll
-  for (int32_t i = 0; i < 4; i++) {
-    const int32_t j = 2 * column + i % 2;
-    shared_hist_add<COPIES>(i < 2 ? first : second, (uint32_t)vote_offset<COPIES>(j), sample->v[j + i / 2 * 4]);
-  }
-}
-
-/* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics, those of columns in
-   the patch. */
+/* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lane_votes, bool inside,
                                                     const described_sample *sample) {
@@ -121,8 +105,9 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
     if (!inside) return;
     const uint32_t first = lane_votes + sample->index * (HELD * 4u);
     const uint32_t second = first + (describe_turned<COPIES>() ? 0u - ROW : (uint32_t)ROW);
-    if (sample->column != ROUNDED_BIAS) describe_add_column<HELD>(first, second, 0, sample);
-    if (sample->column != ROUNDED_BIAS + DESCRIBE_CELLS) describe_add_column<HELD>(first, second, 1, sample);
+#pragma unroll
+    for (int32_t j = 0; j < 8; j++)
+      shared_hist_add<HELD>(j < 4 ? first : second, (uint32_t)vote_offset<COPIES>(j % 4), sample->v[j]);
   } else {
     const int32_t first = inside ? (int32_t)(sample->index - DESCRIBE_BIAS) : 0;
 #pragma unroll
@@ -245,11 +230,10 @@ template <int COPIES, class SOURCE, class TILE>
 static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOURCE, TILE> &t,
                                                  const window_segment *segment, int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH;
-  typedef describe_layout<COPIES> layout;
-  /* The shared address of the lane's copy of bin 0, or of the row's below, less what DESCRIBE_BIAS and LEFT add. */
-  const uint32_t lane_votes = shared_hist_copy<layout::HELD>(t.votes, (uint32_t)lane) -
-                              (DESCRIBE_BIAS + layout::LEFT) * (layout::HELD * 4u) +
-                              (describe_turned<COPIES>() ? layout::PITCH * layout::HELD * 4u : 0u);
+  enum { HELD = describe_layout<COPIES>::HELD };
+  /* The shared address of the lane's copy of bin 0, or of the row's below, less what DESCRIBE_BIAS adds. */
+  const uint32_t lane_votes = shared_hist_copy<HELD>(t.votes, (uint32_t)lane) - DESCRIBE_BIAS * (HELD * 4u) +
+                              (describe_turned<COPIES>() ? describe_layout<COPIES>::PITCH * HELD * 4u : 0u);
   SOURCE from;
   describe_source_set(&from, segment, sub);
   from.columns = shared_address(t.tile->column + sub);
@@ -285,8 +269,7 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile,
 template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
   typedef describe_layout<COPIES> layout;
-  const int32_t row = cell / DESCRIBE_CELLS + 1, column = cell % DESCRIBE_CELLS + 1;
-  const int32_t at = d * layout::PLANE + row * layout::PITCH + column - layout::LEFT;
+  const int32_t at = d * layout::PLANE + (cell / DESCRIBE_CELLS + 1) * layout::PITCH + cell % DESCRIBE_CELLS + 1;
   uint32_t sum = shared_hist_fold<layout::HELD>(votes, (uint32_t)at);
   if (d < 1) sum += shared_hist_fold<layout::HELD>(votes, (uint32_t)(at + DESCRIBE_BINS * layout::PLANE));
   return (int32_t)sum;
