@@ -62,26 +62,33 @@ void octave_job_begin(octave_job *job, const octave_args *args, int32_t threads,
   const int32_t strips = up_to((width - 1) / PASS_STRIP + 1, threads);
   job->strip = up_to((width - 1) / strips + 1, LINE_FLOATS);
   atomic_init(&job->overrun, false);
+  atomic_init(&job->stopped, false);
+  atomic_init(&job->done, 0);
+  job->told = 0;
   job->run = (stage_chunks){task, (width - 1) / job->strip + 1};
 }
 
-/* Tells of columns of the octave. */
-static bool tell_of(const octave_args *args, int32_t columns) {
-  const octave_view *o = &args->detect.octaves[0];
-  return !args->tell || args->tell(args->owner, (uint64_t)columns * (uint64_t)o->height);
+/* Tells of the columns that are done since; on the caller's thread. */
+static void tell_of_columns(octave_job *job) {
+  const octave_args *args = &job->args;
+  const int32_t done = atomic_load_explicit(&job->done, memory_order_relaxed), columns = done - job->told;
+  job->told = done;
+  if (args->tell && columns > 0 &&
+      !args->tell(args->owner, (uint64_t)columns * (uint64_t)args->detect.octaves[0].height))
+    atomic_store_explicit(&job->stopped, true, memory_order_relaxed);
+}
+
+static void run_strip(void *argument, int32_t chunk, int32_t worker) {
+  octave_job *job = argument;
+  const int32_t left = job->args.detect.octaves[0].width - chunk * job->strip;
+  if (atomic_load_explicit(&job->stopped, memory_order_relaxed)) return;
+  job->run.task(job, chunk, worker);
+  atomic_fetch_add_explicit(&job->done, left < job->strip ? left : job->strip, memory_order_relaxed);
+  if (worker == 0) tell_of_columns(job);
 }
 
 stage_status octave_job_run(stage_queue *queue, octave_job *job) {
-  const octave_args *args = &job->args;
-  const int32_t width = args->detect.octaves[0].width;
-  if (queue_threads(queue) > 1) {
-    queue_run(queue, job->run.chunks, job->run.task, job);
-    return tell_of(args, width) ? STAGE_OK : STAGE_CANCELLED;
-  }
-  for (int32_t chunk = 0; chunk < job->run.chunks; chunk++) {
-    const int32_t left = width - chunk * job->strip;
-    job->run.task(job, chunk, 0);
-    if (!tell_of(args, left < job->strip ? left : job->strip)) return STAGE_CANCELLED;
-  }
-  return STAGE_OK;
+  queue_run(queue, job->run.chunks, run_strip, job);
+  if (!atomic_load(&job->stopped)) tell_of_columns(job);
+  return atomic_load(&job->stopped) ? STAGE_CANCELLED : STAGE_OK;
 }

@@ -61,6 +61,9 @@ typedef struct octave_job {
   blur_job base;        /* which lines are read and how */
   detect_job detection; /* what is found, and how strips are searched */
   atomic_bool overrun;  /* more samples waited in a strip than it has room for */
+  atomic_bool stopped;  /* the caller wants no more */
+  atomic_int done;      /* columns; of `told` the caller knows */
+  int32_t told;
   detect_stray *strays; /* behind the threads' scratch */
   uint32_t stray_capacity;
 } octave_job;
@@ -68,7 +71,7 @@ typedef struct octave_job {
 /* For the instruction sets' beginnings: what does not depend on them. */
 void octave_job_begin(octave_job *job, const octave_args *args, int32_t threads, queue_task task);
 
-/* Runs the strips. */
+/* Runs the strips. Statuses: STAGE_CANCELLED. */
 stage_status octave_job_run(stage_queue *queue, octave_job *job);
 
 #endif

@@ -234,17 +234,21 @@ static bool follow_strays(octave_job *job) {
   return true;
 }
 
+static stage_status may_go_on(const octave_args *args, stage_status st) {
+  return st == STAGE_OK && args->tell && !args->tell(args->owner, 0) ? STAGE_CANCELLED : st;
+}
+
 /* The stages one after another: where more candidates wait at the same time, or leave, than a pass has room for. */
 static stage_status octave_by_stages(stage_queue *queue, const octave_args *args) {
   const octave_view *o = args->detect.octaves;
-  stage_status st = SIMD_NAME(base)(queue, &args->base);
+  stage_status st = may_go_on(args, SIMD_NAME(base)(queue, &args->base));
   for (int32_t s = 1; s <= args->detect.params.scales + 1 && st == STAGE_OK; s++) {
     const blur_args blur = {.in = octave_level(o, s - 1),
                             .out = octave_level(o, s),
                             .work = args->base.work,
                             .border = args->base.border,
                             .filter = &args->step_filter[s]};
-    st = SIMD_NAME(blur)(queue, &blur);
+    st = may_go_on(args, SIMD_NAME(blur)(queue, &blur));
   }
   return st == STAGE_OK ? SIMD_NAME(detect)(queue, &args->detect) : st;
 }

@@ -15,8 +15,9 @@ typedef struct octave_args {
   detect_args detect;                 /* of this octave alone, without a part */
   uint32_t levels_kept;               /* bit s: level s is written to its plane, what the others' hold is undefined */
   float *scratch;                     /* cpu/octave_pass.h */
-  /* Null, or called on the caller's thread with the samples of one level that are done: after each strip where there is
-     one thread, else after all. False: the pass ends early. */
+  /* Null, or called on the caller's thread with the samples of one level that have been done since: after each strip of
+     that thread and after all, and with 0 between stages that take the pass's place. False: the octave ends early, with
+     STAGE_CANCELLED. */
   bool (*tell)(void *owner, uint64_t samples);
   void *owner;
 } octave_args;

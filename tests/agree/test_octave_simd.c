@@ -38,6 +38,7 @@ typedef struct octave_result {
   size_t block_bytes;
   uint32_t keypoints;
   uint64_t candidates;
+  stage_status status;
 } octave_result;
 
 typedef struct octave_setting {
@@ -182,18 +183,17 @@ static octave_result by_reference(const octave_setting *s) {
 /* What is told while an octave is made. */
 typedef struct told {
   uint64_t samples;
-  int calls;
+  int calls, stop_at; /* this call asks for the end, counted from 1; 0: none */
 } told;
 
 static bool tell(void *owner, uint64_t samples) {
   told *t = owner;
   t->samples += samples;
-  t->calls++;
-  return true;
+  return ++t->calls != t->stop_at;
 }
 
 static octave_result in_one_pass(const stage_ops *ops, stage_queue *queue, int32_t threads, const octave_setting *s,
-                                 uint32_t levels_kept) {
+                                 uint32_t levels_kept, told *t) {
   octave_result r = result_of(s);
   const octave_view o = view_of(s, &r);
   const octave_pass_size size = octave_pass_size_of(&s->base, s->step, s->c->scales);
@@ -203,16 +203,14 @@ static octave_result in_one_pass(const stage_ops *ops, stage_queue *queue, int32
   guarded_plane scratch = plane_make((int32_t)floats, 1, floats);
   scratch.view = (plane_view){scratch.view.data, s->width, s->height, (size_t)s->width};
   void *found = work_of(ops, s, &r);
-  told t = {0};
   const octave_args args = {.base = base_args_of(s, &o, scratch.view),
                             .step_filter = s->step,
                             .detect = detect_args_of(s, &o, found, &r),
                             .levels_kept = levels_kept,
                             .scratch = scratch.view.data,
                             .tell = tell,
-                            .owner = &t};
-  assert_int_equal(ops->octave(queue, &args), STAGE_OK);
-  assert_true(t.calls > 0 && t.samples == (uint64_t)s->width * (uint64_t)s->height);
+                            .owner = t};
+  r.status = ops->octave(queue, &args);
   free(found);
   scratch.view.width = scratch.view.height = 0; /* all of it may be written; what lies about it may not */
   plane_check_guards(&scratch, "scratch");
@@ -250,7 +248,10 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
         char what[160];
         snprintf(what, sizeof what, "%s, %d x %d, S %d, rule %d, %d threads, levels %x", stage_variant_names[v],
                  s.width, s.height, c->scales, (int)c->rule, thread_counts[t], (unsigned)kept);
-        octave_result got = in_one_pass(ops, queues[t], thread_counts[t], &s, kept);
+        told to = {0};
+        octave_result got = in_one_pass(ops, queues[t], thread_counts[t], &s, kept, &to);
+        assert_int_equal(got.status, STAGE_OK);
+        assert_true(to.calls > 0 && to.samples == (uint64_t)s.width * (uint64_t)s.height);
         check_same(&s, &expected, &got, kept, what);
         free_result(&got);
       }
@@ -331,8 +332,36 @@ static void test_overruns(void **state) {
   for (c.width = 16; c.width <= 32; c.width++) assert_true(check_octave(*state, &c) > 0);
 }
 
+/* Asks for the end at a call, on up to so many threads. */
+static void check_end(stage_queue *const *queues, const octave_case *c, int stop_at, int32_t threads_most) {
+  octave_setting s = setting_of(c);
+  for (int v = 0; stage_variant_names[v]; v++) {
+    const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
+    for (int t = 0; ops && ops->octave && t < THREAD_COUNTS && thread_counts[t] <= threads_most; t++) {
+      told to = {.stop_at = stop_at};
+      octave_result got = in_one_pass(ops, queues[t], thread_counts[t], &s, UINT32_MAX, &to);
+      assert_int_equal(got.status, STAGE_CANCELLED);
+      assert_int_equal(to.calls, stop_at);
+      free_result(&got);
+    }
+  }
+  free(s.picture);
+}
+
+/* Between strips, and between the stages of a pass that had no room. */
+static void test_ends(void **state) {
+  octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.6, .steps = 0.5, .smooth = 2};
+  check_end(*state, &c, 1, 3);
+  check_end(*state, &c, 2, 1); /* two strips */
+  c.sigma = 0.2;
+  c.steps = 0.3;
+  c.smooth = 1;
+  for (int stop_at = 3; stop_at <= 7; stop_at++) check_end(*state, &c, stop_at, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_scales),
-                                     cmocka_unit_test(test_rules), cmocka_unit_test(test_overruns)};
+                                     cmocka_unit_test(test_rules), cmocka_unit_test(test_overruns),
+                                     cmocka_unit_test(test_ends)};
   return cmocka_run_group_tests_name("an octave in one pass", tests, make_queues, free_queues);
 }
