@@ -1,10 +1,7 @@
 /*
- * Images in flight: order, bytes, bounds and failures of hs_submit and hs_wait, on every device there is.
+ * Images in flight: order, bytes and bounds of hs_submit and hs_wait, on every device there is.
  */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include <dirent.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,14 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #include "pipeline/context/context.h"
-#include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 #include "tests/support/skip.h"
@@ -277,149 +270,6 @@ static void test_arguments(void **state) {
   hs_image_free(&large);
 }
 
-/* One that needs too much memory fails alone, in its turn. */
-static void test_failure_alone(void **state) {
-  (void)state;
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  o.threads = 2;
-  o.max_memory_bytes = 2 << 20;
-  hs_context *c = extraction_context(&o);
-  hs_image small = extraction_scene(60, 50, 1, NULL), large = extraction_scene(400, 300, 1, NULL);
-  hs_features expected = extraction_once(&o, &small), f = {0};
-  for (int i = 0; i < 5; i++) assert_int_equal(hs_submit(c, i == 2 ? &large : &small, NULL), HS_OK);
-  for (int i = 0; i < 5; i++) {
-    const hs_status st = hs_wait(c, &f);
-    assert_int_equal(st, i == 2 ? HS_ERR_LIMIT : HS_OK);
-    if (i == 2) {
-      assert_non_null(strstr(hs_last_error(c), "max_memory_bytes"));
-      assert_non_null(strstr(hs_last_error_location(c), "HS_ERR_LIMIT at "));
-    } else {
-      assert_string_equal(hs_last_error_location(c), "");
-    }
-    extraction_check_equal(&expected, &f, "beside a failed image"); /* untouched by the failure */
-  }
-  hs_features_free(&f);
-  hs_features_free(&expected);
-  hs_destroy(c);
-  hs_image_free(&small);
-  hs_image_free(&large);
-}
-
-/* A limit within which a frame of this size is worked off in tiles. */
-static uint64_t limit_of_tiles(hs_options o, const hs_image *image) {
-  uint64_t whole, least, tiled, device;
-  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &whole, &device), HS_OK);
-  o.max_memory_bytes = 1; /* which nothing fits: what the smallest tiles take */
-  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &least, &device), HS_OK);
-  o.max_memory_bytes = least;
-  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &tiled, &device), HS_OK);
-  assert_true(tiled < whole);
-  return least;
-}
-
-/* Contexts end with images under way, whole or in tiles, and with results nobody asked for. */
-static void test_destroy_in_flight(void **state) {
-  (void)state;
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(150, 120, 1, NULL);
-  for (int32_t k = 0; k < 8; k++) {
-    const int32_t threads = o.threads = 1 + k % 4;
-    o.max_memory_bytes = 0;
-    if (k >= 4) o.max_memory_bytes = limit_of_tiles(o, &image);
-    hs_context *c = extraction_context(&o);
-    for (int i = 0; i < 6; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
-    const hs_features *view;
-    if (threads == 2) assert_int_equal(hs_wait_view(c, &view), HS_OK);
-    hs_destroy(c);
-  }
-  hs_image_free(&image);
-}
-
-static void handle_crash(int number) {
-  (void)number;
-  _exit(42);
-}
-
-/* The caller's crash handler runs on the lane that reads pixels which are not there (a mapped file that was cut off). */
-static void test_fault_of_a_lane_is_handled(void **state) {
-  (void)state;
-  int child_status = -1;
-  const pid_t child = fork();
-  if (child == 0) {
-    const struct sigaction action = {.sa_handler = handle_crash};
-    hs_options o = extraction_options(HS_PROFILE_LOWE);
-    hs_context *c = extraction_context(&o);
-    void *pixels = mmap(NULL, 64 * 64, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const hs_image image = {.data = pixels, .width = 64, .height = 64, .stride_bytes = 64, .type = HS_U8};
-    const hs_features *view;
-    if (sigaction(SIGSEGV, &action, NULL) != 0 || sigaction(SIGBUS, &action, NULL) != 0) _exit(2);
-    if (hs_submit(c, &image, NULL) != HS_OK) _exit(3);
-    (void)hs_wait_view(c, &view);
-    _exit(4);
-  }
-  assert_int_equal(waitpid(child, &child_status, 0), child);
-  assert_true(WIFEXITED(child_status));
-  assert_int_equal(WEXITSTATUS(child_status), 42);
-}
-
-/* The child has neither workers nor lanes to wait for. */
-static void test_destroyed_in_a_forked_child(void **state) {
-  (void)state;
-  hs_image image = extraction_scene(150, 120, 1, NULL);
-  for (int submitted = 0; submitted <= 4; submitted += 2) {
-    hs_options o = extraction_options(HS_PROFILE_LOWE);
-    hs_features f = {0};
-    int child_status = -1;
-    o.threads = 4;
-    hs_context *c = extraction_context(&o);
-    assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
-    hs_features_free(&f);
-    for (int i = 0; i < submitted; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(60); /* ends a child that waits */
-      hs_destroy(c);
-      _exit(0);
-    }
-    assert_int_equal(waitpid(child, &child_status, 0), child);
-    assert_int_equal(child_status, 0);
-    hs_destroy(c);
-  }
-  hs_image_free(&image);
-}
-
-/* Threads of this process, 0: unknown. */
-static int threads_of_process(void) {
-  int count = 0;
-  DIR *folder = opendir("/proc/self/task");
-  for (const struct dirent *e = folder ? readdir(folder) : NULL; e; e = readdir(folder)) count += e->d_name[0] != '.';
-  if (folder) closedir(folder);
-  return count;
-}
-
-/* Lanes share all threads of the options, also where they do not divide evenly, and what they hold counts from the
-   start. */
-static void test_threads_of_lanes(void **state) {
-  (void)state;
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(70, 60, 3, NULL);
-  hs_features f = {0};
-  hs_statistics before = {.struct_size = sizeof before}, after = before;
-  o.in_flight = 3;
-  o.threads = 8;
-  hs_context *c = extraction_context(&o);
-  assert_int_equal(hs_get_statistics(c, &before), HS_OK);
-  const int threads = threads_of_process();
-  assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
-  if (threads > 0) assert_int_equal(threads_of_process() - threads, o.threads);
-  assert_int_equal(hs_get_statistics(c, &after), HS_OK);
-  assert_true(after.workspace_bytes >= before.workspace_bytes + 3 * sizeof *c);
-  assert_int_equal(hs_wait(c, &f), HS_OK);
-  hs_features_free(&f);
-  hs_destroy(c);
-  hs_image_free(&image);
-}
-
 /* Lists that grew for a larger picture are not made for each image of a group. */
 static void test_grown_lists_in_groups(void **state) {
   (void)state;
@@ -448,49 +298,6 @@ static void test_grown_lists_in_groups(void **state) {
   hs_image_free(&image);
 }
 
-/* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, so that the counting
-   allocator meets one thread at a time. */
-static void test_allocations(void **state) {
-  (void)state;
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(70, 60, 3, NULL);
-  hs_features expected = extraction_once(&o, &image);
-  counted_allocator counter = {0};
-  const hs_allocator allocator = counted_allocator_make(&counter);
-  o.allocator = &allocator;
-  o.in_flight = 1;
-  o.threads = 2;
-  bool failed = true;
-  for (size_t n = 1; failed; n++) {
-    hs_context *c = extraction_context(&o);
-    hs_features f = {0};
-    counter.fail_at = counter.made + n;
-    hs_status st = hs_submit(c, &image, NULL);
-    if (st == HS_OK) st = hs_wait(c, &f);
-    failed = counter.made >= counter.fail_at;
-    counter.fail_at = 0;
-    assert_int_equal(st, failed ? HS_ERR_MEMORY : HS_OK);
-    assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
-    assert_int_equal(hs_wait(c, &f), HS_OK);
-    extraction_check_equal(&expected, &f, "after a failed allocation");
-    assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
-    assert_int_equal(hs_wait(c, &f), HS_OK);
-    /* Every place has seen the picture: from here on nothing is allocated. */
-    const size_t made = counter.made;
-    for (int i = 0; i < 4; i++) {
-      assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
-      assert_int_equal(hs_wait(c, &f), HS_OK);
-    }
-    assert_int_equal(counter.made, made);
-    hs_features_free(&f);
-    hs_destroy(c);
-    assert_int_equal(counter.alive, 0);
-    assert_true(n < 100);
-  }
-  hs_features_free(&expected);
-  hs_image_free(&image);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_stream_cpu),
@@ -499,14 +306,8 @@ int main(void) {
       cmocka_unit_test(test_view_stays_cpu),
       cmocka_unit_test(test_view_stays_cuda),
       cmocka_unit_test(test_arguments),
-      cmocka_unit_test(test_failure_alone),
-      cmocka_unit_test(test_destroy_in_flight),
-      cmocka_unit_test(test_allocations),
       cmocka_unit_test(test_batches_cuda),
       cmocka_unit_test(test_overflow_in_group),
-      cmocka_unit_test(test_fault_of_a_lane_is_handled),
-      cmocka_unit_test(test_destroyed_in_a_forked_child),
-      cmocka_unit_test(test_threads_of_lanes),
       cmocka_unit_test(test_grown_lists_in_groups),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
