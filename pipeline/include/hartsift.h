@@ -267,12 +267,12 @@ HS_API void hs_features_free(hs_features *features);
 
 /* ------------------------------------------------------------------ many images in flight
 
-   A context keeps several images in flight: uploads, computation and downloads of different images overlap, images of
-   one size may share launches, and on a CPU several images are worked on at once. Results come in the order of
-   submission, with the same bytes as hs_extract's. hs_submit and hs_wait are calls on the context like all others: one
-   thread at a time. hs_extract and the others may be called in between; they do not touch what is in flight. The first
-   hs_submit starts the workers; after the largest image has been through every place, nothing more is allocated. An
-   allocator of the caller's must then bear calls from several threads at once. */
+   A context keeps several images in flight: uploads, computation and downloads of different images overlap, images of one
+   size may share launches, and on a CPU several images are worked on at once. Results come in the order of submission,
+   with the same bytes as hs_extract's. hs_submit and hs_wait are calls on the context like all others: one thread at a
+   time. hs_extract and the others may be called in between; they do not touch what is in flight. The first hs_submit
+   starts the workers, on a GPU one that others follow as far as its memory goes; after the largest image has been through
+   every place, nothing more is allocated. An allocator of the caller's must then bear calls from several threads at once. */
 
 /* Submits an image and returns without waiting for it. The pixels (and the mask's; null: none) must stay valid and
    unchanged until hs_wait has returned this image's features; the structs themselves are copied. HS_ERR_CAPACITY:
