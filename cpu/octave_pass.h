@@ -62,8 +62,8 @@ typedef struct octave_job {
   detect_job detection; /* what is found, and how strips are searched */
   atomic_bool overrun;  /* more samples waited in a strip than it has room for */
   atomic_bool stopped;  /* the caller wants no more */
-  atomic_int done;      /* columns; of `told` the caller knows */
-  int32_t told;
+  atomic_int done;      /* columns whose strips have ended */
+  int32_t told;         /* how many of them the caller was told of; only its own thread uses this */
   detect_stray *strays; /* behind the threads' scratch */
   uint32_t stray_capacity;
 } octave_job;
