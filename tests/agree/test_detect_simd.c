@@ -15,8 +15,7 @@
 #include "cpu/dispatch.h"
 #include "tests/support/stage_planes.h"
 
-static const int32_t thread_counts[] = {1, 2, 3, 7};
-enum { THREAD_COUNTS = sizeof thread_counts / sizeof thread_counts[0], GUARD_BYTES = 64 };
+enum { GUARD_BYTES = 64 };
 #define GUARD_BYTE 0xA5
 
 typedef struct detect_case {
@@ -131,9 +130,9 @@ static uint64_t check_detect(stage_queue *const *queues, const detect_case *c) {
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
     if (!ops) continue;
-    for (int t = 0; t < THREAD_COUNTS; t++) {
+    for (int t = 0; t < STAGE_THREAD_COUNTS; t++) {
       char what[80];
-      snprintf(what, sizeof what, "detect %s, %d threads", stage_variant_names[v], thread_counts[t]);
+      snprintf(what, sizeof what, "detect %s, %d threads", stage_variant_names[v], stage_thread_counts[t]);
       detect_result got = detect(ops, queues[t], c, &octave);
       check_same(&expected, &got, c, what);
       free(got.block);
@@ -145,22 +144,6 @@ static uint64_t check_detect(stage_queue *const *queues, const detect_case *c) {
   plane_free(&levels);
   plane_free(&without_top);
   return found;
-}
-
-static int make_queues(void **state) {
-  if (stage_variants_usable() == 0) return -1; /* nothing would be compared */
-  stage_queue **queues = calloc(THREAD_COUNTS, sizeof *queues);
-  if (!queues) return -1;
-  for (int i = 0; i < THREAD_COUNTS; i++) queues[i] = stage_queue_make(thread_counts[i]);
-  *state = queues;
-  return 0;
-}
-
-static int free_queues(void **state) {
-  stage_queue **queues = *state;
-  for (int i = 0; i < THREAD_COUNTS; i++) stage_queue_free(queues[i]);
-  free(queues);
-  return 0;
 }
 
 static void test_sizes(void **state) {
@@ -221,5 +204,5 @@ int main(void) {
       cmocka_unit_test(test_sizes),      cmocka_unit_test(test_scales),  cmocka_unit_test(test_ties),
       cmocka_unit_test(test_thresholds), cmocka_unit_test(test_filters),
   };
-  return cmocka_run_group_tests_name("vector detection", tests, make_queues, free_queues);
+  return cmocka_run_group_tests_name("vector detection", tests, stage_queues_make, stage_queues_free);
 }

@@ -18,9 +18,6 @@
 #include "tests/support/reference_frame.h"
 #include "tests/support/stage_planes.h"
 
-static const int32_t thread_counts[] = {1, 2, 3, 7};
-enum { THREAD_COUNTS = sizeof thread_counts / sizeof thread_counts[0] };
-
 /* A variant on so many threads. */
 typedef struct runner {
   const stage_ops *ops;
@@ -35,9 +32,9 @@ static void for_all(stage_queue *const *queues, const char *stage, const referen
                     const void *more) {
   for (int v = 0; stage_variant_names[v]; v++) {
     runner r = {.ops = cpu_variant_ops(stage_variant_names[v])};
-    for (int t = 0; r.ops && t < THREAD_COUNTS; t++) {
+    for (int t = 0; r.ops && t < STAGE_THREAD_COUNTS; t++) {
       r.queue = queues[t];
-      snprintf(r.what, sizeof r.what, "%s %s, %d threads", stage, stage_variant_names[v], thread_counts[t]);
+      snprintf(r.what, sizeof r.what, "%s %s, %d threads", stage, stage_variant_names[v], stage_thread_counts[t]);
       check(&r, f, more);
     }
   }
@@ -316,24 +313,9 @@ static void test_small(void **state) {
   assert_true(found > 20);
 }
 
-static int make_queues(void **state) {
-  stage_queue **queues = calloc(THREAD_COUNTS, sizeof *queues);
-  if (!queues) return -1;
-  for (int i = 0; i < THREAD_COUNTS; i++) queues[i] = stage_queue_make(thread_counts[i]);
-  *state = queues;
-  return 0;
-}
-
-static int free_queues(void **state) {
-  stage_queue **queues = *state;
-  for (int i = 0; i < THREAD_COUNTS; i++) stage_queue_free(queues[i]);
-  free(queues);
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_options),
                                      cmocka_unit_test(test_pooled),   cmocka_unit_test(test_noise),
                                      cmocka_unit_test(test_filter),   cmocka_unit_test(test_small)};
-  return cmocka_run_group_tests(tests, make_queues, free_queues);
+  return cmocka_run_group_tests(tests, stage_queues_make, stage_queues_free);
 }

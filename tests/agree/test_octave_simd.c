@@ -16,8 +16,7 @@
 #include "cpu/octave_pass.h"
 #include "tests/support/stage_planes.h"
 
-static const int32_t thread_counts[] = {1, 2, 3};
-enum { THREAD_COUNTS = sizeof thread_counts / sizeof thread_counts[0], KEYPOINT_BYTES = 28 };
+enum { KEYPOINT_BYTES = 28 };
 
 typedef struct octave_case {
   int32_t width, height; /* of the picture */
@@ -242,14 +241,14 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
   const uint64_t found = expected.candidates;
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
-    for (int t = 0; ops && ops->octave && t < THREAD_COUNTS; t++)
+    for (int t = 0; ops && ops->octave && t < STAGE_THREAD_COUNTS; t++)
       for (int few = 0; few < (c->rule == RULE_OPENCV ? 1 : 2); few++) {
         const uint32_t kept = few ? all >> 1 & ~UINT32_C(1) : all; /* levels 1..S */
         char what[160];
         snprintf(what, sizeof what, "%s, %d x %d, S %d, rule %d, %d threads, levels %x", stage_variant_names[v],
-                 s.width, s.height, c->scales, (int)c->rule, thread_counts[t], (unsigned)kept);
+                 s.width, s.height, c->scales, (int)c->rule, stage_thread_counts[t], (unsigned)kept);
         told to = {0};
-        octave_result got = in_one_pass(ops, queues[t], thread_counts[t], &s, kept, &to);
+        octave_result got = in_one_pass(ops, queues[t], stage_thread_counts[t], &s, kept, &to);
         assert_int_equal(got.status, STAGE_OK);
         assert_true(to.calls > 0 && to.samples == (uint64_t)s.width * (uint64_t)s.height);
         check_same(&s, &expected, &got, kept, what);
@@ -259,22 +258,6 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
   free_result(&expected);
   free(s.picture);
   return found;
-}
-
-static int make_queues(void **state) {
-  if (stage_variants_usable() == 0) return -1; /* nothing would be compared */
-  stage_queue **queues = calloc(THREAD_COUNTS, sizeof *queues);
-  if (!queues) return -1;
-  for (int i = 0; i < THREAD_COUNTS; i++) queues[i] = stage_queue_make(thread_counts[i]);
-  *state = queues;
-  return 0;
-}
-
-static int free_queues(void **state) {
-  stage_queue **queues = *state;
-  for (int i = 0; i < THREAD_COUNTS; i++) stage_queue_free(queues[i]);
-  free(queues);
-  return 0;
 }
 
 /* Narrower and lower than any filter; strips whose halos reach both sides; rings that turn several times. */
@@ -337,9 +320,9 @@ static void check_end(stage_queue *const *queues, const octave_case *c, int stop
   octave_setting s = setting_of(c);
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
-    for (int t = 0; ops && ops->octave && t < THREAD_COUNTS && thread_counts[t] <= threads_most; t++) {
+    for (int t = 0; ops && ops->octave && t < STAGE_THREAD_COUNTS && stage_thread_counts[t] <= threads_most; t++) {
       told to = {.stop_at = stop_at};
-      octave_result got = in_one_pass(ops, queues[t], thread_counts[t], &s, UINT32_MAX, &to);
+      octave_result got = in_one_pass(ops, queues[t], stage_thread_counts[t], &s, UINT32_MAX, &to);
       assert_int_equal(got.status, STAGE_CANCELLED);
       assert_int_equal(to.calls, stop_at);
       free_result(&got);
@@ -363,5 +346,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_scales),
                                      cmocka_unit_test(test_rules), cmocka_unit_test(test_overruns),
                                      cmocka_unit_test(test_ends)};
-  return cmocka_run_group_tests_name("an octave in one pass", tests, make_queues, free_queues);
+  return cmocka_run_group_tests_name("an octave in one pass", tests, stage_queues_make, stage_queues_free);
 }

@@ -15,29 +15,6 @@
 static const int32_t sizes[][2] = {{1, 1},   {1, 9},   {9, 1},   {2, 2},   {3, 2},   {7, 5},
                                    {31, 33}, {640, 1}, {1, 300}, {64, 64}, {257, 70}};
 enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
-static const int32_t thread_counts[] = {1, 2, 3, 7};
-enum { THREAD_COUNTS = sizeof thread_counts / sizeof thread_counts[0] };
-
-/* One pool for each entry of thread_counts. */
-typedef struct pools {
-  stage_queue *queue[THREAD_COUNTS];
-} pools;
-
-static int make_pools(void **state) {
-  if (stage_variants_usable() == 0) return -1; /* nothing would be compared */
-  pools *p = calloc(1, sizeof *p);
-  if (!p) return -1;
-  for (int i = 0; i < THREAD_COUNTS; i++) p->queue[i] = stage_queue_make(thread_counts[i]);
-  *state = p;
-  return 0;
-}
-
-static int free_pools(void **state) {
-  pools *p = *state;
-  for (int i = 0; i < THREAD_COUNTS; i++) stage_queue_free(p->queue[i]);
-  free(p);
-  return 0;
-}
 
 /* Any taps will do; these are no Gaussian, so that a swapped or a dropped tap shows. */
 static gaussian_filter filter_of(int32_t radius) {
@@ -81,7 +58,7 @@ static void blur_with(const stage_ops *ops, stage_queue *queue, int32_t threads,
   check_work(&work);
 }
 
-static void check_blur(const pools *p, const blur_case *c) {
+static void check_blur(stage_queue *const *queues, const blur_case *c) {
   const size_t stride = (size_t)c->width + c->padding;
   guarded_plane in = plane_make(c->width, c->height, stride), expected = plane_make(c->width, c->height, stride);
   plane_fill(&in, c->pattern, 7);
@@ -89,12 +66,12 @@ static void check_blur(const pools *p, const blur_case *c) {
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
     if (!ops) continue;
-    for (int t = 0; t < THREAD_COUNTS; t++) {
+    for (int t = 0; t < STAGE_THREAD_COUNTS; t++) {
       guarded_plane got = plane_make(c->width, c->height, stride);
       char what[120];
       snprintf(what, sizeof what, "blur %s, radius %d, border %d, pattern %d, %d threads", stage_variant_names[v],
-               c->radius, c->border, c->pattern, thread_counts[t]);
-      blur_with(ops, p->queue[t], thread_counts[t], c, &in, &got);
+               c->radius, c->border, c->pattern, stage_thread_counts[t]);
+      blur_with(ops, queues[t], stage_thread_counts[t], c, &in, &got);
       plane_check_equal(&expected, &got, what);
       plane_check_guards(&got, what);
       plane_free(&got);
@@ -153,7 +130,7 @@ static void test_blur_large(void **state) {
 
 /* Products and sums whose last bits a multiplication and an addition with two roundings get wrong, and denormals. */
 static void test_blur_small_values(void **state) {
-  const pools *p = *state;
+  stage_queue *const *queues = *state;
   const blur_case c = {67, 20, 6, BORDER_REFLECT_101, PATTERN_NOISE, 0};
   static const float factors[] = {1e-30f, 1e-37f, 3e-39f, 1e-44f};
   for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
@@ -165,7 +142,7 @@ static void test_blur_small_values(void **state) {
       const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
       if (!ops) continue;
       guarded_plane got = plane_make(c.width, c.height, 67);
-      blur_with(ops, p->queue[1], thread_counts[1], &c, &in, &got);
+      blur_with(ops, queues[1], stage_thread_counts[1], &c, &in, &got);
       plane_check_equal(&expected, &got, stage_variant_names[v]);
       plane_free(&got);
     }
@@ -230,7 +207,7 @@ static guarded_plane base_with(const stage_ops *ops, stage_queue *queue, int32_t
   return out;
 }
 
-static void check_base(const pools *p, const base_case *c) {
+static void check_base(stage_queue *const *queues, const base_case *c) {
   size_t stride_bytes;
   unsigned char *bytes = source_bytes(c, &stride_bytes);
   const source_view source = {bytes, c->width, c->height, stride_bytes, c->type, c->layout, 0.0f, 255.0f};
@@ -238,11 +215,11 @@ static void check_base(const pools *p, const base_case *c) {
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
     if (!ops) continue;
-    for (int t = 0; t < THREAD_COUNTS; t++) {
+    for (int t = 0; t < STAGE_THREAD_COUNTS; t++) {
       char what[120];
       snprintf(what, sizeof what, "base %s, type %d, layout %d, octave %d, grid %d, border %d, %d threads",
-               stage_variant_names[v], c->type, c->layout, c->first_octave, c->grid, c->border, thread_counts[t]);
-      guarded_plane got = base_with(ops, p->queue[t], thread_counts[t], c, &source);
+               stage_variant_names[v], c->type, c->layout, c->first_octave, c->grid, c->border, stage_thread_counts[t]);
+      guarded_plane got = base_with(ops, queues[t], stage_thread_counts[t], c, &source);
       plane_check_equal(&expected, &got, what);
       plane_free(&got);
     }
@@ -289,7 +266,7 @@ static void test_base_strips(void **state) {
 /* ------------------------------------------------- halving */
 
 static void test_halve(void **state) {
-  const pools *p = *state;
+  stage_queue *const *queues = *state;
   for (int s = 0; s < SIZE_COUNT; s++) {
     const int32_t width = sizes[s][0] + 1, height = sizes[s][1] + 1; /* at least 2: a half has a sample */
     guarded_plane in = plane_make(width, height, (size_t)width + 3);
@@ -300,10 +277,10 @@ static void test_halve(void **state) {
     for (int v = 0; stage_variant_names[v]; v++) {
       const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
       if (!ops) continue;
-      for (int t = 0; t < THREAD_COUNTS; t++) {
+      for (int t = 0; t < STAGE_THREAD_COUNTS; t++) {
         guarded_plane got = plane_make(width / 2, height / 2, (size_t)width);
         const halve_args args = {in.view, got.view, {0}};
-        assert_int_equal(ops->halve(p->queue[t], &args), STAGE_OK);
+        assert_int_equal(ops->halve(queues[t], &args), STAGE_OK);
         plane_check_equal(&expected, &got, stage_variant_names[v]);
         plane_check_guards(&got, stage_variant_names[v]);
         plane_free(&got);
@@ -321,5 +298,5 @@ int main(void) {
       cmocka_unit_test(test_base_sources), cmocka_unit_test(test_base_sizes),  cmocka_unit_test(test_base_strips),
       cmocka_unit_test(test_halve),
   };
-  return cmocka_run_group_tests_name("vector pyramid", tests, make_pools, free_pools);
+  return cmocka_run_group_tests_name("vector pyramid", tests, stage_queues_make, stage_queues_free);
 }

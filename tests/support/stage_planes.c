@@ -15,6 +15,7 @@ enum { GUARD_FLOATS = 16 };
 #define GUARD 12345.5f
 
 const char *const stage_variant_names[] = {"sse2", "avx2", "avx512", "neon", NULL};
+const int32_t stage_thread_counts[STAGE_THREAD_COUNTS] = {1, 2, 3, 7};
 
 int stage_variants_usable(void) {
   int count = 0;
@@ -81,15 +82,26 @@ void plane_check_equal(const guarded_plane *expected, const guarded_plane *got, 
     }
 }
 
-stage_queue *stage_queue_make(int32_t threads) {
-  if (threads == 1) return NULL;
-  stage_queue *queue = malloc(queue_bytes(threads));
-  assert_non_null(queue);
-  assert_true(queue_start(queue, threads));
-  return queue;
+int stage_queues_make(void **state) {
+  if (stage_variants_usable() == 0) return -1;
+  stage_queue **queues = calloc(STAGE_THREAD_COUNTS, sizeof *queues);
+  assert_non_null(queues);
+  for (int t = 0; t < STAGE_THREAD_COUNTS; t++) {
+    if (stage_thread_counts[t] == 1) continue;
+    queues[t] = malloc(queue_bytes(stage_thread_counts[t]));
+    assert_non_null(queues[t]);
+    assert_true(queue_start(queues[t], stage_thread_counts[t]));
+  }
+  *state = queues;
+  return 0;
 }
 
-void stage_queue_free(stage_queue *queue) {
-  if (queue) queue_stop(queue);
-  free(queue);
+int stage_queues_free(void **state) {
+  stage_queue **queues = *state;
+  for (int t = 0; t < STAGE_THREAD_COUNTS; t++) {
+    if (queues[t]) queue_stop(queues[t]);
+    free(queues[t]);
+  }
+  free(queues);
+  return 0;
 }

@@ -34,13 +34,17 @@ void plane_check_equal(const guarded_plane *expected, const guarded_plane *got, 
 /* A repeatable sequence. */
 uint32_t stage_random(uint32_t *state);
 
-/* A pool of threads for a stage; 1 thread: null. */
-struct stage_queue *stage_queue_make(int32_t threads);
-void stage_queue_free(struct stage_queue *queue);
-
 /* The variants to compare with the reference; null after the last. */
 extern const char *const stage_variant_names[];
 /* How many of them this machine can run. */
 int stage_variants_usable(void);
+
+enum { STAGE_THREAD_COUNTS = 4 };
+/* Numbers of threads to run each variant on: 1, 2, 3, 7. */
+extern const int32_t stage_thread_counts[STAGE_THREAD_COUNTS];
+/* Set a group of tests up and end it: *state is an array of pools, one for each of stage_thread_counts, null for 1 thread. Fails
+   where this machine can run no variant: nothing would be compared. */
+int stage_queues_make(void **state);
+int stage_queues_free(void **state);
 
 #endif
