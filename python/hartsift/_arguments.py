@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import Any, Callable, Dict, NoReturn, Optional, Sequence, Union
 
-from ._errors import Error
+from ._errors import ArgumentError, Error
 from ._options import Options
 
 
@@ -61,10 +61,18 @@ def _end(number: int, frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
+def _status_of(error: Exception) -> int:
+    """The command's exit status: 2 where an argument is wrong, 3 where a device cannot be used, 1 where something else failed,
+    such as a file or a package that is not installed."""
+    if isinstance(error, Error) and error.name == "HS_ERR_NO_DEVICE":
+        return 3
+    return 2 if isinstance(error, (ArgumentError, TypeError)) else 1
+
+
 def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:
     """Calls the function that the chosen subcommand has set as `run`; its result is the exit status. What is wrong with
-    the arguments or files ends with a line on standard error and status 2. SIGTERM and SIGHUP end it in order, with the
-    status that shells give."""
+    the arguments or files ends with a line on standard error and the exit statuses of the command. SIGTERM and SIGHUP
+    end it in order, with the status that shells give."""
     return run_parsed(parser, parser.parse_args(arguments))
 
 
@@ -78,4 +86,4 @@ def run_parsed(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> i
         return work(parsed)
     except (Error, ModuleNotFoundError, TypeError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 2
+        return _status_of(error)

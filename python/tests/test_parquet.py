@@ -164,6 +164,9 @@ def test_command_line(photos, tmp_path):
     assert found["0/im00.png"] == expected and len(found) == 24
     assert "expected one of" in run("batch", photos, "-o", tmp_path / "x.parquet", "--norm", "l3", statuses=(2,))
     assert "ends in .parquet" in run("batch", photos, "-o", tmp_path / "x", "--format", "parquet", statuses=(2,))
+    assert "no such" in run("merge", tmp_path / "absent.parquet", "-o", tmp_path / "x.db", statuses=(1,))
+    refused = run("batch", photos, "-o", tmp_path / "x.parquet", "--device", "cuda", "--device-index", "99", statuses=(3,))
+    assert refused.startswith("python -m hartsift: ") and "99" in refused
 
 
 def test_what_is_not_parquet_is_the_command_s(command, photos, tmp_path):
@@ -200,7 +203,7 @@ def test_the_command_of_ray_explains_itself_without_it(package):
     assert told.startswith("usage: python -m hartsift.ray extract") and "--num-gpus" in told
     refused = subprocess.run([*command, "match", "features", "matches", "--pairs", "all"], stderr=subprocess.PIPE, check=False)
     (line,) = refused.stderr.decode().splitlines()
-    assert refused.returncode == 2 and line.endswith("pip install hartsift[ray]")
+    assert refused.returncode == 1 and line.endswith("pip install hartsift[ray]")
 
 
 def test_the_command_names_what_is_not_installed():
@@ -208,7 +211,7 @@ def test_the_command_names_what_is_not_installed():
     command = [sys.executable, "-c", code, "batch", ".", "-o", "a.parquet"]
     process = subprocess.run(command, stderr=subprocess.PIPE, check=False)
     (line,) = process.stderr.decode().splitlines()
-    assert process.returncode == 2 and line.endswith("pip install hartsift[parquet]")
+    assert process.returncode == 1 and line.endswith("pip install hartsift[parquet]")
 
 
 def test_images_in_an_object_store(photos, whole, tmp_path):

@@ -89,9 +89,9 @@ static void write_examples(FILE *out, command_id command) {
   for (; pair; pair = text_next_example(command, &place)) write_help_entry(out, pair->name, pair->text);
 }
 
-static void write_exit_statuses(FILE *out) {
-  fprintf(out, "\nExit status:\n");
-  for (const text_pair *pair = text_exit_statuses; pair->name; pair++) write_help_entry(out, pair->name, pair->text);
+static void write_pairs(FILE *out, const char *title, const text_pair *pair) {
+  fprintf(out, "\n%s:\n", title);
+  for (; pair->name; pair++) write_help_entry(out, pair->name, pair->text);
 }
 
 void option_write_help(FILE *out, command_id command) {
@@ -110,5 +110,7 @@ void option_write_help(FILE *out, command_id command) {
   write_options(out, command);
   write_options_of_extraction(out, command);
   write_examples(out, command);
-  if (is_top) write_exit_statuses(out);
+  if (!is_top) return;
+  write_pairs(out, "Exit status", text_exit_statuses);
+  write_pairs(out, "Environment", text_environment);
 }

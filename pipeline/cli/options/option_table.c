@@ -110,8 +110,10 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_CAMERA_PARAMS] = TEXT("camera-params", "P1,P2,...", IN_EXTRACT | IN_BATCH,
                                   "the parameters of all these cameras, in the order of their model, taken for known; "
                                   "without it the focal length comes from EXIF, or is 1.2 times the larger side"),
-    [OPTION_REPLACE] = FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_MERGE, OPTION_NO_FIELD,
-                            "replace what a database has of an image, and drop its old matches, instead of refusing"),
+    [OPTION_REPLACE] =
+        FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_MERGE, OPTION_NO_FIELD,
+             "replace what a database has of an image if it differs, instead of refusing; new features drop its old "
+             "matches, equal ones keep them"),
     [OPTION_DATABASE] = TEXT("database", "FILE", IN_MATCH,
                              "match all images of this COLMAP database, instead of A and B, into the database"),
     [OPTION_PAIRS] = TEXT(
