@@ -409,6 +409,8 @@ static batch_times count_times(const batch_job *job, double start_s) {
 static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by) {
   const batch_report *report = &job->report;
   const size_t ended = report->done + report->kept + report->failed;
+  if (status == HS_OK && (job->fatal[0] != '\0' || ended < report->total))
+    (void)batch_manifest_drop_old(&job->manifest); /* --resume is to find the journal alone */
   if (status != HS_OK) {
     cli_error(COMMAND_BATCH, "%s", hs_status_string(status));
   } else if (job->fatal[0] != '\0') {
@@ -458,7 +460,8 @@ static cli_exit prepare_and_run(batch_job *job) {
   }
   result = result == CLI_DONE ? make_run(job, &work) : result;
   result = result == CLI_DONE ? prepare_outputs(job) : result;
-  result = result == CLI_DONE ? batch_manifest_open(&job->manifest, job->set->values[OPTION_RESUME].given) : result;
+  const bool is_database = batch_store_is_database(&job->store), resume = job->set->values[OPTION_RESUME].given;
+  result = result == CLI_DONE ? batch_manifest_open(&job->manifest, resume, is_database) : result;
   if (job->shards > 1) snprintf(tag, sizeof tag, "-%ld-of-%ld", (long)job->shard, (long)job->shards);
   result = result == CLI_DONE ? batch_store_begin(&job->store, job->set, tag) : result;
   return result == CLI_DONE ? run_batch(job, &work) : result;

@@ -365,8 +365,12 @@ class Databases(EndlessCase):
         before = self.content()
         self.assertIn("--replace", self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)[1])
         self.assertEqual(self.content(), before)
+        self.assertIn("2 kept", self.batch("list.txt", "-o", "out.db", "--resume")[1])  # by the manifest that is still there
+        self.list_of(scenes(3, "120x90"))
+        self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)  # an image is done: the manifest is this run's
+        self.assertEqual([row["status"] == "HS_OK" for row in self.manifest("", "out.db.manifest.csv")], [False, False, True])
         self.batch("list.txt", "-o", "out.db", "--edge", "3", "--replace")
-        self.assertNotEqual(self.content(), before)
+        self.assertNotEqual(self.content()[:2], before)
 
     def test_wrong_usage(self):
         self.list_of(scenes(1))

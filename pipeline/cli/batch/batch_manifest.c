@@ -98,8 +98,8 @@ void batch_manifest_free(batch_manifest *manifest) {
   for (size_t i = 0; manifest->records && i < manifest->list->count; i++) free(manifest->records[i].message);
   if (manifest->csv_path && manifest->journal >= 0) {
     struct stat info;
-    if (fstat(manifest->journal, &info) == 0 && info.st_size == 0)
-      unlink(manifest->journal_path); /* nothing was begun */
+    if (manifest->has_old || (fstat(manifest->journal, &info) == 0 && info.st_size == 0))
+      unlink(manifest->journal_path); /* nothing was begun, or nothing done */
     close(manifest->journal);
   }
   free(manifest->records);
@@ -183,7 +183,13 @@ cli_exit batch_manifest_check_old(const batch_manifest *manifest) {
   return result;
 }
 
-cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
+bool batch_manifest_drop_old(batch_manifest *manifest) {
+  if (manifest->has_old && unlink(manifest->csv_path) != 0 && errno != ENOENT) return false;
+  manifest->has_old = false;
+  return true;
+}
+
+cli_exit batch_manifest_open(batch_manifest *manifest, bool resume, bool keep_old) {
   uint64_t whole_bytes = 0;
   manifest->journal = open_locked(manifest->journal_path);
   if (manifest->journal < 0) {
@@ -198,8 +204,11 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   if (resume) {
     const cli_exit result = batch_recall(manifest, &whole_bytes);
     if (result != CLI_DONE) return result;
-  } else if (unlink(manifest->csv_path) != 0 && errno != ENOENT) {
+  }
+  manifest->has_old = !resume && access(manifest->csv_path, F_OK) == 0;
+  if (!keep_old && !batch_manifest_drop_old(manifest)) {
     cli_error(COMMAND_BATCH, "%s: cannot be removed: %s", manifest->csv_path, strerror(errno));
+    manifest->has_old = false; /* the journal is the earlier run's as well */
     return CLI_FAILED;
   }
   if (!begin_journal(manifest, whole_bytes)) {
@@ -209,16 +218,17 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   return CLI_DONE;
 }
 
-bool batch_manifest_append(const batch_manifest *manifest, size_t index, double milliseconds) {
+bool batch_manifest_append(batch_manifest *manifest, size_t index, double milliseconds) {
   char *text = NULL;
   size_t length = 0;
   FILE *memory = open_memstream(&text, &length);
   if (!memory) return false;
+  const bool is_first_done = manifest->has_old && manifest->records[index].state == BATCH_DONE;
   write_record(memory, manifest->list->images[index].name, &manifest->records[index], manifest->has_masks);
   fprintf(memory, ",%.3f", milliseconds);
   bool done = fflush(memory) == 0 && !ferror(memory);
   if (done) fprintf(memory, ",%08" PRIx32 "\n", crc_zip(0, text, length));
-  done = fclose(memory) == 0 && done;
+  done = fclose(memory) == 0 && done && (!is_first_done || batch_manifest_drop_old(manifest));
   if (done) {
     const ssize_t written = write(manifest->journal, text, length);
     /* Less than all of it: the disk is full. The torn line is cut off by the next run. */
@@ -232,6 +242,7 @@ bool batch_manifest_append(const batch_manifest *manifest, size_t index, double 
 /* ---- manifest */
 
 cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step) {
+  if (manifest->has_old && first < manifest->list->count) return CLI_DONE;
   atomic_file file;
   FILE *stream = atomic_file_open(&file, manifest->csv_path);
   hs_status status = file.status;
