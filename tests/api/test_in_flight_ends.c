@@ -1,6 +1,6 @@
 /*
- * Images in flight: failures, crashes, forks and the end of a context meanwhile, and the threads and memory of its lanes, on
- * the CPU.
+ * Images in flight: failures and the end of a context meanwhile, on the CPU and on a GPU; crashes, forks, and the threads and
+ * memory of its lanes, on the CPU.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <dirent.h>
@@ -20,12 +20,19 @@
 #include "pipeline/context/context.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
+#include "tests/support/skip.h"
+
+/* Skips the test where there is no such device. */
+static hs_options options_of(hs_device device) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.device = device;
+  if (device != HS_DEVICE_CPU && !extraction_has_gpu()) skip_because(NEEDS_GPU);
+  return o;
+}
 
 /* One that needs too much memory fails alone, in its turn. */
-static void test_failure_alone(void **state) {
-  (void)state;
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  o.threads = 2;
+static void check_failure_alone(hs_device device) {
+  hs_options o = options_of(device);
   o.max_memory_bytes = 2 << 20;
   hs_context *c = extraction_context(&o);
   hs_image small = extraction_scene(60, 50, 1, NULL), large = extraction_scene(400, 300, 1, NULL);
@@ -49,23 +56,36 @@ static void test_failure_alone(void **state) {
   hs_image_free(&large);
 }
 
+static void test_failure_alone(void **state) {
+  (void)state;
+  check_failure_alone(HS_DEVICE_CPU);
+}
+
+static void test_failure_alone_cuda(void **state) {
+  (void)state;
+  check_failure_alone(HS_DEVICE_CUDA);
+}
+
+/* What a frame of this size takes where it takes more, on the host or on the device. */
+static uint64_t workspace_of(const hs_options *o, const hs_image *image) {
+  uint64_t host, device;
+  assert_int_equal(hs_workspace_query(o, image->width, image->height, &host, &device), HS_OK);
+  return host > device ? host : device;
+}
+
 /* A limit within which a frame of this size is worked off in tiles. */
 static uint64_t limit_of_tiles(hs_options o, const hs_image *image) {
-  uint64_t whole, least, tiled, device;
-  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &whole, &device), HS_OK);
+  const uint64_t whole = workspace_of(&o, image);
   o.max_memory_bytes = 1; /* which nothing fits: what the smallest tiles take */
-  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &least, &device), HS_OK);
-  o.max_memory_bytes = least;
-  assert_int_equal(hs_workspace_query(&o, image->width, image->height, &tiled, &device), HS_OK);
-  assert_true(tiled < whole);
+  const uint64_t least = o.max_memory_bytes = workspace_of(&o, image);
+  assert_true(workspace_of(&o, image) < whole);
   return least;
 }
 
 /* Contexts end with images under way, whole or in tiles, and with results nobody asked for. */
-static void test_destroy_in_flight(void **state) {
-  (void)state;
-  hs_options o = extraction_options(HS_PROFILE_LOWE);
-  hs_image image = extraction_scene(150, 120, 1, NULL);
+static void check_destroy_in_flight(hs_device device) {
+  hs_options o = options_of(device);
+  hs_image image = extraction_scene(300, 240, 1, NULL);
   for (int32_t k = 0; k < 8; k++) {
     const int32_t threads = o.threads = 1 + k % 4;
     o.max_memory_bytes = 0;
@@ -77,6 +97,16 @@ static void test_destroy_in_flight(void **state) {
     hs_destroy(c);
   }
   hs_image_free(&image);
+}
+
+static void test_destroy_in_flight(void **state) {
+  (void)state;
+  check_destroy_in_flight(HS_DEVICE_CPU);
+}
+
+static void test_destroy_in_flight_cuda(void **state) {
+  (void)state;
+  check_destroy_in_flight(HS_DEVICE_CUDA);
 }
 
 static void handle_crash(int number) {
@@ -210,7 +240,9 @@ static void test_allocations(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_failure_alone),
+      cmocka_unit_test(test_failure_alone_cuda),
       cmocka_unit_test(test_destroy_in_flight),
+      cmocka_unit_test(test_destroy_in_flight_cuda),
       cmocka_unit_test(test_fault_of_a_lane_is_handled),
       cmocka_unit_test(test_destroyed_in_a_forked_child),
       cmocka_unit_test(test_threads_of_lanes),
