@@ -3,6 +3,7 @@
 bench/results/h200/batch.md.
 
 usage: batch_table.py BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png [--images N] [--runs N] [--manifests N]
+       batch_table.py BUILD_FOLDER --folder FOLDER
 
 Makes three collections in /dev/shm (or TMPDIR) with OpenCV, of crops of a large mosaic (bench_3840x2160.png) and of a
 smaller one (bench_1920x1080.png), quality 92 with 4:2:0: dense 1920x1080, 1500x1000, and nine sizes from 0.5 to 20
@@ -10,8 +11,13 @@ megapixels. A collection has --images files (960), of which the first 96 (mixed:
 run is run --runs times (1), and the last counts. --manifests N: as many small files (10000) of all kinds of JPEG, whose
 manifests must be equal decoded by the GPU, by the cores and without a GPU; 0: none. Lines are printed as they are
 measured. With 16 cores and an H200 the defaults take 60 s.
+
+--folder FOLDER: only the manifests of all files in it, and in the folders below it, that begin as a JPEG does, whatever
+their names, damaged ones too; what is refused must be refused alike.
 """
 import argparse
+import collections
+import csv
 import datetime
 import json
 import os
@@ -104,14 +110,14 @@ def rate_in_memory(build, folder, name, options):
     return float(words[0]), int(words[2])
 
 
-def batch(build, folder, name, options):
+def batch(build, folder, images, options, some_are_refused=False):
     """The summary of a run; its outputs are left."""
     for path in os.listdir(folder):
         if path.startswith("out"):
             shutil.rmtree(f"{folder}/{path}") if os.path.isdir(f"{folder}/{path}") else os.remove(f"{folder}/{path}")
     output = f"{folder}/out" if "--format" in options else f"{folder}/out.db"
-    ended = subprocess.run([f"{build}/hartsift", "batch", f"{folder}/{name}", "-o", output, "--json", "--quiet", *options],
-                           check=True, capture_output=True, text=True)
+    ended = subprocess.run([f"{build}/hartsift", "batch", images, "-o", output, "--json", "--quiet", *options],
+                           check=not some_are_refused, capture_output=True, text=True)
     return json.loads(ended.stdout.strip().split("\n")[-1])["summary"]
 
 
@@ -123,7 +129,7 @@ def row(build, folder, name, features, runs):
     last = {}
     for _ in range(runs):
         for way, chosen in ways.items():
-            last[way] = batch(build, folder, name, ["--devices", "cuda:0", *chosen, *options])
+            last[way] = batch(build, folder, f"{folder}/{name}", ["--devices", "cuda:0", *chosen, *options])
     rate = {way: summary["images_per_second"] for way, summary in last.items()}
     seconds = last["gpu"]["cpu_seconds"]
     cpu = [f"{1000 * seconds[stage] / last['gpu']['done']:.2f}" for stage in ("read", "extract", "write")]
@@ -133,18 +139,42 @@ def row(build, folder, name, features, runs):
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def compare_manifests(build, folder):
+def compare_manifests(build, folder, images, some_are_refused=False):
+    """Whether the manifests are equal, their rows, and the ways with their rates."""
+    ways = {"decoded by the GPU": ["cuda:0", "--decoder", "gpu"], "by the cores": ["cuda:0", "--decoder", "cpu"],
+            "by `--decoder auto`": ["cuda:0"], "without a GPU": ["cpu"]}
     manifests, rates = [], []
-    for options in ["cuda:0", "--decoder", "gpu"], ["cuda:0", "--decoder", "cpu"], ["cuda:0"], ["cpu"]:
-        summary = batch(build, folder, "kinds", ["--format", "bin", "--max-features", "2000", "--devices", *options])
-        rates.append(f"{summary['images_per_second']:.0f}")
+    for way, options in ways.items():
+        options = ["--format", "bin", "--max-features", "2000", "--devices", *options]
+        summary = batch(build, folder, images, options, some_are_refused)
+        rates.append(f"{way} {summary['images_per_second']:.0f}{'' if rates else ' images a second'}")
         with open(f"{folder}/out/manifest.csv", encoding="utf-8") as file:
-            manifests.append([line for line in file if not line.startswith("#")])
-    equal = all(manifest == manifests[0] for manifest in manifests)
-    print(f"\n{len(manifests[0]) - 1} small files of all kinds (4:1:1, 4:2:2, 4:2:0, 4:4:0, 4:4:4, gray, restart intervals, "
-          f"progressive ones): manifests\n{'equal' if equal else 'DIFFER'}: decoded by the GPU {rates[0]} images a second, "
-          f"by the cores {rates[1]}, by `--decoder auto` {rates[2]}, without a GPU {rates[3]}.", flush=True)
+            manifests.append(list(csv.DictReader(line for line in file if not line.startswith("#"))))
+    return all(manifest == manifests[0] for manifest in manifests), manifests[0], ", ".join(rates)
+
+
+def compare_kinds(build, folder):
+    equal, rows, rates = compare_manifests(build, folder, f"{folder}/kinds")
+    print(f"\n{len(rows)} small files of all kinds (4:1:1, 4:2:2, 4:2:0, 4:4:0, 4:4:4, gray, restart intervals, "
+          f"progressive ones): manifests\n{'equal' if equal else 'DIFFER'}: {rates}.", flush=True)
     return equal
+
+
+def begins_as_jpeg(name):
+    with open(name, "rb") as file:
+        return file.read(2) == b"\xff\xd8"
+
+
+def compare_folder(build, folder, images):
+    names = sorted(os.path.join(at, name) for at, _, files in os.walk(images) for name in files)
+    with open(f"{folder}/list.txt", "w", encoding="utf-8") as file:
+        file.writelines(f"{os.path.abspath(name)}\n" for name in names if begins_as_jpeg(name))
+    equal, rows, rates = compare_manifests(build, folder, f"{folder}/list.txt", some_are_refused=True)
+    refused = collections.Counter(row["status"] for row in rows if row["status"] != "HS_OK")
+    print(f"{len(rows)} JPEGs of {images}, {refused.total()} of them refused "
+          f"({', '.join(f'{count} {status}' for status, count in sorted(refused.items()))}): manifests, statuses and messages\n"
+          f"{'equal' if equal else 'DIFFER'}: {rates}.", flush=True)
+    return equal and len(rows) > refused.total()
 
 
 def device_of(build):
@@ -156,14 +186,19 @@ def device_of(build):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
-    parser.add_argument("mosaics", nargs=2)
+    parser.add_argument("mosaics", nargs="*")
+    parser.add_argument("--folder")
     parser.add_argument("--images", type=int, default=960)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--manifests", type=int, default=10000)
     given = parser.parse_args()
+    if len(given.mosaics) != (0 if given.folder else 2):
+        parser.error("expected two mosaics, or --folder")
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(dir=place, prefix="hartsift-") as folder:
+        if given.folder:
+            return 0 if compare_folder(given.build, folder, given.folder) else 1
         make(folder, given.mosaics, given.images, given.manifests)
         print(f"{datetime.date.today()}; {device_of(given.build)}; {len(os.sched_getaffinity(0))} cores. `python3 "
               f"bench/frame/batch_table.py`, {given.images} files a collection, {given.runs} run(s)\neach; made in "
@@ -173,7 +208,7 @@ def main():
         for name in COLLECTIONS:
             for features in ("2000", "all"):
                 row(given.build, folder, name, features, given.runs)
-        equal = given.manifests == 0 or compare_manifests(given.build, folder)
+        equal = given.manifests == 0 or compare_kinds(given.build, folder)
         print(f"\nIn {time.monotonic() - begun:.0f} s.", flush=True)
         return 0 if equal else 1
 
