@@ -13,12 +13,13 @@
 #include "stages/octave.h"
 
 enum {
-  PASS_ROWS = 8,                 /* of a turn */
-  PASS_STRIP = 768,              /* columns, at most */
-  PASS_THREADS = 2,              /* more of them share bands (frame_graph.h) */
-  PASS_SAMPLES_A_STRAY = 4096,   /* one candidate in so many samples may leave what is at hand */
-  PASS_MOVES = REFINE_STEPS - 1, /* samples that a candidate goes, but for OpenCV's */
-  PASS_BYTES_LEAST = 24 << 20    /* of a level: smaller ones stay in a cache, stage by stage */
+  PASS_ROWS = 8,                  /* of a turn */
+  PASS_STRIP = 768,               /* columns, at most */
+  PASS_THREADS = 2,               /* more of them share bands (frame_graph.h) */
+  PASS_SAMPLES_A_STRAY = 4096,    /* one candidate in so many samples may leave what is at hand */
+  PASS_MOVES = REFINE_STEPS - 1,  /* samples that a candidate goes, but for OpenCV's */
+  PASS_BYTES_LEAST = 16 << 20,    /* of a level: smaller ones stay in a cache, stage by stage */
+  PASS_BYTES_LEAST_ALL = 24 << 20 /* where all levels are written */
 };
 
 _Static_assert((int)PASS_STRIP >= (int)DETECT_STRIP, "rows of differences");
@@ -51,6 +52,9 @@ size_t octave_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_
 
 /* Those for an octave's strays. */
 size_t octave_stray_floats(int32_t width, int32_t height);
+
+/* Bytes of a level from which on a pass pays. */
+size_t octave_pass_bytes_least(const sift_params *params);
 
 /* The pass as chunks. */
 typedef struct octave_job {

@@ -122,7 +122,7 @@ static bool add_work(frame_plan *plan, int32_t which, size_t floats, int32_t pyr
 static bool pays_in_one_pass(const frame_plan *plan) {
   const plan_request *r = &plan->request;
   const uint64_t samples = (uint64_t)plan->geometry.width[0] * (uint64_t)plan->geometry.height[0];
-  return r->octave_floats > 0 && r->skipped_octaves == 0 && samples >= PASS_BYTES_LEAST / sizeof(float);
+  return r->octave_floats > 0 && r->skipped_octaves == 0 && samples >= r->octave_bytes_least / sizeof(float);
 }
 
 /* Where stages run at the same time, octaves are searched while they are made, and the keypoints of the first are listed

@@ -149,6 +149,7 @@ static void test_layout_for_many_sizes(void **state) {
       r.detect_reads_top = (i + j) % 3 == 0;
       if (i % 3 != 0) r.graph_bytes = frame_graph_bytes;
       if (i % 4 != 3) r.octave_floats = 1000 * (i + 1);
+      r.octave_bytes_least = (size_t)(j + 1) << 20;
       r.skipped_octaves = i % 5 == 4 && sides[i] > 256 && sides[j] > 256;
       assert_int_equal(plan_make(&r, &p), HS_OK);
       check_layout(&p);
@@ -163,6 +164,7 @@ static void test_one_pass(void **state) {
   plan_request r = request_of(1400, 1200, HS_PROFILE_LOWE);
   r.graph_bytes = frame_graph_bytes;
   r.octave_floats = 5000;
+  r.octave_bytes_least = sizeof(float) * 2800 * 2400;
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(p.one_pass && !p.request.graph_bytes);
   check_layout(&p);
@@ -171,7 +173,7 @@ static void test_one_pass(void **state) {
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(!p.one_pass && p.request.graph_bytes);
   r.octave_floats = 5000;
-  r.width = 1000;
+  r.width--;
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(!p.one_pass && p.request.graph_bytes);
   r.width = 4000;
