@@ -234,6 +234,17 @@ static void name_enough(const extract_job *job, extract_result *result) {
              "; for decoding and the smallest tiles %" PRIu64 " are enough", enough);
 }
 
+/* Samples at given keypoints are not described in tiles: what those take is not asked for. */
+static hs_status load_image(extract_job *job, extract_result *result, hs_image *image) {
+  if (!given(job, OPTION_KEYPOINTS) &&
+      scene_wants_more(&job->options, &job->input.load, result->image, result->message, sizeof result->message))
+    return HS_ERR_LIMIT;
+  const hs_status status =
+      cli_load_image(&job->input, result->image, false, image, result->message, sizeof result->message);
+  if (status == HS_ERR_LIMIT) name_enough(job, result);
+  return status;
+}
+
 static void save_found(extract_job *job, const output_target *target, extract_result *result) {
   result->features = job->features.count;
   result->status = save(job, result, target);
@@ -256,8 +267,7 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
     save_found(job, target, result);
     return;
   }
-  result->status = cli_load_image(&job->input, result->image, false, &image, result->message, sizeof result->message);
-  if (result->status == HS_ERR_LIMIT) name_enough(job, result);
+  result->status = load_image(job, result, &image);
   if (result->status != HS_OK) return;
   result->width = image.original_width ? image.original_width : image.width;
   result->height = image.original_height ? image.original_height : image.height;

@@ -7,6 +7,7 @@
 
 #include "pipeline/base/memory.h"
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/enough_memory.h"
 #include "pipeline/cli/common/match_file.h"
 #include "pipeline/cli/draw/draw_common.h"
 #include "pipeline/cli/pairs/match_database.h"
@@ -207,6 +208,7 @@ static cli_exit match_in_database(match_job *job) {
 
 static hs_status extract(match_job *job, const char *path, hs_features *features) {
   hs_image image = {0};
+  if (scene_wants_more(&job->options, &job->input.load, path, job->message, sizeof job->message)) return HS_ERR_LIMIT;
   hs_status status = cli_load_image(&job->input, path, false, &image, job->message, sizeof job->message);
   if (status == HS_OK) {
     status = hs_extract(job->context, &image, NULL, features);

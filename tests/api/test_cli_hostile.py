@@ -74,6 +74,12 @@ class Pictures(HostileCase):
         self.assert_small_failure("decoding 2000 x 2000 pixels needs", "extract", "bomb.jpg", "--decode-scale", "8",
                                   "--max-memory", "480M")
 
+    def test_scenes_are_refused_before_they_are_rendered(self):
+        """30 000 x 30 000 samples take the better part of an hour."""
+        for command in ("extract", "match"):
+            self.assert_small_failure("even in the smallest tiles", command, *["@scene:30000x30000"] * (1 + (command == "match")),
+                                      "--max-memory", "1G")
+
     def test_endless_standard_input(self):
         endless = subprocess.Popen([sys.executable, "-c", "import sys\nwrite = sys.stdout.buffer.write\n"
                                     "write(b'\\x89PNG\\r\\n\\x1a\\n')\nwhile True: write(bytes(1 << 20))"],

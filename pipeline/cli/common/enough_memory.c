@@ -1,7 +1,13 @@
 /* See enough_memory.h. */
 #include "pipeline/cli/common/enough_memory.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "pipeline/image_io/image_rows.h"
+#include "pipeline/image_io/scene.h"
+
+enum { OWN_BYTES_MOST = 1 << 20 }; /* of a context, which the limit does not count */
 
 /* What decoding takes that the limit has no room for; of a file that has none itself, as far as its rows can be read. */
 static image_need decoding_need(hs_load_options load, const char *path) {
@@ -27,4 +33,22 @@ uint64_t enough_memory(const hs_options *options, const hs_load_options *load, c
   if (need.bytes == 0 || hs_workspace_query(options, need.width, need.height, &host, &device) != HS_OK) return 0;
   if (host < device) host = device;
   return host > need.bytes ? host : need.bytes;
+}
+
+bool scene_wants_more(const hs_options *options, const hs_load_options *load, const char *path, char *message,
+                      size_t message_bytes) {
+  int32_t width = 0, height = 0;
+  uint32_t seed = 0;
+  uint64_t host = 0, device = 0;
+  const uint64_t most = options->max_memory_bytes;
+  const bool is_as_named = load->max_image_size == 0 && load->jpeg_scale <= 1;
+  if (most == 0 || !is_as_named || scene_parse_name(path, &width, &height, &seed) != 1) return false;
+  if (hs_workspace_query(options, width, height, &host, &device) != HS_OK) return false;
+  const uint64_t least = host > device ? host : device;
+  if (least <= most || least - most <= OWN_BYTES_MOST) return false;
+  snprintf(message, message_bytes,
+           "a %" PRId32 " x %" PRId32 " image needs at least %" PRIu64
+           " bytes of workspace even in the smallest tiles, max_memory_bytes is %" PRIu64,
+           width, height, least, most);
+  return true;
 }
