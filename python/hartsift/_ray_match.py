@@ -227,6 +227,12 @@ def match_pairs(
     settings.check()
     if images_per_block < 1 or pairs_per_task < 1:
         raise ArgumentError(f"images_per_block is {images_per_block}, pairs_per_task {pairs_per_task}: expected 1 or more")
+    rule = selection_of(pairs)[0]
+    if not rule:
+        # Before features are made for them.
+        pairs = list(select_pairs((), pairs))
+        if not pairs:
+            raise ArgumentError("there are no pairs to match")
     if isinstance(features, ray.data.Dataset):
         blocks: List[Any] = features.select_columns(_COLUMNS).materialize().to_arrow_refs()
         facts_of = ray.remote(_facts_of_block)
@@ -237,7 +243,7 @@ def match_pairs(
     pool = {**actors(concurrency, num_cpus, num_gpus), **(ray_remote_args or {})}
     block_of = {name: number for number, some in enumerate(facts) for name in some["image"].to_pylist()}
     names = list(block_of)
-    vectors = _vectors(blocks, names, work, pool) if selection_of(pairs)[0] == "retrieval" else None
+    vectors = _vectors(blocks, names, work, pool) if rule == "retrieval" else None
     places = [one for some in facts for one in zip(*(_degrees(some[name]) for name in _FACTS[1:]))]
     tasks = _tasks(select_pairs(names, pairs, places, vectors), block_of, pairs_per_task)
     if not tasks:

@@ -96,10 +96,6 @@ def test_pairs_are_matched_as_in_one_process(cluster, photos, tmp_path):
         assert [row["index_a"], row["index_b"]] == matches.pairs.T.tolist()
         assert (row["distance"], row["inlier"]) == (matches.distances.tolist(), geometry.inliers.tolist())
         assert (row["found"], row["matrix"]) == (geometry.found, geometry.matrix.reshape(9).tolist())
-    with pytest.raises(hartsift.ArgumentError, match="no pairs"):
-        hartsift.ray.match_pairs(features, [])
-    with pytest.raises(hartsift.ArgumentError, match="model is 'affine'"):
-        hartsift.ray.match_pairs(features, pairs, model="affine")
 
 
 def load(name):
@@ -148,7 +144,13 @@ def test_lost_in_the_middle(cluster, photos, digests, tmp_path, event, nodes):
     assert parquet.merge(out, tmp_path / "all.parquet")[0] == IMAGES
 
 
-def test_arguments_are_checked_before_anything_is_sent():
+def test_arguments_are_checked_before_anything_is_sent(tmp_path):
+    absent = str(tmp_path / "absent.parquet")
+    for pairs, words in (([], "no pairs"), ("sequental:3", "expected 'all', 'sequential:K'")):
+        with pytest.raises(hartsift.ArgumentError, match=words):
+            hartsift.ray.match_pairs(absent, pairs)
+    with pytest.raises(hartsift.ArgumentError, match="model is 'affine'"):
+        hartsift.ray.match_pairs(absent, "all", model="affine")
     for keywords, words in (({"contrast": "x"}, "could not convert"), ({"norm": "l3"}, "expected one of"), ({"batch_size": 0}, "batch_size")):
         with pytest.raises((hartsift.ArgumentError, ValueError), match=words):
             hartsift.ray.extract(["a.png"], **keywords)
