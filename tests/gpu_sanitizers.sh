@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# What runs on a GPU under compute-sanitizer's four tools, several side by side; a table of what each found. Ends with 1 where
+# something was found, failed or took too long; 77 where the tool is missing.
+# usage: bash tests/gpu_sanitizers.sh BUILD_FOLDER [TOOL...]    BUILD_FOLDER: a CUDA build with tests; all tools without TOOL
+# Pictures of the two programs of frames are 200 pixels a side, under memcheck 1000; those of the uploads in bands always 1000 and more.
+set -uo pipefail
+build=$(realpath "$1") || exit 2
+shift
+tools=("$@")
+[ "${#tools[@]}" -gt 0 ] || tools=(racecheck memcheck initcheck synccheck)
+command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is missing" && exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export build work
+
+frames=(test_kinds_on_device/test_{affine,variants,selection,profiles,places,pictures,equalized,descriptors,given}
+  test_ways_on_device/test_{two_bands,three_bands,in_flight,tiles,hybrid,resident,encoded})
+matching=(test_cuda_match/test_{far_apart,floats_not_finite,captured,guides})
+
+# one TOOL PROGRAM/TEST: a line of the table.
+one() {
+  local tool=$1 program=${2%/*} name=${2#*/} start=$SECONDS status summary side=200
+  local log="$work/$tool.$name"
+  [ "$tool" = memcheck ] && side=1000
+  HARTSIFT_TEST_SIDE=$side HARTSIFT_TEST_ELEMENTS=20000 timeout --kill-after=5 150 \
+    compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/$program" "$name" >"$log" 2>&1
+  status=$?
+  summary=$(grep -oE '(ERROR|RACECHECK) SUMMARY: .*' "$log" | head -1)
+  if grep -q '^\[  SKIPPED' "$log"; then summary="skipped"; fi
+  if [ "$status" -ne 0 ]; then summary="${summary:-no summary}, status $status" && sed 's/^/    /' "$log" | head -60 >"$log.found"; fi
+  echo "| $tool | $program, $name | ${summary:-no summary} | $((SECONDS - start)) |"
+}
+export -f one
+
+echo "| tool | program, test | found | s |"
+echo "|---|---|---|--:|"
+for tool in "${tools[@]}"; do
+  printf '%s\n' "${frames[@]/#/$tool }" "${matching[@]/#/$tool }"
+done | {
+  cat
+  [[ " ${tools[*]} " != *" memcheck "* ]] || echo "memcheck test_cuda_primitives_api/*"
+} | xargs -P "${HARTSIFT_SANITIZERS:-$(($(nproc) * 3 / 4))}" -L 1 bash -c 'one "$@"' one | tee "$work/rows"
+cat "$work"/*.found 2>/dev/null
+! grep -vqE 'SUMMARY: 0 (errors|hazards)[^,]*( \(0 errors, 0 warnings\))? \|' "$work/rows"

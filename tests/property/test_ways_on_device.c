@@ -1,0 +1,235 @@
+/*
+ * Ways of a frame through a GPU, few of each, for a sanitizer: uploads in bands, octaves split with the CPU, images in
+ * flight, results that stay on the device, encoded pictures, tiles. Each gives the CPU's bytes. Skipped where there is no
+ * device. An argument picks tests by name.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/device_frames.h"
+#include "tests/support/skip.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+#  include "cuda/device/device.h"
+#  include "pipeline/image_io/made_jpeg.h"
+#  include "pipeline/include/hartsift_cuda.h"
+
+/* The least pixels that are uploaded in two bands, and in three. */
+enum { TWO_BANDS_SIDE = 1000, THREE_BANDS_SIDE = 1225 };
+
+/* A copy of a gray 8-bit picture in pinned memory. */
+static hs_image pinned_copy(const hs_image *image) {
+  const size_t bytes = (size_t)image->width * (size_t)image->height;
+  void *host = NULL, *mapped = NULL;
+  assert_int_equal(device_alloc_pinned(&host, &mapped, bytes), STAGE_OK);
+  memcpy(host, image->data, bytes);
+  return (hs_image){.data = host, .width = image->width, .height = image->height};
+}
+
+static void check_bands(int32_t side) {
+  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  hs_image pageable = extraction_scene(side, side, 3, NULL), pinned = pinned_copy(&pageable);
+  for (o.first_octave = -1; o.first_octave <= 0; o.first_octave++) {
+    device_frames_check(&o, &pinned, "pinned");
+    device_frames_check(&o, &pageable, "pageable");
+  }
+  device_free_pinned((void *)(uintptr_t)pinned.data);
+  hs_image_free(&pageable);
+}
+
+static void test_two_bands(void **state) {
+  (void)state;
+  check_bands(TWO_BANDS_SIDE);
+}
+
+static void test_three_bands(void **state) {
+  (void)state;
+  check_bands(THREE_BANDS_SIDE);
+}
+
+/* Octaves on the CPU, with pooled descriptors too, whose windows reach into them. */
+static void test_hybrid(void **state) {
+  (void)state;
+  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  o.device = HS_DEVICE_HYBRID;
+  for (o.split = 1; o.split <= 3; o.split++) device_frames_check(&o, &device_frames_scene, "split");
+  o.dsp = 1;
+  o.split = 2;
+  device_frames_check(&o, &device_frames_scene, "split, pooled");
+}
+
+/* Windows of the scene in flight, of many sizes or of two; small ones share launches. */
+static void check_in_flight(const hs_options *o, int32_t least, int32_t step, int32_t sizes) {
+  enum { IMAGES = 24 };
+  hs_context *c = extraction_context(o);
+  hs_image window[IMAGES];
+  hs_features expected[IMAGES];
+  for (int32_t i = 0; i < IMAGES; i++) {
+    window[i] = device_frames_scene;
+    window[i].stride_bytes = (size_t)device_frames_scene.width;
+    window[i].width = least + i % sizes * step;
+    window[i].height = least + i % sizes * step / 2;
+    assert_true(window[i].width <= device_frames_scene.width && window[i].height <= device_frames_scene.height);
+    expected[i] = device_frames_on_cpu(o, &window[i], NULL);
+  }
+  for (int32_t waited = 0, next = 0; waited < 2 * IMAGES; waited++) {
+    const hs_features *view = NULL;
+    for (; next < 2 * IMAGES && next - waited < o->in_flight; next++)
+      assert_int_equal(hs_submit(c, &window[next % IMAGES], NULL), HS_OK);
+    if (hs_wait_view(c, &view) != HS_OK) fail_msg("%s", hs_last_error(c));
+    extraction_check_equal(&expected[waited % IMAGES], view, "in flight");
+  }
+  for (int32_t i = 0; i < IMAGES; i++) hs_features_free(&expected[i]);
+  hs_destroy(c);
+}
+
+static void test_in_flight(void **state) {
+  (void)state;
+  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  o.in_flight = 12;
+  check_in_flight(&o, 110, 3, 24);
+  check_in_flight(&o, 96, 30, 2);
+  o.first_octave = 0;
+  o.in_flight = 24;
+  o.images_per_launch = 8;
+  o.max_features = 30;
+  check_in_flight(&o, 120, 0, 1);
+}
+
+/* Lists that stayed on the device, of the picture there, matched there: as on the CPU. */
+static void check_resident(hs_context *c, hs_context *other, const hs_features *expected, const hs_image *on_device) {
+  hs_cuda_features left = {0}, right = {0};
+  hs_matches matches = {0}, matches_cpu = {0};
+  const hs_options on_cpu = extraction_options(HS_PROFILE_LOWE);
+  hs_context *cpu = extraction_context(&on_cpu);
+  cuda_stream stream;
+  assert_int_equal(device_stream_create(&stream), STAGE_OK);
+  assert_int_equal(hs_cuda_extract_resident(c, on_device, NULL, NULL, &left), HS_OK);
+  assert_int_equal(hs_cuda_extract_resident(other, on_device, NULL, stream, &right), HS_OK);
+  assert_int_equal(left.count, expected->count);
+  unsigned char *descriptors = malloc(left.count * HS_DESCRIPTOR_LENGTH);
+  assert_non_null(descriptors);
+  assert_int_equal(device_copy_from(descriptors, left.descriptors, left.count * HS_DESCRIPTOR_LENGTH, stream),
+                   STAGE_OK);
+  assert_int_equal(device_stream_wait(stream), STAGE_OK);
+  assert_memory_equal(descriptors, expected->descriptors, left.count * HS_DESCRIPTOR_LENGTH);
+  assert_int_equal(hs_cuda_match(c, &left, &right, NULL, stream, &matches), HS_OK);
+  assert_int_equal(hs_match(cpu, expected, expected, NULL, &matches_cpu), HS_OK);
+  assert_int_equal(matches.count, matches_cpu.count);
+  assert_memory_equal(matches.pairs, matches_cpu.pairs, matches.count * sizeof *matches.pairs);
+  free(descriptors);
+  hs_matches_free(&matches);
+  hs_matches_free(&matches_cpu);
+  hs_destroy(cpu);
+  device_stream_destroy(stream);
+}
+
+static void test_resident(void **state) {
+  (void)state;
+  const hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  hs_context *c = extraction_context(&o), *other = extraction_context(&o);
+  hs_features expected = device_frames_on_cpu(&o, &device_frames_scene, NULL), got = {0};
+  const size_t bytes = (size_t)device_frames_scene.width * (size_t)device_frames_scene.height;
+  hs_image pinned = pinned_copy(&device_frames_scene), on_device = pinned;
+  cuda_stream stream;
+  void *memory;
+  assert_int_equal(device_stream_create(&stream), STAGE_OK);
+  assert_int_equal(device_alloc(&memory, bytes), STAGE_OK);
+  assert_int_equal(device_copy_to(memory, pinned.data, bytes, stream), STAGE_OK);
+  assert_int_equal(device_stream_wait(stream), STAGE_OK);
+  on_device.data = memory;
+  for (int i = 0; i < DEVICE_FRAMES; i++) {
+    check_resident(c, other, &expected, &on_device);
+    assert_int_equal(hs_cuda_extract(c, &on_device, NULL, stream, &got), HS_OK);
+    extraction_check_equal(&expected, &got, "picture on the device");
+  }
+  hs_destroy(c);
+  hs_destroy(other);
+  device_stream_destroy(stream);
+  device_free(memory);
+  device_free_pinned((void *)(uintptr_t)pinned.data);
+  hs_features_free(&expected);
+  hs_features_free(&got);
+}
+
+/* A JPEG that the multiprocessors decode: gray, and of halved colours with restart intervals. */
+static void check_encoded(const hs_options *o, int32_t across, int32_t restart_interval) {
+  const made_jpeg made = {.width = device_frames_scene.width,
+                          .height = device_frames_scene.height - 5,
+                          .across = across,
+                          .down = across,
+                          .restart_interval = restart_interval,
+                          .amplitude = 900,
+                          .sum = 2000,
+                          .quality = 90,
+                          .content = MADE_SMOOTH,
+                          .seed = 5};
+  unsigned char *bytes = NULL;
+  size_t size = 0;
+  const hs_status st = made_jpeg_write(&made, &bytes, &size);
+  if (st == HS_ERR_UNSUPPORTED) skip_because("needs libjpeg");
+  assert_int_equal(st, HS_OK);
+  hs_image image = {0};
+  assert_int_equal(hs_load_image_memory(bytes, size, NULL, &image), HS_OK);
+  hs_features expected = device_frames_on_cpu(o, &image, NULL), got = {0};
+  hs_context *c = extraction_context(o);
+  char why[200] = "";
+  if (hs_decodes_jpeg(c, why, sizeof why) != 1) fail_msg("the device does not decode: %s", why);
+  for (int i = 0; i < DEVICE_FRAMES; i++) {
+    assert_int_equal(hs_extract_encoded(c, bytes, size, NULL, NULL, &got), HS_OK);
+    extraction_check_equal(&expected, &got, "encoded");
+  }
+  hs_destroy(c);
+  hs_features_free(&expected);
+  hs_features_free(&got);
+  hs_image_free(&image);
+  free(bytes);
+}
+
+static void test_encoded(void **state) {
+  (void)state;
+  const hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  check_encoded(&o, 0, 0);
+  check_encoded(&o, 2, 7);
+}
+
+/* A picture that is larger than the smallest tiles. */
+static void test_tiles(void **state) {
+  (void)state;
+  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  hs_image image = extraction_scene(437, 353, 7, NULL);
+  uint64_t host, whole, least;
+  assert_int_equal(hs_workspace_query(&o, image.width, image.height, &host, &whole), HS_OK);
+  o.max_memory_bytes = 1;
+  assert_int_equal(hs_workspace_query(&o, image.width, image.height, &host, &least), HS_OK);
+  if (host > least) least = host;
+  assert_true(least < whole);
+  o.max_memory_bytes = (least + whole) / 2;
+  device_frames_check(&o, &image, "tiles");
+  o.max_features = 100;
+  device_frames_check(&o, &image, "tiles, the strongest");
+  hs_image_free(&image);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_two_bands), cmocka_unit_test(test_three_bands), cmocka_unit_test(test_hybrid),
+      cmocka_unit_test(test_in_flight), cmocka_unit_test(test_resident),    cmocka_unit_test(test_encoded),
+      cmocka_unit_test(test_tiles),
+  };
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  return cmocka_run_group_tests(tests, device_frames_set_up, device_frames_tear_down);
+}
+
+#else
+
+SKIPPED_PROGRAM(NEEDS_GPU)
+
+#endif
