@@ -26,7 +26,8 @@ programs=(test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_f
   test_cuda_primitives_api test_cuda_histogram test_cuda_histogram_api test_device test_device_reason test_match_device
   test_in_flight test_in_flight_ends test_sizes_in_flight test_split test_given_on_device test_patches test_equalize_on_device test_grid_on_device
   test_affine_on_device test_affine_tiles test_pairs test_pair_calls
-  test_retrieval test_neighbours test_tiles_on_device test_rows_on_device test_progress test_cuda_jpeg test_jpeg_on_device)
+  test_retrieval test_neighbours test_tiles_on_device test_rows_on_device test_progress test_cuda_jpeg test_jpeg_on_device
+  test_kinds_on_device test_ways_on_device)
 benches=(bench_cuda_frame bench_cuda_match bench_in_flight bench_devices)
 
 # count NAME PASSED FAILED SKIPPED: for the piece's last line.
