@@ -118,18 +118,8 @@ PY
 }
 
 sanitizers() {
-  command -v compute-sanitizer >/dev/null || return 0
-  heading "compute-sanitizer, whole frames of small pictures"
-  for tool in memcheck racecheck initcheck synccheck; do
-    for scene in @scene:97x61 @scene:160x121 "@scene:160x121 --dsp" "@scene:160x121 --affine"; do
-      # shellcheck disable=SC2086
-      echo "$tool $scene: $(timeout 100 compute-sanitizer --tool $tool "$command" extract $scene --device cuda -o "$work/s.hsf" --quiet 2>&1 | grep -E 'SUMMARY' | head -1)"
-    done
-    for t in test_far_apart test_floats_not_finite test_captured test_guides; do
-      echo "$tool matching, $t: $(timeout 100 compute-sanitizer --tool $tool "$build/tests/test_cuda_match" $t 2>&1 | grep -E 'SUMMARY' | head -1)"
-    done
-  done
-  echo "memcheck primitives: $(HARTSIFT_TEST_ELEMENTS=20000 timeout 100 compute-sanitizer --tool memcheck "$build/tests/test_cuda_primitives_api" 2>&1 | grep -E 'SUMMARY' | head -1)"
+  heading "compute-sanitizer"
+  bash tests/gpu_sanitizers.sh "$build"
 }
 
 profile() {

@@ -90,6 +90,21 @@ static void test_pictures(void **state) {
   hs_image_free(&floats);
 }
 
+/* Frames of few blocks, with ends of rows and strips in each. */
+static void test_small_pictures(void **state) {
+  (void)state;
+  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  hs_image small = extraction_scene(97, 61, 1, NULL), larger = extraction_scene(160, 121, 1, NULL);
+  device_frames_check(&o, &small, "97x61");
+  o.dsp = 1;
+  device_frames_check(&o, &larger, "160x121, pooled");
+  o.dsp = 0;
+  o.affine = 1;
+  device_frames_check(&o, &larger, "160x121, affine");
+  hs_image_free(&small);
+  hs_image_free(&larger);
+}
+
 static void test_equalized(void **state) {
   (void)state;
   hs_options o = device_frames_options(HS_PROFILE_LOWE);
@@ -145,9 +160,10 @@ static void test_given(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_profiles),    cmocka_unit_test(test_variants), cmocka_unit_test(test_selection),
-      cmocka_unit_test(test_places),      cmocka_unit_test(test_pictures), cmocka_unit_test(test_equalized),
-      cmocka_unit_test(test_descriptors), cmocka_unit_test(test_affine),   cmocka_unit_test(test_given),
+      cmocka_unit_test(test_profiles),  cmocka_unit_test(test_variants),    cmocka_unit_test(test_selection),
+      cmocka_unit_test(test_places),    cmocka_unit_test(test_pictures),    cmocka_unit_test(test_small_pictures),
+      cmocka_unit_test(test_equalized), cmocka_unit_test(test_descriptors), cmocka_unit_test(test_affine),
+      cmocka_unit_test(test_given),
   };
   if (argc > 1) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, device_frames_set_up, device_frames_tear_down);
