@@ -1,13 +1,9 @@
 /* The CUDA runtime behind cuda/device/device.h. */
 #include "cuda/device/device.h"
+#include "cuda/device/launch_step.cuh"
 
 #include <stdio.h>
 #include <string.h>
-
-static stage_status status_of(cudaError_t error) {
-  if (error == cudaSuccess) return STAGE_OK;
-  return error == cudaErrorMemoryAllocation ? STAGE_OUT_OF_MEMORY : STAGE_DEVICE;
-}
 
 const char *device_error_text(void) { return cudaGetErrorString(cudaGetLastError()); }
 
@@ -81,12 +77,12 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
   if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, device_probe_kernel);
   take_error(error, a);
   device_leave(previous);
-  return status_of(error);
+  return launch_status(error);
 }
 
 stage_status device_memory(size_t *free_bytes, size_t *memory_bytes) {
   *free_bytes = *memory_bytes = 0;
-  return status_of(cudaMemGetInfo(free_bytes, memory_bytes));
+  return launch_status(cudaMemGetInfo(free_bytes, memory_bytes));
 }
 
 stage_status device_enter(int32_t index, int32_t *previous) {
@@ -105,7 +101,7 @@ void device_leave(int32_t previous) {
 
 stage_status device_alloc(void **pointer, size_t bytes) {
   *pointer = NULL;
-  return status_of(cudaMalloc(pointer, bytes));
+  return launch_status(cudaMalloc(pointer, bytes));
 }
 
 void device_free(void *pointer) { (void)cudaFree(pointer); }
@@ -118,7 +114,7 @@ stage_status device_alloc_pinned(void **host, void **device, size_t bytes) {
     (void)cudaFreeHost(*host);
     *host = NULL;
   }
-  return status_of(error);
+  return launch_status(error);
 }
 
 void device_free_pinned(void *host) { (void)cudaFreeHost(host); }
@@ -136,52 +132,71 @@ stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency) {
   int least = 0, greatest = 0;
   *stream = NULL;
   const cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest); /* smaller numbers are more urgent */
-  if (error != cudaSuccess) return status_of(error);
+  if (error != cudaSuccess) return launch_status(error);
   const int priority = least + (greatest - least) * urgency / 2;
-  return status_of(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, priority));
+  return launch_status(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, priority));
 }
 
 void device_stream_destroy(cuda_stream stream) {
   if (stream) (void)cudaStreamDestroy(stream);
 }
 
-stage_status device_stream_wait(cuda_stream stream) { return status_of(cudaStreamSynchronize(stream)); }
+stage_status device_stream_wait(cuda_stream stream) { return launch_status(cudaStreamSynchronize(stream)); }
 
 stage_status device_stream_query(cuda_stream stream, bool *busy) {
   const cudaError_t error = cudaStreamQuery(stream);
   *busy = error == cudaErrorNotReady;
-  if (!*busy) return status_of(error);
+  if (!*busy) return launch_status(error);
   (void)cudaGetLastError(); /* not an error */
   return STAGE_OK;
 }
 
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream) {
-  return bytes == 0 ? STAGE_OK : status_of(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
+  launch_step step = {};
+  step.kind = STEP_COPY;
+  step.stream = stream;
+  step.to = device;
+  step.from = host;
+  step.bytes = bytes;
+  step.direction = cudaMemcpyHostToDevice;
+  return bytes == 0 ? STAGE_OK : launch_step_run(&step);
 }
 
 stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream) {
-  return bytes == 0 ? STAGE_OK : status_of(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream));
+  launch_step step = {};
+  step.kind = STEP_COPY;
+  step.stream = stream;
+  step.to = host;
+  step.from = device;
+  step.bytes = bytes;
+  step.direction = cudaMemcpyDeviceToHost;
+  return bytes == 0 ? STAGE_OK : launch_step_run(&step);
 }
 
 stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
                                  size_t row_bytes, size_t rows, cuda_stream stream) {
   if (row_bytes == 0 || rows == 0) return STAGE_OK;
-  return status_of(
+  return launch_status(
       cudaMemcpy2DAsync(device, device_pitch, source, source_pitch, row_bytes, rows, cudaMemcpyDefault, stream));
 }
 
 stage_status device_clear(void *device, size_t bytes, cuda_stream stream) {
-  return bytes == 0 ? STAGE_OK : status_of(cudaMemsetAsync(device, 0, bytes, stream));
+  launch_step step = {};
+  step.kind = STEP_CLEAR;
+  step.stream = stream;
+  step.to = device;
+  step.bytes = bytes;
+  return bytes == 0 ? STAGE_OK : launch_step_run(&step);
 }
 
 stage_status device_event_create(cuda_event *event, bool timed) {
   *event = NULL;
-  return status_of(cudaEventCreateWithFlags(event, timed ? cudaEventDefault : cudaEventDisableTiming));
+  return launch_status(cudaEventCreateWithFlags(event, timed ? cudaEventDefault : cudaEventDisableTiming));
 }
 
 stage_status device_event_create_sleeping(cuda_event *event) {
   *event = NULL;
-  return status_of(cudaEventCreateWithFlags(event, cudaEventDisableTiming | cudaEventBlockingSync));
+  return launch_status(cudaEventCreateWithFlags(event, cudaEventDisableTiming | cudaEventBlockingSync));
 }
 
 void device_event_destroy(cuda_event event) {
@@ -189,26 +204,32 @@ void device_event_destroy(cuda_event event) {
 }
 
 stage_status device_event_record(cuda_event event, cuda_stream stream) {
-  return status_of(cudaEventRecord(event, stream));
+  launch_step step = {};
+  step.kind = STEP_RECORD;
+  step.stream = stream;
+  step.event = event;
+  return launch_step_run(&step);
 }
 
 stage_status device_event_wait(cuda_event event, cuda_stream stream) {
-  return status_of(cudaStreamWaitEvent(stream, event, 0));
+  launch_step step = {};
+  step.kind = STEP_WAIT;
+  step.stream = stream;
+  step.event = event;
+  return launch_step_run(&step);
 }
 
-stage_status device_event_finish(cuda_event event) { return status_of(cudaEventSynchronize(event)); }
+stage_status device_event_finish(cuda_event event) { return launch_status(cudaEventSynchronize(event)); }
 
 stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds) {
-  return status_of(cudaEventElapsedTime(milliseconds, start, stop));
+  return launch_status(cudaEventElapsedTime(milliseconds, start, stop));
 }
 
 stage_status device_capture_begin(cuda_stream stream) {
-  return status_of(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  return launch_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 }
 
-/* Nodes keep the priorities of the streams that they were captured on; a driver that refuses runs them all with that of
-   the stream that the graph is launched on. */
-static cudaError_t instantiate(cudaGraphExec_t *graph, cudaGraph_t captured) {
+cudaError_t device_graph_instantiate(cudaGraphExec_t *graph, cudaGraph_t captured) {
   if (cudaGraphInstantiateWithFlags(graph, captured, cudaGraphInstantiateFlagUseNodePriority) == cudaSuccess)
     return cudaSuccess;
   (void)cudaGetLastError();
@@ -219,35 +240,9 @@ stage_status device_capture_end(cuda_stream stream, cuda_graph *graph) {
   cudaGraph_t captured = NULL;
   *graph = NULL;
   cudaError_t error = cudaStreamEndCapture(stream, &captured);
-  if (error == cudaSuccess) error = instantiate(graph, captured);
+  if (error == cudaSuccess) error = device_graph_instantiate(graph, captured);
   if (captured) (void)cudaGraphDestroy(captured);
-  return status_of(error);
-}
-
-stage_status device_capture_take(cuda_stream stream, cuda_captured *captured, size_t *nodes) {
-  *captured = NULL;
-  *nodes = 0;
-  cudaError_t error = cudaStreamEndCapture(stream, captured);
-  if (error == cudaSuccess) error = cudaGraphGetNodes(*captured, NULL, nodes);
-  if (error != cudaSuccess && *captured) {
-    (void)cudaGraphDestroy(*captured);
-    *captured = NULL;
-  }
-  return status_of(error);
-}
-
-stage_status device_graph_change(cuda_graph *graph, cuda_captured captured) {
-  cudaGraphExecUpdateResultInfo info;
-  cudaError_t error = cudaSuccess;
-  if (*graph && cudaGraphExecUpdate(*graph, captured, &info) != cudaSuccess) {
-    (void)cudaGetLastError(); /* not an error */
-    device_graph_destroy(*graph);
-    *graph = NULL;
-  }
-  if (!*graph) error = instantiate(graph, captured);
-  (void)cudaGraphDestroy(captured);
-  if (error != cudaSuccess) *graph = NULL;
-  return status_of(error);
+  return launch_status(error);
 }
 
 void device_capture_abandon(cuda_stream stream) {
@@ -258,7 +253,7 @@ void device_capture_abandon(cuda_stream stream) {
 }
 
 stage_status device_graph_launch(cuda_graph graph, cuda_stream stream) {
-  return status_of(cudaGraphLaunch(graph, stream));
+  return launch_status(cudaGraphLaunch(graph, stream));
 }
 
 void device_graph_destroy(cuda_graph graph) {

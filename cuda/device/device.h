@@ -18,7 +18,6 @@ extern "C" {
 
 typedef struct CUevent_st *cuda_event;
 typedef struct CUgraphExec_st *cuda_graph;
-typedef struct CUgraph_st *cuda_captured; /* what graphs are made of */
 
 enum { DEVICE_NAME_BYTES = 256 };
 
@@ -95,12 +94,6 @@ stage_status device_capture_begin(cuda_stream stream);
 stage_status device_capture_end(cuda_stream stream, cuda_graph *graph);
 /* Ends a capture that failed half way. */
 void device_capture_abandon(cuda_stream stream);
-/* Ends a capture, of *nodes launches, copies and clears, without making a graph of it. Null after a failure. */
-stage_status device_capture_take(cuda_stream stream, cuda_captured *captured, size_t *nodes);
-/* Makes *graph, which may be null, run what was captured, and frees that. A graph of the same launches in the same order
-   between streams, but for their arguments, is changed, in a fraction of the time of making one; launches of it that are
-   under way run as they were. Null after a failure. */
-stage_status device_graph_change(cuda_graph *graph, cuda_captured captured);
 stage_status device_graph_launch(cuda_graph graph, cuda_stream stream);
 void device_graph_destroy(cuda_graph graph);
 

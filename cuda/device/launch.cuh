@@ -4,18 +4,38 @@
 #ifndef HARTSIFT_CUDA_DEVICE_LAUNCH_CUH
 #define HARTSIFT_CUDA_DEVICE_LAUNCH_CUH
 
+#include "cuda/device/launch_step.cuh"
 #include "stages/base.h"
 
 /* Blocks of `threads` that the current device holds at once; at least 1. The driver is asked once for each kernel and device.
    Legal during stream capture, and on any thread. */
 unsigned launch_resident_blocks(const void *kernel, int threads, size_t dynamic_shared_bytes);
 
-/* Launches a kernel; the status is the launch's own. After <<<>>> there would only be the thread's last error to ask
+template <class... PARAMETERS>
+static inline void launch_listed(void (*kernel)(PARAMETERS...), launch_step *step, const PARAMETERS &...parameters) {
+  const void *const address[] = {static_cast<const void *>(&parameters)...};
+  const size_t bytes[] = {sizeof(PARAMETERS)...};
+  step->kind = STEP_KERNEL;
+  step->kernel = reinterpret_cast<const void *>(kernel);
+  const launch_arguments arguments = {address, bytes, (int)sizeof...(PARAMETERS)};
+  launch_list_kernel(step, arguments);
+}
+
+/* Launches a kernel, or lists it; the status is the launch's own. After <<<>>> there would only be the thread's last error to ask
    for, and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
    converted to the kernel's parameters as in a call. */
 template <class... PARAMETERS, class... ARGUMENTS>
 static inline stage_status launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared_bytes,
                                   cudaStream_t stream, const ARGUMENTS &...arguments) {
+  if (launch_is_listed()) {
+    launch_step step = {};
+    step.stream = stream;
+    step.grid = grid;
+    step.block = block;
+    step.bytes = shared_bytes;
+    launch_listed<PARAMETERS...>(kernel, &step, arguments...);
+    return STAGE_OK;
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;

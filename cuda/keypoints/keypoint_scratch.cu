@@ -1,6 +1,8 @@
 /* Scratch of the keypoint stages: where everything lies, and its reset. */
 #include "cuda/keypoints/frame_view.h"
 
+#include "cuda/device/device.h"
+
 enum { SCRATCH_ALIGNMENT = 256 };
 
 /* Takes `count` items of `size` from the running offset; null without a base. */
@@ -45,9 +47,8 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
 
 /* Clears `bytes` at the same place of every picture of a group. */
 static stage_status clear_each(const cuda_frame_view *view, void *first, size_t bytes, cuda_stream stream) {
-  const cudaError_t error =
-      view->group > 1 ? cudaMemset2DAsync(first, view->group_stride_bytes, 0, bytes, (size_t)view->group, stream)
-                      : cudaMemsetAsync(first, 0, bytes, stream);
+  if (view->group <= 1) return device_clear(first, bytes, stream);
+  const cudaError_t error = cudaMemset2DAsync(first, view->group_stride_bytes, 0, bytes, (size_t)view->group, stream);
   return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
 }
 

@@ -158,6 +158,7 @@ void cuda_frame_destroy(hs_context *c) {
   }
   device_leave(previous);
   if (!c->is_lane) hs_memory_release(c->options.allocator, s->jpeg);
+  hs_memory_release(c->options.allocator, s->launches);
   if (s->copiers) queue_stop(s->copiers);
   hs_memory_release(c->options.allocator, s->copiers);
   hs_memory_release(c->options.allocator, s);

@@ -20,21 +20,20 @@ graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *ag
   return found;
 }
 
-graph_spare *graph_cache_spare(graph_cache *cache, size_t nodes) {
+graph_spare *graph_cache_spare(graph_cache *cache, uint64_t shape) {
   graph_spare *oldest = &cache->spares[0];
   for (int i = 0; i < SPARES_KEPT; i++) {
     graph_spare *s = &cache->spares[i];
-    if (s->graph && s->nodes == nodes) return s;
+    if (s->shape == shape) return s;
     if (s->frame < oldest->frame) oldest = s;
   }
   return oldest;
 }
 
-void graph_cache_keep_spare(graph_cache *cache, graph_entry *entry) {
-  for (int i = 0; i < SPARES_KEPT && !entry->graph; i++) {
+graph_spare *graph_cache_spare_of(graph_cache *cache, const graph_entry *entry) {
+  for (int i = 0; i < SPARES_KEPT; i++) {
     graph_spare *s = &cache->spares[i];
-    if (!s->graph || s->frame != entry->first) continue;
-    entry->graph = s->graph;
-    *s = (graph_spare){0};
+    if (s->shape != 0 && s->frame == entry->first) return s;
   }
+  return NULL;
 }

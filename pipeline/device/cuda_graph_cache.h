@@ -6,13 +6,13 @@
  * the table has entries, none is ever recorded.
  *
  * The first frame of a kind is launched kernel by kernel where its context works on one frame at a time. Lanes would wait for
- * each other at each of these launches, because the driver takes one at a time. They record the frame, which needs the driver
- * less, and change a spare graph to it, in a tenth of the time of making one.
+ * each other at each of these launches, because the driver takes one at a time. They list the frame's launches, which needs no
+ * driver, and change a spare graph to them, in a tenth of the time of making one.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 #define HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 
-#include "cuda/device/device.h"
+#include "cuda/device/launch_list.h"
 #include "cuda/keypoints/frame_view.h"
 
 /* What a recorded graph depends on. Compared as bytes: padding is zero. */
@@ -38,12 +38,12 @@ typedef struct graph_entry {
 
 /* A graph that frames met first share, each of which changes it. */
 typedef struct graph_spare {
-  cuda_graph graph;
-  size_t nodes;   /* of it; frames of as many mostly differ in arguments only */
+  listed_graph listed;
+  uint64_t shape; /* of its list; 0: there is no graph */
   uint64_t frame; /* number of the frame that it runs; 0: there is none */
 } graph_spare;
 
-/* Frames of one context have about two numbers of nodes for each number of octaves. */
+/* Lists of one context have about two shapes for each number of octaves. */
 enum { GRAPHS_KEPT = 32, SPARES_KEPT = 16 };
 
 typedef struct graph_cache {
@@ -55,9 +55,9 @@ typedef struct graph_cache {
 /* The entry of a frame of this key; *again: the key has been seen before. If not, the least recently used entry is reused
    for it; the entry still holds the old graph, which the caller destroys. */
 graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *again);
-/* The spare of so many nodes, else the one used least recently. */
-graph_spare *graph_cache_spare(graph_cache *cache, size_t nodes);
-/* For an entry met again: the spare that still runs its first frame becomes its graph. */
-void graph_cache_keep_spare(graph_cache *cache, graph_entry *entry);
+/* The spare of this shape, else the one used least recently. */
+graph_spare *graph_cache_spare(graph_cache *cache, uint64_t shape);
+/* For an entry met again: the spare that still runs its first frame, which the caller takes the graph of; null: none does. */
+graph_spare *graph_cache_spare_of(graph_cache *cache, const graph_entry *entry);
 
 #endif

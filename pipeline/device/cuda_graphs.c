@@ -50,46 +50,55 @@ static hs_status make_views(hs_context *c, const frame_request *r, const record_
   return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "device memory for a group");
 }
 
-static hs_status capture(hs_context *c, const frame_request *r, const record_target *target, cuda_captured *captured,
-                         size_t *nodes) {
+/* The graph of an entry met again. */
+static hs_status make_graph(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
   const cuda_stream stream = c->cuda->stream;
+  graph_spare *spare = graph_cache_spare_of(&c->cuda->graphs, e);
+  if (spare) {
+    e->graph = listed_graph_take(&spare->listed);
+    spare->shape = spare->frame = 0;
+    return HS_OK;
+  }
   stage_status st = device_capture_begin(stream);
   if (st != STAGE_OK) return cuda_failure(c, st, "recording the frame");
   st = cuda_record_frame(c, r, target);
-  if (st != STAGE_OK) {
-    const hs_status failed = cuda_failure(c, st, "recording the frame");
-    device_capture_abandon(stream);
-    return failed;
+  if (st == STAGE_OK) {
+    st = device_capture_end(stream, &e->graph);
+    return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "making the frame's graph");
   }
-  st = device_capture_take(stream, captured, nodes);
-  return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "recording the frame");
+  const hs_status failed = cuda_failure(c, st, "recording the frame");
+  device_capture_abandon(stream);
+  return failed;
 }
 
-/* The graph of an entry met again. */
-static hs_status make_graph(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
-  cuda_captured captured;
-  size_t nodes;
-  graph_cache_keep_spare(&c->cuda->graphs, e);
-  if (e->graph) return HS_OK;
-  const hs_status st = capture(c, r, target, &captured, &nodes);
-  if (st != HS_OK) return st;
-  const stage_status made = device_graph_change(&e->graph, captured);
-  return made == STAGE_OK ? HS_OK : cuda_failure(c, made, "making the frame's graph");
+static hs_status list_room(hs_context *c) {
+  cuda_state *s = c->cuda;
+  if (s->launches) return HS_OK;
+  s->launches = hs_memory_alloc(c->options.allocator, launch_list_bytes());
+  if (!s->launches)
+    return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a list of launches", launch_list_bytes());
+  memset(s->launches, 0, launch_list_bytes());
+  return HS_OK;
 }
 
-/* The graph of a frame met first: a spare one that is changed to it. */
+/* The graph of a frame met first: a spare one that is changed to it. Null: the frame has more launches than a list. */
 static hs_status change_spare(hs_context *c, const frame_request *r, const record_target *target, uint64_t frame,
                               cuda_graph *graph) {
-  cuda_captured captured;
-  size_t nodes;
-  const hs_status st = capture(c, r, target, &captured, &nodes);
-  if (st != HS_OK) return st;
-  graph_spare *spare = graph_cache_spare(&c->cuda->graphs, nodes);
-  const stage_status changed = device_graph_change(&spare->graph, captured);
-  spare->nodes = nodes;
-  spare->frame = changed == STAGE_OK ? frame : 0;
-  *graph = spare->graph;
-  return changed == STAGE_OK ? HS_OK : cuda_failure(c, changed, "making the frame's graph");
+  cuda_state *s = c->cuda;
+  const hs_status room = list_room(c);
+  if (room != HS_OK) return room;
+  stage_status st = launch_list_begin(s->launches);
+  if (st == STAGE_OK) st = launch_list_end(s->launches, cuda_record_frame(c, r, target));
+  if (st != STAGE_OK) return cuda_failure(c, st, "listing the frame's launches");
+  const uint64_t shape = launch_list_shape(s->launches);
+  if (shape == 0) return HS_OK;
+  graph_spare *spare = graph_cache_spare(&s->graphs, shape);
+  if (spare->shape != shape) listed_graph_free(&spare->listed);
+  st = launch_list_to_graph(s->launches, s->stream, &spare->listed);
+  spare->shape = st == STAGE_OK ? shape : 0;
+  spare->frame = st == STAGE_OK ? frame : 0;
+  *graph = spare->listed.graph;
+  return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "making the frame's graph");
 }
 
 hs_status cuda_graph_of(hs_context *c, const frame_request *r, const cuda_frame_place *place, record_target *target,
@@ -133,8 +142,9 @@ void cuda_graphs_drop(cuda_state *s) {
     e->met = 0;
   }
   for (int i = 0; i < SPARES_KEPT; i++) {
-    device_graph_destroy(s->graphs.spares[i].graph);
-    s->graphs.spares[i] = (graph_spare){0};
+    graph_spare *spare = &s->graphs.spares[i];
+    listed_graph_free(&spare->listed);
+    spare->shape = spare->frame = 0;
   }
 }
 

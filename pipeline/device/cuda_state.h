@@ -121,6 +121,7 @@ typedef struct cuda_state {
   size_t picture_pitch, mask_pitch;
   int32_t octaves_searched; /* of the plan's; windows of pooled descriptors reach into the others */
   graph_cache graphs;
+  launch_list *launches; /* of a frame met first; null until there is one */
 
   cuda_primitives primitives;
 } cuda_state;

@@ -105,50 +105,45 @@ static void test_unmet(void **state) {
 
 static cuda_graph graph_number(int n) { return (cuda_graph)(void *)((char *)(void *)&cache + n); }
 
-/* A frame of this width met first, which a spare of so many nodes runs. */
-static graph_spare *change(int32_t width, size_t nodes) {
+/* A frame of this width met first, which a spare runs whose graph was made for lists of this shape. */
+static graph_spare *change(int32_t width, uint64_t shape) {
   graph_entry *e;
   assert_false(meet(width, &e));
-  graph_spare *s = graph_cache_spare(&cache, nodes);
-  if (!s->graph || s->nodes != nodes) s->graph = graph_number(width);
-  s->nodes = nodes;
+  graph_spare *s = graph_cache_spare(&cache, shape);
+  if (s->shape != shape) s->listed.graph = graph_number(width);
+  s->shape = shape;
   s->frame = e->first;
   return s;
 }
 
-/* Frames of as many nodes share a spare; of another number they take the one used least recently. */
+/* Frames of one shape share a spare; of another they take the one used least recently. */
 static void test_spares(void **state) {
   (void)state;
   graph_spare *of[SPARES_KEPT];
-  for (int i = 0; i < SPARES_KEPT; i++) of[i] = change(100 + i, 30 + (size_t)i);
+  for (int i = 0; i < SPARES_KEPT; i++) of[i] = change(100 + i, 30 + (uint64_t)i);
   for (int i = 0; i < SPARES_KEPT; i++) {
     for (int j = 0; j < i; j++) assert_ptr_not_equal(of[i], of[j]);
-    assert_ptr_equal(of[i]->graph, graph_number(100 + i));
+    assert_ptr_equal(of[i]->listed.graph, graph_number(100 + i));
   }
   assert_ptr_equal(change(200, 30), of[0]);
-  assert_ptr_equal(of[0]->graph, graph_number(100));
+  assert_ptr_equal(of[0]->listed.graph, graph_number(100));
   assert_ptr_equal(change(201, 99), of[1]);
   assert_ptr_equal(change(202, 31), of[2]);
 }
 
-/* The spare that still runs an entry's first frame becomes its graph; one that has gone on does not. */
-static void test_spare_kept(void **state) {
+/* The spare that still runs an entry's first frame is found; one that has gone on, or was taken, is not. */
+static void test_spare_of(void **state) {
   (void)state;
   graph_entry *first, *second;
-  const graph_spare *spare = change(1, 30);
+  graph_spare *spare = change(1, 30);
   (void)change(2, 30);
-  const cuda_graph graph = spare->graph;
   assert_true(meet(1, &first));
-  graph_cache_keep_spare(&cache, first);
-  assert_null(first->graph);
+  assert_null(graph_cache_spare_of(&cache, first));
   assert_true(meet(2, &second));
-  graph_cache_keep_spare(&cache, second);
-  assert_ptr_equal(second->graph, graph);
-  assert_null(spare->graph);
+  assert_ptr_equal(graph_cache_spare_of(&cache, second), spare);
+  spare->shape = spare->frame = 0;
   assert_true(meet(2, &second));
-  second->graph = NULL;
-  graph_cache_keep_spare(&cache, second);
-  assert_null(second->graph);
+  assert_null(graph_cache_spare_of(&cache, second));
 }
 
 int main(void) {
@@ -160,7 +155,7 @@ int main(void) {
       cmocka_unit_test_setup(test_taken_over, empty_cache),
       cmocka_unit_test_setup(test_unmet, empty_cache),
       cmocka_unit_test_setup(test_spares, empty_cache),
-      cmocka_unit_test_setup(test_spare_kept, empty_cache),
+      cmocka_unit_test_setup(test_spare_of, empty_cache),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

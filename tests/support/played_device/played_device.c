@@ -419,25 +419,6 @@ stage_status device_capture_end(cuda_stream stream, cuda_graph *graph) {
   return STAGE_OK;
 }
 
-stage_status device_capture_take(cuda_stream stream, cuda_captured *captured, size_t *nodes) {
-  cuda_graph graph;
-  const stage_status st = device_capture_end(stream, &graph);
-  *captured = (cuda_captured)(void *)graph;
-  *nodes = 0;
-  for (const step *s = graph ? graph->first : NULL; s; s = s->next) ++*nodes;
-  return st;
-}
-
-stage_status device_graph_change(cuda_graph *graph, cuda_captured captured) {
-  const stage_status st = call();
-  device_graph_destroy(*graph);
-  *graph = (cuda_graph)(void *)captured;
-  if (st == STAGE_OK) return st;
-  device_graph_destroy(*graph);
-  *graph = NULL;
-  return st;
-}
-
 void device_capture_abandon(cuda_stream stream) {
   (void)stream;
   device_graph_destroy(recording);

@@ -1,0 +1,40 @@
+/* Launches as a list: a recording that becomes a graph. All lists are of one shape. */
+#include "cuda/device/launch_list.h"
+
+struct launch_list {
+  cuda_graph graph; /* from launch_list_end to launch_list_to_graph */
+};
+
+size_t launch_list_bytes(void) { return sizeof(launch_list); }
+
+stage_status launch_list_begin(launch_list *list) {
+  list->graph = NULL;
+  return device_capture_begin(NULL);
+}
+
+stage_status launch_list_end(launch_list *list, stage_status recorded) {
+  if (recorded == STAGE_OK) return device_capture_end(NULL, &list->graph);
+  device_capture_abandon(NULL);
+  return recorded;
+}
+
+uint64_t launch_list_shape(const launch_list *list) { return list->graph ? 1 : 0; }
+
+stage_status launch_list_to_graph(launch_list *list, cuda_stream stream, listed_graph *graph) {
+  (void)stream;
+  device_graph_destroy(graph->graph);
+  graph->graph = list->graph;
+  list->graph = NULL;
+  return STAGE_OK;
+}
+
+cuda_graph listed_graph_take(listed_graph *graph) {
+  const cuda_graph taken = graph->graph;
+  graph->graph = NULL;
+  return taken;
+}
+
+void listed_graph_free(listed_graph *graph) {
+  device_graph_destroy(graph->graph);
+  graph->graph = NULL;
+}
