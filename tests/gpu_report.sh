@@ -141,7 +141,7 @@ run_sanitizers() {
 
 run_bench() {
   make_targets hartsift_products "${benches[@]}" || { count build 0 1 0 && return; }
-  HARTSIFT_GPU_PARTS="frames matching opencv" within 560 bash bench/frame/gpu_results.sh "$build" "$out/results" "${images[@]}" >"$out/bench.log"
+  HARTSIFT_GPU_PARTS="frames mechanisms matching opencv" within 560 bash bench/frame/gpu_results.sh "$build" "$out/results" "${images[@]}" >"$out/bench.log"
   local status=$?
   if [ "$status" -eq 124 ]; then echo "(not all: it took longer than 560 s)" >>"$out/bench.log"; fi
   if [ "$status" -ne 124 ] && grep -q '|' "$out/bench.log"; then count bench 1 0 0; else count bench 0 1 0; fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that is to be shown on a GPU, in one go: agreement, frame times beside OpenCV's, sanitizers, profiler figures.
 # usage: bash bench/frame/gpu_results.sh BUILD_FOLDER OUTPUT_FOLDER [IMAGE...]     (@scene pictures when no image is named)
-# HARTSIFT_GPU_PARTS: which parts, of: agreement python frames calls matching opencv sanitizers profile (all).
+# HARTSIFT_GPU_PARTS: which parts, of: agreement python frames mechanisms calls matching opencv sanitizers profile (all).
 # The test programs themselves are run by tests/gpu_report.sh, which calls this for the rest.
 # BUILD_FOLDER: a CUDA build with tests. Uses compute-sanitizer, ncu and Python with OpenCV where they are there.
 set -uo pipefail
@@ -63,7 +63,6 @@ frames() {
   "$build/bench/bench_cuda_frame" --json "$out/cuda_frame_lowe.json" "${bench_images[@]}"
   heading "Frames, profile opencv"
   "$build/bench/bench_cuda_frame" --profile opencv --json "$out/cuda_frame_opencv.json" "${bench_images[@]}"
-  mechanisms
 }
 
 # Each beside the default, twice by turns, on the first picture and the third, which are small and large.
@@ -162,5 +161,5 @@ for i in "${images[@]}"; do case $(basename "$i") in bench_* | @scene*) bench_im
   "$command" info | grep -E 'hartsift|device|CPU level|CPU threads'
   nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader 2>/dev/null
   nvcc --version 2>/dev/null | tail -1
-  for part in ${HARTSIFT_GPU_PARTS:-agreement python frames calls matching opencv sanitizers profile}; do "$part"; done
+  for part in ${HARTSIFT_GPU_PARTS:-agreement python frames mechanisms calls matching opencv sanitizers profile}; do "$part"; done
 } 2>&1 | tee "$out/gpu.md"
