@@ -2,7 +2,8 @@
 # What runs on a GPU under compute-sanitizer's four tools, several side by side; a table of what each found. Ends with 1 where
 # something was found, failed or took too long; 77 where the tool is missing.
 # usage: bash tests/gpu_sanitizers.sh BUILD_FOLDER [TOOL...]    BUILD_FOLDER: a CUDA build with tests; all tools without TOOL
-# Pictures of the two programs of frames are 200 pixels a side, under memcheck 1000; those of the uploads in bands always 1000 and more.
+# Pictures of the two programs of frames are 200 pixels a side, under memcheck 1000, under racecheck 120, which takes the longest: it
+# is run once for each kind of kernel. Those of the uploads in bands have always 1000 and more.
 set -uo pipefail
 build=$(realpath "$1") || exit 2
 shift
@@ -13,17 +14,23 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export build work
 
-frames=(test_kinds_on_device/test_{affine,variants,selection,profiles,places,pictures,small_pictures,equalized,descriptors,given}
-  test_ways_on_device/test_{two_bands,three_bands,in_flight,tiles,hybrid,resident,encoded})
+kernels=(test_kinds_on_device/test_{affine,variants,profiles,descriptors,selection,equalized,given,small_pictures}
+  test_ways_on_device/test_{tiles,encoded})
+frames=("${kernels[@]}" test_kinds_on_device/test_{places,pictures}
+  test_ways_on_device/test_{two_bands,three_bands,in_flight,hybrid,resident})
 matching=(test_cuda_match/test_{far_apart,floats_not_finite,captured,guides})
 
 # one TOOL PROGRAM/TEST: a line of the table.
 one() {
   local tool=$1 program=${2%/*} name=${2#*/} start=$SECONDS status summary side=200
-  local log="$work/$tool.$name"
-  [ "$tool" = memcheck ] && side=1000
+  local log="$work/$tool.$name" only=()
+  case $tool in
+    memcheck) side=1000 ;;
+    racecheck) side=120 ;;
+  esac
+  if [ "$tool.$name" = racecheck.test_tiles ]; then only=(--kernel-name kns=tile); fi
   HARTSIFT_TEST_SIDE=$side HARTSIFT_TEST_ELEMENTS=20000 timeout --kill-after=5 150 \
-    compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/$program" "$name" >"$log" 2>&1
+    compute-sanitizer --tool "$tool" "${only[@]}" --error-exitcode 9 "$build/tests/$program" "$name" >"$log" 2>&1
   status=$?
   summary=$(grep -oE '(ERROR|RACECHECK) SUMMARY: .*' "$log" | head -1)
   if grep -q '^\[  SKIPPED' "$log"; then summary="skipped"; fi
@@ -35,7 +42,8 @@ export -f one
 echo "| tool | program, test | found | s |"
 echo "|---|---|---|--:|"
 for tool in "${tools[@]}"; do
-  printf '%s\n' "${frames[@]/#/$tool }" "${matching[@]/#/$tool }"
+  if [ "$tool" = racecheck ]; then cases=("${kernels[@]}"); else cases=("${frames[@]}"); fi
+  printf '%s\n' "${cases[@]/#/$tool }" "${matching[@]/#/$tool }"
 done | {
   cat
   [[ " ${tools[*]} " != *" memcheck "* ]] || echo "memcheck test_cuda_primitives_api/all"

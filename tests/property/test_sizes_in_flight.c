@@ -57,12 +57,11 @@ static void check_stream(const hs_options *o, const pictures *p) {
   hs_destroy(c);
 }
 
-static void check_profile(hs_profile profile, int32_t first_octave) {
-  hs_options o = extraction_options(profile);
+/* Skips the test where there is no GPU. */
+static void check_sizes(hs_options o, hs_device device) {
   pictures p;
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
-  o.device = HS_DEVICE_CUDA;
-  o.first_octave = first_octave;
+  o.device = device;
   pictures_make(&p, &o);
   for (o.in_flight = 1; o.in_flight <= 9; o.in_flight += 8) check_stream(&o, &p);
   pictures_free(&p);
@@ -70,18 +69,41 @@ static void check_profile(hs_profile profile, int32_t first_octave) {
 
 static void test_doubled(void **state) {
   (void)state;
-  check_profile(HS_PROFILE_LOWE, -1);
+  check_sizes(extraction_options(HS_PROFILE_LOWE), HS_DEVICE_CUDA);
 }
 
 static void test_floats_not_doubled(void **state) {
   (void)state;
-  check_profile(HS_PROFILE_VLFEAT, 0);
+  hs_options o = extraction_options(HS_PROFILE_VLFEAT);
+  o.first_octave = 0;
+  check_sizes(o, HS_DEVICE_CUDA);
+}
+
+/* Frames of more launches: histograms before them, the strongest chosen, shapes. */
+static void test_equalized_and_chosen(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.equalize = 1;
+  o.max_features = 60;
+  o.affine = 1;
+  check_sizes(o, HS_DEVICE_CUDA);
+}
+
+/* A level is copied to the host within each frame. */
+static void test_split_and_pooled(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.split = 2;
+  o.dsp = 1;
+  check_sizes(o, HS_DEVICE_HYBRID);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_doubled),
       cmocka_unit_test(test_floats_not_doubled),
+      cmocka_unit_test(test_equalized_and_chosen),
+      cmocka_unit_test(test_split_and_pooled),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
