@@ -22,7 +22,7 @@ done
 [ "${#pieces[@]}" -gt 0 ] || pieces=(build tests python sanitizers bench)
 mkdir -p "$out" && out=$(realpath "$out") || exit 2
 
-programs=(test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match
+programs=(test_cuda_launch_list test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match
   test_cuda_primitives_api test_cuda_histogram test_cuda_histogram_api test_device test_device_reason test_match_device
   test_in_flight test_in_flight_ends test_sizes_in_flight test_split test_given_on_device test_patches test_equalize_on_device test_grid_on_device
   test_affine_on_device test_affine_tiles test_pairs test_pair_calls

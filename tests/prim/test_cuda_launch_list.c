@@ -1,0 +1,163 @@
+/*
+ * Launches as a list and the graph that runs them: nothing happens before, a graph is changed to other addresses and sizes, one of
+ * another shape is told apart, and a list that is too long says so. Skipped where there is no device.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/skip.h"
+
+#if HARTSIFT_HAVE_CUDA
+
+#  include "cuda/device/launch_list.h"
+
+enum { BYTES = 4096 };
+
+static struct {
+  cuda_stream stream, side;
+  cuda_event forked, joined;
+  unsigned char *device, *host; /* BYTES each */
+  launch_list *list;
+} t;
+
+static int set_up(void **state) {
+  (void)state;
+  void *device = NULL, *host = NULL, *mapped = NULL;
+  if (device_count(NULL, 0) == 0) return 0;
+  assert_int_equal(device_stream_create(&t.stream), STAGE_OK);
+  assert_int_equal(device_stream_create(&t.side), STAGE_OK);
+  assert_int_equal(device_event_create(&t.forked, false), STAGE_OK);
+  assert_int_equal(device_event_create(&t.joined, false), STAGE_OK);
+  assert_int_equal(device_alloc(&device, BYTES), STAGE_OK);
+  assert_int_equal(device_alloc_pinned(&host, &mapped, BYTES), STAGE_OK);
+  t.device = device;
+  t.host = host;
+  t.list = calloc(1, launch_list_bytes());
+  return t.list ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  if (!t.list) return 0;
+  free(t.list);
+  device_free(t.device);
+  device_free_pinned(t.host);
+  device_event_destroy(t.forked);
+  device_event_destroy(t.joined);
+  device_stream_destroy(t.side);
+  device_stream_destroy(t.stream);
+  return 0;
+}
+
+/* On the side stream `bytes` from `first` on are cleared and come to the host. */
+static stage_status clear_aside(size_t first, size_t bytes) {
+  stage_status st = device_event_record(t.forked, t.stream);
+  if (st == STAGE_OK) st = device_event_wait(t.forked, t.side);
+  if (st == STAGE_OK) st = device_clear(t.device + first, bytes, t.side);
+  if (st == STAGE_OK) st = device_copy_from(t.host + first, t.device + first, bytes, t.side);
+  if (st == STAGE_OK) st = device_event_record(t.joined, t.side);
+  return st == STAGE_OK ? device_event_wait(t.joined, t.stream) : st;
+}
+
+/* Both memories full of 7. */
+static void fill(void) {
+  memset(t.host, 7, BYTES);
+  assert_int_equal(device_copy_to(t.device, t.host, BYTES, t.stream), STAGE_OK);
+  assert_int_equal(device_stream_wait(t.stream), STAGE_OK);
+}
+
+/* Lists the clearing, and makes the graph do it. */
+static uint64_t list_clearing(size_t first, size_t bytes, listed_graph *graph) {
+  assert_int_equal(launch_list_begin(t.list), STAGE_OK);
+  assert_int_equal(launch_list_end(t.list, clear_aside(first, bytes)), STAGE_OK);
+  assert_int_equal(launch_list_to_graph(t.list, t.stream, graph), STAGE_OK);
+  return launch_list_shape(t.list);
+}
+
+static void check_cleared(cuda_graph graph, size_t first, size_t bytes) {
+  fill();
+  assert_int_equal(device_graph_launch(graph, t.stream), STAGE_OK);
+  assert_int_equal(device_stream_wait(t.stream), STAGE_OK);
+  for (size_t i = 0; i < BYTES; i++) assert_int_equal(t.host[i], i >= first && i < first + bytes ? 0 : 7);
+}
+
+static void need_device(void) {
+  if (device_count(NULL, 0) == 0) skip_because(NEEDS_GPU);
+}
+
+static void test_changed(void **state) {
+  (void)state;
+  need_device();
+  listed_graph graph = {0};
+  fill();
+  const uint64_t shape = list_clearing(256, 1024, &graph);
+  const cuda_graph first = graph.graph;
+  assert_int_equal(device_stream_wait(t.side), STAGE_OK);
+  for (size_t i = 0; i < BYTES; i++) assert_int_equal(t.host[i], 7); /* listed, not done */
+  check_cleared(graph.graph, 256, 1024);
+  assert_true(list_clearing(1000, 77, &graph) == shape);
+  assert_ptr_equal(graph.graph, first);
+  check_cleared(graph.graph, 1000, 77);
+  assert_true(list_clearing(0, BYTES, &graph) == shape);
+  check_cleared(graph.graph, 0, BYTES);
+  const cuda_graph taken = listed_graph_take(&graph);
+  assert_null(graph.graph);
+  check_cleared(taken, 0, BYTES);
+  device_graph_destroy(taken);
+}
+
+/* One launch more, or the same on another stream, is another shape; a failure while listing is handed on. */
+static void test_shapes(void **state) {
+  (void)state;
+  need_device();
+  listed_graph graph = {0};
+  const uint64_t shape = list_clearing(0, 64, &graph);
+  listed_graph_free(&graph);
+  assert_int_equal(launch_list_begin(t.list), STAGE_OK);
+  stage_status st = clear_aside(0, 64);
+  if (st == STAGE_OK) st = device_clear(t.device, 64, t.stream);
+  assert_int_equal(launch_list_end(t.list, st), STAGE_OK);
+  assert_true(launch_list_shape(t.list) != shape);
+  uint64_t on[2];
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(launch_list_begin(t.list), STAGE_OK);
+    assert_int_equal(launch_list_end(t.list, device_clear(t.device, 64, i == 0 ? t.stream : t.side)), STAGE_OK);
+    on[i] = launch_list_shape(t.list);
+  }
+  assert_true(on[0] != on[1] && on[0] != 0 && on[1] != 0);
+  assert_int_equal(launch_list_begin(t.list), STAGE_OK);
+  assert_int_equal(launch_list_end(t.list, STAGE_DEVICE), STAGE_DEVICE);
+}
+
+static void test_too_long(void **state) {
+  (void)state;
+  need_device();
+  for (int launches = LISTED_NODES_MAX; launches <= LISTED_NODES_MAX + 1; launches++) {
+    assert_int_equal(launch_list_begin(t.list), STAGE_OK);
+    stage_status st = STAGE_OK;
+    for (int i = 0; i < launches && st == STAGE_OK; i++) st = device_clear(t.device, 16, t.stream);
+    assert_int_equal(launch_list_end(t.list, st), STAGE_OK);
+    assert_int_equal(launch_list_shape(t.list) == 0, launches > LISTED_NODES_MAX);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_changed),
+      cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_too_long),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
+
+#else
+
+SKIPPED_PROGRAM(NEEDS_GPU)
+
+#endif
