@@ -33,7 +33,7 @@ one() {
     compute-sanitizer --tool "$tool" "${only[@]}" --error-exitcode 9 "$build/tests/$program" "$name" >"$log" 2>&1
   status=$?
   summary=$(grep -oE '(ERROR|RACECHECK) SUMMARY: .*' "$log" | head -1)
-  if grep -q '^\[  SKIPPED' "$log"; then summary="skipped"; fi
+  if ! grep -q '^\[       OK' "$log"; then summary="nothing was run"; fi
   if [ "$status" -ne 0 ]; then summary="${summary:-no summary}, status $status" && sed 's/^/    /' "$log" | head -60 >"$log.found"; fi
   echo "| $tool | $program, $name | ${summary:-no summary} | $((SECONDS - start)) |"
 }
