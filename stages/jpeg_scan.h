@@ -111,6 +111,9 @@ HS_INLINE uint32_t jpeg_step_at(uint32_t window) {
 HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t window) {
   const uint32_t look = window >> 16;
   int32_t bits = 1;
+#ifdef __CUDA_ARCH__
+#  pragma unroll 1 /* seldom run, and in the way of the other steps' instructions */
+#endif
   while (bits < JPEG_HUFFMAN_BITS_MOST && look >= order->beyond[bits]) bits++;
   if (look >= order->beyond[bits]) return JPEG_STEP_WRONG;
   const int32_t place = order->place[bits] + (int32_t)(look >> (JPEG_HUFFMAN_BITS_MOST - bits));
@@ -120,8 +123,9 @@ HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t win
 /* What the next 32 bits begin with in this state. huffman, orders: as in jpeg_tables. */
 HS_INLINE uint32_t jpeg_scan_step(const jpeg_huffman *huffman, const jpeg_code_order *orders, const jpeg_shape *shape,
                                   jpeg_scan_state state, uint32_t window) {
-  const uint32_t of_ac = state.index > 0 ? 2u : 0u;
-  const uint32_t number = of_ac + ((of_ac ? shape->ac_tables : shape->dc_tables) >> state.block & 1u);
+  /* Both in a word, which stays in a register: the device would load one of them at each step. */
+  const uint32_t tables = shape->dc_tables | shape->ac_tables << 16, is_ac = state.index > 0 ? 1u : 0u;
+  const uint32_t number = 2 * is_ac + (tables >> (16 * is_ac + state.block) & 1u);
   const uint32_t step = huffman[number].steps[jpeg_step_at(window)];
   return step ? step : jpeg_step_in_order(&orders[number], window);
 }

@@ -171,7 +171,7 @@ int main(int count, char **arguments) {
     return 2;
   }
   for (int i = 0; i < STREAMS; i++) {
-    if (device_stream_create(&streams[i]) != STAGE_OK) {
+    if (jpeg_prepare() != STAGE_OK || device_stream_create(&streams[i]) != STAGE_OK) {
       fprintf(stderr, "bench_jpeg: %s\n", device_error_text());
       return 1;
     }

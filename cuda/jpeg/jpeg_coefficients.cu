@@ -87,11 +87,11 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
  */
 __global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v) {
   __shared__ __align__(16) jpeg_huffman s_tables[JPEG_HUFFMAN_TABLES];
-  __shared__ uint32_t s_words[SCAN_STAGED_WORDS], s_before[2 * SCAN_THREADS], s_sum[32];
+  __shared__ uint32_t s_words[staged<SCAN_THREADS, 1>::ROOM], s_before[2 * SCAN_THREADS], s_sum[32];
   __shared__ uint8_t s_places[JPEG_COEFFICIENTS];
   const uint32_t tile = blockIdx.x;
   const subsequence own = subsequence_of(v, tile * SCAN_THREADS + threadIdx.x);
-  const staged_bits bits = stage_tile(v, tile, s_tables, s_words);
+  const staged_bits bits = stage_tile<SCAN_THREADS, 1>(v, tile * SCAN_THREADS, s_tables, s_words);
   if (threadIdx.x < JPEG_COEFFICIENTS) s_places[threadIdx.x] = v.tables->places[threadIdx.x];
   const place at = place_of(v, own, tile, s_before, s_sum); /* its barriers are the staging's too */
   if (!own.is_there) return;

@@ -4,11 +4,7 @@
 #include "cuda/device/device.h"
 #include "cuda/jpeg/jpeg_sync.h"
 
-enum {
-  SCRATCH_ALIGNMENT = 256,
-  /* States agree over two tiles after the second round, over three after the third: 48 KB of data. */
-  SYNC_ROUNDS = 3
-};
+enum { SCRATCH_ALIGNMENT = 256 };
 
 /* Memory that is given out piece by piece; base null: only counted. */
 struct room {
@@ -62,8 +58,7 @@ stage_status jpeg_decode_launch(const jpeg_decode_args *args, cuda_stream stream
   v.refused = args->refused;
   stage_status st = device_copy_to(args->scratch, args->packed, args->shape.packed_bytes, stream);
   if (st == STAGE_OK) st = device_clear(v.coefficients, coefficient_bytes(&args->shape), stream);
-  const int32_t rounds = v.tiles < SYNC_ROUNDS ? (int32_t)v.tiles : SYNC_ROUNDS;
-  for (int32_t round = 0; round < rounds && st == STAGE_OK; round++) st = jpeg_sync_launch(&v, round, stream);
+  if (st == STAGE_OK) st = jpeg_sync_launch(&v, stream);
   if (st == STAGE_OK) st = jpeg_coefficients_launch(&v, stream);
   if (st == STAGE_OK) st = jpeg_pixels_launch(&v, args, stream);
   return st;

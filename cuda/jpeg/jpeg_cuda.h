@@ -27,6 +27,9 @@ typedef struct jpeg_decode_args {
                         are to be libjpeg's own: damaged data, or values beyond what all decoders agree upon */
 } jpeg_decode_args;
 
+/* Lets the current device run the decoder's kernels: once per device, before the first picture. */
+stage_status jpeg_prepare(void);
+
 /* Device memory that decoding a picture needs beside its pixels. */
 size_t jpeg_scratch_bytes(const jpeg_shape *shape);
 

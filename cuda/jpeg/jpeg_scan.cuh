@@ -7,13 +7,8 @@
 
 #include "cuda/jpeg/jpeg_cuda.h"
 
-/* Subsequences are decoded by tiles: one block of threads each. */
-enum {
-  SCAN_THREADS = 128,
-  SCAN_TILE_WORDS = SCAN_THREADS * JPEG_SUBSEQUENCE_BITS / 32 + JPEG_WORDS_AHEAD + 1,
-  SCAN_STAGED_WORDS = SCAN_TILE_WORDS + SCAN_TILE_WORDS / 32 + 1,
-  SCAN_SHARED_BYTES = (int)sizeof(jpeg_huffman) * JPEG_HUFFMAN_TABLES + SCAN_STAGED_WORDS * 4
-};
+/* Threads of a block that writes coefficients: a tile of subsequences, one a thread. */
+enum { SCAN_THREADS = 128 };
 
 /* A picture in the decoder's memory. */
 typedef struct scan_view {
@@ -27,7 +22,7 @@ typedef struct scan_view {
   uint32_t *luma;         /* what the DC differences of its luma blocks add up to, modulo 2^32 */
   /* of tiles, from the last restart in them: */
   uint32_t *tile_blocks, *tile_luma;
-  uint32_t *carry; /* two lists: exit of a tile's last subsequence after even and odd rounds */
+  uint32_t *carry; /* two lists: exit of the last subsequence of a tile of the rounds, after even and odd ones */
   uint32_t tiles;
   int16_t *coefficients; /* 64 of each luma block in the order of the scan, by column and row */
   uint32_t *refused;
@@ -68,29 +63,50 @@ static __device__ __forceinline__ subsequence subsequence_of(const scan_view &v,
   return s;
 }
 
-/* A tile's coded words, each 32 of them followed by a gap: threads that are equally far in their subsequences then read from
-   different banks. */
+/* The subsequence behind one that is not the last of all. */
+static __device__ __forceinline__ subsequence subsequence_behind(const scan_view &v, const subsequence &before) {
+  subsequence s = before;
+  s.number++;
+  s.starts = before.ends;
+  s.interval += before.ends ? 1 : 0;
+  const jpeg_interval next = v.intervals[s.interval + 1];
+  s.first = s.starts ? v.intervals[s.interval].first_bit : before.first + JPEG_SUBSEQUENCE_BITS;
+  s.end = min(s.first + JPEG_SUBSEQUENCE_BITS, next.first_bit);
+  s.ends = s.number + 1 == next.first_subsequence;
+  return s;
+}
+
+/* A tile's coded words; those of a thread's subsequences are followed by a gap: threads that are equally far in theirs then read
+   from different banks. */
 struct staged_bits {
   const uint32_t *words;
-  uint32_t first; /* number of the first word */
+  uint32_t first, gap; /* number of the first word, words in front of a gap */
+};
+
+/* Words of a tile of THREADS threads with EACH subsequences each, and their room with gaps. */
+template <uint32_t THREADS, uint32_t EACH> struct staged {
+  static constexpr uint32_t GAP = EACH * JPEG_SUBSEQUENCE_BITS / 32;
+  static constexpr uint32_t WORDS = THREADS * GAP + JPEG_WORDS_AHEAD + 1;
+  static constexpr uint32_t ROOM = WORDS + WORDS / GAP + 1;
 };
 
 static __device__ __forceinline__ uint32_t staged_word(const staged_bits &bits, uint32_t number) {
   const uint32_t at = number - bits.first;
-  return bits.words[at + at / 32];
+  return bits.words[at + at / bits.gap];
 }
 
-/* All threads of the block; a barrier must follow. s_tables: what jpeg_tables begins with. */
-static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uint32_t tile, jpeg_huffman *s_tables,
+/* All threads of the block; a barrier must follow. begin: the tile's first subsequence; s_tables: what jpeg_tables begins with. */
+template <uint32_t THREADS, uint32_t EACH>
+static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uint32_t begin, jpeg_huffman *s_tables,
                                                          uint32_t *s_words) {
-  const uint32_t first = subsequence_of(v, tile * SCAN_THREADS).first / 32;
-  for (uint32_t i = threadIdx.x; i < SCAN_TILE_WORDS && first + i < v.shape.data_words; i += SCAN_THREADS)
-    s_words[i + i / 32] = __byte_perm(__ldg(v.data + first + i), 0u, 0x0123);
+  typedef staged<THREADS, EACH> form;
+  const staged_bits bits = {s_words, subsequence_of(v, begin).first / 32, form::GAP};
+  for (uint32_t i = threadIdx.x; i < form::WORDS && bits.first + i < v.shape.data_words; i += THREADS)
+    s_words[i + i / bits.gap] = __byte_perm(__ldg(v.data + bits.first + i), 0u, 0x0123);
   const uint4 *from = reinterpret_cast<const uint4 *>(v.tables);
   uint4 *to = reinterpret_cast<uint4 *>(s_tables);
-  for (uint32_t i = threadIdx.x; i < sizeof(jpeg_huffman) * JPEG_HUFFMAN_TABLES / sizeof(uint4); i += SCAN_THREADS)
+  for (uint32_t i = threadIdx.x; i < sizeof(jpeg_huffman) * JPEG_HUFFMAN_TABLES / sizeof(uint4); i += THREADS)
     to[i] = __ldg(from + i);
-  const staged_bits bits = {s_words, first};
   return bits;
 }
 
@@ -106,14 +122,13 @@ static __device__ __forceinline__ bit_window window_at(const staged_bits &bits, 
   return w;
 }
 
-/* A step takes fewer than 32 bits. */
+/* A step takes fewer than 32 bits. Without a branch: its lanes would wait for each other at nearly every step. */
 static __device__ __forceinline__ uint32_t window_move(const staged_bits &bits, bit_window &w, uint32_t bit) {
-  if (bit / 32 != w.word) {
-    w.word++;
-    w.high = w.low;
-    w.low = w.next;
-    w.next = staged_word(bits, w.word + 2);
-  }
+  const bool moves = bit / 32 != w.word;
+  w.word = bit / 32;
+  w.high = moves ? w.low : w.high;
+  w.low = moves ? w.next : w.low;
+  w.next = staged_word(bits, w.word + 2);
   return __funnelshift_l(w.low, w.high, bit % 32);
 }
 

@@ -1,123 +1,169 @@
-/* Where codes begin: subsequences of a JPEG's coded data decoded beside each other until their states agree. */
+/* Where codes begin: groups of a JPEG's subsequences decoded beside each other until their states agree. */
 #include "cuda/jpeg/jpeg_sync.h"
 
 #include "cuda/device/launch.cuh"
 #include "cuda/prim/block_reduce.cuh"
 
-/* A tile's subsequences, which any thread may decode. */
-struct tile_states {
-  uint32_t first[SCAN_THREADS + 1]; /* bits; a subsequence ends where the next begins */
-  uint32_t entry[SCAN_THREADS], exit[SCAN_THREADS], blocks[SCAN_THREADS], luma[SCAN_THREADS];
-  uint32_t list[SCAN_THREADS], listed[2]; /* those that are to be decoded; their numbers by turns */
+enum {
+  SYNC_THREADS = 64,
+  SYNC_GROUP = 4,
+  SYNC_TILE = SYNC_THREADS * SYNC_GROUP,
+  /* States agree over two tiles after the second round, over three after the third: 96 KB of data. */
+  SYNC_ROUNDS = 3
+};
+enum : uint32_t { NO_STATE = UINT32_MAX };
+static_assert(SYNC_TILE % SCAN_THREADS == 0, "sums are of whole tiles of the coefficients");
+
+/* A block's memory. */
+struct sync_shared {
+  jpeg_huffman tables[JPEG_HUFFMAN_TABLES];
+  uint32_t words[staged<SYNC_THREADS, SYNC_GROUP>::ROOM];
+  uint32_t entry[SYNC_THREADS];           /* of groups, which any thread may decode */
+  uint32_t list[SYNC_THREADS], listed[2]; /* groups that are to be decoded; their numbers by turns */
+  uint32_t sum[32];
 };
 
-/* Decodes a subsequence. Errors are left to the decoding that counts: a state that was guessed meets many. */
-static __device__ __forceinline__ void decode(const scan_view &v, const jpeg_huffman *tables, const staged_bits &bits,
-                                              tile_states &tile, uint32_t which) {
+/* Decodes a subsequence from an entry and keeps what it comes to; returns its exit. Errors are left to the decoding that
+   counts: a state that was guessed meets many. */
+static __device__ __forceinline__ uint32_t decode(const scan_view &v, const jpeg_huffman *tables,
+                                                  const staged_bits &bits, const subsequence &own, uint32_t entry) {
   const jpeg_shape &shape = v.shape;
-  const uint32_t end = tile.first[which + 1];
-  jpeg_scan_state state = jpeg_state_unpack(tile.entry[which], tile.first[which]);
+  jpeg_scan_state state = jpeg_state_unpack(entry, own.first);
   bit_window window = window_at(bits, state.bit);
   uint32_t blocks = 0, luma = 0;
-  while (state.bit < end) {
+  while (state.bit < own.end) {
     const uint32_t look = window_move(bits, window, state.bit);
     const uint32_t step = jpeg_scan_step(tables, v.tables->orders, &shape, state, look);
-    if (state.index == 0 && is_luma(shape, state.block)) luma += (uint32_t)jpeg_step_value(step, look);
+    const uint32_t value = (uint32_t)jpeg_step_value(step, look); /* of all: a branch would take longer */
+    luma += state.index == 0 && is_luma(shape, state.block) ? value : 0u;
     blocks += jpeg_scan_advance(&shape, &state, step);
   }
-  tile.exit[which] = jpeg_state_pack(state, end);
-  tile.blocks[which] = blocks;
-  tile.luma[which] = luma;
+  const uint32_t exit = jpeg_state_pack(state, own.end);
+  v.entry[own.number] = entry;
+  v.exit[own.number] = exit;
+  v.blocks[own.number] = blocks;
+  v.luma[own.number] = luma;
+  return exit;
 }
 
-/* Lists the threads' subsequences that are to be decoded, in any order; all threads of the block. Returns how many; one barrier. */
-static __device__ __forceinline__ uint32_t list_changed(tile_states &tile, bool changed, uint32_t repetition) {
+/* Decodes a group from its first subsequence on; again: up to one that ends as it did before, behind which all stays. */
+static __device__ __forceinline__ void decode_group(const scan_view &v, const jpeg_huffman *tables,
+                                                    const staged_bits &bits, uint32_t first, uint32_t entry,
+                                                    bool again) {
+  const uint32_t beyond = min(first + SYNC_GROUP, v.shape.subsequences);
+  subsequence own = subsequence_of(v, first);
+  while (true) {
+    const uint32_t before = again ? v.exit[own.number] : NO_STATE, exit = decode(v, tables, bits, own, entry);
+    if (exit == before || own.number + 1 == beyond) return;
+    own = subsequence_behind(v, own);
+    entry = own.starts ? 0u : exit;
+  }
+}
+
+/* Lists the threads' groups that are to be decoded, in any order; all threads of the block. Returns how many; one barrier. */
+static __device__ __forceinline__ uint32_t list_changed(sync_shared &s, bool changed, uint32_t repetition) {
   const uint32_t votes = __ballot_sync(WARP_ALL, changed), lane = threadIdx.x % WARP_LANES;
   uint32_t at = 0;
-  if (lane == 0 && votes) at = atomicAdd(&tile.listed[repetition % 2], (uint32_t)__popc(votes));
+  if (lane == 0 && votes) at = atomicAdd(&s.listed[repetition % 2], (uint32_t)__popc(votes));
   at = __shfl_sync(WARP_ALL, at, 0);
-  if (changed) tile.list[at + (uint32_t)__popc(votes & ((1u << lane) - 1u))] = threadIdx.x;
-  if (threadIdx.x == 0) tile.listed[(repetition + 1) % 2] = 0;
+  if (changed) s.list[at + (uint32_t)__popc(votes & ((1u << lane) - 1u))] = threadIdx.x;
+  if (threadIdx.x == 0) s.listed[(repetition + 1) % 2] = 0;
   __syncthreads();
-  return tile.listed[repetition % 2];
+  return s.listed[repetition % 2];
 }
 
-/* Decodes what is listed until each subsequence begins as the one before it ended. */
-static __device__ __forceinline__ void settle(const scan_view &v, const jpeg_huffman *tables, const staged_bits &bits,
-                                              tile_states &tile, const subsequence &own, bool changed) {
-  const uint32_t t = threadIdx.x;
-  for (uint32_t repetition = 0; repetition < SCAN_THREADS; repetition++) {
-    const uint32_t count = list_changed(tile, changed, repetition);
+/* Decodes what is listed until each group begins as the one before it ended. first: the thread's group; follows: its start is
+   the end of the one before it in this tile. */
+static __device__ __forceinline__ void settle(const scan_view &v, sync_shared &s, const staged_bits &bits,
+                                              uint32_t first, bool follows, bool changed, bool all) {
+  const uint32_t t = threadIdx.x, begin = blockIdx.x * SYNC_TILE;
+  for (uint32_t repetition = 0; repetition <= SYNC_THREADS; repetition++) {
+    const uint32_t count = list_changed(s, changed, repetition);
     if (count == 0) break;
-    if (t < count) decode(v, tables, bits, tile, tile.list[t]);
+    if (t < count) {
+      const uint32_t which = s.list[t];
+      decode_group(v, s.tables, bits, begin + which * SYNC_GROUP, s.entry[which], !all || repetition > 0);
+    }
     __syncthreads();
-    const uint32_t now = t == 0 || own.starts ? tile.entry[t] : tile.exit[t - 1];
-    changed = own.is_there && now != tile.entry[t];
-    tile.entry[t] = now;
+    const uint32_t now = follows ? v.exit[first - 1] : s.entry[t];
+    changed = now != s.entry[t];
+    s.entry[t] = now;
+  }
+}
+
+/* The sums of the coefficients' tiles that this one consists of, each from the last restart in it; all threads of the block. */
+static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin, uint32_t beyond, uint32_t *s_sum) {
+  for (uint32_t tile = begin / SCAN_THREADS; tile * SCAN_THREADS < beyond; tile++) {
+    const uint32_t last = min((tile + 1) * SCAN_THREADS, beyond) - 1;
+    const uint32_t first = max(tile * SCAN_THREADS, v.intervals[interval_of(v, last)].first_subsequence);
+    uint32_t blocks = 0, luma = 0;
+    for (uint32_t i = first + threadIdx.x; i <= last; i += SYNC_THREADS) {
+      blocks += v.blocks[i];
+      luma += v.luma[i];
+    }
+    blocks = block_reduce_sum(blocks, s_sum);
+    luma = block_reduce_sum(luma, s_sum);
+    if (threadIdx.x > 0) continue;
+    v.tile_blocks[tile] = blocks;
+    v.tile_luma[tile] = luma;
   }
 }
 
 /*
- * Does      one round for a tile: each subsequence is decoded from the state in which the one before it ended, again
- *           and again until no state of the tile changes. The first round guesses that a code, a block and an MCU begin
- *           where a subsequence does; later ones take the state behind the tile before from the last round.
- * Launch    blocks of 128 threads, a thread a subsequence; a block a tile. What is to be decoded again is few and far
- *           between, so it is listed and goes to the first threads.
- * Shared    tables, the tile's coded words and states: 42 KB.
+ * Does      one round for a tile of groups of 4 subsequences: each group is decoded from the state in which the one before it
+ *           ended, again and again until no state of the tile changes. The first round guesses that a code, a block and an MCU
+ *           begin where a group does; later ones take the state behind the tile before from the last round. What is decoded
+ *           again most often falls in with what was found before within a few subsequences, and stops there.
+ * Launch    blocks of 64 threads, a thread a group; a block a tile. What is to be decoded again is few and far between, so it
+ *           is listed and goes to the first threads.
+ * Shared    tables, the tile's coded words and states: 58 KB, dynamic (jpeg_prepare).
  * Reads     tables, intervals, data, the other list of carry; in later rounds entry, exit, blocks, luma. Writes those, its list of
  *           carry, tile_blocks, tile_luma; in the first round 0 to refused.
  * Barriers  two a repetition: lists are written, and states are read, by all.
- * Limits    at most 128 repetitions: each settles one more subsequence from the first. Bits of data are read up to
- *           JPEG_WORDS_AHEAD words behind their end.
+ * Limits    at most 65 repetitions: each settles one more group from the first. Bits of data are read up to JPEG_WORDS_AHEAD
+ *           words behind their end.
  * Order     repeatable.
- * Cost      some 40 instructions a code, decoded 2 to 5 times; bound by the latency of table look-ups, 4 to 40 subsequences
- *           one after another.
+ * Cost      some 40 instructions a code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups, 4 subsequences one
+ *           after another and as many again as the longest way to a right state has.
  */
-template <bool FIRST> __global__ void __launch_bounds__(SCAN_THREADS) sync_kernel(scan_view v, uint32_t round) {
-  __shared__ __align__(16) jpeg_huffman s_tables[JPEG_HUFFMAN_TABLES];
-  __shared__ uint32_t s_words[SCAN_STAGED_WORDS], s_sum[32];
-  __shared__ tile_states s_tile;
-  const uint32_t tile = blockIdx.x, t = threadIdx.x;
-  const uint32_t last = min((tile + 1) * SCAN_THREADS, v.shape.subsequences) - 1;
-  const subsequence own = subsequence_of(v, tile * SCAN_THREADS + t);
+template <bool FIRST> __global__ void __launch_bounds__(SYNC_THREADS) sync_kernel(scan_view v, uint32_t round) {
+  extern __shared__ __align__(16) uint8_t s_memory[];
+  sync_shared &s = *reinterpret_cast<sync_shared *>(s_memory);
+  const uint32_t tile = blockIdx.x, t = threadIdx.x, begin = tile * SYNC_TILE;
+  const uint32_t beyond = min(begin + SYNC_TILE, v.shape.subsequences), first = begin + t * SYNC_GROUP;
+  const bool is_there = first < beyond, follows = is_there && t > 0 && !subsequence_of(v, first).starts;
   const uint32_t *const carried = v.carry + (size_t)((round + 1) % 2) * v.tiles;
   uint32_t *const carry = v.carry + (size_t)(round % 2) * v.tiles;
-  if (own.is_there) s_tile.first[t] = own.first;
-  if (own.is_there && own.number == last) s_tile.first[t + 1] = own.end;
-  s_tile.entry[t] = FIRST ? 0u : v.entry[own.number];
-  if (t < 2) s_tile.listed[t] = 0;
-  bool changed = FIRST && own.is_there;
+  uint32_t entry = FIRST || !is_there ? 0u : v.entry[first];
+  bool changed = FIRST && is_there;
+  if (t < 2) s.listed[t] = 0;
   if (FIRST) {
     if (tile == 0 && t == 0) *v.refused = 0;
   } else {
-    s_tile.exit[t] = v.exit[own.number];
-    s_tile.blocks[t] = v.blocks[own.number];
-    s_tile.luma[t] = v.luma[own.number];
-    changed = t == 0 && !own.starts && carried[tile - 1] != s_tile.entry[t];
-    if (changed) s_tile.entry[t] = carried[tile - 1];
-    if (t == 0) carry[tile] = v.exit[last];
+    changed = t == 0 && !subsequence_of(v, first).starts && carried[tile - 1] != entry;
+    if (changed) entry = carried[tile - 1];
+    if (t == 0) carry[tile] = v.exit[beyond - 1];
     if (!__syncthreads_or(changed)) return;
   }
-  const staged_bits bits = stage_tile(v, tile, s_tables, s_words);
+  s.entry[t] = entry;
+  const staged_bits bits = stage_tile<SYNC_THREADS, SYNC_GROUP>(v, begin, s.tables, s.words);
   __syncthreads();
-  settle(v, s_tables, bits, s_tile, own, changed);
-  const bool counts = own.is_there && own.interval == interval_of(v, last);
-  const uint32_t blocks = block_reduce_sum(counts ? s_tile.blocks[t] : 0u, s_sum);
-  const uint32_t luma = block_reduce_sum(counts ? s_tile.luma[t] : 0u, s_sum);
-  if (t == 0) {
-    v.tile_blocks[tile] = blocks;
-    v.tile_luma[tile] = luma;
-    carry[tile] = s_tile.exit[last - tile * SCAN_THREADS];
-  }
-  if (!own.is_there) return;
-  v.entry[own.number] = s_tile.entry[t];
-  v.exit[own.number] = s_tile.exit[t];
-  v.blocks[own.number] = s_tile.blocks[t];
-  v.luma[own.number] = s_tile.luma[t];
+  settle(v, s, bits, first, follows, changed, FIRST);
+  add_up(v, begin, beyond, s.sum);
+  if (t == 0) carry[tile] = v.exit[beyond - 1];
 }
 
-stage_status jpeg_sync_launch(const scan_view *view, int32_t round, cuda_stream stream) {
-  assert(view->tiles > 0);
-  if (round == 0) return launch(sync_kernel<true>, view->tiles, SCAN_THREADS, 0, stream, *view, 0u);
-  return launch(sync_kernel<false>, view->tiles, SCAN_THREADS, 0, stream, *view, (uint32_t)round);
+stage_status jpeg_prepare(void) {
+  const stage_status st = launch_prepare((const void *)sync_kernel<true>, (int32_t)sizeof(sync_shared));
+  return st == STAGE_OK ? launch_prepare((const void *)sync_kernel<false>, (int32_t)sizeof(sync_shared)) : st;
+}
+
+stage_status jpeg_sync_launch(const scan_view *view, cuda_stream stream) {
+  const uint32_t tiles = (view->shape.subsequences + SYNC_TILE - 1) / SYNC_TILE;
+  const size_t shared = sizeof(sync_shared);
+  assert(tiles > 0);
+  stage_status st = launch(sync_kernel<true>, tiles, SYNC_THREADS, shared, stream, *view, 0u);
+  for (uint32_t round = 1; round < SYNC_ROUNDS && round < tiles && st == STAGE_OK; round++)
+    st = launch(sync_kernel<false>, tiles, SYNC_THREADS, shared, stream, *view, round);
+  return st;
 }

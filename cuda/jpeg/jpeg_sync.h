@@ -4,8 +4,8 @@
 
 #include "cuda/jpeg/jpeg_scan.cuh"
 
-/* Round 0, 1, ...: after each, states agree a tile further at the least. */
-stage_status jpeg_sync_launch(const scan_view *view, int32_t round, cuda_stream stream);
+/* States and sums of all subsequences, in rounds: after each, states agree a tile further at the least. */
+stage_status jpeg_sync_launch(const scan_view *view, cuda_stream stream);
 
 /* Decodes once more, from states that are found, into coefficients, which are 0; refuses what is damaged or not found. */
 stage_status jpeg_coefficients_launch(const scan_view *view, cuda_stream stream);

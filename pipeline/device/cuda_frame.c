@@ -12,6 +12,7 @@
 
 #include "cpu/spin_wait.h"
 #include "cpu/threads.h"
+#include "cuda/jpeg/jpeg_cuda.h"
 #include "cuda/pyramid/blur_chain.h"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/uber_level.h"
@@ -56,6 +57,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   if (st == STAGE_OK) st = base_prepare();
   if (st == STAGE_OK) st = uber_level_prepare();
   if (st == STAGE_OK) st = blur_chain_prepare();
+  if (st == STAGE_OK) st = jpeg_prepare();
   return st;
 }
 

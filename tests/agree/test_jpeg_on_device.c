@@ -33,7 +33,8 @@ static int set_up(void **state) {
   char reason[300];
   (void)state;
   if (device_count(reason, sizeof reason) == 0) return 0;
-  gpu.is_there = device_stream_create(&gpu.stream) == STAGE_OK && device_alloc(&gpu.scratch, ROOM_BYTES) == STAGE_OK &&
+  gpu.is_there = jpeg_prepare() == STAGE_OK && device_stream_create(&gpu.stream) == STAGE_OK &&
+                 device_alloc(&gpu.scratch, ROOM_BYTES) == STAGE_OK &&
                  device_alloc(&gpu.gray, ROOM_BYTES) == STAGE_OK && device_alloc(&gpu.refused, 256) == STAGE_OK &&
                  device_alloc_pinned(&gpu.packed, &gpu.mapped, ROOM_BYTES) == STAGE_OK;
   gpu.pixels = malloc(ROOM_BYTES);

@@ -5,7 +5,7 @@
 
 #include "stages/jpeg_transform.h"
 
-enum { TILE = 128, ROUNDS = 3, NOT_FOUND = 1, DAMAGED = 2, TOO_LARGE = 4 };
+enum { GROUP = 4, TILE = 64 * GROUP, ROUNDS = 3, NOT_FOUND = 1, DAMAGED = 2, TOO_LARGE = 4 };
 
 /* A subsequence: its bits, where it lies, and what decoding it came to. */
 typedef struct subsequence {
@@ -60,24 +60,32 @@ static void decode(const picture *p, subsequence *s) {
   s->exit = jpeg_state_pack(state, s->end);
 }
 
-/* Subsequences from first on, count of them, until no state changes; those that are marked are decoded to begin with. */
-static uint32_t settle(const picture *p, uint32_t first, uint32_t count, jpeg_host_effort *effort) {
+/* Decodes a group from its first subsequence on; again: up to one that ends as it did before. */
+static void decode_group(const picture *p, uint32_t first, uint32_t beyond, bool again, jpeg_host_effort *effort) {
+  for (uint32_t i = first; i < beyond && i < first + GROUP; i++) {
+    subsequence *s = &p->list[i];
+    const uint32_t before = s->exit;
+    if (i > first) s->entry = s->starts ? 0 : s[-1].exit;
+    decode(p, s);
+    effort->decoded++;
+    if (again && s->exit == before) return;
+  }
+}
+
+/* Groups of a tile until no state changes; those whose first subsequence is marked are decoded to begin with. */
+static uint32_t settle(const picture *p, uint32_t first, uint32_t beyond, bool all, jpeg_host_effort *effort) {
   uint32_t repetitions = 0, changed = 0;
   do {
-    for (uint32_t i = first; i < first + count; i++) {
-      if (p->list[i].changed) {
-        decode(p, &p->list[i]);
-        effort->decoded++;
-      }
-    }
+    for (uint32_t i = first; i < beyond; i += GROUP)
+      if (p->list[i].changed) decode_group(p, i, beyond, !all || repetitions > 0, effort);
     changed = 0;
-    for (uint32_t i = first + count; i-- > first;) {
+    for (uint32_t i = first; i < beyond; i += GROUP) {
       subsequence *s = &p->list[i];
-      s->changed = i > first && !s->starts && s->entry != p->list[i - 1].exit;
-      if (s->changed) s->entry = p->list[i - 1].exit;
+      s->changed = i > first && !s->starts && s->entry != s[-1].exit;
+      if (s->changed) s->entry = s[-1].exit;
       changed += s->changed;
     }
-  } while (++repetitions < TILE && changed > 0);
+  } while (++repetitions <= TILE / GROUP && changed > 0);
   return repetitions;
 }
 
@@ -91,10 +99,9 @@ static void find_states(const picture *p, jpeg_host_effort *effort) {
       if (s->changed) s->entry = p->list[i - 1].exit;
     }
     for (uint32_t first = 0; first < n; first += TILE) {
-      const uint32_t count = n - first < TILE ? n - first : TILE;
-      bool any = false;
-      for (uint32_t i = first; i < first + count; i++) any = any || p->list[i].changed;
-      const uint32_t repetitions = any ? settle(p, first, count, effort) : 0;
+      const uint32_t beyond = n - first < TILE ? n : first + TILE;
+      if (!p->list[first].changed) continue;
+      const uint32_t repetitions = settle(p, first, beyond, round == 0, effort);
       if (round == 0 && repetitions > effort->repetitions) effort->repetitions = repetitions;
     }
   }
