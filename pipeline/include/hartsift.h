@@ -120,7 +120,8 @@ typedef struct hs_options {
   uint64_t max_memory_bytes; /* largest workspace of a frame, of each in flight, host and device each, 0: no limit; 0.
                                   A larger frame is worked off in tiles (pipeline/frame/TILES.md), where not even
                                   those fit HS_ERR_LIMIT. Not counted: what a context holds without a frame, some 40 KiB,
-                                  which hs_workspace_query's host_bytes have */
+                                  which hs_workspace_query's host_bytes have, and some 200 KiB
+                                  for the launches of each of a GPU's workers */
   const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
                                    Must outlive the context */
 
