@@ -21,8 +21,8 @@ static inline void launch_listed(void (*kernel)(PARAMETERS...), launch_step *ste
   launch_list_kernel(step, arguments);
 }
 
-/* Launches a kernel, or lists it; the status is the launch's own. After <<<>>> there would only be the thread's last error to ask
-   for, and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
+/* Launches a kernel, or lists it; the status is the launch's own. After <<<>>> there would only be the thread's last error to
+   ask for, and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
    converted to the kernel's parameters as in a call. */
 template <class... PARAMETERS, class... ARGUMENTS>
 static inline stage_status launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared_bytes,

@@ -71,7 +71,7 @@ def _status_of(error: Exception) -> int:
 
 def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:
     """Calls the function that the chosen subcommand has set as `run`; its result is the exit status. What is wrong with
-    the arguments or files ends with a line on standard error and the exit statuses of the command. SIGTERM and SIGHUP
+    the arguments or files ends with a line on standard error and status 1, 2 or 3, as the command has them. SIGTERM and SIGHUP
     end it in order, with the status that shells give."""
     return run_parsed(parser, parser.parse_args(arguments))
 

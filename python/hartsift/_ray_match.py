@@ -229,7 +229,7 @@ def match_pairs(
         raise ArgumentError(f"images_per_block is {images_per_block}, pairs_per_task {pairs_per_task}: expected 1 or more")
     rule = selection_of(pairs)[0]
     if not rule:
-        # Before features are made for them.
+        # Wrong pairs are refused before the features of a dataset are computed.
         pairs = list(select_pairs((), pairs))
         if not pairs:
             raise ArgumentError("there are no pairs to match")

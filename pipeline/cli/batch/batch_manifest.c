@@ -208,7 +208,7 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume, bool keep_ol
   manifest->has_old = !resume && access(manifest->csv_path, F_OK) == 0;
   if (!keep_old && !batch_manifest_drop_old(manifest)) {
     cli_error(COMMAND_BATCH, "%s: cannot be removed: %s", manifest->csv_path, strerror(errno));
-    manifest->has_old = false; /* the journal is the earlier run's as well */
+    manifest->has_old = false; /* the journal there is the earlier run's, and stays too */
     return CLI_FAILED;
   }
   if (!begin_journal(manifest, whole_bytes)) {
