@@ -151,44 +151,6 @@ stage_status device_stream_query(cuda_stream stream, bool *busy) {
   return STAGE_OK;
 }
 
-stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream) {
-  launch_step step = {};
-  step.kind = STEP_COPY;
-  step.stream = stream;
-  step.to = device;
-  step.from = host;
-  step.bytes = bytes;
-  step.direction = cudaMemcpyHostToDevice;
-  return bytes == 0 ? STAGE_OK : launch_step_run(&step);
-}
-
-stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream) {
-  launch_step step = {};
-  step.kind = STEP_COPY;
-  step.stream = stream;
-  step.to = host;
-  step.from = device;
-  step.bytes = bytes;
-  step.direction = cudaMemcpyDeviceToHost;
-  return bytes == 0 ? STAGE_OK : launch_step_run(&step);
-}
-
-stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
-                                 size_t row_bytes, size_t rows, cuda_stream stream) {
-  if (row_bytes == 0 || rows == 0) return STAGE_OK;
-  return launch_status(
-      cudaMemcpy2DAsync(device, device_pitch, source, source_pitch, row_bytes, rows, cudaMemcpyDefault, stream));
-}
-
-stage_status device_clear(void *device, size_t bytes, cuda_stream stream) {
-  launch_step step = {};
-  step.kind = STEP_CLEAR;
-  step.stream = stream;
-  step.to = device;
-  step.bytes = bytes;
-  return bytes == 0 ? STAGE_OK : launch_step_run(&step);
-}
-
 stage_status device_event_create(cuda_event *event, bool timed) {
   *event = NULL;
   return launch_status(cudaEventCreateWithFlags(event, timed ? cudaEventDefault : cudaEventDisableTiming));
@@ -203,59 +165,8 @@ void device_event_destroy(cuda_event event) {
   if (event) (void)cudaEventDestroy(event);
 }
 
-stage_status device_event_record(cuda_event event, cuda_stream stream) {
-  launch_step step = {};
-  step.kind = STEP_RECORD;
-  step.stream = stream;
-  step.event = event;
-  return launch_step_run(&step);
-}
-
-stage_status device_event_wait(cuda_event event, cuda_stream stream) {
-  launch_step step = {};
-  step.kind = STEP_WAIT;
-  step.stream = stream;
-  step.event = event;
-  return launch_step_run(&step);
-}
-
 stage_status device_event_finish(cuda_event event) { return launch_status(cudaEventSynchronize(event)); }
 
 stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds) {
   return launch_status(cudaEventElapsedTime(milliseconds, start, stop));
-}
-
-stage_status device_capture_begin(cuda_stream stream) {
-  return launch_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-}
-
-cudaError_t device_graph_instantiate(cudaGraphExec_t *graph, cudaGraph_t captured) {
-  if (cudaGraphInstantiateWithFlags(graph, captured, cudaGraphInstantiateFlagUseNodePriority) == cudaSuccess)
-    return cudaSuccess;
-  (void)cudaGetLastError();
-  return cudaGraphInstantiateWithFlags(graph, captured, 0);
-}
-
-stage_status device_capture_end(cuda_stream stream, cuda_graph *graph) {
-  cudaGraph_t captured = NULL;
-  *graph = NULL;
-  cudaError_t error = cudaStreamEndCapture(stream, &captured);
-  if (error == cudaSuccess) error = device_graph_instantiate(graph, captured);
-  if (captured) (void)cudaGraphDestroy(captured);
-  return launch_status(error);
-}
-
-void device_capture_abandon(cuda_stream stream) {
-  cudaGraph_t captured = NULL;
-  (void)cudaStreamEndCapture(stream, &captured);
-  if (captured) (void)cudaGraphDestroy(captured);
-  (void)cudaGetLastError();
-}
-
-stage_status device_graph_launch(cuda_graph graph, cuda_stream stream) {
-  return launch_status(cudaGraphLaunch(graph, stream));
-}
-
-void device_graph_destroy(cuda_graph graph) {
-  if (graph) (void)cudaGraphExecDestroy(graph);
 }

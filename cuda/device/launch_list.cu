@@ -1,4 +1,5 @@
 /* Launches as a list: a table of steps and, apart from it, the bytes of all arguments. */
+#include "cuda/device/device_graph.cuh"
 #include "cuda/device/launch_step.cuh"
 
 #include <string.h>
@@ -40,9 +41,11 @@ bool launch_is_listed(void) { return list_of_thread != NULL; }
 
 uint64_t launch_list_shape(const launch_list *list) { return list->is_too_long ? 0 : list->shape; }
 
+/* FNV-1a over 64-bit words. A product only carries upwards, so the upper half is brought down after each. */
 static void add_to_shape(launch_list *list, uint64_t value) {
   const uint64_t fnv_prime = 1099511628211ull;
   list->shape = (list->shape ^ value) * fnv_prime;
+  list->shape ^= list->shape >> 32;
 }
 
 static launch_step *add_step(launch_list *list, const launch_step *step) {
@@ -162,8 +165,10 @@ static cudaError_t change(const launch_list *list, const listed_graph *graph) {
 
 stage_status launch_list_to_graph(launch_list *list, cuda_stream stream, listed_graph *graph) {
   assert(list->steps > 0 && !list->is_too_long);
-  if (graph->graph && change(list, graph) == cudaSuccess) return STAGE_OK;
-  (void)cudaGetLastError(); /* a driver that refuses gets a new graph */
+  if (graph->graph) {
+    if (change(list, graph) == cudaSuccess) return STAGE_OK;
+    (void)cudaGetLastError(); /* a driver that refuses gets a new graph */
+  }
   listed_graph_free(graph);
   cudaError_t error = capture(list, stream, graph);
   if (error == cudaSuccess) error = device_graph_instantiate(&graph->graph, graph->source);

@@ -41,8 +41,4 @@ void launch_list_kernel(const launch_step *step, launch_arguments arguments);
 /* No kernel: to the list, or to the device. */
 stage_status launch_step_run(const launch_step *step);
 
-/* Nodes keep the priorities of the streams that they were captured on; a driver that refuses runs them all with that of
-   the stream that the graph is launched on. */
-cudaError_t device_graph_instantiate(cudaGraphExec_t *graph, cudaGraph_t captured);
-
 #endif

@@ -1,7 +1,7 @@
 /* Scratch of the keypoint stages: where everything lies, and its reset. */
 #include "cuda/keypoints/frame_view.h"
 
-#include "cuda/device/device.h"
+#include "cuda/device/launch_step.cuh"
 
 enum { SCRATCH_ALIGNMENT = 256 };
 
@@ -48,6 +48,7 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
 /* Clears `bytes` at the same place of every picture of a group. */
 static stage_status clear_each(const cuda_frame_view *view, void *first, size_t bytes, cuda_stream stream) {
   if (view->group <= 1) return device_clear(first, bytes, stream);
+  assert(!launch_is_listed()); /* a group has no step */
   const cudaError_t error = cudaMemset2DAsync(first, view->group_stride_bytes, 0, bytes, (size_t)view->group, stream);
   return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
 }

@@ -71,22 +71,20 @@ static hs_status make_graph(hs_context *c, const frame_request *r, const record_
   return failed;
 }
 
-static hs_status list_room(hs_context *c) {
+static launch_list *list_of(const hs_context *c) {
   cuda_state *s = c->cuda;
-  if (s->launches) return HS_OK;
+  if (s->launches) return s->launches;
   s->launches = hs_memory_alloc(c->options.allocator, launch_list_bytes());
-  if (!s->launches)
-    return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a list of launches", launch_list_bytes());
-  memset(s->launches, 0, launch_list_bytes());
-  return HS_OK;
+  if (s->launches) memset(s->launches, 0, launch_list_bytes());
+  return s->launches;
 }
 
-/* The graph of a frame met first: a spare one that is changed to it. Null: the frame has more launches than a list. */
+/* The graph of a frame met first: a spare one that is changed to it. Null: the frame has more launches than a list, or there is
+   no memory for one; it goes kernel by kernel then. */
 static hs_status change_spare(hs_context *c, const frame_request *r, const record_target *target, uint64_t frame,
                               cuda_graph *graph) {
   cuda_state *s = c->cuda;
-  const hs_status room = list_room(c);
-  if (room != HS_OK) return room;
+  if (!list_of(c)) return HS_OK;
   stage_status st = launch_list_begin(s->launches);
   if (st == STAGE_OK) st = launch_list_end(s->launches, cuda_record_frame(c, r, target));
   if (st != STAGE_OK) return cuda_failure(c, st, "listing the frame's launches");
